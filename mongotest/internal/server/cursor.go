@@ -22,8 +22,8 @@ import (
 const (
 	// defaultBatch is how many documents the first batch holds when the client does not say.
 	defaultBatch = 101
-	// cursorTimeout is how long a cursor may lie idle.
-	cursorTimeout = 10 * time.Minute
+	// cursorMonitor is the time between two looks for cursors that are idle for too long.
+	cursorMonitor = time.Minute
 	// maxCursors bounds how many cursors a node keeps for its clients.
 	maxCursors = 100_000
 )
@@ -131,8 +131,10 @@ func (x *Running) Advance(st *store.State) error {
 
 // cursorTable holds a node's open cursors. Safe for concurrent use.
 type cursorTable struct {
-	mu   sync.Mutex
-	byID map[int64]*Cursor
+	node  *Node
+	mu    sync.Mutex
+	byID  map[int64]*Cursor
+	timer *time.Timer // looks for idle cursors; nil: there are none
 }
 
 // add gives the cursor an id and keeps it.
@@ -153,13 +155,54 @@ func (t *cursorTable) add(c *Cursor, now time.Time) error {
 	}
 	c.lastUse = now
 	t.byID[c.ID] = c
+	if t.timer == nil {
+		t.timer = time.AfterFunc(cursorMonitor, t.monitor)
+	}
 	return nil
 }
 
-// expireLocked closes the cursors that nobody has used for the cursor timeout.
+// timeout is how long a cursor may be idle that belongs to no session.
+func (t *cursorTable) timeout() time.Duration {
+	return time.Duration(t.node.IntParameter("cursorTimeoutMillis")) * time.Millisecond
+}
+
+// idle reports whether a cursor is idle for too long. One of a session stays as long as the
+// session.
+func (t *cursorTable) idle(c *Cursor, now time.Time, timeout time.Duration) bool {
+	switch {
+	case c.busy:
+		return false
+	case c.Session != nil:
+		return c.Session.Expired(t.node.data.Clock.Now())
+	}
+	return !c.NoTimeout && now.Sub(c.lastUse) > timeout
+}
+
+// monitor closes the cursors that are idle for too long, now and then, while there are any.
+func (t *cursorTable) monitor() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.expireLocked(time.Now())
+	if t.timer = nil; len(t.byID) > 0 && !t.node.Stopped() {
+		t.timer = time.AfterFunc(cursorMonitor, t.monitor)
+	}
+}
+
+// stop ends the monitor.
+func (t *cursorTable) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer != nil {
+		t.timer.Stop()
+		t.timer = nil
+	}
+}
+
+// expireLocked closes the cursors that are idle for too long.
 func (t *cursorTable) expireLocked(now time.Time) {
+	timeout := t.timeout()
 	for id, c := range t.byID {
-		if !c.busy && !c.NoTimeout && now.Sub(c.lastUse) > cursorTimeout {
+		if t.idle(c, now, timeout) {
 			delete(t.byID, id)
 			c.Iterator.Close()
 		}
@@ -171,7 +214,7 @@ func (t *cursorTable) CheckOut(id int64, now time.Time) (*Cursor, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.byID[id]
-	if c != nil && !c.busy && !c.NoTimeout && now.Sub(c.lastUse) > cursorTimeout {
+	if c != nil && t.idle(c, now, t.timeout()) {
 		delete(t.byID, id)
 		c.Iterator.Close()
 		c = nil

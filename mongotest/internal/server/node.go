@@ -114,6 +114,7 @@ func NewNode(cfg *Config, role Role, addr string, data *Data) *Node {
 		cfg: cfg, role: role, addr: addr, data: data, processID: bson.NewObjectID(), started: time.Now(),
 		conns: map[*Conn]struct{}{}, tvChanged: make(chan struct{}), shutdown: make(chan struct{}),
 	}
+	n.cursors.node = n
 	if role == Mongos {
 		data.nodes = append(data.nodes, n)
 	}
@@ -256,6 +257,7 @@ func (b *Balancer) Close() {
 func (n *Node) Stop() {
 	n.Close()
 	n.wg.Wait()
+	n.cursors.stop()
 }
 
 // Close is Stop without the wait: the commands that run look at the same time for their end.

@@ -154,7 +154,7 @@ func (c *Catalog) Use(id ID, now time.Time) (s *Session, gone []*Session, err er
 	c.mu.Lock()
 	gone = c.refreshLocked(now)
 	s = c.byID[id]
-	if s != nil && s.expired(now) && s.Mu.TryLock() {
+	if s != nil && s.Expired(now) && s.Mu.TryLock() {
 		s.Abort()
 		s.Mu.Unlock()
 		delete(c.byID, id)
@@ -214,7 +214,7 @@ func (c *Catalog) refreshLocked(now time.Time) (gone []*Session) {
 		s.use.Lock()
 		ended := !s.ended.IsZero() && !s.ended.After(last)
 		s.use.Unlock()
-		if (ended || s.expired(last)) && s.Mu.TryLock() {
+		if (ended || s.Expired(last)) && s.Mu.TryLock() {
 			s.Abort()
 			s.Mu.Unlock()
 			delete(c.byID, id)
@@ -224,8 +224,8 @@ func (c *Catalog) refreshLocked(now time.Time) (gone []*Session) {
 	return gone
 }
 
-// expired reports whether nobody has used the session for the session timeout.
-func (s *Session) expired(now time.Time) bool {
+// Expired reports whether nobody has used the session for the session timeout.
+func (s *Session) Expired(now time.Time) bool {
 	s.use.Lock()
 	defer s.use.Unlock()
 	return now.Sub(s.lastUse) > Timeout && !s.lastUse.IsZero()
@@ -234,7 +234,7 @@ func (s *Session) expired(now time.Time) bool {
 // expireLocked forgets the sessions that nobody has used for the session timeout.
 func (c *Catalog) expireLocked(now time.Time) {
 	for id, s := range c.byID {
-		if s.expired(now) && s.Mu.TryLock() {
+		if s.Expired(now) && s.Mu.TryLock() {
 			if s.State.Phase != TxnInProgress {
 				delete(c.byID, id)
 			}
