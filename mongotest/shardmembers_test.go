@@ -487,6 +487,30 @@ func TestShardElection(t *testing.T) {
 	}
 }
 
+// A retry that finds its write done waits for the write concern on the shard that has it, be it on
+// another mongos.
+func TestRetryAwaitsTheShardsMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, c := shardMembers(t, mongotest.Sharded(2, 2))
+		other := dialNode(t, d, d.Node(1))
+		for i, x := range []int{1, 11} {
+			held := d.Shards()[i].Secondaries()
+			for _, n := range held {
+				n.HoldBack()
+			}
+			write := retryable(inserts(x), int64(i+1))
+			ok(t, run(t, c, withConcern(write, 1)))
+			reply := ok(t, run(t, other, withConcern(write, "majority", bson.E{Key: "wtimeout", Value: 100})))
+			if code, _ := reply.Lookup("writeConcernError", "code").AsInt64(); code != 64 {
+				t.Errorf("x: %d: the retry says %v, want an error of the write concern", x, reply)
+			}
+			for _, n := range held {
+				n.CatchUp()
+			}
+		}
+	})
+}
+
 // What a shard may roll back is not shown by majority reads, snapshots and change streams of a
 // mongos.
 func TestMajorityReadsOfShards(t *testing.T) {

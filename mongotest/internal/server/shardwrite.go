@@ -30,21 +30,32 @@ var writesDocuments = map[string]bool{
 
 // wroteOn notes that a command of a mongos writes to a shard. It is called under the store's lock.
 func (r *Request) wroteOn(shard int, ts bson.Timestamp) {
-	var term int64
-	if set := r.Node.data.parts[shard].set; set != nil {
-		_, term = set.Lead()
+	r.noteWritten(shardWrite{shard, ts, r.term(shard)})
+	if r.wroteLast < 0 {
+		r.wroteLast = shard
 	}
+}
+
+// term returns the term of a shard's primary, 0 if there is none.
+func (r *Request) term(shard int) int64 {
+	if set := r.Node.data.parts[shard].set; set != nil {
+		_, term := set.Lead()
+		return term
+	}
+	return 0
+}
+
+// noteWritten notes a write on a shard that the write concern is to hold for.
+func (r *Request) noteWritten(w shardWrite) {
 	if r.written == nil {
 		r.written = r.firstWritten[:0]
 	}
-	at := slices.IndexFunc(r.written, func(w shardWrite) bool { return w.shard == shard })
-	if at < 0 {
-		r.written = append(r.written, shardWrite{shard, ts, term})
-	} else {
-		r.written[at].ts, r.written[at].term = ts, term
-	}
-	if r.wroteLast < 0 {
-		r.wroteLast = shard
+	at := slices.IndexFunc(r.written, func(x shardWrite) bool { return x.shard == w.shard })
+	switch {
+	case at < 0:
+		r.written = append(r.written, w)
+	case w.ts.Compare(r.written[at].ts) > 0:
+		r.written[at] = w
 	}
 }
 
@@ -86,7 +97,9 @@ func (r *Request) executedOnShard(stmt int32) (session.Statement, bool) {
 		if s == nil {
 			continue
 		}
+		term := r.term(i) // before one looks whether an election has undone the write
 		if st, ok := s.Recorded(r.TxnNumber, stmt); ok && !r.Node.data.parts[i].sessions.Undone(st.TS) {
+			r.noteWritten(shardWrite{i, st.TS, term})
 			return st, true
 		}
 	}
