@@ -53,7 +53,7 @@ func (w *world) settle(followers *sync.WaitGroup) {
 	followers.Wait()
 	if !w.plan.Real {
 		w.checkCursors(ctx)
-		time.Sleep(12 * time.Minute) // an idle cursor may live for ten
+		time.Sleep(33 * time.Minute) // an idle cursor may live for ten, in a session for thirty
 	}
 	err := w.check(ctx, db)
 	if err == nil {
