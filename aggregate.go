@@ -118,7 +118,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 	if err != nil {
 		return err
 	}
-	return cur.Open(s.client.cursors, &op, res)
+	return cur.Open(ctx, s.client.cursors, &op, res)
 }
 
 // encodePipeline encodes a pipeline and checks that it is a list of stages.

@@ -177,7 +177,7 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 	if err != nil {
 		return err
 	}
-	return cur.Open(db.client.cursors, &op, res)
+	return cur.Open(ctx, db.client.cursors, &op, res)
 }
 
 // ListIndexesOptions are the options of ListIndexes.
@@ -252,7 +252,7 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 	if err != nil {
 		return nil, err
 	}
-	return cur, cur.cur.Open(c.client.cursors, &op, res)
+	return cur, cur.cur.Open(ctx, c.client.cursors, &op, res)
 }
 
 // ListIndexNames lists the names of the indexes of the collection.

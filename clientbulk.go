@@ -289,7 +289,7 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 	b.done = b.done || r.Errors == 0 || b.opts.Unordered && r.Errors < int64(b.cmd.Count())
 	var cur cursor.Cursor
 	cur.SetComment(b.opts.Comment)
-	if err := cur.Open(b.scope.client.cursors, op, res); err != nil {
+	if err := cur.Open(ctx, b.scope.client.cursors, op, res); err != nil {
 		return err
 	}
 	before := len(b.errs.WriteErrors)

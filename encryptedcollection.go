@@ -156,7 +156,7 @@ func (s *steps) storedFields(ctx context.Context, timeout *time.Duration) (bson.
 	if err != nil {
 		return nil, err
 	}
-	if err := cur.cur.Open(s.db.client.cursors, &op, res); err != nil {
+	if err := cur.cur.Open(ctx, s.db.client.cursors, &op, res); err != nil {
 		return nil, err
 	}
 	infos, err := cur.All(ctx)

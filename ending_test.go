@@ -420,3 +420,52 @@ func TestClosesByTheirContexts(t *testing.T) {
 		})
 	}
 }
+
+// A find that finds its client closed frees its cursor in the time that it has left, and not in
+// that of a Close.
+func TestFindWhileTheClientCloses(t *testing.T) {
+	const limit time.Duration = 500 * time.Millisecond
+	for name, o := range map[string]allium.ClientOptions{"context": {}, "timeout": {Timeout: new(limit)}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRetryRig(t, o, mongotest.ReplicaSet(1))
+				if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+					t.Fatal(err)
+				}
+				find := func(ctx context.Context) error {
+					_, err := r.coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+					return err
+				}
+				if err := find(t.Context()); err != nil { // a cursor that Close takes time for
+					t.Fatal(err)
+				}
+				stop := make(chan struct{})
+				defer close(stop)
+				r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+					switch c.Name {
+					case "find":
+						time.Sleep(300 * time.Millisecond)
+					case "killCursors":
+						<-stop
+					}
+					return nil, nil
+				})
+				go func() {
+					time.Sleep(100 * time.Millisecond)
+					r.client.Close(context.Background())
+				}()
+				ctx := t.Context()
+				if o.Timeout == nil {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, limit)
+					defer cancel()
+				}
+				began := time.Now()
+				err := find(ctx)
+				if took := time.Since(began); took > limit || took < 300*time.Millisecond || !errors.Is(err, mongoerr.ErrClientClosed) {
+					t.Errorf("after %v of %v: %v", took, limit, err)
+				}
+			})
+		})
+	}
+}

@@ -123,7 +123,7 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 	if err != nil {
 		return nil, err
 	}
-	return cur, cur.cur.Open(c.client.cursors, &op, res)
+	return cur, cur.cur.Open(ctx, c.client.cursors, &op, res)
 }
 
 // fill sets what the options say in a command. It is the only place that does, also for

@@ -172,7 +172,7 @@ func (db *Database) runCursorCommand(ctx context.Context, cur *cursor.Cursor, cm
 		return false, err
 	}
 	failed := writeOutcome(&op, &res)
-	if err := cur.Open(db.client.cursors, &op, res); err != nil {
+	if err := cur.Open(ctx, db.client.cursors, &op, res); err != nil {
 		if failed != nil {
 			return false, failed // there is no cursor because the write failed
 		}

@@ -129,8 +129,9 @@ func CheckAwait(op *exec.Op, d time.Duration) error {
 func (c *Cursor) SetComment(comment any) { c.comment = comment }
 
 // Open takes over the reply of the command that made the cursor. When the client was closed while
-// the command was under way, the cursor is freed and the error is ErrClientClosed.
-func (c *Cursor) Open(reg *Registry, op *exec.Op, res exec.Result) error {
+// the command was under way, the cursor is freed, in the time that the operation has left, and the
+// error is ErrClientClosed.
+func (c *Cursor) Open(ctx context.Context, reg *Registry, op *exec.Op, res exec.Result) error {
 	c.registry, c.exec, c.db, c.bson = reg, reg.exec, op.DB, op.BSON
 	c.server, c.conn, c.implicit, c.session = res.Server, res.Conn, res.Implicit, op.Session
 	c.within = op.Limit
@@ -148,9 +149,9 @@ func (c *Cursor) Open(reg *Registry, op *exec.Op, res exec.Result) error {
 	c.registered = reg.add(c, openCursor{id: r.ID, db: c.db, coll: c.coll, server: c.server, pinned: c.conn != nil})
 	if !c.registered {
 		c.err = op.Named(mongoerr.ErrClientClosed)
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 		defer cancel()
-		c.Close(ctx)
+		c.CloseWithin(ctx, op.Limit)
 		return c.err
 	}
 	return nil

@@ -279,7 +279,7 @@ func (s *Stream) aggregate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Open(s.registry, &op, res); err != nil {
+	if err := s.Open(ctx, s.registry, &op, res); err != nil {
 		return err
 	}
 	s.opened = true
