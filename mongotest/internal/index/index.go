@@ -97,7 +97,7 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 				return nil, s.bad(srverr.TypeMismatch, "The field 'key' must be an object, but got %s", bsontext.TypeName(v.Type))
 			}
 			s.Key, hasKey = key, true
-			if err := s.parseKey(); err != nil {
+			if err := s.parseKey(version); err != nil {
 				return nil, err
 			}
 		case "name":
@@ -188,7 +188,7 @@ func firstField(doc bson.Raw) (string, bool) {
 }
 
 // parseKey checks the key pattern.
-func (s *Spec) parseKey() error {
+func (s *Spec) parseKey(version release.Version) error {
 	hashed := 0
 	for _, v := range s.Key.All() {
 		if name, ok := v.StringValue(); ok { // the first one says which kind of index it is
@@ -200,6 +200,9 @@ func (s *Spec) parseKey() error {
 	case "", "text", "hashed", "2d", "2dsphere", "geoHaystack", "wildcard":
 	default:
 		return s.bad(srverr.CannotCreateIndex, "Unknown index plugin '%s'", s.plugin)
+	}
+	if s.plugin == "geoHaystack" && version.AtLeast(5, 0) {
+		return srverr.New(srverr.CannotCreateIndex, "GeoHaystack indexes cannot be created in version 4.9 and above")
 	}
 	for k, v := range s.Key.All() {
 		f := store.IndexField{Path: strings.Clone(k)}

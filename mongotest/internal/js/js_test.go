@@ -62,6 +62,8 @@ func TestValues(t *testing.T) {
 		{`function(d) { d.int += 0.5; return d }`, `[{"int":{"$numberInt":"7"}}]`, `{"int":{"$numberDouble":"7.5"}}`},
 		{`function(d) { d.y.push(1); return d }`, `[{"y":[{"$numberInt":"7"}]}]`, `{"y":[{"$numberDouble":"7.0"},{"$numberDouble":"1.0"}]}`},
 		{`function(a, b) { return a + b }`, `[{"$numberInt":"1"},{"$numberInt":"2"}]`, `{"$numberDouble":"3.0"}`},
+		{`function() { return [3, 1, 2, 5, 4].sort((a, b) => a > b).concat([2, 10, 1].sort(), [2, 10, 1].sort((a, b) => b - a)).join() }`, `[]`, `"1,2,3,4,5,1,10,2,10,2,1"`},
+		{`function() { return [].sort.name + [{n: 1, i: 0}, {n: 0, i: 1}, {n: 1, i: 2}, {n: 0, i: 3}].sort((a, b) => a.n > b.n).map(x => x.i).join() }`, `[]`, `"sort1,3,0,2"`},
 		{`(a, b) => a + b`, `["x",{"$numberLong":"2"}]`, `"x2"`},
 		{`function named() { return typeof named }`, `[]`, `"function"`},
 		{`1 + 1`, `[]`, `{"$numberDouble":"2.0"}`},

@@ -21,6 +21,13 @@
     }
     function quoted(object) { return JSON.stringify(native.text(object)); }
 
+    // A comparison that says "greater" or "not greater" sorts with the server's engine, which never asks for less.
+    var sort = Array.prototype.sort;
+    hidden(Array.prototype, {sort: function (compare) {
+        if (typeof compare !== "function") return sort.call(this, compare);
+        return sort.call(this, function (a, b) { return +compare(a, b) || 0 - compare(b, a); });
+    }});
+
     constructor("ObjectId", [type.objectId], function (hex) { return native.make(type.objectId, hex); }, {
         toString: function () { return "ObjectId(" + quoted(this) + ")"; },
         tojson: function () { return this.toString(); },
