@@ -170,15 +170,25 @@ func (s *Server) kmip(message []byte) []byte {
 			return failed(minor, operation, invalid, "malformed ciphertext")
 		}
 		cipher.NewCBCDecrypter(block, nonce).CryptBlocks(data, data)
-		pad := int(data[len(data)-1])
-		if pad == 0 || pad > 16 {
+		data, ok := unpad(data)
+		if !ok {
 			return failed(minor, operation, 10, "bad padding")
 		}
-		payload = append(payload, put(0x4200C2, 8, data[:len(data)-pad]))
+		payload = append(payload, put(0x4200C2, 8, data))
 	default:
 		return failed(minor, operation, unsupported, "operation not supported")
 	}
 	return response(minor, operation, putNumber(0x42007F, 5, 0), putStruct(0x42007C, payload...))
+}
+
+// unpad takes off the padding of PKCS #5, all of which must be right.
+func unpad(data []byte) ([]byte, bool) {
+	pad := int(data[len(data)-1])
+	if pad == 0 || pad > 16 || pad > len(data) {
+		return nil, false
+	}
+	data, tail := data[:len(data)-pad], data[len(data)-pad:]
+	return data, bytes.Count(tail, tail[pad-1:]) == pad
 }
 
 func failed(minor, operation, reason uint32, message string) []byte {
