@@ -163,6 +163,39 @@ func TestAutoRefuses(t *testing.T) {
 	}
 }
 
+// TestAutoElsewhere sends values from other databases towards the encrypted collection.
+func TestAutoElsewhere(t *testing.T) {
+	ctx := t.Context()
+	e := startAuto(t, encryption.AutoOptions{})
+	must(e.plain.Database("db2").Collection("source").InsertOne(ctx, bson.D{{Key: "ssn", Value: "457-55-5462"}}))
+	must(e.plain.Database("db2").Collection("coll").InsertOne(ctx, bson.D{}))
+	source := e.client.Database("db2").Collection("source")
+	target := bson.D{{Key: "db", Value: "db"}, {Key: "coll", Value: "coll"}}
+	for _, stage := range []bson.D{
+		{{Key: "$merge", Value: bson.D{{Key: "into", Value: target}}}},
+		{{Key: "$merge", Value: target}},
+		{{Key: "$out", Value: target}},
+		{{Key: "$lookup", Value: bson.D{{Key: "from", Value: target}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: "ssn", Value: "457-55-5462"}}}}}}, {Key: "as", Value: "m"}}}},
+		{{Key: "$unionWith", Value: append(slices.Clone(target), bson.E{Key: "pipeline", Value: bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: "ssn", Value: "457-55-5462"}}}}}})}},
+	} {
+		_, err := source.Aggregate(ctx, bson.A{bson.D{{Key: "$addFields", Value: bson.D{{Key: "ssn", Value: "457-55-5462"}}}}, stage})
+		if _, ok := errors.AsType[*encryption.RefusedError](err); !ok {
+			t.Errorf("%s: %v", stage, err)
+		}
+	}
+	// What is not encrypted is written, whatever the database.
+	elsewhere := bson.D{{Key: "db", Value: "db3"}, {Key: "coll", Value: "copy"}}
+	if _, err := source.Aggregate(ctx, bson.A{bson.D{{Key: "$out", Value: elsewhere}}}); err != nil {
+		t.Error(err)
+	}
+	if n := must(e.plain.Database("db3").Collection("copy").CountDocuments(ctx, bson.D{})); n != 1 {
+		t.Errorf("%d documents were copied", n)
+	}
+	if n := must(e.plain.Database("db").Collection("coll").CountDocuments(ctx, bson.D{})); n != 0 {
+		t.Errorf("%d documents are in the encrypted collection", n)
+	}
+}
+
 func TestAutoRemoteSchema(t *testing.T) {
 	e := startAuto(t, encryption.AutoOptions{Schemas: map[string]any{}})
 	ctx := t.Context()

@@ -151,6 +151,65 @@ func TestCreateForgetsSchema(t *testing.T) {
 	}
 }
 
+// TestSchemasForgotten gives a collection a schema in every way in which a client that has seen it
+// without one can do it.
+func TestSchemasForgotten(t *testing.T) {
+	ctx := t.Context()
+	e := startAuto(t, encryption.AutoOptions{})
+	validator := bson.D{{Key: "$jsonSchema", Value: schemaOf(e.id, encryption.Deterministic)}}
+	create := func(name string) {
+		t.Helper()
+		if err := e.plain.Database("db").CreateCollection(ctx, name, allium.CreateCollectionOptions{Validator: validator}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := e.client.Database("db")
+	for name, give := range map[string]func() error{
+		"collMod": func() error {
+			_, err := db.RunCommand(ctx, bson.D{{Key: "collMod", Value: "late"}, {Key: "validator", Value: validator}})
+			return err
+		},
+		"drop": func() error {
+			if err := db.Collection("late").Drop(ctx); err != nil {
+				return err
+			}
+			create("late")
+			return nil
+		},
+		"renameCollection": func() error {
+			create("other")
+			_, err := e.client.Database("admin").RunCommand(ctx, bson.D{{Key: "renameCollection", Value: "db.other"}, {Key: "to", Value: "db.late"}, {Key: "dropTarget", Value: true}})
+			return err
+		},
+		"dropDatabase": func() error {
+			if err := db.Drop(ctx); err != nil {
+				return err
+			}
+			create("late")
+			return nil
+		},
+	} {
+		if err := e.plain.Database("db").Drop(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.plain.Database("db").CreateCollection(ctx, "late"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.RunCommand(ctx, bson.D{{Key: "collMod", Value: "late"}, {Key: "validator", Value: bson.D{}}}); err != nil {
+			t.Fatal(err)
+		}
+		must(db.Collection("late").InsertOne(ctx, bson.D{{Key: "ssn", Value: "no secret yet"}}))
+		if err := give(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		id := must(db.Collection("late").InsertOne(ctx, bson.D{{Key: "ssn", Value: "123-45-6789"}})).InsertedID
+		stored := must(allium.CollectionOf[bson.Raw](e.plain.Database("db"), "late").FindOne(ctx, bson.D{{Key: "_id", Value: id}}))
+		if b, ok := stored.Lookup("ssn").Binary(); !ok || b.Subtype != bson.BinaryEncrypted {
+			t.Errorf("%s: stored %s", name, stored)
+		}
+	}
+}
+
 // TestCreateEncryptedOldServer is fle2v2-CreateCollection-OldServer without a file.
 func TestCreateEncryptedOldServer(t *testing.T) {
 	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version("6.0"))

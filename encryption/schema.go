@@ -3,6 +3,7 @@ package encryption
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -106,18 +107,27 @@ func (c *collections) cached(ns string) (*schema, bool) {
 	return f.schema, ok && time.Now().Before(f.until)
 }
 
-// forget forgets the schema that a command gives a collection or takes from it.
+// forget forgets the schemas that a command gives to collections or takes from them.
 func (c *collections) forget(db string, cmd bson.Raw) {
+	gone := func(string) bool { return false }
 	for name, target := range cmd.All() {
+		collection, _ := target.StringValue()
 		switch name {
 		case "create", "collMod", "drop":
-			collection, _ := target.StringValue()
-			c.mu.Lock()
-			delete(c.found, db+"."+collection)
-			c.mu.Unlock()
+			gone = func(ns string) bool { return ns == db+"."+collection }
+		case "renameCollection": // it names both with their databases
+			to, _ := cmd.Lookup("to").StringValue()
+			gone = func(ns string) bool { return ns == collection || ns == to }
+		case "dropDatabase":
+			gone = func(ns string) bool { return strings.HasPrefix(ns, db+".") }
+		default:
+			return
 		}
-		return
+		break
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.found, func(ns string, _ found) bool { return gone(ns) })
 }
 
 // ask asks the server.

@@ -70,6 +70,10 @@ func testSchemas(t testing.TB) map[string]*Schema {
 		"db.n":  nil,
 		"db.v":  nil,
 		"db.z":  nil,
+		// Of another database, the same names the other way round.
+		"other.c": nil,
+		"other.n": jsonSchema(t, "other.n", parse(t, csfle), true),
+		"other.q": encryptedFields(t, "other.q", parse(t, queryable)),
 	}
 }
 
@@ -400,10 +404,10 @@ var encrypted = []struct{ name, command, want string }{
 	{"$out", `{"aggregate": "c", "pipeline": [{"$out": "z"}], "cursor": {}}`, `error Unsupported pipeline stage for encryption: $out`},
 	{"$merge", `{"aggregate": "c", "pipeline": [{"$merge": "z"}], "cursor": {}}`, `error Unsupported pipeline stage for encryption: $merge`},
 	{"$merge elsewhere", `{"aggregate": "n", "pipeline": [{"$merge": {"into": {"db": "other", "coll": "c"}}}], "cursor": {}}`, `same`},
-	{"$merge elsewhere, computed", `{"aggregate": "n", "pipeline": [{"$merge": {"into": {"db": "other", "coll": "c"}, "whenMatched": [{"$set": {"d": "x"}}]}}], "cursor": {}}`,
-		`error Cannot request schemas for different databases. Requested schemas for 'db' and 'other'.`},
+	{"$merge elsewhere, computed", `{"aggregate": "n", "pipeline": [{"$merge": {"into": {"db": "other", "coll": "c"}, "whenMatched": [{"$set": {"d": "x"}}]}}], "cursor": {}}`, `same`},
 	{"$merge into an encrypted collection", `{"aggregate": "n", "pipeline": [{"$merge": {"into": "c", "whenMatched": [{"$set": {"d": "x"}}]}}], "cursor": {}}`, `error Unsupported pipeline stage for encryption: $merge`},
-	{"$lookup elsewhere", `{"aggregate": "n", "pipeline": [{"$lookup": {"from": {"db": "other", "coll": "c"}, "pipeline": [{"$match": {"d": "x"}}], "as": "m"}}], "cursor": {}}`, `error Cannot request schemas for different databases`},
+	{"$lookup elsewhere", `{"aggregate": "n", "pipeline": [{"$lookup": {"from": {"db": "other", "coll": "c"}, "pipeline": [{"$match": {"d": "x"}}], "as": "m"}}], "cursor": {}}`, `same`},
+	{"$lookup in an encrypted collection elsewhere", `{"aggregate": "n", "pipeline": [{"$lookup": {"from": {"db": "other", "coll": "n"}, "pipeline": [{"$match": {"d": "x"}}], "as": "m"}}], "cursor": {}}`, `error must be one of the same database`},
 	{"$lookup twice", `{"aggregate": "n", "pipeline": [{"$lookup": {"from": "n", "from": "c", "localField": "a", "foreignField": "a", "as": "m"}}], "cursor": {}}`, `error twice`},
 	{"two commands", `{"find": "n", "find": "c", "filter": {"d": "x"}}`, `error twice`},
 	{"$unset with a value", `{"update": "c", "updates": [{"q": {}, "u": {"$unset": {"d": "x"}}, "multi": false, "upsert": false}]}`, `{update: 'c', updates: [{q: {}, u: {$unset: {d: ''}}, multi: false, upsert: false}]}`},

@@ -9,7 +9,46 @@ import (
 // The grammar of TestSafety: everything that is a D is made with m, the model of the documents that
 // it is about.
 
-func (g *generator) coll() string { return pick(g, "x", "x", "y") }
+func (g *generator) coll() string { return pick(g, "x", "x", "x", "x", "y", "y", "n") }
+
+// elsewhere makes what names a collection of another database in a stage, and its model.
+func (g *generator) elsewhere() (bson.D, *model) {
+	coll := g.coll()
+	target := d("db", "db2", "coll", coll)
+	if g.chance(10) {
+		target = d("atlas", append(d("clusterName", "c"), target...))
+	}
+	return target, g.models["db2."+coll]
+}
+
+// written makes a stage that writes to another database what it computes, or what came to it.
+func (g *generator) written(m *model) bson.D {
+	target, other := g.elsewhere()
+	p := g.path(other)
+	switch g.IntN(4) {
+	case 0:
+		return d("$out", target)
+	case 1:
+		return d("$merge", d("into", target, "whenMatched", bson.A{d("$set", d(p, d("$literal", g.literal(other, p))))}))
+	case 2:
+		return d("$merge", d("into", target, "let", d("v", g.literal(other, p)), "whenMatched", bson.A{d("$set", d(p, "$$v"))}))
+	}
+	return d("$facet", d("a", bson.A{d("$addFields", d(p, g.literal(other, p))), d("$merge", target)}))
+}
+
+// read makes a stage that reads another database.
+func (g *generator) read(m *model, depth int) (bson.D, *model) {
+	target, other := g.elsewhere()
+	stages, sub := g.pipeline(other, max(depth-2, 0))
+	switch g.IntN(3) {
+	case 0:
+		return d("$lookup", d("from", target, "pipeline", stages, "as", "n1")), m.set("n1", sub)
+	case 1:
+		return d("$unionWith", append(target, bson.E{Key: "pipeline", Value: stages})), union(m, sub)
+	}
+	q := g.path(other)
+	return d("$graphLookup", d("from", target, "startWith", g.literal(other, q), "connectFromField", q, "connectToField", q, "as", "n1")), m.set("n1", other)
+}
 
 func d(pairs ...any) bson.D {
 	var out bson.D
@@ -465,6 +504,9 @@ func (g *generator) pipeline(m *model, depth int) (bson.A, *model) {
 	if g.chance(60) {
 		out = append(out, d("$match", g.filter(m, 1)))
 	}
+	if depth > 2 && g.chance(10) {
+		out = append(out, g.written(m))
+	}
 	return out, m
 }
 
@@ -474,7 +516,11 @@ func (g *generator) stage(m *model, depth int) (bson.D, *model) {
 	if encrypted {
 		found = m.exact(p)
 	}
-	switch g.IntN(24) {
+	switch g.IntN(26) {
+	case 24:
+		return g.written(m), m
+	case 25:
+		return g.read(m, depth)
 	case 0, 1, 2:
 		return d("$match", g.filter(m, 1)), m
 	case 3, 4:

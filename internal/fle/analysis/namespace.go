@@ -38,6 +38,11 @@ func Namespaces(db string, cmd bson.Raw) ([]string, error) {
 	if key := twice(cmd); key != "" {
 		return fail("the command has the field '" + key + "' twice")
 	}
+	if v := cmd.Lookup("$db"); !v.IsZero() {
+		if name, _ := v.StringValue(); name != db {
+			return fail("the command says another database in '$db'")
+		}
+	}
 	switch name {
 	case "explain":
 		inner, ok := target.Document()
@@ -86,58 +91,114 @@ func add(list []string, ns string) []string {
 	return append(list, ns)
 }
 
-// referenced adds the collections that a pipeline reads or writes beside its own.
+// reach collects the collections that a pipeline reads or writes beside its own, of whatever
+// database: values could be sent to any of them.
+type reach struct {
+	command string
+	out     []string // the command's own collection first
+}
+
+// referenced adds the collections of a pipeline to out.
 func referenced(db, command string, pipeline bson.RawValue, out []string) ([]string, error) {
-	stages, _ := docs(pipeline)
-	for _, doc := range stages {
+	r := &reach{command, out}
+	err := r.pipeline([]string{db}, pipeline)
+	return r.out, err
+}
+
+func (r *reach) refuse(operator, reason string) error {
+	return &Error{Command: r.command, Namespace: r.out[0], Operator: operator, Reason: reason}
+}
+
+// pipeline adds the collections of stages. A collection that is named without its database is one
+// of dbs: it is not known of which.
+func (r *reach) pipeline(dbs []string, stages bson.RawValue) error {
+	list, _ := docs(stages)
+	for _, doc := range list {
 		if twice(doc) != "" {
-			return nil, &Error{Command: command, Namespace: out[0], Reason: "a stage must have one field"}
+			return r.refuse("", "a stage must have one field")
 		}
 		name, arg := first(doc)
-		inner, _ := arg.Document()
-		if key := twice(inner); key != "" && name != "$match" {
-			return nil, &Error{Command: command, Namespace: out[0], Operator: name, Reason: "the field '" + key + "' is there twice"}
+		if !strings.HasPrefix(name, "$") {
+			arg = document(doc) // no stage, but it is not known what it is instead
 		}
-		other, within := inner.Lookup("from"), []bson.RawValue{inner.Lookup("pipeline")}
-		switch name {
-		case "$lookup", "$graphLookup":
-		case "$unionWith":
-			if other = inner.Lookup("coll"); arg.Type == bson.TypeString {
-				other = arg
-			}
-		case "$out", "$merge":
-			if other = arg; !inner.Lookup("into").IsZero() {
-				other = inner.Lookup("into")
-			}
-			within = nil
-		case "$facet":
-			within = nil
-			for _, v := range inner.All() {
-				within = append(within, v)
-			}
-		default:
-			continue
-		}
-		if target, ok := other.Document(); ok {
-			// Schemas of another database cannot be asked for along with this one's.
-			if name, _ := target.Lookup("db").StringValue(); name != db {
-				if _, computes := inner.Lookup("whenMatched").Array(); within == nil && !computes {
-					continue // only whole documents go there
-				}
-				return nil, &Error{Command: command, Namespace: out[0], Operator: name,
-					Reason: "Cannot request schemas for different databases. Requested schemas for '" + db + "' and '" + name + "'."}
-			}
-			other = target.Lookup("coll")
-		}
-		if coll, ok := other.StringValue(); ok {
-			out = add(out, db+"."+coll)
-		}
-		for _, v := range within {
-			var err error
-			if out, err = referenced(db, command, v, out); err != nil {
-				return nil, err
-			}
+		if err := r.stage(dbs, name, arg); err != nil {
+			return err
 		}
 	}
-	return out, nil
+	return nil
+}
+
+func (r *reach) stage(dbs []string, name string, arg bson.RawValue) error {
+	inner, _ := arg.Document()
+	if key := twice(inner); key != "" && name != "$match" {
+		return r.refuse(name, "the field '"+key+"' is there twice")
+	}
+	other := bson.RawValue{}
+	switch name {
+	case "$lookup", "$graphLookup":
+		other = inner.Lookup("from")
+	case "$unionWith":
+		other = arg
+	case "$out", "$merge":
+		if other = inner.Lookup("into"); other.IsZero() {
+			other = arg
+		}
+	case "$facet":
+	default:
+		if _, known := stageFuncs[name]; known {
+			return nil // it has no pipeline in it
+		}
+	}
+	dbs, err := r.target(dbs, name, other)
+	if err != nil {
+		return err
+	}
+	return r.within(dbs, arg)
+}
+
+// target adds the collection that v names. It returns dbs with the database that v names, which a
+// pipeline within the stage may run in.
+func (r *reach) target(dbs []string, stage string, v bson.RawValue) ([]string, error) {
+	coll, named := v.StringValue()
+	if doc, ok := v.Document(); ok {
+		if key := twice(doc); key != "" {
+			return dbs, r.refuse(stage, "the field '"+key+"' is there twice")
+		}
+		if cluster := doc.Lookup("atlas"); !cluster.IsZero() { // Atlas Data Federation
+			return r.target(dbs, stage, cluster)
+		}
+		coll, named = doc.Lookup("coll").StringValue()
+		if !named && (stage == "$out" || stage == "$merge") {
+			return dbs, r.refuse(stage, "the target is not understood: want the name of a collection, or 'db' and 'coll'")
+		}
+		if db, ok := doc.Lookup("db").StringValue(); ok {
+			if named {
+				r.out = add(r.out, db+"."+coll)
+			}
+			return add(slices.Clone(dbs), db), nil
+		}
+	}
+	if named {
+		for _, db := range dbs {
+			r.out = add(r.out, db+"."+coll)
+		}
+	}
+	return dbs, nil
+}
+
+// within adds the collections of every pipeline in v: of each array of documents, at whatever
+// depth.
+func (r *reach) within(dbs []string, v bson.RawValue) error {
+	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
+		return nil
+	}
+	if _, ok := docs(v); ok {
+		return r.pipeline(dbs, v)
+	}
+	for v := range bson.Raw(v.Value).Values() {
+		if err := r.within(dbs, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -226,13 +226,15 @@ func pick[T any](g *generator, list ...T) T { return list[g.IntN(len(list))] }
 // check makes a command and tries it.
 func (g *generator) check() (bool, error) {
 	g.queryable = g.chance(50)
-	for _, coll := range []string{"x", "y"} {
-		if err := g.schema("db." + coll); err != nil {
+	for _, ns := range []string{"db.x", "db.y", "db2.x", "db2.y"} {
+		if err := g.schema(ns); err != nil {
 			g.refused = err
 			return false, nil // a schema that is refused refuses everything
 		}
 	}
-	g.schemas["db.v"] = nil
+	for _, ns := range []string{"db.v", "db.n", "db2.n"} {
+		g.schemas[ns], g.models[ns] = nil, &model{}
+	}
 	g.cmd = g.command()
 	if err := g.cmd.Validate(); err != nil {
 		return false, fmt.Errorf("the grammar is wrong: %v", err)
