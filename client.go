@@ -114,8 +114,11 @@ func defaults(c *Client, cfg *uri.Config, o *ClientOptions) (scope, error) {
 	if err := s.writeConcern.Validate(); err != nil {
 		return s, err
 	}
-	if s.readPreference == nil && (cfg.ReadPreference != "" || cfg.ReadPreferenceTags != nil || or(cfg.MaxStaleness, -1) > 0) {
-		rp := &consistency.ReadPreference{MaxStaleness: max(or(cfg.MaxStaleness, 0), 0)}
+	if s.readPreference == nil && (cfg.ReadPreference != "" || cfg.ReadPreferenceTags != nil || or(cfg.MaxStaleness, -1) >= 0) {
+		rp := &consistency.ReadPreference{}
+		if limit := or(cfg.MaxStaleness, -1); limit >= 0 {
+			rp.MaxStaleness = max(limit, 1) // 0 seconds is too small a bound; here 0 would be none
+		}
 		if cfg.ReadPreference != "" {
 			rp.Mode = consistency.ReadMode(cfg.ReadPreference)
 		}

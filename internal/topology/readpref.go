@@ -34,7 +34,7 @@ func validateFor(rp *consistency.ReadPreference, kind event.TopologyKind, heartb
 	}
 	if least := max(smallestMaxStaleness, heartbeat+idleWritePeriod); rp.MaxStaleness < least {
 		return fmt.Errorf("maxStalenessSeconds is %v, must be at least %v with heartbeatFrequencyMS %v",
-			rp.MaxStaleness.Seconds(), least.Seconds(), heartbeat.Milliseconds())
+			rp.MaxStaleness.Truncate(time.Millisecond).Seconds(), least.Seconds(), heartbeat.Milliseconds())
 	}
 	return nil
 }

@@ -94,6 +94,45 @@ func TestMaxStalenessLimits(t *testing.T) {
 	}
 }
 
+// How stale a secondary is does not depend on which servers an operation should avoid: the estimate
+// is made against the primary, or the secondary with the latest write, though these are excluded.
+func TestStalenessAgainstExcluded(t *testing.T) {
+	now := time.Now()
+	server := func(addr string, kind event.ServerKind, behind time.Duration) *event.ServerDescription {
+		return &event.ServerDescription{Addr: addr, Kind: kind, SetName: "rs", MaxWireVersion: 25, LastUpdate: now,
+			LastWriteDate: now.Add(-behind), HeartbeatInterval: 10 * time.Second}
+	}
+	const stale, fresh = 3 * time.Minute, time.Minute
+	for _, best := range []event.ServerKind{event.RSPrimary, event.RSSecondary} {
+		kind := event.ReplicaSetNoPrimary
+		if best == event.RSPrimary {
+			kind = event.ReplicaSetWithPrimary
+		}
+		td := &event.TopologyDescription{Kind: kind, SetName: "rs", Servers: []*event.ServerDescription{
+			server("best:1", best, 0), server("fresh:1", event.RSSecondary, fresh), server("stale:1", event.RSSecondary, stale),
+		}}
+		for _, tt := range []struct {
+			excluded []string
+			want     []string
+		}{
+			{nil, []string{"best:1", "fresh:1"}},
+			{[]string{"best:1"}, []string{"fresh:1"}},
+			{[]string{"fresh:1"}, []string{"best:1"}},
+			{[]string{"best:1", "fresh:1"}, []string{"best:1", "fresh:1"}}, // rather those than the stale one
+			{[]string{"stale:1"}, []string{"best:1", "fresh:1"}},
+		} {
+			var got []string
+			for _, d := range appendSuitable(nil, td, &Selection{Deprioritized: tt.excluded,
+				ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest, MaxStaleness: 2 * time.Minute}}) {
+				got = append(got, d.Addr)
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("%v without %v: suitable are %v, want %v", best, tt.excluded, got, tt.want)
+			}
+		}
+	}
+}
+
 // A selection that waits says so once, however often the topology changes; and that it failed
 // without what stands in the message anyway.
 func TestSelectionLogsOnce(t *testing.T) {

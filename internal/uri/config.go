@@ -52,7 +52,7 @@ type Config struct {
 	ReadConcernLevel   string
 	ReadPreference     string // the mode, for example "secondaryPreferred"
 	ReadPreferenceTags []map[string]string
-	MaxStaleness       *time.Duration // -1 second: no limit
+	MaxStaleness       *time.Duration // -1 second: no limit; from 0 on a limit, which may be too small
 	W                  any            // int or string
 	WTimeout           *time.Duration
 	Journal            *bool

@@ -99,7 +99,7 @@ func TestWarnings(t *testing.T) {
 		{"readPreferenceTags=invalid", `value "invalid" of option "readPreferenceTags" is ignored: want comma separated key:value pairs`},
 		{"maxPoolSize=99999999999", `value "99999999999" of option "maxPoolSize" is ignored: want a whole number from 0 to 2147483647`},
 		{"compressors=snappy,snoopy", `compressor "snoopy" is not supported, want one of snappy, zlib, zstd`},
-		{"maxStalenessSeconds=30", `value "30" of option "maxStalenessSeconds" is ignored: want -1 or a whole number from 90`},
+		{"maxStalenessSeconds=-2", `value "-2" of option "maxStalenessSeconds" is ignored: want -1 or a whole number from 90`},
 		{"authMechanism=MONGODB-OIDC&authMechanismProperties=TOKEN_RESOURCE:mongodb://host1%2Chost2",
 			`value of option "authMechanismProperties" is ignored: want comma separated key:value pairs (a value with a comma cannot be given in a connection string)`},
 	}
@@ -151,6 +151,9 @@ func TestValidate(t *testing.T) {
 		{"mongodb://a/?minPoolSize=5&maxPoolSize=4", "minPoolSize"},
 		{"mongodb://a/?minPoolSize=5&maxPoolSize=0", ""},
 		{"mongodb://a/?maxStalenessSeconds=120", "maxStalenessSeconds"},
+		{"mongodb://a/?maxStalenessSeconds=0", "maxStalenessSeconds"},
+		{"mongodb://a/?readPreference=primary&maxStalenessSeconds=89", "maxStalenessSeconds"},
+		{"mongodb://a/?readPreference=nearest&maxStalenessSeconds=0", ""},
 		{"mongodb://a/?maxStalenessSeconds=-1", ""},
 		{"mongodb://a/?readPreferenceTags=dc:ny", "readPreferenceTags"},
 		{"mongodb://a/?readPreferenceTags=", ""},
