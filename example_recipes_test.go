@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,8 +21,9 @@ import (
 	"allium/mongotest"
 )
 
-// A handler for a health check: it answers within a second whether the deployment takes operations,
-// and says why not. The client looks for servers by itself; a check needs no client of its own.
+// A handler for a health check: it answers within a second whether the deployment takes operations.
+// Why it does not is for the log: the error names servers, which are nobody's business who asks.
+// The client looks for servers by itself; a check needs no client of its own.
 func Example_healthCheck() {
 	d, err := mongotest.Open(mongotest.ReplicaSet(1))
 	if err != nil {
@@ -32,33 +34,37 @@ func Example_healthCheck() {
 		log.Fatal(err)
 	}
 	defer client.Close(context.Background())
+	logger := slog.New(slog.DiscardHandler) // the program's own
 
 	health := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 		defer cancel()
 		if err := client.Ping(ctx); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			logger.ErrorContext(ctx, "health check", "error", err)
+			http.Error(w, "database unavailable", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")
 	})
 
-	check := func() int {
+	check := func() {
 		w := httptest.NewRecorder()
 		health.ServeHTTP(w, httptest.NewRequest("GET", "/health", nil))
-		return w.Code
+		fmt.Println(w.Code, strings.TrimSpace(w.Body.String()))
 	}
-	fmt.Println(check())
+	check()
 	d.Stop()
-	fmt.Println(check())
+	check()
 	// Output:
-	// 200
-	// 503
+	// 200 ok
+	// 503 database unavailable
 }
 
-// Pages by keys: each page begins after the last key of the page before. Unlike Skip, it costs the
-// same for every page, and nothing is shown twice or left out when documents come and go. The
-// filter and the sort need an index on both fields; _id makes the order of equal prices definite.
+// Pages by keys: each page begins after the last document of the page before, in the order of an
+// index. Unlike Skip, every page costs the same, and documents that come and go move no others.
+// Min and Hint begin at a position of the index, which every document has: one without a price has
+// that of a null price. A filter with $gt would leave out documents without a price, or with one of
+// another type, since it compares within one type only.
 func Example_pages() {
 	d, err := mongotest.Open()
 	if err != nil {
@@ -71,12 +77,12 @@ func Example_pages() {
 	}
 	ctx := context.Background()
 	defer client.Close(ctx)
-	type Good struct {
-		ID    int `bson:"_id"`
-		Price int `bson:"price"`
-	}
-	goods := allium.CollectionOf[Good](client.Database("shop"), "goods")
-	if _, err := goods.InsertMany(ctx, []Good{{1, 30}, {2, 10}, {3, 20}, {4, 20}, {5, 40}}); err != nil {
+	goods := allium.CollectionOf[bson.Raw](client.Database("shop"), "goods")
+	_, err = allium.CollectionOf[bson.M](client.Database("shop"), "goods").InsertMany(ctx, []bson.M{
+		{"_id": 0, "price": 30}, {"_id": 1, "price": 10}, {"_id": 2}, {"_id": 3, "price": 20}, {"_id": 4, "price": nil},
+		{"_id": 5, "price": 20}, {"_id": 6, "price": "on request"},
+	})
+	if err != nil {
 		log.Fatal(err)
 	}
 	order := bson.D{{Key: "price", Value: 1}, {Key: "_id", Value: 1}}
@@ -85,22 +91,24 @@ func Example_pages() {
 	}
 
 	// page returns the page after a document, the first page after nil.
-	page := func(after *Good) ([]Good, error) {
-		filter := bson.D{}
+	page := func(after bson.Raw) ([]bson.Raw, error) {
+		filter, opts := bson.D{}, allium.FindOptions{Sort: order, Hint: order, Limit: 2}
 		if after != nil {
-			filter = bson.D{{Key: "$or", Value: bson.A{
-				bson.M{"price": bson.M{"$gt": after.Price}},
-				bson.M{"price": after.Price, "_id": bson.M{"$gt": after.ID}},
-			}}}
+			price, id := after.Lookup("price"), after.Lookup("_id")
+			if price.IsZero() {
+				price = bson.RawValue{Type: bson.TypeNull} // where the index has documents without a price
+			}
+			opts.Min = bson.D{{Key: "price", Value: price}, {Key: "_id", Value: id}} // from here on, this one included
+			filter = bson.D{{Key: "_id", Value: bson.M{"$ne": id}}}
 		}
-		cur, err := goods.Find(ctx, filter, allium.FindOptions{Sort: order, Limit: 2})
+		cur, err := goods.Find(ctx, filter, opts)
 		if err != nil {
 			return nil, err
 		}
 		return cur.All(ctx)
 	}
 
-	var last *Good
+	var last bson.Raw
 	for {
 		list, err := page(last)
 		if err != nil {
@@ -110,12 +118,13 @@ func Example_pages() {
 			break
 		}
 		fmt.Println(list)
-		last = &list[len(list)-1]
+		last = list[len(list)-1]
 	}
 	// Output:
-	// [{2 10} {3 20}]
-	// [{4 20} {1 30}]
-	// [{5 40}]
+	// [{"_id":2} {"_id":4,"price":null}]
+	// [{"_id":1,"price":10} {"_id":3,"price":20}]
+	// [{"_id":5,"price":20} {"_id":0,"price":30}]
+	// [{"_id":6,"price":"on request"}]
 }
 
 // How a server would run a query: whether it uses an index, and which one. An explain is a command
@@ -370,8 +379,10 @@ func Example_outbox() {
 	// order of Grace
 }
 
-// A worker follows a collection and stores after each event how far it is: the next run goes on
-// there. An event may be handled twice, and none is missed as long as the oplog reaches back.
+// A worker follows a collection, and its next run goes on where this one ended. The position is
+// stored as soon as the stream is open, so that a run without an event leaves one, too; after each
+// event that was handled; and once a minute while nothing happens, since the server forgets old
+// positions. After a crash the last event is handled again, and none is missed.
 func Example_resumeAfterRestart() {
 	d, err := mongotest.Open(mongotest.ReplicaSet(1))
 	if err != nil {
@@ -391,43 +402,80 @@ func Example_resumeAfterRestart() {
 	orders := client.Database("shop").Collection("orders")
 	positions := allium.CollectionOf[Position](client.Database("shop"), "positions")
 
+	store := func(ctx context.Context, token bson.Raw) error {
+		_, err := positions.ReplaceOne(ctx, bson.M{"_id": "worker"}, Position{"worker", token}, allium.ReplaceOptions{Upsert: true})
+		return err
+	}
 	open := func(ctx context.Context) (*allium.ChangeStream[bson.D], error) {
 		position, err := positions.FindOne(ctx, bson.M{"_id": "worker"})
 		if err != nil && !errors.Is(err, mongoerr.ErrNoDocuments) {
 			return nil, err
 		}
-		return orders.Watch(ctx, nil, allium.WatchOptions{ResumeAfter: position.Token}) // nil at first: from now on
+		stream, err := orders.Watch(ctx, nil, allium.WatchOptions{StartAfter: position.Token}) // nil at first: from now on
+		if err != nil {
+			return nil, err
+		}
+		if err := store(ctx, stream.ResumeToken()); err != nil {
+			stream.Close(ctx)
+			return nil, err
+		}
+		return stream, nil
 	}
-	store := func(ctx context.Context, token bson.Raw) error {
-		_, err := positions.ReplaceOne(ctx, bson.M{"_id": "worker"}, Position{"worker", token}, allium.ReplaceOptions{Upsert: true})
-		return err
+	follow := func(ctx context.Context, stream *allium.ChangeStream[bson.D], handle func(allium.ChangeEvent[bson.D]) error) error {
+		stored := time.Now()
+		for {
+			more := stream.TryNext(ctx) // waits up to a second for an event
+			if err := stream.Err(); err != nil {
+				return err
+			}
+			if more {
+				if err := handle(stream.Current()); err != nil {
+					return err
+				}
+			}
+			if more || time.Since(stored) > time.Minute {
+				if err := store(ctx, stream.ResumeToken()); err != nil {
+					return err
+				}
+				stored = time.Now()
+			}
+			if more && stream.Current().OperationType == "invalidate" {
+				return nil // the collection was dropped or renamed
+			}
+		}
 	}
 
+	stream, err := open(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	stream.Close(ctx) // the worker is restarted before its first event
+	if _, err := orders.InsertMany(ctx, []bson.D{{{Key: "n", Value: 1}}, {{Key: "n", Value: 2}}}); err != nil {
+		log.Fatal(err)
+	}
+	crash := errors.New("the worker crashes")
 	for run := range 2 {
 		stream, err := open(ctx)
 		if err != nil {
 			log.Fatal(err)
 		}
-		if run == 0 {
-			if _, err := orders.InsertMany(ctx, []bson.D{{{Key: "n", Value: 1}}, {{Key: "n", Value: 2}}}); err != nil {
-				log.Fatal(err)
-			}
-		}
-		if stream.Next(ctx) {
-			n, _ := stream.Current().FullDocument.Get("n")
+		err = follow(ctx, stream, func(event allium.ChangeEvent[bson.D]) error {
+			n, _ := event.FullDocument.Get("n")
 			fmt.Println("run", run, "handles", n)
-			if err := store(ctx, stream.ResumeToken()); err != nil {
-				log.Fatal(err)
+			if n == int32(2) {
+				return crash
 			}
-		}
-		if err := stream.Err(); err != nil {
-			log.Fatal(err)
-		}
-		stream.Close(ctx) // the worker is restarted
+			return nil
+		})
+		fmt.Println(err)
+		stream.Close(ctx)
 	}
 	// Output:
 	// run 0 handles 1
+	// run 0 handles 2
+	// the worker crashes
 	// run 1 handles 2
+	// the worker crashes
 }
 
 // A server that ends in order: it takes no more requests, lets those that run come to their end,

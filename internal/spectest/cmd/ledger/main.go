@@ -39,7 +39,7 @@ func main() {
 	dir := flag.String("specifications", spectest.Folder(), "`folder` of the specifications")
 	flag.Parse()
 	if *dir == "" {
-		fmt.Fprintln(os.Stderr, "ledger: no specifications found: set ALLIUM_SPECIFICATIONS")
+		fmt.Fprintln(os.Stderr, "ledger: no specifications found; get them with\n\n\tgit clone https://github.com/mongodb/specifications testdata/specifications\n\nor set ALLIUM_SPECIFICATIONS to the folder of a checkout")
 		os.Exit(2)
 	}
 	l := &ledger{verbose: *verbose, serverless: *serverless}
