@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -344,6 +345,34 @@ func TestKeyManagement(t *testing.T) {
 	}
 	if res := must(w.keys.DeleteKey(ctx, id)); res.DeletedCount != 1 {
 		t.Error(res)
+	}
+}
+
+// TestAltNamesAreTexts: alternative names that look like operators, fields, variables or patterns
+// are texts, in filters and in the pipeline that removes one.
+func TestAltNamesAreTexts(t *testing.T) {
+	w := start(t, encryption.Options{})
+	ctx := t.Context()
+	names := []string{"$keyAltNames", "$$this", "$$ROOT", "$$REMOVE", "$", "$$", "$ne", "$literal", "/./", ".*", "a.b", "$a b"}
+	id := must(w.keys.CreateDataKey(ctx, "local", encryption.DataKeyOptions{AltNames: append([]string{"stays"}, names...)}))
+	must(w.keys.CreateDataKey(ctx, "local", encryption.DataKeyOptions{AltNames: []string{"other"}}))
+	for i, name := range names {
+		if k, err := w.keys.KeyByAltName(ctx, name); err != nil || k.ID != id {
+			t.Fatalf("%q: %v, %v", name, k, err)
+		}
+		must(w.keys.RemoveKeyAltName(ctx, id, name))
+		if k := must(w.keys.Key(ctx, id)); len(k.AltNames) != len(names)-i || slices.Contains(k.AltNames, name) || !slices.Contains(k.AltNames, "stays") {
+			t.Fatalf("%q removed: %q are left", name, k.AltNames)
+		}
+		if _, err := w.keys.KeyByAltName(ctx, name); !errors.Is(err, mongoerr.ErrNoDocuments) {
+			t.Errorf("%q removed: %v", name, err)
+		}
+	}
+	must(w.keys.RemoveKeyAltName(ctx, id, "stays"))
+	must(w.keys.AddKeyAltName(ctx, id, "$$ROOT"))
+	must(w.keys.RemoveKeyAltName(ctx, id, "$$ROOT"))
+	if k := must(w.keys.Key(ctx, id)); !k.Raw.Lookup("keyAltNames").IsZero() {
+		t.Errorf("the last name is removed: %s", k.Raw)
 	}
 }
 

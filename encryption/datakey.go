@@ -197,11 +197,15 @@ func (c *Client) AddKeyAltName(ctx context.Context, id bson.UUID, name string) (
 // before, nil if there is none.
 func (c *Client) RemoveKeyAltName(ctx context.Context, id bson.UUID, name string) (*DataKey, error) {
 	// The array goes with its last name: data keys must not have an empty one.
+	var text any = name
+	if strings.HasPrefix(name, "$") { // else the path of a field, or a variable
+		text = bson.D{{Key: "$literal", Value: name}}
+	}
 	return c.changeKey(ctx, id, bson.A{bson.D{{Key: "$set", Value: bson.D{{Key: "keyAltNames", Value: bson.D{{Key: "$cond", Value: bson.A{
-		bson.D{{Key: "$eq", Value: bson.A{"$keyAltNames", bson.A{name}}}},
+		bson.D{{Key: "$eq", Value: bson.A{"$keyAltNames", bson.A{text}}}},
 		"$$REMOVE",
 		bson.D{{Key: "$filter", Value: bson.D{
-			{Key: "input", Value: "$keyAltNames"}, {Key: "cond", Value: bson.D{{Key: "$ne", Value: bson.A{"$$this", name}}}},
+			{Key: "input", Value: "$keyAltNames"}, {Key: "cond", Value: bson.D{{Key: "$ne", Value: bson.A{"$$this", text}}}},
 		}}},
 	}}}}}}}})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -77,8 +78,13 @@ func NewBucket(db *allium.Database, opts ...BucketOptions) *Bucket {
 
 // encodeID returns a file's id as it is stored.
 func (b *Bucket) encodeID(id any) (bson.RawValue, error) {
-	if id == nil {
-		return bson.RawValue{}, fmt.Errorf("file id is nil")
+	switch r := reflect.ValueOf(id); r.Kind() {
+	case reflect.Invalid:
+		return bson.RawValue{}, errors.New("file id is nil")
+	case reflect.Pointer, reflect.Map, reflect.Slice:
+		if r.IsNil() {
+			return bson.RawValue{}, fmt.Errorf("file id is a nil %T", id)
+		}
 	}
 	v, err := b.bson.MarshalValue(id)
 	if err != nil {
@@ -89,6 +95,29 @@ func (b *Bucket) encodeID(id any) (bson.RawValue, error) {
 		return v, fmt.Errorf("file id is a BSON %s, which cannot be an _id", v.Type)
 	}
 	return v, nil
+}
+
+// same returns the condition that a field is this id and nothing else. By itself, an id that is a
+// document of operators would be a condition, a regular expression a pattern, and null would also
+// stand for a field that is missing.
+func same(id bson.RawValue) bson.D {
+	if id.Type == bson.TypeNull {
+		return bson.D{{Key: "$type", Value: int32(bson.TypeNull)}}
+	}
+	return bson.D{{Key: "$eq", Value: id}}
+}
+
+// literal reports whether a list of $in takes the id for itself and nothing else.
+func literal(id bson.RawValue) bool {
+	switch id.Type {
+	case bson.TypeNull, bson.TypeRegex:
+		return false
+	case bson.TypeEmbeddedDocument:
+		for key := range bson.Raw(id.Value).All() {
+			return !strings.HasPrefix(key, "$")
+		}
+	}
+	return true
 }
 
 // A limit is the time that an operation of several commands, or a stream, has in all.

@@ -108,7 +108,7 @@ func (f *storedFile) chunkLength(n int64) int64 {
 
 // fileByID finds the file with an id.
 func (b *Bucket) fileByID(ctx context.Context, l limit, id bson.RawValue) (*storedFile, error) {
-	doc, err := within(l, b.files).FindOne(ctx, bson.D{{Key: "_id", Value: id}})
+	doc, err := within(l, b.files).FindOne(ctx, bson.D{{Key: "_id", Value: same(id)}})
 	if errors.Is(err, mongoerr.ErrNoDocuments) {
 		return nil, ErrFileNotFound
 	}

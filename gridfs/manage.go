@@ -2,6 +2,7 @@ package gridfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -36,11 +37,11 @@ func (b *Bucket) Delete(ctx context.Context, id any, opts ...DeleteOptions) erro
 }
 
 func (b *Bucket) delete(ctx context.Context, l limit, id bson.RawValue) error {
-	res, err := within(l, b.files).DeleteOne(ctx, bson.D{{Key: "_id", Value: id}})
+	res, err := within(l, b.files).DeleteOne(ctx, bson.D{{Key: "_id", Value: same(id)}})
 	if err != nil {
 		return err
 	}
-	if _, err := within(l, b.chunks).DeleteMany(ctx, bson.D{{Key: "files_id", Value: id}}); err != nil {
+	if _, err := within(l, b.chunks).DeleteMany(ctx, bson.D{{Key: "files_id", Value: same(id)}}); err != nil {
 		return err
 	}
 	if res.Acknowledged && res.DeletedCount == 0 {
@@ -72,15 +73,24 @@ func (b *Bucket) deleteByName(ctx context.Context, l limit, filename string) err
 	if err != nil {
 		return err
 	}
-	var ids bson.A
+	var ids, odd bson.A
 	for doc, err := range cur.Seq(ctx) {
 		if err != nil {
 			return err
 		}
-		ids = append(ids, doc.Lookup("_id"))
+		if id := doc.Lookup("_id"); literal(id) {
+			ids = append(ids, id)
+		} else {
+			odd = append(odd, id)
+		}
 	}
-	if len(ids) == 0 {
+	if len(ids)+len(odd) == 0 {
 		return ErrFileNotFound
+	}
+	for _, id := range odd {
+		if err := b.delete(ctx, l, id.(bson.RawValue)); err != nil && !errors.Is(err, ErrFileNotFound) {
+			return err
+		}
 	}
 	for part := range slices.Chunk(ids, maxIDs) {
 		if _, err := within(l, b.files).DeleteMany(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: part}}}}); err != nil {
@@ -108,7 +118,7 @@ func (b *Bucket) Rename(ctx context.Context, id any, newFilename string, opts ..
 	if err == nil {
 		v, idErr := b.encodeID(id)
 		if err = idErr; err == nil {
-			err = renamed(within(l, b.files).UpdateOne(ctx, bson.D{{Key: "_id", Value: v}}, setName(newFilename)))
+			err = renamed(within(l, b.files).UpdateOne(ctx, bson.D{{Key: "_id", Value: same(v)}}, setName(newFilename)))
 		}
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package gridfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -34,9 +35,14 @@ type UploadOptions struct {
 	Timeout *time.Duration
 }
 
-// UploadFromStream stores the contents of r as a new file and returns the file's id. If r fails,
-// the upload is aborted and the error is r's. It does not close r, and Timeout does not interrupt a
+// UploadFromStream stores the contents of r as a new file and returns the file's id. If r fails or
+// panics, or ctx ends, the upload is aborted, which takes at most half a second after ctx has
+// ended; the error is r's or that of ctx. It does not close r, and Timeout does not interrupt a
 // Read. The contents of r need not fit into memory.
+//
+// After another error, for example of the server or when Timeout is up, chunks that were stored
+// already are left behind (specification: GridFS, "Operation Failure"): Delete with the file's id
+// removes them.
 func (b *Bucket) UploadFromStream(ctx context.Context, filename string, r io.Reader, opts ...UploadOptions) (bson.ObjectID, error) {
 	id := bson.NewObjectID()
 	return id, b.UploadFromStreamWithID(ctx, id, filename, r, opts...)
@@ -50,6 +56,7 @@ func (b *Bucket) UploadFromStreamWithID(ctx context.Context, id any, filename st
 	if err != nil {
 		return err
 	}
+	defer s.Abort() // of a source that panics or ends its goroutine; a closed stream is left alone
 	if w, ok := r.(io.WriterTo); ok {
 		_, err = w.WriteTo(s)
 	} else {
@@ -57,6 +64,7 @@ func (b *Bucket) UploadFromStreamWithID(ctx context.Context, id any, filename st
 	}
 	if failed := s.failure(); failed != nil {
 		s.end()
+		s.undo()
 		return failed
 	}
 	if err != nil {
@@ -183,7 +191,11 @@ func (s *UploadStream) ReadFrom(r io.Reader) (int64, error) {
 			return total, err
 		}
 		s.grow(1)
-		n, err := r.Read(s.buf[len(s.buf):min(cap(s.buf), s.batchSize)])
+		free := s.buf[len(s.buf):min(cap(s.buf), s.batchSize)]
+		n, err := r.Read(free)
+		if n < 0 || n > len(free) {
+			return total, fmt.Errorf("upload %q: the source's Read returned %d of %d bytes", s.name, n, len(free))
+		}
 		s.buf = s.buf[:len(s.buf)+n]
 		total += int64(n)
 		s.flushFull()
@@ -260,7 +272,9 @@ func (s *UploadStream) start(data, buf []byte) error {
 		data = data[n:]
 	}
 	insert := func() error {
-		_, err := within(s.limit, s.bucket.chunks).InsertMany(s.ctx, chunks)
+		ctx, stop := linger(s.ctx)
+		defer stop()
+		_, err := within(s.limit, s.bucket.chunks).InsertMany(ctx, chunks)
 		return err
 	}
 	if !s.background {
@@ -316,7 +330,9 @@ func (s *UploadStream) fail(err error) error {
 }
 
 // Close writes the last chunks and then the file's document, which makes the file exist. After an
-// error there is no file, and chunks that were stored already are left behind.
+// error there is no file, unless the error leaves open whether the document was stored. Close
+// deletes the chunks that were stored already if the stream's context has ended, and leaves them
+// behind after other errors.
 func (s *UploadStream) Close() error {
 	if s.closed {
 		return ErrClosed
@@ -327,14 +343,29 @@ func (s *UploadStream) Close() error {
 		s.dispatch(data, data)
 	}
 	s.end()
-	if s.err != nil {
-		return s.err
+	if s.err == nil {
+		s.err = s.fail(s.bucket.ensureIndexes(s.ctx, s.limit)) // a file without chunks is the first write, too
 	}
-	if s.err = s.bucket.ensureIndexes(s.ctx, s.limit); s.err == nil { // a file without chunks is the first write, too
-		_, s.err = within(s.limit, s.bucket.files).InsertOne(s.ctx, s.document())
+	sent := false
+	if s.err == nil {
+		ctx, stop := linger(s.ctx)
+		defer stop()
+		sent = ctx.Err() == nil
+		_, err := within(s.limit, s.bucket.files).InsertOne(ctx, s.document())
+		s.err = s.fail(err)
 	}
-	s.err = s.fail(s.err)
+	if s.err != nil && !sent {
+		s.undo() // a document that was sent may be stored, and needs its chunks
+	}
 	return s.err
+}
+
+// undo deletes the chunks of an upload that failed because its context has ended. After an error of
+// the server they are left behind (specification: GridFS, "Operation Failure").
+func (s *UploadStream) undo() {
+	if s.ctx.Err() != nil {
+		_ = s.deleteChunks() // the upload's error is the one that counts
+	}
 }
 
 // end closes the stream and waits for what is under way.
@@ -369,8 +400,33 @@ func (s *UploadStream) document() bson.Raw {
 	return bson.EndDocument(dst, start)
 }
 
-// abortTimeout bounds an abort whose context has ended.
-const abortTimeout = 500 * time.Millisecond
+// lingerTime is how long the writes that are under way go on when the stream's context ends, and
+// abortTimeout how long deleting the chunks may take then.
+const (
+	lingerTime   = abortTimeout / 2
+	abortTimeout = 500 * time.Millisecond
+)
+
+// linger returns a context that ends lingerTime after ctx does, for a write that has begun. One
+// that was given up could be applied after its chunks were deleted; one that is answered could not.
+func linger(ctx context.Context) (late context.Context, stop func()) {
+	if ctx.Done() == nil || ctx.Err() != nil {
+		return ctx, func() {}
+	}
+	late = context.WithoutCancel(ctx)
+	var cancel context.CancelFunc
+	if deadline, ok := ctx.Deadline(); ok {
+		late, cancel = context.WithDeadline(late, deadline.Add(lingerTime))
+	} else {
+		late, cancel = context.WithCancel(late)
+	}
+	unwatch := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			time.AfterFunc(lingerTime, cancel)
+		}
+	})
+	return late, func() { unwatch(); cancel() }
+}
 
 // Abort ends the upload and deletes the chunks that it has stored. If the stream's context has
 // ended, it still runs, for at most half a second. After an error, chunks may be left behind. After
@@ -380,13 +436,17 @@ func (s *UploadStream) Abort() error {
 		return ErrClosed
 	}
 	s.end()
+	return s.deleteChunks()
+}
+
+func (s *UploadStream) deleteChunks() error {
 	ctx := s.ctx
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 		defer cancel()
 	}
-	_, err := within(s.limit, s.bucket.chunks).DeleteMany(ctx, bson.D{{Key: "files_id", Value: s.file},
+	_, err := within(s.limit, s.bucket.chunks).DeleteMany(ctx, bson.D{{Key: "files_id", Value: same(s.file)},
 		{Key: "_id", Value: bson.D{{Key: "$gte", Value: s.ids.first}, {Key: "$lt", Value: s.ids.next}}}})
 	if err != nil {
 		return fmt.Errorf("abort upload %q: %w", s.name, err)

@@ -19,7 +19,7 @@ type window struct {
 // openWindow asks for count chunks from first on. The last window asks for one more than there must
 // be.
 func (b *Bucket) openWindow(ctx context.Context, l limit, f *storedFile, first, count int64) (*window, error) {
-	filter := bson.D{{Key: "files_id", Value: f.id}}
+	filter := bson.D{{Key: "files_id", Value: same(f.id)}}
 	if first > 0 {
 		filter = append(filter, bson.E{Key: "n", Value: bson.D{{Key: "$gte", Value: first}}})
 	}
