@@ -25,6 +25,8 @@ var layers = []string{
 	"tracing",
 	"internal/option",
 	"internal/redact",
+	"internal/exchange",
+	"internal/flight",
 	"auth",
 	"collation",
 	"consistency",

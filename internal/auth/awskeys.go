@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"allium/auth"
+	"allium/internal/exchange"
 )
 
 // check returns an error if keys lack one of their parts.
@@ -53,7 +54,7 @@ func NewAWSKeys(callback auth.AWSCallback, timeout time.Duration) *AWSKeys {
 }
 
 // stsClient may need a proxy, other than MetadataClient.
-var stsClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}}
+var stsClient = &http.Client{Transport: exchange.NewTransport(http.ProxyFromEnvironment)}
 
 // Forget clears the cache, after an authentication that failed.
 func (k *AWSKeys) Forget() { k.cache.Store(nil) }
@@ -132,7 +133,7 @@ func (r *awsReply) keys() (*expiringKeys, error) {
 		c.expires = time.Unix(int64(seconds), 0)
 	default:
 		if err := json.Unmarshal(r.Expiration, &c.expires); err != nil {
-			return nil, fmt.Errorf("when the keys expire: %w", err)
+			return nil, fmt.Errorf("when the keys expire: %w", exchange.Clean(err))
 		}
 	}
 	return c, nil
@@ -141,7 +142,7 @@ func (r *awsReply) keys() (*expiringKeys, error) {
 func parseKeys(body []byte) (*expiringKeys, error) {
 	var r awsReply
 	if err := json.Unmarshal(body, &r); err != nil {
-		return nil, fmt.Errorf("reply: %w", err)
+		return nil, fmt.Errorf("reply: %w", exchange.Clean(err))
 	}
 	return r.keys()
 }
@@ -159,7 +160,7 @@ func (k *AWSKeys) fromWebIdentity(ctx context.Context) (*expiringKeys, error) {
 	form := url.Values{"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleSessionName": {name},
 		"RoleArn": {os.Getenv("AWS_ROLE_ARN")}, "WebIdentityToken": {strings.TrimSpace(string(token))}}
 	body, err := Ask(ctx, k.sts, http.MethodPost, stsURL, strings.NewReader(form.Encode()),
-		http.Header{"Accept": {"application/json"}, "Content-Type": {"application/x-www-form-urlencoded"}})
+		http.Header{"Accept": {"application/json"}, "Content-Type": {"application/x-www-form-urlencoded"}}, form.Get("WebIdentityToken"))
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +171,7 @@ func (k *AWSKeys) fromWebIdentity(ctx context.Context) (*expiringKeys, error) {
 		} `json:"AssumeRoleWithWebIdentityResponse"`
 	}
 	if err := json.Unmarshal(body, &r); err != nil {
-		return nil, fmt.Errorf("reply: %w", err)
+		return nil, fmt.Errorf("reply: %w", exchange.Clean(err))
 	}
 	if r.Credentials.AccessKeyID == "" {
 		r.Credentials = r.Response.Result.Credentials
@@ -195,9 +196,10 @@ func (k *AWSKeys) fromInstance(ctx context.Context) (*expiringKeys, error) {
 	if err != nil {
 		return nil, err
 	}
-	header := http.Header{"X-Aws-Ec2-Metadata-Token": {strings.TrimSpace(string(token))}}
+	session := strings.TrimSpace(string(token))
+	header := http.Header{"X-Aws-Ec2-Metadata-Token": {session}}
 	const credentials = instanceURL + "meta-data/iam/security-credentials/"
-	role, err := Ask(ctx, k.local, http.MethodGet, credentials, nil, header)
+	role, err := Ask(ctx, k.local, http.MethodGet, credentials, nil, header, session)
 	if err != nil {
 		return nil, err
 	}
@@ -205,35 +207,28 @@ func (k *AWSKeys) fromInstance(ctx context.Context) (*expiringKeys, error) {
 	if name == "" {
 		return nil, errors.New("the instance has no role")
 	}
-	body, err := Ask(ctx, k.local, http.MethodGet, credentials+url.PathEscape(name), nil, header)
+	body, err := Ask(ctx, k.local, http.MethodGet, credentials+url.PathEscape(name), nil, header, session)
 	if err != nil {
 		return nil, err
 	}
 	return parseKeys(body)
 }
 
-// maxAnswer bounds what a service answers.
-const maxAnswer = 1 << 20
-
-// Ask sends a request to a service that hands out tokens or keys. An answer other than 200 is an
-// error with what it says.
-func Ask(ctx context.Context, client *http.Client, method, url string, body io.Reader, header http.Header) ([]byte, error) {
+// Ask sends a request to a service that hands out tokens or keys, once and to nobody else: package
+// exchange says what an answer may not do. One other than 200 is an error with what it says,
+// without the secrets.
+func Ask(ctx context.Context, client *http.Client, method, url string, body io.Reader, header http.Header, secrets ...string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return nil, err
 	}
 	request.Header = header
-	reply, err := client.Do(request)
+	answer, err := exchange.Do(client.Transport, request, secrets...)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", request.URL.Host, err)
 	}
-	defer reply.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(reply.Body, maxAnswer))
-	if err != nil {
-		return nil, err
+	if answer.Status != http.StatusOK {
+		return nil, answer.Refusal(request.URL.Host, secrets...)
 	}
-	if reply.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %s: %s", request.URL.Host, reply.Status, answer)
-	}
-	return answer, nil
+	return answer.Body, nil
 }

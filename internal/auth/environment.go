@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"allium/auth"
+	"allium/internal/exchange"
 )
 
 // The addresses of the metadata services, which virtual machines reach without leaving their host.
@@ -23,7 +24,7 @@ const kubernetesTokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token
 
 // MetadataClient keeps no connections, since it is used once in an hour or so, and knows no
 // proxies.
-var MetadataClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+var MetadataClient = &http.Client{Transport: exchange.NewTransport(nil)}
 
 // environmentCallback returns the callback of an environment that provides tokens by itself, nil if
 // there is no such environment (specification: Authentication, "Built-in OIDC Environment
@@ -44,7 +45,7 @@ func environmentCallback(name, resource string, client *http.Client) auth.OIDCCa
 				AccessToken string `json:"access_token"`
 			}
 			if err := json.Unmarshal(body, &reply); err != nil {
-				return auth.OIDCCredential{}, fmt.Errorf("metadata service's reply: %w", err)
+				return auth.OIDCCredential{}, fmt.Errorf("metadata service's reply: %w", exchange.Clean(err))
 			}
 			return auth.OIDCCredential{AccessToken: reply.AccessToken}, nil
 		}

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"allium/bson"
 	"allium/internal/fle"
+	"allium/internal/flight"
 )
 
 // NewDocument makes a data key: of the given material, or of a new one if it is nil.
@@ -86,4 +88,26 @@ func (k *Keys) Rewrap(ctx context.Context, docs []bson.Raw, masterKey bson.Raw) 
 		return nil, err
 	}
 	return out, nil
+}
+
+// each calls f for 0 to n-1 at the same time and returns the first error; the context of the others
+// ends then.
+func each(ctx context.Context, n int, f func(context.Context, int) error) error {
+	if n == 1 {
+		return f(ctx, 0)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	var once sync.Once
+	var first error
+	for i := range n {
+		wg.Go(func() {
+			if err := flight.Call(func() error { return f(ctx, i) }); err != nil {
+				once.Do(func() { first = err; cancel() })
+			}
+		})
+	}
+	wg.Wait()
+	return first
 }

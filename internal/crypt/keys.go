@@ -84,12 +84,12 @@ type Keys struct {
 	service Service
 	life    time.Duration // 0: keys are kept until Close
 
-	mu      sync.Mutex
-	cached  map[name]*cached
-	flights map[name]*flight
-	timer   *time.Timer
-	closed  bool
-	gone    []name // dropped since mu was locked
+	mu       sync.Mutex
+	cached   map[name]*cached
+	searches map[name]*search // that are under way
+	timer    *time.Timer
+	closed   bool
+	gone     []name // dropped since mu was locked
 }
 
 // cached is a key that is kept. Keys.mu guards it, but for key, which lives until the last user has
@@ -103,16 +103,10 @@ type cached struct {
 	dropped  bool
 }
 
-// flight is a search for a key that is under way: others that want the same key wait for it.
-type flight struct {
-	done chan struct{}
-	err  error // once done is closed
-}
-
 // NewKeys returns the keys of a vault. They are dropped, and their material is cleared, when they
 // have been kept for life; 0 keeps them until Close.
 func NewKeys(vault Vault, service Service, life time.Duration) *Keys {
-	return &Keys{vault: vault, service: service, life: life, cached: make(map[name]*cached), flights: make(map[name]*flight)}
+	return &Keys{vault: vault, service: service, life: life, cached: make(map[name]*cached), searches: make(map[name]*search)}
 }
 
 // Close drops all keys. Keys that are in use are cleared when they are not any more.
@@ -235,6 +229,11 @@ func (h *Held) ByName(alt string) (bson.UUID, *fle.Key) {
 func (h *Held) Release() {
 	h.keys.mu.Lock()
 	defer h.keys.mu.Unlock()
+	h.release()
+}
+
+// release is Release while k.mu is held.
+func (h *Held) release() {
 	for _, c := range h.held {
 		if c.users--; c.users == 0 && c.dropped {
 			c.key.Clear()
@@ -275,218 +274,4 @@ func (h *Held) add(n name, c *cached) {
 	}
 	h.held[n] = c
 	c.users++
-}
-
-// Hold returns the keys with these ids and alternative names. It asks the vault for those that are
-// not kept, in one query, and unwraps them at the same time. Of many goroutines that want the same
-// key, one asks.
-func (k *Keys) Hold(ctx context.Context, ids []bson.UUID, altNames []string) (*Held, error) {
-	wanted := make([]name, 0, len(ids)+len(altNames))
-	for _, id := range ids {
-		wanted = append(wanted, name{id: id})
-	}
-	for _, alt := range altNames {
-		wanted = append(wanted, name{alt: alt})
-	}
-	h := &Held{keys: k}
-	if err := h.hold(ctx, wanted); err != nil {
-		h.Release()
-		return nil, err
-	}
-	return h, nil
-}
-
-func (h *Held) hold(ctx context.Context, wanted []name) error {
-	k := h.keys
-	for {
-		k.mu.Lock()
-		taken, missing := h.take(wanted)
-		if len(missing) == 0 {
-			k.unlock()
-			k.tell(ctx, KeyEvent{Kind: KeysCached, names: taken})
-			return nil
-		}
-		// What others look for already is waited for, after the rest has been looked for here.
-		var waits []*flight
-		var mine []name
-		f := &flight{done: make(chan struct{})}
-		for _, n := range missing {
-			if other := k.flights[n]; other != nil {
-				if other != f && !slices.Contains(waits, other) {
-					waits = append(waits, other)
-				}
-				continue
-			}
-			k.flights[n] = f
-			mine = append(mine, n)
-		}
-		k.unlock()
-		k.tell(ctx, KeyEvent{Kind: KeysCached, names: taken})
-		if len(mine) > 0 {
-			began := time.Now()
-			f.err = h.fetch(ctx, mine)
-			k.tell(ctx, KeyEvent{Kind: KeysFetched, Duration: time.Since(began), Err: f.err, names: mine})
-			k.mu.Lock()
-			for _, n := range mine {
-				delete(k.flights, n)
-			}
-			k.mu.Unlock()
-			close(f.done)
-			if f.err != nil {
-				return f.err
-			}
-		}
-		for _, other := range waits {
-			select {
-			case <-other.done:
-				// The others' time may be up while there is some left here: then the search is made
-				// again.
-				if other.err != nil && !errors.Is(other.err, context.Canceled) && !errors.Is(other.err, context.DeadlineExceeded) {
-					return other.err
-				}
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-		if len(waits) == 0 {
-			return nil
-		}
-	}
-}
-
-// fetch asks the vault for keys, unwraps, keeps and holds them.
-func (h *Held) fetch(ctx context.Context, names []name) error {
-	docs, err := h.keys.vault.Keys(ctx, filter(names))
-	if err != nil {
-		return fmt.Errorf("key vault: %w", err)
-	}
-	found := make([]*Document, 0, len(docs))
-	for _, doc := range docs {
-		d, err := ParseDocument(doc)
-		if err != nil {
-			return err
-		}
-		found = append(found, d)
-	}
-	which := func(n name) *Document {
-		for _, d := range found {
-			if d.is(n) {
-				return d
-			}
-		}
-		return nil
-	}
-	for i, d := range found {
-		if !slices.ContainsFunc(names, func(n name) bool { return d.is(n) }) {
-			return fmt.Errorf("key vault: unexpected key returned: %s", d.ID)
-		}
-		for _, other := range found[:i] {
-			if other.ID == d.ID || slices.ContainsFunc(d.AltNames, func(alt string) bool { return slices.Contains(other.AltNames, alt) }) {
-				return fmt.Errorf("key vault: keys returned have duplicate keyAltNames or _id: %s and %s", other.ID, d.ID)
-			}
-		}
-	}
-	var used []*Document
-	for _, n := range names {
-		d := which(n)
-		if d == nil {
-			return fmt.Errorf("%s: %w", n, ErrKeyNotFound)
-		}
-		if !slices.Contains(used, d) {
-			used = append(used, d)
-		}
-	}
-	unwrapped := make([]*fle.Key, len(used))
-	if err := each(ctx, len(used), func(ctx context.Context, i int) error {
-		material, err := h.keys.service.Unwrap(ctx, used[i].MasterKey, used[i].Material)
-		if err != nil {
-			return fmt.Errorf("key %s: %w", used[i].ID, err)
-		}
-		defer clear(material)
-		unwrapped[i], err = fle.NewKey(material)
-		if err != nil {
-			return fmt.Errorf("key %s: %w", used[i].ID, err)
-		}
-		return nil
-	}); err != nil {
-		for _, key := range unwrapped {
-			if key != nil {
-				key.Clear()
-			}
-		}
-		return err
-	}
-	h.keys.mu.Lock()
-	defer h.keys.unlock()
-	for i, d := range used {
-		c := h.keys.put(d, unwrapped[i])
-		for _, n := range names {
-			if which(n) == d {
-				h.add(n, c)
-			}
-		}
-	}
-	return nil
-}
-
-// is reports whether d is the key called n.
-func (d *Document) is(n name) bool {
-	if n.alt != "" {
-		return slices.Contains(d.AltNames, n.alt)
-	}
-	return d.ID == n.id
-}
-
-// each calls f for 0 to n-1 at the same time and returns the first error; the context of the others
-// ends then.
-func each(ctx context.Context, n int, f func(context.Context, int) error) error {
-	if n == 1 {
-		return f(ctx, 0)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var wg sync.WaitGroup
-	var once sync.Once
-	var first error
-	for i := range n {
-		wg.Go(func() {
-			if err := f(ctx, i); err != nil {
-				once.Do(func() { first = err; cancel() })
-			}
-		})
-	}
-	wg.Wait()
-	return first
-}
-
-// filter returns the query for keys, in the specification's form.
-func filter(names []name) bson.Raw {
-	start, dst := bson.BeginDocument(nil)
-	or, dst := bson.BeginArrayElement(dst, "$or")
-	for i, field := range []string{"_id", "keyAltNames"} {
-		var element, inner, list int
-		dst = bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i)
-		element, dst = bson.BeginDocument(dst)
-		inner, dst = bson.BeginDocumentElement(dst, field)
-		list, dst = bson.BeginArrayElement(dst, "$in")
-		n := 0
-		for _, name := range names {
-			if (name.alt != "") != (field == "keyAltNames") {
-				continue
-			}
-			if name.alt != "" {
-				dst = bson.AppendIndexHeader(dst, bson.TypeString, n)
-				dst = bson.AppendStringValue(dst, name.alt)
-			} else {
-				dst = bson.AppendIndexHeader(dst, bson.TypeBinary, n)
-				dst = bson.AppendBinaryValue(dst, bson.BinaryUUID, name.id[:])
-			}
-			n++
-		}
-		dst = bson.EndDocument(dst, list)
-		dst = bson.EndDocument(dst, inner)
-		dst = bson.EndDocument(dst, element)
-	}
-	dst = bson.EndDocument(dst, or)
-	return bson.EndDocument(dst, start)
 }

@@ -6,16 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"allium/encryption/kms"
+	"allium/internal/exchange"
 )
 
 const (
@@ -24,9 +23,6 @@ const (
 	maxAttempts = 3
 	backoffUnit = 200 * time.Millisecond
 	maxBackoff  = 20 * time.Second
-	// maxBody and maxHeader bound an answer.
-	maxBody   = 1 << 20
-	maxHeader = 64 << 10
 )
 
 // request is a request of a cloud's key service.
@@ -135,65 +131,41 @@ func (c *Client) attempt(ctx context.Context, r *request, out any) (status int, 
 
 // exchange sends a request over a connection and decodes the answer into out.
 func (r *request) exchange(conn net.Conn, req *http.Request, out any) (status int, err error) {
-	transport := &http.Transport{
-		DisableKeepAlives:      true,
-		DisableCompression:     true,
-		MaxResponseHeaderBytes: maxHeader,
-		DialTLSContext:         func(context.Context, string, string) (net.Conn, error) { return conn, nil },
-	}
-	reply, err := transport.RoundTrip(req) // follows no redirection
-	if err != nil {
-		// It may quote the answer.
-		if text := []byte(err.Error()); len(text) > maxShown || !bytes.Equal(r.conceal(text), text) {
-			err = errors.New(printable(r.conceal(text)))
-		}
-		return 0, err
-	}
-	defer reply.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(reply.Body, maxBody+1))
-	if err != nil {
+	// Whatever waits on the connection ends with the context.
+	defer context.AfterFunc(req.Context(), func() { conn.SetDeadline(past) })()
+	transport := exchange.NewTransport(nil)
+	transport.DisableCompression = true
+	transport.DialTLSContext = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
+	answer, err := exchange.Do(transport, req, r.secrets...)
+	defer clear(answer.Body)
+	switch {
+	case errors.Is(err, exchange.ErrTooLong):
+		return answer.Status, &permanentError{err}
+	case errors.Is(err, exchange.ErrProtocol):
+		return answer.Status, err
+	case err != nil && answer.Status != 0:
 		return 0, fmt.Errorf("KMS response unfinished: %w", err)
+	case err != nil:
+		return 0, err
+	case answer.Status != http.StatusOK:
+		return answer.Status, &refusal{answer.Status, exchange.Text(answer.Body, r.secrets...)}
 	}
-	defer clear(body)
-	if len(body) > maxBody {
-		return reply.StatusCode, &permanentError{fmt.Errorf("the answer has more than %d bytes", maxBody)}
-	}
-	if reply.StatusCode != http.StatusOK {
-		//lint:ignore ST1005 the text is that of other drivers
-		return reply.StatusCode, fmt.Errorf("Invalid KMS response: HTTP status=%d. Response body=%s", reply.StatusCode, printable(r.conceal(body)))
-	}
-	if err := json.Unmarshal(body, out); err != nil {
+	if err := json.Unmarshal(answer.Body, out); err != nil {
 		// The body may hold a token or a key: it is not shown.
 		//lint:ignore ST1005 the text is that of other drivers
-		return reply.StatusCode, &permanentError{fmt.Errorf("Invalid KMS response: parse error in JSON. HTTP status=%d", reply.StatusCode)}
+		return answer.Status, &permanentError{fmt.Errorf("Invalid KMS response: parse error in JSON. HTTP status=%d", answer.Status)}
 	}
-	return reply.StatusCode, nil
+	return answer.Status, nil
 }
 
-// maxShown is how much of an answer's body an error shows.
-const maxShown = 1000
-
-// printable returns a body of an error on one line.
-func printable(body []byte) string {
-	if len(body) > maxShown {
-		body = body[:maxShown]
-	}
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, strings.Join(strings.Fields(string(body)), " "))
+// refusal is an answer that is not what was asked for.
+type refusal struct {
+	status int
+	said   string
 }
 
-// conceal returns the body of an answer without the secrets of the request.
-func (r *request) conceal(text []byte) []byte {
-	for _, secret := range r.secrets {
-		if secret != "" {
-			text = bytes.ReplaceAll(text, []byte(secret), []byte("<secret>"))
-		}
-	}
-	return text
+func (e *refusal) Error() string {
+	return fmt.Sprintf("Invalid KMS response: HTTP status=%d. Response body=%s", e.status, e.said) // in the words of other drivers
 }
 
 func missingField(name string) error {
@@ -212,5 +184,5 @@ func (c *Client) failed(ctx context.Context, provider, endpoint string, status i
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w (%w)", cause, err)
 	}
-	return &kms.Error{Provider: provider, Endpoint: endpoint, Status: status, Err: err}
+	return &kms.Error{Provider: provider, Endpoint: endpoint, Status: status, Err: exchange.Clean(err)}
 }

@@ -13,6 +13,7 @@ import (
 
 	"allium/auth"
 	sources "allium/internal/auth"
+	"allium/internal/exchange"
 )
 
 const (
@@ -121,7 +122,7 @@ func (c *Client) azureMachineToken(ctx context.Context) (fetched, error) {
 		ExpiresIn   json.RawMessage `json:"expires_in"`
 	}
 	if err := json.Unmarshal(body, &out); err != nil {
-		return fetched{}, fmt.Errorf("metadata service's answer: %w", err)
+		return fetched{}, fmt.Errorf("metadata service's answer: %w", exchange.Clean(err))
 	}
 	seconds := string(out.ExpiresIn)
 	if quoted, err := strconv.Unquote(seconds); err == nil {
@@ -147,7 +148,7 @@ func (c *Client) gcpMachineToken(ctx context.Context) (fetched, error) {
 		AccessToken auth.Secret `json:"access_token"`
 	}
 	if err := json.Unmarshal(body, &out); err != nil {
-		return fetched{}, fmt.Errorf("metadata service's answer: %w", err)
+		return fetched{}, fmt.Errorf("metadata service's answer: %w", exchange.Clean(err))
 	}
 	if out.AccessToken == "" {
 		return fetched{}, errors.New("metadata service's answer: access_token is missing")
