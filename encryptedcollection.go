@@ -99,6 +99,12 @@ func (s *steps) createEncrypted(ctx context.Context, fields bson.Raw, o *CreateC
 	if s.db.err != nil {
 		return s.failed(s.db.err)
 	}
+	with := *o
+	with.EncryptedFields = fields
+	own, err := marshalAppend(s.db.bson, nil, with.fields()) // before anything is made
+	if err != nil {
+		return s.failed(err)
+	}
 	for _, state := range stateCollections(s.name, fields) {
 		var f adminFields
 		f.value("clusteredIndex", bson.D{{Key: "key", Value: bson.D{{Key: "_id", Value: int32(1)}}}, {Key: "unique", Value: true}})
@@ -107,9 +113,7 @@ func (s *steps) createEncrypted(ctx context.Context, fields bson.Raw, o *CreateC
 			return err
 		}
 	}
-	with := *o
-	with.EncryptedFields = fields
-	if err := s.run(ctx, &command.Named{Command: "create", Target: s.name, Fields: with.fields(), Queryable: true}, nil); err != nil {
+	if err := s.run(ctx, &command.Named{Command: "create", Target: s.name, Fields: bson.Raw(own), Queryable: true}, nil); err != nil {
 		return err
 	}
 	return s.run(ctx, &command.CreateIndexes{Collection: s.name, Comment: o.Comment,

@@ -46,13 +46,19 @@ type BulkWrite struct {
 
 	batch
 	bodySize   int              // of the command document without what all commands have in common
+	greatest   [2]sized         // the largest document and the largest write, with CheckSize
 	namespaces map[string]int32 // those of the message, by their indexes
 	nsInfo     []byte
 }
 
+// sized is the size of something in a write.
+type sized struct{ write, size int }
+
 // bulkMessageOverhead is what the specification sets aside for everything in the message that is
 // not part of bulkWrite.
 const bulkMessageOverhead = 1000
+
+var errBulkWrite = errors.New("a bulk write of the client needs server 8.0 or later: use BulkWrite of a collection")
 
 // Name implements Command.
 func (*BulkWrite) Name() string { return "bulkWrite" }
@@ -72,9 +78,7 @@ func (c *BulkWrite) Retryable(n int) bool {
 
 // AppendBody implements Command.
 func (c *BulkWrite) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	if t.WireVersion < 25 {
-		return dst, errors.New("a bulk write of the client needs server 8.0 or later: use BulkWrite of a collection")
-	}
+	t.need(25, errBulkWrite)
 	at := len(dst)
 	f := fields{bson: t.BSON, dst: bson.AppendInt32(dst, "bulkWrite", 1)}
 	f.dst = bson.AppendBool(f.dst, "errorsOnly", c.ErrorsOnly)
@@ -101,12 +105,12 @@ func (c *BulkWrite) AppendSequences(dst []byte, t *Target) ([]byte, error) {
 	if c.namespaces == nil {
 		c.namespaces = map[string]int32{}
 	}
-	c.nsInfo, c.count = c.nsInfo[:0], 0
+	c.nsInfo, c.count, c.greatest = c.nsInfo[:0], 0, [2]sized{}
 	limit := t.MaxMessageSize - bulkMessageOverhead - c.bodySize
 	at, dst := beginSequence(dst, "ops")
 	opsAt := len(dst)
 	for i := c.first; i < c.Writes.Len() && c.count < t.MaxBatchCount; i++ {
-		opAt := len(dst)
+		opAt, greatest := len(dst), c.greatest
 		s := c.Writes.Write(i)
 		ns, known := c.namespaces[s.Namespace]
 		if !known {
@@ -122,9 +126,9 @@ func (c *BulkWrite) AppendSequences(dst []byte, t *Target) ([]byte, error) {
 		}
 		if size > limit {
 			if c.count == 0 {
-				return dst, fmt.Errorf("write %d and its namespace have %d bytes, a message to the server takes %d", i, size, limit)
+				return dst, c.tooLarge(0, size, limit)
 			}
-			dst = dst[:opAt]
+			dst, c.greatest = dst[:opAt], greatest
 			break
 		}
 		if !known {
@@ -134,9 +138,68 @@ func (c *BulkWrite) AppendSequences(dst []byte, t *Target) ([]byte, error) {
 		}
 		c.count++
 	}
-	dst = endSequence(dst, at)
-	at, dst = beginSequence(dst, "nsInfo")
-	return endSequence(append(dst, c.nsInfo...), at), nil
+	return c.appendNamespaces(endSequence(dst, at)), c.checkSizes(t)
+}
+
+// appendNamespaces appends the sequence of namespaces.
+func (c *BulkWrite) appendNamespaces(dst []byte) []byte {
+	at, dst := beginSequence(dst, "nsInfo")
+	return endSequence(append(dst, c.nsInfo...), at)
+}
+
+// checkSizes reports a document or a write that is larger than the server takes, if that is known.
+func (c *BulkWrite) checkSizes(t *Target) error {
+	for i, what := range [...]string{"document", "write"} {
+		if g, limit := c.greatest[i], t.MaxDocumentSize+i*commandOverhead; t.MaxDocumentSize > 0 && g.size > limit {
+			return fmt.Errorf("write %d: %s has %d bytes, the server takes at most %d", g.write, what, g.size, limit)
+		}
+	}
+	return nil
+}
+
+// Fit implements Batch.
+func (c *BulkWrite) Fit(sequences []byte, _ int, t *Target) ([]byte, error) {
+	if err := c.checkSizes(t); err != nil {
+		return nil, err
+	}
+	ops := documentsIn(sequences)
+	all := 1 + documentSize(sequences[1:]) // of the sequence of ops
+	start := len(sequences) - len(ops)
+	limit := t.MaxMessageSize - bulkMessageOverhead - c.bodySize
+	if c.count <= t.MaxBatchCount && all-start+len(c.nsInfo) <= limit {
+		return sequences, nil
+	}
+	end, infoEnd, known, n := start, 0, 0, 0
+	for ; n < min(c.count, t.MaxBatchCount); n++ {
+		op := bson.Raw(sequences[end : end+documentSize(sequences[end:])])
+		nextInfo := infoEnd
+		ns := firstInt32(op)
+		if ns == known {
+			nextInfo += documentSize(c.nsInfo[infoEnd:])
+		}
+		if size := end - start + len(op) + nextInfo; size > limit {
+			if n == 0 {
+				return nil, c.tooLarge(0, size, limit)
+			}
+			break
+		}
+		end, infoEnd, known = end+len(op), nextInfo, max(known, ns+1)
+	}
+	c.count, c.nsInfo = n, c.nsInfo[:infoEnd]
+	return c.appendNamespaces(endSequence(sequences[:end], 1)), nil
+}
+
+func (c *BulkWrite) tooLarge(n, size, limit int) error {
+	return fmt.Errorf("write %d and its namespace have %d bytes, a message to the server takes %d", c.first+n, size, limit)
+}
+
+// firstInt32 returns the first element of a document, which is an int32.
+func firstInt32(doc bson.Raw) int {
+	for _, v := range doc.All() {
+		n, _ := v.Int32()
+		return int(n)
+	}
+	return 0
 }
 
 // appendOp appends one element of ops.
@@ -178,11 +241,10 @@ func (c *BulkWrite) appendOp(dst []byte, t *Target, i int, s *BulkStatement, ns 
 	}
 	dst = bson.EndDocument(f.dst, start)
 	if c.CheckSize {
-		if size := docEnd - docAt; size > t.MaxDocumentSize {
-			return dst, fmt.Errorf("document has %d bytes, the server takes at most %d", size, t.MaxDocumentSize)
-		}
-		if size := len(dst) - at; size > t.MaxDocumentSize+commandOverhead {
-			return dst, fmt.Errorf("write has %d bytes, the server takes at most %d", size, t.MaxDocumentSize+commandOverhead)
+		for k, size := range [...]int{docEnd - docAt, len(dst) - at} {
+			if size > c.greatest[k].size {
+				c.greatest[k] = sized{i, size}
+			}
 		}
 	}
 	return dst, nil

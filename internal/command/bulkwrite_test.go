@@ -39,16 +39,28 @@ type built struct {
 }
 
 func buildBulk(t *testing.T, c *BulkWrite, target *Target) (built, error) {
+	return buildFitted(t, c, target, nil)
+}
+
+// buildFitted builds a message for what is assumed of the server, and fits it to the limits that it
+// turns out to have, unless they are nil.
+func buildFitted(t *testing.T, c *BulkWrite, assumed, limits *Target) (built, error) {
 	t.Helper()
 	var b built
 	start, dst := bson.BeginDocument(wire.AppendMsg(nil, 1, 0, 0))
-	dst, err := c.AppendBody(dst, target)
+	dst, err := c.AppendBody(dst, assumed)
+	var sequences []byte
 	if err == nil {
-		dst, err = c.AppendSequences(bson.EndDocument(dst, start), target)
+		dst = bson.EndDocument(dst, start)
+		sequences, err = c.AppendSequences(nil, assumed)
+	}
+	if err == nil && limits != nil {
+		sequences, err = c.Fit(sequences, len(dst), limits)
 	}
 	if err != nil {
 		return b, err
 	}
+	dst = append(dst, sequences...)
 	m, err := wire.ParseMsg(wire.FinishMessage(dst, 0))
 	if err != nil {
 		t.Fatal(err)
@@ -169,5 +181,51 @@ func TestBulkWriteAgain(t *testing.T) {
 	second, err := buildBulk(t, c, target())
 	if err != nil || fmt.Sprint(first) != fmt.Sprint(second) {
 		t.Errorf("an attempt that is repeated sends %v after %v, %v", second, first, err)
+	}
+}
+
+// What was built for greater limits than the server has is cut to what would have been built for
+// the server.
+func TestBulkWriteFits(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		limits := target()
+		limits.MaxMessageSize, limits.MaxBatchCount = bulkMessageOverhead+400+r.IntN(3000), 1+r.IntN(12)
+		writes := make(testWrites, 1+r.IntN(60))
+		for i := range writes {
+			writes[i].ns = "db." + strings.Repeat("c", 1+r.IntN(4)*r.IntN(4))
+			writes[i].size = r.IntN(100)
+			writes[i].multi = r.IntN(5) == 0
+		}
+		own, cut := &BulkWrite{Writes: writes}, &BulkWrite{Writes: writes}
+		for own.Left() > 0 {
+			want, err := buildBulk(t, own, limits)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			got, err := buildFitted(t, cut, target(), limits)
+			if err != nil || fmt.Sprint(got) != fmt.Sprint(want) || own.Count() != cut.Count() {
+				t.Fatalf("seed %d, from write %d: %d writes, %v; want %d\n%v\n%v", seed, own.First(), cut.Count(), err, own.Count(), got, want)
+			}
+			own.Advance()
+			cut.Advance()
+		}
+		if cut.Left() > 0 {
+			t.Fatalf("seed %d: %d writes are left", seed, cut.Left())
+		}
+	}
+}
+
+// A document that is too large for the server is found whether its limit is known early or late.
+func TestBulkWriteChecksSizes(t *testing.T) {
+	limits := target()
+	limits.MaxDocumentSize = 100
+	unknown := target()
+	unknown.MaxDocumentSize = 0
+	for name, assumed := range map[string]*Target{"early": limits, "late": unknown} {
+		c := &BulkWrite{Writes: testWrites{{ns: "a.b", size: 10}, {ns: "a.b", size: 200}}, CheckSize: true}
+		if _, err := buildFitted(t, c, assumed, limits); err == nil || !strings.Contains(err.Error(), "write 1: document has ") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

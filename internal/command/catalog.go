@@ -90,8 +90,8 @@ func (c *Named) Name() string { return c.Command }
 
 // AppendBody implements Command.
 func (c *Named) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	if c.Queryable && t.WireVersion < 21 { // server 7.0 (specification: Client Side Encryption, "Create Collection Helper")
-		return dst, errQueryable
+	if c.Queryable {
+		t.need(21, errQueryable) // server 7.0 (specification: Client Side Encryption, "Create Collection Helper")
 	}
 	if c.Target == "" {
 		dst = bson.AppendInt32(dst, c.Command, 1)

@@ -9,7 +9,9 @@ import (
 	"allium/mongoerr"
 )
 
-// Command is a server command on its way to the wire. Each attempt asks it for its bytes once.
+// Command is a server command on its way to the wire. It is asked for its bytes once, before a
+// server is selected: its values may be the program's own, whose encoders do what they like, and
+// all attempts send the same bytes. What depends on the server it leaves to the executor (Target).
 type Command interface {
 	// Name is the command's name as the server knows it.
 	Name() string
@@ -26,10 +28,15 @@ type Sequencer interface {
 	AppendSequences(dst []byte, t *Target) ([]byte, error)
 }
 
-// Batch is a Command that sends as many of its statements as one message takes. Which those are is
-// known once the message is built.
+// Batch is a Command that sends as many of its statements as one message takes. AppendSequences
+// takes as many as the limits of the target allow, and Fit drops those that the server does not
+// take after all.
 type Batch interface {
 	Sequencer
+	// Fit returns what of the sequences of the message that was built last fits into a message to
+	// the server, behind other bytes of the message. A single statement always does, unless it is
+	// larger than the server takes.
+	Fit(sequences []byte, behind int, t *Target) ([]byte, error)
 	// First returns the index of the first statement of the message that was built last, and Count
 	// how many it holds.
 	First() int
@@ -43,17 +50,35 @@ type Batch interface {
 	Retryable(n int) bool
 }
 
-// Target is what a command may know of the server that it will be sent to.
+// Target is what a command may know of where it will be sent to while it is encoded, and what it
+// says of that: which server it is, nobody knows then.
 type Target struct {
-	MaxDocumentSize int   // maxBsonObjectSize
-	MaxMessageSize  int   // maxMessageSizeBytes
-	MaxBatchCount   int   // maxWriteBatchSize
-	WireVersion     int32 // the greatest that the server speaks
-	Start           int   // where the message begins in dst
-	Unacknowledged  bool  // it will send no answer
+	MaxDocumentSize int  // maxBsonObjectSize; 0: not known, and Fit checks it
+	MaxMessageSize  int  // maxMessageSizeBytes
+	MaxBatchCount   int  // maxWriteBatchSize
+	Start           int  // where the message begins in dst
+	Unacknowledged  bool // it will send no answer
 	// BSON says how the user's values are encoded; nil stands for the defaults of package bson.
 	BSON *bson.Options
+
+	// Optional is where the last element of the body begins, in dst, if only servers from the wire
+	// version Since on must see it; Since is 0 if all may.
+	Optional int
+	Since    int32
+	// Needs is the wire version that the server must speak, or else the command fails with Lack.
+	Needs int32
+	Lack  error
 }
+
+// need makes it an error if the server speaks none but lower wire versions.
+func (t *Target) need(version int32, lack error) {
+	if version > t.Needs {
+		t.Needs, t.Lack = version, lack
+	}
+}
+
+// optional says that what follows in dst, the last element, is for servers from a wire version on.
+func (f *fields) optional(t *Target, since int32) { t.Optional, t.Since = len(f.dst), since }
 
 // encoder returns t.BSON, or the defaults of package bson.
 func (t *Target) encoder() *bson.Options {
@@ -183,11 +208,13 @@ func (f *fields) hint(v any) {
 	}
 }
 
+var errHintUnknown = errors.New("hint: the server does not know the hint of this write, and an unacknowledged write would not learn of it")
+
 // writeHint appends the hint of a write. Servers of a lower wire version than since do not know it,
 // and could not say so if they send no answer (specification: CRUD).
 func (f *fields) writeHint(v any, t *Target, since int32) {
-	if v != nil && t.Unacknowledged && t.WireVersion < since && f.err == nil {
-		f.err = errors.New("hint: the server does not know the hint of this write, and an unacknowledged write would not learn of it")
+	if v != nil && t.Unacknowledged {
+		t.need(since, errHintUnknown)
 	}
 	f.hint(v)
 }
@@ -211,9 +238,10 @@ func (f *fields) yes(key string, v bool) {
 	}
 }
 
-// rawData appends the option RawData, which servers before 8.2 must not see.
+// rawData appends the option RawData, which servers before 8.2 must not see. It comes last.
 func (f *fields) rawData(v bool, t *Target) {
-	if t.WireVersion >= 27 {
+	if v {
+		f.optional(t, 27)
 		f.yes("rawData", v)
 	}
 }

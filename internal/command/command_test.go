@@ -1,6 +1,9 @@
 package command
 
 import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -10,7 +13,7 @@ import (
 )
 
 func target() *Target {
-	return &Target{MaxDocumentSize: 16 << 20, MaxMessageSize: 48_000_000, MaxBatchCount: 100_000, WireVersion: 25}
+	return &Target{MaxDocumentSize: 16 << 20, MaxMessageSize: 48_000_000, MaxBatchCount: 100_000}
 }
 
 // body builds a command's document.
@@ -248,5 +251,51 @@ func TestSequencesParse(t *testing.T) {
 	second, _, err := bson.ReadDocument(rest)
 	if n, ok := second.Lookup("limit").Int32(); err != nil || !ok || n != 0 {
 		t.Errorf("second statement: %v, %v", second, err)
+	}
+}
+
+// What was encoded for greater limits than the server has is cut to what would have been encoded
+// for the server, and what is too large for it is found.
+func TestBatchFits(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		limits, unknown := target(), target()
+		limits.MaxBatchCount, limits.MaxMessageSize, limits.MaxDocumentSize = 1+r.IntN(6), 500+r.IntN(2000), 300+r.IntN(300)
+		unknown.MaxDocumentSize = 0
+		n := 1 + r.IntN(30)
+		docs := make(raws, n)
+		statements := make([]UpdateStatement, n)
+		deletes := make([]DeleteStatement, n)
+		for i := range docs {
+			docs[i] = doc(20 + r.IntN(500))
+			statements[i] = UpdateStatement{Filter: docs[i], Update: bson.D{{Key: "$set", Value: bson.D{{Key: "a", Value: 1}}}}}
+			deletes[i] = DeleteStatement{Filter: docs[i]}
+		}
+		for _, pair := range [][2]Batch{
+			{&Insert{Docs: docs}, &Insert{Docs: docs}},
+			{&Update{Statements: statements}, &Update{Statements: statements}},
+			{&Delete{Statements: deletes}, &Delete{Statements: deletes}},
+		} {
+			own, cut := pair[0], pair[1]
+			behind := r.IntN(100)
+			for own.Left() > 0 {
+				want, wantErr := own.AppendSequences(make([]byte, behind), limits)
+				got, err := cut.AppendSequences(nil, unknown)
+				if err == nil {
+					got, err = cut.Fit(got, behind, limits)
+				}
+				if wantErr != nil || err != nil {
+					if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+						t.Fatalf("seed %d, %s: %v, want %v", seed, own.Name(), err, wantErr)
+					}
+					break
+				}
+				if !bytes.Equal(got, want[behind:]) || own.Count() != cut.Count() {
+					t.Fatalf("seed %d, %s: %d statements from %d on in %d bytes, want %d in %d", seed, own.Name(), cut.Count(), cut.First(), len(got), own.Count(), len(want)-behind)
+				}
+				own.Advance()
+				cut.Advance()
+			}
+		}
 	}
 }

@@ -25,9 +25,7 @@ func (c *GetMore) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.dst = bson.AppendString(f.dst, "collection", c.Collection)
 	f.int32("batchSize", c.BatchSize)
 	f.int64("maxTimeMS", c.MaxTimeMS)
-	if t.WireVersion >= 9 { // servers before 4.4 do not know it here
-		f.value("comment", c.Comment)
-	}
+	f.lateComment(c.Comment, t)
 	return f.dst, f.err
 }
 
@@ -47,10 +45,17 @@ func (c *KillCursors) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	start, dst := bson.BeginArrayElement(dst, "cursors")
 	dst = bson.AppendInt64(dst, "0", c.ID)
 	f := fields{bson: t.BSON, dst: bson.EndDocument(dst, start)}
-	if t.WireVersion >= 9 {
-		f.value("comment", c.Comment)
-	}
+	f.lateComment(c.Comment, t)
 	return f.dst, f.err
+}
+
+// lateComment appends the comment of a command that servers before 4.4 do not know one of. It comes
+// last.
+func (f *fields) lateComment(v any, t *Target) {
+	if v != nil {
+		f.optional(t, 9)
+		f.value("comment", v)
+	}
 }
 
 // CursorReply is the cursor field of a reply. Batch shares the reply's memory.

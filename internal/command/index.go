@@ -29,6 +29,8 @@ type CreateIndexes struct {
 	Names []string
 }
 
+var errCommitQuorum = errors.New("CommitQuorum needs server 4.4 or later")
+
 // Name implements Command.
 func (*CreateIndexes) Name() string { return "createIndexes" }
 
@@ -70,8 +72,8 @@ func (c *CreateIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 		dst = bson.EndDocument(f.dst, at)
 	}
 	f := fields{bson: t.BSON, dst: bson.EndDocument(dst, start)}
-	if c.CommitQuorum != nil && t.WireVersion < 9 {
-		return dst, errors.New("CommitQuorum needs server 4.4 or later")
+	if c.CommitQuorum != nil {
+		t.need(9, errCommitQuorum)
 	}
 	f.value("commitQuorum", c.CommitQuorum)
 	f.int64("maxTimeMS", c.MaxTimeMS)

@@ -30,8 +30,9 @@ type Insert struct {
 
 // batch counts what a command sent of a list that may need several messages.
 type batch struct {
-	first int // index of the message's first statement
-	count int // how many statements the message holds
+	first   int // index of the message's first statement
+	count   int // how many statements the message holds
+	largest int // the size of the largest of them
 }
 
 // First returns the index of the first statement of the message that was built last.
@@ -64,39 +65,74 @@ func (c *Insert) AppendBody(dst []byte, t *Target) ([]byte, error) {
 
 // AppendSequences implements Sequencer.
 func (c *Insert) AppendSequences(dst []byte, t *Target) ([]byte, error) {
-	dst, n, err := appendBatch(dst, t, "documents", c.first, c.Docs.Len(), "document", t.MaxDocumentSize, c.Docs.Append)
-	c.count = n
-	return dst, err
+	return c.appendAll(dst, t, "documents", c.Docs.Len(), "document", 0, c.Docs.Append)
 }
 
-// appendBatch appends a document sequence with as many of the statements from first on as the
+// Fit implements Batch.
+func (c *Insert) Fit(sequences []byte, behind int, t *Target) ([]byte, error) {
+	return c.fit(sequences, behind, t, "document", 0)
+}
+
+// appendAll appends a document sequence with as many of n statements, from the first on, as the
 // target takes: at most MaxBatchCount of them, in a message of at most MaxMessageSize bytes. One of
-// them, which errors call what, may have maxSize bytes.
-func appendBatch(dst []byte, t *Target, id string, first, n int, what string, maxSize int, appendOne func([]byte, int) ([]byte, error)) (out []byte, count int, err error) {
+// them, which errors call what, may be larger than a document may be by extra bytes.
+func (b *batch) appendAll(dst []byte, t *Target, id string, n int, what string, extra int, appendOne func([]byte, int) ([]byte, error)) ([]byte, error) {
+	b.count, b.largest = 0, 0
 	at, dst := beginSequence(dst, id)
-	for i := first; i < n && i-first < t.MaxBatchCount; i++ {
+	for i := b.first; i < n && b.count < t.MaxBatchCount; i++ {
 		docAt := len(dst)
-		dst, err = appendOne(dst, i)
-		if err != nil {
-			return dst, 0, fmt.Errorf("%s %d: %w", what, i, err)
+		var err error
+		if dst, err = appendOne(dst, i); err != nil {
+			return dst, fmt.Errorf("%s %d: %w", what, i, err)
 		}
-		if size := len(dst) - docAt; size > maxSize {
-			return dst, 0, fmt.Errorf("%s %d has %d bytes, the server takes at most %d", what, i, size, maxSize)
+		size := len(dst) - docAt
+		if err := b.check(t, what, i, size, extra); err != nil {
+			return dst, err
 		}
-		if len(dst)-t.Start > t.MaxMessageSize && i > first {
+		if len(dst)-t.Start > t.MaxMessageSize && i > b.first {
 			dst = dst[:docAt]
 			break
 		}
-		count++
-		if left := min(n-first, t.MaxBatchCount) - count; left > 0 {
+		b.count++
+		b.largest = max(b.largest, size)
+		if left := min(n-b.first, t.MaxBatchCount) - b.count; left > 0 {
 			// The others are probably like those that are there: room for them at once saves
 			// copying what is there again and again, and memory that is twice what is needed.
-			if average := (len(dst) - at) / count; i == first || cap(dst)-len(dst) < 2*average {
+			if average := (len(dst) - at) / b.count; i == b.first || cap(dst)-len(dst) < 2*average {
 				dst = slices.Grow(dst, min(average*left+average*left/8, max(t.MaxMessageSize-len(dst), 0), max(mostAhead, len(dst))))
 			}
 		}
 	}
-	return endSequence(dst, at), count, nil
+	return endSequence(dst, at), nil
+}
+
+// check reports a statement that is larger than the server takes, if that is known.
+func (b *batch) check(t *Target, what string, i, size, extra int) error {
+	if limit := t.MaxDocumentSize + extra; t.MaxDocumentSize > 0 && size > limit {
+		return fmt.Errorf("%s %d has %d bytes, the server takes at most %d", what, i, size, limit)
+	}
+	return nil
+}
+
+// fit implements Batch for what appendAll has written.
+func (b *batch) fit(sequence []byte, behind int, t *Target, what string, extra int) ([]byte, error) {
+	if b.count <= t.MaxBatchCount && behind+len(sequence) <= t.MaxMessageSize && b.largest <= t.MaxDocumentSize+extra {
+		return sequence, nil
+	}
+	end := len(sequence) - len(documentsIn(sequence))
+	n := 0
+	for ; n < min(b.count, t.MaxBatchCount); n++ {
+		size := documentSize(sequence[end:])
+		if err := b.check(t, what, b.first+n, size, extra); err != nil {
+			return nil, err
+		}
+		if behind+end+size > t.MaxMessageSize && n > 0 {
+			break
+		}
+		end += size
+	}
+	b.count = n
+	return endSequence(sequence[:end], 1), nil
 }
 
 // mostAhead bounds the room that appendBatch makes for statements that it has not seen, while a

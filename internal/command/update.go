@@ -61,9 +61,12 @@ func (c *Update) AppendBody(dst []byte, t *Target) ([]byte, error) {
 
 // AppendSequences implements Sequencer.
 func (c *Update) AppendSequences(dst []byte, t *Target) ([]byte, error) {
-	dst, n, err := appendBatch(dst, t, "updates", c.first, len(c.Statements), "write", t.MaxDocumentSize+commandOverhead, func(dst []byte, i int) ([]byte, error) { return c.appendStatement(dst, i, t) })
-	c.count = n
-	return dst, err
+	return c.appendAll(dst, t, "updates", len(c.Statements), "write", commandOverhead, func(dst []byte, i int) ([]byte, error) { return c.appendStatement(dst, i, t) })
+}
+
+// Fit implements Batch.
+func (c *Update) Fit(sequences []byte, behind int, t *Target) ([]byte, error) {
+	return c.fit(sequences, behind, t, "write", commandOverhead)
 }
 
 func (c *Update) appendStatement(dst []byte, i int, t *Target) ([]byte, error) {

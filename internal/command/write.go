@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,6 +13,15 @@ import (
 
 func beginSequence(dst []byte, id string) (int, []byte) { return wire.BeginSequence(dst, id) }
 func endSequence(dst []byte, at int) []byte             { return wire.EndSequence(dst, at) }
+
+// documentsIn returns the documents of a section that is a document sequence.
+func documentsIn(section []byte) []byte {
+	const kindAndSize = 1 + 4
+	return section[kindAndSize+bytes.IndexByte(section[kindAndSize:], 0)+1:]
+}
+
+// documentSize returns the size of the document that b begins with.
+func documentSize(b []byte) int { return int(binary.LittleEndian.Uint32(b)) }
 
 // putLength corrects the length of the document that starts at start and ends with dst.
 func putLength(dst []byte, start int) {

@@ -28,23 +28,14 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	}
 	r.addr = srv.Addr()
 	r.flight.server.Store(srv)
-	if r.encryptsEarly() {
-		start := time.Now()
-		if err := r.encrypt(ctx, &message{run: r, hello: r.selected}); err != nil {
-			return Result{}, stageBuild, err
-		}
-		if !r.selecting.IsZero() { // this was not selection's time
-			r.selecting = r.selecting.Add(time.Since(start))
-		}
-	}
 	r.flight.phase.Store(&phaseCheckout)
 	c, err := r.checkOut(ctx, srv)
 	if err != nil {
 		if t, ok := errors.AsType[*mongoerr.TimeoutError](err); ok {
 			r.tells.checkout += t.Elapsed
 		}
-		if b, ok := r.command().(command.Batch); ok {
-			r.mixed = !b.Retryable(int(r.selected.MaxWriteBatchSize)) // no message was built that would tell
+		if b, ok := r.op.Command.(command.Batch); ok {
+			r.mixed = !b.Retryable(b.Count()) // no message was built that would tell
 		}
 		return Result{}, stageCheckOut, r.phase(ctx, "connection checkout", err)
 	}
@@ -174,30 +165,16 @@ func (r *run) txnConn() *pool.Conn {
 // exchange sends the command over c, unless its reply comes by itself, and judges the reply.
 func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) (Result, stage, error) {
 	m := message{run: r, hello: c.Hello()}
-	if r.encrypts() {
-		if err := r.encrypt(ctx, &m); err != nil {
-			return Result{}, stageBuild, err
-		}
-	}
-	b, batch := r.op.Command.(command.Batch)
-	batch = batch && b.Left() > 1
-	buf := getBuffer(batch)
-	built := false
-	defer func() {
-		if built {
-			r.exchanged(buf.msg)
-		}
-		putBuffer(buf, batch)
-	}()
-	if err := m.build(buf); err != nil {
+	msg, err := m.build()
+	if err != nil {
 		if errors.Is(err, errNoTimeLeft) {
 			return Result{}, stageBuild, &mongoerr.TimeoutError{Phase: "command", Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
 		}
 		return Result{}, stageBuild, err
 	}
-	built = true
+	defer r.exchanged(msg)
 	r.flight.phase.Store(&phaseCommand)
-	tr := r.traceStart(ctx, c, &m, buf.msg)
+	tr := r.traceStart(ctx, c, &m, msg)
 	if r.op.Session != nil && r.inTxn {
 		r.op.Session.Transaction().Sent()
 	}
@@ -207,7 +184,7 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 	}
 	c.SetTimeout(limit)
 	if m.unacknowledged {
-		if err := c.Send(ctx, buf.msg); err != nil {
+		if err := c.Send(ctx, msg); err != nil {
 			srv.HandleError(c, err)
 			tr.failed(err)
 			return Result{}, stageSent, err
@@ -216,14 +193,13 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 		return Result{Server: srv}, stageSent, nil
 	}
 	var reply *conn.Reply
-	var err error
 	switch {
 	case r.op.streamed():
 		reply, err = c.Receive(ctx)
 	case r.op.late():
 		reply, err = c.Late(ctx)
 	default:
-		reply, err = c.RoundTrip(ctx, buf.msg)
+		reply, err = c.RoundTrip(ctx, msg)
 	}
 	if err != nil {
 		if m.session != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/internal/command"
 )
 
 // Cipher encrypts what is sent and decrypts what comes back (specification: Client Side
@@ -26,92 +25,42 @@ type Cipher interface {
 // Commands").
 const maxEncryptedBatch = 2 << 20
 
-// sealed is a command that was encrypted. It stays the same in all attempts: what the server counts
-// must not change.
-type sealed struct {
-	command.Command
-	body []byte // its elements
-}
+// encrypts reports whether the command goes through the cipher.
+func (r *run) encrypts() bool { return r.x.Cipher != nil && !r.op.streamed() && !r.op.late() }
 
-func (s *sealed) AppendBody(dst []byte, _ *command.Target) ([]byte, error) {
-	return append(dst, s.body...), nil
-}
-
-// sealedBatch is a batch that was encrypted. It always holds the same statements.
-type sealedBatch struct {
-	command.Batch
-	body []byte
-}
-
-func (s *sealedBatch) AppendBody(dst []byte, _ *command.Target) ([]byte, error) {
-	return append(dst, s.body...), nil
-}
-
-func (s *sealedBatch) AppendSequences(dst []byte, _ *command.Target) ([]byte, error) { return dst, nil }
-
-func (s *sealedBatch) Retryable(int) bool { return s.Batch.Retryable(s.Batch.Count()) }
-
-// encrypts reports whether the command has yet to go through the cipher.
-func (r *run) encrypts() bool {
-	return r.x.Cipher != nil && r.enciphered == nil && !r.op.streamed() && !r.op.late()
-}
-
-// encryptsEarly reports whether the command is to go through the cipher before a connection is
-// checked out, so that none is held while the cipher waits for a key service. Behind a load
-// balancer only the connection tells what its server can take.
-func (r *run) encryptsEarly() bool {
-	return r.encrypts() && r.pinnedConn() == nil && r.selected.MaxMessageSize > 0
-}
-
-// encrypt replaces the operation's command by an encrypted one, once for all attempts.
-func (r *run) encrypt(ctx context.Context, m *message) error {
-	cmd := r.op.Command
-	t := m.target()
-	batch, _ := cmd.(command.Batch)
-	if batch != nil {
-		t.MaxMessageSize = min(t.MaxMessageSize, maxEncryptedBatch)
-	}
-	doc, err := asDocument(cmd, &t)
-	if err != nil && batch != nil { // one statement may be longer
-		t.MaxMessageSize, t.MaxBatchCount = m.target().MaxMessageSize, 1
-		doc, err = asDocument(cmd, &t)
-	}
+// encrypt replaces what was encoded by its encrypted form, once for all attempts: what the server
+// counts must not change. No connection is held, while the cipher may wait for a key service.
+func (r *run) encrypt(ctx context.Context) error {
+	doc, err := r.buf.document(r.own)
 	if err != nil {
-		return m.named(err)
+		return r.op.Named(err)
 	}
 	r.flight.phase.Store(&phaseEncryption)
 	start := time.Now()
 	defer func() { r.tells.encryption += time.Since(start) }()
 	out, err := r.x.Cipher.Encrypt(ctx, r.op.DB, doc)
 	if err != nil {
-		return r.phase(ctx, "encryption", m.named(err))
+		return r.phase(ctx, "encryption", r.op.Named(err))
 	}
-	switch {
-	case len(out) == len(doc) && &out[0] == &doc[0]:
-		r.enciphered = cmd
-	case batch != nil:
-		r.enciphered = &sealedBatch{batch, out.Elements()}
-	default:
-		r.enciphered = &sealed{cmd, out.Elements()}
+	r.enciphered = true
+	if len(out) == len(doc) && &out[0] == &doc[0] {
+		return nil
 	}
+	b := r.buf
+	_, b.msg = bson.BeginDocument(b.msg[:bodyAt])
+	b.msg = append(b.msg, out.Elements()...)
+	r.own, b.tail, b.room = len(b.msg), b.tail[:0], 0
 	return nil
 }
 
-// asDocument returns a command as one document: what it sends beside its body becomes arrays.
-func asDocument(cmd command.Command, t *command.Target) (bson.Raw, error) {
-	start, dst := bson.BeginDocument(nil)
-	dst, err := cmd.AppendBody(dst, t)
+// document returns a command whose own elements end at own as one document: what it sends beside
+// its body becomes arrays.
+func (b *buffer) document(own int) (bson.Raw, error) {
+	start, dst := bson.BeginDocument(make([]byte, 0, own+len(b.tail)))
+	dst = append(dst, b.msg[bodyAt+4:own]...)
+	dst, err := appendArrays(dst, b.sequences())
 	if err != nil {
 		return nil, err
-	}
-	if s, ok := cmd.(command.Sequencer); ok {
-		sequences, err := s.AppendSequences(nil, t)
-		if err != nil {
-			return nil, err
-		}
-		if dst, err = appendArrays(dst, sequences); err != nil {
-			return nil, err
-		}
 	}
 	return bson.EndDocument(dst, start), nil
 }

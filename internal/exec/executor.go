@@ -99,11 +99,14 @@ type run struct {
 	source      string    // which of the two
 	operationID int64     // only with a monitor or a log
 
+	entered   bool // the operation holds its explicit session
 	inTxn     bool // the operation is part of a transaction, but does not end it
 	startsTxn bool // its first command carries startTransaction
 
-	// enciphered replaces the operation's command once it has been through the cipher.
-	enciphered command.Command
+	buf        *buffer // what the operation's command was encoded into
+	own        int     // where the command's own elements end in it
+	long       bool    // it is from the pool of those for batches
+	enciphered bool    // it has been through the cipher
 
 	// mixed says that the message is a command.Batch with statements that must not be retried.
 	mixed bool
@@ -123,14 +126,6 @@ type run struct {
 	wireVersion    int32                    // of its connection
 	selecting      time.Time                // when its selection began; only with a timeoutMS
 	avoid          []string                 // servers that a retry should not choose
-}
-
-// command returns the command that an attempt sends.
-func (r *run) command() command.Command {
-	if r.enciphered != nil {
-		return r.enciphered
-	}
-	return r.op.Command
 }
 
 // stage is how far an attempt came.
@@ -177,19 +172,27 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 	if r.operationID = op.ID; r.operationID == 0 {
 		r.operationID = x.NewOperationID()
 	}
-	if s := op.Session; s != nil && !op.EndsTransaction { // who ends a transaction has entered its session
-		if err := r.enter(s); err != nil {
-			return Result{}, op.Named(err)
-		}
-		defer s.Leave()
-	}
 	r.flight = x.flights.begin(op.Command, op.DB, r.tells.began)
 	defer x.flights.end(r.flight)
+	err := r.encode()
+	if err == nil {
+		err = r.enter()
+	}
+	defer r.leave()
 	var span tracing.Span
 	if x.Tracer != nil {
 		ctx, span = r.beginSpan(ctx)
 	}
-	res, err := r.loop(ctx)
+	if err == nil && r.encrypts() {
+		if err = r.encryptFree(ctx); err != nil {
+			err = r.timedOut(ctx, err, err, stageBuild)
+		}
+	}
+	var res Result
+	if err == nil {
+		res, err = r.loop(ctx)
+	}
+	putBuffer(r.buf, r.long)
 	if x.Cipher != nil && err == nil {
 		r.flight.phase.Store(&phaseDecryption)
 		res, err = r.decrypt(ctx, res)
@@ -212,8 +215,38 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 	return res, err
 }
 
+// encryptFree encrypts the command without the session: code of the program's that the cipher asks
+// for credentials may use it.
+func (r *run) encryptFree(ctx context.Context) error {
+	r.leave()
+	if err := r.encrypt(ctx); err != nil {
+		return err
+	}
+	return r.enter()
+}
+
+// leave gives an explicit session back if enter took it.
+func (r *run) leave() {
+	if r.entered {
+		r.entered = false
+		r.op.Session.Leave()
+	}
+}
+
 // enter checks an explicit session and takes it for the operation.
-func (r *run) enter(s *session.Session) error {
+func (r *run) enter() error {
+	s := r.op.Session
+	if s == nil || r.op.EndsTransaction { // who ends a transaction has entered its session
+		return nil
+	}
+	if err := r.enterSession(s); err != nil {
+		return r.op.Named(err)
+	}
+	r.entered = true
+	return nil
+}
+
+func (r *run) enterSession(s *session.Session) error {
 	if err := s.Enter(); err != nil {
 		return err
 	}

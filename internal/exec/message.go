@@ -3,7 +3,6 @@ package exec
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"allium/bson"
@@ -15,8 +14,8 @@ import (
 	"allium/internal/wire"
 )
 
-// message builds the OP_MSG of one attempt: the command's own fields, and those that every command
-// has in common.
+// message is the OP_MSG of one attempt: the command's own fields, which were encoded before, and
+// those that every command has in common.
 type message struct {
 	*run
 	hello *event.ServerDescription // what the connection's handshake told
@@ -42,37 +41,23 @@ func (e *noTimeLeft) Unwrap() error { return errNoTimeLeft }
 // errNoRetryableWrites ends the retry of a write on a server where it could be applied twice.
 var errNoRetryableWrites = errors.New("the server that was selected for the retry does not support retryable writes")
 
-// build writes the message into buf.
-func (m *message) build(buf *buffer) error {
-	t := &buf.target
-	*t = m.target()
-	batch, ok := m.command().(command.Batch)
-	m.mixed = ok && !batch.Retryable(t.MaxBatchCount)
-	err := m.buildFor(&buf.msg, t)
-	if err == nil && m.mixed && batch.Retryable(batch.Count()) {
-		m.mixed = false // what must not be retried did not fit any more
-		err = m.buildFor(&buf.msg, t)
-	}
-	return err
-}
-
-// target returns what a command may know of the server.
-func (m *message) target() command.Target {
+// build completes the message that the operation's command was encoded into, for the server at the
+// other end of the connection, and returns it. It is valid until the next attempt builds its own.
+func (m *message) build() ([]byte, error) {
 	m.unacknowledged = m.op.unacknowledged() && !m.inTxn
-	return command.Target{
-		MaxDocumentSize: int(m.hello.MaxBSONObjectSize),
-		MaxMessageSize:  int(m.hello.MaxMessageSize),
-		MaxBatchCount:   int(m.hello.MaxWriteBatchSize),
-		WireVersion:     m.hello.MaxWireVersion,
-		Unacknowledged:  m.unacknowledged,
-		BSON:            m.op.BSON,
+	t := &m.buf.target
+	if m.hello.MaxWireVersion < t.Needs {
+		return nil, m.op.Named(t.Lack)
 	}
-}
-
-// buildFor writes the message into buf for a server whose limits are known.
-func (m *message) buildFor(buf *[]byte, t *command.Target) error {
+	batch, ok := m.op.Command.(command.Batch)
+	if ok {
+		if err := m.fit(batch, t); err != nil {
+			return nil, m.op.Named(err)
+		}
+		m.mixed = !batch.Retryable(batch.Count())
+	}
 	if err := m.takeSession(); err != nil {
-		return err
+		return nil, err
 	}
 	m.id = wire.NextRequestID()
 	var flags wire.Flags
@@ -81,37 +66,38 @@ func (m *message) buildFor(buf *[]byte, t *command.Target) error {
 	} else if m.mayStream() {
 		flags = wire.ExhaustAllowed
 	}
-	dst := wire.AppendMsg((*buf)[:0], m.id, 0, flags)
-	start, dst := bson.BeginDocument(dst)
-	dst, err := m.command().AppendBody(dst, t)
-	if err == nil {
-		dst, err = m.appendCommon(dst)
-	} else {
-		err = m.named(err)
+	dst := m.buf.msg[:m.own]
+	wire.AppendMsg(dst[:0], m.id, 0, flags) // over that of the attempt before
+	if m.hello.MaxWireVersion >= t.Since {
+		dst = append(dst, m.buf.optional...)
 	}
-	if err == nil {
-		dst = bson.EndDocument(dst, start)
-		if s, ok := m.command().(command.Sequencer); ok {
-			if dst, err = s.AppendSequences(dst, t); err != nil {
-				err = m.named(err)
-			}
-		}
-	}
-	*buf = dst // keeps what has grown, also on error
+	dst, err := m.appendCommon(dst)
+	m.buf.msg = dst // keeps what has grown, also on error
 	if err != nil {
-		return err
+		return nil, err
 	}
+	dst = m.buf.whole(bson.EndDocument(dst, bodyAt))
 	if !m.deadline.IsZero() {
 		if left := time.Until(m.deadline); left < m.selected.MinRTT { // a long message takes its time
-			return &noTimeLeft{left: left, roundTrip: m.selected.MinRTT}
+			return nil, &noTimeLeft{left: left, roundTrip: m.selected.MinRTT}
 		}
 	}
-	*buf = wire.FinishMessage(dst, 0)
-	return nil
+	return wire.FinishMessage(dst, 0), nil
 }
 
-// named says which command an error of its encoding is about.
-func (m *message) named(err error) error { return m.op.Named(err) }
+// fit drops the statements of a batch that the server does not take. What was encrypted stays as it
+// is: servers that can have encrypted fields all have the limits that were assumed.
+func (m *message) fit(batch command.Batch, t *command.Target) error {
+	if m.enciphered {
+		return nil
+	}
+	t.MaxDocumentSize, t.MaxMessageSize, t.MaxBatchCount = int(m.hello.MaxBSONObjectSize), int(m.hello.MaxMessageSize), int(m.hello.MaxWriteBatchSize)
+	sequences, err := batch.Fit(m.buf.sequences(), m.own+commonSize, t)
+	if err == nil {
+		m.buf.tail = m.buf.tail[:m.buf.room+len(sequences)]
+	}
+	return err
+}
 
 // mayStream reports whether the server may answer with more than one reply. In a transaction it may
 // not: the session, and behind a load balancer the connection, are needed for the commands in
@@ -302,47 +288,4 @@ func (m *message) appendReadPreference(dst []byte) []byte {
 		return dst
 	}
 	return topology.AppendReadPreference(dst, "$readPreference", rp)
-}
-
-// Message buffers are kept for the next operation. Those that batches make grow have a pool of
-// their own, so that small commands do not pass them around for ever; a buffer that another command
-// made grow (a large document) is kept as long as the commands that get it use a good part of it.
-// What the pools hold beyond that, the garbage collector takes.
-const (
-	smallBuffer = 64 << 10
-	goodPart    = 8 // an eighth
-)
-
-var (
-	buffers      = sync.Pool{New: func() any { return &buffer{msg: make([]byte, 0, 1024)} }}
-	batchBuffers sync.Pool
-)
-
-// buffer is the memory of one message, and of what its command is told while it is built.
-type buffer struct {
-	msg    []byte
-	target command.Target
-}
-
-func getBuffer(batch bool) *buffer {
-	if batch {
-		if b, ok := batchBuffers.Get().(*buffer); ok {
-			return b
-		}
-	}
-	return buffers.Get().(*buffer)
-}
-
-// putBuffer gives back a buffer that the caller has put its message into.
-func putBuffer(b *buffer, batch bool) {
-	b.target = command.Target{} // the pools keep no options alive
-	switch {
-	case cap(b.msg) <= smallBuffer:
-		buffers.Put(b)
-	case len(b.msg) < cap(b.msg)/goodPart:
-	case batch:
-		batchBuffers.Put(b)
-	default:
-		buffers.Put(b)
-	}
 }
