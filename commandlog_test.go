@@ -2,6 +2,7 @@ package allium_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/event"
 	"allium/internal/fakeserver"
 	"allium/internal/testdeploy"
 )
@@ -167,6 +169,54 @@ func TestCommandLogRedaction(t *testing.T) {
 	}
 	if started["level"].String() != "DEBUG" || started["component"].String() != "command" {
 		t.Errorf("level %v, component %v", started["level"], started["component"])
+	}
+}
+
+// A command that holds one with credentials is as secret as that one, in the log and in events.
+func TestCommandLogRedactsInside(t *testing.T) {
+	const secret = "pencil"
+	user := bson.D{{Key: "createUser", Value: "ada"}, {Key: "pwd", Value: secret}, {Key: "roles", Value: bson.A{}}}
+	for name, cmd := range map[string]bson.D{
+		"explain":       {{Key: "explain", Value: user}},
+		"explain twice": {{Key: "explain", Value: bson.D{{Key: "explain", Value: user}}}},
+		"updateUser":    {{Key: "explain", Value: bson.D{{Key: "updateUser", Value: "ada"}, {Key: "pwd", Value: secret}}}},
+		"saslStart":     {{Key: "explain", Value: bson.D{{Key: "saslStart", Value: 1}, {Key: "payload", Value: secret}}}},
+		"hello":         {{Key: "explain", Value: bson.D{{Key: "hello", Value: 1}, {Key: "speculativeAuthenticate", Value: bson.D{{Key: "payload", Value: secret}}}}}},
+		"applyOps":      {{Key: "applyOps", Value: bson.A{bson.D{{Key: "op", Value: "c"}, {Key: "ns", Value: "admin.$cmd"}, {Key: "o", Value: user}}}}},
+		"unknown":       {{Key: "changeUserPassword", Value: "ada"}, {Key: "pwd", Value: secret}},
+	} {
+		fake := startFake(t, func(r *fakeserver.Request) {
+			reply := bson.D{{Key: "ok", Value: 1}, {Key: "command", Value: secret}}
+			if strings.HasPrefix(name, "explain") {
+				reply = bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 2}, {Key: "errmsg", Value: "bad command " + secret}}
+			}
+			doc, err := bson.Marshal(reply)
+			if err != nil {
+				t.Error(err)
+			}
+			r.Reply(doc)
+		})
+		l := &logRecorder{}
+		var seen []string
+		client, err := allium.Open(fake, allium.ClientOptions{Logger: slog.New(l), LogLevels: map[allium.LogComponent]slog.Level{allium.LogCommand: slog.LevelDebug},
+			CommandMonitor: &event.CommandMonitor{
+				Started:   func(_ context.Context, e *event.CommandStarted) { seen = append(seen, e.Command.String()) },
+				Succeeded: func(_ context.Context, e *event.CommandSucceeded) { seen = append(seen, e.Reply.String()) },
+				Failed:    func(_ context.Context, e *event.CommandFailed) { seen = append(seen, e.Failure.Error()) },
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.Database("admin").RunCommand(t.Context(), cmd)
+		client.Close(t.Context())
+		l.mu.Lock()
+		for _, m := range l.messages {
+			seen = append(seen, fmt.Sprint(m))
+		}
+		l.mu.Unlock()
+		if all := strings.Join(seen, "\n"); len(seen) < 4 || strings.Contains(all, secret) {
+			t.Errorf("%s: the password is shown, or nothing is:\n%s", name, all)
+		}
 	}
 }
 

@@ -1,6 +1,6 @@
 module allium
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/blevesearch/snowballstem v0.9.0
@@ -9,9 +9,9 @@ require (
 	github.com/miekg/dns v1.1.73
 	github.com/xdg-go/stringprep v1.0.4
 	go.uber.org/goleak v1.3.0
-	golang.org/x/crypto v0.54.0
-	golang.org/x/net v0.57.0
-	golang.org/x/text v0.40.0
+	golang.org/x/crypto v0.59.0
+	golang.org/x/net v0.62.0
+	golang.org/x/text v0.44.0
 	pgregory.net/rapid v1.3.0
 )
 
@@ -19,5 +19,5 @@ require (
 	github.com/dlclark/regexp2/v2 v2.5.2 // indirect
 	github.com/go-sourcemap/sourcemap v2.1.3+incompatible // indirect
 	github.com/google/pprof v0.0.0-20230207041349-798e818bf904 // indirect
-	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
 )

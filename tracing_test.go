@@ -177,18 +177,20 @@ func TestTracingSecrets(t *testing.T) {
 	client, r, d := traced(t, allium.Tracing{Enabled: new(true), QueryTextMaxLength: 10_000})
 	const secret = "hunter2"
 	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
-		if c.Name == "createUser" {
+		if c.Name == "createUser" || c.Name == "explain" {
 			return bson.Marshal(bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 51003}, {Key: "errmsg", Value: "bad password " + secret}})
 		}
 		return nil, nil
 	})
-	_, err := client.Database("db").RunCommand(t.Context(), bson.D{{Key: "createUser", Value: "u"}, {Key: "pwd", Value: secret}, {Key: "roles", Value: bson.A{}}})
-	if err == nil {
-		t.Fatal("createUser succeeded")
-	}
-	spans := checkSpans(t, r, "runCommand db failed\n")
-	if all := fmt.Sprint(spans[0].Attributes, spans[0].Errors); strings.Contains(all, secret) {
-		t.Errorf("span shows a password: %s", all)
+	user := bson.D{{Key: "createUser", Value: "u"}, {Key: "pwd", Value: secret}, {Key: "roles", Value: bson.A{}}}
+	for _, cmd := range []bson.D{user, {{Key: "explain", Value: user}}} {
+		if _, err := client.Database("db").RunCommand(t.Context(), cmd); err == nil {
+			t.Fatalf("%s succeeded", cmd[0].Key)
+		}
+		spans := checkSpans(t, r, "runCommand db failed\n")
+		if all := fmt.Sprint(spans[0].Attributes, spans[0].Errors); strings.Contains(all, secret) {
+			t.Errorf("span shows a password: %s", all)
+		}
 	}
 }
 

@@ -143,7 +143,7 @@ func (r *run) endSpan(span tracing.Span, res *Result, err error) {
 	if err == nil && r.op.WriteErrors && res.Reply != nil {
 		err = writeOutcome(res, r.op)
 	}
-	if c, ok := r.op.Command.(*command.Run); ok && err != nil && sensitive(c.Name(), c.Doc) {
+	if c, ok := r.op.Command.(*command.Run); ok && err != nil && wire.Sensitive(c.Doc) {
 		err = redact(err)
 	}
 	endSpan(span, err)

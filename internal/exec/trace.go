@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"time"
 
 	"allium/bson"
@@ -56,7 +55,7 @@ func (r *run) traceStart(ctx context.Context, c *pool.Conn, m *message, msg []by
 	cmd := emptyDocument
 	parsed, err := wire.ParseMsg(msg)
 	if err == nil {
-		t.sensitive = sensitive(name, parsed.Body)
+		t.sensitive = wire.Sensitive(parsed.Body)
 	}
 	if err == nil && r.x.Tracer != nil && !t.sensitive {
 		t.startSpan(r, &parsed)
@@ -177,17 +176,4 @@ func whole(m wire.Msg) bson.Raw {
 		dst = bson.EndDocument(d, at)
 	}
 	return bson.EndDocument(dst, 0)
-}
-
-// sensitive reports whether a command carries credentials, so that events and logs must not show
-// it.
-func sensitive(name string, body bson.Raw) bool {
-	switch strings.ToLower(name) {
-	case "authenticate", "saslstart", "saslcontinue", "getnonce", "createuser", "updateuser",
-		"copydbgetnonce", "copydbsaslstart", "copydb":
-		return true
-	case "hello", "ismaster":
-		return !body.Lookup("speculativeAuthenticate").IsZero()
-	}
-	return false
 }

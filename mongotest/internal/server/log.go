@@ -6,13 +6,9 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/wire"
 	"allium/mongotest/internal/bsontext"
 )
-
-// secret are the commands whose bodies are not logged.
-var secret = map[string]bool{
-	"saslStart": true, "saslContinue": true, "authenticate": true, "createUser": true, "updateUser": true, "getnonce": true,
-}
 
 // maxLogged is how much of a command's text a log line has.
 const maxLogged = 1000
@@ -23,7 +19,7 @@ func (r *Request) log(reply bson.Raw) {
 		slog.String("node", r.Node.addr), slog.Int("conn", int(r.Conn.id)), slog.String("db", r.DB), slog.String("command", r.Name),
 		slog.Duration("took", time.Since(r.start)),
 	}
-	if !secret[r.Name] && r.Body.Lookup("speculativeAuthenticate").IsZero() {
+	if !wire.Sensitive(r.Body) {
 		text := bsontext.Document(r.Body)
 		if len(text) > maxLogged {
 			text = text[:maxLogged] + "..."

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/wire"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
@@ -236,7 +237,7 @@ func (c *Conn) appendOp() bson.Raw {
 		break
 	}
 	dst = bson.AppendString(dst, "ns", ns)
-	if secret[o.cmd.Name] {
+	if wire.Sensitive(o.body) {
 		start, d := bson.BeginDocumentElement(dst, "command")
 		dst = bson.EndDocument(d, start)
 	} else {
