@@ -56,6 +56,7 @@ type Config struct {
 type Engine struct {
 	cfg       Config
 	grace     time.Duration
+	maxHeap   uint64
 	vm        *goja.Runtime
 	functions map[string]*Function
 	sources   map[string]string          // of the functions, by the names of their programs
@@ -66,6 +67,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	running bool
+	base    uint64 // the heap of the process soon after the call began, 0 before it was looked at
 	ended   error
 	end     chan struct{} // closed when a call has to end
 	timer   *time.Timer
@@ -75,7 +77,7 @@ type Engine struct {
 
 // New returns an engine.
 func New(cfg Config) *Engine {
-	return &Engine{cfg: cfg, grace: grace, functions: map[string]*Function{}, sources: map[string]string{}}
+	return &Engine{cfg: cfg, grace: grace, maxHeap: maxHeap, functions: map[string]*Function{}, sources: map[string]string{}}
 }
 
 //go:embed prelude.js
@@ -260,13 +262,11 @@ func (e *Engine) guarded(fn func() error) error {
 		e.mu.Unlock()
 		return e.ended
 	}
-	e.running, e.ended, e.end, e.left = true, nil, make(chan struct{}), make(chan struct{})
-	if e.cfg.Check != nil {
-		if e.timer == nil {
-			e.timer = time.AfterFunc(checkEvery, e.poll)
-		} else {
-			e.timer.Reset(checkEvery)
-		}
+	e.running, e.base, e.ended, e.end, e.left = true, 0, nil, make(chan struct{}), make(chan struct{})
+	if e.timer == nil {
+		e.timer = time.AfterFunc(checkEvery, e.poll)
+	} else {
+		e.timer.Reset(checkEvery)
 	}
 	e.mu.Unlock()
 	done := make(chan outcome, 1)
@@ -287,9 +287,7 @@ func (e *Engine) guarded(fn func() error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.running = false
-	if e.timer != nil {
-		e.timer.Stop()
-	}
+	e.timer.Stop()
 	if o.panic != nil {
 		panic(o.panic)
 	}
@@ -332,13 +330,23 @@ func (e *Engine) poll() {
 		close(e.left)
 		return
 	}
-	if e.ended = e.cfg.Check(); e.ended != nil {
+	if e.ended = e.check(); e.ended != nil {
 		close(e.end)
 		e.vm.Interrupt(e.ended)
 		e.timer.Reset(e.grace)
 		return
 	}
 	e.timer.Reset(checkEvery)
+}
+
+// check returns the error that ends the call, nil to go on.
+func (e *Engine) check() error {
+	if e.cfg.Check != nil {
+		if err := e.cfg.Check(); err != nil {
+			return err
+		}
+	}
+	return e.checkMemory()
 }
 
 // sleep waits, unless the call has to end before.

@@ -21,6 +21,84 @@
     }
     function quoted(object) { return JSON.stringify(native.text(object)); }
 
+    // A call can be ended between two instructions only, so that one of them must not make too much: texts of 128 million
+    // characters, lists of 32 million elements. size gets the arguments of the function and tells how much it makes.
+    var longest = 1 << 27, most = 1 << 25, apply = Reflect.apply, construct = Reflect.construct, isArray = Array.isArray;
+    function overflow() {
+        var e = Error("allocation size overflow");
+        e.name = "InternalError";
+        throw e;
+    }
+    function bound(object, names, limit, size) {
+        names.split(" ").forEach(function (name) {
+            var f = object[name];
+            if (!f) {
+                return;
+            }
+            var g = function () {
+                if (apply(size, this, arguments) > limit) overflow();
+                return apply(f, this, arguments);
+            };
+            Object.defineProperty(g, "name", {value: name});
+            Object.defineProperty(g, "length", {value: f.length});
+            hidden(object, {[name]: g});
+        });
+    }
+    function count(list) { return list === null || list === undefined ? 0 : +list.length || 0; }
+    // written is how long the text of a value becomes; the walk ends once that is too much.
+    function written(x, separator, depth) {
+        if (typeof x === "string") return x.length;
+        if (typeof x !== "object" || x === null || depth > maxDepth) return 1;
+        var total = 0;
+        if (isArray(x)) {
+            total = x.length * separator;
+            for (var i = 0; i < x.length && total <= longest; i++) total += written(x[i], separator, depth + 1);
+            return total;
+        }
+        for (var key in x) {
+            if ((total += key.length + written(x[key], separator, depth + 1)) > longest) break;
+        }
+        return total;
+    }
+    var maxDepth = 150;
+    bound(String.prototype, "repeat", longest, function (n) { return count(this) * n; });
+    bound(String.prototype, "padStart padEnd", longest, function (n) { return n; });
+    bound(String.prototype, "split", most, function (by) { return count(this); });
+    bound(String.prototype, "replace replaceAll", 4 * longest, function (from, to) { return typeof to === "string" ? count(this) * to.length : 0; });
+    bound(Array.prototype, "fill map slice splice reverse copyWithin flat toReversed toSorted toSpliced with", most, function () { return count(this); });
+    bound(Array.prototype, "concat", most, function () {
+        for (var i = 0, n = count(this); i < arguments.length; i++) n += isArray(arguments[i]) ? arguments[i].length : 1;
+        return n;
+    });
+    bound(Array.prototype, "join toLocaleString", longest, function (by) {
+        return count(this) > longest ? Infinity : written(isArray(this) ? this : [], by === undefined ? 1 : ("" + by).length, 0);
+    });
+    bound(Array, "from", most, count);
+    bound(JSON, "stringify", longest, function (x) { return written(x, 1, 0); });
+    bound(Function.prototype, "apply", most, function (self, list) { return count(list); });
+    bound(Reflect, "apply", most, function (f, self, list) { return count(list); });
+    bound(Reflect, "construct", most, function (f, list) { return count(list); });
+    ["ArrayBuffer", "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array", "Int32Array", "Uint32Array", "Float32Array",
+        "Float64Array", "BigInt64Array", "BigUint64Array"].forEach(function (name) {
+        var f = global[name];
+        if (!f) {
+            return;
+        }
+        var g = function (n) {
+            if (!new.target) throw TypeError("calling a builtin " + name + " constructor without new is forbidden");
+            if ((typeof n === "number" ? n : count(n)) > most) overflow();
+            return construct(f, arguments, new.target === g ? f : new.target);
+        };
+        Object.defineProperty(g, "name", {value: name});
+        Object.defineProperty(g, "prototype", {value: f.prototype, writable: false});
+        Object.setPrototypeOf(g, f); // for what the class itself has
+        hidden(f.prototype, {constructor: g});
+        if (f.from) {
+            bound(g, "from", most, count);
+        }
+        define(name, g);
+    });
+
     // A comparison that says "greater" or "not greater" sorts with the server's engine, which never asks for less.
     var sort = Array.prototype.sort;
     hidden(Array.prototype, {sort: function (compare) {
