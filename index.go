@@ -2,7 +2,6 @@ package allium
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"allium/bson"
@@ -180,23 +179,18 @@ type DropIndexOptions struct {
 	Timeout *time.Duration
 }
 
-// DropIndex deletes the index with this name, or with these keys if index is a document.
+// DropIndex deletes the index with this name, or with these keys if index is a document. It never
+// deletes all: a name that is "*" or empty, of whatever type, is an error.
 func (c *Collection[T]) DropIndex(ctx context.Context, index any, opts ...DropIndexOptions) error {
-	switch index {
-	case "*":
-		return c.failed("dropIndexes", c.name, errors.New(`"*" drops all indexes: use DropIndexes`))
-	case nil, "":
-		return c.failed("dropIndexes", c.name, errors.New("neither a name nor keys given"))
-	}
-	return c.dropIndexes(ctx, index, opts)
+	return c.dropIndexes(ctx, &command.DropIndexes{Index: index}, opts)
 }
 
 // DropIndexes deletes all indexes but that on _id.
 func (c *Collection[T]) DropIndexes(ctx context.Context, opts ...DropIndexOptions) error {
-	return c.dropIndexes(ctx, "*", opts)
+	return c.dropIndexes(ctx, &command.DropIndexes{All: true}, opts)
 }
 
-func (c *Collection[T]) dropIndexes(ctx context.Context, index any, opts []DropIndexOptions) error {
+func (c *Collection[T]) dropIndexes(ctx context.Context, cmd *command.DropIndexes, opts []DropIndexOptions) error {
 	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
@@ -204,6 +198,9 @@ func (c *Collection[T]) dropIndexes(ctx context.Context, index any, opts []DropI
 	if err != nil {
 		return c.failed("dropIndexes", c.name, err)
 	}
-	cmd := &command.DropIndexes{Collection: c.name, Index: index, Comment: o.Comment, RawData: o.RawData}
+	cmd.Collection, cmd.Comment, cmd.RawData = c.name, o.Comment, o.RawData
+	if err := cmd.Check(c.bson); err != nil {
+		return c.failed("dropIndexes", c.name, err)
+	}
 	return c.Database().adminWithin(ctx, cmd, &cmd.MaxTimeMS, o.MaxTime, o.Timeout)
 }

@@ -3,7 +3,6 @@ package allium
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"allium/bson"
@@ -43,7 +42,7 @@ func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandO
 	if err != nil {
 		return nil, db.failed("runCommand", "", err)
 	}
-	run, err := newRun(db.bson, cmd)
+	run, err := command.NewRun(db.bson, cmd)
 	if err != nil {
 		return nil, db.failed("runCommand", "", err)
 	}
@@ -82,20 +81,6 @@ func writeOutcome(op *exec.Op, res *exec.Result) error {
 		err = op.Explain(res.Concern)
 	}
 	return err
-}
-
-func newRun(o *bson.Options, cmd any) (*command.Run, error) {
-	if command.IsNil(cmd) {
-		return nil, mongoerr.ErrNilDocument
-	}
-	if m, ok := cmd.(bson.M); ok && len(m) > 1 {
-		return nil, fmt.Errorf("a bson.M with %d keys has no order, but the command's name must come first: use a bson.D", len(m))
-	}
-	raw, err := marshalAppend(o, nil, cmd)
-	if err != nil {
-		return nil, err
-	}
-	return command.NewRun(raw)
 }
 
 // RunCursorCommandOptions are the options of RunCursorCommand.
@@ -146,7 +131,7 @@ func (db *Database) runCursorCommand(ctx context.Context, cur *cursor.Cursor, cm
 	}
 	var run *command.Run
 	if err == nil {
-		run, err = newRun(db.bson, cmd)
+		run, err = command.NewRun(db.bson, cmd)
 	}
 	if err != nil {
 		return false, db.failed("runCommand", "", err)

@@ -19,6 +19,14 @@ type encoder struct {
 	depth int    // documents and arrays around
 	held  int    // values held by interfaces around
 	buf   []byte // scratch, for results that are copied out
+	maps  *[]int // where documents of random order begin, see AppendValueMaps; nil: nobody asks
+}
+
+// note remembers that n keys of the document that begins at start come from a map.
+func (e *encoder) note(start, n int) {
+	if e.maps != nil && n > 1 {
+		*e.maps = append(*e.maps, start)
+	}
 }
 
 // enter is called before every document and array; leave after it.
@@ -208,6 +216,7 @@ func (e *encoder) appendM(dst []byte, m M, fl flags) ([]byte, error) {
 		return dst, err
 	}
 	start := len(dst)
+	e.note(start, len(m))
 	dst = append(dst, 0, 0, 0, 0)
 	for key, v := range m {
 		var err error

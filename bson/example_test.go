@@ -145,3 +145,17 @@ func ExampleEncoder() {
 	// "Ada" <nil>
 	// "Grace" <nil>
 }
+
+// A sort order that somebody wrote as a map is found, however it is wrapped.
+func ExampleOptions_AppendValueMaps() {
+	for _, order := range []any{bson.D{{Key: "name", Value: 1}, {Key: "age", Value: -1}}, map[string]int{"name": 1, "age": -1}} {
+		_, maps, err := bson.Options{}.AppendValueMaps(nil, "sort", &order)
+		if err != nil {
+			fmt.Println(err)
+		}
+		fmt.Println(len(maps))
+	}
+	// Output:
+	// 0
+	// 1
+}

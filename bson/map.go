@@ -112,6 +112,7 @@ func (cm *compiler) compileMap(tc *typeCodec, fl flags) {
 			return 0, dst, err
 		}
 		start := len(dst)
+		e.note(start, p.value(t).Len())
 		dst, err := m.appendEntries(e, append(dst, 0, 0, 0, 0), p, nil)
 		if err != nil {
 			return 0, dst, err

@@ -40,6 +40,19 @@ func (o Options) AppendValue(dst []byte, key string, v any) ([]byte, error) {
 	return o.config().appendValue(dst, key, v)
 }
 
+// AppendValueMaps is AppendValue for values whose order matters. It also returns where in out the
+// documents begin that have more than one key out of a map: their order is random. What types that
+// encode themselves append is not looked into.
+func (o Options) AppendValueMaps(dst []byte, key string, v any) (out []byte, maps []int, err error) {
+	c := o.config()
+	e := newEncoder(c)
+	e.maps = &maps
+	out, err = e.element(dst, key, v)
+	e.maps = nil
+	e.free()
+	return out, maps, err
+}
+
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
 // mostScratch is the size of the largest scratch buffer that is kept.
@@ -119,14 +132,20 @@ func (c *config) marshalValue(v any) (RawValue, error) {
 
 func (c *config) appendValue(dst []byte, key string, v any) ([]byte, error) {
 	e := newEncoder(c)
+	out, err := e.element(dst, key, v)
+	e.free()
+	return out, err
+}
+
+// element appends a key and its value. On an error it returns dst as it was.
+func (e *encoder) element(dst []byte, key string, v any) ([]byte, error) {
 	out, err := appendKey(append(dst, 0), key)
 	if err == nil {
 		var t Type
-		if t, out, err = e.appendAny(out, v, c.flags()); err == nil {
+		if t, out, err = e.appendAny(out, v, e.cfg.flags()); err == nil {
 			out[len(dst)] = byte(t)
 		}
 	}
-	e.free()
 	if err != nil {
 		return dst, under(key, encodeErr(reflect.TypeOf(v), err))
 	}

@@ -187,6 +187,7 @@ func (s *structProgram) encode(e *encoder, dst []byte, base ptr) (Type, []byte, 
 	}
 	if s.inline != nil {
 		if p, ok := find(base, s.inline.hops, s.inline.offset); ok {
+			e.note(start, p.value(s.inline.codec.t).Len())
 			var err error
 			if dst, err = s.inline.codec.appendEntries(e, dst, p, s.byKey); err != nil {
 				return 0, dst, err

@@ -102,11 +102,11 @@ func (c *Named) AppendBody(dst []byte, t *Target) ([]byte, error) {
 		return dst, nil
 	}
 	start := len(dst)
-	dst, err := t.encoder().MarshalAppend(dst, c.Fields)
+	dst, err := appendPlaced(t.BSON, dst, "", c.Fields, placeFields, c.Command)
 	if err != nil {
 		return dst, err
 	}
-	n := copy(dst[start:], dst[start+4:len(dst)-1])
+	n := copy(dst[start:], dst[start+2+4:len(dst)-1]) // without the element's header
 	return dst[:start+n], nil
 }
 

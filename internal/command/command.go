@@ -128,7 +128,7 @@ func IsNil(v any) bool {
 // AppendDocument appends v, which must encode as a document, under key.
 func AppendDocument(o *bson.Options, dst []byte, key string, v any) ([]byte, error) {
 	if IsNil(v) {
-		return dst, fmt.Errorf("%s: %w: bson.D{} is a document without fields, and as a filter matches all documents", key, mongoerr.ErrNilDocument)
+		return dst, errNil(key)
 	}
 	at := len(dst)
 	dst, err := appendValue(o, dst, key, v)
@@ -136,7 +136,7 @@ func AppendDocument(o *bson.Options, dst []byte, key string, v any) ([]byte, err
 		return dst, fmt.Errorf("%s: %w", key, err)
 	}
 	if t := bson.Type(dst[at]); t != bson.TypeEmbeddedDocument {
-		return dst, fmt.Errorf("%s: a %T is a BSON %s, want a document, such as a bson.M or bson.D", key, v, t)
+		return dst, errNoDocument(key, v, t)
 	}
 	return dst, nil
 }
@@ -177,36 +177,47 @@ func (f *fields) filter(key string, v any) {
 	}
 }
 
-// ordered appends v, in which the order of the keys matters: a map with more than one key is an
-// error.
-func (f *fields) ordered(key string, v any) {
-	if f.err != nil {
+// placed appends v, which stands at a place of the command, unless it is nil.
+func (f *fields) placed(key string, v any, p place) {
+	if v == nil || f.err != nil {
 		return
 	}
-	if f.err = checkOrdered(key, v); f.err == nil {
-		f.document(key, v)
+	dst, err := appendPlaced(f.bson, f.dst, key, v, p, "")
+	if err != nil {
+		f.err = fmt.Errorf("%s: %w", key, err)
+		return
+	}
+	f.dst = dst
+}
+
+// ordered appends v, which must be a document in which the order of the keys decides, unless it is
+// nil.
+func (f *fields) ordered(key string, v any) {
+	if f.err != nil || IsNil(v) {
+		return
+	}
+	at := len(f.dst)
+	f.placed(key, v, placeOrdered)
+	f.wantDocument(at, key, v)
+}
+
+// wantDocument makes it an error if v, which was appended at a position, is no document.
+func (f *fields) wantDocument(at int, key string, v any) {
+	if f.err == nil && bson.Type(f.dst[at]) != bson.TypeEmbeddedDocument {
+		f.err = errNoDocument(key, v, bson.Type(f.dst[at]))
 	}
 }
 
-func checkOrdered(key string, v any) error {
-	if m, ok := v.(bson.M); ok && len(m) > 1 {
-		return fmt.Errorf("%s: a bson.M with %d keys has no order: use a bson.D", key, len(m))
-	}
-	if m, ok := v.(map[string]any); ok && len(m) > 1 {
-		return fmt.Errorf("%s: a map with %d keys has no order: use a bson.D", key, len(m))
-	}
-	return nil
+func errNoDocument(key string, v any, t bson.Type) error {
+	return fmt.Errorf("%s: a %T is a BSON %s, want a document, such as a bson.M or bson.D", key, v, t)
+}
+
+func errNil(key string) error {
+	return fmt.Errorf("%s: %w: bson.D{} is a document without fields, and as a filter matches all documents", key, mongoerr.ErrNilDocument)
 }
 
 // hint appends an index hint: a name or a key specification.
-func (f *fields) hint(v any) {
-	if f.err != nil || v == nil {
-		return
-	}
-	if f.err = checkOrdered("hint", v); f.err == nil {
-		f.value("hint", v)
-	}
-}
+func (f *fields) hint(v any) { f.placed("hint", v, placeOrdered) }
 
 var errHintUnknown = errors.New("hint: the server does not know the hint of this write, and an unacknowledged write would not learn of it")
 
@@ -280,7 +291,7 @@ func AppendPipeline(o *bson.Options, dst []byte, key string, v any) ([]byte, err
 		return dst, fmt.Errorf("%s: %w", key, mongoerr.ErrNilDocument)
 	}
 	at := len(dst)
-	dst, err := appendValue(o, dst, key, v)
+	dst, err := appendPlaced(o, dst, key, v, placePipeline, "")
 	if err != nil {
 		return dst, fmt.Errorf("%s: %w", key, err)
 	}

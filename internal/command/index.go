@@ -46,10 +46,10 @@ func (c *CreateIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
 		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
 		keyAt := len(d)
 		f := fields{bson: t.BSON, dst: d}
-		f.filter("key", ix.Keys)
-		if f.err == nil {
-			f.err = checkOrdered("key", ix.Keys)
+		if IsNil(ix.Keys) {
+			f.err = errNil("key")
 		}
+		f.ordered("key", ix.Keys)
 		if f.err != nil {
 			return dst, fmt.Errorf("index %d: %w", i, f.err)
 		}
@@ -112,7 +112,8 @@ func IndexName(keys bson.Raw) (string, error) {
 // DropIndexes is the dropIndexes command.
 type DropIndexes struct {
 	Collection string
-	Index      any // a name, "*" for all, or keys
+	All        bool
+	Index      any // without All a name, or keys
 	MaxTimeMS  int64
 	Comment    any
 	RawData    bool
@@ -123,13 +124,75 @@ func (*DropIndexes) Name() string { return "dropIndexes" }
 
 // AppendBody implements Command.
 func (c *DropIndexes) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "dropIndexes", c.Collection), err: checkOrdered("index", c.Index)}
-	f.value("index", c.Index)
+	f := fields{bson: t.BSON, dst: bson.AppendString(dst, "dropIndexes", c.Collection)}
+	if c.All {
+		f.str("index", "*")
+	} else {
+		f.index(c.Index)
+	}
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
 	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }
+
+// Check reports what is wrong with the index to drop, before a server is selected.
+func (c *DropIndexes) Check(o *bson.Options) error {
+	switch v := c.Index.(type) {
+	case nil:
+		if c.All {
+			return nil
+		}
+	case string:
+		if v != "" && v != "*" {
+			return nil
+		}
+	case bson.D:
+		if len(v) > 0 && plain(v) {
+			return nil
+		}
+	}
+	f := fields{bson: o}
+	f.index(c.Index)
+	return f.err
+}
+
+// index appends the name or the keys of the index to drop. What is looked at is what was encoded: a
+// name can be of any type that becomes a string.
+func (f *fields) index(v any) {
+	at := len(f.dst)
+	f.placed("index", v, placeOrdered)
+	if f.err != nil {
+		return
+	}
+	if len(f.dst) == at {
+		f.err = errNoIndex
+		return
+	}
+	name := bson.RawValue{Type: bson.Type(f.dst[at]), Value: f.dst[at+len("?index."):]}
+	switch name.Type {
+	case bson.TypeString:
+		switch s, _ := name.StringValue(); s {
+		case "*":
+			f.err = errAllIndexes
+		case "":
+			f.err = errNoIndex
+		}
+	case bson.TypeEmbeddedDocument:
+		if bson.Raw(name.Value).IsEmpty() {
+			f.err = errNoIndex
+		}
+	case bson.TypeNull:
+		f.err = errNoIndex
+	default:
+		f.err = fmt.Errorf("a %T is a BSON %s, want the name of an index or its keys", v, name.Type)
+	}
+}
+
+var (
+	errAllIndexes = errors.New(`"*" drops all indexes: use DropIndexes`)
+	errNoIndex    = errors.New("neither a name nor keys given")
+)
 
 // ListIndexes is the listIndexes command.
 type ListIndexes struct {

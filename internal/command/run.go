@@ -2,9 +2,11 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"allium/bson"
+	"allium/mongoerr"
 )
 
 // Run is a command that the user wrote, already encoded.
@@ -14,9 +16,20 @@ type Run struct {
 	OpensCursor bool
 }
 
-// NewRun checks that doc is a command: a document with at least one element, whose key is the
-// command's name.
-func NewRun(doc bson.Raw) (*Run, error) {
+// NewRun encodes a command and checks that it is one: a document with at least one element, whose
+// key is the command's name.
+func NewRun(o *bson.Options, cmd any) (*Run, error) {
+	if IsNil(cmd) {
+		return nil, mongoerr.ErrNilDocument
+	}
+	dst, err := appendPlaced(o, nil, "", cmd, placeCommand, "")
+	if err != nil {
+		return nil, err
+	}
+	if t := bson.Type(dst[0]); t != bson.TypeEmbeddedDocument {
+		return nil, fmt.Errorf("a %T is a BSON %s, want a document", cmd, t)
+	}
+	doc := bson.Raw(dst[2:])
 	if err := doc.Validate(); err != nil {
 		return nil, err
 	}

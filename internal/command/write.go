@@ -137,7 +137,12 @@ func (f *fields) update(key string, v any, replacement bool) {
 		return
 	}
 	at := len(f.dst)
-	if f.dst, f.err = appendValue(f.bson, f.dst, key, v); f.err != nil {
+	if replacement {
+		f.dst, f.err = appendValue(f.bson, f.dst, key, v)
+	} else {
+		f.dst, f.err = appendPlaced(f.bson, f.dst, key, v, placeUpdate, "")
+	}
+	if f.err != nil {
 		return
 	}
 	raw := bson.RawValue{Type: bson.Type(f.dst[at]), Value: f.dst[at+1+len(key)+1:]}
@@ -154,20 +159,32 @@ func (f *fields) update(key string, v any, replacement bool) {
 func (s *UpdateStatement) Check(o *bson.Options, scratch []byte) ([]byte, error) {
 	f := fields{bson: o, dst: scratch[:0]}
 	f.checkFilter(s.Filter)
-	switch v := s.Update.(type) {
-	case bson.D:
-		if !s.Replacement && len(v) > 0 && len(v[0].Key) > 0 && v[0].Key[0] == '$' || s.Replacement && v != nil && (len(v) == 0 || len(v[0].Key) == 0 || v[0].Key[0] != '$') {
-			return f.dst, f.err
+	f.hint(s.Hint)
+	f.ordered("sort", s.Sort)
+	if v, ok := s.Update.(bson.D); !ok || !s.fine(v) {
+		f.update("u", s.Update, s.Replacement)
+	}
+	return f.dst, f.err
+}
+
+// fine reports whether update would find nothing wrong with v but for what its values are.
+func (s *UpdateStatement) fine(v bson.D) bool {
+	if s.Replacement {
+		return v != nil && (len(v) == 0 || len(v[0].Key) == 0 || v[0].Key[0] != '$')
+	}
+	for i := range v {
+		if v[i].Key == "$push" { // may hold a sort order
+			return false
 		}
 	}
-	f.update("u", s.Update, s.Replacement)
-	return f.dst, f.err
+	return len(v) > 0 && len(v[0].Key) > 0 && v[0].Key[0] == '$'
 }
 
 // Check is UpdateStatement.Check for a delete.
 func (s *DeleteStatement) Check(o *bson.Options, scratch []byte) ([]byte, error) {
 	f := fields{bson: o, dst: scratch[:0]}
 	f.checkFilter(s.Filter)
+	f.hint(s.Hint)
 	return f.dst, f.err
 }
 
