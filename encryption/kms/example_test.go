@@ -39,7 +39,7 @@ func ExampleProvidersFromBSON() {
 	_, err = kms.ProvidersFromBSON(bson.Raw(nil))
 	fmt.Println(err != nil)
 	// Output:
-	// {kms.example.com:5696} <nil>
+	// {kms.example.com:5696 []} <nil>
 	// true
 }
 
@@ -92,7 +92,7 @@ func ExampleLocal_MarshalJSON() {
 
 func ExampleGCP_Format() {
 	fmt.Println(kms.GCP{Email: "app@example.com", PrivateKey: []byte("secret")})
-	// Output: {Email:app@example.com PrivateKey:*** Endpoint: AccessToken:***}
+	// Output: {Email:app@example.com PrivateKey:*** Endpoint: AccessToken:*** Hosts:[]}
 }
 
 func ExampleGCP_MarshalJSON() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 
 	"allium/auth"
@@ -39,6 +40,11 @@ type AWS struct {
 	// Credentials returns the keys each time that they are needed, in place of the fields above. It
 	// is for the provider named "aws" only, and may be called by several goroutines at once.
 	Credentials func(ctx context.Context) (auth.AWSCredentials, error)
+
+	// Hosts are the hosts that master keys may name (AWSKey.Endpoint) in addition to those of Amazon's
+	// service: names, "*." and a domain for all names in it, or IP addresses, without ports. Key
+	// documents come from a database; nothing is sent to another host that one of them names.
+	Hosts []string
 }
 
 // Azure is Microsoft's Key Vault. The zero value asks the metadata service of the virtual machine
@@ -51,6 +57,9 @@ type Azure struct {
 	IdentityPlatformEndpoint string
 	// AccessToken is a token to use in place of the fields above.
 	AccessToken auth.Secret
+	// Hosts are the hosts that master keys may name (AzureKey.VaultEndpoint) in addition to those of
+	// Microsoft's service; see AWS.Hosts.
+	Hosts []string
 }
 
 // GCP is Google's Cloud Key Management. The zero value asks the metadata service of the virtual
@@ -63,14 +72,20 @@ type GCP struct {
 	Endpoint string
 	// AccessToken is a token to use in place of the fields above.
 	AccessToken auth.Secret
+	// Hosts are the hosts that master keys may name (GCPKey.Endpoint) in addition to those of Google's
+	// service; see AWS.Hosts.
+	Hosts []string
 }
 
 // KMIP is a server that speaks the Key Management Interoperability Protocol, over TLS with a client
 // certificate.
 type KMIP struct {
 	// Endpoint is the server's address, "host:port"; the port is 5696 if it is left out. A master
-	// key may name another one.
+	// key may name another port, or a host of Hosts.
 	Endpoint string
+	// Hosts are the hosts that master keys may name (KMIPKey.Endpoint) in addition to that of Endpoint;
+	// see AWS.Hosts.
+	Hosts []string
 }
 
 func (Local) kind() string { return "local" }
@@ -90,6 +105,9 @@ func (p Local) check(bool) error {
 }
 
 func (p AWS) check(named bool) error {
+	if err := checkHosts(p.Hosts); err != nil {
+		return err
+	}
 	switch {
 	case p.Credentials != nil && (p.AccessKeyID != "" || p.SecretAccessKey != "" || p.SessionToken != ""):
 		return fmt.Errorf("both keys and Credentials are set")
@@ -109,6 +127,9 @@ func (p AWS) OnDemand() bool {
 }
 
 func (p Azure) check(named bool) error {
+	if err := checkHosts(p.Hosts); err != nil {
+		return err
+	}
 	switch own := p.TenantID != "" || p.ClientID != "" || p.ClientSecret != ""; {
 	case p.AccessToken != "" && (own || p.IdentityPlatformEndpoint != ""):
 		return fmt.Errorf("AccessToken and the other fields exclude each other")
@@ -121,9 +142,14 @@ func (p Azure) check(named bool) error {
 }
 
 // OnDemand reports whether the token comes from the metadata service.
-func (p Azure) OnDemand() bool { return p == Azure{} }
+func (p Azure) OnDemand() bool {
+	return p.TenantID == "" && p.ClientID == "" && p.ClientSecret == "" && p.IdentityPlatformEndpoint == "" && p.AccessToken == ""
+}
 
 func (p GCP) check(named bool) error {
+	if err := checkHosts(p.Hosts); err != nil {
+		return err
+	}
 	switch own := p.Email != "" || len(p.PrivateKey) > 0; {
 	case p.AccessToken != "" && (own || p.Endpoint != ""):
 		return fmt.Errorf("AccessToken and the other fields exclude each other")
@@ -141,7 +167,23 @@ func (p GCP) OnDemand() bool {
 	return p.Email == "" && len(p.PrivateKey) == 0 && p.Endpoint == "" && p.AccessToken == ""
 }
 
-func (p KMIP) check(bool) error { return checkHost(p.Endpoint, false) }
+func (p KMIP) check(bool) error {
+	if err := checkHosts(p.Hosts); err != nil {
+		return err
+	}
+	return checkHost(p.Endpoint, false)
+}
+
+// checkHosts returns an error if one of the hosts that a program names is no host's name.
+func checkHosts(hosts []string) error {
+	for _, h := range hosts {
+		name := strings.TrimPrefix(h, "*.")
+		if strings.Contains(name, ":") && net.ParseIP(name) == nil || name == "" || strings.ContainsAny(name, "/*[]@ ") {
+			return fmt.Errorf("Hosts has %q, want a host's name, \"*.\" and a domain, or an IP address, without a port", h)
+		}
+	}
+	return nil
+}
 
 func checkOnDemand(p Provider, named bool) error {
 	if named {
@@ -202,7 +244,7 @@ func (p Local) MarshalJSON() ([]byte, error) { return []byte(`{"Key":"` + redact
 
 // Format prints asterisks in place of the private key and the token, with every verb.
 func (p GCP) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "{Email:%s PrivateKey:%s Endpoint:%s AccessToken:%s}", p.Email, redacted, p.Endpoint, redacted)
+	fmt.Fprintf(f, "{Email:%s PrivateKey:%s Endpoint:%s AccessToken:%s Hosts:%v}", p.Email, redacted, p.Endpoint, redacted, p.Hosts)
 }
 
 // MarshalJSON returns asterisks in place of the private key and the token.

@@ -75,8 +75,14 @@ func (o *tokens) mayGo(addr string) bool {
 	if h, _, err := net.SplitHostPort(addr); err == nil {
 		host = h
 	}
+	return HostAllowed(o.allowed, host)
+}
+
+// HostAllowed reports whether a host is one of those that patterns name: names, "*." and a domain
+// for all names in it, or IP addresses.
+func HostAllowed(patterns []string, host string) bool {
 	host = strings.ToLower(host)
-	for _, pattern := range o.allowed {
+	for _, pattern := range patterns {
 		pattern = strings.ToLower(pattern)
 		if domain, ok := strings.CutPrefix(pattern, "*"); ok && strings.HasPrefix(domain, ".") {
 			if len(host) > len(domain) && strings.HasSuffix(host, domain) {

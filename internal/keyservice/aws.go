@@ -24,20 +24,33 @@ type awsService struct {
 // ask asks Amazon's service for an operation of the name "TrentService.…", in a request with
 // Signature Version 4. No error shows secret, which is a part of the body.
 func (s *awsService) ask(ctx context.Context, key kms.AWSKey, operation string, body []byte, secret string, out any) error {
-	keys := auth.AWSCredentials{AccessKeyID: s.p.AccessKeyID, SecretAccessKey: s.p.SecretAccessKey, SessionToken: s.p.SessionToken}
-	if s.p.OnDemand() {
-		var err error
-		if keys, err = s.c.aws.Get(ctx); err != nil {
-			return s.c.failed(ctx, s.name, awsEndpoint(key), 0, fmt.Errorf("credentials: %w", err))
-		}
+	return withCredential(
+		func() (auth.AWSCredentials, bool, error) { return s.keys(ctx, key) },
+		func(auth.AWSCredentials) {
+			if s.p.OnDemand() {
+				s.c.aws.Forget()
+			}
+		},
+		func(keys auth.AWSCredentials) error {
+			r := &request{provider: s.name, endpoint: awsEndpoint(key), path: "/", body: body,
+				secrets: []string{keys.AccessKeyID, string(keys.SecretAccessKey), string(keys.SessionToken), secret}}
+			r.sign = func(r *request) error {
+				signAWS(r, key.Region, operation, keys, time.Now().UTC())
+				return nil
+			}
+			return s.c.post(ctx, r, out)
+		})
+}
+
+// keys returns the credentials. Those on demand may have been kept, here or where they come from.
+func (s *awsService) keys(ctx context.Context, key kms.AWSKey) (keys auth.AWSCredentials, kept bool, err error) {
+	if !s.p.OnDemand() {
+		return auth.AWSCredentials{AccessKeyID: s.p.AccessKeyID, SecretAccessKey: s.p.SecretAccessKey, SessionToken: s.p.SessionToken}, false, nil
 	}
-	r := &request{provider: s.name, endpoint: awsEndpoint(key), path: "/", body: body,
-		secrets: []string{keys.AccessKeyID, string(keys.SecretAccessKey), string(keys.SessionToken), secret}}
-	r.sign = func(r *request) error {
-		signAWS(r, key.Region, operation, keys, time.Now().UTC())
-		return nil
+	if keys, err = s.c.aws.Get(ctx); err != nil {
+		err = s.c.failed(ctx, s.name, awsEndpoint(key), 0, fmt.Errorf("credentials: %w", err))
 	}
-	return s.c.post(ctx, r, out)
+	return keys, true, err
 }
 
 // awsEndpoint returns where the key is.

@@ -26,13 +26,22 @@ type azureService struct {
 	p    kms.Azure
 }
 
-func (s *azureService) token(ctx context.Context, key kms.AzureKey) (auth.Secret, error) {
+// scope returns what a token for a key is for.
+func (s *azureService) scope(key kms.AzureKey) tokenKey {
+	if s.p.OnDemand() {
+		return tokenKey{provider: s.name}
+	}
+	return tokenKey{s.name, "https://" + vaultDomain(key.VaultEndpoint) + "/.default"}
+}
+
+func (s *azureService) token(ctx context.Context, key kms.AzureKey) (value auth.Secret, kept bool, err error) {
 	c, p := s.c, &s.p
 	if p.AccessToken != "" {
-		return p.AccessToken, nil
+		return p.AccessToken, false, nil
 	}
+	scope := s.scope(key)
 	if p.OnDemand() {
-		return c.cachedToken(ctx, tokenKey{provider: s.name}, withPort(azureMetadata, httpPort), func() (fetched, error) {
+		return c.cachedToken(ctx, scope, withPort(azureMetadata, httpPort), func(ctx context.Context) (fetched, error) {
 			f, err := c.azureMachineToken(ctx)
 			return f, c.failed(ctx, s.name, withPort(azureMetadata, httpPort), 0, err)
 		})
@@ -42,11 +51,10 @@ func (s *azureService) token(ctx context.Context, key kms.AzureKey) (auth.Secret
 		endpoint = azureLogin
 	}
 	endpoint = withPort(endpoint, httpsPort)
-	scope := "https://" + vaultDomain(key.VaultEndpoint) + "/.default"
-	return c.cachedToken(ctx, tokenKey{s.name, scope}, endpoint, func() (fetched, error) {
+	return c.cachedToken(ctx, scope, endpoint, func(ctx context.Context) (fetched, error) {
 		return c.postForm(ctx, s.name, endpoint, "/"+url.PathEscape(p.TenantID)+"/oauth2/v2.0/token", url.Values{
 			"client_id": {p.ClientID}, "client_secret": {string(p.ClientSecret)}, "grant_type": {"client_credentials"},
-			"scope": {scope},
+			"scope": {scope.scope},
 		})
 	})
 }
@@ -75,16 +83,18 @@ func azureRequest(provider string, key kms.AzureKey, operation string, value []b
 
 // ask has the service wrap or unwrap a key.
 func (s *azureService) ask(ctx context.Context, key kms.AzureKey, operation string, value []byte) ([]byte, error) {
-	token, err := s.token(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	r := azureRequest(s.name, key, operation, value, token)
-	defer clear(r.body)
 	var out struct {
 		Value string `json:"value"`
 	}
-	if err := s.c.post(ctx, r, &out); err != nil {
+	err := withCredential(
+		func() (auth.Secret, bool, error) { return s.token(ctx, key) },
+		func(token auth.Secret) { s.c.forgetToken(s.scope(key), token) },
+		func(token auth.Secret) error {
+			r := azureRequest(s.name, key, operation, value, token)
+			defer clear(r.body)
+			return s.c.post(ctx, r, &out)
+		})
+	if err != nil {
 		return nil, err
 	}
 	if out.Value == "" {

@@ -64,6 +64,9 @@ type Request struct {
 
 // service is one configured key service.
 type service interface {
+	// check returns an error if a master key, of the service's kind, names a host that is not to be
+	// trusted with a credential.
+	check(key kms.MasterKey) error
 	// wrap wraps the material of a data key with a master key of the service's kind. It returns the
 	// master key as it is to be stored.
 	wrap(ctx context.Context, key kms.MasterKey, material []byte) (kms.MasterKey, []byte, error)
@@ -164,7 +167,10 @@ func (c *Client) find(name string, key kms.MasterKey) (service, error) {
 	if !ok {
 		return nil, fmt.Errorf("requested kms provider not configured: `%s`", name)
 	}
-	return s, kms.CheckMasterKey(name, key)
+	if err := kms.CheckMasterKey(name, key); err != nil {
+		return nil, err
+	}
+	return s, s.check(key)
 }
 
 // localService wraps with a master key that the program holds itself.

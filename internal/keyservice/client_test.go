@@ -175,7 +175,7 @@ func TestProseTLS(t *testing.T) {
 			all[provider], all[provider+":named"] = p, p
 			options[provider], options[provider+":named"] = tlsOf(), tlsOf()
 		}
-		c, err := New(Config{Providers: all, TLS: options, Dial: s.Dial})
+		c, err := New(Config{Providers: naming(all, testHosts...), TLS: options, Dial: s.Dial})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -367,11 +367,16 @@ func TestTokenCache(t *testing.T) {
 	}
 }
 
-// A key document can name any host. A token that was given for one service is not sent to a host of
-// another domain, also when it is in the cache.
+// A token that was given for one service is not sent to a host of another domain, also when the
+// program names that and the token is in the cache.
 func TestTokensStayInTheirDomain(t *testing.T) {
 	s := startServer(t)
-	c := newClient(t, s, goodProviders(s))
+	p := goodProviders(s)
+	c, err := New(Config{Providers: naming(p, "*.attacker.invalid"), Dial: s.Dial, TLS: settings(s, p)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.backoff = func(int) time.Duration { return 0 }
 	wrap := func(provider string, key kms.MasterKey) error {
 		_, _, err := c.Wrap(t.Context(), provider, key, material(0))
 		return err

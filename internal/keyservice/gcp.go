@@ -37,23 +37,23 @@ type gcpService struct {
 	p    kms.GCP
 }
 
-func (s *gcpService) token(ctx context.Context, key kms.GCPKey) (auth.Secret, error) {
+func (s *gcpService) token(ctx context.Context, key kms.GCPKey) (value auth.Secret, kept bool, err error) {
 	c, p := s.c, &s.p
 	if p.AccessToken != "" {
-		return p.AccessToken, nil
+		return p.AccessToken, false, nil
 	}
 	if p.OnDemand() {
 		f, err := c.gcpMachineToken(ctx)
-		return f.value, c.failed(ctx, s.name, withPort(gcpMetadataHost(), httpPort), 0, err)
+		return f.value, false, c.failed(ctx, s.name, withPort(gcpMetadataHost(), httpPort), 0, err)
 	}
 	endpoint := p.Endpoint
 	if endpoint == "" {
 		endpoint = gcpLogin
 	}
 	endpoint = withPort(endpoint, httpsPort)
-	domain := gcpDomain(key.Endpoint)
-	return c.cachedToken(ctx, tokenKey{s.name, domain}, endpoint, func() (fetched, error) {
-		assertion, err := c.gcpAssertion(p, endpoint, domain, time.Now())
+	scope := s.scope(key)
+	return c.cachedToken(ctx, scope, endpoint, func(ctx context.Context) (fetched, error) {
+		assertion, err := c.gcpAssertion(p, endpoint, scope.scope, time.Now())
 		if err != nil {
 			return fetched{}, c.failed(ctx, s.name, endpoint, 0, err)
 		}
@@ -61,6 +61,11 @@ func (s *gcpService) token(ctx context.Context, key kms.GCPKey) (auth.Secret, er
 			"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion},
 		})
 	})
+}
+
+// scope returns what a token for a key is for.
+func (s *gcpService) scope(key kms.GCPKey) tokenKey {
+	return tokenKey{s.name, gcpDomain(key.Endpoint)}
 }
 
 // gcpDomain returns the domain that the service is in, which is part of the token's scope.
@@ -154,16 +159,17 @@ func gcpEndpoint(key kms.GCPKey) string {
 
 // ask has the service encrypt or decrypt a key.
 func (s *gcpService) ask(ctx context.Context, key kms.GCPKey, operation, from string, value []byte, out any) error {
-	token, err := s.token(ctx, key)
-	if err != nil {
-		return err
-	}
-	r, err := gcpRequest(s.name, key, operation, from, value, token)
-	if err != nil {
-		return s.c.failed(ctx, s.name, gcpEndpoint(key), 0, err)
-	}
-	defer clear(r.body)
-	return s.c.post(ctx, r, out)
+	return withCredential(
+		func() (auth.Secret, bool, error) { return s.token(ctx, key) },
+		func(token auth.Secret) { s.c.forgetToken(s.scope(key), token) },
+		func(token auth.Secret) error {
+			r, err := gcpRequest(s.name, key, operation, from, value, token)
+			if err != nil {
+				return s.c.failed(ctx, s.name, gcpEndpoint(key), 0, err)
+			}
+			defer clear(r.body)
+			return s.c.post(ctx, r, out)
+		})
 }
 
 func (s *gcpService) wrap(ctx context.Context, key kms.MasterKey, material []byte) (kms.MasterKey, []byte, error) {

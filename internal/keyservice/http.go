@@ -138,6 +138,9 @@ func (r *request) exchange(conn net.Conn, req *http.Request, out any) (status in
 	transport.DialTLSContext = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
 	answer, err := exchange.Do(transport, req, r.secrets...)
 	defer clear(answer.Body)
+	if cause := context.Cause(req.Context()); err != nil && cause != nil && !errors.Is(err, cause) {
+		err = cause // which the connection has noticed first
+	}
 	switch {
 	case errors.Is(err, exchange.ErrTooLong):
 		return answer.Status, &permanentError{err}
@@ -173,7 +176,8 @@ func missingField(name string) error {
 	return &permanentError{fmt.Errorf("Invalid KMS response: JSON does not include field '%s'. HTTP status=200", name)}
 }
 
-// failed turns what went wrong with a request into the error that users see.
+// failed turns what went wrong with a request, or before there was one, if ctx is nil, into the
+// error that users see.
 func (c *Client) failed(ctx context.Context, provider, endpoint string, status int, err error) error {
 	if err == nil {
 		return nil
@@ -181,8 +185,10 @@ func (c *Client) failed(ctx context.Context, provider, endpoint string, status i
 	if permanent := (*permanentError)(nil); errors.As(err, &permanent) {
 		err = permanent.error
 	}
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-		err = fmt.Errorf("%w (%w)", cause, err)
+	if ctx != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w (%w)", cause, err)
+		}
 	}
-	return &kms.Error{Provider: provider, Endpoint: endpoint, Status: status, Err: exchange.Clean(err)}
+	return &kms.Error{Provider: provider, Endpoint: exchange.Text([]byte(endpoint)), Status: status, Err: exchange.Clean(err)}
 }

@@ -8,12 +8,16 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"allium/auth"
+	"allium/encryption/kms"
 	sources "allium/internal/auth"
 	"allium/internal/exchange"
+	"allium/internal/flight"
 )
 
 const (
@@ -32,12 +36,11 @@ const (
 // one service must not be shown to a host of another domain.
 type tokenKey struct{ provider, scope string }
 
-// token is the access token of one provider and scope. Whoever holds the semaphore may look at it
-// and replace it, so that many goroutines that need one make a single request.
+// token is the access token of one provider and scope. Client.mu guards it.
 type token struct {
-	sem     chan struct{}
 	value   auth.Secret
 	expires time.Time
+	request *flight.Flight[fetched] // that many goroutines may wait for; nil if there is none
 }
 
 // fetched is a token as a service hands it out.
@@ -46,38 +49,119 @@ type fetched struct {
 	expires time.Time // zero: use it only once
 }
 
-// cachedToken returns the token from the cache, or what fetch returns from endpoint. Errors are not
-// kept.
-func (c *Client) cachedToken(ctx context.Context, key tokenKey, endpoint string, fetch func() (fetched, error)) (auth.Secret, error) {
-	c.mu.Lock()
-	t := c.tokens[key]
-	if t == nil {
-		t = &token{sem: make(chan struct{}, 1)}
-		c.tokens[key] = t
-	}
-	c.mu.Unlock()
-	select {
-	case t.sem <- struct{}{}:
-		defer func() { <-t.sem }()
-	case <-ctx.Done():
-		return "", c.failed(ctx, key.provider, endpoint, 0, fmt.Errorf("access token: %w", context.Cause(ctx)))
-	}
-	if time.Now().Before(t.expires) {
-		return t.value, nil
-	}
-	f, err := fetch()
-	if err != nil {
-		// Scopes come from key documents: those that nobody gives a token for are not kept.
+// tokenLimit bounds a request for a token with all its attempts.
+const tokenLimit = time.Minute
+
+// cachedToken returns the token from the cache, or what fetch returns from endpoint; kept says that
+// it was there before. Errors are not kept.
+func (c *Client) cachedToken(ctx context.Context, key tokenKey, endpoint string, fetch func(context.Context) (fetched, error)) (value auth.Secret, kept bool, err error) {
+	for {
 		c.mu.Lock()
-		if c.tokens[key] == t && t.value == "" {
-			delete(c.tokens, key)
+		t := c.tokens[key]
+		if t == nil {
+			t = &token{}
+			c.tokens[key] = t
+		}
+		if time.Now().Before(t.expires) {
+			value = t.value
+			c.mu.Unlock()
+			return value, true, nil
+		}
+		request := t.request
+		own := request == nil || !request.Join()
+		if own {
+			request = c.requestToken(ctx, key, t, fetch)
 		}
 		c.mu.Unlock()
-		return "", err
+		f, err := request.Wait(ctx)
+		if err == nil {
+			return f.value, false, nil
+		}
+		if !own && ctx.Err() == nil && flight.Ended(err) {
+			continue // the time of others was up
+		}
+		if _, ok := errors.AsType[*kms.Error](err); !ok {
+			err = c.failed(ctx, key.provider, endpoint, 0, fmt.Errorf("access token: %w", err))
+		}
+		return "", false, err
 	}
-	t.value, t.expires = f.value, f.expires
-	return f.value, nil
 }
+
+// requestToken begins a request for a token. c.mu is held.
+func (c *Client) requestToken(ctx context.Context, key tokenKey, t *token, fetch func(context.Context) (fetched, error)) *flight.Flight[fetched] {
+	var request *flight.Flight[fetched]
+	request = flight.Start(ctx, tokenLimit, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if t.request == request {
+			t.request = nil
+		}
+		if t.value == "" && t.request == nil && c.tokens[key] == t {
+			delete(c.tokens, key) // scopes come from key documents: those that nobody gives a token for are not kept
+		}
+	}, func(ctx context.Context) (fetched, error) {
+		f, err := fetch(ctx)
+		if err != nil {
+			return fetched{}, err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		t.value, t.expires = f.value, f.expires
+		return f, nil
+	})
+	t.request = request
+	return request
+}
+
+// forgetToken forgets a token that a service has refused, unless there is another one by now.
+func (c *Client) forgetToken(key tokenKey, refused auth.Secret) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t := c.tokens[key]; t != nil && t.value == refused {
+		t.expires = time.Time{}
+	}
+}
+
+// withCredential has send send a request with a credential. If the service refuses one that was
+// kept, it is forgotten, and the request sent once more if there is another one.
+func withCredential[C comparable](get func() (credential C, kept bool, err error), forget func(C), send func(C) error) error {
+	credential, kept, err := get()
+	if err != nil {
+		return err
+	}
+	err = send(credential)
+	if !refusesCredential(err) {
+		return err
+	}
+	forget(credential)
+	if !kept {
+		return err
+	}
+	if other, _, failed := get(); failed == nil && other != credential {
+		return send(other)
+	}
+	return err
+}
+
+// refusesCredential reports whether an answer says that a credential is not, or no longer, good. That
+// one may not use a key is another thing.
+func refusesCredential(err error) bool {
+	r, ok := errors.AsType[*refusal](err)
+	if !ok {
+		return false
+	}
+	switch r.status {
+	case http.StatusUnauthorized:
+		return true
+	case http.StatusForbidden, http.StatusBadRequest:
+		return slices.ContainsFunc(expiredCodes, func(code string) bool { return strings.Contains(r.said, code) }) ||
+			r.status == http.StatusForbidden && strings.Contains(strings.ToLower(r.said), "expired")
+	}
+	return false
+}
+
+// expiredCodes are those of Amazon's services, which say by them what 401 says elsewhere.
+var expiredCodes = []string{"ExpiredToken", "UnrecognizedClient", "InvalidClientTokenId", "InvalidToken", "TokenRefreshRequired"}
 
 // postForm asks an identity provider for a token.
 func (c *Client) postForm(ctx context.Context, provider, endpoint, path string, form url.Values) (fetched, error) {

@@ -163,9 +163,36 @@ func answering(t *testing.T, s *fakekms.Server, answer func() []byte) (*Client, 
 	}
 }
 
+// testHosts are hosts that only tests have keys on.
+var testHosts = []string{"127.0.0.1", "doesnotexist.invalid"}
+
+// naming returns the providers with hosts that master keys may name.
+func naming(p kms.Providers, hosts ...string) kms.Providers {
+	out := kms.Providers{}
+	for name, v := range p {
+		switch v := v.(type) {
+		case kms.AWS:
+			v.Hosts = hosts
+			out[name] = v
+		case kms.Azure:
+			v.Hosts = hosts
+			out[name] = v
+		case kms.GCP:
+			v.Hosts = hosts
+			out[name] = v
+		case kms.KMIP:
+			v.Hosts = hosts
+			out[name] = v
+		default:
+			out[name] = v
+		}
+	}
+	return out
+}
+
 func newClient(t *testing.T, s *fakekms.Server, p kms.Providers) *Client {
 	t.Helper()
-	config := Config{Providers: p, Dial: s.Dial, TLS: settings(s, p)}
+	config := Config{Providers: naming(p, testHosts...), Dial: s.Dial, TLS: settings(s, p)}
 	c, err := New(config)
 	if err != nil {
 		t.Fatal(err)
