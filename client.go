@@ -3,6 +3,7 @@ package allium
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"allium/internal/exec"
 	"allium/internal/failure"
 	"allium/internal/logging"
+	"allium/internal/ocsp"
 	"allium/internal/option"
 	"allium/internal/pool"
 	"allium/internal/session"
@@ -38,6 +40,8 @@ type Client struct {
 	cursors  *cursor.Registry
 	log      *logging.Logger
 	metadata *conn.Metadata
+	// revocation checks the certificates of services beside the servers.
+	revocation *ocsp.Checker
 
 	cipher          CommandCipher // nil without ClientOptions.Encryption
 	plain, internal *Client       // encrypt nothing; internal is the one that is closed with this
@@ -254,6 +258,7 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 	if tlsConfig != nil {
 		connections.Revocation = conn.NewRevocation(&cfg.TLSIs, tlsConfig, dialer)
 	}
+	c.revocation = conn.NewServiceRevocation(&cfg.TLSIs, connections.Revocation, dialer)
 	for _, addr := range cfg.Hosts {
 		if w := connections.WarnCleartext(addr); w != "" {
 			c.warn([]string{w}, o.wantsWarnings(os.Getenv))
@@ -365,7 +370,27 @@ func (c *Client) close(ctx context.Context) error {
 		c.plain.cursors.Close(ctx)
 	}
 	c.endSessions(ctx)
-	return failure.Join(ctx.Err(), c.closeEncryption(ctx), c.topology.Close(ctx), c.log.Close())
+	err := failure.Join(ctx.Err(), c.closeEncryption(ctx), c.topology.Close(ctx), c.log.Close())
+	c.revocation.Close()
+	return err
+}
+
+// CheckRevocation checks by OCSP whether the certificate that a service has presented in a TLS
+// handshake was revoked, as the client does with its servers' certificates, by the same options and
+// with the same cache (specification: OCSP Support). In-use encryption does so with key services.
+// Where servers are not checked, because the client uses no TLS or an insecure one, services still
+// are; responders are not asked if the connection string says so by tlsDisableOCSPEndpointCheck or
+// tlsDisableCertificateRevocationCheck.
+//
+// The error holds a *tls.CertificateVerificationError. A certificate whose status is not known
+// after half a second is accepted; if responders say within five seconds that it is revoked, late
+// is called with the error, by another goroutine, unless it is nil. CheckRevocation is safe for
+// concurrent use.
+func (c *Client) CheckRevocation(ctx context.Context, state *tls.ConnectionState, late func(error)) error {
+	if err := c.revocation.Check(ctx, state, late); err != nil {
+		return fmt.Errorf("check revocation: %w", err)
+	}
+	return nil
 }
 
 // endTimeout bounds how long a closing client waits for servers to end its sessions.

@@ -61,7 +61,7 @@ func (c *Client) attach(connectionString string, cfg *uri.Config, o *ClientOptio
 			config := c.exec.Config
 			config.Cipher = nil
 			x := exec.New(config)
-			c.plain = &Client{defaults: c.defaults, topology: c.topology, exec: x, cursors: cursor.NewRegistry(x), log: c.log, metadata: c.metadata}
+			c.plain = &Client{defaults: c.defaults, topology: c.topology, exec: x, cursors: cursor.NewRegistry(x), log: c.log, metadata: c.metadata, revocation: c.revocation}
 			c.plain.defaults.client = c.plain
 			return c.plain, nil
 		}

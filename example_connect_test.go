@@ -2,9 +2,12 @@ package allium_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"time"
 
@@ -75,4 +78,26 @@ func ExampleClientOptions_proxy() {
 	defer client.Close(context.Background())
 	fmt.Printf("%+v\n", *proxy)
 	// Output: {Host:localhost Port:0 Username:shop Password:***}
+}
+
+// A program's own connections to services can be checked as those to servers are.
+func ExampleClient_CheckRevocation() {
+	client, err := allium.Open("mongodb://localhost/?tls=true")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(context.Background())
+	service := httptest.NewTLSServer(http.NotFoundHandler())
+	defer service.Close()
+	conn, err := tls.Dial("tcp", service.Listener.Addr().String(), &tls.Config{
+		RootCAs: service.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	state := conn.ConnectionState()
+	err = client.CheckRevocation(context.Background(), &state, func(error) { conn.Close() })
+	fmt.Println(err)
+	// Output: <nil>
 }

@@ -190,6 +190,42 @@ func closedPort(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// A responder that says nothing does not keep the first operation from succeeding in less than the
+// five seconds that it has, however that time is given.
+func TestOCSPSilentResponder(t *testing.T) {
+	d := mongotest.Start(t)
+	a, err := ocsptest.New(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	defer silent.Close()
+	cert, err := a.Issue(false, silent.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := terminate(t, d, cert)
+	for name, options := range map[string]string{
+		"context": "", "serverSelectionTimeoutMS": "&serverSelectionTimeoutMS=3000", "timeoutMS": "&timeoutMS=3000", "connectTimeoutMS": "&connectTimeoutMS=1000",
+	} {
+		client, err := allium.Open("mongodb://"+addr+"/?directConnection=true"+options, allium.ClientOptions{TLS: &tls.Config{RootCAs: a.Pool()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+		if err := client.Ping(ctx); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+		if err := client.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A configuration of the program's own is checked, too.
 func TestOCSPWithOwnTLSConfig(t *testing.T) {
 	d := mongotest.Start(t)

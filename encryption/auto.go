@@ -80,7 +80,7 @@ func (a *automatic) Attach(to allium.EncryptionTarget) (allium.CommandCipher, er
 			c.collections.client = plain
 		}
 	}
-	if c.keys, _, err = o.keys(vaultClient); err != nil {
+	if c.keys, _, err = o.keys(vaultClient, to.Client); err != nil {
 		return nil, fmt.Errorf("encryption: %w", err)
 	}
 	return c, nil

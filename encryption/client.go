@@ -32,7 +32,8 @@ type KeyOptions struct {
 	// KMS are the key services that hold the master keys.
 	KMS kms.Providers
 	// TLS has the TLS settings of key services, by their names in KMS. The others trust the
-	// certificate authorities of the system.
+	// certificate authorities of the system. Certificates that were revoked are refused; see
+	// allium.Client.CheckRevocation.
 	TLS map[string]*tls.Config
 	// KMSConnect makes the connections to key services, for example through a proxy. TLS runs on
 	// top of them, and verifies the name of the key service. Nil: the driver dials.
@@ -49,8 +50,9 @@ type KeyOptions struct {
 // Format prints the options without secrets, with every verb.
 func (o KeyOptions) Format(f fmt.State, _ rune) { redact.Fields(f, o) }
 
-// keys returns the cache of data keys of a key vault.
-func (o *KeyOptions) keys(client *allium.Client) (*crypt.Keys, *allium.Collection[bson.Raw], error) {
+// keys returns the cache of data keys of a key vault. The certificates of key services are checked
+// as owner checks its servers'.
+func (o *KeyOptions) keys(client, owner *allium.Client) (*crypt.Keys, *allium.Collection[bson.Raw], error) {
 	vault, err := collection(client, o.KeyVault)
 	if err != nil {
 		return nil, nil, err
@@ -60,7 +62,7 @@ func (o *KeyOptions) keys(client *allium.Client) (*crypt.Keys, *allium.Collectio
 		return nil, nil, err
 	}
 	log := logger{o.Logger}
-	services, err := keyservice.New(keyservice.Config{Providers: o.KMS, TLS: o.TLS, Dial: o.KMSConnect, Observe: log.request})
+	services, err := keyservice.New(keyservice.Config{Providers: o.KMS, TLS: o.TLS, Dial: o.KMSConnect, Observe: log.request, Revocation: owner.CheckRevocation})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,7 +102,7 @@ func New(o Options) (*Client, error) {
 	if o.Timeout != nil && *o.Timeout < 0 {
 		return nil, fmt.Errorf("encryption: Timeout is %v, want 0 or more", *o.Timeout)
 	}
-	keys, vault, err := o.keys(o.KeyVaultClient)
+	keys, vault, err := o.keys(o.KeyVaultClient, o.KeyVaultClient)
 	if err != nil {
 		return nil, fmt.Errorf("encryption: %w", err)
 	}

@@ -41,9 +41,10 @@ type AWS struct {
 	// is for the provider named "aws" only, and may be called by several goroutines at once.
 	Credentials func(ctx context.Context) (auth.AWSCredentials, error)
 
-	// Hosts are the hosts that master keys may name (AWSKey.Endpoint) in addition to those of Amazon's
-	// service: names, "*." and a domain for all names in it, or IP addresses, without ports. Key
-	// documents come from a database; nothing is sent to another host that one of them names.
+	// Hosts are the hosts that master keys may name (AWSKey.Endpoint) in addition to those of
+	// Amazon's service: names, "*." and a domain for all names in it, or IP addresses, without
+	// ports. Key documents come from a database; nothing is sent to another host that one of them
+	// names.
 	Hosts []string
 }
 
@@ -57,8 +58,8 @@ type Azure struct {
 	IdentityPlatformEndpoint string
 	// AccessToken is a token to use in place of the fields above.
 	AccessToken auth.Secret
-	// Hosts are the hosts that master keys may name (AzureKey.VaultEndpoint) in addition to those of
-	// Microsoft's service; see AWS.Hosts.
+	// Hosts are the hosts that master keys may name (AzureKey.VaultEndpoint) in addition to those
+	// of Microsoft's service; see AWS.Hosts.
 	Hosts []string
 }
 
@@ -72,8 +73,8 @@ type GCP struct {
 	Endpoint string
 	// AccessToken is a token to use in place of the fields above.
 	AccessToken auth.Secret
-	// Hosts are the hosts that master keys may name (GCPKey.Endpoint) in addition to those of Google's
-	// service; see AWS.Hosts.
+	// Hosts are the hosts that master keys may name (GCPKey.Endpoint) in addition to those of
+	// Google's service; see AWS.Hosts.
 	Hosts []string
 }
 
@@ -83,8 +84,8 @@ type KMIP struct {
 	// Endpoint is the server's address, "host:port"; the port is 5696 if it is left out. A master
 	// key may name another port, or a host of Hosts.
 	Endpoint string
-	// Hosts are the hosts that master keys may name (KMIPKey.Endpoint) in addition to that of Endpoint;
-	// see AWS.Hosts.
+	// Hosts are the hosts that master keys may name (KMIPKey.Endpoint) in addition to that of
+	// Endpoint; see AWS.Hosts.
 	Hosts []string
 }
 

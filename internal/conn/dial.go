@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"allium/internal/failure"
-	"allium/internal/ocsp"
 	"allium/internal/wire"
 	"allium/mongoerr"
 )
@@ -80,26 +79,26 @@ func DialMonitor(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 		c.Abandon()
 		return nil, connectError(ctx, start, addr, stepTLS, err)
 	}
-	if err := checkRevocation(ctx, t, cfg); err != nil {
+	if err := checkRevocation(ctx, t, cfg, nc); err != nil {
 		c.Abandon()
 		return nil, &mongoerr.ConnectionError{Addr: addr, Op: stepTLS, Wrapped: err}
 	}
 	return c, nil
 }
 
-// checkRevocation is a step with a time limit of its own.
-func checkRevocation(ctx context.Context, t *tls.Conn, cfg *Config) error {
+// checkRevocation is a step with a time limit of its own. A certificate that responders say later
+// is revoked ends the connection then; the next one is refused.
+func checkRevocation(ctx context.Context, t *tls.Conn, cfg *Config, nc net.Conn) error {
 	if cfg.Revocation == nil {
 		return nil
 	}
-	limit := ocsp.Timeout
 	if cfg.ConnectTimeout > 0 {
-		limit = min(limit, cfg.ConnectTimeout)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, cfg.ConnectTimeout)
+		defer cancel()
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	state := t.ConnectionState()
-	return cfg.Revocation.Check(ctx, &state)
+	return cfg.Revocation.Check(ctx, &state, func(error) { nc.Close() })
 }
 
 func dialer(cfg *Config) Dialer {

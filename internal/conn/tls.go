@@ -67,6 +67,22 @@ func NewRevocation(o *uri.TLSOptions, cfg *tls.Config, d Dialer) *ocsp.Checker {
 	return c
 }
 
+// NewServiceRevocation returns what checks the certificates of services beside the servers, for a
+// client with the options and what checks those of its servers. It is the same, for it has the
+// answers and knows how responders are reached. Where servers are not checked, because there is no
+// TLS or it is insecure, services are (specification: Client Side Encryption, "KMS provider TLS
+// options"); but responders are asked only if the options allow that.
+func NewServiceRevocation(o *uri.TLSOptions, servers *ocsp.Checker, d Dialer) *ocsp.Checker {
+	if servers != nil {
+		return servers
+	}
+	c := &ocsp.Checker{Responders: !isSet(o.DisableOCSPEndpointCheck) && !isSet(o.DisableCertificateRevocationCheck)}
+	if d != nil {
+		c.Dial = d.DialContext
+	}
+	return c
+}
+
 func isSet(b *bool) bool { return b != nil && *b }
 
 // verifyChain checks that the server's certificate was signed by somebody trusted, but not for

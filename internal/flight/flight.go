@@ -93,6 +93,9 @@ func (f *Flight[V]) Join() bool {
 	return true
 }
 
+// Done returns a channel that is closed when there is a result.
+func (f *Flight[V]) Done() <-chan struct{} { return f.done }
+
 // Leave takes the place of Wait for a caller who does not want the result any more.
 func (f *Flight[V]) Leave() {
 	if f.leave() {

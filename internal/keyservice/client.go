@@ -48,6 +48,9 @@ type Config struct {
 	TLS map[string]*tls.Config
 	// Dial makes the connections on top of which TLS runs, in place of net.Dialer.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// Revocation checks whether the certificate of a key service was revoked, and may tell so
+	// later; nil checks nothing (specification: OCSP Support).
+	Revocation func(ctx context.Context, state *tls.ConnectionState, late func(error)) error
 	// Observe is told of each request when it has ended, if it is not nil.
 	Observe func(context.Context, Request)
 	// Random is where random bytes come from. Nil: crypto/rand.
@@ -226,6 +229,13 @@ func (c *Client) dial(ctx context.Context, provider, address string) (net.Conn, 
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		return nil, err
+	}
+	if c.config.Revocation != nil {
+		state := secure.ConnectionState()
+		if err := c.config.Revocation(ctx, &state, func(error) { conn.Close() }); err != nil {
+			conn.Close()
+			return nil, &permanentError{err}
+		}
 	}
 	return secure, nil
 }

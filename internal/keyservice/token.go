@@ -143,8 +143,8 @@ func withCredential[C comparable](get func() (credential C, kept bool, err error
 	return err
 }
 
-// refusesCredential reports whether an answer says that a credential is not, or no longer, good. That
-// one may not use a key is another thing.
+// refusesCredential reports whether an answer says that a credential is not, or no longer, good.
+// That one may not use a key is another thing.
 func refusesCredential(err error) bool {
 	r, ok := errors.AsType[*refusal](err)
 	if !ok {

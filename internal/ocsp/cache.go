@@ -7,8 +7,8 @@ import (
 	"golang.org/x/crypto/ocsp"
 )
 
-// cache remembers conclusive responses until their next update, and for a while which certificates
-// no responder said anything about. It is safe for concurrent use.
+// cache remembers conclusive responses until their next update, and which certificates no responder
+// said anything about. It is safe for concurrent use.
 type cache struct {
 	mu      sync.Mutex
 	entries map[certIdentifier]entry
@@ -22,8 +22,7 @@ type entry struct {
 const (
 	// maxEntries bounds the cache: a deployment has a certificate for each server.
 	maxEntries = 1000
-	// pause is how long responders are left alone that said nothing: else each connection would
-	// wait for them.
+	// pause is how long responders are left alone that said nothing.
 	pause = 30 * time.Second
 )
 
@@ -56,12 +55,14 @@ func (c *cache) unanswered(id certIdentifier, now time.Time) {
 	c.set(id, entry{until: now.Add(pause)})
 }
 
-// mayAsk reports whether responders can be asked about a certificate.
-func (c *cache) mayAsk(id certIdentifier, now time.Time) bool {
+// mayAsk reports whether responders can be asked about a certificate, and whether their answer is
+// worth waiting for: not if they said nothing the last time.
+func (c *cache) mayAsk(id certIdentifier, now time.Time) (ask, wait bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[id]
-	return !ok || e.response != nil || !now.Before(e.until)
+	wait = !ok || e.response != nil
+	return wait || !now.Before(e.until), wait
 }
 
 // set makes room by forgetting what is over, and if that is not enough, everything. The lock is

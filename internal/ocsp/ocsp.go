@@ -13,9 +13,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/crypto/ocsp"
+
+	"allium/internal/exchange"
 )
 
 // A Checker checks the certificates of one client's servers. It is safe for concurrent use. Nil
@@ -33,6 +36,10 @@ type Checker struct {
 	Dial DialFunc
 
 	cache cache
+
+	mu     sync.Mutex
+	asked  map[certIdentifier]*question // under way
+	closed bool
 }
 
 const (
@@ -49,9 +56,11 @@ var (
 
 // Check returns an error if the certificate that a server has presented is revoked, or if what it
 // says about it is not valid. A certificate whose status cannot be found out is accepted, as the
-// specification asks ("soft fail"). Responders are given until ctx ends, which is no error. Errors
-// are *tls.CertificateVerificationError.
-func (c *Checker) Check(ctx context.Context, state *tls.ConnectionState) error {
+// specification asks ("soft fail"). Responders have Timeout to answer, but Check waits for patience
+// and half of what is left of ctx at most, and not at all for those that said nothing the last
+// time. If they answer later that the certificate is revoked, late is called with the error, by
+// another goroutine; nil is not called. Errors are *tls.CertificateVerificationError.
+func (c *Checker) Check(ctx context.Context, state *tls.ConnectionState, late func(error)) error {
 	if c == nil || len(state.PeerCertificates) == 0 {
 		return nil
 	}
@@ -60,15 +69,22 @@ func (c *Checker) Check(ctx context.Context, state *tls.ConnectionState) error {
 	if issuer == nil {
 		return nil
 	}
-	if err := c.check(ctx, state, leaf, issuer); err != nil {
+	refusal := func(err error) error {
+		if err == nil {
+			return nil
+		}
 		return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: fmt.Errorf("certificate %s of %s: %w",
-			leaf.SerialNumber.Text(16), leaf.Subject, err)}
+			leaf.SerialNumber.Text(16), exchange.Text([]byte(leaf.Subject.String())), err)}
 	}
-	return nil
+	return refusal(c.check(ctx, state, leaf, issuer, func(r *ocsp.Response) {
+		if err := refusal(verdict(r)); err != nil && late != nil {
+			late(err)
+		}
+	}))
 }
 
 // check follows the steps of "Suggested OCSP Behavior".
-func (c *Checker) check(ctx context.Context, state *tls.ConnectionState, leaf, issuer *x509.Certificate) error {
+func (c *Checker) check(ctx context.Context, state *tls.ConnectionState, leaf, issuer *x509.Certificate, late func(*ocsp.Response)) error {
 	id := certID(leaf, issuer)
 	// A resumed session repeats what was stapled when it began, and was looked at then.
 	switch {
@@ -76,7 +92,7 @@ func (c *Checker) check(ctx context.Context, state *tls.ConnectionState, leaf, i
 	case len(state.OCSPResponse) > 0:
 		r, err := parse(state.OCSPResponse, leaf, issuer, time.Now())
 		if err != nil {
-			return fmt.Errorf("stapled OCSP response: %w", err)
+			return fmt.Errorf("stapled OCSP response: %w", exchange.Clean(err))
 		}
 		if conclusive(r) {
 			c.cache.put(id, r)
@@ -88,14 +104,11 @@ func (c *Checker) check(ctx context.Context, state *tls.ConnectionState, leaf, i
 	if r := c.cache.get(id, time.Now()); r != nil {
 		return verdict(r)
 	}
-	if c.Responders && c.cache.mayAsk(id, time.Now()) {
-		if r := c.ask(ctx, leaf, issuer); r != nil {
-			c.cache.put(id, r)
-			return verdict(r)
-		}
-		if !errors.Is(ctx.Err(), context.Canceled) {
-			c.cache.unanswered(id, time.Now())
-		}
+	if !c.Responders || len(leaf.OCSPServer) == 0 {
+		return nil
+	}
+	if r := c.ask(ctx, id, leaf, issuer, late); r != nil {
+		return verdict(r)
 	}
 	return nil
 }
