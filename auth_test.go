@@ -14,6 +14,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/event"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -162,6 +163,34 @@ func TestReauthentication(t *testing.T) {
 	err := useDatabase(t, d, uri)
 	if e, ok := errors.AsType[*mongoerr.ServerError](err); !ok || e.Code != 391 {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A connection that breaks while it is authenticated again clears the pool, as one that breaks while
+// it is authenticated for the first time. The read is tried again on a new one.
+func TestReauthenticationBreaks(t *testing.T) {
+	d := authDeployment(t)
+	var refusals, breaks atomic.Int32
+	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+		switch {
+		case c.Name == "find" && refusals.Add(-1) >= 0:
+			return bson.Marshal(bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 391}, {Key: "codeName", Value: "ReauthenticationRequired"}})
+		case c.Name == "saslStart" && breaks.Add(-1) >= 0:
+			return nil, errors.New("broken")
+		}
+		return nil, nil
+	})
+	var cleared atomic.Int32
+	client := open(t, "mongodb://both:both@"+d.Hosts()[0]+"/?authMechanism=SCRAM-SHA-256", allium.ClientOptions{Dialer: d,
+		PoolMonitor: &event.PoolMonitor{PoolCleared: func(*event.PoolCleared) { cleared.Add(1) }}})
+	if err := client.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	refusals.Store(1)
+	breaks.Store(1)
+	_, err := client.Database("db").Collection("coll").FindOne(t.Context(), bson.D{})
+	if !errors.Is(err, mongoerr.ErrNoDocuments) || cleared.Load() != 1 {
+		t.Errorf("error %v, the pool was cleared %d times", err, cleared.Load())
 	}
 }
 

@@ -253,7 +253,8 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 	connections := &conn.Config{
 		Authenticator: authenticator, RefuseCleartext: !o.AllowPlainWithoutTLS, ZlibLevel: cfg.ZlibCompressionLevel,
 		Dialer: dialer, TLSConfig: tlsConfig, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: (*conn.ServerAPI)(o.ServerAPI),
-		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout), Timeout: or(cfg.Timeout, 0),
+		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
+		Timeout: cfg.Timeout,
 	}
 	if tlsConfig != nil {
 		connections.Revocation = conn.NewRevocation(&cfg.TLSIs, tlsConfig, dialer)

@@ -85,11 +85,13 @@ type ClientOptions struct {
 	ServerSelectionTimeout *time.Duration
 	// ConnectTimeout bounds each step of making a connection. Nil: 10 seconds; 0: no limit.
 	ConnectTimeout *time.Duration
-	// SocketTimeout bounds each write to a server and each wait for its reply. Nil and 0: no limit.
+	// SocketTimeout bounds each write to a server and each wait for its reply, those of a handshake
+	// included. Nil and 0: no limit.
 	//
 	// Deprecated: set Timeout, which bounds the whole operation and breaks no connection.
 	SocketTimeout *time.Duration
-	// WaitQueueTimeout bounds the wait for a connection when all are in use. Nil and 0: only
+	// WaitQueueTimeout bounds the wait for a connection when all are in use. Once one is being made
+	// for the operation, ConnectTimeout and SocketTimeout count in its place. Nil and 0: only
 	// Timeout and the context bound it.
 	//
 	// Deprecated: set Timeout.

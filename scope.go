@@ -194,7 +194,7 @@ func maxTime(op *exec.Op, d time.Duration, ms *int64) error {
 		return nil
 	}
 	op.NoMaxTime = true
-	*ms = max(d.Milliseconds(), 1)
+	*ms = command.MaxTimeMS(d)
 	return nil
 }
 

@@ -204,12 +204,12 @@ func TestProseTimeout8ServerSelection(t *testing.T) {
 	for _, tc := range []struct {
 		name               string
 		timeout, selection *time.Duration
-		isTimeout          bool // the error is a timeout of the operation
+		source             string // of the timeout that the error is, "" if it is none
 	}{
-		{"no timeoutMS", nil, new(10 * ms), false},
-		{"timeoutMS is lower", new(10 * ms), new(20 * ms), true},
-		{"serverSelectionTimeoutMS is lower", new(20 * ms), new(10 * ms), false},
-		{"timeoutMS is 0", new(0 * ms), new(10 * ms), false},
+		{"no timeoutMS", nil, new(10 * ms), ""},
+		{"timeoutMS is lower", new(10 * ms), new(20 * ms), "the timeout of the client"},
+		{"serverSelectionTimeoutMS is lower", new(20 * ms), new(10 * ms), "serverSelectionTimeoutMS"},
+		{"timeoutMS is 0", new(0 * ms), new(10 * ms), "serverSelectionTimeoutMS"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -226,10 +226,10 @@ func TestProseTimeout8ServerSelection(t *testing.T) {
 					t.Errorf("want a selection error, got %v", err)
 				}
 				var timeout *mongoerr.TimeoutError
-				if errors.As(err, &timeout) != tc.isTimeout {
+				if errors.As(err, &timeout) != (tc.source != "") {
 					t.Errorf("the error is %v", err)
-				} else if tc.isTimeout && timeout.Source != "the timeout of the client" {
-					t.Errorf("source is %q: %v", timeout.Source, err)
+				} else if timeout != nil && (timeout.Source != tc.source || !strings.Contains(err.Error(), sel.Error()) || timeout.Elapsed != 10*ms) {
+					t.Errorf("source is %q after %v: %v", timeout.Source, timeout.Elapsed, err)
 				}
 				if d := time.Since(start); d != 10*ms {
 					t.Errorf("it took %v, want 10ms", d)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -40,12 +41,12 @@ func TestTexts(t *testing.T) {
 			Criteria: "writing", Elapsed: time.Second, Command: "find", Namespace: "d.c", Topology: unknown, Wrapped: refused, Reasons: []string{"a:1: dial: connection refused"}},
 		"no server available for writing after 1s: none; topology is Unknown": &SelectionError{
 			Criteria: "writing", Elapsed: time.Second, Topology: unknown, Wrapped: errors.New("none")},
-		"find d.c: read timed out after 1s (server a:1) by the timeout of the client": &TimeoutError{
+		"find d.c: read timed out after 1s (server a:1) by the timeout of the client: context deadline exceeded": &TimeoutError{
 			Phase: "read", Elapsed: time.Second, Addr: "a:1", Source: "the timeout of the client", Command: "find", Namespace: "d.c", Wrapped: context.DeadlineExceeded},
-		"read timed out after 1s (server a:1): dial: connection refused": &TimeoutError{Phase: "read", Elapsed: time.Second, Addr: "a:1", Wrapped: refused},
-		"read cancelled after 1s: connection to a:1: dial: connection refused": &TimeoutError{
+		"read timed out after 1s (server a:1): connection to a:1: dial: connection refused": &TimeoutError{Phase: "read", Elapsed: time.Second, Addr: "a:1", Wrapped: refused},
+		`read cancelled after 1s: context canceled\nconnection to a:1: dial: connection refused`: &TimeoutError{
 			Phase: "read", Elapsed: time.Second, Source: "context", Wrapped: errors.Join(context.Canceled, refused)},
-		"server selection timed out after 1s by the context's deadline: no server available for writing: topology is Unknown": &TimeoutError{
+		"server selection timed out after 1s by the context's deadline: no server available for writing after 1s: topology is Unknown": &TimeoutError{
 			Phase: "server selection", Elapsed: time.Second, Source: "the context's deadline",
 			Wrapped: &SelectionError{Criteria: "writing", Elapsed: time.Second, Topology: unknown, Reasons: nil, Wrapped: nil}},
 		"find d.c on a:1: BadValue (2): no":                                                                     &ServerError{Command: "find", Namespace: "d.c", Addr: "a:1", Code: 2, Message: "no"},
@@ -63,6 +64,12 @@ func TestTexts(t *testing.T) {
 	} {
 		if got := err.Error(); got != want {
 			t.Errorf("\n got %s\nwant %s", got, want)
+		}
+		// The text of a timeout contains that of its cause (specification: Client Side Operations
+		// Timeout, "Errors"), whatever that is.
+		timeout := &TimeoutError{Phase: "read", Elapsed: time.Second, Addr: "a:1", Source: "context", Command: "find", Wrapped: err}
+		if !strings.Contains(timeout.Error(), err.Error()) {
+			t.Errorf("%s does not contain %s", timeout, err)
 		}
 	}
 	e := &WriteError{Code: 121, Message: "no", Details: document(t, bson.D{{Key: "x", Value: string(long)}})}

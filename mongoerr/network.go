@@ -128,9 +128,11 @@ type TimeoutError struct {
 	Wrapped error
 }
 
-// Error returns the command, the phase, the time, whose limit it was, and the cause, for example
+// Error returns the command, the phase, the time, whose limit it was, and the cause in its own
+// words, for example
 //
-//	find app.users: read timed out after 2s (server localhost:27017) by the timeout of the client
+//	find app.users: read timed out after 2s (server localhost:27017) by the timeout of the client:
+//	context deadline exceeded
 func (e *TimeoutError) Error() string {
 	what := "timed out"
 	if e.Canceled() {
@@ -143,40 +145,10 @@ func (e *TimeoutError) Error() string {
 	if e.Source != "" && !(e.Canceled() && e.Source == "context") {
 		s += " by " + e.Source
 	}
-	if why := e.cause(); why != "" {
-		s += ": " + why
+	if e.Wrapped != nil { // the specification Client Side Operations Timeout wants its text as it is
+		s += ": " + e.Wrapped.Error()
 	}
 	return oneLine(s)
-}
-
-// cause returns the text of what is wrapped, as far as the rest of the text does not say it: that
-// the context has ended is said, and so is the server.
-func (e *TimeoutError) cause() string {
-	switch w := e.Wrapped.(type) {
-	case nil:
-		return ""
-	case *ConnectionError:
-		if w.Addr == e.Addr {
-			return w.step()
-		}
-	case *SelectionError:
-		return w.text(false)
-	case interface{ Unwrap() []error }:
-		var texts []string
-		for _, err := range w.Unwrap() {
-			inner := TimeoutError{Addr: e.Addr, Wrapped: err}
-			if text := inner.cause(); text != "" {
-				texts = append(texts, text)
-			}
-		}
-		if len(texts) > 0 {
-			return strings.Join(texts, "; ")
-		}
-	}
-	if e.Wrapped == context.Canceled || e.Wrapped == context.DeadlineExceeded {
-		return ""
-	}
-	return e.Wrapped.Error()
 }
 
 // Canceled reports whether a cancelled context ended the operation, not a timeout.
@@ -210,7 +182,7 @@ type SelectionError struct {
 //	find app.users: no server available for writing after 30s: topology is Unknown:
 //	localhost:27017: dial: connect: connection refused
 func (e *SelectionError) Error() string {
-	return oneLine(subject(e.Command, e.Namespace, "") + e.text(true))
+	return oneLine(subject(e.Command, e.Namespace, "") + e.text())
 }
 
 // reasoned reports whether the reasons say what the first underlying error says.
@@ -222,12 +194,9 @@ func (e *SelectionError) reasoned() bool {
 	return e.Topology != nil && slices.ContainsFunc(e.Reasons, func(reason string) bool { return strings.HasSuffix(reason, text) })
 }
 
-// text returns what is said of the selection, with the time that it took or without.
-func (e *SelectionError) text(elapsed bool) string {
-	s := "no server available for " + e.Criteria
-	if elapsed {
-		s += fmt.Sprintf(" after %v", e.Elapsed.Round(time.Millisecond))
-	}
+// text returns what is said of the selection.
+func (e *SelectionError) text() string {
+	s := fmt.Sprintf("no server available for %s after %v", e.Criteria, e.Elapsed.Round(time.Millisecond))
 	sep := ": "
 	if e.Wrapped != nil && !e.reasoned() {
 		s, sep = s+": "+e.Wrapped.Error(), "; "

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"allium/auth"
 	"allium/bson"
@@ -215,7 +216,8 @@ func BenchmarkScramDerivation(b *testing.B) {
 // scripted answers each command with the next of its replies, over and over.
 type scripted struct{ replies []bson.Raw }
 
-func (s *scripted) Addr() string { return "server:27017" }
+func (s *scripted) Addr() string       { return "server:27017" }
+func (*scripted) Limit() time.Duration { return 0 }
 
 func (s *scripted) RunCommand(context.Context, string, func([]byte) []byte) (bson.Raw, error) {
 	r := s.replies[0]
@@ -347,7 +349,8 @@ func TestNetworkErrors(t *testing.T) {
 
 type brokenTransport struct{ err error }
 
-func (brokenTransport) Addr() string { return "" }
+func (brokenTransport) Addr() string         { return "" }
+func (brokenTransport) Limit() time.Duration { return 0 }
 func (b brokenTransport) RunCommand(context.Context, string, func([]byte) []byte) (bson.Raw, error) {
 	return nil, b.err
 }

@@ -19,6 +19,9 @@ import (
 type Transport interface {
 	// Addr returns the address of the server.
 	Addr() string
+	// Limit bounds each step that asks others than the server, beside its context: for keys,
+	// tokens and tickets. Zero: no bound.
+	Limit() time.Duration
 	// RunCommand runs the command whose elements fill appends, and returns the reply, which may be
 	// kept. A reply that is an error is a *mongoerr.ServerError.
 	RunCommand(ctx context.Context, db string, fill func(dst []byte) []byte) (bson.Raw, error)

@@ -265,7 +265,8 @@ type awsServer struct {
 	second bson.Raw
 }
 
-func (s *awsServer) Addr() string { return "s:1" }
+func (s *awsServer) Addr() string       { return "s:1" }
+func (*awsServer) Limit() time.Duration { return 0 }
 
 func (s *awsServer) RunCommand(_ context.Context, db string, fill func([]byte) []byte) (bson.Raw, error) {
 	cmd := document(fill)

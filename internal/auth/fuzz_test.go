@@ -21,7 +21,8 @@ type stranger struct {
 	commands [][]byte // that it has received
 }
 
-func (s *stranger) Addr() string { return s.addr }
+func (s *stranger) Addr() string       { return s.addr }
+func (*stranger) Limit() time.Duration { return 0 }
 
 func (s *stranger) RunCommand(_ context.Context, _ string, fill func([]byte) []byte) (bson.Raw, error) {
 	s.commands = append(s.commands, document(fill))

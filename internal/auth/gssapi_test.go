@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"allium/auth"
 	"allium/bson"
@@ -69,7 +70,8 @@ type gssapiServer struct {
 	got    []string
 }
 
-func (s *gssapiServer) Addr() string { return "db1.example.com:27017" }
+func (s *gssapiServer) Addr() string       { return "db1.example.com:27017" }
+func (*gssapiServer) Limit() time.Duration { return 0 }
 
 func (s *gssapiServer) RunCommand(_ context.Context, db string, fill func([]byte) []byte) (bson.Raw, error) {
 	cmd := document(fill)

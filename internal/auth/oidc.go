@@ -210,7 +210,7 @@ func (o *oidc) first(dst []byte) ([]byte, bool) {
 }
 
 func (o *oidc) conversation(c saslClient) *saslConversation {
-	return &saslConversation{mechanism: auth.MechanismOIDC, source: o.attempt.a.credential.Source, client: c}
+	return &saslConversation{mechanism: auth.MechanismOIDC, source: o.attempt.a.credential.Source, client: c, patient: o.tokens.human}
 }
 
 func (o *oidc) run(ctx context.Context, t Transport, speculative bson.Raw) error {
@@ -224,17 +224,24 @@ func (o *oidc) run(ctx context.Context, t Transport, speculative bson.Raw) error
 	case o.tokens.human:
 		return o.authenticateHuman(ctx, t)
 	}
-	access, isCached, err := o.tokens.get(ctx, nil, "")
+	access, isCached, err := o.token(ctx, t)
 	if err != nil {
 		return err
 	}
 	if err = o.oneStep(ctx, t, access, false); !isCached || !refused(err) {
 		return err
 	}
-	if access, _, err = o.tokens.get(ctx, nil, ""); err != nil {
+	if access, _, err = o.token(ctx, t); err != nil {
 		return err
 	}
 	return o.oneStep(ctx, t, access, false)
+}
+
+// token returns an access token of a service.
+func (o *oidc) token(ctx context.Context, t Transport) (access string, isCached bool, err error) {
+	ctx, cancel := within(ctx, t)
+	defer cancel()
+	return o.tokens.get(ctx, nil, "")
 }
 
 // maxRestarts bounds how often the authentication of a person begins anew because another

@@ -30,7 +30,8 @@ type oidcServer struct {
 	saw   []string // tokens, in order; "?" for a principal step
 }
 
-func (s *oidcServer) Addr() string { return s.addr }
+func (s *oidcServer) Addr() string       { return s.addr }
+func (*oidcServer) Limit() time.Duration { return 0 }
 
 func (s *oidcServer) RunCommand(ctx context.Context, db string, fill func([]byte) []byte) (bson.Raw, error) {
 	select {

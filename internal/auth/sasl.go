@@ -30,6 +30,8 @@ type saslConversation struct {
 	skipEmptyExchange bool
 	// canSpeculate says that the first payload may travel with the hello.
 	canSpeculate bool
+	// patient says that a step may wait for a person, whom no operation's timeout hurries.
+	patient bool
 }
 
 func (s *saslConversation) first(dst []byte) ([]byte, bool) {
@@ -62,7 +64,9 @@ const maxExchanges = 10
 
 func (s *saslConversation) run(ctx context.Context, t Transport, reply bson.Raw) error {
 	if reply == nil {
-		payload, err := s.client.start(ctx)
+		within, cancel := s.within(ctx, t)
+		payload, err := s.client.start(within)
+		cancel()
 		if err != nil {
 			return err
 		}
@@ -79,8 +83,11 @@ func (s *saslConversation) run(ctx context.Context, t Transport, reply bson.Raw)
 		done := reply.Lookup("done").AsBool()
 		var payload []byte
 		if !s.client.complete() {
+			within, cancel := s.within(ctx, t)
 			var err error
-			if payload, err = s.client.next(ctx, challenge.Data); err != nil {
+			payload, err = s.client.next(within, challenge.Data)
+			cancel()
+			if err != nil {
 				return err
 			}
 		}
@@ -104,6 +111,22 @@ func (s *saslConversation) run(ctx context.Context, t Transport, reply bson.Raw)
 		}
 	}
 	return fmt.Errorf("server did not end the conversation within %d exchanges", maxExchanges)
+}
+
+// within returns the context of a step of the client.
+func (s *saslConversation) within(ctx context.Context, t Transport) (context.Context, context.CancelFunc) {
+	if s.patient {
+		return ctx, func() {}
+	}
+	return within(ctx, t)
+}
+
+// within returns a context for a request that authentication sends to others than the server.
+func within(ctx context.Context, t Transport) (context.Context, context.CancelFunc) {
+	if limit := t.Limit(); limit > 0 {
+		return context.WithTimeout(ctx, limit)
+	}
+	return ctx, func() {}
 }
 
 // plain is the mechanism PLAIN (RFC 4616): the password in clear, for servers that ask an LDAP

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -46,7 +47,8 @@ type server struct {
 	step     int
 }
 
-func (s *server) Addr() string { return "server:27017" }
+func (s *server) Addr() string       { return "server:27017" }
+func (*server) Limit() time.Duration { return 0 }
 
 func document(fill func([]byte) []byte) bson.Raw {
 	start, dst := bson.BeginDocument(nil)

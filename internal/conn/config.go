@@ -52,16 +52,54 @@ type Config struct {
 	Greeted func(*event.ServerDescription)
 	// ConnectTimeout bounds the time of each step of making a connection: the dial, the TLS
 	// handshake and each round trip of the handshake and the authentication. Zero: no bound but the
-	// context's.
+	// context's and those below.
 	ConnectTimeout time.Duration
-	// Timeout is the client's timeoutMS, which bounds each round trip of the authentication in
-	// place of ConnectTimeout (specification: Client Side Operations Timeout, "Background
-	// Connection Pooling"; its tests want connections to be made whose hello takes longer). Zero:
-	// none.
-	Timeout time.Duration
+	// SocketTimeout bounds each round trip of the handshake and the authentication, too, unless a
+	// timeoutMS is set. Zero: none.
+	SocketTimeout time.Duration
+	// Timeout is the client's timeoutMS, nil if none is set. It bounds each round trip of the
+	// authentication (specification: Client Side Operations Timeout, "Background Connection
+	// Pooling"; its tests want connections to be made whose hello takes longer). Zero: no bound.
+	Timeout *time.Duration
+	// Operation is the timeoutMS of the operation that a connection is made for, in place of
+	// Timeout, nil if it has none or the connection is for nobody in particular. It bounds each
+	// step, with the requests that authentication sends elsewhere. Zero: no bound.
+	Operation *time.Duration
 	// DrainTimeout bounds how long Drain waits in all for a reply that an operation left behind.
 	// Zero: DefaultDrainTimeout.
 	DrainTimeout time.Duration
+}
+
+// steps returns what bounds each step of making a connection.
+func (c *Config) steps() time.Duration {
+	if c.Operation == nil {
+		return c.ConnectTimeout
+	}
+	return shorter(c.ConnectTimeout, *c.Operation)
+}
+
+// handshake returns what bounds the hello, and authentication what bounds each of the round trips
+// after it.
+func (c *Config) handshake() time.Duration {
+	if c.Timeout != nil || c.Operation != nil {
+		return c.steps()
+	}
+	return shorter(c.ConnectTimeout, c.SocketTimeout)
+}
+
+func (c *Config) authentication() time.Duration {
+	if c.Timeout != nil && c.Operation == nil {
+		return shorter(c.ConnectTimeout, *c.Timeout)
+	}
+	return c.handshake()
+}
+
+// shorter returns the lesser of two limits, of which 0 is none.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }
 
 func (c *Config) zlibLevel() int {

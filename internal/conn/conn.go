@@ -65,7 +65,7 @@ func newConn(nc net.Conn, addr string, cfg *Config) *Conn {
 		addr:        addr,
 		cfg:         cfg,
 		maxMessage:  maxHandshakeMessage,
-		limit:       cfg.ConnectTimeout,
+		limit:       cfg.steps(),
 		interrupted: make(chan struct{}, 1),
 	}
 	c.interrupt = func() {

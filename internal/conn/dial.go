@@ -37,16 +37,17 @@ const (
 // Errors name the step that failed. Network errors up to and including the handshake's hello are
 // *mongoerr.ConnectionError with the labels SystemOverloadedError and RetryableError, unless an
 // overloaded server cannot be their cause (specification: Connection Monitoring and Pooling,
-// "backpressure-enabled"). A credential that is refused is a *mongoerr.AuthError. When ctx ends,
-// the error is a *mongoerr.TimeoutError.
+// "backpressure-enabled"). A credential that is refused is a *mongoerr.AuthError. When ctx ends, or
+// a step takes longer than Config.Operation, the error is a *mongoerr.TimeoutError.
 func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
+	start := time.Now()
 	c, err := DialMonitor(ctx, addr, cfg)
 	if err != nil {
-		return nil, label(err)
+		return nil, label(cfg.outOfTime(start, addr, err))
 	}
 	if err := c.introduce(ctx); err != nil {
 		c.Close()
-		return nil, label(err)
+		return nil, label(cfg.outOfTime(start, addr, err))
 	}
 	c.limit = 0
 	c.maxMessage = min(max(wire.DefaultMaxMessageSize, c.hello.MaxMessageSize), maxServerMessage)
@@ -58,8 +59,8 @@ func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 func DialMonitor(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	start := time.Now()
 	dialCtx, cancel := ctx, context.CancelFunc(func() {})
-	if cfg.ConnectTimeout > 0 {
-		dialCtx, cancel = context.WithTimeout(ctx, cfg.ConnectTimeout)
+	if limit := cfg.steps(); limit > 0 {
+		dialCtx, cancel = context.WithTimeout(ctx, limit)
 	}
 	defer cancel()
 	nc, err := dialer(cfg).DialContext(dialCtx, network(addr), addr)
@@ -92,9 +93,9 @@ func checkRevocation(ctx context.Context, t *tls.Conn, cfg *Config, nc net.Conn)
 	if cfg.Revocation == nil {
 		return nil
 	}
-	if cfg.ConnectTimeout > 0 {
+	if limit := cfg.steps(); limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, cfg.ConnectTimeout)
+		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
 	state := t.ConnectionState()
@@ -141,6 +142,22 @@ func connectError(ctx context.Context, start time.Time, addr, step string, err e
 		}
 	}
 	return &mongoerr.ConnectionError{Addr: addr, Op: step, Wrapped: advise(step, err)}
+}
+
+// outOfTime makes the error of a step that took longer than the operation has, which it is made
+// for, a *mongoerr.TimeoutError: it says nothing about the server.
+func (c *Config) outOfTime(start time.Time, addr string, err error) error {
+	if c.steps() == c.ConnectTimeout {
+		return err
+	}
+	e, ok := errors.AsType[*mongoerr.ConnectionError](err)
+	if late := ok && e.Timeout() || errors.Is(err, context.DeadlineExceeded); !late {
+		return err
+	}
+	if _, ok := errors.AsType[*mongoerr.TimeoutError](err); ok {
+		return err
+	}
+	return &mongoerr.TimeoutError{Phase: "connect", Source: "the operation's timeout", Elapsed: time.Since(start), Addr: addr, Wrapped: err}
 }
 
 // advise adds to an error of making a connection what may have to be done about it, where the error

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -80,6 +81,7 @@ func stepError(ctx context.Context, start time.Time, addr, step string, err erro
 
 // introduce is the handshake of a connection for operations: hello and authentication.
 func (c *Conn) introduce(ctx context.Context) error {
+	c.limit = c.cfg.handshake()
 	if c.cfg.Authenticator == nil {
 		_, err := c.greet(ctx, nil)
 		return err
@@ -100,10 +102,12 @@ func (c *Conn) introduce(ctx context.Context) error {
 	if err != nil || c.hello.Kind == event.RSArbiter { // arbiters have no users
 		return err
 	}
-	if c.cfg.Timeout > 0 {
-		c.limit = c.cfg.Timeout
+	c.limit = c.cfg.authentication()
+	var requests time.Duration
+	if c.cfg.Operation != nil && *c.cfg.Operation > 0 {
+		requests = c.cfg.steps()
 	}
-	if err := attempt.Finish(ctx, transport{c}, reply); err != nil {
+	if err := attempt.Finish(ctx, transport{c, requests}, reply); err != nil {
 		return err
 	}
 	c.auth = attempt
@@ -120,13 +124,17 @@ func (c *Conn) greet(ctx context.Context, attempt *auth.Attempt) (bson.Raw, erro
 }
 
 // Reauthenticate authenticates the connection again, after the server answered a command with the
-// error 391 (ReauthenticationRequired). A credential that is refused is a *mongoerr.AuthError; the
-// other errors are those of Dial. Every error closes the connection.
+// error 391 (ReauthenticationRequired). Each step is bounded by the connection's limit and, as when
+// the connection was made, by Config.ConnectTimeout. A credential that is refused is a
+// *mongoerr.AuthError; the other errors are those of Dial. Every error closes the connection.
 func (c *Conn) Reauthenticate(ctx context.Context) error {
 	if c.auth == nil {
 		return &mongoerr.AuthError{Addr: c.addr, Wrapped: errors.New("the connection was not authenticated")}
 	}
-	if err := c.auth.Reauthenticate(ctx, transport{c}); err != nil {
+	limit := c.limit
+	c.limit = shorter(limit, c.cfg.ConnectTimeout)
+	defer func() { c.limit = limit }()
+	if err := c.auth.Reauthenticate(ctx, transport{c, 0}); err != nil {
 		c.Abandon()
 		return err
 	}
@@ -134,9 +142,14 @@ func (c *Conn) Reauthenticate(ctx context.Context) error {
 }
 
 // transport runs the commands of authentication.
-type transport struct{ c *Conn }
+type transport struct {
+	c        *Conn
+	requests time.Duration
+}
 
 func (t transport) Addr() string { return t.c.addr }
+
+func (t transport) Limit() time.Duration { return t.requests }
 
 func (t transport) RunCommand(ctx context.Context, db string, fill func([]byte) []byte) (bson.Raw, error) {
 	start := time.Now()
@@ -242,7 +255,7 @@ func (c *Conn) AppendHello(dst []byte, await AwaitHello) []byte {
 		out = bson.AppendObjectID(out, "processId", v.ProcessID)
 		out = bson.AppendInt64(out, "counter", v.Counter)
 		dst = bson.EndDocument(out, doc)
-		dst = bson.AppendInt64(dst, "maxAwaitTimeMS", await.MaxAwait.Milliseconds())
+		dst = bson.AppendInt64(dst, "maxAwaitTimeMS", min(await.MaxAwait.Milliseconds(), math.MaxInt32))
 	}
 	dst = c.cfg.ServerAPI.Append(dst)
 	dst = bson.AppendString(dst, "$db", "admin")

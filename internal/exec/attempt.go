@@ -44,7 +44,9 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	if reauthenticationRequired(err) && c.Mechanism() != "" {
 		// Whether the operation may be retried does not matter (specification: Authentication,
 		// "Reauthentication").
-		if err = c.Reauthenticate(ctx); err == nil {
+		if err = c.Reauthenticate(ctx); err != nil {
+			srv.HandleReauthError(c, err)
+		} else {
 			res, stage, err = r.exchange(ctx, srv, c)
 		}
 	}
@@ -111,6 +113,9 @@ func (r *run) server(ctx context.Context) (*topology.Server, error) {
 	if err == nil {
 		r.selected = selected
 	}
+	if sel.Expired && op.set() { // (specification: Client Side Operations Timeout, "Errors")
+		err = &mongoerr.TimeoutError{Phase: "server selection", Source: "serverSelectionTimeoutMS", Wrapped: err}
+	}
 	return srv, err
 }
 
@@ -132,7 +137,11 @@ func (r *run) checkOut(ctx context.Context, srv *topology.Server) (*pool.Conn, e
 	if limit > 0 && !r.selecting.IsZero() {
 		limit = max(limit-time.Since(r.selecting), 1)
 	}
-	c, err := srv.CheckOutWithin(ctx, limit)
+	var timeout time.Duration
+	if r.op.Timeout != nil {
+		timeout = *r.op.Timeout
+	}
+	c, err := srv.CheckOutWithin(ctx, limit, timeout)
 	return r.checkedOut(c), err
 }
 

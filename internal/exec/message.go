@@ -202,11 +202,13 @@ func (m *message) appendMaxTime(dst []byte) ([]byte, error) {
 		case limit > 0:
 			limit = min(limit, left)
 		case m.boundsServer() && !m.hello.Cryptd: // (specification: Client Side Operations Timeout)
-			limit = left
+			if limit = left; limit > command.LongestMaxTime {
+				limit = 0 // the server would refuse it; the client's own bound stays
+			}
 		}
 	}
 	if limit > 0 {
-		dst = bson.AppendInt64(dst, "maxTimeMS", max(limit.Milliseconds(), 1))
+		dst = bson.AppendInt64(dst, "maxTimeMS", command.MaxTimeMS(limit))
 	}
 	return dst, nil
 }

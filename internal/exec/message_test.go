@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/event"
 	"allium/internal/command"
 	"allium/internal/session"
 	"allium/mongoerr"
@@ -99,4 +100,55 @@ func TestRetryKeepsTheOperation(t *testing.T) {
 			t.Errorf("the operation is %+v, was %+v", op, before)
 		}
 	})
+}
+
+// The time that the server gets is what is left without a round trip to it, and not more than a
+// server takes.
+func TestMaxTime(t *testing.T) {
+	const rtt = 30 * time.Millisecond
+	day := 24 * time.Hour
+	for _, tc := range []struct {
+		name        string
+		left, await time.Duration
+		op          Op
+		cryptd      bool
+		want        int64 // 0: none
+		refused     bool
+	}{
+		{name: "what is left without a round trip", left: 100 * time.Millisecond, want: 70},
+		{name: "a millisecond", left: rtt + time.Millisecond, want: 1},
+		{name: "less than a millisecond", left: rtt + time.Millisecond - 1, refused: true},
+		{name: "less than a round trip", left: rtt - 1, refused: true},
+		{name: "no limit"},
+		{name: "none wanted", left: time.Second, op: Op{NoMaxTime: true}},
+		{name: "mongocryptd", left: time.Second, cryptd: true},
+		{name: "longer than a server takes", left: 30 * day},
+		{name: "the longest", left: command.LongestMaxTime + rtt, want: 1<<31 - 1},
+		{name: "waiting", await: time.Second, want: 1000},
+		{name: "waiting, with little left", left: 100 * time.Millisecond, await: time.Second, want: 70},
+		{name: "waiting, with much left", left: 10 * time.Second, await: time.Second, want: 1000},
+		{name: "waiting for very long", await: 30 * day, want: 1<<31 - 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				op := tc.op
+				op.MaxAwait = tc.await
+				r := &run{op: &op, selected: &event.ServerDescription{MinRTT: rtt}}
+				if tc.left > 0 {
+					op.Limit = NewLimit(&tc.left, "the timeout of the test")
+					r.deadline = op.Deadline
+				}
+				m := &message{run: r, hello: &event.ServerDescription{Cryptd: tc.cryptd}}
+				start, dst := bson.BeginDocument(nil)
+				dst, err := m.appendMaxTime(dst)
+				if refused := errors.Is(err, errNoTimeLeft); refused != tc.refused || err != nil && !refused {
+					t.Fatalf("error %v", err)
+				}
+				got, _ := bson.Raw(bson.EndDocument(dst, start)).Lookup("maxTimeMS").AsInt64()
+				if got != tc.want {
+					t.Errorf("maxTimeMS is %d, want %d", got, tc.want)
+				}
+			})
+		})
+	}
 }

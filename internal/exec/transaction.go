@@ -42,7 +42,7 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 	}
 	cmd := &command.EndTransaction{Commit: true, RecoveryToken: txn.RecoveryToken()}
 	if d := opts.MaxCommitTime; d > 0 && !limit.set() {
-		cmd.MaxTimeMS = max(d.Milliseconds(), 1)
+		cmd.MaxTimeMS = command.MaxTimeMS(d)
 	}
 	op := NewOp(cmd)
 	op.DB, op.Session, op.Limit, op.NoMaxTime = "admin", s, limit, cmd.MaxTimeMS != 0

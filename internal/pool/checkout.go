@@ -14,24 +14,30 @@ import (
 type patience struct {
 	limit  time.Duration // 0 and less: no bound
 	source string        // whose limit it is
+	// operation is the operation's timeoutMS, nil without one. It bounds each step of a connection
+	// that is made for the checkout, too.
+	operation *time.Duration
 }
 
 // CheckOut returns a connection for the caller alone, which must give it back with Return.
 //
 // When ctx ends or the wait queue timeout passes before there is one, the error is a
-// *mongoerr.TimeoutError; a connection that is being made meanwhile is not given up. If the pool is
-// paused or gets cleared, the error is a *mongoerr.PoolClearedError. If a connection could not be
-// made, it is the error of that.
+// *mongoerr.TimeoutError; a connection that is being made meanwhile is not given up. The wait queue
+// timeout is about the queue: once a connection is being made for the checkout, the limits of that
+// count instead (specification: Connection Monitoring and Pooling, "Checking Out a Connection"). If
+// the pool is paused or gets cleared, the error is a *mongoerr.PoolClearedError. If a connection
+// could not be made, it is the error of that.
 func (p *Pool) CheckOut(ctx context.Context) (*Conn, error) {
-	return p.checkOut(ctx, patience{p.cfg.WaitQueueTimeout, "waitQueueTimeoutMS"})
+	return p.checkOut(ctx, patience{limit: p.cfg.WaitQueueTimeout, source: "waitQueueTimeoutMS"})
 }
 
 // CheckOutWithin is CheckOut for an operation with a timeoutMS, for which the wait queue timeout
 // does not count: it waits for what limit says is left of the time of server selection
 // (specification: Client Side Operations Timeout, "Server Selection"). A limit of 0 and less is
-// none.
-func (p *Pool) CheckOutWithin(ctx context.Context, limit time.Duration) (*Conn, error) {
-	return p.checkOut(ctx, patience{limit, "serverSelectionTimeoutMS"})
+// none. timeout is that timeoutMS, 0 if it is infinite: each step of a connection that is made for
+// the operation takes no longer. The operation itself leaves earlier, when its context ends.
+func (p *Pool) CheckOutWithin(ctx context.Context, limit, timeout time.Duration) (*Conn, error) {
+	return p.checkOut(ctx, patience{limit, "serverSelectionTimeoutMS", &timeout})
 }
 
 func (p *Pool) checkOut(ctx context.Context, patience patience) (*Conn, error) {
@@ -121,53 +127,85 @@ func (p *Pool) wait(ctx context.Context, patience patience) (*Conn, error) {
 		return nil, timeout(p.addr, "context", 0, ctx.Err())
 	}
 	w := p.waiters.Get().(*waiter)
+	w.patience, w.begun, w.overdue = patience, time.Now(), false
 	p.queue.push(w)
 	p.waits++
 	p.grow()
 	p.mu.Unlock()
 
+	r := p.await(ctx, w)
+	waited := time.Since(w.begun)
+	p.waiters.Put(w)
+	p.waited.Add(int64(waited))
+	if r.conn != nil {
+		r.conn.Waited = waited
+	}
+	return r.conn, r.err
+}
+
+// await returns the result of a waiter in the queue, or of its giving up.
+func (p *Pool) await(ctx context.Context, w *waiter) result {
 	var expired <-chan time.Time
-	begun := time.Now()
-	if patience.limit > 0 {
-		t := time.NewTimer(patience.limit)
+	if w.patience.limit > 0 {
+		t := time.NewTimer(w.patience.limit)
 		defer t.Stop()
 		expired = t.C
 	}
-	var err *mongoerr.TimeoutError
-	select {
-	case r := <-w.result:
-		p.waiters.Put(w)
-		waited := time.Since(begun)
-		p.waited.Add(int64(waited))
-		if r.conn != nil {
-			r.conn.Waited = waited
+	for {
+		var source string
+		var cause error
+		select {
+		case r := <-w.result:
+			return r
+		case <-ctx.Done():
+			source, cause = "context", ctx.Err()
+		case <-expired:
+			source, cause = w.patience.source, errWaitQueueTimeout
 		}
-		return r.conn, r.err
-	case <-ctx.Done():
-		err = timeout(p.addr, "context", time.Since(begun), ctx.Err())
-	case <-expired:
-		err = timeout(p.addr, patience.source, time.Since(begun), errWaitQueueTimeout)
+		p.mu.Lock()
+		if cause == errWaitQueueTimeout && w.patience.operation == nil && w.making != nil {
+			w.overdue, expired = true, nil
+			p.mu.Unlock()
+			continue
+		}
+		if !p.queue.remove(w) { // its result comes at the same moment
+			p.mu.Unlock()
+			r := <-w.result
+			if cause != errWaitQueueTimeout && r.conn != nil {
+				p.mu.Lock()
+				p.take(r.conn)
+				r = result{err: p.giveUp(w, source, cause)}
+				p.mu.Unlock()
+			}
+			return r
+		}
+		if c := p.disown(w); c != nil {
+			p.doubt(c)
+		}
+		r := result{err: p.giveUp(w, source, cause)}
+		p.mu.Unlock()
+		return r
 	}
-	p.waited.Add(int64(err.Elapsed))
-	p.mu.Lock()
+}
+
+// giveUp returns the error of a waiter that leaves without a connection. The lock is held, and w is
+// not in the queue any more.
+func (p *Pool) giveUp(w *waiter, source string, cause error) error {
 	p.gaveUp++
-	if !err.Canceled() && (p.cfg.LoadBalanced || p.full()) {
+	err := timeout(p.addr, source, time.Since(w.begun), cause)
+	if !err.Canceled() && (p.cfg.LoadBalanced || p.full() || len(p.attempts) > 0) {
 		err.Wrapped = p.crowded(err.Wrapped)
 	}
-	left := p.queue.remove(w)
-	if left {
-		p.disown(w)
+	return err
+}
+
+// deserted ends the wait of a waiter whose time in the queue is up, when the connection that was
+// being made for it has gone to another one or was given up. The lock is held; w may be nil.
+func (p *Pool) deserted(w *waiter) {
+	if w != nil && w.queued && w.overdue && w.making == nil {
+		p.queue.remove(w)
+		w.result <- result{err: p.giveUp(w, w.patience.source, errWaitQueueTimeout)}
 	}
-	p.mu.Unlock()
-	if !left {
-		if r := <-w.result; r.conn != nil { // it comes at the same moment
-			p.mu.Lock()
-			p.take(r.conn)
-			p.mu.Unlock()
-		}
-	}
-	p.waiters.Put(w)
-	return nil, err
 }
 
 func timeout(addr, source string, elapsed time.Duration, err error) *mongoerr.TimeoutError {
@@ -181,15 +219,20 @@ func (p *Pool) full() bool { return p.cfg.MaxPoolSize > 0 && uint64(len(p.all)) 
 // Load Balancers, "Connection Tracking"). The lock is held.
 func (p *Pool) crowded(cause error) error {
 	cursors, transactions := p.pinned[ForCursor], p.pinned[ForTransaction]
-	if !p.cfg.LoadBalanced {
-		return &crowdedError{class: cause, message: fmt.Sprintf("%v; maxPoolSize is %d, and of the connections %d are in use by cursors, "+
-			"%d by transactions and %d by other operations; %d more operations wait", errWaitQueueTimeout, p.cfg.MaxPoolSize, cursors, transactions,
-			len(p.all)-len(p.idle)-cursors-transactions, max(p.queue.n, 1)-1)}
+	others := p.inUse() - cursors - transactions
+	if p.cfg.LoadBalanced {
+		return &crowdedError{class: cause, message: fmt.Sprintf("Timeout waiting for connection from the connection pool. maxPoolSize: %d, "+
+			"connections in use by cursors: %d, connections in use by transactions: %d, connections in use by other operations: %d, "+
+			"connections being made: %d, connections reading a late reply: %d",
+			p.cfg.MaxPoolSize, cursors, transactions, others, len(p.attempts), p.draining)}
 	}
-	return &crowdedError{class: cause, message: fmt.Sprintf("Timeout waiting for connection from the connection pool. maxPoolSize: %d, "+
-		"connections in use by cursors: %d, connections in use by transactions: %d, connections in use by other operations: %d",
-		p.cfg.MaxPoolSize, cursors, transactions, len(p.all)-len(p.idle)-cursors-transactions)}
+	return &crowdedError{class: cause, message: fmt.Sprintf("%v; maxPoolSize is %d, and of the connections %d are in use by cursors, "+
+		"%d by transactions and %d by other operations, %d are being made and %d read a late reply; %d more operations wait", errWaitQueueTimeout,
+		p.cfg.MaxPoolSize, cursors, transactions, others, len(p.attempts), p.draining, p.queue.n)}
 }
+
+// inUse returns how many connections are checked out. The lock is held.
+func (p *Pool) inUse() int { return len(p.all) - len(p.idle) - len(p.attempts) - int(p.draining) }
 
 // crowdedError is a cause with more to say.
 type crowdedError struct {
@@ -201,17 +244,19 @@ func (e *crowdedError) Error() string { return e.message }
 func (e *crowdedError) Unwrap() error { return e.class }
 
 // disown finds somebody else who learns of it if the connection that is being made for w cannot be
-// made: the next waiter who has none, or nobody. The lock is held, and w is not in the queue any
-// more.
-func (p *Pool) disown(w *waiter) {
+// made: the next waiter who has none. If there is no such waiter, it returns the connection. The
+// lock is held, and w is not in the queue any more.
+func (p *Pool) disown(w *waiter) *Conn {
 	c := w.making
 	if c == nil {
-		return
+		return nil
 	}
 	w.making, c.owner = nil, nil
 	if next := p.unserved(); next != nil {
 		next.making, c.owner = c, next
+		return nil
 	}
+	return c
 }
 
 // unserved returns the first waiter on whose behalf no connection is being made.

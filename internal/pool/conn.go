@@ -43,6 +43,8 @@ type Conn struct {
 	draining bool
 	cancel   context.CancelFunc // gives up the attempt to make the connection
 	owner    *waiter            // the checkout that learns of it if the connection cannot be made
+	doubtful bool               // the attempt to make the connection may hang
+	alarm    *time.Timer        // goes off when it takes longer than usual
 }
 
 // Whether a connection is checked out, as its events tell it.
@@ -115,6 +117,15 @@ func (c *Conn) Late(ctx context.Context) (*conn.Reply, error) {
 	return r, err
 }
 
+// Reauthenticate is that of the connection, with the errors of RoundTrip.
+func (c *Conn) Reauthenticate(ctx context.Context) error {
+	err := c.Conn.Reauthenticate(ctx)
+	if err != nil {
+		err = c.explain(err)
+	}
+	return err
+}
+
 func (c *Conn) explain(err error) error {
 	if e, ok := errors.AsType[*mongoerr.ConnectionError](err); ok && c.interrupted.Load() {
 		e.Wrapped = &mongoerr.PoolClearedError{Addr: c.pool.addr, Interrupted: true}
@@ -163,8 +174,9 @@ func (p *Pool) take(c *Conn) {
 		p.grow()
 	case c.Owed():
 		p.draining++
-		c.draining = true
+		c.draining, c.since = true, time.Now()
 		p.work.Go(func() { p.drain(c) })
+		p.grow() // somebody may need the place
 	default:
 		p.offer(c)
 	}
@@ -186,22 +198,18 @@ func (p *Pool) offer(c *Conn) {
 	p.idle = append(p.idle, c)
 }
 
-// drain reads off the reply that c owes.
+// drain reads off the reply that c owes. Meanwhile nobody counts on the connection, and if its
+// place is needed, it is closed (makeRoom).
 func (p *Pool) drain(c *Conn) {
-	grace, cancel := context.WithTimeout(p.life, drainGrace)
-	err := c.Drain(grace)
-	cancel()
+	err := c.Drain(p.life)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.draining--
-	if err != nil && c.Alive() && p.state != closed {
-		p.grow()
-		p.mu.Unlock()
-		err = c.Drain(p.life)
-		p.mu.Lock()
+	if c.removed {
+		return
 	}
+	p.draining--
 	c.draining = false
-	if err != nil && p.state != closed && !c.removed {
+	if err != nil && p.state != closed {
 		p.remove(c, event.ClosedError, err)
 		p.grow()
 		return

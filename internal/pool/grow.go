@@ -1,7 +1,9 @@
 package pool
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -11,16 +13,39 @@ import (
 )
 
 // grow begins to make as many connections as are needed and allowed. The lock is held.
+//
+// An attempt counts for one waiter, which has it as its own. One that takes longer than usual, or
+// that a checkout has waited for in vain, counts for nobody, since it may hang; neither does a
+// connection that reads off an owed reply. So nobody waits without an attempt of its own while
+// another connection may be made.
 func (p *Pool) grow() {
-	for p.state == ready && p.connecting < p.maxConnecting() && p.hasRoom() {
+	for p.state == ready && uint64(len(p.attempts)) < p.maxConnecting() {
 		switch {
-		case p.queue.n > p.connecting+p.draining:
-			p.make(p.unserved())
-		case p.belowMinimum():
-			p.make(nil)
+		case p.queue.n > p.coming && p.makeRoom():
+			w := p.unserved() // nil if each has an attempt that may hang
+			p.make(w, cmp.Or(w, p.queue.first).patience.operation)
+		case p.belowMinimum() && !p.full():
+			p.make(nil, nil)
 		default:
+			p.adopt()
 			return
 		}
+	}
+	p.adopt()
+}
+
+// adopt gives the attempts that count, and that nobody waits for, to waiters without one. The lock
+// is held.
+func (p *Pool) adopt() {
+	for _, c := range p.attempts {
+		if c.owner != nil || c.doubtful || !c.making {
+			continue
+		}
+		w := p.unserved()
+		if w == nil {
+			return
+		}
+		w.making, c.owner = c, w
 	}
 }
 
@@ -31,9 +56,28 @@ func (p *Pool) maxConnecting() uint64 {
 	return p.cfg.MaxConnecting
 }
 
-func (p *Pool) hasRoom() bool {
-	return p.cfg.MaxPoolSize == 0 || uint64(len(p.all)) < p.cfg.MaxPoolSize
+// makeRoom reports whether the pool may have another connection for an operation. If it is full,
+// but a connection reads off a reply that its operation has not waited for, that is closed: it is
+// kept to spare a new one, not to let others wait (specification: Client Side Operations Timeout,
+// "Command Execution", which has every such connection closed). The lock is held.
+func (p *Pool) makeRoom() bool {
+	if !p.full() {
+		return true
+	}
+	if p.draining == 0 {
+		return false
+	}
+	var first *Conn
+	for _, c := range p.all {
+		if c.draining && (first == nil || c.since.Before(first.since)) {
+			first = c
+		}
+	}
+	p.remove(first, event.ClosedError, errReplyOwed)
+	return true
 }
+
+var errReplyOwed = errors.New("the reply to an operation that has ended had not come when another operation needed the connection's place")
 
 // belowMinimum reports whether there are too few connections, unless making one has just failed:
 // then the next run in the background tries again.
@@ -41,22 +85,51 @@ func (p *Pool) belowMinimum() bool {
 	return uint64(len(p.all)) < p.cfg.MinPoolSize && p.cfg.background >= 0 && !p.resting
 }
 
-// make begins to make a connection on behalf of w, which may be nil. The lock is held.
-func (p *Pool) make(w *waiter) {
+// doubt notes that an attempt may hang, so that nobody counts on it. The lock is held.
+func (p *Pool) doubt(c *Conn) {
+	if !c.doubtful && slices.Contains(p.attempts, c) {
+		c.doubtful = true
+		p.coming--
+	}
+}
+
+// settle takes an attempt that has ended, or was given up, off the books. The lock is held.
+func (p *Pool) settle(c *Conn) {
+	i := slices.Index(p.attempts, c)
+	if i < 0 {
+		return
+	}
+	p.attempts = slices.Delete(p.attempts, i, i+1)
+	c.alarm.Stop()
+	if !c.doubtful {
+		p.coming--
+	}
+}
+
+// make begins to make a connection on behalf of w, which may be nil. operation is the timeoutMS of
+// the operation that needs it, nil if there is none. The lock is held.
+func (p *Pool) make(w *waiter, operation *time.Duration) {
 	p.lastID++
 	c := &Conn{ID: p.lastID, pool: p, generation: &p.own, Generation: p.own.n, index: len(p.all), owner: w, making: true}
 	if w != nil {
 		w.making = c
 	}
 	p.all = append(p.all, c)
-	p.connecting++
+	p.attempts = append(p.attempts, c)
+	p.coming++
+	c.alarm = time.AfterFunc(usual, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.doubt(c)
+		p.grow()
+	})
 	ctx, cancel := context.WithCancel(p.life)
 	c.cancel = cancel
 	c.created = time.Now()
 	p.connCreated(c)
 	p.work.Go(func() {
 		var err error
-		c.Conn, err = p.dial(ctx, func(hello *event.ServerDescription) { p.greeted(c, hello) })
+		c.Conn, err = p.dial(ctx, operation, func(hello *event.ServerDescription) { p.greeted(c, hello) })
 		cancel()
 		if err != nil {
 			p.failed(c, err)
@@ -103,9 +176,7 @@ func (p *Pool) made(c *Conn) {
 	defer p.mu.Unlock()
 	c.making = false
 	if c.removed { // by Clear
-		p.connecting--
 		p.closeSocket(c)
-		p.grow()
 		return
 	}
 	if !c.stale() && p.state != closed {
@@ -113,24 +184,31 @@ func (p *Pool) made(c *Conn) {
 	}
 	// The connection is offered before the slot of the attempt becomes free, so that nobody makes
 	// another one needlessly.
-	if w := c.owner; w != nil {
+	w := c.owner
+	if w != nil {
 		w.making, c.owner = nil, nil
 	}
 	p.take(c)
-	p.connecting--
+	p.settle(c)
 	p.grow()
+	p.deserted(w)
 }
 
 // failed gives up a connection that could not be made.
 func (p *Pool) failed(c *Conn, err error) {
 	p.mu.Lock()
 	w := c.owner
+	gaveUp := c.removed || p.state == closed
+	if _, ok := errors.AsType[*mongoerr.TimeoutError](err); ok && !gaveUp {
+		p.outOfTime(c, err)
+		p.mu.Unlock()
+		return
+	}
 	if w != nil { // its checkout must get this error, not that of the pool being cleared because of it
 		w.making, c.owner = nil, nil
 		p.queue.remove(w)
 	}
 	c.making = false
-	gaveUp := c.removed || p.state == closed
 	p.mu.Unlock()
 	if !gaveUp && p.cfg.ConnectFailed != nil {
 		p.cfg.ConnectFailed(Failure{Err: err, Generation: c.Generation, ServiceID: c.ServiceID})
@@ -150,8 +228,25 @@ func (p *Pool) failed(c *Conn, err error) {
 	} else {
 		p.rest()
 	}
-	p.connecting--
+	p.settle(c)
 	p.grow()
+}
+
+// outOfTime gives up a connection that was not made within the timeoutMS of the operation that it
+// was meant for. That says nothing about the server, and nothing to whoever waits for it now, who
+// may have more time. The lock is held.
+func (p *Pool) outOfTime(c *Conn, err error) {
+	w := c.owner
+	if w != nil {
+		w.making, c.owner = nil, nil
+	} else {
+		p.rest()
+	}
+	c.making = false
+	p.remove(c, event.ClosedError, err)
+	p.settle(c)
+	p.grow()
+	p.deserted(w)
 }
 
 // rest puts off the next attempt to reach the minimum. The lock is held.

@@ -186,8 +186,8 @@ func runModel(t *testing.T, seed uint64) {
 	time.Sleep(10 * time.Second) // longer than anything takes that may still be under way
 
 	p.mu.Lock()
-	if len(p.all) != len(p.idle) || p.connecting != 0 || p.draining != 0 || p.queue.n != 0 || p.queue.first != nil {
-		t.Errorf("%d connections, %d idle, %d being made, %d draining, %d waiters", len(p.all), len(p.idle), p.connecting, p.draining, p.queue.n)
+	if len(p.all) != len(p.idle) || len(p.attempts) != 0 || p.coming != 0 || p.draining != 0 || p.queue.n != 0 || p.queue.first != nil {
+		t.Errorf("%d connections, %d idle, %d being made, %d draining, %d waiters", len(p.all), len(p.idle), len(p.attempts), p.draining, p.queue.n)
 	}
 	if cfg.MaxIdleTime > 0 && uint64(len(p.all)) > cfg.MinPoolSize {
 		t.Errorf("%d idle connections are left, the minimum is %d", len(p.all), cfg.MinPoolSize)

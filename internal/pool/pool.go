@@ -23,12 +23,12 @@ const (
 
 // How the pool goes about things that the specification leaves open.
 const (
-	// drainGrace is how long a connection that reads off an owed reply counts as one that a waiting
-	// operation will get. After that the pool makes another connection.
-	drainGrace = 50 * time.Millisecond
-	// drainTimeout is how long it may take in all, unless conn.Config says otherwise. Then the
-	// connection is closed.
+	// drainTimeout is how long a connection may read off an owed reply, unless conn.Config says
+	// otherwise. Then it is closed; earlier if its place is needed.
 	drainTimeout = 3 * time.Second
+	// usual is how long an attempt to make a connection counts as one that a waiting operation will
+	// get. One that takes longer may hang, and the pool makes another connection.
+	usual = time.Second
 	// retryInterval is how long the pool waits before it makes another attempt to reach
 	// minPoolSize, after one failed.
 	retryInterval = time.Second
@@ -88,7 +88,7 @@ const (
 type Pool struct {
 	addr string
 	cfg  *Config
-	dial func(ctx context.Context, greeted func(*event.ServerDescription)) (*conn.Conn, error)
+	dial func(ctx context.Context, operation *time.Duration, greeted func(*event.ServerDescription)) (*conn.Conn, error)
 
 	// operations counts the operations that have a connection or wait for one.
 	operations atomic.Int64
@@ -101,23 +101,24 @@ type Pool struct {
 	// work are the goroutines that make, drain and close connections.
 	work sync.WaitGroup
 
-	mu         sync.Mutex
-	state      state
-	cause      error // why the pool is paused
-	own        generation
-	services   map[bson.ObjectID]*generation
-	lastID     int64
-	all        []*Conn   // made or being made
-	idle       []*Conn   // those that can be checked out, the one that was returned last at the end
-	connecting uint64    // how many are being made
-	draining   uint64    // how many read off an owed reply and will soon be done
-	pinned     [uses]int // how many are kept checked out, and for what; ForOperation is not counted
-	queue      queue
-	waiters    sync.Pool // of *waiter that nobody uses: neither queued nor with a result or a connection being made
-	resting    bool      // no further attempts to reach the minimum until the next run in the background
-	closings   stats.Closed
-	waits      int64 // checkouts that had to wait
-	gaveUp     int64 // those of them that left without a connection because their time was up
+	mu       sync.Mutex
+	state    state
+	cause    error // why the pool is paused
+	own      generation
+	services map[bson.ObjectID]*generation
+	lastID   int64
+	all      []*Conn   // made or being made
+	idle     []*Conn   // those that can be checked out, the one that was returned last at the end
+	attempts []*Conn   // those that are being made, without those that were given up meanwhile
+	coming   uint64    // how many attempts waiting operations can count on
+	draining uint64    // how many read off an owed reply
+	pinned   [uses]int // how many are kept checked out, and for what; ForOperation is not counted
+	queue    queue
+	waiters  sync.Pool // of *waiter that nobody uses: neither queued nor with a result or a connection being made
+	resting  bool      // no further attempts to reach the minimum until the next run in the background
+	closings stats.Closed
+	waits    int64 // checkouts that had to wait
+	gaveUp   int64 // those of them that left without a connection because their time was up
 
 	waited atomic.Int64 // how long all checkouts waited, in nanoseconds
 
@@ -140,9 +141,9 @@ func New(addr string, cfg *Config) *Pool {
 	if connConfig.DrainTimeout == 0 {
 		connConfig.DrainTimeout = drainTimeout
 	}
-	p.dial = func(ctx context.Context, greeted func(*event.ServerDescription)) (*conn.Conn, error) {
+	p.dial = func(ctx context.Context, operation *time.Duration, greeted func(*event.ServerDescription)) (*conn.Conn, error) {
 		own := connConfig
-		own.Greeted = greeted
+		own.Operation, own.Greeted = operation, greeted
 		return conn.Dial(ctx, addr, &own)
 	}
 	p.created()
@@ -318,11 +319,16 @@ func (p *Pool) remove(c *Conn, reason string, err error) {
 			delete(p.services, *c.ServiceID)
 		}
 	}
+	if c.draining {
+		c.draining = false
+		p.draining--
+	}
 	p.count(reason)
 	p.connClosed(c, reason, err)
 	switch {
 	case c.making:
 		c.cancel()
+		p.settle(c)
 	case c.Conn != nil:
 		p.closeSocket(c)
 	}

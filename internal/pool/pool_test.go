@@ -346,6 +346,7 @@ func TestOwedReply(t *testing.T) {
 				t.Fatalf("round trip %d: %v", i, err)
 			}
 			c.Return()
+			time.Sleep(delay)
 		}
 		c := mustCheckOut(t, p)
 		if _, err := c.RoundTrip(t.Context(), fakeserver.Message("ping")); err != nil {
@@ -358,8 +359,8 @@ func TestOwedReply(t *testing.T) {
 	})
 }
 
-// While a reply takes its time another connection is made, and a reply that does not come is given
-// up.
+// A connection that waits for an owed reply keeps nobody waiting: another one is made, in its place
+// if the pool is full. If nobody needs the place, the reply is given up in the end.
 func TestOwedReplyIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recorder
@@ -369,24 +370,40 @@ func TestOwedReplyIsBounded(t *testing.T) {
 			}
 		}}
 		p := newPool(t, s, Config{Monitor: r.monitor(), MaxPoolSize: 2})
-		c := mustCheckOut(t, p)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		c.RoundTrip(ctx, fakeserver.Message("ping"))
-		cancel()
-		c.Return()
+		owe := func(c *Conn) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			c.RoundTrip(ctx, fakeserver.Message("ping"))
+			cancel()
+			c.Return()
+		}
+		owe(mustCheckOut(t, p))
 		start := time.Now()
-		other := mustCheckOut(t, p)
-		if other == c || time.Since(start) != drainGrace {
-			t.Errorf("got connection %d after %v", other.ID, time.Since(start))
+		other, third := mustCheckOut(t, p), mustCheckOut(t, p)
+		if other.ID != 2 || third.ID != 3 || time.Since(start) != 0 {
+			t.Errorf("got connections %d and %d after %v", other.ID, third.ID, time.Since(start))
 		}
-		third := mustCheckOut(t, p) // the pool is full until the reply is given up
-		if third.ID != 3 || time.Since(start) < drainTimeout-time.Second || time.Since(start) > drainTimeout+time.Second {
-			t.Errorf("got connection %d after %v", third.ID, time.Since(start))
-		}
-		other.Return()
-		third.Return()
 		if n := count[*event.ConnectionClosed](&r); n != 1 {
 			t.Errorf("%d connections were closed", n)
+		}
+		// Also if somebody waits already when the connection comes back.
+		waiting := checkOuts(p, 1)[0]
+		owe(other)
+		synctest.Wait()
+		fourth := <-waiting
+		if fourth.err != nil || fourth.conn.ID != 4 || time.Since(start) != time.Millisecond {
+			t.Errorf("got %+v, %v after %v", fourth.conn, fourth.err, time.Since(start))
+		}
+		third.Return()
+		owe(fourth.conn)
+		time.Sleep(drainTimeout - time.Millisecond)
+		synctest.Wait()
+		if s := p.Stats(); s.Draining != 1 || s.Idle != 1 || s.InUse != 0 {
+			t.Errorf("%+v", s)
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if s := p.Stats(); s.Draining != 0 || s.Open != 1 || s.Closed.Error != 3 {
+			t.Errorf("%+v", s)
 		}
 	})
 }

@@ -1,5 +1,7 @@
 package pool
 
+import "time"
+
 // waiter is a checkout that waits for a connection.
 type waiter struct {
 	result     chan result // has room for one
@@ -8,6 +10,10 @@ type waiter struct {
 	// making is the connection that is being made on behalf of this waiter. Whoever waits longest
 	// gets it, but if it cannot be made, this is who learns why.
 	making *Conn
+
+	patience patience
+	begun    time.Time
+	overdue  bool // its time in the queue is up, and it stays for what is being made for it
 }
 
 type result struct {

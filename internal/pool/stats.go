@@ -21,15 +21,8 @@ func (p *Pool) Stats() stats.Pool {
 		Waiting: int(p.queue.n), WaitCount: p.waits, WaitTimeouts: p.gaveUp, WaitDuration: time.Duration(p.waited.Load()),
 		Created: p.lastID, Closed: p.closings,
 	}
-	for _, c := range p.all {
-		switch {
-		case c.making:
-			s.Connecting++
-		case c.draining:
-			s.Draining++
-		}
-	}
-	s.InUse = s.Open - s.Idle - s.Connecting - s.Draining
+	s.Connecting, s.Draining = len(p.attempts), int(p.draining)
+	s.InUse = p.inUse()
 	return s
 }
 

@@ -96,6 +96,40 @@ func TestApplicationErrors(t *testing.T) {
 	}
 }
 
+// What goes wrong with a connection that is authenticated again counts as it does while one is made;
+// a refused credential and the end of an operation's time do not.
+func TestReauthenticationErrors(t *testing.T) {
+	const known = 5
+	authentication := func(err error) error { return &mongoerr.AuthError{Addr: "a:1", Wrapped: err} }
+	for name, tt := range map[string]struct {
+		err            error
+		generation     uint64
+		unknown, clear bool
+	}{
+		"network error":         {err: broken(net.ErrClosed), unknown: true, clear: true},
+		"network timeout":       {err: broken(os.ErrDeadlineExceeded), unknown: true, clear: true},
+		"old connection":        {err: broken(net.ErrClosed), generation: 7},
+		"out of time":           {err: &mongoerr.TimeoutError{Wrapped: broken(context.DeadlineExceeded)}},
+		"cancelled":             {err: &mongoerr.TimeoutError{Wrapped: context.Canceled}},
+		"closed with the pool":  {err: broken(&mongoerr.PoolClearedError{Interrupted: true})},
+		"refused credential":    {err: authentication(refused(18, known+1))},
+		"callback failed":       {err: authentication(errors.New("no token"))},
+		"no longer the primary": {err: authentication(refused(10107, known+1)), unknown: true},
+		"shutdown":              {err: authentication(refused(91, known+1)), unknown: true, clear: true},
+	} {
+		td := &event.TopologyDescription{Kind: event.ReplicaSetWithPrimary, SetName: "rs", Servers: []*event.ServerDescription{
+			{Addr: "a:1", Kind: event.RSPrimary, SetName: "rs", TopologyVersion: versionOf(known)},
+		}}
+		topo := topologyOf(t, td, Config{})
+		topo.phase = connected
+		s := topo.Server("a:1")
+		s.reauthFailed(pool.Failure{Err: tt.err, Generation: tt.generation})
+		if d := s.Description(); (d.Kind == event.UnknownServer) != tt.unknown || (s.pool.Generation() == 1) != tt.clear {
+			t.Errorf("%s: server is %v, generation %d", name, d, s.pool.Generation())
+		}
+	}
+}
+
 // Behind a load balancer nothing is ever unknown, and only what takes connections away gives them
 // up, those of one service and once.
 func TestLoadBalancedApplicationErrors(t *testing.T) {

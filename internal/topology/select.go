@@ -162,6 +162,7 @@ func (t *Topology) wait(ctx context.Context, sel *Selection) (*Server, *event.Se
 			err.Wrapped = &endedError{first: err.Wrapped, ctx: ctx.Err()}
 			return nil, nil, snap, &mongoerr.TimeoutError{Phase: "server selection", Source: "context", Elapsed: time.Since(start), Wrapped: err}
 		case <-expired:
+			sel.Expired = true
 			return nil, nil, snap, t.selectionError(t.snapshot.Load(), sel, start)
 		}
 	}

@@ -52,8 +52,8 @@ func (s *Server) Description() *event.ServerDescription { return s.desc.Load() }
 func (s *Server) CheckOut(ctx context.Context) (*pool.Conn, error) { return s.pool.CheckOut(ctx) }
 
 // CheckOutWithin is CheckOut for an operation with a timeoutMS, see pool.Pool.CheckOutWithin.
-func (s *Server) CheckOutWithin(ctx context.Context, limit time.Duration) (*pool.Conn, error) {
-	return s.pool.CheckOutWithin(ctx, limit)
+func (s *Server) CheckOutWithin(ctx context.Context, limit, timeout time.Duration) (*pool.Conn, error) {
+	return s.pool.CheckOutWithin(ctx, limit, timeout)
 }
 
 // Operations returns how many operations have a connection to the server or wait for one.
@@ -116,6 +116,22 @@ func (s *Server) handleError(err error, service *bson.ObjectID, stale func() boo
 		s.stateChanged(err, change, stale)
 	default:
 		s.disconnected(err, stale)
+	}
+}
+
+// HandleReauthError tells the topology that c could not be authenticated again. What went wrong
+// with the connection counts as it does when one is made (specification: Server Discovery and
+// Monitoring, "Network error when reading or writing": authentication step); a refused credential
+// is the program's business, and so is the end of the operation's time.
+func (s *Server) HandleReauthError(c *pool.Conn, err error) {
+	s.reauthFailed(pool.Failure{Err: err, Generation: c.Generation, ServiceID: c.ServiceID})
+}
+
+func (s *Server) reauthFailed(f pool.Failure) {
+	_, network := errors.AsType[*mongoerr.ConnectionError](f.Err)
+	_, outOfTime := errors.AsType[*mongoerr.TimeoutError](f.Err)
+	if (network || stateChange(f.Err) != nil) && !outOfTime && !errors.Is(f.Err, mongoerr.ErrPoolCleared) {
+		s.connectFailed(f)
 	}
 }
 

@@ -44,6 +44,8 @@ type Selection struct {
 	// Waited is set by Select: how long it waited for a suitable server, 0 if there was one. A
 	// Selection therefore belongs to one call at a time.
 	Waited time.Duration
+	// Expired is set by Select if the time for the selection, not the context, ended it.
+	Expired bool
 }
 
 // String describes the selection for log messages and errors.

@@ -291,12 +291,20 @@ func number(least, most int64, field func(*Config) **int) func(*Config, string, 
 
 func millis(least int64, field func(*Config) **time.Duration) func(*Config, string, string) error {
 	return func(c *Config, _, v string) error {
-		n, err := parseInt(v, least, math.MaxInt32)
+		n, err := parseInt(v, least, math.MaxInt64)
 		if err == nil {
-			*field(c) = new(time.Duration(n) * time.Millisecond)
+			*field(c) = new(duration(n))
 		}
 		return err
 	}
+}
+
+// longest is what greater times are taken for: 73 years. The sum of two still is a time.Duration.
+const longest = time.Duration(1 << 61)
+
+// duration returns a number of milliseconds as a time.
+func duration(ms int64) time.Duration {
+	return time.Duration(min(ms, longest.Milliseconds())) * time.Millisecond
 }
 
 // legacyBool are the older spellings of true and false.
@@ -422,9 +430,9 @@ func setW(c *Config, _, v string) error {
 }
 
 func setWTimeout(c *Config, _, v string) error {
-	n, err := parseInt(v, 0, math.MaxInt64/int64(time.Millisecond))
+	n, err := parseInt(v, 0, math.MaxInt64)
 	if err == nil {
-		c.WTimeout = new(time.Duration(n) * time.Millisecond)
+		c.WTimeout = new(duration(n))
 	}
 	return err
 }

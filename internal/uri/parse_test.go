@@ -93,7 +93,7 @@ func TestWarnings(t *testing.T) {
 		{"serverSelectionTryOnce=true", `option "serverSelectionTryOnce" is for single-threaded drivers and has no effect`},
 		{"journal=1", `value "1" of option "journal" is deprecated, use "true"`},
 		{"journal=", `value "" of option "journal" is ignored: want true or false`},
-		{"maxIdleTimeMS=", `value "" of option "maxIdleTimeMS" is ignored: want a whole number from 0 to 2147483647`},
+		{"maxIdleTimeMS=", `value "" of option "maxIdleTimeMS" is ignored: want a whole number from 0 to 9223372036854775807`},
 		{"replicaSet=a&replicaSet=b", `option "replicaSet" is given more than once, the first value counts`},
 		{"readPreference=fastest", `value "fastest" of option "readPreference" is ignored: want one of primary, primaryPreferred, secondary, secondaryPreferred, nearest`},
 		{"readPreferenceTags=invalid", `value "invalid" of option "readPreferenceTags" is ignored: want comma separated key:value pairs`},
@@ -297,6 +297,53 @@ func TestServiceName(t *testing.T) {
 		c, err := Parse("mongodb+srv://a.b.c/?srvServiceName=" + name)
 		if err != nil || (c.SRVServiceName == name) != ok && name != "" || (len(c.Warnings) == 0) != ok {
 			t.Errorf("%q: %v, name %q, warnings %q", name, err, c.SRVServiceName, c.Warnings)
+		}
+	}
+}
+
+// Every time may be as long as an int64 of milliseconds, and nobody's arithmetic overflows: what is
+// longer than a human life counts as that.
+func TestLongTimes(t *testing.T) {
+	fields := map[string]func(*Config) *time.Duration{
+		"connectTimeoutMS":         func(c *Config) *time.Duration { return c.ConnectTimeout },
+		"heartbeatFrequencyMS":     func(c *Config) *time.Duration { return c.HeartbeatInterval },
+		"localThresholdMS":         func(c *Config) *time.Duration { return c.LocalThreshold },
+		"maxIdleTimeMS":            func(c *Config) *time.Duration { return c.MaxIdleTime },
+		"serverSelectionTimeoutMS": func(c *Config) *time.Duration { return c.ServerSelectionTimeout },
+		"socketTimeoutMS":          func(c *Config) *time.Duration { return c.SocketTimeout },
+		"timeoutMS":                func(c *Config) *time.Duration { return c.Timeout },
+		"waitQueueTimeoutMS":       func(c *Config) *time.Duration { return c.WaitQueueTimeout },
+		"wTimeoutMS":               func(c *Config) *time.Duration { return c.WTimeout },
+	}
+	for _, o := range options { // none is forgotten
+		if strings.HasSuffix(o.name, "MS") && o.alias == "" && fields[o.name] == nil && !strings.HasPrefix(o.name, "srv") {
+			t.Errorf("%s is not tested", o.name)
+		}
+	}
+	for name, field := range fields {
+		for text, want := range map[string]time.Duration{
+			"1000":                time.Second,
+			"2147483647":          2147483647 * time.Millisecond,
+			"2147483648":          2147483648 * time.Millisecond,
+			"31536000000":         365 * 24 * time.Hour,
+			"9223372036854":       longest.Truncate(time.Millisecond),
+			"9223372036854775807": longest.Truncate(time.Millisecond),
+		} {
+			c, err := Parse("mongodb://h/?" + name + "=" + text)
+			if err != nil || len(c.Warnings) != 0 {
+				t.Errorf("%s=%s: %v, warnings %q", name, text, err, c.Warnings)
+				continue
+			}
+			if got := field(c); got == nil || *got != want || *got+*got < 0 {
+				t.Errorf("%s=%s: %v, want %v", name, text, got, want)
+			}
+			if err := c.Validate(); err != nil {
+				t.Errorf("%s=%s: %v", name, text, err)
+			}
+		}
+		c, err := Parse("mongodb://h/?" + name + "=9223372036854775808")
+		if err != nil || len(c.Warnings) != 1 || field(c) != nil {
+			t.Errorf("%s above an int64: %v, %v, warnings %q", name, field(c), err, c.Warnings)
 		}
 	}
 }
