@@ -91,7 +91,7 @@ var options = []option{
 	{name: "w", set: setW},
 	{name: "uuidRepresentation", set: oneOf(uuidRepresentations, func(c *Config) *string { return &c.UUIDRepresentation })},
 	{name: "waitQueueTimeoutMS", set: millis(1, func(c *Config) **time.Duration { return &c.WaitQueueTimeout })},
-	{name: "wTimeoutMS", set: setWTimeout},
+	{name: "wTimeoutMS", set: millis(0, func(c *Config) **time.Duration { return &c.WTimeout })},
 	{name: "wtimeout", alias: "wTimeoutMS"},
 	{name: "zlibCompressionLevel", set: number(-1, 9, func(c *Config) **int { return &c.ZlibCompressionLevel })},
 }
@@ -292,10 +292,11 @@ func number(least, most int64, field func(*Config) **int) func(*Config, string, 
 func millis(least int64, field func(*Config) **time.Duration) func(*Config, string, string) error {
 	return func(c *Config, _, v string) error {
 		n, err := parseInt(v, least, math.MaxInt64)
-		if err == nil {
-			*field(c) = new(duration(n))
+		if err != nil {
+			return invalid("a whole number of milliseconds, at least %d", least)
 		}
-		return err
+		*field(c) = new(duration(n))
+		return nil
 	}
 }
 
@@ -427,14 +428,6 @@ func setW(c *Config, _, v string) error {
 		c.W = int(n)
 	}
 	return nil
-}
-
-func setWTimeout(c *Config, _, v string) error {
-	n, err := parseInt(v, 0, math.MaxInt64)
-	if err == nil {
-		c.WTimeout = new(duration(n))
-	}
-	return err
 }
 
 // parsePairs reads comma separated key:value pairs. A value may contain colons.

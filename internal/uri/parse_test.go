@@ -93,7 +93,7 @@ func TestWarnings(t *testing.T) {
 		{"serverSelectionTryOnce=true", `option "serverSelectionTryOnce" is for single-threaded drivers and has no effect`},
 		{"journal=1", `value "1" of option "journal" is deprecated, use "true"`},
 		{"journal=", `value "" of option "journal" is ignored: want true or false`},
-		{"maxIdleTimeMS=", `value "" of option "maxIdleTimeMS" is ignored: want a whole number from 0 to 9223372036854775807`},
+		{"maxIdleTimeMS=", `value "" of option "maxIdleTimeMS" is ignored: want a whole number of milliseconds, at least 0`},
 		{"replicaSet=a&replicaSet=b", `option "replicaSet" is given more than once, the first value counts`},
 		{"readPreference=fastest", `value "fastest" of option "readPreference" is ignored: want one of primary, primaryPreferred, secondary, secondaryPreferred, nearest`},
 		{"readPreferenceTags=invalid", `value "invalid" of option "readPreferenceTags" is ignored: want comma separated key:value pairs`},
