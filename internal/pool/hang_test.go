@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/fakeserver"
 )
@@ -329,5 +330,65 @@ func TestOperationBoundsHandshake(t *testing.T) {
 			t.Fatalf("%v after %v", r.err, time.Since(start))
 		}
 		r.conn.Return()
+	})
+}
+
+// Of several connections that wait for late replies, the one that has waited longest gives up its
+// place.
+func TestLongestOwedGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		s := &fakeserver.Server{Handle: func(req *fakeserver.Request) {
+			if req.IsHello() {
+				echo(req)
+			}
+		}}
+		p := newPool(t, s, Config{MaxPoolSize: 3, Monitor: r.monitor()})
+		all := []*Conn{mustCheckOut(t, p), mustCheckOut(t, p), mustCheckOut(t, p)}
+		for _, i := range []int{1, 0, 2} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			all[i].RoundTrip(ctx, fakeserver.Message("ping"))
+			cancel()
+			all[i].Return()
+		}
+		mustCheckOut(t, p).Return()
+		var closed []int64
+		for _, e := range r.events {
+			if c, ok := e.(*event.ConnectionClosed); ok {
+				closed = append(closed, c.ConnectionID)
+			}
+		}
+		if len(closed) != 1 || closed[0] != 2 {
+			t.Errorf("connections %v were closed", closed)
+		}
+	})
+}
+
+// A connection that comes at the moment at which its checkout gives up is not lost.
+func TestConnectionAtTheLastMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &fakeserver.Server{Handle: echo}, Config{MaxPoolSize: 1})
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 50 { // select chooses either
+			mustCheckOut(t, p).Return()
+			p.mu.Lock()
+			c := p.pop()
+			p.mu.Unlock()
+			w := &waiter{result: make(chan result, 1), begun: time.Now()}
+			w.result <- result{conn: c}
+			r := p.await(ended, w)
+			if (r.conn == nil) != (r.err != nil) {
+				t.Fatalf("%+v", r)
+			}
+			p.mu.Lock()
+			if r.conn != nil {
+				p.take(r.conn)
+			}
+			if len(p.idle) != 1 || p.inUse() != 0 {
+				t.Fatalf("%d connections are idle, %d in use", len(p.idle), p.inUse())
+			}
+			p.mu.Unlock()
+		}
 	})
 }
