@@ -166,8 +166,8 @@ func TestReauthentication(t *testing.T) {
 	}
 }
 
-// A connection that breaks while it is authenticated again clears the pool, as one that breaks while
-// it is authenticated for the first time. The read is tried again on a new one.
+// A connection that breaks while it is authenticated again clears the pool, as one that is being
+// made does. The read is tried again on a new one.
 func TestReauthenticationBreaks(t *testing.T) {
 	d := authDeployment(t)
 	var refusals, breaks atomic.Int32

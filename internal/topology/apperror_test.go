@@ -96,8 +96,8 @@ func TestApplicationErrors(t *testing.T) {
 	}
 }
 
-// What goes wrong with a connection that is authenticated again counts as it does while one is made;
-// a refused credential and the end of an operation's time do not.
+// What goes wrong with a connection that is authenticated again counts as it does while one is
+// made; a refused credential and the end of an operation's time do not.
 func TestReauthenticationErrors(t *testing.T) {
 	const known = 5
 	authentication := func(err error) error { return &mongoerr.AuthError{Addr: "a:1", Wrapped: err} }
