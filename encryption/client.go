@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"allium"
@@ -18,6 +19,7 @@ import (
 	"allium/internal/fle"
 	"allium/internal/keyservice"
 	"allium/internal/redact"
+	"allium/mongoerr"
 )
 
 // KeyOptions say where data keys are stored, and how to reach the master keys that wrap them.
@@ -91,6 +93,7 @@ type Client struct {
 	vault   *allium.Collection[bson.Raw]
 	bson    bson.Options
 	timeout time.Duration
+	closed  atomic.Bool
 }
 
 // New returns a Client. It does no I/O. An error names the wrong option, and never contains a
@@ -119,9 +122,11 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close removes the cached data keys from memory. It does not interrupt running operations. A
-// closed Client can still be used, but caches nothing.
+// Close removes the data keys from memory: those that running operations use, which it does not
+// interrupt, when they end. Every method of a closed Client returns an error of the class
+// mongoerr.ErrClientClosed, except Close, which does nothing then.
 func (c *Client) Close() error {
+	c.closed.Store(true)
 	c.keys.Close()
 	return nil
 }
@@ -188,12 +193,19 @@ func (s service) Unwrap(ctx context.Context, masterKey bson.Raw, wrapped []byte)
 	return s.Client.Unwrap(ctx, provider, key, wrapped)
 }
 
-// begin returns the context of an operation, and what ends it.
-func (c *Client) begin(ctx context.Context) (context.Context, context.CancelFunc) {
-	if c.timeout > 0 {
-		return context.WithTimeout(ctx, c.timeout)
+// errClosed is what the methods of a closed Client return.
+var errClosed = fmt.Errorf("encryption: %w", mongoerr.ErrClientClosed)
+
+// begin returns the context of an operation, and what ends it, unless c is closed.
+func (c *Client) begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if c.closed.Load() {
+		return ctx, nil, errClosed
 	}
-	return ctx, func() {}
+	if c.timeout > 0 {
+		ctx, end := context.WithTimeout(ctx, c.timeout)
+		return ctx, end, nil
+	}
+	return ctx, func() {}, nil
 }
 
 // The classes of errors, for errors.Is.

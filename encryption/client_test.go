@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -232,12 +233,76 @@ func TestKeyCache(t *testing.T) {
 	if len(w.commands) != 1 || w.commands[0] != "find" {
 		t.Errorf("commands %v", w.commands)
 	}
-	if err := w.keys.Close(); err != nil {
-		t.Error(err)
+}
+
+// TestClosed calls every method of a closed Client.
+func TestClosed(t *testing.T) {
+	w := start(t, encryption.Options{})
+	ctx := t.Context()
+	id := must(w.keys.CreateDataKey(ctx, "local"))
+	o := encryption.EncryptOptions{Algorithm: encryption.Random, KeyID: &id}
+	secret := must(w.keys.Encrypt(ctx, 1, o))
+	sealed := must(encryption.Seal(ctx, w.keys, 1, o))
+	w.commands = nil
+	for range 2 {
+		if err := w.keys.Close(); err != nil {
+			t.Error(err)
+		}
 	}
-	must(w.keys.Encrypt(t.Context(), 1, o))
-	if len(w.commands) != 2 {
+	db := w.client.Database("db")
+	wanted := encryption.CollectionOptions{Provider: "local", Create: allium.CreateCollectionOptions{EncryptedFields: ssnField(nil)}}
+	calls := map[string]func(c *encryption.Client) error{
+		"Encrypt": func(c *encryption.Client) error { _, err := c.Encrypt(ctx, 1, o); return err },
+		"EncryptExpression": func(c *encryption.Client) error {
+			_, err := c.EncryptExpression(ctx, bson.D{{Key: "$and", Value: bson.A{bson.D{{Key: "a", Value: bson.D{{Key: "$gt", Value: int32(1)}}}}}}},
+				encryption.EncryptOptions{Algorithm: encryption.Range, Query: encryption.RangeQuery, KeyID: &id, Contention: new(int64(0)),
+					Range: &encryption.RangeOptions{Min: int32(0), Max: int32(9)}})
+			return err
+		},
+		"Decrypt":   func(c *encryption.Client) error { _, err := c.Decrypt(ctx, secret); return err },
+		"DecryptAs": func(c *encryption.Client) error { _, err := encryption.DecryptAs[int](ctx, c, secret); return err },
+		"Seal":      func(c *encryption.Client) error { _, err := encryption.Seal(ctx, c, 1, o); return err },
+		"Open":      func(c *encryption.Client) error { _, err := sealed.Open(ctx, c); return err },
+		"Warm":      func(c *encryption.Client) error { return c.Warm(ctx) },
+		"CreateDataKey": func(c *encryption.Client) error {
+			_, err := c.CreateDataKey(ctx, "local")
+			return err
+		},
+		"CreateIndex":      func(c *encryption.Client) error { return c.CreateIndex(ctx) },
+		"Key":              func(c *encryption.Client) error { _, err := c.Key(ctx, id); return err },
+		"KeyByAltName":     func(c *encryption.Client) error { _, err := c.KeyByAltName(ctx, "a"); return err },
+		"DeleteKey":        func(c *encryption.Client) error { _, err := c.DeleteKey(ctx, id); return err },
+		"AddKeyAltName":    func(c *encryption.Client) error { _, err := c.AddKeyAltName(ctx, id, "a"); return err },
+		"RemoveKeyAltName": func(c *encryption.Client) error { _, err := c.RemoveKeyAltName(ctx, id, "a"); return err },
+		"RewrapManyDataKey": func(c *encryption.Client) error {
+			_, err := c.RewrapManyDataKey(ctx, bson.D{})
+			return err
+		},
+		"CreateEncryptedCollection": func(c *encryption.Client) error {
+			_, err := c.CreateEncryptedCollection(ctx, db, "c", wanted)
+			return err
+		},
+		"Keys": func(c *encryption.Client) error {
+			for _, err := range c.Keys(ctx) {
+				return err
+			}
+			return nil
+		},
+	}
+	for name, call := range calls {
+		err := call(w.keys)
+		if !errors.Is(err, mongoerr.ErrClientClosed) || strings.Count(err.Error(), "closed") != 1 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(w.commands) > 0 {
 		t.Errorf("commands %v", w.commands)
+	}
+	client := reflect.TypeFor[*encryption.Client]()
+	for i := range client.NumMethod() {
+		if name := client.Method(i).Name; calls[name] == nil && name != "Close" {
+			t.Errorf("%s is not tried", name)
+		}
 	}
 }
 

@@ -101,7 +101,10 @@ func (c *Client) createDataKey(ctx context.Context, provider string, opts []Data
 	if err != nil {
 		return bson.UUID{}, err
 	}
-	ctx, end := c.begin(ctx)
+	ctx, end, err := c.begin(ctx)
+	if err != nil {
+		return bson.UUID{}, err
+	}
 	defer end()
 	masterKey, err := masterKeyDocument(provider, o.MasterKey)
 	if err != nil {
@@ -120,9 +123,12 @@ func (c *Client) createDataKey(ctx context.Context, provider string, opts []Data
 // CreateIndex creates the index of the key vault that makes alternative names unique. Call it once
 // before you use alternative names.
 func (c *Client) CreateIndex(ctx context.Context) error {
-	ctx, end := c.begin(ctx)
+	ctx, end, err := c.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("create index: %w", err)
+	}
 	defer end()
-	_, err := c.vault.CreateIndex(ctx, allium.IndexModel{
+	_, err = c.vault.CreateIndex(ctx, allium.IndexModel{
 		Keys: bson.D{{Key: "keyAltNames", Value: 1}}, Unique: true,
 		PartialFilter: bson.D{{Key: "keyAltNames", Value: bson.D{{Key: "$exists", Value: true}}}},
 	})
@@ -144,7 +150,10 @@ func (c *Client) KeyByAltName(ctx context.Context, name string) (*DataKey, error
 }
 
 func (c *Client) findKey(ctx context.Context, filter bson.D) (*DataKey, error) {
-	ctx, end := c.begin(ctx)
+	ctx, end, err := c.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("data key: %w", err)
+	}
 	defer end()
 	doc, err := c.vault.FindOne(ctx, filter)
 	if err != nil {
@@ -156,7 +165,11 @@ func (c *Client) findKey(ctx context.Context, filter bson.D) (*DataKey, error) {
 // Keys iterates over all data keys of the key vault. It ends after the first error.
 func (c *Client) Keys(ctx context.Context) iter.Seq2[*DataKey, error] {
 	return func(yield func(*DataKey, error) bool) {
-		ctx, end := c.begin(ctx)
+		ctx, end, err := c.begin(ctx)
+		if err != nil {
+			yield(nil, fmt.Errorf("data keys: %w", err))
+			return
+		}
 		defer end()
 		cursor, err := c.vault.Find(ctx, bson.D{})
 		if err != nil {
@@ -182,7 +195,10 @@ func (c *Client) Keys(ctx context.Context) iter.Seq2[*DataKey, error] {
 // DeleteKey deletes a data key. Values that were encrypted with it can never be decrypted again.
 // The result has the number of deleted keys, 0 or 1.
 func (c *Client) DeleteKey(ctx context.Context, id bson.UUID) (allium.DeleteResult, error) {
-	ctx, end := c.begin(ctx)
+	ctx, end, err := c.begin(ctx)
+	if err != nil {
+		return allium.DeleteResult{}, fmt.Errorf("data key %s: %w", id, err)
+	}
 	defer end()
 	return c.vault.DeleteOne(ctx, bson.D{{Key: "_id", Value: id}})
 }
@@ -211,7 +227,10 @@ func (c *Client) RemoveKeyAltName(ctx context.Context, id bson.UUID, name string
 }
 
 func (c *Client) changeKey(ctx context.Context, id bson.UUID, update any) (*DataKey, error) {
-	ctx, end := c.begin(ctx)
+	ctx, end, err := c.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("data key %s: %w", id, err)
+	}
 	defer end()
 	doc, err := c.vault.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: id}}, update)
 	if errors.Is(err, mongoerr.ErrNoDocuments) {
@@ -257,7 +276,10 @@ func (c *Client) rewrap(ctx context.Context, filter any, opts []RewrapOptions) (
 	case o.MasterKey != nil:
 		return none, errors.New("MasterKey without Provider")
 	}
-	ctx, end := c.begin(ctx)
+	ctx, end, err := c.begin(ctx)
+	if err != nil {
+		return none, err
+	}
 	defer end()
 	cursor, err := c.vault.Find(ctx, filter)
 	if err != nil {

@@ -150,7 +150,10 @@ func (c *Client) Encrypt(ctx context.Context, value any, o EncryptOptions) (bson
 }
 
 func (c *Client) encrypt(ctx context.Context, value any, o *EncryptOptions) (bson.Binary, error) {
-	ctx, end := c.begin(ctx)
+	ctx, end, err := c.begin(ctx)
+	if err != nil {
+		return bson.Binary{}, err
+	}
 	defer end()
 	e, err := c.explicit(o)
 	if err != nil {
@@ -188,7 +191,10 @@ func (c *Client) EncryptExpression(ctx context.Context, expression any, o Encryp
 }
 
 func (c *Client) encryptExpression(ctx context.Context, expression any, o *EncryptOptions) (bson.Raw, error) {
-	ctx, end := c.begin(ctx)
+	ctx, end, err := c.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
 	defer end()
 	e, err := c.explicit(o)
 	if err != nil {
@@ -206,7 +212,10 @@ func (c *Client) encryptExpression(ctx context.Context, expression any, o *Encry
 // ErrAuthentication if the value was changed, ErrKeyNotFound if its data key does not exist, and
 // ErrMalformed if it is not an encrypted value.
 func (c *Client) Decrypt(ctx context.Context, value bson.Binary) (bson.RawValue, error) {
-	ctx, end := c.begin(ctx)
+	ctx, end, err := c.begin(ctx)
+	if err != nil {
+		return bson.RawValue{}, fmt.Errorf("decrypt: %w", err)
+	}
 	defer end()
 	v := bson.RawValue{Type: bson.TypeBinary, Value: bson.AppendBinaryValue(nil, value.Subtype, value.Data)}
 	out, err := c.keys.DecryptValue(ctx, v)
@@ -233,7 +242,10 @@ func DecryptAs[T any](ctx context.Context, c *Client, value bson.Binary) (T, err
 // services; without ids, all data keys of the key vault. They are kept for the KeyExpiration of the
 // KeyOptions. Clients with Auto have caches of their own.
 func (c *Client) Warm(ctx context.Context, ids ...bson.UUID) error {
-	ctx, end := c.begin(ctx)
+	ctx, end, err := c.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("warm: %w", err)
+	}
 	defer end()
 	if len(ids) == 0 {
 		var err error

@@ -109,7 +109,8 @@ func NewKeys(vault Vault, service Service, life time.Duration) *Keys {
 	return &Keys{vault: vault, service: service, life: life, cached: make(map[name]*cached), searches: make(map[name]*search)}
 }
 
-// Close drops all keys. Keys that are in use are cleared when they are not any more.
+// Close drops all keys. Keys that are in use, or are fetched after it, are cleared when they are
+// not used any more.
 func (k *Keys) Close() {
 	k.mu.Lock()
 	defer k.unlock()

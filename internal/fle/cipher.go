@@ -4,6 +4,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hmac"
+	"crypto/subtle"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -128,7 +129,7 @@ func (s *state) seal(dst, iv, aad, plaintext []byte, withLength bool) ([]byte, e
 	for range pad {
 		dst = append(dst, byte(pad))
 	}
-	cipher.NewCBCEncrypter(s.block, iv).CryptBlocks(dst[body:], dst[body:])
+	encryptCBC(s.block, iv, dst[body:])
 	return append(dst, s.mac(aad, dst[start:], withLength)...), nil
 }
 
@@ -147,13 +148,35 @@ func (s *state) open(dst, aad, ciphertext []byte, withLength bool) ([]byte, erro
 	iv, body := sealed[:ivSize], sealed[ivSize:]
 	start := len(dst)
 	dst = append(dst, body...)
-	cipher.NewCBCDecrypter(s.block, iv).CryptBlocks(dst[start:], dst[start:])
+	decryptCBC(s.block, iv, dst[start:])
 	pad := int(dst[len(dst)-1])
 	if pad == 0 || pad > aes.BlockSize {
 		clear(dst[start:])
 		return dst[:start], ErrPadding
 	}
 	return dst[:len(dst)-pad], nil
+}
+
+// encryptCBC encrypts data, whole blocks, in place. The CBC of package cipher copies the key for
+// every value, into memory that nobody clears.
+func encryptCBC(block cipher.Block, iv, data []byte) {
+	for ; len(data) > 0; data = data[aes.BlockSize:] {
+		subtle.XORBytes(data, data[:aes.BlockSize], iv)
+		block.Encrypt(data, data)
+		iv = data[:aes.BlockSize]
+	}
+}
+
+// decryptCBC undoes encryptCBC.
+func decryptCBC(block cipher.Block, iv, data []byte) {
+	for end := len(data); end > 0; end -= aes.BlockSize {
+		at, before := data[end-aes.BlockSize:end], iv
+		if end > aes.BlockSize {
+			before = data[end-2*aes.BlockSize : end-aes.BlockSize]
+		}
+		block.Decrypt(at, at)
+		subtle.XORBytes(at, at, before)
+	}
 }
 
 // sealCTR encrypts plaintext with AES-256 in counter mode, without a tag, and appends the result to

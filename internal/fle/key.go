@@ -18,10 +18,23 @@ const KeySize = 96
 // Key is a data key. Its methods are safe for concurrent use, but for Clear.
 type Key struct {
 	material [KeySize]byte
-	csfle    sync.Pool // of *state: 1.3.1
-	qe       sync.Pool // of *state: 1.3.2
+	blocks   [2]schedule // of CSFLE and of Queryable Encryption
+	csfle    sync.Pool   // of *state
+	qe       sync.Pool   // of *state
 	root     sync.Once
 	tokens   Tokens
+}
+
+// schedule is a block cipher with a key. There is one for all users of a key, since each holds a
+// copy of the key, which cannot be overwritten.
+type schedule struct {
+	once sync.Once
+	of   cipher.Block
+}
+
+func (s *schedule) get(key []byte) cipher.Block {
+	s.once.Do(func() { s.of = newBlock(key) })
+	return s.of
 }
 
 // ErrKeyLength is the reason for which there is no Key of some material.
@@ -41,6 +54,7 @@ func NewKey(material []byte) (*Key, error) {
 // garbage collector or the ciphers copied is out of reach.
 func (k *Key) Clear() {
 	clear(k.material[:])
+	k.blocks = [2]schedule{}
 	k.csfle, k.qe = sync.Pool{}, sync.Pool{}
 	k.tokens = Tokens{}
 }
@@ -64,7 +78,7 @@ func (k *Key) csfleState() *state {
 		return s
 	}
 	return &state{
-		block: newBlock(k.material[32:64]), tag: hmac.New(sha512.New, k.material[:32]), iv: hmac.New(sha512.New, k.material[64:]),
+		block: k.blocks[0].get(k.material[32:64]), tag: hmac.New(sha512.New, k.material[:32]), iv: hmac.New(sha512.New, k.material[64:]),
 	}
 }
 
@@ -72,7 +86,7 @@ func (k *Key) qeState() *state {
 	if s, ok := k.qe.Get().(*state); ok {
 		return s
 	}
-	return &state{block: newBlock(k.material[:32]), tag: hmac.New(sha256.New, k.material[32:64])}
+	return &state{block: k.blocks[1].get(k.material[:32]), tag: hmac.New(sha256.New, k.material[32:64])}
 }
 
 // newBlock returns AES-256 with key, which has 32 bytes.

@@ -110,6 +110,7 @@ type analysis struct {
 
 	compares bool            // an encrypted field was compared
 	forbid   bool            // no encrypted field may be compared: validators and partial indexes
+	computes bool            // what is compared now only becomes part of the result
 	variable map[string]bool // of the command's let
 }
 

@@ -47,8 +47,9 @@ func init() {
 			"updates": (*analysis).updates, "let": (*analysis).let,
 		}),
 		"delete": fieldsOf(`delete ordered`, map[string]fieldFunc{"deletes": (*analysis).deletes, "let": (*analysis).let}),
-		"findAndModify": fieldsOf(`findAndModify remove upsert bypassDocumentValidation bypassEmptyTsReplacement collation`, map[string]fieldFunc{
-			"query": (*analysis).filter, "sort": (*analysis).sort, "update": (*analysis).modification, "new": (*analysis).returnNew,
+		"findAndModify": fieldsOf(`findAndModify remove bypassDocumentValidation bypassEmptyTsReplacement collation`, map[string]fieldFunc{
+			"query": (*analysis).filter, "sort": (*analysis).sort, "update": (*analysis).modification, "upsert": (*analysis).upsert,
+			"new":    (*analysis).returnNew,
 			"fields": (*analysis).modifyProjection, "projection": (*analysis).modifyProjection, "arrayFilters": (*analysis).arrayFilters,
 			"let": (*analysis).let,
 		}),
@@ -76,6 +77,7 @@ func (a *analysis) run(cmd bson.Raw) (bson.Raw, error) {
 	case "explain":
 		return a.explain(cmd)
 	}
+	a.cmd = cmd
 	fields := commandFields[name]
 	seen := map[string]bool{}
 	// Variables and collations concern what other fields hold, whatever their order.
@@ -204,6 +206,8 @@ func (a *analysis) findProjection(v bson.RawValue) (bson.RawValue, error) {
 	}
 	n := a.root()
 	s := &stage{analysis: a, name: "projection", in: n, scope: scope{root: n, current: n}}
+	a.computes = true
+	defer func() { a.computes = false }()
 	out, _, err := s.projection(doc, "", true)
 	return document(out), err
 }
@@ -330,6 +334,9 @@ func (a *analysis) updates(v bson.RawValue) (bson.RawValue, error) {
 		if err := a.multi(doc); err != nil {
 			return nil, err
 		}
+		if err := a.upserted(doc.Lookup("upsert"), doc.Lookup("q"), doc.Lookup("u")); err != nil {
+			return nil, err
+		}
 		out, err := a.statement(doc, func(key string, v bson.RawValue) (bson.RawValue, error) {
 			switch key {
 			case "q":
@@ -366,6 +373,59 @@ func (a *analysis) multi(statement bson.Raw) error {
 	return nil
 }
 
+// upsert analyses that field of findAndModify.
+func (a *analysis) upsert(v bson.RawValue) (bson.RawValue, error) {
+	return v, a.upserted(v, a.cmd.Lookup("query"), a.cmd.Lookup("update"))
+}
+
+// upserted refuses an upsert that would insert a document without an encrypted field that its
+// filter has: servers look for tags instead of the value, and do not know it.
+func (a *analysis) upserted(upsert, filter, update bson.RawValue) error {
+	if !a.queryable || !upsert.AsBool() {
+		return nil
+	}
+	doc, _ := filter.Document()
+	set, _ := update.Document()
+	for _, path := range equalities(doc, nil) {
+		if found, below := a.root().at(path); found != nil && !below && !sets(set, path) {
+			return a.refuse(path, "upsert", "the document that an upsert inserts would lack the encrypted field that the filter compares", "set the field in the update too")
+		}
+	}
+	return nil
+}
+
+// equalities appends the paths that a filter compares with one value, which an upsert sets.
+func equalities(filter bson.Raw, paths []string) []string {
+	for key, v := range filter.All() {
+		list, _ := docs(v)
+		inner, _ := v.Document()
+		switch {
+		case key == "$and":
+			for _, doc := range list {
+				paths = equalities(doc, paths)
+			}
+		case !strings.HasPrefix(key, "$") && (!isOperator(v) || !inner.Lookup("$eq").IsZero() || !inner.Lookup("$in").IsZero() || !inner.Lookup("$all").IsZero()):
+			paths = append(paths, key)
+		}
+	}
+	return paths
+}
+
+// sets reports whether an update, a replacement or operators, gives the field at path a value.
+func sets(update bson.Raw, path string) bool {
+	if name, _ := first(update); !strings.HasPrefix(name, "$") {
+		return !update.Lookup(strings.Split(path, ".")...).IsZero()
+	}
+	fields, _ := update.Lookup("$set").Document()
+	for key, v := range fields.All() {
+		below, ok := strings.CutPrefix(path, key+".")
+		if inner, isDocument := v.Document(); key == path || ok && isDocument && !inner.Lookup(strings.Split(below, ".")...).IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
 func (a *analysis) deletes(v bson.RawValue) (bson.RawValue, error) {
 	if err := a.alone(v, "deletes"); err != nil {
 		return v, err
@@ -395,6 +455,9 @@ func (a *analysis) bulkOps(v bson.RawValue) (bson.RawValue, error) {
 		}
 		if name == "update" {
 			if err := a.multi(doc); err != nil {
+				return nil, err
+			}
+			if err := a.upserted(doc.Lookup("upsert"), doc.Lookup("filter"), doc.Lookup("updateMods")); err != nil {
 				return nil, err
 			}
 		}

@@ -192,6 +192,17 @@ func (p *fieldParser) rangeQuery(e *Encryption, path string, doc bson.Raw, r *nu
 	e.precision = r.optional("precision")
 	e.trimFactor = r.optional("trimFactor")
 	e.min, e.max = doc.Lookup("min"), doc.Lookup("max")
+	if (t == bson.TypeDouble || t == bson.TypeDecimal128) && e.precision == nil {
+		// Servers refuse bounds alone, which would bound nothing. They fill in those of the type.
+		whole, err := fle.NewDomain(t, bson.RawValue{}, bson.RawValue{}, nil)
+		if err != nil {
+			return p.invalidField(path, err.Error())
+		}
+		least, greatest := whole.Bounds()
+		if !e.min.IsZero() && !e.min.Equal(least) || !e.max.IsZero() && !e.max.Equal(greatest) {
+			return p.invalidField(path, "'min', 'max' and 'precision' must be set together for doubles and decimals")
+		}
+	}
 	if e.min.IsZero() != e.max.IsZero() {
 		// A bound that is not there is the type's.
 		whole, err := fle.NewDomain(t, bson.RawValue{}, bson.RawValue{}, nil)

@@ -444,8 +444,9 @@ func (a *analysis) logicExpression(name string, arg bson.RawValue, s *scope) (bs
 	return array(out), operand{}, nil
 }
 
-// merge returns what an expression evaluates to that yields one of ops.
-func (a *analysis) merge(name string, ops []operand) (operand, error) {
+// merge returns what an expression evaluates to that yields one of ops. If they are not encrypted
+// in the same way, the value can be passed on, and nothing can be done with it.
+func merge(ops []operand) operand {
 	var out operand
 	plain := false
 	for _, op := range ops {
@@ -456,13 +457,13 @@ func (a *analysis) merge(name string, ops []operand) (operand, error) {
 		case out.node == nil:
 			out = operand{node: op.node, path: op.path}
 		case !out.node.equal(op.node):
-			return out, a.refuse(op.path, name, "the branches are encrypted in different ways", "")
+			out.node = opaqueNode
 		}
 	}
 	if out.node != nil && plain {
-		return out, a.refuse(out.path, name, "one branch is encrypted, another is not", "use $$REMOVE, or fields that are encrypted in the same way")
+		out.node = opaqueNode
 	}
-	return out, nil
+	return out
 }
 
 // test analyses an expression that is true or false.
@@ -495,8 +496,7 @@ func (a *analysis) condExpression(arg bson.RawValue, s *scope) (bson.RawValue, o
 		if err != nil {
 			return arg, operand{}, err
 		}
-		op, err := a.merge("$cond", ops)
-		return document(out), op, err
+		return document(out), merge(ops), nil
 	}
 	args, err := a.arguments("$cond", arg, 3)
 	if err != nil {
@@ -507,8 +507,7 @@ func (a *analysis) condExpression(arg bson.RawValue, s *scope) (bson.RawValue, o
 			return arg, operand{}, err
 		}
 	}
-	op, err := a.merge("$cond", ops)
-	return array(args), op, err
+	return array(args), merge(ops), nil
 }
 
 func (a *analysis) ifNullExpression(arg bson.RawValue, s *scope) (bson.RawValue, operand, error) {
@@ -522,8 +521,7 @@ func (a *analysis) ifNullExpression(arg bson.RawValue, s *scope) (bson.RawValue,
 			return arg, operand{}, err
 		}
 	}
-	op, err := a.merge("$ifNull", ops)
-	return array(args), op, err
+	return array(args), merge(ops), nil
 }
 
 func (a *analysis) switchExpression(arg bson.RawValue, s *scope) (bson.RawValue, operand, error) {
@@ -565,8 +563,7 @@ func (a *analysis) switchExpression(arg bson.RawValue, s *scope) (bson.RawValue,
 	if err != nil {
 		return arg, operand{}, err
 	}
-	op, err := a.merge("$switch", ops)
-	return document(out), op, err
+	return document(out), merge(ops), nil
 }
 
 func (a *analysis) letExpression(arg bson.RawValue, s *scope) (bson.RawValue, operand, error) {

@@ -17,11 +17,11 @@ func (s *stage) key(v bson.RawValue) (bson.RawValue, *node, error) {
 		return v, nil, err
 	}
 	if op.node != nil {
-		if err := s.comparing(op.path, s.name); err != nil {
-			return v, nil, err
-		}
 		if !op.node.deterministic() {
 			return v, nil, s.refuse(op.path, "documents cannot be grouped by a field whose equal values have different ciphertexts", "encrypt it deterministically")
+		}
+		if err := s.comparing(op.path, s.name); err != nil {
+			return v, nil, err
 		}
 	}
 	return constant(out), op.node, nil

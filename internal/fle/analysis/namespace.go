@@ -18,6 +18,9 @@ var passed = words(`getMore authenticate getnonce logout hello isMaster ismaster
 	killAllSessions killAllSessionsByPattern killSessions refreshSessions buildInfo buildinfo getCmdLineOpts getLog createSearchIndexes
 	listSearchIndexes dropSearchIndex updateSearchIndex serverStatus`)
 
+// bypassing is what works for commands that this package does not know.
+const bypassing = "use a client with BypassEncryption: it decrypts what comes back"
+
 // Namespaces returns the collections whose schemas the analysis of cmd needs, that of the command
 // itself first. There are none for a command that goes out as it is. A command that cannot be
 // analysed is an *Error.
@@ -33,7 +36,7 @@ func Namespaces(db string, cmd bson.Raw) ([]string, error) {
 		return fail(err.Error())
 	}
 	if !eligible[name] {
-		return nil, &Error{Namespace: db, Reason: "command not supported for auto encryption: " + name, Instead: "use a client without automatic encryption"}
+		return nil, &Error{Namespace: db, Reason: "command not supported for auto encryption: " + name, Instead: bypassing}
 	}
 	if key := twice(cmd); key != "" {
 		return fail("the command has the field '" + key + "' twice")
@@ -50,7 +53,7 @@ func Namespaces(db string, cmd bson.Raw) ([]string, error) {
 			return fail("explain wants a command")
 		}
 		if name, _ := first(inner); name == "explain" || !eligible[name] {
-			return nil, &Error{Command: "explain", Namespace: db, Reason: "command not supported for auto encryption: " + name, Instead: "use a client without automatic encryption"}
+			return nil, &Error{Command: "explain", Namespace: db, Reason: "command not supported for auto encryption: " + name, Instead: bypassing}
 		}
 		return Namespaces(db, inner)
 	case "bulkWrite":
@@ -69,7 +72,7 @@ func Namespaces(db string, cmd bson.Raw) ([]string, error) {
 	}
 	coll, ok := target.StringValue()
 	if !ok || coll == "" {
-		return fail("non-collection command not supported for auto encryption: " + name)
+		return nil, &Error{Command: name, Namespace: db, Reason: "non-collection command not supported for auto encryption: " + name, Instead: bypassing}
 	}
 	out := []string{db + "." + coll}
 	switch name {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"allium/bson"
 )
 
 // elsewhere are pipelines of db.n, a collection without encryption, that reach TARGET in every way
@@ -135,5 +137,32 @@ func TestReachIsLinear(t *testing.T) {
 	reached, err := Namespaces("db", parse(t, `{"aggregate": "n", "pipeline": [`+stage+`]}`))
 	if err != nil || len(reached) != 27 {
 		t.Errorf("%v, %v", reached, err)
+	}
+}
+
+// TestSchemasDecide are schemas whose parts must be told apart.
+func TestSchemasDecide(t *testing.T) {
+	number := strings.Replace(deterministic(keyA), `"string"`, `"long"`, 1)
+	for _, tt := range []struct{ name, schema, command, want string }{
+		{"one key, two types", object(`"a": ` + deterministic(keyA) + `, "b": ` + number),
+			`{"find": "c", "filter": {"$expr": {"$eq": ["$a", "$b"]}}}`, "same key and type"},
+		{"two parts of a schema", `{"bsonType": "object", "properties": {"k": ` + deterministic(keyA) + `}, "patternProperties": {"^k": ` + number + `}}`,
+			`{"insert": "c", "documents": [{"k": "x"}]}`, "contradictory"},
+		{"$redact below any name", `{"bsonType": "object", "properties": {"o": {"bsonType": "object", "additionalProperties": ` + object(`"d": `+deterministic(keyA)) + `}}}`,
+			`{"aggregate": "c", "pipeline": [{"$redact": {"$cond": [{"$eq": ["$d", "x"]}, "$$KEEP", "$$DESCEND"]}}], "cursor": {}}`, "an encrypted field cannot"},
+	} {
+		s := jsonSchema(t, "db.c", parse(t, tt.schema), true)
+		got, err := Analyze("db", parse(t, tt.command), map[string]*Schema{"db.c": s})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %s, %v", tt.name, got.Command, err)
+		}
+	}
+	// A placeholder is found wherever it is.
+	marking := bson.Binary{Subtype: bson.BinaryEncrypted, Data: []byte{0, 5, 0, 0, 0, 0}}
+	for _, v := range []any{marking, bson.A{marking}, bson.D{{Key: "x", Value: marking}}, bson.CodeWithScope{Code: "f", Scope: bson.D{{Key: "x", Value: marking}}}} {
+		cmd := bson.Raw(value(d("find", "c", "filter", d("n", v))).Value)
+		if _, err := Analyze("db", cmd, testSchemas(t)); err == nil || !strings.Contains(err.Error(), "cannot hold a placeholder") {
+			t.Errorf("%s: %v", cmd, err)
+		}
 	}
 }

@@ -22,13 +22,17 @@ func (a *analysis) pipeline(stages bson.RawValue, n *node, vars map[string]*node
 		}
 		f, ok := stageFuncs[name]
 		if !ok {
-			return stages, nil, a.refuse("", "", "Unsupported pipeline stage for encryption: "+name, "run it on a collection without encrypted fields, or with a client without automatic encryption")
+			instead := "run it on a collection without encrypted fields, or " + bypassing
+			if name == "$changeStream" {
+				instead = "use a client with BypassQueryAnalysis or BypassEncryption: both decrypt events"
+			}
+			return stages, nil, a.refuse("", "", "Unsupported pipeline stage for encryption: "+name, instead)
 		}
 		st := &stage{analysis: a, name: name, in: n, scope: scope{root: n, current: n, vars: vars}}
-		place := a.place
-		a.place = join(a.place, index(i)+"."+name)
+		place, computes := a.place, a.computes
+		a.place, a.computes = join(a.place, index(i)+"."+name), computes || !rewritten[name]
 		arg, next, err := f(st, arg)
-		a.place = place
+		a.place, a.computes = place, computes
 		if err != nil {
 			return stages, nil, err
 		}
@@ -36,6 +40,10 @@ func (a *analysis) pipeline(stages bson.RawValue, n *node, vars map[string]*node
 	}
 	return array(out), n, nil
 }
+
+// rewritten are the stages in which servers replace what Queryable Encryption compares with. In
+// others, and in pipelines within others, a comparison is never true.
+var rewritten = map[string]bool{"$match": true, "$geoNear": true, "$graphLookup": true, "$lookup": true}
 
 // stage is the analysis of one stage.
 type stage struct {
@@ -151,7 +159,7 @@ func (s *stage) project(arg bson.RawValue) (bson.RawValue, *node, error) {
 
 // projection analyses the projection doc. positional allows what only find has.
 func (s *stage) projection(doc bson.Raw, prefix string, find bool) (bson.Raw, *node, error) {
-	exclusion := excludes(doc)
+	exclusion := excludes(doc, find)
 	var n *node
 	if exclusion {
 		n = s.in
@@ -217,7 +225,7 @@ func (s *stage) projected(doc bson.Raw, prefix string, exclusion, find bool, n *
 
 // excludes reports whether a projection says which fields to leave out. What it says about _id does
 // not count.
-func excludes(doc bson.Raw) bool {
+func excludes(doc bson.Raw, find bool) bool {
 	only := true
 	for key, v := range doc.All() {
 		if key == "_id" && count(doc) > 1 {
@@ -225,12 +233,13 @@ func excludes(doc bson.Raw) bool {
 		}
 		if inner, ok := v.Document(); ok {
 			if isOperator(v) {
-				if name, _ := first(inner); name == "$slice" || name == "$meta" {
+				// In find these add to what else is there. In a stage they are expressions.
+				if name, _ := first(inner); find && (name == "$slice" || name == "$meta") {
 					continue
 				}
 				return false
 			}
-			return excludes(inner)
+			return excludes(inner, find)
 		}
 		if !v.IsNumber() && v.Type != bson.TypeBoolean {
 			return false
@@ -528,6 +537,11 @@ func (s *stage) lookup(arg bson.RawValue) (bson.RawValue, *node, error) {
 		inner := &s.scope
 		changed, err := rewrite(v, func(name string, v bson.RawValue) (bson.RawValue, error) {
 			v, op, err := s.expression(v, &s.scope)
+			if s.queryable && op.node != nil {
+				// Servers compare with the tags of the document that the pipeline reads, not with
+				// those of the one that the variable comes from.
+				op.node = opaqueNode
+			}
 			inner = inner.define(name, op.node)
 			return v, err
 		})

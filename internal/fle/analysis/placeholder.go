@@ -116,6 +116,10 @@ func (a *analysis) comparing(path, operator string) error {
 	if a.forbid {
 		return a.refuse(path, operator, "Comparison to encrypted fields not supported", "the server would have to keep the value in plaintext")
 	}
+	if a.computes && a.queryable {
+		return a.refuse(path, operator, "A comparison with Queryable Encryption is true only in a filter, $match, $geoNear, $graphLookup and the pipeline of $lookup",
+			"compare there, or after decryption")
+	}
 	a.compares = true
 	return nil
 }

@@ -116,6 +116,8 @@ func TestEncryptedFieldsErrors(t *testing.T) {
 		{"range without values", field(`, "bsonType": "int", "queries": {"queryType": "range", "min": 1, "max": 1}`), "must be less than the maximum value"},
 		{"precision of ints", field(`, "bsonType": "int", "queries": {"queryType": "range", "min": 0, "max": 1, "precision": 1}`), "precision"},
 		{"precision without bounds", field(`, "bsonType": "double", "queries": {"queryType": "range", "precision": 1}`), "must all be set"},
+		{"bounds without precision", field(`, "bsonType": "double", "queries": {"queryType": "range", "min": 0.0, "max": 1.0}`), "must be set together"},
+		{"a bound without precision", field(`, "bsonType": "decimal", "queries": {"queryType": "range", "min": {"$numberDecimal": "1"}}`), "must be set together"},
 		{"trim factor", field(`, "bsonType": "int", "queries": {"queryType": "range", "min": 0, "max": 1, "trimFactor": 5}`), "must be less than"},
 		{"sparsity", field(`, "bsonType": "int", "queries": {"queryType": "range", "sparsity": 0}`), "'sparsity'"},
 		{"contention", field(`, "bsonType": "int", "queries": {"queryType": "range", "contention": -1}`), "'contention'"},
