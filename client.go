@@ -19,6 +19,7 @@ import (
 	"allium/internal/cursor"
 	"allium/internal/exec"
 	"allium/internal/failure"
+	"allium/internal/flight"
 	"allium/internal/logging"
 	"allium/internal/ocsp"
 	"allium/internal/option"
@@ -95,7 +96,14 @@ func Open(connectionString string, opts ...ClientOptions) (*Client, error) {
 			return nil, fmt.Errorf("open: %w", err)
 		}
 	}
+	connected := false
+	defer func() {
+		if !connected { // a listener has panicked
+			_ = c.close(context.Background())
+		}
+	}()
 	c.topology.Connect()
+	connected = true
 	return c, nil
 }
 
@@ -366,12 +374,18 @@ func (c *Client) Close(ctx context.Context) error {
 }
 
 func (c *Client) close(ctx context.Context) error {
-	c.cursors.Close(ctx)
-	if c.plain != nil && c.plain != c.internal { // it has nothing else of its own
-		c.plain.cursors.Close(ctx)
-	}
-	c.endSessions(ctx)
-	err := failure.Join(ctx.Err(), c.closeEncryption(ctx), c.topology.Close(ctx), c.log.Close())
+	// Listeners and log handlers hear of each step. One that panics does not keep the others from
+	// being taken.
+	step := func(f func()) error { return flight.Apart(func() error { f(); return nil }) }
+	killed := step(func() {
+		c.cursors.Close(ctx)
+		if c.plain != nil && c.plain != c.internal { // it has nothing else of its own
+			c.plain.cursors.Close(ctx)
+		}
+	})
+	ended := step(func() { c.endSessions(ctx) })
+	err := failure.Join(ctx.Err(), killed, ended, flight.Apart(func() error { return c.closeEncryption(ctx) }),
+		flight.Apart(func() error { return c.topology.Close(ctx) }), flight.Apart(c.log.Close))
 	c.revocation.Close()
 	return err
 }

@@ -7,6 +7,8 @@
 //
 // A listener is a struct of functions (CommandMonitor, PoolMonitor, ServerMonitor). A function that
 // is nil costs nothing. The others are called on the goroutine where the event happens, sometimes
-// while the driver holds a lock: they must be quick, must not panic and must not call back into the
-// client that they listen to.
+// while the driver holds a lock, and then apart from that goroutine: they must be quick. Those of
+// pools and servers must not call back into the client that they listen to; those of commands may,
+// if the pool has another connection for that. One that panics loses nothing of the driver's: on
+// the caller's goroutine the panic goes on to the caller.
 package event

@@ -12,6 +12,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/flight"
 	"allium/internal/option"
 )
 
@@ -289,7 +290,7 @@ func (s *UploadStream) start(data, buf []byte) error {
 	}
 	w := &write{done: make(chan error, 1), buf: buf, borrowed: buf == nil}
 	s.writes = append(s.writes, w)
-	go func() { w.done <- insert() }()
+	go func() { w.done <- flight.Apart(insert) }() // listeners hear of it
 	return nil
 }
 

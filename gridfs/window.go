@@ -6,6 +6,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/flight"
 )
 
 // window is a run of a file's chunks that was fetched with one query. Its chunks are views of the
@@ -107,7 +108,10 @@ func (b *Bucket) startFetch(ctx context.Context, l limit, f *storedFile, first, 
 	p := &fetch{first: first, end: min(first+count, f.chunks), cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
-		p.window, p.err = b.openWindow(ctx, l, f, first, count)
+		p.err = flight.Apart(func() (err error) { // listeners hear of it
+			p.window, err = b.openWindow(ctx, l, f, first, count)
+			return err
+		})
 	}()
 	return p
 }

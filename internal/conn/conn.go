@@ -8,6 +8,7 @@ import (
 
 	"allium/event"
 	"allium/internal/auth"
+	"allium/internal/flight"
 	"allium/internal/wire"
 )
 
@@ -69,8 +70,11 @@ func newConn(nc net.Conn, addr string, cfg *Config) *Conn {
 		interrupted: make(chan struct{}, 1),
 	}
 	c.interrupt = func() {
-		c.nc.SetDeadline(time.Unix(1, 0))
-		c.interrupted <- struct{}{}
+		defer func() { c.interrupted <- struct{}{} }()
+		// The network connection may be the program's own.
+		if err := flight.Call(func() error { c.nc.SetDeadline(time.Unix(1, 0)); return nil }); err != nil {
+			_ = flight.Call(func() error { c.Abandon(); return nil })
+		}
 	}
 	return c
 }

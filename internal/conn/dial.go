@@ -45,10 +45,16 @@ func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	if err != nil {
 		return nil, label(cfg.outOfTime(start, addr, err))
 	}
+	introduced := false
+	defer func() {
+		if !introduced { // also if a callback panics
+			c.Close()
+		}
+	}()
 	if err := c.introduce(ctx); err != nil {
-		c.Close()
 		return nil, label(cfg.outOfTime(start, addr, err))
 	}
+	introduced = true
 	c.limit = 0
 	c.maxMessage = min(max(wire.DefaultMaxMessageSize, c.hello.MaxMessageSize), maxServerMessage)
 	return c, nil
@@ -73,17 +79,22 @@ func DialMonitor(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	}
 	t := tls.Client(nc, tlsConfigFor(cfg.TLSConfig, addr))
 	c.nc = t
+	shaken := false
+	defer func() {
+		if !shaken { // also if a callback of the configuration panics
+			c.Abandon()
+		}
+	}()
 	g := c.begin(ctx, c.limit)
 	err = t.Handshake()
 	c.end(&g)
 	if err != nil {
-		c.Abandon()
 		return nil, connectError(ctx, start, addr, stepTLS, err)
 	}
 	if err := checkRevocation(ctx, t, cfg, nc); err != nil {
-		c.Abandon()
 		return nil, &mongoerr.ConnectionError{Addr: addr, Op: stepTLS, Wrapped: err}
 	}
+	shaken = true
 	return c, nil
 }
 

@@ -2,13 +2,16 @@ package conn
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 
+	"allium/internal/flight"
 	"allium/internal/ocsp"
 	"allium/internal/uri"
 )
@@ -62,7 +65,13 @@ func NewRevocation(o *uri.TLSOptions, cfg *tls.Config, d Dialer) *ocsp.Checker {
 	}
 	c := &ocsp.Checker{Roots: cfg.RootCAs, Verify: isSet(o.AllowInvalidHostnames), Responders: !isSet(o.DisableOCSPEndpointCheck)}
 	if d != nil {
-		c.Dial = d.DialContext
+		c.Dial = func(ctx context.Context, network, address string) (nc net.Conn, err error) {
+			err = flight.Apart(func() (err error) { // it runs on a goroutine of package http
+				nc, err = d.DialContext(ctx, network, address)
+				return err
+			})
+			return nc, err
+		}
 	}
 	return c
 }

@@ -8,6 +8,7 @@ import (
 
 	"allium/event"
 	"allium/internal/exec"
+	"allium/internal/flight"
 	"allium/internal/topology"
 	"allium/mongoerr"
 )
@@ -124,7 +125,11 @@ func kill(ctx context.Context, list []orphan) (left []orphan) {
 			continue
 		}
 		within, cancel := context.WithTimeout(ctx, orphanTimeout)
-		sent, err := c.kill(within, exec.Limit{})
+		var sent bool
+		err := flight.Apart(func() (err error) { // listeners hear of it
+			sent, err = c.kill(within, exec.Limit{})
+			return err
+		})
 		cancel()
 		if worthAnother(&c.remains, sent, err) {
 			away[c.server] = true

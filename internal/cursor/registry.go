@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"allium/internal/exec"
+	"allium/internal/flight"
 	"allium/internal/topology"
 	"allium/stats"
 )
@@ -130,11 +131,11 @@ func (b *background) run(f func(ctx context.Context), grace time.Duration) bool 
 	b.running++
 	b.mu.Unlock()
 	done := make(chan struct{})
-	go func() {
+	flight.Go(nil, func() {
 		defer b.done()
 		defer close(done)
 		f(b.life)
-	}()
+	}, nil)
 	t := time.NewTimer(grace)
 	defer t.Stop()
 	select {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"allium/internal/failure"
+	"allium/internal/flight"
 )
 
 // Resolver asks DNS. A *net.Resolver is one. If it also is a TTLResolver, the records' time to live
@@ -48,8 +49,12 @@ func Lookup(ctx context.Context, r Resolver, service, host string) (*Seedlist, e
 	}
 	txt := make(chan answer, 1)
 	go func() {
-		text, err := lookupTXT(ctx, orSystem(r), host)
-		txt <- answer{text, err}
+		var a answer
+		a.err = flight.Apart(func() (err error) { // the resolver may be the program's
+			a.text, err = lookupTXT(ctx, orSystem(r), host)
+			return err
+		})
+		txt <- a
 	}()
 	hosts, ttl, err := LookupHosts(ctx, r, service, host)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // reads the reply. The result of a command that succeeded but for its write concern comes with a
 // *mongoerr.WriteConcernError.
 func (r *run) attempt(ctx context.Context) (Result, stage, error) {
-	srv, err := r.server(ctx)
+	srv, err := r.choose(ctx)
 	if err != nil {
 		return Result{}, stageSelect, r.phase(ctx, "server selection", err)
 	}
@@ -40,11 +40,15 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 		return Result{}, stageCheckOut, r.phase(ctx, "connection checkout", err)
 	}
 	r.wireVersion = c.Hello().MaxWireVersion
+	r.conn, r.server = c, srv
 	res, stage, err := r.exchange(ctx, srv, c)
 	if reauthenticationRequired(err) && c.Mechanism() != "" {
 		// Whether the operation may be retried does not matter (specification: Authentication,
 		// "Reauthentication").
-		if err = c.Reauthenticate(ctx); err != nil {
+		r.talking = true
+		err = c.Reauthenticate(ctx)
+		r.talking = false
+		if err != nil {
 			srv.HandleReauthError(c, err)
 		} else {
 			res, stage, err = r.exchange(ctx, srv, c)
@@ -63,6 +67,7 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 		c.Pin(pool.ForCursor)
 		r.late, keep = c, true
 	}
+	r.conn = nil
 	if !keep {
 		c.Return()
 	}
@@ -87,10 +92,10 @@ func (r *run) phase(ctx context.Context, phase string, err error) error {
 	return &mongoerr.TimeoutError{Phase: phase, Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
 }
 
-// server returns where the operation goes: to its cursor's server, to its transaction's, or to one
+// choose returns where the operation goes: to its cursor's server, to its transaction's, or to one
 // that is selected. It keeps the description that the server was selected by, whose round trip time
 // counts (specification: Client Side Operations Timeout, "Command Execution").
-func (r *run) server(ctx context.Context) (*topology.Server, error) {
+func (r *run) choose(ctx context.Context) (*topology.Server, error) {
 	op := r.op
 	if op.Server != nil {
 		r.selected = op.Server.Description()
@@ -192,8 +197,11 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 		limit = 0
 	}
 	c.SetTimeout(limit)
+	r.talking, r.reply = true, nil
 	if m.unacknowledged {
-		if err := c.Send(ctx, msg); err != nil {
+		err := c.Send(ctx, msg)
+		r.talking = false
+		if err != nil {
 			srv.HandleError(c, err)
 			tr.failed(err)
 			return Result{}, stageSent, err
@@ -210,6 +218,7 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 	default:
 		reply, err = c.RoundTrip(ctx, msg)
 	}
+	r.talking = false
 	if err != nil {
 		if m.session != nil {
 			m.session.MarkDirty()
@@ -218,6 +227,7 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 		tr.failed(err)
 		return Result{}, stageSent, err
 	}
+	r.reply = reply.Body
 	err = r.judge(srv, c, &m, reply, tr)
 	concern, _ := err.(*mongoerr.WriteConcernError)
 	if err != nil && concern == nil {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"allium/bson"
 	"allium/consistency"
 	"allium/event"
 	"allium/internal/command"
@@ -99,7 +100,11 @@ type run struct {
 	source      string    // which of the two
 	operationID int64     // only with a monitor or a log
 
-	entered   bool // the operation holds its explicit session
+	entered   bool       // the operation holds its explicit session
+	conn      *pool.Conn // that the attempt has checked out, or the pinned one it uses
+	talking   bool       // something of a message may be on its way on it
+	reply     bson.Raw   // what a reply that has been read says
+	server    *topology.Server
 	inTxn     bool // the operation is part of a transaction, but does not end it
 	startsTxn bool // its first command carries startTransaction
 
@@ -114,6 +119,7 @@ type run struct {
 	sent bool       // a command may have reached a server
 	late *pool.Conn // owes the reply of an operation with Op.KeepLate
 
+	span      tracing.Span // that is to be ended
 	implicit  *session.ServerSession
 	txnNumber int64                     // of a retryable write, once an attempt took one
 	concern   *consistency.WriteConcern // in place of the operation's, once a commit is tried again
@@ -173,7 +179,14 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 		r.operationID = x.NewOperationID()
 	}
 	r.flight = x.flights.begin(op.Command, op.DB, r.tells.began)
-	defer x.flights.end(r.flight)
+	var res Result
+	returned := false
+	defer func() {
+		if !returned { // code of the program's has panicked, or ended the goroutine
+			r.unwind(ctx, &res)
+		}
+		x.flights.end(r.flight)
+	}()
 	err := r.encode()
 	if err == nil {
 		err = r.enter()
@@ -182,13 +195,13 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 	var span tracing.Span
 	if x.Tracer != nil {
 		ctx, span = r.beginSpan(ctx)
+		r.span = span
 	}
 	if err == nil && r.encrypts() {
 		if err = r.encryptFree(ctx); err != nil {
 			err = r.timedOut(ctx, err, err, stageBuild)
 		}
 	}
-	var res Result
 	if err == nil {
 		res, err = r.loop(ctx)
 	}
@@ -198,6 +211,7 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 		res, err = r.decrypt(ctx, res)
 	}
 	if span != nil {
+		r.span = nil
 		r.endSpan(span, &res, err)
 	}
 	r.tell(ctx, err)
@@ -212,6 +226,7 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 	case op.Implicit == nil:
 		x.PutSession(r.implicit)
 	}
+	returned = true
 	return res, err
 }
 

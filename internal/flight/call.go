@@ -3,7 +3,6 @@ package flight
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 )
 
 var errExit = errors.New("runtime.Goexit was called")
@@ -13,7 +12,7 @@ var errExit = errors.New("runtime.Goexit was called")
 func Call(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &Panic{Value: v, Stack: debug.Stack()}
+			err = Recovered(v)
 		}
 	}()
 	return f()

@@ -47,22 +47,41 @@ func (p *Pool) checkOut(ctx context.Context, patience patience) (*Conn, error) {
 		p.checkOutStarted()
 	}
 	p.operations.Add(1)
+	var c *Conn
+	settled := false
+	defer func() {
+		if !settled { // a listener has panicked
+			p.unlend(c)
+		}
+	}()
 	p.mu.Lock()
-	c := p.pop()
-	if c != nil {
+	if c = p.pop(); c != nil {
 		p.mu.Unlock()
 		c.Waited = 0
 		p.lend(c, start)
+		settled = true
 		return c, nil
 	}
 	c, err := p.wait(ctx, patience) // unlocks
 	if err != nil {
 		p.operations.Add(-1)
+		settled = true
 		p.checkOutFailed(err, start)
 		return nil, err
 	}
 	p.lend(c, start)
+	settled = true
 	return c, nil
+}
+
+// unlend ends a checkout that nobody will return from. c is the connection that it got, or nil.
+func (p *Pool) unlend(c *Conn) {
+	if c != nil {
+		c.lent.Store(kept)
+		p.takeIn(c)
+		return
+	}
+	p.operations.Add(-1)
 }
 
 // lend gives a connection to the operation that asked for one at start.
@@ -128,12 +147,19 @@ func (p *Pool) wait(ctx context.Context, patience patience) (*Conn, error) {
 	}
 	w := p.waiters.Get().(*waiter)
 	w.patience, w.begun, w.overdue = patience, time.Now(), false
+	waiting := true
+	defer func() {
+		if waiting { // a listener has panicked
+			p.leave(w)
+		}
+	}()
 	p.queue.push(w)
 	p.waits++
 	p.grow()
 	p.mu.Unlock()
 
 	r := p.await(ctx, w)
+	waiting = false
 	waited := time.Since(w.begun)
 	p.waiters.Put(w)
 	p.waited.Add(int64(waited))
@@ -197,6 +223,27 @@ func (p *Pool) giveUp(w *waiter, source string, cause error) error {
 		err.Wrapped = p.crowded(err.Wrapped)
 	}
 	return err
+}
+
+// leave takes w out of the queue, for a checkout that nobody will return from. A connection that
+// comes at the same moment stays the pool's.
+func (p *Pool) leave(w *waiter) {
+	p.mu.Lock()
+	left := p.queue.remove(w)
+	if left {
+		if c := p.disown(w); c != nil {
+			p.doubt(c)
+		}
+	}
+	p.mu.Unlock()
+	if left {
+		return
+	}
+	if r := <-w.result; r.conn != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.take(r.conn)
+	}
 }
 
 // deserted ends the wait of a waiter whose time in the queue is up, when the connection that was

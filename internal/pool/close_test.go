@@ -59,12 +59,19 @@ func testCloseWithoutGoodbye(t *testing.T) {
 		closed <- time.Since(began)
 	}()
 	synctest.Wait()
-	if p.mu.TryLock() {
-		p.mu.Unlock()
+	free := make(chan struct{})
+	go func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		close(free)
+	}()
+	synctest.Wait()
+	select {
+	case <-free:
 		for _, c := range all[conns/2:] {
 			c.Return()
 		}
-	} else {
+	default:
 		t.Error("the lock is held while a server is waited for")
 	}
 	if d := time.Since(began); d != 0 {

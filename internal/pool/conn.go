@@ -10,6 +10,7 @@ import (
 	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/failure"
+	"allium/internal/flight"
 	"allium/mongoerr"
 )
 
@@ -146,10 +147,17 @@ func (c *Conn) Return() {
 	p := c.pool
 	switch {
 	case c.lent.CompareAndSwap(lent, kept):
+		defer p.takeIn(c) // whatever the listener does
 		p.checkedIn(c)
-	case !c.lent.CompareAndSwap(takenBack, kept):
+	case c.lent.CompareAndSwap(takenBack, kept):
+		p.takeIn(c)
+	default:
 		panic("pool: connection returned twice")
 	}
+}
+
+// takeIn takes a connection whose operation has ended.
+func (p *Pool) takeIn(c *Conn) {
 	p.operations.Add(-1)
 	p.mu.Lock()
 	if c.use != ForOperation {
@@ -175,7 +183,7 @@ func (p *Pool) take(c *Conn) {
 	case c.Owed():
 		p.draining++
 		c.draining, c.since = true, time.Now()
-		p.work.Go(func() { p.drain(c) })
+		flight.Go(&p.work, func() { p.drain(c) }, nil)
 		p.grow() // somebody may need the place
 	default:
 		p.offer(c)

@@ -17,6 +17,14 @@ import (
 // that everybody sees them in their order, with them the check-in of a connection that is closed
 // under its operation; the others come on the goroutine of the operation.
 
+// tell runs what tells listeners under the pool's lock: whatever they do, the section that the
+// event is a part of goes on to its end.
+func (p *Pool) tell(f func()) {
+	if p.cfg.Monitor != nil || p.cfg.Log != nil {
+		p.mu.Tell(f)
+	}
+}
+
 // listening reports whether anybody wants to know about checkouts.
 func (p *Pool) listening() bool { return p.cfg.Monitor != nil || p.logs() }
 
@@ -29,6 +37,10 @@ func (p *Pool) log(message string, attrs ...slog.Attr) {
 }
 
 func (p *Pool) created() {
+	p.tell(func() { p.toldCreated() })
+}
+
+func (p *Pool) toldCreated() {
 	c := p.cfg
 	if m := c.Monitor; m != nil && m.PoolCreated != nil {
 		m.PoolCreated(&event.PoolCreated{Addr: p.addr, Options: event.PoolOptions{
@@ -57,6 +69,10 @@ func (p *Pool) created() {
 }
 
 func (p *Pool) readied() {
+	p.tell(func() { p.toldReadied() })
+}
+
+func (p *Pool) toldReadied() {
 	if m := p.cfg.Monitor; m != nil && m.PoolReady != nil {
 		m.PoolReady(&event.PoolReady{Addr: p.addr})
 	}
@@ -69,6 +85,10 @@ func (p *Pool) cleared(service *bson.ObjectID, interrupt bool, cause error) {
 	if p.cfg.Cleared != nil {
 		p.cfg.Cleared(cause)
 	}
+	p.tell(func() { p.toldCleared(service, interrupt, cause) })
+}
+
+func (p *Pool) toldCleared(service *bson.ObjectID, interrupt bool, cause error) {
 	if m := p.cfg.Monitor; m != nil && m.PoolCleared != nil {
 		m.PoolCleared(&event.PoolCleared{Addr: p.addr, ServiceID: service, InterruptInUseConnections: interrupt, Err: cause})
 	}
@@ -83,6 +103,10 @@ func (p *Pool) cleared(service *bson.ObjectID, interrupt bool, cause error) {
 }
 
 func (p *Pool) ended() {
+	p.tell(func() { p.toldEnded() })
+}
+
+func (p *Pool) toldEnded() {
 	if m := p.cfg.Monitor; m != nil && m.PoolClosed != nil {
 		m.PoolClosed(&event.PoolClosed{Addr: p.addr})
 	}
@@ -92,6 +116,10 @@ func (p *Pool) ended() {
 }
 
 func (p *Pool) connCreated(c *Conn) {
+	p.tell(func() { p.toldConnCreated(c) })
+}
+
+func (p *Pool) toldConnCreated(c *Conn) {
 	if m := p.cfg.Monitor; m != nil && m.ConnectionCreated != nil {
 		m.ConnectionCreated(&event.ConnectionCreated{Addr: p.addr, ConnectionID: c.ID})
 	}
@@ -101,6 +129,10 @@ func (p *Pool) connCreated(c *Conn) {
 }
 
 func (p *Pool) connReady(c *Conn) {
+	p.tell(func() { p.toldConnReady(c) })
+}
+
+func (p *Pool) toldConnReady(c *Conn) {
 	d := time.Since(c.created)
 	if m := p.cfg.Monitor; m != nil && m.ConnectionReady != nil {
 		m.ConnectionReady(&event.ConnectionReady{Addr: p.addr, ConnectionID: c.ID, Duration: d})
@@ -118,6 +150,10 @@ var closedTexts = map[string]string{
 }
 
 func (p *Pool) connClosed(c *Conn, reason string, err error) {
+	p.tell(func() { p.toldConnClosed(c, reason, err) })
+}
+
+func (p *Pool) toldConnClosed(c *Conn, reason string, err error) {
 	if m := p.cfg.Monitor; m != nil && m.ConnectionClosed != nil {
 		m.ConnectionClosed(&event.ConnectionClosed{Addr: p.addr, ConnectionID: c.ID, Reason: reason, Err: err})
 	}

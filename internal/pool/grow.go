@@ -9,6 +9,7 @@ import (
 
 	"allium/bson"
 	"allium/event"
+	"allium/internal/flight"
 	"allium/mongoerr"
 )
 
@@ -118,24 +119,35 @@ func (p *Pool) make(w *waiter, operation *time.Duration) {
 	p.attempts = append(p.attempts, c)
 	p.coming++
 	c.alarm = time.AfterFunc(usual, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.doubt(c)
-		p.grow()
+		apart(func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.doubt(c)
+			p.grow()
+		})
 	})
 	ctx, cancel := context.WithCancel(p.life)
 	c.cancel = cancel
 	c.created = time.Now()
 	p.connCreated(c)
-	p.work.Go(func() {
+	dialed := false
+	flight.Go(&p.work, func() {
 		var err error
 		c.Conn, err = p.dial(ctx, operation, func(hello *event.ServerDescription) { p.greeted(c, hello) })
 		cancel()
+		dialed = true
 		if err != nil {
 			p.failed(c, err)
 			return
 		}
 		p.made(c)
+	}, func(err error) {
+		if dialed { // a listener was told of what had become of it
+			flight.Report(err)
+			return
+		}
+		cancel()
+		p.failed(c, &mongoerr.ConnectionError{Addr: p.addr, Op: "connect", Wrapped: err})
 	})
 }
 
@@ -210,9 +222,15 @@ func (p *Pool) failed(c *Conn, err error) {
 	}
 	c.making = false
 	p.mu.Unlock()
+	defer p.unmade(c, w, err) // also if a listener panics
 	if !gaveUp && p.cfg.ConnectFailed != nil {
 		p.cfg.ConnectFailed(Failure{Err: err, Generation: c.Generation, ServiceID: c.ServiceID})
 	}
+}
+
+// unmade takes a connection that could not be made out of the pool, and tells w, for which it was
+// made.
+func (p *Pool) unmade(c *Conn, w *waiter, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	reason := event.ClosedError
@@ -267,13 +285,20 @@ func (p *Pool) plan(d time.Duration) {
 	due := time.Now().Add(d)
 	switch {
 	case p.timer == nil:
-		p.timer = time.AfterFunc(d, p.run)
+		p.timer = time.AfterFunc(d, func() { apart(p.run) })
 	case p.due.IsZero() || due.Before(p.due):
 		p.timer.Reset(d)
 	default:
 		return
 	}
 	p.due = due
+}
+
+// apart runs f for a timer, whose goroutine no listener may end.
+func apart(f func()) {
+	if err := flight.Apart(func() error { f(); return nil }); err != nil {
+		flight.Report(err)
+	}
 }
 
 // run removes connections that have been idle for too long and makes new ones up to the minimum.

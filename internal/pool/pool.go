@@ -10,6 +10,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/conn"
+	"allium/internal/flight"
 	"allium/internal/logging"
 	"allium/mongoerr"
 	"allium/stats"
@@ -101,7 +102,7 @@ type Pool struct {
 	// work are the goroutines that make, drain and close connections.
 	work sync.WaitGroup
 
-	mu       sync.Mutex
+	mu       flight.Mutex
 	state    state
 	cause    error // why the pool is paused
 	own      generation
@@ -238,7 +239,7 @@ func (p *Pool) takeBack(c *Conn) {
 		if p.state == closed {
 			reason = event.ClosedPoolClosed
 		}
-		p.checkedIn(c)
+		p.tell(func() { p.checkedIn(c) })
 		p.remove(c, reason, nil)
 	}
 }
@@ -283,10 +284,12 @@ func (p *Pool) Close() {
 	p.state = closed
 	p.end()
 	p.queue.fail(func() error { return errClosed })
-	p.mu.Unlock()
-	p.work.Wait()
-	p.mu.Lock()
-	p.ended()
+	defer func() { // also if a listener panics, which the lock does when it is given back
+		p.work.Wait()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.ended()
+	}()
 	p.mu.Unlock()
 }
 
@@ -341,7 +344,7 @@ func (p *Pool) closeSocket(c *Conn) {
 		c.Abandon()
 		return
 	}
-	p.work.Go(func() { c.Conn.Close() })
+	flight.Go(&p.work, func() { c.Conn.Close() }, nil)
 }
 
 // The errors of a checkout from a closed pool and of one that waited too long, in the

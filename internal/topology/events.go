@@ -18,6 +18,16 @@ func (t *Topology) logs() bool {
 	return t.cfg.Log != nil && t.cfg.Log.Enabled(context.Background(), logging.Topology, slog.LevelDebug)
 }
 
+// tell runs what may tell listeners while the topology's lock is held: whatever they do, the change
+// that they are told of is made as a whole.
+func (t *Topology) tell(f func()) {
+	if t.cfg.Monitor != nil || t.cfg.Log != nil || t.cfg.Pool.Monitor != nil || t.cfg.Pool.Log != nil {
+		t.mu.Tell(f)
+	} else {
+		f()
+	}
+}
+
 func (t *Topology) log(message string, attrs ...slog.Attr) {
 	all := make([]slog.Attr, 0, len(attrs)+1)
 	all = append(append(all, slog.String("topologyId", t.id.Hex())), attrs...)
@@ -33,6 +43,10 @@ func (t *Topology) warn(message string, attrs ...slog.Attr) {
 }
 
 func (t *Topology) topologyOpening() {
+	t.tell(func() { t.toldTopologyOpening() })
+}
+
+func (t *Topology) toldTopologyOpening() {
 	t.recent.add("", "monitoring begins", nil)
 	if m := t.cfg.Monitor; m != nil && m.TopologyOpening != nil {
 		m.TopologyOpening(&event.TopologyOpening{TopologyID: t.id})
@@ -43,6 +57,10 @@ func (t *Topology) topologyOpening() {
 }
 
 func (t *Topology) topologyChanged(old, now *event.TopologyDescription) {
+	t.tell(func() { t.toldTopologyChanged(old, now) })
+}
+
+func (t *Topology) toldTopologyChanged(old, now *event.TopologyDescription) {
 	if old.Kind != now.Kind {
 		t.recent.add("", old.Kind.String()+" -> "+now.Kind.String(), now.CompatibilityErr)
 	}
@@ -63,6 +81,10 @@ func (t *Topology) topologyChanged(old, now *event.TopologyDescription) {
 }
 
 func (t *Topology) topologyClosed() {
+	t.tell(func() { t.toldTopologyClosed() })
+}
+
+func (t *Topology) toldTopologyClosed() {
 	t.recent.add("", "monitoring ends", nil)
 	if m := t.cfg.Monitor; m != nil && m.TopologyClosed != nil {
 		m.TopologyClosed(&event.TopologyClosed{TopologyID: t.id})
@@ -73,6 +95,10 @@ func (t *Topology) topologyClosed() {
 }
 
 func (t *Topology) serverOpening(addr string) {
+	t.tell(func() { t.toldServerOpening(addr) })
+}
+
+func (t *Topology) toldServerOpening(addr string) {
 	t.recent.add(addr, "joins", nil)
 	if m := t.cfg.Monitor; m != nil && m.ServerOpening != nil {
 		m.ServerOpening(&event.ServerOpening{Addr: addr, TopologyID: t.id})
@@ -84,6 +110,10 @@ func (t *Topology) serverOpening(addr string) {
 
 // serverChanged logs nothing: the topology's message says the same.
 func (t *Topology) serverChanged(old, now *event.ServerDescription) {
+	t.tell(func() { t.toldServerChanged(old, now) })
+}
+
+func (t *Topology) toldServerChanged(old, now *event.ServerDescription) {
 	if text, changed := change(old, now); changed {
 		t.recent.add(now.Addr, text, now.LastError)
 	}
@@ -95,6 +125,10 @@ func (t *Topology) serverChanged(old, now *event.ServerDescription) {
 }
 
 func (t *Topology) serverClosed(addr string) {
+	t.tell(func() { t.toldServerClosed(addr) })
+}
+
+func (t *Topology) toldServerClosed(addr string) {
 	t.recent.add(addr, "leaves", nil)
 	if m := t.cfg.Monitor; m != nil && m.ServerClosed != nil {
 		m.ServerClosed(&event.ServerClosed{Addr: addr, TopologyID: t.id})

@@ -10,6 +10,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/conn"
+	"allium/internal/flight"
 	"allium/internal/hello"
 	"allium/mongoerr"
 )
@@ -35,6 +36,7 @@ type monitor struct {
 	serverID *int64
 	last     *event.ServerDescription
 	measures bool // the goroutine that measures round trip times was started
+	checking bool // a check is in progress
 	streamed allowance
 	retried  allowance
 }
@@ -93,6 +95,29 @@ func (m *monitor) cancelCheck() {
 	}
 }
 
+// start runs the monitor on a goroutine of its own, after a delay. What a listener, a dialer or
+// other code of the program's does to the goroutine is the failure of the check, and the monitor
+// goes on with the next.
+func (m *monitor) start(delay time.Duration) {
+	t := m.server.topo
+	flight.Go(&t.work, func() { m.run(delay) }, func(err error) {
+		if m.life.Err() != nil {
+			flight.Report(err)
+			return
+		}
+		defer m.start(MinHeartbeatInterval)
+		if !m.checking {
+			flight.Report(err) // a listener has been told of a change, which has been made
+			return
+		}
+		m.checking = false
+		m.rtt.reset()
+		m.last = &event.ServerDescription{Addr: m.server.addr, LastUpdate: time.Now(),
+			LastError: &mongoerr.ConnectionError{Addr: m.server.addr, Op: "check", Wrapped: err}}
+		m.server.checked(m.last)
+	})
+}
+
 // run checks the server until the end of the monitor's life, after a delay.
 func (m *monitor) run(delay time.Duration) {
 	t := m.server.topo
@@ -100,7 +125,9 @@ func (m *monitor) run(delay time.Duration) {
 	m.pause(delay)
 	for m.life.Err() == nil {
 		before := m.last
+		m.checking = true
 		d, cancelled := m.check()
+		m.checking = false
 		ended := time.Now()
 		if m.life.Err() != nil {
 			return
@@ -124,7 +151,7 @@ func (m *monitor) run(delay time.Duration) {
 		streams := t.streaming && (d.TopologyVersion != nil && d.LastError == nil || m.conn != nil && m.conn.Streaming())
 		if streams && !m.measures {
 			m.measures = true
-			t.work.Go(m.measure)
+			m.startMeasuring(0)
 		}
 		switch {
 		case streams:
@@ -288,10 +315,19 @@ func take(r *conn.Reply, err error) (bson.Raw, error) {
 	return body, nil
 }
 
+func (m *monitor) startMeasuring(delay time.Duration) {
+	t := m.server.topo
+	flight.Go(&t.work, func() { m.measure(delay) }, func(err error) {
+		flight.Report(err)
+		m.startMeasuring(t.cfg.HeartbeatInterval)
+	})
+}
+
 // measure measures the round trip time every heartbeat interval on a connection of its own, while
 // the monitor's own one waits for the server to have something to say. Its failures have no
 // other effect.
-func (m *monitor) measure() {
+func (m *monitor) measure(delay time.Duration) {
+	m.pause(delay)
 	t := m.server.topo
 	var c *conn.Conn
 	defer func() {

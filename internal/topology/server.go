@@ -63,7 +63,7 @@ func (s *Server) Operations() int64 { return s.pool.Operations() }
 func (s *Server) checked(d *event.ServerDescription) bool {
 	return s.topo.update(d, func(s *Server) {
 		if d.LastError != nil {
-			s.pool.Clear(d.LastError, isTimeout(d.LastError))
+			s.topo.tell(func() { s.pool.Clear(d.LastError, isTimeout(d.LastError)) })
 		}
 	})
 }
@@ -184,7 +184,7 @@ func (s *Server) markUnknown(err error, version *event.TopologyVersion, stale fu
 		return false
 	}
 	if clear {
-		s.pool.Clear(err, false)
+		t.tell(func() { s.pool.Clear(err, false) })
 	}
 	return true
 }
@@ -218,7 +218,7 @@ func isStateChange(code int32, message string) bool {
 
 func (s *Server) startMonitor(delay time.Duration) {
 	if s.monitor != nil {
-		s.topo.work.Go(func() { s.monitor.run(delay) })
+		s.monitor.start(delay)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"allium/event"
+	"allium/internal/flight"
 	"allium/internal/hello"
 )
 
@@ -46,7 +47,12 @@ func (t *Topology) pollSRV() {
 		if kind := t.Description().Kind; kind != event.Sharded && kind != event.UnknownTopology {
 			return
 		}
-		hosts, ttl, err := t.cfg.SRV.Lookup(t.life)
+		var hosts []string
+		var ttl time.Duration
+		err := flight.Apart(func() (err error) { // the resolver may be the program's
+			hosts, ttl, err = t.cfg.SRV.Lookup(t.life)
+			return err
+		})
 		if t.life.Err() != nil {
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/conn"
+	"allium/internal/flight"
 	"allium/internal/hello"
 	"allium/internal/logging"
 	"allium/internal/pool"
@@ -88,7 +89,7 @@ type Topology struct {
 	end  context.CancelFunc
 	work sync.WaitGroup // monitors, and servers that are being closed
 
-	mu         sync.Mutex
+	mu         flight.Mutex
 	phase      phase
 	servers    map[string]*Server
 	discovered allowance
@@ -204,7 +205,7 @@ func (t *Topology) Connect() {
 		s.startMonitor(0)
 	}
 	if t.cfg.SRV != nil {
-		t.work.Go(t.pollSRV)
+		flight.Go(&t.work, t.pollSRV, nil)
 	}
 }
 
@@ -217,7 +218,7 @@ func (t *Topology) Connect() {
 func (t *Topology) Close(ctx context.Context) error {
 	t.closing.Do(func() {
 		t.end()
-		go t.finish()
+		flight.Go(nil, t.finish, nil)
 	})
 	select {
 	case <-t.done:
@@ -246,10 +247,10 @@ func (t *Topology) finish() {
 
 	var pools sync.WaitGroup
 	for _, s := range t.servers { // nobody adds or removes servers any more
-		pools.Go(func() {
+		flight.Go(&pools, func() {
+			defer s.pool.Interrupt()
 			s.pool.Close()
-			s.pool.Interrupt()
-		})
+		}, nil)
 	}
 	pools.Wait()
 	t.work.Wait()
@@ -344,7 +345,7 @@ func (t *Topology) change(old, next *event.TopologyDescription, sd *event.Server
 		if now := after[sd.Addr]; now != nil {
 			checked = now
 			if now.DataBearing() || next.Kind == event.Single && now.Kind != event.UnknownServer {
-				t.servers[sd.Addr].pool.Ready()
+				t.tell(t.servers[sd.Addr].pool.Ready)
 			}
 		}
 	}
@@ -364,16 +365,20 @@ func (t *Topology) change(old, next *event.TopologyDescription, sd *event.Server
 	}
 	for _, s := range removed {
 		s.stopMonitor()
-		t.work.Go(s.pool.Close)
+		flight.Go(&t.work, s.pool.Close, nil)
 		t.serverClosed(s.addr)
 	}
 	t.topologyChanged(old, next)
 	if len(next.Servers) == 0 && len(old.Servers) > 0 {
-		t.warn("No server is left: those that were found do not belong to the deployment that is asked for",
-			slog.String("previousDescription", old.String()))
+		t.tell(func() {
+			t.warn("No server is left: those that were found do not belong to the deployment that is asked for",
+				slog.String("previousDescription", old.String()))
+		})
 	}
 	if len(next.Servers) >= maxMembers && len(old.Servers) < maxMembers && next.Kind == event.ReplicaSetNoPrimary {
-		t.warn("The servers name more members than a replica set can have; those beyond the limit are ignored", slog.Int("limit", maxMembers))
+		t.tell(func() {
+			t.warn("The servers name more members than a replica set can have; those beyond the limit are ignored", slog.Int("limit", maxMembers))
+		})
 	}
 }
 
@@ -386,7 +391,7 @@ func (t *Topology) changeKnown(old, next *event.TopologyDescription, sd *event.S
 	}
 	if at >= 0 {
 		if now := next.Servers[at]; now.DataBearing() || next.Kind == event.Single && now.Kind != event.UnknownServer {
-			t.servers[sd.Addr].pool.Ready()
+			t.tell(t.servers[sd.Addr].pool.Ready)
 		}
 	}
 	t.publish(next)

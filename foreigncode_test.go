@@ -1,0 +1,484 @@
+package allium_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium"
+	"allium/auth"
+	"allium/bson"
+	"allium/event"
+	"allium/internal/testdeploy"
+	"allium/mongotest"
+	"allium/tracing"
+)
+
+// A codePlace is one where the driver runs code of the program's.
+type codePlace struct {
+	name string
+	// own says that it runs on a goroutine of the driver's, and not of the caller's.
+	own bool
+	// calls says that the code may use the client.
+	calls bool
+	// set puts the code into the client's options; nil if it comes with the operation.
+	set func(o *allium.ClientOptions, code func())
+	// run is the operation in which the code runs, armed from the start; nil is an insert.
+	run func(ctx context.Context, coll *allium.Collection[coded], code func()) error
+}
+
+// coded is a document that runs code as it is encoded and decoded.
+type coded struct {
+	encode, decode func()
+}
+
+func (c coded) MarshalBSON() ([]byte, error) {
+	if c.encode != nil {
+		c.encode()
+	}
+	return bson.Marshal(bson.D{{Key: "x", Value: 1}})
+}
+
+// decoding is the code that decoding a coded runs; tests that use it are not parallel.
+var decoding func()
+
+func (c *coded) UnmarshalBSON([]byte) error {
+	if decoding != nil {
+		decoding()
+	}
+	return nil
+}
+
+// codedContext is a context of the program's own.
+type codedContext struct {
+	context.Context
+	code func()
+}
+
+func (c codedContext) Value(key any) any {
+	c.code()
+	return c.Context.Value(key)
+}
+
+// codedHandler is a log handler that runs code.
+type codedHandler struct{ code func() }
+
+func (codedHandler) Enabled(context.Context, slog.Level) bool        { return true }
+func (h codedHandler) WithAttrs([]slog.Attr) slog.Handler            { return h }
+func (h codedHandler) WithGroup(string) slog.Handler                 { return h }
+func (h codedHandler) Handle(_ context.Context, r slog.Record) error { h.code(); return nil }
+
+// codedTracer is a tracer whose spans run code.
+type codedTracer struct{ code func() }
+
+func (t codedTracer) Start(ctx context.Context, _ tracing.Begin) (context.Context, tracing.Span) {
+	t.code()
+	return ctx, codedSpan(t)
+}
+
+type codedSpan struct{ code func() }
+
+func (s codedSpan) SetAttributes(...tracing.Attribute)         {}
+func (s codedSpan) RecordError(error)                          {}
+func (s codedSpan) End()                                       { s.code() }
+func (s codedSpan) Within(ctx context.Context) context.Context { return ctx }
+
+// codedDialer is a dialer that runs code.
+type codedDialer struct {
+	allium.Dialer
+	code func()
+}
+
+func (d codedDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	d.code()
+	return d.Dialer.DialContext(ctx, network, address)
+}
+
+var codePlaces = func() []codePlace {
+	type options = *allium.ClientOptions
+	type collection = *allium.Collection[coded]
+	pool := func(set func(m *event.PoolMonitor, code func())) func(options, func()) {
+		return func(o options, code func()) {
+			o.PoolMonitor = &event.PoolMonitor{}
+			set(o.PoolMonitor, code)
+		}
+	}
+	find := func(ctx context.Context, c collection, _ func()) error {
+		cur, err := c.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+		if err == nil {
+			err = cur.Close(ctx)
+		}
+		return err
+	}
+	decoded := func(run func(ctx context.Context, c collection) error) func(context.Context, collection, func()) error {
+		return func(ctx context.Context, c collection, code func()) error {
+			decoding = code
+			defer func() { decoding = nil }()
+			return run(ctx, c)
+		}
+	}
+	return []codePlace{
+		{name: "encoder", calls: true, run: func(ctx context.Context, c collection, code func()) error {
+			return second(c.InsertOne(ctx, coded{encode: code}))
+		}},
+		{name: "decoder of FindOne", calls: true, run: decoded(func(ctx context.Context, c collection) error { return second(c.FindOne(ctx, bson.D{})) })},
+		{name: "decoder of FindOneAndDelete", calls: true, run: decoded(func(ctx context.Context, c collection) error {
+			return second(c.FindOneAndDelete(ctx, bson.D{}))
+		})},
+		{name: "decoder of All", calls: true, run: decoded(func(ctx context.Context, c collection) error {
+			cur, err := c.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+			if err == nil {
+				_, err = cur.All(ctx)
+			}
+			return err
+		})},
+		{name: "body of a Seq loop", calls: true, run: func(ctx context.Context, c collection, code func()) error {
+			cur, err := c.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+			if err == nil {
+				for _, err = range cur.Seq(ctx) {
+					code()
+				}
+			}
+			return err
+		}},
+		{name: "body of a change stream's loop", calls: true, run: func(ctx context.Context, c collection, code func()) error {
+			s, err := c.Watch(ctx, []bson.D{})
+			if err == nil {
+				if _, err = c.InsertOne(ctx, coded{}); err == nil {
+					for _, err = range s.Seq(ctx) {
+						code()
+						break
+					}
+				}
+			}
+			return err
+		}},
+		{name: "function of Transact", calls: true, run: func(ctx context.Context, c collection, code func()) error {
+			return c.Database().Client().Transact(ctx, func(ctx context.Context) error {
+				_, err := c.InsertOne(ctx, coded{})
+				code()
+				return err
+			})
+		}},
+		{name: "values of a context", run: func(ctx context.Context, c collection, code func()) error {
+			return second(c.InsertOne(codedContext{ctx, code}, coded{}))
+		}},
+		{name: "CommandStarted", calls: true, set: func(o options, code func()) {
+			o.CommandMonitor = &event.CommandMonitor{Started: func(context.Context, *event.CommandStarted) { code() }}
+		}},
+		{name: "CommandSucceeded", calls: true, set: func(o options, code func()) {
+			o.CommandMonitor = &event.CommandMonitor{Succeeded: func(context.Context, *event.CommandSucceeded) { code() }}
+		}},
+		{name: "CommandSucceeded of a find with more to come", calls: true, set: func(o options, code func()) {
+			o.CommandMonitor = &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
+				if e.CommandName == "find" {
+					code()
+				}
+			}}
+		}, run: find},
+		{name: "CommandSucceeded in a transaction", set: func(o options, code func()) {
+			o.CommandMonitor = &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
+				if e.CommandName == "insert" {
+					code()
+				}
+			}}
+		}, run: func(ctx context.Context, c collection, _ func()) error {
+			return c.Database().Client().Transact(ctx, func(ctx context.Context) error { return second(c.InsertOne(ctx, coded{})) })
+		}},
+		{name: "CommandFailed", calls: true, set: func(o options, code func()) {
+			o.CommandMonitor = &event.CommandMonitor{Failed: func(context.Context, *event.CommandFailed) { code() }}
+		}, run: func(ctx context.Context, c collection, _ func()) error {
+			_, _ = c.Database().RunCommand(ctx, bson.D{{Key: "unknown", Value: 1}})
+			return nil
+		}},
+		{name: "log handler", set: func(o options, code func()) {
+			o.Logger = slog.New(codedHandler{code})
+			o.LogLevels = map[allium.LogComponent]slog.Level{allium.LogCommand: slog.LevelDebug}
+		}},
+		{name: "log handler of checkouts", set: func(o options, code func()) {
+			o.Logger = slog.New(codedHandler{code})
+			o.LogLevels = map[allium.LogComponent]slog.Level{allium.LogConnection: slog.LevelDebug}
+		}},
+		{name: "log handler of server selection", set: func(o options, code func()) {
+			o.Logger = slog.New(codedHandler{code})
+			o.LogLevels = map[allium.LogComponent]slog.Level{allium.LogServerSelection: slog.LevelDebug}
+		}},
+		{name: "tracer", set: func(o options, code func()) {
+			o.Tracing = &allium.Tracing{Tracer: codedTracer{code}, Enabled: new(true)}
+		}},
+		{name: "server selector", calls: false, set: func(o options, code func()) {
+			o.ServerSelector = func(list []*event.ServerDescription) []*event.ServerDescription { code(); return list }
+		}},
+		{name: "ConnectionCheckOutStarted", set: pool(func(m *event.PoolMonitor, code func()) {
+			m.ConnectionCheckOutStarted = func(*event.ConnectionCheckOutStarted) { code() }
+		})},
+		{name: "ConnectionCheckedOut", set: pool(func(m *event.PoolMonitor, code func()) {
+			m.ConnectionCheckedOut = func(*event.ConnectionCheckedOut) { code() }
+		})},
+		{name: "ConnectionCheckedIn", set: pool(func(m *event.PoolMonitor, code func()) {
+			m.ConnectionCheckedIn = func(*event.ConnectionCheckedIn) { code() }
+		})},
+		{name: "ConnectionClosed", set: func(o options, code func()) {
+			o.MaxIdleTime = new(time.Minute)
+			o.PoolMonitor = &event.PoolMonitor{ConnectionClosed: func(*event.ConnectionClosed) { code() }}
+		}, own: true, run: func(ctx context.Context, c collection, _ func()) error {
+			time.Sleep(2 * time.Minute)
+			return second(c.InsertOne(ctx, coded{}))
+		}},
+	}
+}()
+
+// codeModes are what code of the program's may do besides returning.
+var codeModes = map[string]func(coll *allium.Collection[coded]){
+	"panic":  func(*allium.Collection[coded]) { panic("the program's") },
+	"Goexit": func(*allium.Collection[coded]) { runtime.Goexit() },
+	"call": func(coll *allium.Collection[coded]) {
+		plain := allium.CollectionOf[bson.D](coll.Database(), "other")
+		if err := second(plain.InsertOne(context.Background(), bson.D{})); err != nil {
+			panic(err)
+		}
+	},
+}
+
+// ending runs f on a goroutine of its own, and says how that ended.
+func ending(f func() error) (how string, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if v := recover(); v != nil {
+				how = "panic"
+			}
+		}()
+		how = "Goexit"
+		err = f()
+		how = "call"
+	}()
+	<-done
+	return how, err
+}
+
+// Whatever code of the program's does, it takes nothing with it: no connection, session, cursor,
+// transaction, lock or slot. On the caller's goroutine it goes on to the caller.
+func TestCodeOfTheProgram(t *testing.T) {
+	for _, kind := range []struct {
+		name string
+		kind mongotest.Option
+	}{{"replica set", mongotest.ReplicaSet(1)}, {"sharded", mongotest.Sharded(1, 1)}} {
+		for _, p := range codePlaces {
+			for mode, do := range codeModes {
+				if mode == "call" && !p.calls {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%s/%s", kind.name, p.name, mode), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { testCode(t, kind.kind, p, mode, do) })
+				})
+			}
+		}
+	}
+}
+
+func testCode(t *testing.T, kind mongotest.Option, p codePlace, mode string, do func(*allium.Collection[coded])) {
+	var coll *allium.Collection[coded]
+	armed, ran := false, false
+	code := func() {
+		if armed {
+			armed, ran = false, true // once: what the driver does to clean up is told, too
+			do(coll)
+		}
+	}
+	opts := allium.ClientOptions{MaxPoolSize: new(2)}
+	if p.set != nil {
+		p.set(&opts, code)
+	}
+	_, client, _ := bubble(t, opts, kind)
+	coll = allium.CollectionOf[coded](client.Database("d"), "c")
+	if _, err := coll.InsertMany(t.Context(), make([]coded, 7)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := allium.CollectionOf[bson.D](client.Database("d"), "other").InsertOne(t.Context(), bson.D{}); err != nil {
+		t.Fatal(err)
+	}
+	run := p.run
+	if run == nil {
+		run = func(ctx context.Context, c *allium.Collection[coded], _ func()) error {
+			return second(c.InsertOne(ctx, coded{}))
+		}
+	}
+	for range 3 { // more often than there are connections
+		armed, ran = true, false
+		how, err := ending(func() error { return run(t.Context(), coll, code) })
+		armed = false
+		want := mode
+		if p.own {
+			want = "call"
+		}
+		if !ran || how != want || how == "call" && err != nil {
+			t.Fatalf("the code ran: %v; the operation ended by %s, %v; want %s", ran, how, err, want)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := coll.CountDocuments(ctx, bson.D{}); err != nil {
+		t.Error(err)
+	}
+	synctest.Wait()
+	s := client.Stats()
+	for _, pool := range s.Pools {
+		if pool.InUse != 0 || pool.Connecting != 0 || pool.Draining != 0 {
+			t.Errorf("left in the pool: %+v", pool)
+		}
+	}
+	if s.Sessions.InUse != 0 || s.Operations != 0 || s.Cursors != 0 {
+		t.Errorf("left: sessions %+v, operations in flight %d, cursors %d", s.Sessions, s.Operations, s.Cursors)
+	}
+}
+
+// Code that runs on the driver's own goroutines ends neither the process nor what it is a part of:
+// the operation gets its error, and the next one works.
+func TestCodeOnTheDriversGoroutines(t *testing.T) {
+	type options = *allium.ClientOptions
+	for name, set := range map[string]func(o options, code func()){
+		"dialer": func(o options, code func()) { o.Dialer = codedDialer{o.Dialer, code} },
+		"PoolCreated": func(o options, code func()) {
+			o.PoolMonitor = &event.PoolMonitor{PoolCreated: func(*event.PoolCreated) { code() }}
+		},
+		"PoolReady": func(o options, code func()) {
+			o.PoolMonitor = &event.PoolMonitor{PoolReady: func(*event.PoolReady) { code() }}
+		},
+		"ConnectionCreated": func(o options, code func()) {
+			o.PoolMonitor = &event.PoolMonitor{ConnectionCreated: func(*event.ConnectionCreated) { code() }}
+		},
+		"ConnectionReady": func(o options, code func()) {
+			o.PoolMonitor = &event.PoolMonitor{ConnectionReady: func(*event.ConnectionReady) { code() }}
+		},
+		"ServerHeartbeatStarted": func(o options, code func()) {
+			o.ServerMonitor = &event.ServerMonitor{ServerHeartbeatStarted: func(*event.ServerHeartbeatStarted) { code() }}
+		},
+		"ServerHeartbeatSucceeded": func(o options, code func()) {
+			o.ServerMonitor = &event.ServerMonitor{ServerHeartbeatSucceeded: func(*event.ServerHeartbeatSucceeded) { code() }}
+		},
+		"ServerDescriptionChanged": func(o options, code func()) {
+			o.ServerMonitor = &event.ServerMonitor{ServerDescriptionChanged: func(*event.ServerDescriptionChanged) { code() }}
+		},
+		"TopologyDescriptionChanged": func(o options, code func()) {
+			first := true // that of Open is told on its caller's goroutine
+			o.ServerMonitor = &event.ServerMonitor{TopologyDescriptionChanged: func(*event.TopologyDescriptionChanged) {
+				if !first {
+					code()
+				}
+				first = false
+			}}
+		},
+		"log handler of everything": func(o options, code func()) {
+			o.Logger = slog.New(codedHandler{code})
+			o.LogLevels = map[allium.LogComponent]slog.Level{allium.LogTopology: slog.LevelDebug, allium.LogConnection: slog.LevelDebug}
+		},
+	} {
+		for mode, do := range codeModes {
+			if mode == "call" {
+				continue
+			}
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					d, _, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+					opts := allium.ClientOptions{Dialer: d, MaxPoolSize: new(1)}
+					left := 0
+					set(&opts, fails(&left, do))
+					left = testOwn(t, d.URI(), opts, &left)
+					if left == 2 && name != "PoolCreated" && name != "PoolReady" && name != "ConnectionCreated" && name != "ConnectionReady" {
+						t.Errorf("the code has not run")
+					}
+				})
+			})
+		}
+	}
+}
+
+// fails returns code that does what it is told as often as left says.
+func fails(left *int, do func(*allium.Collection[coded])) func() {
+	return func() {
+		if *left > 0 {
+			*left--
+			do(nil)
+		}
+	}
+}
+
+// testOwn runs operations while code on the driver's goroutines fails twice, and then one that must
+// succeed. It returns how often the code might still have failed.
+func testOwn(t *testing.T, uri string, opts allium.ClientOptions, left *int) int {
+	t.Helper()
+	client, err := allium.Open(uri, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close(context.Background())
+	*left = 2
+	coll := client.Database("d").Collection("c")
+	for range 4 {
+		_, err := ending(func() error { return second(coll.InsertOne(t.Context(), bson.D{})) })
+		if err != nil && !strings.Contains(err.Error(), "the program's") && !strings.Contains(err.Error(), "Goexit") {
+			t.Errorf("the error is not that of the code: %v", err)
+		}
+		time.Sleep(15 * time.Second)
+	}
+	rest := *left
+	*left = 0
+	if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
+		t.Error(err)
+	}
+	if s := client.Stats(); s.Pools[0].InUse != 0 || s.Pools[0].Connecting != 0 || s.Sessions.InUse != 0 {
+		t.Errorf("left: %+v, sessions %+v", s.Pools[0], s.Sessions)
+	}
+	return rest
+}
+
+// What a connection asks for while it is made is called on the driver's goroutines, too.
+func TestCallbacksOfConnecting(t *testing.T) {
+	overTLS := func(set func(cfg *tls.Config, code func())) func(t *testing.T, code func()) (string, allium.ClientOptions) {
+		return func(t *testing.T, code func()) (string, allium.ClientOptions) {
+			d := testdeploy.Mock(t, "an in-memory network", mongotest.InMemory(), mongotest.TLS(), mongotest.ReplicaSet(1))
+			cfg := d.TLSConfig().Clone()
+			set(cfg, code)
+			return d.URI(), allium.ClientOptions{Dialer: d, TLS: cfg}
+		}
+	}
+	for name, start := range map[string]func(t *testing.T, code func()) (string, allium.ClientOptions){
+		"VerifyConnection": overTLS(func(cfg *tls.Config, code func()) {
+			cfg.VerifyConnection = func(tls.ConnectionState) error { code(); return nil }
+		}),
+		"VerifyPeerCertificate": overTLS(func(cfg *tls.Config, code func()) {
+			cfg.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { code(); return nil }
+		}),
+		"OIDC callback": func(t *testing.T, code func()) (string, allium.ClientOptions) {
+			w := startOIDC(t)
+			good := w.returning(t, access(tokenOf1))
+			return w.uri(""), allium.ClientOptions{Dialer: w, OIDC: &auth.OIDC{Callback: func(ctx context.Context, p auth.OIDCParams) (auth.OIDCCredential, error) {
+				code()
+				return good(ctx, p)
+			}}}
+		},
+	} {
+		for _, mode := range []string{"panic", "Goexit"} {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					left := 0
+					uri, opts := start(t, fails(&left, codeModes[mode]))
+					opts.MaxPoolSize = new(1)
+					if testOwn(t, uri, opts, &left) == 2 {
+						t.Error("the code has not run")
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"allium/bson"
+	"allium/internal/command"
+	guard "allium/internal/flight"
+	"allium/internal/pool"
+)
+
+// unwindTime bounds how long a server is told of a cursor that nobody will read.
+const unwindTime = 100 * time.Millisecond
+
+var errUnwound = errors.New("code of the program's panicked, or ended the goroutine")
+
+// unwind gives back what an operation has whose caller's goroutine is on its way out of it, because
+// a listener, a log handler or other code of the program's has panicked or called runtime.Goexit.
+// res is the operation's result if it came so far. A connection in the middle of a message cannot
+// be used any more; one that is between messages can.
+func (r *run) unwind(ctx context.Context, res *Result) {
+	defer r.endUnwound()
+	r.leave()
+	c, reply := r.conn, r.reply
+	if c == nil {
+		c, reply = res.Conn, res.Reply
+	}
+	if c != nil {
+		defer r.giveBack(c)
+		if r.talking {
+			c.Abandon()
+			reply = nil
+			if r.implicit != nil {
+				r.implicit.MarkDirty()
+			}
+		} else if reply != nil {
+			r.pin(c, nil) // the server has begun the transaction there
+		}
+	}
+	r.killUnread(ctx, c, reply)
+	if r.op.Implicit == nil {
+		r.x.PutSession(r.implicit)
+	}
+}
+
+// giveBack returns a connection unless it is the cursor's or the transaction's.
+func (r *run) giveBack(c *pool.Conn) {
+	if r.op.Conn != c && r.txnConn() != c {
+		c.Return()
+	}
+}
+
+// endUnwound ends the operation's span.
+func (r *run) endUnwound() {
+	if r.span != nil {
+		endSpan(r.span, errUnwound)
+	}
+}
+
+// killUnread tells the server of a cursor that a reply has opened and nobody will read. Listeners
+// hear of that, too, and may fail again.
+func (r *run) killUnread(ctx context.Context, c *pool.Conn, reply bson.Raw) {
+	if reply == nil || !r.op.KeepSession || !hasOpenCursor(reply) {
+		return
+	}
+	cur, err := command.ParseCursor(reply)
+	if err != nil {
+		return
+	}
+	_, coll, _ := strings.Cut(cur.NS, ".")
+	op := NewOp(&command.KillCursors{Collection: coll, ID: cur.ID})
+	op.DB, op.Session, op.Implicit, op.Server, op.Conn, op.NoMaxTime = r.op.DB, r.op.Session, r.implicit, r.server, c, true
+	op.NoSession = op.Session == nil && op.Implicit == nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwindTime)
+	defer cancel()
+	x := r.x // the closure must not take r to the heap
+	_ = guard.Apart(func() error {
+		res, err := x.RunClosing(ctx, &op)
+		res.Release()
+		return err
+	})
+}
