@@ -109,7 +109,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 		err = errors.New("TimeoutPerIteration cannot be used with $out and $merge")
 	}
 	if err == nil {
-		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxAwaitTime, BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
+		err = cur.Prepare(&op, cursor.Reading{Type: cursorType(stages.Value), TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxAwaitTime, BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
 	}
 	if err != nil {
 		return s.failed("aggregate", name, err)
@@ -119,6 +119,22 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 		return err
 	}
 	return cur.Open(ctx, s.client.cursors, &op, res)
+}
+
+// cursorType returns the type of the cursor that a pipeline makes: one of $changeStream waits for
+// events.
+func cursorType(pipeline bson.Raw) cursor.Type {
+	for stage := range pipeline.Values() {
+		doc, _ := stage.Document()
+		for key := range doc.All() {
+			if key == "$changeStream" {
+				return cursor.TailableAwait
+			}
+			break
+		}
+		break
+	}
+	return cursor.NonTailable
 }
 
 // encodePipeline encodes a pipeline and checks that it is a list of stages.

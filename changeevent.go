@@ -37,6 +37,9 @@ const (
 // ChangeEvent is an event of a change stream. Which fields are set depends on OperationType, on the
 // options of Watch and on the server's version; a pipeline may change any of them. Raw holds the
 // whole event as the server sent it.
+//
+// An event can be stored, in a collection or as Extended JSON, and read back: it is encoded as the
+// server sends it.
 type ChangeEvent[T any] struct {
 	// ID is the event's resume token.
 	ID            bson.Raw
@@ -76,8 +79,8 @@ type ChangeEvent[T any] struct {
 
 // Namespace names a collection, or a database if Collection is empty.
 type Namespace struct {
-	DB         string
-	Collection string
+	DB         string `bson:"db"`
+	Collection string `bson:"coll,omitempty"`
 }
 
 // String returns "db.collection".
@@ -91,26 +94,27 @@ func (n Namespace) String() string {
 // UpdateDescription says what an update changed.
 type UpdateDescription struct {
 	// UpdatedFields holds the new values of fields, by their dotted paths.
-	UpdatedFields bson.Raw
+	UpdatedFields bson.Raw `bson:"updatedFields"`
 	// RemovedFields are the paths of fields that were removed.
-	RemovedFields []string
+	RemovedFields []string `bson:"removedFields"`
 	// TruncatedArrays are the arrays that were shortened. The server may report the change in
 	// UpdatedFields instead.
-	TruncatedArrays []TruncatedArray
+	TruncatedArrays []TruncatedArray `bson:"truncatedArrays,omitempty"`
 	// DisambiguatedPaths holds the components of each ambiguous path: names as strings, array
 	// indexes as 32-bit integers. It is set with expanded events only.
-	DisambiguatedPaths bson.Raw
+	DisambiguatedPaths bson.Raw `bson:"disambiguatedPaths,omitempty"`
 }
 
 // TruncatedArray is an array that an update shortened.
 type TruncatedArray struct {
-	Field   string // its dotted path
-	NewSize int    // how many elements are left
+	Field   string `bson:"field"`   // its dotted path
+	NewSize int    `bson:"newSize"` // how many elements are left
 }
 
 // SplitEvent says which fragment of an event this is, from 1.
 type SplitEvent struct {
-	Fragment, Of int
+	Fragment int `bson:"fragment"`
+	Of       int `bson:"of"`
 }
 
 // decode reads an event, whose memory it keeps. A field that has another type than the server gives

@@ -67,12 +67,16 @@ func Open(connectionString string, opts ...ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
+	o = option.Copy(o)
 	if connectionString == "" && len(o.Hosts) > 0 {
 		connectionString = "mongodb://localhost" // whose host is replaced
 	}
 	cfg, err := uri.Parse(connectionString)
 	if err != nil {
 		return nil, err
+	}
+	if o.MaxLogDocumentLength < 0 {
+		return nil, fmt.Errorf("open: MaxLogDocumentLength is %d, want 0 or more", o.MaxLogDocumentLength)
 	}
 	if err := o.apply(cfg); err != nil {
 		return nil, fmt.Errorf("open: %w", err)

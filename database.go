@@ -48,7 +48,7 @@ func (db *Database) With(o DatabaseOptions) *Database {
 // its client. A field is nil if neither sets it. It is for packages that build on this one, such as
 // allium/gridfs.
 func (db *Database) Settings() DatabaseOptions {
-	return DatabaseOptions{ReadPreference: db.readPreference, ReadConcern: db.readConcern, WriteConcern: db.writeConcern, Timeout: db.timeout, BSON: db.bson}
+	return option.Copy(DatabaseOptions{ReadPreference: db.readPreference, ReadConcern: db.readConcern, WriteConcern: db.writeConcern, Timeout: db.timeout, BSON: db.bson})
 }
 
 // Name returns the database's name.

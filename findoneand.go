@@ -2,6 +2,7 @@ package allium
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -133,7 +134,8 @@ func (o *FindOneAndDeleteOptions) widen() FindOneAndUpdateOptions {
 // FindOneAndUpdate updates the first document that matches the filter and returns it as it was
 // before or, with ReturnNew, as it is after the update. If no document matches, if an upsert has
 // none to return, or if the write concern is unacknowledged, the error is mongoerr.ErrNoDocuments.
-// The update and retries are as for UpdateOne.
+// The update and retries are as for UpdateOne. With a *mongoerr.WriteConcernError, the document is
+// returned, too: the update was done, on fewer members than were asked for.
 func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any, opts ...FindOneAndUpdateOptions) (T, error) {
 	o, err := option.One(opts)
 	if err != nil {
@@ -196,11 +198,24 @@ func (c *Collection[T]) findAndModify(ctx context.Context, cmd *command.FindAndM
 	}
 	defer res.Release()
 	raw := command.ParseFindAndModify(res.Reply)
-	if raw == nil {
+	if raw != nil {
+		if err := decode(c.bson, raw, &doc); err != nil {
+			return doc, op.Named(errors.Join(fmt.Errorf("decode: %w", err), concernError(&op, &res)))
+		}
+	}
+	switch err := concernError(&op, &res); {
+	case err != nil:
+		return doc, err // the write was done here, and the document says what it was
+	case raw == nil:
 		return doc, mongoerr.ErrNoDocuments
 	}
-	if err := decode(c.bson, raw, &doc); err != nil {
-		return doc, op.Named(fmt.Errorf("decode: %w", err))
-	}
 	return doc, nil
+}
+
+// concernError returns the error of a write concern that a reply reports beside its result.
+func concernError(op *exec.Op, res *exec.Result) error {
+	if res.Concern == nil {
+		return nil
+	}
+	return op.Explain(res.Concern)
 }

@@ -18,9 +18,10 @@ import (
 )
 
 // ClientOptions are settings of a client in addition to those of its connection string. A field
-// overrides the string's option of the same meaning; the zero value means "not set". The driver
-// does not modify the options, so clients can share them; do not change what their pointers refer
-// to while such a client is open.
+// overrides the string's option of the same meaning; the zero value means "not set". Open copies
+// the options, with what their pointers, slices and maps hold: clients can share them, and changing
+// them later has no effect on a client that is open. What they call stays shared: functions,
+// loggers, and values behind interfaces.
 type ClientOptions struct {
 	// Hosts are the servers to begin with, each as "host", "host:port" or the path of a Unix domain
 	// socket; an IPv6 address stands in brackets. They replace the hosts of the connection string,

@@ -12,6 +12,7 @@ import (
 	"allium/internal/command"
 	"allium/internal/exec"
 	"allium/internal/failure"
+	"allium/internal/option"
 	"allium/internal/session"
 )
 
@@ -30,18 +31,18 @@ type scope struct {
 
 // inherit overrides what a level below sets itself.
 func (s scope) inherit(level string, rp *consistency.ReadPreference, rc *consistency.ReadConcern, wc *consistency.WriteConcern, timeout *time.Duration, o *bson.Options) scope {
-	s.bson = overrideBSON(s.bson, o)
+	s.bson = overrideBSON(s.bson, option.Copy(o))
 	if rp != nil {
-		s.readPreference = rp
+		s.readPreference = option.Copy(rp)
 	}
 	if rc != nil {
-		s.readConcern = rc
+		s.readConcern = option.Copy(rc)
 	}
 	if wc != nil {
-		s.writeConcern = wc
+		s.writeConcern = option.Copy(wc)
 	}
 	if timeout != nil {
-		s.timeout, s.timeoutLevel = timeout, level
+		s.timeout, s.timeoutLevel = new(*timeout), level
 	}
 	return s
 }

@@ -55,6 +55,7 @@ func (c *Client) StartSession(opts ...SessionOptions) (*Session, error) {
 	case o.Transaction.Timeout != nil:
 		return nil, errors.New("start session: the timeout of its transactions is SessionOptions.Timeout")
 	}
+	o = option.Copy(o)
 	inner, err := session.New(&c.sessions, c.exec.SessionTimeout, session.Options{
 		CausalConsistency: o.CausalConsistency, Snapshot: o.Snapshot, SnapshotTime: o.SnapshotTime,
 		Transaction: o.Transaction.inner(), Timeout: o.Timeout,

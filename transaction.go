@@ -56,6 +56,7 @@ func (s *Session) StartTransaction(opts ...TransactionOptions) error {
 func (s *Session) start(o TransactionOptions) error {
 	scope := s.client.scope()
 	clientDefaults := TransactionOptions{ReadConcern: scope.readConcern, WriteConcern: scope.writeConcern, ReadPreference: scope.readPreference}
+	o = option.Copy(o)
 	t := o.inner().Inherit(s.inner.Options().Transaction).Inherit(clientDefaults.inner())
 	if t.MaxCommitTime < 0 {
 		return negative("MaxCommitTime", t.MaxCommitTime)

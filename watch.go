@@ -134,6 +134,7 @@ func (s *scope) watchOptions(ctx context.Context, op *exec.Op, t target, pipelin
 	if err := cursor.CheckAwait(op, o.MaxAwaitTime); err != nil {
 		return so, err
 	}
+	o = option.Copy(o) // the stream keeps them, to resume
 	so = cursor.StreamOptions{
 		Collection: t.collection, Cluster: t.cluster, FullDocument: string(o.FullDocument), FullDocumentBeforeChange: string(o.FullDocumentBeforeChange),
 		ResumeAfter: o.ResumeAfter, StartAfter: o.StartAfter, StartAtOperationTime: o.StartAtOperationTime, BatchSize: o.BatchSize,

@@ -10,6 +10,7 @@ import (
 	"allium/bson"
 	"allium/internal/crypt"
 	"allium/internal/fle/analysis"
+	"allium/internal/option"
 	"allium/internal/redact"
 )
 
@@ -42,7 +43,7 @@ func (o AutoOptions) Format(f fmt.State, _ rune) { redact.Fields(f, o) }
 // Fields are encrypted before a command leaves the program, and decrypted in its reply. A command
 // that could send an encrypted field in plaintext, or that the server could not run on encrypted
 // fields, is an error and is not sent.
-func Auto(o AutoOptions) allium.Encryption { return &automatic{o} }
+func Auto(o AutoOptions) allium.Encryption { return &automatic{option.Copy(o)} }
 
 type automatic struct{ o AutoOptions }
 

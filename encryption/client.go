@@ -18,6 +18,7 @@ import (
 	"allium/internal/crypt"
 	"allium/internal/fle"
 	"allium/internal/keyservice"
+	"allium/internal/option"
 	"allium/internal/redact"
 	"allium/mongoerr"
 )
@@ -105,6 +106,7 @@ func New(o Options) (*Client, error) {
 	if o.Timeout != nil && *o.Timeout < 0 {
 		return nil, fmt.Errorf("encryption: Timeout is %v, want 0 or more", *o.Timeout)
 	}
+	o = option.Copy(o)
 	keys, vault, err := o.keys(o.KeyVaultClient, o.KeyVaultClient)
 	if err != nil {
 		return nil, fmt.Errorf("encryption: %w", err)

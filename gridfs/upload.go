@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -114,7 +115,7 @@ func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename st
 		size = int(o.ChunkSizeBytes)
 	}
 	return &UploadStream{
-		bucket: b, ctx: ctx, limit: l, id: id, file: file, name: filename, metadata: metadata, contentType: o.ContentType, aliases: o.Aliases, chunkSize: size,
+		bucket: b, ctx: ctx, limit: l, id: id, file: file, name: filename, metadata: metadata, contentType: o.ContentType, aliases: slices.Clone(o.Aliases), chunkSize: size,
 		batchSize: int(chunksOf(batchBytes, int64(size))) * size, ids: newChunkIDs(), background: allium.SessionFrom(ctx) == nil,
 	}, nil
 }

@@ -37,7 +37,7 @@ func (c *Aggregate) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f := fields{bson: t.BSON, dst: dst}
 	f.dst, f.err = AppendPipeline(t.BSON, f.dst, "pipeline", c.Pipeline)
 	start, dst := bson.BeginDocumentElement(f.dst, "cursor")
-	if c.BatchSize != nil && !(c.Writes && *c.BatchSize == 0) { // a batch size of 0 would keep the pipeline from running
+	if c.BatchSize != nil && !c.Writes { // there is no batch; a size of 0 would keep the pipeline from running (specification: CRUD)
 		dst = bson.AppendInt32(dst, "batchSize", *c.BatchSize)
 	}
 	f.dst = bson.EndDocument(dst, start)

@@ -115,7 +115,7 @@ func statements(b Batch) Traits {
 
 // Traits implements Command.
 func (*FindAndModify) Traits() Traits {
-	return Traits{Kind: KindWrite, Retryable: true, Inherits: WriteConcerns}
+	return Traits{Kind: KindWrite, Retryable: true, Inherits: WriteConcerns, WriteErrors: true}
 }
 
 // Traits implements Command.

@@ -104,13 +104,32 @@ func (c *Cursor) Prepare(op *exec.Op, r Reading) error {
 	if err := CheckAwait(op, r.MaxAwait); err != nil {
 		return err
 	}
-	c.kind, c.batchSize, c.comment, c.maxAwait = r.Type, r.BatchSize, r.Comment, r.MaxAwait
+	comment, err := freeze(op.BSON, r.Comment)
+	if err != nil {
+		return fmt.Errorf("comment: %w", err)
+	}
+	if op.Timeout != nil {
+		op.Timeout = new(*op.Timeout)
+	}
+	c.kind, c.batchSize, c.comment, c.maxAwait = r.Type, r.BatchSize, comment, r.MaxAwait
 	c.limit, c.exhaust, c.awaits = max(r.Limit, 0), r.Exhaust, r.Type == TailableAwait || r.MaxAwait > 0
 	c.refresh = r.Type != NonTailable || r.TimeoutMode == PerIteration
 	// The context that a cursor is opened with need not be the one that it is read with, so that
 	// its deadline must not bound the cursor's life on the server.
 	op.NoMaxTime = op.NoMaxTime || op.Deadline.IsZero() || c.refresh && r.Type != TailableAwait
 	return nil
+}
+
+// freeze encodes a comment that later commands carry, too: the program may change its value.
+func freeze(o *bson.Options, comment any) (any, error) {
+	switch comment.(type) {
+	case nil, string:
+		return comment, nil
+	}
+	if o == nil {
+		o = &bson.Options{}
+	}
+	return o.MarshalValue(comment)
 }
 
 // CheckAwait checks how long the getMores of a cursor wait for data against the limit of the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"allium/bson"
@@ -52,6 +53,14 @@ type Stream struct {
 // Watch opens the stream. op is that of an aggregate, with its limit, its session and its read
 // preference; its pipeline follows, each time the stream is opened.
 func (s *Stream) Watch(ctx context.Context, reg *Registry, op *exec.Op, o StreamOptions) error {
+	comment, err := freeze(op.BSON, o.Comment)
+	if err != nil {
+		return fmt.Errorf("comment: %w", err)
+	}
+	o.Comment = comment
+	if op.Timeout != nil {
+		op.Timeout = new(*op.Timeout)
+	}
 	s.op, s.opts = *op, o
 	s.registry, s.exec, s.session = reg, reg.exec, op.Session
 	s.comment, s.maxAwait, s.awaits = o.Comment, o.MaxAwait, true
