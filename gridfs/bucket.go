@@ -97,17 +97,19 @@ func (b *Bucket) encodeID(id any) (bson.RawValue, error) {
 	return v, nil
 }
 
-// same returns the condition that a field is this id and nothing else. By itself, an id that is a
-// document of operators would be a condition, a regular expression a pattern, and null would also
-// stand for a field that is missing.
-func same(id bson.RawValue) bson.D {
-	if id.Type == bson.TypeNull {
+// same returns the condition that a field is this id and nothing else. The id itself is one, unless
+// it is a document that may hold operators; null would also stand for a field that is missing.
+func same(id bson.RawValue) any {
+	switch {
+	case id.Type == bson.TypeNull:
 		return bson.D{{Key: "$type", Value: int32(bson.TypeNull)}}
+	case literal(id):
+		return id
 	}
 	return bson.D{{Key: "$eq", Value: id}}
 }
 
-// literal reports whether a list of $in takes the id for itself and nothing else.
+// literal reports whether a filter, or a list of $in, takes the id for itself and nothing else.
 func literal(id bson.RawValue) bool {
 	switch id.Type {
 	case bson.TypeNull, bson.TypeRegex:
