@@ -55,7 +55,8 @@ type ClientOptions struct {
 	Direct       *bool
 	LoadBalanced *bool
 	// SRVServiceName is the service of a mongodb+srv string's SRV records. Empty: "mongodb".
-	// SRVMaxHosts is the maximum number of those servers to use, chosen at random. Nil and 0: all.
+	// SRVMaxHosts is the maximum number of those servers to use, chosen at random. Nil and 0: all,
+	// up to a thousand.
 	SRVServiceName string
 	SRVMaxHosts    *int
 
@@ -126,6 +127,10 @@ type ClientOptions struct {
 	// ZlibCompressionLevel is -1 (default) to 9.
 	ZlibCompressionLevel *int
 
+	// UseTLS switches TLS on or off, whatever the connection string says: a pointer to false is for
+	// a mongodb+srv string whose servers have no TLS, and excludes TLS and TLSFiles. Nil: on if the
+	// string or one of these two says so.
+	UseTLS *bool
 	// TLS enables TLS with this configuration. The driver sets ServerName.
 	TLS *tls.Config
 	// TLSFiles enables TLS with certificates from files. It replaces the connection string's tls
@@ -288,8 +293,12 @@ func (o *ClientOptions) apply(c *uri.Config) error {
 	if o.TLS != nil || o.TLSFiles != nil {
 		c.TLS = new(true)
 	}
-	if o.TLS != nil && o.TLSFiles != nil {
+	set(&c.TLS, o.UseTLS)
+	switch {
+	case o.TLS != nil && o.TLSFiles != nil:
 		return errors.New("options TLS and TLSFiles exclude each other")
+	case (o.TLS != nil || o.TLSFiles != nil) && !c.TLSEnabled():
+		return errors.New("option UseTLS is false, which excludes TLS and TLSFiles")
 	}
 	return nil
 }

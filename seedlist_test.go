@@ -2,7 +2,10 @@ package allium_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"slices"
@@ -203,5 +206,85 @@ func TestProseSeedlistClient(t *testing.T) {
 				t.Errorf("servers %v", servers)
 			}
 		})
+	}
+}
+
+// manyResolver names a number of servers, all of whose names lead to one deployment.
+type manyResolver int
+
+func (r manyResolver) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	records := make([]*net.SRV, r)
+	for i := range records {
+		records[i] = &net.SRV{Target: fmt.Sprintf("s%d.example.com.", i), Port: 27017}
+	}
+	return "", records, nil
+}
+
+func (manyResolver) LookupTXT(context.Context, string) ([]string, error) { return nil, nil }
+
+// A client uses a thousand servers that DNS names, and says so, unless srvMaxHosts says otherwise.
+func TestSeedlistBound(t *testing.T) {
+	for _, tt := range []struct {
+		records, limit, want int
+		warns                bool
+	}{{1000, 0, 1000, false}, {1500, 0, 1000, true}, {1500, 1200, 1200, false}, {1500, 7, 7, false}} {
+		var log strings.Builder
+		client := open(t, fmt.Sprintf("mongodb+srv://cluster.example.com/?srvMaxHosts=%d", tt.limit), allium.ClientOptions{
+			Resolver: manyResolver(tt.records), Dialer: &refusingDialer{}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		})
+		if n := len(client.Topology().Servers); n != tt.want {
+			t.Errorf("%+v: %d servers", tt, n)
+		}
+		if err := client.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if warned := strings.Contains(log.String(), "DNS names 1500 servers for cluster.example.com; 1000 of them are used"); warned != tt.warns {
+			t.Errorf("%+v: log %s", tt, log.String())
+		}
+	}
+}
+
+// onlyDialer connects to the one server, whatever name leads there.
+type onlyDialer struct{ d *mongotest.Deployment }
+
+func (o onlyDialer) DialContext(ctx context.Context, network, _ string) (net.Conn, error) {
+	return o.d.DialContext(ctx, network, o.d.Hosts()[0])
+}
+
+// TLS goes on and off in code, whatever the string says, with and without DNS.
+func TestUseTLS(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		options := []mongotest.Option{mongotest.Standalone(), mongotest.InMemory()}
+		if encrypted {
+			options = append(options, mongotest.TLS())
+		}
+		d := testdeploy.Mock(t, "an in-memory network", options...)
+		dialer := onlyDialer{d}
+		for _, uri := range []string{
+			"mongodb+srv://cluster.example.com/?directConnection=false", "mongodb+srv://cluster.example.com/?tls=true",
+			"mongodb+srv://cluster.example.com/?tls=false", "mongodb://a.example.com/?tls=true&tlsInsecure=true", "mongodb://a.example.com",
+			"mongodb://a.example.com/?tls=false",
+		} {
+			o := allium.ClientOptions{UseTLS: new(encrypted), Dialer: dialer, Resolver: targetResolver("a.example.com")}
+			if encrypted {
+				o.TLSFiles = &allium.TLSFiles{Insecure: true}
+			}
+			client := open(t, uri, o)
+			if err := client.Ping(t.Context()); err != nil {
+				t.Errorf("%s with UseTLS %t: %v", uri, encrypted, err)
+			}
+		}
+	}
+	for _, o := range []allium.ClientOptions{{TLS: &tls.Config{}}, {TLSFiles: &allium.TLSFiles{}}} {
+		o.UseTLS = new(false)
+		if client, err := allium.Open("mongodb://a.example.com", o); err == nil || !strings.Contains(err.Error(), "UseTLS is false") {
+			t.Errorf("%v: %v, %v", o, client, err)
+		}
+	}
+	// On by the option alone: the system's authorities are asked.
+	d := testdeploy.Mock(t, "an in-memory network", mongotest.Standalone(), mongotest.InMemory(), mongotest.TLS())
+	client := open(t, d.URI(), allium.ClientOptions{UseTLS: new(true), Dialer: d, ServerSelectionTimeout: new(20 * time.Second)})
+	if err := client.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+		t.Errorf("an unknown authority: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package allium
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -31,6 +32,9 @@ func discover(cfg *uri.Config, r Resolver) (*topology.SRV, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n := len(list.Hosts); limit == 0 && n > dns.MaxHosts {
+		cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("DNS names %d servers for %s; %d of them are used, unless srvMaxHosts says how many", n, host, dns.MaxHosts))
+	}
 	if err := cfg.ApplySRV(dns.Limit(list.Hosts, limit), list.TXT); err != nil {
 		return nil, err
 	}
@@ -39,7 +43,7 @@ func discover(cfg *uri.Config, r Resolver) (*topology.SRV, error) {
 		return nil, nil
 	}
 	return &topology.SRV{
-		TTL: list.TTL, MaxHosts: limit,
+		TTL: list.TTL, MaxHosts: cmp.Or(limit, dns.MaxHosts),
 		Lookup: func(ctx context.Context) ([]string, time.Duration, error) {
 			hosts, ttl, err := dns.LookupHosts(ctx, r, service, host)
 			if err != nil {

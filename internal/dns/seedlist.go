@@ -27,6 +27,19 @@ type TTLResolver interface {
 	LookupSRVTTL(ctx context.Context, service, proto, name string) (addrs []*net.SRV, ttl time.Duration, err error)
 }
 
+// What DNS can make a client do is bounded, whoever answers.
+const (
+	// MaxHosts is how many servers are used of those that DNS names, unless srvMaxHosts says: each
+	// costs a monitor and a pool.
+	MaxHosts = 1000
+	// maxRecords is how many SRV records are looked at. A message has room for fewer.
+	maxRecords = 1 << 14
+	// maxText is how long a TXT record may be, in bytes. It has three options at most.
+	maxText = 4096
+	// maxRefused is how many records that are left out an error mentions.
+	maxRefused = 5
+)
+
 // DefaultService is the service whose records are looked up if the connection string names none.
 const DefaultService = "mongodb"
 
@@ -82,14 +95,29 @@ func LookupHosts(ctx context.Context, r Resolver, service, host string) (hosts [
 	if err != nil {
 		err = fmt.Errorf("look up SRV records of _%s._tcp.%s: %w", service, host, err)
 	}
-	refused := []error{err}
+	if n := len(records); n > maxRecords {
+		return nil, 0, fmt.Errorf("look up SRV records of _%s._tcp.%s: there are %d, at most %d are read", service, host, n, maxRecords)
+	}
+	refused, more := []error{err}, 0
+	seen := make(map[string]bool, len(records))
 	for _, srv := range records {
 		target := strings.ToLower(strings.TrimSuffix(srv.Target, "."))
 		if err := verify(host, target); err != nil {
+			if len(refused) > maxRefused {
+				more++
+				continue
+			}
 			refused = append(refused, err)
 			continue
 		}
-		hosts = append(hosts, net.JoinHostPort(target, strconv.Itoa(int(srv.Port))))
+		addr := net.JoinHostPort(target, strconv.Itoa(int(srv.Port)))
+		if !seen[addr] { // named twice, it is still one of those that srvMaxHosts allows
+			seen[addr] = true
+			hosts = append(hosts, addr)
+		}
+	}
+	if more > 0 {
+		refused = append(refused, fmt.Errorf("and %d more", more))
 	}
 	return hosts, ttl, failure.Join(refused...)
 }
@@ -121,6 +149,8 @@ func lookupTXT(ctx context.Context, r Resolver, host string) (string, error) {
 		return "", fmt.Errorf("look up TXT record of %s: there are %d, only one is allowed", host, len(records))
 	case len(records) == 0:
 		return "", nil
+	case len(records[0]) > maxText:
+		return "", fmt.Errorf("look up TXT record of %s: it has %d bytes, at most %d are allowed", host, len(records[0]), maxText)
 	}
 	return records[0], nil
 }
@@ -138,9 +168,13 @@ func verify(host, target string) error {
 	return nil
 }
 
-// Limit returns at most limit of the hosts, chosen at random (srvMaxHosts). A limit of 0 is none.
+// Limit returns at most limit of the hosts, chosen at random (srvMaxHosts). A limit of 0 is
+// MaxHosts.
 func Limit(hosts []string, limit int) []string {
-	if limit <= 0 || limit >= len(hosts) {
+	if limit <= 0 {
+		limit = MaxHosts
+	}
+	if limit >= len(hosts) {
 		return hosts
 	}
 	chosen := make([]string, limit)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -186,3 +187,55 @@ func (oneRead) RemoteAddr() net.Addr               { return nil }
 func (oneRead) SetDeadline(time.Time) error        { return nil }
 func (oneRead) SetReadDeadline(t time.Time) error  { return nil }
 func (oneRead) SetWriteDeadline(t time.Time) error { return nil }
+
+// However much DNS answers, what is taken of it is bounded, and so is what an error says.
+func TestAnswerBounds(t *testing.T) {
+	targets := func(n int, domain string) []string {
+		out := make([]string, n)
+		for i := range out {
+			out[i] = fmt.Sprintf("s%d.%s", i, domain)
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		name       string
+		answer     stub
+		limit      int
+		hosts      int // that are used
+		err        string
+		refusedNow int // that the error names
+	}{
+		{"few", stub{targets: targets(3, "example.com")}, 0, 3, "", 0},
+		{"as many as are used", stub{targets: targets(MaxHosts, "example.com")}, 0, MaxHosts, "", 0},
+		{"more than are used", stub{targets: targets(MaxHosts+1, "example.com")}, 0, MaxHosts, "", 0},
+		{"srvMaxHosts wants more", stub{targets: targets(3*MaxHosts, "example.com")}, 2 * MaxHosts, 2 * MaxHosts, "", 0},
+		{"srvMaxHosts wants fewer", stub{targets: targets(3*MaxHosts, "example.com")}, 2, 2, "", 0},
+		{"too many", stub{targets: targets(maxRecords+1, "example.com")}, 2, 0, "there are 16385, at most 16384 are read", 0},
+		{"one named many times", stub{targets: slices.Repeat([]string{"a.example.com", "A.example.com", "b.example.com"}, 100)}, 2, 2, "", 0},
+		{"many of another domain", stub{targets: targets(5000, "evil.com")}, 0, 0, "and 4995 more", 5},
+		{"few of another domain", stub{targets: targets(5, "evil.com")}, 0, 0, "s4.evil.com", 5},
+		{"a text that fits", stub{targets: targets(1, "example.com"), txt: []string{strings.Repeat("x", maxText)}}, 0, 1, "", 0},
+		{"a text that is too long", stub{targets: targets(1, "example.com"), txt: []string{strings.Repeat("x", maxText+1)}}, 0, 0, "it has 4097 bytes, at most 4096", 0},
+		{"many texts", stub{targets: targets(1, "example.com"), txt: slices.Repeat([]string{"authSource=a"}, 100000)}, 0, 0, "there are 100000, only one", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			list, err := Lookup(t.Context(), tt.answer, "", "cluster.example.com")
+			if tt.err == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := Limit(list.Hosts, tt.limit)
+				if slices.Sort(got); len(slices.Compact(got)) != tt.hosts {
+					t.Errorf("%d hosts, want %d", len(slices.Compact(got)), tt.hosts)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.err) || len(err.Error()) > 1000 {
+				t.Fatalf("%v, want %q", err, tt.err)
+			}
+			if n := strings.Count(err.Error(), "names the host"); n != tt.refusedNow {
+				t.Errorf("the error names %d records: %v", n, err)
+			}
+		})
+	}
+}

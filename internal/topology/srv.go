@@ -27,7 +27,7 @@ type SRV struct {
 	Lookup func(context.Context) (hosts []string, ttl time.Duration, err error)
 	// TTL is for how long the records from which the seeds come hold.
 	TTL time.Duration
-	// MaxHosts is the greatest number of mongoses to use, 0 for all (srvMaxHosts).
+	// MaxHosts is the greatest number of mongoses to use (srvMaxHosts). Zero: no bound.
 	MaxHosts int
 }
 
