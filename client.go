@@ -256,20 +256,18 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 			return nil, err
 		}
 	}
-	tlsConfig := o.TLS
-	if tlsConfig == nil && cfg.TLSEnabled() {
-		if tlsConfig, err = conn.NewTLSConfig(&cfg.TLSIs); err != nil {
-			return nil, err
-		}
+	secure, err := c.tls(cfg, o)
+	if err != nil {
+		return nil, err
 	}
 	connections := &conn.Config{
 		Authenticator: authenticator, RefuseCleartext: !o.AllowPlainWithoutTLS, ZlibLevel: cfg.ZlibCompressionLevel,
-		Dialer: dialer, TLSConfig: tlsConfig, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: (*conn.ServerAPI)(o.ServerAPI),
+		Dialer: dialer, TLS: secure, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: (*conn.ServerAPI)(o.ServerAPI),
 		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
 		Timeout: cfg.Timeout,
 	}
-	if tlsConfig != nil {
-		connections.Revocation = conn.NewRevocation(&cfg.TLSIs, tlsConfig, dialer)
+	if secure != nil {
+		connections.Revocation = conn.NewRevocation(&cfg.TLSIs, secure, dialer)
 	}
 	c.revocation = conn.NewServiceRevocation(&cfg.TLSIs, connections.Revocation, dialer)
 	for _, addr := range cfg.Hosts {
@@ -284,6 +282,17 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 		}
 	}
 	return connections, nil
+}
+
+// tls returns what connections do TLS with, nil if they do none.
+func (c *Client) tls(cfg *uri.Config, o *ClientOptions) (*conn.TLS, error) {
+	switch {
+	case o.TLS != nil:
+		return conn.FixedTLS(o.TLS), nil
+	case cfg.TLSEnabled():
+		return conn.NewTLS(&cfg.TLSIs, func(reason string) { c.warn([]string{reason}, o.wantsWarnings(os.Getenv)) })
+	}
+	return nil, nil
 }
 
 const defaultConnectTimeout = 10 * time.Second

@@ -47,7 +47,10 @@ type Proxy struct {
 // Format prints the proxy without its password, whatever the verb.
 func (p Proxy) Format(f fmt.State, _ rune) { redact.Fields(f, p) }
 
-// TLSFiles are the TLS settings of a connection string. All files are in PEM format.
+// TLSFiles are the TLS settings of a connection string. All files are in PEM format. They are read
+// when the client is opened, and again for each connection: what replaces them counts from the next
+// connection on. While a file cannot be read, or is half written, its last good content counts, and
+// a warning is logged.
 type TLSFiles struct {
 	// CAFile holds the certificates of trusted authorities. Empty: the system's.
 	CAFile string

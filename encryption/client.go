@@ -15,11 +15,13 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/encryption/kms"
+	"allium/internal/conn"
 	"allium/internal/crypt"
 	"allium/internal/fle"
 	"allium/internal/keyservice"
 	"allium/internal/option"
 	"allium/internal/redact"
+	"allium/internal/uri"
 	"allium/mongoerr"
 )
 
@@ -38,6 +40,11 @@ type KeyOptions struct {
 	// certificate authorities of the system. Certificates that were revoked are refused; see
 	// allium.Client.CheckRevocation.
 	TLS map[string]*tls.Config
+	// TLSFiles has the TLS settings of key services in files, by their names in KMS: the
+	// authorities, and the certificate and key that a KMIP server wants to see. The files are read
+	// for each connection, so that they may be replaced while the program runs. Settings that check
+	// less are refused, but for DisableOCSPEndpointCheck. A name is in TLS or in TLSFiles.
+	TLSFiles map[string]allium.TLSFiles
 	// KMSConnect makes the connections to key services, for example through a proxy. TLS runs on
 	// top of them, and verifies the name of the key service. Nil: the driver dials.
 	KMSConnect func(ctx context.Context, address string) (net.Conn, error)
@@ -65,7 +72,12 @@ func (o *KeyOptions) keys(client, owner *allium.Client) (*crypt.Keys, *allium.Co
 		return nil, nil, err
 	}
 	log := logger{o.Logger}
-	services, err := keyservice.New(keyservice.Config{Providers: o.KMS, TLS: o.TLS, Dial: o.KMSConnect, Observe: log.request, Revocation: owner.CheckRevocation})
+	files, err := o.tlsFiles(log)
+	if err != nil {
+		return nil, nil, err
+	}
+	services, err := keyservice.New(keyservice.Config{Providers: o.KMS, TLS: o.TLS, TLSFiles: files, Dial: o.KMSConnect, Observe: log.request,
+		Revocation: owner.CheckRevocation})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,6 +86,27 @@ func (o *KeyOptions) keys(client, owner *allium.Client) (*crypt.Keys, *allium.Co
 		keys.Observe = log.keys
 	}
 	return keys, vault, nil
+}
+
+// tlsFiles reads the files of TLSFiles.
+func (o *KeyOptions) tlsFiles(log logger) (map[string]keyservice.TLSSource, error) {
+	files := make(map[string]keyservice.TLSSource, len(o.TLSFiles))
+	for name, f := range o.TLSFiles {
+		// Specification: Client Side Encryption, "KMS provider TLS options".
+		used := allium.TLSFiles{CAFile: f.CAFile, CertificateKeyFile: f.CertificateKeyFile, CertificateKeyFilePassword: f.CertificateKeyFilePassword,
+			DisableOCSPEndpointCheck: f.DisableOCSPEndpointCheck}
+		if f != used {
+			return nil, fmt.Errorf("key service %q: insecure TLS options prohibited: only files, a password and DisableOCSPEndpointCheck are allowed", name)
+		}
+		source, err := conn.NewTLS(&uri.TLSOptions{
+			CAFile: f.CAFile, CertificateKeyFile: f.CertificateKeyFile, CertificateKeyFilePassword: f.CertificateKeyFilePassword,
+		}, log.warn)
+		if err != nil {
+			return nil, fmt.Errorf("key service %q: %w", name, err)
+		}
+		files[name] = source
+	}
+	return files, nil
 }
 
 // Options are the options of New.

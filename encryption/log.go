@@ -69,3 +69,10 @@ func (l logger) schemas(ctx context.Context, namespaces []string, began time.Tim
 	}
 	l.write(ctx, message, err, slog.Any("namespaces", namespaces), logging.Millis("durationMS", time.Since(began)))
 }
+
+// warn tells of something that a user should look after.
+func (l logger) warn(text string) {
+	if l.to != nil {
+		l.to.LogAttrs(context.Background(), slog.LevelWarn, text, slog.String("component", "encryption"))
+	}
+}

@@ -361,7 +361,7 @@ func (p *patient) refused(addr string, err error) {
 			do = "The server does not seem to use TLS: set tls=false, or have it use TLS."
 		}
 		p.fail("tls", addr, do, "%v", err)
-	case errors.As(err, &refused) && p.conn.TLSConfig == nil && errors.Is(err, io.EOF):
+	case errors.As(err, &refused) && p.conn.TLS == nil && errors.Is(err, io.EOF):
 		p.fail("hello", addr, "The server may require TLS: set tls=true.", "%v", err)
 	case errors.As(err, &refused) && conn.IsProtocolError(err):
 		p.fail("hello", addr, "Something else listens on this port: check host and port.", "%v", err)

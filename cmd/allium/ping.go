@@ -158,7 +158,7 @@ func connect(cfg *uri.Config, timeout time.Duration) (*uri.Config, *conn.Config,
 		}
 	}
 	if cfg.TLSEnabled() {
-		if c.TLSConfig, err = conn.NewTLSConfig(&cfg.TLSIs); err != nil {
+		if c.TLS, err = conn.NewTLS(&cfg.TLSIs, nil); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -58,7 +58,7 @@ func cancelOften(t *testing.T, secure bool) {
 		cert, _ := ca.issue("server.example")
 		serverTLS.Certificates = []tls.Certificate{cert}
 		var err error
-		if cfg.TLSConfig, err = NewTLSConfig(&uri.TLSOptions{CAFile: ca.file}); err != nil {
+		if cfg.TLS, err = NewTLS(&uri.TLSOptions{CAFile: ca.file}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,7 +13,7 @@ var errCleartext = errors.New("the password would be sent in clear: switch TLS o
 // Authentication leaves that to the driver; RFC 4616, section 4, wants PLAIN not to be used without
 // data security. What stays on this machine may go in clear.
 func (c *Config) CheckCleartext(addr string) error {
-	if c.Authenticator == nil || c.Authenticator.Mechanism() != auth.MechanismPlain || c.TLSConfig != nil || !c.RefuseCleartext || c.isLocal(addr) {
+	if c.Authenticator == nil || c.Authenticator.Mechanism() != auth.MechanismPlain || c.TLS != nil || !c.RefuseCleartext || c.isLocal(addr) {
 		return nil
 	}
 	return errCleartext
@@ -24,7 +24,7 @@ func (c *Config) CheckCleartext(addr string) error {
 // Authentication says nothing about it, and others connect, so it is no error: but who reads the
 // token is the client's user until it expires (RFC 6750, section 5.3).
 func (c *Config) WarnCleartext(addr string) string {
-	if c.Authenticator == nil || c.Authenticator.Mechanism() != auth.MechanismOIDC || c.TLSConfig != nil || c.isLocal(addr) {
+	if c.Authenticator == nil || c.Authenticator.Mechanism() != auth.MechanismOIDC || c.TLS != nil || c.isLocal(addr) {
 		return ""
 	}
 	return "the access token of MONGODB-OIDC is sent to " + addr + " in clear: switch TLS on with tls=true"

@@ -2,7 +2,6 @@ package conn
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"time"
 
@@ -26,9 +25,8 @@ type Config struct {
 	// Dialer makes the network connection. Nil: a net.Dialer with TCP keep-alive, which tries IPv6
 	// and IPv4 addresses as RFC 6555 ("happy eyeballs") says.
 	Dialer Dialer
-	// TLSConfig is set if connections use TLS. ServerName is filled in per connection when it is
-	// empty.
-	TLSConfig *tls.Config
+	// TLS is set if connections use TLS. ServerName is filled in per connection when it is empty.
+	TLS *TLS
 	// Revocation finds out whether a server's certificate was revoked. Nil: that is not asked.
 	Revocation *ocsp.Checker
 	// Metadata is the client document of the handshake. Nil: that of a client without an

@@ -3,7 +3,6 @@ package conn
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -71,13 +70,13 @@ func DialMonitor(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	defer cancel()
 	nc, err := dialer(cfg).DialContext(dialCtx, network(addr), addr)
 	if err != nil {
-		return nil, connectError(ctx, start, addr, stepDial, err)
+		return nil, connectError(ctx, start, addr, cfg, stepDial, err)
 	}
 	c := newConn(nc, addr, cfg)
-	if cfg.TLSConfig == nil {
+	if cfg.TLS == nil {
 		return c, nil
 	}
-	t := tls.Client(nc, tlsConfigFor(cfg.TLSConfig, addr))
+	t := tls.Client(nc, tlsConfigFor(cfg.TLS.Config(), addr))
 	c.nc = t
 	shaken := false
 	defer func() {
@@ -89,7 +88,7 @@ func DialMonitor(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	err = t.Handshake()
 	c.end(&g)
 	if err != nil {
-		return nil, connectError(ctx, start, addr, stepTLS, err)
+		return nil, connectError(ctx, start, addr, cfg, stepTLS, err)
 	}
 	if err := checkRevocation(ctx, t, cfg, nc); err != nil {
 		return nil, &mongoerr.ConnectionError{Addr: addr, Op: stepTLS, Wrapped: err}
@@ -146,13 +145,13 @@ func tlsConfigFor(shared *tls.Config, addr string) *tls.Config {
 
 // connectError returns the error of a step of making a connection: a *mongoerr.TimeoutError if it
 // is the end of ctx.
-func connectError(ctx context.Context, start time.Time, addr, step string, err error) error {
+func connectError(ctx context.Context, start time.Time, addr string, cfg *Config, step string, err error) error {
 	if cause := ended(ctx); cause != nil {
 		return &mongoerr.TimeoutError{
 			Phase: "connect (" + step + ")", Source: "context", Elapsed: time.Since(start), Addr: addr, Wrapped: cause,
 		}
 	}
-	return &mongoerr.ConnectionError{Addr: addr, Op: step, Wrapped: advise(step, err)}
+	return &mongoerr.ConnectionError{Addr: addr, Op: step, Wrapped: advise(cfg, step, err)}
 }
 
 // outOfTime makes the error of a step that took longer than the operation has, which it is made
@@ -173,21 +172,18 @@ func (c *Config) outOfTime(start time.Time, addr string, err error) error {
 
 // advise adds to an error of making a connection what may have to be done about it, where the error
 // itself does not tell.
-func advise(step string, err error) error {
+func advise(cfg *Config, step string, err error) error {
 	closed := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
-	_, unknownAuthority := errors.AsType[x509.UnknownAuthorityError](err)
 	switch {
 	case step == stepTLS && (closed || noTLS):
 		return &advised{err, "if the server does not use TLS, set tls=false"}
-	case unknownAuthority:
-		return &advised{err, "set tlsCAFile to the certificate of the authority that signed the server's"}
 	case step == stepHello && closed:
 		return &advised{err, "if the server requires TLS, set tls=true"}
 	case step == stepHello && IsProtocolError(err):
 		return &advised{err, "is it a MongoDB server?"}
 	}
-	return err
+	return cfg.TLS.Advise(err)
 }
 
 // advised is an error with advice.

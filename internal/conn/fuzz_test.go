@@ -144,18 +144,14 @@ func FuzzKeyFile(f *testing.F) {
 		if withCert {
 			data = append(data, cert...)
 		}
-		name := filepath.Join(t.TempDir(), "client.pem")
-		if err := os.WriteFile(name, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		pair, err := readCertificateKeyFile(name, "planted-password")
+		pair, err := parseCertificateKey(data, "planted-password")
 		if err == nil && (len(pair.Certificate) == 0 || pair.PrivateKey == nil) {
 			t.Error("no certificate, no key and no error")
 		}
 		if err != nil && strings.Contains(err.Error(), "planted-password") {
 			t.Errorf("the error shows the password: %v", err)
 		}
-		if pool, err := readCAFile(name); (pool == nil) == (err == nil) {
+		if pool, err := parseAuthorities(data); pool == nil && err == nil {
 			t.Errorf("authorities %v, %v", pool, err)
 		}
 	})

@@ -34,7 +34,7 @@ func (c *Conn) handshake(ctx context.Context, attempt *auth.Attempt) (bson.Raw, 
 	r, err := c.RoundTrip(ctx, msg)
 	putBuffer(out)
 	if err != nil {
-		return nil, stepError(ctx, start, c.addr, stepHello, err)
+		return nil, stepError(ctx, start, c.addr, c.cfg, stepHello, err)
 	}
 	reply := slices.Clone(r.Body)
 	r.Release()
@@ -43,17 +43,17 @@ func (c *Conn) handshake(ctx context.Context, attempt *auth.Attempt) (bson.Raw, 
 	case nil:
 	case *mongoerr.ServerError:
 		if c.cfg.LoadBalanced && err.Code == commandNotFound {
-			return reply, connectError(ctx, start, c.addr, stepHello, errNotBalanced) // a server older than hello
+			return reply, connectError(ctx, start, c.addr, c.cfg, stepHello, errNotBalanced) // a server older than hello
 		}
 		return reply, err
 	case *mongoerr.ConnectionError:
 		return reply, err
 	default:
-		return reply, connectError(ctx, start, c.addr, stepHello, &protocolError{err})
+		return reply, connectError(ctx, start, c.addr, c.cfg, stepHello, &protocolError{err})
 	}
 	if c.cfg.LoadBalanced {
 		if d.ServiceID == nil {
-			return reply, connectError(ctx, start, c.addr, stepHello, errNotBalanced)
+			return reply, connectError(ctx, start, c.addr, c.cfg, stepHello, errNotBalanced)
 		}
 		d.Kind = event.LoadBalancer
 	}
@@ -72,11 +72,11 @@ type unsupported struct{ message string }
 func (e *unsupported) Error() string { return e.message }
 
 // stepError makes the error of a round trip one of a step of making the connection.
-func stepError(ctx context.Context, start time.Time, addr, step string, err error) error {
+func stepError(ctx context.Context, start time.Time, addr string, cfg *Config, step string, err error) error {
 	if e, ok := errors.AsType[*mongoerr.ConnectionError](err); ok {
 		err = e.Wrapped
 	}
-	return connectError(ctx, start, addr, step, err)
+	return connectError(ctx, start, addr, cfg, step, err)
 }
 
 // introduce is the handshake of a connection for operations: hello and authentication.
@@ -166,7 +166,7 @@ func (t transport) RunCommand(ctx context.Context, db string, fill func([]byte) 
 	clear(msg) // the password may be in it
 	putBuffer(out)
 	if err != nil {
-		return nil, stepError(ctx, start, t.c.addr, stepAuth, err)
+		return nil, stepError(ctx, start, t.c.addr, t.c.cfg, stepAuth, err)
 	}
 	reply := slices.Clone(r.Body)
 	r.Release()

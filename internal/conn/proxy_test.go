@@ -147,8 +147,8 @@ func TestProxyTLS(t *testing.T) {
 	}})
 	p := startProxy(t, &fakeserver.SOCKS5{Targets: map[string]string{"server.example:1": server, "other.example:1": server}})
 	cfg := &Config{
-		Dialer:    throughProxy(t, &uri.Proxy{Host: "127.0.0.1", Port: p.Port()}, nil),
-		TLSConfig: &tls.Config{RootCAs: pool},
+		Dialer: throughProxy(t, &uri.Proxy{Host: "127.0.0.1", Port: p.Port()}, nil),
+		TLS:    FixedTLS(&tls.Config{RootCAs: pool}),
 	}
 	dial(t, "server.example:1", cfg)
 	if _, err := Dial(t.Context(), "other.example:1", cfg); err == nil || !strings.Contains(err.Error(), "other.example") {

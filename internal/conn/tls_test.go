@@ -130,11 +130,11 @@ func TestTLS(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg, err := NewTLSConfig(&tt.options)
+			cfg, err := NewTLS(&tt.options, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := Dial(t.Context(), tt.addr, &Config{TLSConfig: cfg, ConnectTimeout: 10 * time.Second})
+			c, err := Dial(t.Context(), tt.addr, &Config{TLS: cfg, ConnectTimeout: 10 * time.Second})
 			if err == nil {
 				defer c.Close()
 			}
@@ -166,12 +166,12 @@ func TestTLSSessionIsReused(t *testing.T) {
 	ca := newAuthority(t)
 	cert, _ := ca.issue("127.0.0.1")
 	addr := tlsServer(t, &tls.Config{Certificates: []tls.Certificate{cert}})
-	cfg, err := NewTLSConfig(&uri.TLSOptions{CAFile: ca.file})
+	cfg, err := NewTLS(&uri.TLSOptions{CAFile: ca.file}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2 {
-		c := dial(t, addr, &Config{TLSConfig: cfg})
+		c := dial(t, addr, &Config{TLS: cfg})
 		if _, err := c.RoundTrip(t.Context(), command("ping")); err != nil { // also reads the server's session ticket
 			t.Fatal(err)
 		}
@@ -202,11 +202,11 @@ func TestTLSOwedReply(t *testing.T) {
 		}
 		p.read()
 	})
-	cfg, err := NewTLSConfig(&uri.TLSOptions{CAFile: ca.file})
+	cfg, err := NewTLS(&uri.TLSOptions{CAFile: ca.file}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := dial(t, addr, &Config{TLSConfig: cfg})
+	c := dial(t, addr, &Config{TLS: cfg})
 	if _, err := c.RoundTrip(cancelAfter(t, asked), command("ping")); err == nil || !c.Owed() {
 		t.Fatalf("error %v, owed %v", err, c.Owed())
 	}
@@ -249,9 +249,9 @@ func TestCertificateKeyFile(t *testing.T) {
 			if err := os.WriteFile(file, append(key, cert...), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			cfg, err := NewTLSConfig(&uri.TLSOptions{CertificateKeyFile: file, CertificateKeyFilePassword: auth.Secret(tt.password)})
+			cfg, err := NewTLS(&uri.TLSOptions{CertificateKeyFile: file, CertificateKeyFilePassword: auth.Secret(tt.password)}, nil)
 			if tt.want == "" {
-				if err != nil || len(cfg.Certificates) != 1 {
+				if err != nil || len(cfg.Config().Certificates) != 1 {
 					t.Errorf("%v", err)
 				}
 				return
@@ -269,7 +269,7 @@ func TestCertificateKeyFile(t *testing.T) {
 		"tlsCertificateKeyFile testdata/keys/plain.pem":     {CertificateKeyFile: "testdata/keys/plain.pem"},
 		"tlsCertificateKeyFile testdata/keys/README.md: th": {CertificateKeyFile: "testdata/keys/README.md"},
 	} {
-		if _, err := NewTLSConfig(&o); err == nil || !strings.HasPrefix(err.Error(), name) {
+		if _, err := NewTLS(&o, nil); err == nil || !strings.HasPrefix(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -302,11 +302,11 @@ func TestRefusedCertificateIsNoOverload(t *testing.T) {
 		tls.Server(p.Conn, &tls.Config{Certificates: []tls.Certificate{good}, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}).Handshake()
 		io.Copy(io.Discard, p.Conn) // with what was sent unread, a close would take the alert back
 	})
-	cfg, err := NewTLSConfig(&uri.TLSOptions{CAFile: ca.file})
+	cfg, err := NewTLS(&uri.TLSOptions{CAFile: ca.file}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Dial(t.Context(), addr, &Config{TLSConfig: cfg})
+	_, err = Dial(t.Context(), addr, &Config{TLS: cfg})
 	ce, ok := errors.AsType[*mongoerr.ConnectionError](err)
 	if !ok || ce.Op != stepHello || !strings.Contains(err.Error(), "certificate required") {
 		t.Fatalf("error %v", err)

@@ -295,6 +295,10 @@ func (s *Server) ClientTLS() *tls.Config {
 	return c
 }
 
+// Files returns what ClientTLS says as files in PEM: the authority, and the certificate with its
+// key.
+func (s *Server) Files() (authority, certificateKey []byte) { return s.ca.pem, s.ca.clientPEM }
+
 // GCPPrivateKey returns the key of the account GCPEmail in PKCS #8.
 func (s *Server) GCPPrivateKey() []byte { return s.gcpDER }
 

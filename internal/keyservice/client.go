@@ -46,6 +46,8 @@ type Config struct {
 	// TLS has the settings of single providers, by name. Others trust the authorities of the
 	// system.
 	TLS map[string]*tls.Config
+	// TLSFiles has those of providers whose certificates are in files, which may be replaced.
+	TLSFiles map[string]TLSSource
 	// Dial makes the connections on top of which TLS runs, in place of net.Dialer.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Revocation checks whether the certificate of a key service was revoked, and may tell so
@@ -55,6 +57,14 @@ type Config struct {
 	Observe func(context.Context, Request)
 	// Random is where random bytes come from. Nil: crypto/rand.
 	Random io.Reader
+}
+
+// A TLSSource says for each connection how to do TLS.
+type TLSSource interface {
+	// Config returns the settings, which are not changed.
+	Config() *tls.Config
+	// Advise adds to an error what may have to be done about it.
+	Advise(error) error
 }
 
 // Request is what Config.Observe gets to see of a request.
@@ -95,6 +105,14 @@ type Client struct {
 func New(c Config) (*Client, error) {
 	if err := c.Providers.Check(); err != nil {
 		return nil, err
+	}
+	for name := range c.TLSFiles {
+		if _, ok := c.Providers[name]; !ok {
+			return nil, fmt.Errorf("TLS settings for the key service %q, which is not configured", name)
+		}
+		if _, ok := c.TLS[name]; ok {
+			return nil, fmt.Errorf("key service %q: TLS and TLSFiles exclude each other", name)
+		}
 	}
 	for name, t := range c.TLS {
 		if _, ok := c.Providers[name]; !ok {
@@ -218,7 +236,10 @@ func (c *Client) dial(ctx context.Context, provider, address string) (net.Conn, 
 		return nil, errors.New("the connect callback returned no connection")
 	}
 	settings := &tls.Config{}
-	if t := c.config.TLS[provider]; t != nil {
+	files := c.config.TLSFiles[provider]
+	if files != nil {
+		settings = files.Config().Clone()
+	} else if t := c.config.TLS[provider]; t != nil {
 		settings = t.Clone()
 	}
 	if settings.ServerName == "" {
@@ -228,6 +249,9 @@ func (c *Client) dial(ctx context.Context, provider, address string) (net.Conn, 
 	secure := tls.Client(conn, settings)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
+		if files != nil {
+			err = files.Advise(err)
+		}
 		return nil, err
 	}
 	if c.config.Revocation != nil {

@@ -24,9 +24,9 @@ import (
 // A Checker checks the certificates of one client's servers. It is safe for concurrent use. Nil
 // checks nothing.
 type Checker struct {
-	// Roots are who may vouch for a server, for connections whose TLS configuration does not verify
-	// the chain by itself; nil: the system's.
-	Roots *x509.CertPool
+	// Roots returns who may vouch for a server, for connections whose TLS configuration does not
+	// verify the chain by itself; nil: the system's.
+	Roots func() *x509.CertPool
 	// Verify makes the Checker build the chains of such connections. Without it they are not
 	// checked.
 	Verify bool
@@ -118,7 +118,7 @@ func (c *Checker) check(ctx context.Context, state *tls.ConnectionState, leaf, i
 func (c *Checker) issuer(state *tls.ConnectionState) *x509.Certificate {
 	chains := state.VerifiedChains
 	if len(chains) == 0 && c.Verify {
-		chains, _ = Chains(state, c.Roots)
+		chains, _ = Chains(state, c.Roots())
 	}
 	for _, chain := range chains {
 		if len(chain) > 1 {

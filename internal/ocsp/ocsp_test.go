@@ -174,7 +174,7 @@ func TestResponders(t *testing.T) {
 	if err := b.checker.Check(t.Context(), &tls.ConnectionState{PeerCertificates: []*x509.Certificate{b.cert.Leaf}}, nil); err != nil || b.Asked() != 0 {
 		t.Errorf("a chain that is not verified: %v, asked %d times", err, b.Asked())
 	}
-	b.checker.Verify, b.checker.Roots = true, b.Pool()
+	b.checker.Verify, b.checker.Roots = true, b.Pool
 	refused(t, "a chain that the checker verifies", b.checker.Check(t.Context(), &tls.ConnectionState{PeerCertificates: []*x509.Certificate{b.cert.Leaf}}, nil), "revoked on ")
 }
 

@@ -34,7 +34,7 @@ func testCloseWithoutGoodbye(t *testing.T) {
 		if !r.IsHello() {
 			<-hung
 		}
-	}}, Config{MaxPoolSize: conns, Conn: &conn.Config{TLSConfig: &tls.Config{InsecureSkipVerify: true}}})
+	}}, Config{MaxPoolSize: conns, Conn: &conn.Config{TLS: conn.FixedTLS(&tls.Config{InsecureSkipVerify: true})}})
 	defer close(hung)
 	var all []*Conn
 	for range conns {
