@@ -3,7 +3,6 @@ package allium
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"allium/bson"
@@ -26,11 +25,12 @@ type ListDatabasesOptions struct {
 	Timeout *time.Duration
 }
 
-// DatabaseInfo describes a database in the result of ListDatabases.
+// DatabaseInfo describes a database in the result of ListDatabases. A field that the server has with
+// another type than it should have is zero.
 type DatabaseInfo struct {
 	Name       string `bson:"name"`
-	SizeOnDisk int64  `bson:"sizeOnDisk,truncate"` // in bytes
-	Empty      bool   `bson:"empty"`
+	SizeOnDisk int64  `bson:"sizeOnDisk,truncate,lenient"` // in bytes
+	Empty      bool   `bson:"empty,lenient"`
 }
 
 // ListDatabases lists the databases of the deployment.
@@ -78,15 +78,20 @@ func (c *Client) listDatabases(ctx context.Context, nameOnly bool, opts []ListDa
 	if !ok {
 		return nil, op.Named(errors.New("server's reply has no array of databases"))
 	}
-	infos := []DatabaseInfo{}
+	infos, n := []DatabaseInfo{}, int64(0)
+	var odd mongoerr.DecodeErrors
 	for v := range list.Values() {
-		var info DatabaseInfo
-		if err := v.Unmarshal(&info); err != nil {
-			return nil, op.Named(fmt.Errorf("decode: %w", err))
+		infos = append(infos, DatabaseInfo{})
+		if err := v.Unmarshal(&infos[len(infos)-1]); err != nil {
+			infos = infos[:len(infos)-1]
+			odd = append(odd, undecoded(&op, n, documentIn(v), err))
 		}
-		infos = append(infos, info)
+		n++
 	}
-	return infos, nil
+	if odd == nil {
+		return infos, nil
+	}
+	return infos, odd
 }
 
 // ListCollectionsOptions are the options of ListCollections and ListCollectionNames.
@@ -109,13 +114,14 @@ type ListCollectionsOptions struct {
 	Timeout *time.Duration
 }
 
-// CollectionInfo describes a collection in the result of ListCollections.
+// CollectionInfo describes a collection in the result of ListCollections. A field that the server
+// has with another type than it should have is zero.
 type CollectionInfo struct {
 	Name    string   `bson:"name"`
-	Type    string   `bson:"type"` // "collection", "view" or "timeseries"
-	Options bson.Raw `bson:"options"`
-	Info    bson.Raw `bson:"info"` // readOnly and uuid
-	IDIndex bson.Raw `bson:"idIndex"`
+	Type    string   `bson:"type,lenient"` // "collection", "view" or "timeseries"
+	Options bson.Raw `bson:"options,lenient"`
+	Info    bson.Raw `bson:"info,lenient"` // readOnly and uuid
+	IDIndex bson.Raw `bson:"idIndex,lenient"`
 }
 
 // ListCollections lists the collections and views of the database.
@@ -129,19 +135,11 @@ func (db *Database) ListCollections(ctx context.Context, opts ...ListCollections
 
 // ListCollectionNames lists the names of the collections and views of the database.
 func (db *Database) ListCollectionNames(ctx context.Context, opts ...ListCollectionsOptions) ([]string, error) {
-	type named struct {
-		Name string `bson:"name"`
-	}
 	cur := &Cursor[named]{}
 	if err := db.listCollections(ctx, true, &cur.cur, opts); err != nil {
 		return nil, err
 	}
-	all, err := cur.All(ctx)
-	names := make([]string, len(all))
-	for i := range all {
-		names[i] = all[i].Name
-	}
-	return names, err
+	return names(cur.All(ctx))
 }
 
 // Collections lists the collections and views of the database, as Database.Collection returns them.
@@ -177,6 +175,7 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 	if err != nil {
 		return err
 	}
+	op.BSON = nil // the program's options are for its own types
 	return cur.Open(ctx, db.client.cursors, &op, res)
 }
 
@@ -197,74 +196,60 @@ type ListIndexesOptions struct {
 }
 
 // IndexInfo describes an index in the result of ListIndexes. Raw holds the server's whole
-// description.
+// description. A field with another type than it should have is zero, and in Raw.
 type IndexInfo struct {
-	Name        string
-	Keys        bson.D
-	Unique      bool
-	Sparse      bool
-	Hidden      bool
+	Name   string
+	Keys   bson.D
+	Unique bool
+	Sparse bool
+	Hidden bool
+	// ExpireAfter is when documents expire, the longest Duration if it is longer. It is nil if they
+	// do not, and if the server has something there that is no number, such as a text or NaN: see
+	// Raw.
 	ExpireAfter *time.Duration
 	Raw         bson.Raw
 }
 
-// UnmarshalBSON decodes one index of the reply to listIndexes.
-func (i *IndexInfo) UnmarshalBSON(data []byte) error {
-	var in struct {
-		Name        string `bson:"name"`
-		Key         bson.D `bson:"key"`
-		Unique      bool   `bson:"unique"`
-		Sparse      bool   `bson:"sparse"`
-		Hidden      bool   `bson:"hidden"`
-		ExpireAfter *int64 `bson:"expireAfterSeconds,truncate"`
-	}
-	if err := bson.Unmarshal(data, &in); err != nil {
-		return err
-	}
-	*i = IndexInfo{Name: in.Name, Keys: in.Key, Unique: in.Unique, Sparse: in.Sparse, Hidden: in.Hidden, Raw: append(bson.Raw(nil), data...)}
-	if in.ExpireAfter != nil {
-		i.ExpireAfter = new(time.Duration(*in.ExpireAfter) * time.Second)
-	}
-	return nil
-}
-
 // ListIndexes lists the indexes of the collection. A collection that does not exist has none.
 func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOptions) (*Cursor[IndexInfo], error) {
+	cur := &Cursor[IndexInfo]{}
+	if err := c.listIndexes(ctx, &cur.cur, opts); err != nil {
+		return nil, err
+	}
+	return cur, nil
+}
+
+// ListIndexNames lists the names of the indexes of the collection.
+func (c *Collection[T]) ListIndexNames(ctx context.Context, opts ...ListIndexesOptions) ([]string, error) {
+	cur := &Cursor[named]{}
+	if err := c.listIndexes(ctx, &cur.cur, opts); err != nil {
+		return nil, err
+	}
+	return names(cur.All(ctx))
+}
+
+func (c *Collection[T]) listIndexes(ctx context.Context, cur *cursor.Cursor, opts []ListIndexesOptions) error {
 	o, err := option.One(opts)
 	if err == nil {
 		err = c.err
 	}
 	if err != nil {
-		return nil, c.failed("listIndexes", c.name, err)
+		return c.failed("listIndexes", c.name, err)
 	}
-	cur := &Cursor[IndexInfo]{}
 	op, err := c.op(ctx, &command.ListIndexes{Collection: c.name, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData}, o.Timeout)
 	if err == nil {
-		err = cur.cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
+		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
 	}
 	if err != nil {
-		return nil, c.failed("listIndexes", c.name, err)
+		return c.failed("listIndexes", c.name, err)
 	}
 	res, err := c.run(ctx, &op)
 	if mongoerr.HasCode(err, errcode.NamespaceNotFound) {
-		return cur, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return cur, cur.cur.Open(ctx, c.client.cursors, &op, res)
-}
-
-// ListIndexNames lists the names of the indexes of the collection.
-func (c *Collection[T]) ListIndexNames(ctx context.Context, opts ...ListIndexesOptions) ([]string, error) {
-	cur, err := c.ListIndexes(ctx, opts...)
-	if err != nil {
-		return nil, err
-	}
-	all, err := cur.All(ctx)
-	names := make([]string, len(all))
-	for i := range all {
-		names[i] = all[i].Name
-	}
-	return names, err
+	op.BSON = nil // the program's options are for its own types
+	return cur.Open(ctx, c.client.cursors, &op, res)
 }

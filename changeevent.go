@@ -2,7 +2,6 @@ package allium
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"allium/bson"
@@ -118,11 +117,23 @@ type SplitEvent struct {
 }
 
 // decode reads an event, whose memory it keeps. A field that has another type than the server gives
-// it is left out: a pipeline has changed it, and it is in Raw.
+// it is left out: a pipeline has changed it, and it is in Raw. A document that does not decode as T
+// is the error, beside which all other fields are set.
 func (e *ChangeEvent[T]) decode(o *bson.Options, raw bson.Raw) (err error) {
 	e.Raw = raw
 	if err := wire.CheckDocument(raw, 3); err != nil {
-		return fmt.Errorf("decode a change event: %w", err)
+		e.ID, _ = raw.Lookup("_id").Document()
+		return err
+	}
+	image := func(key string, v bson.RawValue) *T {
+		doc, failed := decodeImage[T](o, v)
+		if failed == nil {
+			return doc
+		}
+		if err == nil {
+			err = fmt.Errorf("%s: %w", key, failed)
+		}
+		return nil
 	}
 	for key, v := range raw.All() {
 		switch key {
@@ -146,9 +157,9 @@ func (e *ChangeEvent[T]) decode(o *bson.Options, raw bson.Raw) (err error) {
 				e.UpdateDescription = updateDescription(d)
 			}
 		case "fullDocument":
-			e.FullDocument, err = decodeImage[T](o, v)
+			e.FullDocument = image("fullDocument", v)
 		case "fullDocumentBeforeChange":
-			e.FullDocumentBeforeChange, err = decodeImage[T](o, v)
+			e.FullDocumentBeforeChange = image("fullDocumentBeforeChange", v)
 		case "operationDescription":
 			e.OperationDescription, _ = v.Document()
 		case "collectionUUID":
@@ -174,11 +185,8 @@ func (e *ChangeEvent[T]) decode(o *bson.Options, raw bson.Raw) (err error) {
 				e.SplitEvent = &SplitEvent{Fragment: int(n), Of: int(of)}
 			}
 		}
-		if err != nil {
-			return fmt.Errorf("decode %s of a change event: %w", strings.Clone(key), err)
-		}
 	}
-	return nil
+	return err
 }
 
 // decodeImage decodes a document of an event, nil if it is null.

@@ -34,6 +34,10 @@ type ChangeStream[T any] struct {
 // Next waits for the next event and makes Current return it. It returns false on an error, which
 // Err returns, and after an invalidate event, when the server ends the stream.
 //
+// An event with a document that does not decode as T is a *mongoerr.DecodeError, which holds the
+// event and its token. It does not end the stream: call Next again to go on behind it. Until then,
+// Current returns the event without the document, and ResumeToken the token behind it.
+//
 // A timeout (mongoerr.IsTimeout) of any kind, server selection during an outage included, and a
 // cancelled context do not end the stream: the next call of Next resumes it. Every other error ends
 // the stream. If a stream times out before its first event, close it and open a new one with a
@@ -49,14 +53,17 @@ func (s *ChangeStream[T]) next(ctx context.Context, block bool) bool {
 	if !s.stream.Advance(ctx, block) {
 		return false
 	}
-	var e ChangeEvent[T]
-	if err := e.decode(s.stream.BSON(), s.stream.Event()); err != nil {
-		s.stream.End(ctx, s.stream.Named(err)) // the token stays before the event
-		return false
+	s.current = ChangeEvent[T]{}
+	err := s.current.decode(s.stream.BSON(), s.stream.Event())
+	s.stream.Accept() // else a new stream would meet an event again that does not decode
+	if err != nil {
+		odd := s.stream.Undecoded(err)
+		if ns := s.current.Namespace; ns != (Namespace{}) {
+			odd.Namespace = ns.String()
+		}
+		s.stream.Pass(odd)
 	}
-	s.current = e
-	s.stream.Accept()
-	return true
+	return err == nil
 }
 
 // Current returns the event that Next or TryNext advanced to.
@@ -69,8 +76,8 @@ func (s *ChangeStream[T]) Err() error { return s.stream.Err() }
 // after a resume that timed out.
 func (s *ChangeStream[T]) ID() int64 { return s.stream.ID() }
 
-// ResumeToken returns the token from which to resume: that of the last event returned, or a later
-// one if the server reports that no event follows. It is nil until the server or the options have
+// ResumeToken returns the token from which to resume: that of the last event returned or reported
+// in a *mongoerr.DecodeError, or a later one if the server reports that no event follows. It is nil until the server or the options have
 // provided a token. It may be called after Close.
 func (s *ChangeStream[T]) ResumeToken() bson.Raw { return bytes.Clone(s.stream.Token()) }
 
@@ -85,8 +92,10 @@ func (s *ChangeStream[T]) Close(ctx context.Context) error {
 	return nil
 }
 
-// Seq returns an iterator over the events. It yields at most one error, as its last element, and
-// closes the stream, also when the loop is left early.
+// Seq returns an iterator over the events. For an event with a document that does not decode as T
+// it yields the event without the document and a *mongoerr.DecodeError, and goes on behind it
+// unless the loop is left. Any other error is its last element. It closes the stream, also when the
+// loop is left early.
 func (s *ChangeStream[T]) Seq(ctx context.Context) iter.Seq2[ChangeEvent[T], error] {
 	return sequence(ctx, &s.stream, s.Next, &s.current)
 }

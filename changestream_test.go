@@ -302,29 +302,6 @@ func TestWatchOptionsAndErrors(t *testing.T) {
 	}
 }
 
-func TestWatchDecodeErrorKeepsTheToken(t *testing.T) {
-	_, coll, _ := watched(t, allium.ClientOptions{})
-	ctx := t.Context()
-	s := watch(t, coll, nil)
-	insert(t, coll, 1)
-	raw := allium.CollectionOf[bson.D](coll.Database(), coll.Name())
-	if _, err := raw.InsertOne(ctx, bson.D{{Key: "_id", Value: "not a number"}}); err != nil {
-		t.Fatal(err)
-	}
-	expect(t, s, 1)
-	if s.Next(ctx) || s.Err() == nil || !strings.Contains(s.Err().Error(), "fullDocument") {
-		t.Fatalf("%v, %v", s.Current().Raw, s.Err())
-	}
-	other, err := raw.Watch(ctx, nil, allium.WatchOptions{ResumeAfter: s.ResumeToken()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close(ctx)
-	if !other.Next(ctx) || (*other.Current().FullDocument)[0].Value != "not a number" {
-		t.Errorf("%v, %v", other.Current().Raw, other.Err())
-	}
-}
-
 // A context that ends leaves the stream usable: the next call resumes.
 func TestWatchContextEnds(t *testing.T) {
 	_, coll, log := watched(t, allium.ClientOptions{})

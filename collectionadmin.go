@@ -2,6 +2,7 @@ package allium
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"allium/bson"
@@ -26,7 +27,7 @@ func (f *adminFields) flag(key string, v *bool) { f.add(v != nil, key, v) }
 // seconds adds a duration in whole seconds.
 func (f *adminFields) seconds(key string, d *time.Duration) {
 	if d != nil {
-		f.add(true, key, int64(d.Seconds()))
+		f.add(true, key, int64(*d/time.Second))
 	}
 }
 
@@ -117,6 +118,9 @@ func (db *Database) CreateCollection(ctx context.Context, name string, opts ...C
 	if err == nil {
 		err = checkName("collection", name)
 	}
+	if err == nil {
+		err = checkExpiry(o.ExpireAfter, math.MaxInt64)
+	}
 	if err != nil {
 		return db.failed("create", name, err)
 	}
@@ -191,7 +195,8 @@ type ModifyCollectionOptions struct {
 type IndexChange struct {
 	Name string
 	Keys any
-	// ExpireAfter is the age at which documents are deleted, to the second.
+	// ExpireAfter is the age at which documents are deleted, to the second. It may be 0 to
+	// 2147483647 seconds, which are 68 years.
 	ExpireAfter *time.Duration
 	// Hidden hides the index from the query planner, or shows it again.
 	Hidden *bool
@@ -206,6 +211,12 @@ func (db *Database) ModifyCollection(ctx context.Context, name string, opts ...M
 	o, err := option.One(opts)
 	if err == nil {
 		err = checkName("collection", name)
+	}
+	if err == nil {
+		err = checkExpiry(o.ExpireAfter, math.MaxInt64)
+	}
+	if err == nil && o.Index != nil {
+		err = checkExpiry(o.Index.ExpireAfter, math.MaxInt32)
 	}
 	if err != nil {
 		return db.failed("collMod", name, err)

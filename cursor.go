@@ -10,7 +10,9 @@ import (
 	"allium/bson"
 	"allium/internal/cursor"
 	"allium/internal/exec"
+	"allium/internal/failure"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // Cursor iterates over the documents that an operation found. It fetches them from the server in
@@ -59,6 +61,20 @@ const (
 // Next advances to the next document and makes Current return it. It returns false at the end and
 // on an error; Err tells them apart. It fetches a batch when the current one is used up.
 //
+// A document that does not decode as T is a *mongoerr.DecodeError, which holds it. It does not end
+// the iteration: call Next again to go on behind it.
+//
+//	for {
+//		for cur.Next(ctx) {
+//			use(cur.Current())
+//		}
+//		odd, ok := errors.AsType[*mongoerr.DecodeError](cur.Err())
+//		if !ok {
+//			return cur.Err() // nil at the end
+//		}
+//		setAside(odd.Document)
+//	}
+//
 // A Tailable cursor has not ended while its ID is not 0: Next may be called again later. With
 // TailableAwait, Next returns when there is a document, or when ctx or the timeout ends. After a
 // timeout or a cancelled context, Next may be called again while the ID is not 0, and no document
@@ -78,7 +94,7 @@ func (c *Cursor[T]) next(ctx context.Context, block bool) bool {
 	c.current = zero // decoded in place, since a variable of its own would be allocated for each document
 	if err := decode(c.cur.BSON(), c.cur.Raw(), &c.current); err != nil {
 		c.current = zero
-		c.cur.Fail(c.cur.Named(fmt.Errorf("decode document %d: %w", c.cur.Index(), err)))
+		c.cur.Pass(c.cur.Undecoded(err))
 		return false
 	}
 	return true
@@ -87,7 +103,7 @@ func (c *Cursor[T]) next(ctx context.Context, block bool) bool {
 // Current returns the document that Next advanced to.
 func (c *Cursor[T]) Current() T { return c.current }
 
-// Err returns the error that ended the iteration, nil if there was none.
+// Err returns the error of the last Next or TryNext, nil if there was none.
 func (c *Cursor[T]) Err() error { return c.cur.Err() }
 
 // ID returns the server's id of the cursor, 0 once the server has sent its last batch.
@@ -120,8 +136,10 @@ func (c *Cursor[T]) Close(ctx context.Context, opts ...CloseCursorOptions) error
 	return nil
 }
 
-// Seq returns an iterator over the remaining documents. It yields at most one error, as its last
-// element, and closes the cursor, also when the loop is left early.
+// Seq returns an iterator over the remaining documents. For a document that does not decode as T it
+// yields the zero T and a *mongoerr.DecodeError, which holds it, and goes on behind it unless the
+// loop is left. Any other error is its last element. It closes the cursor, also when the loop is
+// left early.
 func (c *Cursor[T]) Seq(ctx context.Context) iter.Seq2[T, error] {
 	return sequence(ctx, &c.cur, c.Next, &c.current)
 }
@@ -132,7 +150,8 @@ type iterated interface {
 	Close(ctx context.Context) error
 }
 
-// sequence is the Seq of a cursor or a change stream: next moves current on.
+// sequence is the Seq of a cursor or a change stream: next moves current on, which for a document
+// that does not decode has what does.
 func sequence[V any](ctx context.Context, c iterated, next func(context.Context) bool, current *V) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		var none V
@@ -141,34 +160,49 @@ func sequence[V any](ctx context.Context, c iterated, next func(context.Context)
 			return
 		}
 		defer c.Close(ctx)
-		for next(ctx) {
-			if !yield(*current, nil) {
+		for {
+			if next(ctx) {
+				if !yield(*current, nil) {
+					return
+				}
+				continue
+			}
+			err := c.Err()
+			if _, odd := err.(*mongoerr.DecodeError); !odd {
+				if err != nil {
+					yield(none, err)
+				}
 				return
 			}
-		}
-		if err := c.Err(); err != nil {
-			yield(none, err)
+			if !yield(*current, err) {
+				return
+			}
 		}
 	}
 }
 
-// All returns the remaining documents and closes the cursor. On an error it also returns the
-// documents before it.
+// All returns the remaining documents and closes the cursor. It reads to the end also if documents
+// do not decode as T: it leaves them out, and its error is a mongoerr.DecodeErrors, which holds
+// them all. On any other error it returns the documents before it.
 func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
 	if ctx == nil {
 		return nil, errNilContext
 	}
 	defer c.cur.Close(ctx)
 	all := []T{}
+	var odd mongoerr.DecodeErrors
 	for c.cur.Advance(ctx, true) {
 		var zero T
 		all = append(all, zero)
 		if err := decode(c.cur.BSON(), c.cur.Raw(), &all[len(all)-1]); err != nil {
-			c.cur.Fail(c.cur.Named(fmt.Errorf("decode document %d: %w", c.cur.Index(), err)))
-			return all[:len(all)-1], c.cur.Err()
+			all[len(all)-1] = zero
+			all, odd = all[:len(all)-1], append(odd, c.cur.Undecoded(err))
 		}
 	}
-	return all, c.cur.Err()
+	if odd == nil {
+		return all, c.cur.Err()
+	}
+	return all, failure.Join(c.cur.Err(), odd)
 }
 
 // Batches returns an iterator over the remaining batches: the server's arrays of documents, not

@@ -1,14 +1,15 @@
 package allium
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // DistinctOptions are the options of Distinct. The zero value of a field leaves it to the server.
@@ -31,7 +32,9 @@ type DistinctOptions struct {
 }
 
 // Distinct returns the distinct values of a field in the documents that match the filter, decoded
-// as V. Array elements are separate values.
+// as V. Array elements are separate values. Values that do not decode as V, such as a text among
+// numbers, are left out, and the error is a mongoerr.DecodeErrors, which holds them: it comes with
+// all the others.
 //
 //	names, err := allium.Distinct[string](ctx, users, "name", bson.D{})
 func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, filter any, opts ...DistinctOptions) ([]V, error) {
@@ -60,13 +63,19 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 		return nil, op.Named(errors.New("server's reply has no array of values"))
 	}
 	out := []V{}
+	var odd mongoerr.DecodeErrors
 	for v := range values.Values() {
 		out = append(out, *new(V))
 		if err := decodeValue(c.bson, v, &out[len(out)-1]); err != nil {
-			return nil, op.Named(fmt.Errorf("decode value %d: %w", len(out)-1, err))
+			e := undecoded(&op, int64(len(out)-1+len(odd)), nil, err)
+			e.Value = bson.RawValue{Type: v.Type, Value: bytes.Clone(v.Value)}
+			out, odd = out[:len(out)-1], append(odd, e)
 		}
 	}
-	return out, nil
+	if odd == nil {
+		return out, nil
+	}
+	return out, odd
 }
 
 // decodeValue is decode for a value.

@@ -3,7 +3,6 @@ package allium
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -214,7 +213,8 @@ func (c *findOneCall) release() {
 }
 
 // FindOne returns the first document that matches the filter. If there is none, the error is
-// mongoerr.ErrNoDocuments.
+// mongoerr.ErrNoDocuments. If it does not decode as T, the error is a *mongoerr.DecodeError, which
+// holds it.
 //
 //	ada, err := users.FindOne(ctx, bson.M{"name": "Ada"})
 func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOneOptions) (T, error) {
@@ -258,7 +258,8 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 		return doc, mongoerr.ErrNoDocuments
 	}
 	if err := decode(c.bson, raw, &doc); err != nil {
-		return doc, c.failed("find", c.name, fmt.Errorf("decode: %w", err))
+		var zero T
+		return zero, undecoded(&call.op, -1, raw, err)
 	}
 	return doc, nil
 }

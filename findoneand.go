@@ -1,13 +1,15 @@
 package allium
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/exec"
+	"allium/internal/failure"
 	"allium/internal/option"
 	"allium/mongoerr"
 )
@@ -136,6 +138,9 @@ func (o *FindOneAndDeleteOptions) widen() FindOneAndUpdateOptions {
 // none to return, or if the write concern is unacknowledged, the error is mongoerr.ErrNoDocuments.
 // The update and retries are as for UpdateOne. With a *mongoerr.WriteConcernError, the document is
 // returned, too: the update was done, on fewer members than were asked for.
+//
+// If the document does not decode as T, the error is a *mongoerr.DecodeError, which holds it: it
+// has been updated all the same. FindOneAndReplace and FindOneAndDelete do the same.
 func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any, opts ...FindOneAndUpdateOptions) (T, error) {
 	o, err := option.One(opts)
 	if err != nil {
@@ -173,6 +178,11 @@ func (c *Collection[T]) FindOneAndDelete(ctx context.Context, filter any, opts .
 	return c.findAndModify(ctx, &command.FindAndModify{Filter: filter, Remove: true}, &all)
 }
 
+// undecoded makes the error of a document of an operation's reply that does not decode.
+func undecoded(op *exec.Op, index int64, doc bson.Raw, err error) *mongoerr.DecodeError {
+	return &mongoerr.DecodeError{Command: op.Command.Name(), Namespace: op.Namespace(), Index: index, Document: bytes.Clone(doc), Wrapped: err}
+}
+
 // findAndModify runs a command with the options of any of the three operations.
 func (c *Collection[T]) findAndModify(ctx context.Context, cmd *command.FindAndModify, o *FindOneAndUpdateOptions) (T, error) {
 	var doc T
@@ -200,7 +210,8 @@ func (c *Collection[T]) findAndModify(ctx context.Context, cmd *command.FindAndM
 	raw := command.ParseFindAndModify(res.Reply)
 	if raw != nil {
 		if err := decode(c.bson, raw, &doc); err != nil {
-			return doc, op.Named(errors.Join(fmt.Errorf("decode: %w", err), concernError(&op, &res)))
+			var zero T
+			return zero, failure.Join(undecoded(&op, -1, raw, err), concernError(&op, &res))
 		}
 	}
 	switch err := concernError(&op, &res); {

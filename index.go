@@ -2,6 +2,8 @@ package allium
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"time"
 
 	"allium/bson"
@@ -22,7 +24,7 @@ type IndexModel struct {
 	// Hidden hides the index from the query planner.
 	Hidden bool
 	// ExpireAfter makes the server delete documents when the indexed date is this old, to the
-	// second.
+	// second. It may be 0 to 2147483647 seconds, which are 68 years.
 	ExpireAfter *time.Duration
 	// PartialFilter leaves out the documents that do not match it.
 	PartialFilter any
@@ -65,11 +67,7 @@ func (m *IndexModel) options() any {
 		}
 	}
 	if m.ExpireAfter != nil {
-		if s := int64(*m.ExpireAfter / time.Second); s == int64(int32(s)) {
-			add("expireAfterSeconds", int32(s))
-		} else {
-			add("expireAfterSeconds", s) // more than 68 years, which the server rejects
-		}
+		add("expireAfterSeconds", int32(*m.ExpireAfter/time.Second))
 	}
 	for _, f := range []struct {
 		key string
@@ -147,6 +145,9 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel,
 	}
 	cmd := &command.CreateIndexes{Collection: c.name, CommitQuorum: o.CommitQuorum, Comment: o.Comment, RawData: o.RawData}
 	for i := range indexes {
+		if err := checkExpiry(indexes[i].ExpireAfter, math.MaxInt32); err != nil {
+			return nil, c.failed("createIndexes", c.name, fmt.Errorf("index %d: %w", i, err))
+		}
 		cmd.Indexes = append(cmd.Indexes, command.Index{Keys: indexes[i].Keys, Name: indexes[i].Name, Options: indexes[i].options()})
 	}
 	op, err := c.op(ctx, cmd, o.Timeout)

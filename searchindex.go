@@ -26,7 +26,7 @@ type SearchIndexModel struct {
 }
 
 // SearchIndexInfo describes a search index in the result of ListSearchIndexes. Raw holds the
-// server's whole description.
+// server's whole description. A field with another type than it should have is zero, and in Raw.
 type SearchIndexInfo struct {
 	ID   string
 	Name string
@@ -37,24 +37,6 @@ type SearchIndexInfo struct {
 	// LatestDefinition is the newest definition, which may not be in use yet.
 	LatestDefinition bson.Raw
 	Raw              bson.Raw
-}
-
-// UnmarshalBSON decodes one document of the result of $listSearchIndexes.
-func (i *SearchIndexInfo) UnmarshalBSON(data []byte) error {
-	var in struct {
-		ID               string   `bson:"id"`
-		Name             string   `bson:"name"`
-		Type             string   `bson:"type"`
-		Status           string   `bson:"status"`
-		Queryable        bool     `bson:"queryable"`
-		LatestDefinition bson.Raw `bson:"latestDefinition"`
-	}
-	if err := bson.Unmarshal(data, &in); err != nil {
-		return err
-	}
-	*i = SearchIndexInfo{ID: in.ID, Name: in.Name, Type: in.Type, Status: in.Status, Queryable: in.Queryable,
-		LatestDefinition: in.LatestDefinition, Raw: append(bson.Raw(nil), data...)}
-	return nil
 }
 
 // SearchIndexOptions are the options of CreateSearchIndex, CreateSearchIndexes, UpdateSearchIndex

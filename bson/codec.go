@@ -121,17 +121,7 @@ func (cm *compiler) compile(tc *typeCodec, fl flags) {
 		cm.compileKind(tc, fl)
 		cm.useMethods(tc)
 	}
-	user, byInterface := cm.cfg.Codecs.lookup(t)
-	if user == nil {
-		return
-	}
-	tc.op, tc.elem = opCall, nil
-	if user.encode != nil {
-		tc.enc, tc.copies = userEncoder(user, t, byInterface), false
-	}
-	if user.decode != nil && !byInterface {
-		tc.dec = userDecoder(user, t)
-	}
+	cm.cfg.Codecs.use(tc)
 }
 
 // compileKind fills in tc by the kind of the type.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/big"
+	"reflect"
 	"time"
 
 	"allium/bson"
@@ -158,4 +160,58 @@ func ExampleOptions_AppendValueMaps() {
 	// Output:
 	// 0
 	// 1
+}
+
+func ExampleCodecWhere() {
+	// Every type with the methods of big.Int and its like is a string, in both directions.
+	type number interface {
+		String() string
+		SetString(s string, base int) (*big.Int, bool)
+	}
+	codecs, err := bson.NewCodecs(bson.CodecWhere(
+		func(t reflect.Type) bool { return reflect.PointerTo(t).Implements(reflect.TypeFor[number]()) },
+		func(dst []byte, v any) (bson.Type, []byte, error) {
+			return bson.TypeString, bson.AppendStringValue(dst, v.(number).String()), nil
+		},
+		func(v bson.RawValue, into any) error {
+			s, _ := v.StringValue()
+			if _, ok := into.(number).SetString(s, 10); !ok {
+				return fmt.Errorf("want a whole number")
+			}
+			return nil
+		},
+	))
+	if err != nil {
+		fmt.Println(err)
+	}
+	o := bson.Options{Codecs: codecs}
+	type account struct {
+		Balance big.Int
+		Limits  []*big.Int
+	}
+	data, err := o.Marshal(account{*big.NewInt(5), []*big.Int{big.NewInt(7), nil}})
+	fmt.Println(bson.Raw(data), err)
+	var a account
+	fmt.Println(o.Unmarshal(data, &a), a.Balance.String(), a.Limits)
+	fmt.Println(o.Unmarshal(bson.Raw(data), &struct{ Limits big.Int }{}))
+	// Output:
+	// {"balance":"5","limits":["7",null]} <nil>
+	// <nil> 5 [7 <nil>]
+	// bson: decode array at "limits" into big.Int: want a whole number
+}
+
+func ExampleCodecs_With() {
+	seconds := bson.CodecFor(
+		func(dst []byte, d time.Duration) (bson.Type, []byte, error) {
+			return bson.TypeDouble, bson.AppendDoubleValue(dst, d.Seconds()), nil
+		},
+		func(v bson.RawValue) (time.Duration, error) {
+			s, _ := v.Double()
+			return time.Duration(s * float64(time.Second)), nil
+		})
+	var common *bson.Codecs // those of all collections; none yet
+	codecs, err := common.With(seconds)
+	data, _ := bson.Options{Codecs: codecs}.Marshal(bson.M{"d": 90 * time.Second})
+	fmt.Println(bson.Raw(data), err)
+	// Output: {"d":90.0} <nil>
 }

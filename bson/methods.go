@@ -142,20 +142,15 @@ func decTextUnmarshaler(t reflect.Type) decFunc {
 	}
 }
 
-func userEncoder(user *userCodec, t reflect.Type, byInterface bool) encFunc {
+// userEncoder checks what a user's function does.
+func userEncoder(t reflect.Type, encode func(dst []byte, p ptr) (Type, []byte, error)) encFunc {
+	indirect := t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer
 	return func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {
-		start := len(dst)
-		var bt Type
-		var out []byte
-		var err error
-		switch {
-		case (t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer) && p.value(t).IsNil():
+		if indirect && p.value(t).IsNil() {
 			return TypeNull, dst, nil
-		case byInterface:
-			bt, out, err = user.encodeAny(dst, p.value(t).Interface())
-		default:
-			bt, out, err = user.encode(dst, p)
 		}
+		start := len(dst)
+		bt, out, err := encode(dst, p)
 		if err != nil {
 			return 0, dst, encodeErr(t, err)
 		}
@@ -169,11 +164,17 @@ func userEncoder(user *userCodec, t reflect.Type, byInterface bool) encFunc {
 	}
 }
 
-func userDecoder(user *userCodec, t reflect.Type) decFunc {
+// userDecoder gives a user's function one value.
+func userDecoder(t reflect.Type, decode func(v RawValue, p ptr) error) decFunc {
+	indirect := t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer
 	return func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
+		if indirect && (bt == TypeNull || bt == TypeUndefined) {
+			p.value(t).SetZero()
+			return 0, nil
+		}
 		n, err := valueSize(bt, b)
 		if err == nil {
-			err = user.decode(RawValue{Type: bt, Value: b[:n:n]}, p)
+			err = decode(RawValue{Type: bt, Value: b[:n:n]}, p)
 		}
 		if err != nil {
 			return 0, decodeErr(bt, t, err)

@@ -122,7 +122,7 @@ func newConfig(o Options) *config {
 	if c.maxDepth <= 0 {
 		c.maxDepth = DefaultMaxDepth
 	}
-	c.special = o.Codecs != nil && len(o.Codecs.types)+len(o.Codecs.interfaces) > 0
+	c.special = o.Codecs != nil && len(o.Codecs.types)+len(o.Codecs.rules) > 0
 	return c
 }
 

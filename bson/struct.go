@@ -34,19 +34,23 @@ type programField struct {
 	enc    encFunc
 	dec    decFunc
 	omit   func(p ptr) bool // whether to leave the field out; nil for never
+	// lenient: a value that does not fit leaves the field at its zero value.
+	lenient bool
 }
 
 // hop is a pointer to an inline struct.
 type hop struct {
-	offset uintptr // of the pointer in the struct before
-	elem   reflect.Type
+	offset   uintptr // of the pointer in the struct before
+	elem     reflect.Type
+	exported bool
 }
 
 // inlineMap is a map field with the tag inline.
 type inlineMap struct {
-	hops   []hop
-	offset uintptr
-	codec  *mapCodec
+	hops    []hop
+	offset  uintptr
+	codec   *mapCodec
+	lenient bool // an entry that does not fit is left out
 }
 
 // find returns the address of the field in the struct at p, or false if a pointer on the way is
@@ -60,16 +64,20 @@ func find(p ptr, hops []hop, offset uintptr) (ptr, bool) {
 	return p.add(offset), true
 }
 
-// reach is find, but it makes the structs on the way.
-func reach(p ptr, hops []hop, offset uintptr) ptr {
+// reach is find, but it makes the structs on the way. As encoding/json, it does not make one whose
+// type is not exported: only the program can.
+func reach(p ptr, hops []hop, offset uintptr) (ptr, error) {
 	for _, h := range hops {
 		at := p.add(h.offset)
 		if p = at.elem(); p.isNil() {
+			if !h.exported {
+				return p, fmt.Errorf("embedded pointer to the unexported struct %s is nil: set it before decoding", h.elem)
+			}
 			p = pointerOf(reflect.New(h.elem))
 			at.setElem(p)
 		}
 	}
-	return p.add(offset)
+	return p.add(offset), nil
 }
 
 func (cm *compiler) compileStruct(tc *typeCodec, fl flags) {
@@ -87,7 +95,7 @@ func (cm *compiler) compileStruct(tc *typeCodec, fl flags) {
 				tc.fail(err)
 				return
 			}
-			s.inline = &inlineMap{hops: f.hops, offset: f.offset, codec: mc}
+			s.inline = &inlineMap{hops: f.hops, offset: f.offset, codec: mc, lenient: f.lenient}
 			continue
 		}
 		fc := cm.codec(f.typ, ff)
@@ -95,7 +103,7 @@ func (cm *compiler) compileStruct(tc *typeCodec, fl flags) {
 			tc.copies = tc.copies || fc.copies
 		}
 		pf := programField{key: f.key, match: newFieldMatch(f.key), typ: f.typ, hops: f.hops, offset: f.offset,
-			op: fc.op, enc: fc.encoder(), dec: fc.decoder()}
+			op: fc.op, enc: fc.encoder(), dec: fc.decoder(), lenient: f.lenient}
 		t := Type(0)
 		if pf.op != opCall {
 			t = opTypes[pf.op]
@@ -266,12 +274,17 @@ func (s *structProgram) decode(d *decoder, t Type, b []byte, base ptr) (int, err
 					continue
 				}
 			}
-			p = reach(base, f.hops, f.offset)
+			if p, err = reach(base, f.hops, f.offset); err != nil {
+				return 0, under(string(key), decodeErr(et, s.t, err))
+			}
 		}
 		// What is as expected is done here, everything else by the field's codec.
 		switch {
 		case f.op == opString && et == TypeString:
 			v, n, err := d.stringValue(body)
+			if err != nil && f.lenient {
+				break
+			}
 			if err != nil {
 				return 0, under(string(key), decodeErr(et, f.typ, err))
 			}
@@ -295,7 +308,14 @@ func (s *structProgram) decode(d *decoder, t Type, b []byte, base ptr) (int, err
 			body = body[1:]
 			continue
 		}
+		depth := d.depth
 		n, err := f.dec(d, et, body, p)
+		if err != nil && f.lenient {
+			if size, frame := valueSize(et, body); frame == nil {
+				p.value(f.typ).SetZero()
+				d.depth, n, err = depth, size, nil
+			}
+		}
 		if err != nil {
 			return 0, under(string(key), err)
 		}
@@ -314,7 +334,18 @@ func (s *structProgram) decode(d *decoder, t Type, b []byte, base ptr) (int, err
 // decodeUnknown decodes, or skips, the value of a key without a field.
 func (s *structProgram) decodeUnknown(d *decoder, t Type, b []byte, base ptr, key []byte) (int, error) {
 	if s.inline != nil {
-		return s.inline.codec.decodeEntry(d, t, b, reach(base, s.inline.hops, s.inline.offset), key)
+		p, err := reach(base, s.inline.hops, s.inline.offset)
+		if err != nil {
+			return 0, decodeErr(t, s.t, err)
+		}
+		depth := d.depth
+		n, err := s.inline.codec.decodeEntry(d, t, b, p, key)
+		if err != nil && s.inline.lenient {
+			if size, frame := valueSize(t, b); frame == nil {
+				d.depth, n, err = depth, size, nil
+			}
+		}
+		return n, err
 	}
 	if d.cfg.DisallowUnknownFields {
 		return 0, &DecodeError{BSONType: t, GoType: s.t, Err: errUnknownField}

@@ -83,18 +83,18 @@ func TestTags(t *testing.T) {
 			I time.Time      `bson:",omitempty"`
 			J ObjectID       `bson:",omitempty"`
 			K zeroAtSeven    `bson:",omitempty"`
-			L *zeroAtSeven   `bson:",omitempty"`
 			M [0]int         `bson:",omitempty"`
 			N uint8          `bson:",omitempty"`
 			O D              `bson:",omitempty"`
 			P zeroByPointer  `bson:",omitempty"`
-		}{C: []int{}, D: map[string]int{}, K: zeroAtSeven{7}, L: &zeroAtSeven{7}, O: D{}, P: zeroByPointer{7}}, D{}},
+		}{C: []int{}, D: map[string]int{}, K: zeroAtSeven{7}, O: D{}, P: zeroByPointer{7}}, D{}},
 		{"omitempty keeps", struct {
 			A struct{ X int32 } `bson:",omitempty"`
 			B [1]int32          `bson:",omitempty"`
 			C zeroAtSeven       `bson:",omitempty"`
 			D *int32            `bson:",omitempty"`
-		}{D: new(int32)}, D{{"a", D{{"x", int32(0)}}}, {"b", A{int32(0)}}, {"c", D{{"n", int32(0)}}}, {"d", int32(0)}}},
+			E *zeroAtSeven      `bson:",omitempty"`
+		}{D: new(int32), E: &zeroAtSeven{7}}, D{{"a", D{{"x", int32(0)}}}, {"b", A{int32(0)}}, {"c", D{{"n", int32(0)}}}, {"d", int32(0)}, {"e", D{{"n", int32(7)}}}}},
 		{"omitzero", struct {
 			A struct{ X int32 } `bson:",omitzero"`
 			B [1]int32          `bson:",omitzero"`

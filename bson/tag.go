@@ -18,6 +18,7 @@ type structField struct {
 	flags     flags
 	omitEmpty bool
 	omitZero  bool
+	lenient   bool
 	inlineMap bool
 }
 
@@ -25,6 +26,7 @@ type structField struct {
 type tag struct {
 	key                 string
 	skip, inline        bool
+	lenient             bool
 	omitEmpty, omitZero bool
 	flags               flags
 }
@@ -56,6 +58,8 @@ func parseTag(f reflect.StructField, cfg *config) tag {
 			t.flags |= flagTruncate
 		case "inline":
 			t.inline = true
+		case "lenient":
+			t.lenient = true
 		}
 	}
 	if t.key == "" {
@@ -117,12 +121,15 @@ func collectFields(out *[]structField, t reflect.Type, cfg *config, outer []refl
 		f := structField{
 			key: tag.key, typ: sf.Type, hops: where.hops, offset: where.offset + sf.Offset,
 			index: append(slices.Clip(where.index), i),
-			flags: where.flags | tag.flags, omitEmpty: tag.omitEmpty, omitZero: tag.omitZero,
+			flags: where.flags | tag.flags, omitEmpty: tag.omitEmpty, omitZero: tag.omitZero, lenient: tag.lenient || where.lenient,
 		}
 		if !sf.IsExported() {
 			// The exported fields of an unexported embedded struct are reachable, it itself is not.
-			if !tag.inline || sf.Type.Kind() != reflect.Struct {
+			if !tag.inline {
 				continue
+			}
+			if t := sf.Type; t.Kind() != reflect.Struct && (t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct) {
+				return fmt.Errorf("embedded field %s has the tag inline and is not exported: want a struct or a pointer to one", sf.Name)
 			}
 		}
 		if strings.IndexByte(f.key, 0) >= 0 {
@@ -142,7 +149,7 @@ func collectFields(out *[]structField, t reflect.Type, cfg *config, outer []refl
 				return err
 			}
 		case kind == reflect.Pointer && sf.Type.Elem().Kind() == reflect.Struct:
-			f.hops = append(slices.Clip(f.hops), hop{offset: f.offset, elem: sf.Type.Elem()})
+			f.hops = append(slices.Clip(f.hops), hop{offset: f.offset, elem: sf.Type.Elem(), exported: sf.IsExported()})
 			f.offset = 0
 			if err := collectFields(out, sf.Type.Elem(), cfg, outer, f); err != nil {
 				return err
@@ -157,10 +164,65 @@ func collectFields(out *[]structField, t reflect.Type, cfg *config, outer []refl
 // omitter returns the function that tells when to leave out f; nil for never. copies tells that it
 // calls a method with a pointer receiver.
 func omitter(f structField) (omit func(p ptr) bool, copies bool) {
-	if !f.omitEmpty && !f.omitZero {
+	var empty, zero func(p ptr) bool
+	if f.omitEmpty {
+		empty, copies = emptiness(f.typ)
+	}
+	if f.omitZero {
+		var c bool
+		zero, c = zeroness(f.typ)
+		copies = copies || c
+	}
+	switch {
+	case empty == nil:
+		return zero, copies
+	case zero == nil:
+		return empty, copies
+	}
+	return func(p ptr) bool { return empty(p) || zero(p) }, copies
+}
+
+// emptiness returns what omitempty asks: of pointers and interfaces only whether they are nil, as
+// encoding/json does, so that a pointer to a zero is kept. Other values are asked by their own
+// IsZero, as the official driver does; one of its uses is an _id that is not set yet.
+func emptiness(t reflect.Type) (empty func(p ptr) bool, copies bool) {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return func(p ptr) bool { return p.elem().isNil() }, false
+	case reflect.Interface:
+		return func(p ptr) bool { return p.value(t).IsNil() }, false
+	}
+	if zero, copies := ownZeroness(t); zero != nil {
+		return zero, copies
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return func(p ptr) bool { return *at[string](p) == "" }, false
+	case reflect.Slice:
+		return func(p ptr) bool { _, n := p.slice(); return n == 0 }, false
+	case reflect.Map:
+		return func(p ptr) bool { return p.value(t).Len() == 0 }, false
+	case reflect.Array:
+		if t.Len() == 0 {
+			return func(ptr) bool { return true }, false
+		}
+		return nil, false
+	case reflect.Struct:
 		return nil, false
 	}
-	t := f.typ
+	return plainZeroness(t), false
+}
+
+// zeroness returns what omitzero asks, which is what encoding/json asks.
+func zeroness(t reflect.Type) (zero func(p ptr) bool, copies bool) {
+	if zero, copies = ownZeroness(t); zero != nil {
+		return zero, copies
+	}
+	return plainZeroness(t), false
+}
+
+// ownZeroness returns the IsZero of the type's own, nil if it has none.
+func ownZeroness(t reflect.Type) (zero func(p ptr) bool, copies bool) {
 	kind := t.Kind()
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -175,34 +237,20 @@ func omitter(f structField) (omit func(p ptr) bool, copies bool) {
 	case kind != reflect.Pointer && kind != reflect.Interface && reflect.PointerTo(t).Implements(typeZeroer):
 		return func(p ptr) bool { return p.value(t).Addr().Interface().(zeroer).IsZero() }, !t.Implements(typeZeroer)
 	}
-	if f.omitEmpty {
-		switch kind {
-		case reflect.String:
-			return func(p ptr) bool { return *at[string](p) == "" }, false
-		case reflect.Slice:
-			return func(p ptr) bool { _, n := p.slice(); return n == 0 }, false
-		case reflect.Map:
-			return func(p ptr) bool { return p.value(t).Len() == 0 }, false
-		case reflect.Array:
-			if t.Len() == 0 {
-				return func(ptr) bool { return true }, false
-			}
-			if !f.omitZero {
-				return nil, false
-			}
-		case reflect.Struct:
-			if !f.omitZero {
-				return nil, false
-			}
-		}
-	}
-	switch kind {
+	return nil, false
+}
+
+// plainZeroness returns whether a value is the zero value of its type.
+func plainZeroness(t reflect.Type) func(p ptr) bool {
+	switch t.Kind() {
 	case reflect.Pointer:
-		return func(p ptr) bool { return p.elem().isNil() }, false
+		return func(p ptr) bool { return p.elem().isNil() }
+	case reflect.String:
+		return func(p ptr) bool { return *at[string](p) == "" }
 	case reflect.Bool:
-		return func(p ptr) bool { return !*at[bool](p) }, false
+		return func(p ptr) bool { return !*at[bool](p) }
 	case reflect.Int64, reflect.Uint64:
-		return func(p ptr) bool { return *at[uint64](p) == 0 }, false
+		return func(p ptr) bool { return *at[uint64](p) == 0 }
 	}
-	return func(p ptr) bool { return p.value(t).IsZero() }, false
+	return func(p ptr) bool { return p.value(t).IsZero() }
 }

@@ -574,7 +574,10 @@ func TestOldFiles(t *testing.T) {
 		{{Key: "length", Value: 5}, {Key: "chunkSize", Value: -3}},
 		{{Key: "length", Value: -5}, {Key: "chunkSize", Value: 3}},
 		{{Key: "length", Value: 5.5}, {Key: "chunkSize", Value: 3}},
-		{{Key: "length", Value: "5"}, {Key: "chunkSize", Value: 3}},
+		{{Key: "length", Value: "5 bytes"}, {Key: "chunkSize", Value: 3}},
+		{{Key: "length", Value: true}, {Key: "chunkSize", Value: 3}},
+		{{Key: "length", Value: "-5"}, {Key: "chunkSize", Value: 3}},
+		{{Key: "length", Value: nil}, {Key: "chunkSize", Value: 3}},
 		{{Key: "chunkSize", Value: 3}},
 		{{Key: "length", Value: 5}},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"allium"
@@ -12,28 +13,30 @@ import (
 	"allium/mongoerr"
 )
 
-// File is what the files collection says about a stored file.
+// File is what the files collection says about a stored file. A field that was stored with another
+// type than it should have is zero: only without its length and its chunk size can a file not be
+// read.
 type File struct {
 	// ID is the file's _id, of any type.
 	ID any `bson:"_id"`
 	// Name is not unique: see the package's documentation. Old files may have none.
-	Name string `bson:"filename"`
+	Name string `bson:"filename,lenient"`
 	// Length is the file's size in bytes.
-	Length int64 `bson:"length"`
+	Length int64 `bson:"length,lenient"`
 	// ChunkSize is the size of its chunks in bytes; the last one may be shorter.
-	ChunkSize int64 `bson:"chunkSize"`
+	ChunkSize int64 `bson:"chunkSize,lenient"`
 	// UploadDate is when the upload ended.
-	UploadDate time.Time `bson:"uploadDate"`
+	UploadDate time.Time `bson:"uploadDate,lenient"`
 	// Metadata is a document that the application defines, nil if there is none.
-	Metadata bson.Raw `bson:"metadata"`
+	Metadata bson.Raw `bson:"metadata,lenient"`
 
 	// MD5, ContentType and Aliases are deprecated. MD5 is read from old files and never written.
-	MD5         string   `bson:"md5"`
-	ContentType string   `bson:"contentType"`
-	Aliases     []string `bson:"aliases"`
+	MD5         string   `bson:"md5,lenient"`
+	ContentType string   `bson:"contentType,lenient"`
+	Aliases     []string `bson:"aliases,lenient"`
 
 	// Extra holds further fields, which some older drivers store.
-	Extra map[string]any `bson:",inline"`
+	Extra map[string]any `bson:",inline,lenient"`
 }
 
 // FindOptions are the options of Find. The zero value of a field leaves it to the server.
@@ -88,9 +91,11 @@ func (b *Bucket) parse(doc bson.Raw) (*storedFile, error) {
 	if err := b.bson.Unmarshal(doc, &f.File); err != nil {
 		return nil, corrupt("its document: %v", err)
 	}
-	if !doc.Lookup("length").IsNumber() || f.Length < 0 {
+	var ok bool
+	if f.Length, ok = byteCount(doc.Lookup("length")); !ok {
 		return nil, corrupt("its length is %v", doc.Lookup("length"))
 	}
+	f.ChunkSize, _ = byteCount(doc.Lookup("chunkSize"))
 	if f.Length == 0 {
 		return f, nil
 	}
@@ -99,6 +104,17 @@ func (b *Bucket) parse(doc bson.Raw) (*storedFile, error) {
 	}
 	f.chunks = (f.Length-1)/f.ChunkSize + 1
 	return f, nil
+}
+
+// byteCount returns a number of bytes: a whole number of any type, or a text of its decimal digits,
+// which cannot mean anything else.
+func byteCount(v bson.RawValue) (int64, bool) {
+	if s, ok := v.StringValue(); ok {
+		n, err := strconv.ParseUint(s, 10, 63)
+		return int64(n), err == nil
+	}
+	n, ok := v.AsInt64()
+	return n, ok && n >= 0
 }
 
 // chunkLength returns how many bytes chunk n must have.

@@ -210,3 +210,51 @@ func ExampleAuthError() {
 	}
 	// Output: SCRAM-SHA-256 AuthenticationFailed
 }
+
+func ExampleDecodeError() {
+	client, done := connect()
+	defer done()
+	ctx := context.Background()
+	numbers := client.Database("app").Collection("numbers")
+	if _, err := numbers.InsertMany(ctx, []bson.D{{{Key: "_id", Value: 1}, {Key: "n", Value: 10}}, {{Key: "_id", Value: 2}, {Key: "n", Value: "ten"}}, {{Key: "_id", Value: 3}, {Key: "n", Value: 30}}}); err != nil {
+		fmt.Println(err)
+	}
+	type number struct{ N int }
+	cur, err := allium.CollectionOf[number](client.Database("app"), "numbers").Find(ctx, bson.D{})
+	if err != nil {
+		fmt.Println(err)
+	}
+	for n, err := range cur.Seq(ctx) {
+		if odd, ok := errors.AsType[*mongoerr.DecodeError](err); ok {
+			fmt.Println("set aside:", odd.Namespace, odd.Document)
+			continue
+		}
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(n.N)
+	}
+	// Output:
+	// 10
+	// set aside: app.numbers {"_id":2,"n":"ten"}
+	// 30
+}
+
+func ExampleDecodeErrors() {
+	client, done := connect()
+	defer done()
+	ctx := context.Background()
+	numbers := client.Database("app").Collection("numbers")
+	if _, err := numbers.InsertOne(ctx, bson.D{{Key: "n", Value: bson.A{1, "two", 3, true}}}); err != nil {
+		fmt.Println(err)
+	}
+	values, err := allium.Distinct[string](ctx, numbers, "n", bson.D{})
+	fmt.Println(values)
+	if errs, ok := errors.AsType[mongoerr.DecodeErrors](err); ok {
+		fmt.Println(len(errs), "others")
+	}
+	// Output:
+	// [two]
+	// 3 others
+}

@@ -1,6 +1,7 @@
 package cursor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ type Cursor struct {
 	postBatch bson.Raw    // the batch's postBatchResumeToken, in the batch's memory
 	raw       bson.Raw    // the current document
 	err       error
-	goesOn    bool // err says that time was up, and the next call may go on
+	goesOn    bool // err does not end the iteration: the next call goes on
 	closed    bool
 	abandoned bool // closed by the program before the end
 
@@ -223,9 +224,6 @@ func (c *Cursor) release() {
 func (c *Cursor) Advance(ctx context.Context, block bool) bool {
 	if c.goesOn {
 		c.err, c.goesOn = nil, false
-		if c.closed {
-			c.err = c.Named(errCursorClosed)
-		}
 	}
 	if ctx == nil && c.err == nil {
 		c.Fail(c.Named(failure.ErrNilContext))
@@ -301,6 +299,19 @@ func (c *Cursor) Fail(err error) {
 		c.release()
 	}
 }
+
+// Undecoded makes the error of the current document, which the program cannot decode.
+func (c *Cursor) Undecoded(err error) *mongoerr.DecodeError {
+	e := &mongoerr.DecodeError{Command: "cursor", Namespace: c.db, Index: c.Index(), Document: bytes.Clone(c.raw), Wrapped: err}
+	if c.coll != "" && !strings.HasPrefix(c.coll, "$cmd.") {
+		e.Namespace += "." + c.coll
+	}
+	return e
+}
+
+// Pass makes e the error of the call. It does not end the iteration: the next call goes on behind
+// the document.
+func (c *Cursor) Pass(e *mongoerr.DecodeError) { c.err, c.goesOn = e, true }
 
 // interrupted deals with an error of a getMore. A tailable cursor goes on after time was up if
 // nothing can have been lost: nothing was sent, or the connection is kept that the reply will

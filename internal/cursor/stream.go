@@ -86,7 +86,16 @@ func (s *Stream) Watch(ctx context.Context, reg *Registry, op *exec.Op, o Stream
 // Event returns the event that Advance moved to, which is the caller's.
 func (s *Stream) Event() bson.Raw { return s.event }
 
-// Accept moves the token behind the event that Advance moved to: it has been returned.
+// Undecoded makes the error of the current event, which the program cannot decode.
+func (s *Stream) Undecoded(err error) *mongoerr.DecodeError {
+	e := s.Cursor.Undecoded(err)
+	e.Index, e.Document = -1, s.event
+	e.ResumeToken, _ = s.event.Lookup("_id").Document()
+	return e
+}
+
+// Accept moves the token behind the event that Advance moved to: it has been returned, or the error
+// that says that it does not decode has.
 func (s *Stream) Accept() { s.token, s.returned = s.eventEnd, true }
 
 // Token returns where a resume begins, nil if nobody has named a point. It must not be changed.
@@ -99,13 +108,13 @@ func (s *Stream) Advance(ctx context.Context, block bool) bool {
 	case ctx == nil:
 		s.err = s.Named(failure.ErrNilContext)
 		return false
-	case s.closed && s.lost:
-		s.err, s.lost = s.Named(errStreamClosed), false
+	case s.closed && (s.lost || s.goesOn):
+		s.err, s.lost, s.goesOn = s.Named(errStreamClosed), false, false
 		return false
-	case s.closed || s.err != nil && !s.lost:
+	case s.closed || s.err != nil && !s.lost && !s.goesOn:
 		return false
 	}
-	s.err = nil
+	s.err, s.goesOn = nil, false
 	s.within = s.op.Refreshed()
 	s.op.Limit, s.op.Began = s.within, time.Now()
 	if s.lost && !s.resume(ctx) {
