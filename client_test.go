@@ -460,6 +460,7 @@ func TestMalformedWriteReplies(t *testing.T) {
 		"write error without a document":    {Key: "writeErrors", Value: bson.A{1}},
 		"upserted by another statement":     {Key: "upserted", Value: bson.A{element(int64(7))}},
 		"upserted by no statement":          {Key: "upserted", Value: bson.A{element(int32(-1))}},
+		"upserted twice":                    {Key: "upserted", Value: bson.A{element(int32(0)), element(int32(0))}},
 		"upserted without an index":         {Key: "upserted", Value: bson.A{element("0")}},
 		"upserted that is not a document":   {Key: "upserted", Value: bson.A{1}},
 		"write concern error, more of them": {Key: "writeConcernError", Value: bson.D{{Key: "errInfo", Value: 5}}},

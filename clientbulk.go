@@ -308,10 +308,20 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 // outcomes reads the results of the writes, in an ordered operation up to the first that was
 // rejected.
 func (b *clientBulk) outcomes(ctx context.Context, cur *cursor.Cursor, op *exec.Op, addr string) error {
+	var seen []bool // the writes of this message that have a result
 	for cur.Advance(ctx, true) {
 		outcome, err := command.ParseBulkOutcome(cur.Raw())
-		if err == nil && outcome.Index >= b.cmd.Count() {
+		if seen == nil {
+			seen = make([]bool, b.cmd.Count())
+		}
+		switch {
+		case err != nil:
+		case outcome.Index >= len(seen):
 			err = errors.New("server's result of a write has an index that no write has")
+		case seen[outcome.Index]:
+			err = fmt.Errorf("server has more than one result of write %d", b.cmd.First()+outcome.Index)
+		default:
+			seen[outcome.Index] = true
 		}
 		if err == nil {
 			err = b.outcome(outcome, op, addr)
@@ -347,9 +357,7 @@ func (b *clientBulk) outcome(o command.BulkOutcome, op *exec.Op, addr string) er
 	case updateKind:
 		u := ClientUpdateResult{MatchedCount: o.N, ModifiedCount: o.NModified, Upserted: !o.UpsertedID.IsZero()}
 		if u.Upserted {
-			if err := decodeValue(b.scope.bson, o.UpsertedID, &u.UpsertedID); err != nil {
-				return fmt.Errorf("upserted _id: %w", err)
-			}
+			u.UpsertedID = decodeID(b.scope.bson, o.UpsertedID)
 		}
 		v.Updates[i] = u
 	case deleteKind:

@@ -267,15 +267,15 @@ func (w *writer) read(op *exec.Op, res exec.Result, base, count int) (reply writ
 		if u.Index < 0 || u.Index >= count {
 			return reply, op.Named(fmt.Errorf("server's reply says that statement %d of %d upserted", u.Index, count))
 		}
-		var id any
-		if err := decodeValue(w.scope.bson, u.ID, &id); err != nil {
-			return reply, op.Named(fmt.Errorf("upserted _id: %w", err))
-		}
 		if reply.upserted == nil {
 			reply.upserted = map[int]any{}
 		}
-		reply.upserted[base+u.Index] = id
+		if _, twice := reply.upserted[base+u.Index]; twice {
+			return reply, op.Named(fmt.Errorf("server's reply says twice that statement %d upserted", u.Index))
+		}
+		reply.upserted[base+u.Index] = decodeID(w.scope.bson, u.ID)
 	}
+	var failed map[int]bool // made for the second error
 	for v := range r.WriteErrors.Values() {
 		doc, ok := v.Document()
 		if !ok {
@@ -284,6 +284,15 @@ func (w *writer) read(op *exec.Op, res exec.Result, base, count int) (reply writ
 		e := op.WriteError(doc, base, res.Server.Addr())
 		if e.Index < base || e.Index >= base+count {
 			return reply, op.Named(fmt.Errorf("server's reply says that statement %d of %d failed", e.Index-base, count))
+		}
+		if len(reply.errors) == 1 {
+			failed = map[int]bool{reply.errors[0].Index: true}
+		}
+		if failed[e.Index] {
+			return reply, op.Named(fmt.Errorf("server's reply says twice that statement %d failed", e.Index-base))
+		}
+		if failed != nil {
+			failed[e.Index] = true
 		}
 		reply.errors = append(reply.errors, e)
 	}

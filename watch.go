@@ -51,9 +51,9 @@ type WatchOptions struct {
 	// ShowExpandedEvents adds events such as create, modify and createIndexes (server 6.0 and
 	// later).
 	ShowExpandedEvents bool
-	// SplitLargeEvents allows events larger than the limit of a document (16 MiB): the server sends
-	// them in fragments (stage $changeStreamSplitLargeEvent, server 6.0.9 and 7.0 and later), which
-	// the stream joins.
+	// SplitLargeEvents allows events larger than the limit of a document (16 MiB), up to 128 MiB:
+	// the server sends them in fragments (stage $changeStreamSplitLargeEvent, server 6.0.9 and 7.0
+	// and later), which the stream joins.
 	SplitLargeEvents bool
 	// Timeout bounds the opening of the stream, and then each Next and TryNext from start to
 	// finish; a pointer to 0 means no limit.

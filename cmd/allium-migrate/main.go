@@ -22,11 +22,22 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"allium/internal/terminal"
 )
 
 func main() { os.Exit(run(os.Args[1:], ".", os.Stdout, os.Stderr)) }
 
-func run(args []string, dir string, stdout, stderr io.Writer) int {
+// run runs the tool. All that it prints goes through the writers that it makes: names and comments
+// in the sources that it reads must not steer a terminal.
+func run(args []string, dir string, out, errs io.Writer) int {
+	stdout, stderr := terminal.NewWriter(out), terminal.NewWriter(errs)
+	defer stdout.Flush()
+	defer stderr.Flush()
+	return migrate(args, dir, stdout, stderr)
+}
+
+func migrate(args []string, dir string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("allium-migrate", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	diff := fs.Bool("diff", false, "show the changes")

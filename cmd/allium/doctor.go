@@ -62,6 +62,7 @@ type patient struct {
 	servers  map[string]*examined
 	order    []string
 	versions map[string][]string
+	many     bool // it was told that servers name too many members
 }
 
 // examined is what is known of a server.
@@ -171,14 +172,26 @@ func (p *patient) examine(ctx context.Context, connectionString string) {
 		addr := p.order[i]
 		p.server(ctx, addr)
 		if d := p.servers[addr].d; d != nil && !direct {
-			for _, member := range d.Members() {
-				p.add(member)
-			}
+			p.addMembers(d.Members())
 		}
 	}
 	p.topology()
 	p.versionsAgree()
 	p.writeConcern()
+}
+
+// addMembers adds the members that a server names.
+func (p *patient) addMembers(members []string) {
+	for _, member := range members {
+		if p.servers[member] == nil && len(p.order) == len(p.cfg.Hosts)+maxMembers {
+			if !p.many {
+				p.many = true
+				p.fail("topology", "", "Look at what is in the place of the servers: rs.status() has the members.", "%v", errManyMembers)
+			}
+			return
+		}
+		p.add(member)
+	}
 }
 
 func (p *patient) add(addr string) {

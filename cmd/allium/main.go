@@ -25,6 +25,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"allium/internal/terminal"
 )
 
 // The exit statuses.
@@ -75,7 +77,17 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// run runs the tool. All that it prints goes through the writers that it makes, so that nothing
+// that a server sends steers a terminal.
+func run(ctx context.Context, args []string, out, errs io.Writer) int {
+	stdout, stderr := terminal.NewWriter(out), terminal.NewWriter(errs)
+	defer stdout.Flush()
+	defer stderr.Flush()
+	return choose(ctx, args, stdout, stderr)
+}
+
+// choose runs the verb that the arguments begin with.
+func choose(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		usage(stderr)
 		return misused

@@ -101,6 +101,11 @@ func ping(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		for _, member := range p.members {
 			if err == nil && !direct && !slices.Contains(known, member) {
+				if len(known) == len(cfg.Hosts)+maxMembers {
+					status = failed
+					fmt.Fprintf(stderr, "%s: %v\n", name, errManyMembers)
+					break
+				}
 				known = append(known, member)
 			}
 		}
@@ -108,6 +113,12 @@ func ping(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	w.Flush()
 	return status
 }
+
+// maxMembers is how many members a replica set has at most. Servers that name more, beside the hosts
+// of the connection string, would lead from one to the next without end.
+const maxMembers = 50
+
+var errManyMembers = fmt.Errorf("the servers name more than %d further members, which no replica set has: the rest is left out", maxMembers)
 
 // line describes a server in the columns of the table.
 func (p *pinged) line() string {

@@ -40,7 +40,15 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	if err != nil {
 		return misuse(name, stderr, "command: "+err.Error())
 	}
-	client, db, err := open(fs.Arg(0), f.timeout)
+	timeout := f.timeout
+	if !cmd.Lookup("maxTimeMS").IsZero() && timeout > 0 {
+		// A client's timeout sets maxTimeMS itself, and refuses a command that has one.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+		timeout = 0
+	}
+	client, db, err := open(fs.Arg(0), timeout)
 	if err != nil {
 		return fail(name, stderr, err)
 	}

@@ -25,6 +25,7 @@ var layers = []string{
 	"tracing",
 	"internal/option",
 	"internal/redact",
+	"internal/terminal",
 	"internal/exchange",
 	"internal/flight",
 	"auth",

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"allium/bson"
 	"allium/internal/wire"
@@ -298,7 +299,7 @@ func ParseBulkOutcome(doc bson.Raw) (BulkOutcome, error) {
 		case "ok":
 			o.OK = v.AsBool()
 		case "idx":
-			if n, ok := v.AsInt64(); ok {
+			if n, ok := v.AsInt64(); ok && n >= 0 && n <= math.MaxInt32 {
 				o.Index = int(n)
 			}
 		case "n":
@@ -311,7 +312,7 @@ func ParseBulkOutcome(doc bson.Raw) (BulkOutcome, error) {
 		}
 	}
 	if o.Index < 0 {
-		return o, errors.New("server's result of a write has no index")
+		return o, errors.New("server's result of a write has no index that a write can have")
 	}
 	return o, nil
 }

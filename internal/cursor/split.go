@@ -13,6 +13,12 @@ type splitEvent struct {
 	next int64  // the fragments that have come
 }
 
+// maxSplitEvent is the size of the largest event that is joined. The three parts of an event that
+// can be large, fullDocument, fullDocumentBeforeChange and updateDescription, have up to 16 MiB
+// each; what a pipeline adds is left as much room again, and more. A server that goes on and on
+// must not take the program's memory.
+const maxSplitEvent = 128 << 20
+
 // join adds a fragment. It returns the event when it is whole, at once if raw was not split, and
 // else nil.
 func (e *splitEvent) join(raw bson.Raw) (bson.Raw, error) {
@@ -36,6 +42,10 @@ func (e *splitEvent) join(raw bson.Raw) (bson.Raw, error) {
 		return nil, fmt.Errorf("fragment of an event is malformed: %w", err)
 	}
 	for key, v := range raw.All() {
+		if len(e.doc)+len(key)+len(v.Value) > maxSplitEvent {
+			*e = splitEvent{}
+			return nil, fmt.Errorf("server sent more than %d MiB of fragments of one event", maxSplitEvent>>20)
+		}
 		if key == "splitEvent" || key == "_id" && n < of {
 			continue
 		}

@@ -17,9 +17,7 @@ same way. The texts below are exact except for addresses, times and identifiers:
 makes every mistake and compares, and ` + "`-update`" + ` writes this page. Below each error is what the official Go driver (v2) says to the same
 mistake, as ` + "`go -C interop test -run TestMistakes`" + ` recorded it.
 
-A document that does not decode is a `*mongoerr.DecodeError`, with the document as the server sent it. It ends neither a cursor nor a
-change stream: `Next` goes on behind it, and `Seq` does unless the loop is left ([migrating.md](migrating.md#loops) has the loop). `All` and
-`Distinct` return everything that decodes, and a `mongoerr.DecodeErrors` for the rest. Every other error ends the iteration.
+` + decoding + `
 
 Programs should not match texts. [Package mongoerr](../mongoerr) has the types, and answers questions:
 ` + "`errors.Is(err, mongoerr.ErrDuplicateKey)`, `mongoerr.IsTimeout(err)`, `mongoerr.HasCode(err, 26)`" + `.
@@ -48,3 +46,8 @@ Programs should not match texts. [Package mongoerr](../mongoerr) has the types, 
 }
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// decoding says on the page what becomes of documents that do not decode.
+const decoding = "A document that does not decode is a `*mongoerr.DecodeError`, with the document as the server sent it. It ends neither a cursor nor a" + "\n" +
+	"change stream: `Next` goes on behind it, and `Seq` does unless the loop is left ([migrating.md](migrating.md#loops) has the loop). `All` and" + "\n" +
+	"`Distinct` return everything that decodes, and a `mongoerr.DecodeErrors` for the rest. Every other error ends the iteration."
