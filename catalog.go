@@ -25,8 +25,8 @@ type ListDatabasesOptions struct {
 	Timeout *time.Duration
 }
 
-// DatabaseInfo describes a database in the result of ListDatabases. A field that the server has with
-// another type than it should have is zero.
+// DatabaseInfo describes a database in the result of ListDatabases. A field that the server has
+// with another type than it should have is zero.
 type DatabaseInfo struct {
 	Name       string `bson:"name"`
 	SizeOnDisk int64  `bson:"sizeOnDisk,truncate,lenient"` // in bytes

@@ -77,8 +77,8 @@ func (s *ChangeStream[T]) Err() error { return s.stream.Err() }
 func (s *ChangeStream[T]) ID() int64 { return s.stream.ID() }
 
 // ResumeToken returns the token from which to resume: that of the last event returned or reported
-// in a *mongoerr.DecodeError, or a later one if the server reports that no event follows. It is nil until the server or the options have
-// provided a token. It may be called after Close.
+// in a *mongoerr.DecodeError, or a later one if the server reports that no event follows. It is nil
+// until the server or the options have provided a token. It may be called after Close.
 func (s *ChangeStream[T]) ResumeToken() bson.Raw { return bytes.Clone(s.stream.Token()) }
 
 // Close ends the stream and frees its cursor on the server. It may be called more than once. It

@@ -78,8 +78,9 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 	return out, odd
 }
 
-// decodeID decodes the _id that the server gave an upserted document. One that the program's options
-// cannot decode is a bson.RawValue: the write was done, and must not look as if it had failed.
+// decodeID decodes the _id that the server gave an upserted document. One that the program's
+// options cannot decode is a bson.RawValue: the write was done, and must not look as if it had
+// failed.
 func decodeID(o *bson.Options, raw bson.RawValue) (id any) {
 	if decodeValue(o, raw, &id) != nil {
 		return bson.RawValue{Type: raw.Type, Value: bytes.Clone(raw.Value)}

@@ -57,7 +57,8 @@ func fillOdd(t *testing.T, db *allium.Database, n int, odd []int) {
 	}
 }
 
-// reading is what was read of a cursor or a stream: "0 1 !2 3" has an odd document after the second.
+// reading is what was read of a cursor or a stream: "0 1 !2 3" has an odd document after the
+// second.
 type reading struct {
 	t     *testing.T
 	items []string

@@ -92,18 +92,19 @@
 //
 // With omitempty a pointer or an interface is left out only if it is nil, as with encoding/json,
 // whatever the value that it leads to says of itself: a patch with a pointer to a zero keeps it.
-// Unlike with encoding/json, values with an IsZero method, such as ObjectID and time.Time, are asked
-// for it. omitzero is as in encoding/json: it also asks IsZero of what a pointer leads to.
+// Unlike with encoding/json, values with an IsZero method, such as ObjectID and time.Time, are
+// asked for it. omitzero is as in encoding/json: it also asks IsZero of what a pointer leads to.
 //
 // A field with the tag lenient is set to its zero value if what the document has does not decode
 // into it; the other fields are decoded. It is for documents that other programs write. minsize and
-// truncate also hold for what is inside the field, and lenient for each field of an inline struct. Embedded structs are fields like
-// others, with their type's name, unless they are inline. Of two fields with one key the one less
-// deep inline wins; at the same depth it is an error. An inline map takes the keys that no field
-// has, and is written last. Fields that are not exported are left alone, but the exported fields of
-// an embedded struct of an unexported type that is inline are not: they are encoded and decoded. If
-// it is embedded by a pointer, this must be set before decoding, as with encoding/json; a nil one is
-// an error once the document has one of its keys. An unexported map that is inline is an error.
+// truncate also hold for what is inside the field, and lenient for each field of an inline struct.
+// Embedded structs are fields like others, with their type's name, unless they are inline. Of two
+// fields with one key the one less deep inline wins; at the same depth it is an error. An inline
+// map takes the keys that no field has, and is written last. Fields that are not exported are left
+// alone, but the exported fields of an embedded struct of an unexported type that is inline are
+// not: they are encoded and decoded. If it is embedded by a pointer, this must be set before
+// decoding, as with encoding/json; a nil one is an error once the document has one of its keys. An
+// unexported map that is inline is an error.
 //
 // A key that has no field in its own spelling is tried in lower case. Other keys are skipped, or an
 // error with Options.DisallowUnknownFields.

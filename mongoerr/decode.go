@@ -29,7 +29,8 @@ type DecodeError struct {
 	// ResumeToken is the token of an event of a change stream, which a new stream can resume after.
 	// Nil for everything else.
 	ResumeToken bson.Raw
-	// Wrapped is the reason, a *bson.DecodeError or the error of a method or codec of the program's.
+	// Wrapped is the reason, a *bson.DecodeError or the error of a method or codec of the
+	// program's.
 	Wrapped error
 }
 

@@ -114,8 +114,8 @@ func ping(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return status
 }
 
-// maxMembers is how many members a replica set has at most. Servers that name more, beside the hosts
-// of the connection string, would lead from one to the next without end.
+// maxMembers is how many members a replica set has at most. Servers that name more, beside the
+// hosts of the connection string, would lead from one to the next without end.
 const maxMembers = 50
 
 var errManyMembers = fmt.Errorf("the servers name more than %d further members, which no replica set has: the rest is left out", maxMembers)
