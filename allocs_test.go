@@ -234,6 +234,7 @@ var costless = map[string]string{
 	"(*ChangeStream[T]) TryNext": "the rows of Cursor",
 	"(*Cursor[T]) Close":         "Find",
 	"(*Client) Close":            "once",
+	"(*Client) CheckRevocation":  "asks a responder",
 	"SessionFrom":                "no I/O",
 	"WithSession":                "no I/O",
 }

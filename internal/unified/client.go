@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -79,7 +80,7 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 	}
 	seeds := r.deployment.seeds
 	switch b := a.bool("useMultipleMongoses"); {
-	case b != nil && !*b, b == nil && r.deployment.Topology == "sharded":
+	case b != nil && !*b, b == nil && (r.deployment.Topology == "sharded" || slices.Contains(ofOneMongos, r.file.Description)):
 		// A test that does not say must do with any number, and with one its fail points are on the
 		// server that it uses.
 		seeds = r.deployment.lone

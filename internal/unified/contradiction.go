@@ -11,3 +11,8 @@ var contradictions = map[[2]string]string{
 
 const getMoreIsInTime = "it wants a getMore that takes 60 ms to exceed the timeoutMS of 100 ms, which the text (Client Side Operations " +
 	"Timeout, \"Non-tailable cursors\" and \"Tailable cursors\") has begin anew with each iteration"
+
+// ofOneMongos lists files, by their descriptions, that set a fail point with one client and meet it
+// with another one, and say nothing of how many mongoses there are. Behind a load balancer, which
+// leads each connection to the next mongos, the second client may miss it.
+var ofOneMongos = []string{"timeoutMS"}
