@@ -353,6 +353,34 @@ func TestProseOIDCHuman(t *testing.T) {
 		}
 		w.called(t, 0)
 	})
+	subtest(t, "a login that takes longer than operations have", func(t *testing.T) {
+		w := startOIDC(t)
+		login := w.returning(t, access(tokenOf1))
+		client := open(t, w.uri("")+"&timeoutMS=2000", allium.ClientOptions{Dialer: w, OIDC: &auth.OIDC{
+			HumanCallback: func(ctx context.Context, p auth.OIDCParams) (auth.OIDCCredential, error) {
+				time.Sleep(time.Minute)
+				return login(ctx, p)
+			},
+		}})
+		for range 2 {
+			err := w.find(t, client, false)
+			if !mongoerr.IsTimeout(err) || !strings.Contains(err.Error(), "a login by OIDC.HumanCallback has been going on for") {
+				t.Errorf("%v", err)
+			}
+		}
+		time.Sleep(time.Minute)
+		w.find(t, client, true)
+		if n := w.calls.Load(); n != 1 {
+			t.Errorf("%d logins", n)
+		}
+	})
+	subtest(t, "a login that panics", func(t *testing.T) {
+		w := startOIDC(t)
+		client := w.client(t, "", &auth.OIDC{HumanCallback: func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) { panic("no browser") }})
+		if err := w.find(t, client, false); err == nil || !strings.Contains(err.Error(), "no browser") {
+			t.Errorf("%v", err)
+		}
+	})
 	subtest(t, "1.8 machine identity provider with human callback", func(t *testing.T) {
 		w := startOIDC(t, mongotest.IdentityProvider{Issuer: "https://machines.example"})
 		w.find(t, person(w, t, "test_machine", access(tokenOfMachine)), true)

@@ -67,6 +67,21 @@ func New(credential *auth.Credential, o Options) (*Authenticator, error) {
 // Mechanism returns the name of the mechanism that the credential asks for, "" if it is negotiated.
 func (a *Authenticator) Mechanism() auth.Mechanism { return a.credential.Mechanism }
 
+// Waiting says what new connections wait for that no timeout of an operation ends, "" for nothing:
+// a person who logs in (specification: Authentication, "MONGODB-OIDC": five minutes, whatever the
+// timeouts).
+func (a *Authenticator) Waiting() string {
+	if a == nil || a.tokens == nil {
+		return ""
+	}
+	begun := a.tokens.login.Load()
+	if begun == 0 {
+		return ""
+	}
+	return fmt.Sprintf("a login by OIDC.HumanCallback has been going on for %v; it has %v, whatever the operation's timeout, and later operations use it",
+		time.Since(time.Unix(0, begun)).Round(time.Millisecond), humanTimeout)
+}
+
 func (a *Authenticator) prepare(o *Options) (err error) {
 	timeout := cmp.Or(o.CallbackTimeout, callbackTimeout)
 	switch a.credential.Mechanism {

@@ -7,10 +7,12 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"allium/auth"
 	"allium/bson"
+	"allium/internal/flight"
 	"allium/mongoerr"
 )
 
@@ -31,6 +33,8 @@ type tokens struct {
 	human    bool
 	allowed  []string
 	timeout  time.Duration
+
+	login atomic.Int64 // when a person began to log in, in Unix nanoseconds; 0: nobody does
 
 	turn chan struct{} // holds the right to call the callback
 	last time.Time     // when it was called last; of whoever has the turn
@@ -175,10 +179,16 @@ func (o *tokens) call(ctx context.Context, p auth.OIDCParams) (auth.OIDCCredenti
 			}
 		})()
 		timeout = humanTimeout
+		o.login.Store(time.Now().UnixNano())
+		defer o.login.Store(0)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	c, err := o.callback(ctx, p)
+	var c auth.OIDCCredential
+	err := flight.Call(func() (err error) { // the goroutine may be the driver's
+		c, err = o.callback(ctx, p)
+		return err
+	})
 	switch {
 	case err != nil:
 		return c, err

@@ -222,6 +222,9 @@ func (p *Pool) giveUp(w *waiter, source string, cause error) error {
 	if !err.Canceled() && (p.cfg.LoadBalanced || p.full() || len(p.attempts) > 0) {
 		err.Wrapped = p.crowded(err.Wrapped)
 	}
+	if waiting := p.cfg.Conn.Authenticator.Waiting(); waiting != "" {
+		err.Wrapped = &crowdedError{class: err.Wrapped, message: fmt.Sprintf("%v; %s", err.Wrapped, waiting)}
+	}
 	return err
 }
 
