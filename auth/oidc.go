@@ -16,8 +16,9 @@ type OIDC struct {
 	// Timeout.
 	Callback OIDCCallback
 	// HumanCallback lets a person log in at the identity provider that the server names. Its
-	// context ends after five minutes, whatever the timeouts. Operations that wait for the login end
-	// by their own timeouts, with an error that says so; the login goes on, and later ones use it.
+	// context ends after five minutes, whatever the timeouts. Operations that wait for the login
+	// end by their own timeouts, with an error that says so; the login goes on, and later ones use
+	// it.
 	HumanCallback OIDCCallback
 	// AllowedHosts are the hosts that may receive the tokens of HumanCallback: names, "*." and a
 	// domain for all names in it, or IP addresses, without ports. Nil: DefaultOIDCHosts. It is for

@@ -176,7 +176,7 @@ func commandNamed(t testing.TB, name string) command.Command {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd, err := command.NewRun(nil, raw)
+	cmd, err := command.NewRun(nil, bson.Raw(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
