@@ -214,7 +214,7 @@ var costs = []struct {
 	{"(*Session) CommitTransaction", 23, func(ctx context.Context, c *costClients) error {
 		return c.transaction(ctx, c.session.CommitTransaction)
 	}},
-	{"(*Session) AbortTransaction", 17, func(ctx context.Context, c *costClients) error {
+	{"(*Session) AbortTransaction", 27, func(ctx context.Context, c *costClients) error {
 		return c.transaction(ctx, c.session.AbortTransaction)
 	}},
 	{"(*Session) End", 4, func(ctx context.Context, c *costClients) error {

@@ -353,9 +353,11 @@ func HasReadableServer(t *event.TopologyDescription, rp *consistency.ReadPrefere
 	return topology.Readable(t, rp)
 }
 
-// Close frees open cursors, ends the client's sessions, closes its connections and waits for all
-// background work to end. Operations in progress fail. If ctx ends first, Close returns its error
-// and the rest is closed in the background, without telling the servers. Close may be called more
+// Close aborts open transactions, frees open cursors, ends the client's sessions, closes its
+// connections and waits for all background work to end. Operations in progress fail, those of a
+// transaction and its commit if they take longer than half a second. If ctx ends first, Close returns its error
+// and the rest is closed in the background, without telling the servers; but for half a second it
+// still tries to abort transactions. Close may be called more
 // than once; later calls wait for the first one or for the end of their own context.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {
@@ -390,6 +392,7 @@ func (c *Client) close(ctx context.Context) error {
 	// Listeners and log handlers hear of each step. One that panics does not keep the others from
 	// being taken.
 	step := func(f func()) error { return flight.Apart(func() error { f(); return nil }) }
+	aborted := step(func() { c.abortTransactions(ctx) })
 	killed := step(func() {
 		c.cursors.Close(ctx)
 		if c.plain != nil && c.plain != c.internal { // it has nothing else of its own
@@ -397,7 +400,7 @@ func (c *Client) close(ctx context.Context) error {
 		}
 	})
 	ended := step(func() { c.endSessions(ctx) })
-	err := failure.Join(ctx.Err(), killed, ended, flight.Apart(func() error { return c.closeEncryption(ctx) }),
+	err := failure.Join(ctx.Err(), aborted, killed, ended, flight.Apart(func() error { return c.closeEncryption(ctx) }),
 		flight.Apart(func() error { return c.topology.Close(ctx) }), flight.Apart(c.log.Close))
 	c.revocation.Close()
 	return err
@@ -421,8 +424,24 @@ func (c *Client) CheckRevocation(ctx context.Context, state *tls.ConnectionState
 	return nil
 }
 
-// endTimeout bounds how long a closing client waits for servers to end its sessions.
+// endTimeout bounds how long a closing client waits for servers to end its transactions, and then
+// its sessions.
 const endTimeout = 2 * time.Second
+
+// abortTransactions aborts what is open. An operation that runs in a transaction has half a second
+// to end by itself: it may be the one that commits.
+func (c *Client) abortTransactions(ctx context.Context) {
+	if !c.reachable() {
+		return
+	}
+	ctx, cancel := linger(ctx, abortGrace)
+	defer cancel()
+	ctx, cancel = context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	patience, cancel := context.WithTimeout(ctx, abortGrace)
+	defer cancel()
+	c.exec.AbortAll(ctx, patience)
+}
 
 // endSessions tells the deployment that the pooled sessions are not needed any more. Errors are
 // ignored, as the specification Driver Sessions asks, and a deployment that is not there is not

@@ -93,10 +93,12 @@ type EndSessionOptions struct {
 	Timeout *time.Duration
 }
 
-// End ends the session, and aborts its transaction if one is open. It may be called more than once.
-// The abort takes at most the timeout or, without one, ten seconds, and at most half a second once
-// ctx has ended. Errors of the abort are not returned: the server aborts the transaction in time.
-// End returns an error only for invalid options; the session has ended all the same.
+// End ends the session, and aborts its transaction if one is open: also one whose commit or abort
+// could not be sent. It may be called more than once. It waits for an operation that runs on the
+// session. The abort takes at most the timeout or, without one, ten seconds, and at most half a
+// second once ctx has ended. Errors of the abort are not returned: the server aborts the
+// transaction in time. End returns an error only for invalid options; the session has ended all the
+// same.
 func (s *Session) End(ctx context.Context, opts ...EndSessionOptions) error {
 	o, err := option.One(opts)
 	if err == nil && o.Timeout != nil && *o.Timeout < 0 {
@@ -105,12 +107,7 @@ func (s *Session) End(ctx context.Context, opts ...EndSessionOptions) error {
 	if err != nil {
 		o, err = EndSessionOptions{}, fmt.Errorf("end session: %w", err)
 	}
-	if s.inner.Ended() {
-		return err
-	}
-	if s.inner.Transaction().Running() {
-		s.abortDetached(ctx, o.Timeout)
-	}
+	s.abortOpen(ctx, o.Timeout)
 	s.inner.End()
 	return err
 }
@@ -122,9 +119,12 @@ const (
 	abortGrace   = 500 * time.Millisecond
 )
 
-// abortDetached aborts the transaction even if ctx has ended. The server aborts it by itself in
-// time if that fails.
-func (s *Session) abortDetached(ctx context.Context, timeout *time.Duration) {
+// abortOpen aborts a transaction that is open, even if ctx has ended. The server aborts it by
+// itself in time if that fails.
+func (s *Session) abortOpen(ctx context.Context, timeout *time.Duration) {
+	if !s.inner.Transaction().Open() {
+		return
+	}
 	limit, err := s.limit(timeout)
 	if err != nil {
 		limit, _ = s.limit(nil)
@@ -138,7 +138,7 @@ func (s *Session) abortDetached(ctx context.Context, timeout *time.Duration) {
 		ctx, cancel = context.WithTimeout(ctx, abortTimeout)
 		defer cancel()
 	}
-	_ = s.client.exec.Abort(ctx, s.inner, limit) // errors of an abort are of no use to anybody
+	s.client.exec.AbortOpen(ctx, s.inner, limit)
 }
 
 // linger returns a context that ends a while after ctx does, so that what must not depend on ctx
@@ -206,8 +206,9 @@ func (s *Session) AdvanceClusterTime(clusterTime bson.Raw) error {
 // its next operation observes the other session's last one. An older time changes nothing.
 func (s *Session) AdvanceOperationTime(t bson.Timestamp) { s.inner.AdvanceOperationTime(t) }
 
-// InTransaction reports whether a transaction of the session is open.
-func (s *Session) InTransaction() bool { return s.inner.Transaction().Running() }
+// InTransaction reports whether a transaction of the session is open: from StartTransaction on until
+// its commit or abort may have reached a server.
+func (s *Session) InTransaction() bool { return s.inner.Transaction().Open() }
 
 // Bounded reports whether a Transact with a timeout is running on the session. Its operations share
 // the remaining time, and cannot have their own Timeout. It is for packages that build on this one,

@@ -79,6 +79,10 @@ type EndTransactionOptions struct {
 // CommitTransaction commits the transaction. If the error has the label
 // UnknownTransactionCommitResult, the outcome is unknown, and CommitTransaction may be called
 // again. It is retried once after a network error, and within a timeout as long as there is time.
+//
+// If the commit could not be sent, because ctx had ended or no server was found, the transaction is
+// still open (InTransaction): it can be committed again, aborted, or left to End. Another operation
+// on the session aborts it.
 func (s *Session) CommitTransaction(ctx context.Context, opts ...EndTransactionOptions) error {
 	limit, err := s.ending(ctx, opts)
 	if err != nil {
@@ -87,13 +91,16 @@ func (s *Session) CommitTransaction(ctx context.Context, opts ...EndTransactionO
 	return s.client.exec.Commit(ctx, s.inner, limit)
 }
 
-// AbortTransaction aborts the transaction. It does not return errors of the server, which aborts
-// the transaction by itself in time.
+// AbortTransaction aborts the transaction, even if ctx has ended: it returns at most half a second
+// later. It does not return errors of the server, which aborts the transaction by itself in time.
+// If no server could be told, the transaction is still open (InTransaction), and End tries again.
 func (s *Session) AbortTransaction(ctx context.Context, opts ...EndTransactionOptions) error {
 	limit, err := s.ending(ctx, opts)
 	if err != nil {
 		return fmt.Errorf("abort transaction: %w", err)
 	}
+	ctx, cancel := linger(ctx, abortGrace)
+	defer cancel()
 	return s.client.exec.Abort(ctx, s.inner, limit)
 }
 
@@ -150,7 +157,7 @@ func (c *Client) Transact(ctx context.Context, fn func(ctx context.Context) erro
 	if err != nil {
 		return err
 	}
-	defer s.End(ctx)
+	defer s.inner.End() // Transact leaves nothing open
 	return s.Transact(ctx, fn, opts...)
 }
 
@@ -162,7 +169,7 @@ func (c *Client) checkTransact(ctx context.Context, fn func(ctx context.Context)
 	case fn == nil:
 		return errors.New("transact: function is nil")
 	}
-	if outer := SessionFrom(ctx); outer != nil && outer.client == c && outer.InTransaction() {
+	if outer := SessionFrom(ctx); outer != nil && outer.client == c && outer.inner.Transaction().Running() {
 		return errors.New("transact: the context belongs to an open transaction, and transactions do not nest")
 	}
 	return nil
@@ -223,6 +230,7 @@ type transact struct {
 
 func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) error {
 	s := w.session
+	defer w.abort() // if its commit was never sent
 	inTxn := WithSession(ctx, s)
 	var last error
 	for attempt := 0; ; attempt++ {
@@ -249,6 +257,12 @@ func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) 
 		if !s.inner.Transaction().Running() {
 			return nil // fn has committed or aborted by itself
 		}
+		if ctx.Err() != nil {
+			if first := s.inner.Transaction().Failure(); first != nil {
+				last = first
+			}
+			return w.stopped(ctx, last)
+		}
 		again, err := w.commit(ctx)
 		if !again {
 			return err
@@ -262,13 +276,21 @@ func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) 
 func (w *transact) call(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	returned := false
 	defer func() {
-		if (err != nil || !returned) && w.session.inner.Transaction().Running() {
-			w.session.abortDetached(w.caller, w.timeout)
+		if err != nil || !returned {
+			w.abort()
 		}
 	}()
 	err = fn(ctx)
 	returned = true
 	return err
+}
+
+// abort aborts the transaction if it is open. An abort that could not be sent is not tried again:
+// the caller waits for one only.
+func (w *transact) abort() {
+	if w.session.inner.Transaction().State() != session.TransactionAborted {
+		w.session.abortOpen(w.caller, w.timeout)
+	}
 }
 
 // commit commits, and retries as long as the outcome is unknown. again says that the whole
@@ -280,7 +302,7 @@ func (w *transact) commit(ctx context.Context) (again bool, err error) {
 	for attempt := 0; ; attempt++ {
 		if attempt > 1 {
 			if err := w.backoff(ctx, attempt-1, last); err != nil {
-				return false, err
+				return false, w.commitOnceMore(ctx, last, err)
 			}
 		}
 		err := w.session.CommitTransaction(ctx)
@@ -294,9 +316,9 @@ func (w *transact) commit(ctx context.Context) (again bool, err error) {
 		case mongoerr.HasLabel(err, mongoerr.LabelUnknownTransactionCommit) && !mongoerr.HasCode(err, errcode.MaxTimeMSExpired):
 			switch {
 			case last != nil && w.session.bound != nil && timedOut(err):
-				return false, w.exhausted(err, last)
+				return false, w.commitOnceMore(ctx, err, w.exhausted(err, last))
 			case w.over(ctx):
-				return false, w.stopped(ctx, err)
+				return false, w.commitOnceMore(ctx, err, w.stopped(ctx, err))
 			}
 			last = err
 		case mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction):
@@ -305,6 +327,27 @@ func (w *transact) commit(ctx context.Context) (again bool, err error) {
 			return false, err
 		}
 	}
+}
+
+// commitOnceMore tries a commit once more, for as long as an abort may take, after the context has
+// ended: it may have been lost on its way to a server that has the transaction open still, and to
+// abort it is not allowed once a commit may have arrived. last is how the last attempt failed. It
+// returns nil if the commit succeeds, else err.
+func (w *transact) commitOnceMore(ctx context.Context, last, err error) error {
+	var (
+		t       *mongoerr.TimeoutError
+		concern *mongoerr.WriteConcernError
+	)
+	sent := w.session.inner.Transaction().State() == session.TransactionCommitted && !w.session.InTransaction()
+	if ctx.Err() == nil && !timedOut(last) || !sent || errors.As(last, &concern) || errors.As(last, &t) && t.Phase == "read" {
+		return err // there is time, nothing was sent, or a server is at it
+	}
+	ctx, cancel := linger(ctx, abortGrace)
+	defer cancel()
+	if w.session.client.exec.Commit(ctx, w.session.inner, exec.Limit{}) == nil {
+		return nil
+	}
+	return err
 }
 
 // over reports whether there must be no further attempt: time is up, or the context has ended.

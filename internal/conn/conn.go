@@ -36,6 +36,8 @@ type Conn struct {
 	// reply that no operation waits for, exhaust that the request lets the server send further
 	// replies by itself, streaming that it does.
 	responseTo int32
+	behind     int32 // the request that was written behind one whose reply is owed
+	isBehind   bool
 	owed       bool
 	exhaust    bool
 	streaming  bool

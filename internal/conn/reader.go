@@ -85,8 +85,22 @@ func (c *Conn) keepRest(b *buffer, size int) {
 	b.n = size
 }
 
-// readReply reads the message that answers c.responseTo.
+// readReply reads the reply that is due: after one that was owed before the request was written,
+// which it drops.
 func (c *Conn) readReply() (*Reply, error) {
+	if c.isBehind {
+		owed, err := c.readNext()
+		if err != nil {
+			return nil, err
+		}
+		owed.Release()
+		c.responseTo, c.isBehind = c.behind, false
+	}
+	return c.readNext()
+}
+
+// readNext reads the message that answers c.responseTo.
+func (c *Conn) readNext() (*Reply, error) {
 	b, h, err := c.readMessage()
 	if err != nil {
 		return nil, err

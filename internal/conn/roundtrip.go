@@ -33,6 +33,30 @@ func (c *Conn) RoundTrip(ctx context.Context, msg []byte) (*Reply, error) {
 	return r, err
 }
 
+// RoundTripBehind is RoundTrip on a connection that may owe a reply, which is dropped: a server runs
+// the commands of one connection in turn, so that this one comes after the one that timed out or was
+// cancelled.
+func (c *Conn) RoundTripBehind(ctx context.Context, msg []byte) (*Reply, error) {
+	if !c.Owed() {
+		return c.RoundTrip(ctx, msg)
+	}
+	first := c.responseTo
+	c.owed = false
+	g, err := c.write(ctx, msg)
+	if err != nil {
+		c.owed = c.Alive() // nothing was written
+		return nil, err
+	}
+	if c.isBehind { // there are two already, and nobody needs the last one
+		c.end(&g)
+		return nil, c.fail("write", true, errOwed)
+	}
+	c.responseTo, c.behind, c.isBehind = first, c.responseTo, true
+	r, err := c.read(&g)
+	c.end(&g)
+	return r, err
+}
+
 // Send sends a message that will not be answered: it must have the flag moreToCome. The errors are
 // those of RoundTrip.
 func (c *Conn) Send(ctx context.Context, msg []byte) error {

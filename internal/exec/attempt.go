@@ -54,7 +54,7 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 			res, stage, err = r.exchange(ctx, srv, c)
 		}
 	}
-	if stage == stageSent && !(isTimeout(err) && c.Alive() && !c.Owed()) { // else time was up before anything was written
+	if stage == stageSent && !r.unwritten {
 		r.sent = true
 	}
 	r.pin(c, err)
@@ -62,6 +62,10 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	if err == nil && !keep && (r.op.KeepConn && c.Hello().Kind == event.LoadBalancer && hasOpenCursor(res.Reply) || r.op.Exhaust && c.Streaming()) {
 		c.Pin(pool.ForCursor)
 		res.Conn, keep = c, true
+	}
+	if r.inTxn && c.Owed() {
+		r.op.Session.Transaction().KeepLate(c)
+		keep = true
 	}
 	if !keep && r.op.KeepLate && c.Owed() {
 		c.Pin(pool.ForCursor)
@@ -107,6 +111,8 @@ func (r *run) choose(ctx context.Context) (*topology.Server, error) {
 		sel.Write = true
 		if p := op.Session.Transaction().Pinned(); p != nil {
 			sel.Addr = p.Mongos
+		} else if op.EndsTransaction && r.attempts == 0 {
+			sel.Addr = r.formerMongos()
 		}
 	}
 	if op.set() {
@@ -124,10 +130,26 @@ func (r *run) choose(ctx context.Context) (*topology.Server, error) {
 	return srv, err
 }
 
+// formerMongos returns the address of the mongos that a transaction to abort was pinned to, "" if
+// there is none or it cannot be reached. The transaction may be no longer pinned to it (When to
+// unpin), but no other mongos knows of it.
+func (r *run) formerMongos() string {
+	addr := r.op.Session.Transaction().Mongos()
+	if end, ok := r.op.Command.(*command.EndTransaction); addr == "" || !ok || end.Commit {
+		return ""
+	}
+	for _, s := range r.x.Topology.Description().Servers {
+		if s.Addr == addr && s.Kind == event.Mongos {
+			return addr
+		}
+	}
+	return ""
+}
+
 // checkOut returns the connection that the operation is pinned to, or checks one out.
 func (r *run) checkOut(ctx context.Context, srv *topology.Server) (*pool.Conn, error) {
 	if c := r.pinnedConn(); c != nil {
-		if r.op.late() {
+		if r.op.late() || r.op.Behind {
 			return c, nil
 		}
 		return c, c.Drain(ctx) // an operation before may have ended without its reply
@@ -168,7 +190,7 @@ func (r *run) pinnedConn() *pool.Conn {
 }
 
 func (r *run) txnConn() *pool.Conn {
-	if r.inTxn || r.op.EndsTransaction {
+	if r.inTransaction() {
 		if p := r.op.Session.Transaction().Pinned(); p != nil {
 			return p.Conn
 		}
@@ -189,9 +211,8 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 	defer r.exchanged(msg)
 	r.flight.phase.Store(&phaseCommand)
 	tr := r.traceStart(ctx, c, &m, msg)
-	if r.op.Session != nil && r.inTxn {
-		r.op.Session.Transaction().Sent()
-	}
+	moved := r.inTransaction() && r.op.Session.Transaction().Sending()
+	r.unwritten = false
 	limit := r.x.SocketTimeout
 	if r.op.set() {
 		limit = 0
@@ -209,17 +230,27 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 		tr.succeeded(nil)
 		return Result{Server: srv}, stageSent, nil
 	}
+	if r.inTxn {
+		r.op.Session.Transaction().Use(c)
+		defer r.op.Session.Transaction().Use(nil)
+	}
 	var reply *conn.Reply
 	switch {
 	case r.op.streamed():
 		reply, err = c.Receive(ctx)
 	case r.op.late():
 		reply, err = c.Late(ctx)
+	case r.op.Behind:
+		reply, err = c.RoundTripBehind(ctx, msg)
 	default:
 		reply, err = c.RoundTrip(ctx, msg)
 	}
 	r.talking = false
 	if err != nil {
+		r.unwritten = unwritten(c, err)
+		if moved && r.unwritten {
+			r.op.Session.Transaction().NotSent()
+		}
 		if m.session != nil {
 			m.session.MarkDirty()
 		}
@@ -236,6 +267,19 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 	}
 	return Result{Reply: reply.Body, Server: srv, Concern: concern, reply: reply}, stageSent, err
 }
+
+// unwritten reports whether a round trip over c that ended in err has written nothing: time was up
+// before, or the connection had broken.
+func unwritten(c *pool.Conn, err error) bool {
+	if isTimeout(err) {
+		return c.Alive() && !c.Owed()
+	}
+	e, ok := errors.AsType[*mongoerr.ConnectionError](err)
+	return ok && !e.Sent
+}
+
+// inTransaction reports whether the command belongs to a transaction, or ends it.
+func (r *run) inTransaction() bool { return r.inTxn || r.op.EndsTransaction }
 
 // judge reads what every reply may hold, passes it to sessions, clock and topology, and returns the
 // error that the reply reports, if any.

@@ -116,8 +116,10 @@ type run struct {
 	// mixed says that the message is a command.Batch with statements that must not be retried.
 	mixed bool
 
-	sent bool       // a command may have reached a server
-	late *pool.Conn // owes the reply of an operation with Op.KeepLate
+	sent      bool       // a command may have reached a server
+	unwritten bool       // nothing of the last one that was to be sent was written
+	unsent    bool       // the end of a transaction, which time or the context kept from being sent
+	late      *pool.Conn // owes the reply of an operation with Op.KeepLate
 
 	span      tracing.Span // that is to be ended
 	implicit  *session.ServerSession
@@ -189,7 +191,7 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 	}()
 	err := r.encode()
 	if err == nil {
-		err = r.enter()
+		err = r.enter(ctx)
 	}
 	defer r.leave()
 	var span tracing.Span
@@ -218,7 +220,7 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 	res.WireVersion = r.wireVersion
 	if err != nil {
 		failure.Name(err, op.Command.Name(), op.Namespace())
-		res.Conn, res.Sent = r.late, r.sent
+		res.Conn, res.Sent, res.Unsent = r.late, r.sent, r.unsent
 	}
 	switch {
 	case op.KeepSession && err == nil:
@@ -237,7 +239,7 @@ func (r *run) encryptFree(ctx context.Context) error {
 	if err := r.encrypt(ctx); err != nil {
 		return err
 	}
-	return r.enter()
+	return r.enter(ctx)
 }
 
 // leave gives an explicit session back if enter took it.
@@ -249,19 +251,19 @@ func (r *run) leave() {
 }
 
 // enter checks an explicit session and takes it for the operation.
-func (r *run) enter() error {
+func (r *run) enter(ctx context.Context) error {
 	s := r.op.Session
 	if s == nil || r.op.EndsTransaction { // who ends a transaction has entered its session
 		return nil
 	}
-	if err := r.enterSession(s); err != nil {
+	if err := r.enterSession(ctx, s); err != nil {
 		return r.op.Named(err)
 	}
 	r.entered = true
 	return nil
 }
 
-func (r *run) enterSession(s *session.Session) error {
+func (r *run) enterSession(ctx context.Context, s *session.Session) error {
 	if err := s.Enter(); err != nil {
 		return err
 	}
@@ -269,6 +271,9 @@ func (r *run) enterSession(s *session.Session) error {
 	if r.op.unacknowledged() && !txn.Running() { // in a transaction the write concern is the transaction's
 		s.Leave()
 		return errors.New("an unacknowledged write cannot use a session: the driver would not know when the session is free again")
+	}
+	if txn.Pending() {
+		_ = r.x.abort(ctx, s, Limit{}) // a server has it open still, and nothing else would end it
 	}
 	txn.BeforeCommand()
 	if r.op.streamed() || r.op.late() {
@@ -337,6 +342,7 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 			sent = first
 		}
 		last := err
+		r.unsent = r.op.EndsTransaction && r.op.Session.Transaction().Pending() && isTimeout(last) && (ctx.Err() != nil || errors.Is(last, errNoTimeLeft))
 		err = r.timedOut(ctx, sent, last, stage)
 		r.unpin(last, err, false)
 		if r.inTxn && stage == stageSent {
@@ -364,6 +370,8 @@ func (r *run) unpins(last, err error, again bool) bool {
 		return false
 	case again && !isEnd:
 		return false // what is tried again in a transaction must go to the same mongos
+	case r.unsent:
+		return false // where the transaction is may be reached next time
 	case again && ends.Commit:
 		// With the recovery token any mongos, and any connection through a load balancer, can tell
 		// the outcome of a commit that has begun. An overloaded server has not begun it, and only

@@ -149,7 +149,7 @@ func (m *message) appendCommon(dst []byte) ([]byte, error) {
 	if m.session != nil {
 		dst = bson.AppendDocument(dst, "lsid", m.session.ID)
 		switch {
-		case m.inTxn || op.EndsTransaction:
+		case m.inTransaction():
 			dst = bson.AppendInt64(dst, "txnNumber", m.session.TxnNumber)
 			if m.startsTxn {
 				dst = bson.AppendBool(dst, "startTransaction", true)
@@ -268,7 +268,7 @@ func (m *message) appendReadConcern(dst []byte) []byte {
 // Selection, "Passing read preference to mongos and load balancers" and "Topology type: Single").
 func (m *message) appendReadPreference(dst []byte) []byte {
 	rp := m.op.ReadPreference
-	if m.inTxn || m.op.EndsTransaction {
+	if m.inTransaction() {
 		rp = nil // a transaction's is always primary
 	}
 	if m.op.OutputStage && m.hello.MaxWireVersion < 13 {

@@ -100,6 +100,10 @@ type Op struct {
 	// that nothing of the cursor is lost.
 	KeepLate bool
 
+	// Behind lets the command be sent on a Conn that owes a reply, behind the command that it owes
+	// the reply to. It is tried once.
+	Behind bool
+
 	Limit
 	// Began is when the call began that this command is a part of; zero: now. Errors tell the time
 	// since.
@@ -181,8 +185,10 @@ type Result struct {
 	// WireVersion is the greatest of the server at the other end of the connection that the last
 	// attempt used, also beside an error; 0 if no attempt came that far.
 	WireVersion int32
-	// Sent says beside an error that the command may have reached a server.
-	Sent bool
+	// Sent says beside an error that the command may have reached a server; Unsent that it ends a
+	// transaction, and that time was up, or the context had ended, before anything was sent.
+	Sent   bool
+	Unsent bool
 
 	// Concern is the reply's write concern error, with the labels that the driver adds, nil if
 	// there is none. It is set with Op.WriteErrors only.

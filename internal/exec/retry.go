@@ -34,7 +34,7 @@ func (r *run) retryableWrite() bool {
 // retries decides whether a further attempt is allowed after err, and notes which server it should
 // avoid.
 func (r *run) retries(ctx context.Context, err error, stage stage) bool {
-	if ctx.Err() != nil || stage == stageBuild || stage == stageSelect {
+	if ctx.Err() != nil || stage == stageBuild || stage == stageSelect || r.op.Behind {
 		return false // a selection error says that no server could be found in the time that there was
 	}
 	if isTimeout(err) {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"allium/consistency"
 	"allium/internal/command"
 	"allium/internal/errcode"
 	"allium/internal/failure"
+	guard "allium/internal/flight"
 	"allium/internal/session"
 	"allium/mongoerr"
 )
@@ -19,7 +21,8 @@ import (
 const commitTimeout = 10 * time.Second
 
 // Commit commits the session's transaction (specification: Transactions, commitTransaction). It may
-// be called again after an error labelled UnknownTransactionCommitResult.
+// be called again after an error labelled UnknownTransactionCommitResult, and after one that kept
+// the commit from being sent: then the transaction is still open, and may be aborted, too.
 //
 // Commit and Abort enter the session by themselves, before they look at its transaction.
 func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) error {
@@ -48,11 +51,14 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 	op.DB, op.Session, op.Limit, op.NoMaxTime = "admin", s, limit, cmd.MaxTimeMS != 0
 	op.WriteConcern, op.RetryConcern = wc, retriedCommitConcern(wc)
 	res, err := x.Run(ctx, &op)
+	if !txn.Pending() {
+		txn.DropLate() // there is nothing to abort any more
+	}
 	if err == nil {
 		res.Release()
 		return nil
 	}
-	if commitUnknown(err) {
+	if !res.Unsent && commitUnknown(err) {
 		failure.AddLabel(err, mongoerr.LabelUnknownTransactionCommit)
 	}
 	if first := txn.Failure(); first != nil && mongoerr.HasCode(err, errcode.NoSuchTransaction) {
@@ -74,7 +80,9 @@ func retriedCommitConcern(wc *consistency.WriteConcern) *consistency.WriteConcer
 	return &out
 }
 
-// commitUnknown reports whether err leaves open if the transaction was committed.
+// commitUnknown reports whether err leaves open if the transaction was committed. It does not if
+// the caller's time was up before anything was sent (Result.Unsent), although the specification has
+// the label for all errors of server selection.
 func commitUnknown(err error) bool {
 	var (
 		sel *mongoerr.SelectionError
@@ -97,18 +105,74 @@ func (x *Executor) Abort(ctx context.Context, s *session.Session, limit Limit) e
 		return err
 	}
 	defer s.Leave()
+	return x.abort(ctx, s, limit)
+}
+
+// AbortOpen aborts the session's transaction if one is open. It is for the end of a session or a
+// client, which may come while an operation runs: AbortOpen waits for it, at most until ctx ends.
+func (x *Executor) AbortOpen(ctx context.Context, s *session.Session, limit Limit) {
+	if !s.Await(ctx) {
+		return
+	}
+	defer s.Leave()
+	if s.Transaction().Open() {
+		_ = x.abort(ctx, s, limit) // errors of an abort are of no use to anybody
+	}
+}
+
+// AbortAll aborts the open transactions of a client that is being closed. One in which an operation
+// runs has until patience ends; then the operation is interrupted.
+func (x *Executor) AbortAll(ctx, patience context.Context) {
+	var all sync.WaitGroup
+	for _, s := range x.Sessions.Open() {
+		all.Go(func() {
+			stop := context.AfterFunc(patience, s.Transaction().Interrupt)
+			defer stop()
+			_ = guard.Apart(func() error { x.AbortOpen(ctx, s, Limit{}); return nil })
+		})
+	}
+	all.Wait()
+}
+
+// abort is Abort in a session that the caller has entered. It also runs while the client closes,
+// which ends what is open.
+func (x *Executor) abort(ctx context.Context, s *session.Session, limit Limit) error {
 	txn := s.Transaction()
 	send, err := txn.Abort()
 	if err != nil {
 		return err
 	}
 	defer x.endTransactionSpan(ctx, txn)
-	if send {
-		op := NewOp(&command.EndTransaction{RecoveryToken: txn.RecoveryToken()})
-		op.DB, op.Session, op.Limit, op.WriteConcern = "admin", s, limit, limit.concern(txn.Options().WriteConcern)
-		if res, err := x.Run(ctx, &op); err == nil {
-			res.Release()
-		}
+	if !send {
+		return nil
+	}
+	op := NewOp(&command.EndTransaction{RecoveryToken: txn.RecoveryToken()})
+	op.DB, op.Session, op.Limit, op.WriteConcern = "admin", s, limit, limit.concern(txn.Options().WriteConcern)
+	if x.abortBehind(ctx, txn, op) {
+		return nil
+	}
+	if res, err := x.RunClosing(ctx, &op); err == nil {
+		res.Release()
 	}
 	return nil
+}
+
+// abortBehind sends an abort behind a command of the transaction that the server may not have run
+// yet. It reports false if there is none, or if the abort may be sent elsewhere.
+func (x *Executor) abortBehind(ctx context.Context, txn *session.Transaction, op Op) bool {
+	c := txn.TakeLate()
+	if c == nil {
+		return false
+	}
+	defer c.Return()
+	op.Server, op.Conn, op.Behind = x.Topology.Server(c.Addr()), c, true
+	if op.Server == nil || !c.Alive() || ctx.Err() != nil {
+		return false
+	}
+	res, err := x.RunClosing(ctx, &op)
+	if err == nil {
+		res.Release()
+	}
+	_, broken := errors.AsType[*mongoerr.ConnectionError](err)
+	return !broken
 }

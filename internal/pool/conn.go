@@ -91,6 +91,15 @@ func (c *Conn) RoundTrip(ctx context.Context, msg []byte) (*conn.Reply, error) {
 	return r, err
 }
 
+// RoundTripBehind is that of the connection, with the errors of RoundTrip.
+func (c *Conn) RoundTripBehind(ctx context.Context, msg []byte) (*conn.Reply, error) {
+	r, err := c.Conn.RoundTripBehind(ctx, msg)
+	if err != nil {
+		err = c.explain(err)
+	}
+	return r, err
+}
+
 // Send is that of the connection, with the errors of RoundTrip.
 func (c *Conn) Send(ctx context.Context, msg []byte) error {
 	err := c.Conn.Send(ctx, msg)
@@ -138,6 +147,14 @@ func (c *Conn) explain(err error) error {
 		c.broken = failure.Detach(err)
 	}
 	return err
+}
+
+// Interrupt closes the connection of a client that is being closed under its operation, which fails
+// with ErrClientClosed.
+func (c *Conn) Interrupt() {
+	c.pool.over.Store(true)
+	c.interrupted.Store(true)
+	c.Abandon()
 }
 
 // Return gives the connection back to its pool. It must not be used any more. A connection that is

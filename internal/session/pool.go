@@ -2,6 +2,8 @@ package session
 
 import (
 	"crypto/rand"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,6 +59,29 @@ type Pool struct {
 	mu    sync.Mutex
 	stack []*ServerSession
 	inUse int // got and not put back
+	// open are the sessions with an open transaction, which the client ends when it is closed.
+	open map[*Session]struct{}
+}
+
+// noteOpen notes whether the session has an open transaction.
+func (p *Pool) noteOpen(s *Session, open bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !open:
+		delete(p.open, s)
+	case p.open == nil:
+		p.open = map[*Session]struct{}{s: {}}
+	default:
+		p.open[s] = struct{}{}
+	}
+}
+
+// Open returns the sessions that have an open transaction.
+func (p *Pool) Open() []*Session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.open))
 }
 
 // Stats returns how many sessions are in use, and how many are kept.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -39,10 +40,12 @@ type Session struct {
 	causal  bool
 	timeout func() *int64 // the deployment's session timeout, in minutes
 
-	busy  atomic.Bool
-	mu    sync.Mutex // guards what the user may read while an operation runs
-	ended bool
-	sess  *ServerSession // taken with the first command
+	busy    atomic.Bool
+	waiting atomic.Pointer[chan struct{}] // closed by who leaves next
+	mu      sync.Mutex                    // guards what the user may read while an operation runs
+	ended   atomic.Bool
+	gone    bool           // the server session was given back
+	sess    *ServerSession // taken with the first command
 
 	clusterTime   *ClusterTime
 	operationTime *bson.Timestamp
@@ -63,7 +66,9 @@ func New(pool *Pool, timeout func() *int64, opts Options) (*Session, error) {
 	if opts.SnapshotTime != nil && !opts.Snapshot {
 		return nil, errors.New("start session: SnapshotTime needs Snapshot")
 	}
-	return &Session{pool: pool, timeout: timeout, opts: opts, causal: causal, snapshotTime: copyTime(opts.SnapshotTime)}, nil
+	s := &Session{pool: pool, timeout: timeout, opts: opts, causal: causal, snapshotTime: copyTime(opts.SnapshotTime)}
+	s.txn.session = s
+	return s, nil
 }
 
 // Options returns what was given to New.
@@ -74,20 +79,57 @@ func (s *Session) Causal() bool { return s.causal }
 
 // Enter begins an operation on the session; Leave ends it.
 func (s *Session) Enter() error {
-	s.mu.Lock()
-	ended := s.ended
-	s.mu.Unlock()
-	if ended {
+	if s.ended.Load() {
 		return ErrEnded
 	}
 	if !s.busy.CompareAndSwap(false, true) {
+		if s.ended.Load() {
+			return ErrEnded
+		}
 		return ErrConcurrent
 	}
 	return nil
 }
 
+// Await is Enter for what ends a transaction beside the user's operations: it waits for the one
+// that runs. It reports false if the session has ended, or if ctx ends first.
+func (s *Session) Await(ctx context.Context) bool {
+	for {
+		switch s.Enter() {
+		case nil:
+			return true
+		case ErrEnded:
+			return false
+		}
+		left := make(chan struct{})
+		if other := s.waiting.Load(); other != nil {
+			left = *other
+		} else if !s.waiting.CompareAndSwap(nil, &left) {
+			continue
+		}
+		if !s.busy.Load() {
+			continue // it left before it could see who waits
+		}
+		select {
+		case <-left:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
 // Leave ends what Enter began.
-func (s *Session) Leave() { s.busy.Store(false) }
+func (s *Session) Leave() {
+	s.busy.Store(false)
+	if s.waiting.Load() != nil {
+		if left := s.waiting.Swap(nil); left != nil {
+			close(*left)
+		}
+	}
+	if s.ended.Load() {
+		s.giveBack() // it ended meanwhile
+	}
+}
 
 // Server returns the server session, taking one from the pool if there is none yet.
 func (s *Session) Server() *ServerSession {
@@ -106,16 +148,28 @@ func (s *Session) server() *ServerSession {
 // ID returns the session's lsid document, nil if it has ended without ever being asked for one.
 func (s *Session) ID() bson.Raw { return s.Server().ID }
 
-// End gives the server session back. It may be called more than once. An open transaction must have
-// been aborted before.
+// End gives the server session back, as soon as no operation runs on it. It may be called more than
+// once. An open transaction must have been aborted before.
 func (s *Session) End() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
+	if !s.ended.Swap(true) {
+		s.giveBack()
+	}
+}
+
+// giveBack gives the server session back unless an operation runs, which does it when it leaves.
+func (s *Session) giveBack() {
+	if !s.busy.CompareAndSwap(false, true) {
 		return
 	}
-	s.ended = true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return
+	}
+	s.gone = true // and busy for ever
 	s.txn.Unpin()
+	s.txn.DropLate()
+	s.txn.forget()
 	used := s.sess
 	s.sess = &ServerSession{} // what can still be asked of it; the server's session may soon be another's
 	if used != nil {
@@ -125,11 +179,7 @@ func (s *Session) End() {
 }
 
 // Ended reports whether End was called.
-func (s *Session) Ended() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ended
-}
+func (s *Session) Ended() bool { return s.ended.Load() }
 
 // ClusterTime returns the newest cluster time that the session has seen, or nil.
 func (s *Session) ClusterTime() *ClusterTime {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -126,12 +127,19 @@ func TestTransactionStates(t *testing.T) {
 		send  bool
 		state TransactionState
 	}
+	begun := func(s *Session) *Transaction {
+		s.StartTransaction(TransactionOptions{})
+		s.txn.Sending()
+		return &s.txn
+	}
 	in := map[TransactionState]func(s *Session){
 		NoTransaction:         func(s *Session) {},
 		StartingTransaction:   func(s *Session) { s.StartTransaction(TransactionOptions{}) },
-		TransactionInProgress: func(s *Session) { s.StartTransaction(TransactionOptions{}); s.txn.Sent() },
-		TransactionCommitted:  func(s *Session) { s.StartTransaction(TransactionOptions{}); s.txn.Sent(); s.txn.Commit() },
-		TransactionAborted:    func(s *Session) { s.StartTransaction(TransactionOptions{}); s.txn.Sent(); s.txn.Abort() },
+		TransactionInProgress: func(s *Session) { begun(s) },
+		TransactionCommitted:  func(s *Session) { begun(s).Commit(); s.txn.Sending() },
+		TransactionAborted:    func(s *Session) { begun(s).Abort(); s.txn.Sending() },
+		commitUnsent:          func(s *Session) { begun(s).Commit(); s.txn.Sending(); s.txn.NotSent() },
+		abortUnsent:           func(s *Session) { begun(s).Abort() },
 	}
 	start := func(s *Session) (bool, error) { return false, s.StartTransaction(TransactionOptions{}) }
 	commit := func(s *Session) (bool, error) { send, _, err := s.txn.Commit(); return send, err }
@@ -147,34 +155,107 @@ func TestTransactionStates(t *testing.T) {
 			TransactionInProgress: {ErrTransactionInProgress, false, TransactionInProgress},
 			TransactionCommitted:  {nil, false, StartingTransaction},
 			TransactionAborted:    {nil, false, StartingTransaction},
+			commitUnsent:          {nil, false, StartingTransaction},
+			abortUnsent:           {nil, false, StartingTransaction},
 		}},
 		{"commit", commit, map[TransactionState]outcome{
 			NoTransaction:         {ErrNoTransaction, false, NoTransaction},
 			StartingTransaction:   {nil, false, TransactionCommitted},
-			TransactionInProgress: {nil, true, TransactionCommitted},
+			TransactionInProgress: {nil, true, commitUnsent},
 			TransactionCommitted:  {nil, true, TransactionCommitted},
 			TransactionAborted:    {ErrCommitAfterAbort, false, TransactionAborted},
+			commitUnsent:          {nil, true, commitUnsent},
+			abortUnsent:           {ErrCommitAfterAbort, false, abortUnsent},
 		}},
 		{"abort", abort, map[TransactionState]outcome{
 			NoTransaction:         {ErrNoTransaction, false, NoTransaction},
 			StartingTransaction:   {nil, false, TransactionAborted},
-			TransactionInProgress: {nil, true, TransactionAborted},
+			TransactionInProgress: {nil, true, abortUnsent},
 			TransactionCommitted:  {ErrAbortAfterCommit, false, TransactionCommitted},
 			TransactionAborted:    {ErrAbortTwice, false, TransactionAborted},
+			commitUnsent:          {nil, true, abortUnsent},
+			abortUnsent:           {nil, true, abortUnsent},
 		}},
 	} {
 		for state, want := range tc.want {
 			s := newSession(t, Options{})
 			in[state](s)
-			if s.txn.State() != state {
+			if s.txn.now() != state {
 				t.Fatalf("could not get into %v", state)
 			}
 			send, err := tc.do(s)
-			if !errors.Is(err, want.err) || send != want.send || s.txn.State() != want.state {
-				t.Errorf("%s in %q: send %v, state %q, error %v; want %+v", tc.name, state, send, s.txn.State(), err, want)
+			if !errors.Is(err, want.err) || send != want.send || s.txn.now() != want.state {
+				t.Errorf("%s in %q (%d): send %v, state %d, error %v; want %+v", tc.name, state, state, send, s.txn.now(), err, want)
+			}
+			open := want.state != NoTransaction && want.state != TransactionCommitted && want.state != TransactionAborted
+			if known := len(s.pool.Open()) == 1; known != open || s.txn.Open() != open {
+				t.Errorf("%s in %q (%d): the pool knows it as open: %v, open: %v, want %v", tc.name, state, state, known, s.txn.Open(), open)
+			}
+			if s.End(); len(s.pool.Open()) != 0 {
+				t.Errorf("%s in %q (%d): the pool knows a transaction of a session that has ended", tc.name, state, state)
 			}
 		}
 	}
+}
+
+// A session that ends while an operation runs gives its server session back when that leaves, and
+// who waits for the operation learns that the session has ended.
+func TestEndOfBusySession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(t, Options{})
+		s.Enter()
+		s.Server()
+		entered := make(chan bool, 2)
+		for range 2 {
+			go func() { entered <- s.Await(t.Context()) }()
+		}
+		synctest.Wait()
+		s.End()
+		if n := s.pool.Stats().Pooled; n != 0 {
+			t.Errorf("%d server sessions were given back under their operation", n)
+		}
+		s.Leave()
+		if first, second := <-entered, <-entered; first || second {
+			t.Errorf("a session that has ended was entered: %v, %v", first, second)
+		}
+		if n := s.pool.Stats(); n.Pooled != 1 || n.InUse != 0 {
+			t.Errorf("sessions %+v, want one in the pool", n)
+		}
+	})
+}
+
+// Await enters one after the other, and leaves with its context.
+func TestAwait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(t, Options{})
+		inside, entered := 0, 0
+		for range 20 {
+			go func() {
+				if !s.Await(t.Context()) {
+					t.Error("not entered")
+					return
+				}
+				if inside++; inside != 1 {
+					t.Errorf("%d are inside", inside)
+				}
+				time.Sleep(time.Second)
+				inside--
+				entered++
+				s.Leave()
+			}()
+		}
+		synctest.Wait() // all but one wait
+		soon, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		if s.Await(soon) {
+			t.Error("entered beside another")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if entered != 20 {
+			t.Errorf("%d were inside, want 20", entered)
+		}
+	})
 }
 
 func TestTransactionNumbersGrow(t *testing.T) {
@@ -279,7 +360,7 @@ func TestUnpinnedByTheSession(t *testing.T) {
 		if err := s.StartTransaction(TransactionOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		s.txn.Sent()
+		s.txn.Sending()
 		s.txn.PinTo(Pin{Mongos: "a:1"})
 		s.Observe(ReplyTimes{RecoveryToken: bson.Raw{5, 0, 0, 0, 0}})
 		c.do(s)
@@ -302,7 +383,7 @@ func TestFailure(t *testing.T) {
 	if got := s.txn.Failure(); got != first {
 		t.Errorf("%v, want the first", got)
 	}
-	s.txn.Sent()
+	s.txn.Sending()
 	s.txn.Abort()
 	s.StartTransaction(TransactionOptions{})
 	if got := s.txn.Failure(); got != nil {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"allium/bson"
@@ -37,7 +38,7 @@ func (o TransactionOptions) Inherit(d TransactionOptions) TransactionOptions {
 }
 
 // TransactionState is one of the five states of the Transactions specification.
-type TransactionState int
+type TransactionState int32
 
 // The states of a session's transaction.
 const (
@@ -46,10 +47,32 @@ const (
 	TransactionInProgress
 	TransactionCommitted
 	TransactionAborted
+
+	// The end was asked for, and nothing of it has left: the server has the transaction open still.
+	// Users see a committed and an aborted transaction, as the specification has it, but what was
+	// not sent can be sent again, and a transaction whose commit was not sent can be aborted.
+	commitUnsent
+	abortUnsent
 )
 
+// seen returns the state that the specification knows.
+func (s TransactionState) seen() TransactionState {
+	switch s {
+	case commitUnsent:
+		return TransactionCommitted
+	case abortUnsent:
+		return TransactionAborted
+	}
+	return s
+}
+
+// open reports whether there is a transaction that no server was told to end.
+func (s TransactionState) open() bool {
+	return s == StartingTransaction || s == TransactionInProgress || s == commitUnsent || s == abortUnsent
+}
+
 func (s TransactionState) String() string {
-	return [...]string{"no transaction", "starting transaction", "transaction in progress", "transaction committed", "transaction aborted"}[s]
+	return [...]string{"no transaction", "starting transaction", "transaction in progress", "transaction committed", "transaction aborted"}[s.seen()]
 }
 
 // Pin pins a transaction to where it runs: to a mongos, or behind a load balancer to a connection.
@@ -58,14 +81,19 @@ type Pin struct {
 	Conn   *pool.Conn // nil in a sharded cluster
 }
 
-// Transaction is the transaction part of a Session. The caller holds the session (Enter).
+// Transaction is the transaction part of a Session. The caller holds the session (Enter), but for
+// State, Running and Open.
 type Transaction struct {
-	state         TransactionState
+	session       *Session
+	state         atomic.Int32 // a TransactionState
 	opts          TransactionOptions
 	empty         bool // it was committed before any command was sent
 	recoveryToken bson.Raw
 	pin           *Pin
-	failure       error // see Fail
+	mongos        string     // where it ran, also when it is no longer pinned
+	late          *pool.Conn // see KeepLate
+	failure       error      // see Fail
+	using         atomic.Pointer[pool.Conn]
 
 	// Started is when it was started. Span, nil until the executor begins it, stands for the whole
 	// transaction, also after its end in case the commit is repeated.
@@ -95,47 +123,104 @@ var (
 
 // StartTransaction begins a transaction; opts must have its inheritance done.
 func (s *Session) StartTransaction(opts TransactionOptions) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.Enter(); err != nil {
+		return err
+	}
+	defer s.Leave()
 	switch {
-	case s.ended:
-		return ErrEnded
 	case s.opts.Snapshot:
 		return ErrSnapshotTransaction
-	case s.txn.state == StartingTransaction || s.txn.state == TransactionInProgress:
+	case s.txn.Running():
 		return ErrTransactionInProgress
 	}
-	s.txn.Unpin()
-	s.txn = Transaction{state: StartingTransaction, opts: opts, Started: time.Now()}
-	s.server().TxnNumber++
+	s.txn.begin(opts)
+	s.Server().TxnNumber++ // with it a server ends a transaction that it has open still
 	return nil
 }
 
+// begin forgets the transaction before.
+func (t *Transaction) begin(opts TransactionOptions) {
+	t.Unpin()
+	t.DropLate()
+	t.opts, t.empty, t.recoveryToken, t.failure, t.mongos = opts, false, nil, nil, ""
+	t.Started, t.Span = time.Now(), nil
+	t.move(StartingTransaction)
+}
+
+// move changes the state, and tells the pool whether the client has to end the transaction when it
+// is closed.
+func (t *Transaction) move(to TransactionState) {
+	from := TransactionState(t.state.Swap(int32(to)))
+	if from.open() != to.open() {
+		t.session.pool.noteOpen(t.session, to.open())
+	}
+}
+
+// forget makes the pool forget the transaction of a session that has ended.
+func (t *Transaction) forget() {
+	if t.Open() {
+		t.session.pool.noteOpen(t.session, false)
+	}
+}
+
+func (t *Transaction) now() TransactionState { return TransactionState(t.state.Load()) }
+
 // State returns the state.
-func (t *Transaction) State() TransactionState { return t.state }
+func (t *Transaction) State() TransactionState { return t.now().seen() }
+
+// Open reports whether there is a transaction that no server was told to end: it is running, or it
+// was ended and nothing of that has been sent.
+func (t *Transaction) Open() bool { return t.now().open() }
+
+// Pending reports whether the transaction was ended and nothing of that has been sent.
+func (t *Transaction) Pending() bool { return t.now() != t.State() }
 
 // Options returns the options that the transaction was started with.
 func (t *Transaction) Options() TransactionOptions { return t.opts }
 
 // Running reports whether commands belong to a transaction.
 func (t *Transaction) Running() bool {
-	return t.state == StartingTransaction || t.state == TransactionInProgress
+	now := t.now()
+	return now == StartingTransaction || now == TransactionInProgress
 }
 
 // BeforeCommand moves the state on before a command other than commit and abort: after a commit or
 // an abort the session is without a transaction again.
 func (t *Transaction) BeforeCommand() {
-	if t.state == TransactionCommitted || t.state == TransactionAborted {
+	switch t.State() {
+	case TransactionCommitted, TransactionAborted:
 		t.Unpin()
-		t.state = NoTransaction
+		t.DropLate()
 		t.recoveryToken = nil
+		t.move(NoTransaction)
 	}
 }
 
-// Sent notes that a command of the transaction has been sent.
-func (t *Transaction) Sent() {
-	if t.state == StartingTransaction {
-		t.state = TransactionInProgress
+// Sending notes that a command of the transaction, or the one that ends it, is about to be written.
+// It reports whether that changed the state, which NotSent takes back.
+func (t *Transaction) Sending() bool {
+	switch t.now() {
+	case StartingTransaction:
+		t.move(TransactionInProgress)
+	case commitUnsent:
+		t.move(TransactionCommitted)
+	case abortUnsent:
+		t.move(TransactionAborted)
+	default:
+		return false
+	}
+	return true
+}
+
+// NotSent takes back what Sending did: nothing has been written after all.
+func (t *Transaction) NotSent() {
+	switch t.now() {
+	case TransactionInProgress:
+		t.move(StartingTransaction)
+	case TransactionCommitted:
+		t.move(commitUnsent)
+	case TransactionAborted:
+		t.move(abortUnsent)
 	}
 }
 
@@ -152,36 +237,49 @@ func (t *Transaction) Fail(err error) {
 func (t *Transaction) Failure() error { return t.failure }
 
 // Commit moves to committed. send is false if there is nothing to send, again is true if a commit
-// was sent before.
+// was tried before.
 func (t *Transaction) Commit() (send, again bool, err error) {
-	switch t.state {
+	switch t.now() {
 	case NoTransaction:
 		return false, false, ErrNoTransaction
-	case TransactionAborted:
+	case TransactionAborted, abortUnsent:
 		return false, false, ErrCommitAfterAbort
 	case StartingTransaction:
-		t.state, t.empty = TransactionCommitted, true
+		t.empty = true
+		t.move(TransactionCommitted)
 		return false, false, nil
-	case TransactionCommitted:
+	case TransactionCommitted, commitUnsent:
 		return !t.empty, true, nil
 	}
-	t.state = TransactionCommitted
+	t.move(commitUnsent)
 	return true, false, nil
 }
 
 // Abort moves to aborted. send is false if there is nothing to send.
 func (t *Transaction) Abort() (send bool, err error) {
-	switch t.state {
+	switch t.now() {
 	case NoTransaction:
 		return false, ErrNoTransaction
 	case TransactionCommitted:
 		return false, ErrAbortAfterCommit
 	case TransactionAborted:
 		return false, ErrAbortTwice
+	case StartingTransaction:
+		t.move(TransactionAborted)
+		return false, nil
 	}
-	send = t.state == TransactionInProgress
-	t.state = TransactionAborted
-	return send, nil
+	t.move(abortUnsent)
+	return true, nil
+}
+
+// Use notes the connection that a command of the transaction runs on, nil once it does not.
+func (t *Transaction) Use(c *pool.Conn) { t.using.Store(c) }
+
+// Interrupt makes a command of the transaction that is running fail. It may be called at any time.
+func (t *Transaction) Interrupt() {
+	if c := t.using.Load(); c != nil {
+		c.Interrupt()
+	}
 }
 
 // RecoveryToken returns the token of the last reply of a mongos, nil if there is none.
@@ -191,7 +289,38 @@ func (t *Transaction) RecoveryToken() bson.Raw { return t.recoveryToken }
 func (t *Transaction) Pinned() *Pin { return t.pin }
 
 // PinTo ties the transaction to p.
-func (t *Transaction) PinTo(p Pin) { t.pin = &p }
+func (t *Transaction) PinTo(p Pin) { t.pin, t.mongos = &p, p.Mongos }
+
+// Mongos returns the address of the mongos that the transaction ran on, "" if it was not pinned to
+// one. An abort that goes elsewhere ends nothing.
+func (t *Transaction) Mongos() string { return t.mongos }
+
+// KeepLate keeps a connection that owes the reply to a command of the transaction, so that the
+// abort can be sent behind that command: on another connection it might come before it, and the
+// command would begin the transaction anew.
+func (t *Transaction) KeepLate(c *pool.Conn) {
+	t.DropLate()
+	if t.pin != nil && t.pin.Conn == c {
+		t.pin = nil
+	} else {
+		c.Pin(pool.ForTransaction)
+	}
+	t.late = c
+}
+
+// TakeLate returns the connection of KeepLate, which the caller gives back, or nil.
+func (t *Transaction) TakeLate() *pool.Conn {
+	c := t.late
+	t.late = nil
+	return c
+}
+
+// DropLate gives the connection of KeepLate back.
+func (t *Transaction) DropLate() {
+	if c := t.TakeLate(); c != nil {
+		c.Return()
+	}
+}
 
 // Unpin ends the transaction's pin, and returns a pinned connection.
 func (t *Transaction) Unpin() {
