@@ -355,10 +355,10 @@ func HasReadableServer(t *event.TopologyDescription, rp *consistency.ReadPrefere
 
 // Close aborts open transactions, frees open cursors, ends the client's sessions, closes its
 // connections and waits for all background work to end. Operations in progress fail, those of a
-// transaction and its commit if they take longer than half a second. If ctx ends first, Close returns its error
-// and the rest is closed in the background, without telling the servers; but for half a second it
-// still tries to abort transactions. Close may be called more
-// than once; later calls wait for the first one or for the end of their own context.
+// transaction and its commit if they take longer than half a second. If ctx ends first, Close
+// returns its error and the rest is closed in the background, without telling the servers; but for
+// half a second it still tries to abort transactions. Close may be called more than once; later
+// calls wait for the first one or for the end of their own context.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext

@@ -206,8 +206,8 @@ func (s *Session) AdvanceClusterTime(clusterTime bson.Raw) error {
 // its next operation observes the other session's last one. An older time changes nothing.
 func (s *Session) AdvanceOperationTime(t bson.Timestamp) { s.inner.AdvanceOperationTime(t) }
 
-// InTransaction reports whether a transaction of the session is open: from StartTransaction on until
-// its commit or abort may have reached a server.
+// InTransaction reports whether a transaction of the session is open: from StartTransaction on
+// until its commit or abort may have reached a server.
 func (s *Session) InTransaction() bool { return s.inner.Transaction().Open() }
 
 // Bounded reports whether a Transact with a timeout is running on the session. Its operations share

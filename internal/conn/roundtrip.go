@@ -33,9 +33,9 @@ func (c *Conn) RoundTrip(ctx context.Context, msg []byte) (*Reply, error) {
 	return r, err
 }
 
-// RoundTripBehind is RoundTrip on a connection that may owe a reply, which is dropped: a server runs
-// the commands of one connection in turn, so that this one comes after the one that timed out or was
-// cancelled.
+// RoundTripBehind is RoundTrip on a connection that may owe a reply, which is dropped: a server
+// runs the commands of one connection in turn, so that this one comes after the one that timed out
+// or was cancelled.
 func (c *Conn) RoundTripBehind(ctx context.Context, msg []byte) (*Reply, error) {
 	if !c.Owed() {
 		return c.RoundTrip(ctx, msg)
