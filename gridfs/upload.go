@@ -365,7 +365,7 @@ func (s *UploadStream) Close() error {
 // undo deletes the chunks of an upload that failed because its context has ended. After an error of
 // the server they are left behind (specification: GridFS, "Operation Failure").
 func (s *UploadStream) undo() {
-	if s.ctx.Err() != nil {
+	if s.n > 0 && s.ctx.Err() != nil {
 		_ = s.deleteChunks() // the upload's error is the one that counts
 	}
 }

@@ -89,10 +89,7 @@ func (a *actor) within(what string, limit time.Duration, cancels bool, fn func(c
 	watch := a.stopwatch()
 	err := fn(ctx)
 	took, grace := watch.took(), watch.grace()
-	if endsTransactions[a.plan.Kind] {
-		grace += 500 * time.Millisecond
-	}
-	if took > limit+grace {
+	if took > limit+grace+cleanup[a.plan.Kind] {
 		a.violation("%s %s with a limit of %v took %v: %v", a.plan.Kind, what, limit, took.Round(time.Millisecond), err)
 	}
 	a.judge(what, err)
@@ -100,9 +97,12 @@ func (a *actor) within(what string, limit time.Duration, cancels bool, fn func(c
 	return err
 }
 
-// endsTransactions lists the work that aborts transactions when its context has ended, for which
-// the documents give the driver half a second.
-var endsTransactions = map[string]bool{"transaction": true, "bank": true, "auditor": true}
+// cleanup says which work has to clean up when its context has ended, and how long the documents
+// give the driver for it: to abort a transaction; to wait for chunks of a file and to delete them.
+var cleanup = map[string]time.Duration{
+	"transaction": 500 * time.Millisecond, "bank": 500 * time.Millisecond, "auditor": 500 * time.Millisecond,
+	"files": 750 * time.Millisecond,
+}
 
 // rest pauses, at most until the context ends.
 func rest(ctx context.Context, d time.Duration) {
