@@ -37,7 +37,7 @@ type codePlace struct {
 
 // coded is a document that runs code as it is encoded and decoded.
 type coded struct {
-	encode, decode func()
+	encode func()
 }
 
 func (c coded) MarshalBSON() ([]byte, error) {

@@ -71,7 +71,6 @@ func TestOrderOfMaps(t *testing.T) {
 	model := func(m allium.WriteModel) error {
 		return errors.Join(second(coll.BulkWrite(ctx, []allium.WriteModel{m})), second(client.BulkWrite(ctx, []allium.ClientWrite{{Database: "d", Collection: "c", Model: m}})))
 	}
-	type E = bson.E
 	arguments := map[string]func(v any) error{
 		"CreateIndex": func(v any) error { return second(coll.CreateIndex(ctx, allium.IndexModel{Keys: v})) },
 		"DropIndex":   func(v any) error { return coll.DropIndex(ctx, v) },

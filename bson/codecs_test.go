@@ -66,7 +66,8 @@ func someFigures() figures {
 // encodeFigure writes a figure as a binary, which none of the types decodes from by itself.
 func encodeFigure(dst []byte, v figure) (Type, []byte, error) {
 	var b []byte
-	name, numbers := "", []int{}
+	var name string
+	var numbers []int
 	switch v := v.(type) {
 	case disc:
 		name, numbers = "disc", []int{v.R}

@@ -80,7 +80,7 @@ type (
 	}
 	hidden struct {
 		C int
-		d int
+		d int  //lint:ignore U1000 neither format writes it
 		E *int `bson:"e,omitempty" json:"e,omitempty"`
 	}
 	hiddenDeep struct {

@@ -1,7 +1,6 @@
 package bson
 
 import (
-	"fmt"
 	"reflect"
 	"testing"
 )
@@ -92,6 +91,6 @@ func TestAppendValueMaps(t *testing.T) {
 		}
 	}
 	if _, _, err := (Options{}).AppendValueMaps(nil, "k", make(chan int)); err == nil {
-		t.Error(fmt.Sprint("no error for a channel"))
+		t.Error("no error for a channel")
 	}
 }

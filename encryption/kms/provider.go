@@ -180,7 +180,7 @@ func checkHosts(hosts []string) error {
 	for _, h := range hosts {
 		name := strings.TrimPrefix(h, "*.")
 		if strings.Contains(name, ":") && net.ParseIP(name) == nil || name == "" || strings.ContainsAny(name, "/*[]@ ") {
-			return fmt.Errorf("Hosts has %q, want a host's name, \"*.\" and a domain, or an IP address, without a port", h)
+			return fmt.Errorf("the option Hosts has %q, want a host's name, \"*.\" and a domain, or an IP address, without a port", h)
 		}
 	}
 	return nil

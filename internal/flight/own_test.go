@@ -67,7 +67,10 @@ func TestMutex(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), end.want) || !complete {
 			t.Errorf("%s: complete is %v, then %v", name, complete, err)
 		}
-		m.Lock()
-		m.Unlock()
+		if !m.mu.TryLock() {
+			t.Errorf("%s: the lock is held", name)
+		} else {
+			m.mu.Unlock()
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package keyservice
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -64,7 +65,7 @@ func (c *Client) checkHost(provider, address string, own *regexp.Regexp, named [
 	if err == nil && !(own != nil && own.MatchString(host)) && !sources.HostAllowed(named, host) {
 		err = fmt.Errorf("the master key names a host that is not known to be the service's, so that nothing is sent to it; if it is right, add it to kms.%s", field)
 	}
-	return c.failed(nil, provider, address, 0, err)
+	return c.failed(context.Background(), provider, address, 0, err)
 }
 
 // isHost reports whether a name has the characters of a host's name or of an IP address.
