@@ -98,9 +98,10 @@ func (a *actor) within(what string, limit time.Duration, cancels bool, fn func(c
 }
 
 // cleanup says which work has to clean up when its context has ended, and how long the documents
-// give the driver for it: to abort a transaction; to wait for chunks of a file and to delete them.
+// give the driver for it: to abort a transaction, which by hand AbortTransaction tries and then End;
+// to wait for chunks of a file and to delete them.
 var cleanup = map[string]time.Duration{
-	"transaction": 500 * time.Millisecond, "bank": 500 * time.Millisecond, "auditor": 500 * time.Millisecond,
+	"transaction": time.Second, "bank": 500 * time.Millisecond, "auditor": 500 * time.Millisecond,
 	"files": 750 * time.Millisecond,
 }
 
