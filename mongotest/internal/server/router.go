@@ -98,6 +98,7 @@ func (r *Request) recover() (done bool, err error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if s.State.TxnNumber == r.TxnNumber && s.State.Phase == session.TxnCommitted && !r.commitUndone(s.State.Txn) {
+		r.committedOn(s.State.Txn) // whose write concern this command has to wait for, too
 		return true, nil
 	}
 	if s.State.TxnNumber == r.TxnNumber {
