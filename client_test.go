@@ -119,17 +119,16 @@ func checkTimeout(t *testing.T, err, class error, phase string) {
 
 func TestContextEndsWhileWaitingForReply(t *testing.T) {
 	release := make(chan struct{})
-	first := true
+	var later atomic.Bool
 	fake := startFake(t, func(r *fakeserver.Request) {
-		if first && r.Command == "slow" {
-			first = false
+		if r.Command == "slow" && !later.Swap(true) {
 			<-release
 		}
 		r.Reply(fakeserver.OK())
 	})
-	var created int
+	var created atomic.Int32
 	client := open(t, fake, allium.ClientOptions{MaxPoolSize: new(1), PoolMonitor: &event.PoolMonitor{
-		ConnectionCreated: func(*event.ConnectionCreated) { created++ },
+		ConnectionCreated: func(*event.ConnectionCreated) { created.Add(1) },
 	}})
 	db := client.Database("x")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -141,8 +140,8 @@ func TestContextEndsWhileWaitingForReply(t *testing.T) {
 	if _, err := db.RunCommand(t.Context(), bson.D{{Key: "next", Value: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if created != 2 {
-		t.Errorf("%d connections were created, want 2", created)
+	if n := created.Load(); n != 2 {
+		t.Errorf("%d connections were created, want 2", n)
 	}
 	close(release)
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -288,10 +289,10 @@ func TestCodeOfTheProgram(t *testing.T) {
 
 func testCode(t *testing.T, kind mongotest.Option, p codePlace, mode string, do func(*allium.Collection[coded])) {
 	var coll *allium.Collection[coded]
-	armed, ran := false, false
+	var armed, ran atomic.Bool
 	code := func() {
-		if armed {
-			armed, ran = false, true // once: what the driver does to clean up is told, too
+		if armed.CompareAndSwap(true, false) {
+			ran.Store(true) // once: what the driver does to clean up is told, too
 			do(coll)
 		}
 	}
@@ -314,15 +315,16 @@ func testCode(t *testing.T, kind mongotest.Option, p codePlace, mode string, do 
 		}
 	}
 	for range 3 { // more often than there are connections
-		armed, ran = true, false
+		ran.Store(false)
+		armed.Store(true)
 		how, err := ending(func() error { return run(t.Context(), coll, code) })
-		armed = false
+		armed.Store(false)
 		want := mode
 		if p.own {
 			want = "call"
 		}
-		if !ran || how != want || how == "call" && err != nil {
-			t.Fatalf("the code ran: %v; the operation ended by %s, %v; want %s", ran, how, err, want)
+		if !ran.Load() || how != want || how == "call" && err != nil {
+			t.Fatalf("the code ran: %v; the operation ended by %s, %v; want %s", ran.Load(), how, err, want)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -391,9 +393,9 @@ func TestCodeOnTheDriversGoroutines(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					d, _, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
 					opts := allium.ClientOptions{Dialer: d, MaxPoolSize: new(1)}
-					left := 0
-					set(&opts, fails(&left, do))
-					left = testOwn(t, d.URI(), opts, &left)
+					var times atomic.Int32
+					set(&opts, fails(&times, do))
+					left := testOwn(t, d.URI(), opts, &times)
 					if left == 2 && name != "PoolCreated" && name != "PoolReady" && name != "ConnectionCreated" && name != "ConnectionReady" {
 						t.Errorf("the code has not run")
 					}
@@ -404,10 +406,10 @@ func TestCodeOnTheDriversGoroutines(t *testing.T) {
 }
 
 // fails returns code that does what it is told as often as left says.
-func fails(left *int, do func(*allium.Collection[coded])) func() {
+func fails(left *atomic.Int32, do func(*allium.Collection[coded])) func() {
 	return func() {
-		if *left > 0 {
-			*left--
+		if left.Load() > 0 {
+			left.Add(-1)
 			do(nil)
 		}
 	}
@@ -415,14 +417,14 @@ func fails(left *int, do func(*allium.Collection[coded])) func() {
 
 // testOwn runs operations while code on the driver's goroutines fails twice, and then one that must
 // succeed. It returns how often the code might still have failed.
-func testOwn(t *testing.T, uri string, opts allium.ClientOptions, left *int) int {
+func testOwn(t *testing.T, uri string, opts allium.ClientOptions, left *atomic.Int32) int32 {
 	t.Helper()
 	client, err := allium.Open(uri, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close(context.Background())
-	*left = 2
+	left.Store(2)
 	coll := client.Database("d").Collection("c")
 	for range 4 {
 		_, err := ending(func() error { return second(coll.InsertOne(t.Context(), bson.D{})) })
@@ -431,8 +433,7 @@ func testOwn(t *testing.T, uri string, opts allium.ClientOptions, left *int) int
 		}
 		time.Sleep(15 * time.Second)
 	}
-	rest := *left
-	*left = 0
+	rest := left.Swap(0)
 	if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
 		t.Error(err)
 	}
@@ -471,7 +472,7 @@ func TestCallbacksOfConnecting(t *testing.T) {
 		for _, mode := range []string{"panic", "Goexit"} {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					left := 0
+					var left atomic.Int32
 					uri, opts := start(t, fails(&left, codeModes[mode]))
 					opts.MaxPoolSize = new(1)
 					if testOwn(t, uri, opts, &left) == 2 {

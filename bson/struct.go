@@ -132,8 +132,10 @@ func (s *structProgram) encode(e *encoder, dst []byte, base ptr) (Type, []byte, 
 	dst = append(dst, 0, 0, 0, 0)
 	for i := range s.fields {
 		f := &s.fields[i]
-		p := base.add(f.offset)
-		if f.hops != nil {
+		p := base
+		if f.hops == nil {
+			p = base.add(f.offset)
+		} else {
 			var ok bool
 			if p, ok = find(base, f.hops, f.offset); !ok {
 				continue
@@ -266,8 +268,10 @@ func (s *structProgram) decode(d *decoder, t Type, b []byte, base ptr) (int, err
 		}
 		next = i + 1
 		f := &s.fields[i]
-		p := base.add(f.offset)
-		if f.hops != nil {
+		p := base
+		if f.hops == nil {
+			p = base.add(f.offset)
+		} else {
 			if et == TypeNull {
 				// A null alone does not make an inline struct.
 				if _, ok := find(base, f.hops, f.offset); !ok {

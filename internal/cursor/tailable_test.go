@@ -3,6 +3,7 @@ package cursor
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,8 @@ type rig struct {
 	registry *Registry
 	getMore  func(r *fakeserver.Request, n int) // n counts from 1
 	found    func()                             // called when the find was answered
+
+	mu       sync.Mutex // of what follows
 	commands []string
 	bodies   []bson.Raw
 }
@@ -38,8 +41,10 @@ func newRig(t *testing.T) *rig {
 			req.Reply(fakeserver.Hello())
 			return
 		}
+		r.mu.Lock()
 		r.commands = append(r.commands, req.Command)
 		r.bodies = append(r.bodies, append(bson.Raw(nil), req.Body...))
+		r.mu.Unlock()
 		switch req.Command {
 		case "find":
 			req.Reply(batch(7, "firstBatch"))
@@ -108,6 +113,8 @@ func (r *rig) open(t *testing.T, reading Reading, timeout *time.Duration) *Curso
 
 // count returns how many commands of a name the server got.
 func (r *rig) count(name string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, c := range r.commands {
 		if c == name {
 			n++

@@ -52,6 +52,8 @@ func (r *Request) NoteClient() error {
 	if err != nil {
 		return err
 	}
+	r.Conn.mu.Lock() // for currentOp
+	defer r.Conn.mu.Unlock()
 	c.metadata, c.appName = meta, name
 	return nil
 }
