@@ -38,9 +38,9 @@ type UploadOptions struct {
 }
 
 // UploadFromStream stores the contents of r as a new file and returns the file's id. If r fails or
-// panics, or ctx ends, the upload is aborted, which takes at most half a second after ctx has
-// ended; the error is r's or that of ctx. It does not close r, and Timeout does not interrupt a
-// Read. The contents of r need not fit into memory.
+// panics, or ctx ends, the upload is aborted, which takes at most three quarters of a second after
+// ctx has ended; the error is r's or that of ctx. It does not close r, and Timeout does not
+// interrupt a Read. The contents of r need not fit into memory.
 //
 // After another error, for example of the server or when Timeout is up, chunks that were stored
 // already are left behind (specification: GridFS, "Operation Failure"): Delete with the file's id
@@ -431,8 +431,8 @@ func linger(ctx context.Context) (late context.Context, stop func()) {
 }
 
 // Abort ends the upload and deletes the chunks that it has stored. If the stream's context has
-// ended, it still runs, for at most half a second. After an error, chunks may be left behind. After
-// Close or another Abort it returns ErrClosed, so it can be deferred.
+// ended, it still runs, for at most three quarters of a second. After an error, chunks may be left
+// behind. After Close or another Abort it returns ErrClosed, so it can be deferred.
 func (s *UploadStream) Abort() error {
 	if s.closed {
 		return ErrClosed
