@@ -89,7 +89,7 @@ func (a *actor) within(what string, limit time.Duration, cancels bool, fn func(c
 	watch := a.stopwatch()
 	err := fn(ctx)
 	took, grace := watch.took(), watch.grace()
-	if took > limit+grace+cleanup[a.plan.Kind] {
+	if took > limit+grace+max(cleanup[a.plan.Kind], cleanup[what]) {
 		a.violation("%s %s with a limit of %v took %v: %v", a.plan.Kind, what, limit, took.Round(time.Millisecond), err)
 	}
 	a.judge(what, err)
@@ -97,13 +97,16 @@ func (a *actor) within(what string, limit time.Duration, cancels bool, fn func(c
 	return err
 }
 
-// cleanup says which work has to clean up when its context has ended, and how long the documents
-// give the driver for it: to abort a transaction, which by hand AbortTransaction tries and then End;
-// to wait for chunks of a file and to delete them.
+// cleanup says which work, by its kind or name, has to clean up when its context has ended, and how
+// long the documents give the driver for it: to abort a transaction, which by hand two calls may
+// try, AbortTransaction and End; to wait for chunks of a file and to delete them.
 var cleanup = map[string]time.Duration{
-	"transaction": time.Second, "bank": 500 * time.Millisecond, "auditor": 500 * time.Millisecond,
+	"transaction": 500 * time.Millisecond, byHand: time.Second, "bank": 500 * time.Millisecond, "auditor": 500 * time.Millisecond,
 	"files": 750 * time.Millisecond,
 }
+
+// byHand is the name of a transaction without Transact.
+const byHand = "transaction by hand"
 
 // rest pauses, at most until the context ends.
 func rest(ctx context.Context, d time.Duration) {

@@ -142,9 +142,13 @@ func (a *actor) transaction() {
 		}
 		return a.read(ctx, rec, rec.writes[0].list)
 	}
-	byHand, gives, o := a.r.IntN(2) == 0, a.r.IntN(6) == 0, unknown
-	err := a.do("transaction", func(ctx context.Context) error {
-		if !byHand {
+	what := "transaction"
+	if a.r.IntN(2) == 0 {
+		what = byHand
+	}
+	gives, o := a.r.IntN(6) == 0, unknown
+	err := a.do(what, func(ctx context.Context) error {
+		if what != byHand {
 			return a.client().Transact(ctx, body, opts)
 		}
 		s, err := a.client().StartSession()
