@@ -511,6 +511,53 @@ func TestRetryAwaitsTheShardsMajority(t *testing.T) {
 	})
 }
 
+// A commit whose outcome another mongos finds by the recovery token is not acknowledged before its
+// write concern holds, on whatever shards the transaction wrote.
+func TestRecoveredCommitAwaitsItsWriteConcern(t *testing.T) {
+	for _, xs := range [][]int{{1}, {11}, {1, 11}} {
+		synctest.Test(t, func(t *testing.T) {
+			d, c := shardMembers(t, mongotest.Sharded(2, 2))
+			other := dialNode(t, d, d.Node(1))
+			in := func(d bson.D, more ...bson.E) bson.D {
+				return append(append(d, bson.E{Key: "lsid", Value: testSession}, bson.E{Key: "txnNumber", Value: int64(7)}, bson.E{Key: "autocommit", Value: false}), more...)
+			}
+			reply := ok(t, run(t, c, in(inserts(xs...), bson.E{Key: "startTransaction", Value: true})))
+			var held []*mongotest.Node
+			for i, s := range d.Shards() {
+				if len(xs) == 2 && i == 0 {
+					continue // the commit of both waits for one only
+				}
+				held = append(held, s.Secondaries()...)
+			}
+			for _, n := range held {
+				n.HoldBack()
+			}
+			commit := func() bson.D {
+				token := reply.Lookup("recoveryToken")
+				return in(bson.D{{Key: "commitTransaction", Value: 1}, {Key: "$db", Value: "admin"}, {Key: "recoveryToken", Value: bson.Raw(token.Value)}})
+			}
+			again := func() bson.Raw {
+				return ok(t, run(t, other, withConcern(commit(), "majority", bson.E{Key: "wtimeout", Value: 100})))
+			}
+			run(t, c, append(withConcern(commit(), "majority", bson.E{Key: "wtimeout", Value: 100}), bson.E{Key: "maxTimeMS", Value: 200}))
+			for range 2 {
+				if reply := again(); reply.Lookup("writeConcernError").IsZero() {
+					t.Errorf("%v: another mongos says %v, want an error of the write concern", xs, reply)
+				}
+			}
+			for _, n := range held {
+				n.CatchUp()
+			}
+			if reply := again(); !reply.Lookup("writeConcernError").IsZero() {
+				t.Errorf("%v: once all have caught up: %v", xs, reply)
+			}
+			if got := len(results(t, c, finds("", ""))); got != len(xs) {
+				t.Errorf("%v: %d documents are there", xs, got)
+			}
+		})
+	}
+}
+
 // What a shard may roll back is not shown by majority reads, snapshots and change streams of a
 // mongos.
 func TestMajorityReadsOfShards(t *testing.T) {

@@ -55,7 +55,7 @@ func (r *Request) route() (done bool, err error) {
 	case same:
 		if !t.participants && r.Cmd.Txn == TxnEnds {
 			if r.Cmd.Name == "commitTransaction" && !r.Body.Lookup("recoveryToken").IsZero() {
-				return r.recover()
+				return false, r.recover()
 			}
 			if r.Cmd.Name == "commitTransaction" && !t.reached {
 				r.IntegerOK, r.routed = true, &routedTxn{participants: true}
@@ -70,7 +70,7 @@ func (r *Request) route() (done bool, err error) {
 			remember()
 			return false, srverr.New(50940, "Cannot recover the transaction decision without a recoveryToken")
 		}
-		return r.recover()
+		return false, r.recover()
 	case r.Cmd.Name == "abortTransaction":
 		return false, srverr.New(srverr.NoSuchTransaction, "no known command has been sent by this router for this transaction")
 	default:
@@ -81,30 +81,29 @@ func (r *Request) route() (done bool, err error) {
 }
 
 // recover finds out how a transaction of another mongos ended: one that is still open is aborted.
-func (r *Request) recover() (done bool, err error) {
+func (r *Request) recover() error {
 	token := r.Body.Lookup("recoveryToken")
 	if token.Type != bson.TypeEmbeddedDocument {
-		return false, srverr.New(srverr.TypeMismatch, "BSON field 'commit cmd.recoveryToken' is the wrong type '%s', expected type 'object'", bsontext.TypeName(token.Type))
+		return srverr.New(srverr.TypeMismatch, "BSON field 'commit cmd.recoveryToken' is the wrong type '%s', expected type 'object'", bsontext.TypeName(token.Type))
 	}
 	id, ok := bson.Raw(token.Value).Lookup("recoveryShardId").StringValue()
 	if !ok {
-		return false, srverr.New(srverr.NoSuchTransaction, "Recovery token is empty, meaning the transaction only performed reads and can be safely retried")
+		return srverr.New(srverr.NoSuchTransaction, "Recovery token is empty, meaning the transaction only performed reads and can be safely retried")
 	}
 	if r.Node.data.ShardNumber(id) < 0 {
-		return false, srverr.New(srverr.ShardNotFound, "Shard %s not found", id)
+		return srverr.New(srverr.ShardNotFound, "Shard %s not found", id)
 	}
 	r.routed = &routedTxn{number: r.TxnNumber, participants: true, wrote: true}
 	s := r.Session
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if s.State.TxnNumber == r.TxnNumber && s.State.Phase == session.TxnCommitted && !r.commitUndone(s.State.Txn) {
-		r.committedOn(s.State.Txn) // whose write concern this command has to wait for, too
-		return true, nil
+		return nil // it runs as one that is repeated, and waits for its write concern
 	}
 	if s.State.TxnNumber == r.TxnNumber {
 		s.Abort()
 	}
-	return false, srverr.New(srverr.NoSuchTransaction, "Recovering the transaction's outcome found the transaction aborted")
+	return srverr.New(srverr.NoSuchTransaction, "Recovering the transaction's outcome found the transaction aborted")
 }
 
 // finding says how a mongos came to the error of a transaction's command.
