@@ -434,7 +434,7 @@ func (c *Client) abortTransactions(ctx context.Context) {
 	if !c.reachable() {
 		return
 	}
-	ctx, cancel := linger(ctx, abortGrace)
+	ctx, cancel := flight.Linger(ctx, abortGrace)
 	defer cancel()
 	ctx, cancel = context.WithTimeout(ctx, endTimeout)
 	defer cancel()

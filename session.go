@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/exec"
+	"allium/internal/flight"
 	"allium/internal/option"
 	"allium/internal/session"
 )
@@ -132,32 +133,13 @@ func (s *Session) abortOpen(ctx context.Context, timeout *time.Duration) {
 	if ctx == nil {
 		ctx = context.Background() // a session ends without a context, too
 	}
-	ctx, cancel := linger(ctx, abortGrace)
+	ctx, cancel := flight.Linger(ctx, abortGrace)
 	defer cancel()
 	if limit.Deadline.IsZero() {
 		ctx, cancel = context.WithTimeout(ctx, abortTimeout)
 		defer cancel()
 	}
 	s.client.exec.AbortOpen(ctx, s.inner, limit)
-}
-
-// linger returns a context that ends a while after ctx does, so that what must not depend on ctx
-// does not keep its caller much longer.
-func linger(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
-	if ctx.Err() != nil {
-		return context.WithTimeout(context.WithoutCancel(ctx), grace)
-	}
-	after, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		t := time.NewTimer(grace)
-		defer t.Stop()
-		select {
-		case <-t.C:
-			cancel()
-		case <-after.Done():
-		}
-	})
-	return after, func() { stop(); cancel() }
 }
 
 // limit returns what bounds a commit or an abort that begins now: timeout, or what the session has

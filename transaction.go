@@ -12,6 +12,7 @@ import (
 	"allium/internal/errcode"
 	"allium/internal/exec"
 	"allium/internal/failure"
+	"allium/internal/flight"
 	"allium/internal/option"
 	"allium/internal/session"
 	"allium/mongoerr"
@@ -99,7 +100,7 @@ func (s *Session) AbortTransaction(ctx context.Context, opts ...EndTransactionOp
 	if err != nil {
 		return fmt.Errorf("abort transaction: %w", err)
 	}
-	ctx, cancel := linger(ctx, abortGrace)
+	ctx, cancel := flight.Linger(ctx, abortGrace)
 	defer cancel()
 	return s.client.exec.Abort(ctx, s.inner, limit)
 }
@@ -342,7 +343,7 @@ func (w *transact) commitOnceMore(ctx context.Context, last, err error) error {
 	if ctx.Err() == nil && !timedOut(last) || !sent || errors.As(last, &concern) || errors.As(last, &t) && t.Phase == "read" {
 		return err // there is time, nothing was sent, or a server is at it
 	}
-	ctx, cancel := linger(ctx, abortGrace)
+	ctx, cancel := flight.Linger(ctx, abortGrace)
 	defer cancel()
 	if w.session.client.exec.Commit(ctx, w.session.inner, exec.Limit{}) == nil {
 		return nil

@@ -2,7 +2,6 @@ package gridfs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -409,25 +408,13 @@ const (
 	abortTimeout = 500 * time.Millisecond
 )
 
-// linger returns a context that ends lingerTime after ctx does, for a write that has begun. One
+// linger returns the context of a write that begins now: it ends lingerTime after ctx does. A write
 // that was given up could be applied after its chunks were deleted; one that is answered could not.
 func linger(ctx context.Context) (late context.Context, stop func()) {
-	if ctx.Done() == nil || ctx.Err() != nil {
-		return ctx, func() {}
+	if ctx.Err() != nil {
+		return ctx, func() {} // nothing begins any more
 	}
-	late = context.WithoutCancel(ctx)
-	var cancel context.CancelFunc
-	if deadline, ok := ctx.Deadline(); ok {
-		late, cancel = context.WithDeadline(late, deadline.Add(lingerTime))
-	} else {
-		late, cancel = context.WithCancel(late)
-	}
-	unwatch := context.AfterFunc(ctx, func() {
-		if errors.Is(ctx.Err(), context.Canceled) {
-			time.AfterFunc(lingerTime, cancel)
-		}
-	})
-	return late, func() { unwatch(); cancel() }
+	return flight.Linger(ctx, lingerTime)
 }
 
 // Abort ends the upload and deletes the chunks that it has stored. If the stream's context has
