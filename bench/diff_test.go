@@ -310,9 +310,9 @@ func TestStructsAgree(t *testing.T) {
 	}
 }
 
-// TestPointersOfOmitemptyDiffer pins where the drivers differ on purpose: the official one leaves a
-// pointer out when what it leads to says IsZero, and so loses a change to that value. Allium decides
-// as encoding/json does.
+// TestPointersOfOmitemptyDiffer pins where the drivers differ on purpose: the official one leaves
+// a pointer out when what it leads to says IsZero, and so loses a change to that value. Allium
+// decides as encoding/json does.
 func TestPointersOfOmitemptyDiffer(t *testing.T) {
 	v := struct {
 		P *zeroed `bson:"p,omitempty"`
