@@ -429,16 +429,19 @@ func (c *Client) CheckRevocation(ctx context.Context, state *tls.ConnectionState
 const endTimeout = 2 * time.Second
 
 // abortTransactions aborts what is open. An operation that runs in a transaction has half a second
-// to end by itself: it may be the one that commits.
+// to end by itself: it may be the one that commits. When ctx has ended it has half of the time that
+// is left, so that the abort behind it has some, too.
 func (c *Client) abortTransactions(ctx context.Context) {
 	if !c.reachable() {
 		return
 	}
-	ctx, cancel := flight.Linger(ctx, abortGrace)
+	patience, cancel := flight.Linger(ctx, abortGrace/2)
+	defer cancel()
+	patience, cancel = context.WithTimeout(patience, abortGrace)
+	defer cancel()
+	ctx, cancel = flight.Linger(ctx, abortGrace)
 	defer cancel()
 	ctx, cancel = context.WithTimeout(ctx, endTimeout)
-	defer cancel()
-	patience, cancel := context.WithTimeout(ctx, abortGrace)
 	defer cancel()
 	c.exec.AbortAll(ctx, patience)
 }

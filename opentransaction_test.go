@@ -238,3 +238,176 @@ func openTransactions(t *testing.T, observer *allium.Client) int64 {
 	}
 	return n
 }
+
+// closingStates are how far transactions are when their client is closed. Each leaves n
+// transactions open, or about to end by themselves.
+var closingStates = []struct {
+	name string
+	n    int
+	// open does it; what goes on in the background ends by the end of ctx, or with the client.
+	open func(ctx context.Context, t *testing.T, d *mongotest.Deployment, c *allium.Client)
+	// aborts is how many abortTransaction the servers must get, -1 if that depends.
+	aborts int
+}{
+	{"begun", 1, func(_ context.Context, t *testing.T, _ *mongotest.Deployment, c *allium.Client) { begun(t, c) }, 0},
+	{"between commands", 1, func(ctx context.Context, t *testing.T, _ *mongotest.Deployment, c *allium.Client) {
+		mustInsert(ctx, t, begun(t, c), 1)
+	}, 1},
+	{"three sessions", 3, func(ctx context.Context, t *testing.T, _ *mongotest.Deployment, c *allium.Client) {
+		for i := range 3 {
+			mustInsert(ctx, t, begun(t, c), i+1)
+		}
+	}, 3},
+	{"first command under way for longer than the client waits", 1, func(ctx context.Context, t *testing.T, d *mongotest.Deployment, c *allium.Client) {
+		blocks("insert", 700*time.Millisecond)(d)
+		s := begun(t, c)
+		go insertIn(ctx, s, 1)
+		time.Sleep(10 * time.Millisecond)
+	}, -1},
+	{"second command under way for longer than the client waits", 1, func(ctx context.Context, t *testing.T, d *mongotest.Deployment, c *allium.Client) {
+		s := begun(t, c)
+		mustInsert(ctx, t, s, 1)
+		blocks("insert", 700*time.Millisecond)(d)
+		go insertIn(ctx, s, 2)
+		time.Sleep(10 * time.Millisecond)
+	}, -1},
+	{"a command under way ends in time", 1, func(ctx context.Context, t *testing.T, d *mongotest.Deployment, c *allium.Client) {
+		blocks("insert", 200*time.Millisecond)(d)
+		s := begun(t, c)
+		go insertIn(ctx, s, 1)
+		time.Sleep(10 * time.Millisecond)
+	}, 1},
+	{"after a command whose context has ended", 1, func(ctx context.Context, t *testing.T, d *mongotest.Deployment, c *allium.Client) {
+		s := begun(t, c)
+		mustInsert(ctx, t, s, 1)
+		blocks("insert", 50*time.Millisecond)(d)
+		short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+		defer cancel()
+		if err := insertIn(short, s, 2); !mongoerr.IsTimeout(err) {
+			t.Errorf("the insert was not late: %v", err)
+		}
+	}, 1},
+	{"after a commit that was not sent", 1, func(ctx context.Context, t *testing.T, _ *mongotest.Deployment, c *allium.Client) {
+		s := begun(t, c)
+		mustInsert(ctx, t, s, 1)
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		if err := s.CommitTransaction(over); err == nil || !s.InTransaction() {
+			t.Errorf("the commit was sent: %v", err)
+		}
+	}, 1},
+	{"function of Transact running", 1, func(ctx context.Context, t *testing.T, _ *mongotest.Deployment, c *allium.Client) {
+		in := make(chan struct{})
+		go c.Transact(ctx, func(ctx context.Context) error {
+			defer time.Sleep(200 * time.Millisecond)
+			err := insertIn(ctx, allium.SessionFrom(ctx), 1)
+			close(in)
+			return err
+		})
+		<-in
+	}, 1},
+}
+
+func begun(t *testing.T, c *allium.Client) *allium.Session {
+	t.Helper()
+	s, err := c.StartSession()
+	if err == nil {
+		err = s.StartTransaction()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s // and nobody ends it
+}
+
+func insertIn(ctx context.Context, s *allium.Session, id int) error {
+	_, err := s.Client().Database("db").Collection("coll").InsertOne(allium.WithSession(ctx, s), bson.D{{Key: "_id", Value: id}})
+	return err
+}
+
+func mustInsert(ctx context.Context, t *testing.T, s *allium.Session, id int) {
+	t.Helper()
+	if err := insertIn(ctx, s, id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A client that is closed with open transactions aborts them: by the context of Close, or if that
+// ends, half a second later. One second after that no server has one open, and nothing of them is
+// there. What ran in them has failed.
+func TestCloseAbortsTransactions(t *testing.T) {
+	closes := map[string]struct {
+		limit time.Duration // of Close's context
+		ends  time.Duration // when that of the transaction's operations ends, from Close on
+	}{
+		"no limit":                   {time.Hour, time.Hour},
+		"cancelled before":           {0, time.Hour},
+		"a short limit":              {100 * time.Millisecond, time.Hour},
+		"operations ended before":    {time.Hour, 0},
+		"operations ended meanwhile": {time.Hour, 50 * time.Millisecond},
+		"both end":                   {50 * time.Millisecond, 50 * time.Millisecond},
+	}
+	for kind, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(3), "sharded": mongotest.Sharded(2, 2), "load balanced": mongotest.LoadBalanced(2)} {
+		for _, state := range closingStates {
+			for how, tc := range closes {
+				if strings.HasSuffix(state.name, "longer than the client waits") && how == "both end" {
+					continue // the abort has been sent behind the command, and nobody waits for it
+				}
+				t.Run(fmt.Sprintf("%s/%s/%s", kind, state.name, how), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						d, client, log := bubble(t, allium.ClientOptions{}, topology)
+						observer, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d})
+						if err != nil {
+							t.Fatal(err)
+						}
+						defer observer.Close(context.Background())
+						if _, err := observer.Database("db").Collection("coll").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 0}}); err != nil {
+							t.Fatal(err)
+						}
+						if err := client.Ping(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						state.open(ctx, t, d, client)
+						if n := openTransactions(t, observer); n < int64(min(state.n, max(state.aborts, 0))) && !strings.Contains(state.name, "under way") {
+							t.Fatalf("%d transactions are open before, want %d", n, state.n)
+						}
+						log.reset()
+						if tc.ends == 0 {
+							cancel()
+							synctest.Wait()
+						} else {
+							time.AfterFunc(tc.ends, cancel)
+						}
+						closing, stop := context.WithTimeout(context.Background(), tc.limit)
+						defer stop()
+						began := time.Now()
+						err = client.Close(closing)
+						took := time.Since(began)
+						if took > tc.limit || took > 3*time.Second || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+							t.Errorf("Close took %v of %v: %v", took, tc.limit, err)
+						}
+						time.Sleep(500*time.Millisecond + time.Second)
+						if n := openTransactions(t, observer); n != 0 {
+							t.Errorf("%d transactions are open, after %v", n, log.names())
+						}
+						aborts := 0
+						for _, name := range log.names() {
+							if name == "abortTransaction" {
+								aborts++
+							}
+						}
+						if state.aborts >= 0 && aborts != state.aborts && !(tc.ends == 0 && aborts == 0) {
+							t.Errorf("%d aborts were sent, want %d", aborts, state.aborts)
+						}
+						n, err := observer.Database("db").Collection("coll").CountDocuments(t.Context(), bson.D{})
+						if err != nil || n != 1 {
+							t.Errorf("%d documents are there, %v, want 1", n, err)
+						}
+					})
+				})
+			}
+		}
+	}
+}

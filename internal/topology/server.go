@@ -103,8 +103,8 @@ func (s *Server) HandleError(c *pool.Conn, err error) {
 func (s *Server) handleError(err error, service *bson.ObjectID, stale func() bool) {
 	change := stateChange(err)
 	e, network := errors.AsType[*mongoerr.ConnectionError](err)
-	if network && (e.Timeout() || errors.Is(err, context.Canceled) || errors.Is(err, mongoerr.ErrPoolCleared)) {
-		network = false
+	if network && (e.Timeout() || errors.Is(err, context.Canceled) || errors.Is(err, mongoerr.ErrPoolCleared) || errors.Is(err, mongoerr.ErrClientClosed)) {
+		network = false // what the client has broken off says nothing of the server
 	}
 	switch {
 	case change == nil && !network || stale():

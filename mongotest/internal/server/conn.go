@@ -14,6 +14,7 @@ import (
 	"allium/internal/wire"
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/netfault"
+	"allium/mongotest/internal/session"
 )
 
 // Conn is one client connection. Its messages are handled one after the other on one goroutine.
@@ -36,6 +37,7 @@ type Conn struct {
 
 	client ClientState
 	user   *account.User // nil: not authenticated
+	txn    *session.Txn  // the last one that a command began or continued
 
 	// SASL is the conversation that has begun and is not finished: of package login. nil: none.
 	SASL any
@@ -77,6 +79,7 @@ func (c *Conn) Client() *ClientState { return &c.client }
 // serve handles messages until the client disconnects or breaks the protocol, or the node stops.
 func (c *Conn) serve() {
 	defer c.nc.Close()
+	defer c.abandonTxn()
 	if !c.node.establish() {
 		return
 	}
@@ -93,6 +96,21 @@ func (c *Conn) serve() {
 				*b, c.req = nil, Request{} // the request has parts of the message
 			}
 		}
+	}
+}
+
+// abandonTxn aborts the connection's transaction when a client behind a load balancer hangs up: no
+// other connection can be sure to find this mongos (specification: Load Balancer Support,
+// "Services"). A process that was killed aborts nothing.
+func (c *Conn) abandonTxn() {
+	if c.txn == nil || !c.client.LoadBalanced || !c.runs() || c.node.Stopped() {
+		return
+	}
+	s := c.txn.Session
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.State.Txn == c.txn {
+		s.Abort()
 	}
 }
 

@@ -110,7 +110,7 @@ func (r *Request) beginTxn(st *session.State) error {
 	if begin := r.Node.data.Begin; begin != nil {
 		t.Store = begin(r, t)
 	}
-	r.Txn = t
+	r.Txn, r.Conn.txn = t, t
 	r.Node.expireTxn(r.Session, t)
 	return nil
 }
@@ -133,7 +133,7 @@ func (r *Request) continueTxn(st *session.State) error {
 	case st.Phase == session.TxnCommitted && r.Cmd.Name != "commitTransaction":
 		return srverr.New(srverr.TransactionCommitted, "Transaction %d has been committed.", r.TxnNumber)
 	}
-	r.Txn = st.Txn
+	r.Txn, r.Conn.txn = st.Txn, st.Txn
 	return nil
 }
 
