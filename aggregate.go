@@ -50,8 +50,10 @@ type AggregateOptions struct {
 // over its result. To decode the result as a type other than the collection's, use the function
 // Aggregate.
 //
-// A pipeline that ends with $out or $merge runs on the primary, with the collection's write
-// concern, and is not retried; its cursor is empty.
+// A pipeline that ends with $out or $merge is sent with the collection's write concern, and is not
+// retried; its cursor is empty. The read preference counts for it only while all servers that are
+// known are of 5.0 or later, which can write from a secondary; else it runs on the primary. One
+// that begins with $listSearchIndexes is sent without a read concern, as search indexes want it.
 func (c *Collection[T]) Aggregate(ctx context.Context, pipeline any, opts ...AggregateOptions) (*Cursor[T], error) {
 	cur := &Cursor[T]{}
 	if err := aggregate(ctx, c.scope, c.err, c.name, pipeline, &cur.cur, opts); err != nil {
@@ -98,7 +100,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 	cmd := &command.Aggregate{
 		Collection: name, Pipeline: stages, BatchSize: o.BatchSize, AllowDiskUse: o.AllowDiskUse,
 		BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation.raw(), Comment: o.Comment, Hint: o.Hint, Let: o.Let,
-		RawData: o.RawData, Writes: command.HasWriteStage(stages.Value),
+		RawData: o.RawData, Writes: command.HasWriteStage(stages.Value), SearchIndexes: command.ListsSearchIndexes(stages.Value),
 	}
 	op, err := s.op(ctx, cmd, o.Timeout)
 	if err != nil {

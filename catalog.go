@@ -17,8 +17,10 @@ import (
 type ListDatabasesOptions struct {
 	// Filter selects databases by the fields of DatabaseInfo. Nil: all.
 	Filter any
-	// AuthorizedDatabases leaves out databases that the user may not access.
-	AuthorizedDatabases bool
+	// AuthorizedDatabases says which databases are meant: with true those that the user may access,
+	// with false all, which is an error for a user who may not list all. Nil: all if the user may
+	// list all, or else those that the user may access.
+	AuthorizedDatabases *bool
 	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
 	// Timeout bounds the operation; a pointer to 0 means no limit.

@@ -179,6 +179,48 @@ func awaitSearchIndex(ctx context.Context, t *testing.T, coll *allium.Collection
 	return allium.SearchIndexInfo{}
 }
 
+// TestSearchIndexesWithoutConcerns: no command about search indexes has a read or a write concern,
+// as the process that they go to refuses both: in a causally consistent session, which has read
+// something, and on a collection with concerns (specification: Index Management, "Where are read
+// concern and write concern?").
+func TestSearchIndexesWithoutConcerns(t *testing.T) {
+	rec := &recorder{}
+	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1).With("search indexes", mongotest.Search(20*time.Millisecond))).URI(), allium.ClientOptions{
+		CommandMonitor: rec.monitor(), ReadConcern: &consistency.ReadConcern{Level: "majority"}, WriteConcern: consistency.Majority()})
+	ctx := allium.WithSession(t.Context(), start(t, client))
+	coll := client.Database("d").Collection("c")
+	must(coll.InsertOne(ctx, bson.D{}))
+	must(coll.FindOne(ctx, bson.D{}))
+	rec.reset()
+	definition := bson.D{{Key: "mappings", Value: bson.D{{Key: "dynamic", Value: true}}}}
+	must(coll.CreateSearchIndex(ctx, allium.SearchIndexModel{Name: "x", Definition: definition}))
+	if err := coll.UpdateSearchIndex(ctx, "x", definition); err != nil {
+		t.Fatal(err)
+	}
+	_, err := must(coll.ListSearchIndexes(ctx, "x")).All(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := must(coll.Aggregate(ctx, bson.A{bson.D{{Key: "$listSearchIndexes", Value: bson.D{}}}})).All(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := coll.DropSearchIndex(ctx, "x"); err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	for _, name := range []string{"createSearchIndexes", "updateSearchIndex", "aggregate", "dropSearchIndex"} {
+		for _, e := range rec.of(name) {
+			sent++
+			if !e.body.Lookup("readConcern").IsZero() || !e.body.Lookup("writeConcern").IsZero() {
+				t.Errorf("%s", e.body)
+			}
+		}
+	}
+	if sent != 5 {
+		t.Errorf("%d commands, want 5", sent)
+	}
+}
+
 // Index Management, prose tests of the search index helpers, cases 1 to 8.
 func TestProseSearchIndexes(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1).With("search indexes", mongotest.Search(20*time.Millisecond)))

@@ -6,26 +6,26 @@ import (
 )
 
 // Collation says how the server compares strings. The zero value of a field leaves it to the
-// server.
+// locale: some have defaults of their own, and a locale such as "en@colNumeric=yes" sets some, so
+// that a pointer to false is not the same as nil.
 type Collation struct {
 	// Locale must be set: for example "en" or "de@collation=phonebook"; "simple" compares bytes.
 	Locale string
 	// CaseLevel compares upper and lower case at a Strength of 1 or 2.
-	CaseLevel bool
+	CaseLevel *bool
 	// CaseFirst sorts upper or lower case first.
 	CaseFirst collation.CaseFirst
 	// Strength is the level up to which characters are compared.
 	Strength collation.Strength
 	// NumericOrdering compares sequences of digits as numbers.
-	NumericOrdering bool
+	NumericOrdering *bool
 	// Alternate says whether spaces and punctuation count.
 	Alternate collation.Alternate
 	// MaxVariable says what is ignored if Alternate is collation.Shifted.
 	MaxVariable collation.MaxVariable
 	// Normalization checks whether text has to be normalized, and does it.
-	Normalization bool
-	// Backwards compares accents from the end of the string, as some French dictionaries do. Nil
-	// leaves it to the locale.
+	Normalization *bool
+	// Backwards compares accents from the end of the string, as some French dictionaries do.
 	Backwards *bool
 }
 
@@ -45,14 +45,11 @@ func (c *Collation) raw() bson.Raw {
 	}
 	for _, f := range []struct {
 		key   string
-		value bool
-	}{{"caseLevel", c.CaseLevel}, {"numericOrdering", c.NumericOrdering}, {"normalization", c.Normalization}} {
-		if f.value {
-			dst = bson.AppendBool(dst, f.key, true)
+		value *bool
+	}{{"caseLevel", c.CaseLevel}, {"numericOrdering", c.NumericOrdering}, {"normalization", c.Normalization}, {"backwards", c.Backwards}} {
+		if f.value != nil {
+			dst = bson.AppendBool(dst, f.key, *f.value)
 		}
-	}
-	if c.Backwards != nil {
-		dst = bson.AppendBool(dst, "backwards", *c.Backwards)
 	}
 	return bson.EndDocument(dst, start)
 }

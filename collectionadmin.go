@@ -182,9 +182,10 @@ type ModifyCollectionOptions struct {
 	// PreAndPostImages makes the server keep, or no longer keep, document images for change
 	// streams.
 	PreAndPostImages *bool
-	// SizeInBytes and MaxDocuments are new bounds of a capped collection (server 6.0 and later).
+	// SizeInBytes and MaxDocuments are new bounds of a capped collection (server 6.0 and later). A
+	// MaxDocuments of 0 lifts the bound on the number of documents; nil leaves it as it is.
 	SizeInBytes  int64
-	MaxDocuments int64
+	MaxDocuments *int64
 	// Comment is any value. The server adds it to its logs and profiles.
 	Comment any
 	// Timeout bounds the operation; a pointer to 0 means no limit.
@@ -247,7 +248,9 @@ func (o *ModifyCollectionOptions) fields() any {
 	f.add(o.NeverExpire, "expireAfterSeconds", "off")
 	f.images(o.PreAndPostImages)
 	f.int("cappedSize", o.SizeInBytes)
-	f.int("cappedMax", o.MaxDocuments)
+	if n := o.MaxDocuments; n != nil {
+		f.add(true, "cappedMax", *n)
+	}
 	f.value("comment", o.Comment)
 	return f.document()
 }

@@ -132,16 +132,15 @@ func (c *Collection[T]) searchIndexes(ctx context.Context, cmd command.Command, 
 }
 
 // ListSearchIndexes lists the search index with this name or, if name is empty, all search indexes
-// of the collection. It runs an aggregation and takes its options.
+// of the collection. It runs an aggregation and takes its options. No command about search indexes
+// is sent with a read or a write concern, whatever the collection and the session have.
 func (c *Collection[T]) ListSearchIndexes(ctx context.Context, name string, opts ...AggregateOptions) (*Cursor[SearchIndexInfo], error) {
 	stage := bson.D{}
 	if name != "" {
 		stage = bson.D{{Key: "name", Value: name}}
 	}
-	s := c.scope
-	s.readConcern, s.writeConcern = nil, nil
 	cur := &Cursor[SearchIndexInfo]{}
-	if err := aggregate(ctx, s, c.err, c.name, bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}, &cur.cur, opts); err != nil {
+	if err := aggregate(ctx, c.scope, c.err, c.name, bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}, &cur.cur, opts); err != nil {
 		return nil, err
 	}
 	return cur, nil

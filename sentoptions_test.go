@@ -77,6 +77,8 @@ func sampleOption(name string, t reflect.Type) (any, bson.Type) {
 		return true, bson.TypeBoolean
 	case reflect.TypeFor[*int32]():
 		return new(int32(0)), bson.TypeInt32
+	case reflect.TypeFor[*int64]():
+		return new(int64(0)), bson.TypeInt64
 	case reflect.TypeFor[int32]():
 		return int32(7), bson.TypeInt32
 	case reflect.TypeFor[int64]():
@@ -239,6 +241,11 @@ func TestOptionsAreSent(t *testing.T) {
 		optionCaseOf("create collection", "create", "", create, []string{"EncryptedFields", "Pipeline", "Timeout"}, func(ctx context.Context, o allium.CreateCollectionOptions) error {
 			return db.CreateCollection(ctx, "created", o)
 		}),
+		optionCaseOf("modify collection", "collMod", "", map[string]string{"SizeInBytes": "cappedSize", "MaxDocuments": "cappedMax", "TimeSeries": "timeseries",
+			"ExpireAfter": "expireAfterSeconds", "PreAndPostImages": "changeStreamPreAndPostImages"}, []string{"Index", "Pipeline", "NeverExpire", "Timeout"},
+			func(ctx context.Context, o allium.ModifyCollectionOptions) error {
+				return db.ModifyCollection(ctx, "created", o)
+			}),
 		optionCaseOf("drop collection", "drop", "", nil, []string{"EncryptedFields", "Timeout"}, func(ctx context.Context, o allium.DropOptions) error { return db.Collection("created").Drop(ctx, o) }),
 		optionCaseOf("rename", "renameCollection", "", nil, []string{"Database", "Timeout"}, func(ctx context.Context, o allium.RenameOptions) error {
 			return db.Collection("created").Rename(ctx, "renamed", o)
@@ -295,6 +302,93 @@ func TestOptionsAreSent(t *testing.T) {
 				for key := range base {
 					if got[key] == "" && !strings.HasPrefix(key, "pipeline.1") {
 						t.Errorf("%s takes %s away", f.Name, key)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestValuesAreSent sets every field of the values that are sent as documents alone: a pointer to
+// false is sent as false, and what is not set is not sent (specifications: Collation, Stable API).
+func TestValuesAreSent(t *testing.T) {
+	d := testdeploy.Start(t, testdeploy.ReplicaSet(1).Since("5.0"))
+	for name, sends := range map[string]struct {
+		of   reflect.Type
+		sent func(t *testing.T, v reflect.Value) bson.Raw
+		keys map[string]string
+	}{
+		"collation": {reflect.TypeFor[allium.Collation](), func(t *testing.T, v reflect.Value) bson.Raw {
+			rec := &recorder{}
+			client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: rec.monitor()})
+			c := v.Interface().(allium.Collation)
+			client.Database("d").Collection("c").FindOne(t.Context(), bson.D{}, allium.FindOneOptions{Collation: &c})
+			doc, _ := rec.of("find")[0].body.Lookup("collation").Document()
+			return doc
+		}, nil},
+		"index change": {reflect.TypeFor[allium.IndexChange](), func(t *testing.T, v reflect.Value) bson.Raw {
+			rec := &recorder{}
+			client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: rec.monitor()})
+			c := v.Interface().(allium.IndexChange)
+			client.Database("d").ModifyCollection(t.Context(), "c", allium.ModifyCollectionOptions{Index: &c})
+			doc, _ := rec.of("collMod")[0].body.Lookup("index").Document()
+			return doc
+		}, map[string]string{"Keys": "keyPattern", "ExpireAfter": "expireAfterSeconds"}},
+		"server API": {reflect.TypeFor[allium.ServerAPI](), func(t *testing.T, v reflect.Value) bson.Raw {
+			rec := &recorder{}
+			api := v.Interface().(allium.ServerAPI)
+			api.Version = "1" // it must be set
+			client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: rec.monitor(), ServerAPI: &api})
+			client.Database("d").Collection("c").FindOne(t.Context(), bson.D{})
+			return rec.of("find")[0].body
+		}, map[string]string{"Version": "apiVersion", "Strict": "apiStrict", "DeprecationErrors": "apiDeprecationErrors"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys := func(doc bson.Raw) map[string]bson.RawValue {
+				all := map[string]bson.RawValue{}
+				for key, v := range doc.All() {
+					all[strings.Clone(key)] = v
+				}
+				return all
+			}
+			base := keys(sends.sent(t, reflect.New(sends.of).Elem()))
+			for i := range sends.of.NumField() {
+				f := sends.of.Field(i)
+				v := reflect.New(sends.of).Elem()
+				var want any = "sample"
+				switch v.Field(i).Kind() {
+				case reflect.Pointer:
+					v.Field(i).Set(reflect.New(f.Type.Elem()))
+					want = v.Field(i).Elem().Interface()
+				case reflect.Int:
+					v.Field(i).SetInt(3)
+					want = 3
+				case reflect.String:
+					v.Field(i).SetString("sample")
+				case reflect.Interface:
+					want = bson.D{{Key: "x", Value: 1}}
+					v.Field(i).Set(reflect.ValueOf(want))
+				default:
+					t.Fatalf("%s may be false or 0, and nobody can say so: it must be a pointer", f.Name)
+				}
+				key, ok := sends.keys[f.Name]
+				if !ok {
+					key = keyOf(f.Name)
+				}
+				switch {
+				case key == "apiVersion":
+					want = "1"
+				case f.Type == reflect.TypeFor[*time.Duration]():
+					want = 0
+				}
+				got := keys(sends.sent(t, v))
+				if got[key].IsZero() || bson.Compare(got[key], must(bson.MarshalValue(want))) != 0 {
+					t.Errorf("%s: %s is %v, want %v", f.Name, key, got[key], want)
+				}
+				delete(got, key)
+				for k := range got {
+					if _, ok := base[k]; !ok {
+						t.Errorf("%s: sends %s, too", f.Name, k)
 					}
 				}
 			}

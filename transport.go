@@ -104,8 +104,10 @@ type DriverInfo struct {
 type ServerAPI struct {
 	// Version is the version of the API; it must be set.
 	Version serverapi.Version
-	// Strict makes the server reject commands and fields that are not part of the API.
-	Strict bool
-	// DeprecationErrors makes the server reject deprecated parts of the API.
-	DeprecationErrors bool
+	// Strict makes the server reject commands and fields that are not part of the API. Nil is not
+	// sent, which means false; false is sent.
+	Strict *bool
+	// DeprecationErrors makes the server reject deprecated parts of the API. Nil is not sent, which
+	// means false; false is sent.
+	DeprecationErrors *bool
 }

@@ -28,8 +28,12 @@ var pointers = map[string]string{
 	"*.TrimFactor":               "zero is a factor",
 	"*.Precision":                "zero: no decimals",
 	"*.Revision":                 "zero: the oldest one",
-	"Collation.Backwards":        "false overrides the locale's",
+	"Collation.*":                "false overrides the locale's",
+	"ServerAPI.*":                "false is sent (Stable API)",
+	"*.AuthorizedDatabases":      "false: all, or an error",
 	"*.PreAndPostImages":         "false is sent (Collection Management)",
+
+	"ModifyCollectionOptions.MaxDocuments": "zero lifts the bound",
 }
 
 // texts lists the fields of option structs that are free text. Other strings are enumerations,

@@ -19,6 +19,8 @@ type Aggregate struct {
 	RawData                  bool
 	// Writes is true if the last stage is $out or $merge: see HasWriteStage.
 	Writes bool
+	// SearchIndexes is true if the first stage lists search indexes: see ListsSearchIndexes.
+	SearchIndexes bool
 	// SingleResult says that the pipeline yields one document at the most: the reply holds it, and
 	// no cursor is left.
 	SingleResult bool
@@ -61,6 +63,18 @@ func HasWriteStage(pipeline bson.Raw) bool {
 	stage, _ := last.Document()
 	for key := range stage.All() {
 		return key == "$out" || key == "$merge"
+	}
+	return false
+}
+
+// ListsSearchIndexes reports whether an encoded pipeline begins with $listSearchIndexes.
+func ListsSearchIndexes(pipeline bson.Raw) bool {
+	for v := range pipeline.Values() {
+		stage, _ := v.Document()
+		for key := range stage.All() {
+			return key == "$listSearchIndexes"
+		}
+		break
 	}
 	return false
 }

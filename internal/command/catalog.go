@@ -49,7 +49,7 @@ func (c *ListCollections) AppendBody(dst []byte, t *Target) ([]byte, error) {
 type ListDatabases struct {
 	Filter              any
 	NameOnly            bool
-	AuthorizedDatabases bool
+	AuthorizedDatabases *bool
 	MaxTimeMS           int64
 	Comment             any
 }
@@ -62,7 +62,7 @@ func (c *ListDatabases) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f := fields{bson: t.BSON, dst: bson.AppendInt32(dst, "listDatabases", 1)}
 	f.document("filter", c.Filter)
 	f.set("nameOnly", c.NameOnly)
-	f.yes("authorizedDatabases", c.AuthorizedDatabases)
+	f.flag("authorizedDatabases", c.AuthorizedDatabases)
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.value("comment", c.Comment)
 	return f.dst, f.err

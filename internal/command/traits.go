@@ -56,11 +56,15 @@ func (c *Find) Traits() Traits {
 	return Traits{Kind: KindRead, Retryable: true, Inherits: reading, OpensCursor: !c.SingleBatch}
 }
 
-// Traits implements Command.
+// Traits implements Command. An aggregation that lists search indexes is one of the commands about
+// them: see CreateSearchIndexes.
 func (c *Aggregate) Traits() Traits {
 	t := Traits{Kind: KindRead, Retryable: true, Inherits: reading, OpensCursor: !c.SingleResult}
 	if c.Writes {
 		t.Retryable, t.OutputStage, t.Inherits = false, true, reading|WriteConcerns
+	}
+	if c.SearchIndexes {
+		t.Inherits = ReadPreferences
 	}
 	return t
 }
@@ -128,7 +132,7 @@ func (*DropIndexes) Traits() Traits { return Traits{Kind: KindWrite, Inherits: W
 func (*Named) Traits() Traits { return Traits{Kind: KindWrite, Inherits: WriteConcerns} }
 
 // Traits implements Command. Commands about search indexes go to another process, which refuses
-// write concerns.
+// read and write concerns (specification: Index Management).
 func (*CreateSearchIndexes) Traits() Traits { return Traits{Kind: KindWrite} }
 
 // Traits implements Command.

@@ -114,8 +114,8 @@ const DefaultDrainTimeout = time.Second
 // ServerAPI is a declaration of the Stable API (specification: Stable API).
 type ServerAPI struct {
 	Version           serverapi.Version
-	Strict            bool
-	DeprecationErrors bool
+	Strict            *bool // nil: not sent
+	DeprecationErrors *bool
 }
 
 // Append appends the fields that declare the API version to a command. It does nothing on nil.
@@ -124,11 +124,11 @@ func (a *ServerAPI) Append(dst []byte) []byte {
 		return dst
 	}
 	dst = bson.AppendString(dst, "apiVersion", string(a.Version))
-	if a.Strict {
-		dst = bson.AppendBool(dst, "apiStrict", true)
+	if a.Strict != nil {
+		dst = bson.AppendBool(dst, "apiStrict", *a.Strict)
 	}
-	if a.DeprecationErrors {
-		dst = bson.AppendBool(dst, "apiDeprecationErrors", true)
+	if a.DeprecationErrors != nil {
+		dst = bson.AppendBool(dst, "apiDeprecationErrors", *a.DeprecationErrors)
 	}
 	return dst
 }

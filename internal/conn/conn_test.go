@@ -36,7 +36,7 @@ func TestFirstHello(t *testing.T) {
 		hasNot  []string
 	}{
 		{"plain", Config{}, "isMaster", []string{"helloOk", "backpressure", "client", "compression"}, []string{"loadBalanced", "apiVersion"}},
-		{"stable API", Config{ServerAPI: &ServerAPI{Version: "1", Strict: true}}, "hello",
+		{"stable API", Config{ServerAPI: &ServerAPI{Version: "1", Strict: new(false)}}, "hello",
 			[]string{"apiVersion", "apiStrict"}, []string{"helloOk", "apiDeprecationErrors"}},
 		{"load balanced", Config{LoadBalanced: true}, "hello", []string{"loadBalanced"}, []string{"helloOk"}},
 	}

@@ -120,6 +120,7 @@ func (r *run) choose(ctx context.Context) (*topology.Server, error) {
 	}
 	r.flight.phase.Store(&phaseSelection)
 	srv, selected, err := r.x.Topology.Select(ctx, &sel)
+	r.primary = sel.Primary
 	r.tells.selection += sel.Waited
 	if err == nil {
 		r.selected = selected

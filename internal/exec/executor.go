@@ -131,6 +131,7 @@ type run struct {
 	socketTimeouts int
 	addr           string                   // the server of the last attempt
 	selected       *event.ServerDescription // what was known of it when it was selected
+	primary        bool                     // the read preference did not count for the selection
 	wireVersion    int32                    // of its connection
 	selecting      time.Time                // when its selection began; only with a timeoutMS
 	avoid          []string                 // servers that a retry should not choose

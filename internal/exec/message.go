@@ -268,11 +268,8 @@ func (m *message) appendReadConcern(dst []byte) []byte {
 // Selection, "Passing read preference to mongos and load balancers" and "Topology type: Single").
 func (m *message) appendReadPreference(dst []byte) []byte {
 	rp := m.op.ReadPreference
-	if m.inTransaction() {
-		rp = nil // a transaction's is always primary
-	}
-	if m.op.OutputStage && m.hello.MaxWireVersion < 13 {
-		rp = nil // these servers run $out and $merge on the primary only, and say so
+	if m.inTransaction() || m.primary {
+		rp = nil // a transaction's is always primary, as that of $out and $merge where old servers are known
 	}
 	primary := topology.ReadMode(rp) == consistency.Primary
 	switch m.hello.Kind {

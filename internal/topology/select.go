@@ -53,6 +53,7 @@ func (t *Topology) pick(snap *snapshot, sel *Selection) (*Server, *event.ServerD
 	if err := snap.desc.CompatibilityErr; err != nil {
 		return nil, nil, &mongoerr.SelectionError{Criteria: sel.String(), Topology: snap.desc, Wrapped: err}
 	}
+	sel.Primary = sel.WritesResults && !secondariesWrite(snap.desc)
 	if t.cfg.Selector == nil && sel.Addr == "" && len(sel.Deprioritized) == 0 && (sel.Write || primaryOnly(sel.ReadPreference)) {
 		if i := choose(snap.primary); i >= 0 {
 			return snap.primary[i], snap.primaryDesc[i], nil

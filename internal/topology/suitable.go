@@ -44,6 +44,9 @@ type Selection struct {
 	// Waited is set by Select: how long it waited for a suitable server, 0 if there was one. A
 	// Selection therefore belongs to one call at a time.
 	Waited time.Duration
+	// Primary is set by Select if WritesResults had it select by the primary's read preference: not
+	// all servers that are known could write on a secondary. It is the preference to send then.
+	Primary bool
 	// Expired is set by Select if the time for the selection, not the context, ended it.
 	Expired bool
 }
@@ -79,7 +82,7 @@ func appendAllowed(dst []*event.ServerDescription, t *event.TopologyDescription,
 	}
 	rp := sel.ReadPreference
 	mode := ReadMode(rp)
-	if sel.Write || sel.WritesResults && !secondariesWrite(t) {
+	if sel.Write || sel.Primary {
 		mode = consistency.Primary
 	}
 	switch mode {
@@ -104,6 +107,9 @@ func appendAllowed(dst []*event.ServerDescription, t *event.TopologyDescription,
 // secondariesWrite reports whether every server that is known can write the results of an
 // aggregation even if it is a secondary, or none is known yet.
 func secondariesWrite(t *event.TopologyDescription) bool {
+	if t.Kind == event.LoadBalanced {
+		return true // load balancers came with servers that can
+	}
 	for _, s := range t.Servers {
 		if s.DataBearing() && s.MaxWireVersion < 13 {
 			return false

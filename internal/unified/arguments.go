@@ -188,13 +188,13 @@ func (a *arguments) collation() *allium.Collation {
 	}
 	var in struct {
 		Locale          string
-		CaseLevel       bool                `bson:"caseLevel"`
+		CaseLevel       *bool               `bson:"caseLevel"`
 		CaseFirst       collation.CaseFirst `bson:"caseFirst"`
 		Strength        collation.Strength
-		NumericOrdering bool `bson:"numericOrdering"`
+		NumericOrdering *bool `bson:"numericOrdering"`
 		Alternate       collation.Alternate
 		MaxVariable     collation.MaxVariable `bson:"maxVariable"`
-		Normalization   bool
+		Normalization   *bool
 		Backwards       *bool
 	}
 	if err := strict.Unmarshal(d, &in); err != nil && a.err == nil {

@@ -75,7 +75,7 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 	}
 	if api := a.document("serverApi"); api != nil {
 		sub := &arguments{doc: api}
-		opts.ServerAPI = &allium.ServerAPI{Version: serverapi.Version(sub.string("version")), Strict: sub.is("strict"), DeprecationErrors: sub.is("deprecationErrors")}
+		opts.ServerAPI = &allium.ServerAPI{Version: serverapi.Version(sub.string("version")), Strict: sub.bool("strict"), DeprecationErrors: sub.bool("deprecationErrors")}
 		a.adopt(sub)
 	}
 	seeds := r.deployment.seeds

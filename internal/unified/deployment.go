@@ -27,6 +27,8 @@ type Target struct {
 	// Serverless is a load-balanced deployment with one mongos, TLS, compression and the Stable
 	// API.
 	Serverless bool
+	// RequireAPI has the server answer only those who declare a version of the Stable API.
+	RequireAPI bool
 	// Parameters are server parameters that the test needs.
 	Parameters bson.Raw
 }
@@ -119,7 +121,7 @@ func Start(t Target, inMemory bool) (*Deployment, error) {
 		options = append(options, mongotest.Sharded(1, 2))
 	case "load-balanced":
 		if t.Serverless {
-			options = append(options, mongotest.LoadBalanced(1), mongotest.TLS(), mongotest.Parameter("requireApiVersion", true))
+			options = append(options, mongotest.LoadBalanced(1), mongotest.TLS())
 			break
 		}
 		options = append(options, mongotest.LoadBalanced(2))
@@ -130,6 +132,9 @@ func Start(t Target, inMemory bool) (*Deployment, error) {
 	}
 	if t.Auth && t.Topology != dataLake {
 		options = append(options, mongotest.Auth(user, password))
+	}
+	if t.declaresAPI() {
+		options = append(options, mongotest.Parameter("requireApiVersion", true))
 	}
 	if t.OIDC {
 		options = append(options, mongotest.OIDC(mongotest.IdentityProvider{Issuer: "https://issuer.example"}))
@@ -249,7 +254,7 @@ func (d *Deployment) open() error {
 // options returns the options of a client.
 func (d *Deployment) options() allium.ClientOptions {
 	o := allium.ClientOptions{Dialer: d.dialer, TLS: d.tls}
-	if d.Serverless {
+	if d.declaresAPI() {
 		o.ServerAPI = &allium.ServerAPI{Version: serverapi.V1}
 	}
 	return o
@@ -355,6 +360,10 @@ func (d *Deployment) hasMechanism(name string) bool {
 	return false
 }
 
+// declaresAPI reports whether the server answers only clients that declare a version of the Stable
+// API, which all then do that do not declare one by themselves.
+func (t Target) declaresAPI() bool { return t.Serverless || t.RequireAPI }
+
 // String names the target for reports.
 func (t Target) String() string {
 	s := t.Topology + " " + t.Version
@@ -366,6 +375,9 @@ func (t Target) String() string {
 	}
 	if t.Serverless {
 		s += " serverless"
+	}
+	if t.RequireAPI {
+		s += " requireApiVersion"
 	}
 	return s
 }

@@ -46,6 +46,8 @@ func (t *Target) lacks(r *Requirement) string {
 		return "is not for serverless deployments"
 	case t.Serverless && !r.ServerParameters.Lookup("acceptApiVersion2").IsZero():
 		return "needs the second version of the Stable API, which only test servers have"
+	case t.RequireAPI && isFalse(r.ServerParameters.Lookup("requireApiVersion")):
+		return "is for servers that do not require an API version"
 	case r.refusesCSFLE():
 		return "needs a driver without in-use encryption"
 	case !r.hasTopology(t.Topology):
@@ -69,12 +71,14 @@ func (r *Requirement) hasTopology(name string) bool {
 	return len(r.Topologies) == 0 || slices.Contains(r.Topologies, name) || name == "sharded" && slices.Contains(r.Topologies, "sharded-replicaset")
 }
 
-// refusesCSFLE reports whether the test is for drivers that have no in-use encryption. Those of
-// libmongocrypt's version are all met.
-func (r *Requirement) refusesCSFLE() bool {
-	b, ok := r.CSFLE.Boolean()
+func isFalse(v bson.RawValue) bool {
+	b, ok := v.Boolean()
 	return ok && !b
 }
+
+// refusesCSFLE reports whether the test is for drivers that have no in-use encryption. Those of
+// libmongocrypt's version are all met.
+func (r *Requirement) refusesCSFLE() bool { return isFalse(r.CSFLE) }
 
 // lacks says which requirement the deployment does not meet, "" if it meets all.
 func (d *Deployment) lacks(r *Requirement) string {
@@ -144,22 +148,23 @@ func Targets(f *File, t *Test, server string) (targets []Target, skip string) {
 	return nil, strings.Join(why, "; ")
 }
 
-// ServerlessTargets returns what a test runs against with the settings of Where.Serverless: one
-// deployment, of the newest version that the test allows. If there is none, skip says why.
-func ServerlessTargets(f *File, t *Test, server string) (targets []Target, skip string) {
+// targetsLike returns what a test runs against if there is no choice but of the version: one
+// deployment like target, of the newest version that the test allows, from 5.0 on. If there is
+// none, skip says why.
+func targetsLike(target Target, f *File, t *Test, server string) (targets []Target, skip string) {
 	if t.SkipReason != "" {
 		return nil, t.SkipReason
 	}
 	lists := [][]Requirement{f.RunOnRequirements, t.RunOnRequirements}
 	all := candidates(lists, server)
-	for _, version := range all {
-		target := Target{Topology: "load-balanced", Version: version, Auth: true, OIDC: usesOIDC(lists), Serverless: true}
-		if compareVersions(version, "5.0") >= 0 && target.unmet(lists) == "" {
+	target.OIDC = usesOIDC(lists)
+	for _, target.Version = range all {
+		if compareVersions(target.Version, "5.0") >= 0 && target.unmet(lists) == "" {
 			target.Parameters = target.parameters(lists)
 			return []Target{target}, ""
 		}
 	}
-	target := Target{Topology: "load-balanced", Version: all[0], Auth: true, Serverless: true}
+	target.Version, target.OIDC = all[0], false
 	return nil, target.unmet(lists)
 }
 

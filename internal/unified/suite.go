@@ -38,6 +38,10 @@ type Where struct {
 	// Serverless runs the tests with the settings of the specification Atlas Serverless Tests: one
 	// mongos behind a load balancer, with TLS, compression, authentication and the Stable API.
 	Serverless bool
+	// RequireAPI runs the tests as the specification Stable API asks for: on a standalone server
+	// from 5.0 on that has requireApiVersion set and wants authentication, with clients that
+	// declare the version.
+	RequireAPI bool
 	// Spans makes what collects the spans of a client; nil: a spantest.Recorder. It does not apply
 	// to On.
 	Spans func() spantest.Source
@@ -61,7 +65,9 @@ func (w Where) targets(suite string, f *File, test *Test) (targets []Target, ski
 		versions := candidates(nil, w.Server)
 		return []Target{{Topology: dataLake, Version: versions[0], Auth: true}}, ""
 	case w.Serverless:
-		return ServerlessTargets(f, test, w.Server)
+		return targetsLike(Target{Topology: "load-balanced", Auth: true, Serverless: true}, f, test, w.Server)
+	case w.RequireAPI:
+		return targetsLike(Target{Topology: "single", Auth: true, RequireAPI: true}, f, test, w.Server)
 	}
 	return Targets(f, test, w.Server)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"allium/internal/spectest"
+	"allium/mongotest"
 )
 
 // real is the deployment of $MONGODB_URI, nil without one.
@@ -107,6 +108,37 @@ func TestServerless(t *testing.T) {
 				t.Parallel()
 				runFile(t, Where{Serverless: true}, name, file)
 			})
+		}
+	}
+}
+
+// TestRequiredAPIVersion runs all suites with a standalone server that answers only clients which
+// declare an API version: with the newest server that a test allows, the suites of the Stable API
+// and of CRUD with each from 5.0 on (specification: Stable API, "Testing with required API
+// version"). Command ledger with -requireApiVersion and -server all runs all with each.
+func TestRequiredAPIVersion(t *testing.T) {
+	if os.Getenv("MONGODB_URI") != "" {
+		t.Skip("the parameter is one of mongotest's")
+	}
+	suites, err := spectest.Suites(spectest.Find(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range suites {
+		if !s.Passing() {
+			continue
+		}
+		versions := []string{""}
+		if s.Name == "versioned-api/tests" || s.Name == "crud/tests/unified" {
+			versions = slices.DeleteFunc(mongotest.Versions(), func(v string) bool { return compareVersions(v, "5.0") < 0 })
+		}
+		for _, version := range versions {
+			for _, file := range s.Files {
+				t.Run(path.Join(s.Name, filepath.Base(file), version), func(t *testing.T) {
+					t.Parallel()
+					runFile(t, Where{RequireAPI: true, Server: version}, s.Name, file)
+				})
+			}
 		}
 	}
 }

@@ -4,13 +4,14 @@
 // failed, or if there is a suite that nobody runs.
 //
 //	go run ./internal/spectest/cmd/ledger [-v] [-json FILE] [-server VERSION]
-//		[-serverless] [-specifications FOLDER] [suite ...]
+//		[-serverless | -requireApiVersion] [-specifications FOLDER] [suite ...]
 //
 // A test runs on every topology that it allows, against a mongotest deployment of the newest server
 // version that it allows, in a testing/synctest bubble. With -server it runs at that server version
 // only ("4.4", "4.4.0"), and with "-server all" at each that mongotest has. With -serverless it
 // runs on one mongos behind a load balancer, with TLS, compression, authentication and the Stable
-// API. With $MONGODB_URI set, all run against that deployment.
+// API, and with -requireApiVersion on a standalone server that answers only clients which declare a
+// version of that. With $MONGODB_URI set, all run against that deployment.
 package main
 
 import (
@@ -36,24 +37,29 @@ func main() {
 	records := flag.String("json", "", "write a record per test to this `file`")
 	server := flag.String("server", "", "run at this server `version` of mongotest, or at each if it is \"all\"")
 	serverless := flag.Bool("serverless", false, "run with the settings of the specification Atlas Serverless Tests")
+	requireAPI := flag.Bool("requireApiVersion", false, "run with a standalone server that requires authentication and a version of the Stable API")
 	dir := flag.String("specifications", spectest.Folder(), "`folder` of the specifications")
 	flag.Parse()
 	if *dir == "" {
 		fmt.Fprintln(os.Stderr, "ledger: no specifications found; get them with\n\n\tgit clone https://github.com/mongodb/specifications testdata/specifications\n\nor set ALLIUM_SPECIFICATIONS to the folder of a checkout")
 		os.Exit(2)
 	}
-	l := &ledger{verbose: *verbose, serverless: *serverless}
+	l := &ledger{verbose: *verbose, where: unified.Where{Serverless: *serverless, RequireAPI: *requireAPI}}
+	if *serverless && *requireAPI {
+		fmt.Fprintln(os.Stderr, "ledger: -serverless and -requireApiVersion exclude each other")
+		os.Exit(2)
+	}
 	servers, err := versions(*server)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ledger:", err)
 		os.Exit(2)
 	}
 	if uri := os.Getenv("MONGODB_URI"); uri != "" {
-		if *server != "" || *serverless {
-			fmt.Fprintln(os.Stderr, "ledger: -server and -serverless choose what mongotest is: they cannot be used with MONGODB_URI")
+		if *server != "" || *serverless || *requireAPI {
+			fmt.Fprintln(os.Stderr, "ledger: -server, -serverless and -requireApiVersion choose what mongotest is: they cannot be used with MONGODB_URI")
 			os.Exit(2)
 		}
-		if l.on, err = unified.Connect(uri); err != nil {
+		if l.where.On, err = unified.Connect(uri); err != nil {
 			fmt.Fprintln(os.Stderr, "ledger:", err)
 			os.Exit(2)
 		}
@@ -76,11 +82,11 @@ func main() {
 	}
 	all := func(string, string) (bool, error) { return true, nil }
 	testing.Main(all, []testing.InternalTest{{Name: "ledger", F: func(t *testing.T) {
-		for _, l.server = range servers {
+		for _, l.where.Server = range servers {
 			l.run(t, suites)
 		}
-		if l.on != nil {
-			l.on.Stop()
+		if l.where.On != nil {
+			l.where.On.Stop()
 		}
 		if l.failed {
 			os.Exit(1)
@@ -137,12 +143,10 @@ func (c *counts) add(o counts) {
 }
 
 type ledger struct {
-	verbose    bool
-	on         *unified.Deployment // nil: mongotest
-	server     string              // of mongotest, "" for the newest that a test allows
-	serverless bool
-	records    *json.Encoder
-	failed     bool
+	verbose bool
+	where   unified.Where
+	records *json.Encoder
+	failed  bool
 
 	mu      sync.Mutex
 	total   counts
@@ -155,8 +159,8 @@ const format = "%-52s %6v %6v %7v %7v %8v\n"
 
 func (l *ledger) run(t *testing.T, suites []spectest.Suite) {
 	l.total, l.reasons, l.skips, l.notes = counts{}, map[string]int{}, map[string]int{}, map[string]int{}
-	if l.server != "" {
-		fmt.Printf("\nserver %s\n", l.server)
+	if l.where.Server != "" {
+		fmt.Printf("\nserver %s\n", l.where.Server)
 	}
 	fmt.Printf(format, "suite", "files", "tests", "passed", "failed", "skipped")
 	var elsewhere, unbuilt, nowhere []spectest.Suite
@@ -215,7 +219,7 @@ func list(title string, of map[string]int) {
 func (l *ledger) suite(t *testing.T, s *spectest.Suite) counts {
 	line := counts{files: len(s.Files)}
 	workers := runtime.GOMAXPROCS(0)
-	if l.on != nil {
+	if l.where.On != nil {
 		workers = 1 // the tests of different files share collections and fail points
 	}
 	var wg sync.WaitGroup
@@ -224,7 +228,7 @@ func (l *ledger) suite(t *testing.T, s *spectest.Suite) counts {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			unified.RunFile(t, unified.Where{On: l.on, Server: l.server, Serverless: l.serverless}, s.Name, file, func(o unified.Outcome) { l.report(&line, &o) })
+			unified.RunFile(t, l.where, s.Name, file, func(o unified.Outcome) { l.report(&line, &o) })
 		})
 	}
 	wg.Wait()
