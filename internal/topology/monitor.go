@@ -35,8 +35,8 @@ type monitor struct {
 	connID   int64
 	serverID *int64
 	last     *event.ServerDescription
-	measures bool // the goroutine that measures round trip times was started
-	checking bool // a check is in progress
+	measures bool       // the goroutine that measures round trip times was started
+	beat     *heartbeat // the check in progress, nil if there is none
 	streamed allowance
 	retried  allowance
 }
@@ -95,25 +95,27 @@ func (m *monitor) cancelCheck() {
 	}
 }
 
-// start runs the monitor on a goroutine of its own, after a delay. What a listener, a dialer or
-// other code of the program's does to the goroutine is the failure of the check, and the monitor
-// goes on with the next.
+// start runs the monitor on a goroutine of its own, after a delay. What a dialer or other code of
+// the program's does to the goroutine is the failure of the check, and the monitor goes on with the
+// next.
 func (m *monitor) start(delay time.Duration) {
 	t := m.server.topo
 	flight.Go(&t.work, func() { m.run(delay) }, func(err error) {
+		beat, failure := m.beat, &mongoerr.ConnectionError{Addr: m.server.addr, Op: "check", Wrapped: err}
+		if beat != nil {
+			beat.failed(time.Since(beat.since), failure)
+		}
 		if m.life.Err() != nil {
 			flight.Report(err)
 			return
 		}
 		defer m.start(MinHeartbeatInterval)
-		if !m.checking {
-			flight.Report(err) // a listener has been told of a change, which has been made
+		if beat == nil {
+			flight.Report(err) // a pool's listener has been told of a change, which has been made
 			return
 		}
-		m.checking = false
 		m.rtt.reset()
-		m.last = &event.ServerDescription{Addr: m.server.addr, LastUpdate: time.Now(),
-			LastError: &mongoerr.ConnectionError{Addr: m.server.addr, Op: "check", Wrapped: err}}
+		m.last = &event.ServerDescription{Addr: m.server.addr, LastUpdate: time.Now(), LastError: failure}
 		m.server.checked(m.last)
 	})
 }
@@ -125,9 +127,7 @@ func (m *monitor) run(delay time.Duration) {
 	m.pause(delay)
 	for m.life.Err() == nil {
 		before := m.last
-		m.checking = true
 		d, cancelled := m.check()
-		m.checking = false
 		ended := time.Now()
 		if m.life.Err() != nil {
 			return
@@ -245,7 +245,7 @@ func (m *monitor) check() (d *event.ServerDescription, cancelled bool) {
 func (m *monitor) hello(ctx context.Context) (*event.ServerDescription, error) {
 	t := m.server.topo
 	stream := m.conn != nil && t.streaming && (m.conn.Streaming() || m.last.TopologyVersion != nil)
-	hb := heartbeat{monitor: m, awaited: stream}
+	hb := &heartbeat{monitor: m, awaited: stream, since: time.Now()}
 	if m.conn == nil {
 		m.connID, m.serverID = t.lastConn.Add(1), nil
 	}

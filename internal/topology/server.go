@@ -63,7 +63,7 @@ func (s *Server) Operations() int64 { return s.pool.Operations() }
 func (s *Server) checked(d *event.ServerDescription) bool {
 	return s.topo.update(d, func(s *Server) {
 		if d.LastError != nil {
-			s.topo.tell(func() { s.pool.Clear(d.LastError, isTimeout(d.LastError)) })
+			s.topo.ofPool(func() { s.pool.Clear(d.LastError, isTimeout(d.LastError)) })
 		}
 	})
 }
@@ -184,7 +184,7 @@ func (s *Server) markUnknown(err error, version *event.TopologyVersion, stale fu
 		return false
 	}
 	if clear {
-		t.tell(func() { s.pool.Clear(err, false) })
+		t.ofPool(func() { s.pool.Clear(err, false) })
 	}
 	return true
 }

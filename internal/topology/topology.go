@@ -95,6 +95,7 @@ type Topology struct {
 	discovered allowance
 	strangers  []*event.ServerDescription // see snapshot; the slice is replaced, never changed
 	recent     recent
+	events     deliveries
 	closing    sync.Once
 	done       chan struct{} // closed when finish has ended
 }
@@ -209,12 +210,13 @@ func (t *Topology) Connect() {
 	}
 }
 
-// Close ends the monitoring, closes the pools and waits for all goroutines of the topology. When
-// ctx ends before, it returns the context's error, and the rest happens in the background.
-// Connections in use are closed when they are returned.
+// Close ends the monitoring, closes the pools and waits for all goroutines of the topology, and
+// for the listener to have heard the last event. When ctx ends before, it returns the context's
+// error, and the rest happens in the background. Connections in use are closed when they are
+// returned.
 //
-// The lock is not waited for here: whoever holds it may take long, a listener of the user's for
-// example. The end of the topology's life makes all others that wait for it give up.
+// The lock is not waited for here: whoever holds it may take long, a pool's listener for example.
+// The end of the topology's life makes all others that wait for it give up.
 func (t *Topology) Close(ctx context.Context) error {
 	t.closing.Do(func() {
 		t.end()
@@ -257,12 +259,18 @@ func (t *Topology) finish() {
 	if !wasConnected {
 		return
 	}
+	t.tellClosed(last.desc, gone)
+	t.events.end()
+}
+
+// tellClosed queues the last events.
+func (t *Topology) tellClosed(last, gone *event.TopologyDescription) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, d := range last.desc.Servers {
+	for _, d := range last.Servers {
 		t.serverClosed(d.Addr)
 	}
-	t.topologyChanged(last.desc, gone)
+	t.topologyChanged(last, gone)
 	t.topologyClosed()
 }
 
@@ -345,7 +353,7 @@ func (t *Topology) change(old, next *event.TopologyDescription, sd *event.Server
 		if now := after[sd.Addr]; now != nil {
 			checked = now
 			if now.DataBearing() || next.Kind == event.Single && now.Kind != event.UnknownServer {
-				t.tell(t.servers[sd.Addr].pool.Ready)
+				t.ofPool(t.servers[sd.Addr].pool.Ready)
 			}
 		}
 	}
@@ -370,15 +378,11 @@ func (t *Topology) change(old, next *event.TopologyDescription, sd *event.Server
 	}
 	t.topologyChanged(old, next)
 	if len(next.Servers) == 0 && len(old.Servers) > 0 {
-		t.tell(func() {
-			t.warn("No server is left: those that were found do not belong to the deployment that is asked for",
-				slog.String("previousDescription", old.String()))
-		})
+		t.warn("No server is left: those that were found do not belong to the deployment that is asked for",
+			slog.String("previousDescription", old.String()))
 	}
 	if len(next.Servers) >= maxMembers && len(old.Servers) < maxMembers && next.Kind == event.ReplicaSetNoPrimary {
-		t.tell(func() {
-			t.warn("The servers name more members than a replica set can have; those beyond the limit are ignored", slog.Int("limit", maxMembers))
-		})
+		t.warn("The servers name more members than a replica set can have; those beyond the limit are ignored", slog.Int("limit", maxMembers))
 	}
 }
 
@@ -391,7 +395,7 @@ func (t *Topology) changeKnown(old, next *event.TopologyDescription, sd *event.S
 	}
 	if at >= 0 {
 		if now := next.Servers[at]; now.DataBearing() || next.Kind == event.Single && now.Kind != event.UnknownServer {
-			t.tell(t.servers[sd.Addr].pool.Ready)
+			t.ofPool(t.servers[sd.Addr].pool.Ready)
 		}
 	}
 	t.publish(next)
