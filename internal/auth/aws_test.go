@@ -45,6 +45,8 @@ func clearAWS(t *testing.T) {
 
 // awsCloud stands in for the services that hand out keys.
 type awsCloud struct {
+	local    *http.Client
+	sts      *http.Client
 	keys     *AWSKeys
 	requests []string
 	forms    []string
@@ -85,9 +87,19 @@ func startCloud(t *testing.T) *awsCloud {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, service.Listener.Addr().String())
 	}}}
-	c.keys = NewAWSKeys(nil, callbackTimeout)
-	c.keys.local, c.keys.sts = client, &http.Client{Transport: plainHTTP{client.Transport}}
+	c.local, c.sts = client, &http.Client{Transport: plainHTTP{client.Transport}}
+	old := processKeys.keys
+	processKeys.keys = nil // tests that ask for keys are not parallel
+	t.Cleanup(func() { processKeys.keys = old })
+	c.keys = c.client()
 	return c
+}
+
+// client returns the keys of another client of the process.
+func (c *awsCloud) client() *AWSKeys {
+	k := NewAWSKeys(nil, callbackTimeout)
+	k.local, k.sts = c.local, c.sts
+	return k
 }
 
 // plainHTTP asks without TLS.
@@ -193,35 +205,135 @@ func TestAWSCallbackTime(t *testing.T) {
 	}
 }
 
-// "Cached Credentials".
+// find is what an operation of a new client does that matters here: it authenticates at a server
+// that takes the key with an id.
+func (c *awsCloud) find(t *testing.T, id string) error {
+	t.Helper()
+	a, err := New(&auth.Credential{Mechanism: auth.MechanismAWS, Source: "$external"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.aws.local, a.aws.sts = c.local, c.sts
+	s := &awsServer{change: func(nonce []byte) bson.Raw { return awsFirst(nonce, "localhost") }, takes: id}
+	return (&Attempt{a: a, mechanism: auth.MechanismAWS}).Reauthenticate(t.Context(), s)
+}
+
+// cached returns the one key that is cached, "" without one.
+func cached(t *testing.T) string {
+	t.Helper()
+	if len(processKeys.keys) > 1 {
+		t.Fatalf("%d keys are cached", len(processKeys.keys))
+	}
+	return string(processKeys.entry().AccessKeyID)
+}
+
+func (c *awsCache) entry() *expiringKeys {
+	for _, k := range c.keys {
+		return k
+	}
+	return &expiringKeys{}
+}
+
+// "Cached Credentials", both lists, by the numbers of their steps: the cache is the process's.
 func TestProseAWSCache(t *testing.T) {
 	clearAWS(t)
 	c := startCloud(t)
-	c.get(t, "AKID1", "t")
+	works := func(step int, wantCached string) {
+		t.Helper()
+		if err := c.find(t, "AKID1"); err != nil || cached(t) != wantCached {
+			t.Fatalf("step %d: error %v, cached %q, want %q", step, err, cached(t), wantCached)
+		}
+	}
+	fails := func(step int, wantCached string) {
+		t.Helper()
+		if err := c.find(t, "AKID1"); err == nil || cached(t) != wantCached {
+			t.Fatalf("step %d: error %v, cached %q, want %q", step, err, cached(t), wantCached)
+		}
+	}
+	works(3, "AKID1")
+	processKeys.entry().expires = time.Now().Add(time.Minute)
 	n := len(c.requests)
-	c.get(t, "AKID1", "t")
+	works(6, "AKID1")
+	if len(c.requests) == n || time.Until(processKeys.entry().expires) < awsMargin {
+		t.Error("step 6: keys that expire soon were used")
+	}
+	processKeys.entry().AccessKeyID = "poison"
+	fails(9, "")
+	works(11, "AKID1")
+	n = len(c.requests)
+	works(12, "AKID1")
 	if len(c.requests) != n {
-		t.Error("keys that are valid for an hour were asked for again")
+		t.Error("keys that are valid for an hour were asked for again by another client")
 	}
-	c.keys.cache.Load().expires = time.Now().Add(time.Minute)
-	c.id = "AKID2"
-	c.get(t, "AKID2", "t")
-	// Once keys are cached, the environment does not matter.
-	t.Setenv("AWS_ACCESS_KEY_ID", "wrong")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-	c.get(t, "AKID2", "t")
-	// Keys of the environment are not cached.
-	c.keys.Forget()
-	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDENV")
+
+	processKeys.keys = nil
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKID1")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "s")
-	c.get(t, "AKIDENV", "")
-	if c.keys.cache.Load() != nil {
-		t.Error("keys of the environment are cached")
-	}
+	t.Setenv("AWS_SESSION_TOKEN", "t")
+	works(7, "")
+	t.Setenv("AWS_ACCESS_KEY_ID", "invalid")
+	fails(10, "")
 	clearAWS(t)
+	works(14, "AKID1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "invalid")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "invalid")
+	works(17, "AKID1")
+
+	clearAWS(t)
+	processKeys.keys = nil
 	c.fail = true
 	if _, err := c.keys.Get(t.Context()); err == nil || !strings.Contains(err.Error(), "EC2 instance") || !strings.Contains(err.Error(), "no role for you") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// Keys of one source are never those of another: another role, another container, or the program's
+// own callback, whose failure leaves what others share.
+func TestAWSCacheOfSources(t *testing.T) {
+	clearAWS(t)
+	c := startCloud(t)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("web token"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sources := []map[string]string{
+		{},
+		{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/a"},
+		{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/b"},
+		{"AWS_WEB_IDENTITY_TOKEN_FILE": token, "AWS_ROLE_ARN": "r1"},
+		{"AWS_WEB_IDENTITY_TOKEN_FILE": token, "AWS_ROLE_ARN": "r2"},
+		{"AWS_WEB_IDENTITY_TOKEN_FILE": token, "AWS_ROLE_ARN": "r2", "AWS_ROLE_SESSION_NAME": "s"},
+	}
+	use := func(i int) {
+		clearAWS(t)
+		for name, value := range sources[i] {
+			t.Setenv(name, value)
+		}
+	}
+	for round := range 2 { // fetched, and then from the cache of another client
+		for i := range sources {
+			use(i)
+			c.id = fmt.Sprint("AKID", i+10*round)
+			got, err := c.client().Get(t.Context())
+			if want := fmt.Sprint("AKID", i); err != nil || got.AccessKeyID != want {
+				t.Errorf("source %d: key %s, %v, want %s", i, got.AccessKeyID, err, want)
+			}
+		}
+	}
+	use(0)
+	own := NewAWSKeys(func(context.Context) (auth.AWSCredentials, error) {
+		return auth.AWSCredentials{AccessKeyID: "own", SecretAccessKey: "s"}, nil
+	}, time.Minute)
+	if got, err := own.Get(t.Context()); err != nil || got.AccessKeyID != "own" {
+		t.Errorf("callback: key %s, %v", got.AccessKeyID, err)
+	}
+	own.Forget()
+	if len(processKeys.keys) != len(sources) {
+		t.Errorf("%d keys are cached, want %d", len(processKeys.keys), len(sources))
+	}
+	c.client().Forget()
+	if len(processKeys.keys) != len(sources)-1 || processKeys.get(environmentSource()) != nil {
+		t.Error("a failure does not clear the keys of its source, and of no other")
 	}
 }
 
@@ -242,11 +354,11 @@ func TestAWSConversation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.aws.cache.Store(&expiringKeys{auth.AWSCredentials{AccessKeyID: "AKID", SecretAccessKey: "secret key", SessionToken: "session"}, time.Now().Add(time.Hour)})
+		processKeys.set(environmentSource(), &expiringKeys{auth.AWSCredentials{AccessKeyID: "AKID", SecretAccessKey: "secret key", SessionToken: "session"}, time.Now().Add(time.Hour)})
 		s := &awsServer{change: change}
 		err = (&Attempt{a: a, mechanism: auth.MechanismAWS}).Reauthenticate(t.Context(), s)
-		if err == nil || strings.Contains(err.Error(), "secret key") || a.aws.cache.Load() != nil {
-			t.Errorf("%s: %v, cached %v", what, err, a.aws.cache.Load() != nil)
+		if err == nil || strings.Contains(err.Error(), "secret key") || len(processKeys.keys) > 0 {
+			t.Errorf("%s: %v, cached %d", what, err, len(processKeys.keys))
 		}
 		if sent := s.second != nil; sent != (what == "refused signature") {
 			t.Errorf("%s: the client went on: %v", what, sent)
@@ -263,6 +375,7 @@ func awsFirst(nonce []byte, host string) bson.Raw {
 type awsServer struct {
 	change func(nonce []byte) bson.Raw
 	second bson.Raw
+	takes  string // the key that is accepted; empty: none
 }
 
 func (s *awsServer) Addr() string       { return "s:1" }
@@ -273,6 +386,11 @@ func (s *awsServer) RunCommand(_ context.Context, db string, fill func([]byte) [
 	payload, _ := cmd.Lookup("payload").Binary()
 	if cmd.Lookup("saslStart").IsZero() {
 		s.second = payload.Data
+		if a, _ := bson.Raw(payload.Data).Lookup("a").StringValue(); s.takes != "" && strings.Contains(a, "Credential="+s.takes+"/") {
+			return document(func(dst []byte) []byte {
+				return bson.AppendBinary(bson.AppendBool(dst, "done", true), "payload", bson.BinaryGeneric, nil)
+			}), nil
+		}
 		return nil, refusal()
 	}
 	r, _ := bson.Raw(payload.Data).Lookup("r").Binary()

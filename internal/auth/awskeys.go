@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"allium/auth"
@@ -32,14 +32,14 @@ const (
 	awsMargin = 5 * time.Minute
 )
 
-// AWSKeys are a client's keys and where they come from. Safe for concurrent use: two connections
-// may fetch keys at the same time, so that none waits for another one.
+// AWSKeys are where a client's keys come from. Safe for concurrent use: two connections may fetch
+// keys at the same time, so that none waits for another one.
 type AWSKeys struct {
 	callback auth.AWSCallback // nil: the environment
 	timeout  time.Duration
 	local    *http.Client
 	sts      *http.Client
-	cache    atomic.Pointer[expiringKeys]
+	cache    *awsCache
 }
 
 type expiringKeys struct {
@@ -47,21 +47,82 @@ type expiringKeys struct {
 	expires time.Time
 }
 
+// awsSource is a service that hands out keys, and all that they depend on: two clients whose
+// sources are equal get the same keys.
+type awsSource struct {
+	kind  string // as errors name it
+	path  string // of the file with a token, or at the container's agent
+	role  string
+	title string // AWS_ROLE_SESSION_NAME
+}
+
+// environmentSource returns the service that the environment names ("Credential Fetching Order").
+func environmentSource() awsSource {
+	file, role := os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"), os.Getenv("AWS_ROLE_ARN")
+	if file != "" && role != "" {
+		return awsSource{kind: "web identity", path: file, role: role, title: os.Getenv("AWS_ROLE_SESSION_NAME")}
+	}
+	if path := os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"); path != "" {
+		return awsSource{kind: "ECS container", path: path}
+	}
+	return awsSource{kind: "EC2 instance"}
+}
+
+// awsCache has the keys of each source, until shortly before they expire ("Caching Credentials").
+// What a program's callback or the environment itself says is never in it.
+type awsCache struct {
+	mu   sync.Mutex
+	keys map[awsSource]*expiringKeys
+}
+
+// processKeys are the keys that all clients of the process share, so that a program with many does
+// not run into the services' limits.
+var processKeys awsCache
+
+func (c *awsCache) get(s awsSource) *expiringKeys {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.keys[s]; k != nil && time.Until(k.expires) > awsMargin {
+		return k
+	}
+	delete(c.keys, s)
+	return nil
+}
+
+// set keeps the keys of s; nil forgets them.
+func (c *awsCache) set(s awsSource, k *expiringKeys) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k == nil {
+		delete(c.keys, s)
+		return
+	}
+	if c.keys == nil {
+		c.keys = map[awsSource]*expiringKeys{}
+	}
+	c.keys[s] = k
+}
+
 // NewAWSKeys returns the keys that callback hands out within timeout, or those of the environment
 // if it is nil.
 func NewAWSKeys(callback auth.AWSCallback, timeout time.Duration) *AWSKeys {
-	return &AWSKeys{callback: callback, timeout: timeout, local: MetadataClient, sts: stsClient}
+	return &AWSKeys{callback: callback, timeout: timeout, local: MetadataClient, sts: stsClient, cache: &processKeys}
 }
 
 // stsClient may need a proxy, other than MetadataClient.
 var stsClient = &http.Client{Transport: exchange.NewTransport(http.ProxyFromEnvironment)}
 
-// Forget clears the cache, after an authentication that failed.
-func (k *AWSKeys) Forget() { k.cache.Store(nil) }
+// Forget drops the keys of the environment's source from the process's cache, after an
+// authentication that failed. The failure of a callback's keys says nothing about them.
+func (k *AWSKeys) Forget() {
+	if k.callback == nil {
+		k.cache.set(environmentSource(), nil)
+	}
+}
 
 // Get returns the keys of the first source that has any ("Credential Fetching Order"). Those that
-// came over the network are kept until shortly before they expire, and win over what the
-// environment says later on.
+// came over the network are kept for all clients until shortly before they expire, and win over
+// keys that the environment has later on.
 func (k *AWSKeys) Get(ctx context.Context) (auth.AWSCredentials, error) {
 	if k.callback != nil {
 		ctx, cancel := context.WithTimeout(ctx, k.timeout)
@@ -75,7 +136,8 @@ func (k *AWSKeys) Get(ctx context.Context) (auth.AWSCredentials, error) {
 		}
 		return c, err
 	}
-	if c := k.cache.Load(); c != nil && time.Until(c.expires) > awsMargin {
+	source := environmentSource()
+	if c := k.cache.get(source); c != nil {
 		return c.AWSCredentials, nil
 	}
 	id, secret, token := os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN")
@@ -88,21 +150,21 @@ func (k *AWSKeys) Get(ctx context.Context) (auth.AWSCredentials, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, awsTimeout)
 	defer cancel()
-	fetch, source := k.fromInstance, "EC2 instance"
+	fetch := k.fromInstance
 	switch {
-	case os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "" && os.Getenv("AWS_ROLE_ARN") != "":
-		fetch, source = k.fromWebIdentity, "web identity"
-	case os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") != "":
-		fetch, source = k.fromContainer, "ECS container"
+	case source.role != "":
+		fetch = k.fromWebIdentity
+	case source.path != "":
+		fetch = k.fromContainer
 	}
-	c, err := fetch(ctx)
+	c, err := fetch(ctx, source)
 	if err == nil {
 		err = check(&c.AWSCredentials)
 	}
 	if err != nil {
-		return auth.AWSCredentials{}, fmt.Errorf("keys of the %s: %w", source, err)
+		return auth.AWSCredentials{}, fmt.Errorf("keys of the %s: %w", source.kind, err)
 	}
-	k.cache.Store(c)
+	k.cache.set(source, c)
 	return c.AWSCredentials, nil
 }
 
@@ -148,17 +210,17 @@ func parseKeys(body []byte) (*expiringKeys, error) {
 }
 
 // fromWebIdentity exchanges an OpenID Connect token for keys (AssumeRoleWithWebIdentity).
-func (k *AWSKeys) fromWebIdentity(ctx context.Context) (*expiringKeys, error) {
-	token, err := os.ReadFile(os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"))
+func (k *AWSKeys) fromWebIdentity(ctx context.Context, s awsSource) (*expiringKeys, error) {
+	token, err := os.ReadFile(s.path)
 	if err != nil {
 		return nil, err
 	}
-	name := os.Getenv("AWS_ROLE_SESSION_NAME")
+	name := s.title
 	if name == "" {
 		name = "allium-" + strings.NewReplacer("+", "-", "/", "_").Replace(randomNonce())
 	}
 	form := url.Values{"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleSessionName": {name},
-		"RoleArn": {os.Getenv("AWS_ROLE_ARN")}, "WebIdentityToken": {strings.TrimSpace(string(token))}}
+		"RoleArn": {s.role}, "WebIdentityToken": {strings.TrimSpace(string(token))}}
 	body, err := Ask(ctx, k.sts, http.MethodPost, stsURL, strings.NewReader(form.Encode()),
 		http.Header{"Accept": {"application/json"}, "Content-Type": {"application/x-www-form-urlencoded"}}, form.Get("WebIdentityToken"))
 	if err != nil {
@@ -180,9 +242,8 @@ func (k *AWSKeys) fromWebIdentity(ctx context.Context) (*expiringKeys, error) {
 }
 
 // fromContainer asks the agent of a container.
-func (k *AWSKeys) fromContainer(ctx context.Context) (*expiringKeys, error) {
-	path := os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
-	body, err := Ask(ctx, k.local, http.MethodGet, containerURL+"/"+strings.TrimPrefix(path, "/"), nil, http.Header{"Accept": {"application/json"}})
+func (k *AWSKeys) fromContainer(ctx context.Context, s awsSource) (*expiringKeys, error) {
+	body, err := Ask(ctx, k.local, http.MethodGet, containerURL+"/"+strings.TrimPrefix(s.path, "/"), nil, http.Header{"Accept": {"application/json"}})
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +252,7 @@ func (k *AWSKeys) fromContainer(ctx context.Context) (*expiringKeys, error) {
 
 // fromInstance asks the metadata service of a virtual machine, which first wants a session (version
 // 2 of the service).
-func (k *AWSKeys) fromInstance(ctx context.Context) (*expiringKeys, error) {
+func (k *AWSKeys) fromInstance(ctx context.Context, _ awsSource) (*expiringKeys, error) {
 	token, err := Ask(ctx, k.local, http.MethodPut, instanceURL+"api/token", nil, http.Header{"X-Aws-Ec2-Metadata-Token-Ttl-Seconds": {"30"}})
 	if err != nil {
 		return nil, err
