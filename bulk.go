@@ -50,7 +50,8 @@ type BulkWriteResult struct {
 // together. If writes fail, the error is a *mongoerr.BulkWriteError whose indexes are those of
 // models, and the result covers the writes that are known to have succeeded.
 //
-// Each message is retried separately, unless it holds an update or a delete of many documents.
+// All messages go in one session. Each is retried separately, unless it holds an update or a delete
+// of many documents.
 func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts ...BulkWriteOptions) (BulkWriteResult, error) {
 	o, err := option.One(opts)
 	if err == nil && len(models) == 0 {
@@ -73,6 +74,7 @@ func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts
 // all runs all writes.
 func (b *bulk[T]) all(ctx context.Context) error {
 	w := writer{scope: &b.coll.scope, err: b.coll.err, timeout: b.opts.Timeout}
+	defer w.done()
 	for _, run := range groups(b.models, b.opts.Unordered) {
 		if err := b.run(ctx, &w, run); err != nil {
 			return err

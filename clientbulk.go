@@ -240,9 +240,13 @@ func (b *clientBulk) op(ctx context.Context) (op exec.Op, err error) {
 
 // run sends message after message.
 func (b *clientBulk) run(ctx context.Context, op *exec.Op) (ClientBulkWriteResult, error) {
+	defer func() { b.scope.client.exec.PutSession(op.Implicit) }()
 	for b.cmd.Left() > 0 {
 		op.Retryable = b.cmd.Retryable(1)
 		res, err := b.scope.run(ctx, op)
+		if err == nil {
+			op.Implicit = res.Implicit // of all messages, and of their cursors
+		}
 		if err == nil && b.result.Acknowledged {
 			err = b.read(ctx, op, res)
 		}
@@ -289,6 +293,7 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 	b.done = b.done || r.Errors == 0 || b.opts.Unordered && r.Errors < int64(b.cmd.Count())
 	var cur cursor.Cursor
 	cur.SetComment(b.opts.Comment)
+	cur.Borrow()
 	if err := cur.Open(ctx, b.scope.client.cursors, op, res); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"allium/internal/exec"
 	"allium/internal/failure"
 	"allium/internal/option"
+	"allium/internal/session"
 	"allium/mongoerr"
 )
 
@@ -101,6 +102,7 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...Insert
 	src := documents{bson: c.bson, n: len(docs), at: func(i int) any { return &docs[i] }}
 	cmd := &command.Insert{Collection: c.name, Docs: &src, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
+	defer w.done()
 	ctx, end := c.operation(ctx, "insert", c.name)
 	done, err := w.many(ctx, cmd, !o.Unordered)
 	end(err)
@@ -191,6 +193,14 @@ type writer struct {
 	limit   exec.Limit
 	started bool
 	id      int64
+	// implicit is the session of them all, nil before the first one has taken it.
+	implicit *session.ServerSession
+}
+
+// done gives the implicit session back.
+func (w *writer) done() {
+	w.scope.client.exec.PutSession(w.implicit)
+	w.implicit = nil
 }
 
 // op prepares the operation.
@@ -309,8 +319,8 @@ type written struct {
 	acknowledged bool
 }
 
-// many runs a write of many statements, message by message. An ordered one ends with the first
-// error.
+// many runs a write of many statements, message by message, all in one session: the caller calls
+// done afterwards. An ordered write ends with the first error.
 func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (written, error) {
 	var total written
 	var writeErrors []*mongoerr.WriteError
@@ -325,8 +335,11 @@ func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (wri
 	}
 	total.acknowledged = op.WriteConcern.Acknowledged()
 	for cmd.Left() > 0 {
-		op.Retryable = cmd.Retryable(1)
+		op.Retryable, op.Implicit, op.KeepSession = cmd.Retryable(1), w.implicit, true
 		res, err := w.scope.run(ctx, op)
+		if err == nil {
+			w.implicit = res.Implicit
+		}
 		var reply writeReply
 		if err == nil && total.acknowledged {
 			reply, err = w.read(op, res, cmd.First(), cmd.Count())

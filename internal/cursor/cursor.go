@@ -33,6 +33,7 @@ type Cursor struct {
 	server     *topology.Server
 	conn       *pool.Conn // the connection that the cursor is pinned to, behind a load balancer or while the server streams
 	implicit   *session.ServerSession
+	borrowed   bool // the implicit session is that of an operation, which goes on in it
 	session    *session.Session
 	batchSize  int32
 	limit      int64 // 0: none
@@ -148,6 +149,10 @@ func CheckAwait(op *exec.Op, d time.Duration) error {
 // SetComment sets the comment of the commands that follow, as Prepare does.
 func (c *Cursor) SetComment(comment any) { c.comment = comment }
 
+// Borrow leaves the implicit session to the operation that the cursor is a part of, which gives it
+// back after the cursor is closed.
+func (c *Cursor) Borrow() { c.borrowed = true }
+
 // Open takes over the reply of the command that made the cursor. When the client was closed while
 // the command was under way, the cursor is freed, in the time that the operation has left, and the
 // error is ErrClientClosed.
@@ -210,7 +215,9 @@ func (c *Cursor) release() {
 		c.registry.remove(c)
 		c.registered = false
 	}
-	c.exec.PutSession(c.implicit)
+	if !c.borrowed {
+		c.exec.PutSession(c.implicit)
+	}
 	c.implicit = nil
 	if c.conn != nil {
 		c.conn.Return()
@@ -423,7 +430,7 @@ func (c *Cursor) free(ctx context.Context, limit exec.Limit, most time.Duration,
 		return nil
 	}
 	r := &remains{exec: c.exec, openCursor: openCursor{id: c.id, db: c.db, coll: c.coll, server: c.server}, comment: c.comment,
-		bson: c.bson, session: c.session, implicit: implicit, resumes: resumes, conn: c.conn}
+		bson: c.bson, session: c.session, implicit: implicit, lasts: resumes || c.borrowed, conn: c.conn}
 	c.implicit, c.conn = nil, nil
 	c.release()
 	if resumes {

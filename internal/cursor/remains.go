@@ -20,7 +20,7 @@ type remains struct {
 	bson     *bson.Options
 	session  *session.Session
 	implicit *session.ServerSession
-	resumes  bool // a change stream goes on in the session
+	lasts    bool // the implicit session: a change stream or a bulk write goes on in it
 	conn     *pool.Conn
 }
 
@@ -58,7 +58,7 @@ func (r *remains) freeLater(limit exec.Limit, reg *Registry) func(ctx context.Co
 		// The sessions belong to others, who may be using them by now. Servers kill a cursor
 		// without one.
 		r.session = nil
-		if r.resumes {
+		if r.lasts {
 			r.implicit = nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, killTimeout)
@@ -98,7 +98,7 @@ func (r *remains) kill(ctx context.Context, limit exec.Limit) (done bool, err er
 
 // release gives back the session and the connection.
 func (r *remains) release() {
-	if !r.resumes {
+	if !r.lasts {
 		r.exec.PutSession(r.implicit)
 	}
 	if r.conn != nil {
