@@ -106,7 +106,7 @@ func TestContextEndsWhileSelecting(t *testing.T) {
 	})
 }
 
-func checkTimeout(t *testing.T, err, class error, phase string) {
+func checkTimeout(t *testing.T, err, class error, phase mongoerr.Phase) {
 	t.Helper()
 	var timeout *mongoerr.TimeoutError
 	if !errors.Is(err, class) || !errors.As(err, &timeout) {

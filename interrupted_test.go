@@ -287,12 +287,12 @@ func TestElapsedIsTheCalls(t *testing.T) {
 						t.Fatal(err)
 					}
 					r.d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Block: 70 * ms})
-					ctx, timeout, source := t.Context(), new(200*ms), "the timeout of the operation"
+					ctx, timeout, source := t.Context(), new(200*ms), mongoerr.SourceOperation
 					if by == "deadline" {
 						var cancel context.CancelFunc
 						ctx, cancel = context.WithTimeout(ctx, 200*ms)
 						defer cancel()
-						timeout, source = nil, "the context's deadline"
+						timeout, source = nil, mongoerr.SourceContext
 					}
 					e := wantTimeout(t, call(t, ctx, r, timeout))
 					if e.Elapsed != 200*ms || e.Source != source || !strings.Contains(e.Error(), "200ms") {

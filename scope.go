@@ -14,6 +14,7 @@ import (
 	"allium/internal/failure"
 	"allium/internal/option"
 	"allium/internal/session"
+	"allium/mongoerr"
 )
 
 // scope is what a database or a collection hands down to its operations: where they run, and the
@@ -143,8 +144,8 @@ func (s *scope) limit(opTimeout *time.Duration) (exec.Limit, error) {
 }
 
 // timeoutSources are what errors call the timeouts.
-var timeoutSources = map[string]string{"client": "the timeout of the client", "database": "the timeout of the database",
-	"collection": "the timeout of the collection", "session": "the timeout of the session", "operation": "the timeout of the operation"}
+var timeoutSources = map[string]mongoerr.Source{"client": mongoerr.SourceClient, "database": mongoerr.SourceDatabase,
+	"collection": mongoerr.SourceCollection, "session": mongoerr.SourceSession, "operation": mongoerr.SourceOperation}
 
 // operation begins the span of an operation of several commands: those that run with the context
 // that it returns. It must be ended with the operation's error. Without a tracer it does nothing.

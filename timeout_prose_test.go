@@ -204,7 +204,7 @@ func TestProseTimeout8ServerSelection(t *testing.T) {
 	for _, tc := range []struct {
 		name               string
 		timeout, selection *time.Duration
-		source             string // of the timeout that the error is, "" if it is none
+		source             mongoerr.Source // of the timeout that the error is, "" if it is none
 	}{
 		{"no timeoutMS", nil, new(10 * ms), ""},
 		{"timeoutMS is lower", new(10 * ms), new(20 * ms), "the timeout of the client"},
@@ -240,7 +240,7 @@ func TestProseTimeout8ServerSelection(t *testing.T) {
 	for _, tc := range []struct {
 		name               string
 		timeout, selection time.Duration
-		source             string
+		source             mongoerr.Source
 	}{
 		{"timeoutMS is lower, handshake", 10 * ms, 20 * ms, "the timeout of the collection"},
 		{"serverSelectionTimeoutMS is lower, handshake", 20 * ms, 10 * ms, "serverSelectionTimeoutMS"},
@@ -343,7 +343,7 @@ func TestTimeoutOfCheckout(t *testing.T) {
 		name    string
 		timeout *time.Duration
 		want    time.Duration
-		source  string
+		source  mongoerr.Source
 	}{
 		{"waitQueueTimeoutMS without a timeoutMS", nil, 30 * ms, "waitQueueTimeoutMS"},
 		{"the remaining timeoutMS", new(50 * ms), 50 * ms, "the timeout of the collection"},
@@ -377,7 +377,7 @@ func TestTimeoutAndDeadline(t *testing.T) {
 	for _, tc := range []struct {
 		name              string
 		timeout, deadline time.Duration
-		source            string
+		source            mongoerr.Source
 		attempts          int
 	}{
 		{"timeout alone", time.Second, 0, "the timeout of the operation", 4},

@@ -202,7 +202,7 @@ func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) err
 		return fmt.Errorf("transact: %w", err)
 	}
 	o.Timeout = nil
-	w := transact{session: s, caller: ctx, opts: o, timeout: timeout, started: time.Now(), limit: transactTimeout, source: "the limit of 120 seconds"}
+	w := transact{session: s, caller: ctx, opts: o, timeout: timeout, started: time.Now(), limit: transactTimeout, source: mongoerr.SourceTransact}
 	if bound.Timeout != nil {
 		w.limit, w.source = math.MaxInt64, bound.Source
 		if d := *bound.Timeout; d > 0 {
@@ -226,7 +226,7 @@ type transact struct {
 	timeout *time.Duration // that was given to the call
 	started time.Time
 	limit   time.Duration
-	source  string // of the limit
+	source  mongoerr.Source // of the limit
 }
 
 func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) error {
@@ -340,7 +340,7 @@ func (w *transact) commitOnceMore(ctx context.Context, last, err error) error {
 		concern *mongoerr.WriteConcernError
 	)
 	sent := w.session.inner.Transaction().State() == session.TransactionCommitted && !w.session.InTransaction()
-	if ctx.Err() == nil && !timedOut(last) || !sent || errors.As(last, &concern) || errors.As(last, &t) && t.Phase == "read" {
+	if ctx.Err() == nil && !timedOut(last) || !sent || errors.As(last, &concern) || errors.As(last, &t) && t.Phase == mongoerr.PhaseRead {
 		return err // there is time, nothing was sent, or a server is at it
 	}
 	ctx, cancel := flight.Linger(ctx, abortGrace)
@@ -379,7 +379,7 @@ func (w *transact) stopped(ctx context.Context, err error) error {
 	if timedOut(err) {
 		return err
 	}
-	t := &mongoerr.TimeoutError{Phase: "transaction", Source: w.source, Elapsed: time.Since(w.started), Wrapped: err}
+	t := &mongoerr.TimeoutError{Phase: mongoerr.PhaseTransaction, Source: w.source, Elapsed: time.Since(w.started), Wrapped: err}
 	if ended := ctx.Err(); ended != nil {
 		t.Wrapped = failure.Join(ended, err)
 		if t.Elapsed < w.limit {
@@ -392,7 +392,7 @@ func (w *transact) stopped(ctx context.Context, err error) error {
 // exhausted says that time was up in the middle of an attempt, and keeps why there was more than
 // one: the error last.
 func (w *transact) exhausted(err, last error) error {
-	return w.wrap(&mongoerr.TimeoutError{Phase: "transaction", Source: w.source, Elapsed: time.Since(w.started), Wrapped: failure.Join(err, last)}, last)
+	return w.wrap(&mongoerr.TimeoutError{Phase: mongoerr.PhaseTransaction, Source: w.source, Elapsed: time.Since(w.started), Wrapped: failure.Join(err, last)}, last)
 }
 
 // wrap copies the labels of err to t.

@@ -59,7 +59,7 @@ func (i *indexes) take(ctx context.Context, l limit) error {
 		err = ctx.Err()
 	case <-expired:
 	}
-	return &mongoerr.TimeoutError{Phase: "waiting for another upload to create the indexes", Elapsed: time.Since(started), Wrapped: err}
+	return &mongoerr.TimeoutError{Phase: mongoerr.PhaseIndexes, Elapsed: time.Since(started), Wrapped: err}
 }
 
 var primary = &consistency.ReadPreference{Mode: consistency.Primary}

@@ -116,8 +116,8 @@ func (e *PoolClearedError) Is(target error) bool { return target == ErrPoolClear
 // errors.Is(err, context.DeadlineExceeded) holds for every TimeoutError of a timeout, and
 // errors.Is(err, context.Canceled) for one of a cancelled context.
 type TimeoutError struct {
-	Phase   string        // "server selection", "connection checkout", "connect", "write", "read", "backoff", "cursor", ...
-	Source  string        // the limit that passed, for example "context", "timeoutMS of the client", "maxTimeMS on the server"
+	Phase   Phase         // what the operation was doing
+	Source  Source        // the limit that passed
 	Elapsed time.Duration // since the operation began
 	Addr    string        // the server, if one was selected already
 	// Command is the operation's command, and Namespace its database or collection.
@@ -142,8 +142,8 @@ func (e *TimeoutError) Error() string {
 	if e.Addr != "" {
 		s += " (server " + e.Addr + ")"
 	}
-	if e.Source != "" && !(e.Canceled() && e.Source == "context") {
-		s += " by " + e.Source
+	if e.Source != "" && !(e.Canceled() && e.Source == SourceCancel) {
+		s += " by " + string(e.Source)
 	}
 	if e.Wrapped != nil { // the specification Client Side Operations Timeout wants its text as it is
 		s += ": " + e.Wrapped.Error()

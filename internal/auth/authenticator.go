@@ -223,7 +223,7 @@ func (t *Attempt) run(ctx context.Context, tr Transport, ahead conversation, spe
 	_, said := errors.AsType[*mongoerr.TimeoutError](err) // by the transport
 	if cause := ctx.Err(); cause != nil && !said && errors.Is(err, cause) {
 		// Over while a callback for tokens was at work.
-		err = &mongoerr.TimeoutError{Phase: "connect (authenticate)", Source: "context", Elapsed: time.Since(start), Addr: tr.Addr(), Wrapped: cause}
+		err = &mongoerr.TimeoutError{Phase: mongoerr.PhaseAuthentication, Source: mongoerr.SourceCancel, Elapsed: time.Since(start), Addr: tr.Addr(), Wrapped: cause}
 	}
 	return t.authError(tr, err)
 }

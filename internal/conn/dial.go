@@ -148,7 +148,7 @@ func tlsConfigFor(shared *tls.Config, addr string) *tls.Config {
 func connectError(ctx context.Context, start time.Time, addr string, cfg *Config, step string, err error) error {
 	if cause := ended(ctx); cause != nil {
 		return &mongoerr.TimeoutError{
-			Phase: "connect (" + step + ")", Source: "context", Elapsed: time.Since(start), Addr: addr, Wrapped: cause,
+			Phase: mongoerr.PhaseConnect + mongoerr.Phase(" ("+step+")"), Source: mongoerr.SourceCancel, Elapsed: time.Since(start), Addr: addr, Wrapped: cause,
 		}
 	}
 	return &mongoerr.ConnectionError{Addr: addr, Op: step, Wrapped: advise(cfg, step, err)}
@@ -167,7 +167,7 @@ func (c *Config) outOfTime(start time.Time, addr string, err error) error {
 	if _, ok := errors.AsType[*mongoerr.TimeoutError](err); ok {
 		return err
 	}
-	return &mongoerr.TimeoutError{Phase: "connect", Source: "the operation's timeout", Elapsed: time.Since(start), Addr: addr, Wrapped: err}
+	return &mongoerr.TimeoutError{Phase: mongoerr.PhaseConnect, Source: mongoerr.SourceConnecting, Elapsed: time.Since(start), Addr: addr, Wrapped: err}
 }
 
 // advise adds to an error of making a connection what may have to be done about it, where the error

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"allium/internal/wire"
+	"allium/mongoerr"
 )
 
 var (
@@ -81,7 +82,7 @@ func (c *Conn) Receive(ctx context.Context) (*Reply, error) {
 	}
 	if err := ctx.Err(); err != nil {
 		g := guard{ctx: ctx, start: time.Now()}
-		return nil, g.timeout(c.addr, "read", err)
+		return nil, g.timeout(c.addr, mongoerr.PhaseRead, err)
 	}
 	g := c.begin(ctx, c.limit)
 	r, err := c.read(&g)
@@ -101,7 +102,7 @@ func (c *Conn) Late(ctx context.Context) (*Reply, error) {
 	}
 	if err := ctx.Err(); err != nil {
 		g := guard{ctx: ctx, start: time.Now()}
-		return nil, g.timeout(c.addr, "read", err)
+		return nil, g.timeout(c.addr, mongoerr.PhaseRead, err)
 	}
 	c.owed = false // until it turns out that it is later still
 	g := c.begin(ctx, c.limit)
@@ -123,7 +124,7 @@ func (c *Conn) write(ctx context.Context, msg []byte) (guard, error) {
 	}
 	if err := ctx.Err(); err != nil {
 		g := guard{ctx: ctx, start: time.Now()}
-		return g, g.timeout(c.addr, "write", err)
+		return g, g.timeout(c.addr, mongoerr.PhaseWrite, err)
 	}
 	exhaust := requestFlags(msg)&wire.ExhaustAllowed != 0
 	var packed *buffer
@@ -141,7 +142,7 @@ func (c *Conn) write(ctx context.Context, msg []byte) (guard, error) {
 		c.end(&g)
 		failed := c.fail("write", n > 0, err)
 		if cause != nil {
-			return g, g.timeout(c.addr, "write", cause)
+			return g, g.timeout(c.addr, mongoerr.PhaseWrite, cause)
 		}
 		return g, failed
 	}
@@ -173,7 +174,7 @@ func (c *Conn) read(g *guard) (*Reply, error) {
 		} else {
 			c.owed, c.drainLeft = true, c.drainTimeout()
 		}
-		return nil, g.timeout(c.addr, "read", cause)
+		return nil, g.timeout(c.addr, mongoerr.PhaseRead, cause)
 	}
 	return nil, c.fail("read", true, err)
 }
@@ -209,7 +210,7 @@ func (c *Conn) Drain(ctx context.Context) error {
 		return nil
 	}
 	if cause := g.cause(err); cause != nil && c.drainLeft > 0 {
-		return g.timeout(c.addr, "connection checkout", cause)
+		return g.timeout(c.addr, mongoerr.PhaseCheckout, cause)
 	}
 	return c.fail("drain", false, fmt.Errorf("reply to an earlier request: %w", err))
 }

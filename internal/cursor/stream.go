@@ -235,11 +235,11 @@ func (s *Stream) resume(ctx context.Context) bool {
 
 // late is the error of a call whose time is up before it could resume.
 func (s *Stream) late(ctx context.Context, ended error) error {
-	e := &mongoerr.TimeoutError{Phase: "resume", Addr: s.server.Addr(), Elapsed: time.Since(s.op.Began), Wrapped: ended}
+	e := &mongoerr.TimeoutError{Phase: mongoerr.PhaseResume, Addr: s.server.Addr(), Elapsed: time.Since(s.op.Began), Wrapped: ended}
 	if ctx.Err() == nil {
 		e.Source = s.within.Source
 	} else if !errors.Is(ended, context.Canceled) {
-		e.Source = "the context's deadline"
+		e.Source = mongoerr.SourceContext
 	}
 	return e
 }

@@ -24,7 +24,7 @@ import (
 func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	srv, err := r.choose(ctx)
 	if err != nil {
-		return Result{}, stageSelect, r.phase(ctx, "server selection", err)
+		return Result{}, stageSelect, r.phase(ctx, mongoerr.PhaseSelection, err)
 	}
 	r.addr = srv.Addr()
 	r.flight.server.Store(srv)
@@ -37,7 +37,7 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 		if b, ok := r.op.Command.(command.Batch); ok {
 			r.mixed = !b.Retryable(b.Count()) // no message was built that would tell
 		}
-		return Result{}, stageCheckOut, r.phase(ctx, "connection checkout", err)
+		return Result{}, stageCheckOut, r.phase(ctx, mongoerr.PhaseCheckout, err)
 	}
 	r.wireVersion = c.Hello().MaxWireVersion
 	r.conn, r.server = c, srv
@@ -85,7 +85,7 @@ func reauthenticationRequired(err error) bool {
 }
 
 // phase makes err a TimeoutError if the context has ended.
-func (r *run) phase(ctx context.Context, phase string, err error) error {
+func (r *run) phase(ctx context.Context, phase mongoerr.Phase, err error) error {
 	var t *mongoerr.TimeoutError
 	if ctx.Err() == nil || errors.As(err, &t) {
 		return err
@@ -126,7 +126,7 @@ func (r *run) choose(ctx context.Context) (*topology.Server, error) {
 		r.selected = selected
 	}
 	if sel.Expired && op.set() { // (specification: Client Side Operations Timeout, "Errors")
-		err = &mongoerr.TimeoutError{Phase: "server selection", Source: "serverSelectionTimeoutMS", Wrapped: err}
+		err = &mongoerr.TimeoutError{Phase: mongoerr.PhaseSelection, Source: mongoerr.SourceServerSelection, Wrapped: err}
 	}
 	return srv, err
 }
@@ -205,7 +205,7 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 	msg, err := m.build()
 	if err != nil {
 		if errors.Is(err, errNoTimeLeft) {
-			return Result{}, stageBuild, &mongoerr.TimeoutError{Phase: "command", Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
+			return Result{}, stageBuild, &mongoerr.TimeoutError{Phase: mongoerr.PhaseCommand, Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
 		}
 		return Result{}, stageBuild, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongoerr"
 )
 
 // Cipher encrypts what is sent and decrypts what comes back (specification: Client Side
@@ -40,7 +41,7 @@ func (r *run) encrypt(ctx context.Context) error {
 	defer func() { r.tells.encryption += time.Since(start) }()
 	out, err := r.x.Cipher.Encrypt(ctx, r.op.DB, doc)
 	if err != nil {
-		return r.phase(ctx, "encryption", r.op.Named(err))
+		return r.phase(ctx, mongoerr.PhaseEncryption, r.op.Named(err))
 	}
 	r.enciphered = true
 	if len(out) == len(doc) && &out[0] == &doc[0] {
@@ -116,7 +117,7 @@ func (r *run) decrypt(ctx context.Context, res Result) (Result, error) {
 		if res.Conn != nil && r.op.Conn == nil {
 			res.Conn.Return()
 		}
-		return Result{}, r.phase(ctx, "decryption", fmt.Errorf("%s: %w", r.op.Command.Name(), err))
+		return Result{}, r.phase(ctx, mongoerr.PhaseDecryption, fmt.Errorf("%s: %w", r.op.Command.Name(), err))
 	}
 	res.Reply = out
 	return res, nil

@@ -95,10 +95,10 @@ type run struct {
 	op          *Op
 	flight      *flight
 	tells       tells
-	started     time.Time // of the call that the operation is a part of
-	deadline    time.Time // the earlier of the context's and Op.Deadline; zero: none
-	source      string    // which of the two
-	operationID int64     // only with a monitor or a log
+	started     time.Time       // of the call that the operation is a part of
+	deadline    time.Time       // the earlier of the context's and Op.Deadline; zero: none
+	source      mongoerr.Source // which of the two
+	operationID int64           // only with a monitor or a log
 
 	entered   bool       // the operation holds its explicit session
 	conn      *pool.Conn // that the attempt has checked out, or the pinned one it uses
@@ -172,7 +172,7 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 		r.started = r.tells.began
 	}
 	if d, ok := ctx.Deadline(); ok && (r.deadline.IsZero() || d.Before(r.deadline)) {
-		r.deadline, r.source = d, "the context's deadline"
+		r.deadline, r.source = d, mongoerr.SourceContext
 	} else if !r.deadline.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, r.deadline)
@@ -391,7 +391,7 @@ func (r *run) unpins(last, err error, again bool) bool {
 func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error {
 	var t *mongoerr.TimeoutError
 	if errors.As(last, &t) {
-		if (t.Source == "" || t.Source == "context") && !t.Canceled() {
+		if (t.Source == "" || t.Source == mongoerr.SourceCancel) && !t.Canceled() {
 			t.Source = r.source // the layers below see the one context only
 		}
 		t.Elapsed = r.elapsed(t.Source)
@@ -426,21 +426,19 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 
 // elapsed returns the time since the call began. If the operation's own limit ended it, that is the
 // time since the limit began: an operation of many commands, or a cursor, has one for all of them.
-func (r *run) elapsed(source string) time.Duration {
+func (r *run) elapsed(source mongoerr.Source) time.Duration {
 	if op := r.op; op.Timeout != nil && !op.Deadline.IsZero() && source == op.Source {
 		return *op.Timeout - time.Until(op.Deadline)
 	}
 	return time.Since(r.started)
 }
 
-func (s stage) phase() string {
+func (s stage) phase() mongoerr.Phase {
 	switch s {
 	case stageSelect:
-		return "server selection"
+		return mongoerr.PhaseSelection
 	case stageCheckOut:
-		return "connection checkout"
-	case stageBuild:
-		return "building the command"
+		return mongoerr.PhaseCheckout
 	}
-	return "command"
+	return mongoerr.PhaseCommand
 }

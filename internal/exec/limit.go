@@ -17,12 +17,12 @@ type Limit struct {
 	Timeout *time.Duration
 	// Deadline is when it is up, the zero time if it never is, and Source whose it is.
 	Deadline time.Time
-	Source   string
+	Source   mongoerr.Source
 }
 
 // NewLimit returns the limit of an operation that begins now. source names whose timeout it is, for
 // error messages.
-func NewLimit(timeout *time.Duration, source string) Limit {
+func NewLimit(timeout *time.Duration, source mongoerr.Source) Limit {
 	l := Limit{Timeout: timeout, Source: source}
 	if timeout != nil && *timeout > 0 {
 		l.Deadline = time.Now().Add(*timeout)
@@ -53,7 +53,7 @@ func (l *Limit) Explain(err error) error {
 	if l.Deadline.IsZero() || !isMaxTimeExpired(err) {
 		return err
 	}
-	t := &mongoerr.TimeoutError{Phase: "command", Source: l.Source, Wrapped: err}
+	t := &mongoerr.TimeoutError{Phase: mongoerr.PhaseCommand, Source: l.Source, Wrapped: err}
 	if l.Timeout != nil {
 		t.Elapsed = *l.Timeout - time.Until(l.Deadline)
 	}

@@ -207,7 +207,7 @@ func isTimeout(err error) bool {
 func isNetworkError(err error) bool {
 	var c *mongoerr.ConnectionError
 	var t *mongoerr.TimeoutError
-	return errors.As(err, &c) || errors.As(err, &t) && (t.Phase == "write" || t.Phase == "read")
+	return errors.As(err, &c) || errors.As(err, &t) && (t.Phase == mongoerr.PhaseWrite || t.Phase == mongoerr.PhaseRead)
 }
 
 // isSocketTimeout reports whether err is a round trip that took longer than socketTimeoutMS.

@@ -27,9 +27,9 @@ func Outline(err error) string {
 	}
 	if e, ok := errors.AsType[*mongoerr.TimeoutError](err); ok {
 		if e.Canceled() {
-			return "canceled: " + e.Phase
+			return "canceled: " + string(e.Phase)
 		}
-		return "timeout: " + e.Phase
+		return "timeout: " + string(e.Phase)
 	}
 	if e, ok := errors.AsType[*mongoerr.SelectionError](err); ok {
 		return after("no suitable server", Outline(e.Wrapped))

@@ -19,7 +19,8 @@ mistake, as ` + "`go -C interop test -run TestMistakes`" + ` recorded it.
 
 ` + decoding + `
 
-Programs should not match texts. [Package mongoerr](../mongoerr) has the types, and answers questions:
+Programs should not match texts. [Package mongoerr](../mongoerr) has the types, with constants for the phase and the limit of a timeout
+(` + "`mongoerr.PhaseSelection`, `mongoerr.SourceClient`" + `), and answers questions:
 ` + "`errors.Is(err, mongoerr.ErrDuplicateKey)`, `mongoerr.IsTimeout(err)`, `mongoerr.HasCode(err, 26)`" + `.
 
 `)

@@ -12,8 +12,8 @@ import (
 
 // patience bounds how long a checkout waits, besides its context.
 type patience struct {
-	limit  time.Duration // 0 and less: no bound
-	source string        // whose limit it is
+	limit  time.Duration   // 0 and less: no bound
+	source mongoerr.Source // whose limit it is
 	// operation is the operation's timeoutMS, nil without one. It bounds each step of a connection
 	// that is made for the checkout, too.
 	operation *time.Duration
@@ -28,7 +28,7 @@ type patience struct {
 // the pool is paused or gets cleared, the error is a *mongoerr.PoolClearedError. If a connection
 // could not be made, it is the error of that.
 func (p *Pool) CheckOut(ctx context.Context) (*Conn, error) {
-	return p.checkOut(ctx, patience{limit: p.cfg.WaitQueueTimeout, source: "waitQueueTimeoutMS"})
+	return p.checkOut(ctx, patience{limit: p.cfg.WaitQueueTimeout, source: mongoerr.SourceWaitQueue})
 }
 
 // CheckOutWithin is CheckOut for an operation with a timeoutMS, for which the wait queue timeout
@@ -37,7 +37,7 @@ func (p *Pool) CheckOut(ctx context.Context) (*Conn, error) {
 // none. timeout is that timeoutMS, 0 if it is infinite: each step of a connection that is made for
 // the operation takes no longer. The operation itself leaves earlier, when its context ends.
 func (p *Pool) CheckOutWithin(ctx context.Context, limit, timeout time.Duration) (*Conn, error) {
-	return p.checkOut(ctx, patience{limit, "serverSelectionTimeoutMS", &timeout})
+	return p.checkOut(ctx, patience{limit, mongoerr.SourceServerSelection, &timeout})
 }
 
 func (p *Pool) checkOut(ctx context.Context, patience patience) (*Conn, error) {
@@ -143,7 +143,7 @@ func (p *Pool) wait(ctx context.Context, patience patience) (*Conn, error) {
 	}
 	if err := context.Cause(ctx); err != nil {
 		p.mu.Unlock()
-		return nil, timeout(p.addr, "context", 0, ctx.Err())
+		return nil, timeout(p.addr, mongoerr.SourceCancel, 0, ctx.Err())
 	}
 	w := p.waiters.Get().(*waiter)
 	w.patience, w.begun, w.overdue = patience, time.Now(), false
@@ -178,13 +178,13 @@ func (p *Pool) await(ctx context.Context, w *waiter) result {
 		expired = t.C
 	}
 	for {
-		var source string
+		var source mongoerr.Source
 		var cause error
 		select {
 		case r := <-w.result:
 			return r
 		case <-ctx.Done():
-			source, cause = "context", ctx.Err()
+			source, cause = mongoerr.SourceCancel, ctx.Err()
 		case <-expired:
 			source, cause = w.patience.source, errWaitQueueTimeout
 		}
@@ -216,7 +216,7 @@ func (p *Pool) await(ctx context.Context, w *waiter) result {
 
 // giveUp returns the error of a waiter that leaves without a connection. The lock is held, and w is
 // not in the queue any more.
-func (p *Pool) giveUp(w *waiter, source string, cause error) error {
+func (p *Pool) giveUp(w *waiter, source mongoerr.Source, cause error) error {
 	p.gaveUp++
 	err := timeout(p.addr, source, time.Since(w.begun), cause)
 	if !err.Canceled() && (p.cfg.LoadBalanced || p.full() || len(p.attempts) > 0) {
@@ -258,8 +258,8 @@ func (p *Pool) deserted(w *waiter) {
 	}
 }
 
-func timeout(addr, source string, elapsed time.Duration, err error) *mongoerr.TimeoutError {
-	return &mongoerr.TimeoutError{Phase: "connection checkout", Source: source, Elapsed: elapsed, Addr: addr, Wrapped: err}
+func timeout(addr string, source mongoerr.Source, elapsed time.Duration, err error) *mongoerr.TimeoutError {
+	return &mongoerr.TimeoutError{Phase: mongoerr.PhaseCheckout, Source: source, Elapsed: elapsed, Addr: addr, Wrapped: err}
 }
 
 // full reports whether the pool may make no further connections. The lock is held.

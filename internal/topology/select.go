@@ -161,7 +161,7 @@ func (t *Topology) wait(ctx context.Context, sel *Selection) (*Server, *event.Se
 		case <-ctx.Done():
 			err := t.selectionError(t.snapshot.Load(), sel, start)
 			err.Wrapped = &endedError{first: err.Wrapped, ctx: ctx.Err()}
-			return nil, nil, snap, &mongoerr.TimeoutError{Phase: "server selection", Source: "context", Elapsed: time.Since(start), Wrapped: err}
+			return nil, nil, snap, &mongoerr.TimeoutError{Phase: mongoerr.PhaseSelection, Source: mongoerr.SourceCancel, Elapsed: time.Since(start), Wrapped: err}
 		case <-expired:
 			sel.Expired = true
 			return nil, nil, snap, t.selectionError(t.snapshot.Load(), sel, start)
