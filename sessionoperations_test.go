@@ -75,9 +75,9 @@ var withoutSession = map[string]string{
 // listedAs are the methods of operations whose names there are not their own.
 var listedAs = map[string]string{"Collection.Drop": "dropCollection", "Database.Drop": "dropDatabase"}
 
-// TestEveryOperationTakesSession: every method that takes a context sends the session of it, refuses
-// that of another client, and one that has ended. A method that is in no list fails the test
-// (specification: Driver Sessions, prose tests 4, 5 and 6).
+// TestEveryOperationTakesSession: every method that takes a context sends the session of it, and
+// refuses that of another client, and one that has ended. A method that is in no list fails the
+// test (specification: Driver Sessions, prose tests 4, 5 and 6).
 func TestEveryOperationTakesSession(t *testing.T) {
 	known := map[string]bool{}
 	for _, op := range operations {
