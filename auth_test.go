@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"allium"
+	"allium/auth"
 	"allium/bson"
 	"allium/event"
 	"allium/internal/testdeploy"
@@ -44,7 +46,13 @@ func authDeployment(t *testing.T, opts ...mongotest.Option) *mongotest.Deploymen
 // useDatabase runs a command that needs authentication.
 func useDatabase(t *testing.T, d *mongotest.Deployment, uri string) error {
 	t.Helper()
-	client := open(t, uri, allium.ClientOptions{Dialer: d, TLS: d.TLSConfig()})
+	return useDatabaseAs(t, d, uri, nil)
+}
+
+// useDatabaseAs is useDatabase with a credential that is given in code, unless it is nil.
+func useDatabaseAs(t *testing.T, d *mongotest.Deployment, uri string, as *auth.Credential) error {
+	t.Helper()
+	client := open(t, uri, allium.ClientOptions{Dialer: d, TLS: d.TLSConfig(), Credential: as})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	_, err := client.Database("admin").RunCommand(ctx, bson.D{{Key: "usersInfo", Value: 1}})
@@ -52,7 +60,7 @@ func useDatabase(t *testing.T, d *mongotest.Deployment, uri string) error {
 }
 
 // Authentication, prose test "SCRAM-SHA-256 and mechanism negotiation", steps 2 to 4, with the
-// driver as a whole.
+// driver as a whole: with the credential in the connection string, and in code.
 func TestProseAuthSCRAM(t *testing.T) {
 	d := authDeployment(t)
 	for _, tt := range []struct {
@@ -68,12 +76,8 @@ func TestProseAuthSCRAM(t *testing.T) {
 		{4, "IX", "IX", "", true}, {4, "IX", "I\u00adX", "", true},
 		{4, "\u2168", "IV", "", true}, {4, "\u2168", "I\u00adV", "", true},
 	} {
-		t.Run(fmt.Sprintf("step %d/%s %s %s", tt.step, tt.user, tt.password, tt.mech), func(t *testing.T) {
-			uri := "mongodb://" + url.UserPassword(tt.user, tt.password).String() + "@" + d.Hosts()[0] + "/admin"
-			if tt.mech != "" {
-				uri += "?authMechanism=" + tt.mech
-			}
-			err := useDatabase(t, d, uri)
+		check := func(t *testing.T, err error) {
+			t.Helper()
 			if tt.ok {
 				if err != nil {
 					t.Error(err)
@@ -85,7 +89,42 @@ func TestProseAuthSCRAM(t *testing.T) {
 			if !isAuth || !isServer || se.Code != 18 {
 				t.Errorf("error %T: %v", err, err)
 			}
+		}
+		name := fmt.Sprintf("step %d/%s %s %s", tt.step, tt.user, tt.password, tt.mech)
+		t.Run(name+"/in the string", func(t *testing.T) {
+			uri := "mongodb://" + url.UserPassword(tt.user, tt.password).String() + "@" + d.Hosts()[0] + "/admin"
+			if tt.mech != "" {
+				uri += "?authMechanism=" + tt.mech
+			}
+			check(t, useDatabase(t, d, uri))
 		})
+		t.Run(name+"/in code", func(t *testing.T) {
+			check(t, useDatabaseAs(t, d, "mongodb://"+d.Hosts()[0], &auth.Credential{Username: tt.user, Password: auth.Secret(tt.password), Source: "admin", Mechanism: auth.Mechanism(tt.mech)}))
+		})
+	}
+	// Negotiation selects SCRAM-SHA-256 for a user of both, wherever the credential comes from.
+	var mu sync.Mutex
+	var used []string
+	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		body := c.Body
+		if s, ok := body.Lookup("speculativeAuthenticate").Document(); ok {
+			body = s
+		}
+		if m, ok := body.Lookup("mechanism").StringValue(); ok {
+			used = append(used, m)
+		}
+		return nil, nil
+	})
+	if err := errors.Join(useDatabase(t, d, "mongodb://both:both@"+d.Hosts()[0]+"/admin"),
+		useDatabaseAs(t, d, "mongodb://"+d.Hosts()[0], &auth.Credential{Username: "both", Password: "both"})); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(used) < 2 || slices.ContainsFunc(used, func(m string) bool { return auth.Mechanism(m) != auth.MechanismScramSHA256 }) {
+		t.Errorf("the mechanisms used were %q", used)
 	}
 }
 

@@ -400,6 +400,42 @@ func TestProseBackpressureBackoff(t *testing.T) {
 	}
 }
 
+// Client Backpressure, prose test 5 as its text has it: the server attaches what its parameter
+// externalClientBaseBackoffMS says to the errors of the fail point.
+func TestProseBackpressureServersBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1), mongotest.Version("9.0"))
+		allium.SetJitter(r.client, 1)
+		r.d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Code: 462, Labels: overload})
+		insert := func() (time.Duration, bson.Raw) {
+			t.Helper()
+			start := time.Now()
+			err := r.insertOne(t)
+			wantCode(t, err, 462)
+			e, _ := errors.AsType[*mongoerr.ServerError](err)
+			return time.Since(start), e.Raw
+		}
+		set := func(ms int) {
+			t.Helper()
+			if _, err := r.client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "setParameter", Value: 1}, {Key: "externalClientBaseBackoffMS", Value: ms}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took, raw := insert(); took != 600*time.Millisecond || !raw.Lookup("baseBackoffMS").IsZero() {
+			t.Errorf("without a base of the server's it took %v: %v", took, raw)
+		}
+		set(50)
+		took, raw := insert()
+		if base, _ := raw.Lookup("baseBackoffMS").AsInt64(); took != 300*time.Millisecond || base != 50 {
+			t.Errorf("with the server's base it took %v: %v", took, raw)
+		}
+		set(0)
+		if took, raw := insert(); took != 600*time.Millisecond || !raw.Lookup("baseBackoffMS").IsZero() {
+			t.Errorf("with the parameter off again it took %v: %v", took, raw)
+		}
+	})
+}
+
 // Client Backpressure, prose tests 3 and 4: how often an operation is tried again.
 func TestProseBackpressureMaxRetries(t *testing.T) {
 	for _, tc := range []struct {

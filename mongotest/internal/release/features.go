@@ -126,6 +126,7 @@ var Features = []Feature{
 
 	{Since: At(9, 0, 0), Kind: Argument, State: NotBuilt, Names: "aggregate.querySettings distinct.querySettings find.querySettings usersInfo.authenticatedMechanism"},
 	{Since: At(9, 0, 0), Kind: Value, State: NotBuilt, Names: "create.validationLevel=constraint"},
+	{Since: At(9, 0, 0), Kind: Parameter, Names: "externalClientBaseBackoffMS"},
 	{Since: At(9, 0, 0), Kind: Parameter, State: NotBuilt, Names: "maxConcurrentMultiDocumentTransactions sessionCatalogPartitions useInternalAuthzForX509"},
 	{Since: At(9, 0, 0), Kind: QueryType, Names: "prefix substring suffix"},
 	{Until: At(9, 0, 0), Kind: Reply, Names: "listCollections.system.buckets"},

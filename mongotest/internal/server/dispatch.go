@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
@@ -415,7 +417,24 @@ func (n *Node) appendError(r *Request, dst []byte, e *srverr.Error) []byte {
 	for k, v := range e.Extra.All() {
 		dst = bson.AppendRawValue(dst, k, v)
 	}
+	if ms := n.IntParameter(baseBackoff); ms > 0 && r.overloaded(e.Labels) {
+		dst = bson.AppendInt32(dst, "baseBackoffMS", int32(ms))
+	}
 	return r.appendLabels(dst, e.Code, e.Labels)
+}
+
+// overloaded reports whether the reply will have the label of a server that sheds load.
+func (r *Request) overloaded(own []string) bool {
+	const label = "SystemOverloadedError"
+	if !r.hasLabels {
+		return slices.Contains(own, label)
+	}
+	for _, v := range r.failLabels.All() {
+		if s, _ := v.StringValue(); s == label {
+			return true
+		}
+	}
+	return false
 }
 
 // appendVersionFor appends the topologyVersion, if a member answers this code, by which clients

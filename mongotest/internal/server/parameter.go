@@ -47,11 +47,16 @@ var Parameters = map[string]bson.RawValue{
 	"featureFlagRevokeDirectShardOperations":       bsondoc.BoolValue(false),
 	"orphanCleanupDelaySecs":                       bsondoc.Int32Value(900),
 	"coordinateCommitReturnImmediatelyAfterPersistingDecision": bsondoc.BoolValue(false),
+	baseBackoff:      bsondoc.Int32Value(0),
 	rateLimiterOn:    bsondoc.BoolValue(false),
 	rateLimiterRate:  bsondoc.Int32Value(math.MaxInt32),
 	rateLimiterBurst: bsondoc.DoubleValue(math.MaxFloat64),
 	rateLimiterQueue: bsondoc.Int32Value(0),
 }
+
+// baseBackoff is what an overloaded server asks clients to begin their backoff with, in
+// milliseconds; zero: nothing.
+const baseBackoff = "externalClientBaseBackoffMS"
 
 // Parameter returns a server parameter's value. It reports false for one that there is not in the
 // node's version.
