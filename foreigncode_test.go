@@ -5,10 +5,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +22,7 @@ import (
 	"allium/auth"
 	"allium/bson"
 	"allium/event"
+	"allium/gridfs"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 	"allium/tracing"
@@ -57,6 +61,58 @@ func (c *coded) UnmarshalBSON([]byte) error {
 		decoding()
 	}
 	return nil
+}
+
+// A codedKey is the key of a map that runs code as it becomes text and is read again.
+type codedKey struct{ text string }
+
+// texting is the code of all codedKeys; tests that use it are not parallel.
+var texting func()
+
+func (k codedKey) MarshalText() ([]byte, error) {
+	if texting != nil {
+		texting()
+	}
+	return []byte(k.text), nil
+}
+
+func (k *codedKey) UnmarshalText(text []byte) error {
+	if texting != nil {
+		texting()
+	}
+	k.text = string(text)
+	return nil
+}
+
+// codedField is a field that runs code as it is read.
+type codedField struct{}
+
+func (*codedField) UnmarshalBSONValue(byte, []byte) error {
+	if decoding != nil {
+		decoding()
+	}
+	return nil
+}
+
+// codedIO is where an upload comes from and a download goes.
+type codedIO struct {
+	code func()
+	left int // bytes to read
+}
+
+func (c *codedIO) Read(p []byte) (int, error) {
+	c.code()
+	n := min(len(p), c.left)
+	c.left -= n
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (c *codedIO) Write(p []byte) (int, error) {
+	c.code()
+	return len(p), nil
 }
 
 // codedContext is a context of the program's own.
@@ -102,6 +158,14 @@ func (s codedSpan) SetAttributes(...tracing.Attribute)         {}
 func (s codedSpan) RecordError(error)                          {}
 func (s codedSpan) End()                                       { s.code() }
 func (s codedSpan) Within(ctx context.Context) context.Context { return ctx }
+
+// openEnds counts what has begun and not ended. It is a tracer, too.
+type openEnds struct{ open atomic.Int64 }
+
+func (o *openEnds) Start(ctx context.Context, _ tracing.Begin) (context.Context, tracing.Span) {
+	o.open.Add(1)
+	return ctx, codedSpan{func() { o.open.Add(-1) }}
+}
 
 // codedDialer is a dialer that runs code.
 type codedDialer struct {
@@ -152,6 +216,37 @@ var codePlaces = func() []codePlace {
 			}
 			return err
 		})},
+		{name: "MarshalText", calls: true, run: func(ctx context.Context, c collection, code func()) error {
+			return textual(code, func() error {
+				return second(allium.CollectionOf[map[codedKey]int](c.Database(), "texts").InsertOne(ctx, map[codedKey]int{{"a"}: 1}))
+			})
+		}},
+		{name: "UnmarshalText", calls: true, run: func(ctx context.Context, c collection, code func()) error {
+			return textual(code, func() error {
+				return second(allium.CollectionOf[map[codedKey]any](c.Database(), "c").FindOne(ctx, bson.D{}))
+			})
+		}},
+		{name: "UnmarshalBSONValue", calls: true, run: decoded(func(ctx context.Context, c collection) error {
+			return second(allium.CollectionOf[struct{ X codedField }](c.Database(), "c").FindOne(ctx, bson.D{}))
+		})},
+		{name: "reader of an upload", calls: true, run: func(ctx context.Context, c collection, code func()) error {
+			return second(gridfs.NewBucket(c.Database()).UploadFromStream(ctx, "f", &codedIO{code: code, left: 1 << 20}))
+		}},
+		{name: "writer of a download", calls: true, run: func(ctx context.Context, c collection, code func()) error {
+			b := gridfs.NewBucket(c.Database())
+			id, err := b.UploadFromStream(ctx, "f", &codedIO{code: func() {}, left: 1 << 20})
+			if err == nil {
+				_, err = b.DownloadToStream(ctx, id, &codedIO{code: code})
+			}
+			return err
+		}},
+		{name: "function of fs.WalkDir", calls: true, run: func(ctx context.Context, c collection, code func()) error {
+			b := gridfs.NewBucket(c.Database())
+			if _, err := b.UploadFromStream(ctx, "f", &codedIO{code: func() {}, left: 1 << 20}); err != nil {
+				return err
+			}
+			return fs.WalkDir(b.FS(ctx), ".", func(string, fs.DirEntry, error) error { code(); return nil })
+		}},
 		{name: "body of a Seq loop", calls: true, run: func(ctx context.Context, c collection, code func()) error {
 			cur, err := c.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 			if err == nil {
@@ -248,6 +343,13 @@ var codePlaces = func() []codePlace {
 	}
 }()
 
+// textual runs f while codedKeys run code.
+func textual(code func(), f func() error) error {
+	texting = code
+	defer func() { texting = nil }()
+	return f()
+}
+
 // codeModes are what code of the program's may do besides returning.
 var codeModes = map[string]func(coll *allium.Collection[coded]){
 	"panic":  func(*allium.Collection[coded]) { panic("the program's") },
@@ -311,6 +413,17 @@ func testCode(t *testing.T, kind mongotest.Option, p codePlace, mode string, do 
 	if p.set != nil {
 		p.set(&opts, code)
 	}
+	var spans, commands openEnds
+	if opts.Tracing == nil {
+		opts.Tracing = &allium.Tracing{Tracer: &spans, Enabled: new(true)}
+	}
+	if opts.CommandMonitor == nil {
+		opts.CommandMonitor = &event.CommandMonitor{
+			Started:   func(context.Context, *event.CommandStarted) { commands.open.Add(1) },
+			Succeeded: func(context.Context, *event.CommandSucceeded) { commands.open.Add(-1) },
+			Failed:    func(context.Context, *event.CommandFailed) { commands.open.Add(-1) },
+		}
+	}
 	_, client, _ := bubble(t, opts, kind)
 	coll = allium.CollectionOf[coded](client.Database("d"), "c")
 	if _, err := coll.InsertMany(t.Context(), make([]coded, 7)); err != nil {
@@ -349,6 +462,9 @@ func testCode(t *testing.T, kind mongotest.Option, p codePlace, mode string, do 
 		if pool.InUse != 0 || pool.Connecting != 0 || pool.Draining != 0 {
 			t.Errorf("left in the pool: %+v", pool)
 		}
+	}
+	if spans.open.Load() != 0 || commands.open.Load() != 0 {
+		t.Errorf("%d spans and %d commands have no end", spans.open.Load(), commands.open.Load())
 	}
 	if s.Sessions.InUse != 0 || s.Operations != 0 || s.Cursors != 0 {
 		t.Errorf("left: sessions %+v, operations in flight %d, cursors %d", s.Sessions, s.Operations, s.Cursors)
@@ -482,6 +598,39 @@ func TestCallbacksOfConnecting(t *testing.T) {
 		"VerifyPeerCertificate": overTLS(func(cfg *tls.Config, code func()) {
 			cfg.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { code(); return nil }
 		}),
+		"GetClientCertificate": overTLS(func(cfg *tls.Config, code func()) {
+			certificates := cfg.Certificates
+			cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				code()
+				if len(certificates) == 0 {
+					return &tls.Certificate{}, nil
+				}
+				return &certificates[0], nil
+			}
+		}),
+		"AWS credentials callback": func(t *testing.T, code func()) (string, allium.ClientOptions) {
+			d := testdeploy.Mock(t, "an in-memory network", mongotest.Auth("root", "root"), mongotest.InMemory())
+			key := mongotest.AWSKey{ID: "AKIAPERMANENT", Secret: "wJalrXUtnFEMI/K7MDENG"}
+			if err := d.AddUser(mongotest.User{Name: "arn:aws:iam::1:user/1", DB: "$external", Roles: []string{"root"}, AWS: key}); err != nil {
+				t.Fatal(err)
+			}
+			return "mongodb://" + d.Hosts()[0] + "/?authMechanism=MONGODB-AWS", allium.ClientOptions{Dialer: d,
+				AWSCredentials: func(context.Context) (auth.AWSCredentials, error) {
+					code()
+					return auth.AWSCredentials{AccessKeyID: key.ID, SecretAccessKey: auth.Secret(key.Secret)}, nil
+				}}
+		},
+		"OIDC callback as a connection is authenticated again": func(t *testing.T, code func()) (string, allium.ClientOptions) {
+			w := startOIDC(t)
+			w.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Code: 391})
+			var calls atomic.Int32
+			return w.uri(""), allium.ClientOptions{Dialer: w, OIDC: &auth.OIDC{Callback: func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) {
+				if calls.Add(1) > 1 {
+					code()
+				}
+				return access(tokenOf1), nil
+			}}}
+		},
 		"OIDC callback": func(t *testing.T, code func()) (string, allium.ClientOptions) {
 			w := startOIDC(t)
 			good := w.returning(t, access(tokenOf1))
@@ -503,5 +652,69 @@ func TestCallbacksOfConnecting(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// codedResolver names one mongos, and runs code.
+type codedResolver struct {
+	srv, txt func()
+	port     uint16
+}
+
+func (r *codedResolver) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	r.srv()
+	return "", []*net.SRV{{Target: "localhost.test.example.", Port: r.port}}, nil
+}
+
+func (r *codedResolver) LookupTXT(_ context.Context, name string) ([]string, error) {
+	r.txt()
+	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+}
+
+// A resolver is asked for servers on the goroutine of Open's caller, beside that for options, and
+// for further servers on one of the topology's.
+func TestCodeOfResolvers(t *testing.T) {
+	for _, mode := range []string{"panic", "Goexit"} {
+		fails, works := func() { codeModes[mode](nil) }, func() {}
+		t.Run(mode, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := testdeploy.Mock(t, "an in-memory network", mongotest.InMemory(), mongotest.Sharded(1, 1))
+				_, port, err := net.SplitHostPort(d.Hosts()[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				number, err := strconv.ParseUint(port, 10, 16)
+				if err != nil {
+					t.Fatal(err)
+				}
+				try := func(r *codedResolver) (*allium.Client, error) {
+					r.port = uint16(number)
+					return allium.Open("mongodb+srv://test.example/?tls=false", allium.ClientOptions{Dialer: seedDialer{d}, Resolver: r})
+				}
+				if how, _ := ending(func() error { return second(try(&codedResolver{srv: fails, txt: works})) }); how != mode {
+					t.Errorf("the records of servers: Open ended by %s, want %s", how, mode)
+				}
+				if how, err := ending(func() error { return second(try(&codedResolver{srv: works, txt: fails})) }); how != "call" || err == nil {
+					t.Errorf("the record of options: Open ended by %s, %v", how, err)
+				}
+				var asked atomic.Int32
+				client, err := try(&codedResolver{txt: works, srv: func() {
+					if n := asked.Add(1); n > 1 && n < 4 {
+						fails()
+					}
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer client.Close(context.Background())
+				time.Sleep(5 * time.Minute)
+				if n := asked.Load(); n < 4 {
+					t.Errorf("the resolver was asked %d times", n)
+				}
+				if err := client.Ping(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
 	}
 }

@@ -122,6 +122,7 @@ type run struct {
 	late      *pool.Conn // owes the reply of an operation with Op.KeepLate
 
 	span      tracing.Span // that is to be ended
+	trace     *trace       // of the last command, nil if nobody listens
 	implicit  *session.ServerSession
 	txnNumber int64                     // of a retryable write, once an attempt took one
 	concern   *consistency.WriteConcern // in place of the operation's, once a commit is tried again

@@ -25,6 +25,7 @@ type trace struct {
 	started   time.Time
 	sensitive bool
 	span      tracing.Span // nil without a tracer, and of a sensitive command
+	ended     bool         // its end has been told, or is about to be
 }
 
 var noMonitor event.CommandMonitor
@@ -52,6 +53,7 @@ func (r *run) traceStart(ctx context.Context, c *pool.Conn, m *message, msg []by
 	if logs {
 		t.log = r.x.Log
 	}
+	r.trace = t
 	cmd := emptyDocument
 	parsed, err := wire.ParseMsg(msg)
 	if err == nil {
@@ -93,6 +95,7 @@ func (t *trace) message(text string, more ...slog.Attr) {
 }
 
 func (t *trace) succeeded(reply bson.Raw) {
+	t.end()
 	t.endSpan(reply, nil)
 	if t == nil || t.monitor.Succeeded == nil && t.log == nil {
 		return
@@ -112,7 +115,15 @@ func (t *trace) succeeded(reply bson.Raw) {
 	}
 }
 
+// end notes that the command's end is told: once, whatever listeners do.
+func (t *trace) end() {
+	if t != nil {
+		t.ended = true
+	}
+}
+
 func (t *trace) failed(err error) {
+	t.end()
 	t.endSpan(nil, err)
 	if t == nil || t.monitor.Failed == nil && t.log == nil {
 		return

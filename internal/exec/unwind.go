@@ -23,6 +23,7 @@ var errUnwound = errors.New("code of the program's panicked, or ended the gorout
 // be used any more; one that is between messages can.
 func (r *run) unwind(ctx context.Context, res *Result) {
 	defer r.endUnwound()
+	r.endTrace()
 	r.leave()
 	c, reply := r.conn, r.reply
 	if c == nil {
@@ -58,6 +59,15 @@ func (r *run) endUnwound() {
 	if r.span != nil {
 		endSpan(r.span, errUnwound)
 	}
+}
+
+// endTrace tells the end of a command that has begun: whoever heard of the beginning hears of it.
+func (r *run) endTrace() {
+	t := r.trace
+	if t == nil || t.ended {
+		return
+	}
+	_ = guard.Apart(func() error { t.failed(errUnwound); return nil })
 }
 
 // killUnread tells the server of a cursor that a reply has opened and nobody will read. Listeners
