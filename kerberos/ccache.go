@@ -3,7 +3,6 @@ package kerberos
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -140,10 +139,6 @@ func grantingTicket(entries []cacheEntry, realm string) (t *ticket, err error) {
 	if !t.valid() {
 		return t, nil
 	}
-	defer func() {
-		if v := recover(); v != nil { // of the library's, at what is no ticket
-			err = fmt.Errorf("%v", v)
-		}
-	}()
+	defer recovered(&err, "%v")
 	return t, t.ticket.Unmarshal(best.ticket)
 }

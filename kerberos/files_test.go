@@ -1,11 +1,15 @@
 package kerberos
 
 import (
+	"bytes"
 	"encoding/binary"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
@@ -79,13 +83,66 @@ func FuzzCache(f *testing.F) {
 	f.Add(ccache("ada", "R", nil, time.Unix(0, 0)))
 	f.Add(ccache("bob", "R", nil, ends))
 	f.Add([]byte{5, 4, 0, 0, 0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff})
+	cut := ccache("ada", "R", whole, ends)
+	f.Add(bytes.Replace(cut, append([]byte{0, 18, 0, 0, 0, 32}, make([]byte, 32)...), []byte{0, 18, 0, 0, 0, 3, 1, 2, 3}, 1)) // a short key
+	cfg := config.New()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l := &login{id: identity{user: "ada", realm: "R", cache: "krb5cc"}}
 		got, err := l.parseCache(data)
-		if err == nil && (!got.valid() || got.ticket.TktVNO == 0 && len(got.ticket.SName.NameString) == 0) {
+		if err != nil {
+			return
+		}
+		if !got.valid() || got.ticket.TktVNO == 0 && len(got.ticket.SName.NameString) == 0 {
 			t.Errorf("took %+v", got)
 		}
+		if _, err := messages.NewTGSReq(types.NewPrincipalName(1, "ada"), "R", cfg, got.ticket, got.key, types.NewPrincipalName(1, "mongodb/localhost"), false); err != nil {
+			t.Errorf("took what no ticket can be asked for with: %v", err)
+		}
 	})
+}
+
+// FuzzConfig: no configuration makes the reader panic or hang, and blocks within blocks change
+// nothing of what is read.
+func FuzzConfig(f *testing.F) {
+	for _, seed := range []string{
+		"[libdefaults]\n\tdefault_realm = R\n[realms]\n\tR = {\n\t\tkdc = h:88\n\t}\n[domain_realm]\n\t.h = R\n",
+		"[realms]\nR = {\n kdc = h\n auth_to_local_names = {\n  a = b\n }\n kdc = i\n}\n",
+		"[realms]\nR = { kdc = h }\n", "[realms]\nR = {\n }}\n", "[realms]\n}\n", "[realms]\nR = {\nv4_a = {\nb\n}\n}\n", "[libdefaults]\nclockskew=99999d\n", "x", "[libdefaults]\npreferred_preauth_types =\n",
+		"[realms]\nR = {\n kdc = h ; {\n}\nS = {\nkdc = i*\n}", strings.Repeat("x", 70_000),
+	} {
+		f.Add(seed, "a = b")
+	}
+	f.Fuzz(func(t *testing.T, text, inner string) {
+		c, err := parseConfig([]byte(text))
+		if (c == nil) != (err != nil) {
+			t.Fatalf("%v, %v", c, err)
+		}
+		if err != nil {
+			return
+		}
+		for _, realm := range []string{"", "R"} {
+			c.ResolveRealm("a.b." + realm)
+		}
+		if strings.ContainsAny(inner, "{}[#;") || strings.Count(text, "{") != 1 || len(inner) > 1000 {
+			return
+		}
+		at := strings.Index(text, "{\n") // which begins a block
+		if at < 0 || strings.ContainsAny(text[strings.LastIndexByte(text[:at], '\n')+1:at], "#;}") {
+			return
+		}
+		more, err := parseConfig([]byte(text[:at+2] + "x = {\n" + inner + "\n}\n" + text[at+2:]))
+		if err != nil || !reflect.DeepEqual(more, c) {
+			t.Errorf("with an inner block: %+v, %v\nwant %+v", more, err, c)
+		}
+	})
+}
+
+// TestInnerBlocks: a realm may have blocks that are for servers.
+func TestInnerBlocks(t *testing.T) {
+	c, err := parseConfig([]byte("[realms]\n\tR = {\n\t\tauth_to_local_names = {\n\t\t\tada = a\n\t\t}\n\t\tkdc = h\n\t\tpkinit = {\n\t\t}\n\t}\n\tS = {\n\t\tkdc = i\n\t}\n"))
+	if err != nil || len(c.Realms) != 2 || !slices.Equal(c.Realms[0].KDC, []string{"h:88"}) || !slices.Equal(c.Realms[1].KDC, []string{"i:88"}) {
+		t.Errorf("%+v, %v", c, err)
+	}
 }
 
 // TestCaches: what is wrong with a cache is told.

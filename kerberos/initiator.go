@@ -104,11 +104,7 @@ func (i *initiator) request() ([]byte, error) {
 // reply checks the server's token: only who can read the ticket can send the time that was in the
 // first one.
 func (i *initiator) reply(token []byte) (err error) {
-	defer func() { // the library trusts that what it decodes is long enough
-		if v := recover(); v != nil {
-			err = fmt.Errorf("server's answer: %v", v)
-		}
-	}()
+	defer recovered(&err, "server's answer: %v")
 	id, body, err := gss.Unframe(token)
 	if err != nil {
 		return fmt.Errorf("server's answer: %w", err)

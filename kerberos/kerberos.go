@@ -129,9 +129,10 @@ func (k *Kerberos) config() (*config.Config, string, error) {
 			return c, name, nil
 		}
 	}
-	c, err := config.Load(name)
-	if _, ignored := errors.AsType[config.UnsupportedDirective](err); ignored {
-		err = nil
+	data, err := readFile(name)
+	var c *config.Config
+	if err == nil {
+		c, err = parseConfig(data)
 	}
 	if err != nil && from != "" {
 		return nil, name, fmt.Errorf("read the Kerberos configuration that the %s names: %w", from, err)

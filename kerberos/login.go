@@ -3,11 +3,11 @@ package kerberos
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/client"
 	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/crypto"
 	"github.com/jcmturner/gokrb5/v8/iana/nametype"
 	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/jcmturner/gokrb5/v8/messages"
@@ -83,8 +83,9 @@ func (l *login) forget(s service) {
 }
 
 // request asks for a ticket for a service, with one that grants others, which it asks for if need
-// be.
+// be. It runs on a goroutine of its own, where a panic would end the process.
 func (l *login) request(cfg *config.Config, file string, s service) (_ *ticket, err error) {
+	defer recovered(&err, "what the KDC answers cannot be read: %v")
 	if !l.granting.valid() {
 		if l.granting, err = l.logIn(cfg, file); err != nil {
 			return nil, err
@@ -146,7 +147,7 @@ func (l *login) logIn(cfg *config.Config, file string) (*ticket, error) {
 }
 
 func loadKeytab(name string) (*keytab.Keytab, error) {
-	data, err := os.ReadFile(name)
+	data, err := readFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("read the keytab: %w", err)
 	}
@@ -174,7 +175,7 @@ func notAKeytab(name string) error {
 
 // fromCache returns the ticket that kinit has put into a cache.
 func (l *login) fromCache() (*ticket, error) {
-	data, err := os.ReadFile(l.id.cache)
+	data, err := readFile(l.id.cache)
 	if err != nil {
 		return nil, fmt.Errorf("read the credential cache: %w: run kinit %s, or give a keytab or a password", err, l.id)
 	}
@@ -198,6 +199,13 @@ func (l *login) parseCache(data []byte) (*ticket, error) {
 		return nil, fmt.Errorf("credential cache %s has no ticket that grants others: run kinit %s", file, l.id)
 	case !t.valid():
 		return nil, fmt.Errorf("the ticket in the credential cache %s expired at %s: run kinit %s", file, t.expires.UTC().Format(time.RFC3339), l.id)
+	}
+	e, err := crypto.GetEtype(t.key.KeyType)
+	if err == nil && len(t.key.KeyValue) != e.GetKeyByteSize() {
+		err = fmt.Errorf("it has %d bytes, want %d", len(t.key.KeyValue), e.GetKeyByteSize())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the key of the ticket in the credential cache %s cannot be used: %w", file, err)
 	}
 	return t, nil
 }
