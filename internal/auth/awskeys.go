@@ -194,8 +194,8 @@ func (r *awsReply) keys() (*expiringKeys, error) {
 	case json.Unmarshal(r.Expiration, &seconds) == nil: // since 1970
 		c.expires = time.Unix(int64(seconds), 0)
 	default:
-		if err := json.Unmarshal(r.Expiration, &c.expires); err != nil {
-			return nil, fmt.Errorf("when the keys expire: %w", exchange.Clean(err))
+		if json.Unmarshal(r.Expiration, &c.expires) != nil { // whose error shows what is there
+			return nil, errors.New("reply: when the keys expire is neither a time of RFC 3339 nor a number of seconds")
 		}
 	}
 	return c, nil
@@ -211,7 +211,7 @@ func parseKeys(body []byte) (*expiringKeys, error) {
 
 // fromWebIdentity exchanges an OpenID Connect token for keys (AssumeRoleWithWebIdentity).
 func (k *AWSKeys) fromWebIdentity(ctx context.Context, s awsSource) (*expiringKeys, error) {
-	token, err := os.ReadFile(s.path)
+	token, err := readToken(s.path)
 	if err != nil {
 		return nil, err
 	}
@@ -220,9 +220,9 @@ func (k *AWSKeys) fromWebIdentity(ctx context.Context, s awsSource) (*expiringKe
 		name = "allium-" + strings.NewReplacer("+", "-", "/", "_").Replace(randomNonce())
 	}
 	form := url.Values{"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleSessionName": {name},
-		"RoleArn": {s.role}, "WebIdentityToken": {strings.TrimSpace(string(token))}}
+		"RoleArn": {s.role}, "WebIdentityToken": {token}}
 	body, err := Ask(ctx, k.sts, http.MethodPost, stsURL, strings.NewReader(form.Encode()),
-		http.Header{"Accept": {"application/json"}, "Content-Type": {"application/x-www-form-urlencoded"}}, form.Get("WebIdentityToken"))
+		http.Header{"Accept": {"application/json"}, "Content-Type": {"application/x-www-form-urlencoded"}}, token)
 	if err != nil {
 		return nil, err
 	}

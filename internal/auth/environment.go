@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -47,13 +49,16 @@ func environmentCallback(name, resource string, client *http.Client) auth.OIDCCa
 			if err := json.Unmarshal(body, &reply); err != nil {
 				return auth.OIDCCredential{}, fmt.Errorf("metadata service's reply: %w", exchange.Clean(err))
 			}
-			return auth.OIDCCredential{AccessToken: reply.AccessToken}, nil
+			return credential(reply.AccessToken)
 		}
 	case "gcp":
 		return func(ctx context.Context, _ auth.OIDCParams) (auth.OIDCCredential, error) {
 			query := url.Values{"audience": {resource}}
 			body, err := Ask(ctx, client, http.MethodGet, gcpTokens+"?"+query.Encode(), nil, http.Header{"Metadata-Flavor": {"Google"}})
-			return auth.OIDCCredential{AccessToken: strings.TrimSpace(string(body))}, err
+			if err != nil {
+				return auth.OIDCCredential{}, err
+			}
+			return credential(string(body))
 		}
 	case "k8s":
 		return func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) {
@@ -68,6 +73,50 @@ func environmentCallback(name, resource string, client *http.Client) auth.OIDCCa
 }
 
 func tokenFromFile(name string) (auth.OIDCCredential, error) {
-	text, err := os.ReadFile(name)
-	return auth.OIDCCredential{AccessToken: strings.TrimSpace(string(text))}, err
+	token, err := readToken(name)
+	return auth.OIDCCredential{AccessToken: token}, err
+}
+
+func credential(text string) (auth.OIDCCredential, error) {
+	token, err := parseToken(text)
+	return auth.OIDCCredential{AccessToken: token}, err
+}
+
+// maxToken bounds a token in bytes. The largest that are in use, those of Azure with many groups,
+// have a few thousand.
+const maxToken = 64 << 10
+
+// readToken returns the token that a file holds. Its errors show nothing of the file, which may be
+// another than was meant, with a key in it.
+func readToken(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
+	if err != nil {
+		return "", err
+	}
+	token, err := parseToken(string(text))
+	if err != nil {
+		return "", fmt.Errorf("file %s: %w", name, err)
+	}
+	return token, nil
+}
+
+// parseToken returns an access token without the space around it. It is an error if that is none:
+// printable ASCII (RFC 6749, appendix A.12) of at most maxToken bytes.
+func parseToken(text string) (string, error) {
+	if len(text) > maxToken {
+		return "", fmt.Errorf("a token has at most %d bytes", maxToken)
+	}
+	token := strings.TrimSpace(text)
+	if token == "" {
+		return "", errors.New("there is no token")
+	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return "", errors.New("what is there is no token: it has more than one line, or other characters than those of ASCII")
+	}
+	return token, nil
 }

@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -142,3 +146,106 @@ func FuzzKeys(f *testing.F) {
 		}
 	})
 }
+
+// FuzzTokenFile reads any bytes as a file with an access token: there is one line of printable
+// ASCII without space around it, which reads the same again, or an error that names the file and
+// shows nothing of it.
+func FuzzTokenFile(f *testing.F) {
+	for _, seed := range []string{
+		"eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.", " token\r\n", "", "\n", "a\nb", "a\x00b", "\xff", "caf\u00e9", "\ufefftoken", "a\u2028",
+		"-----BEGIN PRIVATE KEY-----\nplanted-secret\n", strings.Repeat("x", maxToken), strings.Repeat("x", maxToken+1), strings.Repeat(" ", maxToken) + "x",
+	} {
+		f.Add([]byte(seed))
+	}
+	name := filepath.Join(f.TempDir(), "token")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		token, err := readToken(name)
+		if (token == "") != (err != nil) {
+			t.Fatalf("%q, %v", token, err)
+		}
+		if err != nil {
+			if text := err.Error(); !strings.Contains(text, name) || strings.Contains(text, "planted-secret") || len(text) > len(name)+200 {
+				t.Errorf("the error is %q", text)
+			}
+			return
+		}
+		if len(token) > maxToken || strings.TrimSpace(token) != token || strings.ContainsFunc(token, func(r rune) bool { return r < ' ' || r > '~' }) {
+			t.Errorf("took %q", token)
+		}
+		if !bytes.Contains(data, []byte(token)) {
+			t.Errorf("%q is not in the file", token)
+		}
+		if again, err := parseToken(token); again != token || err != nil {
+			t.Errorf("%q reads %q, %v", token, again, err)
+		}
+	})
+}
+
+// FuzzServices lets the services of clouds answer with any body, whatever is asked: there are keys
+// or a token that is well-formed, or an error that shows no secret of the answer.
+func FuzzServices(f *testing.F) {
+	const planted = "planted-secret"
+	keys := `{"AccessKeyId": "AKIA", "SecretAccessKey": "planted-secret", "SessionToken": "planted-secret", "Expiration": 1.9e9}`
+	for _, seed := range []string{
+		keys, `{"AssumeRoleWithWebIdentityResponse": {"AssumeRoleWithWebIdentityResult": {"Credentials": ` + keys + `}}}`, `{"Credentials": ` + keys + `}`,
+		`{"Credentials": {"AccessKeyId": "AKIA", "Expiration": "planted-secret"}}`, `{"AssumeRoleWithWebIdentityResponse": 1}`,
+		`{"access_token": "planted-secret"}`, `{"access_token": "planted-secret\n"}`, `{"access_token": ["planted-secret"]}`, "planted-secret", "a\r\nX-Header: b", "role/../../x", "", "[]",
+	} {
+		f.Add([]byte(seed), 200)
+		f.Add([]byte(seed), 500)
+	}
+	file := filepath.Join(f.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("my-token-99"), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, status int) {
+		asked := 0
+		client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked++
+			return &http.Response{StatusCode: status, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
+		})}
+		k := NewAWSKeys(nil, time.Minute)
+		k.local, k.sts = client, client
+		for _, from := range []struct {
+			source awsSource
+			fetch  func(context.Context, awsSource) (*expiringKeys, error)
+		}{
+			{awsSource{kind: "web identity", path: file, role: "arn"}, k.fromWebIdentity}, {awsSource{kind: "ECS container", path: "/keys"}, k.fromContainer}, {awsSource{kind: "EC2 instance"}, k.fromInstance},
+		} {
+			keys, err := from.fetch(t.Context(), from.source)
+			if (keys == nil) != (err != nil) {
+				t.Errorf("%v, %v", keys, err)
+			}
+			shows(t, err, status, planted)
+		}
+		for _, environment := range []string{"azure", "gcp"} {
+			c, err := environmentCallback(environment, "me", client)(t.Context(), auth.OIDCParams{})
+			if token, bad := parseToken(c.AccessToken); (err == nil) != (c.AccessToken != "") || err == nil && (bad != nil || token != c.AccessToken) {
+				t.Errorf("token %q, %v", c.AccessToken, err)
+			}
+			shows(t, err, status, planted)
+		}
+		if asked > 7 {
+			t.Errorf("%d requests", asked)
+		}
+	})
+}
+
+// shows fails the test if an error has what it must not. What a refusal says is shown.
+func shows(t *testing.T, err error, status int, answer string) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	text := err.Error()
+	if len(text) > 5000 || strings.ContainsAny(text, "\x00\x1b\r\n") || strings.Contains(text, "my-token-99") || status == http.StatusOK && strings.Contains(text, answer) {
+		t.Errorf("the error is %q", text)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
