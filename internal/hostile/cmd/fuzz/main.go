@@ -1,11 +1,12 @@
-// Command fuzz runs all fuzz targets of the repository, one after the other, each for a while:
+// Command fuzz runs all fuzz targets of the repository, each for a while:
 //
-//	go run ./internal/hostile/cmd/fuzz -time 3m [-only REGEXP] [-parallel 2] [-list]
+//	go run ./internal/hostile/cmd/fuzz -time 3m [-only REGEXP] [-at-once 1] [-parallel 2] [-list]
 //
 // It prints a row of a table for each: the target, its package, how many inputs it has run, how
 // many are in its corpus, and what was found. An input that fails a target lies in testdata/fuzz
 // of its package afterwards, where "go test" runs it from then on. The exit status is 1 if there
-// was one. An interrupt ends it after the target in hand.
+// was one. An interrupt ends it after the targets in hand, which it ends as well if it comes from a
+// terminal.
 package main
 
 import (
@@ -23,12 +24,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
 func main() {
 	each := flag.Duration("time", 3*time.Minute, "how long to run each target")
 	only := flag.String("only", "", "run only targets whose package and name match this expression")
+	atOnce := flag.Int("at-once", 1, "how many targets to run at the same time")
 	parallel := flag.Int("parallel", 1, "how many processes to run for a target")
 	list := flag.Bool("list", false, "print the targets and run none")
 	flag.Parse()
@@ -46,24 +49,42 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	failed := 0
-	for _, t := range all {
-		if *list {
+	if *list {
+		for _, t := range all {
 			fmt.Println(t)
-			continue
 		}
-		if ctx.Err() != nil {
-			break
-		}
-		r := t.run(*each, *parallel)
-		fmt.Printf("| `%s` | `%s` | %s | %s | %s |\n", t.name, t.path(), cmp.Or(r.execs, "-"), cmp.Or(r.corpus, "-"), r.verdict)
-		if r.failed {
-			failed++
-		}
+		return
 	}
+	failed := runAll(ctx, all, *atOnce, func(t target) result { return t.run(*each, *parallel) }, os.Stdout)
 	if failed > 0 {
 		fail(fmt.Errorf("%d targets failed", failed))
 	}
+}
+
+// runAll runs targets, some at once, until there are none left or ctx ends. It writes a row for
+// each as it ends, and returns how many failed.
+func runAll(ctx context.Context, all []target, atOnce int, run func(target) result, out io.Writer) (failed int) {
+	var mu sync.Mutex // of the output and the count
+	var running sync.WaitGroup
+	turns := make(chan struct{}, max(1, atOnce))
+	for _, t := range all {
+		turns <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		running.Go(func() {
+			defer func() { <-turns }()
+			r := run(t)
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintf(out, "| `%s` | `%s` | %s | %s | %s |\n", t.name, t.path(), cmp.Or(r.execs, "-"), cmp.Or(r.corpus, "-"), r.verdict)
+			if r.failed {
+				failed++
+			}
+		})
+	}
+	running.Wait()
+	return failed
 }
 
 func fail(err error) {

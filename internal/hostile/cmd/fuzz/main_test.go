@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
 	"os"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
+	"time"
 )
 
 // Targets are found in all packages and modules, and each is run in its own module.
@@ -46,4 +51,26 @@ func TestRead(t *testing.T) {
 			t.Errorf("%q: %+v, want %+v", out, got, want)
 		}
 	}
+}
+
+// runAll runs as many at once as it may, each once, and counts those that fail; none begins after
+// an interrupt.
+func TestRunAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := []target{{".", "a", "FuzzA"}, {".", "b", "FuzzB"}, {".", "c", "FuzzC"}, {".", "d", "FuzzD"}, {".", "e", "FuzzE"}}
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		var running, most, ran atomic.Int32
+		var out strings.Builder
+		failed := runAll(ctx, all, 2, func(u target) result {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			ran.Add(1)
+			time.Sleep(time.Minute)
+			return result{execs: "7", verdict: "nothing", failed: u.name == "FuzzB"}
+		}, &out)
+		if most.Load() != 2 || ran.Load() != 4 || failed != 1 || strings.Count(out.String(), "| 7 | - | nothing |\n") != 4 {
+			t.Errorf("%d at once, %d ran, %d failed:\n%s", most.Load(), ran.Load(), failed, out.String())
+		}
+	})
 }
