@@ -113,19 +113,25 @@ func (s *Store) window() time.Duration {
 	return defaultWindow
 }
 
-// addToLog adds entries to a change log and returns it.
+// addToLog adds entries to a change log and returns it. What is added stays whole, be it ever so
+// much: no change stream has had a chance to see it.
 func (s *Store) addToLog(log, entries []*Entry) []*Entry {
 	log = append(log, entries...)
 	for _, e := range entries {
 		s.logSize += e.size()
 	}
 	if len(log) > maxLogEntries || s.logSize > MaxLogBytes {
-		log = s.trimLog(log, maxLogEntries/2, MaxLogBytes/2)
+		added := 0
+		for _, e := range entries {
+			added += e.size()
+		}
+		log = s.trimLog(log, max(maxLogEntries/2, len(entries)), max(MaxLogBytes/2, added))
 	}
 	return log
 }
 
-// trimLog drops the oldest entries of a change log until it is small enough.
+// trimLog drops the oldest entries of a change log until it is small enough. What was committed at
+// one time stays together, since a stream that has seen a part of it would miss the rest.
 func (s *Store) trimLog(log []*Entry, entries, bytes int) []*Entry {
 	cut, size := len(log), 0
 	for cut > 0 && len(log)-cut < entries && size <= bytes {
@@ -135,6 +141,10 @@ func (s *Store) trimLog(log []*Entry, entries, bytes int) []*Entry {
 	if size > bytes && cut < len(log)-1 {
 		size -= log[cut].size()
 		cut++
+	}
+	for cut > 0 && cut < len(log) && log[cut-1].TS == log[cut].TS {
+		cut--
+		size += log[cut].size()
 	}
 	if cut == 0 {
 		return log

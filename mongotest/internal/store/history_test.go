@@ -3,6 +3,7 @@ package store
 import (
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,6 +109,61 @@ func TestHistoryOfLargeDocuments(t *testing.T) {
 			t.Error("the timer goes on")
 		}
 		runtime.KeepAlive(s)
+	})
+}
+
+// Whatever one write or one transaction adds to the change log is whole there afterwards: a change
+// stream that had seen all before it can go on.
+func TestLogOfLargeWrites(t *testing.T) {
+	large := largeDoc(1, 1<<20)
+	many := make([]bson.Raw, maxLogEntries+100)
+	for i := range many {
+		many[i] = testDoc(int32(i), 1)
+	}
+	larges := make([]bson.Raw, MaxLogBytes>>20)
+	for i := range larges {
+		larges[i] = largeDoc(int32(i), 1<<20)
+	}
+	for name, docs := range map[string][]bson.Raw{"large": larges, "many": many} {
+		t.Run(name, func(t *testing.T) {
+			s := New(Options{Tick: testClock()})
+			churn(t, s, 20, func() bson.Raw { return large })
+			seen := s.Latest().TS
+			insertDocs(t, s, "t.d", docs...)
+			log := s.Latest().Log()
+			n := 0
+			for _, e := range log {
+				if e.Op == OpInsert && e.NS() == "t.d" {
+					n++
+				}
+			}
+			if n != len(docs) || log[0].Op == OpTrimmed && log[0].TS.Compare(seen) > 0 {
+				t.Errorf("%d of %d inserts are left, behind %v; what was before ended at %v", n, len(docs), log[0].TS, seen)
+			}
+			insertDocs(t, s, "t.c", testDoc(1, 1), testDoc(2, 1), testDoc(3, 1))
+			if log := s.Latest().Log(); len(log) > maxLogEntries || s.logBytes() > MaxLogBytes {
+				t.Errorf("later, the log has %d entries and %d bytes", len(log), s.logBytes())
+			}
+		})
+	}
+	t.Run("transaction", func(t *testing.T) {
+		s := New(Options{Tick: testClock()})
+		var log []*Entry
+		for i := range 10 {
+			for range 5 { // five entries of one time
+				log = append(log, &Entry{TS: bson.Timestamp{T: 1, I: uint32(i)}, Op: OpInsert, coll: new(Info), after: refer(testDoc(int32(i), 1))})
+			}
+		}
+		for keep := 1; keep <= len(log)-5; keep++ {
+			got := s.trimLog(slices.Clone(log), keep, MaxLogBytes)
+			size := 0
+			for _, e := range got[1:] {
+				size += e.size()
+			}
+			if n := len(got) - 1; got[0].Op != OpTrimmed || n%5 != 0 || n < keep || n >= keep+5 || got[0].TS == got[1].TS || s.logSize != size {
+				t.Errorf("of %d entries to keep there are %d, behind %v", keep, n, got[0].TS)
+			}
+		}
 	})
 }
 

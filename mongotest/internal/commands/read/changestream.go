@@ -259,7 +259,18 @@ func (s *changeStream) load() error {
 	if end.Compare(s.seen) > 0 {
 		s.seen = end
 	}
+	if len(s.pending) == 0 {
+		s.move() // or a stream that waits would keep to a place that the log forgets
+	}
 	return nil
+}
+
+// move moves the stream to where the log was looked at, when all events up to there have been
+// handed out.
+func (s *changeStream) move() {
+	if s.seen.Compare(s.from.Ts) > 0 {
+		s.from = change.Token{Ts: s.seen}
+	}
 }
 
 func (s *changeStream) tokenNotFound() error {
@@ -514,14 +525,8 @@ func (s *changeStream) token(stashed bool) bson.Raw {
 	case len(s.pending) > 0 || len(s.fragments) > 0 || s.done:
 		return s.last
 	}
-	// Everything up to seen was looked at: the stream can go on from there.
-	if s.seen.Compare(s.from.Ts) > 0 {
-		mark := change.Token{Ts: s.seen}
-		s.last = mark.Document()
-		s.from = mark
-		return s.last
-	}
-	if s.last == nil {
+	s.move()
+	if !s.from.Event && s.from.Ts == s.seen || s.last == nil {
 		mark := change.Token{Ts: s.from.Ts}
 		s.last = mark.Document()
 	}
