@@ -387,3 +387,28 @@ func TestCacheVectors(t *testing.T) {
 		t.Errorf("%d vectors", n)
 	}
 }
+
+// Keys that were fetched one after the other are dropped so, each when its own time is over.
+func TestExpiryInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, _, _, docs := rig(t, 4, time.Minute)
+		for _, d := range docs {
+			must(k.Hold(t.Context(), []bson.UUID{d.ID}, nil)).Release()
+			time.Sleep(10 * time.Second)
+		}
+		time.Sleep(20 * time.Second) // a minute since the first one
+		for left := len(docs) - 1; left >= 0; left-- {
+			synctest.Wait()
+			k.mu.Lock()
+			n := map[*cached]bool{}
+			for _, c := range k.cached {
+				n[c] = true
+			}
+			k.mu.Unlock()
+			if len(n) != left {
+				t.Errorf("%d keys are kept, want %d", len(n), left)
+			}
+			time.Sleep(10 * time.Second)
+		}
+	})
+}

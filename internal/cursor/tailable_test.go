@@ -205,3 +205,35 @@ func TestTailableAfterTimeout(t *testing.T) {
 		}
 	}
 }
+
+// A cursor that is read up to its limit is at its end, also if the server has more.
+func TestEndAtLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.getMore = func(req *fakeserver.Request, _ int) { req.Reply(batch(7, "nextBatch", 1, 2)) }
+		c := r.open(t, Reading{Limit: 2}, nil)
+		n := 0
+		for c.Advance(t.Context(), true) {
+			n++
+		}
+		for range 2 {
+			if c.Advance(t.Context(), true) || c.err != nil {
+				t.Errorf("behind the end: %v", c.err)
+			}
+		}
+		if n != 2 || r.count("killCursors") != 1 {
+			t.Errorf("%d documents, %d times killCursors", n, r.count("killCursors"))
+		}
+	})
+}
+
+// A cursor that its server has forgotten by now is forgotten, too.
+func TestOrphansExpire(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	now := time.Now()
+	left := kill(ended, []orphan{{since: now.Add(-orphanLife - time.Second)}, {since: now}})
+	if len(left) != 1 || left[0].since != now {
+		t.Errorf("%d are left", len(left))
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/command"
 	"allium/internal/session"
@@ -150,5 +151,17 @@ func TestMaxTime(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A write concern is the program's or its collection's: what is sent without its timeout is a copy.
+func TestConcernIsCopied(t *testing.T) {
+	wc := &consistency.WriteConcern{Timeout: time.Second}
+	l := NewLimit(new(time.Minute), "timeoutMS")
+	if got := l.concern(wc); got.Timeout != 0 || wc.Timeout != time.Second {
+		t.Errorf("%v is sent, and %v is left", got.Timeout, wc.Timeout)
+	}
+	if got := new(Limit).concern(wc); got != wc {
+		t.Errorf("without a limit: %v", got)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/event"
+	"allium/internal/command"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
@@ -35,6 +37,7 @@ func TestRetryDecisions(t *testing.T) {
 	run := func(t testing.TB) *Op { op := find(t); op.Kind, op.Retryable = Run, false; return op }
 	updateMany := func(t testing.TB) *Op { op := insert(t); op.Retryable = false; return op }
 	getMore := func(t testing.TB) *Op { op := find(t); op.Retryable = false; return op }
+	merge := func(t testing.TB) *Op { op := find(t); op.OutputStage = true; return op }
 	long := func(f func(testing.TB) *Op) func(testing.TB) *Op {
 		return func(t testing.TB) *Op { return within(f(t), time.Hour) }
 	}
@@ -84,6 +87,8 @@ func TestRetryDecisions(t *testing.T) {
 		{"write, the last error with writes", both, insert, []outcome{{code: 91, labels: noWrites}, {code: 10107, labels: retryable}}, 2, 10107},
 
 		{"overload", both, find, repeat(outcome{code: 462, labels: overloaded}, 3), 3, 462},
+		{"overload of a read that writes its results, writes off", noWritesRetried, merge, repeat(outcome{code: 462, labels: overloaded}, 1), 1, 462},
+		{"overload of a read that writes its results, reads off", noReads, merge, repeat(outcome{code: 462, labels: overloaded}, 1), 2, 0},
 		{"overload, not retryable", both, find, repeat(outcome{code: 462, labels: overloaded[1:]}, 1), 1, 462},
 		{"overload within timeoutMS", both, long(find), repeat(outcome{code: 462, labels: overloaded}, 3), 3, 462},
 		{"overload bounds later errors, too", both, long(find), append(repeat(outcome{code: 462, labels: overloaded}, 1), repeat(notPrimary, 5)...), 3, 10107},
@@ -387,4 +392,85 @@ func (m *model) attempts(script []outcome) int {
 		retries++
 	}
 	return retries + 1
+}
+
+// newRun returns an operation that is about to make its first attempt.
+func (r *rig) newRun(t *testing.T, op *Op) *run {
+	t.Helper()
+	run := &run{x: r.x, op: op, started: time.Now(), flight: r.x.flights.begin(op.Command, op.DB, time.Now())}
+	t.Cleanup(func() { r.x.flights.end(run.flight) })
+	if err := run.encode(); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// A batch with a statement that nobody may retry is not retried after a checkout that failed
+// either, although no message was built.
+func TestMixedBatchAtCheckOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, both)
+		addr := r.x.Topology.Description().Servers[0].Addr
+		srv := r.x.Topology.Server(addr)
+		r.d.Stop()
+		time.Sleep(time.Minute)
+		for _, multi := range []bool{false, true} {
+			doc := bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
+			list := []command.UpdateStatement{{Filter: bson.D{}, Update: doc}, {Filter: bson.D{}, Update: doc, Multi: multi}}
+			op := &Op{Command: &command.Update{Collection: "c", Statements: list, Ordered: true}, DB: "db", Kind: Write, Retryable: true, Server: srv}
+			run := r.newRun(t, op)
+			run.attempts = 1
+			_, stage, err := run.attempt(t.Context())
+			if stage != stageCheckOut || !errors.Is(err, mongoerr.ErrPoolCleared) {
+				t.Fatalf("the attempt ends in stage %d with %v", stage, err)
+			}
+			run.selected = &event.ServerDescription{Addr: addr, Kind: event.RSPrimary}
+			run.label(err, stage)
+			if got := run.retries(t.Context(), err, stage); got == multi {
+				t.Errorf("multi %v: retried %v", multi, got)
+			}
+		}
+	})
+}
+
+// Whether anything was sent is told of all attempts together: one that wrote nothing changes
+// nothing about the next.
+func TestSentIsOfAnyAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, both)
+		srv := r.x.Topology.Server(r.x.Topology.Description().Servers[0].Addr)
+		broken, err := srv.CheckOut(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken.Abandon()
+		op := find(t)
+		op.Server, op.Conn = srv, broken
+		run := r.newRun(t, op)
+		if _, _, err := run.attempt(t.Context()); !isNetworkError(err) || run.sent {
+			t.Fatalf("on a broken connection: %v, sent %v", err, run.sent)
+		}
+		broken.Return()
+		op.Conn = nil
+		time.Sleep(time.Minute) // until the server is known again
+		res, _, err := run.attempt(t.Context())
+		if err != nil || !run.sent {
+			t.Errorf("on another one: %v, sent %v", err, run.sent)
+		}
+		res.Release()
+	})
+}
+
+// Servers before 4.4 do not label their errors, and a write concern error of theirs can be retried
+// by its code; not one that a mongos hands on (specification: Retryable Writes).
+func TestOldWriteConcernErrors(t *testing.T) {
+	for attempts, kind := range map[int]mongotest.Option{2: mongotest.ReplicaSet(1), 1: mongotest.Sharded(1, 1)} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, both, kind, mongotest.Version("4.2"))
+			sent, err := r.play(t.Context(), insert(t), outcome{code: 91, concern: true})
+			if len(sent) != attempts || (err == nil) != (attempts == 2) {
+				t.Errorf("%d attempts, want %d: %v", len(sent), attempts, err)
+			}
+		})
+	}
 }

@@ -97,4 +97,9 @@ func TestText(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c.text, err, c.want)
 		}
 	}
+	for _, text := range []Text{{Value: "ab", Prefix: &Affix{3, 2}}, {Value: "abc", Prefix: &Affix{3, 2}}, {Value: "ab", Substring: &Substring{5, 3, 2}}, {Value: "abc", Substring: &Substring{5, 3, 2}}} {
+		if got, _, err := text.query(); got != text.Value || err != nil {
+			t.Errorf("%+v: %q, %v", text, got, err)
+		}
+	}
 }

@@ -118,3 +118,12 @@ func TestPadding(t *testing.T) {
 		}
 	}
 }
+
+// What is too short to have a byte behind its initialization vector is no ciphertext.
+func TestShortCounterMode(t *testing.T) {
+	for n := range ivSize + 2 {
+		if out, err := openCTR(Token{}, make([]byte, n)); errors.Is(err, ErrShort) != (n <= ivSize) || (err == nil) != (len(out) == 1) {
+			t.Errorf("%d bytes: %d, %v", n, len(out), err)
+		}
+	}
+}

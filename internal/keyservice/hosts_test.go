@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"allium/auth"
 	"allium/encryption/kms"
@@ -204,5 +206,47 @@ func TestRefusedTokens(t *testing.T) {
 	})
 	if _, _, err := c.Wrap(t.Context(), "aws", masterKeys["aws"][0], material(0)); err != nil || !used["one"] || !used["two"] {
 		t.Errorf("%v, used %v", err, used)
+	}
+}
+
+// A token that is refused late does not take the one with it that has come meanwhile.
+func TestForgetToken(t *testing.T) {
+	key, until := tokenKey{"azure", "vault.azure.net"}, time.Now().Add(time.Hour)
+	c := &Client{tokens: map[tokenKey]*token{key: {value: "new", expires: until}}}
+	c.forgetToken(key, "old")
+	c.forgetToken(tokenKey{"azure", "vault.azure.cn"}, "new")
+	if got := c.tokens[key]; got.expires != until {
+		t.Error("the new token is forgotten")
+	}
+	c.forgetToken(key, "new")
+	if got := c.tokens[key]; got.expires == until {
+		t.Error("the new token is not forgotten")
+	}
+}
+
+// The limit of an attempt bounds the making of a connection, too, also to a KMIP server.
+func TestDialsAreBounded(t *testing.T) {
+	for provider, key := range map[string]kms.MasterKey{"aws": kms.AWSKey{Region: "us-east-1", Key: "arn"}, "kmip": kms.KMIPKey{ID: "1"}} {
+		synctest.Test(t, func(t *testing.T) {
+			dials := 0
+			c, err := New(Config{Providers: kms.Providers{"aws": kms.AWS{AccessKeyID: "id", SecretAccessKey: "secret"}, "kmip": kms.KMIP{Endpoint: "kmip.example:5696"}},
+				Dial: func(ctx context.Context, _ string) (net.Conn, error) {
+					dials++
+					select {
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					case <-time.After(24 * time.Hour):
+						return nil, errors.New("nothing has ended the dial")
+					}
+				}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			_, _, err = c.Wrap(t.Context(), provider, key, material(0))
+			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > time.Duration(dials)*(attemptTimeout+maxBackoff) {
+				t.Errorf("%s: %v after %v and %d dials", provider, err, took, dials)
+			}
+		})
 	}
 }

@@ -658,3 +658,24 @@ func TestGenerationOfUnknownService(t *testing.T) {
 		p.Close()
 	})
 }
+
+// What a connection was used for, and how long its checkout waited, ends with its return: the next
+// operation is another one.
+func TestUseEndsWithReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &fakeserver.Server{Handle: func(r *fakeserver.Request) { time.Sleep(time.Millisecond); echo(r) }}, Config{MaxPoolSize: 1})
+		for _, use := range []Use{ForCursor, ForTransaction, ForOperation} {
+			c := mustCheckOut(t, p)
+			if idle := use != ForCursor; (c.Waited == 0) != idle {
+				t.Errorf("use %d: waited %v", use, c.Waited)
+			}
+			if use != ForOperation {
+				c.Pin(use)
+			}
+			c.Return()
+			if p.pinned != [uses]int{} {
+				t.Errorf("after use %d: connections in use %v", use, p.pinned)
+			}
+		}
+	})
+}

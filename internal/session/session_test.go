@@ -42,6 +42,12 @@ func TestPoolDropsExpiredAndDirty(t *testing.T) {
 		if ids := p.Drain(); len(ids) != 1 {
 			t.Errorf("%d sessions are pooled, want 1", len(ids))
 		}
+		late := p.Get(minutes(30))
+		time.Sleep(30 * time.Minute) // in use, without a command
+		p.Put(late, minutes(30))
+		if ids := p.Drain(); len(ids) != 0 {
+			t.Errorf("%d sessions are pooled, though expired when they were returned", len(ids))
+		}
 		// Behind a load balancer no timeout is known, and nothing expires.
 		p.Put(old, nil)
 		time.Sleep(time.Hour)
@@ -421,5 +427,28 @@ func TestClockCopies(t *testing.T) {
 		if got := c.Now(); got == nil || string(got.Doc) != want || got.Time.T != 7 {
 			t.Errorf("%d bytes: got %v", len(doc), got)
 		}
+	}
+}
+
+// A snapshot session reads at the time of its first read, whatever later replies say; others have
+// no such time.
+func TestSnapshotTimeStays(t *testing.T) {
+	for _, first := range []*bson.Timestamp{nil, {T: 4}} {
+		s := newSession(t, Options{Snapshot: true, SnapshotTime: first})
+		want := uint32(5)
+		if first != nil {
+			want = first.T
+		}
+		for _, at := range []uint32{0, 5, 9, 3} {
+			s.Observe(ReplyTimes{SnapshotTime: bson.Timestamp{T: at}})
+		}
+		if got := s.SnapshotTime(); got == nil || got.T != want {
+			t.Errorf("reads at %v, want %d", got, want)
+		}
+	}
+	s := newSession(t, Options{})
+	s.Observe(ReplyTimes{SnapshotTime: bson.Timestamp{T: 5}})
+	if got := s.SnapshotTime(); got != nil {
+		t.Errorf("a session without snapshot reads at %v", got)
 	}
 }

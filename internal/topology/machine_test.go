@@ -170,3 +170,16 @@ func FuzzMachine(f *testing.F) {
 		}
 	})
 }
+
+// Of servers before 6.0, a setVersion without an electionId moves the greatest one forward only.
+func TestSetVersionWithoutElection(t *testing.T) {
+	tr := transition{TopologyDescription: &event.TopologyDescription{}}
+	for _, v := range []int64{1, 3, 2} {
+		if !tr.trusts(&event.ServerDescription{MaxWireVersion: 13, SetVersion: &v}) {
+			t.Errorf("setVersion %d is not trusted", v)
+		}
+	}
+	if tr.MaxSetVersion == nil || *tr.MaxSetVersion != 3 || tr.MaxElectionID != nil {
+		t.Errorf("the greatest is %s", tuple(tr.MaxElectionID, tr.MaxSetVersion))
+	}
+}

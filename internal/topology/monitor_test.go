@@ -202,6 +202,12 @@ func TestRTTStats(t *testing.T) {
 			t.Errorf("round %d, the first of eleven does not count: %v", round, least)
 		}
 		r.reset()
+		r.add(50)
+		r.add(60)
+		if _, least := r.get(); least != 50 {
+			t.Errorf("round %d, what was before a reset counts: %v", round, least)
+		}
+		r.reset()
 	}
 }
 
