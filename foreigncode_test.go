@@ -194,6 +194,15 @@ var codePlaces = func() []codePlace {
 		}
 		return err
 	}
+	started := func(command string) func(options, func()) {
+		return func(o options, code func()) {
+			o.CommandMonitor = &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStarted) {
+				if e.CommandName == command {
+					code()
+				}
+			}}
+		}
+	}
 	decoded := func(run func(ctx context.Context, c collection) error) func(context.Context, collection, func()) error {
 		return func(ctx context.Context, c collection, code func()) error {
 			decoding = code
@@ -291,6 +300,31 @@ var codePlaces = func() []codePlace {
 				}
 			}}
 		}, run: find},
+		{name: "CommandStarted of killCursors", calls: true, set: started("killCursors"), run: find},
+		{name: "CommandSucceeded of killCursors", calls: true, set: func(o options, code func()) {
+			o.CommandMonitor = &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
+				if e.CommandName == "killCursors" {
+					code()
+				}
+			}}
+		}, run: find},
+		{name: "CommandStarted of killCursors of a stream", calls: true, set: started("killCursors"), run: func(ctx context.Context, c collection, _ func()) error {
+			s, err := c.Watch(ctx, nil)
+			if err == nil {
+				err = s.Close(ctx)
+			}
+			return err
+		}},
+		{name: "CommandStarted of getMore", calls: true, set: started("getMore"), run: func(ctx context.Context, c collection, _ func()) error {
+			cur, err := c.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+			if err != nil {
+				return err
+			}
+			defer cur.Close(ctx)
+			for cur.Next(ctx) {
+			}
+			return cur.Err()
+		}},
 		{name: "CommandSucceeded in a transaction", set: func(o options, code func()) {
 			o.CommandMonitor = &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
 				if e.CommandName == "insert" {

@@ -411,3 +411,39 @@ func TestCloseAbortsTransactions(t *testing.T) {
 		}
 	}
 }
+
+// Close has aborted what was open, which the program learns by the client's error and not as a
+// mistake of its own.
+func TestTransactionsOfClosedClients(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, s *allium.Session) error{
+		"commit": func(ctx context.Context, s *allium.Session) error { return s.CommitTransaction(ctx) },
+		"abort":  func(ctx context.Context, s *allium.Session) error { return s.AbortTransaction(ctx) },
+		"operation": func(ctx context.Context, s *allium.Session) error {
+			_, err := s.Client().Database("db").Collection("coll").InsertOne(allium.WithSession(ctx, s), bson.D{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, client, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				s, err := client.StartSession()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.End(t.Context())
+				if err := s.StartTransaction(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := client.Database("db").Collection("coll").InsertOne(allium.WithSession(t.Context(), s), bson.D{}); err != nil {
+					t.Fatal(err)
+				}
+				if err := client.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := end(t.Context(), s); !errors.Is(err, mongoerr.ErrClientClosed) {
+					t.Errorf("%v, want %v", err, mongoerr.ErrClientClosed)
+				}
+			})
+		})
+	}
+}

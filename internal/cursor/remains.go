@@ -29,6 +29,12 @@ type remains struct {
 // background. A server that could not be reached is told later.
 func (r *remains) free(ctx context.Context, limit exec.Limit, most time.Duration, reg *Registry) (err error) {
 	left := true // what is there to kill
+	passed := false
+	defer func() {
+		if !passed { // code of the program's has panicked or ended the goroutine
+			r.release()
+		}
+	}()
 	if ctx.Err() == nil {
 		within, cancel := r.within(ctx, limit, most)
 		var sent bool
@@ -38,6 +44,7 @@ func (r *remains) free(ctx context.Context, limit exec.Limit, most time.Duration
 			reg.orphans.add(r, sent, err)
 		}
 	}
+	passed = true
 	if !left || !reg.background.run(r.freeLater(limit, reg), killGrace) {
 		r.release()
 	}

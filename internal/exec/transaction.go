@@ -32,11 +32,12 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 	defer s.Leave()
 	txn := s.Transaction()
 	send, again, err := txn.Commit()
-	if err == nil {
-		defer x.endTransactionSpan(ctx, txn)
+	if err != nil {
+		return x.unended(err, "commitTransaction")
 	}
-	if err != nil || !send {
-		return err
+	defer x.endTransactionSpan(ctx, txn)
+	if !send {
+		return nil
 	}
 	opts := txn.Options()
 	wc := limit.concern(opts.WriteConcern)
@@ -63,6 +64,14 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 	}
 	if first := txn.Failure(); first != nil && mongoerr.HasCode(err, errcode.NoSuchTransaction) {
 		err = fmt.Errorf("%w; the server aborted the transaction when an operation in it failed: %w", err, first)
+	}
+	return err
+}
+
+// unended explains why there is no transaction to end: Close has aborted what was open.
+func (x *Executor) unended(err error, command string) error {
+	if x.closed.Load() && (err == session.ErrCommitAfterAbort || err == session.ErrAbortTwice) {
+		return named(command, "admin", mongoerr.ErrClientClosed)
 	}
 	return err
 }
@@ -140,7 +149,7 @@ func (x *Executor) abort(ctx context.Context, s *session.Session, limit Limit) e
 	txn := s.Transaction()
 	send, err := txn.Abort()
 	if err != nil {
-		return err
+		return x.unended(err, "abortTransaction")
 	}
 	defer x.endTransactionSpan(ctx, txn)
 	if !send {
