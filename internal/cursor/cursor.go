@@ -204,8 +204,9 @@ func cutNamespace(ns string) (db, coll string, ok bool) {
 // the connection is closed. One that leads through a load balancer stays the cursor's.
 func (c *Cursor) unstream() {
 	if c.conn != nil && c.conn.Hello().Kind != event.LoadBalancer {
-		c.conn.Return()
-		c.conn = nil
+		conn := c.conn
+		c.conn = nil // a listener of Return may panic
+		conn.Return()
 	}
 }
 
@@ -218,12 +219,11 @@ func (c *Cursor) release() {
 	if !c.borrowed {
 		c.exec.PutSession(c.implicit)
 	}
-	c.implicit = nil
-	if c.conn != nil {
-		c.conn.Return()
-		c.conn = nil
+	conn := c.conn
+	c.implicit, c.conn, c.id = nil, nil, 0
+	if conn != nil {
+		conn.Return()
 	}
-	c.id = 0
 }
 
 // Advance moves to the next document, fetching batches if need be: one at the most without block,
@@ -417,7 +417,14 @@ func (c *Cursor) CloseWithin(ctx context.Context, limit exec.Limit) error {
 // free kills the cursor, if the server still has it, and gives back its connection and, unless a
 // resume goes on in it, its session. Without a limit, it takes most at the most.
 func (c *Cursor) free(ctx context.Context, limit exec.Limit, most time.Duration, resumes bool) error {
+	passed := resumes
+	defer func() {
+		if !passed { // code of the program's has panicked or ended the goroutine
+			c.release()
+		}
+	}()
 	c.unstream()
+	passed = true
 	implicit := c.implicit
 	if resumes {
 		c.implicit = nil // release leaves it alone

@@ -108,8 +108,8 @@ func (r *remains) release() {
 	if !r.lasts {
 		r.exec.PutSession(r.implicit)
 	}
-	if r.conn != nil {
-		r.conn.Return()
+	if conn := r.conn; conn != nil {
 		r.conn = nil
+		conn.Return()
 	}
 }

@@ -185,11 +185,11 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 	r.flight = x.flights.begin(op.Command, op.DB, r.tells.began)
 	var res Result
 	returned := false
+	defer x.flights.end(r.flight)
 	defer func() {
 		if !returned { // code of the program's has panicked, or ended the goroutine
 			r.unwind(ctx, &res)
 		}
-		x.flights.end(r.flight)
 	}()
 	err := r.encode()
 	if err == nil {

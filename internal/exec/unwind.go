@@ -22,15 +22,20 @@ var errUnwound = errors.New("code of the program's panicked, or ended the gorout
 // res is the operation's result if it came so far. A connection in the middle of a message cannot
 // be used any more; one that is between messages can.
 func (r *run) unwind(ctx context.Context, res *Result) {
-	defer r.endUnwound()
+	defer r.endUnwound() // each of these may run code of the program's, which may fail again
+	if r.op.Implicit == nil {
+		defer func() { r.x.PutSession(r.implicit) }()
+	}
 	r.endTrace()
-	r.leave()
 	c, reply := r.conn, r.reply
 	if c == nil {
 		c, reply = res.Conn, res.Reply
 	}
 	if c != nil {
 		defer r.giveBack(c)
+	}
+	r.leave()
+	if c != nil {
 		if r.talking {
 			c.Abandon()
 			reply = nil
@@ -42,9 +47,6 @@ func (r *run) unwind(ctx context.Context, res *Result) {
 		}
 	}
 	r.killUnread(ctx, c, reply)
-	if r.op.Implicit == nil {
-		r.x.PutSession(r.implicit)
-	}
 }
 
 // giveBack returns a connection unless it is the cursor's or the transaction's.
