@@ -752,3 +752,62 @@ func TestCodeOfResolvers(t *testing.T) {
 		})
 	}
 }
+
+// Listeners for pools may fail when a command's error clears the pool of its server. Listeners for
+// commands hear how each one ends all the same.
+func TestCommandsEndForListeners(t *testing.T) {
+	type options = *allium.ClientOptions
+	for name, set := range map[string]func(o options, code func()){
+		"PoolCleared": func(o options, code func()) {
+			o.PoolMonitor = &event.PoolMonitor{PoolCleared: func(*event.PoolCleared) { code() }}
+		},
+		"log handler of pools": func(o options, code func()) {
+			o.Logger, o.LogLevels = slog.New(codedHandler{code}), only(allium.LogConnection)
+		},
+	} {
+		for fault, f := range map[string]mongotest.Fail{
+			"connection breaks": {Commands: []string{"insert"}, Times: 1, CloseConnection: true},
+			"change of state":   {Commands: []string{"insert"}, Times: 1, Code: 11600},
+		} {
+			for mode, do := range codeModes {
+				if mode == "call" {
+					continue
+				}
+				t.Run(name+"/"+fault+"/"+mode, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						var armed, ran atomic.Bool
+						var started, ended atomic.Int32
+						opts := allium.ClientOptions{CommandMonitor: &event.CommandMonitor{
+							Started:   func(context.Context, *event.CommandStarted) { started.Add(1) },
+							Succeeded: func(context.Context, *event.CommandSucceeded) { ended.Add(1) },
+							Failed:    func(context.Context, *event.CommandFailed) { ended.Add(1) },
+						}}
+						set(&opts, func() {
+							if armed.CompareAndSwap(true, false) {
+								ran.Store(true)
+								do(nil)
+							}
+						})
+						d, client, _ := bubble(t, opts, mongotest.ReplicaSet(1))
+						coll := allium.CollectionOf[coded](client.Database("d"), "c")
+						if _, err := coll.InsertOne(t.Context(), coded{}); err != nil {
+							t.Fatal(err)
+						}
+						d.FailCommand(f)
+						armed.Store(true)
+						how, _ := ending(func() error { return second(coll.InsertOne(t.Context(), coded{})) })
+						if !ran.Load() {
+							t.Fatalf("the code ran: %v; the operation ended by %s", ran.Load(), how)
+						}
+						if s, e := started.Load(), ended.Load(); s != e {
+							t.Errorf("%d commands have started, %d have ended", s, e)
+						}
+						if _, err := coll.InsertOne(t.Context(), coded{}); err != nil {
+							t.Error(err)
+						}
+					})
+				})
+			}
+		}
+	}
+}
