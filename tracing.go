@@ -17,7 +17,8 @@ type Tracing struct {
 	Tracer tracing.Tracer
 	// Enabled switches tracing on or off. Nil: the environment variable
 	// OTEL_GO_INSTRUMENTATION_MONGODB_ENABLED does, or else OTEL_INSTRUMENTATION_MONGODB_ENABLED;
-	// tracing is on if its value is 1, true or yes, and off by default.
+	// tracing is on if its value is 1, true or yes, and off by default. A client without a Tracing
+	// has no Tracer, and no variable makes one: the driver does not link OpenTelemetry.
 	Enabled *bool
 	// QueryTextMaxLength is how much of a command its span shows (db.query.text), in bytes of
 	// Extended JSON. It may hold what users have entered; commands that carry credentials are never

@@ -18,7 +18,7 @@ type Plan struct {
 	Rounds int
 	Length time.Duration
 	// Full measures as the specification says instead: iterations of a task's Scale, for at least a
-	// minute or 100 of them, for each driver.
+	// minute, and then until there are 100 of them or five minutes are over.
 	Full bool
 	// Memory also measures by how much each process grows.
 	Memory bool
@@ -113,6 +113,15 @@ func (t *Task) sides(peers []Peer, memory bool) (ours *side, theirs map[Peer]*si
 	return goSide(t.Allium), theirs
 }
 
+// done reports whether so many rounds, in which the slowest driver took so long, are enough. In
+// full they last a minute at least; after that 100 end it, or five minutes.
+func (p *Plan) done(rounds int, took time.Duration) bool {
+	if !p.Full {
+		return rounds == p.Rounds
+	}
+	return rounds > 0 && (took >= fullLimit || took >= fullTime && rounds >= fullIterations)
+}
+
 // Measure lets the drivers take turns at a task.
 func Measure(t Task, plan Plan, peers ...Peer) (Measurement, error) {
 	m := Measurement{Task: t, Peers: make(map[Peer]*Usage)}
@@ -136,7 +145,7 @@ func Measure(t Task, plan Plan, peers ...Peer) (Measurement, error) {
 	}
 	var took time.Duration // the slowest driver's
 	for round := 0; ; round++ {
-		if !plan.Full && round == plan.Rounds || plan.Full && round > 0 && (round >= fullIterations || took >= fullTime && round >= plan.Rounds || took >= fullLimit) {
+		if plan.done(round, took) {
 			break
 		}
 		var longest time.Duration

@@ -48,7 +48,7 @@ func main() {
 	flag.IntVar(&s.plan.Rounds, "rounds", 7, "how often each driver takes its turn")
 	flag.DurationVar(&s.plan.Length, "time", 150*time.Millisecond, "how long a turn takes, about")
 	flag.BoolVar(&s.quick, "quick", false, "short turns and small parallel data sets")
-	flag.BoolVar(&s.plan.Full, "full", false, "the specification's lengths: a minute or 100 iterations for each task and driver, and all files")
+	flag.BoolVar(&s.plan.Full, "full", false, "the specification's lengths: for each task and driver at least a minute, and then up to 100 iterations or five minutes; and all files")
 	flag.BoolVar(&s.markdown, "markdown", false, "print the tables as Markdown")
 	flag.BoolVar(&s.percentiles, "percentiles", false, "also print the specification's percentiles of the time per operation")
 	flag.StringVar(&s.peers, "peers", "official,c", "the drivers beside Allium, separated by commas: official, c")
