@@ -21,17 +21,19 @@ func ActionSet(lists ...string) map[string]bool {
 }
 
 const (
-	readActions      = "changeStream collStats dbHash dbStats find killCursors listIndexes listCollections planCacheRead"
-	readWriteActions = readActions + " convertToCapped createCollection dropCollection createIndex dropIndex insert remove renameCollectionSameDB update"
-	dbAdminActions   = "bypassDocumentValidation collMod collStats compact convertToCapped createCollection createIndex dbHash dbStats dropCollection dropDatabase " +
+	readActions      = "changeStream collStats dbHash dbStats find killCursors listIndexes listCollections listSearchIndexes planCacheRead"
+	readWriteActions = readActions + " convertToCapped createCollection dropCollection createIndex dropIndex insert remove renameCollectionSameDB update " +
+		"cleanupStructuredEncryptionData compactStructuredEncryptionData " + searchActions
+	dbAdminActions = "bypassDocumentValidation collMod collStats compact convertToCapped createCollection createIndex dbHash dbStats dropCollection dropDatabase " +
 		"dropIndex enableProfiler indexStats killCursors listCollections listIndexes planCacheIndexFilter planCacheRead planCacheWrite reIndex " +
-		"renameCollectionSameDB storageDetails validate"
+		"renameCollectionSameDB storageDetails validate listSearchIndexes " + searchActions
+	searchActions    = "createSearchIndexes dropSearchIndex updateSearchIndex"
 	userAdminActions = "changeCustomData changePassword createRole createUser dropRole dropUser grantRole revokeRole setAuthenticationRestriction viewRole viewUser"
-	monitorActions   = "connPoolStats getCmdLineOpts getDefaultRWConcern getLog getParameter getShardMap hostInfo inprog listDatabases listSessions listShards " +
+	monitorActions   = "checkFreeMonitoringStatus connPoolStats getCmdLineOpts getDefaultRWConcern getLog getParameter getShardMap hostInfo inprog listDatabases listSessions listShards " +
 		"netstat replSetGetConfig replSetGetStatus serverStatus shardingState top getClusterParameter"
-	hostActions    = "applicationMessage closeAllDatabases connPoolSync flushRouterConfig fsync invalidateUserCache killAnyCursor killAnySession killop logRotate resync setParameter shutdown unlock"
+	hostActions    = "applicationMessage closeAllDatabases connPoolSync flushRouterConfig fsync invalidateUserCache killAnyCursor killAnySession killop logRotate resync rotateCertificates setParameter shutdown unlock"
 	managerActions = "addShard appendOplogNote applicationMessage cleanupOrphaned flushRouterConfig getClusterParameter getDefaultRWConcern listSessions listShards " +
-		"removeShard replSetConfigure replSetGetConfig replSetGetStatus replSetStateChange resync setClusterParameter setDefaultRWConcern setFeatureCompatibilityVersion"
+		"removeShard replSetConfigure replSetGetConfig replSetGetStatus replSetStateChange resync setClusterParameter setDefaultRWConcern setFeatureCompatibilityVersion setFreeMonitoring"
 	shardingActions = "enableSharding moveChunk splitChunk splitVector clearJumboFlag getShardVersion refineCollectionShardKey reshardCollection"
 	backupActions   = "find collStats dbStats listCollections listIndexes"
 	restoreActions  = "bypassDocumentValidation collMod convertToCapped createCollection createIndex dropCollection insert remove update renameCollectionSameDB listCollections"

@@ -277,7 +277,11 @@ var actions = func() map[string]bool {
 		"getDefaultRWConcern", "getParameter", "hostInfo", "logRotate", "reIndex", "renameCollectionSameDB", "setDefaultRWConcern",
 		"setParameter", "shutdown", "touch", "impersonate", "listSessions", "killAnySession", "collStats", "connPoolStats",
 		"dbHash", "dbStats", "getCmdLineOpts", "getLog", "indexStats", "listDatabases", "listCollections", "listIndexes", "netstat",
-		"serverStatus", "validate", "top", "anyAction", "internal",
+		"serverStatus", "validate", "top", "anyAction", "internal", "planCacheIndexFilter", "killAnyCursor", "refineCollectionShardKey",
+		"reshardCollection", "createSearchIndexes", "dropSearchIndex", "listSearchIndexes", "updateSearchIndex", "replSetResizeOplog",
+		"compactStructuredEncryptionData", "cleanupStructuredEncryptionData", "getClusterParameter", "setClusterParameter",
+		"setFeatureCompatibilityVersion", "rotateCertificates", "trafficRecord", "checkFreeMonitoringStatus", "setFreeMonitoring",
+		"applyOps", "emptycapped", "checkMetadataConsistency", "getDatabaseVersion",
 	} {
 		m[a] = true
 	}

@@ -18,7 +18,7 @@ func TestFeatures(t *testing.T) {
 		}
 		for _, name := range strings.Fields(f.Names) {
 			n++
-			if built := slices.Contains(server.CommandNames(), name); built != (f.State != release.NotBuilt) {
+			if built := slices.ContainsFunc(server.Commands(), func(c *server.Command) bool { return c.Name == name }); built != (f.State != release.NotBuilt) {
 				t.Errorf("command %s is built: %t, and %v says the table", name, built, f.State)
 			}
 		}

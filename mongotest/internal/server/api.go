@@ -1,40 +1,11 @@
 package server
 
 import (
-	"strings"
-
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/srverr"
 )
-
-// apiV1 are the commands of the Stable API's version 1 (specification: stable API).
-var apiV1 = map[string]bool{
-	"abortTransaction": true, "aggregate": true, "authenticate": true, "bulkWrite": true, "collMod": true,
-	"commitTransaction": true, "count": true, "create": true, "createIndexes": true, "delete": true, "drop": true,
-	"dropDatabase": true, "dropIndexes": true, "endSessions": true, "explain": true, "find": true,
-	"findAndModify": true, "getMore": true, "hello": true, "insert": true, "killCursors": true, "listCollections": true,
-	"listDatabases": true, "listIndexes": true, "ping": true, "refreshSessions": true, "saslContinue": true,
-	"saslStart": true, "update": true, "createSearchIndexes": true, "dropSearchIndex": true, "updateSearchIndex": true,
-	"isMaster": true,
-}
-
-// TestCommands are commands that servers have for tests of the Stable API: the versions that they
-// are in, and in which they are deprecated.
-var TestCommands = map[string]struct{ in, deprecated string }{
-	"testVersion2": {"2", ""}, "testVersions1And2": {"12", ""}, "testDeprecation": {"1", "1"}, "testDeprecationInVersion2": {"12", "2"},
-	"testRemoval": {"1", ""},
-}
-
-// inAPI reports whether a command is in a version of the Stable API, and whether it is deprecated
-// there.
-func inAPI(command, version string) (in, deprecated bool) {
-	if c, ok := TestCommands[command]; ok {
-		return strings.Contains(c.in, version), c.deprecated == version
-	}
-	return version == "1" && apiV1[command], false
-}
 
 var apiStruct = &idl.Struct{Name: "APIParametersFromClient", Lax: true, Fields: map[string]idl.Field{
 	"apiVersion": {Kind: idl.String}, "apiStrict": {Kind: idl.Bool}, "apiDeprecationErrors": {Kind: idl.Bool},
@@ -46,7 +17,7 @@ func (r *Request) checkAPI() error {
 		return nil
 	}
 	if r.apiVersion.IsZero() && r.apiStrict.IsZero() && r.apiDeprecation.IsZero() {
-		if v, _ := r.Node.Parameter("requireApiVersion"); v.AsBool() && !r.Cmd.NoAuth && r.Cmd.Name != "getMore" && !(r.InTxn() && !r.startTxn) {
+		if v, _ := r.Node.Parameter("requireApiVersion"); v.AsBool() && !r.Cmd.NoAuth && !r.Cmd.Continues && !(r.InTxn() && !r.startTxn) {
 			return srverr.New(498870, "The apiVersion parameter is required, please configure your MongoClient's API version")
 		}
 		return nil
@@ -56,7 +27,7 @@ func (r *Request) checkAPI() error {
 	}
 	version, given := r.apiVersion.StringValue()
 	strict, deprecation := r.apiStrict.AsBool(), r.apiDeprecation.AsBool()
-	in, deprecated := inAPI(r.Cmd.Name, version)
+	in, deprecated := r.Cmd.inAPI(version)
 	two, _ := r.Node.Parameter("acceptApiVersion2")
 	switch {
 	case !given && (strict || deprecation):

@@ -56,9 +56,9 @@ func (r *Request) parseDB() error {
 	return nil
 }
 
-// checkDB checks the database's name. getMore says itself what it thinks of an empty one.
+// checkDB checks the database's name. What continues says itself what it thinks of an empty one.
 func (r *Request) checkDB() error {
-	if r.DB == "" && r.Cmd.Name == "getMore" {
+	if r.DB == "" && r.Cmd.Continues {
 		return nil
 	}
 	return namespace.CheckDB(r.DB)
@@ -285,9 +285,9 @@ func (r *Request) validateSession() error {
 		return not("Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.")
 	case c.Txn == NoTxn:
 		return not("Cannot run '%s' in a multi-document transaction.", r.Name)
-	case c.Txn == TxnOK && r.DB == "config":
+	case c.Txn != TxnEnds && r.DB == "config":
 		return not("Cannot run command against the config database in a transaction.")
-	case c.Txn == TxnOK && (r.DB == "local" || r.DB == "admin" && !c.AdminOnly && c.Name != "getMore"): // bulkWrite and its results are of admin
+	case c.Txn != TxnEnds && (r.DB == "local" || r.DB == "admin" && !c.AdminOnly && !c.Continues): // bulkWrite and its results are of admin
 		return not("Cannot run command against the '%s' database in a transaction.", r.DB)
 	case r.startTxn && c.Name == "commitTransaction":
 		return not("Cannot start a transaction with a commit")

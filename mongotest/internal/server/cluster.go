@@ -158,9 +158,13 @@ func (r *Request) databaseKnown(db string) error {
 	return nil
 }
 
-// showConfig brings the collections of the config database up to date that show the cluster's
-// metadata. It is called before they are read: nothing else needs them.
-func (r *Request) showConfig() error {
+// ShowConfig brings the collections of the config database up to date that show the cluster's
+// metadata, on a node that has them. It is called before they are read: nothing else needs them.
+func (r *Request) ShowConfig() error {
+	if r.Node.role != Mongos && !r.Node.IsConfigServer() {
+		return nil
+	}
+	r.Node.Store()
 	d := r.Node.data
 	if d.whole != nil {
 		d = d.whole
@@ -203,21 +207,9 @@ func (n *Node) IsConfigServer() bool {
 	return n.data.whole != nil && n.data.number == n.data.whole.shards
 }
 
-// metadataCommands are the commands of a mongos that config servers decide, or keep the result of.
-var metadataCommands = map[string]bool{
-	"enableSharding": true, "shardCollection": true, "refineCollectionShardKey": true, "reshardCollection": true, "unshardCollection": true,
-	"addShard": true, "removeShard": true, "split": true, "moveChunk": true, "moveRange": true, "mergeChunks": true, "clearJumboFlag": true,
-	"movePrimary": true, "balancerStart": true, "balancerStop": true, "balancerStatus": true, "addShardToZone": true,
-	"removeShardFromZone": true, "updateZoneKeyRange": true, "listShards": true, "create": true, "drop": true, "dropDatabase": true,
-	"renameCollection": true, "_mergeAuthzCollections": true, "createUser": true, "updateUser": true, "dropUser": true, "dropAllUsersFromDatabase": true,
-	"grantRolesToUser": true, "revokeRolesFromUser": true, "createRole": true, "updateRole": true, "dropRole": true,
-	"dropAllRolesFromDatabase": true, "grantPrivilegesToRole": true, "revokePrivilegesFromRole": true, "grantRolesToRole": true,
-	"revokeRolesFromRole": true, "usersInfo": true, "rolesInfo": true, "setClusterParameter": true,
-}
-
 // reachConfig checks that a command of a mongos gets at the config servers if it needs them.
 func (r *Request) reachConfig() error {
-	if r.Node.role != Mongos || !metadataCommands[r.Cmd.Name] {
+	if r.Node.role != Mongos || !r.Cmd.Mongos.Config {
 		return nil
 	}
 	return r.Reach(r.Node.data.shards)

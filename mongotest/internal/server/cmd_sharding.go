@@ -18,27 +18,27 @@ import (
 )
 
 func init() {
+	changes := OnMongos{Forgets: ForgetsValue}
 	for _, c := range []*Command{
-		{Name: "isdbgrid", Run: runIsDBGrid},
-		{Name: "listShards", AdminOnly: true, Run: runListShards},
-		{Name: "enableSharding", AdminOnly: true, WriteConcern: true, Run: runEnableSharding},
-		{Name: "shardCollection", AdminOnly: true, WriteConcern: true, Run: runShardCollection},
-		{Name: "refineCollectionShardKey", AdminOnly: true, Run: runRefine},
-		{Name: "reshardCollection", AdminOnly: true, Run: runReshard},
-		{Name: "unshardCollection", AdminOnly: true, Run: runUnshard},
-		{Name: "addShard", AdminOnly: true, WriteConcern: true, Run: runAddShard},
-		{Name: "removeShard", AdminOnly: true, WriteConcern: true, Run: runRemoveShard},
-		{Name: "split", AdminOnly: true, Run: runSplit},
-		{Name: "moveChunk", AdminOnly: true, Run: runMoveChunk},
-		{Name: "moveRange", AdminOnly: true, Run: runMoveChunk},
-		{Name: "mergeChunks", AdminOnly: true, Run: runMergeChunks},
-		{Name: "clearJumboFlag", AdminOnly: true, Run: runClearJumbo},
-		{Name: "movePrimary", AdminOnly: true, WriteConcern: true, Run: runMovePrimary},
-		{Name: "balancerStatus", AdminOnly: true, Run: runBalancerStatus},
-		{Name: "balancerStart", AdminOnly: true, Run: runBalancerSwitch},
-		{Name: "balancerStop", AdminOnly: true, Run: runBalancerSwitch},
+		{Name: "listShards", Needs: OnCluster("listShards"), Run: runListShards},
+		{Name: "enableSharding", Needs: OnNamespace("enableSharding"), WriteConcern: true, Mongos: changes, Run: runEnableSharding},
+		{Name: "shardCollection", Needs: OnNamespace("enableSharding"), WriteConcern: true, Mongos: changes, Run: runShardCollection},
+		{Name: "refineCollectionShardKey", Needs: OnNamespace("refineCollectionShardKey"), Mongos: changes, Run: runRefine},
+		{Name: "reshardCollection", Needs: OnNamespace("reshardCollection"), Mongos: changes, Run: runReshard},
+		{Name: "unshardCollection", Needs: OnNamespace("reshardCollection"), Mongos: changes, Run: runUnshard},
+		{Name: "addShard", Needs: OnCluster("addShard"), WriteConcern: true, Run: runAddShard},
+		{Name: "removeShard", Needs: OnCluster("removeShard"), WriteConcern: true, Run: runRemoveShard},
+		{Name: "split", Needs: OnNamespace("splitChunk"), Mongos: changes, Run: runSplit},
+		{Name: "moveChunk", Needs: OnNamespace("moveChunk"), Mongos: changes, Run: runMoveChunk},
+		{Name: "moveRange", Needs: OnNamespace("moveChunk"), Mongos: changes, Run: runMoveChunk},
+		{Name: "mergeChunks", Needs: OnNamespace("moveChunk"), Mongos: changes, Run: runMergeChunks},
+		{Name: "clearJumboFlag", Needs: OnNamespace("clearJumboFlag"), Run: runClearJumbo},
+		{Name: "movePrimary", Needs: OnNamespace("moveChunk"), WriteConcern: true, Mongos: changes, Run: runMovePrimary},
+		{Name: "balancerStatus", Needs: OnCluster("enableSharding"), Run: runBalancerStatus},
+		{Name: "balancerStart", Needs: OnCluster("enableSharding"), Run: runBalancerSwitch},
+		{Name: "balancerStop", Needs: OnCluster("enableSharding"), Run: runBalancerSwitch},
 	} {
-		c.Where, c.Roles = Anywhere, []Role{Mongos}
+		c.AdminOnly, c.Where, c.Roles, c.Mongos.Config = true, Anywhere, []Role{Mongos}, true
 		if c.Name == "moveChunk" || c.Name == "mergeChunks" { // shards have them, too
 			run := c.Run
 			c.Roles, c.Run = nil, func(r *Request, dst []byte) ([]byte, error) {
@@ -50,9 +50,10 @@ func init() {
 		}
 		Register(c)
 	}
-	Register(&Command{Name: "flushRouterConfig", AdminOnly: true, Where: Anywhere, Run: runFlushRouter})
-	Register(&Command{Name: "getShardMap", AdminOnly: true, Where: Anywhere, Run: runShardMap})
-	Register(&Command{Name: "getShardVersion", AdminOnly: true, Where: Anywhere, Run: runShardVersion})
+	Register(&Command{Name: "isdbgrid", Roles: []Role{Mongos}, Needs: Free, Where: Anywhere, Run: runIsDBGrid})
+	Register(&Command{Name: "flushRouterConfig", AdminOnly: true, Needs: OnCluster("flushRouterConfig"), Where: Anywhere, Run: runFlushRouter})
+	Register(&Command{Name: "getShardMap", AdminOnly: true, Needs: OnCluster("getShardMap"), Where: Anywhere, Run: runShardMap})
+	Register(&Command{Name: "getShardVersion", AdminOnly: true, Needs: OnNamespace("getShardVersion"), Where: Anywhere, Run: runShardVersion})
 }
 
 func runIsDBGrid(r *Request, dst []byte) ([]byte, error) {
@@ -318,15 +319,10 @@ func runFlushRouter(r *Request, dst []byte) ([]byte, error) {
 	if v := r.Arg(); v.Type != bson.TypeString && v.Type != bson.TypeBoolean && !v.IsNumber() && !r.Node.cfg.Version.AtLeast(5, 0) {
 		return dst, srverr.New(13111, "wrong type for field (flushRouterConfig) %s != string", bsontext.TypeName(v.Type))
 	}
-	t := &r.Node.tables
-	name, named := r.Arg().StringValue()
-	switch db, coll, dotted := cutDot(name); {
-	case !named:
-		t.clear()
-	case dotted && coll != "":
-		t.forget(name)
-	default:
-		t.forgetDatabase(db)
+	if name, named := r.Arg().StringValue(); named {
+		r.Node.tables.forget(strings.TrimSuffix(name, "."))
+	} else {
+		r.Node.tables.clear()
 	}
 	return bson.AppendBool(dst, "flushed", true), nil
 }

@@ -8,8 +8,8 @@ import (
 )
 
 func init() {
-	Register(&Command{Name: "commitTransaction", AdminOnly: true, Txn: TxnEnds, WriteConcern: true, Run: runCommit})
-	Register(&Command{Name: "abortTransaction", AdminOnly: true, Txn: TxnEnds, WriteConcern: true, Run: runAbort})
+	Register(&Command{Name: "commitTransaction", AdminOnly: true, Needs: Free, API: V1, Txn: TxnEnds, WriteConcern: true, Mongos: OnMongos{WriteErrors: ConcernAsIs}, Run: runCommit})
+	Register(&Command{Name: "abortTransaction", AdminOnly: true, Needs: Free, API: V1, Txn: TxnEnds, WriteConcern: true, Mongos: OnMongos{WriteErrors: ConcernAsIs}, Run: runAbort})
 }
 
 var txnEndFields = map[string]bool{"recoveryToken": true, "coordinator": true}

@@ -349,7 +349,7 @@ func (r *Request) waitReadConcern() error {
 
 // maxTime parses maxTimeMS into the deadline.
 func (r *Request) maxTime() error {
-	if r.maxTimeMS.IsZero() || r.Cmd.Name == "getMore" {
+	if r.maxTimeMS.IsZero() || r.Cmd.Continues {
 		return nil
 	}
 	ms, err := ParseMaxTimeMS(r.maxTimeMS)

@@ -4,15 +4,10 @@ import (
 	"fmt"
 
 	"allium/bson"
-	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
-
-// dataLakeCommands are those that Atlas Data Lake has: it reads.
-var dataLakeCommands = account.ActionSet(`hello isMaster ping buildInfo getParameter connectionStatus whatsmyuri saslStart saslContinue logout endSessions
-	find getMore killCursors aggregate count distinct explain listCollections listDatabases`)
 
 // cursorsDB is the database that its cursors are in.
 const cursorsDB = "cursors"
@@ -22,7 +17,7 @@ func (r *Request) refuseInDataLake() error {
 	if !r.Node.cfg.DataLake {
 		return nil
 	}
-	if !dataLakeCommands[r.Cmd.Name] {
+	if !r.Cmd.DataLake {
 		return srverr.New(srverr.CommandNotSupported, "%s is not supported by Atlas Data Lake", r.Cmd.Name)
 	}
 	for _, stage := range bson.Raw(r.Body.Lookup("pipeline").Value).All() {

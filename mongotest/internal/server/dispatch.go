@@ -11,94 +11,6 @@ import (
 	"allium/mongotest/internal/work"
 )
 
-// Where says on which members of a replica set a command runs.
-type Where int
-
-// The places.
-const (
-	OnPrimary Where = iota // writes
-	OptIn                  // reads: on a secondary only if the read preference allows it
-	Anywhere
-)
-
-// InTxn says what a command may do in a multi-document transaction.
-type InTxn int
-
-// The possibilities.
-const (
-	NoTxn   InTxn = iota // refused with 263
-	TxnOK                // may run in one, may start one
-	TxnEnds              // commitTransaction and abortTransaction
-)
-
-// Command is an entry of the command table. Which versions have it is in the table of package
-// release.
-type Command struct {
-	Name        string
-	Aliases     []string
-	Roles       []Role // nil: all
-	AdminOnly   bool
-	NoAuth      bool // runs before the client has authenticated; takes no part in sessions
-	Where       Where
-	Txn         InTxn
-	ReadConcern bool // takes read concern levels other than local
-	// CheckConcern says why a command does not go with a read concern level that it takes in
-	// general. It may be nil.
-	CheckConcern func(r *Request, level string) error
-	Snapshot     bool // takes read concern snapshot outside of transactions (since 5.0)
-	NoAfterTime  bool // takes no afterClusterTime; so do those with NoAuth
-	WriteConcern bool // takes writeConcern; the dispatcher waits for it
-	// NoWriteConcern tells that this request of the command takes no writeConcern nevertheless. It
-	// may be nil.
-	NoWriteConcern func(r *Request) bool
-	OpTime         bool // a write whose reply carries opTime and electionId, and is only ok when it is unacknowledged
-	Retryable      bool // takes txnNumber outside of transactions
-	// OnMissingDatabase reports on which namespace the command would run if a mongos had the
-	// database that it does not have. ok is false if it fails, or runs without one. It may be nil.
-	OnMissingDatabase func(r *Request) (ns string, ok bool)
-	// Parse checks what the server checks before fail points, authorization and the state of the
-	// node.
-	Parse func(r *Request) error
-	// Run appends the elements of the reply to dst. The dispatcher adds ok, the times, and what an
-	// error needs; what was appended before an error is dropped.
-	Run func(r *Request, dst []byte) ([]byte, error)
-}
-
-var table = map[string]*Command{}
-
-// Register adds a command to the table; commands do so in their file's init.
-func Register(c *Command) {
-	for _, name := range append([]string{c.Name}, c.Aliases...) {
-		if table[name] != nil {
-			panic("two commands are called " + name)
-		}
-		table[name] = c
-	}
-}
-
-// CommandNames returns the names and aliases of all commands, sorted.
-func CommandNames() []string { return bsondoc.SortedKeys(table) }
-
-// Lookup returns the command that the node offers under this name.
-func (n *Node) Lookup(name string) *Command {
-	c := table[name]
-	if c == nil {
-		return nil
-	}
-	if !n.cfg.Version.Has(release.Command, c.Name) {
-		return nil
-	}
-	if c.Roles != nil {
-		for _, role := range c.Roles {
-			if role == n.role {
-				return c
-			}
-		}
-		return nil
-	}
-	return c
-}
-
 // dispatch runs the request and appends the reply's document to dst.
 func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 	base := len(dst)
@@ -269,7 +181,7 @@ func (r *Request) findCommand() error {
 
 // checkSequences refuses document sequences where the command takes none.
 func (r *Request) checkSequences() error {
-	if len(r.Sequences) > 0 && !takesSequences[r.Cmd.Name] {
+	if len(r.Sequences) > 0 && !r.Cmd.Sequences {
 		return srverr.New(40472, "The %s command does not support document sequences.", r.Cmd.Name)
 	}
 	return nil
@@ -286,7 +198,11 @@ func (r *Request) parse() error {
 // answerHelp answers a request for the command's help.
 func (r *Request) answerHelp() (done bool, err error) {
 	if r.help {
-		r.answer = bson.AppendString(nil, "help", "help for: "+r.Cmd.Name+" "+helpOf(r.Cmd.Name))
+		text := r.Cmd.Help
+		if text == "" {
+			text = "no help defined"
+		}
+		r.answer = bson.AppendString(nil, "help", "help for: "+r.Cmd.Name+" "+text)
 	}
 	return r.help, nil
 }
@@ -346,14 +262,8 @@ func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
 	if err := r.Check(); err != nil {
 		return dst, err
 	}
-	if n.faults.Active() && r.Cmd.Name == "insert" {
-		if _, ok := r.Fault("failAllInserts"); ok {
-			return dst, srverr.New(srverr.InternalError, "failAllInserts failpoint active!")
-		}
-	}
-	if (n.role == Mongos || n.IsConfigServer()) && (r.DB == "config" || r.Cmd.Name == "listDatabases") {
-		n.Store()
-		if err := r.showConfig(); err != nil {
+	if r.DB == "config" {
+		if err := r.ShowConfig(); err != nil {
 			return dst, err
 		}
 	}
@@ -390,7 +300,7 @@ func (r *Request) runOnShards(dst []byte) (out []byte, err error) {
 	switch {
 	case err == nil:
 		return r.reshape(dst, start), nil
-	case showsShards[r.Cmd.Name] && !IsStale(err):
+	case r.Cmd.Mongos.ShowsShards && !IsStale(err):
 		err = r.shardError(err)
 	}
 	return dst, err

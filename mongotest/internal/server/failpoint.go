@@ -221,7 +221,7 @@ func (r *Request) appName() string {
 // alone.
 func (r *Request) Namespace() string {
 	v := r.Arg()
-	if r.Cmd != nil && (r.Cmd.Name == "getMore" || r.Cmd.Name == "explain") {
+	if r.Cmd != nil && (r.Cmd.Continues || r.Cmd.Name == "explain") {
 		v = r.Body.Lookup("collection")
 	}
 	if s, ok := v.StringValue(); ok {

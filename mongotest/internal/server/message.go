@@ -66,7 +66,3 @@ func nesting(doc bson.Raw, limit int) int {
 	}
 	return deepest + 1
 }
-
-// takesSequences are the commands that do not refuse document sequences.
-var takesSequences = map[string]bool{"insert": true, "update": true, "delete": true, "bulkWrite": true, "find": true, "aggregate": true,
-	"findAndModify": true, "count": true, "distinct": true, "explain": true, "getMore": true}

@@ -19,7 +19,7 @@ import (
 // of them at level 2, the slow ones at level 1, or those that a filter chooses.
 
 func init() {
-	Register(&Command{Name: "profile", Where: Anywhere, Run: runProfile})
+	Register(&Command{Name: "profile", Needs: OnDB("enableProfiler"), Where: Anywhere, Run: runProfile})
 }
 
 // profiler says what a node profiles. The zero value profiles nothing.

@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/session"
@@ -156,34 +155,6 @@ func (r *Request) appendRecovery(dst []byte) []byte {
 	return bson.EndDocument(dst, at)
 }
 
-// writeErrors rewrites the errors of a write as a mongos reports them: with their names, without
-// their details.
-func (n *Node) writeErrors(list bson.Raw) bson.Raw {
-	at, dst := bson.BeginDocument(nil)
-	i := 0
-	for e := range list.Values() {
-		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
-		for k, v := range bson.Raw(e.Value).All() {
-			switch k {
-			case "keyPattern", "keyValue", "codeName":
-			case "code":
-				code, _ := arg.Number(v)
-				d = bson.AppendInt32(d, "code", int32(code))
-				d = bson.AppendString(d, "codeName", n.CodeName(int32(code)))
-			default:
-				d = bson.AppendRawValue(d, k, v)
-			}
-		}
-		dst = bson.EndDocument(d, start)
-		i++
-	}
-	return bson.EndDocument(dst, at)
-}
-
-// showsShards are the commands whose replies and errors on a mongos show what the shards have
-// answered.
-var showsShards = map[string]bool{"createIndexes": true, "dropIndexes": true, "collMod": true}
-
 // shardError is an error of a shard as a mongos reports it.
 func (r *Request) shardError(err error) error {
 	e := *srverr.From(err)
@@ -220,58 +191,41 @@ func (r *Request) FromShard(err error, context string) error {
 	return srverr.From(err).Prefix(context + " :: caused by :: ")
 }
 
-// missingDatabase answers a read of a database that the cluster does not have, as servers before
-// 5.0 do. ok is false if it is there.
-func (r *Request) missingDatabase(dst []byte) (out []byte, ok bool, err error) {
-	if err := r.refuseEarly(); err != nil {
-		return dst, true, err
-	}
-	if _, known := r.Node.data.primaryShard(r.DB); known || r.Node.cfg.Version.AtLeast(5, 0) || r.DB == "admin" || r.DB == "config" {
+// missingDatabase answers a command on a database that the cluster does not have, as servers before
+// 5.0 do. done is false if it is there.
+func (r *Request) missingDatabase(dst []byte) (out []byte, done bool, err error) {
+	if r.Node.cfg.Version.AtLeast(5, 0) {
 		return dst, false, nil
 	}
-	switch r.Cmd.Name {
-	case "listIndexes", "distinct":
-		return dst, true, r.databaseKnown(r.DB)
-	case "listCollections":
-		dst = bsondoc.AppendStrings(dst, "result", nil)
-		return AppendListCursor(dst, r.DB+".$cmd.listCollections", 0, func(dst []byte) []byte { return dst }), true, nil
-	case "aggregate":
-		ns, ok := r.Cmd.OnMissingDatabase(r)
-		if !ok {
-			return dst, false, nil
+	on := &r.Cmd.Mongos
+	if on.Early != nil {
+		if err := on.Early(r); err != nil {
+			return dst, true, err
 		}
-		dst = bsondoc.AppendStrings(dst, "result", nil)
-		return AppendListCursor(dst, ns, 0, func(dst []byte) []byte { return dst }), true, nil
-	case "dropDatabase":
-		return bson.AppendString(dst, "info", "database does not exist"), true, nil
 	}
-	return dst, false, nil
+	if _, known := r.Node.data.primaryShard(r.DB); known || r.DB == "admin" || r.DB == "config" || on.Missing == nil {
+		return dst, false, nil
+	}
+	return on.Missing(r, dst)
 }
 
-// refuseEarly refuses what a mongos before 5.0 sees before it asks which shard has the database:
-// what cannot be dropped, and what is no name of a collection.
-func (r *Request) refuseEarly() error {
-	if r.Node.cfg.Version.AtLeast(5, 0) {
-		return nil
-	}
-	switch r.Cmd.Name {
-	case "dropDatabase":
-		if r.DB == "admin" || r.DB == "config" {
-			return srverr.New(srverr.IllegalOperation, "Cannot drop the %s database", r.DB)
-		}
-		if n, ok := arg.Number(r.Arg()); !ok || n != 1 {
-			return srverr.New(srverr.BadValue, "have to pass 1 as db parameter")
-		}
-	case "listIndexes", "distinct", "createIndexes", "dropIndexes", "collMod":
-		_, err := r.Collection(srverr.InvalidNamespace)
-		return err
-	}
-	return nil
+// RefuseMissing is for commands that fail on a database which the cluster does not have.
+func RefuseMissing(r *Request, dst []byte) (out []byte, done bool, err error) {
+	return dst, true, r.databaseKnown(r.DB)
+}
+
+// EmptyResult answers with an empty cursor of a namespace.
+func EmptyResult(dst []byte, ns string) (out []byte, done bool, err error) {
+	dst = bsondoc.AppendStrings(dst, "result", nil)
+	return AppendListCursor(dst, ns, 0, func(dst []byte) []byte { return dst }), true, nil
 }
 
 // reshape turns the elements of a mongod's reply, which start at start, into a mongos's.
 func (r *Request) reshape(dst []byte, start int) []byte {
-	shape := mongosReplies[r.Cmd.Name]
+	shape := r.Cmd.Mongos.Reply
+	if r.Cmd.Mongos.ShowsShards {
+		shape = (*Request).AppendRaw
+	}
 	if shape == nil {
 		return dst
 	}
@@ -280,71 +234,10 @@ func (r *Request) reshape(dst []byte, start int) []byte {
 	return shape(r, bson.Raw(doc), dst[:start])
 }
 
-// mongosReplies are the commands whose replies look different on a mongos.
-var mongosReplies map[string]func(r *Request, reply bson.Raw, dst []byte) []byte
-
-func init() {
-	write := func(r *Request, reply bson.Raw, dst []byte) []byte {
-		for k, v := range reply.All() {
-			switch k {
-			case "opTime", "electionId":
-			case "writeErrors":
-				dst = bson.AppendArray(dst, k, r.Node.writeErrors(v.Value))
-			default:
-				dst = bson.AppendRawValue(dst, k, v)
-			}
-		}
-		return dst
-	}
-	raw := func(r *Request, reply bson.Raw, dst []byte) []byte {
-		at, dst := bson.BeginDocumentElement(dst, "raw")
-		start, dst := bson.BeginDocumentElement(dst, r.Node.data.shardHost(r.FirstShard()))
-		dst = append(dst, reply[4:len(reply)-1]...)
-		dst = bson.AppendDouble(dst, "ok", 1)
-		dst = bson.EndDocument(dst, start)
-		return bson.EndDocument(dst, at)
-	}
-	mongosReplies = map[string]func(r *Request, reply bson.Raw, dst []byte) []byte{
-		"insert": write, "update": write, "delete": write,
-		"getMore": func(r *Request, reply bson.Raw, dst []byte) []byte {
-			cursor := bson.Raw(reply.Lookup("cursor").Value)
-			at, dst := bson.BeginDocumentElement(dst, "cursor")
-			for _, k := range []string{"id", "ns", "nextBatch", "postBatchResumeToken", "atClusterTime"} {
-				if v := cursor.Lookup(k); !v.IsZero() {
-					dst = bson.AppendRawValue(dst, k, v)
-				}
-			}
-			return bson.EndDocument(dst, at)
-		},
-		"createIndexes": raw, "dropIndexes": raw, "collMod": raw,
-		"dbStats": func(r *Request, reply bson.Raw, dst []byte) []byte {
-			at, d := bson.BeginDocumentElement(dst, "raw")
-			start, d := bson.BeginDocumentElement(d, r.Node.data.shardHost(r.FirstShard()))
-			d = append(d, reply[4:len(reply)-1]...)
-			dst = bson.EndDocument(bson.EndDocument(bson.AppendDouble(d, "ok", 1), start), at)
-			for _, k := range []string{"objects", "avgObjSize", "dataSize", "storageSize", "totalSize", "indexes", "indexSize", "scaleFactor", "fileSize"} {
-				v := reply.Lookup(k)
-				n, _ := arg.Number(v)
-				if k != "avgObjSize" {
-					dst = bsondoc.AppendShortest(dst, k, n)
-					continue
-				}
-				f, _ := v.Double()
-				dst = bson.AppendDouble(dst, k, f)
-			}
-			return dst
-		},
-		"collStats": func(r *Request, reply bson.Raw, dst []byte) []byte { return r.statsOfShards(reply, dst) },
-		"drop":      func(r *Request, reply bson.Raw, dst []byte) []byte { return dst },
-		"count": func(r *Request, reply bson.Raw, dst []byte) []byte {
-			at, dst := bson.BeginDocumentElement(dst, "shards")
-			for i := range r.Node.data.shards {
-				if n, ok := r.ShardCounts[i]; ok {
-					dst = bson.AppendInt32(dst, shardName(i), int32(n))
-				}
-			}
-			dst = bson.EndDocument(dst, at)
-			return append(dst, reply[4:len(reply)-1]...)
-		},
-	}
+// AppendRaw appends the reply of a command's only shard as "raw" shows it.
+func (r *Request) AppendRaw(reply bson.Raw, dst []byte) []byte {
+	at, dst := bson.BeginDocumentElement(dst, "raw")
+	start, dst := bson.BeginDocumentElement(dst, r.Node.data.shardHost(r.FirstShard()))
+	dst = bson.AppendDouble(append(dst, reply.Elements()...), "ok", 1)
+	return bson.EndDocument(bson.EndDocument(dst, start), at)
 }

@@ -96,7 +96,7 @@ func (r *Request) Reach(shards ...int) error {
 			if err := r.settle(); err != nil {
 				return err
 			}
-			if waited && r.lost[i] == nil && !r.InTxn() && r.written == nil && r.Cmd.Name != "getMore" {
+			if waited && r.lost[i] == nil && !r.InTxn() && r.written == nil && !r.Cmd.Continues {
 				return r.startOver() // another primary may have undone what was read
 			}
 		}
@@ -220,22 +220,13 @@ func (r *Request) shardFault(n *Node) error {
 	}
 }
 
-// changesCatalog are the commands that every shard must hear of which has the collection.
-var changesCatalog = map[string]bool{
-	"create": true, "drop": true, "dropDatabase": true, "createIndexes": true, "dropIndexes": true, "collMod": true, "renameCollection": true,
-	"listCollections": true, "listIndexes": true, "collStats": true, "dbStats": true, "convertToCapped": true, "validate": true,
-}
-
 // reachCatalog checks that a command about a collection as a whole gets at the shards that have it.
 func (r *Request) reachCatalog() error {
-	if r.Node.role != Mongos || !changesCatalog[r.Cmd.Name] {
+	if r.Node.role != Mongos || r.Cmd.Mongos.Catalog == nil {
 		return nil
 	}
 	d := r.Node.data
-	ns := r.Namespace()
-	if r.Cmd.Name == "renameCollection" {
-		ns, _ = r.Arg().StringValue()
-	}
+	ns := r.Cmd.Mongos.Catalog(r)
 	db, _, _ := strings.Cut(ns, ".")
 	if _, err := r.reachPrimary(db); err != nil {
 		return err

@@ -22,12 +22,6 @@ type shardWrite struct {
 	term  int64 // of the shard's primary; 0: it is not a replica set
 }
 
-// writesDocuments are the commands whose writes shards may roll back one by one. All others change
-// what the cluster has as a whole, and wait for majorities.
-var writesDocuments = map[string]bool{
-	"insert": true, "update": true, "delete": true, "findAndModify": true, "bulkWrite": true, "aggregate": true, "mapReduce": true,
-}
-
 // wroteOn notes that a command of a mongos writes to a shard. It is called under the store's lock.
 func (r *Request) wroteOn(shard int, ts bson.Timestamp) {
 	r.noteWritten(shardWrite{shard, ts, r.term(shard)})
@@ -187,8 +181,8 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 	e := failed[0].err
 	never := e.Code == srverr.UnknownReplWriteConcern || e.Code == srverr.UnsatisfiableWriteConcern
 	own := false // the reply is that of one shard
-	switch r.Cmd.Name {
-	case "insert", "update", "delete", "bulkWrite":
+	switch r.Cmd.Mongos.WriteErrors {
+	case ConcernOfAll:
 		if len(failed) > 1 {
 			msg := "multiple errors reported : "
 			for i, f := range failed {
@@ -199,9 +193,9 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 			}
 			e = srverr.New(srverr.WriteConcernFailed, "%s", msg)
 		}
-	case "findAndModify", "commitTransaction", "abortTransaction":
+	case ConcernAsIs:
 		own = true
-	case "drop":
+	case ConcernIfSoon:
 		if never {
 			return dst, 0, nil
 		}

@@ -332,7 +332,7 @@ func (r *Request) writeOnce(fn func(tx *store.Tx) error) error {
 			err = r.failTransactionalWrite()
 		}
 		if err == nil && wrote && r.Node.role == Mongos {
-			if !writesDocuments[r.Cmd.Name] {
+			if !r.Cmd.Mongos.Documents {
 				tx.Together()
 			}
 			r.wroteLast = -1

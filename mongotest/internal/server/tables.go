@@ -122,22 +122,17 @@ func (t *tables) read(n *Node, e *StaleError) {
 	}
 }
 
-// forget drops what the mongos knows of some collections.
-func (t *tables) forget(namespaces ...string) {
+// forget drops what the mongos knows of a collection, or of a database and its collections.
+func (t *tables) forget(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, ns := range namespaces {
-		delete(t.colls, ns)
+	delete(t.colls, name)
+	if strings.Contains(name, ".") {
+		return
 	}
-}
-
-// forgetDatabase drops what the mongos knows of a database and its collections.
-func (t *tables) forgetDatabase(db string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.dbs, db)
+	delete(t.dbs, name)
 	for ns := range t.colls {
-		if of, _, _ := strings.Cut(ns, "."); of == db {
+		if of, _, _ := strings.Cut(ns, "."); of == name {
 			delete(t.colls, ns)
 		}
 	}
@@ -153,22 +148,10 @@ func (t *tables) clear() {
 // forgetChanged drops what the mongos knows of what one of its own commands has changed: it reads
 // that anew when it next needs it.
 func (r *Request) forgetChanged() {
-	t := &r.Node.tables
-	switch r.Cmd.Name {
-	case "create", "drop":
-		t.forget(r.Namespace())
-	case "renameCollection":
-		from, _ := r.Arg().StringValue()
-		to, _ := r.Body.Lookup("to").StringValue()
-		t.forget(from, to)
-	case "shardCollection", "refineCollectionShardKey", "reshardCollection", "unshardCollection", "split", "moveChunk", "moveRange", "mergeChunks":
-		ns, _ := r.Arg().StringValue()
-		t.forget(ns)
-	case "dropDatabase":
-		t.forgetDatabase(r.DB)
-	case "movePrimary", "enableSharding":
-		db, _ := r.Arg().StringValue()
-		t.forgetDatabase(db)
+	if forgets := r.Cmd.Mongos.Forgets; forgets != nil {
+		for _, name := range forgets(r) {
+			r.Node.tables.forget(name)
+		}
 	}
 }
 

@@ -119,8 +119,8 @@ func (r *Request) Reached() []int {
 	return []int{r.FirstShard()}
 }
 
-// statsOfShards turns collStats into a mongos's, which says what each shard has.
-func (r *Request) statsOfShards(reply bson.Raw, dst []byte) []byte {
+// StatsOfShards makes of the reply to collStats that of a mongos, which says what each shard has.
+func (r *Request) StatsOfShards(reply bson.Raw, dst []byte) []byte {
 	c := r.Node.Store().Latest().Coll(r.Namespace())
 	s := sharding.Of(c)
 	d := bsondoc.Builder{B: dst}

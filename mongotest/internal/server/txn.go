@@ -101,8 +101,8 @@ func (r *Request) beginTxn(st *session.State) error {
 	if r.TxnNumber == st.TxnNumber && (r.Node.role != Mongos || st.Phase != session.TxnAborted) {
 		return srverr.New(srverr.ConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
 	}
-	if r.Cmd.Name == "killCursors" {
-		return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot run killCursors as the first operation in a multi-document transaction.")
+	if r.Cmd.Txn == TxnLater {
+		return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot run %s as the first operation in a multi-document transaction.", r.Cmd.Name)
 	}
 	r.Session.Abort()
 	t := &session.Txn{Number: r.TxnNumber, Session: r.Session, Api: r.apiText(), Started: time.Now(), ReadTime: r.rc.at, Level: r.rc.level}
@@ -140,7 +140,7 @@ func (r *Request) continueTxn(st *session.State) error {
 // checkTxnConcern refuses commands that go only with read concern local in a transaction with
 // another one.
 func (r *Request) checkTxnConcern() error {
-	if r.Txn == nil || r.Cmd.Name != "create" && r.Cmd.Name != "createIndexes" || r.Txn.Level == "" || r.Txn.Level == "local" {
+	if r.Txn == nil || r.Cmd.Txn != TxnLocal || r.Txn.Level == "" || r.Txn.Level == "local" {
 		return nil
 	}
 	return srverr.New(srverr.InvalidOptions, "Command %s does not support this transaction's { readConcern: { level: \"%s\", provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", r.Cmd.Name, r.Txn.Level)
@@ -152,8 +152,7 @@ func (r *Request) systemCollection() error {
 	if !r.InTxn() || !ok || !bytes.HasPrefix(name, []byte("system.")) {
 		return nil
 	}
-	switch r.Cmd.Name {
-	case "insert", "update", "delete", "findAndModify", "bulkWrite":
+	if r.Cmd.Retryable {
 		return srverr.New(50791, "Cannot write to system collection %s.%s within a transaction.", r.DB, name)
 	}
 	if string(name) == "system.views" {

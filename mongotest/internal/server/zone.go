@@ -18,12 +18,12 @@ import (
 
 func init() {
 	for _, c := range []*Command{
-		{Name: "addShardToZone", WriteConcern: true, Run: runZone},
-		{Name: "removeShardFromZone", WriteConcern: true, Run: runZone},
-		{Name: "updateZoneKeyRange", WriteConcern: true, Run: runZoneRange},
+		{Name: "addShardToZone", WriteConcern: true, Mongos: OnMongos{Config: true}, Run: runZone},
+		{Name: "removeShardFromZone", WriteConcern: true, Mongos: OnMongos{Config: true}, Run: runZone},
+		{Name: "updateZoneKeyRange", WriteConcern: true, Mongos: OnMongos{Config: true}, Run: runZoneRange},
 		{Name: "balancerCollectionStatus", Run: runCollectionStatus},
 	} {
-		c.AdminOnly, c.Where, c.Roles = true, Anywhere, []Role{Mongos}
+		c.AdminOnly, c.Where, c.Roles, c.Needs = true, Anywhere, []Role{Mongos}, OnCluster("enableSharding")
 		Register(c)
 	}
 }

@@ -9,7 +9,10 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "buildInfo", Aliases: []string{"buildinfo"}, NoAuth: true, Where: server.Anywhere, Run: runBuildInfo})
+	server.Register(&server.Command{
+		Name: "buildInfo", Aliases: []string{"buildinfo"},
+		Help: "get version #, etc.\n{ buildinfo:1 }", NoAuth: true, DataLake: true, Where: server.Anywhere, Run: runBuildInfo,
+	})
 }
 
 func runBuildInfo(r *server.Request, dst []byte) ([]byte, error) {

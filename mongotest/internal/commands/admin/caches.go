@@ -13,9 +13,9 @@ import (
 
 func init() {
 	for _, c := range []*server.Command{
-		{Name: "refreshLogicalSessionCacheNow", Run: server.Nothing},
-		{Name: "reapLogicalSessionCacheNow", Run: server.Nothing},
-		{Name: "dropConnections", AdminOnly: true, Run: runDropConnections},
+		{Name: "refreshLogicalSessionCacheNow", Needs: server.Free, Run: server.Nothing},
+		{Name: "reapLogicalSessionCacheNow", Needs: server.Free, Run: server.Nothing},
+		{Name: "dropConnections", Needs: server.OnCluster("dropConnections"), AdminOnly: true, Run: runDropConnections},
 	} {
 		c.Where = server.Anywhere
 		server.Register(c)

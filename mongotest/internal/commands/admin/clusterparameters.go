@@ -10,8 +10,15 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "setClusterParameter", AdminOnly: true, WriteConcern: true, Run: runSetClusterParameter})
-	server.Register(&server.Command{Name: "getClusterParameter", AdminOnly: true, Where: server.OptIn, Run: runGetClusterParameter})
+	server.Register(&server.Command{
+		Name: "setClusterParameter", AdminOnly: true,
+		Needs: server.OnCluster("setClusterParameter"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runSetClusterParameter,
+	})
+	server.Register(&server.Command{
+		Name: "getClusterParameter", AdminOnly: true,
+		Needs: server.OnCluster("getClusterParameter"), Where: server.OptIn, Run: runGetClusterParameter,
+	})
 }
 
 func runSetClusterParameter(r *server.Request, dst []byte) ([]byte, error) {

@@ -9,8 +9,14 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "setDefaultRWConcern", AdminOnly: true, WriteConcern: true, Run: runSetDefaultRW})
-	server.Register(&server.Command{Name: "getDefaultRWConcern", AdminOnly: true, Where: server.Anywhere, Run: runGetDefaultRW})
+	server.Register(&server.Command{
+		Name: "setDefaultRWConcern", AdminOnly: true,
+		Needs: server.OnCluster("setDefaultRWConcern"), WriteConcern: true, Run: runSetDefaultRW,
+	})
+	server.Register(&server.Command{
+		Name: "getDefaultRWConcern", AdminOnly: true,
+		Needs: server.OnCluster("getDefaultRWConcern"), Where: server.Anywhere, Run: runGetDefaultRW,
+	})
 }
 
 var setDefaultRWStruct = &idl.Struct{Name: "setDefaultRWConcern", Fields: map[string]idl.Field{

@@ -14,8 +14,8 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "currentOp", AdminOnly: true, Where: server.Anywhere, Run: runCurrentOp})
-	server.Register(&server.Command{Name: "killOp", AdminOnly: true, Where: server.Anywhere, Run: runKillOp})
+	server.Register(&server.Command{Name: "currentOp", Needs: server.OnCluster("inprog"), AdminOnly: true, Where: server.Anywhere, Run: runCurrentOp})
+	server.Register(&server.Command{Name: "killOp", Needs: server.OnCluster("killop"), AdminOnly: true, Where: server.Anywhere, Run: runKillOp})
 }
 
 func runCurrentOp(r *server.Request, dst []byte) ([]byte, error) {

@@ -13,9 +13,18 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "getParameter", AdminOnly: true, Where: server.Anywhere, Run: runGetParameter})
-	server.Register(&server.Command{Name: "setParameter", AdminOnly: true, Where: server.Anywhere, Run: runSetParameter})
-	server.Register(&server.Command{Name: "setFeatureCompatibilityVersion", AdminOnly: true, WriteConcern: true, Run: runSetFCV})
+	server.Register(&server.Command{
+		Name: "getParameter", AdminOnly: true,
+		Needs: server.OnCluster("getParameter"), DataLake: true, Where: server.Anywhere, Run: runGetParameter,
+	})
+	server.Register(&server.Command{
+		Name: "setParameter", AdminOnly: true,
+		Needs: server.OnCluster("setParameter"), Where: server.Anywhere, Run: runSetParameter,
+	})
+	server.Register(&server.Command{
+		Name: "setFeatureCompatibilityVersion", AdminOnly: true,
+		Needs: server.OnCluster("setFeatureCompatibilityVersion"), WriteConcern: true, Run: runSetFCV,
+	})
 }
 
 func appendParameter(r *server.Request, dst []byte, name string) ([]byte, bool) {

@@ -14,28 +14,52 @@ import (
 func init() {
 	mongod := []server.Role{server.Standalone, server.Member}
 	for _, name := range []string{"replSetHeartbeat", "replSetRequestVotes", "replSetUpdatePosition", "replSetTest"} {
-		server.Register(&server.Command{Name: name, AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: runForMembers})
+		server.Register(&server.Command{Name: name, AdminOnly: true, Needs: server.Internal, Roles: mongod, Where: server.Anywhere, Run: runForMembers})
 	}
-	server.Register(&server.Command{Name: "replSetAbortPrimaryCatchUp", AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: runAbortCatchUp})
-	server.Register(&server.Command{Name: "replSetStepDownWithForce", AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: runStepDown})
-	server.Register(&server.Command{Name: "replSetResizeOplog", AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: runResizeOplog})
+	server.Register(&server.Command{
+		Name: "replSetAbortPrimaryCatchUp", Roles: mongod, AdminOnly: true,
+		Needs: server.OnCluster("replSetStateChange"), Where: server.Anywhere, Run: runAbortCatchUp,
+	})
+	server.Register(&server.Command{
+		Name: "replSetStepDownWithForce", Roles: mongod, AdminOnly: true,
+		Needs: server.OnCluster("replSetStateChange"), Where: server.Anywhere, Run: runStepDown,
+	})
+	server.Register(&server.Command{
+		Name: "replSetResizeOplog", Roles: mongod, AdminOnly: true,
+		Needs: server.OnCluster("replSetResizeOplog"), Where: server.Anywhere, Run: runResizeOplog,
+	})
 	for _, name := range []string{"_cloneCollectionOptionsFromPrimaryShard", "_flushDatabaseCacheUpdates", "_flushRoutingTableCacheUpdates"} {
-		server.Register(&server.Command{Name: name, AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: server.OnlyOnShards})
+		server.Register(&server.Command{
+			Name: name, Roles: mongod, AdminOnly: true,
+			Needs: server.Internal, Where: server.Anywhere, Run: server.OnlyOnShards,
+		})
 	}
 	for _, name := range []string{"_configsvrBalancerCollectionStatus", "_configsvrClearJumboFlag", "_configsvrCommitMovePrimary",
 		"_configsvrEnsureChunkVersionIsGreaterThan", "_configsvrRefineCollectionShardKey"} {
-		server.Register(&server.Command{Name: name, AdminOnly: true, Roles: mongod, Run: runOnConfigServer})
+		server.Register(&server.Command{Name: name, AdminOnly: true, Needs: server.Internal, Roles: mongod, Run: runOnConfigServer})
 	}
-	server.Register(&server.Command{Name: "getDatabaseVersion", AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: func(_ *server.Request, dst []byte) ([]byte, error) {
+	server.Register(&server.Command{Name: "getDatabaseVersion", Needs: server.OnNamespace("getDatabaseVersion"), AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: func(_ *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.IllegalOperation, "getDatabaseVersion can only be run on shard servers")
 	}})
-	server.Register(&server.Command{Name: "_addShard", AdminOnly: true, Roles: mongod, WriteConcern: true, Parse: required("_addShard", "shardIdentity", idl.Object), Run: server.OnlyOnShards})
-	server.Register(&server.Command{Name: "_killOperations", AdminOnly: true, Where: server.Anywhere, Parse: required("_killOperations", "operationKeys", idl.Any), Run: server.Nothing})
-	server.Register(&server.Command{Name: "setFreeMonitoring", AdminOnly: true, Roles: mongod, Run: runSetFreeMonitoring})
-	server.Register(&server.Command{Name: "connPoolSync", Where: server.Anywhere, Run: server.Nothing})
-	server.Register(&server.Command{Name: "shardConnPoolStats", Where: server.Anywhere, Run: runConnPoolStats})
-	server.Register(&server.Command{Name: "_isSelf", Where: server.Anywhere, Run: runIsSelf})
-	server.Register(&server.Command{Name: "getDiagnosticData", AdminOnly: true, Where: server.Anywhere, Run: runDiagnosticData})
+	server.Register(&server.Command{
+		Name: "_addShard", Roles: mongod, AdminOnly: true,
+		Needs: server.Internal, WriteConcern: true, Parse: required("_addShard", "shardIdentity", idl.Object), Run: server.OnlyOnShards,
+	})
+	server.Register(&server.Command{
+		Name: "_killOperations", AdminOnly: true,
+		Needs: server.Internal, Where: server.Anywhere, Parse: required("_killOperations", "operationKeys", idl.Any), Run: server.Nothing,
+	})
+	server.Register(&server.Command{
+		Name: "setFreeMonitoring", Roles: mongod, AdminOnly: true,
+		Needs: server.OnCluster("setFreeMonitoring"), Run: runSetFreeMonitoring,
+	})
+	server.Register(&server.Command{Name: "connPoolSync", Needs: server.OnCluster("connPoolSync"), Where: server.Anywhere, Run: server.Nothing})
+	server.Register(&server.Command{Name: "shardConnPoolStats", Needs: server.OnCluster("connPoolStats"), Where: server.Anywhere, Run: runConnPoolStats})
+	server.Register(&server.Command{Name: "_isSelf", Needs: server.Free, Where: server.Anywhere, Run: runIsSelf})
+	server.Register(&server.Command{
+		Name: "getDiagnosticData", AdminOnly: true,
+		Needs: server.OnCluster("serverStatus", "replSetGetStatus"), Where: server.Anywhere, Run: runDiagnosticData,
+	})
 }
 
 // required checks a command that has one field of its own, which must be given.

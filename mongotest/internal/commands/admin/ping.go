@@ -5,13 +5,13 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "ping", NoAuth: true, Where: server.Anywhere, Run: func(r *server.Request, dst []byte) ([]byte, error) {
-		return dst, nil
-	}})
+	server.Register(&server.Command{Name: "ping", Help: "a way to check that the server is alive. responds immediately even if server is in a db lock.",
+		NoAuth: true, API: server.V1, DataLake: true, Where: server.Anywhere, Run: server.Nothing})
 	// Commands that servers have for tests, such as these of the Stable API.
-	for name := range server.TestCommands {
-		server.Register(&server.Command{Name: name, Where: server.Anywhere, Run: func(r *server.Request, dst []byte) ([]byte, error) {
-			return dst, nil
-		}})
+	for name, api := range map[string]server.API{
+		"testVersion2": {In: "2"}, "testVersions1And2": {In: "12"}, "testDeprecation": {In: "1", Deprecated: "1"},
+		"testDeprecationInVersion2": {In: "12", Deprecated: "2"}, "testRemoval": {In: "1"},
+	} {
+		server.Register(&server.Command{Name: name, Needs: server.Free, API: api, Where: server.Anywhere, Run: server.Nothing})
 	}
 }

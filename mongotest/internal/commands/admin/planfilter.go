@@ -12,10 +12,16 @@ import (
 // and listed but not applied: every query is planned anew.
 
 func init() {
-	server.Register(&server.Command{Name: "planCacheClear", Where: server.OptIn, Run: runPlanCacheClear})
-	server.Register(&server.Command{Name: "planCacheListFilters", Where: server.OptIn, Run: runListFilters})
-	server.Register(&server.Command{Name: "planCacheSetFilter", Where: server.OptIn, Run: runSetFilter})
-	server.Register(&server.Command{Name: "planCacheClearFilters", Where: server.OptIn, Run: runClearFilters})
+	server.Register(&server.Command{Name: "planCacheClear", Needs: server.OnColl("planCacheWrite"), Where: server.OptIn, Run: runPlanCacheClear})
+	server.Register(&server.Command{
+		Name:  "planCacheListFilters",
+		Needs: server.OnColl("planCacheIndexFilter"), Where: server.OptIn, Run: runListFilters,
+	})
+	server.Register(&server.Command{Name: "planCacheSetFilter", Needs: server.OnColl("planCacheIndexFilter"), Where: server.OptIn, Run: runSetFilter})
+	server.Register(&server.Command{
+		Name:  "planCacheClearFilters",
+		Needs: server.OnColl("planCacheIndexFilter"), Where: server.OptIn, Run: runClearFilters,
+	})
 }
 
 // planCollection returns the command's collection, and whether it exists.

@@ -11,15 +11,15 @@ import (
 
 func init() {
 	for _, c := range []*server.Command{
-		{Name: "replSetGetConfig", Run: runReplConfig},
-		{Name: "replSetStepDown", Run: runStepDown},
-		{Name: "replSetStepUp", Run: runStepUp},
-		{Name: "replSetFreeze", Run: runFreeze},
-		{Name: "replSetInitiate", Run: runInitiate},
-		{Name: "replSetReconfig", Run: runReconfig},
-		{Name: "replSetGetRBID", Run: runRBID},
-		{Name: "replSetMaintenance", Run: runReplNothing},
-		{Name: "replSetSyncFrom", Run: runReplNothing},
+		{Name: "replSetGetConfig", Needs: server.OnCluster("replSetGetConfig"), Run: runReplConfig},
+		{Name: "replSetStepDown", Needs: server.OnCluster("replSetStateChange"), Run: runStepDown},
+		{Name: "replSetStepUp", Needs: server.OnCluster("replSetStateChange"), Run: runStepUp},
+		{Name: "replSetFreeze", Needs: server.OnCluster("replSetStateChange"), Run: runFreeze},
+		{Name: "replSetInitiate", Needs: server.OnCluster("replSetConfigure"), Run: runInitiate},
+		{Name: "replSetReconfig", Needs: server.OnCluster("replSetConfigure"), Run: runReconfig},
+		{Name: "replSetGetRBID", Needs: server.Internal, Run: runRBID},
+		{Name: "replSetMaintenance", Needs: server.OnCluster("replSetStateChange"), Run: runReplNothing},
+		{Name: "replSetSyncFrom", Needs: server.OnCluster("replSetStateChange"), Run: runReplNothing},
 	} {
 		c.AdminOnly, c.Where = true, server.Anywhere
 		c.Roles = []server.Role{server.Standalone, server.Member}
@@ -28,7 +28,10 @@ func init() {
 }
 
 func init() {
-	server.Register(&server.Command{Name: "replSetGetStatus", AdminOnly: true, Where: server.Anywhere, Run: runReplStatus})
+	server.Register(&server.Command{
+		Name: "replSetGetStatus", AdminOnly: true,
+		Needs: server.OnCluster("replSetGetStatus"), Where: server.Anywhere, Run: runReplStatus,
+	})
 }
 
 // replicated refuses replication commands on a standalone.

@@ -12,12 +12,31 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "startSession", Where: server.Anywhere, Run: runStartSession})
-	server.Register(&server.Command{Name: "endSessions", Where: server.Anywhere, Run: runEndSessions})
-	server.Register(&server.Command{Name: "refreshSessions", Where: server.Anywhere, Run: runRefreshSessions})
-	server.Register(&server.Command{Name: "killSessions", Where: server.Anywhere, Run: runKillSessions})
-	server.Register(&server.Command{Name: "killAllSessions", Where: server.Anywhere, Run: runKillAllSessions})
-	server.Register(&server.Command{Name: "killAllSessionsByPattern", Where: server.Anywhere, Run: runKillByPattern})
+	server.Register(&server.Command{
+		Name:  "startSession",
+		Help:  "start a logical session",
+		Needs: server.Free, Where: server.Anywhere, Run: runStartSession,
+	})
+	server.Register(&server.Command{
+		Name:  "endSessions",
+		Help:  "end a set of logical sessions",
+		Needs: server.Free, API: server.V1, DataLake: true, Where: server.Anywhere, Run: runEndSessions,
+	})
+	server.Register(&server.Command{
+		Name:  "refreshSessions",
+		Help:  "renew a set of logical sessions",
+		Needs: server.Free, API: server.V1, Where: server.Anywhere, Run: runRefreshSessions,
+	})
+	server.Register(&server.Command{
+		Name:  "killSessions",
+		Help:  "kill a logical session and its operations",
+		Needs: server.Free, Where: server.Anywhere, Run: runKillSessions,
+	})
+	server.Register(&server.Command{Name: "killAllSessions", Needs: server.OnCluster("killAnySession"), Where: server.Anywhere, Run: runKillAllSessions})
+	server.Register(&server.Command{
+		Name:  "killAllSessionsByPattern",
+		Needs: server.OnCluster("killAnySession"), Where: server.Anywhere, Run: runKillByPattern,
+	})
 }
 
 func runStartSession(r *server.Request, dst []byte) ([]byte, error) {

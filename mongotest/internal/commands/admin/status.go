@@ -21,25 +21,28 @@ import (
 
 func init() {
 	for _, c := range []*server.Command{
-		{Name: "serverStatus", Run: runServerStatus},
-		{Name: "hostInfo", Run: runHostInfo},
-		{Name: "getLog", AdminOnly: true, Run: runGetLog},
-		{Name: "getCmdLineOpts", AdminOnly: true, Run: runCmdLineOpts},
-		{Name: "whatsmyuri", NoAuth: true, Run: runWhatsMyURI},
-		{Name: "connectionStatus", NoAuth: true, Run: runConnectionStatus},
-		{Name: "logRotate", AdminOnly: true, Run: server.Nothing},
-		{Name: "top", AdminOnly: true, Roles: []server.Role{server.Standalone, server.Member}, Run: runTop},
-		{Name: "features", Run: runFeatures},
+		{Name: "serverStatus", Help: "returns lots of administrative server statistics", Needs: server.OnCluster("serverStatus"), Run: runServerStatus},
+		{Name: "hostInfo", Help: "returns information about the daemon's host", Needs: server.OnCluster("hostInfo"), Run: runHostInfo},
+		{Name: "getLog", Needs: server.OnCluster("getLog"), AdminOnly: true, Run: runGetLog},
+		{Name: "getCmdLineOpts", Needs: server.OnCluster("getCmdLineOpts"), AdminOnly: true, Run: runCmdLineOpts},
+		{Name: "whatsmyuri", Help: "{whatsmyuri:1}", DataLake: true, NoAuth: true, Run: runWhatsMyURI},
+		{Name: "connectionStatus", DataLake: true, NoAuth: true, Run: runConnectionStatus},
+		{Name: "logRotate", Needs: server.OnCluster("logRotate"), AdminOnly: true, Run: server.Nothing},
+		{Name: "top", Needs: server.OnCluster("top"), AdminOnly: true, Roles: []server.Role{server.Standalone, server.Member}, Run: runTop},
+		{Name: "features", Needs: server.Free, Run: runFeatures},
 		{Name: "listCommands", NoAuth: true, Run: runListCommands},
-		{Name: "availableQueryOptions", Run: runQueryOptions},
-		{Name: "driverOIDTest", Roles: []server.Role{server.Standalone, server.Member}, Run: runOIDTest},
-		{Name: "getFreeMonitoringStatus", AdminOnly: true, Run: runFreeMonitoring},
-		{Name: "fsync", AdminOnly: true, Run: runFsync},
-		{Name: "fsyncUnlock", AdminOnly: true, Run: runFsyncUnlock},
-		{Name: "connPoolStats", Run: runConnPoolStats},
-		{Name: "lockInfo", AdminOnly: true, Roles: []server.Role{server.Standalone, server.Member}, Run: runLockInfo},
-		{Name: "setIndexCommitQuorum", Run: runIndexCommitQuorum},
-		{Name: "rotateCertificates", AdminOnly: true, Run: server.Nothing},
+		{Name: "availableQueryOptions", Needs: server.Free, Run: runQueryOptions},
+		{Name: "driverOIDTest", Needs: server.Free, Roles: []server.Role{server.Standalone, server.Member}, Run: runOIDTest},
+		{Name: "getFreeMonitoringStatus", Needs: server.OnCluster("checkFreeMonitoringStatus"), AdminOnly: true, Run: runFreeMonitoring},
+		{Name: "fsync", Needs: server.OnCluster("fsync"), AdminOnly: true, Run: runFsync},
+		{Name: "fsyncUnlock", Needs: server.OnCluster("unlock"), AdminOnly: true, Run: runFsyncUnlock},
+		{Name: "connPoolStats", Needs: server.OnCluster("connPoolStats"), Run: runConnPoolStats},
+		{
+			Name: "lockInfo", Roles: []server.Role{server.Standalone, server.Member}, AdminOnly: true,
+			Needs: server.OnCluster("serverStatus"), Run: runLockInfo,
+		},
+		{Name: "setIndexCommitQuorum", Needs: server.OnColl("createIndex"), Run: runIndexCommitQuorum},
+		{Name: "rotateCertificates", Needs: server.OnCluster("rotateCertificates"), AdminOnly: true, Run: server.Nothing},
 	} {
 		c.Where = server.Anywhere
 		server.Register(c)
@@ -213,12 +216,11 @@ func runFeatures(r *server.Request, dst []byte) ([]byte, error) {
 
 func runListCommands(r *server.Request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginDocumentElement(dst, "commands")
-	for _, name := range server.CommandNames() {
-		c := r.Node.Lookup(name)
-		if c == nil || c.Name != name {
+	for _, c := range server.Commands() {
+		if r.Node.Lookup(c.Name) == nil {
 			continue
 		}
-		start, d := bson.BeginDocumentElement(dst, name)
+		start, d := bson.BeginDocumentElement(dst, c.Name)
 		d = bson.AppendBool(d, "requiresAuth", !c.NoAuth)
 		d = bson.AppendBool(d, "slaveOk", c.Where == server.Anywhere)
 		d = bson.AppendBool(d, "adminOnly", c.AdminOnly)

@@ -3,7 +3,10 @@ package catalog
 import (
 	"math"
 
+	"allium/bson"
+	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
@@ -13,10 +16,21 @@ import (
 // Commands that make capped collections of others, or empty them.
 
 func init() {
-	server.Register(&server.Command{Name: "convertToCapped", WriteConcern: true, Run: runConvertToCapped})
-	server.Register(&server.Command{Name: "cloneCollectionAsCapped", Roles: []server.Role{server.Standalone, server.Member}, WriteConcern: true, Run: runCloneAsCapped})
-	server.Register(&server.Command{Name: "emptycapped", Roles: []server.Role{server.Standalone, server.Member}, WriteConcern: true, Run: runEmptyCapped})
-	server.Register(&server.Command{Name: "godinsert", Roles: []server.Role{server.Standalone, server.Member}, Run: runGodInsert})
+	server.Register(&server.Command{
+		Name:  "convertToCapped",
+		Needs: server.OnColl("convertToCapped"), WriteConcern: true,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace}, Run: runConvertToCapped,
+	})
+	server.Register(&server.Command{
+		Name: "cloneCollectionAsCapped", Roles: []server.Role{server.Standalone, server.Member},
+		Needs:        server.NeedsBy("find on the collection; insert, createIndex, convertToCapped on the new one", needsOfClone),
+		WriteConcern: true, Run: runCloneAsCapped,
+	})
+	server.Register(&server.Command{
+		Name: "emptycapped", Roles: []server.Role{server.Standalone, server.Member},
+		Needs: server.OnColl("emptycapped"), WriteConcern: true, Run: runEmptyCapped,
+	})
+	server.Register(&server.Command{Name: "godinsert", Needs: server.Free, Roles: []server.Role{server.Standalone, server.Member}, Run: runGodInsert})
 }
 
 // cappedSize reads the size that both commands need.
@@ -169,4 +183,9 @@ func hasDatabase(st *store.State, db string) (has bool) {
 		return false
 	})
 	return has
+}
+
+func needsOfClone(r *server.Request, body bson.Raw) []account.Need {
+	to := r.DB + "." + bsondoc.MustString(body.Lookup("toCollection"))
+	return append(r.OnTarget(body, "find"), server.Privileges(to, "insert", "createIndex", "convertToCapped")...)
 }

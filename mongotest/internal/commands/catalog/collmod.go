@@ -16,7 +16,11 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "collMod", WriteConcern: true, Run: runCollMod})
+	server.Register(&server.Command{
+		Name:  "collMod",
+		Needs: server.OnColl("collMod"), API: server.V1, WriteConcern: true,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, ShowsShards: true, Early: server.CheckTarget}, Run: runCollMod,
+	})
 }
 
 func typeOf(v bson.RawValue) string { return bsontext.TypeName(v.Type) }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
@@ -25,7 +26,12 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "create", Txn: server.TxnOK, WriteConcern: true, Run: runCreate})
+	server.Register(&server.Command{
+		Name:  "create",
+		Needs: server.NeedsBy("createCollection or insert on the collection", needsOfCreate), API: server.V1, Txn: server.TxnLocal,
+		WriteConcern: true,
+		Mongos:       server.OnMongos{Config: true, Catalog: (*server.Request).Namespace, Forgets: server.ForgetsTarget}, Run: runCreate,
+	})
 }
 
 // createSpec are the options of a new collection or view.
@@ -490,4 +496,12 @@ func checkViewPipeline(r *server.Request, ns, on string, stages bson.Raw, coll *
 	o.Env, o.View = read.LatestEnv(r), ns
 	_, err = pipeline.Parse(list, o)
 	return err
+}
+
+// needsOfCreate: whoever may insert into a collection may make it.
+func needsOfCreate(r *server.Request, body bson.Raw) []account.Need {
+	if need := r.OnTarget(body, "insert"); r.May(need[0]) {
+		return need
+	}
+	return r.OnTarget(body, "createCollection")
 }

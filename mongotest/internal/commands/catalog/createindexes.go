@@ -15,7 +15,11 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "createIndexes", Txn: server.TxnOK, WriteConcern: true, Run: runCreateIndexes})
+	server.Register(&server.Command{
+		Name:  "createIndexes",
+		Needs: server.OnColl("createIndex"), API: server.V1, Txn: server.TxnLocal, WriteConcern: true,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, ShowsShards: true, Early: server.CheckTarget}, Run: runCreateIndexes,
+	})
 }
 
 // maxIndexes is how many indexes a collection may have.

@@ -12,8 +12,20 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "drop", WriteConcern: true, Run: runDrop})
-	server.Register(&server.Command{Name: "dropDatabase", WriteConcern: true, Run: runDropDatabase})
+	server.Register(&server.Command{
+		Name:  "drop",
+		Help:  "drop a collection\n{drop : <collectionName>}",
+		Needs: server.OnColl("dropCollection"), API: server.V1, WriteConcern: true,
+		Mongos: server.OnMongos{Config: true, Catalog: (*server.Request).Namespace, WriteErrors: server.ConcernIfSoon, Reply: func(_ *server.Request, _ bson.Raw, dst []byte) []byte { return dst }, Forgets: server.ForgetsTarget},
+		Run:    runDrop,
+	})
+	server.Register(&server.Command{
+		Name:  "dropDatabase",
+		Help:  "drop (delete) this database",
+		Needs: server.OnDB("dropDatabase"), API: server.V1, WriteConcern: true,
+		Mongos: server.OnMongos{Config: true, Catalog: (*server.Request).Namespace, Forgets: func(r *server.Request) []string { return []string{r.DB} }, Early: refuseDropEarly, Missing: dropsNothing},
+		Run:    runDropDatabase,
+	})
 }
 
 func runDrop(r *server.Request, dst []byte) ([]byte, error) {
@@ -130,4 +142,19 @@ func awaitDrops(r *server.Request, found bool, dropped int) error {
 	r.Node.Data().Dropping(r.DB, true)
 	at := r.Conn.Client().LastOp
 	return srverr.New(failed.Code, "dropDatabase %s failed waiting for %d collection drop(s) (most recent drop optime: { ts: Timestamp(%d, %d), t: 1 }) to replicate.", r.DB, dropped, at.T, at.I)
+}
+
+// refuseDropEarly refuses what cannot be dropped.
+func refuseDropEarly(r *server.Request) error {
+	if r.DB == "admin" || r.DB == "config" {
+		return srverr.New(srverr.IllegalOperation, "Cannot drop the %s database", r.DB)
+	}
+	if n, ok := arg.Number(r.Arg()); !ok || n != 1 {
+		return srverr.New(srverr.BadValue, "have to pass 1 as db parameter")
+	}
+	return nil
+}
+
+func dropsNothing(_ *server.Request, dst []byte) (out []byte, done bool, err error) {
+	return bson.AppendString(dst, "info", "database does not exist"), true, nil
 }

@@ -13,9 +13,24 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "listCollections", Where: server.OptIn, Run: runListCollections})
-	server.Register(&server.Command{Name: "listDatabases", Where: server.OptIn, AdminOnly: true, Run: runListDatabases})
-	server.Register(&server.Command{Name: "listIndexes", Where: server.OptIn, Run: runListIndexes})
+	server.Register(&server.Command{
+		Name:  "listCollections",
+		Help:  "list collections for this db",
+		Needs: server.OnDB("listCollections"), API: server.V1, DataLake: true, Where: server.OptIn,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Missing: listsNothing}, Run: runListCollections,
+	})
+	server.Register(&server.Command{
+		Name: "listDatabases",
+		Help: "{ listDatabases:1, [filter: <filterObject>] [, nameOnly: true ] }\nlist databases on this server", AdminOnly: true,
+		Needs: server.Free, API: server.V1, DataLake: true, Where: server.OptIn, Run: runListDatabases,
+	})
+	server.Register(&server.Command{
+		Name:  "listIndexes",
+		Help:  "list indexes for a collection",
+		Needs: server.OnColl("listIndexes"), API: server.V1, Where: server.OptIn,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Early: server.CheckTarget, Missing: server.RefuseMissing},
+		Run:    runListIndexes,
+	})
 }
 
 func runListCollections(r *server.Request, dst []byte) ([]byte, error) {
@@ -237,6 +252,9 @@ func runListDatabases(r *server.Request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
+	if err := r.ShowConfig(); err != nil {
+		return dst, err
+	}
 	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err
@@ -248,7 +266,7 @@ func runListDatabases(r *server.Request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginArrayElement(dst, "databases")
 	total, n := 0.0, 0
 	for _, name := range names {
-		if !all && !r.May(server.Needs("find", name, "")) {
+		if !all && !r.May(account.Need{Action: "find", DB: name}) {
 			continue
 		}
 		size := server.DatabaseSize(st, name)
@@ -298,4 +316,8 @@ func insertName(names []string, name string) []string {
 		return names
 	}
 	return append(names[:i:i], append([]string{name}, names[i:]...)...)
+}
+
+func listsNothing(r *server.Request, dst []byte) (out []byte, done bool, err error) {
+	return server.EmptyResult(dst, r.DB+".$cmd.listCollections")
 }

@@ -18,10 +18,16 @@ import (
 
 func init() {
 	mongod := []server.Role{server.Standalone, server.Member}
-	server.Register(&server.Command{Name: "compact", Where: server.Anywhere, Run: runCompact})
-	server.Register(&server.Command{Name: "reIndex", Roles: mongod, Run: runReIndex})
-	server.Register(&server.Command{Name: "dbHash", Aliases: []string{"dbhash"}, Roles: mongod, Where: server.Anywhere, Run: runDBHash})
-	server.Register(&server.Command{Name: "geoSearch", Roles: mongod, Where: server.OptIn, ReadConcern: true, Txn: server.TxnOK, Run: runGeoSearch})
+	server.Register(&server.Command{Name: "compact", Needs: server.OnColl("compact"), Where: server.Anywhere, Run: runCompact})
+	server.Register(&server.Command{Name: "reIndex", Needs: server.OnColl("reIndex"), Roles: mongod, Run: runReIndex})
+	server.Register(&server.Command{
+		Name: "dbHash", Aliases: []string{"dbhash"}, Roles: mongod,
+		Needs: server.OnDB("dbHash"), Where: server.Anywhere, Run: runDBHash,
+	})
+	server.Register(&server.Command{
+		Name: "geoSearch", Roles: mongod,
+		Needs: server.OnColl("find"), Where: server.OptIn, Txn: server.TxnOK, ReadConcern: true, Run: runGeoSearch,
+	})
 }
 
 func runCompact(r *server.Request, dst []byte) ([]byte, error) {

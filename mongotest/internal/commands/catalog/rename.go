@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/server"
@@ -12,7 +14,31 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "renameCollection", AdminOnly: true, WriteConcern: true, Run: runRename})
+	server.Register(&server.Command{
+		Name: "renameCollection",
+		Help: " example: { renameCollection: foo.a, to: bar.b }", AdminOnly: true,
+		Needs:        server.NeedsBy("renameCollectionSameDB on the collection; find, dropCollection there and insert on the new one in another database", needsOfRename),
+		WriteConcern: true,
+		Mongos:       server.OnMongos{Config: true, Catalog: renamed, Forgets: forgetsRenamed}, Run: runRename,
+	})
+}
+
+// needsOfRename: what moves to another database is read, dropped and inserted there.
+func needsOfRename(_ *server.Request, body bson.Raw) []account.Need {
+	_, v := bsondoc.FirstElement(body)
+	from, to := bsondoc.MustString(v), bsondoc.MustString(body.Lookup("to"))
+	fromDB, _ := namespace.Split(from)
+	if toDB, _ := namespace.Split(to); fromDB == toDB {
+		return server.Privileges(from, "renameCollectionSameDB")
+	}
+	return append(server.Privileges(from, "find", "dropCollection"), server.Privileges(to, "insert")...)
+}
+
+// renamed returns the collection that gets another name.
+func renamed(r *server.Request) string { return bsondoc.MustString(r.Arg()) }
+
+func forgetsRenamed(r *server.Request) []string {
+	return []string{renamed(r), bsondoc.MustString(r.Body.Lookup("to"))}
 }
 
 var renameStruct = &idl.Struct{Name: "renameCollection", Required: []string{"to"}, Fields: map[string]idl.Field{

@@ -14,17 +14,21 @@ import (
 // deployment that has none refuses them, as a server of one's own; one that has keeps the
 // definitions and lists them with their states.
 func init() {
-	for name, run := range map[string]func(*server.Request, []byte) ([]byte, error){
-		"createSearchIndexes": runCreateSearchIndexes, "updateSearchIndex": runUpdateSearchIndex,
-		"dropSearchIndex": runDropSearchIndex, "listSearchIndexes": runListSearchIndexes,
+	for _, c := range []*server.Command{
+		{Name: "createSearchIndexes", API: server.V1, Needs: server.OnColl("createSearchIndexes"), Run: runCreateSearchIndexes},
+		{Name: "updateSearchIndex", API: server.V1, Needs: server.OnColl("updateSearchIndex"), Run: runUpdateSearchIndex},
+		{Name: "dropSearchIndex", API: server.V1, Needs: server.OnColl("dropSearchIndex"), Run: runDropSearchIndex},
+		{Name: "listSearchIndexes", Needs: server.OnColl("listSearchIndexes"), Run: runListSearchIndexes},
 	} {
-		server.Register(&server.Command{Name: name, Run: func(r *server.Request, dst []byte) ([]byte, error) {
+		run := c.Run
+		c.Run = func(r *server.Request, dst []byte) ([]byte, error) {
 			if r.Node.Config().Search == nil {
 				return dst, srverr.New(srverr.SearchNotEnabled, "Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires additional configuration. "+
 					"Please connect to Atlas or an AtlasCLI local deployment to enable.")
 			}
 			return run(r, dst)
-		}})
+		}
+		server.Register(c)
 	}
 }
 

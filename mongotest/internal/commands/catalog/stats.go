@@ -13,10 +13,27 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "collStats", Aliases: []string{"collstats"}, Where: server.Anywhere, Run: runCollStats})
-	server.Register(&server.Command{Name: "dbStats", Aliases: []string{"dbstats"}, Where: server.Anywhere, Run: runDBStats})
-	server.Register(&server.Command{Name: "dataSize", Aliases: []string{"datasize"}, Where: server.Anywhere, Run: runDataSize})
-	server.Register(&server.Command{Name: "validate", Where: server.Anywhere, Run: runValidate})
+	server.Register(&server.Command{
+		Name: "collStats", Aliases: []string{"collstats"},
+		Help:  "{ collStats:\"blog.posts\" , scale : 1 } scale divides sizes e.g. for KB use 1024\n    avgObjSize - in bytes",
+		Needs: server.OnColl("collStats"), Where: server.Anywhere,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Reply: (*server.Request).StatsOfShards}, Run: runCollStats,
+	})
+	server.Register(&server.Command{
+		Name: "dbStats", Aliases: []string{"dbstats"},
+		Help:  "Get stats on a database. Not instantaneous. Slower for databases with large .ns files.\nExample: { dbStats:1, scale:1 }",
+		Needs: server.OnDB("dbStats"), Where: server.Anywhere,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Reply: dbStatsOfShards}, Run: runDBStats,
+	})
+	server.Register(&server.Command{
+		Name: "dataSize", Aliases: []string{"datasize"},
+		Needs: server.OnNamespace("find"), Where: server.Anywhere, Run: runDataSize,
+	})
+	server.Register(&server.Command{
+		Name:  "validate",
+		Needs: server.OnColl("validate"), Where: server.Anywhere,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace}, Run: runValidate,
+	})
 }
 
 // scale reads the unit that sizes are shown in. least is how the server words the bound.
@@ -296,4 +313,20 @@ func runValidate(r *server.Request, dst []byte) ([]byte, error) {
 		dst = bsondoc.AppendStrings(dst, f, nil)
 	}
 	return dst, nil
+}
+
+// dbStatsOfShards sums up what the shards say. Sizes are integers in the sum.
+func dbStatsOfShards(r *server.Request, reply bson.Raw, dst []byte) []byte {
+	dst = r.AppendRaw(reply, dst)
+	for _, k := range []string{"objects", "avgObjSize", "dataSize", "storageSize", "totalSize", "indexes", "indexSize", "scaleFactor", "fileSize"} {
+		v := reply.Lookup(k)
+		if k == "avgObjSize" {
+			f, _ := v.Double()
+			dst = bson.AppendDouble(dst, k, f)
+			continue
+		}
+		n, _ := arg.Number(v)
+		dst = bsondoc.AppendShortest(dst, k, n)
+	}
+	return dst
 }

@@ -18,11 +18,11 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "saslStart", NoAuth: true, Where: server.Anywhere, Run: runSASLStart})
-	server.Register(&server.Command{Name: "saslContinue", NoAuth: true, Where: server.Anywhere, Run: runSASLContinue})
-	server.Register(&server.Command{Name: "authenticate", NoAuth: true, Where: server.Anywhere, Run: runAuthenticate})
+	server.Register(&server.Command{Name: "saslStart", API: server.V1, DataLake: true, NoAuth: true, Where: server.Anywhere, Run: runSASLStart})
+	server.Register(&server.Command{Name: "saslContinue", API: server.V1, DataLake: true, NoAuth: true, Where: server.Anywhere, Run: runSASLContinue})
+	server.Register(&server.Command{Name: "authenticate", API: server.V1, NoAuth: true, Where: server.Anywhere, Run: runAuthenticate})
 	server.Register(&server.Command{Name: "getnonce", NoAuth: true, Where: server.Anywhere, Run: runGetNonce})
-	server.Register(&server.Command{Name: "logout", Where: server.Anywhere, Run: runLogout})
+	server.Register(&server.Command{Name: "logout", Needs: server.Free, DataLake: true, Where: server.Anywhere, Run: runLogout})
 }
 
 // conversation is a SASL conversation that a connection is in.

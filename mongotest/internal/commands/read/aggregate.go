@@ -20,8 +20,14 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "aggregate", Where: server.OptIn, ReadConcern: true, Snapshot: true, WriteConcern: true, Txn: server.TxnOK,
-		Parse: parseAggregate, OnMissingDatabase: onMissingDatabase, CheckConcern: checkAggregateConcern, Run: runAggregate})
+	server.Register(&server.Command{
+		Name:  "aggregate",
+		Help:  "Runs the aggregation command. See http://dochub.mongodb.org/core/aggregation for more details.",
+		Needs: server.NeedsBy("those of the stages of its pipeline", needsOfAggregate), API: server.V1, DataLake: true,
+		Where: server.OptIn, Txn: server.TxnOK, Sequences: true, ReadConcern: true, CheckConcern: checkAggregateConcern, Snapshot: true,
+		WriteConcern: true,
+		Mongos:       server.OnMongos{Documents: true, Missing: missingDatabase}, Parse: parseAggregate, Run: runAggregate,
+	})
 }
 
 // aggregateSpec are the arguments of aggregate.
@@ -69,19 +75,20 @@ func checkAggregateConcern(r *server.Request, level string) error {
 	return pipeline.CheckReadConcern(q.stages, level, q.explain)
 }
 
-// onMissingDatabase finds out what a mongos, which opens the pipeline before it looks for the
-// database, says to it.
-func onMissingDatabase(r *server.Request) (ns string, ok bool) {
+// missingDatabase answers on a mongos, which opens the pipeline before it looks for the database.
+func missingDatabase(r *server.Request, dst []byte) (out []byte, done bool, err error) {
 	ns, err := r.Collection(srverr.TypeMismatch)
 	if err != nil || r.Arg().Type != bson.TypeString {
-		return "", false
+		return dst, false, nil
 	}
 	var q aggregateSpec
 	if q.parse(r) != nil || q.changeStream() {
-		return "", false
+		return dst, false, nil
 	}
-	_, _, err = openAggregate(r, &q)
-	return ns, err == nil
+	if _, _, err = openAggregate(r, &q); err != nil {
+		return dst, false, nil
+	}
+	return server.EmptyResult(dst, ns)
 }
 
 func runAggregate(r *server.Request, dst []byte) ([]byte, error) {

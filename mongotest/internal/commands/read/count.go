@@ -14,7 +14,12 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "count", Where: server.OptIn, ReadConcern: true, Run: runCount})
+	server.Register(&server.Command{
+		Name:  "count",
+		Help:  "count objects in collection",
+		Needs: server.OnColl("find"), API: server.V1, DataLake: true, Where: server.OptIn, Sequences: true, ReadConcern: true,
+		Mongos: server.OnMongos{Reply: countOfShards}, Run: runCount,
+	})
 }
 
 var countStruct = &idl.Struct{Name: "count", Fields: map[string]idl.Field{
@@ -169,6 +174,17 @@ func addCount(r *server.Request, shard, n int) {
 		r.ShardCounts = map[int]int{}
 	}
 	r.ShardCounts[shard] += n
+}
+
+// countOfShards adds what each shard has counted.
+func countOfShards(r *server.Request, reply bson.Raw, dst []byte) []byte {
+	at, dst := bson.BeginDocumentElement(dst, "shards")
+	for i := range r.Node.Data().Shards() {
+		if n, ok := r.ShardCounts[i]; ok {
+			dst = bson.AppendInt32(dst, server.ShardName(i), int32(n))
+		}
+	}
+	return append(bson.EndDocument(dst, at), reply.Elements()...)
 }
 
 func appendCount(dst []byte, n int64) []byte {

@@ -18,7 +18,13 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "distinct", Where: server.OptIn, ReadConcern: true, Snapshot: true, Txn: server.TxnOK, Run: runDistinct})
+	server.Register(&server.Command{
+		Name:  "distinct",
+		Help:  "{ distinct : 'collection name' , key : 'a.b' , query : {} }",
+		Needs: server.OnColl("find"), DataLake: true, Where: server.OptIn, Txn: server.TxnOK, Sequences: true, ReadConcern: true,
+		Snapshot: true,
+		Mongos:   server.OnMongos{Early: server.CheckTarget, Missing: server.RefuseMissing}, Run: runDistinct,
+	})
 }
 
 var distinctStruct = &idl.Struct{Name: "distinct", Required: []string{"key"}, Fields: map[string]idl.Field{

@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"allium/bson"
+	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
@@ -19,7 +20,22 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "explain", Where: server.OptIn, ReadConcern: true, Run: runExplain})
+	server.Register(&server.Command{
+		Name:  "explain",
+		Help:  "explain database reads and writes",
+		Needs: server.NeedsBy("those of the command that it explains", needsOfExplain), API: server.V1, DataLake: true,
+		Where: server.OptIn, Sequences: true, ReadConcern: true, Run: runExplain,
+	})
+}
+
+// needsOfExplain returns what the explained command needs.
+func needsOfExplain(r *server.Request, body bson.Raw) []account.Need {
+	inner, _ := body.Lookup("explain").Document()
+	name, _ := bsondoc.FirstElement(inner)
+	if c := r.Node.Lookup(name); c != nil {
+		return r.NeedsOf(c, inner)
+	}
+	return r.OnTarget(body, "find")
 }
 
 // explainTarget is what there is to explain of a command.

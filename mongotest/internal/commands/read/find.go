@@ -21,7 +21,12 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "find", Where: server.OptIn, ReadConcern: true, Snapshot: true, Txn: server.TxnOK, Run: runFind})
+	server.Register(&server.Command{
+		Name:  "find",
+		Help:  "query for documents",
+		Needs: server.OnColl("find"), API: server.V1, DataLake: true, Where: server.OptIn, Txn: server.TxnOK, Sequences: true,
+		ReadConcern: true, Snapshot: true, Run: runFind,
+	})
 }
 
 // findSpec are the arguments of find.

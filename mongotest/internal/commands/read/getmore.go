@@ -1,11 +1,14 @@
 package read
 
 import (
+	"strings"
 	"time"
 
 	"allium/bson"
 	"allium/internal/wire"
+	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/server"
@@ -13,7 +16,13 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "getMore", Where: server.Anywhere, Txn: server.TxnOK, ReadConcern: true, Snapshot: true, NoAfterTime: true, Run: runGetMore})
+	server.Register(&server.Command{
+		Name:  "getMore",
+		Help:  "retrieve more results from an existing cursor",
+		Needs: server.NeedsBy("find on the collection of the cursor", needsOfGetMore), API: server.V1, DataLake: true,
+		Where: server.Anywhere, Txn: server.TxnOK, Continues: true, Sequences: true, ReadConcern: true, Snapshot: true, NoAfterTime: true,
+		Mongos: server.OnMongos{Reply: batchOfMongos}, Run: runGetMore,
+	})
 }
 
 // defaultAwait is how long a getMore on an awaitData cursor waits for documents when the client
@@ -114,6 +123,26 @@ func (q *getMoreSpec) parse(r *server.Request) error {
 		q.batchSize = -1
 	}
 	return nil
+}
+
+// needsOfGetMore: whoever could open a cursor without a collection may go on.
+func needsOfGetMore(r *server.Request, body bson.Raw) []account.Need {
+	coll := bsondoc.MustString(body.Lookup("collection"))
+	if strings.HasPrefix(coll, "$cmd.") {
+		return nil
+	}
+	return []account.Need{{Action: "find", DB: r.DB, Coll: coll}}
+}
+
+func batchOfMongos(_ *server.Request, reply bson.Raw, dst []byte) []byte {
+	cursor := bson.Raw(reply.Lookup("cursor").Value)
+	at, dst := bson.BeginDocumentElement(dst, "cursor")
+	for _, k := range []string{"id", "ns", "nextBatch", "postBatchResumeToken", "atClusterTime"} {
+		if v := cursor.Lookup(k); !v.IsZero() {
+			dst = bson.AppendRawValue(dst, k, v)
+		}
+	}
+	return bson.EndDocument(dst, at)
 }
 
 func runGetMore(r *server.Request, dst []byte) ([]byte, error) {

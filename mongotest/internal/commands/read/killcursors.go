@@ -9,7 +9,11 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "killCursors", Where: server.Anywhere, Txn: server.TxnOK, Run: runKillCursors})
+	server.Register(&server.Command{
+		Name:  "killCursors",
+		Help:  "Kill a list of cursor ids",
+		Needs: server.Free, API: server.V1, DataLake: true, Where: server.Anywhere, Txn: server.TxnLater, Run: runKillCursors,
+	})
 }
 
 func runKillCursors(r *server.Request, dst []byte) ([]byte, error) {

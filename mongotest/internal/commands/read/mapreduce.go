@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/idl"
@@ -15,12 +16,42 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "mapReduce", Aliases: []string{"mapreduce"}, WriteConcern: true, NoWriteConcern: mapsInline, Run: runMapReduce})
+	server.Register(&server.Command{
+		Name: "mapReduce", Aliases: []string{"mapreduce"},
+		Needs:        server.NeedsBy("find on the collection; insert and remove or update on the one that it writes", needsOfMapReduce),
+		WriteConcern: true, NoWriteConcern: mapsInline,
+		Mongos: server.OnMongos{Documents: true}, Run: runMapReduce,
+	})
 }
 
 // mapsInline reports whether a mapReduce answers with its results.
 func mapsInline(r *server.Request) bool {
 	return r.Body.Lookup("out", "inline").Type != 0
+}
+
+// needsOfMapReduce returns what its pipeline would need.
+func needsOfMapReduce(r *server.Request, body bson.Raw) []account.Need {
+	list := r.OnTarget(body, "find")
+	db, out := r.DB, body.Lookup("out")
+	writes := func(coll bson.RawValue, second string) {
+		list = append(list, server.Privileges(db+"."+bsondoc.MustString(coll), server.Bypassing(body, "insert", second)...)...)
+	}
+	if out.Type == bson.TypeString {
+		writes(out, "remove")
+	}
+	doc, _ := out.Document()
+	if other, ok := doc.Lookup("db").StringValue(); ok {
+		db = other
+	}
+	for mode, v := range doc.All() {
+		switch mode {
+		case "replace":
+			writes(v, "remove")
+		case "merge", "reduce":
+			writes(v, "update")
+		}
+	}
+	return list
 }
 
 // mapReduceStruct are the arguments, of which those without a type have texts of their own.

@@ -11,7 +11,11 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "_mergeAuthzCollections", AdminOnly: true, WriteConcern: true, Run: runMerge})
+	server.Register(&server.Command{
+		Name: "_mergeAuthzCollections", AdminOnly: true,
+		Needs: server.OnDB("createUser"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runMerge,
+	})
 }
 
 var mergeStruct = &idl.Struct{Name: "_mergeAuthzCollections", Required: []string{"db", "drop"}, Fields: map[string]idl.Field{

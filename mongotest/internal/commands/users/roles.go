@@ -14,16 +14,55 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "createRole", WriteConcern: true, Run: runCreateRole})
-	server.Register(&server.Command{Name: "updateRole", WriteConcern: true, Run: runUpdateRole})
-	server.Register(&server.Command{Name: "dropRole", WriteConcern: true, Run: runDropRole})
-	server.Register(&server.Command{Name: "dropAllRolesFromDatabase", WriteConcern: true, Run: runDropAllRoles})
-	server.Register(&server.Command{Name: "grantPrivilegesToRole", WriteConcern: true, Run: runChangePrivileges})
-	server.Register(&server.Command{Name: "revokePrivilegesFromRole", WriteConcern: true, Run: runChangePrivileges})
-	server.Register(&server.Command{Name: "grantRolesToRole", WriteConcern: true, Run: runChangeRoles})
-	server.Register(&server.Command{Name: "revokeRolesFromRole", WriteConcern: true, Run: runChangeRoles})
-	server.Register(&server.Command{Name: "rolesInfo", Where: server.OptIn, Run: runRolesInfo})
-	server.Register(&server.Command{Name: "_getUserCacheGeneration", AdminOnly: true, Where: server.Anywhere, Run: runCacheGeneration})
+	server.Register(&server.Command{
+		Name:  "createRole",
+		Needs: needsOfDefinition("createRole"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runCreateRole,
+	})
+	server.Register(&server.Command{
+		Name:  "updateRole",
+		Needs: needsOfDefinition("revokeRole"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runUpdateRole,
+	})
+	server.Register(&server.Command{
+		Name:  "dropRole",
+		Needs: server.OnDB("dropRole"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runDropRole,
+	})
+	server.Register(&server.Command{
+		Name:  "dropAllRolesFromDatabase",
+		Needs: server.OnDB("dropRole"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runDropAllRoles,
+	})
+	server.Register(&server.Command{
+		Name:  "grantPrivilegesToRole",
+		Needs: needsOfGrants("grantRole"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runChangePrivileges,
+	})
+	server.Register(&server.Command{
+		Name:  "revokePrivilegesFromRole",
+		Needs: needsOfGrants("revokeRole"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runChangePrivileges,
+	})
+	server.Register(&server.Command{
+		Name:  "grantRolesToRole",
+		Needs: needsOfGrants("grantRole"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runChangeRoles,
+	})
+	server.Register(&server.Command{
+		Name:  "revokeRolesFromRole",
+		Needs: needsOfGrants("revokeRole"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runChangeRoles,
+	})
+	server.Register(&server.Command{
+		Name:  "rolesInfo",
+		Needs: server.OnDB("viewRole"), Where: server.OptIn,
+		Mongos: server.OnMongos{Config: true}, Run: runRolesInfo,
+	})
+	server.Register(&server.Command{
+		Name: "_getUserCacheGeneration", AdminOnly: true,
+		Needs: server.Internal, Where: server.Anywhere, Run: runCacheGeneration,
+	})
 }
 
 // roleArgs are the arguments of createRole and updateRole.

@@ -16,13 +16,42 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "createUser", WriteConcern: true, Run: runCreateUser})
-	server.Register(&server.Command{Name: "updateUser", WriteConcern: true, Run: runUpdateUser})
-	server.Register(&server.Command{Name: "dropUser", WriteConcern: true, Run: runDropUser})
-	server.Register(&server.Command{Name: "dropAllUsersFromDatabase", WriteConcern: true, Run: runDropAllUsers})
-	server.Register(&server.Command{Name: "usersInfo", Where: server.OptIn, Run: runUsersInfo})
-	server.Register(&server.Command{Name: "grantRolesToUser", WriteConcern: true, Run: runGrantRoles})
-	server.Register(&server.Command{Name: "revokeRolesFromUser", WriteConcern: true, Run: runGrantRoles})
+	server.Register(&server.Command{
+		Name:  "createUser",
+		Needs: needsOfDefinition("createUser"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runCreateUser,
+	})
+	server.Register(&server.Command{
+		Name:         "updateUser",
+		Needs:        server.NeedsBy("changePassword, changeCustomData, revokeRole, setAuthenticationRestriction on the database, as it changes; grantRole where what is granted holds", needsOfUpdateUser),
+		WriteConcern: true,
+		Mongos:       server.OnMongos{Config: true}, Run: runUpdateUser,
+	})
+	server.Register(&server.Command{
+		Name:  "dropUser",
+		Needs: server.OnDB("dropUser"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runDropUser,
+	})
+	server.Register(&server.Command{
+		Name:  "dropAllUsersFromDatabase",
+		Needs: server.OnDB("dropUser"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runDropAllUsers,
+	})
+	server.Register(&server.Command{
+		Name:  "usersInfo",
+		Needs: server.NeedsBy("viewUser on the database, unless it asks for the user itself", needsOfUsersInfo), Where: server.OptIn,
+		Mongos: server.OnMongos{Config: true}, Run: runUsersInfo,
+	})
+	server.Register(&server.Command{
+		Name:  "grantRolesToUser",
+		Needs: needsOfGrants("grantRole"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runGrantRoles,
+	})
+	server.Register(&server.Command{
+		Name:  "revokeRolesFromUser",
+		Needs: needsOfGrants("revokeRole"), WriteConcern: true,
+		Mongos: server.OnMongos{Config: true}, Run: runGrantRoles,
+	})
 }
 
 func checkRoles(r *server.Request, list []account.Role) error {

@@ -15,7 +15,10 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "applyOps", Roles: []server.Role{server.Standalone, server.Member}, WriteConcern: true, Run: runApplyOps})
+	server.Register(&server.Command{
+		Name: "applyOps", Roles: []server.Role{server.Standalone, server.Member},
+		Needs: server.OnCluster("applyOps"), WriteConcern: true, Run: runApplyOps,
+	})
 }
 
 // maxApplyDepth is how deep lists of operations nest at most: as documents do.

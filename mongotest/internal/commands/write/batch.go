@@ -6,6 +6,8 @@ package write
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
@@ -184,4 +186,39 @@ func appendWriteErrors(dst []byte, list []writeError) []byte {
 		dst = bson.EndDocument(d, one)
 	}
 	return bson.EndDocument(dst, at)
+}
+
+// replyOfMongos makes of a reply that of a mongos, whose errors have their names and no details.
+func replyOfMongos(r *server.Request, reply bson.Raw, dst []byte) []byte {
+	for k, v := range reply.All() {
+		switch k {
+		case "opTime", "electionId":
+		case "writeErrors":
+			at, list := bson.BeginArrayElement(dst, k)
+			for i, e := range bson.Raw(v.Value).All() {
+				doc, _ := e.Document()
+				list = bson.AppendDocument(list, i, writeErrorOfMongos(r.Node, doc))
+			}
+			dst = bson.EndDocument(list, at)
+		default:
+			dst = bson.AppendRawValue(dst, k, v)
+		}
+	}
+	return dst
+}
+
+func writeErrorOfMongos(n *server.Node, e bson.Raw) bson.Raw {
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		for k, v := range e.All() {
+			switch k {
+			case "keyPattern", "keyValue", "codeName":
+			case "code":
+				code, _ := arg.Number(v)
+				d.B = bson.AppendInt32(d.B, "code", int32(code))
+				d.Str("codeName", n.CodeName(int32(code)))
+			default:
+				d.B = bson.AppendRawValue(d.B, k, v)
+			}
+		}
+	})
 }

@@ -14,7 +14,12 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "bulkWrite", AdminOnly: true, Txn: server.TxnOK, WriteConcern: true, Retryable: true, Run: runBulkWrite})
+	server.Register(&server.Command{
+		Name: "bulkWrite", AdminOnly: true,
+		Needs: server.NeedsBy("insert, update, remove on the collections, as the operations do", needsOfBulkWrite), API: server.V1,
+		Txn: server.TxnOK, Sequences: true, WriteConcern: true, Retryable: true,
+		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll}, Run: runBulkWrite,
+	})
 }
 
 // bulkOp is one operation of a bulkWrite.

@@ -11,8 +11,14 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "compactStructuredEncryptionData", Run: runCompactEncryption})
-	server.Register(&server.Command{Name: "cleanupStructuredEncryptionData", Run: runCleanupEncryption})
+	server.Register(&server.Command{
+		Name:  "compactStructuredEncryptionData",
+		Needs: server.OnColl("compactStructuredEncryptionData"), Run: runCompactEncryption,
+	})
+	server.Register(&server.Command{
+		Name:  "cleanupStructuredEncryptionData",
+		Needs: server.OnColl("cleanupStructuredEncryptionData"), Run: runCleanupEncryption,
+	})
 }
 
 func runCompactEncryption(r *server.Request, dst []byte) ([]byte, error) {

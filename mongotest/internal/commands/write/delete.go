@@ -13,7 +13,13 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "delete", Parse: parseWrite(deleteStruct, parseDeletes), Txn: server.TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runDelete})
+	server.Register(&server.Command{
+		Name:  "delete",
+		Needs: server.OnColl("remove"), API: server.V1, Txn: server.TxnOK, Sequences: true, WriteConcern: true, OpTime: true,
+		Retryable: true,
+		Mongos:    server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
+		Parse:     parseWrite(deleteStruct, parseDeletes), Run: runDelete,
+	})
 }
 
 var (

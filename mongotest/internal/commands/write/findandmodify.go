@@ -17,7 +17,12 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "findAndModify", Aliases: []string{"findandmodify"}, Txn: server.TxnOK, WriteConcern: true, Retryable: true, Run: runFindAndModify})
+	server.Register(&server.Command{
+		Name: "findAndModify", Aliases: []string{"findandmodify"},
+		Needs: server.NeedsBy("find and remove or update on the collection; insert, if it upserts", needsOfFindAndModify), API: server.V1,
+		Txn: server.TxnOK, Sequences: true, WriteConcern: true, Retryable: true,
+		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernAsIs}, Run: runFindAndModify,
+	})
 }
 
 // findAndModify are the arguments of findAndModify.

@@ -14,7 +14,13 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "insert", Parse: parseWrite(insertStruct, parseInserts), Txn: server.TxnOK, WriteConcern: true, OpTime: true, Retryable: true, Run: runInsert})
+	server.Register(&server.Command{
+		Name:  "insert",
+		Needs: server.NeedsBy("insert on the collection", needsOfInsert), API: server.V1, Txn: server.TxnOK, Sequences: true,
+		WriteConcern: true, OpTime: true, Retryable: true,
+		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
+		Parse:  parseWrite(insertStruct, parseInserts), Run: runInsert,
+	})
 }
 
 var insertStruct = writeStruct("insert", []string{"documents"}, map[string]idl.Field{"documents": {Kind: idl.Objects}})
@@ -32,6 +38,9 @@ const insertChunk = 256
 const insertChunkBytes = 256 << 10
 
 func runInsert(r *server.Request, dst []byte) ([]byte, error) {
+	if _, ok := r.Fault("failAllInserts"); ok {
+		return dst, srverr.New(srverr.InternalError, "failAllInserts failpoint active!")
+	}
 	w := batchOf(r)
 	if err := namespace.CheckWritable(w.ns); err != nil {
 		return dst, err
