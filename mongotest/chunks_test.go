@@ -170,6 +170,31 @@ func TestShardTargets(t *testing.T) {
 	}
 }
 
+// Before 5.1 no join reads a sharded collection, however deep in the pipeline it is.
+func TestJoinsOfSharded(t *testing.T) {
+	const lookup = `{"$lookup": {"from": "c", "localField": "x", "foreignField": "x", "as": "c"}}`
+	joins := []string{
+		lookup,
+		`{"$graphLookup": {"from": "c", "startWith": "$x", "connectFromField": "x", "connectToField": "x", "as": "c"}}`,
+		`{"$facet": {"f": [` + lookup + `]}}`,
+		`{"$lookup": {"from": "o", "as": "o", "pipeline": [` + lookup + `]}}`,
+		`{"$unionWith": {"coll": "o", "pipeline": [` + lookup + `]}}`,
+		`{"$facet": {"f": [{"$unionWith": {"coll": "o", "pipeline": [{"$lookup": {"from": "o", "as": "o", "pipeline": [` + lookup + `]}}]}}]}}`,
+	}
+	for version, want := range map[string]string{"5.0": "28769: db.c cannot be sharded", "6.0": "ok"} {
+		d := mongotest.Start(t, mongotest.Sharded(2, 1), mongotest.InMemory(), mongotest.Version(version))
+		c := dialNode(t, d, d.Node(0))
+		ok(t, askText(t, c, "admin", `{"enableSharding": "db"}`))
+		ok(t, askText(t, c, "admin", `{"shardCollection": "db.c", "key": {"x": 1}}`))
+		ok(t, askText(t, c, "db", `{"insert": "o", "documents": [{"x": 1}]}`))
+		for _, stage := range joins {
+			if got := errorOf(askText(t, c, "db", `{"aggregate": "o", "pipeline": [`+stage+`], "cursor": {}}`)); got != want {
+				t.Errorf("%s: %s: %s, want %s", version, stage, got, want)
+			}
+		}
+	}
+}
+
 // An empty collection with a hashed key begins with as many chunks as are wanted, evenly on the
 // shards.
 func TestInitialChunks(t *testing.T) {

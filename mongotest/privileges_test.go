@@ -70,6 +70,16 @@ var privilegeCases = []privilegeCase{
 	{needs: "find@app.c find@app.d", cmd: `{"aggregate": "c", "pipeline": [` + lookups + `], "cursor": {}}`},
 	{needs: "find@app.c find@app.d", cmd: `{"explain": {"aggregate": "c", "pipeline": [` + lookups + `], "cursor": {}}}`},
 
+	// Stages do the same wherever they stand.
+	{needs: "find@app.c find@app.d", cmd: `{"aggregate": "c", "pipeline": [{"$facet": {"f": [` + lookups + `]}}], "cursor": {}}`},
+	{needs: "find@app.c find@app.d find@app.e", cmd: `{"aggregate": "c", "pipeline": [{"$lookup": {"from": "e", "as": "e", "pipeline": [` + lookups + `]}}], "cursor": {}}`},
+	{needs: "find@app.c find@app.d find@app.e", cmd: `{"aggregate": "c", "pipeline": [{"$unionWith": {"coll": "e", "pipeline": [` + lookups + `]}}], "cursor": {}}`},
+	{needs: "find@app.c find@app.d", cmd: `{"aggregate": "c", "pipeline": [{"$facet": {"f": [{"$unionWith": {"coll": "d", "pipeline": []}}]}}], "cursor": {}}`},
+	{needs: "find@app.c find@app.d find@app.e", cmd: `{"aggregate": "c", "pipeline": [{"$unionWith": {"coll": "d", "pipeline": [{"$facet": {"f": [{"$graphLookup": {
+		"from": "e", "startWith": "$x", "connectFromField": "x", "connectToField": "x", "as": "g"}}]}}]}}], "cursor": {}}`},
+	{needs: "find@app.c collStats@app.d", cmd: `{"aggregate": "c", "pipeline": [{"$unionWith": {"coll": "d", "pipeline": [{"$collStats": {"count": {}}}]}}], "cursor": {}}`},
+	{needs: "", db: "app", cmd: `{"aggregate": 1, "pipeline": [{"$documents": [{"x": 1}]}], "cursor": {}}`},
+
 	{needs: "find@app.c", cmd: `{"dataSize": "app.c"}`},
 	{needs: "find@app.fs.chunks", cmd: `{"filemd5": 1, "root": "fs"}`},
 	{needs: "planCacheIndexFilter@app.c", cmd: `{"planCacheListFilters": "c"}`},
@@ -93,23 +103,29 @@ var privilegeCases = []privilegeCase{
 	{needs: "revokeRole@more", cmd: `{"revokePrivilegesFromRole": "r1", "privileges": [{"resource": {"db": "more", "collection": "c"}, "actions": ["find"]}]}`},
 }
 
+// openAs returns a client that has logged in as a user of database admin.
+func openAs(t *testing.T, d *mongotest.Deployment, user, password string) *allium.Client {
+	t.Helper()
+	u, err := url.Parse(d.URI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(user, password)
+	c, err := allium.Open(u.String(), allium.ClientOptions{Dialer: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(context.WithoutCancel(t.Context())) })
+	return c
+}
+
 // TestPrivileges runs commands with just what they need, and with each part of it missing.
 func TestPrivileges(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Auth("root", "secret"), mongotest.InMemory())
 	if err := d.AddUser(mongotest.User{Name: "user", Password: "pw", DB: "admin"}); err != nil {
 		t.Fatal(err)
 	}
-	connect := func(user, password string) *allium.Client {
-		u, _ := url.Parse(d.URI())
-		u.User = url.UserPassword(user, password)
-		c, err := allium.Open(u.String(), allium.ClientOptions{Dialer: d})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close(context.WithoutCancel(t.Context())) })
-		return c
-	}
-	root, user := connect("root", "secret"), connect("user", "pw")
+	root, user := openAs(t, d, "root", "secret"), openAs(t, d, "user", "pw")
 	must := func(db, cmd string) {
 		t.Helper()
 		if _, err := root.Database(db).RunCommand(t.Context(), extJSON(t, cmd)); err != nil {

@@ -1,6 +1,7 @@
 package mongotest_test
 
 import (
+	"strings"
 	"testing"
 
 	"allium/bson"
@@ -75,4 +76,31 @@ func TestProfilerEntries(t *testing.T) {
 		entry("s", map[string]string{"op": ""}),
 		entry("r", map[string]string{"op": `"query"`}),
 	}, mongotest.Standalone())
+}
+
+// What others can read has no passwords: neither the profile nor the text of a refusal.
+func TestSecretsAreNotShown(t *testing.T) {
+	d := mongotest.Start(t, mongotest.InMemory(), mongotest.Auth("root", "pw"))
+	c := openAs(t, d, "root", "pw").Database("app")
+	do := func(cmd string) bson.Raw {
+		t.Helper()
+		reply, err := c.RunCommand(t.Context(), extJSON(t, cmd))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	do(`{"profile": 2}`)
+	do(`{"createUser": "u", "pwd": "s3cret", "roles": []}`)
+	do(`{"updateUser": "u", "pwd": "s3cret"}`)
+	if entries := do(`{"find": "system.profile", "filter": {"ns": "app.u"}}`).String(); strings.Contains(entries, "s3cret") || !strings.Contains(entries, `"command"`) {
+		t.Errorf("the profile shows %s", entries)
+	}
+	if err := d.AddUser(mongotest.User{Name: "v", Password: "pw", DB: "admin"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := openAs(t, d, "v", "pw").Database("app").RunCommand(t.Context(), extJSON(t, `{"createUser": "w", "pwd": "s3cret", "roles": []}`))
+	if err == nil || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("refused with %v", err)
+	}
 }

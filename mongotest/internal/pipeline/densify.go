@@ -14,7 +14,7 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$documents", parse: one(parseDocuments), first: true, collectionless: true, notInFacet: true},
+		&stageDef{name: "$documents", parse: one(parseDocuments), first: true, collectionless: true, notInFacet: true, uses: uses()},
 		&stageDef{name: "$densify", parse: one(parseDensify)},
 		&stageDef{name: "$fill", parse: parseFill},
 	)

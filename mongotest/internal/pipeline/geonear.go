@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	register(&stageDef{name: "$geoNear", parse: one(parseGeoNear), first: true, notInFacet: true})
+	register(&stageDef{name: "$geoNear", parse: one(parseGeoNear), first: true, notInFacet: true, filter: "query"})
 }
 
 // GeoEnv is an Env that knows geo indexes.

@@ -13,8 +13,8 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$lookup", parse: one(parseLookup), precheck: checkLookup},
-		&stageDef{name: "$graphLookup", parse: one(parseGraphLookup), precheck: checkLookup},
+		&stageDef{name: "$lookup", parse: one(parseLookup), precheck: checkLookup, reads: "from", isPipeline: isPipelineField, at: primaryShard, unsharded: before51},
+		&stageDef{name: "$graphLookup", parse: one(parseGraphLookup), precheck: checkLookup, reads: "from", filter: "restrictSearchWithMatch", at: primaryShard, unsharded: before51},
 	)
 }
 

@@ -13,10 +13,10 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$project", parse: one(parseProject), update: true, changeStream: true},
-		&stageDef{name: "$addFields", parse: one(parseAddFields), update: true, changeStream: true},
-		&stageDef{name: "$set", parse: one(parseAddFields), update: true, changeStream: true},
-		&stageDef{name: "$unset", parse: one(parseUnset), update: true, changeStream: true},
+		&stageDef{name: "$project", parse: one(parseProject), update: true, changeStream: true, at: eachShard},
+		&stageDef{name: "$addFields", parse: one(parseAddFields), update: true, changeStream: true, at: eachShard},
+		&stageDef{name: "$set", parse: one(parseAddFields), update: true, changeStream: true, at: eachShard},
+		&stageDef{name: "$unset", parse: one(parseUnset), update: true, changeStream: true, at: eachShard},
 	)
 }
 

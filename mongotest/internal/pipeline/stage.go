@@ -36,7 +36,36 @@ type stageDef struct {
 	precheck func(p *parser, name string, v bson.RawValue) error
 	// update marks what a pipeline update may consist of.
 	update bool
+
+	// reads and writes are the fields that name the collection which the stage reads beside its
+	// input, or writes. The whole specification may be the name.
+	reads, writes string
+	// uses is what a first stage does on the pipeline's collection; nil: it finds. actions is what
+	// a stage does that writes.
+	uses    func(s Stage) []Use
+	actions func(spec bson.RawValue) []string
+	// isPipeline tells which fields are sub-pipelines; filter is the one that is a filter.
+	isPipeline func(field string) bool
+	filter     string
+	// at is where the stage is done in a cluster. unsharded tells whether a mongos of a version
+	// refuses a collection that is sharded.
+	at        place
+	unsharded func(v expr.Version) bool
+	// notV1 marks what version 1 of the Stable API does not have; v1Field is the only option that it
+	// has.
+	notV1   bool
+	v1Field string
 }
+
+// place is where a cluster does a stage.
+type place uint8
+
+const (
+	merger       place = iota // where the shards' results come together
+	eachShard                 // on the shards, each for itself: it looks at one document after the other
+	elsewhere                 // not on a shard, even if that has all documents
+	primaryShard              // on the primary shard only
+)
 
 // txnRefusal is how a stage is refused in a transaction.
 type txnRefusal uint8
@@ -92,12 +121,12 @@ func one[S stage](f func(p *parser, name string, v bson.RawValue) (S, error)) fu
 
 func init() {
 	register(
-		&stageDef{name: "$match", parse: one(parseMatch), changeStream: true},
+		&stageDef{name: "$match", parse: one(parseMatch), changeStream: true, at: eachShard},
 		&stageDef{name: "$limit", parse: one(parseLimit)},
 		&stageDef{name: "$skip", parse: one(parseSkip)},
 		&stageDef{name: "$count", made: "$group", parse: parseCount},
-		&stageDef{name: "$replaceRoot", parse: one(parseReplace), update: true, changeStream: true},
-		&stageDef{name: "$replaceWith", made: "$replaceRoot", parse: one(parseReplace), update: true, changeStream: true},
+		&stageDef{name: "$replaceRoot", parse: one(parseReplace), update: true, changeStream: true, at: eachShard},
+		&stageDef{name: "$replaceWith", made: "$replaceRoot", parse: one(parseReplace), update: true, changeStream: true, at: eachShard},
 		&stageDef{name: "$_internalInhibitOptimization", parse: one(parseInhibit)},
 		&stageDef{name: "$_internalSplitPipeline", parse: one(parseSplitPipeline)},
 		&stageDef{name: "$mergeCursors", parse: one(parseMergeCursors), first: true, notInFacet: true},

@@ -23,18 +23,18 @@ func init() {
 	}
 	const needsAtlas = "Using $search and $vectorSearch aggregation stages requires additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable."
 	register(
-		&stageDef{name: "$listSearchIndexes", parse: stats(checkListSearchIndexes), concern: "local", first: true, notInFacet: true},
-		&stageDef{name: "$search", parse: refused(srverr.SearchNotEnabled, needsAtlas)},
-		&stageDef{name: "$searchMeta", parse: refused(srverr.SearchNotEnabled, needsAtlas)},
-		&stageDef{name: "$vectorSearch", parse: refused(srverr.SearchNotEnabled, needsAtlas)},
-		&stageDef{name: "$indexStats", parse: stats(checkIndexStats), noTxn: refusedInPlace, first: true, notInFacet: true},
-		&stageDef{name: "$collStats", parse: stats(checkCollStats), noTxn: refusedInPlace, first: true, notInFacet: true},
-		&stageDef{name: "$planCacheStats", parse: stats(checkPlanCacheStats), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true},
-		&stageDef{name: "$currentOp", precheck: precheckCurrentOp, parse: stats(checkCurrentOp), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true},
-		&stageDef{name: "$listSessions", precheck: precheckListSessions, parse: stats(checkListSessions), noTxn: refusedEarly, first: true, notInFacet: true},
-		&stageDef{name: "$listLocalSessions", precheck: precheckListSessions, parse: stats(checkListSessions), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true},
+		&stageDef{name: "$listSearchIndexes", parse: stats(checkListSearchIndexes), concern: "local", first: true, notInFacet: true, uses: uses("listSearchIndexes"), notV1: true},
+		&stageDef{name: "$search", parse: refused(srverr.SearchNotEnabled, needsAtlas), notV1: true},
+		&stageDef{name: "$searchMeta", parse: refused(srverr.SearchNotEnabled, needsAtlas), notV1: true},
+		&stageDef{name: "$vectorSearch", parse: refused(srverr.SearchNotEnabled, needsAtlas), notV1: true},
+		&stageDef{name: "$indexStats", parse: stats(checkIndexStats), noTxn: refusedInPlace, first: true, notInFacet: true, uses: uses("indexStats"), at: elsewhere, notV1: true},
+		&stageDef{name: "$collStats", parse: stats(checkCollStats), noTxn: refusedInPlace, first: true, notInFacet: true, uses: uses("collStats"), at: elsewhere, v1Field: "count"},
+		&stageDef{name: "$planCacheStats", parse: stats(checkPlanCacheStats), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, uses: uses("planCacheRead"), notV1: true},
+		&stageDef{name: "$currentOp", precheck: precheckCurrentOp, parse: stats(checkCurrentOp), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true, uses: usesOfAll("inprog"), notV1: true},
+		&stageDef{name: "$listSessions", precheck: precheckListSessions, parse: stats(checkListSessions), noTxn: refusedEarly, first: true, notInFacet: true, uses: usesOfAll("listSessions"), notV1: true},
+		&stageDef{name: "$listLocalSessions", precheck: precheckListSessions, parse: stats(checkListSessions), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true, uses: usesOfAll("listSessions"), notV1: true},
 		&stageDef{name: "$listCachedAndActiveUsers", parse: stats(checkListUsers), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true},
-		&stageDef{name: "$changeStream", parse: stats(checkChangeStream), noTxn: refusedEarly, concern: "majority", changeStream: true, first: true, notInFacet: true, notInLookup: true, collectionless: true},
+		&stageDef{name: "$changeStream", parse: stats(checkChangeStream), noTxn: refusedEarly, concern: "majority", changeStream: true, first: true, notInFacet: true, notInLookup: true, collectionless: true, uses: uses("find", "changeStream")},
 		&stageDef{name: "$changeStreamSplitLargeEvent", parse: one(parseSplitLargeEvent), last: true, changeStream: true},
 	)
 }

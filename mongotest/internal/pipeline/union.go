@@ -12,8 +12,8 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$unionWith", parse: one(parseUnion), precheck: checkUnion},
-		&stageDef{name: "$facet", parse: one(parseFacet), precheck: checkFacet, notInFacet: true},
+		&stageDef{name: "$unionWith", parse: one(parseUnion), precheck: checkUnion, reads: "coll", isPipeline: isPipelineField, at: elsewhere},
+		&stageDef{name: "$facet", parse: one(parseFacet), precheck: checkFacet, notInFacet: true, isPipeline: func(string) bool { return true }, at: elsewhere},
 	)
 }
 

@@ -9,7 +9,7 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-func init() { register(&stageDef{name: "$unwind", parse: one(parseUnwind)}) }
+func init() { register(&stageDef{name: "$unwind", parse: one(parseUnwind), at: eachShard}) }
 
 // unwindStage is $unwind: a document per item of an array.
 type unwindStage struct {

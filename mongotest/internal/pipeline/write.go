@@ -16,8 +16,8 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$out", parse: one(parseOut), precheck: checkWriter(16990, "$out only supports"), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true},
-		&stageDef{name: "$merge", parse: one(parseMerge), precheck: checkWriter(srverr.TypeMismatch, "$merge requires"), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true},
+		&stageDef{name: "$out", parse: one(parseOut), precheck: checkWriter(16990, "$out only supports"), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true, writes: "coll", actions: actionsOfOut, at: primaryShard, unsharded: func(expr.Version) bool { return true }},
+		&stageDef{name: "$merge", parse: one(parseMerge), precheck: checkWriter(srverr.TypeMismatch, "$merge requires"), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true, writes: "into", actions: actionsOfMerge},
 	)
 }
 

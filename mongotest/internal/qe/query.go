@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/fle"
+	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -404,47 +405,43 @@ func (r *Rewriter) Pipeline(stages []bson.Raw) ([]bson.Raw, error) {
 		if !fle.Contains(stage) {
 			continue
 		}
-		name, arg := firstOf(stage)
-		v, err := r.stage(name, arg)
+		s := pipeline.StageOf(pipeline.Namespace{}, stage)
+		v, err := r.stage(&s)
 		if err != nil {
 			return nil, err
 		}
-		out[i] = element(name, v)
+		out[i] = element(s.Name, v)
 	}
 	return out, nil
 }
 
-func (r *Rewriter) stage(name string, arg bson.RawValue) (bson.RawValue, error) {
+func (r *Rewriter) stage(s *pipeline.Stage) (bson.RawValue, error) {
+	arg := s.Spec
 	doc, ok := arg.Document()
 	if !ok {
 		return r.Expression(arg)
 	}
-	if name == "$match" {
+	if s.Name == "$match" {
 		doc, err := r.Filter(doc)
 		return document(doc), err
 	}
-	nested := map[string]bool{"$lookup": true, "$unionWith": true, "$facet": true}[name]
-	if !nested && name != "$geoNear" && name != "$graphLookup" {
+	if !s.HasParts() {
 		return r.Expression(arg)
 	}
 	start, b := bson.BeginDocument(nil)
 	for key, v := range doc.All() {
 		var err error
 		switch inner, isDocument := v.Document(); {
-		case nested && v.Type == bson.TypeArray && (key == "pipeline" || name == "$facet"):
+		case v.Type == bson.TypeArray && s.IsPipeline(key):
 			var stages []bson.Raw
-			for v := range bson.Raw(v.Value).Values() {
-				doc, _ := v.Document()
-				stages = append(stages, doc)
-			}
-			if stages, err = r.Pipeline(stages); err == nil {
+			if stages, err = r.Pipeline(pipeline.StagesIn(v)); err == nil {
 				list := make([]bson.RawValue, len(stages))
 				for i, s := range stages {
 					list[i] = document(s)
 				}
 				v = array(list...)
 			}
-		case isDocument && (key == "query" || key == "restrictSearchWithMatch"):
+		case isDocument && s.IsFilter(key):
 			inner, err = r.Filter(inner)
 			v = document(inner)
 		default:

@@ -4,6 +4,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -70,31 +71,12 @@ func (r *Request) SameAPI(what, before, first string) error {
 	return nil
 }
 
-// stagesNotV1 are the stages that version 1 does not have.
-var stagesNotV1 = map[string]bool{
-	"$currentOp": true, "$indexStats": true, "$listLocalSessions": true, "$listSessions": true, "$planCacheStats": true,
-	"$listSearchIndexes": true, "$search": true, "$searchMeta": true, "$vectorSearch": true,
-}
-
 // CheckAPIStages refuses stages that are not in version 1 of the Stable API.
 func (r *Request) CheckAPIStages(stages []bson.Raw) error {
 	if !r.APIStrict() {
 		return nil
 	}
-	for _, stage := range stages {
-		for name, spec := range stage.All() {
-			doc, _ := spec.Document()
-			if stagesNotV1[name] {
-				return srverr.New(srverr.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version 1", name)
-			}
-			for key := range doc.All() {
-				if name == "$collStats" && key != "count" {
-					return srverr.New(srverr.APIStrictError, "only the 'count' option to $collStats is supported in API Version 1")
-				}
-			}
-		}
-	}
-	return nil
+	return pipeline.Walk(pipeline.Namespace{DB: r.DB}, stages, func(s pipeline.Stage) error { return s.CheckV1() })
 }
 
 // APIStrict reports whether the client set apiStrict: the server must refuse what is not in the

@@ -120,7 +120,7 @@ func (r *Request) authorize() error {
 	}
 	for _, n := range r.NeedsOf(r.Cmd, r.Body) {
 		if !r.May(n) {
-			return srverr.New(srverr.Unauthorized, "not authorized on %s to execute command %s", r.DB, bsontext.Document(r.Body))
+			return srverr.New(srverr.Unauthorized, "not authorized on %s to execute command %s", r.DB, bsontext.Document(shown(r.Body)))
 		}
 	}
 	return nil

@@ -69,6 +69,9 @@ type Command struct {
 	Run func(r *Request, dst []byte) ([]byte, error)
 }
 
+// Mongod are the roles of commands that a mongos does not have.
+var Mongod = []Role{Standalone, Member}
+
 // API says in which versions of the Stable API a command is, and in which of them it is deprecated:
 // by their digits.
 type API struct{ In, Deprecated string }

@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -20,15 +21,12 @@ func (r *Request) refuseInDataLake() error {
 	if !r.Cmd.DataLake {
 		return srverr.New(srverr.CommandNotSupported, "%s is not supported by Atlas Data Lake", r.Cmd.Name)
 	}
-	for _, stage := range bson.Raw(r.Body.Lookup("pipeline").Value).All() {
-		doc, _ := stage.Document()
-		for _, name := range []string{"$out", "$merge"} {
-			if !doc.Lookup(name).IsZero() {
-				return srverr.New(srverr.CommandNotSupported, "%s is not supported by Atlas Data Lake", name)
-			}
+	return pipeline.Walk(pipeline.Namespace{DB: r.DB}, pipeline.StagesIn(r.Body.Lookup("pipeline")), func(s pipeline.Stage) error {
+		if _, writes := s.Writes(); writes {
+			return srverr.New(srverr.CommandNotSupported, "%s is not supported by Atlas Data Lake", s.Name)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // cursorNS returns the namespace of a cursor's own.

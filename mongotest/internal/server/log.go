@@ -7,11 +7,20 @@ import (
 
 	"allium/bson"
 	"allium/internal/wire"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 )
 
 // maxLogged is how much of a command's text a log line has.
 const maxLogged = 1000
+
+// shown returns a command as others may see it: without a body that has credentials.
+func shown(body bson.Raw) bson.Raw {
+	if wire.Sensitive(body) {
+		return bsondoc.OrEmpty(nil)
+	}
+	return body
+}
 
 // log logs the command and how it ended.
 func (r *Request) log(reply bson.Raw) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/internal/wire"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
@@ -237,12 +236,7 @@ func (c *Conn) appendOp() bson.Raw {
 		break
 	}
 	dst = bson.AppendString(dst, "ns", ns)
-	if wire.Sensitive(o.body) {
-		start, d := bson.BeginDocumentElement(dst, "command")
-		dst = bson.EndDocument(d, start)
-	} else {
-		dst = bson.AppendDocument(dst, "command", o.body)
-	}
+	dst = bson.AppendDocument(dst, "command", shown(o.body))
 	if o.op.err() != nil {
 		dst = bson.AppendBool(dst, "killPending", true)
 	}

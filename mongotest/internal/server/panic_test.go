@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	Register(&Command{Name: "panicInATest", Where: Anywhere, Run: func(*Request, []byte) ([]byte, error) { panic("oh no") }})
+	Register(&Command{Name: "panicInATest", Needs: Free, Where: Anywhere, Run: func(*Request, []byte) ([]byte, error) { panic("oh no") }})
 	Register(&Command{Name: "calmInATest", NoAuth: true, Where: Anywhere, Run: Nothing})
 }
 

@@ -190,7 +190,7 @@ func (n *Node) profile(r *Request, reply []byte, err error) {
 	at, doc := bson.BeginDocument(nil)
 	doc = bson.AppendString(doc, "op", opKind(r.Cmd.Name))
 	doc = bson.AppendString(doc, "ns", ns)
-	doc = bson.AppendDocument(doc, "command", r.Body)
+	doc = bson.AppendDocument(doc, "command", shown(r.Body))
 	doc = appendFigures(doc, r.Cmd.Name, reply)
 	if err != nil {
 		e := srverr.From(err)

@@ -4,6 +4,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -159,14 +160,6 @@ func (r *Request) StatsOfShards(reply bson.Raw, dst []byte) []byte {
 	return d.B
 }
 
-// cannotBeSharded refuses a sharded collection where a stage takes none.
-func cannotBeSharded(st *store.State, ns string) error {
-	if sharding.Of(st.Coll(ns)) != nil {
-		return srverr.New(28769, "%s cannot be sharded", ns)
-	}
-	return nil
-}
-
 // targetDatabase refuses to write into a database that the cluster does not have, as servers before
 // 5.0 do.
 func (r *Request) targetDatabase(db string) error {
@@ -176,46 +169,18 @@ func (r *Request) targetDatabase(db string) error {
 	return r.databaseKnown(db)
 }
 
-// CheckStages refuses the stages that cannot work on a sharded collection: $out to one, and before
-// 5.1 joins from one.
+// CheckStages refuses the stages that cannot work on a sharded collection, and those that write into
+// a database that there is not.
 func (r *Request) CheckStages(st *store.State, db string, stages []bson.Raw) error {
-	for _, doc := range stages {
-		for name, v := range doc.All() {
-			db, coll := db, ""
-			switch name {
-			case "$merge":
-				if spec, ok := v.Document(); ok {
-					v = spec.Lookup("into")
-				}
-				if spec, ok := v.Document(); ok {
-					db = bsondoc.MustString(spec.Lookup("db"))
-				}
-				if err := r.targetDatabase(db); err != nil {
-					return err
-				}
-			case "$out":
-				coll, _ = v.StringValue()
-				if spec, ok := v.Document(); ok {
-					coll = bsondoc.MustString(spec.Lookup("coll"))
-					if other, ok := spec.Lookup("db").StringValue(); ok {
-						db = other
-					}
-				}
-				if err := r.targetDatabase(db); err != nil {
-					return err
-				}
-			case "$lookup", "$graphLookup":
-				if spec, ok := v.Document(); ok && !r.Node.cfg.Version.AtLeast(5, 1) {
-					coll = bsondoc.MustString(spec.Lookup("from"))
-				}
-			}
-			if coll == "" {
-				continue
-			}
-			if err := cannotBeSharded(st, namespace.Join(db, coll)); err != nil {
+	return pipeline.Walk(pipeline.Namespace{DB: db}, stages, func(s pipeline.Stage) error {
+		if to, ok := s.Writes(); ok {
+			if err := r.targetDatabase(to.DB); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
+		if ns, ok := s.Unsharded(r.Version()); ok && sharding.Of(st.Coll(ns.String())) != nil {
+			return srverr.New(28769, "%s cannot be sharded", ns)
+		}
+		return nil
+	})
 }

@@ -10,8 +10,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "buildInfo", Aliases: []string{"buildinfo"},
-		Help: "get version #, etc.\n{ buildinfo:1 }", NoAuth: true, DataLake: true, Where: server.Anywhere, Run: runBuildInfo,
+		Name: "buildInfo", Aliases: []string{"buildinfo"}, Help: "get version #, etc.\n{ buildinfo:1 }", NoAuth: true, DataLake: true,
+		Where: server.Anywhere, Run: runBuildInfo,
 	})
 }
 

@@ -11,13 +11,11 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "setClusterParameter", AdminOnly: true,
-		Needs: server.OnCluster("setClusterParameter"), WriteConcern: true,
+		Name: "setClusterParameter", AdminOnly: true, Needs: server.OnCluster("setClusterParameter"), WriteConcern: true,
 		Mongos: server.OnMongos{Config: true}, Run: runSetClusterParameter,
 	})
 	server.Register(&server.Command{
-		Name: "getClusterParameter", AdminOnly: true,
-		Needs: server.OnCluster("getClusterParameter"), Where: server.OptIn, Run: runGetClusterParameter,
+		Name: "getClusterParameter", AdminOnly: true, Needs: server.OnCluster("getClusterParameter"), Where: server.OptIn, Run: runGetClusterParameter,
 	})
 }
 

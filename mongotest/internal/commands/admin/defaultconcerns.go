@@ -10,12 +10,10 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "setDefaultRWConcern", AdminOnly: true,
-		Needs: server.OnCluster("setDefaultRWConcern"), WriteConcern: true, Run: runSetDefaultRW,
+		Name: "setDefaultRWConcern", AdminOnly: true, Needs: server.OnCluster("setDefaultRWConcern"), WriteConcern: true, Run: runSetDefaultRW,
 	})
 	server.Register(&server.Command{
-		Name: "getDefaultRWConcern", AdminOnly: true,
-		Needs: server.OnCluster("getDefaultRWConcern"), Where: server.Anywhere, Run: runGetDefaultRW,
+		Name: "getDefaultRWConcern", AdminOnly: true, Needs: server.OnCluster("getDefaultRWConcern"), Where: server.Anywhere, Run: runGetDefaultRW,
 	})
 }
 

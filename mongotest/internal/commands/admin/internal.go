@@ -23,88 +23,71 @@ import (
 // them than that they exist.
 
 func init() {
-	mongod := []server.Role{server.Standalone, server.Member}
-	server.Register(&server.Command{Name: "echo", NoAuth: true, Where: server.Anywhere, Run: runEcho})
-	server.Register(&server.Command{Name: "whatsmysni", AdminOnly: true, NoAuth: true, Where: server.Anywhere, Run: runSNI})
-	server.Register(&server.Command{Name: "sleep", Needs: server.Free, AdminOnly: true, Where: server.Anywhere, Run: runSleep})
-	server.Register(&server.Command{Name: "captrunc", Needs: server.Free, Roles: mongod, WriteConcern: true, Run: runCapTrunc})
-	server.Register(&server.Command{Name: "stageDebug", Needs: server.Free, Roles: mongod, Run: runStageDebug})
-	server.Register(&server.Command{Name: "splitVector", Needs: server.OnNamespace("splitVector"), Where: server.Anywhere, Run: runSplitVector})
-	server.Register(&server.Command{
-		Name:  "filemd5",
-		Needs: server.NeedsBy("find on the chunks of the files", needsOfFileMD5), Where: server.OptIn, Run: runFileMD5,
-	})
-	server.Register(&server.Command{
-		Name: "invalidateUserCache", AdminOnly: true,
-		Needs: server.OnCluster("invalidateUserCache"), Where: server.Anywhere, Run: server.Nothing,
-	})
-	server.Register(&server.Command{Name: "netstat", Needs: server.OnCluster("netstat"), AdminOnly: true, Roles: []server.Role{server.Mongos}, Where: server.Anywhere, Run: func(r *server.Request, dst []byte) ([]byte, error) {
-		return bson.AppendString(dst, "configserver", ""), nil
-	}})
-	server.Register(&server.Command{Name: "_hashBSONElement", Needs: server.Free, Where: server.Anywhere, Run: runHashElement})
-	server.Register(&server.Command{
-		Name:  "startRecordingTraffic",
-		Needs: server.OnCluster("trafficRecord"), Where: server.Anywhere, Parse: parseRecording, Run: server.Nothing,
-	})
-	server.Register(&server.Command{Name: "stopRecordingTraffic", Needs: server.OnCluster("trafficRecord"), Where: server.Anywhere, Run: func(r *server.Request, dst []byte) ([]byte, error) {
-		return dst, srverr.New(srverr.BadValue, "Traffic recording not active")
-	}})
-	server.Register(&server.Command{
-		Name: "appendOplogNote", AdminOnly: true,
-		Needs: server.OnCluster("appendOplogNote"), WriteConcern: true, Run: runOplogNote,
-	})
-	server.Register(&server.Command{
-		Name: "prepareTransaction", Roles: mongod, AdminOnly: true,
-		Needs: server.Internal, Txn: server.TxnOK, WriteConcern: true, Run: runNoReplication,
-	})
-	server.Register(&server.Command{
-		Name: "coordinateCommitTransaction", Roles: mongod, AdminOnly: true,
-		Needs: server.Internal, Txn: server.TxnEnds, WriteConcern: true, Run: runNoReplication,
-	})
-	server.Register(&server.Command{
-		Name: "internalRenameIfOptionsAndIndexesMatch", Roles: mongod, AdminOnly: true,
-		Needs: server.Internal, WriteConcern: true, Run: runInternalRename,
-	})
-	server.Register(&server.Command{Name: "voteCommitIndexBuild", Needs: server.Internal, AdminOnly: true, Roles: mongod, Run: runVoteIndexBuild})
-	server.Register(&server.Command{
-		Name: "cleanupOrphaned", Roles: mongod, AdminOnly: true,
-		Needs: server.OnCluster("cleanupOrphaned"), Where: server.Anywhere, Run: server.OnlyOnShards,
-	})
-	server.Register(&server.Command{
-		Name: "checkShardingIndex", Roles: mongod,
-		Needs: server.OnNamespace("find"), Where: server.Anywhere, Run: server.OnlyOnShards,
-	})
+	for _, c := range []*server.Command{
+		{Name: "echo", NoAuth: true, Run: runEcho},
+		{Name: "whatsmysni", AdminOnly: true, NoAuth: true, Run: runSNI},
+		{Name: "sleep", Needs: server.Free, AdminOnly: true, Run: runSleep},
+		{Name: "splitVector", Needs: server.OnNamespace("splitVector"), Run: runSplitVector},
+		{Name: "invalidateUserCache", AdminOnly: true, Needs: server.OnCluster("invalidateUserCache"), Run: server.Nothing},
+		{Name: "netstat", Needs: server.OnCluster("netstat"), AdminOnly: true, Roles: []server.Role{server.Mongos}, Run: runNetstat},
+		{Name: "_hashBSONElement", Needs: server.Free, Run: runHashElement},
+		{Name: "startRecordingTraffic", Needs: server.OnCluster("trafficRecord"), Parse: parseRecording, Run: server.Nothing},
+		{Name: "stopRecordingTraffic", Needs: server.OnCluster("trafficRecord"), Run: runStopRecording},
+		{Name: "cleanupOrphaned", Roles: server.Mongod, AdminOnly: true, Needs: server.OnCluster("cleanupOrphaned"), Run: server.OnlyOnShards},
+		{Name: "checkShardingIndex", Roles: server.Mongod, Needs: server.OnNamespace("find"), Run: server.OnlyOnShards},
+		{Name: "shardingState", Roles: server.Mongod, AdminOnly: true, Needs: server.OnCluster("shardingState"), Run: runShardingState},
+	} {
+		c.Where = server.Anywhere
+		server.Register(c)
+	}
+	server.Register(&server.Command{Name: "captrunc", Needs: server.Free, Roles: server.Mongod, WriteConcern: true, Run: runCapTrunc})
+	server.Register(&server.Command{Name: "stageDebug", Needs: server.Free, Roles: server.Mongod, Run: runStageDebug})
+	server.Register(&server.Command{Name: "filemd5", Needs: needsOfFileMD5, Where: server.OptIn, Run: runFileMD5})
+	server.Register(&server.Command{Name: "appendOplogNote", AdminOnly: true, Needs: server.OnCluster("appendOplogNote"), WriteConcern: true, Run: runOplogNote})
+	for _, c := range []*server.Command{
+		{Name: "prepareTransaction", Txn: server.TxnOK, WriteConcern: true, Run: runNoReplication},
+		{Name: "coordinateCommitTransaction", Txn: server.TxnEnds, WriteConcern: true, Run: runNoReplication},
+		{Name: "internalRenameIfOptionsAndIndexesMatch", WriteConcern: true, Run: runInternalRename},
+		{Name: "voteCommitIndexBuild", Run: runVoteIndexBuild},
+	} {
+		c.Roles, c.AdminOnly, c.Needs = server.Mongod, true, server.Internal
+		server.Register(c)
+	}
 	for _, name := range []string{"_recvChunkStart", "_recvChunkStatus", "_recvChunkCommit", "_recvChunkAbort", "_transferMods",
 		"_migrateClone", "_getNextSessionMods", "_shardsvrCloneCatalogData", "_shardsvrDropCollection", "_shardsvrMovePrimary",
-		"_shardsvrShardCollection", "setShardVersion", "unsetSharding"} {
-		server.Register(&server.Command{
-			Name: name, Roles: mongod, AdminOnly: true,
-			Needs: server.Internal, Where: server.Anywhere, Run: server.OnlyOnShards,
-		})
+		"_shardsvrShardCollection", "setShardVersion", "unsetSharding", "splitChunk",
+		"_cloneCollectionOptionsFromPrimaryShard", "_flushDatabaseCacheUpdates", "_flushRoutingTableCacheUpdates"} {
+		server.Register(&server.Command{Name: name, Roles: server.Mongod, AdminOnly: true, Needs: server.Internal, Where: server.Anywhere, Run: server.OnlyOnShards})
 	}
 	for _, name := range []string{"_configsvrAddShard", "_configsvrAddShardToZone", "_configsvrBalancerStart", "_configsvrBalancerStatus", "_configsvrBalancerStop",
 		"_configsvrCommitChunkMerge", "_configsvrCommitChunkMigration", "_configsvrCommitChunkSplit", "_configsvrCreateCollection",
 		"_configsvrCreateDatabase", "_configsvrDropCollection", "_configsvrDropDatabase", "_configsvrEnableSharding", "_configsvrMoveChunk",
 		"_configsvrMovePrimary", "_configsvrRemoveShard", "_configsvrRemoveShardFromZone", "_configsvrShardCollection",
-		"_configsvrUpdateZoneKeyRange"} {
-		server.Register(&server.Command{Name: name, AdminOnly: true, Needs: server.Internal, Roles: mongod, Run: runOnConfigServer})
+		"_configsvrUpdateZoneKeyRange", "_configsvrBalancerCollectionStatus", "_configsvrClearJumboFlag", "_configsvrCommitMovePrimary",
+		"_configsvrEnsureChunkVersionIsGreaterThan", "_configsvrRefineCollectionShardKey"} {
+		server.Register(&server.Command{Name: name, AdminOnly: true, Needs: server.Internal, Roles: server.Mongod, Run: runOnConfigServer})
 	}
-	server.Register(&server.Command{
-		Name: "splitChunk", Roles: mongod, AdminOnly: true,
-		Needs: server.Internal, Where: server.Anywhere, Run: server.OnlyOnShards,
-	})
-	server.Register(&server.Command{Name: "shardingState", Needs: server.OnCluster("shardingState"), AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: func(r *server.Request, dst []byte) ([]byte, error) {
-		return bson.AppendBool(dst, "enabled", false), nil
-	}})
 }
 
-func needsOfFileMD5(r *server.Request, body bson.Raw) []account.Need {
+func runNetstat(_ *server.Request, dst []byte) ([]byte, error) {
+	return bson.AppendString(dst, "configserver", ""), nil
+}
+
+func runStopRecording(_ *server.Request, dst []byte) ([]byte, error) {
+	return dst, srverr.New(srverr.BadValue, "Traffic recording not active")
+}
+
+func runShardingState(_ *server.Request, dst []byte) ([]byte, error) {
+	return bson.AppendBool(dst, "enabled", false), nil
+}
+
+var needsOfFileMD5 = server.NeedsBy("find on the chunks of the files", func(r *server.Request, body bson.Raw) []account.Need {
 	root, ok := body.Lookup("root").StringValue()
 	if !ok {
 		root = "fs"
 	}
-	return []account.Need{{Action: "find", DB: r.DB, Coll: root + ".chunks"}}
-}
+	return server.Privileges(r.DB+"."+root+".chunks", "find")
+})
 
 // runOplogNote writes a note into the history of the replica set: something to wait for.
 func runOplogNote(r *server.Request, dst []byte) ([]byte, error) {

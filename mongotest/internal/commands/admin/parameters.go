@@ -14,16 +14,14 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "getParameter", AdminOnly: true,
-		Needs: server.OnCluster("getParameter"), DataLake: true, Where: server.Anywhere, Run: runGetParameter,
+		Name: "getParameter", AdminOnly: true, Needs: server.OnCluster("getParameter"), DataLake: true, Where: server.Anywhere, Run: runGetParameter,
 	})
 	server.Register(&server.Command{
-		Name: "setParameter", AdminOnly: true,
-		Needs: server.OnCluster("setParameter"), Where: server.Anywhere, Run: runSetParameter,
+		Name: "setParameter", AdminOnly: true, Needs: server.OnCluster("setParameter"), Where: server.Anywhere, Run: runSetParameter,
 	})
 	server.Register(&server.Command{
-		Name: "setFeatureCompatibilityVersion", AdminOnly: true,
-		Needs: server.OnCluster("setFeatureCompatibilityVersion"), WriteConcern: true, Run: runSetFCV,
+		Name: "setFeatureCompatibilityVersion", AdminOnly: true, Needs: server.OnCluster("setFeatureCompatibilityVersion"), WriteConcern: true,
+		Run: runSetFCV,
 	})
 }
 

@@ -12,54 +12,40 @@ import (
 // learns that this is not their place.
 
 func init() {
-	mongod := []server.Role{server.Standalone, server.Member}
-	for _, name := range []string{"replSetHeartbeat", "replSetRequestVotes", "replSetUpdatePosition", "replSetTest"} {
-		server.Register(&server.Command{Name: name, AdminOnly: true, Needs: server.Internal, Roles: mongod, Where: server.Anywhere, Run: runForMembers})
+	for _, c := range []*server.Command{
+		{Name: "replSetHeartbeat", Needs: server.Internal, Run: runForMembers},
+		{Name: "replSetRequestVotes", Needs: server.Internal, Run: runForMembers},
+		{Name: "replSetUpdatePosition", Needs: server.Internal, Run: runForMembers},
+		{Name: "replSetTest", Needs: server.Internal, Run: runForMembers},
+		{Name: "replSetAbortPrimaryCatchUp", Needs: server.OnCluster("replSetStateChange"), Run: runAbortCatchUp},
+		{Name: "replSetStepDownWithForce", Needs: server.OnCluster("replSetStateChange"), Run: runStepDown},
+		{Name: "replSetResizeOplog", Needs: server.OnCluster("replSetResizeOplog"), Run: runResizeOplog},
+		{Name: "getDatabaseVersion", Needs: server.OnNamespace("getDatabaseVersion"), Run: runDatabaseVersion},
+	} {
+		c.Roles, c.AdminOnly, c.Where = server.Mongod, true, server.Anywhere
+		server.Register(c)
 	}
 	server.Register(&server.Command{
-		Name: "replSetAbortPrimaryCatchUp", Roles: mongod, AdminOnly: true,
-		Needs: server.OnCluster("replSetStateChange"), Where: server.Anywhere, Run: runAbortCatchUp,
+		Name: "_addShard", Roles: server.Mongod, AdminOnly: true, Needs: server.Internal, WriteConcern: true,
+		Parse: required("_addShard", "shardIdentity", idl.Object), Run: server.OnlyOnShards,
 	})
 	server.Register(&server.Command{
-		Name: "replSetStepDownWithForce", Roles: mongod, AdminOnly: true,
-		Needs: server.OnCluster("replSetStateChange"), Where: server.Anywhere, Run: runStepDown,
+		Name: "setFreeMonitoring", Roles: server.Mongod, AdminOnly: true, Needs: server.OnCluster("setFreeMonitoring"), Run: runSetFreeMonitoring,
 	})
-	server.Register(&server.Command{
-		Name: "replSetResizeOplog", Roles: mongod, AdminOnly: true,
-		Needs: server.OnCluster("replSetResizeOplog"), Where: server.Anywhere, Run: runResizeOplog,
-	})
-	for _, name := range []string{"_cloneCollectionOptionsFromPrimaryShard", "_flushDatabaseCacheUpdates", "_flushRoutingTableCacheUpdates"} {
-		server.Register(&server.Command{
-			Name: name, Roles: mongod, AdminOnly: true,
-			Needs: server.Internal, Where: server.Anywhere, Run: server.OnlyOnShards,
-		})
+	for _, c := range []*server.Command{
+		{Name: "_killOperations", AdminOnly: true, Needs: server.Internal, Parse: required("_killOperations", "operationKeys", idl.Any), Run: server.Nothing},
+		{Name: "connPoolSync", Needs: server.OnCluster("connPoolSync"), Run: server.Nothing},
+		{Name: "shardConnPoolStats", Needs: server.OnCluster("connPoolStats"), Run: runConnPoolStats},
+		{Name: "_isSelf", Needs: server.Free, Run: runIsSelf},
+		{Name: "getDiagnosticData", AdminOnly: true, Needs: server.OnCluster("serverStatus", "replSetGetStatus"), Run: runDiagnosticData},
+	} {
+		c.Where = server.Anywhere
+		server.Register(c)
 	}
-	for _, name := range []string{"_configsvrBalancerCollectionStatus", "_configsvrClearJumboFlag", "_configsvrCommitMovePrimary",
-		"_configsvrEnsureChunkVersionIsGreaterThan", "_configsvrRefineCollectionShardKey"} {
-		server.Register(&server.Command{Name: name, AdminOnly: true, Needs: server.Internal, Roles: mongod, Run: runOnConfigServer})
-	}
-	server.Register(&server.Command{Name: "getDatabaseVersion", Needs: server.OnNamespace("getDatabaseVersion"), AdminOnly: true, Roles: mongod, Where: server.Anywhere, Run: func(_ *server.Request, dst []byte) ([]byte, error) {
-		return dst, srverr.New(srverr.IllegalOperation, "getDatabaseVersion can only be run on shard servers")
-	}})
-	server.Register(&server.Command{
-		Name: "_addShard", Roles: mongod, AdminOnly: true,
-		Needs: server.Internal, WriteConcern: true, Parse: required("_addShard", "shardIdentity", idl.Object), Run: server.OnlyOnShards,
-	})
-	server.Register(&server.Command{
-		Name: "_killOperations", AdminOnly: true,
-		Needs: server.Internal, Where: server.Anywhere, Parse: required("_killOperations", "operationKeys", idl.Any), Run: server.Nothing,
-	})
-	server.Register(&server.Command{
-		Name: "setFreeMonitoring", Roles: mongod, AdminOnly: true,
-		Needs: server.OnCluster("setFreeMonitoring"), Run: runSetFreeMonitoring,
-	})
-	server.Register(&server.Command{Name: "connPoolSync", Needs: server.OnCluster("connPoolSync"), Where: server.Anywhere, Run: server.Nothing})
-	server.Register(&server.Command{Name: "shardConnPoolStats", Needs: server.OnCluster("connPoolStats"), Where: server.Anywhere, Run: runConnPoolStats})
-	server.Register(&server.Command{Name: "_isSelf", Needs: server.Free, Where: server.Anywhere, Run: runIsSelf})
-	server.Register(&server.Command{
-		Name: "getDiagnosticData", AdminOnly: true,
-		Needs: server.OnCluster("serverStatus", "replSetGetStatus"), Where: server.Anywhere, Run: runDiagnosticData,
-	})
+}
+
+func runDatabaseVersion(_ *server.Request, dst []byte) ([]byte, error) {
+	return dst, srverr.New(srverr.IllegalOperation, "getDatabaseVersion can only be run on shard servers")
 }
 
 // required checks a command that has one field of its own, which must be given.

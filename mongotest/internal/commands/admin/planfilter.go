@@ -12,16 +12,15 @@ import (
 // and listed but not applied: every query is planned anew.
 
 func init() {
-	server.Register(&server.Command{Name: "planCacheClear", Needs: server.OnColl("planCacheWrite"), Where: server.OptIn, Run: runPlanCacheClear})
-	server.Register(&server.Command{
-		Name:  "planCacheListFilters",
-		Needs: server.OnColl("planCacheIndexFilter"), Where: server.OptIn, Run: runListFilters,
-	})
-	server.Register(&server.Command{Name: "planCacheSetFilter", Needs: server.OnColl("planCacheIndexFilter"), Where: server.OptIn, Run: runSetFilter})
-	server.Register(&server.Command{
-		Name:  "planCacheClearFilters",
-		Needs: server.OnColl("planCacheIndexFilter"), Where: server.OptIn, Run: runClearFilters,
-	})
+	for _, c := range []*server.Command{
+		{Name: "planCacheClear", Needs: server.OnColl("planCacheWrite"), Run: runPlanCacheClear},
+		{Name: "planCacheListFilters", Needs: server.OnColl("planCacheIndexFilter"), Run: runListFilters},
+		{Name: "planCacheSetFilter", Needs: server.OnColl("planCacheIndexFilter"), Run: runSetFilter},
+		{Name: "planCacheClearFilters", Needs: server.OnColl("planCacheIndexFilter"), Run: runClearFilters},
+	} {
+		c.Where = server.OptIn
+		server.Register(c)
+	}
 }
 
 // planCollection returns the command's collection, and whether it exists.

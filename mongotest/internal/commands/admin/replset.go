@@ -22,15 +22,14 @@ func init() {
 		{Name: "replSetSyncFrom", Needs: server.OnCluster("replSetStateChange"), Run: runReplNothing},
 	} {
 		c.AdminOnly, c.Where = true, server.Anywhere
-		c.Roles = []server.Role{server.Standalone, server.Member}
+		c.Roles = server.Mongod
 		server.Register(c)
 	}
 }
 
 func init() {
 	server.Register(&server.Command{
-		Name: "replSetGetStatus", AdminOnly: true,
-		Needs: server.OnCluster("replSetGetStatus"), Where: server.Anywhere, Run: runReplStatus,
+		Name: "replSetGetStatus", AdminOnly: true, Needs: server.OnCluster("replSetGetStatus"), Where: server.Anywhere, Run: runReplStatus,
 	})
 }
 

@@ -12,31 +12,17 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{
-		Name:  "startSession",
-		Help:  "start a logical session",
-		Needs: server.Free, Where: server.Anywhere, Run: runStartSession,
-	})
-	server.Register(&server.Command{
-		Name:  "endSessions",
-		Help:  "end a set of logical sessions",
-		Needs: server.Free, API: server.V1, DataLake: true, Where: server.Anywhere, Run: runEndSessions,
-	})
-	server.Register(&server.Command{
-		Name:  "refreshSessions",
-		Help:  "renew a set of logical sessions",
-		Needs: server.Free, API: server.V1, Where: server.Anywhere, Run: runRefreshSessions,
-	})
-	server.Register(&server.Command{
-		Name:  "killSessions",
-		Help:  "kill a logical session and its operations",
-		Needs: server.Free, Where: server.Anywhere, Run: runKillSessions,
-	})
-	server.Register(&server.Command{Name: "killAllSessions", Needs: server.OnCluster("killAnySession"), Where: server.Anywhere, Run: runKillAllSessions})
-	server.Register(&server.Command{
-		Name:  "killAllSessionsByPattern",
-		Needs: server.OnCluster("killAnySession"), Where: server.Anywhere, Run: runKillByPattern,
-	})
+	for _, c := range []*server.Command{
+		{Name: "startSession", Help: "start a logical session", Needs: server.Free, Run: runStartSession},
+		{Name: "endSessions", Help: "end a set of logical sessions", Needs: server.Free, API: server.V1, DataLake: true, Run: runEndSessions},
+		{Name: "refreshSessions", Help: "renew a set of logical sessions", Needs: server.Free, API: server.V1, Run: runRefreshSessions},
+		{Name: "killSessions", Help: "kill a logical session and its operations", Needs: server.Free, Run: runKillSessions},
+		{Name: "killAllSessions", Needs: server.OnCluster("killAnySession"), Run: runKillAllSessions},
+		{Name: "killAllSessionsByPattern", Needs: server.OnCluster("killAnySession"), Run: runKillByPattern},
+	} {
+		c.Where = server.Anywhere
+		server.Register(c)
+	}
 }
 
 func runStartSession(r *server.Request, dst []byte) ([]byte, error) {

@@ -17,20 +17,19 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name:  "convertToCapped",
-		Needs: server.OnColl("convertToCapped"), WriteConcern: true,
+		Name: "convertToCapped", Needs: server.OnColl("convertToCapped"), WriteConcern: true,
 		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace}, Run: runConvertToCapped,
 	})
 	server.Register(&server.Command{
-		Name: "cloneCollectionAsCapped", Roles: []server.Role{server.Standalone, server.Member},
-		Needs:        server.NeedsBy("find on the collection; insert, createIndex, convertToCapped on the new one", needsOfClone),
-		WriteConcern: true, Run: runCloneAsCapped,
+		Name: "cloneCollectionAsCapped", Roles: server.Mongod,
+		Needs: server.NeedsBy("find on the collection; insert, createIndex, convertToCapped on the new one", needsOfClone), WriteConcern: true,
+		Run: runCloneAsCapped,
 	})
 	server.Register(&server.Command{
-		Name: "emptycapped", Roles: []server.Role{server.Standalone, server.Member},
-		Needs: server.OnColl("emptycapped"), WriteConcern: true, Run: runEmptyCapped,
+		Name: "emptycapped", Roles: server.Mongod, Needs: server.OnColl("emptycapped"), WriteConcern: true,
+		Run: runEmptyCapped,
 	})
-	server.Register(&server.Command{Name: "godinsert", Needs: server.Free, Roles: []server.Role{server.Standalone, server.Member}, Run: runGodInsert})
+	server.Register(&server.Command{Name: "godinsert", Needs: server.Free, Roles: server.Mongod, Run: runGodInsert})
 }
 
 // cappedSize reads the size that both commands need.

@@ -17,8 +17,7 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name:  "collMod",
-		Needs: server.OnColl("collMod"), API: server.V1, WriteConcern: true,
+		Name: "collMod", Needs: server.OnColl("collMod"), API: server.V1, WriteConcern: true,
 		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, ShowsShards: true, Early: server.CheckTarget}, Run: runCollMod,
 	})
 }

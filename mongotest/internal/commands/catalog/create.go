@@ -27,10 +27,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name:  "create",
-		Needs: server.NeedsBy("createCollection or insert on the collection", needsOfCreate), API: server.V1, Txn: server.TxnLocal,
-		WriteConcern: true,
-		Mongos:       server.OnMongos{Config: true, Catalog: (*server.Request).Namespace, Forgets: server.ForgetsTarget}, Run: runCreate,
+		Name: "create", Needs: server.NeedsBy("createCollection or insert on the collection", needsOfCreate), API: server.V1, Txn: server.TxnLocal,
+		WriteConcern: true, Mongos: server.OnMongos{Config: true, Catalog: (*server.Request).Namespace, Forgets: server.ForgetsTarget}, Run: runCreate,
 	})
 }
 

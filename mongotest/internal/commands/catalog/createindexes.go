@@ -16,8 +16,7 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name:  "createIndexes",
-		Needs: server.OnColl("createIndex"), API: server.V1, Txn: server.TxnLocal, WriteConcern: true,
+		Name: "createIndexes", Needs: server.OnColl("createIndex"), API: server.V1, Txn: server.TxnLocal, WriteConcern: true,
 		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, ShowsShards: true, Early: server.CheckTarget}, Run: runCreateIndexes,
 	})
 }

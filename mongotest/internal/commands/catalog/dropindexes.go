@@ -13,9 +13,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "dropIndexes", Aliases: []string{"deleteIndexes"},
-		Help:  "drop indexes for a collection",
-		Needs: server.OnColl("dropIndex"), API: server.V1, WriteConcern: true,
+		Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Help: "drop indexes for a collection", Needs: server.OnColl("dropIndex"),
+		API: server.V1, WriteConcern: true,
 		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, ShowsShards: true, Early: server.CheckTarget}, Run: runDropIndexes,
 	})
 }

@@ -14,22 +14,16 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name:  "listCollections",
-		Help:  "list collections for this db",
-		Needs: server.OnDB("listCollections"), API: server.V1, DataLake: true, Where: server.OptIn,
-		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Missing: listsNothing}, Run: runListCollections,
+		Name: "listCollections", Help: "list collections for this db", Needs: server.OnDB("listCollections"), API: server.V1, DataLake: true,
+		Where: server.OptIn, Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Missing: listsNothing}, Run: runListCollections,
 	})
 	server.Register(&server.Command{
-		Name: "listDatabases",
-		Help: "{ listDatabases:1, [filter: <filterObject>] [, nameOnly: true ] }\nlist databases on this server", AdminOnly: true,
-		Needs: server.Free, API: server.V1, DataLake: true, Where: server.OptIn, Run: runListDatabases,
+		Name: "listDatabases", Help: "{ listDatabases:1, [filter: <filterObject>] [, nameOnly: true ] }\nlist databases on this server",
+		AdminOnly: true, Needs: server.Free, API: server.V1, DataLake: true, Where: server.OptIn, Run: runListDatabases,
 	})
 	server.Register(&server.Command{
-		Name:  "listIndexes",
-		Help:  "list indexes for a collection",
-		Needs: server.OnColl("listIndexes"), API: server.V1, Where: server.OptIn,
-		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Early: server.CheckTarget, Missing: server.RefuseMissing},
-		Run:    runListIndexes,
+		Name: "listIndexes", Help: "list indexes for a collection", Needs: server.OnColl("listIndexes"), API: server.V1, Where: server.OptIn,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Early: server.CheckTarget, Missing: server.RefuseMissing}, Run: runListIndexes,
 	})
 }
 

@@ -17,16 +17,13 @@ import (
 // Commands that look after collections, and those that old servers had.
 
 func init() {
-	mongod := []server.Role{server.Standalone, server.Member}
 	server.Register(&server.Command{Name: "compact", Needs: server.OnColl("compact"), Where: server.Anywhere, Run: runCompact})
-	server.Register(&server.Command{Name: "reIndex", Needs: server.OnColl("reIndex"), Roles: mongod, Run: runReIndex})
+	server.Register(&server.Command{Name: "reIndex", Needs: server.OnColl("reIndex"), Roles: server.Mongod, Run: runReIndex})
 	server.Register(&server.Command{
-		Name: "dbHash", Aliases: []string{"dbhash"}, Roles: mongod,
-		Needs: server.OnDB("dbHash"), Where: server.Anywhere, Run: runDBHash,
+		Name: "dbHash", Aliases: []string{"dbhash"}, Roles: server.Mongod, Needs: server.OnDB("dbHash"), Where: server.Anywhere, Run: runDBHash,
 	})
 	server.Register(&server.Command{
-		Name: "geoSearch", Roles: mongod,
-		Needs: server.OnColl("find"), Where: server.OptIn, Txn: server.TxnOK, ReadConcern: true, Run: runGeoSearch,
+		Name: "geoSearch", Roles: server.Mongod, Needs: server.OnColl("find"), Where: server.OptIn, Txn: server.TxnOK, ReadConcern: true, Run: runGeoSearch,
 	})
 }
 

@@ -15,11 +15,9 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "renameCollection",
-		Help: " example: { renameCollection: foo.a, to: bar.b }", AdminOnly: true,
+		Name: "renameCollection", Help: " example: { renameCollection: foo.a, to: bar.b }", AdminOnly: true,
 		Needs:        server.NeedsBy("renameCollectionSameDB on the collection; find, dropCollection there and insert on the new one in another database", needsOfRename),
-		WriteConcern: true,
-		Mongos:       server.OnMongos{Config: true, Catalog: renamed, Forgets: forgetsRenamed}, Run: runRename,
+		WriteConcern: true, Mongos: server.OnMongos{Config: true, Catalog: renamed, Forgets: forgetsRenamed}, Run: runRename,
 	})
 }
 

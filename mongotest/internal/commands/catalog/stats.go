@@ -22,17 +22,15 @@ func init() {
 	server.Register(&server.Command{
 		Name: "dbStats", Aliases: []string{"dbstats"},
 		Help:  "Get stats on a database. Not instantaneous. Slower for databases with large .ns files.\nExample: { dbStats:1, scale:1 }",
-		Needs: server.OnDB("dbStats"), Where: server.Anywhere,
-		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Reply: dbStatsOfShards}, Run: runDBStats,
+		Needs: server.OnDB("dbStats"), Where: server.Anywhere, Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Reply: dbStatsOfShards},
+		Run: runDBStats,
 	})
 	server.Register(&server.Command{
-		Name: "dataSize", Aliases: []string{"datasize"},
-		Needs: server.OnNamespace("find"), Where: server.Anywhere, Run: runDataSize,
+		Name: "dataSize", Aliases: []string{"datasize"}, Needs: server.OnNamespace("find"), Where: server.Anywhere, Run: runDataSize,
 	})
 	server.Register(&server.Command{
-		Name:  "validate",
-		Needs: server.OnColl("validate"), Where: server.Anywhere,
-		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace}, Run: runValidate,
+		Name: "validate", Needs: server.OnColl("validate"), Where: server.Anywhere, Mongos: server.OnMongos{Catalog: (*server.Request).Namespace},
+		Run: runValidate,
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/commands/read"
 	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
@@ -96,43 +97,14 @@ func (g *viewGraph) visit(refs, path []string) error {
 }
 
 // references returns the namespaces that a view reads, the one that it is on first.
-func references(db, on string, pipeline bson.Raw) []string {
-	refs := []string{namespace.Join(db, on)}
-	var walk func(pipeline bson.Raw)
-	walk = func(pipeline bson.Raw) {
-		for st := range pipeline.Values() {
-			name, v := bsondoc.FirstElement(bsondoc.OrEmpty(st.Value))
-			add := func(s string, ok bool) {
-				if ok {
-					refs = append(refs, namespace.Join(db, s))
-				}
-			}
-			switch name {
-			case "$lookup", "$graphLookup":
-				add(bson.Raw(v.Value).Lookup("from").StringValue())
-			case "$unionWith":
-				if v.Type == bson.TypeString {
-					add(v.StringValue())
-					continue
-				}
-				add(bson.Raw(v.Value).Lookup("coll").StringValue())
-			case "$facet":
-				for sub := range bson.Raw(v.Value).Values() {
-					if sub.Type == bson.TypeArray {
-						walk(sub.Value)
-					}
-				}
-				continue
-			default:
-				continue
-			}
-			if sub := bson.Raw(v.Value).Lookup("pipeline"); v.Type == bson.TypeEmbeddedDocument && sub.Type == bson.TypeArray {
-				walk(sub.Value)
-			}
+func references(db, on string, stages bson.Raw) []string {
+	ns := pipeline.Namespace{DB: db, Coll: on}
+	refs := []string{ns.String()}
+	_ = pipeline.Walk(ns, pipeline.StagesIn(bson.RawValue{Type: bson.TypeArray, Value: bsondoc.OrEmpty(stages)}), func(s pipeline.Stage) error {
+		if from, ok := s.Reads(); ok {
+			refs = append(refs, from.String())
 		}
-	}
-	if pipeline != nil {
-		walk(pipeline)
-	}
+		return nil
+	})
 	return refs
 }

@@ -21,12 +21,10 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name:  "aggregate",
-		Help:  "Runs the aggregation command. See http://dochub.mongodb.org/core/aggregation for more details.",
-		Needs: server.NeedsBy("those of the stages of its pipeline", needsOfAggregate), API: server.V1, DataLake: true,
-		Where: server.OptIn, Txn: server.TxnOK, Sequences: true, ReadConcern: true, CheckConcern: checkAggregateConcern, Snapshot: true,
-		WriteConcern: true,
-		Mongos:       server.OnMongos{Documents: true, Missing: missingDatabase}, Parse: parseAggregate, Run: runAggregate,
+		Name: "aggregate", Help: "Runs the aggregation command. See http://dochub.mongodb.org/core/aggregation for more details.",
+		Needs: needsOfAggregate, API: server.V1, DataLake: true, Where: server.OptIn,
+		Txn: server.TxnOK, Sequences: true, ReadConcern: true, CheckConcern: checkAggregateConcern, Snapshot: true, WriteConcern: true,
+		Mongos: server.OnMongos{Documents: true, Missing: missingDatabase}, Parse: parseAggregate, Run: runAggregate,
 	})
 }
 

@@ -21,10 +21,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name:  "explain",
-		Help:  "explain database reads and writes",
-		Needs: server.NeedsBy("those of the command that it explains", needsOfExplain), API: server.V1, DataLake: true,
-		Where: server.OptIn, Sequences: true, ReadConcern: true, Run: runExplain,
+		Name: "explain", Help: "explain database reads and writes", Needs: server.NeedsBy("those of the command that it explains", needsOfExplain),
+		API: server.V1, DataLake: true, Where: server.OptIn, Sequences: true, ReadConcern: true, Run: runExplain,
 	})
 }
 

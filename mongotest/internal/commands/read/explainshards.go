@@ -3,6 +3,7 @@ package read
 import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/server"
 )
 
@@ -116,34 +117,26 @@ func eachShard(d *bsondoc.Builder, plans []*explained, f func(i int, d *bsondoc.
 	d.B = bson.EndDocument(b, at)
 }
 
-// doneByShards are the stages that look at one document after the other: shards do them for
-// themselves.
-var doneByShards = map[string]bool{"$match": true, "$project": true, "$addFields": true, "$set": true, "$unset": true, "$unwind": true, "$replaceRoot": true,
-	"$replaceWith": true, "$redact": true}
-
-// onPrimaryShard are the stages that only the primary shard can do.
-var onPrimaryShard = map[string]bool{"$out": true, "$lookup": true, "$graphLookup": true}
-
 // splitStages splits a pipeline into what shards do for themselves and what is made of their
 // results. merger is where that is done; it is empty if there is nothing to split.
 func splitStages(stages []bson.Raw) (shards, rest []bson.Raw, merger string) {
 	for i, stage := range stages {
-		name, v := bsondoc.FirstElement(stage)
-		if doneByShards[name] {
+		s := pipeline.StageOf(pipeline.Namespace{}, stage)
+		if s.PerDocument() {
 			continue
 		}
 		shards, rest = stages[:i:i], stages[i:]
-		switch name {
+		switch s.Name {
 		case "$sort", "$limit":
 			shards = append(shards, stage)
-			if name == "$sort" { // merged by the sort key
+			if s.Name == "$sort" { // merged by the sort key
 				rest = rest[1:]
 			}
 		case "$group":
 			shards = append(shards, stage)
 			merging := bsondoc.Build(func(d *bsondoc.Builder) {
 				d.Doc("$group", bsondoc.Build(func(d *bsondoc.Builder) {
-					d.B = append(d.B, bson.Raw(v.Value).Elements()...)
+					d.B = append(d.B, bson.Raw(s.Spec.Value).Elements()...)
 					d.Flag("$doingMerge", true)
 				}))
 			})
@@ -156,7 +149,7 @@ func splitStages(stages []bson.Raw) (shards, rest []bson.Raw, merger string) {
 	}
 	merger = "mongos"
 	for _, stage := range rest {
-		if name, _ := bsondoc.FirstElement(stage); onPrimaryShard[name] {
+		if s := pipeline.StageOf(pipeline.Namespace{}, stage); s.OnPrimaryShard() {
 			merger = "primaryShard"
 		}
 	}

@@ -22,10 +22,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name:  "find",
-		Help:  "query for documents",
-		Needs: server.OnColl("find"), API: server.V1, DataLake: true, Where: server.OptIn, Txn: server.TxnOK, Sequences: true,
-		ReadConcern: true, Snapshot: true, Run: runFind,
+		Name: "find", Help: "query for documents", Needs: server.OnColl("find"), API: server.V1, DataLake: true, Where: server.OptIn,
+		Txn: server.TxnOK, Sequences: true, ReadConcern: true, Snapshot: true, Run: runFind,
 	})
 }
 

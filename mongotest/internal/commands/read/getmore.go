@@ -17,10 +17,9 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name:  "getMore",
-		Help:  "retrieve more results from an existing cursor",
-		Needs: server.NeedsBy("find on the collection of the cursor", needsOfGetMore), API: server.V1, DataLake: true,
-		Where: server.Anywhere, Txn: server.TxnOK, Continues: true, Sequences: true, ReadConcern: true, Snapshot: true, NoAfterTime: true,
+		Name: "getMore", Help: "retrieve more results from an existing cursor",
+		Needs: server.NeedsBy("find on the collection of the cursor", needsOfGetMore), API: server.V1, DataLake: true, Where: server.Anywhere,
+		Txn: server.TxnOK, Continues: true, Sequences: true, ReadConcern: true, Snapshot: true, NoAfterTime: true,
 		Mongos: server.OnMongos{Reply: batchOfMongos}, Run: runGetMore,
 	})
 }

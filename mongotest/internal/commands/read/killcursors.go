@@ -10,9 +10,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name:  "killCursors",
-		Help:  "Kill a list of cursor ids",
-		Needs: server.Free, API: server.V1, DataLake: true, Where: server.Anywhere, Txn: server.TxnLater, Run: runKillCursors,
+		Name: "killCursors", Help: "Kill a list of cursor ids", Needs: server.Free, API: server.V1, DataLake: true, Where: server.Anywhere,
+		Txn: server.TxnLater, Run: runKillCursors,
 	})
 }
 

@@ -18,9 +18,8 @@ import (
 func init() {
 	server.Register(&server.Command{
 		Name: "mapReduce", Aliases: []string{"mapreduce"},
-		Needs:        server.NeedsBy("find on the collection; insert and remove or update on the one that it writes", needsOfMapReduce),
-		WriteConcern: true, NoWriteConcern: mapsInline,
-		Mongos: server.OnMongos{Documents: true}, Run: runMapReduce,
+		Needs: server.NeedsBy("find on the collection; insert and remove or update on the one that it writes", needsOfMapReduce), WriteConcern: true,
+		NoWriteConcern: mapsInline, Mongos: server.OnMongos{Documents: true}, Run: runMapReduce,
 	})
 }
 

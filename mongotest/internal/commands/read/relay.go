@@ -3,14 +3,11 @@ package read
 import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/store"
 )
-
-// leavesShard are the stages that are not done where the documents are, even if one shard has them
-// all.
-var leavesShard = map[string]bool{"$out": true, "$lookup": true, "$graphLookup": true, "$unionWith": true, "$facet": true, "$collStats": true, "$indexStats": true}
 
 // relay returns how a mongos passes on the cursor of a pipeline that one shard does alone, nil if
 // none does. c may be nil.
@@ -25,12 +22,12 @@ func relay(r *server.Request, c *store.Coll, ns string, stages []bson.Raw, coll 
 	}
 	filter := bsondoc.OrEmpty(nil)
 	for i, stage := range stages {
-		name, v := bsondoc.FirstElement(stage)
-		if leavesShard[name] {
+		s := pipeline.StageOf(pipeline.Namespace{}, stage)
+		if s.LeavesShard() {
 			return nil, nil
 		}
-		if i == 0 && name == "$match" {
-			filter = v.Value
+		if i == 0 && s.Name == "$match" {
+			filter = s.Spec.Value
 		}
 	}
 	f, err := query.ParseFilter(filter, r.FullOptions(ns, coll, let))

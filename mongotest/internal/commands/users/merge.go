@@ -11,11 +11,7 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{
-		Name: "_mergeAuthzCollections", AdminOnly: true,
-		Needs: server.OnDB("createUser"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runMerge,
-	})
+	server.Register(&server.Command{Name: "_mergeAuthzCollections", AdminOnly: true, Needs: server.OnDB("createUser"), WriteConcern: true, Mongos: onConfig, Run: runMerge})
 }
 
 var mergeStruct = &idl.Struct{Name: "_mergeAuthzCollections", Required: []string{"db", "drop"}, Fields: map[string]idl.Field{

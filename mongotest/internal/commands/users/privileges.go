@@ -55,16 +55,17 @@ func isUser(r *server.Request, body bson.Raw) bool {
 	return ok && u != nil && u.DB == r.DB && u.Name == name
 }
 
-func needsOfUsersInfo(r *server.Request, body bson.Raw) []account.Need {
+var needsOfUsersInfo = server.NeedsBy("viewUser on the database, unless it asks for the user itself", func(r *server.Request, body bson.Raw) []account.Need {
 	if isUser(r, body) {
 		return nil
 	}
 	return []account.Need{{Action: "viewUser", DB: r.DB}}
-}
+})
 
-// needsOfUpdateUser returns an action for each thing that is changed: some of one's own may be
-// allowed to a user alone.
-func needsOfUpdateUser(r *server.Request, body bson.Raw) []account.Need {
+// needsOfUpdate are an action for each thing that is changed: some of one's own may be allowed to a
+// user alone.
+var needsOfUpdate = server.NeedsBy("on the database what it changes: changePassword, changeCustomData, revokeRole, setAuthenticationRestriction; "+
+	"grantRole where what is granted holds", func(r *server.Request, body bson.Raw) []account.Need {
 	var list []account.Need
 	for _, change := range []struct{ field, action, own string }{
 		{"pwd", "changePassword", "changeOwnPassword"}, {"customData", "changeCustomData", "changeOwnCustomData"},
@@ -77,4 +78,4 @@ func needsOfUpdateUser(r *server.Request, body bson.Raw) []account.Need {
 		list = append(list, account.Need{Action: change.action, DB: r.DB})
 	}
 	return append(list, needsOfGranted(r, body, "grantRole")...)
-}
+})

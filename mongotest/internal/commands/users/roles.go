@@ -14,56 +14,25 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{
-		Name:  "createRole",
-		Needs: needsOfDefinition("createRole"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runCreateRole,
-	})
-	server.Register(&server.Command{
-		Name:  "updateRole",
-		Needs: needsOfDefinition("revokeRole"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runUpdateRole,
-	})
-	server.Register(&server.Command{
-		Name:  "dropRole",
-		Needs: server.OnDB("dropRole"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runDropRole,
-	})
-	server.Register(&server.Command{
-		Name:  "dropAllRolesFromDatabase",
-		Needs: server.OnDB("dropRole"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runDropAllRoles,
-	})
-	server.Register(&server.Command{
-		Name:  "grantPrivilegesToRole",
-		Needs: needsOfGrants("grantRole"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runChangePrivileges,
-	})
-	server.Register(&server.Command{
-		Name:  "revokePrivilegesFromRole",
-		Needs: needsOfGrants("revokeRole"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runChangePrivileges,
-	})
-	server.Register(&server.Command{
-		Name:  "grantRolesToRole",
-		Needs: needsOfGrants("grantRole"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runChangeRoles,
-	})
-	server.Register(&server.Command{
-		Name:  "revokeRolesFromRole",
-		Needs: needsOfGrants("revokeRole"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runChangeRoles,
-	})
-	server.Register(&server.Command{
-		Name:  "rolesInfo",
-		Needs: server.OnDB("viewRole"), Where: server.OptIn,
-		Mongos: server.OnMongos{Config: true}, Run: runRolesInfo,
-	})
-	server.Register(&server.Command{
-		Name: "_getUserCacheGeneration", AdminOnly: true,
-		Needs: server.Internal, Where: server.Anywhere, Run: runCacheGeneration,
-	})
+	for _, c := range []*server.Command{
+		{Name: "createRole", Needs: needsOfDefinition("createRole"), Run: runCreateRole},
+		{Name: "updateRole", Needs: needsOfDefinition("revokeRole"), Run: runUpdateRole},
+		{Name: "dropRole", Needs: server.OnDB("dropRole"), Run: runDropRole},
+		{Name: "dropAllRolesFromDatabase", Needs: server.OnDB("dropRole"), Run: runDropAllRoles},
+		{Name: "grantPrivilegesToRole", Needs: needsOfGrants("grantRole"), Run: runChangePrivileges},
+		{Name: "revokePrivilegesFromRole", Needs: needsOfGrants("revokeRole"), Run: runChangePrivileges},
+		{Name: "grantRolesToRole", Needs: needsOfGrants("grantRole"), Run: runChangeRoles},
+		{Name: "revokeRolesFromRole", Needs: needsOfGrants("revokeRole"), Run: runChangeRoles},
+	} {
+		c.WriteConcern, c.Mongos.Config = true, true
+		server.Register(c)
+	}
+	server.Register(&server.Command{Name: "rolesInfo", Needs: server.OnDB("viewRole"), Where: server.OptIn, Mongos: onConfig, Run: runRolesInfo})
+	server.Register(&server.Command{Name: "_getUserCacheGeneration", AdminOnly: true, Needs: server.Internal, Where: server.Anywhere, Run: runCacheGeneration})
 }
+
+// onConfig is for commands about what the config servers keep.
+var onConfig = server.OnMongos{Config: true}
 
 // roleArgs are the arguments of createRole and updateRole.
 type roleArgs struct {

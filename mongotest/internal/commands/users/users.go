@@ -16,42 +16,18 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{
-		Name:  "createUser",
-		Needs: needsOfDefinition("createUser"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runCreateUser,
-	})
-	server.Register(&server.Command{
-		Name:         "updateUser",
-		Needs:        server.NeedsBy("changePassword, changeCustomData, revokeRole, setAuthenticationRestriction on the database, as it changes; grantRole where what is granted holds", needsOfUpdateUser),
-		WriteConcern: true,
-		Mongos:       server.OnMongos{Config: true}, Run: runUpdateUser,
-	})
-	server.Register(&server.Command{
-		Name:  "dropUser",
-		Needs: server.OnDB("dropUser"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runDropUser,
-	})
-	server.Register(&server.Command{
-		Name:  "dropAllUsersFromDatabase",
-		Needs: server.OnDB("dropUser"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runDropAllUsers,
-	})
-	server.Register(&server.Command{
-		Name:  "usersInfo",
-		Needs: server.NeedsBy("viewUser on the database, unless it asks for the user itself", needsOfUsersInfo), Where: server.OptIn,
-		Mongos: server.OnMongos{Config: true}, Run: runUsersInfo,
-	})
-	server.Register(&server.Command{
-		Name:  "grantRolesToUser",
-		Needs: needsOfGrants("grantRole"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runGrantRoles,
-	})
-	server.Register(&server.Command{
-		Name:  "revokeRolesFromUser",
-		Needs: needsOfGrants("revokeRole"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runGrantRoles,
-	})
+	for _, c := range []*server.Command{
+		{Name: "createUser", Needs: needsOfDefinition("createUser"), Run: runCreateUser},
+		{Name: "updateUser", Needs: needsOfUpdate, Run: runUpdateUser},
+		{Name: "dropUser", Needs: server.OnDB("dropUser"), Run: runDropUser},
+		{Name: "dropAllUsersFromDatabase", Needs: server.OnDB("dropUser"), Run: runDropAllUsers},
+		{Name: "grantRolesToUser", Needs: needsOfGrants("grantRole"), Run: runGrantRoles},
+		{Name: "revokeRolesFromUser", Needs: needsOfGrants("revokeRole"), Run: runGrantRoles},
+	} {
+		c.WriteConcern, c.Mongos.Config = true, true
+		server.Register(c)
+	}
+	server.Register(&server.Command{Name: "usersInfo", Needs: needsOfUsersInfo, Where: server.OptIn, Mongos: onConfig, Run: runUsersInfo})
 }
 
 func checkRoles(r *server.Request, list []account.Role) error {

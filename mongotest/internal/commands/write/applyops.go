@@ -16,8 +16,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "applyOps", Roles: []server.Role{server.Standalone, server.Member},
-		Needs: server.OnCluster("applyOps"), WriteConcern: true, Run: runApplyOps,
+		Name: "applyOps", Roles: server.Mongod, Needs: server.OnCluster("applyOps"), WriteConcern: true,
+		Run: runApplyOps,
 	})
 }
 

@@ -15,9 +15,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "bulkWrite", AdminOnly: true,
-		Needs: server.NeedsBy("insert, update, remove on the collections, as the operations do", needsOfBulkWrite), API: server.V1,
-		Txn: server.TxnOK, Sequences: true, WriteConcern: true, Retryable: true,
+		Name: "bulkWrite", AdminOnly: true, Needs: server.NeedsBy("insert, update, remove on the collections, as the operations do", needsOfBulkWrite),
+		API: server.V1, Txn: server.TxnOK, Sequences: true, WriteConcern: true, Retryable: true,
 		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll}, Run: runBulkWrite,
 	})
 }

@@ -12,12 +12,10 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name:  "compactStructuredEncryptionData",
-		Needs: server.OnColl("compactStructuredEncryptionData"), Run: runCompactEncryption,
+		Name: "compactStructuredEncryptionData", Needs: server.OnColl("compactStructuredEncryptionData"), Run: runCompactEncryption,
 	})
 	server.Register(&server.Command{
-		Name:  "cleanupStructuredEncryptionData",
-		Needs: server.OnColl("cleanupStructuredEncryptionData"), Run: runCleanupEncryption,
+		Name: "cleanupStructuredEncryptionData", Needs: server.OnColl("cleanupStructuredEncryptionData"), Run: runCleanupEncryption,
 	})
 }
 

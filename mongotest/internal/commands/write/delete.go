@@ -14,11 +14,9 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name:  "delete",
-		Needs: server.OnColl("remove"), API: server.V1, Txn: server.TxnOK, Sequences: true, WriteConcern: true, OpTime: true,
-		Retryable: true,
-		Mongos:    server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
-		Parse:     parseWrite(deleteStruct, parseDeletes), Run: runDelete,
+		Name: "delete", Needs: server.OnColl("remove"), API: server.V1, Txn: server.TxnOK, Sequences: true, WriteConcern: true, OpTime: true,
+		Retryable: true, Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
+		Parse: parseWrite(deleteStruct, parseDeletes), Run: runDelete,
 	})
 }
 

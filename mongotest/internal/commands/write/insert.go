@@ -15,8 +15,7 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name:  "insert",
-		Needs: server.NeedsBy("insert on the collection", needsOfInsert), API: server.V1, Txn: server.TxnOK, Sequences: true,
+		Name: "insert", Needs: server.NeedsBy("insert on the collection", needsOfInsert), API: server.V1, Txn: server.TxnOK, Sequences: true,
 		WriteConcern: true, OpTime: true, Retryable: true,
 		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
 		Parse:  parseWrite(insertStruct, parseInserts), Run: runInsert,

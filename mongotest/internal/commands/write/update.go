@@ -14,8 +14,7 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name:  "update",
-		Needs: server.NeedsBy("update on the collection; insert, if it upserts", needsOfUpdate), API: server.V1, Txn: server.TxnOK,
+		Name: "update", Needs: server.NeedsBy("update on the collection; insert, if it upserts", needsOfUpdate), API: server.V1, Txn: server.TxnOK,
 		Sequences: true, WriteConcern: true, OpTime: true, Retryable: true,
 		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
 		Parse:  parseWrite(updateStruct, parseUpdates), Run: runUpdate,

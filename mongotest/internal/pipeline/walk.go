@@ -1,0 +1,248 @@
+package pipeline
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/srverr"
+)
+
+// What the stages of a pipeline do with collections and with the deployment, at every depth, before
+// anybody has parsed it: a specification may be anything.
+
+// Stage is a stage where it stands.
+type Stage struct {
+	Name  string
+	Spec  bson.RawValue
+	NS    Namespace // the collection whose documents the pipeline begins with
+	def   *stageDef // never nil
+	index int
+}
+
+// unknown is the row of stages that there are not.
+var unknown stageDef
+
+// StageOf returns the stage of a pipeline on a collection.
+func StageOf(ns Namespace, doc bson.Raw) Stage {
+	s := Stage{NS: ns, def: &unknown}
+	for name, v := range doc.All() {
+		if s.Name, s.Spec = name, v; stages[name] != nil {
+			s.def = stages[name]
+		}
+		break
+	}
+	return s
+}
+
+// Walk visits the stages of a pipeline and of its sub-pipelines, those of a stage after the stage,
+// until visit returns an error.
+func Walk(ns Namespace, stages []bson.Raw, visit func(s Stage) error) error {
+	for i, doc := range stages {
+		s := StageOf(ns, doc)
+		s.index = i
+		if err := visit(s); err != nil {
+			return err
+		}
+		for _, sub := range s.subs() {
+			if err := Walk(sub.ns, sub.stages, visit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// StagesIn returns the stages of a value that ought to be a pipeline.
+func StagesIn(v bson.RawValue) (list []bson.Raw) {
+	if v.Type != bson.TypeArray && v.Type != bson.TypeEmbeddedDocument {
+		return nil
+	}
+	for item := range bson.Raw(v.Value).Values() {
+		doc, _ := item.Document()
+		list = append(list, doc)
+	}
+	return list
+}
+
+// sub is a sub-pipeline.
+type sub struct {
+	ns     Namespace
+	stages []bson.Raw
+}
+
+// subs returns the sub-pipelines of a stage. One that has none, but reads a collection, has an
+// empty one.
+func (s *Stage) subs() (list []sub) {
+	ns, reads := s.Reads()
+	if !reads {
+		ns = s.NS
+	}
+	if s.def.isPipeline != nil {
+		doc, _ := s.Spec.Document()
+		for field, v := range doc.All() {
+			if s.def.isPipeline(field) {
+				list = append(list, sub{ns, StagesIn(v)})
+			}
+		}
+	}
+	if list == nil && reads {
+		list = []sub{{ns: ns}}
+	}
+	return list
+}
+
+// IsPipeline reports whether a field of the specification is a sub-pipeline.
+func (s *Stage) IsPipeline(field string) bool {
+	return s.def.isPipeline != nil && s.def.isPipeline(field)
+}
+
+// IsFilter reports whether a field of the specification is a filter.
+func (s *Stage) IsFilter(field string) bool { return field == s.def.filter }
+
+// HasParts reports whether the specification has fields that are pipelines or filters.
+func (s *Stage) HasParts() bool { return s.def.isPipeline != nil || s.def.filter != "" }
+
+// Reads returns the collection that the stage reads beside its input.
+func (s *Stage) Reads() (ns Namespace, ok bool) { return s.named(s.def.reads) }
+
+// Writes returns the collection that the stage writes.
+func (s *Stage) Writes() (ns Namespace, ok bool) { return s.named(s.def.writes) }
+
+// named returns the collection that the specification is, or names in a field, as {db, coll} or
+// with the field db beside it.
+func (s *Stage) named(field string) (ns Namespace, ok bool) {
+	if field == "" {
+		return ns, false
+	}
+	doc, _ := s.Spec.Document()
+	v := s.Spec
+	if v.Type != bson.TypeString {
+		v = doc.Lookup(field)
+	}
+	if inner, ok := v.Document(); ok {
+		doc, v = inner, inner.Lookup("coll")
+	}
+	ns.DB = s.NS.DB
+	if db, ok := doc.Lookup("db").StringValue(); ok && db != "" {
+		ns.DB = db
+	}
+	ns.Coll, ok = v.StringValue()
+	return ns, ok
+}
+
+// Unsharded returns the collection that a mongos of a version lets the stage only use if it is not
+// sharded.
+func (s *Stage) Unsharded(v expr.Version) (ns Namespace, ok bool) {
+	if s.def.unsharded == nil || !s.def.unsharded(v) {
+		return ns, false
+	}
+	if ns, ok = s.Writes(); !ok {
+		ns, ok = s.Reads()
+	}
+	return ns, ok
+}
+
+// PerDocument reports whether the stage looks at one document after the other, so that shards do it
+// for themselves.
+func (s *Stage) PerDocument() bool { return s.def.at == eachShard }
+
+// OnPrimaryShard reports whether only the primary shard can do the stage.
+func (s *Stage) OnPrimaryShard() bool { return s.def.at == primaryShard }
+
+// LeavesShard reports whether the stage is not done where the documents are, even if one shard has
+// them all.
+func (s *Stage) LeavesShard() bool { return s.def.at == primaryShard || s.def.at == elsewhere }
+
+// CheckV1 refuses a stage that version 1 of the Stable API does not have.
+func (s *Stage) CheckV1() error {
+	if s.def.notV1 {
+		return srverr.New(srverr.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version 1", s.Name)
+	}
+	doc, _ := s.Spec.Document()
+	for field := range doc.All() {
+		if s.def.v1Field != "" && field != s.def.v1Field {
+			return srverr.New(srverr.APIStrictError, "only the '%s' option to %s is supported in API Version 1", s.def.v1Field, s.Name)
+		}
+	}
+	return nil
+}
+
+// Use is an action that a pipeline needs a privilege for; without a database it is one on the
+// cluster.
+type Use struct {
+	Action string
+	NS     Namespace
+}
+
+// Uses returns what a pipeline does on collections: it reads those that it and its sub-pipelines
+// begin with, and writes others, past their validators if bypass.
+func Uses(ns Namespace, stages []bson.Raw, bypass bool) []Use {
+	list := begin(ns, stages)
+	_ = Walk(ns, stages, func(s Stage) error {
+		if _, ok := s.Reads(); ok {
+			for _, sub := range s.subs() {
+				list = append(list, begin(sub.ns, sub.stages)...)
+			}
+		}
+		if to, ok := s.Writes(); ok {
+			actions := s.def.actions(s.Spec)
+			if bypass {
+				actions = append(actions, "bypassDocumentValidation")
+			}
+			for _, action := range actions {
+				list = append(list, Use{action, to})
+			}
+		}
+		return nil
+	})
+	return list
+}
+
+// begin returns what is done on the collection that a pipeline begins with.
+func begin(ns Namespace, list []bson.Raw) []Use {
+	if len(list) > 0 {
+		if s := StageOf(ns, list[0]); s.def.uses != nil {
+			return s.def.uses(s)
+		}
+	}
+	return []Use{{"find", ns}}
+}
+
+// uses are the actions of a first stage that does something else than find.
+func uses(actions ...string) func(s Stage) []Use {
+	return func(s Stage) (list []Use) {
+		for _, action := range actions {
+			list = append(list, Use{action, s.NS})
+		}
+		return list
+	}
+}
+
+// usesOfAll is for stages that show what concerns the user, or with allUsers all of that kind.
+func usesOfAll(action string) func(s Stage) []Use {
+	return func(s Stage) []Use {
+		if doc, _ := s.Spec.Document(); doc.Lookup("allUsers").AsBool() {
+			return []Use{{Action: action}}
+		}
+		return nil
+	}
+}
+
+func isPipelineField(field string) bool { return field == "pipeline" }
+
+func before51(v expr.Version) bool { return !v.AtLeast(5, 1) }
+
+func actionsOfOut(bson.RawValue) []string { return []string{"insert", "remove"} }
+
+// actionsOfMerge returns what $merge does with documents that match, and with those that do not.
+func actionsOfMerge(spec bson.RawValue) (actions []string) {
+	doc, _ := spec.Document()
+	matched, _ := doc.Lookup("whenMatched").StringValue()
+	notMatched, given := doc.Lookup("whenNotMatched").StringValue()
+	if !given || notMatched == "insert" {
+		actions = append(actions, "insert")
+	}
+	if matched != "fail" {
+		actions = append(actions, "update")
+	}
+	return actions
+}
