@@ -102,7 +102,7 @@ func Bool(field string, v bson.RawValue, loose bool) (bool, error) {
 		return false, WrongType(field, v.Type, "bool")
 	}
 	if !v.IsNumber() {
-		return false, WrongTypes(field, v.Type, "[bool, long, int, decimal, double']")
+		return false, WrongTypes(field, v.Type, "[bool, long, int, decimal, double']") // sic
 	}
 	return v.AsBool(), nil
 }
@@ -140,7 +140,7 @@ func array(field string, v bson.RawValue) (bson.Raw, error) {
 // Integer takes any number, cut to an int64.
 func Integer(field string, v bson.RawValue) (int64, error) {
 	if !v.IsNumber() {
-		return 0, WrongTypes(field, v.Type, "[long, int, decimal, double']")
+		return 0, WrongTypes(field, v.Type, "[long, int, decimal, double']") // sic
 	}
 	n, _ := Number(v)
 	return n, nil

@@ -18,20 +18,17 @@ import (
 const maxDepth = 250
 
 // Document renders a document: "{ a: 1 }", or "{}" if it is empty.
-func Document(doc bson.Raw) string { return string(appendDocument(nil, doc, false, false, 0)) }
-
-// FullDocument is Document without cutting long strings.
-func FullDocument(doc bson.Raw) string { return string(appendDocument(nil, doc, false, true, 0)) }
+func Document(doc bson.Raw) string { return string(appendDocument(nil, doc, false, 0)) }
 
 // Value renders a value alone: 1, "x", { a: 1 }, [ 1 ].
-func Value(v bson.RawValue) string { return string(appendValue(nil, v, false, 0)) }
+func Value(v bson.RawValue) string { return string(appendValue(nil, v, 0)) }
 
 // Element renders an element: a: 1.
 func Element(key string, v bson.RawValue) string {
-	return string(appendValue([]byte(key+": "), v, false, 0))
+	return string(appendValue([]byte(key+": "), v, 0))
 }
 
-func appendDocument(dst []byte, doc bson.Raw, array, full bool, depth int) []byte {
+func appendDocument(dst []byte, doc bson.Raw, array bool, depth int) []byte {
 	opening, closing := "{ ", " }"
 	if array {
 		opening, closing = "[ ", " ]"
@@ -52,12 +49,12 @@ func appendDocument(dst []byte, doc bson.Raw, array, full bool, depth int) []byt
 		if !array {
 			dst = append(append(dst, key...), ": "...)
 		}
-		dst = appendValue(dst, v, full, depth+1)
+		dst = appendValue(dst, v, depth+1)
 	}
 	return append(dst, closing...)
 }
 
-func appendValue(dst []byte, v bson.RawValue, full bool, depth int) []byte {
+func appendValue(dst []byte, v bson.RawValue, depth int) []byte {
 	switch v.Type {
 	case bson.TypeDouble:
 		f, _ := v.Double()
@@ -73,14 +70,14 @@ func appendValue(dst []byte, v bson.RawValue, full bool, depth int) []byte {
 		return append(dst, d.String()...)
 	case bson.TypeString:
 		b, _ := v.StringBytes()
-		return appendQuoted(dst, string(b), full)
+		return appendQuoted(dst, string(b))
 	case bson.TypeSymbol:
 		s, _ := v.Symbol()
-		return appendQuoted(dst, string(s), full)
+		return appendQuoted(dst, string(s))
 	case bson.TypeEmbeddedDocument:
-		return appendDocument(dst, bson.Raw(v.Value), false, full, depth)
+		return appendDocument(dst, bson.Raw(v.Value), false, depth)
 	case bson.TypeArray:
-		return appendDocument(dst, bson.Raw(v.Value), true, full, depth)
+		return appendDocument(dst, bson.Raw(v.Value), true, depth)
 	case bson.TypeBinary:
 		if len(v.Value) < 5 {
 			return append(dst, '?')
@@ -90,7 +87,7 @@ func appendValue(dst []byte, v bson.RawValue, full bool, depth int) []byte {
 			h := hex.EncodeToString(data)
 			return fmt.Appendf(dst, "UUID(\"%s-%s-%s-%s-%s\")", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
 		}
-		if !full && len(data) > 80 {
+		if len(data) > 80 {
 			data, suffix = data[:70], "...)"
 		}
 		dst = fmt.Appendf(dst, "BinData(%d, ", v.Value[4])
@@ -117,14 +114,14 @@ func appendValue(dst []byte, v bson.RawValue, full bool, depth int) []byte {
 		return fmt.Appendf(dst, "DBRef('%s',%s)", p.DB, hex.EncodeToString(p.Pointer[:]))
 	case bson.TypeJavaScript:
 		code, _ := v.JavaScript()
-		if !full && len(code) > 80 {
+		if len(code) > 80 {
 			return append(append(dst, code[:70]...), "..."...)
 		}
 		return append(dst, code...)
 	case bson.TypeCodeWithScope:
 		code, scope, _ := v.CodeWithScope()
 		dst = fmt.Appendf(dst, "CodeWScope( %s, ", code)
-		return append(appendDocument(dst, scope, false, full, depth+1), ')')
+		return append(appendDocument(dst, scope, false, depth+1), ')')
 	case bson.TypeTimestamp:
 		ts, _ := v.Timestamp()
 		return fmt.Appendf(dst, "Timestamp(%d, %d)", ts.T, ts.I)
@@ -138,8 +135,8 @@ func appendValue(dst []byte, v bson.RawValue, full bool, depth int) []byte {
 	return append(dst, '?')
 }
 
-func appendQuoted(dst []byte, s string, full bool) []byte {
-	if !full && len(s) > 160 {
+func appendQuoted(dst []byte, s string) []byte {
+	if len(s) > 160 {
 		return append(append(append(dst, '"'), s[:150]...), `..."`...)
 	}
 	return append(append(append(dst, '"'), s...), '"')

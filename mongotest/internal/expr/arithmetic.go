@@ -57,7 +57,7 @@ func real(d func(decimal.Decimal) decimal.Decimal, f func(float64) float64) func
 	}
 }
 
-// typeError returns an error that servers before 5.0 gave a code of its own and later ones call a
+// typeError returns an error that servers before 6.1 gave a code of its own and later ones call a
 // type mismatch.
 func typeError(st *State, oldCode int32, format string, args ...any) error {
 	if st.env.Version.AtLeast(6, 1) {

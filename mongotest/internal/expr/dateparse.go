@@ -389,6 +389,12 @@ func (p *parsedDate) checkRanges(pos int, s string) {
 	}
 }
 
+// What %z and %Z take.
+var (
+	zonePattern    = regexp.MustCompile(`^(?i)(?:gmt|utc)?([+-]\d{1,2}:?\d{0,2})|^(?i)(gmt|utc|z)`)
+	minutesPattern = regexp.MustCompile(`^[+-]?\d+`)
+)
+
 // parseDateFormat reads a date by a format, whose conversion characters have been checked.
 func parseDateFormat(s, format string, z zone) (int64, error) {
 	p := &parsedDate{year: 1970, month: 1, day: 1}
@@ -448,7 +454,7 @@ func parseDateFormat(s, format string, z zone) (int64, error) {
 		case 'b', 'B':
 			p.readMonth(s, &pos)
 		case 'z':
-			m := regexp.MustCompile(`^(?i)(?:gmt|utc)?([+-]\d{1,2}:?\d{0,2})|^(?i)(gmt|utc|z)`).FindStringSubmatch(s[pos:])
+			m := zonePattern.FindStringSubmatch(s[pos:])
 			if m == nil {
 				p.fail(pos, s, "The timezone could not be found in the database")
 				break
@@ -456,7 +462,7 @@ func parseDateFormat(s, format string, z zone) (int64, error) {
 			pos += len(m[0])
 			p.setZone(m[0])
 		case 'Z':
-			m := regexp.MustCompile(`^[+-]?\d+`).FindString(s[pos:])
+			m := minutesPattern.FindString(s[pos:])
 			if m == "" {
 				p.fail(pos, s, "A UTC offset in minutes could not be found")
 				break

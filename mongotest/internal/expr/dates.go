@@ -47,7 +47,7 @@ func init() {
 			}
 			ts, ok := args[0].Timestamp()
 			if !ok {
-				return missing, srverr.New(int32(5687301+i), " Argument to %s must be a timestamp, but is %s", name, typeName(args[0]))
+				return missing, srverr.New(int32(5687301+i), " Argument to %s must be a timestamp, but is %s", name, typeName(args[0])) // sic
 			}
 			if i == 0 {
 				return longValue(int64(ts.T)), nil

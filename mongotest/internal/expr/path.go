@@ -74,15 +74,6 @@ func (f *fieldPath) eval(st *State) (bson.RawValue, error) {
 
 func (f *fieldPath) optimize(*Env) (Expr, error) { return f, nil }
 
-// Path returns the dotted path of an expression that is nothing but a field of the root document.
-func Path(e Expr) (string, bool) {
-	f, ok := e.(*fieldPath)
-	if !ok || !f.fromRoot || len(f.parts) == 0 {
-		return "", false
-	}
-	return strings.Join(f.parts, "."), true
-}
-
 // walk follows a path. An array on the way answers with the array of what its documents hold there.
 func walk(v bson.RawValue, parts []string) bson.RawValue {
 	for len(parts) > 0 {
@@ -106,12 +97,6 @@ func walk(v bson.RawValue, parts []string) bson.RawValue {
 		}
 	}
 	return v
-}
-
-// NewPath returns the expression for a field of the root document, as "$path" would be; the path
-// must be valid.
-func NewPath(path string) Expr {
-	return &fieldPath{fromRoot: true, parts: strings.Split(path, ".")}
 }
 
 func parseFieldPath(text string, s *Scope) (Expr, error) {

@@ -45,7 +45,7 @@ var Options = map[string]bool{
 
 // queryOptions returns what filters and projections within a specification are parsed with.
 func queryOptions(version release.Version, coll *query.Collation) *query.Options {
-	return &query.Options{Collation: coll, Version: version.Number()}
+	return &query.Options{Collation: coll, Version: version}
 }
 
 func (s *Spec) bad(code int32, format string, args ...any) error {
@@ -108,7 +108,7 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 			s.Name, hasName = name, true
 		case "hidden":
 			if v.Type != bson.TypeBoolean {
-				return nil, s.bad(srverr.TypeMismatch, "The field 'name' must be a bool, but got %s", bsontext.TypeName(v.Type))
+				return nil, s.bad(srverr.TypeMismatch, "The field 'name' must be a bool, but got %s", bsontext.TypeName(v.Type)) // sic
 			}
 		case "v":
 			if !v.IsNumber() {

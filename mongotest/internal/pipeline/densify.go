@@ -326,7 +326,7 @@ func parseFill(p *parser, name string, v bson.RawValue) ([]stage, error) {
 		switch key {
 		case "partitionBy", "partitionByFields":
 			if havePartition {
-				return nil, srverr.New(6050204, "Maximum one of 'partitionBy' and 'partitionByFields can be specified in '$fill'")
+				return nil, srverr.New(6050204, "Maximum one of 'partitionBy' and 'partitionByFields can be specified in '$fill'") // sic
 			}
 			havePartition = true
 			if key == "partitionByFields" {

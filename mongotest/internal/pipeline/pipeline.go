@@ -182,7 +182,7 @@ func newRuntime(o *Options) (*parser, error) {
 	if o.Script != nil {
 		env.Script = o.Script(o.Check)
 	}
-	rt.query = &query.Options{Collation: o.Collation, Version: o.Version.Major*100 + o.Version.Minor, NoWhere: true, Work: work.New(o.Check)}
+	rt.query = &query.Options{Collation: o.Collation, Version: o.Version, NoWhere: true, Work: work.New(o.Check)}
 	env.ParseSort = func(spec bson.Raw) (expr.Sorter, error) {
 		s, err := query.ParseSort(spec, rt.query)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/fts"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
 )
@@ -14,8 +15,8 @@ import (
 type Options struct {
 	// Collation compares strings; nil compares bytes.
 	Collation *Collation
-	// Version is the server version to behave as, major*100+minor; 0 means 404.
-	Version int
+	// Version is the server version to behave as; zero is the newest.
+	Version release.Version
 	// Expr parses aggregation expressions: $expr, and expressions in projections. With nil they are
 	// refused.
 	Expr ExprParser
@@ -60,11 +61,11 @@ type Expr interface {
 	Eval(doc bson.Raw) (bson.RawValue, error)
 }
 
-func (o *Options) version() int {
-	if o == nil || o.Version == 0 {
-		return 404
+func (o *Options) version() (v release.Version) {
+	if o != nil {
+		v = o.Version
 	}
-	return o.Version
+	return v
 }
 
 func (o *Options) collation() *Collation {

@@ -7,6 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
 )
@@ -22,7 +23,7 @@ const (
 
 type filterParser struct {
 	coll           *Collation
-	version        int
+	version        release.Version
 	expr           ExprParser
 	noExpr, noText bool
 	unsorted       bool
@@ -115,7 +116,7 @@ func (p *filterParser) parse(doc bson.Raw, lv level) (node, error) {
 }
 
 func (p *filterParser) unknownTopLevel(key string) error {
-	if p.version >= 500 {
+	if p.version.AtLeast(5, 0) {
 		return badValue("unknown top level operator: %s. If you have a field name that starts with a '$' symbol,"+
 			" consider using $getField or $setField.", key)
 	}
@@ -141,7 +142,7 @@ func (p *filterParser) topLevelOperator(key string) (func(key string, v bson.Raw
 	case "$where":
 		return p.parseWhere, true
 	case "$sampleRate":
-		return p.parseSampleRate, p.version > 404
+		return p.parseSampleRate, p.version.Has(release.Filter, "$sampleRate")
 	case "$_internalSchemaCond", "$_internalSchemaXor", "$_internalSchemaMinProperties", "$_internalSchemaMaxProperties", "$_internalSchemaRootDocEq":
 		return p.parseInternalTop, true
 	case "$ref", "$id", "$db":
@@ -222,7 +223,7 @@ func (p *filterParser) parseWhere(_ string, v bson.RawValue, lv level) (node, er
 	if js, isCode := v.JavaScript(); isCode {
 		code, ok = string(js), true
 	}
-	if v.Type == bson.TypeCodeWithScope && p.version < 404 {
+	if v.Type == bson.TypeCodeWithScope && !p.version.AtLeast(4, 4) {
 		code, _, ok = v.CodeWithScope()
 	}
 	if !ok && v.Type != bson.TypeCodeWithScope {
@@ -479,7 +480,7 @@ func (p *filterParser) parseMod(field string, v bson.RawValue) (node, error) {
 		return nil, badValue("malformed mod, too many elements")
 	}
 	t := &modTest{divisor: castInt(args[0]), remainder: castInt(args[1])}
-	if p.version >= 500 {
+	if p.version.AtLeast(5, 0) {
 		for i, name := range []string{"divisor", "remainder"} {
 			if f := Float(args[i]); math.IsNaN(f) || math.IsInf(f, 0) {
 				return nil, badValue("malformed mod, %s value is invalid :: caused by :: Unable to coerce NaN/Inf to integral type", name)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/mongotest/internal/release"
 )
 
 // doc builds {key: value, ...} from alternating keys and raw values.
@@ -107,6 +108,16 @@ func BenchmarkParseID(b *testing.B) {
 	for b.Loop() {
 		if _, err := ParseFilter(filter, nil); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// $sampleRate is a filter where the table of features has it, as it is a stage's.
+func TestSampleRate(t *testing.T) {
+	filter := doc("$sampleRate", 0.5)
+	for v, known := range map[release.Version]bool{v44: false, release.At(4, 4, 2): true, release.At(8, 0, 0): true, {}: true} {
+		if _, err := ParseFilter(filter, &Options{Version: v}); (err == nil) != known {
+			t.Errorf("%v: %v", v, err)
 		}
 	}
 }

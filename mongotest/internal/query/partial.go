@@ -9,7 +9,7 @@ func (f *Filter) UnfitForPartial() string {
 	if err != nil {
 		return err.Error()
 	}
-	return unfitForPartial(root, 0, newFilterParser(f.options).version >= 600)
+	return unfitForPartial(root, 0, newFilterParser(f.options).version.AtLeast(6, 0))
 }
 
 func unfitForPartial(n node, depth int, modern bool) string {

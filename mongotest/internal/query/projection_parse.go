@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -97,7 +98,7 @@ func (p *projectionParser) element(n *projectionNode, key string, v bson.RawValu
 	if positional {
 		return srverr.New(31308, "positional projection cannot be used with a literal")
 	}
-	if err := checkFieldPath(key, p.o.version()); err != nil {
+	if err := expr.CheckPath(key, p.o.version()); err != nil {
 		return err
 	}
 	if err := p.mayCompute(); err != nil {
@@ -119,7 +120,7 @@ func (p *projectionParser) mayCompute() error {
 
 // flag parses {key: true} and {key: false}.
 func (p *projectionParser) flag(n *projectionNode, key string, include bool, prefix string) error {
-	if err := checkFieldPath(key, p.o.version()); err != nil {
+	if err := expr.CheckPath(key, p.o.version()); err != nil {
 		return err
 	}
 	kind := kindInclude
@@ -162,7 +163,7 @@ func (p *projectionParser) positional(n *projectionNode, key string, v bson.RawV
 	case p.filter == nil:
 		return srverr.New(51050, "Projections with a positional operator require a matcher")
 	}
-	if err := checkFieldPath(path, p.o.version()); err != nil {
+	if err := expr.CheckPath(path, p.o.version()); err != nil {
 		return err
 	}
 	root, err := p.filter.unordered()
@@ -215,7 +216,7 @@ func (p *projectionParser) object(n *projectionNode, key string, v bson.RawValue
 		return srverr.New(51270, "An empty sub-projection is not a valid value. Found empty object at path")
 	}
 	if strings.HasPrefix(first, "$") && countElements(sub) == 1 {
-		if err := checkFieldPath(key, p.o.version()); err != nil {
+		if err := expr.CheckPath(key, p.o.version()); err != nil {
 			return err
 		}
 		if err := p.mayCompute(); err != nil {
@@ -231,7 +232,7 @@ func (p *projectionParser) object(n *projectionNode, key string, v bson.RawValue
 		}
 		return p.operator(n, key, v)
 	}
-	if err := checkFieldPath(key, p.o.version()); err != nil {
+	if err := expr.CheckPath(key, p.o.version()); err != nil {
 		return err
 	}
 	node, parts := n, strings.Split(key, ".")

@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
 )
@@ -55,7 +56,7 @@ func ParseSort(spec bson.Raw, o *Options) (*Sort, error) {
 		default:
 			return nil, srverr.New(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
 		}
-		if err := checkFieldPath(key, o.version()); err != nil {
+		if err := expr.CheckPath(key, o.version()); err != nil {
 			return nil, err
 		}
 		s.fields = append(s.fields, f)
@@ -98,30 +99,6 @@ func parseSortMeta(doc bson.Raw) (string, error) {
 		return "", srverr.New(31138, "Illegal $meta sort: %s", bsontext.Element(key, v))
 	}
 	return name, nil
-}
-
-// checkFieldPath checks a path as aggregation does.
-func checkFieldPath(path string, version int) error {
-	switch {
-	case path == "":
-		return srverr.New(40352, "FieldPath cannot be constructed with empty string")
-	case strings.HasSuffix(path, "."):
-		return srverr.New(40353, "FieldPath must not end with a '.'.")
-	}
-	for part := range strings.SplitSeq(path, ".") {
-		switch {
-		case part == "":
-			return srverr.New(15998, "FieldPath field names may not be empty strings.")
-		case part[0] == '$':
-			if version >= 500 {
-				return srverr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
-			}
-			return srverr.New(16410, "FieldPath field names may not start with '$'.")
-		case strings.IndexByte(part, 0) >= 0:
-			return srverr.New(16411, "FieldPath field names may not contain '\\0'.")
-		}
-	}
-	return nil
 }
 
 // Fields returns the fields of the specification. The slice must not be changed.

@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
 )
@@ -49,7 +50,7 @@ type Update struct {
 
 	filters    map[string]*Filter // by identifier
 	coll       *Collation
-	version    int
+	version    release.Version
 	positional bool
 	work       *work.Meter
 }

@@ -58,7 +58,7 @@ func (u *Update) checkInserted(doc bson.Raw) error {
 	case bson.TypeArray, bson.TypeRegex, bson.TypeUndefined:
 		return srverr.New(srverr.InvalidIdField, "The '_id' value cannot be of type %s", bsontext.TypeName(id.Type))
 	}
-	if u.version < 500 {
+	if !u.version.AtLeast(5, 0) {
 		return u.checkDocument(doc, nil, 1)
 	}
 	for key, v := range doc.All() {
@@ -76,7 +76,7 @@ func tooDeep() error {
 // checkDollar checks a field whose name starts with "$": it has to be part of a DBRef. Since 5.0
 // such names are refused at the top only, and there not if a pipeline put them there.
 func (u *Update) checkDollar(doc bson.Raw, name string, path []string) error {
-	if u.version >= 500 && (len(path) > 0 || u.pipeline != nil) {
+	if u.version.AtLeast(5, 0) && (len(path) > 0 || u.pipeline != nil) {
 		return nil
 	}
 	var left, right string
@@ -124,7 +124,7 @@ func (u *Update) checkDollar(doc bson.Raw, name string, path []string) error {
 		return nil
 	}
 	full := strings.Join(append(append([]string(nil), path...), name), ".")
-	if u.version >= 500 {
+	if u.version.AtLeast(5, 0) {
 		return srverr.New(srverr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not allowed in the "+
 			"context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.", name, full)
 	}

@@ -195,7 +195,7 @@ func parseBit(_ *Update, _ string, v bson.RawValue) (modifier, error) {
 
 func (o *bitOp) update(c *updateRun, name string, old bson.RawValue) (bson.RawValue, error) {
 	if old.Type != bson.TypeInt32 && old.Type != bson.TypeInt64 {
-		return old, badValue("Cannot apply $bit to a value of non-integral type.%s has the field %s of non-integer type %s",
+		return old, badValue("Cannot apply $bit to a value of non-integral type.%s has the field %s of non-integer type %s", // sic
 			c.id(), name, bsontext.TypeName(old.Type))
 	}
 	n, _ := old.AsInt64()

@@ -62,7 +62,7 @@ func insertChild(list []updateChild, name string, n updateNode) []updateChild {
 // processingOrder returns the order in which children are applied and new fields are added: by
 // name; since 5.0 names that are numbers are ordered as such.
 func (u *Update) processingOrder(list []updateChild) []updateChild {
-	if u.version < 500 {
+	if !u.version.AtLeast(5, 0) {
 		return list
 	}
 	sorted := append([]updateChild(nil), list...)
@@ -123,7 +123,7 @@ func (u *Update) parseModifiers(spec bson.Raw) error {
 			return srverr.New(srverr.FailedToParse, "Modifiers operate on fields but we found type %s instead. "+
 				"For example: {$mod: {<field>: ...}} not {%s}", bsontext.TypeName(args.Type), bsontext.Element(op, args))
 		}
-		if bson.Raw(args.Value).IsEmpty() && u.version < 500 {
+		if bson.Raw(args.Value).IsEmpty() && !u.version.AtLeast(5, 0) {
 			return srverr.New(srverr.FailedToParse, "'%s' is empty. You must specify a field like so: {%s: {<field>: ...}}", op, op)
 		}
 		for path, arg := range bson.Raw(args.Value).All() {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -16,23 +17,26 @@ func parseJSON(t *testing.T, text string) bson.Raw {
 	return d
 }
 
+// v44 is the version of the recordings.
+var v44 = release.At(4, 4, 0)
+
 func TestUpdate(t *testing.T) {
 	for _, tt := range []struct {
-		version           int
+		version           release.Version
 		doc, update, want string
 		modified          bool
 	}{
-		{404, `{}`, `{"$set":{"10":1,"9":2,"b":3}}`, `{"10":1,"9":2,"b":3}`, true},
-		{500, `{}`, `{"$set":{"10":1,"9":2,"b":3}}`, `{"9":2,"10":1,"b":3}`, true},
-		{500, `{"a":1}`, `{"$set":{}}`, `{"a":1}`, false},
-		{500, `{}`, `{"$set":{"a":{"$b":1}}}`, `{"a":{"$b":1}}`, true},
-		{404, `{"n":{"$numberDouble":"NaN"}}`, `{"$inc":{"n":1}}`, `{"n":{"$numberDouble":"NaN"}}`, true},
-		{404, `{"n":{"$numberDouble":"-0.0"}}`, `{"$inc":{"n":{"$numberDouble":"0.0"}}}`, `{"n":{"$numberDouble":"-0.0"}}`, false},
-		{404, `{"a":[1]}`, `{"$set":{"a.3":2}}`, `{"a":[1,null,null,2]}`, true},
-		{404, `{"a":[{"b":1},{"b":2}]}`, `{"$inc":{"a.0.b":1,"a.1.b":1}}`, `{"a":[{"b":2},{"b":3}]}`, true},
-		{404, `{"a":[1,2,3,4]}`, `{"$push":{"a":{"$each":[5],"$position":1,"$sort":-1,"$slice":-2}}}`, `{"a":[2,1]}`, true},
-		{404, `{"a":{"b":1}}`, `{"$rename":{"a.b":"c"},"$set":{"d":1}}`, `{"a":{},"c":1,"d":1}`, true},
-		{404, `{"_id":{"x":1}}`, `{"$set":{"_id":{"x":{"$numberDouble":"1.0"}}}}`, `{"_id":{"x":{"$numberDouble":"1.0"}}}`, true},
+		{v44, `{}`, `{"$set":{"10":1,"9":2,"b":3}}`, `{"10":1,"9":2,"b":3}`, true},
+		{release.At(5, 0, 0), `{}`, `{"$set":{"10":1,"9":2,"b":3}}`, `{"9":2,"10":1,"b":3}`, true},
+		{release.At(5, 0, 0), `{"a":1}`, `{"$set":{}}`, `{"a":1}`, false},
+		{release.At(5, 0, 0), `{}`, `{"$set":{"a":{"$b":1}}}`, `{"a":{"$b":1}}`, true},
+		{v44, `{"n":{"$numberDouble":"NaN"}}`, `{"$inc":{"n":1}}`, `{"n":{"$numberDouble":"NaN"}}`, true},
+		{v44, `{"n":{"$numberDouble":"-0.0"}}`, `{"$inc":{"n":{"$numberDouble":"0.0"}}}`, `{"n":{"$numberDouble":"-0.0"}}`, false},
+		{v44, `{"a":[1]}`, `{"$set":{"a.3":2}}`, `{"a":[1,null,null,2]}`, true},
+		{v44, `{"a":[{"b":1},{"b":2}]}`, `{"$inc":{"a.0.b":1,"a.1.b":1}}`, `{"a":[{"b":2},{"b":3}]}`, true},
+		{v44, `{"a":[1,2,3,4]}`, `{"$push":{"a":{"$each":[5],"$position":1,"$sort":-1,"$slice":-2}}}`, `{"a":[2,1]}`, true},
+		{v44, `{"a":{"b":1}}`, `{"$rename":{"a.b":"c"},"$set":{"d":1}}`, `{"a":{},"c":1,"d":1}`, true},
+		{v44, `{"_id":{"x":1}}`, `{"$set":{"_id":{"x":{"$numberDouble":"1.0"}}}}`, `{"_id":{"x":{"$numberDouble":"1.0"}}}`, true},
 	} {
 		u, err := ParseUpdate(documentValue(parseJSON(t, tt.update)), &UpdateOptions{Options: Options{Version: tt.version}})
 		if err != nil {
@@ -42,7 +46,7 @@ func TestUpdate(t *testing.T) {
 		got, modified, err := u.Apply(parseJSON(t, tt.doc), -1, Clock{})
 		want := parseJSON(t, tt.want)
 		if err != nil || modified != tt.modified || !bson.Equal(got, want) {
-			t.Errorf("%s on %s (%d): %v, %v, %v; want %v", tt.update, tt.doc, tt.version, got, modified, err, want)
+			t.Errorf("%s on %s (%v): %v, %v, %v; want %v", tt.update, tt.doc, tt.version, got, modified, err, want)
 		}
 	}
 }
@@ -61,7 +65,7 @@ func TestUpdateErrors(t *testing.T) {
 		{`{"a":1}`, `{"$set":{"x":{"$ref":1,"$id":1}}}`, 55, "The DBRef $ref field must be a String, not a int"},
 		{`{"a":1}`, `{"$set":{"x":{"$ref":"c"}}}`, 55, "The DBRef $ref field must be followed by a $id field"},
 	} {
-		u, err := ParseUpdate(documentValue(parseJSON(t, tt.update)), nil)
+		u, err := ParseUpdate(documentValue(parseJSON(t, tt.update)), &UpdateOptions{Options: Options{Version: v44}})
 		if err == nil {
 			_, _, err = u.Apply(parseJSON(t, tt.doc), -1, Clock{})
 		}

@@ -106,6 +106,3 @@ func (v Version) NotBuiltNote(kind Kind, name string) string {
 	}
 	return ""
 }
-
-// Bounded reports whether the table has the name, so that not every version has it.
-func Bounded(kind Kind, name string) bool { return byName[kind][name] != nil }

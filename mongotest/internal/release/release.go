@@ -99,6 +99,3 @@ func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Min
 
 // Series returns the version without its patch level, as featureCompatibilityVersion has it.
 func (v Version) Series() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
-
-// Number returns the version as major*100+minor.
-func (v Version) Number() int { return v.Major*100 + v.Minor }

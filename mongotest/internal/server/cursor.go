@@ -38,7 +38,7 @@ type Cursor struct {
 	Stash bson.Raw
 
 	Session   *session.Session // that made it; nil: none
-	API       string           // the Stable API\'s parameters of the command that made it
+	API       string           // the Stable API's parameters of the command that made it
 	TxnNumber int64            // of the transaction that the cursor belongs to; -1: none
 	AtTime    bson.Timestamp   // of the snapshot that it reads; zero: whatever is the newest
 

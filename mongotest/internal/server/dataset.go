@@ -17,14 +17,7 @@ import (
 // Data is what the members of one replica set (or one standalone, or all nodes of a sharded
 // cluster) have in common: the clock, the logical sessions, and the store with its hooks.
 type Data struct {
-	Clock *clock.Clock
-	// Begin starts the store's side of a multi-document transaction, whose first command r is.
-	// r.ReadTime says what it sees.
-	Begin func(r *Request, t *session.Txn) session.StoreTxn
-	// Rollback undoes every write after the one time and before the other: a new primary never
-	// had them.
-	Rollback func(after, before bson.Timestamp)
-
+	Clock   *clock.Clock
 	storage storage
 
 	defaults atomic.Pointer[DefaultConcerns]
@@ -53,7 +46,6 @@ type Data struct {
 // NewData returns an empty data set.
 func NewData() *Data {
 	d := &Data{Clock: &clock.Clock{}, sessions: session.NewCatalog()}
-	d.connectStore()
 	return d
 }
 
@@ -76,7 +68,6 @@ func (d *Data) SetShards(n int) {
 	d.shards, d.born = n, d.Clock.Tick()
 	for i := range n + 1 {
 		p := &Data{Clock: d.Clock, number: i, sessions: session.NewCatalog(), whole: d}
-		p.connectStore()
 		d.parts = append(d.parts, p)
 	}
 }
@@ -194,14 +185,6 @@ func (d *Data) Now() time.Time { return d.Clock.Now() }
 
 // Tick returns the timestamp for a new write.
 func (d *Data) Tick() bson.Timestamp { return d.Clock.Tick() }
-
-// RollBack undoes every write after the one time and before the other: a new primary never had
-// them.
-func (d *Data) RollBack(after, before bson.Timestamp) {
-	if d.Rollback != nil {
-		d.Rollback(after, before)
-	}
-}
 
 // AbortTransactions aborts every open transaction, a shard also those that mongoses have brought to
 // it.

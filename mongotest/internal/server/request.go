@@ -86,7 +86,7 @@ type routing struct {
 	stale  int         // how often a shard has refused the command because of an outdated table
 	reload *StaleError // the newest such error, until the table is read anew
 
-	// See reach.
+	// See Reach.
 	writing        bool   // the command is in the middle of a write and must not wait
 	passed         uint64 // a bit for each shard that it has got at
 	awaited        *Data  // the shard that it waits for, or for the primary of

@@ -74,28 +74,29 @@ func (d *Data) makeGroup() {
 	d.Clock.Shifted.Store(&expire)
 }
 
-// connectStore lets transactions and elections reach the store.
-func (d *Data) connectStore() {
-	d.Begin = func(r *Request, t *session.Txn) session.StoreTxn {
-		st, err := r.stateToRead()
-		if err != nil {
-			return &storeTxn{data: d, session: r.Session, number: t.Number, err: err}
+// RollBack undoes every write after the one time and before the other: a new primary never had
+// them. Writes made during the election are undone, too.
+func (d *Data) RollBack(after, before bson.Timestamp) {
+	if s := d.made(); s != nil {
+		from, last, err := s.Rollback(after)
+		if err == nil {
+			after = from
 		}
-		return &storeTxn{data: d, session: r.Session, number: t.Number, t: r.Node.Store().Begin(st)}
-	}
-	d.Rollback = func(after, before bson.Timestamp) {
-		if s := d.made(); s != nil {
-			// What has come to the store while the others elected goes, too.
-			from, last, err := s.Rollback(after)
-			if err == nil {
-				after = from
-			}
-			if last.Compare(before) >= 0 {
-				before = bson.Timestamp{T: last.T, I: last.I + 1}
-			}
+		if last.Compare(before) >= 0 {
+			before = bson.Timestamp{T: last.T, I: last.I + 1}
 		}
-		d.sessions.RollBack(after, before)
 	}
+	d.sessions.RollBack(after, before)
+}
+
+// storeSide begins the store's side of the transaction whose first command is r.
+func (r *Request) storeSide() session.StoreTxn {
+	t := &storeTxn{data: r.Node.data, session: r.Session, number: r.TxnNumber}
+	st, err := r.stateToRead()
+	if t.err = err; err == nil {
+		t.t = r.Node.Store().Begin(st)
+	}
+	return t
 }
 
 // storeTxn connects a session's transaction with the store's.
@@ -353,7 +354,7 @@ func (r *Request) writeOnce(fn func(tx *store.Tx) error) error {
 
 // queryOptions returns what filters, projections and sorts are parsed with.
 func (r *Request) queryOptions(coll *query.Collation) query.Options {
-	return query.Options{Collation: coll, Version: r.Node.cfg.Version.Number()}
+	return query.Options{Collation: coll, Version: r.Node.cfg.Version}
 }
 
 // ParseIndex checks what can be checked of an index's specification by itself. alone says that it

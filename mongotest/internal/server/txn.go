@@ -107,9 +107,7 @@ func (r *Request) beginTxn(st *session.State) error {
 	r.Session.Abort()
 	t := &session.Txn{Number: r.TxnNumber, Session: r.Session, Api: r.apiText(), Started: time.Now(), ReadTime: r.rc.at, Level: r.rc.level}
 	*st = session.State{TxnNumber: r.TxnNumber, Phase: session.TxnInProgress, Txn: t}
-	if begin := r.Node.data.Begin; begin != nil {
-		t.Store = begin(r, t)
-	}
+	t.Store = r.storeSide()
 	r.Txn, r.Conn.txn = t, t
 	r.Node.expireTxn(r.Session, t)
 	return nil

@@ -81,7 +81,7 @@ func runResizeOplog(r *server.Request, dst []byte) ([]byte, error) {
 	switch n, _ := arg.Number(v); {
 	case v.IsZero():
 	case !v.IsNumber():
-		return dst, arg.WrongTypes("replSetResizeOplog.size", v.Type, "[long, int, decimal, double']")
+		return dst, arg.WrongTypes("replSetResizeOplog.size", v.Type, "[long, int, decimal, double']") // sic
 	case n < least:
 		return dst, srverr.New(srverr.BadValue, "BSON field 'size' value must be >= %d, actual value '%d'", least, n)
 	case n > most:

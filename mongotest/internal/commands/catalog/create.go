@@ -286,7 +286,7 @@ func (q *createSpec) check() error {
 	case q.max >= 1<<31:
 		return srverr.New(srverr.BadValue, "max in a capped collection has to be < 2^31 or not set")
 	case q.hasViewOn && q.viewOn == "":
-		return srverr.New(srverr.BadValue, "'viewOn' cannot be empty.'")
+		return srverr.New(srverr.BadValue, "'viewOn' cannot be empty.'") // sic
 	case q.noAutoIndex() && !strings.HasPrefix(q.ns, "local."):
 		return srverr.New(50001, "autoIndexId:false is not allowed for collection %s because it can be replicated", q.ns)
 	case !q.hasViewOn && q.level != "" && q.level != "off" && q.level != "strict" && q.level != "moderate":

@@ -158,9 +158,6 @@ func runCreateIndexes(r *server.Request, dst []byte) ([]byte, error) {
 		for _, info := range fresh {
 			var err error
 			if c, err = tx.CreateIndex(c, info); err != nil {
-				if e := srverr.From(err); e.Code == srverr.DuplicateKey && !r.Node.Config().Version.AtLeast(4, 2) {
-					return e
-				}
 				return indexBuildError(c, err)
 			}
 		}

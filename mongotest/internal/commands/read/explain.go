@@ -229,7 +229,7 @@ func explain(r *server.Request, dst []byte, e *explainTarget, execute bool) ([]b
 	if c != nil && c.View {
 		return explainView(r, dst, e, execute)
 	}
-	if e.pipeline && sharding.Of(c) == nil && r.Node.Config().Version.AtLeast(4, 2) {
+	if e.pipeline && sharding.Of(c) == nil {
 		e.absorb()
 	}
 	op := server.Selection{Q: bsondoc.OrEmpty(e.q.filter), Collation: e.q.collation, Let: e.q.let}
@@ -377,7 +377,7 @@ func (x *explained) appendPlan(r *server.Request, dst []byte) []byte {
 	dst = bson.AppendString(dst, "namespace", x.q.ns)
 	dst = bson.AppendBool(dst, "indexFilterSet", false)
 	dst = bson.AppendDocument(dst, "parsedQuery", x.filter)
-	if shape, ok := x.shape(); ok && r.Node.Config().Version.AtLeast(4, 2) && !r.Node.Config().Version.AtLeast(5, 0) {
+	if shape, ok := x.shape(); ok && !r.Node.Config().Version.AtLeast(5, 0) {
 		dst = bson.AppendString(dst, "queryHash", shape)
 		dst = bson.AppendString(dst, "planCacheKey", shape) // no index is left out because of the query's values
 	}

@@ -65,7 +65,7 @@ func (q *getMoreSpec) parse(r *server.Request) error {
 		case "batchSize":
 			if !v.IsNumber() {
 				if idl {
-					return arg.WrongTypes("getMore.batchSize", v.Type, "[long, int, decimal, double']")
+					return arg.WrongTypes("getMore.batchSize", v.Type, "[long, int, decimal, double']") // sic
 				}
 				return srverr.New(srverr.TypeMismatch, "Field 'batchSize' must be a number in: %s", bsontext.Document(r.Body))
 			}
