@@ -51,8 +51,8 @@ type stageDef struct {
 	// refuses a collection that is sharded.
 	at        place
 	unsharded func(v expr.Version) bool
-	// notV1 marks what version 1 of the Stable API does not have; v1Field is the only option that it
-	// has.
+	// notV1 marks what version 1 of the Stable API does not have; v1Field is the only option that
+	// it has.
 	notV1   bool
 	v1Field string
 }

@@ -169,8 +169,8 @@ func (r *Request) targetDatabase(db string) error {
 	return r.databaseKnown(db)
 }
 
-// CheckStages refuses the stages that cannot work on a sharded collection, and those that write into
-// a database that there is not.
+// CheckStages refuses the stages that cannot work on a sharded collection, and those that write
+// into a database that there is not.
 func (r *Request) CheckStages(st *store.State, db string, stages []bson.Raw) error {
 	return pipeline.Walk(pipeline.Namespace{DB: db}, stages, func(s pipeline.Stage) error {
 		if to, ok := s.Writes(); ok {
