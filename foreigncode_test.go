@@ -315,6 +315,17 @@ var codePlaces = func() []codePlace {
 			}
 			return err
 		}},
+		{name: "CommandStarted of the abort by End", set: started("abortTransaction"), run: func(ctx context.Context, c collection, _ func()) error {
+			s, err := c.Database().Client().StartSession()
+			if err != nil {
+				return err
+			}
+			defer s.End(ctx)
+			if err := s.StartTransaction(); err != nil {
+				return err
+			}
+			return second(c.InsertOne(allium.WithSession(ctx, s), coded{}))
+		}},
 		{name: "CommandStarted of getMore", calls: true, set: started("getMore"), run: func(ctx context.Context, c collection, _ func()) error {
 			cur, err := c.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 			if err != nil {

@@ -108,8 +108,8 @@ func (s *Session) End(ctx context.Context, opts ...EndSessionOptions) error {
 	if err != nil {
 		o, err = EndSessionOptions{}, fmt.Errorf("end session: %w", err)
 	}
+	defer s.inner.End() // also if code of the program's panics in the abort
 	s.abortOpen(ctx, o.Timeout)
-	s.inner.End()
 	return err
 }
 
