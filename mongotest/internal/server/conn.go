@@ -101,8 +101,12 @@ func (c *Conn) serve() {
 
 // abandonTxn aborts the connection's transaction when a client behind a load balancer hangs up: no
 // other connection can be sure to find this mongos (specification: Load Balancer Support,
-// "Services"). A process that was killed aborts nothing.
+// "Services"). One whose commit has come is no longer the connection's: the specification's tests
+// repeat a commit whose connection was closed. A process that was killed aborts nothing.
 func (c *Conn) abandonTxn() {
+	if cmd := c.req.Cmd; cmd != nil && cmd.Name == "commitTransaction" {
+		return
+	}
 	if c.txn == nil || !c.client.LoadBalanced || !c.runs() || c.node.Stopped() {
 		return
 	}
