@@ -144,9 +144,15 @@ func (s *search) letGo() {
 func (h *Held) await(ctx context.Context, s *search, wanted []name) error {
 	_, err := s.Wait(ctx)
 	defer h.keys.left(s)
-	if err != nil {
-		return err
+	if err == nil {
+		err = h.takeFound(s, wanted)
+		flight.InTime(ctx, err)
 	}
+	return err
+}
+
+// takeFound holds those keys of a search that are wanted.
+func (h *Held) takeFound(s *search, wanted []name) error {
 	h.keys.mu.Lock()
 	defer h.keys.mu.Unlock()
 	for _, n := range s.names {

@@ -315,3 +315,37 @@ func TestSearchesAreIndependent(t *testing.T) {
 		})
 	}
 }
+
+// lateContext ends some time after its deadline, as a context's timer may.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// The time of a search that has its caller's deadline is up in the vault or in a key service: Hold
+// returns when the caller's context has ended, too, by which callers tell whose time was up.
+func TestTimeIsUpForBoth(t *testing.T) {
+	until := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	for name, set := range map[string]func(v *slowVault, s *oddService, docs []*Document){
+		"vault": func(v *slowVault, _ *oddService, _ []*Document) {
+			v.before = func(ctx context.Context, _ bson.Raw) ([]bson.Raw, error) { return nil, until(ctx) }
+		},
+		"key service": func(_ *slowVault, s *oddService, docs []*Document) { s.odd[string(docs[0].Material)] = until },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k, v, s, docs := searchRig(t, 1)
+				set(v, s, docs)
+				inner, cancel := context.WithTimeout(t.Context(), 5*time.Second+time.Millisecond)
+				defer cancel()
+				ctx := lateContext{inner, time.Now().Add(5 * time.Second)}
+				if _, err := k.Hold(ctx, nil, []string{"key0"}); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
+					t.Errorf("%v, while the context has %v", err, ctx.Err())
+				}
+				idle(t, k)
+			})
+		})
+	}
+}

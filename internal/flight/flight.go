@@ -117,9 +117,7 @@ func (f *Flight[V]) Wait(ctx context.Context) (V, error) {
 	select {
 	case <-f.done:
 		f.leave()
-		if deadline, ok := ctx.Deadline(); ok && Ended(f.err) && !time.Now().Before(deadline) {
-			<-ctx.Done() // it ends at the same time, and callers look
-		}
+		InTime(ctx, f.err)
 		return f.value, f.err
 	case <-ctx.Done():
 	}
@@ -135,6 +133,14 @@ func (f *Flight[V]) Wait(ctx context.Context) (V, error) {
 		return none, context.Cause(ctx)
 	}
 	return f.value, f.err
+}
+
+// InTime returns when ctx has ended, if err says that the time was up that ctx has. The context of
+// the work ends at the same moment, and may be the first; callers look at their own.
+func InTime(ctx context.Context, err error) {
+	if deadline, ok := ctx.Deadline(); ok && Ended(err) && !time.Now().Before(deadline) {
+		<-ctx.Done()
+	}
 }
 
 // Ended reports whether err says that the work was told to end, or had too little time: whoever has
