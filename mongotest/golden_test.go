@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"allium/mongotest"
 	"allium/mongotest/internal/golden"
@@ -45,6 +46,9 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// replayGolden replays a file on the clock of a bubble: the recorded server was idle, and time
+// passes here only while all wait for it. No limit that a recording knows can be up because the
+// machine is busy.
 func replayGolden(t *testing.T, topology, file, knownFile string) {
 	cases, err := golden.Load(file)
 	if err != nil {
@@ -54,20 +58,23 @@ func replayGolden(t *testing.T, topology, file, knownFile string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := mongotest.Start(t, append(goldenTopologies[topology](), mongotest.Version("4.4.0"), mongotest.NoScripting())...)
-	r := &golden.Runner{Topology: topology, Nodes: d.Hosts(), Patient: true}
-	failures := map[string]string{}
-	for _, c := range cases {
-		t.Run(c.Name, func(t *testing.T) {
-			replies, err := r.Run(c)
-			diff := ""
-			if err != nil {
-				diff = err.Error()
+	diffs := make([]string, len(cases))
+	synctest.Test(t, func(t *testing.T) {
+		d := mongotest.Start(t, append(goldenTopologies[topology](), mongotest.Version("4.4.0"), mongotest.NoScripting(), mongotest.InMemory())...)
+		r := &golden.Runner{Topology: topology, Nodes: d.Hosts(), Dial: d.DialContext}
+		for i, c := range cases {
+			if replies, err := r.Run(c); err != nil {
+				diffs[i] = err.Error()
 			} else {
-				diff = golden.Compare(c, replies)
+				diffs[i] = golden.Compare(c, replies)
 			}
+		}
+	})
+	failures := map[string]string{}
+	for i, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
 			reason, listed := known[c.Name]
-			switch {
+			switch diff := diffs[i]; {
 			case diff == "" && listed && !*updateKnown:
 				t.Errorf("passes, but is listed in %s: remove the line", knownFile)
 			case diff == "":

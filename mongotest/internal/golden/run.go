@@ -1,14 +1,13 @@
 package golden
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,9 +22,9 @@ type Runner struct {
 	// Admin, if set, is called for the connection that empties the databases before each case, to
 	// authenticate it.
 	Admin func(run func(cmd bson.Raw) (bson.Raw, error)) error
-	// Patient gives commands of which the recording does not say that their time was up more than
-	// a millisecond, which a busy machine may not keep to.
-	Patient bool
+	// Dial, if set, opens the connections: those of a deployment in memory. In a testing/synctest
+	// bubble no time limit of a recording depends on how busy the machine is.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // replyTimeout bounds the wait for a reply.
@@ -38,7 +37,11 @@ type socket struct {
 }
 
 func (r *Runner) dial(addr string) (*socket, error) {
-	nc, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	dial := r.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
+	}
+	nc, err := dial(context.Background(), "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
@@ -256,25 +259,6 @@ func (x *run) socketFor(s Step) (*socket, string, error) {
 	return k, key, nil
 }
 
-// patient returns a command with a maxTimeMS of one minute if it is one millisecond, unless the
-// recorded reply says that the time was up.
-func patient(cmd, reply bson.Raw) bson.Raw {
-	const timeUp, minute = 50, 60_000
-	if code, ok := reply.Lookup("code").AsInt64(); ok && code == timeUp {
-		return cmd
-	}
-	cmd = slices.Clone(cmd)
-	switch v := cmd.Lookup("maxTimeMS"); {
-	case v.Type == bson.TypeInt32 && binary.LittleEndian.Uint32(v.Value) == 1:
-		binary.LittleEndian.PutUint32(v.Value, minute)
-	case v.Type == bson.TypeInt64 && binary.LittleEndian.Uint64(v.Value) == 1:
-		binary.LittleEndian.PutUint64(v.Value, minute)
-	case v.Type == bson.TypeDouble && math.Float64frombits(binary.LittleEndian.Uint64(v.Value)) == 1:
-		binary.LittleEndian.PutUint64(v.Value, math.Float64bits(minute))
-	}
-	return cmd
-}
-
 func (x *run) step(s Step, i int) (bson.Raw, error) {
 	time.Sleep(time.Duration(s.SleepMS) * time.Millisecond)
 	if len(s.Command) <= 5 {
@@ -287,9 +271,6 @@ func (x *run) step(s Step, i int) (bson.Raw, error) {
 	cmd, err := x.substitute(s.Command)
 	if err != nil {
 		return nil, err
-	}
-	if x.Patient {
-		cmd = patient(cmd, s.Reply)
 	}
 	sequences, err := x.substitute(s.Sequences)
 	if err != nil {
