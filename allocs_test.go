@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/norace"
 )
 
 // costs says how often each operation allocates at most, with the one document, model or index that
@@ -340,9 +341,7 @@ func openCostClients(t *testing.T) *costClients {
 // TestAllocations holds what the operations allocate, so that a regression is noticed where it is
 // made.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	norace.Skip(t, "the race detector allocates")
 	ctx := t.Context() // like most, it can be cancelled, for which an operation allocates more
 	c := openCostClients(t)
 	for _, row := range costs {

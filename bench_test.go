@@ -15,9 +15,6 @@ import (
 	"allium/internal/wire"
 )
 
-// raceEnabled is set where the race detector is on.
-var raceEnabled bool
-
 // canned starts a server with one reply per command that allocates nothing by itself: a benchmark
 // and a count of allocations see the client alone. Commands without a reply get an ok.
 func canned(b testing.TB, replies map[string][]byte) string {

@@ -13,6 +13,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/consistency"
+	"allium/internal/norace"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -362,6 +363,7 @@ func TestProseBulkAPIErrors(t *testing.T) {
 	})
 	for name, unit := range map[string]int{"maxBsonObjectSize": 4 << 20, "maxMessageSizeBytes": 15 << 20} {
 		t.Run("BATCH SPLITTING: "+name, func(t *testing.T) {
+			norace.Skip(t, huge)
 			bothOrders(t, func(t *testing.T, o allium.BulkWriteOptions) {
 				coll := p.emptied(t)
 				models, text := bulkModels{}, strings.Repeat("x", unit)

@@ -9,6 +9,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/consistency"
+	"allium/internal/norace"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -17,6 +18,7 @@ import (
 // TestBulkWriteRetryabilityPerMessage checks that an update of many documents takes the transaction
 // number from its own message only.
 func TestBulkWriteRetryabilityPerMessage(t *testing.T) {
+	norace.Skip(t, huge)
 	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
 	one := allium.UpdateModel{Filter: bson.D{{Key: "_id", Value: 1}}, Update: bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}}
 	many := one
@@ -137,6 +139,7 @@ func TestClientBulkWriteRules(t *testing.T) {
 		}
 	})
 	t.Run("unacknowledged and too large", func(t *testing.T) {
+		norace.Skip(t, huge)
 		p.rec.reset()
 		o := allium.ClientBulkWriteOptions{Unordered: true, WriteConcern: consistency.Unacknowledged()}
 		for name, m := range map[string]allium.WriteModel{
@@ -152,6 +155,7 @@ func TestClientBulkWriteRules(t *testing.T) {
 		}
 	})
 	t.Run("acknowledged and too large", func(t *testing.T) {
+		norace.Skip(t, huge)
 		_, err := p.client.BulkWrite(t.Context(), []allium.ClientWrite{insertModel(large(p.maxDoc))})
 		var server *mongoerr.ServerError
 		var bulk *allium.ClientBulkWriteError
@@ -166,6 +170,7 @@ func TestClientBulkWriteRules(t *testing.T) {
 		}
 	})
 	t.Run("network error in the second message", func(t *testing.T) {
+		norace.Skip(t, huge)
 		p := startProse(t, allium.ClientOptions{RetryWrites: new(false)})
 		if _, err := p.client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: bson.D{{Key: "skip", Value: 1}}},
 			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"bulkWrite"}}, {Key: "closeConnection", Value: true}}}}); err != nil {

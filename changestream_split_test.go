@@ -11,6 +11,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/norace"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -18,6 +19,7 @@ import (
 
 // Change Streams, prose test 19.
 func TestProseChangeStreamsSplit(t *testing.T) {
+	norace.Skip(t, huge)
 	onStreams(t, func(t *testing.T, r *streamRig) {
 		ctx := t.Context()
 		r.d.Need(t, "7.0")

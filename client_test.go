@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"allium"
@@ -117,33 +118,42 @@ func checkTimeout(t *testing.T, err, class error, phase mongoerr.Phase) {
 	}
 }
 
+// The bubble makes the deadline that of the reply, and of nothing that comes before it.
 func TestContextEndsWhileWaitingForReply(t *testing.T) {
-	release := make(chan struct{})
-	var later atomic.Bool
-	fake := startFake(t, func(r *fakeserver.Request) {
-		if r.Command == "slow" && !later.Swap(true) {
-			<-release
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var later atomic.Bool
+		network := &fakeserver.Network{}
+		network.Add("a:1", &fakeserver.Server{Handle: fakeserver.Standing(fakeserver.Hello(), func(r *fakeserver.Request) {
+			if r.Command == "slow" && !later.Swap(true) {
+				<-release
+			}
+			r.Reply(fakeserver.OK())
+		})})
+		var created atomic.Int32
+		client, err := allium.Open("mongodb://a:1/?serverMonitoringMode=poll", allium.ClientOptions{Dialer: network, MaxPoolSize: new(1), PoolMonitor: &event.PoolMonitor{
+			ConnectionCreated: func(*event.ConnectionCreated) { created.Add(1) },
+		}})
+		if err != nil {
+			t.Fatal(err)
 		}
-		r.Reply(fakeserver.OK())
-	})
-	var created atomic.Int32
-	client := open(t, fake, allium.ClientOptions{MaxPoolSize: new(1), PoolMonitor: &event.PoolMonitor{
-		ConnectionCreated: func(*event.ConnectionCreated) { created.Add(1) },
-	}})
-	db := client.Database("x")
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := db.RunCommand(ctx, bson.D{{Key: "slow", Value: 1}})
-	checkTimeout(t, err, context.DeadlineExceeded, "read")
+		db := client.Database("x")
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err = db.RunCommand(ctx, bson.D{{Key: "slow", Value: 1}})
+		checkTimeout(t, err, context.DeadlineExceeded, "read")
 
-	// The only connection still owes the reply, and the next operation needs its place.
-	if _, err := db.RunCommand(t.Context(), bson.D{{Key: "next", Value: 1}}); err != nil {
-		t.Fatal(err)
-	}
-	if n := created.Load(); n != 2 {
-		t.Errorf("%d connections were created, want 2", n)
-	}
-	close(release)
+		// The only connection still owes the reply, and the next operation needs its place.
+		if _, err := db.RunCommand(t.Context(), bson.D{{Key: "next", Value: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		if n := created.Load(); n != 2 {
+			t.Errorf("%d connections were created, want 2", n)
+		}
+		close(release)
+		client.Close(t.Context())
+		network.Wait()
+	})
 }
 
 // noContext is a context that a caller forgot to set.

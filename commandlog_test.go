@@ -13,6 +13,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/fakeserver"
+	"allium/internal/norace"
 	"allium/internal/testdeploy"
 )
 
@@ -222,6 +223,7 @@ func TestCommandLogRedactsInside(t *testing.T) {
 
 // A logger that does not want commands costs nothing.
 func TestCommandLogCost(t *testing.T) {
+	norace.Skip(t, "the race detector allocates")
 	fake := startFake(t, func(r *fakeserver.Request) { r.Reply(fakeserver.OK()) })
 	uri := fake
 	allocs := func(o allium.ClientOptions) float64 {

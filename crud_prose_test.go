@@ -11,6 +11,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/event"
+	"allium/internal/norace"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 )
@@ -215,8 +216,13 @@ func TestProseCRUDWriteErrorDetails(t *testing.T) {
 	}
 }
 
+// huge is why tests with as many or as large documents as a message takes do not run under the race
+// detector, which looks at each byte that is copied.
+const huge = "it fills messages of 48 MB or 100,000 writes"
+
 // CRUD prose test 3.
 func TestProseCRUDBulkWriteSplitsByCount(t *testing.T) {
+	norace.Skip(t, huge)
 	p := startProse(t, allium.ClientOptions{})
 	res, err := p.client.BulkWrite(t.Context(), repeat(insertModel(bson.D{{Key: "a", Value: "b"}}), p.maxMany+1))
 	if err != nil || res.InsertedCount != int64(p.maxMany+1) {
@@ -227,6 +233,7 @@ func TestProseCRUDBulkWriteSplitsByCount(t *testing.T) {
 
 // CRUD prose test 4.
 func TestProseCRUDBulkWriteSplitsBySize(t *testing.T) {
+	norace.Skip(t, huge)
 	p := startProse(t, allium.ClientOptions{})
 	n := p.maxMsg/p.maxDoc + 1
 	res, err := p.client.BulkWrite(t.Context(), repeat(insertModel(large(p.maxDoc-500)), n))
@@ -238,6 +245,7 @@ func TestProseCRUDBulkWriteSplitsBySize(t *testing.T) {
 
 // CRUD prose test 5.
 func TestProseCRUDBulkWriteCollectsWriteConcernErrors(t *testing.T) {
+	norace.Skip(t, huge)
 	p := startProse(t, allium.ClientOptions{RetryWrites: new(false)})
 	failPoint(t, p.client, bson.D{{Key: "failCommands", Value: bson.A{"bulkWrite"}},
 		{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 91}, {Key: "errmsg", Value: "Replication is being shut down"}}}}, 2)
@@ -263,6 +271,7 @@ func bulkError(t *testing.T, err error) *allium.ClientBulkWriteError {
 
 // CRUD prose test 6.
 func TestProseCRUDBulkWriteErrorsAcrossBatches(t *testing.T) {
+	norace.Skip(t, huge)
 	p := startProse(t, allium.ClientOptions{})
 	doc := bson.D{{Key: "_id", Value: 1}}
 	if _, err := p.coll.InsertOne(t.Context(), doc); err != nil {
@@ -373,6 +382,7 @@ func TestClientBulkWriteKillFails(t *testing.T) {
 
 // CRUD prose test 11. (The specification has removed test 10.)
 func TestProseCRUDBulkWriteSplitsByNamespace(t *testing.T) {
+	norace.Skip(t, huge)
 	other := strings.Repeat("c", 200)
 	for name, tc := range map[string]struct {
 		last  allium.ClientWrite
@@ -415,6 +425,7 @@ func checkNamespaces(t *testing.T, c sentCommand, want string) {
 
 // CRUD prose test 12.
 func TestProseCRUDBulkWriteWithoutRoom(t *testing.T) {
+	norace.Skip(t, huge)
 	p := startProse(t, allium.ClientOptions{})
 	p.rec.reset()
 	for name, w := range map[string]allium.ClientWrite{
@@ -438,6 +449,7 @@ func TestProseCRUDBulkWriteWithoutRoom(t *testing.T) {
 // CRUD prose test 15. (The specification has removed test 13; test 14 is for drivers with explain
 // helpers.)
 func TestProseCRUDBulkWriteUnacknowledged(t *testing.T) {
+	norace.Skip(t, huge)
 	p := startProse(t, allium.ClientOptions{MaxPoolSize: new(1)})
 	if err := p.client.Database("db").CreateCollection(t.Context(), "coll"); err != nil {
 		t.Fatal(err)

@@ -20,11 +20,15 @@ import (
 // pool, the server has no cursor, and the client goes on working.
 func TestErrorsLeakNothing(t *testing.T) {
 	const ms = time.Millisecond
-	type call func(ctx context.Context, r *retryRig) error
+	seven := bson.D{{Key: "_id", Value: bson.D{{Key: "$lt", Value: 7}}}} // what was inserted since makes no further batches
+	type call struct {
+		sends []string // the commands that it may send, each of which fails once
+		run   func(ctx context.Context, r *retryRig) error
+	}
 	cursorCall := func(o allium.FindOptions) call {
-		return func(ctx context.Context, r *retryRig) error {
+		return call{[]string{"find", "getMore", "killCursors"}, func(ctx context.Context, r *retryRig) error {
 			o.BatchSize = new(int32(2))
-			cur, err := r.coll.Find(ctx, bson.D{}, o)
+			cur, err := r.coll.Find(ctx, seven, o)
 			if err != nil {
 				return err
 			}
@@ -32,7 +36,7 @@ func TestErrorsLeakNothing(t *testing.T) {
 			for cur.Next(ctx) {
 			}
 			return cur.Err()
-		}
+		}}
 	}
 	transaction := func(ctx context.Context, r *retryRig) error {
 		s, err := r.client.StartSession()
@@ -46,7 +50,7 @@ func TestErrorsLeakNothing(t *testing.T) {
 		in := allium.WithSession(ctx, s)
 		_, err = r.coll.InsertOne(in, bson.D{{Key: "y", Value: 1}})
 		_, err2 := r.coll.UpdateOne(in, bson.D{}, bson.M{"$set": bson.M{"y": 2}})
-		cur, err3 := r.coll.Find(in, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+		cur, err3 := r.coll.Find(in, seven, allium.FindOptions{BatchSize: new(int32(2))})
 		if err3 == nil {
 			_, err3 = cur.All(in)
 		}
@@ -56,27 +60,27 @@ func TestErrorsLeakNothing(t *testing.T) {
 		"find":           cursorCall(allium.FindOptions{}),
 		"find, timeout":  cursorCall(allium.FindOptions{Timeout: new(200 * ms)}),
 		"find, per Next": cursorCall(allium.FindOptions{Timeout: new(200 * ms), TimeoutMode: allium.TimeoutPerIteration}),
-		"insert":         func(ctx context.Context, r *retryRig) error { _, err := r.coll.InsertOne(ctx, bson.D{}); return err },
-		"insert, timeout": func(ctx context.Context, r *retryRig) error {
+		"insert":         {[]string{"insert"}, func(ctx context.Context, r *retryRig) error { _, err := r.coll.InsertOne(ctx, bson.D{}); return err }},
+		"insert, timeout": {[]string{"insert"}, func(ctx context.Context, r *retryRig) error {
 			_, err := r.coll.InsertOne(ctx, bson.D{}, allium.InsertOneOptions{Timeout: new(200 * ms)})
 			return err
-		},
-		"run command": func(ctx context.Context, r *retryRig) error {
+		}},
+		"run command": {[]string{"count"}, func(ctx context.Context, r *retryRig) error {
 			_, err := r.client.Database("db").RunCommand(ctx, bson.D{{Key: "count", Value: "coll"}})
 			return err
-		},
-		"transaction": transaction,
-		"not decodable": func(ctx context.Context, r *retryRig) error {
+		}},
+		"transaction": {[]string{"insert", "update", "find", "getMore", "killCursors", "commitTransaction", "abortTransaction"}, transaction},
+		"not decodable": {[]string{"find", "getMore", "killCursors"}, func(ctx context.Context, r *retryRig) error {
 			type wrong struct {
 				ID time.Time `bson:"_id"`
 			}
-			cur, err := allium.CollectionOf[wrong](r.client.Database("db"), "coll").Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+			cur, err := allium.CollectionOf[wrong](r.client.Database("db"), "coll").Find(ctx, seven, allium.FindOptions{BatchSize: new(int32(2))})
 			if err != nil {
 				return err
 			}
 			_, err = cur.All(ctx)
 			return err
-		},
+		}},
 	}
 	faults := map[string]mongotest.Fail{
 		"error":                {Code: 2},
@@ -90,7 +94,6 @@ func TestErrorsLeakNothing(t *testing.T) {
 		"write concern error":  {WriteConcernError: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "no"}}},
 		"interrupted and slow": {Code: 11601, Block: 100 * ms},
 	}
-	commands := []string{"find", "getMore", "killCursors", "insert", "update", "count", "commitTransaction", "abortTransaction"}
 	for name, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "sharded": mongotest.Sharded(1, 2), "load-balanced": mongotest.LoadBalanced(1)} {
 		for _, cancelled := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, cancelled %v", name, cancelled), func(t *testing.T) {
@@ -105,7 +108,7 @@ func TestErrorsLeakNothing(t *testing.T) {
 					}
 					for callName, call := range calls {
 						for faultName, fault := range faults {
-							for _, command := range commands {
+							for _, command := range call.sends {
 								fault.Commands, fault.Times = []string{command}, 2
 								r.reset()
 								r.d.FailCommand(fault)
@@ -113,11 +116,16 @@ func TestErrorsLeakNothing(t *testing.T) {
 								if cancelled {
 									time.AfterFunc(50*ms, cancel)
 								}
-								err := call(ctx, r)
+								err := call.run(ctx, r)
 								cancel()
 								r.d.ClearFailures()
 								time.Sleep(5 * time.Second) // late replies are read off, servers are found again
 								what := fmt.Sprintf("%s with %s of %s (%v)", callName, faultName, command, err)
+								for _, e := range r.events("started") {
+									if name := strings.Fields(e)[1]; !slices.Contains(call.sends, name) {
+										t.Errorf("%s: it also sends %s, whose failures are not tried", what, name)
+									}
+								}
 								if out, in := len(r.events("out")), len(r.events("in")); out != in {
 									t.Errorf("%s: %d connections were checked out and %d returned: %q", what, out, in, r.events("out", "in", "started", "failed"))
 								}

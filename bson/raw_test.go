@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"allium/internal/norace"
 )
 
 func nested(levels int) Raw {
@@ -147,7 +149,7 @@ func TestAllocations(t *testing.T) {
 	} {
 		// The pools may lose what is in them once in a while; with the race detector they do so on
 		// purpose.
-		if n := testing.AllocsPerRun(200, test.f); n > test.most && !raceEnabled {
+		if n := testing.AllocsPerRun(200, test.f); n > test.most && !norace.Detecting {
 			t.Errorf("%s: %v allocations, want at most %v", test.name, n, test.most)
 		}
 	}

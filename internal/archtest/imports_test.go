@@ -85,6 +85,8 @@ var aside = []struct {
 	{"internal/hostile", []string{"*"}},
 	{"internal/hostile/cmd/", nil},
 	{"internal/mistakes", []string{"*"}},
+	{"internal/norace", nil},
+	{"internal/norace/cmd/", []string{"internal/norace"}},
 	{"internal/leaks", nil},
 	{"internal/leaks/cmd/", []string{"internal/leaks"}},
 	{"internal/campaign", []string{".", "auth", "bson", "consistency", "event", "gridfs", "internal/leaks", "mongoerr", "mongotest"}},

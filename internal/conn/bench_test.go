@@ -8,16 +8,12 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/norace"
 	"allium/internal/wire"
 )
 
-// raceEnabled is set where the race detector is on.
-var raceEnabled bool
-
 func TestRoundTripAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	norace.Skip(t, "the race detector allocates")
 	c := dial(t, fakeServer(t, rawEcho), &Config{})
 	msg := command("ping")
 	background := context.WithoutCancel(t.Context())

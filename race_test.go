@@ -1,5 +1,0 @@
-//go:build race
-
-package allium_test
-
-func init() { raceEnabled = true }
