@@ -43,9 +43,30 @@ func (o AutoOptions) Format(f fmt.State, _ rune) { redact.Fields(f, o) }
 // Fields are encrypted before a command leaves the program, and decrypted in its reply. A command
 // that could send an encrypted field in plaintext, or that the server could not run on encrypted
 // fields, is an error and is not sent.
-func Auto(o AutoOptions) allium.Encryption { return &automatic{option.Copy(o)} }
+func Auto(o AutoOptions) allium.Encryption {
+	a := &automatic{o: option.Copy(o)}
+	if a.err = encodeAll(a.o.Schemas, "schema"); a.err == nil {
+		a.err = encodeAll(a.o.EncryptedFields, "encrypted fields")
+	}
+	return a
+}
 
-type automatic struct{ o AutoOptions }
+// encodeAll encodes the documents of a map, so that nothing of them is the program's any more.
+func encodeAll(docs map[string]any, what string) error {
+	for ns, v := range docs {
+		doc, err := bson.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("%s of %s: %w", what, ns, err)
+		}
+		docs[ns] = bson.Raw(doc)
+	}
+	return nil
+}
+
+type automatic struct {
+	o   AutoOptions // with bson.Raw in Schemas and EncryptedFields
+	err error       // of encoding these
+}
 
 // Format prints the options without secrets, with every verb.
 func (a *automatic) Format(f fmt.State, _ rune) { redact.Fields(f, a.o) }
@@ -58,8 +79,11 @@ func (a *automatic) Attach(to allium.EncryptionTarget) (allium.CommandCipher, er
 	}
 	c := &cipher{bypass: o.BypassEncryption, bypassAnalysis: o.BypassQueryAnalysis, known: make(map[string]*schema),
 		collections: collections{log: logger{o.Logger}}}
-	var err error
-	if c.known, err = configured(o.Schemas, o.EncryptedFields); err != nil {
+	err := a.err
+	if err == nil {
+		c.known, err = configured(o.Schemas, o.EncryptedFields)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("encryption: %w", refused(err))
 	}
 	vaultClient := o.KeyVaultClient

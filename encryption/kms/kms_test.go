@@ -178,3 +178,22 @@ func FuzzDocuments(f *testing.F) {
 		}
 	})
 }
+
+// TestPointers: a pointer to a provider or to a master key has its methods, too. It is refused, and
+// not found out by a service that expects the value.
+func TestPointers(t *testing.T) {
+	for name, p := range map[string]Provider{"local": &Local{Key: make([]byte, LocalKeySize)}, "aws": &AWS{}, "azure": &Azure{}, "gcp": &GCP{},
+		"kmip": &KMIP{Endpoint: "kmip.example.com"}, "aws:none": (*AWS)(nil)} {
+		kind, _, _ := strings.Cut(name, ":")
+		want := fmt.Sprintf("key service %q: it is a *kms.", name)
+		if err := (Providers{name: p}).Check(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(strings.ToLower(err.Error()), "want a kms."+kind) {
+			t.Errorf("%T: %v, want %q", p, err, want)
+		}
+	}
+	for name, k := range map[string]MasterKey{"local": &LocalKey{}, "aws": &AWSKey{Region: "r", Key: "k"}, "azure": &AzureKey{VaultEndpoint: "v.example.com", Name: "n"},
+		"gcp": &GCPKey{ProjectID: "p", Location: "l", KeyRing: "r", Name: "n"}, "kmip": &KMIPKey{}, "aws:none": (*AWSKey)(nil)} {
+		if err := CheckMasterKey(name, k); err == nil || !strings.Contains(err.Error(), "it is a *kms.") {
+			t.Errorf("%T: %v", k, err)
+		}
+	}
+}

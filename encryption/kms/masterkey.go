@@ -92,6 +92,9 @@ func CheckMasterKey(provider string, key MasterKey) error {
 	if key == nil {
 		return fmt.Errorf("the key service %q needs a master key", provider)
 	}
+	if err := pointer(key); err != nil {
+		return fmt.Errorf("the master key of the key service %q: %w", provider, err)
+	}
 	if key.kind() != kind {
 		return fmt.Errorf("the master key is of the kind %q, the key service is %q", key.kind(), provider)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"reflect"
 	"strings"
 
 	"allium/auth"
@@ -219,10 +220,21 @@ func checkProvider(name string, p Provider) error {
 	if p == nil {
 		return fmt.Errorf("it is nil")
 	}
+	if err := pointer(p); err != nil {
+		return err
+	}
 	if p.kind() != kind {
 		return fmt.Errorf("its value is of the kind %q", p.kind())
 	}
 	return p.check(named)
+}
+
+// pointer returns an error for a pointer to a provider or to a master key, which has its methods.
+func pointer(v any) error {
+	if t := reflect.TypeOf(v); t.Kind() == reflect.Pointer {
+		return fmt.Errorf("it is a %s, want a %s", t, t.Elem())
+	}
+	return nil
 }
 
 func isName(s string) bool {

@@ -4,8 +4,9 @@ import "reflect"
 
 // Copy returns a copy of options, or of one, that has nothing in common with v that a program could
 // change later: pointers, slices and maps are copied with what they hold. What only its own package
-// can copy is copied by its method Clone or stays shared: structs with unexported fields, functions
-// and what interfaces hold that any package can implement.
+// can copy is copied by its method Clone, with what its exported fields hold, or stays shared:
+// structs with unexported fields, functions and what interfaces hold that any package can
+// implement.
 func Copy[T any](v T) T {
 	if reflect.ValueOf(&v).Elem().IsZero() { // what most are, at no cost
 		return v
@@ -23,7 +24,15 @@ func copied(v reflect.Value) reflect.Value {
 			return v
 		}
 		if m, ok := t.MethodByName("Clone"); ok && m.Type.NumIn() == 1 && m.Type.NumOut() == 1 && m.Type.Out(0) == t {
-			return v.MethodByName("Clone").Call(nil)[0]
+			c := v.MethodByName("Clone").Call(nil)[0]
+			if t.Elem().Kind() == reflect.Struct {
+				for i := range t.Elem().NumField() { // that of tls.Config is a shallow copy
+					if f := c.Elem().Field(i); f.CanSet() {
+						f.Set(copied(f))
+					}
+				}
+			}
+			return c
 		}
 		if t.Elem().Kind() == reflect.Struct && !open(t.Elem()) {
 			return v
