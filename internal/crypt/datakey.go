@@ -101,12 +101,13 @@ func each(ctx context.Context, n int, f func(context.Context, int) error) error 
 	var wg sync.WaitGroup
 	var once sync.Once
 	var first error
+	failed := func(err error) { once.Do(func() { first = err; cancel() }) }
 	for i := range n {
-		wg.Go(func() {
-			if err := flight.Call(func() error { return f(ctx, i) }); err != nil {
-				once.Do(func() { first = err; cancel() })
+		flight.Go(&wg, func() {
+			if err := f(ctx, i); err != nil {
+				failed(err)
 			}
-		})
+		}, failed)
 	}
 	wg.Wait()
 	return first

@@ -11,6 +11,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/fle"
+	"allium/internal/flight"
 )
 
 // Vault finds data keys.
@@ -179,9 +180,16 @@ func (k *Keys) put(d *Document, key *fle.Key) *cached {
 		k.cached[n] = c
 	}
 	if k.life > 0 && k.timer == nil {
-		k.timer = time.AfterFunc(k.life, k.sweep)
+		k.timer = time.AfterFunc(k.life, k.expire)
 	}
 	return c
+}
+
+// expire runs sweep on the goroutine of a timer.
+func (k *Keys) expire() {
+	if err := flight.Apart(func() error { k.sweep(); return nil }); err != nil {
+		flight.Report(err) // of who is told of the keys: they have been dropped
+	}
 }
 
 // sweep drops the keys that have been kept long enough.
@@ -199,7 +207,7 @@ func (k *Keys) sweep() {
 		}
 	}
 	if !next.IsZero() && !k.closed {
-		k.timer = time.AfterFunc(next.Sub(now), k.sweep)
+		k.timer = time.AfterFunc(next.Sub(now), k.expire)
 	}
 }
 

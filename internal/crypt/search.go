@@ -44,23 +44,39 @@ func (k *Keys) Hold(ctx context.Context, ids []bson.UUID, altNames []string) (*H
 		wanted = append(wanted, name{alt: alt})
 	}
 	h := &Held{keys: k}
+	held := false
+	defer func() {
+		if !held {
+			h.Release() // also if who is told of the keys has panicked
+		}
+	}()
 	if err := h.hold(ctx, wanted); err != nil {
-		h.Release()
 		return nil, err
 	}
+	held = true
 	return h, nil
 }
 
 func (h *Held) hold(ctx context.Context, wanted []name) error {
 	k := h.keys
+	var waiting []*search // that have not been awaited
+	defer func() {
+		for _, s := range waiting {
+			s.Leave()
+			k.left(s)
+		}
+	}()
 	for alone, again := false, true; again; {
+		var own *search
 		k.mu.Lock()
 		taken, missing := h.take(wanted)
-		own, searches := k.look(ctx, missing, wanted, alone)
+		own, waiting = k.look(ctx, missing, wanted, alone)
 		k.unlock()
 		k.tell(ctx, KeyEvent{Kind: KeysCached, names: taken})
 		again = false
-		for i, s := range searches {
+		for len(waiting) > 0 {
+			s := waiting[0]
+			waiting = waiting[1:]
 			err := h.await(ctx, s, wanted)
 			switch {
 			case err == nil:
@@ -69,10 +85,6 @@ func (h *Held) hold(ctx context.Context, wanted []name) error {
 			case s != own && !alone && !s.only(wanted): // perhaps because of what others want
 				again, alone = true, true
 			default:
-				for _, rest := range searches[i+1:] {
-					rest.Leave()
-					k.left(rest)
-				}
 				return err
 			}
 		}
@@ -258,20 +270,18 @@ func (k *Keys) unwrap(ctx context.Context, docs []*Document) ([]*fle.Key, []erro
 	keys, errs := make([]*fle.Key, len(docs)), make([]error, len(docs))
 	var unwrapping sync.WaitGroup
 	for i, d := range docs {
-		unwrapping.Go(func() {
-			errs[i] = flight.Call(func() error {
-				material, err := k.service.Unwrap(ctx, d.MasterKey, d.Material)
-				if err != nil {
-					return err
-				}
-				defer clear(material)
-				keys[i], err = fle.NewKey(material)
-				return err
-			})
-			if errs[i] != nil {
-				errs[i] = fmt.Errorf("key %s: %w", d.ID, errs[i])
+		failed := func(err error) { errs[i] = fmt.Errorf("key %s: %w", d.ID, err) }
+		flight.Go(&unwrapping, func() {
+			material, err := k.service.Unwrap(ctx, d.MasterKey, d.Material)
+			if err != nil {
+				failed(err)
+				return
 			}
-		})
+			defer clear(material)
+			if keys[i], err = fle.NewKey(material); err != nil {
+				failed(err)
+			}
+		}, failed)
 	}
 	unwrapping.Wait()
 	return keys, errs

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -346,6 +347,105 @@ func TestTimeIsUpForBoth(t *testing.T) {
 				}
 				idle(t, k)
 			})
+		})
+	}
+}
+
+// Who is told of keys may panic, or end the goroutine: nothing is held for an operation that ended
+// so, and keys that are told of by the timer expire all the same.
+func TestObserversMayFail(t *testing.T) {
+	for kind, name := range map[KeyEventKind]string{KeysFetched: "fetched", KeysCached: "cached", KeysDropped: "dropped"} {
+		for mode, fail := range map[string]func(){"panic": func() { panic("the program's") }, "Goexit": runtime.Goexit} {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					k, _, _, docs := searchRig(t, 3)
+					var failing atomic.Bool
+					failed := 0
+					k.Observe = func(_ context.Context, e KeyEvent) {
+						if failing.Load() && e.Kind == kind {
+							failed++
+							fail()
+						}
+					}
+					hold := func() (err error) {
+						return flight.Apart(func() error {
+							h, err := k.Hold(t.Context(), []bson.UUID{docs[0].ID, docs[1].ID}, nil)
+							if err == nil {
+								h.Release()
+							}
+							return err
+						})
+					}
+					h := must(k.Hold(t.Context(), []bson.UUID{docs[0].ID, docs[2].ID}, nil))
+					h.Release()
+					failing.Store(true)
+					err := hold() // one is kept, one is searched for
+					if wrong := kind != KeysDropped; (err != nil) != wrong {
+						t.Errorf("the operation ended in %v", err)
+					}
+					synctest.Wait()
+					idle(t, k)
+					time.Sleep(2 * time.Minute) // they expire
+					synctest.Wait()
+					if n := len(k.cached); n != 0 {
+						t.Errorf("%d keys are kept", n)
+					}
+					if failed == 0 {
+						t.Error("nobody was told")
+					}
+					failing.Store(false)
+					if err := hold(); err != nil {
+						t.Error(err)
+					}
+					idle(t, k)
+				})
+			})
+		}
+	}
+}
+
+// exitingService runs code as it wraps, or as it unwraps.
+type exitingService struct {
+	*local
+	wrap, unwrap func()
+}
+
+func (s *exitingService) Wrap(ctx context.Context, key bson.Raw, material []byte) (bson.Raw, []byte, error) {
+	s.wrap()
+	return s.local.Wrap(ctx, key, material)
+}
+
+func (s *exitingService) Unwrap(ctx context.Context, key bson.Raw, wrapped []byte) ([]byte, error) {
+	s.unwrap()
+	return s.local.Unwrap(ctx, key, wrapped)
+}
+
+// What code of the program's does as a key is wrapped or unwrapped is an error: no key is taken for
+// one that was, and none would be written over by one that was not.
+func TestServicesMayFail(t *testing.T) {
+	nothing := func() {}
+	for mode, fail := range map[string]func(){"panic": func() { panic("the program's") }, "Goexit": runtime.Goexit} {
+		t.Run(mode, func(t *testing.T) {
+			_, v, l, docs := rig(t, 3, time.Minute)
+			try := func(wrap, unwrap func()) (found, rewrapped error) {
+				k := NewKeys(v, &exitingService{local: l, wrap: wrap, unwrap: unwrap}, time.Minute)
+				defer k.Close()
+				h, found := k.Hold(t.Context(), []bson.UUID{docs[0].ID, docs[1].ID}, nil)
+				if found == nil {
+					h.Release()
+				}
+				out, rewrapped := k.Rewrap(t.Context(), v.docs, nil)
+				if rewrapped != nil && out != nil {
+					t.Errorf("there are keys to write: %v", out)
+				}
+				return found, rewrapped
+			}
+			if found, rewrapped := try(nothing, fail); found == nil || rewrapped == nil {
+				t.Errorf("unwrapping: keys are found with %v, and rewrapped with %v", found, rewrapped)
+			}
+			if found, rewrapped := try(fail, nothing); found != nil || rewrapped == nil {
+				t.Errorf("wrapping: keys are found with %v, and rewrapped with %v", found, rewrapped)
+			}
 		})
 	}
 }

@@ -56,6 +56,7 @@ func (x *Executor) SlowOperations() (int64, []stats.SlowOperation) {
 type tells struct {
 	began                                    time.Time
 	slow                                     bool
+	told                                     bool
 	shape                                    string
 	sent                                     int // attempts that came so far
 	selection, checkout, encryption, backoff time.Duration
@@ -82,9 +83,10 @@ func (r *run) exchanged(msg []byte) {
 // tell remembers and logs the operation if it was slow.
 func (r *run) tell(ctx context.Context, err error) {
 	t := &r.tells
-	if limit := r.slowFrom(); limit <= 0 || !t.slow && (err == nil && r.x.Cipher == nil || time.Since(t.began) < limit) {
+	if limit := r.slowFrom(); limit <= 0 || t.told || !t.slow && (err == nil && r.x.Cipher == nil || time.Since(t.began) < limit) {
 		return
 	}
+	t.told = true
 	op := stats.SlowOperation{
 		Command: r.op.Command.Name(), Namespace: r.op.Namespace(), Addr: r.addr, Started: t.began, Duration: time.Since(t.began),
 		Selection: t.selection, Checkout: t.checkout, Encryption: t.encryption, Backoff: t.backoff,

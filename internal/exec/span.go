@@ -164,10 +164,10 @@ func writeOutcome(res *Result, op *Op) error {
 }
 
 func endSpan(span tracing.Span, err error) {
+	defer span.End()
 	if err != nil {
 		recordError(span, err)
 	}
-	span.End()
 }
 
 // recordError records an error with the attributes of an exception.
@@ -277,9 +277,10 @@ func (t *trace) startSpan(r *run, msg *wire.Msg) {
 
 // endSpan ends the span of a command. err is nil if it succeeded.
 func (t *trace) endSpan(reply bson.Raw, err error) {
-	if t == nil || t.span == nil {
+	if t.span == nil {
 		return
 	}
+	defer endSpan(t.span, err)
 	if err != nil {
 		if e, ok := errors.AsType[*mongoerr.ServerError](err); ok {
 			t.span.SetAttributes(tracing.Attribute{Key: attrStatusCode, Value: strconv.Itoa(int(e.Code))})
@@ -287,7 +288,6 @@ func (t *trace) endSpan(reply bson.Raw, err error) {
 	} else if id, ok := reply.Lookup("cursor", "id").AsInt64(); ok && id != 0 {
 		t.span.SetAttributes(tracing.Attribute{Key: attrCursor, Value: id})
 	}
-	endSpan(t.span, err)
 }
 
 // usedCursor returns the cursor that a command names, 0 if it names none.

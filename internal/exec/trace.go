@@ -54,28 +54,36 @@ func (r *run) traceStart(ctx context.Context, c *pool.Conn, m *message, msg []by
 		t.log = r.x.Log
 	}
 	r.trace = t
-	cmd := emptyDocument
 	parsed, err := wire.ParseMsg(msg)
 	if err == nil {
 		t.sensitive = wire.Sensitive(parsed.Body)
 	}
+	cmd := emptyDocument
+	if err == nil && !t.sensitive && (t.monitor.Started != nil || t.log != nil) {
+		cmd = whole(parsed)
+	}
+	defer t.logStarted(cmd)
+	defer t.tellStarted(ctx, cmd)
 	if err == nil && r.x.Tracer != nil && !t.sensitive {
 		t.startSpan(r, &parsed)
 	}
-	if t.monitor.Started == nil && t.log == nil {
-		return t
-	}
-	if err == nil && !t.sensitive {
-		cmd = whole(parsed)
-	}
+	return t
+}
+
+// What follows tells the tracer, the listener and the log of a beginning or an end, in this order,
+// and the later ones by defer: each is told even if one before panics or ends the goroutine.
+
+func (t *trace) tellStarted(ctx context.Context, cmd bson.Raw) {
 	if t.monitor.Started != nil {
 		t.monitor.Started(ctx, &event.CommandStarted{CommandInfo: t.info, Command: cmd})
 	}
+}
+
+func (t *trace) logStarted(cmd bson.Raw) {
 	if t.log != nil {
 		t.message("Command started", slog.String("command", t.log.Document(cmd)))
 	}
 	t.started = time.Now() // what listeners do is no part of the command's duration
-	return t
 }
 
 // message writes a log message with the fields that all have in common.
@@ -95,46 +103,57 @@ func (t *trace) message(text string, more ...slog.Attr) {
 }
 
 func (t *trace) succeeded(reply bson.Raw) {
-	t.end()
-	t.endSpan(reply, nil)
-	if t == nil || t.monitor.Succeeded == nil && t.log == nil {
+	if t == nil {
 		return
 	}
+	t.ended = true
 	d := time.Since(t.started)
+	told := reply
 	switch {
 	case t.sensitive:
-		reply = emptyDocument
+		told = emptyDocument
 	case reply == nil: // a write that asked for no answer
-		reply = acknowledged
+		told = acknowledged
 	}
+	defer t.logSucceeded(d, told)
+	defer t.tellSucceeded(d, told)
+	t.endSpan(reply, nil)
+}
+
+func (t *trace) tellSucceeded(d time.Duration, reply bson.Raw) {
 	if t.monitor.Succeeded != nil {
 		t.monitor.Succeeded(t.ctx, &event.CommandSucceeded{CommandInfo: t.info, Duration: d, Reply: reply})
 	}
+}
+
+func (t *trace) logSucceeded(d time.Duration, reply bson.Raw) {
 	if t.log != nil {
 		t.message("Command succeeded", logging.Millis("durationMS", d), slog.String("reply", t.log.Document(reply)))
 	}
 }
 
-// end notes that the command's end is told: once, whatever listeners do.
-func (t *trace) end() {
-	if t != nil {
-		t.ended = true
-	}
-}
-
 func (t *trace) failed(err error) {
-	t.end()
-	t.endSpan(nil, err)
-	if t == nil || t.monitor.Failed == nil && t.log == nil {
+	if t == nil {
 		return
 	}
+	t.ended = true
 	d := time.Since(t.started)
+	told := err
 	if t.sensitive {
-		err = redact(err)
+		told = redact(err)
 	}
+	defer t.logFailed(d, told)
+	defer t.tellFailed(d, told)
+	t.endSpan(nil, err)
+}
+
+func (t *trace) tellFailed(d time.Duration, err error) {
 	if t.monitor.Failed != nil {
 		t.monitor.Failed(t.ctx, &event.CommandFailed{CommandInfo: t.info, Duration: d, Failure: err})
 	}
+}
+
+func (t *trace) logFailed(d time.Duration, err error) {
 	if t.log == nil {
 		return
 	}

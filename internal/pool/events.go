@@ -13,9 +13,10 @@ import (
 )
 
 // Every function here tells the listener and the log of one event, and costs next to nothing
-// without them. The events that change which connections there are come under the pool's lock, so
-// that everybody sees them in their order, with them the check-in of a connection that is closed
-// under its operation; the others come on the goroutine of the operation.
+// without them. The log is told by defer: behind the listener, and even if that panics or ends the
+// goroutine. The events that change which connections there are come under the pool's lock, so that
+// everybody sees them in their order, with them the check-in of a connection that is closed under
+// its operation; the others come on the goroutine of the operation.
 
 // tell runs what tells listeners under the pool's lock: whatever they do, the section that the
 // event is a part of goes on to its end.
@@ -42,30 +43,32 @@ func (p *Pool) created() {
 
 func (p *Pool) toldCreated() {
 	c := p.cfg
+	defer func() {
+		if !p.logs() {
+			return
+		}
+		var attrs []slog.Attr
+		if c.MaxIdleTime > 0 {
+			attrs = append(attrs, slog.Int64("maxIdleTimeMS", c.MaxIdleTime.Milliseconds()))
+		}
+		if c.MinPoolSize > 0 {
+			attrs = append(attrs, slog.Uint64("minPoolSize", c.MinPoolSize))
+		}
+		attrs = append(attrs, slog.Uint64("maxPoolSize", c.MaxPoolSize))
+		if c.MaxConnecting > 0 {
+			attrs = append(attrs, slog.Uint64("maxConnecting", c.MaxConnecting))
+		}
+		if c.WaitQueueTimeout > 0 {
+			attrs = append(attrs, slog.Int64("waitQueueTimeoutMS", c.WaitQueueTimeout.Milliseconds()))
+		}
+		p.log("Connection pool created", attrs...)
+	}()
 	if m := c.Monitor; m != nil && m.PoolCreated != nil {
 		m.PoolCreated(&event.PoolCreated{Addr: p.addr, Options: event.PoolOptions{
 			MaxPoolSize: c.MaxPoolSize, MinPoolSize: c.MinPoolSize, MaxConnecting: p.maxConnecting(),
 			MaxIdleTime: c.MaxIdleTime, WaitQueueTimeout: c.WaitQueueTimeout,
 		}})
 	}
-	if !p.logs() {
-		return
-	}
-	var attrs []slog.Attr
-	if c.MaxIdleTime > 0 {
-		attrs = append(attrs, slog.Int64("maxIdleTimeMS", c.MaxIdleTime.Milliseconds()))
-	}
-	if c.MinPoolSize > 0 {
-		attrs = append(attrs, slog.Uint64("minPoolSize", c.MinPoolSize))
-	}
-	attrs = append(attrs, slog.Uint64("maxPoolSize", c.MaxPoolSize))
-	if c.MaxConnecting > 0 {
-		attrs = append(attrs, slog.Uint64("maxConnecting", c.MaxConnecting))
-	}
-	if c.WaitQueueTimeout > 0 {
-		attrs = append(attrs, slog.Int64("waitQueueTimeoutMS", c.WaitQueueTimeout.Milliseconds()))
-	}
-	p.log("Connection pool created", attrs...)
 }
 
 func (p *Pool) readied() {
@@ -73,11 +76,13 @@ func (p *Pool) readied() {
 }
 
 func (p *Pool) toldReadied() {
+	defer func() {
+		if p.logs() {
+			p.log("Connection pool ready")
+		}
+	}()
 	if m := p.cfg.Monitor; m != nil && m.PoolReady != nil {
 		m.PoolReady(&event.PoolReady{Addr: p.addr})
-	}
-	if p.logs() {
-		p.log("Connection pool ready")
 	}
 }
 
@@ -89,17 +94,19 @@ func (p *Pool) cleared(service *bson.ObjectID, interrupt bool, cause error) {
 }
 
 func (p *Pool) toldCleared(service *bson.ObjectID, interrupt bool, cause error) {
+	defer func() {
+		if !p.logs() {
+			return
+		}
+		var attrs []slog.Attr
+		if service != nil {
+			attrs = append(attrs, slog.String("serviceId", service.Hex()))
+		}
+		p.log("Connection pool cleared", attrs...)
+	}()
 	if m := p.cfg.Monitor; m != nil && m.PoolCleared != nil {
 		m.PoolCleared(&event.PoolCleared{Addr: p.addr, ServiceID: service, InterruptInUseConnections: interrupt, Err: cause})
 	}
-	if !p.logs() {
-		return
-	}
-	var attrs []slog.Attr
-	if service != nil {
-		attrs = append(attrs, slog.String("serviceId", service.Hex()))
-	}
-	p.log("Connection pool cleared", attrs...)
 }
 
 func (p *Pool) ended() {
@@ -107,11 +114,13 @@ func (p *Pool) ended() {
 }
 
 func (p *Pool) toldEnded() {
+	defer func() {
+		if p.logs() {
+			p.log("Connection pool closed")
+		}
+	}()
 	if m := p.cfg.Monitor; m != nil && m.PoolClosed != nil {
 		m.PoolClosed(&event.PoolClosed{Addr: p.addr})
-	}
-	if p.logs() {
-		p.log("Connection pool closed")
 	}
 }
 
@@ -120,11 +129,13 @@ func (p *Pool) connCreated(c *Conn) {
 }
 
 func (p *Pool) toldConnCreated(c *Conn) {
+	defer func() {
+		if p.logs() {
+			p.log("Connection created", slog.Int64("driverConnectionId", c.ID))
+		}
+	}()
 	if m := p.cfg.Monitor; m != nil && m.ConnectionCreated != nil {
 		m.ConnectionCreated(&event.ConnectionCreated{Addr: p.addr, ConnectionID: c.ID})
-	}
-	if p.logs() {
-		p.log("Connection created", slog.Int64("driverConnectionId", c.ID))
 	}
 }
 
@@ -134,11 +145,13 @@ func (p *Pool) connReady(c *Conn) {
 
 func (p *Pool) toldConnReady(c *Conn) {
 	d := time.Since(c.created)
+	defer func() {
+		if p.logs() {
+			p.log("Connection ready", slog.Int64("driverConnectionId", c.ID), logging.Millis("durationMS", d))
+		}
+	}()
 	if m := p.cfg.Monitor; m != nil && m.ConnectionReady != nil {
 		m.ConnectionReady(&event.ConnectionReady{Addr: p.addr, ConnectionID: c.ID, Duration: d})
-	}
-	if p.logs() {
-		p.log("Connection ready", slog.Int64("driverConnectionId", c.ID), logging.Millis("durationMS", d))
 	}
 }
 
@@ -154,25 +167,29 @@ func (p *Pool) connClosed(c *Conn, reason string, err error) {
 }
 
 func (p *Pool) toldConnClosed(c *Conn, reason string, err error) {
+	defer func() {
+		if !p.logs() {
+			return
+		}
+		attrs := []slog.Attr{slog.Int64("driverConnectionId", c.ID), slog.String("reason", closedTexts[reason])}
+		if reason == event.ClosedError && err != nil {
+			attrs = append(attrs, slog.String("error", err.Error()))
+		}
+		p.log("Connection closed", attrs...)
+	}()
 	if m := p.cfg.Monitor; m != nil && m.ConnectionClosed != nil {
 		m.ConnectionClosed(&event.ConnectionClosed{Addr: p.addr, ConnectionID: c.ID, Reason: reason, Err: err})
 	}
-	if !p.logs() {
-		return
-	}
-	attrs := []slog.Attr{slog.Int64("driverConnectionId", c.ID), slog.String("reason", closedTexts[reason])}
-	if reason == event.ClosedError && err != nil {
-		attrs = append(attrs, slog.String("error", err.Error()))
-	}
-	p.log("Connection closed", attrs...)
 }
 
 func (p *Pool) checkOutStarted() {
+	defer func() {
+		if p.logs() {
+			p.log("Connection checkout started")
+		}
+	}()
 	if m := p.cfg.Monitor; m != nil && m.ConnectionCheckOutStarted != nil {
 		m.ConnectionCheckOutStarted(&event.ConnectionCheckOutStarted{Addr: p.addr})
-	}
-	if p.logs() {
-		p.log("Connection checkout started")
 	}
 }
 
@@ -193,17 +210,19 @@ func (p *Pool) checkOutFailed(err error, start time.Time) {
 	} else if errors.Is(err, errClosed) {
 		reason = event.CheckOutPoolClosed
 	}
+	defer func() {
+		if !p.logs() {
+			return
+		}
+		attrs := []slog.Attr{slog.String("reason", failedTexts[reason]), logging.Millis("durationMS", d)}
+		if reason == event.CheckOutConnectionError {
+			attrs = append(attrs, slog.String("error", err.Error()))
+		}
+		p.log("Connection checkout failed", attrs...)
+	}()
 	if m := p.cfg.Monitor; m != nil && m.ConnectionCheckOutFailed != nil {
 		m.ConnectionCheckOutFailed(&event.ConnectionCheckOutFailed{Addr: p.addr, Reason: reason, Err: err, Duration: d})
 	}
-	if !p.logs() {
-		return
-	}
-	attrs := []slog.Attr{slog.String("reason", failedTexts[reason]), logging.Millis("durationMS", d)}
-	if reason == event.CheckOutConnectionError {
-		attrs = append(attrs, slog.String("error", err.Error()))
-	}
-	p.log("Connection checkout failed", attrs...)
 }
 
 func (p *Pool) checkedOut(c *Conn, start time.Time) {
@@ -211,19 +230,23 @@ func (p *Pool) checkedOut(c *Conn, start time.Time) {
 		return
 	}
 	d := time.Since(start)
+	defer func() {
+		if p.logs() {
+			p.log("Connection checked out", slog.Int64("driverConnectionId", c.ID), logging.Millis("durationMS", d))
+		}
+	}()
 	if m := p.cfg.Monitor; m != nil && m.ConnectionCheckedOut != nil {
 		m.ConnectionCheckedOut(&event.ConnectionCheckedOut{Addr: p.addr, ConnectionID: c.ID, Duration: d})
-	}
-	if p.logs() {
-		p.log("Connection checked out", slog.Int64("driverConnectionId", c.ID), logging.Millis("durationMS", d))
 	}
 }
 
 func (p *Pool) checkedIn(c *Conn) {
+	defer func() {
+		if p.logs() {
+			p.log("Connection checked in", slog.Int64("driverConnectionId", c.ID))
+		}
+	}()
 	if m := p.cfg.Monitor; m != nil && m.ConnectionCheckedIn != nil {
 		m.ConnectionCheckedIn(&event.ConnectionCheckedIn{Addr: p.addr, ConnectionID: c.ID})
-	}
-	if p.logs() {
-		p.log("Connection checked in", slog.Int64("driverConnectionId", c.ID))
 	}
 }
