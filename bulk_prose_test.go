@@ -162,6 +162,7 @@ func TestProseBulkAPI(t *testing.T) {
 		})
 	}
 	t.Run("UPSERT-UPDATE 2: 16 MiB", func(t *testing.T) {
+		norace.Skip(t, huge)
 		bothOrders(t, func(t *testing.T, o allium.BulkWriteOptions) {
 			coll := p.emptied(t)
 			big := strings.Repeat("x", p.maxDoc-64)

@@ -218,7 +218,7 @@ func TestProseCRUDWriteErrorDetails(t *testing.T) {
 
 // huge is why tests with as many or as large documents as a message takes do not run under the race
 // detector, which looks at each byte that is copied.
-const huge = "it fills messages of 48 MB or 100,000 writes"
+const huge = "it fills messages of 48 MB, 100,000 writes or documents of 16 MB"
 
 // CRUD prose test 3.
 func TestProseCRUDBulkWriteSplitsByCount(t *testing.T) {
@@ -328,6 +328,7 @@ func (p *prose) checkUpserts(t *testing.T, res allium.ClientBulkWriteResult, err
 
 // CRUD prose test 7.
 func TestProseCRUDBulkWriteGetMore(t *testing.T) {
+	norace.Skip(t, huge)
 	for name, topology := range map[string]testdeploy.Kind{"replica set": testdeploy.ReplicaSet(1), "load balanced": testdeploy.LoadBalanced(1)} {
 		t.Run(name, func(t *testing.T) {
 			p := startProse(t, allium.ClientOptions{}, topology)
@@ -339,6 +340,7 @@ func TestProseCRUDBulkWriteGetMore(t *testing.T) {
 
 // CRUD prose test 8.
 func TestProseCRUDBulkWriteGetMoreInTransaction(t *testing.T) {
+	norace.Skip(t, huge)
 	p := startProse(t, allium.ClientOptions{})
 	err := p.client.Transact(t.Context(), func(ctx context.Context) error {
 		res, err := p.client.BulkWrite(ctx, p.largeUpserts(), allium.ClientBulkWriteOptions{VerboseResults: true})
@@ -352,6 +354,7 @@ func TestProseCRUDBulkWriteGetMoreInTransaction(t *testing.T) {
 
 // CRUD prose test 9.
 func TestProseCRUDBulkWriteGetMoreFails(t *testing.T) {
+	norace.Skip(t, huge)
 	p := startProse(t, allium.ClientOptions{})
 	failPoint(t, p.client, bson.D{{Key: "failCommands", Value: bson.A{"getMore"}}, {Key: "errorCode", Value: 8}}, 1)
 	_, err := p.client.BulkWrite(t.Context(), p.largeUpserts(), allium.ClientBulkWriteOptions{VerboseResults: true})
@@ -371,6 +374,7 @@ func TestProseCRUDBulkWriteGetMoreFails(t *testing.T) {
 // TestClientBulkWriteKillFails checks that the error of killCursors is not lost beside that of a
 // getMore.
 func TestClientBulkWriteKillFails(t *testing.T) {
+	norace.Skip(t, huge)
 	p := startProse(t, allium.ClientOptions{})
 	failPoint(t, p.client, bson.D{{Key: "failCommands", Value: bson.A{"getMore", "killCursors"}}, {Key: "errorCode", Value: 8}}, 2)
 	_, err := p.client.BulkWrite(t.Context(), p.largeUpserts(), allium.ClientBulkWriteOptions{VerboseResults: true})

@@ -19,6 +19,7 @@ import (
 	"allium/consistency"
 	"allium/event"
 	"allium/gridfs"
+	"allium/internal/norace"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 
@@ -205,6 +206,9 @@ func TestRoundTrip(t *testing.T) {
 			sizes = append(sizes, 2500)
 		}
 		for _, n := range sizes {
+			if norace.Detecting && n > 1<<20 {
+				continue
+			}
 			data := noise(n)
 			for how, id := range map[string]func() any{
 				"from a reader": func() any { return upload(t, b, "f", data) },

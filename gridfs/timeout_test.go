@@ -13,6 +13,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/gridfs"
+	"allium/internal/norace"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -132,6 +133,7 @@ func TestTimeoutIsTheStreams(t *testing.T) {
 	}
 	for name, o := range options {
 		t.Run(name, func(t *testing.T) {
+			norace.Skip(t, "it moves 20 MiB four times")
 			bubble(t, o.client, func(t *testing.T, w *world) {
 				ctx := t.Context()
 				fast := gridfs.NewBucket(w.db, gridfs.BucketOptions{ChunkSizeBytes: 1 << 20, Timeout: new(time.Duration(0))})

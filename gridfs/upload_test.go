@@ -19,6 +19,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/gridfs"
+	"allium/internal/norace"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -46,6 +47,7 @@ func TestChunksAreWrittenInBatches(t *testing.T) {
 
 // TestHugeChunkSize: what a file does not use of a chunk costs nothing.
 func TestHugeChunkSize(t *testing.T) {
+	norace.Skip(t, "it moves chunks of 16 MB")
 	w := start(t)
 	b := gridfs.NewBucket(w.db, gridfs.BucketOptions{ChunkSizeBytes: math.MaxInt32})
 	data := noise(7<<20 + 1)
@@ -83,6 +85,7 @@ func (r *endless) Read(p []byte) (int, error) {
 
 // TestConstantMemory moves a large file and looks at how much memory is live meanwhile.
 func TestConstantMemory(t *testing.T) {
+	norace.Skip(t, "it moves 128 MiB")
 	if testing.Short() {
 		t.Skip("moves 128 MiB")
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/norace"
 	"allium/mongotest"
 )
 
@@ -108,6 +109,7 @@ func TestInterruptOneDocument(t *testing.T) {
 // Items of large arrays are told apart in time that grows as the array does, and as before: 1 and
 // 1.0 are equal, and the order of fields does not matter.
 func TestUniqueItems(t *testing.T) {
+	norace.Skip(t, "it compares 200,000 items")
 	d := mongotest.Start(t, mongotest.Standalone())
 	c := dial(t, d.Hosts()[0])
 	ok(t, command(t, c, extJSON(t, `{"create": "c", "validator": {"$jsonSchema": {"properties": {"a": {"uniqueItems": true}}}}, "$db": "t"}`)))

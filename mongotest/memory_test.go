@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/norace"
 	"allium/mongotest"
 )
 
@@ -24,6 +25,7 @@ func liveHeap() int64 {
 // Large documents that are gone are not kept: neither by the history of a replica set nor by
 // cursors that nobody reads from any more; and next to nothing of them once nobody writes.
 func TestMemoryOfWhatIsGone(t *testing.T) {
+	norace.Skip(t, "it writes half a gigabyte")
 	for _, members := range []int{1, 3} {
 		t.Run(fmt.Sprint(members), func(t *testing.T) {
 			before := liveHeap()
@@ -53,6 +55,7 @@ func TestMemoryOfWhatIsGone(t *testing.T) {
 // A large collection that is dropped is gone: at once from the history, and from the change log a
 // little later. Nobody has to write anything for that.
 func TestMemoryOfDrops(t *testing.T) {
+	norace.Skip(t, "it writes many large documents")
 	for name, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(3), "sharded": mongotest.Sharded(2, 1)} {
 		t.Run(name, func(t *testing.T) {
 			before := liveHeap()

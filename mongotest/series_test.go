@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/norace"
 	"allium/mongotest"
 )
 
@@ -56,6 +57,7 @@ func TestTimeSeries(t *testing.T) {
 
 // An event that is too large comes in parts, and the stream can be resumed between them.
 func TestSplitLargeEvent(t *testing.T) {
+	norace.Skip(t, "it reads and writes documents of 10 MB")
 	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.InMemory())
 	c := dialNode(t, d, d.Node(0))
 	ok(t, run(t, c, bson.D{{Key: "create", Value: "c"}, {Key: "changeStreamPreAndPostImages", Value: bson.D{{Key: "enabled", Value: true}}}, {Key: "$db", Value: "db"}}))

@@ -12,6 +12,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/norace"
 	"allium/mongotest"
 )
 
@@ -53,6 +54,7 @@ func TestStreamedHello(t *testing.T) {
 // A change stream that waits for events does not lose its place, however much is written meanwhile
 // that it does not watch.
 func TestStreamBesideWrites(t *testing.T) {
+	norace.Skip(t, "it writes 144 MB until the log forgets")
 	for name, opt := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "sharded": mongotest.Sharded(2, 1)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

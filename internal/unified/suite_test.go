@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"allium/internal/norace"
 	"allium/internal/spectest"
 	"allium/mongotest"
 )
@@ -34,7 +35,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestSpecifications runs all suites that are meant to pass: with $MONGODB_URI against that
-// deployment, one file after the other, as they share collections and fail points.
+// deployment, one file after the other, as they share collections and fail points. Under the race
+// detector a test runs on one of its topologies.
 func TestSpecifications(t *testing.T) {
 	suites, err := spectest.Suites(spectest.Find(t))
 	if err != nil {
@@ -55,7 +57,7 @@ func TestSpecifications(t *testing.T) {
 				if on == nil {
 					t.Parallel()
 				}
-				runFile(t, Where{On: on}, suite.Name, file)
+				runFile(t, Where{On: on, Single: norace.Detecting}, suite.Name, file)
 			})
 		}
 	}
@@ -90,6 +92,7 @@ var serverless = []string{
 
 // TestServerless runs the suites that a serverless deployment is tested with, with its settings.
 func TestServerless(t *testing.T) {
+	norace.Skip(t, "the tests are those of TestSpecifications, with other settings")
 	if os.Getenv("MONGODB_URI") != "" {
 		t.Skip("the settings are those of mongotest")
 	}
@@ -118,6 +121,7 @@ func TestServerless(t *testing.T) {
 // version"). All suites take minutes: command ledger runs them with -requireApiVersion, and with
 // each version beside -server all.
 func TestRequiredAPIVersion(t *testing.T) {
+	norace.Skip(t, "the tests are those of TestSpecifications, with other settings")
 	if os.Getenv("MONGODB_URI") != "" {
 		t.Skip("the parameter is one of mongotest's")
 	}
