@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/norace"
 )
 
 // largeDoc returns a document of about this many bytes.
@@ -82,6 +83,7 @@ func (s *Store) logBytes() int {
 // What was written and deleted is not kept beyond a bound, and hardly at all some minutes later,
 // although nothing is written any more.
 func TestHistoryOfLargeDocuments(t *testing.T) {
+	norace.Skip(t, "it writes 200 MB on one goroutine")
 	synctest.Test(t, func(t *testing.T) {
 		before := liveHeap()
 		s := New(Options{Tick: testClock()})
@@ -115,6 +117,7 @@ func TestHistoryOfLargeDocuments(t *testing.T) {
 // Whatever one write or one transaction adds to the change log is whole there afterwards: a change
 // stream that had seen all before it can go on.
 func TestLogOfLargeWrites(t *testing.T) {
+	norace.Skip(t, "it writes a log of large documents on one goroutine")
 	large := largeDoc(1, 1<<20)
 	many := make([]bson.Raw, maxLogEntries+100)
 	for i := range many {
