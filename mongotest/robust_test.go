@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
 
 	"allium/bson"
 	"allium/mongotest"
@@ -14,7 +15,7 @@ import (
 const oddSeed = 1
 
 // No command panics, whatever it is sent: a panic in a handler fails the test that started the
-// deployment.
+// deployment. In a bubble nobody waits for the commands that wait.
 func TestOddArguments(t *testing.T) {
 	values := []any{nil, 1, -1, int64(1) << 62, 1.5, "", "c", "v", ".x", "a$b", "t.c", true, bson.D{}, bson.A{}, bson.D{{Key: "a", Value: 1}}, bson.A{1}, bson.A{bson.D{}},
 		bson.A{bson.D{{Key: "$match", Value: bson.D{}}}}, bson.D{{Key: "$x", Value: 1}}, bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: 0}}}},
@@ -31,31 +32,37 @@ func TestOddArguments(t *testing.T) {
 		{mongotest.Standalone(), mongotest.Version("5.0")}, {mongotest.Sharded(2, 1), mongotest.Version("4.4")}, {mongotest.Sharded(2, 1), mongotest.Version("8.0")},
 	} {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
-			d := mongotest.Start(t, options...)
-			c := dial(t, d.Hosts()[0])
-			ok(t, run(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: bson.A{1, 2}}}}}, {Key: "$db", Value: "t"}}))
-			ok(t, run(t, c, bson.D{{Key: "create", Value: "v"}, {Key: "viewOn", Value: "c"}, {Key: "$db", Value: "t"}}))
-			names := ok(t, run(t, c, bson.D{{Key: "listCommands", Value: 1}, {Key: "$db", Value: "admin"}})).Lookup("commands")
-			rnd := rand.New(rand.NewPCG(uint64(i), oddSeed))
-			for name := range bson.Raw(names.Value).All() {
-				if slices.Contains(skip, name) {
-					continue
+			synctest.Test(t, func(t *testing.T) {
+				d := mongotest.Start(t, append(options, mongotest.InMemory())...)
+				c, err := d.DialContext(t.Context(), "tcp", d.Hosts()[0])
+				if err != nil {
+					t.Fatal(err)
 				}
-				for range 60 {
-					cmd := bson.D{{Key: name, Value: values[rnd.IntN(len(values))]}}
-					if rnd.IntN(2) == 0 {
-						cmd[0].Value = "c"
+				defer c.Close()
+				ok(t, run(t, c, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: bson.A{1, 2}}}}}, {Key: "$db", Value: "t"}}))
+				ok(t, run(t, c, bson.D{{Key: "create", Value: "v"}, {Key: "viewOn", Value: "c"}, {Key: "$db", Value: "t"}}))
+				names := ok(t, run(t, c, bson.D{{Key: "listCommands", Value: 1}, {Key: "$db", Value: "admin"}})).Lookup("commands")
+				rnd := rand.New(rand.NewPCG(uint64(i), oddSeed))
+				for name := range bson.Raw(names.Value).All() {
+					if slices.Contains(skip, name) {
+						continue
 					}
-					for range rnd.IntN(5) {
-						cmd = append(cmd, bson.E{Key: fields[rnd.IntN(len(fields))], Value: values[rnd.IntN(len(values))]})
-					}
-					db := []string{"t", "admin", "config", "local"}[rnd.IntN(4)]
-					cmd = append(cmd, bson.E{Key: "maxTimeMS", Value: 200}, bson.E{Key: "$db", Value: db})
-					if reply := run(t, c, cmd); len(reply) == 0 {
-						t.Fatalf("%v: no reply", cmd)
+					for range 60 {
+						cmd := bson.D{{Key: name, Value: values[rnd.IntN(len(values))]}}
+						if rnd.IntN(2) == 0 {
+							cmd[0].Value = "c"
+						}
+						for range rnd.IntN(5) {
+							cmd = append(cmd, bson.E{Key: fields[rnd.IntN(len(fields))], Value: values[rnd.IntN(len(values))]})
+						}
+						db := []string{"t", "admin", "config", "local"}[rnd.IntN(4)]
+						cmd = append(cmd, bson.E{Key: "maxTimeMS", Value: 200}, bson.E{Key: "$db", Value: db})
+						if reply := run(t, c, cmd); len(reply) == 0 {
+							t.Fatalf("%v: no reply", cmd)
+						}
 					}
 				}
-			}
+			})
 		})
 	}
 }
