@@ -31,7 +31,7 @@ type actor struct {
 var work = map[string]func(a *actor){
 	"lister": (*actor).list, "bulk": (*actor).bulk, "weak": (*actor).weak, "counter": (*actor).count, "transaction": (*actor).transaction,
 	"bank": (*actor).transfer, "auditor": (*actor).audit, "inserter": (*actor).insert, "files": (*actor).file, "scanner": (*actor).scan,
-	"causal": (*actor).causal,
+	"causal": (*actor).causal, "failing": (*actor).fail, "ending": (*actor).end, "careless": (*actor).careless, "many": (*actor).many, "odd": (*actor).odd,
 }
 
 // run works until the plan's length has passed.
@@ -87,7 +87,7 @@ func (a *actor) within(what string, limit time.Duration, cancels bool, fn func(c
 	}
 	defer cancel()
 	watch := a.stopwatch()
-	err := fn(ctx)
+	err := a.request(what, func() error { return fn(ctx) })
 	took, grace := watch.took(), watch.grace()
 	if took > limit+grace+max(cleanup[a.plan.Kind], cleanup[what]) {
 		a.violation("%s %s with a limit of %v took %v: %v", a.plan.Kind, what, limit, took.Round(time.Millisecond), err)
@@ -102,7 +102,7 @@ func (a *actor) within(what string, limit time.Duration, cancels bool, fn func(c
 // try, AbortTransaction and End; to wait for chunks of a file and to delete them.
 var cleanup = map[string]time.Duration{
 	"transaction": 500 * time.Millisecond, byHand: time.Second, "bank": 500 * time.Millisecond, "auditor": 500 * time.Millisecond,
-	"files": 750 * time.Millisecond,
+	"files": 750 * time.Millisecond, "failing": 500 * time.Millisecond,
 }
 
 // byHand is the name of a transaction without Transact.
@@ -151,6 +151,10 @@ func errorKind(err error) string {
 	}
 	for _, kind := range []string{
 		is("none", err == nil),
+		is("panic", errors.Is(err, errBomb)),
+		is("Goexit", ownFailure(err)),
+		is("given up", errors.Is(err, errGivesUp)),
+		is("DecodeError", as[*mongoerr.DecodeError](err) || as[mongoerr.DecodeErrors](err)),
 		is("TimeoutError", as[*mongoerr.TimeoutError](err)),
 		is("BulkWriteError", as[*mongoerr.BulkWriteError](err)),
 		is("ClientBulkWriteError", as[*allium.ClientBulkWriteError](err)),

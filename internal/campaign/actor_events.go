@@ -24,7 +24,11 @@ func (a *actor) insert() {
 	for i := range n {
 		id := fmt.Sprintf("w-%02d-%06d-%d", a.plan.ID, a.seq, i)
 		ids = append(ids, id)
-		docs = append(docs, bson.D{{Key: "_id", Value: id}, {Key: "text", Value: id + leaks.Document}})
+		doc := bson.D{{Key: "_id", Value: id}, {Key: "text", Value: id + leaks.Document}}
+		if a.r.IntN(6) == 0 {
+			doc = append(doc, bson.E{Key: "n", Value: misfits[a.r.IntN(len(misfits))]}) // poison for a follower with a type
+		}
+		docs = append(docs, doc)
 		a.hist.inserted[id] = &inserted{outcome: unknown, actor: a.plan.ID, seq: a.seq*10 + i}
 	}
 	a.mu.Unlock()
@@ -107,9 +111,15 @@ func (a *actor) follow() {
 		if a.r.IntN(2) == 0 {
 			opts.BatchSize = new(int32(1 + a.r.IntN(3)))
 		}
-		var s *allium.ChangeStream[bson.D]
+		open := open[bson.D]
+		if a.r.IntN(2) == 0 {
+			open = openTyped
+		}
+		opts.SplitLargeEvents = a.r.IntN(2) == 0
+		var s eventStream
+		var current func() (bson.Raw, bson.Timestamp)
 		if err := a.do("watch", func(ctx context.Context) (err error) {
-			s, err = a.coll("events").Watch(ctx, bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: "operationType", Value: "insert"}}}}}, opts)
+			s, current, err = open(ctx, a, opts)
 			return err
 		}); err != nil {
 			f.failed = err
@@ -127,7 +137,13 @@ func (a *actor) follow() {
 				return s.Err()
 			})
 			if more {
-				a.event(f, s.Current())
+				key, at := current()
+				a.event(f, key.Lookup("_id"), at)
+				continue
+			}
+			if odd, ok := err.(*mongoerr.DecodeError); ok { // an event like others, and the stream goes on behind it
+				at, _ := odd.Document.Lookup("clusterTime").Timestamp()
+				a.event(f, odd.Document.Lookup("documentKey", "_id"), at)
 				continue
 			}
 			if err != nil {
@@ -147,13 +163,13 @@ func (a *actor) follow() {
 	}
 }
 
-func (a *actor) event(f *followed, e allium.ChangeEvent[bson.D]) {
-	id, _ := e.DocumentKey.Lookup("_id").StringValue()
+func (a *actor) event(f *followed, key bson.RawValue, at bson.Timestamp) {
+	id, _ := key.StringValue()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.stats.Events++
 	f.events = append(f.events, id)
-	f.times = append(f.times, e.ClusterTime)
+	f.times = append(f.times, at)
 	f.ended = id == last
 }
 

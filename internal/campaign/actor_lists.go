@@ -161,13 +161,14 @@ func (a *actor) transaction() {
 			o = absent
 			return err
 		}
+		o = absent // if its code fails
 		err = body(allium.WithSession(ctx, s))
 		if err != nil || gives {
-			o = absent
 			// What has not been committed is never there, whether the abort arrives or not.
 			_ = s.AbortTransaction(ctx)
 			return err
 		}
+		o = unknown
 		for range 3 {
 			if err = s.CommitTransaction(ctx); err == nil || !mongoerr.HasLabel(err, mongoerr.LabelUnknownTransactionCommit) {
 				break

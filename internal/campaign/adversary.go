@@ -204,7 +204,12 @@ func (a *adversary) do(s Step) {
 	case "closeClient":
 		c := a.w.clients[s.Client]
 		c.close()
+		c.charges.disarm() // to open it again is the program's first step
 		a.must(c.open())
+	case "failure":
+		c := a.w.clients[s.Client]
+		c.charges.arm(s.Place, charge{s.N, s.Exits})
+		a.after(s, func() { c.charges.arm(s.Place, charge{}) })
 	case "rotate":
 		a.rotate(s)
 	case "certificate":
@@ -269,19 +274,25 @@ func (s Step) certificate() mongotest.ServerCertificate {
 
 // moveChunk moves a part of a sharded collection to another shard.
 func (a *adversary) moveChunk(s Step) {
-	coll := []string{"static", "events"}[s.Client%2]
+	coll := shardedColls[(s.Client+s.N)%len(shardedColls)]
 	points := splitPoints[coll]
 	find := bson.D{{Key: "_id", Value: points[s.N%len(points)]}}
 	to := []string{"sh0", "sh1"}[s.Node%2]
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	// It fails if a fault is in its way, or the chunk is there already.
-	_, _ = a.w.clients[0].get().Database("admin").RunCommand(ctx, bson.D{{Key: "moveChunk", Value: dbName + "." + coll}, {Key: "find", Value: find}, {Key: "to", Value: to}})
+	_ = a.w.request("moveChunk", func() error {
+		_, err := a.w.clients[0].get().Database("admin").RunCommand(ctx, bson.D{{Key: "moveChunk", Value: dbName + "." + coll}, {Key: "find", Value: find}, {Key: "to", Value: to}})
+		return err
+	})
 }
 
 // heal ends all faults.
 func (a *adversary) heal() {
 	a.w.d.ClearFailures()
+	for _, c := range a.w.clients {
+		c.charges.disarm()
+	}
 	for _, n := range a.w.d.Nodes() {
 		n.SetNetFaults(mongotest.NetFaults{})
 		n.ReleaseReplies()

@@ -198,3 +198,55 @@ func TestJudgeEvents(t *testing.T) {
 	late.times[0].T = 9
 	expect(t, "time", judgeFollower(late, all, there), "out of order")
 }
+
+func TestJudgeMany(t *testing.T) {
+	one := func(o outcome) []*change { return []*change{{name: "c", actor: 1, outcome: o}} }
+	herd := func(docs ...[]int32) map[int][][]int32 { return map[int][][]int32{1: docs, 2: {nil}} }
+	expect(t, "fine", judgeChanges(one(acked), herd([]int32{0}, []int32{0})), "")
+	expect(t, "in part", judgeChanges(one(unknown), herd([]int32{0}, nil)), "")
+	expect(t, "lost", judgeChanges(one(acked), herd([]int32{0}, nil)), "document 1 lacks it")
+	expect(t, "twice", judgeChanges(one(unknown), herd([]int32{0, 0}, nil)), "changed document 0 2 times")
+	expect(t, "stranger", judgeChanges(one(acked), map[int][][]int32{1: {{0}}, 2: {{0}}}), "another herd")
+
+	docs := func(deleted outcome) []*heap {
+		return []*heap{{name: "h", docs: map[string]outcome{"a": acked, "u": unknown, "n": absent}, deleted: deleted}}
+	}
+	at := func(ids ...string) map[string]bool {
+		there := map[string]bool{taken: true}
+		for _, id := range ids {
+			there[id] = true
+		}
+		return there
+	}
+	expect(t, "fine", judgeHeaps(docs(absent), at("a", "u")), "")
+	expect(t, "missing", judgeHeaps(docs(absent), at("u")), "insert of a, one of many, is missing")
+	expect(t, "deleted in part", judgeHeaps(docs(unknown), at("u")), "")
+	expect(t, "not deleted", judgeHeaps(docs(acked), at("a")), "a delete of many documents was acknowledged, but a is there")
+	expect(t, "a late insert", judgeHeaps(docs(acked), at("u")), "")
+	expect(t, "behind an error", judgeHeaps(docs(absent), at("a", "n")), "n is there, although")
+	expect(t, "nobody's", judgeHeaps(docs(absent), at("a", "x")), "x is there, which nobody inserted")
+}
+
+// A transaction that is open on a server counts unless its end was lost.
+func TestOpenBecause(t *testing.T) {
+	id := []byte("0123456789abcdef")
+	lsid, err := bson.Marshal(bson.D{{Key: "id", Value: bson.Binary{Subtype: bson.BinaryUUID, Data: id}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		traced  traced
+		excused bool
+	}{
+		"nobody told the server": {traced{number: 3}, false},
+		"it has answered":        {traced{number: 3, ending: 1, answered: true}, false},
+		"both":                   {traced{number: 3, ending: 2, answered: true, lost: true}, false},
+		"lost":                   {traced{number: 3, ending: 1, lost: true}, true},
+		"a newer one":            {traced{number: 4}, true},
+	} {
+		w := &world{txns: map[string]*traced{string(lsid): &tc.traced}}
+		if why := w.openBecause(id, 3); (why != "") != tc.excused {
+			t.Errorf("%s: excused with %q", name, why)
+		}
+	}
+}

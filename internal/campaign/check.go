@@ -21,6 +21,7 @@ import (
 // transactions and cursors that were left behind have expired, and checks what is there and that
 // nothing else is left on the servers.
 func (w *world) settle(followers *sync.WaitGroup) {
+	w.checkTransactions()
 	pause := 2 * time.Minute // a transaction may live for one
 	if w.plan.Real {
 		pause = 2 * time.Second
@@ -42,6 +43,7 @@ func (w *world) settle(followers *sync.WaitGroup) {
 		c.close()
 		c.usage.check()
 	}()
+	w.checkEndings(ctx, c)
 	db := c.get().Database(dbName)
 	if _, err := allium.CollectionOf[bson.D](db, "events").InsertOne(ctx, byID(last)); err != nil {
 		w.violation("an insert when all is quiet: %v", err)
@@ -95,6 +97,9 @@ func (w *world) checkIdle(ctx context.Context, observer *client) {
 	}
 	if n := connections(w.d); n > known && !w.plan.Real { // in real time a server may be late
 		w.violation("the servers have %d connections, the clients at most %d", n, known)
+	}
+	for _, c := range w.clients {
+		w.checkSlots(ctx, c)
 	}
 	w.closeClients()
 	if w.plan.Real {
@@ -240,7 +245,56 @@ func (w *world) check(ctx context.Context, db *allium.Database) error {
 	if sum != accounts*opening {
 		w.violation("bank: the accounts hold %d instead of %d", sum, accounts*opening)
 	}
+	if err := w.checkMany(ctx, db); err != nil {
+		return err
+	}
 	return w.checkFiles(ctx, db, files)
+}
+
+// checkMany compares writes to many documents with what is there.
+func (w *world) checkMany(ctx context.Context, db *allium.Database) error {
+	cur, err := allium.CollectionOf[struct {
+		Herd    *int    `bson:"herd"`
+		Changes []int32 `bson:"changes"`
+		N       int     `bson:"n"`
+	}](db, "herds").Find(ctx, bson.D{})
+	if err != nil {
+		return err
+	}
+	herds := map[int][][]int32{}
+	for doc, err := range cur.Seq(ctx) {
+		if err != nil {
+			return err
+		}
+		if doc.Herd == nil {
+			continue
+		}
+		if doc.N != len(doc.Changes) {
+			w.violation("many: a document was incremented %d times and has %d changes", doc.N, len(doc.Changes))
+		}
+		herds[*doc.Herd] = append(herds[*doc.Herd], doc.Changes)
+	}
+	there := map[string]bool{}
+	heaps, err := allium.CollectionOf[eventDoc](db, "heaps").Find(ctx, bson.D{})
+	if err != nil {
+		return err
+	}
+	for doc, err := range heaps.Seq(ctx) {
+		if err != nil {
+			return err
+		}
+		there[doc.ID] = true
+	}
+	never, err := db.Collection("never").CountDocuments(ctx, bson.D{})
+	if err == nil && never > 0 {
+		w.violation("failing code: %d documents are there that could not be encoded", never)
+	}
+	w.mu.Lock()
+	changes, all := slices.Clone(w.hist.changes), slices.Clone(w.hist.heaps)
+	w.mu.Unlock()
+	w.report(judgeChanges(changes, herds))
+	w.report(judgeHeaps(all, there))
+	return err
 }
 
 func (w *world) checkFiles(ctx context.Context, db *allium.Database, files map[bson.ObjectID]*file) error {

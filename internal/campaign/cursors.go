@@ -88,7 +88,7 @@ func (w *world) checkCursors(ctx context.Context) {
 		return // its servers answer no one who comes without the load balancer
 	}
 	for _, n := range w.d.Nodes() {
-		idle, err := w.idleCursors(ctx, n.Addr())
+		idle, err := w.currentOps(ctx, n.Addr(), "idleCursors")
 		if err != nil {
 			w.violation("the idle cursors of a server when all is quiet: %v", err)
 			continue
@@ -136,8 +136,8 @@ func (w *world) leftBecause(id int64) string {
 	return hadClosed
 }
 
-// idleCursors asks one node for its cursors.
-func (w *world) idleCursors(ctx context.Context, addr string) (bson.Raw, error) {
+// currentOps asks one node for what it does, and for its idle cursors or sessions.
+func (w *world) currentOps(ctx context.Context, addr, idle string) (bson.Raw, error) {
 	o := allium.ClientOptions{Dialer: w.d}
 	if w.plan.TLS {
 		o.TLS = w.d.TLSConfig()
@@ -154,7 +154,7 @@ func (w *world) idleCursors(ctx context.Context, addr string) (bson.Raw, error) 
 		defer cancel()
 		_ = c.Close(ctx)
 	}()
-	what := bson.D{{Key: "allUsers", Value: true}, {Key: "idleCursors", Value: true}}
+	what := bson.D{{Key: "allUsers", Value: true}, {Key: idle, Value: true}}
 	if w.plan.Topology != ReplSet {
 		what = append(what, bson.E{Key: "localOps", Value: true})
 	}

@@ -7,6 +7,10 @@
 // memory, it takes a second or less. The second mode runs in real time on loopback TCP, under the
 // race detector.
 //
+// The simulated program behaves as programs do: each call runs on a goroutine of its own that may
+// panic or end, as a server of net/http runs its handlers; contexts end at any step; sessions are
+// left without an end, and clients closed with open transactions; documents do not decode.
+//
 // # What a seed fixes
 //
 // A seed determines the [Plan]: the topology's settings, each client's options, each actor's

@@ -79,6 +79,8 @@ type history struct {
 	files      map[bson.ObjectID]*file
 	followers  []*followed
 	own        map[int]*ownCounter
+	changes    []*change
+	heaps      []*heap
 	token      int32
 }
 

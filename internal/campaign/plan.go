@@ -67,6 +67,8 @@ type Step struct {
 	Code   int32
 	Labels []string
 	Cmds   []string
+	Place  string // of code of the program's that fails
+	Exits  bool   // by runtime.Goexit
 }
 
 // String is how a shrunk plan is printed.
@@ -79,6 +81,8 @@ func (s Step) String() string {
 		text += fmt.Sprintf(" %d", s.Client)
 	case "cut", "drop", "garbage":
 		text += fmt.Sprintf(" node +%d, %d bytes", s.Node, s.N)
+	case "failure":
+		text += fmt.Sprintf(" of %s of client %d, %d times, Goexit %v", s.Place, s.Client, s.N, s.Exits)
 	case "certificate":
 		text += fmt.Sprintf(" of kind %d", s.certificate())
 	case "slowCommand", "closeOnCommand":
@@ -173,8 +177,9 @@ func newPlan(seed uint64, topology Topology, length time.Duration, choice int) *
 // crew is how many actors of each kind a history has.
 var crew = map[string]int{
 	"lister": 3, "bulk": 2, "weak": 1, "counter": 2, "transaction": 2, "bank": 2, "auditor": 1, "inserter": 2,
-	"follower": 2, "files": 1, "scanner": 2, "causal": 2,
+	"follower": 2, "files": 1, "scanner": 2, "causal": 2, "failing": 1, "ending": 3, "careless": 1, "many": 2, "odd": 1,
 }
 
 // kinds lists the actors' kinds in a fixed order.
-var kinds = []string{"lister", "bulk", "weak", "counter", "transaction", "bank", "auditor", "inserter", "follower", "files", "scanner", "causal"}
+var kinds = []string{"lister", "bulk", "weak", "counter", "transaction", "bank", "auditor", "inserter", "follower", "files", "scanner", "causal",
+	"failing", "ending", "careless", "many", "odd"}

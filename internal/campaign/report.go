@@ -35,7 +35,7 @@ func (t *Totals) Report(w io.Writer) {
 	for _, m := range []struct {
 		name string
 		of   map[string]int
-	}{{"faults", t.Faults}, {"operations", t.Work}, {"errors", t.Errors}, {"cursors left to expire", t.Cursors}} {
+	}{{"faults", t.Faults}, {"operations", t.Work}, {"errors", t.Errors}, {"cursors left to expire", t.Cursors}, {"transactions left to expire", t.Open}} {
 		sum := 0
 		var parts []string
 		for _, k := range slices.Sorted(maps.Keys(m.of)) {

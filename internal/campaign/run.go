@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -14,10 +15,14 @@ import (
 // Run runs a history and returns what came of it. A simulated one runs in a bubble, for which t
 // must not be in a bubble already; trace keeps what happened.
 func Run(t *testing.T, p *Plan, trace bool) (o *Outcome) {
+	// Code of the program's that fails where it is nobody's error is told there.
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	defer slog.SetDefault(before)
 	if p.Real {
-		before := runtime.NumGoroutine()
+		running := runtime.NumGoroutine()
 		o = play(p, trace)
-		if left := goroutines(before); left != "" {
+		if left := goroutines(running); left != "" {
 			o.Violations = append(o.Violations, "goroutines are left: "+left)
 		}
 		return o

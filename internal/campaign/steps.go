@@ -31,7 +31,8 @@ var overloaded = []string{"SystemOverloadedError", "RetryableError", "RetryableW
 // which are such, clusters those of clusters that can move chunks.
 var (
 	everywhere = []string{"closeConnections", "kill", "hang", "refuse", "reset", "cut", "drop", "garbage", "slow", "trickle", "hold",
-		"error", "error", "otherError", "writeConcernError", "overload", "closeOnCommand", "slowCommand", "closeClient"}
+		"error", "error", "otherError", "writeConcernError", "overload", "closeOnCommand", "slowCommand", "closeClient",
+		"failure", "failure", "failure"}
 	replicas = []string{"stepDown", "stepDown", "stepUp", "killPrimary", "hangPrimary", "partition", "partitionPrimary", "rollBack", "lag", "holdBack"}
 	clusters = []string{"moveChunk", "moveChunk", "moveChunk"}
 )
@@ -65,7 +66,10 @@ func drawStep(r *rand.Rand, p *Plan) Step {
 		s.Cmds = []string{s.Cmds[r.IntN(len(s.Cmds))]}
 	}
 	bytes := []int{1, 3, 15, 17, 40, 100, 300, 1000, 5000}[r.IntN(9)] + r.IntN(20)
+	place, exits := r.IntN(len(places)), r.IntN(2) == 0
 	switch s.Kind {
+	case "failure":
+		s.Place, s.Exits = places[place], exits
 	case "error":
 		s.Code = stateErrors[code%len(stateErrors)]
 	case "otherError":

@@ -3,6 +3,7 @@ package campaign
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -36,10 +37,11 @@ type Stats struct {
 	Events     int            // that followers received
 	Errors     map[string]int // errors, by type
 	Cursors    map[string]int // cursors that were left to the servers, by the reason
+	Open       map[string]int // transactions that were, by the reason
 }
 
 func newStats() Stats {
-	return Stats{Faults: map[string]int{}, Work: map[string]int{}, Errors: map[string]int{}, Cursors: map[string]int{}}
+	return Stats{Faults: map[string]int{}, Work: map[string]int{}, Errors: map[string]int{}, Cursors: map[string]int{}, Open: map[string]int{}}
 }
 
 // Add adds the figures of another history.
@@ -51,7 +53,7 @@ func (s *Stats) Add(o Stats) {
 	s.Acked += o.Acked
 	s.Unknown += o.Unknown
 	s.Events += o.Events
-	for _, m := range []struct{ to, from map[string]int }{{s.Faults, o.Faults}, {s.Work, o.Work}, {s.Errors, o.Errors}, {s.Cursors, o.Cursors}} {
+	for _, m := range []struct{ to, from map[string]int }{{s.Faults, o.Faults}, {s.Work, o.Work}, {s.Errors, o.Errors}, {s.Cursors, o.Cursors}, {s.Open, o.Open}} {
 		for k, n := range m.from {
 			m.to[k] += n
 		}
@@ -84,7 +86,10 @@ type world struct {
 	lag        *lag   // nil in simulated time
 	password   string // the one that is right now
 	cursors    map[int64]*cursor
-	getMores   map[int64]int64 // cursors by the requests that are under way for them
+	getMores   map[int64]int64    // cursors by the requests that are under way for them
+	txns       map[string]*traced // by lsid
+	inTxn      map[int64]*traced  // by the requests that are under way
+	held       map[string]holdUp  // commands that will be late, by lsid
 }
 
 // violation notes that a promise was broken.
@@ -119,6 +124,8 @@ type client struct {
 	id   int
 	plan ClientPlan
 
+	charges charges
+
 	mu     sync.Mutex
 	c      *allium.Client
 	closed []*usage
@@ -139,6 +146,7 @@ func (c *client) get() *allium.Client {
 // usage counts a client's connections and commands by its events.
 type usage struct {
 	w        *world
+	charges  *charges
 	client   int
 	most     int
 	mu       sync.Mutex
@@ -183,10 +191,23 @@ func (u *usage) monitors(o *allium.ClientOptions) {
 		}
 	}
 	o.PoolMonitor = &event.PoolMonitor{
-		ConnectionCreated:         func(e *event.ConnectionCreated) { count(e.Addr, 1) },
-		ConnectionClosed:          func(e *event.ConnectionClosed) { count(e.Addr, -1) },
-		ConnectionCheckOutStarted: func(*event.ConnectionCheckOutStarted) { u.pace() },
+		PoolReady:   func(*event.PoolReady) { u.charges.meet("PoolReady") },
+		PoolCleared: func(*event.PoolCleared) { u.charges.meet("PoolCleared") },
+		ConnectionCreated: func(e *event.ConnectionCreated) {
+			count(e.Addr, 1)
+			u.charges.meet("ConnectionCreated")
+		},
+		ConnectionReady: func(*event.ConnectionReady) { u.charges.meet("ConnectionReady") },
+		ConnectionClosed: func(e *event.ConnectionClosed) {
+			count(e.Addr, -1)
+			u.charges.meet("ConnectionClosed")
+		},
+		ConnectionCheckOutStarted: func(*event.ConnectionCheckOutStarted) {
+			u.pace()
+			u.charges.meet("ConnectionCheckOutStarted")
+		},
 		ConnectionCheckedOut: func(e *event.ConnectionCheckedOut) {
+			u.charges.meet("ConnectionCheckedOut") // nobody has the connection then
 			u.mu.Lock()
 			defer u.mu.Unlock()
 			if u.out[e.Addr] == nil {
@@ -198,6 +219,7 @@ func (u *usage) monitors(o *allium.ClientOptions) {
 			u.out[e.Addr][e.ConnectionID] = true
 		},
 		ConnectionCheckedIn: func(e *event.ConnectionCheckedIn) {
+			defer u.charges.meet("ConnectionCheckedIn")
 			u.mu.Lock()
 			defer u.mu.Unlock()
 			if !u.out[e.Addr][e.ConnectionID] {
@@ -207,23 +229,34 @@ func (u *usage) monitors(o *allium.ClientOptions) {
 		},
 	}
 	o.CommandMonitor = &event.CommandMonitor{
-		Started: func(_ context.Context, e *event.CommandStarted) {
+		Started: func(ctx context.Context, e *event.CommandStarted) {
+			u.w.search("a command event", e.Command)
+			u.w.cursorAsked(e)
+			failsFor(ctx) // nothing is sent then
+			u.charges.meet("CommandStarted")
+			meetOthers(ctx)
 			u.mu.Lock()
 			u.started++
 			u.mu.Unlock()
-			u.w.search("a command event", e.Command)
-			u.w.cursorAsked(e)
+			u.w.txnStarted(e)
 		},
 		Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
 			u.ended()
 			u.w.cursorAnswered(u, e)
+			u.w.txnEnded(e.CommandInfo, nil)
+			u.charges.meet("CommandSucceeded")
 		},
 		Failed: func(_ context.Context, e *event.CommandFailed) {
 			u.ended()
 			u.w.cursorFailed(e)
+			u.w.txnEnded(e.CommandInfo, e.Failure)
 			u.w.searchText("a command event", fmt.Sprint(e.Failure))
+			u.charges.meet("CommandFailed")
 		},
 	}
+	o.ServerMonitor = u.charges.serverMonitor()
+	o.Logger = slog.New(failingHandler{u.charges})
+	o.LogLevels = map[allium.LogComponent]slog.Level{allium.LogServerSelection: slog.LevelDebug, allium.LogTopology: slog.LevelDebug}
 }
 
 func (u *usage) ended() {
@@ -309,7 +342,7 @@ func (w *world) searchText(where, text string) {
 }
 
 func (c *client) open() error {
-	u := &usage{w: c.w, client: c.id, most: c.plan.MaxPool, open: map[string]int{}, out: map[string]map[int64]bool{}}
+	u := &usage{w: c.w, charges: &c.charges, client: c.id, most: c.plan.MaxPool, open: map[string]int{}, out: map[string]map[int64]bool{}}
 	o := allium.ClientOptions{
 		Dialer: c.w.d, MaxPoolSize: &c.plan.MaxPool, HeartbeatInterval: &c.plan.Heartbeat,
 		WriteConcern: consistency.Majority(), ReadConcern: &consistency.ReadConcern{Level: consistency.ReadMajority},
@@ -353,22 +386,23 @@ func (w *world) credential() *auth.Credential {
 }
 
 // close closes the client as it is now, while operations run or not.
-func (c *client) close() {
+func (c *client) close() { c.closeWithin(5 * time.Second) }
+
+func (c *client) closeWithin(patience time.Duration) {
 	c.mu.Lock()
 	cl, u := c.c, c.usage
 	c.closed = append(c.closed, u)
 	c.mu.Unlock()
-	const patience = 5 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	watch := c.w.stopwatch()
-	err := cl.Close(ctx)
+	err := c.w.request("Close", func() error { return cl.Close(ctx) })
 	if took := watch.took(); took > patience+watch.grace() {
 		c.w.violation("Close with a context of %v took %v", patience, took)
 	}
 	c.w.log("client %d closed: %v", c.id, err)
 	if !c.w.plan.Real {
-		time.Sleep(afterClose)
+		time.Sleep(afterClose + 100*time.Millisecond) // its context may have ended, and an abort takes half a second more
 		u.gone()
 	}
 }
@@ -428,7 +462,9 @@ func newWorld(p *Plan, trace bool) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{plan: p, d: d, start: time.Now(), quiet: make(chan struct{}), trace: trace, stats: newStats(), violations: map[string]int{}, password: password, cursors: map[int64]*cursor{}, getMores: map[int64]int64{}}
+	w := &world{plan: p, d: d, start: time.Now(), quiet: make(chan struct{}), trace: trace, stats: newStats(), violations: map[string]int{}, password: password, cursors: map[int64]*cursor{}, getMores: map[int64]int64{},
+		txns: map[string]*traced{}, inTxn: map[int64]*traced{}, held: map[string]holdUp{}}
+	d.OnCommand(w.holdUp)
 	w.hist.init()
 	if p.Real {
 		w.lag = startLag()
@@ -469,7 +505,7 @@ func (w *world) prepare() error {
 	db := c.Database(dbName)
 	if w.plan.Topology == Sharded {
 		admin := c.Database("admin")
-		for _, coll := range []string{"events", "static"} {
+		for _, coll := range shardedColls {
 			if _, err := admin.RunCommand(ctx, bson.D{{Key: "shardCollection", Value: dbName + "." + coll}, {Key: "key", Value: bson.D{{Key: "_id", Value: 1}}}}); err != nil {
 				return err
 			}
@@ -509,12 +545,33 @@ func (w *world) prepare() error {
 	if _, err := allium.CollectionOf[bson.D](db, "counters").InsertMany(ctx, docs); err != nil {
 		return err
 	}
-	_, err := allium.CollectionOf[bson.D](db, "events").InsertOne(ctx, bson.D{{Key: "_id", Value: "first"}})
-	return err
+	odd, files := oddDocuments()
+	for coll, docs := range map[string][]bson.D{"odd": odd, "fs.files": files, "heaps": {byID(taken)}, "left": {byID("first")}, "herds": w.herds(), "events": {byID("first")}} {
+		if _, err := allium.CollectionOf[bson.D](db, coll).InsertMany(ctx, docs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// herds returns the documents that actors change all at once.
+func (w *world) herds() (docs []bson.D) {
+	docs = append(docs, byID("nobody's"))
+	for _, a := range w.plan.Actors {
+		for i := range herd {
+			if a.Kind == "many" {
+				docs = append(docs, bson.D{{Key: "_id", Value: fmt.Sprintf("d-%02d-%02d", i, a.ID)}, {Key: "herd", Value: a.ID}, {Key: "n", Value: 0}, {Key: "changes", Value: bson.A{}}})
+			}
+		}
+	}
+	return docs
 }
 
 // splitPoints are where the sharded collections are split; moveChunk steps move what is between.
-var splitPoints = map[string][]any{"static": {50, 150, 250}, "events": {"w-07", "w-1"}}
+var splitPoints = map[string][]any{"static": {50, 150, 250}, "events": {"w-07", "w-1"}, "herds": {"d-04", "d-08"}, "heaps": {"h-2", "h-5"}}
+
+// shardedColls are the sharded collections.
+var shardedColls = []string{"static", "events", "herds", "heaps"}
 
 // result collects what came of it.
 func (w *world) result() *Outcome {

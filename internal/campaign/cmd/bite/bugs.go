@@ -43,4 +43,10 @@ var bugs = []bug{
 	{"a client that closes ends no sessions", "replset", one("client.go", "c.endSessions(ctx) })", "_ = c.endSessions })")},
 	{"a closed connection stays open", "replset", one("internal/conn/conn.go", "	return c.nc.Close()\n", "	return nil\n")},
 	{"a failed upload counts as done", "replset", one("gridfs/upload.go", "	err := <-w.done\n	putBatch(w.buf)\n	return s.fail(err)\n", "	<-w.done\n	putBatch(w.buf)\n	return nil\n")},
+	{"a panic keeps its connection", "replset", one("internal/exec/unwind.go", "\t\tdefer r.giveBack(c)\n", "\t\t_ = r.giveBack\n")},
+	{"a panic keeps its session", "replset", one("internal/exec/unwind.go", "\t\tr.x.PutSession(r.implicit)\n", "\t\t_ = r.x.PutSession\n")},
+	{"a client that closes aborts nothing", "replset", one("client.go", "c.abortTransactions(ctx) })", "_ = c.abortTransactions })")},
+	{"an abort ends with its context", "replset", one("session.go", "\tctx, cancel := flight.Linger(ctx, abortGrace)\n\tdefer cancel()\n\tif limit.Deadline", "\tctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\t_ = flight.Linger\n\tif limit.Deadline")},
+	{"a document that does not decode is left out", "replset", one("cursor.go", "\t\tc.cur.Pass(c.cur.Undecoded(err))\n\t\treturn false\n", "\t\treturn c.next(ctx, block)\n")},
+	{"an event that does not decode is met again", "replset", one("changestream.go", "\ts.stream.Accept() // else", "\tif err == nil {\n\t\ts.stream.Accept()\n\t} // else")},
 }
