@@ -68,8 +68,8 @@ func (w *world) checkSlots(ctx context.Context, c *client) {
 	}
 }
 
-// openTransactions asks each server for the transactions that it has open, as $currentOp shows them.
-// Servers behind a load balancer answer no one who comes without it.
+// openTransactions asks each server for the transactions that it has open, as $currentOp shows
+// them. Servers behind a load balancer answer no one who comes without it.
 func (w *world) openTransactions(ctx context.Context) (all []bson.Raw) {
 	if w.plan.Topology == LB || w.plan.Real {
 		return nil
