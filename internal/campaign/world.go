@@ -232,13 +232,13 @@ func (u *usage) monitors(o *allium.ClientOptions) {
 		Started: func(ctx context.Context, e *event.CommandStarted) {
 			u.w.search("a command event", e.Command)
 			u.w.cursorAsked(e)
-			failsFor(ctx) // nothing is sent then
-			u.charges.meet("CommandStarted")
-			meetOthers(ctx)
 			u.mu.Lock()
 			u.started++
 			u.mu.Unlock()
 			u.w.txnStarted(e)
+			failsFor(ctx) // nothing is sent then, and the command ends with an error
+			u.charges.meet("CommandStarted")
+			meetOthers(ctx)
 		},
 		Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
 			u.ended()
