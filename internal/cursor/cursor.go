@@ -420,6 +420,9 @@ func (c *Cursor) free(ctx context.Context, limit exec.Limit, most time.Duration,
 	passed := resumes
 	defer func() {
 		if !passed { // code of the program's has panicked or ended the goroutine
+			if c.id != 0 {
+				c.registry.orphans.add(c.remains(nil), false, errUnwound)
+			}
 			c.release()
 		}
 	}()
@@ -436,14 +439,20 @@ func (c *Cursor) free(ctx context.Context, limit exec.Limit, most time.Duration,
 		}
 		return nil
 	}
-	r := &remains{exec: c.exec, openCursor: openCursor{id: c.id, db: c.db, coll: c.coll, server: c.server}, comment: c.comment,
-		bson: c.bson, session: c.session, implicit: implicit, lasts: resumes || c.borrowed, conn: c.conn}
+	r := c.remains(implicit)
+	r.lasts = resumes || c.borrowed
 	c.implicit, c.conn = nil, nil
 	c.release()
 	if resumes {
 		c.implicit = implicit
 	}
 	return r.free(ctx, limit, most, c.registry)
+}
+
+// remains returns what is left of the cursor, with its implicit session.
+func (c *Cursor) remains(implicit *session.ServerSession) *remains {
+	return &remains{exec: c.exec, openCursor: openCursor{id: c.id, db: c.db, coll: c.coll, server: c.server}, comment: c.comment,
+		bson: c.bson, session: c.session, implicit: implicit, conn: c.conn}
 }
 
 // Remaining moves past the documents that are left of the batch, and returns an array of them

@@ -2,6 +2,7 @@ package cursor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"allium/bson"
@@ -24,6 +25,8 @@ type remains struct {
 	conn     *pool.Conn
 }
 
+var errUnwound = errors.New("code of the program's failed while the cursor was killed")
+
 // free tells the server to forget the cursor, and gives its session and its connection back.
 // Without a limit, it takes most at the most. Once ctx has ended, the rest happens in the
 // background. A server that could not be reached is told later.
@@ -32,6 +35,7 @@ func (r *remains) free(ctx context.Context, limit exec.Limit, most time.Duration
 	passed := false
 	defer func() {
 		if !passed { // code of the program's has panicked or ended the goroutine
+			reg.orphans.add(r, false, errUnwound)
 			r.release()
 		}
 	}()
