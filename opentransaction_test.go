@@ -447,3 +447,55 @@ func TestTransactionsOfClosedClients(t *testing.T) {
 		})
 	}
 }
+
+// A client that is closed while the function of a Transact runs has aborted its transaction, and
+// Transact says so, whatever the function returns, unless it has ended the transaction by itself.
+func TestTransactOfClosedClients(t *testing.T) {
+	insert := func(ctx context.Context) error {
+		_, err := allium.SessionFrom(ctx).Client().Database("db").Collection("coll").InsertOne(ctx, bson.D{})
+		return err
+	}
+	for name, tc := range map[string]struct {
+		before func(ctx context.Context) error
+		n      int64 // documents that are there
+		closed bool
+	}{
+		"nothing done":  {func(context.Context) error { return nil }, 0, true},
+		"one operation": {insert, 0, true},
+		"committed": {func(ctx context.Context) error {
+			return errors.Join(insert(ctx), allium.SessionFrom(ctx).CommitTransaction(ctx))
+		}, 1, false},
+		"aborted": {func(ctx context.Context) error {
+			return errors.Join(insert(ctx), allium.SessionFrom(ctx).AbortTransaction(ctx))
+		}, 0, false},
+		"committed, begun again": {func(ctx context.Context) error {
+			s := allium.SessionFrom(ctx)
+			return errors.Join(insert(ctx), s.CommitTransaction(ctx), s.StartTransaction(), insert(ctx))
+		}, 1, true},
+	} {
+		for kind, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "sharded": mongotest.Sharded(1, 1), "load balanced": mongotest.LoadBalanced(1)} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					d, client, _ := bubble(t, allium.ClientOptions{}, topology)
+					if err := client.Ping(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					err := client.Transact(t.Context(), func(ctx context.Context) error {
+						return errors.Join(tc.before(ctx), client.Close(context.Background()))
+					})
+					if tc.closed != errors.Is(err, mongoerr.ErrClientClosed) || !tc.closed && err != nil {
+						t.Errorf("%v, want that the client is closed: %v", err, tc.closed)
+					}
+					observer, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer observer.Close(context.Background())
+					if n, err := observer.Database("db").Collection("coll").CountDocuments(t.Context(), bson.D{}); err != nil || n != tc.n {
+						t.Errorf("%d documents are there, %v, want %d", n, err, tc.n)
+					}
+				})
+			})
+		}
+	}
+}

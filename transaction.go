@@ -146,7 +146,8 @@ func (s *Session) ending(ctx context.Context, opts []EndTransactionOptions) (exe
 //
 // If fn returns another error or panics, or if ctx ends, the transaction is aborted. The abort
 // takes at most the timeout again or, without one, ten seconds, and at most half a second once ctx
-// has ended. If fn itself commits or aborts, Transact does neither.
+// has ended. If fn itself commits or aborts, Transact does neither. If the client is closed while
+// fn runs, the transaction is aborted and Transact returns mongoerr.ErrClientClosed.
 //
 // If time runs out before the transaction succeeds, the error is a *mongoerr.TimeoutError that
 // wraps the last failure and has its labels.
@@ -255,7 +256,10 @@ func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) 
 			}
 			return err
 		}
-		if !s.inner.Transaction().Running() {
+		switch txn := s.inner.Transaction(); {
+		case txn.Revoked():
+			return fmt.Errorf("transact: %w", mongoerr.ErrClientClosed)
+		case !txn.Running():
 			return nil // fn has committed or aborted by itself
 		}
 		if ctx.Err() != nil {

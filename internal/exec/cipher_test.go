@@ -11,6 +11,8 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
+	"allium/internal/session"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -20,10 +22,15 @@ type rot struct {
 	err      error
 	same     bool
 	slow     time.Duration
+	meets    func() // code of the program's that runs while the cipher is at it
 }
 
 func (c *rot) Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw, error) {
 	c.commands = append(c.commands, bytes.Clone(cmd))
+	if meets := c.meets; meets != nil {
+		c.meets = nil
+		meets()
+	}
 	if c.slow > 0 {
 		select {
 		case <-time.After(c.slow):
@@ -122,6 +129,58 @@ func TestCipherErrors(t *testing.T) {
 			t.Errorf("%v after %v; sent %v", err, time.Since(began), seen)
 		}
 	})
+}
+
+// While a command is encrypted its session is free. When the transaction it belongs to has ended
+// meanwhile, the command is not sent: outside of it, it would take effect at once.
+func TestTransactionEndsWhileEncrypting(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ends func(ctx context.Context, x *Executor, s *session.Session) error
+		want error
+	}{
+		"the client is closed": {func(ctx context.Context, x *Executor, _ *session.Session) error {
+			x.Close()
+			x.AbortAll(ctx, ctx)
+			return nil
+		}, mongoerr.ErrClientClosed},
+		"commit": {func(ctx context.Context, x *Executor, s *session.Session) error {
+			return x.Commit(ctx, s, Limit{})
+		}, session.ErrConcurrent},
+		"abort": {func(ctx context.Context, x *Executor, s *session.Session) error {
+			return x.Abort(ctx, s, Limit{})
+		}, session.ErrConcurrent},
+		"another transaction": {func(ctx context.Context, x *Executor, s *session.Session) error {
+			return errors.Join(x.Abort(ctx, s, Limit{}), s.StartTransaction(session.TransactionOptions{}))
+		}, session.ErrConcurrent},
+		"nothing": {func(context.Context, *Executor, *session.Session) error { return nil }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &rot{same: true}
+				r := newRig(t, Config{Cipher: c, RetryWrites: true})
+				s := r.begin(t, nil)
+				defer s.End()
+				if _, err := r.play(t.Context(), in(s, &Op{Command: insertOf(1), DB: "db", Kind: Write, Retryable: true})); err != nil {
+					t.Fatal(err)
+				}
+				c.meets = func() {
+					if err := tc.ends(t.Context(), r.x, s); err != nil {
+						t.Error(err)
+					}
+				}
+				sent, err := r.play(t.Context(), in(s, &Op{Command: insertOf(1), DB: "db", Kind: Write, Retryable: true}))
+				inserts := 0
+				for _, c := range sent {
+					if c.name == "insert" {
+						inserts++
+					}
+				}
+				if !errors.Is(err, tc.want) || (inserts == 1) != (tc.want == nil) {
+					t.Errorf("%v, %d inserts were sent; want %v", err, inserts, tc.want)
+				}
+			})
+		})
+	}
 }
 
 func TestAppendArrays(t *testing.T) {

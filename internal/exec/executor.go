@@ -100,6 +100,7 @@ type run struct {
 	source      mongoerr.Source // which of the two
 	operationID int64           // only with a monitor or a log
 
+	closing   bool       // it belongs to the end of the client
 	entered   bool       // the operation holds its explicit session
 	conn      *pool.Conn // that the attempt has checked out, or the pinned one it uses
 	talking   bool       // something of a message may be on its way on it
@@ -154,7 +155,7 @@ func (x *Executor) Run(ctx context.Context, op *Op) (Result, error) {
 	if x.closed.Load() {
 		return Result{}, op.Named(mongoerr.ErrClientClosed)
 	}
-	return x.RunClosing(ctx, op)
+	return x.run(ctx, op, false)
 }
 
 // NewOperationID returns an Op.ID for operations of several commands. It is 0 while nobody listens.
@@ -167,7 +168,11 @@ func (x *Executor) NewOperationID() int64 {
 
 // RunClosing is Run for what a client still has to do after Close.
 func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
-	r := run{x: x, op: op, started: op.Began, implicit: op.Implicit, deadline: op.Deadline, source: op.Source}
+	return x.run(ctx, op, true)
+}
+
+func (x *Executor) run(ctx context.Context, op *Op, closing bool) (Result, error) {
+	r := run{x: x, op: op, closing: closing, started: op.Began, implicit: op.Implicit, deadline: op.Deadline, source: op.Source}
 	r.tells.began = time.Now()
 	if r.started.IsZero() {
 		r.started = r.tells.began
@@ -235,13 +240,24 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 }
 
 // encryptFree encrypts the command without the session: code of the program's that the cipher asks
-// for credentials may use it.
+// for credentials may use it, but must not end the transaction that the command belongs to: outside
+// of it the command would take effect at once.
 func (r *run) encryptFree(ctx context.Context) error {
+	was, number := r.inTxn, int64(0)
+	if was {
+		number = r.op.Session.Server().TxnNumber
+	}
 	r.leave()
 	if err := r.encrypt(ctx); err != nil {
 		return err
 	}
-	return r.enter(ctx)
+	if err := r.enter(ctx); err != nil {
+		return err
+	}
+	if was && (!r.inTxn || r.op.Session.Server().TxnNumber != number) {
+		return r.op.Named(session.ErrConcurrent)
+	}
+	return nil
 }
 
 // leave gives an explicit session back if enter took it.
@@ -268,6 +284,10 @@ func (r *run) enter(ctx context.Context) error {
 func (r *run) enterSession(ctx context.Context, s *session.Session) error {
 	if err := s.Enter(); err != nil {
 		return err
+	}
+	if r.x.closed.Load() && !r.closing { // the transaction may have been aborted since Run looked
+		s.Leave()
+		return mongoerr.ErrClientClosed
 	}
 	txn := s.Transaction()
 	if r.op.unacknowledged() && !txn.Running() { // in a transaction the write concern is the transaction's

@@ -33,7 +33,7 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 	txn := s.Transaction()
 	send, again, err := txn.Commit()
 	if err != nil {
-		return x.unended(err, "commitTransaction")
+		return unended(txn, err, "commitTransaction")
 	}
 	defer x.endTransactionSpan(ctx, txn)
 	if !send {
@@ -68,9 +68,9 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 	return err
 }
 
-// unended explains why there is no transaction to end: Close has aborted what was open.
-func (x *Executor) unended(err error, command string) error {
-	if x.closed.Load() && (err == session.ErrCommitAfterAbort || err == session.ErrAbortTwice) {
+// unended explains why there is no transaction to end: Close has aborted it, and not the program.
+func unended(txn *session.Transaction, err error, command string) error {
+	if txn.Revoked() {
 		return named(command, "admin", mongoerr.ErrClientClosed)
 	}
 	return err
@@ -117,14 +117,22 @@ func (x *Executor) Abort(ctx context.Context, s *session.Session, limit Limit) e
 	return x.abort(ctx, s, limit)
 }
 
-// AbortOpen aborts the session's transaction if one is open. It is for the end of a session or a
-// client, which may come while an operation runs: AbortOpen waits for it, at most until ctx ends.
+// AbortOpen aborts the session's transaction if one is open. It is for the end of a session, which
+// may come while an operation runs: AbortOpen waits for it, at most until ctx ends.
 func (x *Executor) AbortOpen(ctx context.Context, s *session.Session, limit Limit) {
+	x.abortOpen(ctx, s, limit, false)
+}
+
+// abortOpen is AbortOpen; revoke says that it is the client that ends.
+func (x *Executor) abortOpen(ctx context.Context, s *session.Session, limit Limit, revoke bool) {
 	if !s.Await(ctx) {
 		return
 	}
 	defer s.Leave()
 	if s.Transaction().Open() {
+		if revoke {
+			s.Transaction().Revoke()
+		}
 		_ = x.abort(ctx, s, limit) // errors of an abort are of no use to anybody
 	}
 }
@@ -137,7 +145,7 @@ func (x *Executor) AbortAll(ctx, patience context.Context) {
 		all.Go(func() {
 			stop := context.AfterFunc(patience, s.Transaction().Interrupt)
 			defer stop()
-			_ = guard.Apart(func() error { x.AbortOpen(ctx, s, Limit{}); return nil })
+			_ = guard.Apart(func() error { x.abortOpen(ctx, s, Limit{}, true); return nil })
 		})
 	}
 	all.Wait()
@@ -149,7 +157,7 @@ func (x *Executor) abort(ctx context.Context, s *session.Session, limit Limit) e
 	txn := s.Transaction()
 	send, err := txn.Abort()
 	if err != nil {
-		return x.unended(err, "abortTransaction")
+		return unended(txn, err, "abortTransaction")
 	}
 	defer x.endTransactionSpan(ctx, txn)
 	if !send {

@@ -82,12 +82,13 @@ type Pin struct {
 }
 
 // Transaction is the transaction part of a Session. The caller holds the session (Enter), but for
-// State, Running and Open.
+// State, Running, Open and Revoked.
 type Transaction struct {
 	session       *Session
 	state         atomic.Int32 // a TransactionState
 	opts          TransactionOptions
 	empty         bool // it was committed before any command was sent
+	revoked       atomic.Bool
 	recoveryToken bson.Raw
 	pin           *Pin
 	mongos        string     // where it ran, also when it is no longer pinned
@@ -144,6 +145,7 @@ func (t *Transaction) begin(opts TransactionOptions) {
 	t.DropLate()
 	t.opts, t.empty, t.recoveryToken, t.failure, t.mongos = opts, false, nil, nil, ""
 	t.Started, t.Span = time.Now(), nil
+	t.revoked.Store(false)
 	t.move(StartingTransaction)
 }
 
@@ -271,6 +273,13 @@ func (t *Transaction) Abort() (send bool, err error) {
 	t.move(abortUnsent)
 	return true, nil
 }
+
+// Revoke notes that the client is about to abort the transaction in place of the program, because
+// the client is closed.
+func (t *Transaction) Revoke() { t.revoked.Store(true) }
+
+// Revoked reports whether the client has aborted the transaction in place of the program.
+func (t *Transaction) Revoked() bool { return t.revoked.Load() }
 
 // Use notes the connection that a command of the transaction runs on, nil once it does not.
 func (t *Transaction) Use(c *pool.Conn) { t.using.Store(c) }
