@@ -421,7 +421,7 @@ func (c *Cursor) free(ctx context.Context, limit exec.Limit, most time.Duration,
 	defer func() {
 		if !passed { // code of the program's has panicked or ended the goroutine
 			if c.id != 0 {
-				c.registry.orphans.add(c.remains(nil), false, errUnwound)
+				c.registry.rescue(c.remains(nil))
 			}
 			c.release()
 		}

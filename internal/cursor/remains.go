@@ -9,6 +9,7 @@ import (
 	"allium/event"
 	"allium/internal/command"
 	"allium/internal/exec"
+	"allium/internal/flight"
 	"allium/internal/pool"
 	"allium/internal/session"
 )
@@ -35,7 +36,7 @@ func (r *remains) free(ctx context.Context, limit exec.Limit, most time.Duration
 	passed := false
 	defer func() {
 		if !passed { // code of the program's has panicked or ended the goroutine
-			reg.orphans.add(r, false, errUnwound)
+			reg.rescue(r)
 			r.release()
 		}
 	}()
@@ -53,6 +54,21 @@ func (r *remains) free(ctx context.Context, limit exec.Limit, most time.Duration
 		r.release()
 	}
 	return err
+}
+
+// rescue sees that a server is told of a cursor although code of the program's has failed while it
+// was: later, or at once if only the cursor's own connection leads there.
+func (reg *Registry) rescue(r *remains) {
+	if r.server.Description().Kind != event.LoadBalancer {
+		reg.orphans.add(r, false, errUnwound)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killGrace)
+	defer cancel()
+	_ = flight.Apart(func() error {
+		_, err := r.kill(ctx, exec.Limit{})
+		return err
+	})
 }
 
 // killGrace is how long the caller waits for what happens in the background: a server that is well

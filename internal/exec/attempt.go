@@ -263,6 +263,7 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 	err = r.judge(srv, c, &m, reply, tr)
 	concern, _ := err.(*mongoerr.WriteConcernError)
 	if err != nil && concern == nil {
+		r.reply = nil
 		reply.Release()
 		return Result{}, stageSent, err
 	}

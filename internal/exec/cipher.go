@@ -113,7 +113,9 @@ func (r *run) decrypt(ctx context.Context, res Result) (Result, error) {
 	}
 	out, err := r.x.Cipher.Decrypt(ctx, res.Reply)
 	if err != nil {
-		res.Release()
+		r.leave()
+		r.killUnread(ctx, res.Conn, res.Reply)
+		r.drop(res)
 		if res.Conn != nil && r.op.Conn == nil {
 			res.Conn.Return()
 		}

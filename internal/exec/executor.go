@@ -328,6 +328,12 @@ func (x *Executor) SessionTimeout() *int64 {
 	return x.Topology.Description().SessionTimeoutMinutes
 }
 
+// drop releases a reply that the operation does not return.
+func (r *run) drop(res Result) {
+	r.reply = nil
+	res.Release()
+}
+
 // loop makes attempts until one succeeds or no further one is allowed.
 func (r *run) loop(ctx context.Context) (Result, error) {
 	var first, sent error // the first error, and the last one of an attempt that may have had an effect
@@ -347,7 +353,7 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 			sent = err
 		}
 		if r.retries(ctx, err, stage) && r.backoff(ctx, err) && r.pause(ctx, stage) {
-			res.Release()
+			r.drop(res)
 			r.unpin(err, nil, true)
 			if r.op.RetryConcern != nil && !isRetryableOverload(err) { // what an overloaded server has not begun is not majority's yet
 				r.concern = r.op.RetryConcern
@@ -357,7 +363,7 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 		if res.Concern != nil && r.op.WriteErrors {
 			return res, nil // the caller returns it beside the results
 		}
-		res.Release()
+		r.drop(res)
 		// The rules of Retryable Writes, which those of Retryable Reads are a part of: an error
 		// that says that an attempt was made wins over one that says that none was.
 		if sent == nil {

@@ -28,9 +28,12 @@ func (r *run) unwind(ctx context.Context, res *Result) {
 		defer func() { r.x.PutSession(r.implicit) }()
 	}
 	r.endTrace()
-	c, reply := r.conn, r.reply
+	c, reply := r.conn, r.reply // the reply is also that of a connection that has been given back
 	if c == nil {
-		c, reply = res.Conn, res.Reply
+		c = res.Conn
+	}
+	if res.Reply != nil {
+		reply = res.Reply
 	}
 	if c != nil {
 		defer r.giveBack(c)
@@ -90,9 +93,16 @@ func (r *run) killUnread(ctx context.Context, c *pool.Conn, reply bson.Raw) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwindTime)
 	defer cancel()
 	x := r.x // the closure must not take r to the heap
-	_ = guard.Apart(func() error {
-		res, err := x.RunClosing(ctx, &op)
-		res.Release()
-		return err
-	})
+	told := false
+	for range 2 { // in case that a listener fails
+		_ = guard.Apart(func() error {
+			res, err := x.RunClosing(ctx, &op)
+			told = true
+			res.Release()
+			return err
+		})
+		if told {
+			return
+		}
+	}
 }

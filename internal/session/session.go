@@ -161,21 +161,34 @@ func (s *Session) giveBack() {
 	if !s.busy.CompareAndSwap(false, true) {
 		return
 	}
+	used, gone := s.leaveServer()
+	if gone {
+		return
+	}
+	// Listeners hear of the connections that are returned, and may fail.
+	if used != nil {
+		defer func() { s.pool.Put(used, s.timeout()) }()
+	}
+	defer s.txn.forget()
+	defer s.txn.DropLate()
+	s.txn.Unpin()
+}
+
+// leaveServer takes the server session, nil if there is none, out of a session that has ended and
+// is busy for ever now. gone says that it has been taken before.
+func (s *Session) leaveServer() (used *ServerSession, gone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
-		return
+		return nil, true
 	}
-	s.gone = true // and busy for ever
-	s.txn.Unpin()
-	s.txn.DropLate()
-	s.txn.forget()
-	used := s.sess
+	s.gone = true
+	used = s.sess
 	s.sess = &ServerSession{} // what can still be asked of it; the server's session may soon be another's
 	if used != nil {
 		*s.sess = *used
-		s.pool.Put(used, s.timeout())
 	}
+	return used, false
 }
 
 // Ended reports whether End was called.

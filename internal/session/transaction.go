@@ -333,8 +333,9 @@ func (t *Transaction) DropLate() {
 
 // Unpin ends the transaction's pin, and returns a pinned connection.
 func (t *Transaction) Unpin() {
-	if t.pin != nil && t.pin.Conn != nil {
-		t.pin.Conn.Return()
+	p := t.pin
+	t.pin = nil // a listener that hears of the connection may fail
+	if p != nil && p.Conn != nil {
+		p.Conn.Return()
 	}
-	t.pin = nil
 }
