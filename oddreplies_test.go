@@ -4,7 +4,9 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"allium"
@@ -135,37 +137,54 @@ func answeredOperations() map[string]answered {
 }
 
 // TestOddReplies gives every operation replies that no server should send: it may succeed or fail,
-// but must return, and must not panic.
+// but must return, and must not panic. A cursor that never ends is a server's right: after a
+// hundred replies the operation is cancelled. In a bubble the rest depends on no clock.
 func TestOddReplies(t *testing.T) {
 	for name, tc := range answeredOperations() {
 		t.Run(name, func(t *testing.T) {
-			odd := &oddReplies{rand.New(rand.NewPCG(1, 2))}
-			fake := startFake(t, func(r *fakeserver.Request) {
-				reply, ok := odd.change(tc.reply).(bson.D)
-				if !ok {
-					reply = tc.reply
-				}
-				raw, err := bson.Marshal(append(bson.D{{Key: "ok", Value: 1}}, reply...))
-				if err != nil {
-					t.Error(err)
-				}
-				r.Reply(raw)
-			})
-			client := open(t, fake)
-			coll := client.Database("x").Collection("y")
-			done, failed := 0, 0
-			for range 300 {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond) // a cursor that never ends is a server's right
-				if tc.run(ctx, client, coll) == nil {
-					done++
-				} else {
-					failed++
-				}
-				cancel()
-			}
-			if done == 0 && name != "insert" && name != "update" && name != "delete" && name != "bulk write" && name != "run command" || failed == 0 {
-				t.Errorf("%d of the operations succeeded, %d failed: the replies are not odd enough, or too odd", done, failed)
-			}
+			synctest.Test(t, func(t *testing.T) { testOddReplies(t, name, tc) })
 		})
+	}
+}
+
+func testOddReplies(t *testing.T, name string, tc answered) {
+	var (
+		mu     sync.Mutex // an operation that was cancelled leaves a connection that is still read from
+		odd    = &oddReplies{rand.New(rand.NewPCG(1, 2))}
+		left   int
+		cancel context.CancelFunc
+	)
+	client := openFake(t, fakeserver.Hello(), func(r *fakeserver.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if left--; left == 0 {
+			cancel()
+		}
+		reply, ok := odd.change(tc.reply).(bson.D)
+		if !ok {
+			reply = tc.reply
+		}
+		raw, err := bson.Marshal(append(bson.D{{Key: "ok", Value: 1}}, reply...))
+		if err != nil {
+			t.Error(err)
+		}
+		r.Reply(raw)
+	})
+	coll := client.Database("x").Collection("y")
+	done, failed := 0, 0
+	for range 300 {
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		mu.Lock()
+		left, cancel = 100, stop
+		mu.Unlock()
+		if tc.run(ctx, client, coll) == nil {
+			done++
+		} else {
+			failed++
+		}
+		stop()
+	}
+	if done == 0 && name != "insert" && name != "update" && name != "delete" && name != "bulk write" && name != "run command" || failed == 0 {
+		t.Errorf("%d of the operations succeeded, %d failed: the replies are not odd enough, or too odd", done, failed)
 	}
 }
