@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/norace"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
@@ -16,6 +17,7 @@ import (
 // go out as document sequences, as many in one message as the server allows, and the documents'
 // contents arrive whole.
 func TestProseOpMsg(t *testing.T) {
+	norace.Skip(t, huge)
 	d := testdeploy.Start(t, testdeploy.Any)
 	type arrived struct {
 		name string

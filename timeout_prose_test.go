@@ -15,6 +15,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/fakeserver"
+	"allium/internal/norace"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -34,6 +35,7 @@ func wantTimeout(t *testing.T, err error) *mongoerr.TimeoutError {
 
 // Prose tests 1 and 11: the timeout holds for all messages of a write together.
 func TestProseTimeout1MultiBatch(t *testing.T) {
+	norace.Skip(t, huge)
 	for _, command := range []string{"insert", "bulkWrite"} {
 		t.Run(command, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

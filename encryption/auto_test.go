@@ -15,6 +15,7 @@ import (
 	"allium/encryption"
 	"allium/encryption/kms"
 	"allium/event"
+	"allium/internal/norace"
 	"allium/mongotest"
 )
 
@@ -290,6 +291,7 @@ func TestAutoTampered(t *testing.T) {
 
 // TestAutoBatches has bulk writes split at the lesser size that encrypted ones have.
 func TestAutoBatches(t *testing.T) {
+	norace.Skip(t, "it fills messages")
 	e := startAuto(t, encryption.AutoOptions{Schemas: map[string]any{"db.coll": bson.D{{Key: "bsonType", Value: "object"}, {Key: "properties", Value: bson.D{
 		{Key: "ssn", Value: bson.D{{Key: "encrypt", Value: bson.D{{Key: "keyId", Value: bson.A{bson.UUID{1}}}, {Key: "bsonType", Value: "string"}, {Key: "algorithm", Value: string(encryption.Random)}}}}},
 	}}}}})

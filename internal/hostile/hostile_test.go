@@ -12,6 +12,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/fakeserver"
+	"allium/internal/norace"
 	"allium/internal/wire"
 )
 
@@ -67,6 +68,9 @@ func TestHosts(t *testing.T) {
 	many := hosts("h", 10_000)
 	for _, role := range []string{"primary", "secondary"} {
 		for _, n := range []int{1000, 10_000} {
+			if norace.Detecting && n > 1000 {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s names %d", role, n), func(t *testing.T) {
 				hello := member(role, many[:n])
 				attack(t, seed, usual, ever(func(*peer) bson.Raw { return hello }, nil))
