@@ -1,9 +1,10 @@
 // Command norace runs the tests that do not run, or not all they do, under the race detector, and
 // no others:
 //
-//	go run ./internal/norace/cmd/norace -elsewhere ./gridfs,./internal/auth -but Alloc
+//	go run ./internal/norace/cmd/norace -elsewhere ./gridfs,./internal/auth -but Alloc -- -v
 //
-// It is to be run at the root of the module, without the race detector.
+// What stands behind two hyphens are flags of go test. The command is run at the root of the
+// module, without the race detector.
 package main
 
 import (
