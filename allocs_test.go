@@ -24,9 +24,9 @@ var costs = []struct {
 		_, err := c.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "app", Collection: "users", Model: allium.InsertModel{Document: c.doc}}})
 		return err
 	}},
-	{"(*Client) ListDatabases", 7, func(ctx context.Context, c *costClients) error { _, err := c.client.ListDatabases(ctx); return err }},
-	{"(*Client) ListDatabaseNames", 8, func(ctx context.Context, c *costClients) error { _, err := c.client.ListDatabaseNames(ctx); return err }},
-	{"(*Client) Databases", 10, func(ctx context.Context, c *costClients) error { _, err := c.client.Databases(ctx); return err }},
+	{"(*Client) ListDatabases", 8, func(ctx context.Context, c *costClients) error { _, err := c.client.ListDatabases(ctx); return err }},
+	{"(*Client) ListDatabaseNames", 9, func(ctx context.Context, c *costClients) error { _, err := c.client.ListDatabaseNames(ctx); return err }},
+	{"(*Client) Databases", 11, func(ctx context.Context, c *costClients) error { _, err := c.client.Databases(ctx); return err }},
 	{"(*Client) Transact", 28, func(ctx context.Context, c *costClients) error {
 		return c.client.Transact(ctx, func(ctx context.Context) error { _, err := c.coll.InsertOne(ctx, c.doc); return err })
 	}},
@@ -59,7 +59,7 @@ var costs = []struct {
 		return err
 	}},
 	{"(*Collection[T]) Count", 5, func(ctx context.Context, c *costClients) error { _, err := c.coll.Count(ctx, c.filter); return err }},
-	{"(*Collection[T]) CountDocuments", 12, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) CountDocuments", 13, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.CountDocuments(ctx, c.filter)
 		return err
 	}},
@@ -67,7 +67,7 @@ var costs = []struct {
 		_, err := c.coll.EstimatedDocumentCount(ctx)
 		return err
 	}},
-	{"Distinct[V, T any]", 6, func(ctx context.Context, c *costClients) error {
+	{"Distinct[V, T any]", 8, func(ctx context.Context, c *costClients) error {
 		_, err := allium.Distinct[int32](ctx, c.coll, "age", c.filter)
 		return err
 	}},
@@ -86,11 +86,11 @@ var costs = []struct {
 	{"(*Collection[T]) ListIndexNames", 13, func(ctx context.Context, c *costClients) error { _, err := c.coll.ListIndexNames(ctx); return err }},
 	{"(*Collection[T]) DropIndex", 4, func(ctx context.Context, c *costClients) error { return c.coll.DropIndex(ctx, "age_1") }},
 	{"(*Collection[T]) DropIndexes", 4, func(ctx context.Context, c *costClients) error { return c.coll.DropIndexes(ctx) }},
-	{"(*Collection[T]) CreateSearchIndex", 6, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) CreateSearchIndex", 9, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.CreateSearchIndex(ctx, c.search)
 		return err
 	}},
-	{"(*Collection[T]) CreateSearchIndexes", 6, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) CreateSearchIndexes", 9, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.CreateSearchIndexes(ctx, []allium.SearchIndexModel{c.search})
 		return err
 	}},
@@ -128,15 +128,15 @@ var costs = []struct {
 		_, err := c.coll.FindOne(ctx, bson.D{{Key: "_id", Value: 1}})
 		return err
 	}},
-	{"(*Collection[T]) FindOneAndDelete", 7, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) FindOneAndDelete", 8, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.FindOneAndDelete(ctx, c.filter)
 		return err
 	}},
-	{"(*Collection[T]) FindOneAndReplace", 8, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) FindOneAndReplace", 9, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.FindOneAndReplace(ctx, c.filter, c.doc)
 		return err
 	}},
-	{"(*Collection[T]) FindOneAndUpdate", 8, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) FindOneAndUpdate", 9, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.FindOneAndUpdate(ctx, c.filter, c.update)
 		return err
 	}},

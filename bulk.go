@@ -65,9 +65,7 @@ func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts
 	}
 	b := bulk[T]{coll: c, models: models, opts: o}
 	b.result.InsertedIDs, b.result.UpsertedIDs = map[int]any{}, map[int]any{}
-	ctx, end := c.operation(ctx, "bulkWrite", c.name)
-	err = b.all(ctx)
-	end(err)
+	err = c.operation(ctx, "bulkWrite", c.name, b.all)
 	return b.result, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"allium/internal/command"
 	"allium/internal/cursor"
 	"allium/internal/errcode"
+	"allium/internal/exec"
 	"allium/internal/option"
 	"allium/mongoerr"
 )
@@ -71,29 +72,31 @@ func (c *Client) listDatabases(ctx context.Context, nameOnly bool, opts []ListDa
 	if err != nil {
 		return nil, op.Named(err)
 	}
-	res, err := s.run(ctx, &op)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Release()
-	list, ok := res.Reply.Lookup("databases").Array()
-	if !ok {
-		return nil, op.Named(errors.New("server's reply has no array of databases"))
-	}
-	infos, n := []DatabaseInfo{}, int64(0)
-	var odd mongoerr.DecodeErrors
-	for v := range list.Values() {
-		infos = append(infos, DatabaseInfo{})
-		if err := v.Unmarshal(&infos[len(infos)-1]); err != nil {
-			infos = infos[:len(infos)-1]
-			odd = append(odd, undecoded(&op, n, documentIn(v), err))
+	var infos []DatabaseInfo
+	op.Read = func(op *exec.Op, res exec.Result) error {
+		list, ok := res.Reply.Lookup("databases").Array()
+		if !ok {
+			return op.Named(errors.New("server's reply has no array of databases"))
 		}
-		n++
+		infos = []DatabaseInfo{}
+		n := int64(0)
+		var odd mongoerr.DecodeErrors
+		for v := range list.Values() {
+			infos = append(infos, DatabaseInfo{})
+			if err := v.Unmarshal(&infos[len(infos)-1]); err != nil {
+				infos = infos[:len(infos)-1]
+				odd = append(odd, undecoded(op, n, documentIn(v), err))
+			}
+			n++
+		}
+		if odd == nil {
+			return nil
+		}
+		return odd
 	}
-	if odd == nil {
-		return infos, nil
-	}
-	return infos, odd
+	res, err := s.run(ctx, &op)
+	res.Release()
+	return infos, err
 }
 
 // ListCollectionsOptions are the options of ListCollections and ListCollectionNames.

@@ -124,9 +124,11 @@ func (c *Client) BulkWrite(ctx context.Context, writes []ClientWrite, opts ...Cl
 	if err != nil {
 		return ClientBulkWriteResult{}, s.failed("bulkWrite", "", err)
 	}
-	ctx, end := s.operation(ctx, "bulkWrite", "")
-	res, err := b.run(ctx, &op)
-	end(err)
+	var res ClientBulkWriteResult
+	err = s.operation(ctx, "bulkWrite", "", func(ctx context.Context) (err error) {
+		res, err = b.run(ctx, &op)
+		return err
+	})
 	return res, err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
+	"allium/internal/exec"
 	"allium/internal/option"
 	"allium/mongoerr"
 )
@@ -59,27 +60,8 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 	if err := maxTime(&op, o.MaxTime, &cmd.MaxTimeMS); err != nil {
 		return 0, c.failed("aggregate", c.name, err)
 	}
-	res, err := c.run(ctx, &op)
-	if err != nil {
-		return 0, err
-	}
-	defer res.Release()
-	r, err := command.ParseCursor(res.Reply)
-	if err != nil {
-		return 0, c.failed("aggregate", c.name, err)
-	}
-	doc, err := r.First()
-	switch {
-	case err != nil:
-		return 0, c.failed("aggregate", c.name, err)
-	case doc == nil:
-		return 0, nil // no document came as far as the sum
-	}
-	n, err := command.ParseN(doc)
-	if err != nil {
-		return 0, op.Named(err)
-	}
-	return n, nil
+	op.Read = readSum
+	return counted(ctx, &c.scope, &op, parseSum)
 }
 
 // countPipeline makes the pipeline of the CRUD specification: $match, $skip, $limit, and $group
@@ -180,14 +162,45 @@ func (c *Collection[T]) count(ctx context.Context, cmd *command.Count, maxTimeOp
 	if err := maxTime(&op, maxTimeOpt, &cmd.MaxTimeMS); err != nil {
 		return 0, op.Named(err)
 	}
-	res, err := c.run(ctx, &op)
+	op.Read = readN
+	return counted(ctx, &c.scope, &op, command.ParseN)
+}
+
+// parseSum finds the number in the reply to an aggregate that counts: no document has come as far
+// as the sum if there is none.
+func parseSum(reply bson.Raw) (int64, error) {
+	r, err := command.ParseCursor(reply)
+	if err != nil {
+		return 0, err
+	}
+	doc, err := r.First()
+	if err != nil || doc == nil {
+		return 0, err
+	}
+	return command.ParseN(doc)
+}
+
+// counted runs an operation that returns a number, which parse finds in its reply once the
+// operation has read it.
+func counted(ctx context.Context, s *scope, op *exec.Op, parse func(reply bson.Raw) (int64, error)) (int64, error) {
+	res, err := s.run(ctx, op)
 	if err != nil {
 		return 0, err
 	}
 	defer res.Release()
-	n, err := command.ParseN(res.Reply)
-	if err != nil {
-		return 0, op.Named(err)
+	return parse(res.Reply)
+}
+
+func readN(op *exec.Op, res exec.Result) error {
+	if _, err := command.ParseN(res.Reply); err != nil {
+		return op.Named(err)
 	}
-	return n, nil
+	return nil
+}
+
+func readSum(op *exec.Op, res exec.Result) error {
+	if _, err := parseSum(res.Reply); err != nil {
+		return op.Named(err)
+	}
+	return nil
 }

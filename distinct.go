@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
+	"allium/internal/exec"
 	"allium/internal/option"
 	"allium/mongoerr"
 )
@@ -53,29 +54,30 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 	if err := maxTime(&op, o.MaxTime, &cmd.MaxTimeMS); err != nil {
 		return nil, c.failed("distinct", c.name, err)
 	}
-	res, err := c.run(ctx, &op)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Release()
-	values, ok := res.Reply.Lookup("values").Array()
-	if !ok {
-		return nil, op.Named(errors.New("server's reply has no array of values"))
-	}
-	out := []V{}
-	var odd mongoerr.DecodeErrors
-	for v := range values.Values() {
-		out = append(out, *new(V))
-		if err := decodeValue(c.bson, v, &out[len(out)-1]); err != nil {
-			e := undecoded(&op, int64(len(out)-1+len(odd)), nil, err)
-			e.Value = bson.RawValue{Type: v.Type, Value: bytes.Clone(v.Value)}
-			out, odd = out[:len(out)-1], append(odd, e)
+	var out []V
+	op.Read = func(op *exec.Op, res exec.Result) error {
+		values, ok := res.Reply.Lookup("values").Array()
+		if !ok {
+			return op.Named(errors.New("server's reply has no array of values"))
 		}
+		out = []V{}
+		var odd mongoerr.DecodeErrors
+		for v := range values.Values() {
+			out = append(out, *new(V))
+			if err := decodeValue(op.BSON, v, &out[len(out)-1]); err != nil {
+				e := undecoded(op, int64(len(out)-1+len(odd)), nil, err)
+				e.Value = bson.RawValue{Type: v.Type, Value: bytes.Clone(v.Value)}
+				out, odd = out[:len(out)-1], append(odd, e)
+			}
+		}
+		if odd == nil {
+			return nil
+		}
+		return odd
 	}
-	if odd == nil {
-		return out, nil
-	}
-	return out, odd
+	res, err := c.run(ctx, &op)
+	res.Release()
+	return out, err
 }
 
 // decodeID decodes the _id that the server gave an upserted document. One that the program's

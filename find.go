@@ -201,15 +201,42 @@ func (o *FindOneOptions) widen() FindOptions {
 // findOneCall is an operation of FindOne. It is used again: nothing refers to an operation once it
 // has ended and its reply has been read.
 type findOneCall struct {
-	op  exec.Op
-	cmd command.Find
+	op    exec.Op
+	cmd   command.Find
+	into  any // what the document is decoded into
+	found bool
+	read  func(*exec.Op, exec.Result) error // its method decode, made once
 }
 
-var findOneCalls = sync.Pool{New: func() any { return new(findOneCall) }}
+var findOneCalls = sync.Pool{New: func() any {
+	c := new(findOneCall)
+	c.read = c.decode
+	return c
+}}
 
 func (c *findOneCall) release() {
-	*c = findOneCall{}
+	*c = findOneCall{read: c.read}
 	findOneCalls.Put(c)
+}
+
+// decode decodes the document of the reply, if there is one.
+func (c *findOneCall) decode(_ *exec.Op, res exec.Result) error {
+	r, err := command.ParseCursor(res.Reply)
+	if err != nil {
+		return c.op.Named(err)
+	}
+	raw, err := r.First()
+	switch {
+	case err != nil:
+		return c.op.Named(err)
+	case raw == nil:
+		return nil
+	}
+	if err := decode(c.op.BSON, raw, c.into); err != nil {
+		return undecoded(&c.op, -1, raw, err)
+	}
+	c.found = true
+	return nil
 }
 
 // FindOne returns the first document that matches the filter. If there is none, the error is
@@ -241,25 +268,15 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 	if err := maxTime(&call.op, o.MaxTime, &call.cmd.MaxTimeMS); err != nil {
 		return doc, c.failed("find", c.name, err)
 	}
+	call.into, call.op.Read = &doc, call.read
 	res, err := c.run(ctx, &call.op)
 	if err != nil {
-		return doc, err
-	}
-	defer res.Release()
-	r, err := command.ParseCursor(res.Reply)
-	if err != nil {
-		return doc, call.op.Named(err)
-	}
-	raw, err := r.First()
-	switch {
-	case err != nil:
-		return doc, c.failed("find", c.name, err)
-	case raw == nil:
-		return doc, mongoerr.ErrNoDocuments
-	}
-	if err := decode(c.bson, raw, &doc); err != nil {
 		var zero T
-		return zero, undecoded(&call.op, -1, raw, err)
+		return zero, err
+	}
+	res.Release()
+	if !call.found {
+		return doc, mongoerr.ErrNoDocuments
 	}
 	return doc, nil
 }

@@ -199,25 +199,21 @@ func (c *Collection[T]) findAndModify(ctx context.Context, cmd *command.FindAndM
 	if err != nil {
 		return doc, c.failed("findAndModify", c.name, err)
 	}
+	op.Read = func(op *exec.Op, res exec.Result) error {
+		if raw := command.ParseFindAndModify(res.Reply); raw != nil {
+			if err := decode(op.BSON, raw, &doc); err != nil {
+				doc = *new(T)
+				return failure.Join(undecoded(op, -1, raw, err), concernError(op, &res))
+			}
+		}
+		return concernError(op, &res) // the write was done here, and the document says what it was
+	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
 		return doc, err
 	}
-	if !op.WriteConcern.Acknowledged() {
-		return doc, mongoerr.ErrNoDocuments // the server was asked for no answer
-	}
 	defer res.Release()
-	raw := command.ParseFindAndModify(res.Reply)
-	if raw != nil {
-		if err := decode(c.bson, raw, &doc); err != nil {
-			var zero T
-			return zero, failure.Join(undecoded(&op, -1, raw, err), concernError(&op, &res))
-		}
-	}
-	switch err := concernError(&op, &res); {
-	case err != nil:
-		return doc, err // the write was done here, and the document says what it was
-	case raw == nil:
+	if command.ParseFindAndModify(res.Reply) == nil { // nor is there one if the server was asked for no answer
 		return doc, mongoerr.ErrNoDocuments
 	}
 	return doc, nil

@@ -103,9 +103,11 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...Insert
 	cmd := &command.Insert{Collection: c.name, Docs: &src, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
 	defer w.done()
-	ctx, end := c.operation(ctx, "insert", c.name)
-	done, err := w.many(ctx, cmd, !o.Unordered)
-	end(err)
+	var done written
+	err = c.operation(ctx, "insert", c.name, func(ctx context.Context) (err error) {
+		done, err = w.many(ctx, cmd, !o.Unordered)
+		return err
+	})
 	var failed *mongoerr.BulkWriteError
 	errors.As(err, &failed)
 	return InsertManyResult{InsertedIDs: src.inserted(make(map[int]any, len(src.ids)), done, failed, nil), Acknowledged: done.acknowledged}, err

@@ -161,7 +161,7 @@ func (db *Database) runCursorCommand(ctx context.Context, cur *cursor.Cursor, cm
 		if failed != nil {
 			return false, failed // there is no cursor because the write failed
 		}
-		return false, op.Named(err)
+		return false, err
 	}
 	return true, failed
 }

@@ -147,20 +147,14 @@ func (s *scope) limit(opTimeout *time.Duration) (exec.Limit, error) {
 var timeoutSources = map[string]mongoerr.Source{"client": mongoerr.SourceClient, "database": mongoerr.SourceDatabase,
 	"collection": mongoerr.SourceCollection, "session": mongoerr.SourceSession, "operation": mongoerr.SourceOperation}
 
-// operation begins the span of an operation of several commands: those that run with the context
-// that it returns. It must be ended with the operation's error. Without a tracer it does nothing.
-func (s *scope) operation(ctx context.Context, name, collection string) (context.Context, func(error)) {
-	if s.client.exec.Tracer == nil {
-		return ctx, noSpan
-	}
+// operation runs an operation of several commands, in one span if the client traces.
+func (s *scope) operation(ctx context.Context, name, collection string, run func(context.Context) error) error {
 	var inner *session.Session
 	if own := SessionFrom(ctx); own != nil && own.client == s.client {
 		inner = own.inner
 	}
-	return s.client.exec.Operation(ctx, inner, name, s.db, collection)
+	return s.client.exec.Operation(ctx, inner, name, s.db, collection, run)
 }
-
-func noSpan(error) {}
 
 // ops are the memory of operations of one command, which is used again: nothing refers to an
 // operation once it has ended and its reply has been read.

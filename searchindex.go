@@ -117,18 +117,17 @@ func (c *Collection[T]) searchIndexes(ctx context.Context, cmd command.Command, 
 	if err != nil {
 		return c.failed(cmd.Name(), c.name, err)
 	}
+	if read != nil {
+		op.Read = func(op *exec.Op, res exec.Result) error {
+			if err := read(res.Reply); err != nil {
+				return op.Named(err)
+			}
+			return nil
+		}
+	}
 	res, err := c.run(ctx, &op)
-	if err != nil {
-		return err
-	}
-	defer res.Release()
-	if read == nil {
-		return nil
-	}
-	if err := read(res.Reply); err != nil {
-		return op.Named(err)
-	}
-	return nil
+	res.Release()
+	return err
 }
 
 // ListSearchIndexes lists the search index with this name or, if name is empty, all search indexes

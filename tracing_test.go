@@ -1,9 +1,11 @@
 package allium_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -250,4 +252,24 @@ func TestTracingTransactions(t *testing.T) {
 	// place.
 	checkSpans(t, r, "transaction\n  own\n    insert db.coll failed\n      insert failed\n  abortTransaction admin failed\n    abortTransaction failed\n"+
 		"transaction\n  own\n    insert db.coll\n      insert\n"+commit)
+}
+
+// The environment alone makes no spans: a client without a Tracer has nobody to tell, whatever the
+// variables say, and does not complain. With a Tracing that has none, it is a mistake.
+func TestEnvironmentAlone(t *testing.T) {
+	t.Setenv("OTEL_INSTRUMENTATION_MONGODB_ENABLED", "true")
+	t.Setenv("OTEL_GO_INSTRUMENTATION_MONGODB_ENABLED", "true")
+	t.Setenv("OTEL_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH", "100")
+	d := testdeploy.Mock(t, "no client of others", mongotest.ReplicaSet(1))
+	var log bytes.Buffer
+	client := open(t, d.URI(), allium.ClientOptions{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if _, err := client.Database("db").Collection("c").InsertOne(t.Context(), bson.D{}); err != nil {
+		t.Fatal(err)
+	}
+	if log.Len() > 0 {
+		t.Errorf("the client says %s", &log)
+	}
+	if _, err := allium.Open(d.URI(), allium.ClientOptions{Tracing: &allium.Tracing{}}); err == nil || !strings.Contains(err.Error(), "has no Tracer") {
+		t.Errorf("a Tracing without a Tracer: %v", err)
+	}
 }

@@ -114,6 +114,7 @@ const (
 	PhaseEncryption Phase = "encryption" // it encrypts its command
 	PhaseCommand    Phase = "command"    // its command is at the server, or on its way
 	PhaseDecryption Phase = "decryption" // it decrypts its reply
+	PhaseDecoding   Phase = "decoding"   // it decodes its reply
 	PhaseBackoff    Phase = "backoff"    // it waits before another attempt, as the server is overloaded
 )
 

@@ -219,6 +219,9 @@ func (x *Executor) run(ctx context.Context, op *Op, closing bool) (Result, error
 		r.flight.phase.Store(&phaseDecryption)
 		res, err = r.decrypt(ctx, res)
 	}
+	if op.Read != nil && err == nil {
+		err = r.read(&res)
+	}
 	if span != nil {
 		r.span = nil
 		r.endSpan(span, &res, err)
@@ -237,6 +240,23 @@ func (x *Executor) run(ctx context.Context, op *Op, closing bool) (Result, error
 	}
 	returned = true
 	return res, err
+}
+
+// read hands the reply to the caller, who runs code of the program's, without the session: that
+// code may use it.
+func (r *run) read(res *Result) error {
+	r.flight.phase.Store(&phaseDecoding)
+	r.leave()
+	err := r.op.Read(r.op, *res)
+	if err == nil {
+		return nil
+	}
+	res.Release()
+	if res.Conn != nil {
+		r.giveBack(res.Conn)
+	}
+	*res = Result{}
+	return err
 }
 
 // encryptFree encrypts the command without the session: code of the program's that the cipher asks

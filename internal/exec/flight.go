@@ -42,6 +42,7 @@ var (
 	phaseEncryption = stats.PhaseEncryption
 	phaseCommand    = stats.PhaseCommand
 	phaseDecryption = stats.PhaseDecryption
+	phaseDecoding   = stats.PhaseDecoding
 	phaseBackoff    = stats.PhaseBackoff
 )
 

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,7 +98,7 @@ func TestRetryKeepsTheOperation(t *testing.T) {
 		if err != nil || len(sent) != 2 || sent[0].concern == sent[1].concern {
 			t.Errorf("%v: %+v, want two commits with different write concerns", err, sent)
 		}
-		if op != before {
+		if !reflect.DeepEqual(op, before) {
 			t.Errorf("the operation is %+v, was %+v", op, before)
 		}
 	})

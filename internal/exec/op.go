@@ -104,6 +104,11 @@ type Op struct {
 	// the reply to. It is tried once.
 	Behind bool
 
+	// Read takes what the caller wants out of the reply once an attempt has succeeded: it decodes
+	// documents, and checks what else the reply says. Nothing is held meanwhile but the reply. Its
+	// error is the operation's, also in its span; nothing is tried again, and the result is empty.
+	Read func(*Op, Result) error
+
 	Limit
 	// Began is when the call began that this command is a part of; zero: now. Errors tell the time
 	// since.

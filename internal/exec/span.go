@@ -143,6 +143,9 @@ func (r *run) endSpan(span tracing.Span, res *Result, err error) {
 	if err == nil && r.op.WriteErrors && res.Reply != nil {
 		err = writeOutcome(res, r.op)
 	}
+	if err == nil && res.Reply != nil && r.op.Command.Traits().OpensCursor {
+		_, err = command.ParseCursor(res.Reply) // which the caller finds when it takes the cursor over
+	}
 	if c, ok := r.op.Command.(*command.Run); ok && err != nil && wire.Sensitive(c.Doc) {
 		err = redact(err)
 	}
@@ -177,16 +180,27 @@ func recordError(span tracing.Span, err error) {
 	span.RecordError(err)
 }
 
-// Operation begins the span of an operation of several commands: those that run with the context
-// that it returns. It must be ended with the operation's error. Without a tracer it does nothing.
-func (x *Executor) Operation(ctx context.Context, s *session.Session, name, db, coll string) (context.Context, func(error)) {
+// Operation runs an operation of several commands in a span: those that run with the context that
+// it hands on. Without a tracer there is none.
+func (x *Executor) Operation(ctx context.Context, s *session.Session, name, db, coll string, run func(context.Context) error) error {
+	ctx, span := x.operationSpan(ctx, s, name, db, coll)
+	if span == nil {
+		return run(ctx)
+	}
+	err := errUnwound // unless run returns
+	defer func() { endSpan(span, err) }()
+	err = run(ctx)
+	return err
+}
+
+func (x *Executor) operationSpan(ctx context.Context, s *session.Session, name, db, coll string) (context.Context, tracing.Span) {
 	if x.Tracer == nil || ctx == nil {
-		return ctx, func(error) {}
+		return ctx, nil
 	}
 	var txn *session.Transaction
 	if s != nil {
 		if err := s.Enter(); err != nil {
-			return ctx, func(error) {} // which the first command returns
+			return ctx, nil // the first command returns it
 		}
 		defer s.Leave()
 		if t := s.Transaction(); t.Running() {
@@ -194,7 +208,7 @@ func (x *Executor) Operation(ctx context.Context, s *session.Session, name, db, 
 		}
 	}
 	ctx, span := x.beginSpan(ctx, txn, name, db, coll)
-	return context.WithValue(ctx, joined{}, true), func(err error) { endSpan(span, err) }
+	return context.WithValue(ctx, joined{}, true), span
 }
 
 // inTxnSpan is the key under which a context holds the span of the transaction that its current
