@@ -39,6 +39,7 @@ type Client struct {
 	exec     *exec.Executor
 	sessions session.Pool
 	cursors  *cursor.Registry
+	aborts   flight.Background // of transactions whose sessions have ended
 	log      *logging.Logger
 	metadata *conn.Metadata
 	// revocation checks the certificates of services beside the servers.
@@ -198,6 +199,7 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 		SelectionTimeout: cmp.Or(or(cfg.ServerSelectionTimeout, 0), topology.DefaultSelectionTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
 	})
 	c.cursors = cursor.NewRegistry(c.exec)
+	c.sessions.Left = c.abortLater
 	return nil
 }
 
@@ -433,6 +435,9 @@ const endTimeout = 2 * time.Second
 // is left, so that the abort behind it has some, too.
 func (c *Client) abortTransactions(ctx context.Context) {
 	if !c.reachable() {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		c.aborts.Close(ctx)
 		return
 	}
 	patience, cancel := flight.Linger(ctx, abortGrace/2)
@@ -444,6 +449,21 @@ func (c *Client) abortTransactions(ctx context.Context) {
 	ctx, cancel = context.WithTimeout(ctx, endTimeout)
 	defer cancel()
 	c.exec.AbortAll(ctx, patience)
+	c.aborts.Close(ctx)
+}
+
+// abortLater aborts the transaction of a session that has ended, in the background: until then the
+// server keeps it open, with its locks, for up to a minute.
+func (c *Client) abortLater(s *session.Session) {
+	later := func(ctx context.Context) {
+		defer s.Finish()
+		ctx, cancel := context.WithTimeout(ctx, abortTimeout)
+		defer cancel()
+		c.exec.AbortLeft(ctx, s)
+	}
+	if !c.aborts.Run(later, 0) {
+		s.Finish()
+	}
 }
 
 // endSessions tells the deployment that the pooled sessions are not needed any more. Errors are

@@ -86,6 +86,7 @@ func testCode(t *testing.T, kind mongotest.Option, p codePlace, mode string, do 
 		armed.Store(true)
 		how, err := ending(func() error { return run(t.Context(), coll, code) })
 		armed.Store(false)
+		synctest.Wait() // what is made up for in the background
 		want := mode
 		if p.own {
 			want = "call"

@@ -146,8 +146,9 @@ func (s *Session) ending(ctx context.Context, opts []EndTransactionOptions) (exe
 //
 // If fn returns another error or panics, or if ctx ends, the transaction is aborted. The abort
 // takes at most the timeout again or, without one, ten seconds, and at most half a second once ctx
-// has ended. If fn itself commits or aborts, Transact does neither. If the client is closed while
-// fn runs, the transaction is aborted and Transact returns mongoerr.ErrClientClosed.
+// has ended; then it goes on in the background, as that of Session.End does. If fn itself commits
+// or aborts, Transact does neither. If the client is closed while fn runs, the transaction is
+// aborted and Transact returns mongoerr.ErrClientClosed.
 //
 // If time runs out before the transaction succeeds, the error is a *mongoerr.TimeoutError that
 // wraps the last failure and has its labels.
@@ -228,6 +229,7 @@ type transact struct {
 	started time.Time
 	limit   time.Duration
 	source  mongoerr.Source // of the limit
+	aborted bool            // abort was called for this attempt
 }
 
 func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) error {
@@ -244,6 +246,7 @@ func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) 
 		if err := s.start(w.opts); err != nil {
 			return err
 		}
+		w.aborted = false
 		if err := w.call(s.client.exec.InTransaction(inTxn, s.inner), fn); err != nil {
 			switch {
 			case mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) && !w.over(ctx):
@@ -293,7 +296,8 @@ func (w *transact) call(ctx context.Context, fn func(ctx context.Context) error)
 // abort aborts the transaction if it is open. An abort that could not be sent is not tried again:
 // the caller waits for one only.
 func (w *transact) abort() {
-	if w.session.inner.Transaction().State() != session.TransactionAborted {
+	if !w.aborted && w.session.inner.Transaction().State() != session.TransactionAborted {
+		w.aborted = true
 		w.session.abortOpen(w.caller, w.timeout)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // those that are closed, so that closing the client can see to both. It is safe for concurrent use.
 type Registry struct {
 	exec       *exec.Executor
-	background background
+	background flight.Background
 	orphans    orphans
 
 	mu  sync.Mutex             // guards all; held for nothing else
@@ -83,7 +83,7 @@ func (r *Registry) remove(c *Cursor) {
 // closeTimeout in all: servers forget idle cursors by themselves.
 func (r *Registry) Close(ctx context.Context) {
 	r.killAll(ctx)
-	r.background.close(ctx)
+	r.background.Close(ctx)
 }
 
 func (r *Registry) killAll(ctx context.Context) {
@@ -105,69 +105,3 @@ func (r *Registry) killAll(ctx context.Context) {
 
 // closeTimeout bounds how long closing waits for servers.
 const closeTimeout = 2 * time.Second
-
-// background is the work that callers left behind whose contexts had ended. The zero value is
-// ready.
-type background struct {
-	mu      sync.Mutex
-	running int
-	closed  bool
-	idle    chan struct{} // closed once nothing runs any more; nil before close
-	life    context.Context
-	end     context.CancelFunc
-}
-
-// run runs f in a goroutine of its own, with a context that ends when close gives up waiting, and
-// itself waits for f only so long. It reports false, and does nothing, after close.
-func (b *background) run(f func(ctx context.Context), grace time.Duration) bool {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
-		return false
-	}
-	if b.life == nil {
-		b.life, b.end = context.WithCancel(context.Background())
-	}
-	b.running++
-	b.mu.Unlock()
-	done := make(chan struct{})
-	flight.Go(nil, func() {
-		defer b.done()
-		defer close(done)
-		f(b.life)
-	}, nil)
-	t := time.NewTimer(grace)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
-	}
-	return true
-}
-
-func (b *background) done() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.running--; b.running == 0 && b.closed {
-		close(b.idle)
-	}
-}
-
-// close waits until all has been done. When ctx ends before, it interrupts what is left.
-func (b *background) close(ctx context.Context) {
-	b.mu.Lock()
-	b.closed = true
-	if b.running == 0 {
-		b.mu.Unlock()
-		return
-	}
-	b.idle = make(chan struct{})
-	b.mu.Unlock()
-	defer b.end()
-	select {
-	case <-b.idle:
-	case <-ctx.Done():
-		b.end()
-		<-b.idle
-	}
-}

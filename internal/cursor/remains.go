@@ -50,7 +50,7 @@ func (r *remains) free(ctx context.Context, limit exec.Limit, most time.Duration
 		}
 	}
 	passed = true
-	if !left || !reg.background.run(r.freeLater(limit, reg), killGrace) {
+	if !left || !reg.background.Run(r.freeLater(limit, reg), killGrace) {
 		r.release()
 	}
 	return err

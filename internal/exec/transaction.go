@@ -120,21 +120,32 @@ func (x *Executor) Abort(ctx context.Context, s *session.Session, limit Limit) e
 // AbortOpen aborts the session's transaction if one is open. It is for the end of a session, which
 // may come while an operation runs: AbortOpen waits for it, at most until ctx ends.
 func (x *Executor) AbortOpen(ctx context.Context, s *session.Session, limit Limit) {
-	x.abortOpen(ctx, s, limit, false)
+	if s.Await(ctx) {
+		x.abortEntered(ctx, s, limit)
+	}
 }
 
-// abortOpen is AbortOpen; revoke says that it is the client that ends.
-func (x *Executor) abortOpen(ctx context.Context, s *session.Session, limit Limit, revoke bool) {
-	if !s.Await(ctx) {
-		return
-	}
+// abortEntered is AbortOpen in a session that the caller has entered, and leaves it.
+func (x *Executor) abortEntered(ctx context.Context, s *session.Session, limit Limit) {
 	defer s.Leave()
 	if s.Transaction().Open() {
-		if revoke {
-			s.Transaction().Revoke()
-		}
 		_ = x.abort(ctx, s, limit) // errors of an abort are of no use to anybody
 	}
+}
+
+// revoke is AbortOpen for the end of the client.
+func (x *Executor) revoke(ctx context.Context, s *session.Session) {
+	if s.AwaitLast(ctx) {
+		if s.Transaction().Open() {
+			s.Transaction().Revoke()
+		}
+		x.abortEntered(ctx, s, Limit{})
+	}
+}
+
+// AbortLeft aborts the transaction of a session that has ended (session.Pool.Left).
+func (x *Executor) AbortLeft(ctx context.Context, s *session.Session) {
+	_ = x.abort(ctx, s, Limit{})
 }
 
 // AbortAll aborts the open transactions of a client that is being closed. One in which an operation
@@ -145,7 +156,7 @@ func (x *Executor) AbortAll(ctx, patience context.Context) {
 		all.Go(func() {
 			stop := context.AfterFunc(patience, s.Transaction().Interrupt)
 			defer stop()
-			_ = guard.Apart(func() error { x.abortOpen(ctx, s, Limit{}, true); return nil })
+			_ = guard.Apart(func() error { x.revoke(ctx, s); return nil })
 		})
 	}
 	all.Wait()

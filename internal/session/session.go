@@ -42,6 +42,7 @@ type Session struct {
 
 	busy    atomic.Bool
 	waiting atomic.Pointer[chan struct{}] // closed by who leaves next
+	left    atomic.Bool                   // nobody will enter any more
 	mu      sync.Mutex                    // guards what the user may read while an operation runs
 	ended   atomic.Bool
 	gone    bool           // the server session was given back
@@ -93,13 +94,19 @@ func (s *Session) Enter() error {
 
 // Await is Enter for what ends a transaction beside the user's operations: it waits for the one
 // that runs. It reports false if the session has ended, or if ctx ends first.
-func (s *Session) Await(ctx context.Context) bool {
+func (s *Session) Await(ctx context.Context) bool { return s.await(ctx, false) }
+
+// AwaitLast is Await for the end of the client: it also waits for an operation that has outlived
+// the session. It reports false if the session has been given back, or left to the pool's Left.
+func (s *Session) AwaitLast(ctx context.Context) bool { return s.await(ctx, true) }
+
+func (s *Session) await(ctx context.Context, ended bool) bool {
 	for {
-		switch s.Enter() {
-		case nil:
-			return true
-		case ErrEnded:
+		switch {
+		case s.left.Load(), s.ended.Load() && !ended:
 			return false
+		case s.busy.CompareAndSwap(false, true):
+			return true
 		}
 		left := make(chan struct{})
 		if other := s.waiting.Load(); other != nil {
@@ -107,7 +114,7 @@ func (s *Session) Await(ctx context.Context) bool {
 		} else if !s.waiting.CompareAndSwap(nil, &left) {
 			continue
 		}
-		if !s.busy.Load() {
+		if !s.busy.Load() || s.left.Load() {
 			continue // it left before it could see who waits
 		}
 		select {
@@ -121,13 +128,18 @@ func (s *Session) Await(ctx context.Context) bool {
 // Leave ends what Enter began.
 func (s *Session) Leave() {
 	s.busy.Store(false)
+	s.wake()
+	if s.ended.Load() {
+		s.giveBack() // it ended meanwhile
+	}
+}
+
+// wake lets those who wait in await look again.
+func (s *Session) wake() {
 	if s.waiting.Load() != nil {
 		if left := s.waiting.Swap(nil); left != nil {
 			close(*left)
 		}
-	}
-	if s.ended.Load() {
-		s.giveBack() // it ended meanwhile
 	}
 }
 
@@ -149,7 +161,7 @@ func (s *Session) server() *ServerSession {
 func (s *Session) ID() bson.Raw { return s.Server().ID }
 
 // End gives the server session back, as soon as no operation runs on it. It may be called more than
-// once. An open transaction must have been aborted before.
+// once. A transaction that a server still has open then is the pool's Left to end.
 func (s *Session) End() {
 	if !s.ended.Swap(true) {
 		s.giveBack()
@@ -158,9 +170,20 @@ func (s *Session) End() {
 
 // giveBack gives the server session back unless an operation runs, which does it when it leaves.
 func (s *Session) giveBack() {
-	if !s.busy.CompareAndSwap(false, true) {
+	if !s.busy.CompareAndSwap(false, true) { // and busy for ever
 		return
 	}
+	s.left.Store(true)
+	s.wake()
+	if s.pool.Left != nil && s.txn.begun() {
+		s.pool.Left(s)
+		return
+	}
+	s.Finish()
+}
+
+// Finish gives the server session of a session back that Left was called with.
+func (s *Session) Finish() {
 	used, gone := s.leaveServer()
 	if gone {
 		return

@@ -177,6 +177,12 @@ func (t *Transaction) Open() bool { return t.now().open() }
 // Pending reports whether the transaction was ended and nothing of that has been sent.
 func (t *Transaction) Pending() bool { return t.now() != t.State() }
 
+// begun reports whether a server may have the transaction open, and was not told to end it.
+func (t *Transaction) begun() bool {
+	now := t.now()
+	return now.open() && now != StartingTransaction
+}
+
 // Options returns the options that the transaction was started with.
 func (t *Transaction) Options() TransactionOptions { return t.opts }
 

@@ -1,0 +1,99 @@
+package allium_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// A session that ends while its transaction cannot be aborted, because there is no connection for
+// it or because an operation of the transaction runs still, leaves no transaction open for longer
+// than that takes. Its caller waits for half a second only.
+func TestAbortLater(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pool  int
+		left  bool // whether what holds things up is another operation
+		close bool
+	}{
+		"no connection":                       {1, true, false},
+		"an operation runs":                   {5, false, false},
+		"no connection, closed soon after":    {1, true, true},
+		"an operation runs, closed meanwhile": {5, false, true},
+	} {
+		for kind, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "sharded": mongotest.Sharded(1, 1)} {
+			for _, how := range []string{"End", "Transact"} {
+				t.Run(fmt.Sprintf("%s/%s/%s", name, kind, how), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						d, client, _ := bubble(t, allium.ClientOptions{MaxPoolSize: &tc.pool}, topology)
+						coll := client.Database("db").Collection("coll")
+						if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
+							t.Fatal(err)
+						}
+						observer, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d})
+						if err != nil {
+							t.Fatal(err)
+						}
+						defer observer.Close(context.Background())
+						busy := 3 * time.Second
+						if tc.close {
+							busy = time.Second // Close waits for two
+						}
+						d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 1, Block: busy})
+						ctx, cancel := context.WithCancel(t.Context())
+						body := func(inTxn context.Context) error {
+							if err := second(coll.InsertOne(inTxn, bson.D{})); err != nil {
+								return err
+							}
+							of := context.Background()
+							if !tc.left {
+								of = allium.WithSession(of, allium.SessionFrom(inTxn))
+							}
+							go coll.FindOne(of, bson.D{})
+							synctest.Wait()
+							cancel()
+							return errOwn
+						}
+						began := time.Now()
+						if how == "Transact" {
+							err = client.Transact(ctx, body)
+						} else if s, failed := client.StartSession(); failed != nil {
+							t.Fatal(failed)
+						} else {
+							_ = s.StartTransaction()
+							err = body(allium.WithSession(ctx, s))
+							if ended := s.End(ctx); ended != nil {
+								t.Error(ended)
+							}
+						}
+						if took := time.Since(began); took > 500*time.Millisecond || !errors.Is(err, errOwn) {
+							t.Errorf("%v after %v", err, took)
+						}
+						if openTransactions(t, observer) != 1 {
+							t.Fatal("nothing is open: this tests nothing")
+						}
+						if tc.close {
+							_ = client.Close(context.Background())
+						}
+						time.Sleep(busy + time.Second)
+						if n := openTransactions(t, observer); n != 0 {
+							t.Errorf("%d transactions are open after %v", n, time.Since(began))
+						}
+						if s := client.Stats(); s.Sessions.InUse != 0 || s.Operations != 0 {
+							t.Errorf("left: %d sessions in use, %d operations", s.Sessions.InUse, s.Operations)
+						}
+						if n, err := observer.Database("db").Collection("coll").CountDocuments(t.Context(), bson.D{}); err != nil || n != 1 {
+							t.Errorf("%d documents are there, %v, want 1", n, err)
+						}
+					})
+				})
+			}
+		}
+	}
+}
