@@ -1,9 +1,11 @@
 package mongotest_test
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -556,6 +558,39 @@ func TestRecoveredCommitAwaitsItsWriteConcern(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A mongos that finds the outcome of a transaction by the recovery token while another
+// mongos commits it answers other transactions.
+func TestRecoveryHoldsUpNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, c := shardMembers(t, mongotest.Sharded(2, 2))
+		other, third := dialNode(t, d, d.Node(1)), dialNode(t, d, d.Node(1))
+		in := func(d bson.D, session byte, more ...bson.E) bson.D {
+			id := bson.D{{Key: "id", Value: bson.Binary{Subtype: bson.BinaryUUID, Data: bytes.Repeat([]byte{session}, 16)}}}
+			return append(append(d, bson.E{Key: "lsid", Value: id}, bson.E{Key: "txnNumber", Value: int64(7)}, bson.E{Key: "autocommit", Value: false}), more...)
+		}
+		start := bson.E{Key: "startTransaction", Value: true}
+		token := ok(t, run(t, c, in(inserts(1), 1, start))).Lookup("recoveryToken")
+		commit := func() bson.D {
+			return withConcern(in(bson.D{{Key: "commitTransaction", Value: 1}, {Key: "$db", Value: "admin"}, {Key: "recoveryToken", Value: bson.Raw(token.Value)}}, 1), "majority")
+		}
+		for _, n := range d.Shards()[0].Secondaries() {
+			n.HoldBack()
+			time.AfterFunc(time.Minute, n.CatchUp)
+		}
+		var under sync.WaitGroup
+		for _, c := range []net.Conn{c, other} {
+			under.Go(func() { run(t, c, commit()) })
+			time.Sleep(time.Millisecond)
+		}
+		began := time.Now()
+		ok(t, run(t, third, in(inserts(11), 2, start)))
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("a transaction of another session waited for %v", took)
+		}
+		under.Wait()
+	})
 }
 
 // What a shard may roll back is not shown by majority reads, snapshots and change streams of a

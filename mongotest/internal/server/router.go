@@ -30,12 +30,22 @@ type routedTxn struct {
 // route checks a transaction's command against what this mongos has seen of the transaction. done
 // is true if the command is answered by that.
 func (r *Request) route() (done bool, err error) {
+	recovers, done, err := r.look()
+	if recovers {
+		err = r.recover() // it may wait for the session, which another mongos uses
+	}
+	return done, err
+}
+
+// look is route under the lock of the node's transactions. recovers is true if another mongos knows
+// the transaction.
+func (r *Request) look() (recovers, done bool, err error) {
 	rt := &r.Node.router
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	t := rt.txns[r.Session.ID]
 	if t != nil && r.TxnNumber < t.number {
-		return false, srverr.New(srverr.TransactionTooOld, "txnNumber %d is less than last txnNumber %d seen in session %s", r.TxnNumber, t.number, r.Session.ID)
+		return false, false, srverr.New(srverr.TransactionTooOld, "txnNumber %d is less than last txnNumber %d seen in session %s", r.TxnNumber, t.number, r.Session.ID)
 	}
 	same := t != nil && t.number == r.TxnNumber
 	remember := func() {
@@ -48,35 +58,35 @@ func (r *Request) route() (done bool, err error) {
 	switch {
 	case r.startTxn:
 		if same {
-			return false, srverr.New(srverr.ConflictingOperationInProgress, "txnNumber %d for session %s already started", r.TxnNumber, r.Session.ID)
+			return false, false, srverr.New(srverr.ConflictingOperationInProgress, "txnNumber %d for session %s already started", r.TxnNumber, r.Session.ID)
 		}
 		remember()
 	case same:
 		if !t.participants && r.Cmd.Txn == TxnEnds {
 			if r.Cmd.Name == "commitTransaction" && !r.Body.Lookup("recoveryToken").IsZero() {
-				return false, r.recover()
+				return true, false, nil
 			}
 			if r.Cmd.Name == "commitTransaction" && !t.reached {
 				r.IntegerOK, r.routed = true, &routedTxn{participants: true}
-				return true, nil
+				return false, true, nil
 			}
 			if r.Cmd.Name == "abortTransaction" {
-				return false, srverr.New(srverr.NoSuchTransaction, "no known command has been sent by this router for this transaction")
+				return false, false, srverr.New(srverr.NoSuchTransaction, "no known command has been sent by this router for this transaction")
 			}
 		}
 	case r.Cmd.Name == "commitTransaction":
 		if r.Body.Lookup("recoveryToken").IsZero() {
 			remember()
-			return false, srverr.New(50940, "Cannot recover the transaction decision without a recoveryToken")
+			return false, false, srverr.New(50940, "Cannot recover the transaction decision without a recoveryToken")
 		}
-		return false, r.recover()
+		return true, false, nil
 	case r.Cmd.Name == "abortTransaction":
-		return false, srverr.New(srverr.NoSuchTransaction, "no known command has been sent by this router for this transaction")
+		return false, false, srverr.New(srverr.NoSuchTransaction, "no known command has been sent by this router for this transaction")
 	default:
-		return false, srverr.New(srverr.NoSuchTransaction, "cannot continue txnId %d for session %s with txnId %d", -1, r.Session.ID, r.TxnNumber)
+		return false, false, srverr.New(srverr.NoSuchTransaction, "cannot continue txnId %d for session %s with txnId %d", -1, r.Session.ID, r.TxnNumber)
 	}
 	r.routed = t
-	return false, nil
+	return false, false, nil
 }
 
 // recover finds out how a transaction of another mongos ended: one that is still open is aborted.
