@@ -57,8 +57,8 @@ func (s *ServerSession) expired(now time.Time, timeoutMinutes *int64) bool {
 // Pool keeps server sessions for reuse, the last one used first. It is safe for concurrent use.
 type Pool struct {
 	// Left, if not nil, is called with a session that has ended while a server may have its
-	// transaction open: its caller had no time left for the abort, or a listener failed. Nobody else
-	// can use the session. Left must not wait; Finish has to be called for the session once.
+	// transaction open: its caller had no time left for the abort, or a listener failed. Nobody
+	// else can use the session. Left must not wait; Finish has to be called for the session once.
 	Left func(*Session)
 
 	mu    sync.Mutex
