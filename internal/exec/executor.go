@@ -301,8 +301,17 @@ func (r *run) enter(ctx context.Context) error {
 	return nil
 }
 
+// enter takes a session for an operation. In a client that is closed it is Close that uses it.
+func (x *Executor) enter(s *session.Session) error {
+	err := s.Enter()
+	if err == session.ErrConcurrent && x.closed.Load() {
+		return mongoerr.ErrClientClosed
+	}
+	return err
+}
+
 func (r *run) enterSession(ctx context.Context, s *session.Session) error {
-	if err := s.Enter(); err != nil {
+	if err := r.x.enter(s); err != nil {
 		return err
 	}
 	if r.x.closed.Load() && !r.closing { // the transaction may have been aborted since Run looked

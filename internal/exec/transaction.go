@@ -26,8 +26,8 @@ const commitTimeout = 10 * time.Second
 //
 // Commit and Abort enter the session by themselves, before they look at its transaction.
 func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) error {
-	if err := s.Enter(); err != nil {
-		return err
+	if err := x.enter(s); err != nil {
+		return named("commitTransaction", "admin", err)
 	}
 	defer s.Leave()
 	txn := s.Transaction()
@@ -110,8 +110,8 @@ func commitUnknown(err error) bool {
 // Abort aborts the session's transaction (specification: Transactions, abortTransaction). It
 // returns an error only if there is nothing to abort.
 func (x *Executor) Abort(ctx context.Context, s *session.Session, limit Limit) error {
-	if err := s.Enter(); err != nil {
-		return err
+	if err := x.enter(s); err != nil {
+		return named("abortTransaction", "admin", err)
 	}
 	defer s.Leave()
 	return x.abort(ctx, s, limit)
