@@ -97,3 +97,40 @@ func TestAbortLater(t *testing.T) {
 		}
 	}
 }
+
+// A program that goes on after the context of an operation has ended, and commits elsewhere, leaves
+// no transaction open that the operation begins when it comes to run.
+func TestLateCommandOfRefusedCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, client, log := bubble(t, allium.ClientOptions{}, mongotest.Sharded(1, 2))
+		coll := client.Database("db").Collection("coll")
+		if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
+			t.Fatal(err)
+		}
+		refused := 0
+		for range 12 { // the commit goes to any mongos
+			d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Block: 700 * time.Millisecond})
+			s, err := client.StartSession()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = s.StartTransaction()
+			ctx, cancel := context.WithTimeout(allium.WithSession(t.Context(), s), 15*time.Millisecond)
+			if err := second(coll.InsertOne(ctx, bson.D{})); err == nil {
+				t.Error("the insert was not held up")
+			}
+			cancel()
+			if err := s.CommitTransaction(t.Context()); err != nil {
+				refused++
+			}
+			_ = s.End(t.Context())
+			time.Sleep(time.Second)
+			if n := openTransactions(t, client); n != 0 {
+				t.Fatalf("%d transactions are open, after %v", n, log.names())
+			}
+		}
+		if refused == 0 {
+			t.Error("no commit was refused: this tests nothing")
+		}
+	})
+}

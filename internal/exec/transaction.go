@@ -53,6 +53,9 @@ func (x *Executor) Commit(ctx context.Context, s *session.Session, limit Limit) 
 	op.WriteConcern, op.RetryConcern = wc, retriedCommitConcern(wc)
 	res, err := x.Run(ctx, &op)
 	if !txn.Pending() {
+		if refused(err) {
+			x.abortRefused(ctx, s, limit)
+		}
 		txn.DropLate() // there is nothing to abort any more
 	}
 	if err == nil {
@@ -174,8 +177,7 @@ func (x *Executor) abort(ctx context.Context, s *session.Session, limit Limit) e
 	if !send {
 		return nil
 	}
-	op := NewOp(&command.EndTransaction{RecoveryToken: txn.RecoveryToken()})
-	op.DB, op.Session, op.Limit, op.WriteConcern = "admin", s, limit, limit.concern(txn.Options().WriteConcern)
+	op := abortOp(s, limit)
 	if x.abortBehind(ctx, txn, op) {
 		return nil
 	}
@@ -183,6 +185,33 @@ func (x *Executor) abort(ctx context.Context, s *session.Session, limit Limit) e
 		res.Release()
 	}
 	return nil
+}
+
+// refused reports whether a server has answered a commit by saying that there is none.
+func refused(err error) bool {
+	_, answered := err.(*mongoerr.ServerError)
+	return answered && !commitUnknown(err)
+}
+
+// abortRefused aborts a transaction whose commit was refused, and of which a command may run still:
+// the program went on after that command's context had ended, and the commit came to a server that
+// did not know the transaction. When the command comes to run, it begins the transaction.
+func (x *Executor) abortRefused(ctx context.Context, s *session.Session, limit Limit) {
+	txn := s.Transaction()
+	ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
+	defer cancel()
+	x.abortBehind(ctx, txn, abortOp(s, limit))
+}
+
+// refusedTimeout bounds how long a commit that was refused waits for a command that runs still.
+const refusedTimeout = 10 * time.Second
+
+// abortOp returns the abort of the session's transaction.
+func abortOp(s *session.Session, limit Limit) Op {
+	txn := s.Transaction()
+	op := NewOp(&command.EndTransaction{RecoveryToken: txn.RecoveryToken()})
+	op.DB, op.Session, op.Limit, op.WriteConcern = "admin", s, limit, limit.concern(txn.Options().WriteConcern)
+	return op
 }
 
 // abortBehind sends an abort behind a command of the transaction that the server may not have run
