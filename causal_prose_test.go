@@ -2,6 +2,9 @@ package allium_test
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +47,26 @@ func causal(write bool) (list []operation) {
 	return list
 }
 
+// furtherReads are the reads among furtherOperations that take a read concern.
+func furtherReads() (list []operation) {
+	for _, name := range []string{"Client.Watch", "Collection.Count", "Collection.EstimatedDocumentCount", "Collection.Watch", "Database.Aggregate",
+		"Database.Watch", "allium.Aggregate", "Bucket.Find", "Bucket.DownloadToStreamByName"} {
+		list = append(list, operation{name, false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+			err := furtherOperations[name](ctx, c)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		}})
+	}
+	return list
+}
+
+// known reports whether an error is that of an operation which one before has made impossible.
+func known(err error) bool {
+	return strings.Contains(err.Error(), "IndexNotFound") || strings.Contains(err.Error(), "already exists")
+}
+
 func TestProseCausalConsistency(t *testing.T) {
 	t.Run("1 a new session has no operation time", func(t *testing.T) {
 		r := newRig(t, "replicaset")
@@ -81,16 +104,28 @@ func TestProseCausalConsistency(t *testing.T) {
 					},
 				}})
 				coll := client.Database("sessions").Collection("docs")
+				fails := func(err error) error {
+					if err == nil {
+						return context.Canceled
+					}
+					return nil
+				}
+				failing := []operation{
+					{"an unknown command", false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+						return fails(second(c.Database().RunCommand(ctx, bson.D{{Key: "nonsense", Value: 1}})))
+					}},
+					{"a read that fails", false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+						return fails(second(c.FindOne(ctx, bson.D{{Key: "$nonsense", Value: 1}})))
+					}},
+					{"a write error", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+						return fails(second(c.InsertMany(ctx, []bson.D{{{Key: "_id", Value: 1}}, {{Key: "_id", Value: 1}}})))
+					}},
+				}
 				for _, consistent := range []bool{true, false} {
-					for _, op := range append(causal(false), operation{"an unknown command", false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
-						if _, err := c.Database().RunCommand(ctx, bson.D{{Key: "nonsense", Value: 1}}); err == nil {
-							return context.Canceled
-						}
-						return nil
-					}}) {
+					for _, op := range slices.Concat(operations, furtherReads(), causal(true), failing) {
 						s := start(t, client, allium.SessionOptions{CausalConsistency: &consistent})
 						replied = bson.Timestamp{}
-						if err := op.run(allium.WithSession(t.Context(), s), coll); err != nil {
+						if err := op.run(allium.WithSession(t.Context(), s), coll); err != nil && !known(err) {
 							t.Fatalf("%s: %v", op.name, err)
 						}
 						if got := s.OperationTime(); got == nil || *got != replied || replied.IsZero() {
@@ -112,7 +147,7 @@ func TestProseCausalConsistency(t *testing.T) {
 				}
 			}
 			pairs := [][2]operation{}
-			for _, op := range append(causal(false), causal(true)...) {
+			for _, op := range slices.Concat(causal(false), furtherReads(), first) {
 				pairs = append(pairs, [2]operation{findOne, op})
 			}
 			for _, op := range first {
@@ -121,10 +156,13 @@ func TestProseCausalConsistency(t *testing.T) {
 			for _, p := range pairs {
 				s := start(t, r.client)
 				ctx := allium.WithSession(t.Context(), s)
-				if err := p[0].run(ctx, r.coll); err != nil && !strings.Contains(err.Error(), "IndexNotFound") && !strings.Contains(err.Error(), "already exists") {
+				if err := p[0].run(ctx, r.coll); err != nil && !known(err) {
 					t.Fatalf("%s: %v", p[0].name, err)
 				}
 				want := s.OperationTime()
+				if _, err := r.coll.InsertOne(t.Context(), bson.D{}); err != nil { // time goes on without the session
+					t.Fatal(err)
+				}
 				r.log.reset()
 				_ = p[1].run(ctx, r.coll)
 				got, ok := after(r.log.of("")[0]).Timestamp()
