@@ -80,6 +80,9 @@ func (s *scope) inherits(ctx context.Context, op *exec.Op, opTimeout *time.Durat
 		return errNilContext
 	}
 	if err := s.within(ctx, op, opTimeout); err != nil {
+		if op.Session != nil {
+			op.Session.Transaction().Fail(err)
+		}
 		return err
 	}
 	takes := op.Command.Traits().Inherits

@@ -10,6 +10,8 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
+	"allium/event"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -96,6 +98,128 @@ func TestTransactSwallowedTransientError(t *testing.T) {
 		})
 		if err != nil || calls != 2 {
 			t.Errorf("%d calls, %v, want 2 and no error", calls, err)
+		}
+	})
+}
+
+// noForm is a document without BSON form.
+type noForm struct{}
+
+func (noForm) MarshalBSON() ([]byte, error) { return nil, errors.New("no form") }
+
+// An operation that never left the client has failed all the same: a function that keeps that to
+// itself commits nothing of the others.
+func TestTransactSwallowedUnsentError(t *testing.T) {
+	type coll = *allium.Collection[bson.D]
+	two := bson.D{{Key: "_id", Value: 2}}
+	for name, tt := range map[string]struct {
+		fail   func(ctx context.Context, c coll) error
+		text   string
+		within time.Duration // the timeout of Transact
+	}{
+		"no BSON form": {func(ctx context.Context, c coll) error {
+			return second(allium.CollectionOf[noForm](c.Database(), "test").InsertOne(ctx, noForm{}))
+		}, "no form", 0},
+		"a filter without BSON form": {func(ctx context.Context, c coll) error { return second(c.DeleteOne(ctx, noForm{})) }, "no form", 0},
+		"a bulk write without BSON form": {func(ctx context.Context, c coll) error {
+			return second(c.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: noForm{}}}))
+		}, "no form", 0},
+		"a client's bulk write without BSON form": {func(ctx context.Context, c coll) error {
+			return second(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{{Database: "test", Collection: "test", Model: allium.InsertModel{Document: noForm{}}}}))
+		}, "no form", 0},
+		"too large": {func(ctx context.Context, c coll) error {
+			return second(c.InsertOne(ctx, bson.D{{Key: "x", Value: make([]byte, 17<<20)}}))
+		}, "", 0},
+		"a read of secondaries": {func(ctx context.Context, c coll) error {
+			return second(c.Database().RunCommand(ctx, bson.D{{Key: "count", Value: "test"}}, allium.RunCommandOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}}))
+		}, "must be primary", 0},
+		"a timeout of its own": {func(ctx context.Context, c coll) error {
+			return second(c.InsertOne(ctx, two, allium.InsertOneOptions{Timeout: new(time.Second)}))
+		}, "timeout of its own", time.Minute},
+		"a panic in a listener": {func(ctx context.Context, c coll) error {
+			how, _ := ending(func() error { return second(c.FindOne(context.WithValue(ctx, noForm{}, true), bson.D{})) })
+			return errors.New(how)
+		}, "panicked", 0},
+		"two operations at once": {func(ctx context.Context, c coll) (err error) {
+			listening := context.WithValue(ctx, twice{}, func() { err = second(c.InsertOne(ctx, two)) })
+			_, _ = c.FindOne(listening, bson.D{})
+			return err
+		}, "two operations at once", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, client, _ := bubble(t, allium.ClientOptions{CommandMonitor: &event.CommandMonitor{Started: func(ctx context.Context, _ *event.CommandStarted) {
+					if ctx.Value(noForm{}) != nil {
+						panic("the program's")
+					}
+					if f, ok := ctx.Value(twice{}).(func()); ok {
+						f()
+					}
+				}}}, mongotest.ReplicaSet(1))
+				c := client.Database("test").Collection("test")
+				if _, err := c.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 0}}); err != nil {
+					t.Fatal(err)
+				}
+				var opts allium.TransactionOptions
+				if tt.within > 0 {
+					opts.Timeout = &tt.within
+				}
+				calls := 0
+				err := client.Transact(t.Context(), func(ctx context.Context) error {
+					calls++
+					if _, err := c.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}}); err != nil {
+						return err
+					}
+					if tt.fail(ctx, c) == nil {
+						t.Error("the operation did not fail")
+					}
+					_, _ = c.InsertOne(ctx, bson.D{{Key: "_id", Value: 3}})
+					return nil
+				}, opts)
+				if err == nil || !strings.Contains(err.Error(), "did not return its error") || !strings.Contains(err.Error(), tt.text) || calls != 1 {
+					t.Errorf("%d calls, %v", calls, err)
+				}
+				if n, err := c.CountDocuments(t.Context(), bson.D{}); n != 1 || err != nil {
+					t.Errorf("%d documents, %v, want 1", n, err)
+				}
+			})
+		})
+	}
+}
+
+// twice is the key under which a context holds what a listener is to do.
+type twice struct{}
+
+// If no server or connection was found, another attempt may succeed.
+func TestTransactSwallowedUnsentTransientError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := testdeploy.Mock(t, "an in-memory network", mongotest.InMemory(), mongotest.ReplicaSet(1))
+		dialer := &faultyDialer{Dialer: d}
+		client, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: dialer, MaxIdleTime: new(time.Millisecond), ServerSelectionTimeout: new(time.Second)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close(context.Background())
+		c := client.Database("test").Collection("test")
+		calls := 0
+		err = client.Transact(t.Context(), func(ctx context.Context) error {
+			calls++
+			if _, err := c.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}}); err != nil {
+				return err
+			}
+			if calls == 1 {
+				time.Sleep(time.Second) // the connection is idle for too long
+				dialer.down.Store(true)
+			}
+			_, err := c.InsertOne(ctx, bson.D{{Key: "_id", Value: 2}})
+			if calls == 1 && err == nil {
+				t.Error("the operation did not fail")
+			}
+			dialer.down.Store(false)
+			return nil
+		})
+		if n, _ := c.CountDocuments(t.Context(), bson.D{}); err != nil || calls != 2 || n != 2 {
+			t.Errorf("%d calls, %v, %d documents; want 2, no error and both documents", calls, err, n)
 		}
 	})
 }

@@ -132,9 +132,12 @@ func (s *Session) ending(ctx context.Context, opts []EndTransactionOptions) (exe
 //	})
 //
 // fn must pass its context to all operations of the transaction, and must return their errors: the
-// server aborts the transaction when an operation in it fails. If fn returns nil nevertheless, the
-// commit fails and Transact returns the first of those errors. To handle errors differently, use
-// StartTransaction. After an error with the label TransientTransactionError, Transact calls fn
+// server aborts the transaction when an operation in it fails. If fn returns nil nevertheless,
+// Transact aborts the transaction and goes on as if fn had returned the first of those errors, also
+// if the operation did not reach a server: because its document has no BSON form, no server or
+// connection was found in time, or code of the program's panicked in it. A document that does not
+// decode, and arguments that are refused before there is an operation, are left to fn. To handle
+// errors differently, use StartTransaction. After an error with the label TransientTransactionError, Transact calls fn
 // again after a short wait, so fn must have no side effects outside of the transaction. It retries
 // until the timeout or, without one, for 120 seconds, and as long retries commits whose outcome is
 // unknown. The timeout also bounds the operations that use fn's context; an operation with its own
@@ -266,7 +269,7 @@ func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) 
 			return nil // fn has committed or aborted by itself
 		}
 		if ctx.Err() != nil {
-			if first := s.inner.Transaction().Failure(); first != nil {
+			if first := s.inner.Transaction().Failed(); first != nil {
 				last = first
 			}
 			return w.stopped(ctx, last)
@@ -280,7 +283,7 @@ func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) 
 }
 
 // call calls fn. Unless it returns without an error, no transaction is left open, not even if it
-// panics.
+// panics. An error of an operation that fn has kept to itself is as good as returned.
 func (w *transact) call(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	returned := false
 	defer func() {
@@ -289,6 +292,11 @@ func (w *transact) call(ctx context.Context, fn func(ctx context.Context) error)
 		}
 	}()
 	err = fn(ctx)
+	if txn := w.session.inner.Transaction(); err == nil && txn.Running() && ctx.Err() == nil {
+		if first := txn.Failed(); first != nil {
+			err = fmt.Errorf("transact: an operation in the transaction failed, and the function did not return its error: %w", first)
+		}
+	}
 	returned = true
 	return err
 }
@@ -315,13 +323,9 @@ func (w *transact) commit(ctx context.Context) (again bool, err error) {
 			}
 		}
 		err := w.session.CommitTransaction(ctx)
-		first := w.session.inner.Transaction().Failure()
 		switch {
 		case err == nil:
 			return false, nil
-		case first != nil && mongoerr.HasCode(err, errcode.NoSuchTransaction) && !mongoerr.HasLabel(first, mongoerr.LabelTransientTransaction):
-			// Another attempt would fail in the same way, and the commit's label asks for one.
-			return false, fmt.Errorf("transact: an operation in the transaction failed, and the function did not return its error: %w", first)
 		case mongoerr.HasLabel(err, mongoerr.LabelUnknownTransactionCommit) && !mongoerr.HasCode(err, errcode.MaxTimeMSExpired):
 			switch {
 			case last != nil && w.session.bound != nil && timedOut(err):

@@ -319,9 +319,9 @@ func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.
 		s.Observe(times)
 		if refused && r.inTxn {
 			if list, err := writeErrors(reply.Body, r.op, r.addr); err != nil {
-				s.Transaction().Fail(err)
+				s.Transaction().Answered(err)
 			} else if len(list) > 0 {
-				s.Transaction().Fail(list[0])
+				s.Transaction().Answered(list[0])
 			}
 		}
 	}

@@ -219,8 +219,10 @@ func (x *Executor) run(ctx context.Context, op *Op, closing bool) (Result, error
 		r.flight.phase.Store(&phaseDecryption)
 		res, err = r.decrypt(ctx, res)
 	}
-	if op.Read != nil && err == nil {
-		err = r.read(&res)
+	if err != nil {
+		r.fail(err)
+	} else if op.Read != nil {
+		err = r.read(&res) // what does not decode has been done all the same
 	}
 	if span != nil {
 		r.span = nil
@@ -257,6 +259,20 @@ func (r *run) read(res *Result) error {
 	}
 	*res = Result{}
 	return err
+}
+
+// fail notes that the operation has failed as part of a transaction, whether or not a command has
+// left.
+func (r *run) fail(err error) {
+	if s := r.op.Session; s != nil && !r.op.EndsTransaction && !r.op.streamed() && !r.op.late() && !r.cleansUp() {
+		s.Transaction().Fail(err)
+	}
+}
+
+// cleansUp reports whether the operation is one of the driver's own, which nobody misses.
+func (r *run) cleansUp() bool {
+	_, ok := r.op.Command.(*command.KillCursors)
+	return ok
 }
 
 // encryptFree encrypts the command without the session: code of the program's that the cipher asks
@@ -402,8 +418,8 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 		r.unsent = r.op.EndsTransaction && r.op.Session.Transaction().Pending() && isTimeout(last) && (ctx.Err() != nil || errors.Is(last, errNoTimeLeft))
 		err = r.timedOut(ctx, sent, last, stage)
 		r.unpin(last, err, false)
-		if r.inTxn && stage == stageSent {
-			r.op.Session.Transaction().Fail(err)
+		if r.inTxn && stage == stageSent && !r.cleansUp() {
+			r.op.Session.Transaction().Answered(err)
 		}
 		return Result{}, err
 	}

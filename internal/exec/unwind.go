@@ -22,6 +22,7 @@ var errUnwound = errors.New("code of the program's panicked, or ended the gorout
 // res is the operation's result if it came so far. A connection in the middle of a message cannot
 // be used any more; one that is between messages can.
 func (r *run) unwind(ctx context.Context, res *Result) {
+	r.fail(errUnwound)
 	defer r.tell(ctx, errUnwound)
 	defer r.endUnwound() // each of these may run code of the program's, which may fail again
 	if r.op.Implicit == nil {

@@ -379,22 +379,35 @@ func TestUnpinnedByTheSession(t *testing.T) {
 	}
 }
 
-// The first error of a transaction is kept, and not beyond it.
+// The first error of a transaction is kept, and not beyond it: the first of all, and the first that
+// a server may have answered.
 func TestFailure(t *testing.T) {
 	s := newSession(t, Options{})
-	s.StartTransaction(TransactionOptions{})
-	first := errors.New("first")
-	s.txn.Fail(first)
-	s.txn.Fail(errors.New("second"))
-	if got := s.txn.Failure(); got != first {
-		t.Errorf("%v, want the first", got)
+	want := func(what string, failed, answered error) {
+		t.Helper()
+		if got := s.txn.Failed(); got != failed {
+			t.Errorf("%s: the first error is %v, want %v", what, got, failed)
+		}
+		if got := s.txn.Failure(); got != answered {
+			t.Errorf("%s: the first answer is %v, want %v", what, got, answered)
+		}
 	}
+	first, second := errors.New("first"), errors.New("second")
+	s.txn.Fail(first)
+	want("without a transaction", nil, nil)
+	s.StartTransaction(TransactionOptions{})
+	s.txn.Fail(first)
+	s.txn.Answered(second)
+	s.txn.Answered(errors.New("third"))
+	want("two answers", first, second)
 	s.txn.Sending()
 	s.txn.Abort()
+	s.txn.Fail(second)
+	want("aborted", first, second)
 	s.StartTransaction(TransactionOptions{})
-	if got := s.txn.Failure(); got != nil {
-		t.Errorf("%v in the next transaction", got)
-	}
+	want("the next one", nil, nil)
+	s.txn.Answered(second)
+	want("an answer", second, second)
 }
 
 // A reply with a later time costs one allocation, every other one none.

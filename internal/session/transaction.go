@@ -82,7 +82,7 @@ type Pin struct {
 }
 
 // Transaction is the transaction part of a Session. The caller holds the session (Enter), but for
-// State, Running, Open and Revoked.
+// State, Running, Open, Revoked, Fail and Failed.
 type Transaction struct {
 	session       *Session
 	state         atomic.Int32 // a TransactionState
@@ -91,9 +91,10 @@ type Transaction struct {
 	revoked       atomic.Bool
 	recoveryToken bson.Raw
 	pin           *Pin
-	mongos        string     // where it ran, also when it is no longer pinned
-	late          *pool.Conn // see KeepLate
-	failure       error      // see Fail
+	mongos        string                // where it ran, also when it is no longer pinned
+	late          *pool.Conn            // see KeepLate
+	failure       error                 // see Answered
+	first         atomic.Pointer[error] // see Fail
 	using         atomic.Pointer[pool.Conn]
 
 	// Started is when it was started. Span, nil until the executor begins it, stands for the whole
@@ -144,6 +145,7 @@ func (t *Transaction) begin(opts TransactionOptions) {
 	t.Unpin()
 	t.DropLate()
 	t.opts, t.empty, t.recoveryToken, t.failure, t.mongos = opts, false, nil, nil, ""
+	t.first.Store(nil)
 	t.Started, t.Span = time.Now(), nil
 	t.revoked.Store(false)
 	t.move(StartingTransaction)
@@ -232,16 +234,33 @@ func (t *Transaction) NotSent() {
 	}
 }
 
-// Fail notes an error that a server answered to a command of the transaction, other than its end:
-// the server aborts the transaction with it, whether or not the user's code minds. The first error
-// counts.
+// Fail notes that an operation of the transaction has failed, other than its end, if one is running.
+// The first error counts. It may be called at any time.
 func (t *Transaction) Fail(err error) {
-	if t.failure == nil {
-		t.failure = err
+	if t.Running() {
+		t.first.CompareAndSwap(nil, &err)
 	}
 }
 
-// Failure returns the first error of Fail, nil if there was none.
+// Failed returns the first error of Fail, nil if there was none.
+func (t *Transaction) Failed() error {
+	if err := t.first.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Answered notes an error that a server may have answered to a command of the transaction, other
+// than its end: it aborts the transaction then, whether or not the user's code minds. The first
+// error counts.
+func (t *Transaction) Answered(err error) {
+	if t.failure == nil {
+		t.failure = err
+	}
+	t.Fail(err)
+}
+
+// Failure returns the first error of Answered, nil if there was none.
 func (t *Transaction) Failure() error { return t.failure }
 
 // Commit moves to committed. send is false if there is nothing to send, again is true if a commit
