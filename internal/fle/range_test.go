@@ -222,6 +222,48 @@ func TestDomainErrors(t *testing.T) {
 	}
 }
 
+// A bound that is excluded, and whose number is the first or the last one although its value is
+// not, leaves nothing to look for: that is an error, and neither an empty cover, which finds nothing
+// without a word, nor all values.
+func TestCoverOfNothing(t *testing.T) {
+	for kind, value := range map[bson.Type]func(s string) bson.RawValue{
+		bson.TypeDouble:     func(s string) bson.RawValue { return number(t, bson.TypeDouble, s) },
+		bson.TypeDecimal128: func(s string) bson.RawValue { return number(t, bson.TypeDecimal128, s) },
+	} {
+		for _, tt := range []struct {
+			min, max, lower, upper string
+			lowerIn, upperIn       bool
+			want                   string
+		}{
+			{"-8", "-1", "-1.5", "-1", false, true, "Lower bound must be less than the range maximum"},
+			{"-8", "-1", "-1.5", "-1", false, false, "Lower bound must be less than the range maximum"},
+			{"-8", "-1", "-1", "-1", false, true, "Lower bound must be less than the range maximum"},
+			{"-8", "-1", "-2.5", "-1", false, true, ""},
+			{"1", "8", "1", "1.5", true, false, "Upper bound must be greater than the range minimum"},
+			{"1", "8", "1", "1", true, false, "Upper bound must be greater than the range minimum"},
+			{"1", "8", "1", "2.5", true, false, ""},
+			{"0", "5", "5", "5", false, true, "Lower bound must be less than the range maximum"}, // there are numbers behind that of 5
+			{"0", "5", "4", "5", false, true, ""},
+		} {
+			d := must(NewDomain(kind, value(tt.min), value(tt.max), new(int32(0))))
+			cover, err := d.Cover(&RangeEdges{Lower: value(tt.lower), LowerIn: tt.lowerIn, Upper: value(tt.upper), UpperIn: tt.upperIn}, 1, 0)
+			switch {
+			case tt.want == "" && (err != nil || len(cover) == 0):
+				t.Errorf("%s: %+v: %q, %v", kind, tt, cover, err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("%s: %+v: %q, %v", kind, tt, cover, err)
+			}
+		}
+		d := must(NewDomain(kind, bson.RawValue{}, bson.RawValue{}, nil))
+		least, greatest := d.Bounds() // infinities are beyond them
+		for _, e := range []RangeEdges{{Lower: greatest, Upper: Open(false)}, {Lower: Open(true), Upper: least}} {
+			if cover, err := d.Cover(&e, 1, 0); err == nil {
+				t.Errorf("%s: %+v: %q", kind, e, cover)
+			}
+		}
+	}
+}
+
 // TestHugeCover is about a range that no payload has room for: it must end, with an error.
 func TestHugeCover(t *testing.T) {
 	d := must(NewDomain(bson.TypeInt64, bson.RawValue{}, bson.RawValue{}, nil))

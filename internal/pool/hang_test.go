@@ -392,3 +392,52 @@ func TestConnectionAtTheLastMoment(t *testing.T) {
 		}
 	})
 }
+
+// A checkout whose time in the queue is up stays for the connection that is being made for it. When
+// that is out of time in its turn, and nothing else is made for the checkout, it does not stay on:
+// not even while discovery looks at the failure of another connection.
+func TestOverdueAndDeserted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeserver.Server{Handle: echo, Accept: func(ctx context.Context, id int64) error {
+			if id == 1 {
+				time.Sleep(400 * time.Millisecond)
+				return errors.New("refused")
+			}
+			return hang(ctx)
+		}}
+		looked := make(chan struct{})
+		p := newPool(t, s, Config{MaxConnecting: 2, WaitQueueTimeout: 300 * time.Millisecond, ConnectFailed: func(Failure) {
+			<-looked
+		}})
+		var others sync.WaitGroup
+		others.Go(func() { // the first connection is made for this one
+			if c, err := p.CheckOut(t.Context()); err == nil {
+				c.Return()
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		others.Go(func() { // the second one for this, which leaves it to the third
+			if c, err := p.CheckOutWithin(ctx, 0, 500*time.Millisecond); err == nil {
+				c.Return()
+			}
+		})
+		synctest.Wait()
+		start := time.Now()
+		others.Go(func() {
+			time.Sleep(time.Minute)
+			close(looked)
+		})
+		_, err := p.CheckOut(t.Context())
+		if d := time.Since(start); d != 500*time.Millisecond || !errors.Is(err, errWaitQueueTimeout) {
+			t.Errorf("the checkout ended after %v: %v", d, err)
+		}
+		p.mu.Lock()
+		for _, c := range p.all {
+			c.cancel()
+		}
+		p.mu.Unlock()
+		others.Wait()
+	})
+}

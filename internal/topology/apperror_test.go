@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,6 +173,66 @@ func TestHandshakeOfUnknownServer(t *testing.T) {
 	if topo.Description() != td {
 		t.Errorf("topology is %v", topo.Description())
 	}
+}
+
+// A handshake that waited for the topology says nothing if it has been overtaken meanwhile: by a
+// newer reply, by an error, and by the end of the server.
+func TestOvertakenHandshake(t *testing.T) {
+	member := func(addr string, version int64) *event.ServerDescription {
+		return &event.ServerDescription{Addr: addr, Kind: event.RSSecondary, SetName: "rs", Me: addr, Hosts: []string{"a:1", "b:1"},
+			TopologyVersion: versionOf(version), LastUpdate: time.Now()}
+	}
+	for name, overtakes := range map[string]func(topo *Topology){
+		"a newer reply": func(topo *Topology) { topo.apply(member("a:1", 3)) },
+		"the same":      func(topo *Topology) { topo.apply(member("a:1", 2)) },
+		"an error": func(topo *Topology) {
+			topo.apply(&event.ServerDescription{Addr: "a:1", LastError: errors.New("boom"), LastUpdate: time.Now()})
+		},
+		"the server has left": func(topo *Topology) {
+			primary := member("b:1", 5)
+			primary.Kind, primary.Hosts = event.RSPrimary, []string{"b:1"}
+			topo.apply(primary)
+		},
+		"the server has left and come back": func(topo *Topology) {
+			for version, hosts := range [][]string{{"b:1"}, {"a:1", "b:1"}} {
+				primary := member("b:1", int64(5+version))
+				primary.Kind, primary.Hosts = event.RSPrimary, hosts
+				topo.apply(primary)
+			}
+		},
+	} {
+		topo := topologyOf(t, &event.TopologyDescription{Kind: event.ReplicaSetNoPrimary, SetName: "rs",
+			Servers: []*event.ServerDescription{member("a:1", 1), member("b:1", 1)}}, Config{unmonitored: true})
+		topo.phase = connected
+		s := topo.Server("a:1")
+		topo.mu.Lock()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.handshaken(member("a:1", 2))
+		}()
+		for !waitsIn("handshaken") {
+			runtime.Gosched()
+		}
+		overtakes(topo)
+		now := topo.Description()
+		topo.mu.Unlock()
+		<-done
+		if got := topo.Description(); got != now {
+			t.Errorf("%s: the topology is %v, was %v", name, got, now)
+		}
+	}
+}
+
+// waitsIn reports whether a goroutine waits for a lock within a function.
+func waitsIn(function string) bool {
+	buf := make([]byte, 1<<20)
+	for _, stack := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if strings.Contains(stack, "."+function+"(") && strings.Contains(stack, "[sync.Mutex.Lock") {
+			return true
+		}
+	}
+	return false
 }
 
 // The rows of the state machine that the random walk's invariants leave open.
