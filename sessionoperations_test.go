@@ -20,7 +20,8 @@ import (
 type docs = allium.Collection[bson.D]
 
 // furtherOperations are the methods and functions that take a session and are not among operations,
-// by their receivers, or else their packages, and names. What they do to the deployment does not matter: some ask for what it lacks.
+// by their receivers, or else their packages, and names. What they do to the deployment does not
+// matter: some ask for what it lacks.
 var furtherOperations = map[string]func(ctx context.Context, c *docs) error{
 	"Client.BulkWrite": func(ctx context.Context, c *docs) error {
 		return second(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{{Database: "sessions", Collection: "docs", Model: allium.InsertModel{Document: bson.D{}}}}))

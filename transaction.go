@@ -137,10 +137,12 @@ func (s *Session) ending(ctx context.Context, opts []EndTransactionOptions) (exe
 // if the operation did not reach a server: because its document has no BSON form, no server or
 // connection was found in time, or code of the program's panicked in it. A document that does not
 // decode, and arguments that are refused before there is an operation, are left to fn. To handle
-// errors differently, use StartTransaction. After an error with the label TransientTransactionError, Transact calls fn
-// again after a short wait, so fn must have no side effects outside of the transaction. It retries
-// until the timeout or, without one, for 120 seconds, and as long retries commits whose outcome is
-// unknown. The timeout also bounds the operations that use fn's context; an operation with its own
+// errors differently, use StartTransaction.
+//
+// After an error with the label TransientTransactionError, Transact calls fn again after a short
+// wait, so fn must have no side effects outside of the transaction. It retries until the timeout
+// or, without one, for 120 seconds, and as long retries commits whose outcome is unknown. The
+// timeout also bounds the operations that use fn's context; an operation with its own
 // Timeout fails.
 //
 // Transactions do not nest. Transact returns an error if ctx carries a session of the client with

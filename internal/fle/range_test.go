@@ -223,8 +223,8 @@ func TestDomainErrors(t *testing.T) {
 }
 
 // A bound that is excluded, and whose number is the first or the last one although its value is
-// not, leaves nothing to look for: that is an error, and neither an empty cover, which finds nothing
-// without a word, nor all values.
+// not, leaves nothing to look for: that is an error, and neither an empty cover, which finds
+// nothing without a word, nor all values.
 func TestCoverOfNothing(t *testing.T) {
 	for kind, value := range map[bson.Type]func(s string) bson.RawValue{
 		bson.TypeDouble:     func(s string) bson.RawValue { return number(t, bson.TypeDouble, s) },

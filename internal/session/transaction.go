@@ -234,8 +234,8 @@ func (t *Transaction) NotSent() {
 	}
 }
 
-// Fail notes that an operation of the transaction has failed, other than its end, if one is running.
-// The first error counts. It may be called at any time.
+// Fail notes that an operation of the transaction has failed, other than its end, if one is
+// running. The first error counts. It may be called at any time.
 func (t *Transaction) Fail(err error) {
 	if t.Running() {
 		t.first.CompareAndSwap(nil, &err)
