@@ -51,15 +51,17 @@ func (i *indexes) take(ctx context.Context, l limit) error {
 		defer t.Stop()
 		expired = t.C
 	}
-	err := context.DeadlineExceeded
+	err, source := context.DeadlineExceeded, mongoerr.SourceOperation
 	select {
 	case i.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		err = ctx.Err()
+		if err, source = ctx.Err(), mongoerr.SourceContext; errors.Is(err, context.Canceled) {
+			source = mongoerr.SourceCancel
+		}
 	case <-expired:
 	}
-	return &mongoerr.TimeoutError{Phase: mongoerr.PhaseIndexes, Elapsed: time.Since(started), Wrapped: err}
+	return &mongoerr.TimeoutError{Phase: mongoerr.PhaseIndexes, Source: source, Elapsed: time.Since(started), Wrapped: err}
 }
 
 var primary = &consistency.ReadPreference{Mode: consistency.Primary}

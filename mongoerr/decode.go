@@ -98,6 +98,8 @@ func (e DecodeErrors) Error() string {
 		return "no document failed to decode"
 	case 1:
 		return e[0].Error()
+	case 2:
+		return fmt.Sprintf("%v (and 1 more does not decode)", e[0])
 	}
 	return fmt.Sprintf("%v (and %d more do not decode)", e[0], len(e)-1)
 }

@@ -3,17 +3,20 @@ package mongoerr
 // Phase says what an operation was doing when its time was up, or its context was cancelled.
 type Phase string
 
-// The phases of an operation. Further ones may be added.
+// The phases of an operation. Further ones may be added. An operation that waits for a connection
+// to be made is in PhaseCheckout: those of connecting are the attempt's own, as the events of pools
+// and the descriptions of servers tell of it, and PhaseAuthentication is also that of an operation
+// whose connection has to be authenticated again.
 const (
 	PhaseSelection      Phase = "server selection"
-	PhaseCheckout       Phase = "connection checkout"
-	PhaseConnect        Phase = "connect"                 // a step of making a connection that is not told apart
-	PhaseDial           Phase = "connect (dial)"          // the network connection, through a proxy if there is one
-	PhaseTLS            Phase = "connect (TLS handshake)" // with the check for revocation
-	PhaseHello          Phase = "connect (hello)"         // the handshake of the protocol
+	PhaseCheckout       Phase = "connection checkout" // with what the connection owes from before
+	PhaseConnect        Phase = "connect"             // a step of making a connection that is not told apart
+	PhaseDial           Phase = "connect (dial)"      // the network connection, through a proxy if there is one
+	PhaseTLS            Phase = "connect (TLS handshake)"
+	PhaseHello          Phase = "connect (hello)" // the handshake of the protocol
 	PhaseAuthentication Phase = "connect (authenticate)"
 	PhaseEncryption     Phase = "encryption"  // of the command, with the requests for keys
-	PhaseCommand        Phase = "command"     // before it was sent, or the server says that its time was up
+	PhaseCommand        Phase = "command"     // before it was sent, between attempts, or the server says that its time was up
 	PhaseWrite          Phase = "write"       // of the command
 	PhaseRead           Phase = "read"        // of the reply
 	PhaseDecryption     Phase = "decryption"  // of the reply
@@ -34,8 +37,8 @@ const (
 	SourceDatabase        Source = "the timeout of the database"
 	SourceCollection      Source = "the timeout of the collection"
 	SourceSession         Source = "the timeout of the session"
-	SourceOperation       Source = "the timeout of the operation"
-	SourceConnecting      Source = "the operation's timeout" // any of the above, while a connection is made for it
+	SourceOperation       Source = "the timeout of the operation" // or of a GridFS bucket
+	SourceConnecting      Source = "the operation's timeout"      // any of the timeouts above, while a connection is made for it
 	SourceServerSelection Source = "serverSelectionTimeoutMS"
 	SourceWaitQueue       Source = "waitQueueTimeoutMS"
 	SourceTransact        Source = "the limit of 120 seconds" // of Transact without a timeout

@@ -29,6 +29,9 @@ func TestTexts(t *testing.T) {
 	write := func(i int) *WriteError {
 		return &WriteError{Index: i, Code: 11000, Message: "dup", Command: "insert", Namespace: "d.c", Addr: "a:1"}
 	}
+	odd := func(i int64) *DecodeError {
+		return &DecodeError{Command: "find", Namespace: "d.c", Index: i, Document: document(t, bson.D{}), Wrapped: errors.New("no")}
+	}
 	long := make([]byte, 2*maxDetails)
 	for i := range long {
 		long[i] = 'x'
@@ -61,6 +64,9 @@ func TestTexts(t *testing.T) {
 			Err: errors.New("ended"), WriteErrors: []*WriteError{write(0), write(1), write(2), write(3), write(4)}},
 		`ping: authentication of user "u" of database "admin" with SCRAM-SHA-1 on a:1: no`: &AuthError{Command: "ping", Addr: "a:1", Username: "u", Source: "admin", Mechanism: "SCRAM-SHA-1", Wrapped: errors.New("no")},
 		"find d.c: Connection to a:1 interrupted due to server monitor timeout":            &PoolClearedError{Command: "find", Namespace: "d.c", Addr: "a:1", Interrupted: true},
+		"find d.c: decode document 1: no":                                                  DecodeErrors{odd(1)},
+		"find d.c: decode document 1: no (and 1 more does not decode)":                     DecodeErrors{odd(1), odd(2)},
+		"find d.c: decode document 1: no (and 2 more do not decode)":                       DecodeErrors{odd(1), odd(2), odd(3)},
 	} {
 		if got := err.Error(); got != want {
 			t.Errorf("\n got %s\nwant %s", got, want)

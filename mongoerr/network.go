@@ -17,7 +17,10 @@ import (
 // broke.
 type ConnectionError struct {
 	Addr string // the server
-	Op   string // what was attempted: "dial", "TLS handshake", "hello", "authenticate", "write", "read"
+	// Op is what was attempted: "dial", "TLS handshake", "hello", "authenticate", "write" or
+	// "read". If code of the program's panicked meanwhile, it is "connect" for a connection that
+	// was to be made, and "check" for that of a monitor.
+	Op string
 	// Command is the command that an operation could not send or lost the reply of, and Namespace
 	// its database or collection; both are empty if it was not an operation's.
 	Command, Namespace string
@@ -117,14 +120,15 @@ func (e *PoolClearedError) Is(target error) bool { return target == ErrPoolClear
 // errors.Is(err, context.Canceled) for one of a cancelled context.
 type TimeoutError struct {
 	Phase   Phase         // what the operation was doing
-	Source  Source        // the limit that passed
-	Elapsed time.Duration // since the operation began
+	Source  Source        // the limit that passed; "" for a Transact whose caller's context ended
+	Elapsed time.Duration // since the operation began; of PhaseIndexes, since the wait did
 	Addr    string        // the server, if one was selected already
 	// Command is the operation's command, and Namespace its database or collection.
 	Command, Namespace string
 	Labels             // those that the specifications make the driver add
-	// Wrapped is the cause: a *SelectionError, a *ConnectionError, a *ServerError, or the context's
-	// error.
+	// Wrapped is the cause: a *SelectionError, a *ConnectionError, a *ServerError, a *kms.Error, or
+	// the context's error; several of them are joined. Of PhaseTransaction it holds the failure of
+	// the last attempt.
 	Wrapped error
 }
 
@@ -165,7 +169,9 @@ func (e *TimeoutError) Is(target error) bool {
 	return target == context.DeadlineExceeded && !e.Canceled()
 }
 
-// A SelectionError reports that no suitable server was found in time.
+// A SelectionError reports that no suitable server was found in time, or at once that none can be:
+// the deployment and the driver have no wire version in common, which
+// Topology.CompatibilityErr says.
 type SelectionError struct {
 	Criteria string                     // what a server must be suitable for, for example "writing", or the read preference
 	Topology *event.TopologyDescription // what the driver knew when it gave up
