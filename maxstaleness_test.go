@@ -31,6 +31,9 @@ func sentReadPreference(t *testing.T, options string) string {
 			mu.Lock()
 			defer mu.Unlock()
 			if rp, ok := c.Body.Lookup("$readPreference").Document(); ok {
+				if v := rp.Lookup("maxStalenessSeconds"); !v.IsZero() && v.Type != bson.TypeInt32 && v.Type != bson.TypeInt64 {
+					t.Errorf("maxStalenessSeconds is sent as a %s", v.Type)
+				}
 				json, _ := bson.AppendExtJSON(nil, rp, false)
 				sent = string(json)
 			}
@@ -55,6 +58,8 @@ func TestProseMaxStalenessConnectionString(t *testing.T) {
 		{"3: -1 is no bound", "?readPreference=secondary&maxStalenessSeconds=-1", `{"mode":"secondary"}`},
 		{"3: -1 with primary", "?readPreference=primary&maxStalenessSeconds=-1", ""},
 		{"7: without a bound", "?readPreference=secondary", `{"mode":"secondary"}`},
+		{"7: direct", "?directConnection=true&readPreference=secondary&maxStalenessSeconds=120", `{"mode":"secondary","maxStalenessSeconds":120}`},
+		{"7: direct, without a bound", "?directConnection=true&readPreference=secondary", `{"mode":"secondary"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := sentReadPreference(t, tt.options); got != tt.sent {
@@ -152,6 +157,9 @@ func TestProseMaxStaleness5HeartbeatFrequency(t *testing.T) {
 			if err := client.Ping(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			if s := client.Topology().Servers[0]; s.Kind != event.Standalone {
+				t.Errorf("%s: the server is a %s, want a standalone", version, s.Kind)
+			}
 			before := checks.Load()
 			time.Sleep(10 * time.Second)
 			if n := checks.Load() - before; n < 18 || n > 22 {
@@ -163,12 +171,21 @@ func TestProseMaxStaleness5HeartbeatFrequency(t *testing.T) {
 	}
 }
 
-// Max Staleness, driver test "Parse lastWriteDate" (6).
+// Max Staleness, driver test "Parse lastWriteDate" (6), with servers that are polled and that
+// stream, as a set and by a direct connection to its member.
 func TestProseMaxStaleness6LastWriteDate(t *testing.T) {
+	for _, version := range []string{"4.2", "8.0"} {
+		for _, options := range []string{"&heartbeatFrequencyMS=500", "&heartbeatFrequencyMS=500&directConnection=true"} {
+			t.Run(version+options, func(t *testing.T) { lastWriteDates(t, version, options) })
+		}
+	}
+}
+
+func lastWriteDates(t *testing.T, version, options string) {
 	synctest.Test(t, func(t *testing.T) {
-		d := testdeploy.Mock(t, "an in-memory network", mongotest.ReplicaSet(1), mongotest.InMemory())
+		d := testdeploy.Mock(t, "an in-memory network", mongotest.ReplicaSet(1), mongotest.Version(version), mongotest.InMemory())
 		defer d.Stop()
-		client := open(t, d.URI()+"&heartbeatFrequencyMS=500", allium.ClientOptions{Dialer: d})
+		client := open(t, d.URI()+options, allium.ClientOptions{Dialer: d})
 		coll := client.Database("db").Collection("c")
 		insert := func() time.Time {
 			t.Helper()
@@ -176,7 +193,11 @@ func TestProseMaxStaleness6LastWriteDate(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
-			return client.Topology().Servers[0].LastWriteDate
+			s := client.Topology().Servers[0]
+			if s.Kind != event.RSPrimary {
+				t.Errorf("the server is a %s, want a member of a replica set", s.Kind)
+			}
+			return s.LastWriteDate
 		}
 		first := insert()
 		time.Sleep(time.Second)
