@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -393,5 +394,50 @@ func TestValuesAreSent(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMaxTimeZero: a MaxTime of 0 is none, and sends nothing; the longest that there is goes as the
+// longest that servers take, which lifts a limit of their own as zero would.
+func TestMaxTimeZero(t *testing.T) {
+	rec := &recorder{}
+	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.monitor()})
+	ctx, coll := t.Context(), client.Database("d").Collection("c")
+	must(coll.InsertOne(ctx, bson.D{}))
+	set := bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
+	runs := map[string]func(d time.Duration) error{
+		"find": func(d time.Duration) error { return errorOf(coll.Find(ctx, bson.D{}, allium.FindOptions{MaxTime: d})) },
+		"find, one": func(d time.Duration) error {
+			return errorOf(coll.FindOne(ctx, bson.D{}, allium.FindOneOptions{MaxTime: d}))
+		},
+		"findAndModify": func(d time.Duration) error {
+			return errorOf(coll.FindOneAndUpdate(ctx, bson.D{}, set, allium.FindOneAndUpdateOptions{MaxTime: d}))
+		},
+		"aggregate": func(d time.Duration) error {
+			return errorOf(coll.Aggregate(ctx, bson.A{}, allium.AggregateOptions{MaxTime: d}))
+		},
+		"count": func(d time.Duration) error {
+			return errorOf(coll.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{MaxTime: d}))
+		},
+		"distinct": func(d time.Duration) error {
+			return errorOf(allium.Distinct[any](ctx, coll, "x", bson.D{}, allium.DistinctOptions{MaxTime: d}))
+		},
+		"createIndexes": func(d time.Duration) error {
+			return errorOf(coll.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}}, allium.CreateIndexOptions{MaxTime: d}))
+		},
+	}
+	for name, run := range runs {
+		command, _, _ := strings.Cut(name, ",")
+		for d, want := range map[time.Duration]string{0: "", 1: "1", time.Second: "1000", math.MaxInt64: "2147483647"} {
+			rec.reset()
+			if err := run(d); err != nil {
+				t.Errorf("%s, %v: %v", name, d, err)
+				continue
+			}
+			v := rec.of(command)[0].body.Lookup("maxTimeMS")
+			if v.IsZero() != (want == "") || want != "" && v.String() != want {
+				t.Errorf("%s, %v: maxTimeMS is %s, want %q", name, d, v, want)
+			}
+		}
 	}
 }
