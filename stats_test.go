@@ -157,10 +157,12 @@ func TestStatsOfCursorsAndSessions(t *testing.T) {
 func TestStatsAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, client := statsRig(t, allium.ClientOptions{MaxIdleTime: new(time.Minute)})
-		time.Sleep(2 * time.Minute)
+		time.Sleep(2*time.Minute + 3*time.Second) // and no heartbeat comes at the same instant
 		if p := client.Stats().Pools[0]; p.Closed != (stats.Closed{Idle: 1}) || p.Open != 0 {
 			t.Errorf("after a minute without work: %+v", p)
 		}
+		// The check that follows the error takes a while, so that one sees what is between the two.
+		d.Node(0).SetNetFaults(mongotest.NetFaults{Latency: 10 * time.Millisecond})
 		d.FailCommand(mongotest.Fail{Commands: []string{"ping"}, Times: 1, CloseConnection: true})
 		if err := client.Ping(t.Context()); err == nil {
 			t.Fatal("no error")
@@ -173,6 +175,8 @@ func TestStatsAfterFailures(t *testing.T) {
 		if err := client.Ping(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		d.Node(0).SetNetFaults(mongotest.NetFaults{})
+		synctest.Wait() // until what goes on beside the operation has been noted
 		var texts []string
 		for _, e := range slices.Backward(client.Stats().RecentEvents) {
 			texts = append(texts, e.Text)

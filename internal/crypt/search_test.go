@@ -360,10 +360,10 @@ func TestObserversMayFail(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					k, _, _, docs := searchRig(t, 3)
 					var failing atomic.Bool
-					failed := 0
+					var failed atomic.Int32
 					k.Observe = func(_ context.Context, e KeyEvent) {
 						if failing.Load() && e.Kind == kind {
-							failed++
+							failed.Add(1)
 							fail()
 						}
 					}
@@ -390,7 +390,7 @@ func TestObserversMayFail(t *testing.T) {
 					if n := len(k.cached); n != 0 {
 						t.Errorf("%d keys are kept", n)
 					}
-					if failed == 0 {
+					if failed.Load() == 0 {
 						t.Error("nobody was told")
 					}
 					failing.Store(false)
