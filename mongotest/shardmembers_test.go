@@ -513,6 +513,45 @@ func TestRetryAwaitsTheShardsMajority(t *testing.T) {
 	})
 }
 
+// A command that has written a part of its statements before an election, which rolls them back,
+// and the others after it, is not acknowledged before all are there.
+func TestStatementsAroundAnElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, c := shardMembers(t, mongotest.Sharded(2, 2))
+		other := dialNode(t, d, d.Node(1))
+		statement := func(x int) bson.D {
+			return bson.D{{Key: "q", Value: bson.D{{Key: "x", Value: x}}}, {Key: "u", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}}}
+		}
+		update := func(xs ...int) bson.D {
+			list := bson.A{}
+			for _, x := range xs {
+				list = append(list, statement(x))
+			}
+			return bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: list}, {Key: "$db", Value: "db"}}
+		}
+		ok(t, run(t, c, withConcern(inserts(1, 2), "majority")))
+		fall := isolate(d.Shards()[0])
+		id := bson.D{{Key: "id", Value: bson.Binary{Subtype: bson.BinaryUUID, Data: bytes.Repeat([]byte{9}, 16)}}}
+		ok(t, run(t, other, append(update(2), bson.E{Key: "lsid", Value: id}, bson.E{Key: "txnNumber", Value: int64(1)},
+			bson.E{Key: "autocommit", Value: false}, bson.E{Key: "startTransaction", Value: true})))
+		var reply bson.Raw
+		var under sync.WaitGroup
+		under.Go(func() { reply = run(t, c, withConcern(retryable(update(1, 2), 7), "majority")) })
+		time.Sleep(time.Second) // the second statement waits for the transaction
+		fall()
+		under.Wait()
+		ok(t, reply)
+		if !reply.Lookup("writeConcernError").IsZero() {
+			t.Fatalf("%v", reply)
+		}
+		for _, doc := range results(t, other, bson.D{{Key: "find", Value: "c"}, {Key: "$db", Value: "db"}}) {
+			if !strings.Contains(doc, `"n":1`) {
+				t.Errorf("acknowledged, but there is %s", doc)
+			}
+		}
+	})
+}
+
 // A commit whose outcome another mongos finds by the recovery token is not acknowledged before its
 // write concern holds, on whatever shards the transaction wrote.
 func TestRecoveredCommitAwaitsItsWriteConcern(t *testing.T) {

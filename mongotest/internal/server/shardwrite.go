@@ -39,12 +39,14 @@ func (r *Request) term(shard int) int64 {
 	return 0
 }
 
-// noteWritten notes a write on a shard that the write concern is to hold for.
+// noteWritten notes a write on a shard that the write concern is to hold for. What a command wrote
+// there before an election is beside what it wrote after it: the first may have been rolled back,
+// though the second has a majority.
 func (r *Request) noteWritten(w shardWrite) {
 	if r.written == nil {
 		r.written = r.firstWritten[:0]
 	}
-	at := slices.IndexFunc(r.written, func(x shardWrite) bool { return x.shard == w.shard })
+	at := slices.IndexFunc(r.written, func(x shardWrite) bool { return x.shard == w.shard && x.term == w.term })
 	switch {
 	case at < 0:
 		r.written = append(r.written, w)
@@ -115,8 +117,10 @@ func (r *Request) recordOnShard(stmt int32, st session.Statement, shard int) {
 		}
 		homes[shard] = s
 	}
-	if at := slices.IndexFunc(r.written, func(w shardWrite) bool { return w.shard == shard }); at >= 0 {
-		st.TS = r.written[at].ts
+	for _, w := range r.written { // the newest is what it has just written
+		if w.shard == shard && w.ts.Compare(st.TS) > 0 {
+			st.TS = w.ts
+		}
 	}
 	homes[shard].Record(r.TxnNumber, stmt, st)
 }
