@@ -68,7 +68,7 @@ func (s *Session) start(o TransactionOptions) error {
 	if !t.WriteConcern.Acknowledged() {
 		return errors.New("transactions do not support unacknowledged write concerns")
 	}
-	return s.inner.StartTransaction(t)
+	return s.client.exec.InUse(s.inner.StartTransaction(t))
 }
 
 // EndTransactionOptions are the options of CommitTransaction and AbortTransaction.

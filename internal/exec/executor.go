@@ -317,9 +317,12 @@ func (r *run) enter(ctx context.Context) error {
 	return nil
 }
 
-// enter takes a session for an operation. In a client that is closed it is Close that uses it.
-func (x *Executor) enter(s *session.Session) error {
-	err := s.Enter()
+// enter takes a session for an operation.
+func (x *Executor) enter(s *session.Session) error { return x.InUse(s.Enter()) }
+
+// InUse explains the error of a session that is in use: in a client that is closed it is Close that
+// uses it.
+func (x *Executor) InUse(err error) error {
 	if err == session.ErrConcurrent && x.closed.Load() {
 		return mongoerr.ErrClientClosed
 	}
