@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,7 @@ type rot struct {
 	err      error
 	same     bool
 	slow     time.Duration
+	unread   error  // of Decrypt, for replies with a cursor
 	meets    func() // code of the program's that runs while the cipher is at it
 }
 
@@ -47,6 +49,9 @@ func (c *rot) Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw, e
 }
 
 func (c *rot) Decrypt(_ context.Context, reply bson.Raw) (bson.Raw, error) {
+	if c.unread != nil && hasOpenCursor(reply) {
+		return nil, c.unread
+	}
 	start, dst := bson.BeginDocument(nil)
 	dst = append(dst, reply.Elements()...)
 	return bson.EndDocument(bson.AppendString(dst, "opened", "yes"), start), c.err
@@ -127,6 +132,33 @@ func TestCipherErrors(t *testing.T) {
 		began := time.Now()
 		if seen, err = r.play(ctx, op); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second || len(seen) != 0 {
 			t.Errorf("%v after %v; sent %v", err, time.Since(began), seen)
+		}
+	})
+}
+
+// A reply that cannot be decrypted leaves neither a cursor nor a session.
+func TestUndecryptedCursor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &rot{same: true}
+		r := newRig(t, Config{Cipher: c})
+		var kills atomic.Int32
+		r.d.OnCommand(func(cmd *mongotest.Command) (bson.Raw, error) { // the commands are run, and not scripted
+			if cmd.Name == "killCursors" {
+				kills.Add(1)
+			}
+			return nil, nil
+		})
+		if _, err := r.x.Run(t.Context(), &Op{Command: insertOf(5), DB: "db", Kind: Write}); err != nil {
+			t.Fatal(err)
+		}
+		c.unread = errors.New("no key")
+		op := &Op{Command: &command.Find{Collection: "c", Filter: bson.D{}, BatchSize: new(int32(2))}, DB: "db", KeepSession: true}
+		if _, err := r.x.Run(t.Context(), op); !errors.Is(err, c.unread) {
+			t.Errorf("%v, want %v", err, c.unread)
+		}
+		synctest.Wait()
+		if n := kills.Load(); n != 1 {
+			t.Errorf("%d cursors were killed, want 1", n)
 		}
 	})
 }
