@@ -159,7 +159,7 @@ func (c *run) all() bool {
 	fmt.Printf("took %v\n", campaign.Round(time.Since(start)))
 	totals.Report(os.Stdout)
 	ok := totals.Violations == 0
-	if n := len(heap); n >= 2 {
+	if n := len(heap); n >= memorySamples {
 		// What is alive between histories does not grow with their number.
 		first, last := slices.Max(heap[:n/2]), slices.Min(heap[n/2:])
 		fmt.Printf("memory in use: at most %d KB in the first half, at least %d KB in the second\n", first>>10, last>>10)
@@ -174,6 +174,10 @@ func (c *run) all() bool {
 // memoryGrowth is how much more may be in use after many histories than before: caches fill, and
 // what a history has left behind is freed a moment later.
 const memoryGrowth = 4 << 20
+
+// memorySamples is from how many samples on growth is judged: with fewer, the first half is from the
+// time when caches and pools of buffers fill.
+const memorySamples = 8
 
 // live returns how many bytes are in use.
 func live() uint64 {
