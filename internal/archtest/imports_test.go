@@ -107,7 +107,7 @@ var mongotestLayers = []string{
 	"account", "session", "replica", "sharding", "change", "failpoint", // the state of a deployment
 	"planner", // how a command reads a collection
 	"server",
-	"commands/login", "commands/users", "commands/admin", "commands/write", "commands/read", "commands/catalog", // families of commands
+	"commands/login", "commands/users", "commands/admin", "commands/write", "commands/read", "commands/catalog", "commands/cluster", // families of commands
 	"commands",
 }
 

@@ -5,6 +5,7 @@ package commands
 import (
 	_ "allium/mongotest/internal/commands/admin"
 	_ "allium/mongotest/internal/commands/catalog"
+	_ "allium/mongotest/internal/commands/cluster"
 	_ "allium/mongotest/internal/commands/login"
 	_ "allium/mongotest/internal/commands/read"
 	_ "allium/mongotest/internal/commands/users"

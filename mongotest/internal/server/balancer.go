@@ -27,36 +27,30 @@ type balancer struct {
 	timer   *time.Timer
 }
 
-func runBalancerStatus(r *Request, dst []byte) ([]byte, error) {
-	b := &r.Node.data.cluster.balancer
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	mode := "full" // as a new cluster says
-	if b.off {
-		mode = "off"
-	}
-	dst = bson.AppendString(dst, "mode", mode)
-	dst = bson.AppendBool(dst, "inBalancerRound", false)
-	return bson.AppendInt64(dst, "numBalancerRounds", b.rounds), nil
-}
-
-// runBalancerSwitch is balancerStart and balancerStop.
-func runBalancerSwitch(r *Request, dst []byte) ([]byte, error) {
-	d := r.Node.data
+// Balancer returns how the balancer of a cluster stands: its mode, and how many rounds there were.
+func (d *Data) Balancer() (mode string, rounds int64) {
 	b := &d.cluster.balancer
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.on = r.Cmd.Name == "balancerStart"
-	b.off = !b.on
+	if b.off {
+		return "off", b.rounds
+	}
+	return "full", b.rounds // as a new cluster says
+}
+
+// SwitchBalancer lets the balancer begin, or stop.
+func (d *Data) SwitchBalancer(on bool) {
+	b := &d.cluster.balancer
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.on, b.off = on, !on
 	if b.timer != nil {
 		b.timer.Stop()
 		b.timer = nil
 	}
 	if b.on && !b.ended.Load() {
-		r.Node.Store() // there is something to balance from now on
 		b.timer = time.AfterFunc(0, d.balance)
 	}
-	return dst, nil
 }
 
 // stop ends the balancer and waits for a round that runs.
@@ -106,7 +100,7 @@ func (d *Data) balance() {
 			if !ok || !d.shardRuns(s.Chunks[chunk].Shard) || !d.shardRuns(to) {
 				return nil
 			}
-			next, err := d.migrate(tx, c, s, chunk, to, false)
+			next, err := d.Migrate(tx, c, s, chunk, to, false)
 			if err == nil {
 				tx.SetSharding(tx.Coll(ns), next, next.Paths(), nil)
 			}
@@ -163,18 +157,9 @@ func (d *Data) nextMove(ns string, s *sharding.Metadata) (chunk, to int, ok bool
 
 // zoneShards returns the shards that a chunk may be on: those of its zone, or all.
 func (d *Data) zoneShards(ns string, s *sharding.Metadata, chunk int) (shards []int) {
-	c := &d.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	lo := s.KeyDocument(s.Chunks[chunk].Min)
-	zone := ""
-	for _, z := range c.ranges {
-		if z.ns == ns && compareBounds(z.min, lo) <= 0 && compareBounds(lo, z.max) < 0 {
-			zone = z.zone
-		}
-	}
+	allows := d.cluster.zones.Allow(ns, s.KeyDocument(s.Chunks[chunk].Min))
 	for i := range d.shards {
-		if zone == "" || slices.Contains(c.zones[shardName(i)], zone) {
+		if allows(ShardName(i)) {
 			shards = append(shards, i)
 		}
 	}

@@ -26,9 +26,7 @@ type cluster struct {
 	// places is a copy of dbs for those who must not wait.
 	places atomic.Pointer[map[string]*database]
 	made   int // databases so far: each gets the next shard
-	zones  map[string][]string
-	// ranges are those of shard keys that belong to zones.
-	ranges []zoneRange
+	zones  sharding.Zones
 
 	deleter  rangeDeleter
 	balancer balancer
@@ -51,10 +49,10 @@ func (d *Data) database(db string) *database {
 }
 
 // AddDatabase notes that a database exists. It is called for every collection that is made.
-func (d *Data) AddDatabase(db string) (primary int) { return d.addDatabase(db, -1) }
+func (d *Data) AddDatabase(db string) (primary int) { return d.AddDatabaseOn(db, -1) }
 
-// addDatabase is AddDatabase with a shard for the database if it is new, -1 for the next one.
-func (d *Data) addDatabase(db string, on int) (primary int) {
+// AddDatabaseOn is AddDatabase with a shard for the database if it is new, -1 for the next one.
+func (d *Data) AddDatabaseOn(db string, on int) (primary int) {
 	c := &d.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,16 +74,17 @@ func (d *Data) addDatabase(db string, on int) (primary int) {
 	return primary
 }
 
-// primaryShard returns the shard that the collections of a database are on that are not sharded; ok
+// PrimaryShard returns the shard that the collections of a database are on that are not sharded; ok
 // is false if the cluster does not know the database.
-func (d *Data) primaryShard(db string) (shard int, ok bool) {
+func (d *Data) PrimaryShard(db string) (shard int, ok bool) {
 	if known := d.database(db); known != nil {
 		return known.primary, true
 	}
 	return 0, false
 }
 
-func (d *Data) setPrimaryShard(db string, shard int) {
+// SetPrimaryShard makes a shard the primary one of a database that the cluster knows.
+func (d *Data) SetPrimaryShard(db string, shard int) {
 	d.cluster.mu.Lock()
 	next := &database{primary: shard, version: 1}
 	if known := d.cluster.dbs[db]; known != nil {
@@ -110,9 +109,12 @@ func (c *cluster) publish() {
 	c.places.Store(&dbs)
 }
 
-// place returns the shard that a collection is on which is not sharded: its database's primary
+// Zones returns the cluster's zones.
+func (d *Data) Zones() *sharding.Zones { return &d.cluster.zones }
+
+// Place returns the shard that a collection is on which is not sharded: its database's primary
 // shard, or the config servers. It is called under the locks of the store.
-func (d *Data) place(ns string) int {
+func (d *Data) Place(ns string) int {
 	db, _, _ := strings.Cut(ns, ".")
 	if db == "config" || db == "admin" {
 		return d.shards
@@ -123,36 +125,28 @@ func (d *Data) place(ns string) int {
 	return 0
 }
 
-// shardName returns the id of a shard.
-func shardName(i int) string { return "sh" + strconv.Itoa(i) }
-
 // ShardName returns the id of a shard.
-func ShardName(i int) string { return shardName(i) }
+func ShardName(i int) string { return "sh" + strconv.Itoa(i) }
 
-// ShardHost returns a shard's address: name/host.
-func (d *Data) ShardHost(i int) string { return d.shardHost(i) }
-
-// shardHost returns a shard's address as listShards shows it: name/host.
-func (d *Data) shardHost(i int) string {
-	return d.parts[i].connString()
-}
+// ShardHost returns a shard's address as listShards shows it: name/host.
+func (d *Data) ShardHost(i int) string { return d.parts[i].connString() }
 
 // ShardNumber returns the number of a shard, -1 if there is none of this name.
 func (d *Data) ShardNumber(name string) int {
 	for i := range d.shards {
-		if shardName(i) == name {
+		if ShardName(i) == name {
 			return i
 		}
 	}
 	return -1
 }
 
-// databaseKnown refuses a database that the cluster does not have.
-func (r *Request) databaseKnown(db string) error {
+// DatabaseKnown refuses a database that the cluster does not have.
+func (r *Request) DatabaseKnown(db string) error {
 	if !namespace.ValidDB(db) {
 		return srverr.New(srverr.InvalidNamespace, "%s is not a valid db name", db)
 	}
-	if _, ok := r.Node.data.primaryShard(db); !ok {
+	if _, ok := r.Node.data.PrimaryShard(db); !ok {
 		return srverr.New(srverr.NamespaceNotFound, "database %s not found", db)
 	}
 	return nil
@@ -244,22 +238,22 @@ func (r *Request) configDocuments(d *Data) map[string][]bson.Raw {
 	defer c.mu.Unlock()
 	for i := range d.shards {
 		add("shards", func(b *bsondoc.Builder) {
-			b.Str("_id", shardName(i)).Str("host", d.shardHost(i))
-			if tags := c.zones[shardName(i)]; len(tags) > 0 {
+			b.Str("_id", ShardName(i)).Str("host", d.ShardHost(i))
+			if tags := c.zones.OfShard(ShardName(i)); len(tags) > 0 {
 				b.B = bsondoc.AppendStrings(b.B, "tags", tags)
 			}
 			b.B = bson.AppendInt32(b.B, "state", 1)
 		})
 	}
-	for _, z := range c.ranges {
+	for _, z := range c.zones.Ranges() {
 		add("tags", func(b *bsondoc.Builder) {
-			b.B = bson.AppendObjectID(b.B, "_id", z.id)
-			b.Str("ns", z.ns).Doc("min", z.min).Doc("max", z.max).Str("tag", z.zone)
+			b.B = bson.AppendObjectID(b.B, "_id", z.ID)
+			b.Str("ns", z.NS).Doc("min", z.Min).Doc("max", z.Max).Str("tag", z.Zone)
 		})
 	}
 	for _, db := range bsondoc.SortedKeys(c.dbs) {
 		add("databases", func(b *bsondoc.Builder) {
-			b.Str("_id", db).Str("primary", shardName(c.dbs[db].primary)).Flag("partitioned", r.Node.cfg.Version.Has(release.Reply, "config.databases.partitioned"))
+			b.Str("_id", db).Str("primary", ShardName(c.dbs[db].primary)).Flag("partitioned", r.Node.cfg.Version.Has(release.Reply, "config.databases.partitioned"))
 			b.Doc("version", bsondoc.Build(func(b *bsondoc.Builder) { b.B = bson.AppendInt32(b.B, "lastMod", c.dbs[db].version) }))
 		})
 	}
@@ -288,7 +282,7 @@ func (r *Request) configDocuments(d *Data) map[string][]bson.Raw {
 				} else {
 					b.Str("ns", coll.NS)
 				}
-				b.Doc("min", s.KeyDocument(ch.Min)).Doc("max", s.KeyDocument(s.Max(i))).Str("shard", shardName(ch.Shard))
+				b.Doc("min", s.KeyDocument(ch.Min)).Doc("max", s.KeyDocument(s.Max(i))).Str("shard", ShardName(ch.Shard))
 				b.B = bson.AppendTimestamp(b.B, "lastmod", bson.Timestamp{T: ch.Major, I: ch.Minor})
 				if !v5 {
 					b.Value("lastmodEpoch", bson.TypeObjectID, s.Epoch[:])

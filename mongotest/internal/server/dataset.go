@@ -209,3 +209,6 @@ func (d *Data) Dropping(db string, unfinished bool) (before bool) {
 	}
 	return before
 }
+
+// Born returns when the cluster was made.
+func (d *Data) Born() bson.Timestamp { return d.born }

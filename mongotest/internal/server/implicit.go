@@ -38,7 +38,7 @@ func (r *Request) CreateImplicitly(tx *store.Tx, ns string) (*store.Coll, error)
 	if err := checkViews(tx.State(), db); err != nil {
 		return nil, err
 	}
-	if _, known := r.Node.data.primaryShard(db); !known {
+	if _, known := r.Node.data.PrimaryShard(db); !known {
 		if err := r.Reach(r.Node.data.shards); err != nil { // config servers make databases
 			return nil, err
 		}

@@ -68,12 +68,15 @@ func (r *Request) resolve(uuid []byte) (ns string, err error) {
 	return ns, nil
 }
 
-// cutDot cuts a name at its first dot.
-func cutDot(s string) (before, after string, ok bool) {
-	for i := range s {
-		if s[i] == '.' {
-			return s[:i], s[i+1:], true
-		}
+// ShardedNS reads the full name of the collection that a command of sharding is about.
+func (r *Request) ShardedNS() (db, ns string, err error) {
+	ns, ok := r.Arg().StringValue()
+	if !ok {
+		return "", "", srverr.New(srverr.BadValue, "collection name has invalid type %s", bsontext.TypeName(r.Arg().Type))
 	}
-	return s, "", false
+	db, coll, ok := strings.Cut(ns, ".")
+	if !ok || coll == "" || !namespace.ValidDB(db) {
+		return "", "", srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s'", ns)
+	}
+	return db, ns, nil
 }

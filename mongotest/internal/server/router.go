@@ -160,7 +160,7 @@ func (r *Request) appendRecovery(dst []byte) []byte {
 	}
 	at, dst := bson.BeginDocumentElement(dst, "recoveryToken")
 	if t.wrote {
-		dst = bson.AppendString(dst, "recoveryShardId", shardName(t.shard))
+		dst = bson.AppendString(dst, "recoveryShardId", ShardName(t.shard))
 	}
 	return bson.EndDocument(dst, at)
 }
@@ -177,7 +177,7 @@ func (r *Request) shardError(err error) error {
 	}
 	e.Extra = bsondoc.Build(func(d *bsondoc.Builder) {
 		d.Doc("raw", bsondoc.Build(func(d *bsondoc.Builder) {
-			d.Doc(r.Node.data.shardHost(r.FirstShard()), bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Doc(r.Node.data.ShardHost(r.FirstShard()), bsondoc.Build(func(d *bsondoc.Builder) {
 				d.B = bson.AppendDouble(d.B, "ok", 0)
 				d.Str("errmsg", e.Msg)
 				d.B = bson.AppendInt32(d.B, "code", e.Code)
@@ -213,7 +213,7 @@ func (r *Request) missingDatabase(dst []byte) (out []byte, done bool, err error)
 			return dst, true, err
 		}
 	}
-	if _, known := r.Node.data.primaryShard(r.DB); known || r.DB == "admin" || r.DB == "config" || on.Missing == nil {
+	if _, known := r.Node.data.PrimaryShard(r.DB); known || r.DB == "admin" || r.DB == "config" || on.Missing == nil {
 		return dst, false, nil
 	}
 	return on.Missing(r, dst)
@@ -221,7 +221,7 @@ func (r *Request) missingDatabase(dst []byte) (out []byte, done bool, err error)
 
 // RefuseMissing is for commands that fail on a database which the cluster does not have.
 func RefuseMissing(r *Request, dst []byte) (out []byte, done bool, err error) {
-	return dst, true, r.databaseKnown(r.DB)
+	return dst, true, r.DatabaseKnown(r.DB)
 }
 
 // EmptyResult answers with an empty cursor of a namespace.
@@ -247,7 +247,7 @@ func (r *Request) reshape(dst []byte, start int) []byte {
 // AppendRaw appends the reply of a command's only shard as "raw" shows it.
 func (r *Request) AppendRaw(reply bson.Raw, dst []byte) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "raw")
-	start, dst := bson.BeginDocumentElement(dst, r.Node.data.shardHost(r.FirstShard()))
+	start, dst := bson.BeginDocumentElement(dst, r.Node.data.ShardHost(r.FirstShard()))
 	dst = bson.AppendDouble(append(dst, reply.Elements()...), "ok", 1)
 	return bson.EndDocument(bson.EndDocument(dst, start), at)
 }

@@ -38,7 +38,7 @@ func (d *Data) partName(i int) string {
 	if i == d.shards {
 		return "config"
 	}
-	return shardName(i)
+	return ShardName(i)
 }
 
 // first returns the first member of a shard, nil if it has no process.
@@ -231,7 +231,7 @@ func (r *Request) reachCatalog() error {
 	if _, err := r.reachPrimary(db); err != nil {
 		return err
 	}
-	home := d.place(ns)
+	home := d.Place(ns)
 	var shards []int
 	if c := r.Node.Store().Latest().Coll(ns); c != nil {
 		for i := range d.shards {

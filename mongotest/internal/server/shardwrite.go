@@ -193,7 +193,7 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 				if i > 0 {
 					msg += " :: and :: "
 				}
-				msg += r.Node.CodeName(f.err.Code) + ": " + f.err.Msg + " at " + shardName(f.shard)
+				msg += r.Node.CodeName(f.err.Code) + ": " + f.err.Msg + " at " + ShardName(f.shard)
 			}
 			e = srverr.New(srverr.WriteConcernFailed, "%s", msg)
 		}
@@ -203,14 +203,14 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 		if never {
 			return dst, 0, nil
 		}
-		e = srverr.New(e.Code, "%s at %s", e.Msg, shardName(failed[0].shard))
+		e = srverr.New(e.Code, "%s at %s", e.Msg, ShardName(failed[0].shard))
 	default:
 		if never {
 			at, detail := bson.BeginDocument(nil)
 			detail = bson.EndDocument(r.WC.Append(detail, "writeConcern"), at)
 			return dst, 0, srverr.New(e.Code, "%s; Error details: %s", e.Msg, bsontext.Document(detail))
 		}
-		e = srverr.New(e.Code, "%s at %s", e.Msg, shardName(failed[0].shard))
+		e = srverr.New(e.Code, "%s at %s", e.Msg, ShardName(failed[0].shard))
 	}
 	at, dst := bson.BeginDocumentElement(dst, "writeConcernError")
 	dst = bson.AppendInt32(dst, "code", e.Code)

@@ -33,12 +33,12 @@ func (r *Request) PerShard(c *store.Coll, document func(part *store.Coll) bson.R
 		list = append(list, bsondoc.Build(func(b *bsondoc.Builder) {
 			for k, v := range doc.All() {
 				if k == "host" {
-					b.Str(k, r.Node.data.shardHost(i))
+					b.Str(k, r.Node.data.ShardHost(i))
 				} else {
 					b.B = bson.AppendRawValue(b.B, k, v)
 				}
 				if first {
-					b.Str("shard", shardName(i))
+					b.Str("shard", ShardName(i))
 					first = false
 				}
 			}

@@ -62,7 +62,7 @@ func (d *Data) makeGroup() {
 		p.OnCommit(func(bson.Timestamp) { p.storage.s.Wake() })
 		shards = append(shards, p.storage.s)
 	}
-	d.storage.s = store.NewGroup(store.Options{Now: d.Clock.Now, Tick: d.Clock.Tick}, shards, d.place)
+	d.storage.s = store.NewGroup(store.Options{Now: d.Clock.Now, Tick: d.Clock.Tick}, shards, d.Place)
 	d.ttl.data = d
 	expire := func() {
 		d.ttl.pass()

@@ -293,7 +293,7 @@ func (r *Request) staleConfig(ns string, shard int, sent, now *sharding.Metadata
 			d.B = bson.AppendTimestamp(d.B, v.name, version)
 			d.B = bson.AppendObjectID(d.B, v.name+"Epoch", epoch)
 		}
-		d.Str("shardId", shardName(shard))
+		d.Str("shardId", ShardName(shard))
 	})
 	return &StaleError{ns: ns, err: e}
 }
@@ -393,4 +393,32 @@ func (n *Node) AppendShardingStatistics(dst []byte) []byte {
 		dst = bson.AppendInt64(dst, f.name, f.n)
 	}
 	return bson.EndDocument(dst, at)
+}
+
+// ForgetTables lets a mongos read again what it knows of a collection or database, or of all if the
+// name is empty.
+func (n *Node) ForgetTables(name string) {
+	if name == "" {
+		n.tables.clear()
+		return
+	}
+	n.tables.forget(name)
+}
+
+// Sharding returns what a mongos knows of where a collection's documents are, nil if it is not
+// sharded.
+func (n *Node) Sharding(ns string) *sharding.Metadata { return n.tables.coll(n.Store(), ns) }
+
+// ShardVersion returns the version of a collection on a shard, zero if it is not sharded; ok is
+// false on a node that is no shard's.
+func (n *Node) ShardVersion(ns string) (version bson.Timestamp, ok bool) {
+	d := n.data
+	if d.whole == nil {
+		return version, false
+	}
+	n.Store()
+	if s := metadataOf(d.whole.made().Latest(), ns); s != nil {
+		version.T, version.I = s.ShardVersion(d.number)
+	}
+	return version, true
 }

@@ -108,7 +108,7 @@ func (r *Request) FirstShard() int {
 	if len(r.shards) > 0 {
 		return r.shards[0]
 	}
-	i, _ := r.Node.data.primaryShard(r.DB)
+	i, _ := r.Node.data.PrimaryShard(r.DB)
 	return i
 }
 
@@ -126,7 +126,7 @@ func (r *Request) StatsOfShards(reply bson.Raw, dst []byte) []byte {
 	s := sharding.Of(c)
 	d := bsondoc.Builder{B: dst}
 	if d.Flag("sharded", s != nil); s == nil {
-		d.Str("primary", shardName(r.FirstShard()))
+		d.Str("primary", ShardName(r.FirstShard()))
 	}
 	for k, v := range reply.All() {
 		if k != "wiredTiger" && k != "indexDetails" {
@@ -166,7 +166,7 @@ func (r *Request) targetDatabase(db string) error {
 	if r.MapReduce || db == "" || !namespace.ValidDB(db) || r.Node.cfg.Version.AtLeast(5, 0) {
 		return nil // mapReduce makes it, and the stage itself has something to say of a bad name
 	}
-	return r.databaseKnown(db)
+	return r.DatabaseKnown(db)
 }
 
 // CheckStages refuses the stages that cannot work on a sharded collection, and those that write

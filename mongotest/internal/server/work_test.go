@@ -37,9 +37,9 @@ func TestPassesEnd(t *testing.T) {
 			}
 			return errors.New("undo")
 		},
-		"documents without a shard key": func(_ *store.Tx, c *store.Coll, m *work.Meter) error { return checkDocuments(chunks, c, m) },
+		"documents without a shard key": func(_ *store.Tx, c *store.Coll, m *work.Meter) error { return chunks.CheckDocuments(c, m) },
 		"the middle of a chunk": func(_ *store.Tx, c *store.Coll, m *work.Meter) error {
-			if median(chunks, c, 0, m) == nil {
+			if chunks.Median(c, 0, m) == nil {
 				t.Error("there is none")
 			}
 			return nil

@@ -17,6 +17,7 @@ import (
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 )
 
 // Metadata says where the documents of a sharded collection are: its shard key, and which shard has
@@ -459,5 +460,59 @@ func (s *Metadata) Range(chunk int) func(doc bson.Raw) bool {
 	return func(doc bson.Raw) bool {
 		key, err := s.KeyOf(doc)
 		return err == nil && CompareKeys(lo, key) <= 0 && (last || CompareKeys(key, hi) < 0)
+	}
+}
+
+// UniqueInShards reports whether every shard can see to it alone that an index is unique: it begins
+// with the fields of the shard key, in any order of values, or is that of _id.
+func UniqueInShards(key, pattern bson.Raw) bool {
+	names := func(doc bson.Raw) (list []string) {
+		for k := range doc.All() {
+			list = append(list, k)
+		}
+		return list
+	}
+	want, have := names(key), names(pattern)
+	if len(have) == 1 && have[0] == "_id" {
+		return true
+	}
+	return len(have) >= len(want) && slices.Equal(have[:len(want)], want)
+}
+
+// Median returns the key in the middle of a chunk's documents, nil if there is none to split at.
+func (s *Metadata) Median(c *store.Coll, i int, steps *work.Meter) []bson.RawValue {
+	var keys [][]bson.RawValue
+	scan := store.NewScan(c, false, nil)
+	for {
+		steps.Do(1)
+		_, doc, ok := scan.Next()
+		if !ok {
+			break
+		}
+		if key, err := s.KeyOf(doc); err == nil && s.ChunkAt(key) == i {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, work.Counting(steps, CompareKeys))
+	for _, k := range keys[len(keys)/2:] {
+		if CompareKeys(k, s.Chunks[i].Min) > 0 {
+			return k
+		}
+	}
+	return nil
+}
+
+// CheckDocuments refuses to shard a collection with a document that cannot have a place.
+func (s *Metadata) CheckDocuments(c *store.Coll, steps *work.Meter) error {
+	scan := store.NewScan(c, false, nil)
+	for {
+		steps.Do(1)
+		_, doc, ok := scan.Next()
+		if !ok {
+			return nil
+		}
+		if _, err := s.KeyOf(doc); err != nil {
+			return err
+		}
 	}
 }

@@ -139,7 +139,7 @@ func runCreateIndexes(r *server.Request, dst []byte) ([]byte, error) {
 					return err
 				}
 			}
-			if s := sharding.Of(c); s != nil && info.Unique && !server.UniqueInShards(s.Key, info.Pattern) {
+			if s := sharding.Of(c); s != nil && info.Unique && !sharding.UniqueInShards(s.Key, info.Pattern) {
 				return srverr.New(srverr.CannotCreateIndex, "cannot create unique index over %s with shard key pattern %s", bsontext.Document(info.Pattern), bsontext.Document(s.Key))
 			}
 			if len(c.Indexes())+len(fresh) >= maxIndexes {

@@ -1,4 +1,4 @@
-package server
+package cluster
 
 import (
 	"slices"
@@ -11,16 +11,16 @@ import (
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
-	"allium/mongotest/internal/work"
 )
 
 // shardCollection, and what refineCollectionShardKey and reshardCollection share with it.
 
 // keyArg reads the shard key that a command is given.
-func (r *Request) keyArg(command string) (bson.Raw, error) {
+func keyArg(r *server.Request, command string) (bson.Raw, error) {
 	key := r.Body.Lookup("key")
 	switch {
 	case key.IsZero():
@@ -48,11 +48,11 @@ type shardSpec struct {
 	collation bson.Raw
 }
 
-func (spec *shardSpec) parse(r *Request) error {
+func (spec *shardSpec) parse(r *server.Request) error {
 	err := shardCollectionStruct.ParseCommand(r, func(k string, v bson.RawValue) (err error) {
 		switch k {
 		case "key":
-			spec.key, err = r.keyArg("ShardCollection")
+			spec.key, err = keyArg(r, "ShardCollection")
 		case "unique":
 			spec.unique = v.AsBool()
 		case "presplitHashedZones":
@@ -68,7 +68,7 @@ func (spec *shardSpec) parse(r *Request) error {
 }
 
 // check checks what does not depend on the collection.
-func (spec *shardSpec) check(r *Request, db, ns string) error {
+func (spec *shardSpec) check(r *server.Request, db, ns string) error {
 	if err := checkShardKey(spec.key, spec.unique); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (spec *shardSpec) check(r *Request, db, ns string) error {
 		return srverr.New(srverr.IllegalOperation, "can't shard system namespaces")
 	}
 	const perShard, total = 8192, 1000 * 1000
-	if most := int64(r.Node.data.shards) * perShard; spec.chunks < 0 || spec.chunks > most || spec.chunks > total {
+	if most := int64(r.Node.Data().Shards()) * perShard; spec.chunks < 0 || spec.chunks > most || spec.chunks > total {
 		return srverr.New(srverr.InvalidOptions, "numInitialChunks cannot be more than either: %d, %d * number of shards; or %d", most, perShard, total)
 	}
 	return nil
@@ -110,7 +110,7 @@ func (spec *shardSpec) checkColl(c *store.Coll) error {
 	return nil
 }
 
-func runShardCollection(r *Request, dst []byte) ([]byte, error) {
+func runShardCollection(r *server.Request, dst []byte) ([]byte, error) {
 	db, ns, err := r.ShardedNS()
 	if err != nil {
 		return dst, err
@@ -122,9 +122,9 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 	if db == "config" && ns != "config.system.sessions" {
 		return dst, srverr.New(srverr.IllegalOperation, "only special collections in the config db may be sharded")
 	}
-	if r.Node.cfg.Version.AtLeast(6, 0) {
-		r.Node.data.AddDatabase(db) // enableSharding is not needed any more
-	} else if err := r.databaseKnown(db); err != nil {
+	if r.Version().AtLeast(6, 0) {
+		r.Node.Data().AddDatabase(db) // enableSharding is not needed any more
+	} else if err := r.DatabaseKnown(db); err != nil {
 		return dst, err
 	}
 	if err := spec.check(r, db, ns); err != nil {
@@ -144,7 +144,7 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 			}
 			return nil
 		}
-		c, err := r.prepareShard(tx, c, ns, key, unique)
+		c, err := prepareShard(r, tx, c, ns, key, unique)
 		if err != nil {
 			return err
 		}
@@ -153,12 +153,12 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 		if spec.chunks != 0 && !(empty && hashedField(key)) {
 			return srverr.New(srverr.InvalidOptions, "numInitialChunks is only supported when the collection is empty and has a hashed field in the shard key pattern")
 		}
-		if spec.presplit && !(empty && hashedField(key) && r.Node.data.hasZones(ns)) {
+		if spec.presplit && !(empty && hashedField(key) && r.Node.Data().Zones().Divide(ns)) {
 			return srverr.New(31387, "'presplitHashedZones' is only supported when the collection is empty, zones are set up and shard key pattern has a hashed field")
 		}
-		primary, _ := r.Node.data.primaryShard(db)
-		s := sharding.New(key, unique, empty, primary, r.Node.data.shards, int(max(spec.chunks, 0)))
-		if err := checkDocuments(s, c, r.Meter()); err != nil {
+		primary, _ := r.Node.Data().PrimaryShard(db)
+		s := sharding.New(key, unique, empty, primary, r.Node.Data().Shards(), int(max(spec.chunks, 0)))
+		if err := s.CheckDocuments(c, r.Meter()); err != nil {
 			return err
 		}
 		if err := tx.Exclude(c); err != nil {
@@ -175,7 +175,7 @@ func runShardCollection(r *Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	dst = bson.AppendString(dst, "collectionsharded", ns)
-	if r.Node.cfg.Version.AtLeast(6, 0) {
+	if r.Version().AtLeast(6, 0) {
 		return dst, nil
 	}
 	return bson.AppendBinary(dst, "collectionUUID", bson.BinaryUUID, uuid[:]), nil
@@ -191,24 +191,9 @@ func hashedField(key bson.Raw) bool {
 	return false
 }
 
-// checkDocuments refuses to shard a collection with a document that cannot have a place.
-func checkDocuments(s *sharding.Metadata, c *store.Coll, steps *work.Meter) error {
-	scan := store.NewScan(c, false, nil)
-	for {
-		steps.Do(1)
-		_, doc, ok := scan.Next()
-		if !ok {
-			return nil
-		}
-		if _, err := s.KeyOf(doc); err != nil {
-			return err
-		}
-	}
-}
-
 // prepareShard makes sure that a collection that is about to be sharded exists and has an index for
 // the key.
-func (r *Request) prepareShard(tx *store.Tx, c *store.Coll, ns string, key bson.Raw, unique bool) (*store.Coll, error) {
+func prepareShard(r *server.Request, tx *store.Tx, c *store.Coll, ns string, key bson.Raw, unique bool) (*store.Coll, error) {
 	if c == nil {
 		var err error
 		if c, err = r.CreateImplicitly(tx, ns); err != nil {
@@ -218,7 +203,7 @@ func (r *Request) prepareShard(tx *store.Tx, c *store.Coll, ns string, key bson.
 	has := false
 	for i := range c.Indexes() {
 		x := &c.Indexes()[i]
-		if x.Unique && !UniqueInShards(key, x.Pattern) {
+		if x.Unique && !sharding.UniqueInShards(key, x.Pattern) {
 			return nil, srverr.New(srverr.InvalidOptions, "can't shard collection '%s' with unique index on %s and proposed shard key %s. Uniqueness can't be maintained unless shard key is a prefix",
 				ns, bsontext.Document(x.Pattern), bsontext.Document(key))
 		}
@@ -259,22 +244,6 @@ func (r *Request) prepareShard(tx *store.Tx, c *store.Coll, ns string, key bson.
 // the key, has all documents, and orders strings by their bytes.
 func usableIndex(key bson.Raw, x *store.Index) bool {
 	return index.IsPrefix(key, x.Pattern) && x.Partial == nil && !x.Sparse && x.Collation == nil
-}
-
-// UniqueInShards reports whether every shard can see to it alone that an index is unique: it begins
-// with the fields of the shard key, in any order of values, or is that of _id.
-func UniqueInShards(key, pattern bson.Raw) bool {
-	names := func(doc bson.Raw) (list []string) {
-		for k := range doc.All() {
-			list = append(list, k)
-		}
-		return list
-	}
-	want, have := names(key), names(pattern)
-	if len(have) == 1 && have[0] == "_id" {
-		return true
-	}
-	return len(have) >= len(want) && slices.Equal(have[:len(want)], want)
 }
 
 // shardIndexName returns the name that an index with this key gets by default. All fields that are

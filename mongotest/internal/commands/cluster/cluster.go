@@ -1,4 +1,7 @@
-package server
+// Package cluster has the commands of sharded clusters: databases and their shards, shard keys,
+// chunks, zones, the balancer, and what a mongos and its shards tell of all that. What they change
+// is kept in packages server (databases, the balancer) and sharding (chunks, zones).
+package cluster
 
 import (
 	"slices"
@@ -12,71 +15,72 @@ import (
 	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
 
 func init() {
-	changes := OnMongos{Forgets: ForgetsValue}
-	for _, c := range []*Command{
-		{Name: "listShards", Needs: OnCluster("listShards"), Run: runListShards},
-		{Name: "enableSharding", Needs: OnNamespace("enableSharding"), WriteConcern: true, Mongos: changes, Run: runEnableSharding},
-		{Name: "shardCollection", Needs: OnNamespace("enableSharding"), WriteConcern: true, Mongos: changes, Run: runShardCollection},
-		{Name: "refineCollectionShardKey", Needs: OnNamespace("refineCollectionShardKey"), Mongos: changes, Run: runRefine},
-		{Name: "reshardCollection", Needs: OnNamespace("reshardCollection"), Mongos: changes, Run: runReshard},
-		{Name: "unshardCollection", Needs: OnNamespace("reshardCollection"), Mongos: changes, Run: runUnshard},
-		{Name: "addShard", Needs: OnCluster("addShard"), WriteConcern: true, Run: runAddShard},
-		{Name: "removeShard", Needs: OnCluster("removeShard"), WriteConcern: true, Run: runRemoveShard},
-		{Name: "split", Needs: OnNamespace("splitChunk"), Mongos: changes, Run: runSplit},
-		{Name: "moveChunk", Needs: OnNamespace("moveChunk"), Mongos: changes, Run: runMoveChunk},
-		{Name: "moveRange", Needs: OnNamespace("moveChunk"), Mongos: changes, Run: runMoveChunk},
-		{Name: "mergeChunks", Needs: OnNamespace("moveChunk"), Mongos: changes, Run: runMergeChunks},
-		{Name: "clearJumboFlag", Needs: OnNamespace("clearJumboFlag"), Run: runClearJumbo},
-		{Name: "movePrimary", Needs: OnNamespace("moveChunk"), WriteConcern: true, Mongos: changes, Run: runMovePrimary},
-		{Name: "balancerStatus", Needs: OnCluster("enableSharding"), Run: runBalancerStatus},
-		{Name: "balancerStart", Needs: OnCluster("enableSharding"), Run: runBalancerSwitch},
-		{Name: "balancerStop", Needs: OnCluster("enableSharding"), Run: runBalancerSwitch},
+	changes := server.OnMongos{Forgets: server.ForgetsValue}
+	for _, c := range []*server.Command{
+		{Name: "listShards", Needs: server.OnCluster("listShards"), Run: runListShards},
+		{Name: "enableSharding", Needs: server.OnNamespace("enableSharding"), WriteConcern: true, Mongos: changes, Run: runEnableSharding},
+		{Name: "shardCollection", Needs: server.OnNamespace("enableSharding"), WriteConcern: true, Mongos: changes, Run: runShardCollection},
+		{Name: "refineCollectionShardKey", Needs: server.OnNamespace("refineCollectionShardKey"), Mongos: changes, Run: runRefine},
+		{Name: "reshardCollection", Needs: server.OnNamespace("reshardCollection"), Mongos: changes, Run: runReshard},
+		{Name: "unshardCollection", Needs: server.OnNamespace("reshardCollection"), Mongos: changes, Run: runUnshard},
+		{Name: "addShard", Needs: server.OnCluster("addShard"), WriteConcern: true, Run: runAddShard},
+		{Name: "removeShard", Needs: server.OnCluster("removeShard"), WriteConcern: true, Run: runRemoveShard},
+		{Name: "split", Needs: server.OnNamespace("splitChunk"), Mongos: changes, Run: runSplit},
+		{Name: "moveChunk", Needs: server.OnNamespace("moveChunk"), Mongos: changes, Run: runMoveChunk},
+		{Name: "moveRange", Needs: server.OnNamespace("moveChunk"), Mongos: changes, Run: runMoveChunk},
+		{Name: "mergeChunks", Needs: server.OnNamespace("moveChunk"), Mongos: changes, Run: runMergeChunks},
+		{Name: "clearJumboFlag", Needs: server.OnNamespace("clearJumboFlag"), Run: runClearJumbo},
+		{Name: "movePrimary", Needs: server.OnNamespace("moveChunk"), WriteConcern: true, Mongos: changes, Run: runMovePrimary},
+		{Name: "balancerStatus", Needs: server.OnCluster("enableSharding"), Run: runBalancerStatus},
+		{Name: "balancerStart", Needs: server.OnCluster("enableSharding"), Run: runBalancerSwitch},
+		{Name: "balancerStop", Needs: server.OnCluster("enableSharding"), Run: runBalancerSwitch},
 	} {
-		c.AdminOnly, c.Where, c.Roles, c.Mongos.Config = true, Anywhere, []Role{Mongos}, true
+		c.AdminOnly, c.Where, c.Roles, c.Mongos.Config = true, server.Anywhere, []server.Role{server.Mongos}, true
 		if c.Name == "moveChunk" || c.Name == "mergeChunks" { // shards have them, too
 			run := c.Run
-			c.Roles, c.Run = nil, func(r *Request, dst []byte) ([]byte, error) {
-				if r.Node.role != Mongos {
-					return OnlyOnShards(r, dst)
+			c.Roles, c.Run = nil, func(r *server.Request, dst []byte) ([]byte, error) {
+				if r.Node.Role() != server.Mongos {
+					return server.OnlyOnShards(r, dst)
 				}
 				return run(r, dst)
 			}
 		}
-		Register(c)
+		server.Register(c)
 	}
-	Register(&Command{Name: "isdbgrid", Roles: []Role{Mongos}, Needs: Free, Where: Anywhere, Run: runIsDBGrid})
-	Register(&Command{Name: "flushRouterConfig", AdminOnly: true, Needs: OnCluster("flushRouterConfig"), Where: Anywhere, Run: runFlushRouter})
-	Register(&Command{Name: "getShardMap", AdminOnly: true, Needs: OnCluster("getShardMap"), Where: Anywhere, Run: runShardMap})
-	Register(&Command{Name: "getShardVersion", AdminOnly: true, Needs: OnNamespace("getShardVersion"), Where: Anywhere, Run: runShardVersion})
+	server.Register(&server.Command{Name: "isdbgrid", Roles: []server.Role{server.Mongos}, Needs: server.Free, Where: server.Anywhere, Run: runIsDBGrid})
+	server.Register(&server.Command{Name: "flushRouterConfig", AdminOnly: true, Needs: server.OnCluster("flushRouterConfig"), Where: server.Anywhere, Run: runFlushRouter})
+	server.Register(&server.Command{Name: "getShardMap", AdminOnly: true, Needs: server.OnCluster("getShardMap"), Where: server.Anywhere, Run: runShardMap})
+	server.Register(&server.Command{Name: "getShardVersion", AdminOnly: true, Needs: server.OnNamespace("getShardVersion"), Where: server.Anywhere, Run: runShardVersion})
 }
 
-func runIsDBGrid(r *Request, dst []byte) ([]byte, error) {
+func runIsDBGrid(r *server.Request, dst []byte) ([]byte, error) {
 	dst = bson.AppendInt32(dst, "isdbgrid", 1)
-	return bson.AppendString(dst, "hostname", r.Node.addr), nil
+	return bson.AppendString(dst, "hostname", r.Node.Addr()), nil
 }
 
-func runListShards(r *Request, dst []byte) ([]byte, error) {
+func runListShards(r *server.Request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginArrayElement(dst, "shards")
-	for i := range r.Node.data.shards {
+	for i := range r.Node.Data().Shards() {
 		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
-		d = bson.AppendString(d, "_id", shardName(i))
-		d = bson.AppendString(d, "host", r.Node.data.shardHost(i))
+		d = bson.AppendString(d, "_id", server.ShardName(i))
+		d = bson.AppendString(d, "host", r.Node.Data().ShardHost(i))
 		d = bson.AppendInt32(d, "state", 1)
-		if r.Node.cfg.Version.Has(release.Reply, "listShards.topologyTime") {
-			d = bson.AppendTimestamp(d, "topologyTime", r.Node.data.born)
+		if r.Version().Has(release.Reply, "listShards.topologyTime") {
+			d = bson.AppendTimestamp(d, "topologyTime", r.Node.Data().Born())
 		}
 		dst = bson.EndDocument(d, start)
 	}
 	return bson.EndDocument(dst, at), nil
 }
 
-func runEnableSharding(r *Request, dst []byte) ([]byte, error) {
+func runEnableSharding(r *server.Request, dst []byte) ([]byte, error) {
 	db, ok := r.Arg().StringValue()
 	if !ok || !namespace.ValidDB(db) {
 		return dst, srverr.New(srverr.InvalidNamespace, "invalid db name specified: %s", db)
@@ -84,13 +88,13 @@ func runEnableSharding(r *Request, dst []byte) ([]byte, error) {
 	if db == "admin" || db == "local" {
 		return dst, srverr.New(srverr.InvalidOptions, "can't shard %s database", db)
 	}
-	d := r.Node.data
+	d := r.Node.Data()
 	shard := r.Body.Lookup("primaryShard")
-	if !shard.IsZero() && shard.Type != bson.TypeString && !r.Node.cfg.Version.AtLeast(5, 0) {
+	if !shard.IsZero() && shard.Type != bson.TypeString && !r.Version().AtLeast(5, 0) {
 		return dst, srverr.New(13111, "wrong type for field (primaryShard) %s != string", bsontext.TypeName(shard.Type))
 	}
-	at, known := d.primaryShard(db)
-	if name, ok := shard.StringValue(); ok && known && name != shardName(at) {
+	at, known := d.PrimaryShard(db)
+	if name, ok := shard.StringValue(); ok && known && name != server.ShardName(at) {
 		return dst, srverr.New(srverr.NamespaceExists, "database already created on a primary which is different from: %s", name)
 	}
 	name, ok := shard.StringValue()
@@ -98,37 +102,24 @@ func runEnableSharding(r *Request, dst []byte) ([]byte, error) {
 	if ok {
 		on = d.ShardNumber(name)
 	}
-	d.addDatabase(db, on)
+	d.AddDatabaseOn(db, on)
 	if ok && on < 0 {
 		return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", name)
 	}
 	return dst, nil
 }
 
-// ShardedNS reads the collection that a sharding command is about.
-func (r *Request) ShardedNS() (db, ns string, err error) {
-	ns, ok := r.Arg().StringValue()
-	if !ok {
-		return "", "", srverr.New(srverr.BadValue, "collection name has invalid type %s", bsontext.TypeName(r.Arg().Type))
-	}
-	db, coll, ok := cutDot(ns)
-	if !ok || coll == "" || !namespace.ValidDB(db) {
-		return "", "", srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s'", ns)
-	}
-	return db, ns, nil
-}
-
 // changeSharding gives a sharded collection the metadata that f makes of what it has.
-func (r *Request) changeSharding(f func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error)) error {
+func changeSharding(r *server.Request, f func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error)) error {
 	db, ns, err := r.ShardedNS()
 	if err != nil {
 		return err
 	}
-	return r.changeShardingOf(db, ns, f)
+	return changeShardingOf(r, db, ns, f)
 }
 
-func (r *Request) changeShardingOf(db, ns string, f func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error)) error {
-	if err := r.databaseKnown(db); err != nil {
+func changeShardingOf(r *server.Request, db, ns string, f func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error)) error {
+	if err := r.DatabaseKnown(db); err != nil {
 		return err
 	}
 	return r.Write(func(tx *store.Tx) error {
@@ -159,7 +150,7 @@ var (
 )
 
 // runRefine adds fields to a shard key.
-func runRefine(r *Request, dst []byte) ([]byte, error) {
+func runRefine(r *server.Request, dst []byte) ([]byte, error) {
 	const name = "refineCollectionShardKey"
 	v := r.Arg()
 	ns, ok := v.StringValue()
@@ -169,12 +160,12 @@ func runRefine(r *Request, dst []byte) ([]byte, error) {
 	if err := refineStruct.ParseCommand(r, func(string, bson.RawValue) error { return nil }); err != nil {
 		return dst, err
 	}
-	key, err := r.keyArg(name)
+	key, err := keyArg(r, name)
 	if err != nil {
 		return dst, err
 	}
-	db, _, _ := cutDot(ns)
-	return dst, r.changeShardingOf(db, ns, func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+	db, _, _ := strings.Cut(ns, ".")
+	return dst, changeShardingOf(r, db, ns, func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		if err := checkShardKey(key, false); err != nil {
 			return nil, err
 		}
@@ -195,7 +186,7 @@ func runRefine(r *Request, dst []byte) ([]byte, error) {
 		for i := range n.Chunks {
 			n.Chunks[i].Min = n.Pad(n.Chunks[i].Min, sharding.MinKey)
 		}
-		if err := checkDocuments(n, c, r.Meter()); err != nil {
+		if err := n.CheckDocuments(c, r.Meter()); err != nil {
 			return nil, err
 		}
 		return n, tx.Exclude(c)
@@ -203,31 +194,31 @@ func runRefine(r *Request, dst []byte) ([]byte, error) {
 }
 
 // runReshard distributes a collection anew by another key.
-func runReshard(r *Request, dst []byte) ([]byte, error) {
-	key, err := r.keyArg("reshardCollection")
+func runReshard(r *server.Request, dst []byte) ([]byte, error) {
+	key, err := keyArg(r, "reshardCollection")
 	if err != nil {
 		return dst, err
 	}
 	if err := checkShardKey(key, false); err != nil {
 		return dst, err
 	}
-	return dst, r.changeSharding(func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
-		n := sharding.New(key, false, false, s.Chunks[0].Shard, r.Node.data.shards, 0)
+	return dst, changeSharding(r, func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+		n := sharding.New(key, false, false, s.Chunks[0].Shard, r.Node.Data().Shards(), 0)
 		n.Major = s.Major + 1
-		if err := checkDocuments(n, c, r.Meter()); err != nil {
+		if err := n.CheckDocuments(c, r.Meter()); err != nil {
 			return nil, err
 		}
 		return n, tx.Spread(c, n, 0)
 	})
 }
 
-func runUnshard(r *Request, dst []byte) ([]byte, error) {
-	return dst, r.changeSharding(func(tx *store.Tx, c *store.Coll, _ *sharding.Metadata) (*sharding.Metadata, error) {
-		return nil, tx.Spread(c, nil, r.Node.data.place(c.NS))
+func runUnshard(r *server.Request, dst []byte) ([]byte, error) {
+	return dst, changeSharding(r, func(tx *store.Tx, c *store.Coll, _ *sharding.Metadata) (*sharding.Metadata, error) {
+		return nil, tx.Spread(c, nil, r.Node.Data().Place(c.NS))
 	})
 }
 
-func runMovePrimary(r *Request, dst []byte) ([]byte, error) {
+func runMovePrimary(r *server.Request, dst []byte) ([]byte, error) {
 	name, ok := r.Arg().StringValue()
 	if !ok {
 		return dst, srverr.New(srverr.InvalidNamespace, "'movePrimary' must be of type String")
@@ -238,18 +229,18 @@ func runMovePrimary(r *Request, dst []byte) ([]byte, error) {
 	case v.Type != bson.TypeString:
 		return dst, arg.WrongType("MovePrimary.to", v.Type, "string")
 	}
-	db, _, _ := cutDot(name)
+	db, _, _ := strings.Cut(name, ".")
 	if db == "admin" || db == "config" || db == "local" {
 		return dst, srverr.New(srverr.InvalidOptions, "Can't move primary for %s database", db)
 	}
-	if err := r.databaseKnown(db); err != nil {
+	if err := r.DatabaseKnown(db); err != nil {
 		return dst, err
 	}
 	to := bsondoc.MustString(r.Body.Lookup("to"))
 	if to == "" {
 		return dst, srverr.New(srverr.InvalidOptions, "you have to specify where you want to move it")
 	}
-	i := r.Node.data.ShardNumber(to)
+	i := r.Node.Data().ShardNumber(to)
 	if i < 0 {
 		return dst, srverr.New(srverr.ShardNotFound, "Could not move database '%s' to shard '%s' :: caused by :: Shard %s not found", db, to, to)
 	}
@@ -268,13 +259,13 @@ func runMovePrimary(r *Request, dst []byte) ([]byte, error) {
 				return err
 			}
 		}
-		r.Node.data.setPrimaryShard(db, i)
+		r.Node.Data().SetPrimaryShard(db, i)
 		return nil
 	})
 }
 
 // runAddShard refuses: the shards of a cluster are made with it.
-func runAddShard(r *Request, dst []byte) ([]byte, error) {
+func runAddShard(r *server.Request, dst []byte) ([]byte, error) {
 	if _, ok := r.Arg().StringValue(); !ok {
 		return dst, srverr.New(srverr.FailedToParse, "The first argument to addShard must be a string")
 	}
@@ -291,57 +282,57 @@ func runAddShard(r *Request, dst []byte) ([]byte, error) {
 }
 
 // runRemoveShard refuses likewise.
-func runRemoveShard(r *Request, dst []byte) ([]byte, error) {
+func runRemoveShard(r *server.Request, dst []byte) ([]byte, error) {
 	name, ok := r.Arg().StringValue()
 	if !ok {
 		return dst, srverr.New(srverr.TypeMismatch, "Field '%s' must be of type string", r.Name)
 	}
-	if r.Node.data.ShardNumber(name) < 0 {
+	if r.Node.Data().ShardNumber(name) < 0 {
 		return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", name)
 	}
-	if r.Node.data.shards == 1 {
+	if r.Node.Data().Shards() == 1 {
 		return dst, srverr.New(srverr.IllegalOperation, "Operation not allowed because it would remove the last shard")
 	}
 	return dst, srverr.New(srverr.IllegalOperation, "shards cannot be removed from this cluster")
 }
 
-func (r *Request) shardingEnabled() error {
-	if r.Node.role != Mongos {
+func shardingEnabled(r *server.Request) error {
+	if r.Node.Role() != server.Mongos {
 		return srverr.New(srverr.ShardingStateNotInitialized, "Sharding is not enabled")
 	}
 	return nil
 }
 
-func runFlushRouter(r *Request, dst []byte) ([]byte, error) {
-	if err := r.shardingEnabled(); err != nil {
+func runFlushRouter(r *server.Request, dst []byte) ([]byte, error) {
+	if err := shardingEnabled(r); err != nil {
 		return dst, err
 	}
-	if v := r.Arg(); v.Type != bson.TypeString && v.Type != bson.TypeBoolean && !v.IsNumber() && !r.Node.cfg.Version.AtLeast(5, 0) {
+	if v := r.Arg(); v.Type != bson.TypeString && v.Type != bson.TypeBoolean && !v.IsNumber() && !r.Version().AtLeast(5, 0) {
 		return dst, srverr.New(13111, "wrong type for field (flushRouterConfig) %s != string", bsontext.TypeName(v.Type))
 	}
 	if name, named := r.Arg().StringValue(); named {
-		r.Node.tables.forget(strings.TrimSuffix(name, "."))
+		r.Node.ForgetTables(strings.TrimSuffix(name, "."))
 	} else {
-		r.Node.tables.clear()
+		r.Node.ForgetTables("")
 	}
 	return bson.AppendBool(dst, "flushed", true), nil
 }
 
-func runShardMap(r *Request, dst []byte) ([]byte, error) {
-	if err := r.shardingEnabled(); err != nil {
+func runShardMap(r *server.Request, dst []byte) ([]byte, error) {
+	if err := shardingEnabled(r); err != nil {
 		return dst, err
 	}
 	at, dst := bson.BeginDocumentElement(dst, "map")
 	type shard struct{ name, conn string }
-	shards := []shard{{"config", r.Node.data.ShardHost(r.Node.data.shards)}}
-	for i := range r.Node.data.shards {
-		shards = append(shards, shard{shardName(i), r.Node.data.shardHost(i)})
+	shards := []shard{{"config", r.Node.Data().ShardHost(r.Node.Data().Shards())}}
+	for i := range r.Node.Data().Shards() {
+		shards = append(shards, shard{server.ShardName(i), r.Node.Data().ShardHost(i)})
 	}
 	for _, s := range shards {
 		dst = bson.AppendString(dst, s.name, s.conn)
 	}
 	dst = bson.EndDocument(dst, at)
-	if !r.Node.cfg.Version.Has(release.Reply, "getShardMap.hosts") {
+	if !r.Version().Has(release.Reply, "getShardMap.hosts") {
 		return dst, nil
 	}
 	at, dst = bson.BeginDocumentElement(dst, "hosts")
@@ -359,17 +350,17 @@ func runShardMap(r *Request, dst []byte) ([]byte, error) {
 	return bson.EndDocument(dst, at), nil
 }
 
-func runShardVersion(r *Request, dst []byte) ([]byte, error) {
-	if r.Node.role == Mongos {
+func runShardVersion(r *server.Request, dst []byte) ([]byte, error) {
+	if r.Node.Role() == server.Mongos {
 		if r.Arg().Type != bson.TypeString {
 			return dst, srverr.New(srverr.BadValue, "namespace has invalid type %s", bsontext.TypeName(r.Arg().Type))
 		}
 		ns := bsondoc.MustString(r.Arg())
-		db, _, _ := cutDot(ns)
-		if err := r.databaseKnown(db); err != nil {
+		db, _, _ := strings.Cut(ns, ".")
+		if err := r.DatabaseKnown(db); err != nil {
 			return dst, err
 		}
-		s := r.Node.tables.coll(r.Node.Store(), ns)
+		s := r.Node.Sharding(ns)
 		if s == nil {
 			return dst, srverr.New(srverr.NamespaceNotSharded, "Collection %s is not sharded.", ns)
 		}
@@ -382,17 +373,26 @@ func runShardVersion(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	d := r.Node.data
+	version, ok := r.Node.ShardVersion(ns)
 	dst = bson.AppendString(dst, "configServer", "")
-	dst = bson.AppendBool(dst, "inShardedMode", d.whole != nil)
+	dst = bson.AppendBool(dst, "inShardedMode", ok)
 	dst = bson.AppendTimestamp(dst, "mine", bson.Timestamp{})
-	if d.whole == nil {
+	if !ok {
 		return bson.AppendString(dst, "global", "UNKNOWN"), nil
 	}
-	var version bson.Timestamp
-	r.Node.Store()
-	if s := metadataOf(d.whole.made().Latest(), ns); s != nil {
-		version.T, version.I = s.ShardVersion(d.number)
-	}
 	return bson.AppendTimestamp(dst, "global", version), nil
+}
+
+func runBalancerStatus(r *server.Request, dst []byte) ([]byte, error) {
+	mode, rounds := r.Node.Data().Balancer()
+	dst = bson.AppendString(dst, "mode", mode)
+	dst = bson.AppendBool(dst, "inBalancerRound", false)
+	return bson.AppendInt64(dst, "numBalancerRounds", rounds), nil
+}
+
+// runBalancerSwitch is balancerStart and balancerStop.
+func runBalancerSwitch(r *server.Request, dst []byte) ([]byte, error) {
+	r.Node.Store() // there is something to balance from now on
+	r.Node.Data().SwitchBalancer(r.Cmd.Name == "balancerStart")
+	return dst, nil
 }

@@ -1,4 +1,4 @@
-package server
+package cluster
 
 import (
 	"slices"
@@ -10,10 +10,10 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
-	"allium/mongotest/internal/work"
 )
 
 // The commands about single chunks: split, moveChunk, mergeChunks, clearJumboFlag. Most of their
@@ -51,7 +51,7 @@ func rangeText(s *sharding.Metadata, lo, hi []bson.RawValue, comma string) strin
 
 // chunkFound returns the chunk of the documents that a query finds, which must say what the whole
 // key is.
-func (r *Request) chunkFound(s *sharding.Metadata, find bson.Raw) (int, error) {
+func chunkFound(r *server.Request, s *sharding.Metadata, find bson.Raw) (int, error) {
 	f, err := query.ParseFilter(find, r.FullOptions(bsondoc.MustString(r.Arg()), nil, nil))
 	if err != nil {
 		return 0, err
@@ -88,7 +88,7 @@ func chunkBetween(s *sharding.Metadata, bounds bson.Raw) (int, error) {
 // splitArgs are the arguments of split, of which exactly one says what to split.
 type splitArgs struct{ find, bounds, middle bson.Raw }
 
-func (r *Request) splitArgs() (a splitArgs, err error) {
+func parseSplit(r *server.Request) (a splitArgs, err error) {
 	field := func(name, want string, is bson.Type, to *bson.Raw) error {
 		v := r.Body.Lookup(name)
 		if !v.IsZero() && v.Type != is {
@@ -126,9 +126,9 @@ func (r *Request) splitArgs() (a splitArgs, err error) {
 }
 
 // runSplit divides a chunk at a key that is given, or in the middle of its documents.
-func runSplit(r *Request, dst []byte) ([]byte, error) {
-	return dst, r.changeSharding(func(_ *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
-		a, err := r.splitArgs()
+func runSplit(r *server.Request, dst []byte) ([]byte, error) {
+	return dst, changeSharding(r, func(_ *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+		a, err := parseSplit(r)
 		if err != nil {
 			return nil, err
 		}
@@ -146,14 +146,14 @@ func runSplit(r *Request, dst []byte) ([]byte, error) {
 		}
 		var i int
 		if a.find != nil {
-			i, err = r.chunkFound(s, a.find)
+			i, err = chunkFound(r, s, a.find)
 		} else {
 			i, err = chunkBetween(s, a.bounds)
 		}
 		if err != nil {
 			return nil, err
 		}
-		at := median(s, c, i, r.Meter())
+		at := s.Median(c, i, r.Meter())
 		if at == nil {
 			return nil, srverr.New(srverr.CannotSplit, "Unable to find median in chunk because chunk is indivisible.")
 		}
@@ -162,31 +162,8 @@ func runSplit(r *Request, dst []byte) ([]byte, error) {
 	})
 }
 
-// median returns the key in the middle of a chunk's documents, nil if there is none to split at.
-func median(s *sharding.Metadata, c *store.Coll, i int, steps *work.Meter) []bson.RawValue {
-	var keys [][]bson.RawValue
-	scan := store.NewScan(c, false, nil)
-	for {
-		steps.Do(1)
-		_, doc, ok := scan.Next()
-		if !ok {
-			break
-		}
-		if key, err := s.KeyOf(doc); err == nil && s.ChunkAt(key) == i {
-			keys = append(keys, key)
-		}
-	}
-	slices.SortFunc(keys, work.Counting(steps, sharding.CompareKeys))
-	for _, k := range keys[len(keys)/2:] {
-		if sharding.CompareKeys(k, s.Chunks[i].Min) > 0 {
-			return k
-		}
-	}
-	return nil
-}
-
 // chunkNamed returns the chunk that find or bounds names; moveRange says min.
-func (r *Request) chunkNamed(s *sharding.Metadata) (int, error) {
+func chunkNamed(r *server.Request, s *sharding.Metadata) (int, error) {
 	if r.Cmd.Name == "moveRange" {
 		lo, ok := r.Body.Lookup("min").Document()
 		if !ok {
@@ -209,36 +186,36 @@ func (r *Request) chunkNamed(s *sharding.Metadata) (int, error) {
 	case (find == nil) == (bounds == nil):
 		return 0, refusal("need to specify either a find query, or both lower and upper bounds.")
 	case find != nil:
-		return r.chunkFound(s, find)
+		return chunkFound(r, s, find)
 	}
 	return chunkBetween(s, bounds)
 }
 
-func runMoveChunk(r *Request, dst []byte) ([]byte, error) {
+func runMoveChunk(r *server.Request, dst []byte) ([]byte, error) {
 	name, ok := r.Body.Lookup("to").StringValue()
 	if r.Cmd.Name == "moveRange" {
 		name, ok = r.Body.Lookup("toShard").StringValue()
 	}
-	to := r.Node.data.ShardNumber(name)
-	err := r.changeSharding(func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+	to := r.Node.Data().ShardNumber(name)
+	err := changeSharding(r, func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		if !ok && r.Cmd.Name == "moveChunk" {
 			return nil, srverr.New(srverr.TypeMismatch, "'to' must be of type String")
 		}
 		if name == "" && r.Cmd.Name == "moveChunk" {
 			return nil, refusal("you have to specify where you want to move the chunk")
 		}
-		if to < 0 && !r.Node.cfg.Version.AtLeast(5, 0) {
+		if to < 0 && !r.Version().AtLeast(5, 0) {
 			return nil, srverr.New(srverr.ShardNotFound, "moveChunk destination shard does not exist")
 		}
 		if to < 0 {
 			return nil, srverr.New(srverr.ShardNotFound, "Could not move chunk in '%s' to shard '%s' because that shard does not exist", bsondoc.MustString(r.Arg()), name)
 		}
-		i, err := r.chunkNamed(s)
+		i, err := chunkNamed(r, s)
 		if err != nil || s.Chunks[i].Shard == to {
 			return s, err
 		}
 		wait := r.Body.Lookup("_waitForDelete").AsBool() || r.Body.Lookup("waitForDelete").AsBool()
-		return r.Node.data.migrate(tx, c, s, i, to, wait)
+		return r.Node.Data().Migrate(tx, c, s, i, to, wait)
 	})
 	if err != nil || r.Cmd.Name == "moveRange" {
 		return dst, err
@@ -272,8 +249,8 @@ func mergeBounds(v bson.RawValue) (lo, hi bson.Raw, err error) {
 }
 
 // runMergeChunks makes one chunk of several that lie next to each other on one shard.
-func runMergeChunks(r *Request, dst []byte) ([]byte, error) {
-	return dst, r.changeSharding(func(_ *store.Tx, _ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+func runMergeChunks(r *server.Request, dst []byte) ([]byte, error) {
+	return dst, changeSharding(r, func(_ *store.Tx, _ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		lo, hi, err := mergeBounds(r.Body.Lookup("bounds"))
 		if err != nil {
 			return nil, err
@@ -315,7 +292,7 @@ var clearJumboStruct = &idl.Struct{Name: "clearJumboFlag", Fields: map[string]id
 
 // runClearJumbo takes a mark from a chunk which says that it is too large to move. No chunk ever
 // gets it here.
-func runClearJumbo(r *Request, dst []byte) ([]byte, error) {
+func runClearJumbo(r *server.Request, dst []byte) ([]byte, error) {
 	if v := r.Arg(); v.Type != bson.TypeString {
 		return dst, arg.WrongType(clearJumboStruct.Path(clearJumboStruct.Name), v.Type, "string")
 	}
@@ -332,7 +309,7 @@ func runClearJumbo(r *Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return dst, r.changeSharding(func(_ *store.Tx, _ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+	return dst, changeSharding(r, func(_ *store.Tx, _ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		var err error
 		switch {
 		case bounds != nil && ends != 2:
@@ -342,7 +319,7 @@ func runClearJumbo(r *Request, dst []byte) ([]byte, error) {
 		case bounds == nil && find == nil:
 			err = srverr.New(srverr.InvalidOptions, "need to specify find or bounds")
 		case find != nil:
-			_, err = r.chunkFound(s, find)
+			_, err = chunkFound(r, s, find)
 		default:
 			_, err = chunkBetween(s, bounds)
 		}
