@@ -403,10 +403,10 @@ func TestProseSessionsFindAndGetMore(t *testing.T) {
 	})
 }
 
-// Driver Sessions, prose test 14: implicit sessions are taken after the checkout. The text asks for at
-// least five rounds, one of which needs a single session. A session comes back to its pool a moment
-// after the connection, so that another operation may look between the two: a busy machine gets more
-// rounds.
+// Driver Sessions, prose test 14: implicit sessions are taken after the checkout. The text asks for
+// at least five rounds, one of which needs a single session. A session comes back to its pool a
+// moment after the connection, and another operation may look between the two: a busy machine gets
+// more rounds.
 func TestProseSessionsAfterCheckout(t *testing.T) {
 	on(t, []string{"standalone", "replicaset", "load-balanced"}, func(t *testing.T, r *rig) {
 		client := open(t, r.d.URI(), allium.ClientOptions{MaxPoolSize: new(1), CommandMonitor: r.log.monitor()})

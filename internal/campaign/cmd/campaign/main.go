@@ -175,8 +175,8 @@ func (c *run) all() bool {
 // what a history has left behind is freed a moment later.
 const memoryGrowth = 4 << 20
 
-// memorySamples is from how many samples on growth is judged: with fewer, the first half is from the
-// time when caches and pools of buffers fill.
+// memorySamples is from how many samples on growth is judged: with fewer, the first half is of the
+// time when caches fill.
 const memorySamples = 8
 
 // live returns how many bytes are in use.
