@@ -212,3 +212,11 @@ func (d *Data) Dropping(db string, unfinished bool) (before bool) {
 
 // Born returns when the cluster was made.
 func (d *Data) Born() bson.Timestamp { return d.born }
+
+// newest returns the time of the newest write.
+func (d *Data) newest() bson.Timestamp {
+	if d.set == nil {
+		return d.Clock.Last()
+	}
+	return d.set.Newest()
+}

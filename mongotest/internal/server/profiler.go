@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/bsondoc"
-	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -18,48 +16,56 @@ import (
 // The profiler writes what commands did into the system.profile collection of their database: all
 // of them at level 2, the slow ones at level 1, or those that a filter chooses.
 
-func init() {
-	Register(&Command{Name: "profile", Needs: OnDB("enableProfiler"), Where: Anywhere, Run: runProfile})
-}
-
-// profiler says what a node profiles. The zero value profiles nothing.
+// profiler says what a node profiles. The zero value profiles nothing. Safe for concurrent use.
 type profiler struct {
 	on     atomic.Bool // any database has a level
 	mu     sync.Mutex
-	levels map[string]profileLevel
-	slowMS *int32 // nil: the default
-	rate   *float64
+	levels map[string]ProfileLevel
+	limits *ProfileLimits // nil: the default
 }
 
-type profileLevel struct {
-	level  int32
-	spec   bson.Raw // of filter; nil: none
-	filter *query.Filter
+// ProfileLevel is what is profiled of a database.
+type ProfileLevel struct {
+	Level  int32    // 0: nothing, 1: what is slow or Filter chooses, 2: all that Filter chooses
+	Spec   bson.Raw // of Filter; nil: none
+	Filter *query.Filter
 }
 
-const (
-	defaultSlowMS  = 100
-	profileMaxSize = 1 << 20 // of system.profile
-)
+// ProfileLimits say for all databases of a node what is slow, and how much of that is profiled.
+type ProfileLimits struct {
+	SlowMS     int32
+	SampleRate float64 // from 0 to 1
+}
 
-// of returns the profiling level of a database.
-func (p *profiler) of(db string) (level profileLevel, slowMS int32, rate float64) {
+const profileMaxSize = 1 << 20 // of system.profile
+
+func (p *profiler) limitsLocked() ProfileLimits {
+	if p.limits == nil {
+		return ProfileLimits{SlowMS: 100, SampleRate: 1}
+	}
+	return *p.limits
+}
+
+// Profiling returns what is profiled of a database.
+func (n *Node) Profiling(db string) (ProfileLevel, ProfileLimits) {
+	p := &n.profiler
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	slowMS, rate = defaultSlowMS, 1
-	if p.slowMS != nil {
-		slowMS = *p.slowMS
-	}
-	if p.rate != nil {
-		rate = *p.rate
-	}
-	return p.levels[db], slowMS, rate
+	return p.levels[db], p.limitsLocked()
+}
+
+// SetProfileLimits says what is slow, and how much of that is profiled.
+func (n *Node) SetProfileLimits(l ProfileLimits) {
+	p := &n.profiler
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limits = &l
 }
 
 // Profiles reports whether a database is profiled.
 func (n *Node) Profiles(db string) bool {
-	level, _, _ := n.profiler.of(db)
-	return level.level > 0
+	level, _ := n.Profiling(db)
+	return level.Level > 0
 }
 
 // ForgetProfile ends the profiling of a database that is dropped.
@@ -70,105 +76,35 @@ func (n *Node) ForgetProfile(db string) {
 	delete(p.levels, db)
 }
 
-func runProfile(r *Request, dst []byte) ([]byte, error) {
-	number := func(name string, v bson.RawValue) (int64, bool, error) {
-		switch {
-		case v.IsZero() || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
-			return 0, false, nil
-		case !v.IsNumber():
-			return 0, false, srverr.New(srverr.TypeMismatch, "BSON field 'profile.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", name, bsontext.TypeName(v.Type))
-		}
-		n, _ := arg.Number(v)
-		return n, true, nil
-	}
-	level, _, err := number("profile", r.Arg())
-	if err != nil {
-		return dst, err
-	}
-	if r.Arg().Type == bson.TypeNull || r.Arg().Type == bson.TypeUndefined {
-		level = -1
-	}
-	slow, hasSlow, err := number("slowms", r.Body.Lookup("slowms"))
-	if err != nil {
-		return dst, err
-	}
-	if _, _, err := number("sampleRate", r.Body.Lookup("sampleRate")); err != nil {
-		return dst, err
-	}
-	if r.Node.role == Mongos && level != 0 && level != -1 {
-		settings := "'slowms', 'sampleRate' or 'filter'"
-		if !r.Node.cfg.Version.AtLeast(5, 0) {
-			settings = "'slowms' and 'sampleRate'"
-		}
-		return dst, srverr.New(srverr.BadValue, "Profiling is not permitted on mongoS: the 'profile' field should be 0 to change %s settings for logging, or -1 to view current values", settings)
-	}
-	spec := r.Body.Lookup("filter")
-	var filter *query.Filter
-	if doc, ok := spec.Document(); ok {
-		if filter, err = query.ParseFilter(doc, r.FullOptions(r.DB, nil, nil)); err != nil {
-			return dst, err
+// Profile says what is profiled of the request's database from now on, and makes the collection
+// that the profiler writes to.
+func (r *Request) Profile(l ProfileLevel) error {
+	if l.Level != 0 && r.Node.role != Mongos {
+		err := r.Node.Store().Write(func(tx *store.Tx) error {
+			ns := r.DB + ".system.profile"
+			if tx.Coll(ns) != nil {
+				return nil
+			}
+			_, err := tx.Create(ns, store.Settings{Capped: true, Size: profileMaxSize}, nil)
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	p := &r.Node.profiler
-	was, slowMS, rate := p.of(r.DB)
-	if level >= 0 && level <= 2 {
-		if err := r.startProfiling(level); err != nil {
-			return dst, err
-		}
-		next := was
-		next.level = int32(level)
-		switch s, _ := spec.StringValue(); {
-		case filter != nil:
-			next.spec, next.filter = bsondoc.Copy(spec.Value), filter
-		case s == "unset":
-			next.spec, next.filter = nil, nil
-		}
-		p.mu.Lock()
-		if p.levels == nil {
-			p.levels = map[string]profileLevel{}
-		}
-		p.levels[r.DB] = next
-		on := false
-		for _, l := range p.levels {
-			on = on || l.level > 0
-		}
-		p.on.Store(on)
-		p.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.levels == nil {
+		p.levels = map[string]ProfileLevel{}
 	}
-	if level >= -1 && level <= 2 {
-		p.mu.Lock()
-		if hasSlow {
-			ms := int32(min(max(slow, -1), 1<<31-1))
-			p.slowMS = &ms
-		}
-		if f, ok := r.Body.Lookup("sampleRate").Double(); ok && f >= 0 && f <= 1 {
-			p.rate = &f
-		}
-		p.mu.Unlock()
+	p.levels[r.DB] = l
+	on := false
+	for _, l := range p.levels {
+		on = on || l.Level > 0
 	}
-	dst = bson.AppendInt32(dst, "was", was.level)
-	dst = bson.AppendInt32(dst, "slowms", slowMS)
-	dst = bson.AppendDouble(dst, "sampleRate", rate)
-	if was.spec != nil {
-		dst = bson.AppendDocument(dst, "filter", was.spec)
-		dst = bson.AppendString(dst, "note", "When a filter expression is set, slowms and sampleRate are not used for profiling and slow-query log lines.")
-	}
-	return dst, nil
-}
-
-// startProfiling makes the collection that the profiler writes to.
-func (r *Request) startProfiling(level int64) error {
-	if level == 0 || r.Node.role == Mongos {
-		return nil
-	}
-	return r.Node.Store().Write(func(tx *store.Tx) error {
-		ns := r.DB + ".system.profile"
-		if tx.Coll(ns) != nil {
-			return nil
-		}
-		_, err := tx.Create(ns, store.Settings{Capped: true, Size: profileMaxSize}, nil)
-		return err
-	})
+	p.on.Store(on)
+	return nil
 }
 
 // profile notes what a request did, if its database is profiled. reply is the reply's document,
@@ -177,10 +113,10 @@ func (n *Node) profile(r *Request, reply []byte, err error) {
 	if !n.profiler.on.Load() || r.Cmd == nil || r.op == nil || r.Cmd.Name == "profile" || n.role == Mongos || r.DB == "local" {
 		return
 	}
-	level, slowMS, rate := n.profiler.of(r.DB)
+	level, limits := n.Profiling(r.DB)
 	took := time.Since(r.start)
-	slow := took >= time.Duration(slowMS)*time.Millisecond && (rate >= 1 || rand.Float64() < rate)
-	if level.level == 0 || level.filter == nil && level.level == 1 && !slow {
+	slow := took >= time.Duration(limits.SlowMS)*time.Millisecond && (limits.SampleRate >= 1 || rand.Float64() < limits.SampleRate)
+	if level.Level == 0 || level.Filter == nil && level.Level == 1 && !slow {
 		return
 	}
 	ns := r.Namespace()
@@ -212,8 +148,8 @@ func (n *Node) profile(r *Request, reply []byte, err error) {
 		user = u.Name + "@" + u.DB
 	}
 	doc = bson.EndDocument(bson.AppendString(doc, "user", user), at)
-	if level.filter != nil {
-		if ok, err := level.filter.Match(doc); err != nil || !ok {
+	if level.Filter != nil {
+		if ok, err := level.Filter.Match(doc); err != nil || !ok {
 			return
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/wire"
+	"allium/mongotest/internal/arg"
 	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/replica"
@@ -244,6 +245,21 @@ func (r *Request) Version() release.Version { return r.Node.cfg.Version }
 
 // Generic reports whether every command of the node's version takes this argument.
 func (r *Request) Generic(field string) bool { return idl.Generic(r.Version(), field) }
+
+// CheckFields rejects a field that is neither the command's nor one that every command takes.
+func (r *Request) CheckFields(known map[string]bool) error {
+	first := true
+	for k := range r.Body.All() {
+		if first {
+			first = false
+			continue
+		}
+		if !known[k] && !r.Generic(k) {
+			return arg.UnknownField(r.Cmd.Name + "." + k)
+		}
+	}
+	return nil
+}
 
 // CheckRuntimeConstants checks the runtime constants in the command's argument of this name.
 func (r *Request) CheckRuntimeConstants(name string, doc bson.Raw) error {

@@ -195,3 +195,36 @@ func (n *Node) expireTxn(s *session.Session, t *session.Txn) {
 		}
 	})
 }
+
+// CommitTransaction commits the request's transaction, or does again what a commit that is repeated
+// has to.
+func (r *Request) CommitTransaction() error {
+	st, t := &r.Session.State, r.Txn
+	if st.Phase == session.TxnCommitted {
+		// The client's write concern now waits for everything there is, as the server's no-op write
+		// makes it do.
+		r.Wrote(t.CommitTS)
+		r.Wrote(r.Node.data.newest())
+		r.committedOn(t)
+		return nil
+	}
+	if t.Store != nil {
+		if err := r.prepareCommit(); err != nil {
+			r.Session.Abort()
+			return err
+		}
+		ts, err := t.Store.Commit()
+		if err != nil {
+			return err
+		}
+		t.CommitTS = ts
+		r.Wrote(ts)
+		r.committedOn(t)
+		if ts.IsZero() {
+			r.Wrote(r.Node.data.newest())
+		}
+	}
+	st.Phase = session.TxnCommitted
+	t.End(true)
+	return nil
+}

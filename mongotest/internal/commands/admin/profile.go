@@ -1,0 +1,101 @@
+package admin
+
+import (
+	"allium/bson"
+	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/srverr"
+)
+
+func init() {
+	server.Register(&server.Command{Name: "profile", Needs: server.OnDB("enableProfiler"), Where: server.Anywhere, Run: runProfile})
+}
+
+// profileArgs are the arguments of profile.
+type profileArgs struct {
+	level   int64 // -1: show what is set
+	slow    int64
+	hasSlow bool
+	spec    bson.RawValue // filter
+	filter  *query.Filter // nil: none is given
+}
+
+func parseProfile(r *server.Request) (a profileArgs, err error) {
+	number := func(name string, v bson.RawValue) (int64, bool, error) {
+		switch {
+		case v.IsZero() || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
+			return 0, false, nil
+		case !v.IsNumber():
+			return 0, false, srverr.New(srverr.TypeMismatch, "BSON field 'profile.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", name, bsontext.TypeName(v.Type))
+		}
+		n, _ := arg.Number(v)
+		return n, true, nil
+	}
+	level, given, err := number("profile", r.Arg())
+	if err != nil {
+		return a, err
+	}
+	if a.level = level; !given {
+		a.level = -1
+	}
+	if a.slow, a.hasSlow, err = number("slowms", r.Body.Lookup("slowms")); err != nil {
+		return a, err
+	}
+	if _, _, err := number("sampleRate", r.Body.Lookup("sampleRate")); err != nil {
+		return a, err
+	}
+	if r.Node.Role() == server.Mongos && a.level != 0 && a.level != -1 {
+		settings := "'slowms', 'sampleRate' or 'filter'"
+		if !r.Version().AtLeast(5, 0) {
+			settings = "'slowms' and 'sampleRate'"
+		}
+		return a, srverr.New(srverr.BadValue, "Profiling is not permitted on mongoS: the 'profile' field should be 0 to change %s settings for logging, or -1 to view current values", settings)
+	}
+	a.spec = r.Body.Lookup("filter")
+	if doc, ok := a.spec.Document(); ok {
+		a.filter, err = query.ParseFilter(doc, r.FullOptions(r.DB, nil, nil))
+	}
+	return a, err
+}
+
+func runProfile(r *server.Request, dst []byte) ([]byte, error) {
+	a, err := parseProfile(r)
+	if err != nil {
+		return dst, err
+	}
+	was, limits := r.Node.Profiling(r.DB)
+	if a.level >= 0 && a.level <= 2 {
+		next := was
+		next.Level = int32(a.level)
+		switch s, _ := a.spec.StringValue(); {
+		case a.filter != nil:
+			next.Spec, next.Filter = bsondoc.Copy(a.spec.Value), a.filter
+		case s == "unset":
+			next.Spec, next.Filter = nil, nil
+		}
+		if err := r.Profile(next); err != nil {
+			return dst, err
+		}
+	}
+	if a.level >= -1 && a.level <= 2 {
+		next := limits
+		if a.hasSlow {
+			next.SlowMS = int32(min(max(a.slow, -1), 1<<31-1))
+		}
+		if f, ok := r.Body.Lookup("sampleRate").Double(); ok && f >= 0 && f <= 1 {
+			next.SampleRate = f
+		}
+		r.Node.SetProfileLimits(next)
+	}
+	dst = bson.AppendInt32(dst, "was", was.Level)
+	dst = bson.AppendInt32(dst, "slowms", limits.SlowMS)
+	dst = bson.AppendDouble(dst, "sampleRate", limits.SampleRate)
+	if was.Spec != nil {
+		dst = bson.AppendDocument(dst, "filter", was.Spec)
+		dst = bson.AppendString(dst, "note", "When a filter expression is set, slowms and sampleRate are not used for profiling and slow-query log lines.")
+	}
+	return dst, nil
+}
