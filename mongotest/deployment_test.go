@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -478,6 +480,89 @@ func TestReplaceCertificate(t *testing.T) {
 		t.Error("a kind that does not exist is accepted")
 	}
 	if err := mongotest.Start(t).ReplaceCertificate(mongotest.ValidCertificate); err == nil {
+		t.Error("a deployment without TLS takes a certificate")
+	}
+}
+
+// A program's own authorities take the place of the deployment's, one after the other: clients that
+// have the new one's certificates get in, others do not, and those that are in stay.
+func TestUseCertificate(t *testing.T) {
+	d := mongotest.Start(t, mongotest.TLS())
+	// Other deployments have authorities, and a certificate of each, which is one for clients.
+	type identity struct {
+		ca  []byte
+		own tls.Certificate
+	}
+	var ids [2]identity
+	for i := range ids {
+		other := mongotest.Start(t, mongotest.TLS())
+		file, _, err := other.WriteTLSFiles(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids[i].ca, err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+		ids[i].own = other.TLSConfig().Certificates[0]
+	}
+	one, two := &ids[0], &ids[1]
+	pool := func(of ...*identity) *x509.CertPool {
+		if of == nil {
+			return nil
+		}
+		all := x509.NewCertPool()
+		for _, id := range of {
+			all.AppendCertsFromPEM(id.ca)
+		}
+		return all
+	}
+	ping := bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "admin"}}
+	try := func(trusts, own *identity) error {
+		cfg := &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(s tls.ConnectionState) error {
+			_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool(trusts), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+			return err
+		}}
+		if own != nil {
+			cfg.Certificates = []tls.Certificate{own.own}
+		}
+		c, err := tls.Dial("tcp", d.Hosts()[0], cfg)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		request(t, c, 0, ping)
+		_, err = c.Read(make([]byte, 1)) // with TLS 1.3 a client is refused after its handshake
+		return err
+	}
+	open, err := tls.Dial("tcp", d.Hosts()[0], d.TLSConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	for _, step := range []struct {
+		name        string
+		shows       *identity
+		clients     []*identity
+		trusts, own *identity
+		want        string
+	}{
+		{"no certificate is wanted", one, nil, one, nil, ""},
+		{"an unknown authority", one, nil, two, nil, "unknown authority"},
+		{"a certificate is wanted", one, []*identity{one}, one, one, ""},
+		{"there is none", one, []*identity{one}, one, nil, "certificate required"},
+		{"it is another authority's", one, []*identity{one}, one, two, "certificate"},
+		{"both are accepted", two, []*identity{one, two}, two, one, ""},
+	} {
+		if err := d.UseCertificate(step.shows.own, pool(step.clients...)); err != nil {
+			t.Fatal(err)
+		}
+		err := try(step.trusts, step.own)
+		if step.want == "" && err != nil || step.want != "" && (err == nil || !strings.Contains(err.Error(), step.want)) {
+			t.Errorf("%s: %v, want %q", step.name, err, step.want)
+		}
+	}
+	ok(t, run(t, open, ping))
+	if err := mongotest.Start(t).UseCertificate(one.own, nil); err == nil {
 		t.Error("a deployment without TLS takes a certificate")
 	}
 }

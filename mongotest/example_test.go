@@ -3,6 +3,7 @@ package mongotest_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -889,6 +890,27 @@ func ExampleNode_Connections() {
 	// Output:
 	// true
 	// 0
+}
+
+// A program moves to another authority. Here that of another deployment stands for it.
+func ExampleDeployment_UseCertificate() {
+	d, other := open(mongotest.TLS()), open(mongotest.TLS())
+	defer d.Stop()
+	defer other.Stop()
+	next := other.TLSConfig()
+	if err := d.UseCertificate(next.Certificates[0], next.RootCAs); err != nil {
+		panic(err)
+	}
+	timeout := 500 * time.Millisecond
+	for _, config := range []*tls.Config{d.TLSConfig(), next} {
+		config.InsecureSkipVerify = true // the certificate is one for clients
+		client := connect(d.URI(), allium.ClientOptions{TLS: config, ServerSelectionTimeout: &timeout})
+		fmt.Println(insertUser(client, 1) == nil)
+		client.Close(context.Background())
+	}
+	// Output:
+	// false
+	// true
 }
 
 // New connections fail while the servers show a certificate that clients do not trust.

@@ -24,9 +24,9 @@ type certificates struct {
 	clientPEM []byte
 	subject   string
 
-	serverTLS atomic.Pointer[tls.Certificate]
-	serial    atomic.Int64 // of the newest certificate of a server
-	config    *tls.Config  // of the servers
+	serial atomic.Int64               // of the newest certificate of a server
+	now    atomic.Pointer[tls.Config] // of new connections
+	config *tls.Config                // of the servers, which leads to now
 }
 
 // authority issues certificates.
@@ -94,10 +94,7 @@ func newCertificates() (*certificates, error) {
 	}
 	c.subject = client.Subject.String()
 	c.serial.Store(100)
-	c.config = &tls.Config{
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.serverTLS.Load(), nil },
-		ClientCAs:      c.pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12,
-	}
+	c.config = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.now.Load(), nil }}
 	return c, c.replace(ValidCertificate)
 }
 
@@ -135,18 +132,29 @@ func (c *certificates) replace(with ServerCertificate) error {
 	if err != nil {
 		return err
 	}
-	c.serverTLS.Store(&cert)
-	// A client that resumed a session would not see the certificate.
+	c.use(&cert, nil)
+	return nil
+}
+
+// use makes the servers show a certificate, and want one of each client that one of the authorities
+// has issued; nil: clients may show one of the deployment's own authority.
+func (c *certificates) use(shows *tls.Certificate, clients *x509.CertPool) {
+	config := &tls.Config{Certificates: []tls.Certificate{*shows}, ClientCAs: c.pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12}
+	if clients != nil {
+		config.ClientCAs, config.ClientAuth = clients, tls.RequireAndVerifyClientCert
+	}
+	// A client that resumed a session would not see the certificate, nor show its own.
 	var tickets [32]byte
 	rand.Read(tickets[:])
-	c.config.SetSessionTicketKeys([][32]byte{tickets})
-	return nil
+	config.SetSessionTicketKeys([][32]byte{tickets})
+	c.now.Store(config)
 }
 
 // ReplaceCertificate gives the servers a certificate of the kind, with a new key and serial number.
 // Open connections go on; new ones get the new certificate, and none resumes an earlier TLS
-// session. It returns an error if the deployment has no TLS. It may be called at any time, by
-// several goroutines at once.
+// session. Clients may show a certificate of the deployment's authority, and need not. It returns
+// an error if the deployment has no TLS. It may be called at any time, by several goroutines at
+// once.
 func (d *Deployment) ReplaceCertificate(with ServerCertificate) error {
 	if d.tls == nil {
 		return errors.New("mongotest: the deployment has no TLS")
@@ -154,6 +162,24 @@ func (d *Deployment) ReplaceCertificate(with ServerCertificate) error {
 	if err := d.tls.replace(with); err != nil {
 		return fmt.Errorf("mongotest: replace the certificate: %w", err)
 	}
+	return nil
+}
+
+// UseCertificate gives the servers a certificate of the caller's authority, for localhost. With
+// clients, each new connection must show a certificate that one of those authorities has issued;
+// with nil, as after [Deployment.ReplaceCertificate]. Open connections go on, and no new one
+// resumes an earlier TLS session, so that a program can be tested through a rotation of all
+// certificates. The deployment's own, in [Deployment.TLSConfig] and [Deployment.WriteTLSFiles],
+// stay what they are. It returns an error if the deployment has no TLS. It may be called at any
+// time, by several goroutines at once.
+func (d *Deployment) UseCertificate(shows tls.Certificate, clients *x509.CertPool) error {
+	if d.tls == nil {
+		return errors.New("mongotest: the deployment has no TLS")
+	}
+	if clients != nil {
+		clients = clients.Clone()
+	}
+	d.tls.use(&shows, clients)
 	return nil
 }
 
