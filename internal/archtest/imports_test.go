@@ -89,7 +89,7 @@ var aside = []struct {
 	{"internal/norace/cmd/", []string{"internal/norace"}},
 	{"internal/leaks", nil},
 	{"internal/leaks/cmd/", []string{"internal/leaks"}},
-	{"internal/campaign", []string{".", "auth", "bson", "consistency", "event", "gridfs", "internal/leaks", "mongoerr", "mongotest"}},
+	{"internal/campaign", []string{".", "auth", "bson", "consistency", "encryption", "encryption/kms", "event", "gridfs", "internal/fakekms", "internal/leaks", "mongoerr", "mongotest"}},
 	{"internal/campaign/cmd/", []string{"internal/campaign"}},
 	{"internal/archtest", nil},
 	{"cmd/", []string{"*"}},

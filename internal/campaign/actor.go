@@ -12,6 +12,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/encryption/kms"
 	"allium/gridfs"
 	"allium/internal/leaks"
 	"allium/mongoerr"
@@ -32,6 +33,7 @@ var work = map[string]func(a *actor){
 	"lister": (*actor).list, "bulk": (*actor).bulk, "weak": (*actor).weak, "counter": (*actor).count, "transaction": (*actor).transaction,
 	"bank": (*actor).transfer, "auditor": (*actor).audit, "inserter": (*actor).insert, "files": (*actor).file, "scanner": (*actor).scan,
 	"causal": (*actor).causal, "failing": (*actor).fail, "ending": (*actor).end, "careless": (*actor).careless, "many": (*actor).many, "odd": (*actor).odd,
+	"keys": (*actor).keys,
 }
 
 // run works until the plan's length has passed.
@@ -92,7 +94,7 @@ func (a *actor) within(what string, limit time.Duration, cancels bool, fn func(c
 	if took > limit+grace+max(cleanup[a.plan.Kind], cleanup[what]) {
 		a.violation("%s %s with a limit of %v took %v: %v", a.plan.Kind, what, limit, took.Round(time.Millisecond), err)
 	}
-	a.judge(what, err)
+	a.judge(what, watch.start, err)
 	a.log("%s: %s: %v", a.name(), what, err)
 	return err
 }
@@ -116,9 +118,13 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// judge holds an error against the documented kinds.
-func (a *actor) judge(what string, err error) {
+// judge holds an error of a call against the documented kinds.
+func (a *actor) judge(what string, start time.Time, err error) {
+	a.rotation.judge(a.plan.Kind+" "+what, start, err)
 	kind := errorKind(err)
+	if a.plan.Kind == "keys" && kind == "" && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		kind = "context" // its methods return the end of a context as it is, as those of other packages do
+	}
 	a.mu.Lock()
 	a.stats.Operations++
 	a.stats.Work[a.plan.Kind]++
@@ -165,6 +171,7 @@ func errorKind(err error) string {
 		is("PoolClearedError", as[*mongoerr.PoolClearedError](err)),
 		is("SelectionError", as[*mongoerr.SelectionError](err)),
 		is("ConnectionError", as[*mongoerr.ConnectionError](err)),
+		is("kms.Error", as[*kms.Error](err)),
 		is("ErrClientClosed", errors.Is(err, mongoerr.ErrClientClosed)),
 		is("ErrNoDocuments", errors.Is(err, mongoerr.ErrNoDocuments)),
 		is("fs.ErrNotExist", errors.Is(err, fs.ErrNotExist)),

@@ -259,7 +259,7 @@ func (a *actor) bounded(what string, limit time.Duration, fn func() error, longe
 	if took, grace := watch.took(), watch.grace(); took > limit+longer+grace {
 		a.violation("%s %s with a limit of %v took %v: %v", a.plan.Kind, what, limit+longer, took.Round(time.Millisecond), err)
 	}
-	a.judge(what, err)
+	a.judge(what, watch.start, err)
 	a.log("%s: %s: %v", a.name(), what, err)
 	return err
 }
@@ -271,8 +271,11 @@ func (a *actor) careless() {
 	n, busy := 1+a.r.IntN(2), a.r.IntN(2) == 0
 	late := pick(a.r, []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, time.Second})
 	patience := pick(a.r, []time.Duration{0, 50 * time.Millisecond, 5 * time.Second, 5 * time.Second})
+	damaged := a.rotation.damages()
 	if err := c.open(); err != nil {
-		a.violation("careless: %v", err)
+		if a.rotation.damages() == damaged && !a.rotation.broken() {
+			a.violation("careless: %v", err)
+		}
 		return
 	}
 	a.c = c.get()

@@ -202,6 +202,9 @@ func (a *adversary) do(s Step) {
 		d.FailCommand(mongotest.Fail{Commands: s.Cmds, Times: s.N, Block: s.For})
 		a.after(s, d.ClearFailures)
 	case "closeClient":
+		if a.w.rotation.broken() {
+			return // it could not be opened again
+		}
 		c := a.w.clients[s.Client]
 		c.close()
 		c.charges.disarm() // to open it again is the program's first step
@@ -212,7 +215,15 @@ func (a *adversary) do(s Step) {
 		a.after(s, func() { c.charges.arm(s.Place, charge{}) })
 	case "rotate":
 		a.rotate(s)
+	case "renew":
+		a.renew(s)
+	case "cutOff":
+		a.cutOff(s)
 	case "certificate":
+		if a.w.rotation != nil {
+			a.spoil(s)
+			return
+		}
 		a.must(d.ReplaceCertificate(s.certificate()))
 		a.after(s, func() { a.must(d.ReplaceCertificate(mongotest.ValidCertificate)) })
 	case "moveChunk":

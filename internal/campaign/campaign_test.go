@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -54,6 +55,54 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
+// Authorities and certificates are replaced on disk and at the servers and key services while
+// clients work, in real time and on TCP: nobody notices, but for the time in which nothing fits.
+func TestRotation(t *testing.T) {
+	p := NewPlan(1, ReplSet, 4*time.Second)
+	p.TLS, p.Auth, p.Lag, p.Election = true, false, 0, 0
+	p.Actors = nil
+	for i, kind := range []string{"counter", "inserter", "follower", "scanner", "keys", "keys"} {
+		p.Actors = append(p.Actors, ActorPlan{ID: i, Kind: kind, Client: i % 3, Seed: uint64(i)})
+	}
+	p.Steps = []Step{
+		{At: 100 * time.Millisecond, For: 100 * time.Millisecond, Kind: "renew", N: 3},
+		{At: 3500 * time.Millisecond, For: 300 * time.Millisecond, Kind: "cutOff", N: 3},
+	}
+	o := Run(t, p, false)
+	if len(o.Violations) > 0 {
+		o.Describe(os.Stderr)
+		t.Errorf("history %d breaks a promise", p.Seed)
+	}
+	if s := o.Stats; s.Acked == 0 || s.Work["keys"] == 0 || s.Rotated["servers"] == 0 || s.Rotated["key services"] == 0 {
+		t.Errorf("the history hardly did anything: %+v", s)
+	}
+}
+
+// A call that met a window in which certificates are refused may say so, and no other.
+func TestRotationWindows(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	r := &rotation{w: &world{}, windows: []*window{{from: at(100), to: at(110)}, {from: at(200)}}}
+	for _, tc := range []struct {
+		start, end int
+		excused    bool
+	}{{90, 99, false}, {90, 101, true}, {105, 106, true}, {112, 150, true}, {114, 150, false}, {150, 205, true}, {300, 301, true}} {
+		if got := r.excuses(at(tc.start), at(tc.end)); got != tc.excused {
+			t.Errorf("from %d to %d: excused %v", tc.start, tc.end, got)
+		}
+	}
+	for text, refused := range map[string]bool{
+		"tls: failed to verify certificate: x509: certificate signed by unknown authority": true,
+		"server selection: 127.0.0.1:1: remote error: tls: unknown certificate authority":  true,
+		"remote error: tls: certificate required":                                          true,
+		"remote error: tls: bad record MAC":                                                false,
+		"read: connection reset by peer":                                                   false,
+	} {
+		if got := certificateRefused(errors.New(text)); got != refused {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
 // A seed fixes the plan, and each operation's numbers do not depend on those before it.
 func TestPlan(t *testing.T) {
 	one, two := NewPlan(7, Sharded, 0), NewPlan(7, Sharded, 0)
@@ -73,9 +122,12 @@ func TestPlan(t *testing.T) {
 					t.Fatalf("a step after the end: %v", s)
 				}
 			}
+			for _, s := range NewPlan(seed, topology, 20*time.Second).Steps {
+				faults[s.Kind] = true
+			}
 		}
 	}
-	for _, kind := range slices.Concat(everywhere, replicas, clusters, []string{"rotate", "certificate"}) {
+	for _, kind := range slices.Concat(everywhere, replicas, clusters, []string{"rotate", "certificate", "renew", "cutOff"}) {
 		if !faults[kind] && kind != "otherError" {
 			t.Errorf("no plan has the step %s", kind)
 		}

@@ -22,6 +22,7 @@ import (
 // nothing else is left on the servers.
 func (w *world) settle(followers *sync.WaitGroup) {
 	w.checkTransactions()
+	w.reconnect()
 	pause := 2 * time.Minute // a transaction may live for one
 	if w.plan.Real {
 		pause = 2 * time.Second
@@ -34,6 +35,7 @@ func (w *world) settle(followers *sync.WaitGroup) {
 			w.violation("a client when all is quiet: %v", err)
 		}
 	}
+	w.checkRotated(ctx)
 	c := w.observer()
 	if err := c.open(); err != nil {
 		w.violation("open a client when all is quiet: %v", err)

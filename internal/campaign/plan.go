@@ -36,6 +36,10 @@ type Plan struct {
 	Steps    []Step
 }
 
+// rotates reports whether clients have certificates in files, which are replaced: the key services
+// are on loopback, where simulated time does not reach.
+func (p *Plan) rotates() bool { return p.Real && p.TLS }
+
 // ClientPlan is the options of a client.
 type ClientPlan struct {
 	MaxPool   int
@@ -85,6 +89,8 @@ func (s Step) String() string {
 		text += fmt.Sprintf(" of %s of client %d, %d times, Goexit %v", s.Place, s.Client, s.N, s.Exits)
 	case "certificate":
 		text += fmt.Sprintf(" of kind %d", s.certificate())
+	case "renew", "cutOff":
+		text += fmt.Sprintf(" of certificates, sides %d, files broken from way %d on", s.N, s.Node)
 	case "slowCommand", "closeOnCommand":
 		text += fmt.Sprintf(" %v, %d times", s.Cmds, s.N)
 	default:
@@ -164,7 +170,13 @@ func newPlan(seed uint64, topology Topology, length time.Duration, choice int) *
 		p.Actors[i].ID, p.Actors[i].Client, p.Actors[i].Seed = i, r.IntN(len(p.Clients)), r.Uint64()
 	}
 	// From a stream of its own: all else of a seed stays what it was.
-	p.TLS = stream(seed, 3).IntN(4) == 0
+	p.TLS = stream(seed, 3).IntN(4) < map[bool]int{false: 1, true: 3}[p.Real]
+	if p.rotates() {
+		kr := stream(seed, 4)
+		for range 2 {
+			p.Actors = append(p.Actors, ActorPlan{ID: len(p.Actors), Kind: "keys", Seed: kr.Uint64()})
+		}
+	}
 	sr := stream(seed, 2)
 	for at := about(sr, gap); at < p.Length; at += about(sr, gap) {
 		s := drawStep(sr, p)

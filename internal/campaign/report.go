@@ -35,7 +35,7 @@ func (t *Totals) Report(w io.Writer) {
 	for _, m := range []struct {
 		name string
 		of   map[string]int
-	}{{"faults", t.Faults}, {"operations", t.Work}, {"errors", t.Errors}, {"cursors left to expire", t.Cursors}, {"transactions left to expire", t.Open}} {
+	}{{"faults", t.Faults}, {"rotations of certificates", t.Rotated}, {"operations", t.Work}, {"errors", t.Errors}, {"cursors left to expire", t.Cursors}, {"transactions left to expire", t.Open}} {
 		sum := 0
 		var parts []string
 		for _, k := range slices.Sorted(maps.Keys(m.of)) {
@@ -44,6 +44,7 @@ func (t *Totals) Report(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%s: %d (%s)\n", m.name, sum, strings.Join(parts, ", "))
 	}
+	fmt.Fprintf(w, "operations that met a certificate while it had to be refused: %d\n", t.Refused)
 	fmt.Fprintf(w, "histories with violations: %d\n", t.Violations)
 }
 

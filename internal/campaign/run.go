@@ -59,6 +59,7 @@ func play(p *Plan, trace bool) *Outcome {
 		o := &Outcome{Plan: p, Stats: newStats(), Violations: []string{"the start: " + err.Error()}}
 		if w != nil {
 			w.closeClients()
+			w.rotation.end()
 			w.lag.end()
 			w.d.Stop()
 		}
@@ -66,6 +67,7 @@ func play(p *Plan, trace bool) *Outcome {
 	}
 	w.everybody()
 	w.closeClients()
+	w.rotation.end()
 	if !p.Real {
 		synctest.Wait()
 		w.checkStacks()

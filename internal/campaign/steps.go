@@ -51,7 +51,10 @@ func drawStep(r *rand.Rand, p *Plan) Step {
 	if p.Auth {
 		choice = append(choice, "rotate", "rotate")
 	}
-	if p.TLS {
+	switch {
+	case p.rotates():
+		choice = append(choice, "certificate", "cutOff", "renew", "renew", "renew", "renew")
+	case p.TLS:
 		choice = append(choice, "certificate", "certificate", "certificate")
 	}
 	s := Step{Kind: pick(r, choice), Node: r.IntN(3), Client: r.IntN(len(p.Clients)), N: 1 + r.IntN(3)}

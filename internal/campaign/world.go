@@ -38,10 +38,12 @@ type Stats struct {
 	Errors     map[string]int // errors, by type
 	Cursors    map[string]int // cursors that were left to the servers, by the reason
 	Open       map[string]int // transactions that were, by the reason
+	Rotated    map[string]int // complete rotations of certificates, by whose
+	Refused    int            // operations that met a certificate while it had to be refused
 }
 
 func newStats() Stats {
-	return Stats{Faults: map[string]int{}, Work: map[string]int{}, Errors: map[string]int{}, Cursors: map[string]int{}, Open: map[string]int{}}
+	return Stats{Faults: map[string]int{}, Work: map[string]int{}, Errors: map[string]int{}, Cursors: map[string]int{}, Open: map[string]int{}, Rotated: map[string]int{}}
 }
 
 // Add adds the figures of another history.
@@ -53,7 +55,8 @@ func (s *Stats) Add(o Stats) {
 	s.Acked += o.Acked
 	s.Unknown += o.Unknown
 	s.Events += o.Events
-	for _, m := range []struct{ to, from map[string]int }{{s.Faults, o.Faults}, {s.Work, o.Work}, {s.Errors, o.Errors}, {s.Cursors, o.Cursors}, {s.Open, o.Open}} {
+	s.Refused += o.Refused
+	for _, m := range []struct{ to, from map[string]int }{{s.Faults, o.Faults}, {s.Work, o.Work}, {s.Errors, o.Errors}, {s.Cursors, o.Cursors}, {s.Open, o.Open}, {s.Rotated, o.Rotated}} {
 		for k, n := range m.from {
 			m.to[k] += n
 		}
@@ -76,6 +79,8 @@ type world struct {
 	clients []*client
 	quiet   chan struct{} // closed when the faults are over
 	trace   bool
+
+	rotation *rotation // nil unless certificates are in files
 
 	mu         sync.Mutex
 	stats      Stats
@@ -289,6 +294,18 @@ func (u *usage) connections() (n int) {
 	return n
 }
 
+// left reports whether the client has no connection, and no command goes on.
+func (u *usage) left() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, n := range u.open {
+		if n != 0 {
+			return false
+		}
+	}
+	return u.started == u.finished
+}
+
 // gone is called a moment after Close has returned, while callers may still be on their way out:
 // all connections are closed, also those that were in use, and no command goes on.
 func (u *usage) gone() {
@@ -357,12 +374,15 @@ func (c *client) open() error {
 	if c.plan.Polling {
 		o.ServerMonitoringMode = allium.MonitoringPoll
 	}
-	if c.w.plan.TLS {
+	switch {
+	case c.w.rotation != nil:
+		o.TLSFiles = &c.w.rotation.servers.files
+	case c.w.plan.TLS:
 		o.TLS = c.w.d.TLSConfig()
 	}
 	if c.w.plan.Real && c.id >= 0 { // the others set up and look, and have all the time
 		o.ServerSelectionTimeout = new(5 * time.Second)
-		o.ConnectTimeout = new(time.Second)
+		o.ConnectTimeout = new(connectTimeout)
 	}
 	if c.w.plan.Auth {
 		o.Credential = c.w.credential()
@@ -401,10 +421,15 @@ func (c *client) closeWithin(patience time.Duration) {
 		c.w.violation("Close with a context of %v took %v", patience, took)
 	}
 	c.w.log("client %d closed: %v", c.id, err)
+	// Its context may have ended, and an abort takes half a second more.
+	const leave = afterClose + 100*time.Millisecond
 	if !c.w.plan.Real {
-		time.Sleep(afterClose + 100*time.Millisecond) // its context may have ended, and an abort takes half a second more
-		u.gone()
+		time.Sleep(leave)
 	}
+	for watch = c.w.stopwatch(); c.w.plan.Real && !u.left() && watch.took() < leave+watch.grace(); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	u.gone()
 }
 
 // stopwatch measures a call of the driver.
@@ -469,12 +494,22 @@ func newWorld(p *Plan, trace bool) (*world, error) {
 	if p.Real {
 		w.lag = startLag()
 	}
+	if p.rotates() {
+		if w.rotation, err = newRotation(w); err != nil {
+			return w, err
+		}
+	}
 	for i, cp := range p.Clients {
 		c := &client{w: w, id: i, plan: cp}
 		if err := c.open(); err != nil {
 			return w, err
 		}
 		w.clients = append(w.clients, c)
+	}
+	if w.rotation != nil {
+		if err := w.rotation.begin(); err != nil {
+			return w, err
+		}
 	}
 	if err := w.prepare(); err != nil {
 		return w, fmt.Errorf("prepare: %w", err)

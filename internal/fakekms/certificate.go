@@ -31,12 +31,11 @@ const (
 	wrongHost
 )
 
-// authority issues the certificates of the servers, for whatever host a client asks for, and one of
-// a client.
-type authority struct {
+// Authority issues the certificates of the servers, for whatever host a client asks for, and one of
+// a client. Safe for concurrent use.
+type Authority struct {
 	cert      *x509.Certificate
 	key       *ecdsa.PrivateKey
-	pool      *x509.CertPool
 	pem       []byte
 	client    tls.Certificate
 	clientPEM []byte
@@ -46,8 +45,9 @@ type authority struct {
 	issued map[string]*tls.Certificate
 }
 
-func newAuthority() (*authority, error) {
-	a := &authority{pool: x509.NewCertPool(), issued: map[string]*tls.Certificate{}, serial: 1}
+// NewAuthority makes an authority with keys of its own.
+func NewAuthority() (*Authority, error) {
+	a := &Authority{issued: map[string]*tls.Certificate{}, serial: 1}
 	var err error
 	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, err
@@ -63,7 +63,6 @@ func newAuthority() (*authority, error) {
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
 		return nil, err
 	}
-	a.pool.AddCert(a.cert)
 	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	client, err := a.issue("client", validTo, x509.ExtKeyUsageClientAuth)
 	if err != nil {
@@ -79,7 +78,36 @@ func newAuthority() (*authority, error) {
 	return a, nil
 }
 
-func (a *authority) issue(host string, to time.Time, usage x509.ExtKeyUsage) (*tls.Certificate, error) {
+// Files returns the authority's certificate, and that of a client with its key, as files in PEM.
+func (a *Authority) Files() (authority, certificateKey []byte) { return a.pem, a.clientPEM }
+
+// Server returns a certificate of a server for a host, always the same one.
+func (a *Authority) Server(host string) (*tls.Certificate, error) { return a.server(host, validTo) }
+
+func (a *Authority) server(host string, to time.Time) (*tls.Certificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	name := host + to.String()
+	if cert := a.issued[name]; cert != nil {
+		return cert, nil
+	}
+	cert, err := a.issue(host, to, x509.ExtKeyUsageServerAuth)
+	if err == nil {
+		a.issued[name] = cert
+	}
+	return cert, err
+}
+
+// Pool returns the certificates of authorities.
+func Pool(all ...*Authority) *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, a := range all {
+		pool.AddCert(a.cert)
+	}
+	return pool
+}
+
+func (a *Authority) issue(host string, to time.Time, usage x509.ExtKeyUsage) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -89,10 +117,14 @@ func (a *authority) issue(host string, to time.Time, usage x509.ExtKeyUsage) (*t
 		SerialNumber: big.NewInt(a.serial), Subject: pkix.Name{CommonName: host}, NotBefore: validFrom, NotAfter: to,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
 	}
-	if ip := net.ParseIP(host); ip != nil {
-		template.IPAddresses = []net.IP{ip}
-	} else {
+	switch ip := net.ParseIP(host); {
+	case ip == nil:
 		template.DNSNames = []string{host}
+	case ip.IsLoopback():
+		template.DNSNames = []string{"localhost"}
+		fallthrough
+	default:
+		template.IPAddresses = []net.IP{ip}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
 	if err != nil {
@@ -101,37 +133,41 @@ func (a *authority) issue(host string, to time.Time, usage x509.ExtKeyUsage) (*t
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// server returns the settings of a server. A client that names no host has dialed 127.0.0.1.
-func (a *authority) server(q quality) *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			host, to := hello.ServerName, validTo
-			if host == "" {
-				host = "127.0.0.1"
-			}
-			switch q {
-			case expired:
-				to = expiredAt
-			case wrongHost:
-				host = "wronghost.example.com"
-			}
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			name := host + to.String()
-			if cert := a.issued[name]; cert != nil {
-				return cert, nil
-			}
-			cert, err := a.issue(host, to, x509.ExtKeyUsageServerAuth)
-			if err == nil {
-				a.issued[name] = cert
-			}
-			return cert, err
-		},
-	}
+// trust is whose certificates servers show, and whose they accept of clients.
+type trust struct {
+	shows   *Authority
+	clients *x509.CertPool
 }
 
-func (a *authority) requireClient(c *tls.Config) *tls.Config {
-	c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, a.pool
-	return c
+// Use makes the servers show certificates of an authority, and accept those of clients that one of
+// the others has issued. Open connections go on; a new one resumes no session of before.
+func (s *Server) Use(shows *Authority, clients ...*Authority) {
+	s.trust.Store(&trust{shows, Pool(clients...)})
+}
+
+// settings returns those of a server, which wants to see a client's certificate or not. A client
+// that names no host has dialed 127.0.0.1.
+func (s *Server) settings(q quality, wantsClient bool) *tls.Config {
+	return &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		now := s.trust.Load()
+		host, to := hello.ServerName, validTo
+		if host == "" {
+			host = "127.0.0.1"
+		}
+		switch q {
+		case expired:
+			to = expiredAt
+		case wrongHost:
+			host = "wronghost.example.com"
+		}
+		cert, err := now.shows.server(host, to)
+		if err != nil {
+			return nil, err
+		}
+		c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*cert}, SessionTicketsDisabled: true}
+		if wantsClient {
+			c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, now.clients
+		}
+		return c, nil
+	}}
 }

@@ -29,7 +29,7 @@ func (s *Server) serveKMIP() error {
 	if err != nil {
 		return err
 	}
-	l = tls.NewListener(l, s.ca.requireClient(s.ca.server(valid)))
+	l = tls.NewListener(l, s.settings(valid, true))
 	s.done.Go(func() { s.accept(l, s.converse) })
 	return nil
 }

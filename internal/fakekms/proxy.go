@@ -31,7 +31,7 @@ func (s *Server) StartProxy(secure bool) (*Proxy, error) {
 		return nil, err
 	}
 	if secure {
-		l = tls.NewListener(l, s.ca.server(valid))
+		l = tls.NewListener(l, s.settings(valid, false))
 	}
 	p := &Proxy{s: s, listener: l, conns: map[net.Conn]bool{}}
 	p.done.Go(func() {

@@ -27,6 +27,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // The credentials that the servers accept.
@@ -62,7 +63,8 @@ type Request struct {
 
 // Server is a set of key services on loopback. Safe for concurrent use.
 type Server struct {
-	ca       *authority
+	ca       *Authority // at first
+	trust    atomic.Pointer[trust]
 	gcpKey   *rsa.PrivateKey
 	gcpDER   []byte
 	wrapping cipher.AEAD // wraps new keys
@@ -71,6 +73,7 @@ type Server struct {
 	addresses map[string]string // by port
 	listeners []net.Listener
 	servers   []*http.Server
+	open      atomic.Int64 // connections
 	done      sync.WaitGroup
 
 	mu       sync.Mutex
@@ -113,9 +116,10 @@ func Start() (*Server, error) {
 		s.objects[id] = object{data: data, symmetric: o.Type == "SymmetricKey"}
 	}
 	var err error
-	if s.ca, err = newAuthority(); err != nil {
+	if s.ca, err = NewAuthority(); err != nil {
 		return nil, err
 	}
+	s.Use(s.ca, s.ca)
 	if s.gcpKey, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
 		return nil, err
 	}
@@ -132,12 +136,14 @@ func Start() (*Server, error) {
 		return nil, err
 	}
 	for _, start := range []func() error{
-		func() error { return s.serveHTTP(portHTTPS, s.ca.server(valid), http.HandlerFunc(s.clouds)) },
-		func() error { return s.serveHTTP(portFailing, s.ca.server(valid), http.HandlerFunc(s.failing)) },
-		func() error { return s.serveHTTP(portExpired, s.ca.server(expired), http.HandlerFunc(nowhere)) },
-		func() error { return s.serveHTTP(portWrongHost, s.ca.server(wrongHost), http.HandlerFunc(nowhere)) },
+		func() error { return s.serveHTTP(portHTTPS, s.settings(valid, false), http.HandlerFunc(s.clouds)) },
+		func() error { return s.serveHTTP(portFailing, s.settings(valid, false), http.HandlerFunc(s.failing)) },
+		func() error { return s.serveHTTP(portExpired, s.settings(expired, false), http.HandlerFunc(nowhere)) },
 		func() error {
-			return s.serveHTTP(portClientCert, s.ca.requireClient(s.ca.server(valid)), http.HandlerFunc(nowhere))
+			return s.serveHTTP(portWrongHost, s.settings(wrongHost, false), http.HandlerFunc(nowhere))
+		},
+		func() error {
+			return s.serveHTTP(portClientCert, s.settings(valid, true), http.HandlerFunc(nowhere))
 		},
 		s.serveKMIP,
 	} {
@@ -173,6 +179,7 @@ func (s *Server) listen(port string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
+	l = countingListener{l, &s.open}
 	s.listeners = append(s.listeners, l)
 	s.addresses[port] = l.Addr().String()
 	return l, nil
@@ -222,7 +229,7 @@ func (s *Server) Serve(handle func(net.Conn)) (port string, err error) {
 	s.listeners = append(s.listeners, l)
 	s.addresses[port] = l.Addr().String()
 	s.mu.Unlock()
-	s.done.Go(func() { s.accept(tls.NewListener(l, s.ca.server(valid)), handle) })
+	s.done.Go(func() { s.accept(tls.NewListener(l, s.settings(valid, false)), handle) })
 	return port, nil
 }
 
@@ -284,7 +291,7 @@ func (s *Server) Dial(ctx context.Context, address string) (net.Conn, error) {
 
 // TLS returns settings of a client that trusts the servers and has no certificate of its own.
 func (s *Server) TLS() *tls.Config {
-	return &tls.Config{RootCAs: s.ca.pool, MinVersion: tls.VersionTLS12}
+	return &tls.Config{RootCAs: Pool(s.ca), MinVersion: tls.VersionTLS12}
 }
 
 // ClientTLS returns settings of a client that trusts the servers and has a certificate that they
@@ -297,7 +304,36 @@ func (s *Server) ClientTLS() *tls.Config {
 
 // Files returns what ClientTLS says as files in PEM: the authority, and the certificate with its
 // key.
-func (s *Server) Files() (authority, certificateKey []byte) { return s.ca.pem, s.ca.clientPEM }
+func (s *Server) Files() (authority, certificateKey []byte) { return s.ca.Files() }
+
+// Connections returns how many connections are open.
+func (s *Server) Connections() int { return int(s.open.Load()) }
+
+// counted counts a connection while it is open.
+type counted struct {
+	net.Conn
+	close func() error
+}
+
+func (c counted) Close() error { return c.close() }
+
+// countingListener counts connections.
+type countingListener struct {
+	net.Listener
+	open *atomic.Int64
+}
+
+func (l countingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.open.Add(1)
+	return counted{conn, sync.OnceValue(func() error {
+		defer l.open.Add(-1)
+		return conn.Close()
+	})}, nil
+}
 
 // GCPPrivateKey returns the key of the account GCPEmail in PKCS #8.
 func (s *Server) GCPPrivateKey() []byte { return s.gcpDER }

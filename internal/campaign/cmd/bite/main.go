@@ -1,6 +1,7 @@
 // Command bite shows that the campaign bites: it builds the driver with one deliberate bug at a
 // time, in an overlay that leaves the tree alone, and runs histories until one of them breaks a
-// promise or the budget is spent.
+// promise or the budget is spent: simulated ones, or those in real time if the bug shows there
+// only.
 //
 //	go run ./internal/campaign/cmd/bite [-budget 5m] [-only NAME] [-v]
 //
@@ -101,7 +102,11 @@ func (b bug) build(dir string) (bin string, err error) {
 
 // look runs the campaign and returns the first promise that it saw broken.
 func (b bug) look(bin string, budget time.Duration, seed uint64, verbose bool) (how string, found bool) {
-	out, err := exec.Command(bin, "-topology", b.topology, "-seed", fmt.Sprint(seed), "-duration", "100000h", "-budget", budget.String(), "-shrink", "0", "-dense", "-patience", budget.String()).CombinedOutput()
+	mode := "-dense"
+	if b.real {
+		mode = "-real"
+	}
+	out, err := exec.Command(bin, "-topology", b.topology, "-seed", fmt.Sprint(seed), "-duration", "100000h", "-budget", budget.String(), "-shrink", "0", mode, "-patience", budget.String()).CombinedOutput()
 	if verbose {
 		os.Stdout.Write(out)
 	}
