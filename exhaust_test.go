@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"allium"
 	"allium/bson"
@@ -150,11 +151,17 @@ func (r *exhaustRig) check(t *testing.T, wire string, closed ...string) {
 	if n := r.out.Load(); n != 0 {
 		t.Errorf("%d connections are checked out", n)
 	}
-	r.mu.Lock()
-	if !slices.Equal(r.closed, closed) {
-		t.Errorf("connections were closed for %q, want %q", r.closed, closed)
+	told := func() []string {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return slices.Clone(r.closed)
 	}
-	r.mu.Unlock()
+	for len(told()) < len(closed) { // on a goroutine of the pool's
+		time.Sleep(time.Millisecond)
+	}
+	if got := told(); !slices.Equal(got, closed) {
+		t.Errorf("connections were closed for %q, want %q", got, closed)
+	}
 	if n, err := r.coll.CountDocuments(t.Context(), bson.D{}); err != nil || n != exhaustDocs {
 		t.Errorf("afterwards: %d documents, %v", n, err)
 	}

@@ -119,8 +119,8 @@ func testCode(t *testing.T, kind mongotest.Option, p codePlace, mode string, do 
 // the operation gets its error, and the next one works.
 func TestCodeOnTheDriversGoroutines(t *testing.T) {
 	type options = *allium.ClientOptions
-	calls := []string{ // the listeners of a topology run beside it
-		"ServerHeartbeatStarted", "ServerHeartbeatSucceeded", "ServerDescriptionChanged", "TopologyDescriptionChanged", "log handler of discovery",
+	calls := []string{ // these run beside what they are told of
+		"PoolCreated", "PoolReady", "ConnectionCreated", "ConnectionReady", "ServerHeartbeatStarted", "ServerHeartbeatSucceeded", "ServerDescriptionChanged", "TopologyDescriptionChanged", "log handler of discovery",
 	}
 	for name, set := range map[string]func(o options, code func()){
 		"dialer": func(o options, code func()) { o.Dialer = codedDialer{o.Dialer, code} },

@@ -16,7 +16,7 @@ import (
 // discovery. It does no I/O and is cheap enough to call every second. It may be called after Close.
 func (c *Client) Stats() stats.Client {
 	var s stats.Client
-	s.Pools, s.RecentEvents = c.topology.Stats()
+	s.Pools, s.RecentEvents, s.DroppedEvents = c.topology.Stats()
 	s.Sessions = c.sessions.Stats()
 	s.Operations, s.OldestOperations = c.exec.InFlight(stats.Listed)
 	s.SlowThreshold = max(c.exec.Slow.Threshold, 0)
@@ -34,6 +34,7 @@ func (c *Client) addPlain(s *stats.Client) {
 	p := c.plain.Stats()
 	if c.internal != nil {
 		s.Pools = append(s.Pools, p.Pools...)
+		s.DroppedEvents += p.DroppedEvents
 		s.Sessions.InUse += p.Sessions.InUse
 		s.Sessions.Pooled += p.Sessions.Pooled
 	}

@@ -24,6 +24,7 @@ type report struct {
 	SlowOperations       int64   `json:"slowOperations"`
 	RecentSlowOperations []slow  `json:"recentSlowOperations"`
 	RecentEvents         []event `json:"recentEvents"`
+	DroppedEvents        int64   `json:"droppedEvents"`
 
 	// Sums over all pools.
 	InUse   int `json:"-"`
@@ -132,7 +133,7 @@ func newReport(client *allium.Client, now time.Time) *report {
 	r := &report{
 		Time: now, Topology: topology{Kind: t.Kind.String(), SetName: t.SetName, Servers: []server{}},
 		Sessions: sessions(s.Sessions), Operations: s.Operations, Cursors: s.Cursors,
-		SlowThresholdMS: milliseconds(s.SlowThreshold), SlowOperations: s.SlowOperations,
+		SlowThresholdMS: milliseconds(s.SlowThreshold), SlowOperations: s.SlowOperations, DroppedEvents: s.DroppedEvents,
 		Pools: []pool{}, OldestOperations: []operation{}, OldestCursors: []cursor{}, RecentSlowOperations: []slow{}, RecentEvents: []event{},
 	}
 	if t.CompatibilityErr != nil {

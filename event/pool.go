@@ -7,8 +7,10 @@ import (
 )
 
 // PoolMonitor listens to connection pools. Each function may be nil. Every server has a pool of its
-// own, named by its address; events of different pools, and of different connections of one pool,
-// may be delivered at the same time.
+// own, named by its address. The events of checkouts and check-ins are delivered on the goroutines
+// of operations, from many at once; those of a pool, and of its connections that are made and
+// closed, one at a time and in their order. Events of different pools may be delivered at the same
+// time. The package comment says what becomes of those behind a function that does not return.
 type PoolMonitor struct {
 	PoolCreated func(*PoolCreated)
 	PoolReady   func(*PoolReady)

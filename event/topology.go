@@ -142,8 +142,8 @@ func (t *TopologyDescription) String() string {
 }
 
 // ServerMonitor listens to server discovery and monitoring. Each function may be nil. Events of one
-// topology are delivered one at a time, in their order; heartbeats of different servers may be
-// delivered at the same time.
+// topology are delivered one at a time, in their order, heartbeats among them. The package comment
+// says what becomes of those behind a function that does not return.
 type ServerMonitor struct {
 	TopologyOpening            func(*TopologyOpening)
 	TopologyDescriptionChanged func(*TopologyDescriptionChanged)

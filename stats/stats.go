@@ -43,6 +43,10 @@ type Client struct {
 	// RecentEvents are the latest changes in what is known about the deployment, at most Listed,
 	// the latest first. A check that found nothing new is not an event.
 	RecentEvents []Event
+
+	// DroppedEvents is how many events and log messages of servers, the topology and pools were not
+	// delivered, because a listener or a log handler did not return while very many waited for it.
+	DroppedEvents int64
 }
 
 // Pool is the connection pool of one server. Open is the sum of InUse, Idle, Connecting and

@@ -1,9 +1,7 @@
 package flight
 
 import (
-	"errors"
 	"log/slog"
-	"runtime"
 	"runtime/debug"
 	"sync"
 )
@@ -58,39 +56,6 @@ func Report(err error) {
 		slog.Error("allium: code of the program's failed on a goroutine of the driver's", slog.String("failure", err.Error()))
 		return nil
 	})
-}
-
-// Mutex is a sync.Mutex for critical sections that tell the program's listeners what they change. A
-// listener that panics, or ends the goroutine, does so when the section is complete and the lock
-// has been given back: it leaves neither the lock nor the state behind it.
-type Mutex struct {
-	mu     sync.Mutex
-	failed error // of the first listener that did not return
-}
-
-// Lock locks m.
-func (m *Mutex) Lock() { m.mu.Lock() }
-
-// Unlock unlocks m. If a listener has panicked while m was locked, Unlock panics with a *Panic, and
-// if one has ended its goroutine, Unlock ends the caller's.
-func (m *Mutex) Unlock() {
-	err := m.failed
-	m.failed = nil
-	m.mu.Unlock()
-	if err == nil {
-		return
-	}
-	if p, ok := errors.AsType[*Panic](err); ok {
-		panic(p)
-	}
-	runtime.Goexit()
-}
-
-// Tell calls listener while m is locked, apart from the caller's goroutine.
-func (m *Mutex) Tell(listener func()) {
-	if err := Apart(func() error { listener(); return nil }); err != nil && m.failed == nil {
-		m.failed = err
-	}
 }
 
 // Recovered makes an error of what recover returned.

@@ -50,27 +50,3 @@ func TestGo(t *testing.T) {
 	Go(&wg, func() {}, func(err error) { t.Errorf("called with %v", err) })
 	wg.Wait()
 }
-
-// A listener under the lock leaves the section to its end, and then ends the caller as it did
-// itself. The lock is free afterwards.
-func TestMutex(t *testing.T) {
-	for name, end := range ends {
-		var m Mutex
-		complete := false
-		err := Apart(func() error {
-			m.Lock()
-			defer m.Unlock()
-			m.Tell(end.f)
-			complete = true
-			return nil
-		})
-		if err == nil || !strings.Contains(err.Error(), end.want) || !complete {
-			t.Errorf("%s: complete is %v, then %v", name, complete, err)
-		}
-		if !m.mu.TryLock() {
-			t.Errorf("%s: the lock is held", name)
-		} else {
-			m.mu.Unlock()
-		}
-	}
-}

@@ -44,7 +44,7 @@ func (p *Pool) checkOut(ctx context.Context, patience patience) (*Conn, error) {
 	var start time.Time
 	if p.listening() {
 		start = time.Now()
-		p.checkOutStarted()
+		p.checkOutStarted(ctx)
 	}
 	p.operations.Add(1)
 	var c *Conn
@@ -58,7 +58,7 @@ func (p *Pool) checkOut(ctx context.Context, patience patience) (*Conn, error) {
 	if c = p.pop(); c != nil {
 		p.mu.Unlock()
 		c.Waited = 0
-		p.lend(c, start)
+		p.lend(ctx, c, start)
 		settled = true
 		return c, nil
 	}
@@ -66,10 +66,10 @@ func (p *Pool) checkOut(ctx context.Context, patience patience) (*Conn, error) {
 	if err != nil {
 		p.operations.Add(-1)
 		settled = true
-		p.checkOutFailed(err, start)
+		p.checkOutFailed(ctx, err, start)
 		return nil, err
 	}
-	p.lend(c, start)
+	p.lend(ctx, c, start)
 	settled = true
 	return c, nil
 }
@@ -85,8 +85,8 @@ func (p *Pool) unlend(c *Conn) {
 }
 
 // lend gives a connection to the operation that asked for one at start.
-func (p *Pool) lend(c *Conn, start time.Time) {
-	p.checkedOut(c, start)
+func (p *Pool) lend(ctx context.Context, c *Conn, start time.Time) {
+	p.checkedOut(ctx, c, start)
 	c.lent.Store(lent)
 	if c.interrupted.Load() { // just now, before it could be taken back
 		p.mu.Lock()
@@ -147,19 +147,12 @@ func (p *Pool) wait(ctx context.Context, patience patience) (*Conn, error) {
 	}
 	w := p.waiters.Get().(*waiter)
 	w.patience, w.begun, w.overdue = patience, time.Now(), false
-	waiting := true
-	defer func() {
-		if waiting { // a listener has panicked
-			p.leave(w)
-		}
-	}()
 	p.queue.push(w)
 	p.waits++
 	p.grow()
 	p.mu.Unlock()
 
 	r := p.await(ctx, w)
-	waiting = false
 	waited := time.Since(w.begun)
 	p.waiters.Put(w)
 	p.waited.Add(int64(waited))
@@ -226,27 +219,6 @@ func (p *Pool) giveUp(w *waiter, source mongoerr.Source, cause error) error {
 		err.Wrapped = &crowdedError{class: err.Wrapped, message: fmt.Sprintf("%v; %s", err.Wrapped, waiting)}
 	}
 	return err
-}
-
-// leave takes w out of the queue, for a checkout that nobody will return from. A connection that
-// comes at the same moment stays the pool's.
-func (p *Pool) leave(w *waiter) {
-	p.mu.Lock()
-	left := p.queue.remove(w)
-	if left {
-		if c := p.disown(w); c != nil {
-			p.doubt(c)
-		}
-	}
-	p.mu.Unlock()
-	if left {
-		return
-	}
-	if r := <-w.result; r.conn != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.take(r.conn)
-	}
 }
 
 // deserted ends the wait of a waiter whose time in the queue is up, when the connection that was

@@ -240,9 +240,7 @@ func eventName(e any) string {
 }
 
 func (r *cmapRun) count(name string) (n int) {
-	r.events.mu.Lock()
-	defer r.events.mu.Unlock()
-	for _, e := range r.events.events {
+	for _, e := range r.events.all() {
 		if eventName(e) == name {
 			n++
 		}
@@ -259,10 +257,8 @@ func (f *cmapFile) check(t *testing.T, r *cmapRun, err error) {
 	case f.Error != nil && (err == nil || !strings.Contains(err.Error(), f.Error.Message) || !cmapErrors[f.Error.Type](err)):
 		t.Errorf("error: %v, want %s: %s", err, f.Error.Type, f.Error.Message)
 	}
-	r.events.mu.Lock()
-	defer r.events.mu.Unlock()
 	var actual []any
-	for _, e := range r.events.events {
+	for _, e := range r.events.all() {
 		if !slices.Contains(f.Ignore, eventName(e)) {
 			actual = append(actual, e)
 		}

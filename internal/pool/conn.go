@@ -165,6 +165,7 @@ func (c *Conn) Return() {
 	switch {
 	case c.lent.CompareAndSwap(lent, kept):
 		defer p.takeIn(c) // whatever the listener does
+		p.events.Settle(context.Background())
 		p.checkedIn(c)
 	case c.lent.CompareAndSwap(takenBack, kept):
 		p.takeIn(c)

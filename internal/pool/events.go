@@ -14,15 +14,15 @@ import (
 
 // Every function here tells the listener and the log of one event, and costs next to nothing
 // without them. The log is told by defer: behind the listener, and even if that panics or ends the
-// goroutine. The events that change which connections there are come under the pool's lock, so that
-// everybody sees them in their order, with them the check-in of a connection that is closed under
-// its operation; the others come on the goroutine of the operation.
+// goroutine. The events that change which connections there are come under the pool's lock, and may
+// come under the topology's, with them the check-in of a connection that is closed under its
+// operation: they are queued, so that everybody sees them in their order, and the program's code
+// runs under no lock. The others are told on the goroutine of the operation, behind what is queued.
 
-// tell runs what tells listeners under the pool's lock: whatever they do, the section that the
-// event is a part of goes on to its end.
+// tell queues what tells listeners.
 func (p *Pool) tell(f func()) {
 	if p.cfg.Monitor != nil || p.cfg.Log != nil {
-		p.mu.Tell(f)
+		p.events.Add(f)
 	}
 }
 
@@ -140,11 +140,11 @@ func (p *Pool) toldConnCreated(c *Conn) {
 }
 
 func (p *Pool) connReady(c *Conn) {
-	p.tell(func() { p.toldConnReady(c) })
+	d := time.Since(c.created)
+	p.tell(func() { p.toldConnReady(c, d) })
 }
 
-func (p *Pool) toldConnReady(c *Conn) {
-	d := time.Since(c.created)
+func (p *Pool) toldConnReady(c *Conn, d time.Duration) {
 	defer func() {
 		if p.logs() {
 			p.log("Connection ready", slog.Int64("driverConnectionId", c.ID), logging.Millis("durationMS", d))
@@ -182,7 +182,8 @@ func (p *Pool) toldConnClosed(c *Conn, reason string, err error) {
 	}
 }
 
-func (p *Pool) checkOutStarted() {
+func (p *Pool) checkOutStarted(ctx context.Context) {
+	p.events.Settle(ctx)
 	defer func() {
 		if p.logs() {
 			p.log("Connection checkout started")
@@ -199,11 +200,12 @@ var failedTexts = map[string]string{
 	event.CheckOutPoolClosed:      "Connection pool was closed",
 }
 
-func (p *Pool) checkOutFailed(err error, start time.Time) {
+func (p *Pool) checkOutFailed(ctx context.Context, err error, start time.Time) {
 	if start.IsZero() {
 		return
 	}
 	d := time.Since(start)
+	p.events.Settle(ctx)
 	reason := event.CheckOutConnectionError
 	if _, ok := errors.AsType[*mongoerr.TimeoutError](err); ok {
 		reason = event.CheckOutTimeout
@@ -225,11 +227,12 @@ func (p *Pool) checkOutFailed(err error, start time.Time) {
 	}
 }
 
-func (p *Pool) checkedOut(c *Conn, start time.Time) {
+func (p *Pool) checkedOut(ctx context.Context, c *Conn, start time.Time) {
 	if start.IsZero() {
 		return
 	}
 	d := time.Since(start)
+	p.events.Settle(ctx)
 	defer func() {
 		if p.logs() {
 			p.log("Connection checked out", slog.Int64("driverConnectionId", c.ID), logging.Millis("durationMS", d))

@@ -119,33 +119,25 @@ func (p *Pool) make(w *waiter, operation *time.Duration) {
 	p.attempts = append(p.attempts, c)
 	p.coming++
 	c.alarm = time.AfterFunc(usual, func() {
-		apart(func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.doubt(c)
-			p.grow()
-		})
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.doubt(c)
+		p.grow()
 	})
 	ctx, cancel := context.WithCancel(p.life)
 	c.cancel = cancel
 	c.created = time.Now()
 	p.connCreated(c)
-	dialed := false
 	flight.Go(&p.work, func() {
 		var err error
 		c.Conn, err = p.dial(ctx, operation, func(hello *event.ServerDescription) { p.greeted(c, hello) })
 		cancel()
-		dialed = true
 		if err != nil {
 			p.failed(c, err)
 			return
 		}
 		p.made(c)
 	}, func(err error) {
-		if dialed { // a listener was told of what had become of it
-			flight.Report(err)
-			return
-		}
 		cancel()
 		p.failed(c, &mongoerr.ConnectionError{Addr: p.addr, Op: "connect", Wrapped: err})
 	})
@@ -222,10 +214,10 @@ func (p *Pool) failed(c *Conn, err error) {
 	}
 	c.making = false
 	p.mu.Unlock()
-	defer p.unmade(c, w, err) // also if a listener panics
 	if !gaveUp && p.cfg.ConnectFailed != nil {
 		p.cfg.ConnectFailed(Failure{Err: err, Generation: c.Generation, ServiceID: c.ServiceID})
 	}
+	p.unmade(c, w, err)
 }
 
 // unmade takes a connection that could not be made out of the pool, and tells w, for which it was
@@ -285,20 +277,13 @@ func (p *Pool) plan(d time.Duration) {
 	due := time.Now().Add(d)
 	switch {
 	case p.timer == nil:
-		p.timer = time.AfterFunc(d, func() { apart(p.run) })
+		p.timer = time.AfterFunc(d, p.run)
 	case p.due.IsZero() || due.Before(p.due):
 		p.timer.Reset(d)
 	default:
 		return
 	}
 	p.due = due
-}
-
-// apart runs f for a timer, whose goroutine no listener may end.
-func apart(f func()) {
-	if err := flight.Apart(func() error { f(); return nil }); err != nil {
-		flight.Report(err)
-	}
 }
 
 // run removes connections that have been idle for too long and makes new ones up to the minimum.

@@ -353,7 +353,7 @@ func TestLongestOwedGoesFirst(t *testing.T) {
 		}
 		mustCheckOut(t, p).Return()
 		var closed []int64
-		for _, e := range r.events {
+		for _, e := range r.all() {
 			if c, ok := e.(*event.ConnectionClosed); ok {
 				closed = append(closed, c.ConnectionID)
 			}

@@ -199,6 +199,7 @@ func runModel(t *testing.T, seed uint64) {
 	}
 	idle := len(p.idle)
 	p.mu.Unlock()
+	p.Told()
 	if p.Operations() != 0 || m.out != 0 {
 		t.Errorf("%d operations, %d checkouts without an end", p.Operations(), m.out)
 	}

@@ -65,6 +65,9 @@ type Config struct {
 	// background is the interval of the retries to reach MinPoolSize; negative: neither that nor
 	// removing idle connections happens in the background. Tests set it.
 	background time.Duration
+	// Dropped counts the events that were dropped because a listener does not return, if it is not
+	// nil.
+	Dropped *atomic.Int64
 }
 
 // Failure is a connection that could not be made.
@@ -102,7 +105,10 @@ type Pool struct {
 	// work are the goroutines that make, drain and close connections.
 	work sync.WaitGroup
 
-	mu       flight.Mutex
+	// events are those that are told of under the lock, to be delivered without it.
+	events flight.Deliveries
+
+	mu       sync.Mutex
 	state    state
 	cause    error // why the pool is paused
 	own      generation
@@ -137,6 +143,7 @@ type generation struct {
 // New returns a pool that is paused.
 func New(addr string, cfg *Config) *Pool {
 	p := &Pool{addr: addr, cfg: cfg, waiters: sync.Pool{New: func() any { return &waiter{result: make(chan result, 1)} }}}
+	p.events.Dropped = cfg.Dropped
 	p.life, p.end = context.WithCancel(context.Background())
 	connConfig := *cfg.Conn
 	if connConfig.DrainTimeout == 0 {
@@ -265,8 +272,9 @@ func (p *Pool) ClearService(id bson.ObjectID, cause error) {
 	p.grow()
 }
 
-// Close closes the idle connections and waits for the goroutines of the pool. Connections in use
-// are closed when they are returned, or by Interrupt. Waiting checkouts fail.
+// Close closes the idle connections and waits for the goroutines of the pool, but not for
+// listeners: see Told. Connections in use are closed when they are returned, or by Interrupt.
+// Waiting checkouts fail.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	if p.state == closed {
@@ -284,14 +292,13 @@ func (p *Pool) Close() {
 	p.state = closed
 	p.end()
 	p.queue.fail(func() error { return errClosed })
-	defer func() { // also if a listener panics, which the lock does when it is given back
-		p.work.Wait()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.ended()
-	}()
 	p.mu.Unlock()
+	p.work.Wait()
+	p.ended()
 }
+
+// Told returns when the program has been told of all events so far. It waits for its listeners.
+func (p *Pool) Told() { p.events.Wait() }
 
 // Interrupt closes the connections of a closed pool that are still in use. Their operations fail
 // with ErrClientClosed.

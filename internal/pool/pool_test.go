@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -77,13 +78,19 @@ func (r *recorder) monitor() *event.PoolMonitor {
 	}
 }
 
+// all returns all events so far.
+func (r *recorder) all() []any {
+	synctest.Wait() // for those that are told of on a goroutine of the pool's
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}
+
 // expect compares the names of all events so far, in their order.
 func (r *recorder) expect(t *testing.T, want string) {
 	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	var names []string
-	for _, e := range r.events {
+	for _, e := range r.all() {
 		names = append(names, eventName(e))
 	}
 	if got := strings.Join(names, " "); got != want {
@@ -93,9 +100,7 @@ func (r *recorder) expect(t *testing.T, want string) {
 
 // count returns how many events of type E there are.
 func count[E any](r *recorder) (n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, e := range r.events {
+	for _, e := range r.all() {
 		if _, ok := e.(E); ok {
 			n++
 		}
@@ -292,9 +297,10 @@ func TestBrokenConnection(t *testing.T) {
 			t.Fatal("no error")
 		}
 		c.Return()
-		closed, ok := r.events[len(r.events)-1].(*event.ConnectionClosed)
+		events := r.all()
+		closed, ok := events[len(events)-1].(*event.ConnectionClosed)
 		if !ok || closed.Reason != event.ClosedError || closed.Err == nil || closed.Err.Error() != err.Error() {
-			t.Errorf("last event %+v, error %v", r.events[len(r.events)-1], err)
+			t.Errorf("last event %+v, error %v", events[len(events)-1], err)
 		}
 	})
 }
@@ -424,7 +430,8 @@ func TestProse5CheckOutFailed(t *testing.T) {
 		if _, err := p.CheckOut(t.Context()); !errors.Is(err, refused) {
 			t.Errorf("checkout: %v", err)
 		}
-		last, ok := r.events[len(r.events)-1].(*event.ConnectionCheckOutFailed)
+		events := r.all()
+		last, ok := events[len(events)-1].(*event.ConnectionCheckOutFailed)
 		if !ok || last.Reason != event.CheckOutConnectionError || failures != 1 {
 			t.Errorf("last event %+v, %d failures", last, failures)
 		}
@@ -546,7 +553,7 @@ func TestClose(t *testing.T) {
 		}
 		c.Return()
 		if c.Alive() || count[*event.ConnectionClosed](&r) != 2 || count[*event.PoolClosed](&r) != 1 {
-			t.Errorf("alive %v, events %v", c.Alive(), r.events)
+			t.Errorf("alive %v, events %v", c.Alive(), r.all())
 		}
 	})
 }

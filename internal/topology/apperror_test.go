@@ -154,6 +154,7 @@ func TestLoadBalancedApplicationErrors(t *testing.T) {
 		s := topo.Server("a:1")
 		for range 2 {
 			s.handleError(tt.err, &bson.ObjectID{1}, func() bool { return cleared > 0 })
+			s.pool.Told()
 		}
 		s.handleError(tt.err, nil, func() bool { return false }) // before the service is known
 		if (cleared == 1) != tt.clear || cleared > 1 || s.Description().Kind != event.LoadBalancer {

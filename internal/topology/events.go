@@ -12,12 +12,13 @@ import (
 
 // Every function here queues one event for the listener and the log, and costs next to nothing
 // without them. The topology calls its functions under its lock, so that the order of the events is
-// the order of the changes; see deliveries.
+// the order of the changes (specification: SDAM
+// Logging and Monitoring, "Event Order and Concurrency"); see flight.Deliveries.
 
 // tell queues an event for the function of the listener that wants it, which may be nil.
 func tell[E any](t *Topology, listener func(*E), e E) {
 	if listener != nil {
-		t.events.add(func() { listener(&e) })
+		t.events.Add(func() { listener(&e) })
 	}
 }
 
@@ -36,7 +37,7 @@ func (t *Topology) log(level slog.Level, message string, attrs func() []slog.Att
 	if l == nil {
 		return
 	}
-	t.events.add(func() {
+	t.events.Add(func() {
 		if ctx := context.Background(); l.Enabled(ctx, logging.Topology, level) {
 			l.Log(ctx, logging.Topology, level, message, append([]slog.Attr{slog.String("topologyId", t.id.Hex())}, attrs()...)...)
 		}
@@ -51,16 +52,6 @@ func (t *Topology) debug(message string, attrs func() []slog.Attr) {
 // warn logs a condition that a user should investigate.
 func (t *Topology) warn(message string, attrs ...slog.Attr) {
 	t.log(slog.LevelWarn, message, func() []slog.Attr { return attrs })
-}
-
-// ofPool runs what tells the listeners of a pool while the topology's lock is held: whatever they
-// do, the change that they are told of is made as a whole.
-func (t *Topology) ofPool(f func()) {
-	if t.cfg.Pool.Monitor != nil || t.cfg.Pool.Log != nil {
-		t.mu.Tell(f)
-	} else {
-		f()
-	}
 }
 
 func nothing() []slog.Attr { return nil }
@@ -143,7 +134,7 @@ func (h *heartbeat) debug(message string, more func() []slog.Attr) {
 // hears of what follows from that.
 func (h *heartbeat) told() {
 	if t := h.monitor.server.topo; (t.cfg.Monitor != nil || t.cfg.Log != nil) && !h.slow {
-		h.slow = !t.events.pace(h.monitor.life, MinHeartbeatInterval)
+		h.slow = !t.events.Pace(h.monitor.life, MinHeartbeatInterval)
 	}
 }
 

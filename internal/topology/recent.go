@@ -53,11 +53,11 @@ func change(old, now *event.ServerDescription) (string, bool) {
 }
 
 // Stats returns the pools in the order of the servers, and the last events.
-func (t *Topology) Stats() ([]stats.Pool, []stats.Event) {
+func (t *Topology) Stats() (pools []stats.Pool, recent []stats.Event, dropped int64) {
 	servers := t.snapshot.Load().servers
-	pools := make([]stats.Pool, len(servers))
+	pools = make([]stats.Pool, len(servers))
 	for i, s := range servers {
 		pools[i] = s.pool.Stats()
 	}
-	return pools, t.recent.list()
+	return pools, t.recent.list(), t.dropped.Load()
 }

@@ -164,7 +164,7 @@ func (f *sdamFile) run(t *testing.T) {
 			}
 		}
 		if phase.Outcome.Events != nil {
-			topo.events.end()
+			topo.events.Wait()
 			checkEvents(t, topo, events, phase.Outcome.Events)
 			events = nil
 			continue

@@ -179,7 +179,7 @@ func TestNoServerIsLeft(t *testing.T) {
 	topo := topologyOf(t, td, Config{Log: log})
 	topo.phase = connected
 	topo.Server("a:1").checked(&event.ServerDescription{Addr: "a:1", Kind: event.Standalone})
-	topo.events.end()
+	topo.events.Wait()
 	last := recorder.messages[len(recorder.messages)-1]
 	if text, _ := last["message"].(string); !strings.HasPrefix(text, "No server is left") || last["topologyId"] != topo.ID().Hex() {
 		t.Errorf("last message %v", last)

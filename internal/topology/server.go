@@ -35,6 +35,7 @@ func newServer(t *Topology, d *event.ServerDescription) *Server {
 	cfg.ConnectFailed = s.connectFailed
 	cfg.Handshaken = s.handshaken
 	cfg.Cleared = func(cause error) { t.recent.add(d.Addr, "pool cleared", cause) }
+	cfg.Dropped = &t.dropped
 	s.pool = pool.New(d.Addr, &cfg)
 	if !t.cfg.LoadBalanced && !t.cfg.unmonitored {
 		s.monitor = newMonitor(s)
@@ -63,7 +64,7 @@ func (s *Server) Operations() int64 { return s.pool.Operations() }
 func (s *Server) checked(d *event.ServerDescription) bool {
 	return s.topo.update(d, func(s *Server) {
 		if d.LastError != nil {
-			s.topo.ofPool(func() { s.pool.Clear(d.LastError, isTimeout(d.LastError)) })
+			s.pool.Clear(d.LastError, isTimeout(d.LastError))
 		}
 	})
 }
@@ -184,7 +185,7 @@ func (s *Server) markUnknown(err error, version *event.TopologyVersion, stale fu
 		return false
 	}
 	if clear {
-		t.ofPool(func() { s.pool.Clear(err, false) })
+		s.pool.Clear(err, false)
 	}
 	return true
 }

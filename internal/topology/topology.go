@@ -89,13 +89,15 @@ type Topology struct {
 	end  context.CancelFunc
 	work sync.WaitGroup // monitors, and servers that are being closed
 
-	mu         flight.Mutex
+	mu         sync.Mutex
 	phase      phase
 	servers    map[string]*Server
 	discovered allowance
 	strangers  []*event.ServerDescription // see snapshot; the slice is replaced, never changed
 	recent     recent
-	events     deliveries
+	events     flight.Deliveries
+	dropped    atomic.Int64   // events, also of pools
+	told       sync.WaitGroup // pools of servers that were removed, whose last events are delivered
 	closing    sync.Once
 	done       chan struct{} // closed when finish has ended
 }
@@ -162,6 +164,7 @@ func New(cfg *Config) (*Topology, error) {
 	first := initial(kind, c.SetName, seeds)
 	t.machine.seeds = len(first.Servers) // a seed that is named twice is one
 	t.streaming = c.Monitoring == MonitorStream || c.Monitoring == MonitorAuto && conn.FaaS() == ""
+	t.events.Dropped = &t.dropped
 	t.life, t.end = context.WithCancel(context.Background())
 	t.snapshot.Store(&snapshot{desc: first, changed: make(chan struct{})})
 	return t, nil
@@ -215,8 +218,8 @@ func (t *Topology) Connect() {
 // error, and the rest happens in the background. Connections in use are closed when they are
 // returned.
 //
-// The lock is not waited for here: whoever holds it may take long, a pool's listener for example.
-// The end of the topology's life makes all others that wait for it give up.
+// Neither the lock nor a listener is waited for here: the end of the topology's life makes all that
+// wait for the lock give up.
 func (t *Topology) Close(ctx context.Context) error {
 	t.closing.Do(func() {
 		t.end()
@@ -260,7 +263,11 @@ func (t *Topology) finish() {
 		return
 	}
 	t.tellClosed(last.desc, gone)
-	t.events.end()
+	t.events.Wait()
+	for _, s := range t.servers {
+		s.pool.Told()
+	}
+	t.told.Wait()
 }
 
 // tellClosed queues the last events.
@@ -353,7 +360,7 @@ func (t *Topology) change(old, next *event.TopologyDescription, sd *event.Server
 		if now := after[sd.Addr]; now != nil {
 			checked = now
 			if now.DataBearing() || next.Kind == event.Single && now.Kind != event.UnknownServer {
-				t.ofPool(t.servers[sd.Addr].pool.Ready)
+				t.servers[sd.Addr].pool.Ready()
 			}
 		}
 	}
@@ -373,7 +380,10 @@ func (t *Topology) change(old, next *event.TopologyDescription, sd *event.Server
 	}
 	for _, s := range removed {
 		s.stopMonitor()
-		flight.Go(&t.work, s.pool.Close, nil)
+		flight.Go(&t.work, func() {
+			s.pool.Close()
+			flight.Go(&t.told, s.pool.Told, nil)
+		}, nil)
 		t.serverClosed(s.addr)
 	}
 	t.topologyChanged(old, next)
@@ -395,7 +405,7 @@ func (t *Topology) changeKnown(old, next *event.TopologyDescription, sd *event.S
 	}
 	if at >= 0 {
 		if now := next.Servers[at]; now.DataBearing() || next.Kind == event.Single && now.Kind != event.UnknownServer {
-			t.ofPool(t.servers[sd.Addr].pool.Ready)
+			t.servers[sd.Addr].pool.Ready()
 		}
 	}
 	t.publish(next)

@@ -1,0 +1,78 @@
+package pool
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium/event"
+	"allium/internal/fakeserver"
+)
+
+// What a pool tells its listener of, it tells without its lock: the listener may ask the pool, and
+// use it.
+func TestListenersRunWithoutTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Pool
+		asked := map[string]int{}
+		used := false
+		ask := func(name string) {
+			if p == nil {
+				return // it is being made
+			}
+			p.Stats()
+			if name == "ConnectionReady" && !used {
+				used = true
+				c, err := p.CheckOut(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				c.Return()
+			}
+			asked[name]++
+		}
+		p = newPool(t, &fakeserver.Server{Handle: echo}, Config{Monitor: &event.PoolMonitor{
+			PoolReady:         func(*event.PoolReady) { ask("PoolReady") },
+			PoolCleared:       func(*event.PoolCleared) { ask("PoolCleared") },
+			PoolClosed:        func(*event.PoolClosed) { ask("PoolClosed") },
+			ConnectionCreated: func(*event.ConnectionCreated) { ask("ConnectionCreated") },
+			ConnectionReady:   func(*event.ConnectionReady) { ask("ConnectionReady") },
+			ConnectionClosed:  func(*event.ConnectionClosed) { ask("ConnectionClosed") },
+		}})
+		c := mustCheckOut(t, p)
+		p.Told()
+		p.Clear(context.Canceled, true)
+		c.Return()
+		p.Close()
+		p.Told()
+		for _, name := range []string{"PoolReady", "PoolCleared", "PoolClosed", "ConnectionCreated", "ConnectionReady", "ConnectionClosed"} {
+			if asked[name] == 0 {
+				t.Errorf("the listener was not told of %s", name)
+			}
+		}
+	})
+}
+
+// An operation tells of its checkout behind what the listener has still to hear of the pool.
+func TestSlowListenerHearsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		m := r.monitor()
+		slow := func() { time.Sleep(300 * time.Millisecond) }
+		m.ConnectionCreated = func(e *event.ConnectionCreated) { slow(); r.add(e) }
+		m.ConnectionReady = func(e *event.ConnectionReady) { slow(); r.add(e) }
+		m.ConnectionClosed = func(e *event.ConnectionClosed) { slow(); r.add(e) }
+		p := newPool(t, &fakeserver.Server{Handle: echo}, Config{MaxPoolSize: 1, Monitor: m})
+		mustCheckOut(t, p).Return()
+		p.Clear(context.Canceled, false)
+		p.Ready()
+		mustCheckOut(t, p).Return()
+		p.Close()
+		p.Told()
+		life := "ConnectionCheckOutStarted ConnectionCreated ConnectionReady ConnectionCheckedOut ConnectionCheckedIn"
+		r.expect(t, "ConnectionPoolCreated ConnectionPoolReady "+life+" ConnectionPoolCleared ConnectionClosed ConnectionPoolReady "+life+
+			" ConnectionClosed ConnectionPoolClosed")
+	})
+}
