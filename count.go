@@ -3,6 +3,7 @@ package allium
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"allium/bson"
@@ -60,7 +61,6 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 	if err := maxTime(&op, o.MaxTime, &cmd.MaxTimeMS); err != nil {
 		return 0, c.failed("aggregate", c.name, err)
 	}
-	op.Read = readSum
 	return counted(ctx, &c.scope, &op, parseSum)
 }
 
@@ -162,7 +162,6 @@ func (c *Collection[T]) count(ctx context.Context, cmd *command.Count, maxTimeOp
 	if err := maxTime(&op, maxTimeOpt, &cmd.MaxTimeMS); err != nil {
 		return 0, op.Named(err)
 	}
-	op.Read = readN
 	return counted(ctx, &c.scope, &op, command.ParseN)
 }
 
@@ -180,27 +179,39 @@ func parseSum(reply bson.Raw) (int64, error) {
 	return command.ParseN(doc)
 }
 
-// counted runs an operation that returns a number, which parse finds in its reply once the
-// operation has read it.
+// countCall is a command that answers a number, on its way.
+type countCall struct {
+	op    exec.Op
+	parse func(reply bson.Raw) (int64, error) // finds the number
+	n     int64
+	read  func(*exec.Op, exec.Result) error // its method take, made once
+}
+
+var countCalls = sync.Pool{New: func() any {
+	c := new(countCall)
+	c.read = c.take
+	return c
+}}
+
+func (c *countCall) take(op *exec.Op, res exec.Result) (err error) {
+	if c.n, err = c.parse(res.Reply); err != nil {
+		return op.Named(err)
+	}
+	return nil
+}
+
+// counted runs an operation that returns a number, which parse finds in its reply.
 func counted(ctx context.Context, s *scope, op *exec.Op, parse func(reply bson.Raw) (int64, error)) (int64, error) {
-	res, err := s.run(ctx, op)
+	c := countCalls.Get().(*countCall)
+	defer func() {
+		*c = countCall{read: c.read}
+		countCalls.Put(c)
+	}()
+	c.op, c.parse, c.op.Read = *op, parse, c.read
+	res, err := s.run(ctx, &c.op)
 	if err != nil {
 		return 0, err
 	}
-	defer res.Release()
-	return parse(res.Reply)
-}
-
-func readN(op *exec.Op, res exec.Result) error {
-	if _, err := command.ParseN(res.Reply); err != nil {
-		return op.Named(err)
-	}
-	return nil
-}
-
-func readSum(op *exec.Op, res exec.Result) error {
-	if _, err := parseSum(res.Reply); err != nil {
-		return op.Named(err)
-	}
-	return nil
+	res.Release()
+	return c.n, nil
 }
