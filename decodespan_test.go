@@ -57,6 +57,17 @@ func TestSpansOfReplies(t *testing.T) {
 	broken := must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "d.c"}, {Key: "firstBatch", Value: "no batch"}}}}))
 	databases := must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "databases", Value: bson.A{bson.D{{Key: "name", Value: 5}}}}}))
 	write := must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 0}, {Key: "writeErrors", Value: bson.A{5}}}))
+	stray := func(field string, indexes ...int) bson.Raw {
+		list := bson.A{}
+		for _, i := range indexes {
+			list = append(list, bson.D{{Key: "index", Value: i}, {Key: "_id", Value: 1}, {Key: "code", Value: 1}, {Key: "errmsg", Value: "no"}})
+		}
+		return must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 1}, {Key: field, Value: list}}))
+	}
+	upsert := func(ctx context.Context) error {
+		return errorOf(coll.UpdateOne(ctx, none, set, allium.UpdateOptions{Upsert: true}))
+	}
+	insertMany := func(ctx context.Context) error { return errorOf(coll.InsertMany(ctx, []choosy{{}, {}})) }
 	ok := must(bson.Marshal(bson.D{{Key: "ok", Value: 1}}))
 	for _, test := range []struct {
 		name  string
@@ -94,6 +105,12 @@ func TestSpansOfReplies(t *testing.T) {
 		{"InsertOne, broken", func(ctx context.Context) error { return errorOf(db.Collection("c").InsertOne(ctx, bson.D{})) }, write, ""},
 		{"UpdateMany, broken", func(ctx context.Context) error { return errorOf(coll.UpdateMany(ctx, odd, set)) }, write, ""},
 		{"InsertMany, broken", func(ctx context.Context) error { return errorOf(db.Collection("c").InsertMany(ctx, []bson.D{{}})) }, write, ""},
+		{"an upsert too many", upsert, stray("upserted", 1), "the same"},
+		{"an upsert before the first", upsert, stray("upserted", -1), "the same"},
+		{"an upsert twice", insertMany, stray("upserted", 1, 1), "the same"},
+		{"a failure too many", upsert, stray("writeErrors", 1), "the same"},
+		{"a failure twice", insertMany, stray("writeErrors", 1, 1), "the same"},
+		{"a failure behind the last", insertMany, stray("writeErrors", 0, 2), "the same"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			reset()

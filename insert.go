@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"allium/bson"
@@ -229,24 +230,15 @@ func (w *writer) op(ctx context.Context, cmd command.Command) (exec.Op, error) {
 // one runs a write of a single statement. Its error is a *WriteError or a *WriteConcernError if the
 // server rejected or could not confirm it; both for errors.As if the server did both.
 func (w *writer) one(ctx context.Context, cmd command.Command) (reply writeReply, acknowledged bool, err error) {
-	op := newOp()
-	defer releaseOp(op)
-	if *op, err = w.op(ctx, cmd); err != nil {
+	call := writeCalls.Get().(*writeCall)
+	defer call.release()
+	if call.op, err = w.op(ctx, cmd); err != nil {
 		return writeReply{}, false, err
 	}
-	acknowledged = op.WriteConcern.Acknowledged()
-	res, err := w.scope.run(ctx, op)
-	if err != nil {
+	acknowledged = call.op.WriteConcern.Acknowledged()
+	if reply, _, err = call.run(ctx, w.scope); err != nil {
 		var wc *mongoerr.WriteConcernError
 		return writeReply{}, acknowledged && errors.As(err, &wc), err
-	}
-	if !acknowledged {
-		return writeReply{}, false, nil
-	}
-	defer res.Release()
-	reply, err = w.read(op, res, 0, 1)
-	if err != nil {
-		return reply, acknowledged, err
 	}
 	switch rejected := len(reply.errors) > 0; {
 	case rejected && reply.concern != nil:
@@ -256,7 +248,7 @@ func (w *writer) one(ctx context.Context, cmd command.Command) (reply writeReply
 	case reply.concern != nil:
 		err = reply.concern
 	}
-	return reply, acknowledged, op.Explain(err)
+	return reply, acknowledged, call.op.Explain(err)
 }
 
 // writeReply is the reply to one write command, copied out of its buffer.
@@ -267,41 +259,78 @@ type writeReply struct {
 	concern     *mongoerr.WriteConcernError
 }
 
-// read copies a write command's reply; base is the index of its first statement, and count how many
-// it has.
-func (w *writer) read(op *exec.Op, res exec.Result, base, count int) (reply writeReply, err error) {
+// writeCall is a write command on its way.
+type writeCall struct {
+	op    exec.Op
+	batch command.Batch // nil for a single statement
+	bson  *bson.Options
+	reply writeReply
+	read  func(*exec.Op, exec.Result) error // its method take, made once
+}
+
+var writeCalls = sync.Pool{New: func() any {
+	c := new(writeCall)
+	c.read = c.take
+	return c
+}}
+
+func (c *writeCall) release() {
+	*c = writeCall{read: c.read}
+	writeCalls.Put(c)
+}
+
+// run runs the command of c.op and returns what its reply says, nothing if it is not acknowledged.
+func (c *writeCall) run(ctx context.Context, s *scope) (writeReply, exec.Result, error) {
+	c.bson, c.reply = s.bson, writeReply{}
+	if c.op.WriteConcern.Acknowledged() {
+		c.op.Read = c.read
+	}
+	res, err := s.run(ctx, &c.op)
+	if err != nil {
+		return writeReply{}, res, err
+	}
+	res.Release()
+	return c.reply, res, nil
+}
+
+// take copies a write command's reply. What cannot be is an error of the operation.
+func (c *writeCall) take(op *exec.Op, res exec.Result) error {
+	base, count, reply := 0, 1, &c.reply
+	if c.batch != nil {
+		base, count = c.batch.First(), c.batch.Count()
+	}
 	r, err := command.ParseWrite(res.Reply)
 	if err != nil {
-		return reply, op.Named(err)
+		return op.Named(err)
 	}
 	reply.n, reply.modified = r.N, r.NModified
 	for _, u := range r.Upserted {
 		if u.Index < 0 || u.Index >= count {
-			return reply, op.Named(fmt.Errorf("server's reply says that statement %d of %d upserted", u.Index, count))
+			return op.Named(fmt.Errorf("server's reply says that statement %d of %d upserted", u.Index, count))
 		}
 		if reply.upserted == nil {
 			reply.upserted = map[int]any{}
 		}
 		if _, twice := reply.upserted[base+u.Index]; twice {
-			return reply, op.Named(fmt.Errorf("server's reply says twice that statement %d upserted", u.Index))
+			return op.Named(fmt.Errorf("server's reply says twice that statement %d upserted", u.Index))
 		}
-		reply.upserted[base+u.Index] = decodeID(w.scope.bson, u.ID)
+		reply.upserted[base+u.Index] = decodeID(c.bson, u.ID)
 	}
 	var failed map[int]bool // made for the second error
 	for v := range r.WriteErrors.Values() {
 		doc, ok := v.Document()
 		if !ok {
-			return reply, op.Named(fmt.Errorf("a write error in the server's reply is a %s, want a document", v.Type))
+			return op.Named(fmt.Errorf("a write error in the server's reply is a %s, want a document", v.Type))
 		}
 		e := op.WriteError(doc, base, res.Server.Addr())
 		if e.Index < base || e.Index >= base+count {
-			return reply, op.Named(fmt.Errorf("server's reply says that statement %d of %d failed", e.Index-base, count))
+			return op.Named(fmt.Errorf("server's reply says that statement %d of %d failed", e.Index-base, count))
 		}
 		if len(reply.errors) == 1 {
 			failed = map[int]bool{reply.errors[0].Index: true}
 		}
 		if failed[e.Index] {
-			return reply, op.Named(fmt.Errorf("server's reply says twice that statement %d failed", e.Index-base))
+			return op.Named(fmt.Errorf("server's reply says twice that statement %d failed", e.Index-base))
 		}
 		if failed != nil {
 			failed[e.Index] = true
@@ -311,7 +340,7 @@ func (w *writer) read(op *exec.Op, res exec.Result, base, count int) (reply writ
 	if reply.concern = res.Concern; reply.concern != nil {
 		failure.Name(reply.concern, op.Command.Name(), op.Namespace())
 	}
-	return reply, nil
+	return nil
 }
 
 // written sums up what the messages of a write did.
@@ -329,8 +358,10 @@ func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (wri
 	var concerns []*mongoerr.WriteConcernError
 	var labels mongoerr.Labels
 	var last error
-	op := newOp()
-	defer releaseOp(op)
+	call := writeCalls.Get().(*writeCall)
+	defer call.release()
+	op := &call.op
+	call.batch = cmd
 	var err error
 	if *op, err = w.op(ctx, cmd); err != nil {
 		return total, err
@@ -338,16 +369,10 @@ func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (wri
 	total.acknowledged = op.WriteConcern.Acknowledged()
 	for cmd.Left() > 0 {
 		op.Retryable, op.Implicit, op.KeepSession = cmd.Retryable(1), w.implicit, true
-		res, err := w.scope.run(ctx, op)
+		reply, res, err := call.run(ctx, w.scope)
 		if err == nil {
 			w.implicit = res.Implicit
-		}
-		var reply writeReply
-		if err == nil && total.acknowledged {
-			reply, err = w.read(op, res, cmd.First(), cmd.Count())
-			res.Release()
-		}
-		if err != nil {
+		} else {
 			if total.statements == 0 && len(writeErrors) == 0 {
 				return total, err
 			}
