@@ -21,11 +21,14 @@ func TestAbortLater(t *testing.T) {
 		pool  int
 		left  bool // whether what holds things up is another operation
 		close bool
+		busy  time.Duration
 	}{
-		"no connection":                       {1, true, false},
-		"an operation runs":                   {5, false, false},
-		"no connection, closed soon after":    {1, true, true},
-		"an operation runs, closed meanwhile": {5, false, true},
+		"no connection":                       {1, true, false, 3 * time.Second},
+		"no connection for long":              {1, true, false, 40 * time.Second},
+		"an operation runs":                   {5, false, false, 3 * time.Second},
+		"an operation runs for long":          {5, false, false, 40 * time.Second},
+		"no connection, closed soon after":    {1, true, true, time.Second}, // Close waits for two
+		"an operation runs, closed meanwhile": {5, false, true, time.Second},
 	} {
 		for kind, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "sharded": mongotest.Sharded(1, 1)} {
 			for _, how := range []string{"End", "Transact"} {
@@ -41,11 +44,7 @@ func TestAbortLater(t *testing.T) {
 							t.Fatal(err)
 						}
 						defer observer.Close(context.Background())
-						busy := 3 * time.Second
-						if tc.close {
-							busy = time.Second // Close waits for two
-						}
-						d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 1, Block: busy})
+						d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 1, Block: tc.busy})
 						ctx, cancel := context.WithCancel(t.Context())
 						body := func(inTxn context.Context) error {
 							if err := second(coll.InsertOne(inTxn, bson.D{})); err != nil {
@@ -81,7 +80,7 @@ func TestAbortLater(t *testing.T) {
 						if tc.close {
 							_ = client.Close(context.Background())
 						}
-						time.Sleep(busy + time.Second)
+						time.Sleep(tc.busy + time.Second)
 						if n := openTransactions(t, observer); n != 0 {
 							t.Errorf("%d transactions are open after %v", n, time.Since(began))
 						}

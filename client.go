@@ -452,12 +452,17 @@ func (c *Client) abortTransactions(ctx context.Context) {
 	c.aborts.Close(ctx)
 }
 
+// lateAbortTimeout bounds an abort in the background. It is what a server gives a transaction by
+// default (transactionLifetimeLimitSeconds). Anything shorter could be too short: operations that
+// wait for the transaction's locks may hold all connections of the pool, which the abort waits for.
+const lateAbortTimeout = time.Minute
+
 // abortLater aborts the transaction of a session that has ended, in the background: until then the
 // server keeps it open, with its locks, for up to a minute.
 func (c *Client) abortLater(s *session.Session) {
 	later := func(ctx context.Context) {
 		defer s.Finish()
-		ctx, cancel := context.WithTimeout(ctx, abortTimeout)
+		ctx, cancel := context.WithTimeout(ctx, lateAbortTimeout)
 		defer cancel()
 		c.exec.AbortLeft(ctx, s)
 	}

@@ -97,7 +97,7 @@ type EndSessionOptions struct {
 // End ends the session, and aborts its transaction if one is open: also one whose commit or abort
 // could not be sent. It may be called more than once. It waits for an operation that runs on the
 // session. The abort takes at most the timeout or, without one, ten seconds, and at most half a
-// second once ctx has ended. An abort that could not be sent in that time is tried for ten seconds
+// second once ctx has ended. An abort that could not be sent in that time is tried for a minute
 // more in the background, or until the client is closed. Errors of the abort are not returned: the
 // server aborts the transaction in time. End returns an error only for invalid options; the session
 // has ended all the same.
