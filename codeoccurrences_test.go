@@ -12,6 +12,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/gridfs"
+	"allium/internal/owncode"
 	"allium/mongotest"
 )
 
@@ -149,7 +150,7 @@ func testOccurrence(t *testing.T, kind mongotest.Option, p codePlace, n int32, r
 		t.Fatal(err)
 	}
 	armed.Store(true)
-	how, err := ending(func() error { return run(t.Context(), coll) })
+	how, err := owncode.Ending(func() error { return run(t.Context(), coll) })
 	armed.Store(false)
 	if times.Load() < n {
 		return false

@@ -14,6 +14,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/gridfs"
+	"allium/internal/owncode"
 	"allium/tracing"
 )
 
@@ -115,15 +116,7 @@ func (c codedContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// codedHandler is a log handler that runs code.
-type codedHandler struct{ code func() }
-
-func (codedHandler) Enabled(context.Context, slog.Level) bool        { return true }
-func (h codedHandler) WithAttrs([]slog.Attr) slog.Handler            { return h }
-func (h codedHandler) WithGroup(string) slog.Handler                 { return h }
-func (h codedHandler) Handle(_ context.Context, r slog.Record) error { h.code(); return nil }
-
-// only has one component log, so that a codedHandler runs for its messages alone.
+// only has one component log, so that an owncode.Handler runs for its messages alone.
 func only(c allium.LogComponent) map[allium.LogComponent]slog.Level {
 	levels := map[allium.LogComponent]slog.Level{}
 	for _, other := range []allium.LogComponent{allium.LogCommand, allium.LogTopology, allium.LogServerSelection, allium.LogConnection} {
@@ -341,15 +334,15 @@ var codePlaces = func() []codePlace {
 			return nil
 		}},
 		{name: "log handler", set: func(o options, code func()) {
-			o.Logger = slog.New(codedHandler{code})
+			o.Logger = slog.New(owncode.Handler{Code: code})
 			o.LogLevels = only(allium.LogCommand)
 		}},
 		{name: "log handler of checkouts", set: func(o options, code func()) {
-			o.Logger = slog.New(codedHandler{code})
+			o.Logger = slog.New(owncode.Handler{Code: code})
 			o.LogLevels = only(allium.LogConnection)
 		}},
 		{name: "log handler of server selection", set: func(o options, code func()) {
-			o.Logger = slog.New(codedHandler{code})
+			o.Logger = slog.New(owncode.Handler{Code: code})
 			o.LogLevels = only(allium.LogServerSelection)
 		}},
 		{name: "tracer", set: func(o options, code func()) {
@@ -394,22 +387,4 @@ var codeModes = map[string]func(coll *allium.Collection[coded]){
 			panic(err)
 		}
 	},
-}
-
-// ending runs f on a goroutine of its own, and says how that ended.
-func ending(f func() error) (how string, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if v := recover(); v != nil {
-				how = "panic"
-			}
-		}()
-		how = "Goexit"
-		err = f()
-		how = "call"
-	}()
-	<-done
-	return how, err
 }

@@ -19,6 +19,7 @@ import (
 	"allium/auth"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/owncode"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
@@ -84,7 +85,7 @@ func testCode(t *testing.T, kind mongotest.Option, p codePlace, mode string, do 
 	for range 3 { // more often than there are connections
 		ran.Store(false)
 		armed.Store(true)
-		how, err := ending(func() error { return run(t.Context(), coll, code) })
+		how, err := owncode.Ending(func() error { return run(t.Context(), coll, code) })
 		armed.Store(false)
 		synctest.Wait() // what is made up for in the background
 		want := mode
@@ -149,11 +150,11 @@ func TestCodeOnTheDriversGoroutines(t *testing.T) {
 			o.ServerMonitor = &event.ServerMonitor{TopologyDescriptionChanged: func(*event.TopologyDescriptionChanged) { code() }}
 		},
 		"log handler of discovery": func(o options, code func()) {
-			o.Logger = slog.New(codedHandler{code})
+			o.Logger = slog.New(owncode.Handler{Code: code})
 			o.LogLevels = only(allium.LogTopology)
 		},
 		"log handler of everything": func(o options, code func()) {
-			o.Logger = slog.New(codedHandler{code})
+			o.Logger = slog.New(owncode.Handler{Code: code})
 			o.LogLevels = map[allium.LogComponent]slog.Level{allium.LogTopology: slog.LevelDebug, allium.LogConnection: slog.LevelDebug}
 		},
 	} {
@@ -237,7 +238,7 @@ func testOwn(t *testing.T, uri string, opts allium.ClientOptions, code *ownCode)
 	close(armed)
 	coll := client.Database("d").Collection("c")
 	for range 4 {
-		_, err := ending(func() error { return second(coll.InsertOne(t.Context(), bson.D{})) })
+		_, err := owncode.Ending(func() error { return second(coll.InsertOne(t.Context(), bson.D{})) })
 		if err != nil && !strings.Contains(err.Error(), "the program's") && !strings.Contains(err.Error(), "Goexit") {
 			t.Errorf("the error is not that of the code: %v", err)
 		}
@@ -364,10 +365,10 @@ func TestCodeOfResolvers(t *testing.T) {
 					r.port = uint16(number)
 					return allium.Open("mongodb+srv://test.example/?tls=false", allium.ClientOptions{Dialer: seedDialer{d}, Resolver: r})
 				}
-				if how, _ := ending(func() error { return second(try(&codedResolver{srv: fails, txt: works})) }); how != mode {
+				if how, _ := owncode.Ending(func() error { return second(try(&codedResolver{srv: fails, txt: works})) }); how != mode {
 					t.Errorf("the records of servers: Open ended by %s, want %s", how, mode)
 				}
-				if how, err := ending(func() error { return second(try(&codedResolver{srv: works, txt: fails})) }); how != "call" || err == nil {
+				if how, err := owncode.Ending(func() error { return second(try(&codedResolver{srv: works, txt: fails})) }); how != "call" || err == nil {
 					t.Errorf("the record of options: Open ended by %s, %v", how, err)
 				}
 				var asked atomic.Int32
@@ -401,7 +402,7 @@ func TestCommandsEndForListeners(t *testing.T) {
 			o.PoolMonitor = &event.PoolMonitor{PoolCleared: func(*event.PoolCleared) { code() }}
 		},
 		"log handler of pools": func(o options, code func()) {
-			o.Logger, o.LogLevels = slog.New(codedHandler{code}), only(allium.LogConnection)
+			o.Logger, o.LogLevels = slog.New(owncode.Handler{Code: code}), only(allium.LogConnection)
 		},
 	} {
 		for fault, f := range map[string]mongotest.Fail{
@@ -434,7 +435,7 @@ func TestCommandsEndForListeners(t *testing.T) {
 						}
 						d.FailCommand(f)
 						armed.Store(true)
-						how, _ := ending(func() error { return second(coll.InsertOne(t.Context(), coded{})) })
+						how, _ := owncode.Ending(func() error { return second(coll.InsertOne(t.Context(), coded{})) })
 						if !ran.Load() {
 							t.Fatalf("the code ran: %v; the operation ended by %s", ran.Load(), how)
 						}

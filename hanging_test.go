@@ -12,6 +12,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/owncode"
 	"allium/mongotest"
 )
 
@@ -47,7 +48,7 @@ func TestHangingListeners(t *testing.T) {
 			o.ServerMonitor = &event.ServerMonitor{TopologyDescriptionChanged: func(*event.TopologyDescriptionChanged) { hang() }}
 		},
 		"log handler of discovery": func(o options, hang func()) {
-			o.Logger, o.LogLevels = slog.New(codedHandler{hang}), only(allium.LogTopology)
+			o.Logger, o.LogLevels = slog.New(owncode.Handler{Code: hang}), only(allium.LogTopology)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

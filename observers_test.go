@@ -18,6 +18,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/owncode"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 	"allium/tracing"
@@ -136,19 +137,19 @@ func (w *watcher) run(t *testing.T) {
 	coll := client.Database("d").Collection("c")
 	insert := func() error { return second(coll.InsertOne(t.Context(), bson.D{})) }
 	for range 3 {
-		ending(insert)
+		owncode.Ending(insert)
 	}
-	ending(func() error {
+	owncode.Ending(func() error {
 		return second(client.Database("d").RunCommand(t.Context(), bson.D{{Key: "unknown", Value: 1}}))
 	})
 	d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, CloseConnection: true})
 	for range 2 { // the connection breaks; then it has been idle for too long
 		dialer.down.Store(true)
-		ending(insert)
+		owncode.Ending(insert)
 		time.Sleep(time.Minute)
 		dialer.down.Store(false)
 		time.Sleep(time.Minute)
-		ending(insert)
+		owncode.Ending(insert)
 		time.Sleep(2 * time.Minute)
 	}
 	client.Close(context.Background())

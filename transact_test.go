@@ -12,6 +12,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/event"
+	"allium/internal/owncode"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -137,7 +138,7 @@ func TestTransactSwallowedUnsentError(t *testing.T) {
 			return second(c.InsertOne(ctx, two, allium.InsertOneOptions{Timeout: new(time.Second)}))
 		}, "timeout of its own", time.Minute},
 		"a panic in a listener": {func(ctx context.Context, c coll) error {
-			how, _ := ending(func() error { return second(c.FindOne(context.WithValue(ctx, noForm{}, true), bson.D{})) })
+			how, _ := owncode.Ending(func() error { return second(c.FindOne(context.WithValue(ctx, noForm{}, true), bson.D{})) })
 			return errors.New(how)
 		}, "panicked", 0},
 		"two operations at once": {func(ctx context.Context, c coll) (err error) {

@@ -18,24 +18,9 @@ import (
 	"allium/encryption"
 	"allium/encryption/kms"
 	"allium/internal/fakekms"
+	"allium/internal/owncode"
 	"allium/mongotest"
 )
-
-// codedHandler is a log handler that runs code for messages that begin with some words.
-type codedHandler struct {
-	words string
-	code  func()
-}
-
-func (h codedHandler) Enabled(context.Context, slog.Level) bool { return true }
-func (h codedHandler) WithAttrs([]slog.Attr) slog.Handler       { return h }
-func (h codedHandler) WithGroup(string) slog.Handler            { return h }
-func (h codedHandler) Handle(_ context.Context, r slog.Record) error {
-	if strings.HasPrefix(r.Message, h.words) {
-		h.code()
-	}
-	return nil
-}
 
 // A keyPlace is one where in-use encryption runs code of the program's.
 type keyPlace struct {
@@ -62,10 +47,10 @@ var keyPlaces = []keyPlace{
 		o.TLS = map[string]*tls.Config{"aws": cfg}
 	}},
 	{"log handler of requests", false, false, func(o *encryption.KeyOptions, code func()) {
-		o.Logger = slog.New(codedHandler{"Key service request", code})
+		o.Logger = slog.New(owncode.Handler{Words: "Key service request", Code: code})
 	}},
 	{"log handler of keys", false, true, func(o *encryption.KeyOptions, code func()) {
-		o.Logger = slog.New(codedHandler{"Data keys fetched", code})
+		o.Logger = slog.New(owncode.Handler{Words: "Data keys fetched", Code: code})
 	}},
 }
 
@@ -173,7 +158,7 @@ func TestCodeOfKeyServices(t *testing.T) {
 							do = f
 							ran.Store(false)
 							armed.Store(true)
-							how, err := endingOf(func() error { return op.run(t.Context(), w) })
+							how, err := owncode.Ending(func() error { return op.run(t.Context(), w) })
 							want := mode
 							if op.own {
 								want = "call"
@@ -204,22 +189,4 @@ func TestCodeOfKeyServices(t *testing.T) {
 			}
 		})
 	}
-}
-
-// endingOf runs f on a goroutine of its own, and says how that ended.
-func endingOf(f func() error) (how string, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if v := recover(); v != nil {
-				how = "panic"
-			}
-		}()
-		how = "Goexit"
-		err = f()
-		how = "call"
-	}()
-	<-done
-	return how, err
 }

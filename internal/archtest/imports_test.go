@@ -80,6 +80,7 @@ var aside = []struct {
 	{"internal/testdeploy", []string{"consistency", ".", "bson", "mongotest"}},
 	{"encryption/encryptiontest", []string{".", "encryption", "encryption/kms", "mongotest"}},
 	{"internal/ocsptest", nil},
+	{"internal/owncode", nil},
 	{"internal/spantest", []string{"tracing"}},
 	{"internal/unified", []string{"*"}},
 	{"internal/hostile", []string{"*"}},
