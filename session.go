@@ -114,12 +114,8 @@ func (s *Session) End(ctx context.Context, opts ...EndSessionOptions) error {
 	return err
 }
 
-// abortTimeout bounds an abort that nobody waits for, abortGrace how long it goes on behind the end
-// of its context.
-const (
-	abortTimeout = 10 * time.Second
-	abortGrace   = 500 * time.Millisecond
-)
+// abortGrace is how long an abort goes on behind the end of its context.
+const abortGrace = 500 * time.Millisecond
 
 // abortOpen aborts a transaction that is open, even if ctx has ended. The server aborts it by
 // itself in time if that fails.
@@ -137,7 +133,7 @@ func (s *Session) abortOpen(ctx context.Context, timeout *time.Duration) {
 	ctx, cancel := flight.Linger(ctx, abortGrace)
 	defer cancel()
 	if limit.Deadline.IsZero() {
-		ctx, cancel = context.WithTimeout(ctx, abortTimeout)
+		ctx, cancel = context.WithTimeout(ctx, exec.AbortTimeout)
 		defer cancel()
 	}
 	s.client.exec.AbortOpen(ctx, s.inner, limit)

@@ -198,13 +198,14 @@ func refused(err error) bool {
 // did not know the transaction. When the command comes to run, it begins the transaction.
 func (x *Executor) abortRefused(ctx context.Context, s *session.Session, limit Limit) {
 	txn := s.Transaction()
-	ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
+	ctx, cancel := context.WithTimeout(ctx, AbortTimeout)
 	defer cancel()
 	x.abortBehind(ctx, txn, abortOp(s, limit))
 }
 
-// refusedTimeout bounds how long a commit that was refused waits for a command that runs still.
-const refusedTimeout = 10 * time.Second
+// AbortTimeout bounds an abort for which the program has set no time, with its wait for a command
+// of the transaction that runs still.
+const AbortTimeout = 10 * time.Second
 
 // abortOp returns the abort of the session's transaction.
 func abortOp(s *session.Session, limit Limit) Op {
