@@ -18,7 +18,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/crypto/ocsp"
@@ -27,6 +29,7 @@ import (
 	"allium/event"
 	"allium/internal/norace"
 	"allium/internal/ocsptest"
+	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
 
@@ -197,37 +200,60 @@ func closedPort(t *testing.T) string {
 // A responder that says nothing does not keep the first operation from succeeding in less than the
 // five seconds that it has, however that time is given.
 func TestOCSPSilentResponder(t *testing.T) {
-	d := mongotest.Start(t)
-	a, err := ocsptest.New(false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		<-r.Context().Done()
-	}))
-	defer silent.Close()
-	cert, err := a.Issue(false, silent.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := terminate(t, d, cert)
-	for name, options := range map[string]string{
-		"context": "", "serverSelectionTimeoutMS": "&serverSelectionTimeoutMS=3000", "timeoutMS": "&timeoutMS=3000", "connectTimeoutMS": "&connectTimeoutMS=1000",
+	for name, options := range map[string]allium.ClientOptions{
+		"context": {}, "serverSelectionTimeoutMS": {ServerSelectionTimeout: new(3 * time.Second)},
+		"timeoutMS": {Timeout: new(3 * time.Second)}, "connectTimeoutMS": {ConnectTimeout: new(time.Second)},
 	} {
-		client, err := allium.Open("mongodb://"+addr+"/?directConnection=true"+options, allium.ClientOptions{TLS: &tls.Config{RootCAs: a.Pool()}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
-		if err := client.Ping(ctx); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		cancel()
-		if err := client.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			d := testdeploy.Mock(t, "certificates of the test's own", mongotest.Standalone(), mongotest.InMemory(), mongotest.TLS())
+			a, err := ocsptest.New(false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cert, err := a.Issue(false, "http://"+silentResponder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.UseCertificate(cert, nil); err != nil {
+				t.Fatal(err)
+			}
+			dialer := &silentDialer{Dialer: d}
+			options.TLS, options.Dialer = &tls.Config{RootCAs: a.Pool()}, dialer
+			client, err := allium.Open(d.URI(), options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+			defer cancel()
+			if err := client.Ping(ctx); err != nil || !dialer.asked.Load() {
+				t.Errorf("%s: %v, the responder was asked: %v", name, err, dialer.asked.Load())
+			}
+			if err := client.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
 	}
+}
+
+// silentResponder is where a silentDialer finds a responder that takes questions and says nothing.
+const silentResponder = "responder.example:80"
+
+type silentDialer struct {
+	allium.Dialer
+	asked atomic.Bool
+}
+
+func (d *silentDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if address != silentResponder {
+		return d.Dialer.DialContext(ctx, network, address)
+	}
+	d.asked.Store(true)
+	here, there := net.Pipe()
+	go func() {
+		defer there.Close()
+		io.Copy(io.Discard, there)
+	}()
+	return here, nil
 }
 
 // A configuration of the program's own is checked, too.
