@@ -2,6 +2,7 @@ package allium_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
@@ -319,4 +321,44 @@ func TestElapsedIsTheCalls(t *testing.T) {
 			}
 		})
 	})
+}
+
+// endsItsContext is a document whose encoder ends the context of its operation, and gives up with
+// an error that it has from there, or with its own.
+type endsItsContext struct {
+	ctx  context.Context
+	end  context.CancelFunc
+	fail error
+}
+
+func (d endsItsContext) MarshalBSON() ([]byte, error) {
+	d.end()
+	if d.fail == nil {
+		d.fail = fmt.Errorf("looking something up: %w", d.ctx.Err())
+	}
+	return nil, d.fail
+}
+
+// An operation whose encoder gives up because the context has ended says so as others do, with the
+// phase; an error of another kind stays what it is.
+func TestContextEndsWhileEncoding(t *testing.T) {
+	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
+	coll := allium.CollectionOf[any](client.Database("db"), "c")
+	own := errors.New("not for me")
+	for name, run := range map[string]func(ctx context.Context, doc any) error{
+		"insert": func(ctx context.Context, doc any) error { return second(coll.InsertOne(ctx, doc)) },
+		"find":   func(ctx context.Context, doc any) error { return second(coll.FindOne(ctx, doc)) },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := run(ctx, endsItsContext{ctx: ctx, end: cancel})
+		if e, ok := errors.AsType[*mongoerr.TimeoutError](err); !ok || e.Phase != mongoerr.PhaseEncoding || !e.Canceled() || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		err = run(ctx, endsItsContext{ctx: ctx, end: cancel, fail: own})
+		if e, ok := errors.AsType[*mongoerr.TimeoutError](err); ok || !errors.Is(err, own) {
+			t.Errorf("%s, with an error of its own: %v, %v", name, err, e)
+		}
+		cancel()
+	}
 }

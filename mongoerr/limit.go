@@ -13,8 +13,10 @@ const (
 	PhaseConnect        Phase = "connect"             // a step of making a connection that is not told apart
 	PhaseDial           Phase = "connect (dial)"      // the network connection, through a proxy if there is one
 	PhaseTLS            Phase = "connect (TLS handshake)"
-	PhaseHello          Phase = "connect (hello)" // the handshake of the protocol
+	PhaseRevocation     Phase = "connect (certificate revocation)" // asking whether the server's certificate was revoked
+	PhaseHello          Phase = "connect (hello)"                  // the handshake of the protocol
 	PhaseAuthentication Phase = "connect (authenticate)"
+	PhaseEncoding       Phase = "encoding"    // of the command, by code of the program's
 	PhaseEncryption     Phase = "encryption"  // of the command, with the requests for keys
 	PhaseCommand        Phase = "command"     // before it was sent, between attempts, or the server says that its time was up
 	PhaseWrite          Phase = "write"       // of the command

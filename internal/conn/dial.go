@@ -24,10 +24,11 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 120 * time.Second, Inter
 
 // The steps of making a connection, as errors name them.
 const (
-	stepDial  = "dial"
-	stepTLS   = "TLS handshake"
-	stepHello = "hello"
-	stepAuth  = "authenticate"
+	stepDial       = "dial"
+	stepTLS        = "TLS handshake"
+	stepRevocation = "certificate revocation"
+	stepHello      = "hello"
+	stepAuth       = "authenticate"
 )
 
 // Dial makes a connection to the server at addr, host:port or the path of a Unix domain socket:
@@ -90,7 +91,11 @@ func DialMonitor(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	if err != nil {
 		return nil, connectError(ctx, start, addr, cfg, stepTLS, err)
 	}
-	if err := checkRevocation(ctx, t, cfg, nc); err != nil {
+	err = checkRevocation(ctx, t, cfg, nc)
+	if ended(ctx) != nil { // a status that is not known is accepted, but not for want of time
+		return nil, connectError(ctx, start, addr, cfg, stepRevocation, err)
+	}
+	if err != nil {
 		return nil, &mongoerr.ConnectionError{Addr: addr, Op: stepTLS, Wrapped: err}
 	}
 	shaken = true

@@ -199,6 +199,9 @@ func (x *Executor) run(ctx context.Context, op *Op, closing bool) (Result, error
 	err := r.encode()
 	if err == nil {
 		err = r.enter(ctx)
+	} else if ended := ctx.Err(); ended != nil && errors.Is(err, ended) { // an encoder has looked at it
+		err = r.phase(ctx, mongoerr.PhaseEncoding, err)
+		err = r.timedOut(ctx, err, err, stageBuild)
 	}
 	defer r.leave()
 	var span tracing.Span
