@@ -102,7 +102,7 @@ var aside = []struct {
 // that stand before it: the families of commands know the server, which knows none of them.
 var mongotestLayers = []string{
 	"release", "srverr", "clock", "bsontext", "bsondoc", "decimal", "pcre", "memnet", "netfault", "column", "work", // know nothing of each other's insides
-	"arg", "idl", "idl/idltest", "namespace", // the arguments of commands
+	"args", "args/argstest", "namespace", // the arguments of commands
 	"fts", "expr", "js", "query", "pipeline", "qe", // filters, expressions, stages
 	"store", "index", "validation", "searchindex", // documents and what is defined for collections
 	"account", "session", "replica", "sharding", "change", "failpoint", // the state of a deployment

@@ -15,7 +15,7 @@ import (
 var forTests = []string{
 	"internal/archtest", "internal/campaign", "internal/fakekms", "internal/fakeserver", "internal/hostile", "internal/leaks", "internal/mistakes",
 	"internal/norace", "internal/ocsptest", "internal/owncode", "internal/spantest", "internal/spectest", "internal/testdeploy", "internal/unified",
-	"kerberos/internal/kdctest", "mongotest/internal/golden", "mongotest/internal/idl/idltest", "mongotest/internal/randcmd",
+	"kerberos/internal/kdctest", "mongotest/internal/golden", "mongotest/internal/args/argstest", "mongotest/internal/randcmd",
 	"mongotest/internal/soak",
 }
 

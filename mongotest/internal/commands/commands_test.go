@@ -31,13 +31,13 @@ func TestFeatures(t *testing.T) {
 // tables are the structures whose tables of arguments are compared with the table of features by a
 // test beside them.
 var tables = map[string]bool{
-	"$changeStream": true, "create": true, "renameCollection": true, "aggregate": true, "count": true, "distinct": true,
+	"$changeStream": true, "create": true, "collMod": true, "renameCollection": true, "aggregate": true, "count": true, "distinct": true, "find": true,
 	"insert": true, "update": true, "update.updates": true, "delete": true, "delete.deletes": true, "bulkWrite": true, "bulkWrite.nsInfo": true,
+	"findAndModify": true,
 }
 
 // byHand are arguments whose versions a command's own parser looks up.
 var byHand = map[string]bool{
-	"find.allowDiskUse": true, "find.encryptionInformation": true, "find.let": true, "findAndModify.bypassEmptyTsReplacement": true, "findAndModify.hint": true, "findAndModify.let": true,
 	"setFeatureCompatibilityVersion.confirm": true, "$convert.format": true, "$filter.limit": true, "$out.timeseries": true,
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
@@ -114,7 +114,7 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 			if !v.IsNumber() {
 				return nil, s.bad(srverr.TypeMismatch, "The field 'v' must be a number, but got %s", bsontext.TypeName(v.Type))
 			}
-			s.version, _ = arg.Number(v)
+			s.version, _ = args.NumberOf(v)
 			s.hasV = true
 			if n, exact := v.AsInt64(); !exact || n != int64(int32(n)) {
 				return nil, s.bad(srverr.BadValue, "Index version must be representable as a 32-bit integer, but got %s", bsontext.Value(v))
@@ -327,7 +327,7 @@ func (s *Spec) checkTTL() error {
 	bad := func(text string) error {
 		return srverr.New(srverr.CannotCreateIndex, "%s. Index spec: %s", text, bsontext.Document(s.doc))
 	}
-	n, _ := arg.Number(v)
+	n, _ := args.NumberOf(v)
 	switch {
 	case !v.IsNumber():
 		return bad("TTL index 'expireAfterSeconds' option must be numeric, but received a type of '" + bsontext.TypeName(v.Type) + "'")

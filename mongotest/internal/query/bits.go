@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/decimal"
 	"allium/mongotest/internal/srverr"
@@ -21,7 +22,7 @@ func (t *bitTest) test(v bson.RawValue) (bool, int) {
 	var bit func(uint32) bool
 	switch v.Type {
 	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128:
-		n := CastLong(v) // the server does not look whether a decimal is a whole number
+		n := args.CastNumber(v) // the server does not look whether a decimal is a whole number
 		if _, ok := v.AsInt64(); !ok && v.Type == bson.TypeDouble {
 			return false, noIndex
 		}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/decimal"
 )
 
@@ -42,30 +43,9 @@ func truncate(v bson.RawValue) int64 {
 	return n
 }
 
-// CastLong converts a number to int64 as a processor does: doubles towards zero, decimals to the
-// nearest even, and what does not fit, NaN included, becomes the smallest integer.
-func CastLong(v bson.RawValue) int64 {
-	switch v.Type {
-	case bson.TypeDouble:
-		f, _ := v.Double()
-		if !(f >= -(1<<63) && f < 1<<63) {
-			return math.MinInt64
-		}
-		return int64(f)
-	case bson.TypeDecimal128:
-		d, _ := v.Decimal128()
-		if n, ok := decimal.FromBSON(d).Int(decimal.HalfEven); ok {
-			return n
-		}
-		return math.MinInt64
-	}
-	n, _ := v.AsInt64()
-	return n
-}
-
-// castInt is CastLong to 32 bits; of an int64 the lower half remains.
+// castInt is [args.CastNumber] to 32 bits; of an int64 the lower half remains.
 func castInt(v bson.RawValue) int64 {
-	n := CastLong(v)
+	n := args.CastNumber(v)
 	if v.Type != bson.TypeInt64 && n != int64(int32(n)) {
 		return math.MinInt32
 	}

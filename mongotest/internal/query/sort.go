@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
@@ -49,7 +50,7 @@ func ParseSort(spec bson.Raw, o *Options) (*Sort, error) {
 		if !v.IsNumber() {
 			return nil, srverr.New(15974, "Illegal key in $sort specification: %s", bsontext.Element(key, v))
 		}
-		switch CastLong(v) {
+		switch args.CastNumber(v) {
 		case 1:
 		case -1:
 			f.Descending = true

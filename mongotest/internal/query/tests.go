@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/work"
 )
 
@@ -177,7 +178,7 @@ func (t *modTest) test(v bson.RawValue) (bool, int) {
 	if t.divisor == -1 {
 		return t.remainder == 0, noIndex // the quotient of the smallest integer would overflow
 	}
-	return CastLong(v)%t.divisor == t.remainder, noIndex
+	return args.CastNumber(v)%t.divisor == t.remainder, noIndex
 }
 
 // elemMatchObjectTest is $elemMatch with conditions on the elements' fields. Elements that are

@@ -31,7 +31,7 @@ var Features = []Feature{
 	{Since: At(5, 0, 0), Kind: Accumulator, Names: "$count"},
 	{Since: At(5, 0, 0), Kind: Window, Names: "$covariancePop $covarianceSamp $denseRank $derivative $documentNumber $expMovingAvg $integral $rank $shift"},
 	{Since: At(5, 0, 0), Kind: Argument, Names: "bulkWrite.isTimeseriesNamespace create.expireAfterSeconds create.timeseries delete.isTimeseriesNamespace " +
-		"delete.legacyRuntimeConstants delete.let find.let findAndModify.let help insert.isTimeseriesNamespace renameCollection.collectionUUID " +
+		"collMod.expireAfterSeconds collMod.timeseries delete.legacyRuntimeConstants delete.let find.let findAndModify.let help insert.isTimeseriesNamespace renameCollection.collectionUUID " +
 		"update.isTimeseriesNamespace update.legacyRuntimeConstants update.let aggregate.requestResumeToken $changeStream.allowToRunOnSystemNS"},
 	{Since: At(5, 0, 0), Kind: Reply, Names: "getShardMap.connStrings getShardMap.hosts listShards.topologyTime"},
 	{Since: At(5, 0, 0), Kind: Parameter, Names: "acceptApiVersion2 requireApiVersion"},
@@ -56,12 +56,13 @@ var Features = []Feature{
 	{Since: At(6, 0, 0), Kind: Stage, State: Refused, Names: "$search $searchMeta"},
 	{Since: At(6, 0, 0), Kind: IndexOption, Names: "originalSpec prepareUnique"},
 	{Since: At(6, 0, 0), Kind: Argument, Names: "aggregate.collectionUUID aggregate.encryptionInformation bulkWrite.collectionUUID bulkWrite.encryptionInformation " +
+		"collMod.cappedMax collMod.cappedSize collMod.changeStreamPreAndPostImages collMod.timeseriesBucketsMayHaveMixedSchemaData " +
 		"count.collectionUUID count.encryptionInformation create.changeStreamPreAndPostImages create.encryptedFields delete.collectionUUID delete.encryptionInformation " +
 		"distinct.collectionUUID distinct.encryptionInformation find.encryptionInformation insert.collectionUUID insert.encryptionInformation " +
 		"mayBypassWriteBlocking update.collectionUUID update.encryptionInformation $changeStream.showExpandedEvents $changeStream.showRawUpdateDescription " +
 		"$changeStream.showSystemEvents"},
 	{Since: At(6, 0, 0), Kind: Reply, Names: "$changeStream.wallTime"},
-	{Until: At(6, 0, 0), Kind: Argument, Names: "create.recordPreImages"},
+	{Until: At(6, 0, 0), Kind: Argument, Names: "collMod.recordPreImages create.recordPreImages"},
 	{Until: At(6, 0, 0), Kind: Reply, Names: "config.databases.partitioned"},
 	{Since: At(6, 0, 3), Kind: Stage, State: NotBuilt, Names: "$shardedDataDistribution"},
 	{Since: At(6, 0, 7), Kind: Stage, Names: "$listSearchIndexes"},

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/release"
@@ -143,7 +143,7 @@ func (s *Set) Reconfigure(cfg bson.Raw) error {
 	if name, _ := cfg.Lookup("_id").StringValue(); name != s.name {
 		return bad("New and old configurations differ in replica set name; the old name was %s, and the new name is %s", s.name, name)
 	}
-	version, _ := arg.Number(cfg.Lookup("version"))
+	version, _ := args.NumberOf(cfg.Lookup("version"))
 	if version <= int64(s.version) {
 		return bad("New replica set configuration version must be greater than old, but %d is not greater than %d for replica set %s", version, s.version, s.name)
 	}
@@ -173,7 +173,7 @@ func (s *Set) Reconfigure(cfg bson.Raw) error {
 		for name, tags := range bson.Raw(v.Value).All() {
 			mode := map[string]int{}
 			for tag, n := range bson.Raw(tags.Value).All() {
-				need, _ := arg.Number(n)
+				need, _ := args.NumberOf(n)
 				mode[string([]byte(tag))] = int(need)
 			}
 			s.modes[string([]byte(name))] = mode
@@ -188,12 +188,12 @@ func (m *member) reconfigure(doc bson.Raw) {
 	if v := doc.Lookup("priority"); v.IsNumber() {
 		if f, ok := v.Double(); ok {
 			m.Priority = f
-		} else if n, ok := arg.Number(v); ok {
+		} else if n, ok := args.NumberOf(v); ok {
 			m.Priority = float64(n)
 		}
 	}
 	if v := doc.Lookup("votes"); v.IsNumber() {
-		n, _ := arg.Number(v)
+		n, _ := args.NumberOf(v)
 		m.Votes = int(n)
 	}
 	if v := doc.Lookup("hidden"); !v.IsZero() {

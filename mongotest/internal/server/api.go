@@ -2,14 +2,14 @@ package server
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/srverr"
 )
 
-var apiStruct = &idl.Struct{Name: "APIParametersFromClient", Lax: true, Fields: map[string]idl.Field{
-	"apiVersion": {Kind: idl.String}, "apiStrict": {Kind: idl.Bool}, "apiDeprecationErrors": {Kind: idl.Bool},
+var apiArgs = &args.Table[args.None]{Name: "APIParametersFromClient", Lax: true, Fields: map[string]args.Field[args.None]{
+	"apiVersion": args.String[args.None](nil), "apiStrict": args.Bool[args.None](nil), "apiDeprecationErrors": args.Bool[args.None](nil),
 }}
 
 // checkAPI enforces apiVersion, apiStrict and apiDeprecationErrors, which servers know since 5.0.
@@ -23,7 +23,7 @@ func (r *Request) checkAPI() error {
 		}
 		return nil
 	}
-	if err := apiStruct.Parse(r, r.Body, func(string, bson.RawValue) error { return nil }); err != nil {
+	if err := apiArgs.Parse(r, r.Body, nil); err != nil {
 		return err
 	}
 	version, given := r.apiVersion.StringValue()

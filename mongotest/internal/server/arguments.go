@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/namespace"
@@ -86,7 +86,7 @@ func (r *Request) parseArgs() error {
 				continue
 			}
 			if r.TxnNumber, r.HasTxnNumber = v.Int64(); !r.HasTxnNumber {
-				return arg.WrongType("OperationSessionInfo.txnNumber", v.Type, "long")
+				return args.WrongType("OperationSessionInfo.txnNumber", v.Type, "long")
 			}
 		case "autocommit", "startTransaction":
 			if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
@@ -94,7 +94,7 @@ func (r *Request) parseArgs() error {
 			}
 			b, ok := v.Boolean()
 			if !ok {
-				return arg.WrongType("OperationSessionInfo."+k, v.Type, "bool")
+				return args.WrongType("OperationSessionInfo."+k, v.Type, "bool")
 			}
 			if k == "autocommit" {
 				r.autocommit = &b
@@ -215,7 +215,7 @@ func (r *Request) sessionArgs() error {
 	has := !r.lsid.IsZero() && r.lsid.Type != bson.TypeNull && r.lsid.Type != bson.TypeUndefined
 	if has {
 		if r.lsid.Type != bson.TypeEmbeddedDocument {
-			return arg.WrongType("OperationSessionInfo.lsid", r.lsid.Type, "object")
+			return args.WrongType("OperationSessionInfo.lsid", r.lsid.Type, "object")
 		}
 		var err error
 		if id, err = session.ParseID(r.lsid.Value, "OperationSessionInfo.lsid", false); err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/srverr"
@@ -69,7 +69,7 @@ func (r *Request) readWriteConcern() error {
 		case "w":
 			switch {
 			case v.IsNumber():
-				n, _ := arg.Number(v)
+				n, _ := args.NumberOf(v)
 				if n < 0 || n > 50 {
 					return srverr.New(srverr.FailedToParse, "w has to be a non-negative number and not greater than 50")
 				}
@@ -95,7 +95,7 @@ func (r *Request) readWriteConcern() error {
 				fsync = v.AsBool()
 			}
 		case "wtimeout":
-			wc.Wtimeout, _ = arg.Number(v)
+			wc.Wtimeout, _ = args.NumberOf(v)
 			wc.Wtimeout = min(max(wc.Wtimeout, 0), math.MaxInt32)
 		case "wElectionId", "wOpTime", "getLastError":
 		case "provenance":
@@ -104,7 +104,7 @@ func (r *Request) readWriteConcern() error {
 			}
 			s, ok := v.StringValue()
 			if !ok {
-				return arg.WrongType("WriteConcernOptions::parse.provenance", v.Type, "string")
+				return args.WrongType("WriteConcernOptions::parse.provenance", v.Type, "string")
 			}
 			if !provenances[s] {
 				return srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'WriteConcernOptions::parse.provenance' is not a valid value.", s)
@@ -226,7 +226,7 @@ func (r *Request) parseReadConcern() error {
 			}
 			s, ok := v.StringValue()
 			if !ok {
-				return arg.WrongType("ReadConcernArgs::parse.provenance", v.Type, "string")
+				return args.WrongType("ReadConcernArgs::parse.provenance", v.Type, "string")
 			}
 			if !provenances[s] {
 				return srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'ReadConcernArgs::parse.provenance' is not a valid value.", s)
@@ -376,7 +376,7 @@ func ParseMaxTimeMS(v bson.RawValue) (int64, error) {
 	if f, ok := v.Double(); ok && f != math.Trunc(f) {
 		return 0, srverr.New(srverr.BadValue, "maxTimeMS has non-integral value")
 	}
-	n, _ := arg.Number(v)
+	n, _ := args.NumberOf(v)
 	if n < 0 || n > math.MaxInt32 {
 		return 0, srverr.New(srverr.BadValue, "maxTimeMS is out of range")
 	}
@@ -401,7 +401,7 @@ func (d *Data) SetDefaults(c *DefaultConcerns) { d.defaults.Store(c) }
 // ParseReadConcern reads a read concern document that is not the command's own, and returns its
 // level.
 func (n *Node) ParseReadConcern(v bson.RawValue) (level string, err error) {
-	probe := Request{Node: n, args: args{readConcern: v}}
+	probe := Request{Node: n, generic: generic{readConcern: v}}
 	err = probe.parseReadConcern()
 	return probe.rc.level, err
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/planner"
@@ -524,8 +524,13 @@ func (r *Request) KeepDocuments(ns string, docs []bson.Raw) (id int64, err error
 	return c.ID, err
 }
 
-// ParseCursorOption sets the batch size that a cursor's options give, if they do.
-func ParseCursorOption(v bson.RawValue, batchSize *int64) error {
+// CursorOption has a field set the batch size that a cursor's options give, if they do.
+func CursorOption[T any](f args.Field[T], batchSize func(*T) *int64) args.Field[T] {
+	return f.Then(func(q *T, v args.Value) error { return parseCursorOption(v.RawValue, batchSize(q)) })
+}
+
+// parseCursorOption sets the batch size that a cursor's options give, if they do.
+func parseCursorOption(v bson.RawValue, batchSize *int64) error {
 	doc, ok := v.Document()
 	if !ok {
 		return srverr.New(srverr.TypeMismatch, "cursor field must be missing or an object")
@@ -537,7 +542,7 @@ func ParseCursorOption(v bson.RawValue, batchSize *int64) error {
 		if !v.IsNumber() {
 			return srverr.New(srverr.TypeMismatch, "cursor.batchSize must be a number")
 		}
-		if *batchSize = arg.CastNumber(v); *batchSize < 0 {
+		if *batchSize = args.CastNumber(v); *batchSize < 0 {
 			return srverr.New(srverr.BadValue, "cursor.batchSize must not be negative")
 		}
 	}

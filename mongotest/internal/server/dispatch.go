@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
@@ -149,7 +149,7 @@ func (n *Node) acknowledge(r *Request, dst []byte, start int, runErr error) ([]b
 		if e.Type != bson.TypeEmbeddedDocument {
 			return dst[:start], srverr.New(10065, "invalid parameter: expected an object (writeConcernError)")
 		}
-		code, _ := arg.Number(bson.Raw(e.Value).Lookup("code"))
+		code, _ := args.NumberOf(bson.Raw(e.Value).Lookup("code"))
 		r.wcCode = int32(code)
 		return bson.AppendRawValue(dst, "writeConcernError", e), runErr
 	}

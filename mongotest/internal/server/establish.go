@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/release"
 )
 
@@ -158,6 +158,6 @@ func float(v bson.RawValue) float64 {
 	if f, ok := v.Double(); ok {
 		return f
 	}
-	n, _ := arg.Number(v)
+	n, _ := args.NumberOf(v)
 	return float64(n)
 }

@@ -2,7 +2,7 @@ package server
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/js"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
@@ -32,7 +32,7 @@ func (r *Request) ExprOptions(ns string, coll *query.Collation, let bson.Raw) *p
 		NS: pipeline.Namespace{DB: db, Coll: name}, Version: v, Collation: coll, Let: let,
 		Now: bson.NewDateTime(r.Node.data.Clock.Now()), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil, Mongos: r.Node.role == Mongos, InTxn: r.InTxn(),
 		CheckChangeStream: func(spec bson.Raw) error {
-			return ChangeStreamStruct.Parse(r, spec, func(string, bson.RawValue) error { return nil })
+			return ChangeStreamArgs.Parse(r, spec, &ChangeStreamSpec{})
 		},
 		Script: r.scripts(), Search: r.Node.cfg.Search != nil,
 	}
@@ -110,12 +110,26 @@ func parseExpression(o *pipeline.Options, v bson.RawValue) (query.Expr, error) {
 	return parse(v)
 }
 
-// ChangeStreamStruct is the specification of $changeStream.
-var ChangeStreamStruct = &idl.Struct{Name: "$changeStream", Fields: map[string]idl.Field{
-	"resumeAfter": {Kind: idl.Object}, "startAfter": {Kind: idl.Object}, "startAtOperationTime": {Kind: idl.Timestamp}, "fullDocument": {Kind: idl.String},
-	"fullDocumentBeforeChange": {Kind: idl.String}, "allChangesForCluster": {Kind: idl.Bool},
-	"showMigrationEvents": {Kind: idl.Bool}, "allowToRunOnConfigDB": {Kind: idl.Bool}, "allowToRunOnSystemNS": {Kind: idl.Bool, Gated: true},
-	"showExpandedEvents": {Kind: idl.Bool, Gated: true}, "showSystemEvents": {Kind: idl.Bool, Gated: true},
-	"showRawUpdateDescription": {Kind: idl.Bool, Gated: true}, "showCommitTimestamp": {Kind: idl.Bool, Gated: true},
-	"version": {Gated: true}, "supportedEvents": {Gated: true}, "ignoreRemovedShards": {Kind: idl.Bool, Gated: true},
+// ChangeStreamSpec is the specification of $changeStream.
+type ChangeStreamSpec struct {
+	ResumeAfter, StartAfter bson.Raw
+	StartAt                 bson.RawValue // a timestamp
+	Lookup, Before          string        // fullDocument, fullDocumentBeforeChange
+	Cluster, Expanded       bool
+}
+
+// ChangeStreamArgs are the fields of a ChangeStreamSpec.
+var ChangeStreamArgs = &args.Table[ChangeStreamSpec]{Name: "$changeStream", Fields: map[string]args.Field[ChangeStreamSpec]{
+	"resumeAfter":              args.Object(func(q *ChangeStreamSpec) *bson.Raw { return &q.ResumeAfter }),
+	"startAfter":               args.Object(func(q *ChangeStreamSpec) *bson.Raw { return &q.StartAfter }),
+	"startAtOperationTime":     args.Timestamp(func(q *ChangeStreamSpec) *bson.RawValue { return &q.StartAt }),
+	"fullDocument":             args.String(func(q *ChangeStreamSpec) *string { return &q.Lookup }),
+	"fullDocumentBeforeChange": args.String(func(q *ChangeStreamSpec) *string { return &q.Before }),
+	"allChangesForCluster":     args.Bool(func(q *ChangeStreamSpec) *bool { return &q.Cluster }),
+	"showExpandedEvents":       args.Bool(func(q *ChangeStreamSpec) *bool { return &q.Expanded }).Gated(),
+	"showMigrationEvents":      args.Bool[ChangeStreamSpec](nil), "allowToRunOnConfigDB": args.Bool[ChangeStreamSpec](nil),
+	"allowToRunOnSystemNS": args.Bool[ChangeStreamSpec](nil).Gated(), "showSystemEvents": args.Bool[ChangeStreamSpec](nil).Gated(),
+	"showRawUpdateDescription": args.Bool[ChangeStreamSpec](nil).Gated(), "showCommitTimestamp": args.Bool[ChangeStreamSpec](nil).Gated(),
+	"version": args.Any[ChangeStreamSpec](nil).Gated(), "supportedEvents": args.Any[ChangeStreamSpec](nil).Gated(),
+	"ignoreRemovedShards": args.Bool[ChangeStreamSpec](nil).Gated(),
 }}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/failpoint"
 	"allium/mongotest/internal/srverr"
@@ -86,7 +86,7 @@ func (r *Request) failCommand() error {
 			}
 		}
 		if b, ok := data.Lookup("blockConnection").Boolean(); ok && b {
-			ms, _ := arg.Number(data.Lookup("blockTimeMS"))
+			ms, _ := args.NumberOf(data.Lookup("blockTimeMS"))
 			block = max(time.Duration(ms)*time.Millisecond, 0)
 			return true
 		}
@@ -103,7 +103,7 @@ func (r *Request) failCommand() error {
 		if !ms.IsNumber() {
 			return srverr.New(srverr.InvalidOptions, "must specify 'blockTimeMS' when 'blockConnection' is true")
 		}
-		if n, _ := arg.Number(ms); n < 0 {
+		if n, _ := args.NumberOf(ms); n < 0 {
 			return srverr.New(srverr.InvalidOptions, "'blockTimeMS' must be non-negative")
 		}
 		if block > 0 {

@@ -3,7 +3,7 @@ package server
 import (
 	"testing"
 
-	"allium/mongotest/internal/idl/idltest"
+	"allium/mongotest/internal/args/argstest"
 )
 
-func TestFeatures(t *testing.T) { idltest.CompareFeatures(t, ChangeStreamStruct) }
+func TestFeatures(t *testing.T) { argstest.CompareFeatures(t, ChangeStreamArgs) }

@@ -2,7 +2,7 @@ package server
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
@@ -98,7 +98,7 @@ func readVerbosity(tree bson.Raw, path string, set map[string]int32) error {
 			}
 			continue
 		}
-		level, ok := arg.Number(v)
+		level, ok := args.NumberOf(v)
 		if !ok {
 			return srverr.New(srverr.BadValue, "Expected %s.verbosity to be a number", at)
 		}

@@ -2,9 +2,8 @@ package server
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -24,9 +23,9 @@ var internalArgs = map[string]func(r *Request, v bson.RawValue) error{
 			if !r.Node.cfg.Version.AtLeast(5, 0) {
 				return nil
 			}
-			return arg.WrongType("$audit", v.Type, "object")
+			return args.WrongType("$audit", v.Type, "object")
 		}
-		return auditStruct.Parse(r, v.Value, func(string, bson.RawValue) error { return nil })
+		return auditArgs.Parse(r, v.Value, nil)
 	},
 	"$client": func(_ *Request, v bson.RawValue) error {
 		if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
@@ -49,8 +48,8 @@ var internalArgs = map[string]func(r *Request, v bson.RawValue) error{
 	},
 }
 
-var auditStruct = &idl.Struct{Name: "$audit", Required: []string{"$impersonatedUsers", "$impersonatedRoles"}, Fields: map[string]idl.Field{
-	"$impersonatedUsers": {Kind: idl.Objects}, "$impersonatedRoles": {Kind: idl.Objects},
+var auditArgs = &args.Table[args.None]{Name: "$audit", Required: []string{"$impersonatedUsers", "$impersonatedRoles"}, Fields: map[string]args.Field[args.None]{
+	"$impersonatedUsers": args.Objects[args.None](nil), "$impersonatedRoles": args.Objects[args.None](nil),
 }}
 
 // checkInternal checks the form of the internal arguments.
@@ -67,28 +66,19 @@ func (r *Request) checkInternal() error {
 
 // CheckOpTime checks a field that must be an optime: {ts, t}.
 func CheckOpTime(doc bson.Raw, field string) error {
-	missing := func(name string) error {
-		return srverr.New(srverr.NoSuchKey, "Missing expected field \"%s\"", name)
-	}
-	wrong := func(name, want string, v bson.RawValue) error {
-		return srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s", name, want, bsontext.TypeName(v.Type))
-	}
-	v := doc.Lookup(field)
-	ts, t := bson.Raw(v.Value), bson.RawValue{}
+	at, err := args.ExtractObject(doc, field)
+	ts, t := at.Lookup("ts"), at.Lookup("t")
 	switch {
-	case v.IsZero():
-		return missing(field)
-	case v.Type != bson.TypeEmbeddedDocument:
-		return wrong(field, "object", v)
-	}
-	v, t = ts.Lookup("ts"), ts.Lookup("t")
-	switch {
-	case v.IsZero():
-		return missing("ts")
-	case v.Type != bson.TypeTimestamp:
-		return wrong("ts", "timestamp", v)
+	case err != nil:
+		return err
+	case at == nil:
+		return args.Missing(field)
+	case ts.IsZero():
+		return args.Missing("ts")
+	case ts.Type != bson.TypeTimestamp:
+		return args.NotA("ts", "timestamp", ts)
 	case t.IsZero():
-		return missing("t")
+		return args.Missing("t")
 	case !t.IsNumber():
 		return srverr.New(srverr.TypeMismatch, "Expected field \"t\" to have numeric type, but found %s", bsontext.TypeName(t.Type))
 	}
@@ -212,7 +202,7 @@ func checkReadPreference(doc bson.Raw, mode string) error {
 			return srverr.New(srverr.UnknownError, "assertion src/mongo/bson/bsonelement.cpp:594")
 		}
 		if on := bson.Raw(h.Value).Lookup("enabled"); !on.IsZero() && on.Type != bson.TypeBoolean && on.Type != bson.TypeNull {
-			return arg.WrongType("hedge.enabled", on.Type, "bool")
+			return args.WrongType("hedge.enabled", on.Type, "bool")
 		}
 	}
 	v := doc.Lookup("maxStalenessSeconds")

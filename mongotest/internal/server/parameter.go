@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/release"
 )
@@ -105,7 +105,7 @@ func (n *Node) CheckParameter(name string, v bson.RawValue) bool { return checkP
 
 func (n *Node) IntParameter(name string) int64 {
 	v, _ := n.Parameter(name)
-	i, _ := arg.Number(v)
+	i, _ := args.NumberOf(v)
 	return i
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -231,7 +231,7 @@ func readPreferenceOf(doc bson.Raw) (p replica.ReadPreference) {
 			p.Tags = append(p.Tags, set)
 		}
 	}
-	n, _ := arg.Number(doc.Lookup("maxStalenessSeconds"))
+	n, _ := args.NumberOf(doc.Lookup("maxStalenessSeconds"))
 	p.MaxStaleness = time.Duration(n) * time.Second
 	return p
 }

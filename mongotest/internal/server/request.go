@@ -6,8 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/wire"
-	"allium/mongotest/internal/arg"
-	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/session"
@@ -27,7 +26,7 @@ type Request struct {
 	Body      bson.Raw
 	Sequences []wire.Sequence
 
-	args
+	generic
 	parsed
 	sessionState
 	concerns
@@ -155,8 +154,8 @@ type outcome struct {
 	wcCode     int32 // code of the writeConcernError in the reply
 }
 
-// args are the arguments that every command takes.
-type args struct {
+// generic are the arguments that every command takes.
+type generic struct {
 	dbSeen         bool
 	dbTwice        bool
 	hasStartTxn    bool
@@ -243,28 +242,11 @@ func (r *Request) Message() (body bson.Raw, sequences []wire.Sequence) { return 
 // Version returns the version that the node behaves as.
 func (r *Request) Version() release.Version { return r.Node.cfg.Version }
 
+// Router reports whether the node is a mongos.
+func (r *Request) Router() bool { return r.Node.role == Mongos }
+
 // Generic reports whether every command of the node's version takes this argument.
-func (r *Request) Generic(field string) bool { return idl.Generic(r.Version(), field) }
-
-// CheckFields rejects a field that is neither the command's nor one that every command takes.
-func (r *Request) CheckFields(known map[string]bool) error {
-	first := true
-	for k := range r.Body.All() {
-		if first {
-			first = false
-			continue
-		}
-		if !known[k] && !r.Generic(k) {
-			return arg.UnknownField(r.Cmd.Name + "." + k)
-		}
-	}
-	return nil
-}
-
-// CheckRuntimeConstants checks the runtime constants in the command's argument of this name.
-func (r *Request) CheckRuntimeConstants(name string, doc bson.Raw) error {
-	return idl.CheckRuntimeConstants(r, name, doc)
-}
+func (r *Request) Generic(field string) bool { return args.Generic(r.Version(), field) }
 
 // Wrote notes that the client wrote something at ts: what a write concern waits for, and what
 // operationTime says.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -191,7 +191,7 @@ func (r *Request) shardFault(n *Node) error {
 			return nil
 		}
 		if r.paused == nil && data.Lookup("blockConnection").AsBool() {
-			ms, _ := arg.Number(data.Lookup("blockTimeMS"))
+			ms, _ := args.NumberOf(data.Lookup("blockTimeMS"))
 			r.pause, r.paused = time.Duration(ms)*time.Millisecond, data
 			return &store.Blocked{Done: closedChan}
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -310,14 +310,14 @@ func ParseID(doc bson.Raw, context string, needUID bool) (ID, error) {
 			copy(id.UID[:], b)
 			hasUID = true
 		default:
-			return id, arg.UnknownField(field)
+			return id, args.UnknownField(field)
 		}
 	}
 	if !hasID {
-		return id, arg.MissingField(context + ".id")
+		return id, args.MissingField(context + ".id")
 	}
 	if needUID && !hasUID {
-		return id, arg.MissingField(context + ".uid")
+		return id, args.MissingField(context + ".uid")
 	}
 	return id, nil
 }
@@ -330,7 +330,7 @@ var subtypeNames = map[byte]string{
 // BinaryField returns the bytes of a binary value of this subtype.
 func BinaryField(v bson.RawValue, field string, subtype byte) ([]byte, error) {
 	if v.Type != bson.TypeBinary {
-		return nil, arg.WrongType(field, v.Type, "binData")
+		return nil, args.WrongType(field, v.Type, "binData")
 	}
 	if len(v.Value) < 5 || v.Value[4] != subtype {
 		got := "general"

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
@@ -442,7 +442,7 @@ func appendHashInput(dst []byte, name *string, v bson.RawValue) []byte {
 	}
 	switch {
 	case v.IsNumber():
-		n, _ := arg.Number(v) // without its fraction
+		n, _ := args.NumberOf(v) // without its fraction
 		return binary.LittleEndian.AppendUint64(dst, uint64(n))
 	case v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray:
 		for k, e := range bson.Raw(v.Value).All() {

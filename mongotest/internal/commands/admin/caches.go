@@ -1,9 +1,7 @@
 package admin
 
 import (
-	"allium/bson"
-	"allium/mongotest/internal/arg"
-	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/server"
 )
 
@@ -22,18 +20,10 @@ func init() {
 	}
 }
 
-var dropConnectionsStruct = &idl.Struct{Name: "dropConnections", Required: []string{"hostAndPort"}, Fields: map[string]idl.Field{"hostAndPort": {}}}
+var dropConnectionsArgs = &args.Table[args.None]{Name: "dropConnections", Required: []string{"hostAndPort"}, Fields: map[string]args.Field[args.None]{
+	"hostAndPort": args.Strings[args.None](nil).Must(),
+}}
 
 func runDropConnections(r *server.Request, dst []byte) ([]byte, error) {
-	return dst, dropConnectionsStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
-		if v.Type != bson.TypeArray {
-			return arg.WrongType(dropConnectionsStruct.Path(k), v.Type, "array")
-		}
-		for i, e := range bson.Raw(v.Value).All() {
-			if e.Type != bson.TypeString {
-				return arg.WrongType(dropConnectionsStruct.Path(k)+"."+i, e.Type, "string")
-			}
-		}
-		return nil
-	})
+	return dst, dropConnectionsArgs.ParseCommand(r, nil)
 }

@@ -2,7 +2,7 @@ package admin
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/server"
@@ -22,7 +22,7 @@ func init() {
 func runSetClusterParameter(r *server.Request, dst []byte) ([]byte, error) {
 	spec, ok := r.Arg().Document()
 	if !ok {
-		return dst, arg.WrongType("setClusterParameter.setClusterParameter", r.Arg().Type, "object")
+		return dst, args.WrongType("setClusterParameter.setClusterParameter", r.Arg().Type, "object")
 	}
 	for name, v := range spec.All() {
 		if r.Node.Data().ClusterParameter(name) == nil {
@@ -30,7 +30,7 @@ func runSetClusterParameter(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		doc, ok := v.Document()
 		if !ok {
-			return dst, arg.WrongType("setClusterParameter."+name, v.Type, "object")
+			return dst, args.WrongType("setClusterParameter."+name, v.Type, "object")
 		}
 		after := doc.Lookup("preAndPostImages", "expireAfterSeconds")
 		if s, isText := after.StringValue(); isText && s != "off" {

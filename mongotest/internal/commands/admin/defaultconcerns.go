@@ -2,8 +2,8 @@ package admin
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/arg"
-	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/args"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
@@ -17,25 +17,20 @@ func init() {
 	})
 }
 
-var setDefaultRWStruct = &idl.Struct{Name: "setDefaultRWConcern", Fields: map[string]idl.Field{
-	"defaultReadConcern": {Kind: idl.Object}, "defaultWriteConcern": {Kind: idl.Object},
+// defaultRWSpec are the arguments of setDefaultRWConcern, nil if they are not given.
+type defaultRWSpec struct{ read, write bson.Raw }
+
+var setDefaultRWArgs = &args.Table[defaultRWSpec]{Name: "setDefaultRWConcern", Fields: map[string]args.Field[defaultRWSpec]{
+	"defaultReadConcern":  args.Object(func(q *defaultRWSpec) *bson.Raw { return &q.read }),
+	"defaultWriteConcern": args.Object(func(q *defaultRWSpec) *bson.Raw { return &q.write }),
 }}
 
 func runSetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
-	var rv, wv bson.RawValue
-	err := setDefaultRWStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
-		if k == "defaultReadConcern" {
-			rv = v
-		} else {
-			wv = v
-		}
-		return nil
-	})
-	if err != nil {
+	var q defaultRWSpec
+	if err := setDefaultRWArgs.ParseCommand(r, &q); err != nil {
 		return dst, err
 	}
-	given := func(v bson.RawValue) bool { return v.Type == bson.TypeEmbeddedDocument }
-	if !given(rv) && !given(wv) {
+	if q.read == nil && q.write == nil {
 		return dst, srverr.New(srverr.BadValue, "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present")
 	}
 	d := r.Node.Data()
@@ -43,15 +38,15 @@ func runSetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
 	if old := d.Defaults(); old != nil {
 		next = *old
 	}
-	if given(rv) {
-		level, err := r.Node.ParseReadConcern(rv)
+	if q.read != nil {
+		level, err := r.Node.ParseReadConcern(bsondoc.DocumentValue(q.read))
 		if err != nil {
 			return dst, err
 		}
 		if level == "linearizable" || level == "snapshot" {
 			return dst, srverr.New(srverr.BadValue, "level: '%s' is not suitable for the default read concern", level)
 		}
-		for k := range bson.Raw(rv.Value).All() {
+		for k := range q.read.All() {
 			switch k {
 			case "level":
 			case "provenance":
@@ -62,17 +57,17 @@ func runSetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		next.Read = level
 	}
-	if given(wv) {
+	if q.write != nil {
 		next.Write = nil
-		if !bson.Raw(wv.Value).IsEmpty() {
-			wc, err := r.ParseWriteConcern(wv)
+		if !q.write.IsEmpty() {
+			wc, err := r.ParseWriteConcern(bsondoc.DocumentValue(q.write))
 			if err != nil {
 				return dst, err
 			}
 			if wc.Unacknowledged() || !wc.NamedMode && wc.W == 0 {
 				return dst, srverr.New(srverr.BadValue, "Unacknowledged write concern is not suitable for the default write concern")
 			}
-			if p := bson.Raw(wv.Value).Lookup("provenance"); p.Type == bson.TypeString {
+			if p := q.write.Lookup("provenance"); p.Type == bson.TypeString {
 				return dst, srverr.New(srverr.BadValue, "'provenance' must be unset in default write concern")
 			}
 			wc.Provenance = "customDefault"
@@ -116,16 +111,17 @@ func appendDefaults(r *server.Request, dst []byte) []byte {
 	return bson.AppendDateTime(dst, "localUpdateWallClockTime", bson.NewDateTime(d.Clock.Now()))
 }
 
+var getDefaultRWArgs = &args.Table[bool]{Name: "getDefaultRWConcern", Fields: map[string]args.Field[bool]{
+	"inMemory": args.Bool(func(q *bool) *bool { return q }).Must(),
+}}
+
 func runGetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
-	if err := r.CheckFields(map[string]bool{"inMemory": true}); err != nil {
+	inMemory := false
+	if err := getDefaultRWArgs.ParseCommand(r, &inMemory); err != nil {
 		return dst, err
 	}
-	v := r.Body.Lookup("inMemory")
-	if !v.IsZero() && v.Type != bson.TypeBoolean {
-		return dst, arg.WrongType("getDefaultRWConcern.inMemory", v.Type, "bool")
-	}
 	dst = appendDefaults(r, dst)
-	if v.AsBool() {
+	if inMemory {
 		dst = bson.AppendBool(dst, "inMemory", true)
 	}
 	return dst, nil

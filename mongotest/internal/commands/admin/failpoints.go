@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/failpoint"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
@@ -34,10 +34,10 @@ func runWaitForFailPoint(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.FailPointSetFailed, "%s not found", name)
 	}
 	if r.Body.Lookup("timesEntered").IsZero() {
-		return dst, arg.MissingField("waitForFailPoint.timesEntered")
+		return dst, args.MissingField("waitForFailPoint.timesEntered")
 	}
-	want, _ := arg.Number(r.Body.Lookup("timesEntered"))
-	ms, _ := arg.Number(r.Body.Lookup("maxTimeMS"))
+	want, _ := args.NumberOf(r.Body.Lookup("timesEntered"))
+	ms, _ := args.NumberOf(r.Body.Lookup("maxTimeMS"))
 	end := time.Now().Add(time.Duration(ms) * time.Millisecond)
 	f := r.Node.Faults()
 	for {

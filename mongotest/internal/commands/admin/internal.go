@@ -8,10 +8,9 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
@@ -125,7 +124,7 @@ func runSleep(r *server.Request, dst []byte) ([]byte, error) {
 		unit int64
 	}{{"seconds", 1000}, {"secs", 1000}, {"millis", 1}} {
 		if v := r.Body.Lookup(f.name); !v.IsZero() {
-			n, _ := arg.Number(v)
+			n, _ := args.NumberOf(v)
 			ms = n * f.unit
 		}
 	}
@@ -142,7 +141,7 @@ func runCapTrunc(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	n, _ := arg.Number(r.Body.Lookup("n"))
+	n, _ := args.NumberOf(r.Body.Lookup("n"))
 	if r.Body.Lookup("inc").AsBool() {
 		n++
 	}
@@ -227,7 +226,7 @@ func runFileMD5(r *server.Request, dst []byte) ([]byte, error) {
 				break
 			}
 			if id := doc.Lookup("files_id"); bson.Compare(id, r.Arg()) == 0 {
-				n, _ := arg.Number(doc.Lookup("n"))
+				n, _ := args.NumberOf(doc.Lookup("n"))
 				data, _ := doc.Lookup("data").Binary()
 				found[n] = data.Data
 			}
@@ -250,19 +249,17 @@ func runHashElement(r *server.Request, dst []byte) ([]byte, error) {
 	if key.IsZero() {
 		key = r.Arg()
 	}
-	seed, _ := arg.Number(r.Body.Lookup("seed"))
+	seed, _ := args.NumberOf(r.Body.Lookup("seed"))
 	dst = bson.AppendRawValue(dst, "key", key)
 	dst = bson.AppendInt32(dst, "seed", int32(seed))
 	return bson.AppendInt64(dst, "out", sharding.HashValue(key)), nil
 }
 
-var recordingStruct = &idl.Struct{Name: "startRecordingTraffic", Required: []string{"filename"}, Fields: map[string]idl.Field{
-	"filename": {Kind: idl.String}, "bufferSize": {Kind: idl.Long}, "maxFileSize": {Kind: idl.Long},
+var recordingArgs = &args.Table[args.None]{Name: "startRecordingTraffic", Required: []string{"filename"}, Fields: map[string]args.Field[args.None]{
+	"filename": args.String[args.None](nil), "bufferSize": args.Long[args.None](nil), "maxFileSize": args.Long[args.None](nil),
 }}
 
-func parseRecording(r *server.Request) error {
-	return recordingStruct.ParseCommand(r, func(string, bson.RawValue) error { return nil })
-}
+func parseRecording(r *server.Request) error { return recordingArgs.ParseCommand(r, nil) }
 
 // runNoReplication refuses what only members of a replica set can do, and what clients cannot ask
 // of these.
@@ -275,11 +272,11 @@ func runNoReplication(r *server.Request, dst []byte) ([]byte, error) {
 
 // runInternalRename is renameCollection with dropTarget for the server's own use.
 func runInternalRename(r *server.Request, dst []byte) ([]byte, error) {
-	from, err := arg.ExtractString(r.Body, "from")
+	from, err := args.ExtractString(r.Body, "from")
 	if err != nil {
 		return dst, err
 	}
-	to, err := arg.ExtractString(r.Body, "to")
+	to, err := args.ExtractString(r.Body, "to")
 	if err != nil {
 		return dst, err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
@@ -141,7 +141,7 @@ func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		switch old.Type {
 		case bson.TypeInt32, bson.TypeInt64:
-			n, ok := arg.Number(v)
+			n, ok := args.NumberOf(v)
 			if !ok {
 				return dst, srverr.New(srverr.BadValue, "Failed setting %s: Unable to coerce value to integral type", k)
 			}

@@ -2,8 +2,7 @@ package admin
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/arg"
-	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
@@ -27,13 +26,13 @@ func init() {
 	}
 	server.Register(&server.Command{
 		Name: "_addShard", Roles: server.Mongod, AdminOnly: true, Needs: server.Internal, WriteConcern: true,
-		Parse: required("_addShard", "shardIdentity", idl.Object), Run: server.OnlyOnShards,
+		Parse: required("_addShard", "shardIdentity", args.Object[args.None](nil)), Run: server.OnlyOnShards,
 	})
 	server.Register(&server.Command{
 		Name: "setFreeMonitoring", Roles: server.Mongod, AdminOnly: true, Needs: server.OnCluster("setFreeMonitoring"), Run: runSetFreeMonitoring,
 	})
 	for _, c := range []*server.Command{
-		{Name: "_killOperations", AdminOnly: true, Needs: server.Internal, Parse: required("_killOperations", "operationKeys", idl.Any), Run: server.Nothing},
+		{Name: "_killOperations", AdminOnly: true, Needs: server.Internal, Parse: required("_killOperations", "operationKeys", args.Any[args.None](nil)), Run: server.Nothing},
 		{Name: "connPoolSync", Needs: server.OnCluster("connPoolSync"), Run: server.Nothing},
 		{Name: "shardConnPoolStats", Needs: server.OnCluster("connPoolStats"), Run: runConnPoolStats},
 		{Name: "_isSelf", Needs: server.Free, Run: runIsSelf},
@@ -49,11 +48,9 @@ func runDatabaseVersion(_ *server.Request, dst []byte) ([]byte, error) {
 }
 
 // required checks a command that has one field of its own, which must be given.
-func required(command, field string, kind idl.Kind) func(*server.Request) error {
-	s := &idl.Struct{Name: command, Required: []string{field}, Fields: map[string]idl.Field{field: {Kind: kind}}}
-	return func(r *server.Request) error {
-		return s.ParseCommand(r, func(string, bson.RawValue) error { return nil })
-	}
+func required(command, field string, f args.Field[args.None]) func(*server.Request) error {
+	t := &args.Table[args.None]{Name: command, Required: []string{field}, Fields: map[string]args.Field[args.None]{field: f}}
+	return func(r *server.Request) error { return t.ParseCommand(r, nil) }
 }
 
 // runForMembers refuses what only the other members of a set ask.
@@ -78,10 +75,10 @@ func runResizeOplog(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	v := r.Body.Lookup("size")
 	const least, most = 990, 1 << 30 // MB
-	switch n, _ := arg.Number(v); {
+	switch n, _ := args.NumberOf(v); {
 	case v.IsZero():
 	case !v.IsNumber():
-		return dst, arg.WrongTypes("replSetResizeOplog.size", v.Type, "[long, int, decimal, double']") // sic
+		return dst, args.WrongTypes("replSetResizeOplog.size", v.Type, "[long, int, decimal, double']") // sic
 	case n < least:
 		return dst, srverr.New(srverr.BadValue, "BSON field 'size' value must be >= %d, actual value '%d'", least, n)
 	case n > most:
@@ -100,9 +97,9 @@ func runSetFreeMonitoring(r *server.Request, dst []byte) ([]byte, error) {
 	action, ok := v.StringValue()
 	switch {
 	case v.IsZero():
-		return dst, arg.MissingField("setFreeMonitoring.action")
+		return dst, args.MissingField("setFreeMonitoring.action")
 	case !ok:
-		return dst, arg.WrongType("setFreeMonitoring.action", v.Type, "string")
+		return dst, args.WrongType("setFreeMonitoring.action", v.Type, "string")
 	case action != "enable" && action != "disable":
 		return dst, srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'setFreeMonitoring.action' is not a valid value.", action)
 	}

@@ -2,7 +2,7 @@ package admin
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
@@ -31,7 +31,7 @@ func parseProfile(r *server.Request) (a profileArgs, err error) {
 		case !v.IsNumber():
 			return 0, false, srverr.New(srverr.TypeMismatch, "BSON field 'profile.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", name, bsontext.TypeName(v.Type))
 		}
-		n, _ := arg.Number(v)
+		n, _ := args.NumberOf(v)
 		return n, true, nil
 	}
 	level, given, err := number("profile", r.Arg())

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
@@ -71,7 +71,7 @@ func runStepDown(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	force := r.Body.Lookup("force").AsBool()
-	secs, ok := arg.Number(r.Arg())
+	secs, ok := args.NumberOf(r.Arg())
 	if !ok || secs == 0 {
 		secs = 60
 	}
@@ -80,7 +80,7 @@ func runStepDown(r *server.Request, dst []byte) ([]byte, error) {
 		catchUp = 0
 	}
 	if v := r.Body.Lookup("secondaryCatchUpPeriodSecs"); !v.IsZero() {
-		catchUp, _ = arg.Number(v)
+		catchUp, _ = args.NumberOf(v)
 	}
 	switch {
 	case secs < 0:
@@ -108,7 +108,7 @@ func runFreeze(r *server.Request, dst []byte) ([]byte, error) {
 	if err := replicated(r); err != nil {
 		return dst, err
 	}
-	secs, _ := arg.Number(r.Arg())
+	secs, _ := args.NumberOf(r.Arg())
 	if secs < 0 {
 		return dst, srverr.New(srverr.BadValue, "freeze seconds must be positive")
 	}

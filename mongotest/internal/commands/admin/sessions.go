@@ -4,8 +4,7 @@ import (
 	"time"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
-	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
@@ -39,10 +38,11 @@ func runStartSession(r *server.Request, dst []byte) ([]byte, error) {
 // argDocuments returns the documents of the command's array, or the server's error for anything
 // else.
 func argDocuments(r *server.Request, parser string) ([]bson.Raw, error) {
-	if _, err := idl.Objects.Check(r, parser, r.Cmd.Name, r.Arg()); err != nil {
+	v := args.Value{RawValue: r.Arg(), From: r}
+	if err := args.CheckDocuments(r, parser, r.Cmd.Name, v.RawValue); err != nil {
 		return nil, err
 	}
-	return idl.Documents(r, "", r.Arg()), nil
+	return v.Documents(), nil
 }
 
 func sessionIDs(r *server.Request, parser string) ([]session.ID, error) {
@@ -96,76 +96,63 @@ func runKillSessions(r *server.Request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
+// killedUser is a user whose sessions end.
+type killedUser struct{ user, db string }
+
+var killedUserArgs = &args.Table[killedUser]{Name: "KillAllSessionsCmd.killAllSessions", Required: []string{"user", "db"}, Fields: map[string]args.Field[killedUser]{
+	"user": args.String(func(u *killedUser) *string { return &u.user }),
+	"db":   args.String(func(u *killedUser) *string { return &u.db }),
+}}
+
 func runKillAllSessions(r *server.Request, dst []byte) ([]byte, error) {
-	const parser = "KillAllSessionsCmd"
-	docs, err := argDocuments(r, parser)
+	docs, err := argDocuments(r, "KillAllSessionsCmd")
 	if err != nil {
 		return dst, err
 	}
 	for _, d := range docs {
-		var user, db string
-		var hasUser, hasDB bool
-		for k, v := range d.All() {
-			s, ok := v.StringValue()
-			switch k {
-			case "user":
-				user, hasUser = s, true
-			case "db":
-				db, hasDB = s, true
-			default:
-				return dst, arg.UnknownField(parser + ".killAllSessions." + k)
-			}
-			if !ok {
-				return dst, arg.WrongType(parser+".killAllSessions."+k, v.Type, "string")
-			}
+		var u killedUser
+		if err := killedUserArgs.Parse(r, d, &u); err != nil {
+			return dst, err
 		}
-		switch {
-		case !hasUser:
-			return dst, arg.MissingField(parser + ".killAllSessions.user")
-		case !hasDB:
-			return dst, arg.MissingField(parser + ".killAllSessions.db")
-		}
-		if !r.Node.HasUser(db, user) {
-			return dst, srverr.New(srverr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", user, db)
+		if !r.Node.HasUser(u.db, u.user) {
+			return dst, srverr.New(srverr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", u.user, u.db)
 		}
 	}
 	r.KillSessions(func(id session.ID) bool { return true })
 	return dst, nil
 }
 
+// killPattern says which sessions end.
+type killPattern struct {
+	ids   map[session.ID]bool
+	users map[[32]byte]bool
+}
+
+var killPatternArgs = &args.Table[killPattern]{Name: "KillAllSessionsByPatternCmd.killAllSessionsByPattern", Fields: map[string]args.Field[killPattern]{
+	"lsid": args.Any[killPattern](nil).Then(func(p *killPattern, v args.Value) error {
+		id, err := session.ParseID(v.Value, "KillAllSessionsByPatternCmd.killAllSessionsByPattern."+v.Name, true)
+		p.ids[id] = true
+		return err
+	}),
+	"uid": args.Any[killPattern](nil).Then(func(p *killPattern, v args.Value) error {
+		b, err := session.BinaryField(v.RawValue, "KillAllSessionsByPatternCmd.killAllSessionsByPattern."+v.Name, bson.BinaryGeneric)
+		p.users[[32]byte(append(b, make([]byte, 32)...))] = true
+		return err
+	}),
+	"users": args.Array[killPattern](nil).Must(), "roles": args.Array[killPattern](nil).Must(),
+}}
+
 func runKillByPattern(r *server.Request, dst []byte) ([]byte, error) {
-	const parser = "KillAllSessionsByPatternCmd"
-	docs, err := argDocuments(r, parser)
+	docs, err := argDocuments(r, "KillAllSessionsByPatternCmd")
 	if err != nil {
 		return dst, err
 	}
-	kill := map[session.ID]bool{}
-	users := map[[32]byte]bool{}
+	p := killPattern{map[session.ID]bool{}, map[[32]byte]bool{}}
 	for _, d := range docs {
-		for k, v := range d.All() {
-			field := parser + ".killAllSessionsByPattern." + k
-			switch k {
-			case "lsid":
-				id, err := session.ParseID(v.Value, field, true)
-				if err != nil {
-					return dst, err
-				}
-				kill[id] = true
-			case "uid":
-				b, err := session.BinaryField(v, field, bson.BinaryGeneric)
-				if err != nil {
-					return dst, err
-				}
-				users[[32]byte(append(b, make([]byte, 32)...))] = true
-			case "users", "roles":
-				if v.Type != bson.TypeArray {
-					return dst, arg.WrongType(field, v.Type, "array")
-				}
-			default:
-				return dst, arg.UnknownField(field)
-			}
+		if err := killPatternArgs.Parse(r, d, &p); err != nil {
+			return dst, err
 		}
 	}
-	r.KillSessions(func(id session.ID) bool { return kill[id] || users[id.UID] || len(docs) == 0 })
+	r.KillSessions(func(id session.ID) bool { return p.ids[id] || p.users[id.UID] || len(docs) == 0 })
 	return dst, nil
 }

@@ -10,9 +10,9 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
@@ -242,10 +242,10 @@ func runOIDTest(r *server.Request, dst []byte) ([]byte, error) {
 	return bson.AppendString(dst, "str", id.Hex()), nil
 }
 
-var freeMonitoringStruct = &idl.Struct{Name: "getFreeMonitoringStatus"}
+var freeMonitoringArgs = &args.Table[args.None]{Name: "getFreeMonitoringStatus"}
 
 func runFreeMonitoring(r *server.Request, dst []byte) ([]byte, error) {
-	if err := freeMonitoringStruct.ParseCommand(r, func(string, bson.RawValue) error { return nil }); err != nil {
+	if err := freeMonitoringArgs.ParseCommand(r, nil); err != nil {
 		return dst, err
 	}
 	dst = bson.AppendString(dst, "state", "undecided")

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
@@ -18,11 +19,16 @@ func init() {
 	}
 }
 
-var txnEndFields = map[string]bool{"recoveryToken": true, "coordinator": true}
+var commitArgs, abortArgs = txnEndArgs("commitTransaction"), txnEndArgs("abortTransaction")
+
+// txnEndArgs are the arguments of a command that ends a transaction.
+func txnEndArgs(name string) *args.Table[args.None] {
+	return &args.Table[args.None]{Name: name, Fields: map[string]args.Field[args.None]{"recoveryToken": {}}}
+}
 
 // endable refuses an end that is not one of a transaction.
-func endable(r *server.Request) error {
-	if err := r.CheckFields(txnEndFields); err != nil {
+func endable(r *server.Request, t *args.Table[args.None]) error {
+	if err := t.ParseCommand(r, nil); err != nil {
 		return err
 	}
 	if !r.InTxn() || r.Txn == nil {
@@ -32,14 +38,14 @@ func endable(r *server.Request) error {
 }
 
 func runCommit(r *server.Request, dst []byte) ([]byte, error) {
-	if err := endable(r); err != nil {
+	if err := endable(r, commitArgs); err != nil {
 		return dst, err
 	}
 	return dst, r.CommitTransaction()
 }
 
 func runAbort(r *server.Request, dst []byte) ([]byte, error) {
-	if err := endable(r); err != nil {
+	if err := endable(r, abortArgs); err != nil {
 		return dst, err
 	}
 	r.Session.Abort()

@@ -5,7 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/server"
@@ -35,7 +35,7 @@ func init() {
 // cappedSize reads the size that both commands need.
 func cappedSize(r *server.Request) (int64, error) {
 	v := r.Body.Lookup("size")
-	n, _ := arg.Number(v)
+	n, _ := args.NumberOf(v)
 	nan := false
 	if f, ok := v.Double(); ok && r.Cmd.Name == "cloneCollectionAsCapped" {
 		nan = math.IsNaN(f) // which is not zero

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/index"
@@ -26,6 +26,7 @@ func typeOf(v bson.RawValue) string { return bsontext.TypeName(v.Type) }
 
 // modification is what a collMod asks for.
 type modification struct {
+	coll         *store.Coll
 	index        bson.Raw
 	validator    bson.Raw
 	level        string
@@ -54,8 +55,8 @@ func runCollMod(r *server.Request, dst []byte) ([]byte, error) {
 	if c == nil {
 		return dst, srverr.New(srverr.NamespaceNotFound, "ns does not exist")
 	}
-	m, err := parseCollMod(r, c)
-	if err != nil {
+	m := &modification{coll: c}
+	if err := collModArgs.ParseCommand(r, m); err != nil {
 		return dst, err
 	}
 	base := len(dst)
@@ -100,129 +101,60 @@ func collModDescription(r *server.Request) bson.Raw {
 	return bson.EndDocument(doc, at)
 }
 
-// enumeration returns a string. Newer servers check its type elsewhere.
-func enumeration(r *server.Request, k string, v bson.RawValue) (string, error) {
-	s, ok := v.StringValue()
-	if !ok && !r.Node.Config().Version.AtLeast(5, 0) {
-		return "", srverr.New(13111, "wrong type for field (%s) %s != string", k, bsontext.TypeName(v.Type))
+const notString = "wrong type for field (%s) %s != string"
+
+var collModArgs = &args.Table[modification]{Name: "collMod", Copy: true, Before: (*modification).fits, After: (*modification).suits, Fields: map[string]args.Field[modification]{
+	"index":     args.AnyObject(func(m *modification) *bson.Raw { return &m.index }),
+	"validator": args.AnyObject(func(m *modification) *bson.Raw { return &m.validator }).Note(validates),
+	"validationLevel": args.String(func(m *modification) *string { return &m.level }).Note(validates).
+		OneOf("invalid validation level: %s", "off", "strict", "moderate").Old(13111, notString),
+	"validationAction": args.String(func(m *modification) *string { return &m.action }).Note(validates).
+		OneOf("invalid validation action: %s", "warn", "error", "errorAndLog").Old(13111, notString),
+	"viewOn":                       args.String(func(m *modification) *string { return &m.viewOn }).Says(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type 'string'"),
+	"pipeline":                     args.Array(func(m *modification) *bson.RawValue { return &m.pipeline }).Says(srverr.InvalidOptions, "not a valid aggregation pipeline"),
+	"changeStreamPreAndPostImages": args.AnyObject(func(m *modification) *bson.Raw { return &m.images }).Gated(),
+	"recordPreImages":              args.Truth(func(m *modification) *bool { m.preImages = new(bool); return m.preImages }).Gated(),
+	"expireAfterSeconds":           args.Any(func(m *modification) *bson.RawValue { return &m.expire }).Gated(),
+	"cappedSize":                   args.AnyNumber(func(m *modification) *int64 { return &m.size }).Note(capped).Gated(),
+	"cappedMax":                    args.AnyNumber(func(m *modification) *int64 { return &m.max }).Note(capped).Gated(),
+	"timeseries":                   args.Object(func(m *modification) *bson.Raw { return &m.series }).Must().Gated(),
+	"dryRun":                       {}, "isTimeseriesNamespace": {}, "prepareUnique": {},
+	"timeseriesBucketsMayHaveMixedSchemaData": args.Flag[modification](nil).Gated(),
+}, Old: &args.Old{Unknown: func(_ args.Source, k string) error {
+	return srverr.New(srverr.InvalidOptions, "unknown option to collMod: %s", k)
+}}}
+
+func validates(m *modification) *bool { return &m.isValidation }
+
+func capped(m *modification) *bool { return &m.capped }
+
+// fits is what is said of an option before its value is looked at.
+func (m *modification) fits(k string) error {
+	switch k {
+	case "viewOn", "pipeline":
+		if !m.coll.View {
+			return srverr.New(srverr.InvalidOptions, "'%s' option only supported on a view", k)
+		}
+	case "timeseries", "timeseriesBucketsMayHaveMixedSchemaData":
+		if !m.coll.TimeSeries {
+			return srverr.New(srverr.InvalidOptions, "option only supported on a time-series collection: %s", k)
+		}
 	}
-	return s, nil
+	return nil
 }
 
-func parseCollMod(r *server.Request, c *store.Coll) (*modification, error) {
-	m := &modification{}
-	object := func(k string, v bson.RawValue) (bson.Raw, error) {
-		doc := bson.Raw(v.Value)
-		if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
-			return nil, srverr.New(10065, "invalid parameter: expected an object (%s)", k)
-		}
-		return doc, nil
+// suits is what is said afterwards.
+func (m *modification) suits(k string) error {
+	if m.coll.View && k != "viewOn" && k != "pipeline" {
+		return srverr.New(srverr.InvalidOptions, "option not supported on a view: %s", k)
 	}
-	bad := func(format string, args ...any) error { return srverr.New(srverr.InvalidOptions, format, args...) }
-	first := true
-	for k, v := range r.Body.All() {
-		if first {
-			first = false
-			continue
-		}
-		if !r.Generic(k) {
-			v = bsondoc.CopyValue(v) // the settings outlive the command
-		}
-		var err error
-		switch k {
-		case "index":
-			m.index, err = object(k, v)
-		case "validator":
-			m.validator, err = object(k, v)
-			m.isValidation = true
-		case "validationLevel":
-			m.level, err = enumeration(r, k, v)
-			m.isValidation = true
-			if err == nil && m.level != "off" && m.level != "strict" && m.level != "moderate" {
-				err = srverr.New(srverr.BadValue, "invalid validation level: %s", m.level)
-			}
-		case "validationAction":
-			m.action, err = enumeration(r, k, v)
-			m.isValidation = true
-			if err == nil && m.action != "warn" && m.action != "error" && m.action != "errorAndLog" {
-				err = srverr.New(srverr.BadValue, "invalid validation action: %s", m.action)
-			}
-		case "viewOn", "pipeline":
-			if !c.View {
-				return nil, bad("'%s' option only supported on a view", k)
-			}
-			if k == "viewOn" {
-				m.viewOn, err = arg.String("viewOn", v)
-			} else if m.pipeline = v; v.Type != bson.TypeArray {
-				err = bad("not a valid aggregation pipeline")
-			}
-		case "changeStreamPreAndPostImages":
-			if !r.Node.Config().Version.AtLeast(6, 0) {
-				return nil, bad("unknown option to collMod: %s", k)
-			}
-			m.images, err = object(k, v)
-		case "recordPreImages":
-			if r.Node.Config().Version.AtLeast(6, 0) {
-				return nil, bad("unknown option to collMod: %s", k)
-			}
-			b := v.AsBool()
-			m.preImages = &b
-		case "expireAfterSeconds":
-			if !r.Node.Config().Version.AtLeast(5, 0) {
-				return nil, bad("unknown option to collMod: %s", k)
-			}
-			m.expire = v
-		case "cappedSize", "cappedMax":
-			if !r.Node.Config().Version.AtLeast(6, 0) {
-				return nil, bad("unknown option to collMod: %s", k)
-			}
-			m.capped = true
-			n, _ := arg.Number(v)
-			if k == "cappedSize" {
-				m.size = n
-			} else {
-				m.max = n
-			}
-		case "timeseries":
-			if !r.Node.Config().Version.AtLeast(5, 0) {
-				return nil, bad("unknown option to collMod: %s", k)
-			}
-			if !c.TimeSeries {
-				return nil, bad("option only supported on a time-series collection: %s", k)
-			}
-			m.series, err = arg.Object("collMod.timeseries", v)
-		case "dryRun", "isTimeseriesNamespace", "prepareUnique":
-		case "timeseriesBucketsMayHaveMixedSchemaData":
-			switch {
-			case !r.Node.Config().Version.AtLeast(6, 0):
-				return nil, arg.UnknownField("collMod." + k)
-			case !c.TimeSeries:
-				return nil, bad("option only supported on a time-series collection: %s", k)
-			}
-			_, err = arg.ExtractBool(r.Body, k, false)
-		default:
-			if r.Generic(k) {
-				continue
-			}
-			if r.Node.Config().Version.AtLeast(5, 0) {
-				return nil, arg.UnknownField("collMod." + k)
-			}
-			return nil, bad("unknown option to collMod: %s", k)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if c.View && k != "viewOn" && k != "pipeline" && !r.Generic(k) {
-			return nil, bad("option not supported on a view: %s", k)
-		}
-		switch k {
-		case "validator", "validationLevel", "validationAction", "recordPreImages", "changeStreamPreAndPostImages", "cappedSize", "cappedMax":
-			if c.TimeSeries {
-				return nil, bad("option not supported on a time-series collection: %s", k)
-			}
+	switch k {
+	case "validator", "validationLevel", "validationAction", "recordPreImages", "changeStreamPreAndPostImages", "cappedSize", "cappedMax":
+		if m.coll.TimeSeries {
+			return srverr.New(srverr.InvalidOptions, "option not supported on a time-series collection: %s", k)
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // applyIndex changes an index: how long its documents live, whether queries see it, or whether it
@@ -294,7 +226,7 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 		case len(x.Fields) != 1:
 			return dst, c, bad("TTL indexes are single-field indexes, compound indexes do not support TTL")
 		}
-		n, _ := arg.Number(expire)
+		n, _ := args.NumberOf(expire)
 		if !version.AtLeast(5, 0) {
 			dst = bson.AppendRawValue(dst, "expireAfterSeconds_new", expire)
 		} else {
@@ -333,7 +265,7 @@ func (m *modification) indexChange(name string) bson.Raw {
 				case "name", "keyPattern":
 					continue
 				case "expireAfterSeconds":
-					n, _ := arg.Number(v)
+					n, _ := args.NumberOf(v)
 					v = bsondoc.Int64Value(n)
 				}
 				d.B = bson.AppendRawValue(d.B, k, v)
@@ -460,7 +392,7 @@ func (m *modification) settings(r *server.Request, tx *store.Tx, c *store.Coll) 
 	}
 	if m.expire.Type != 0 {
 		changed = true
-		set.ExpireSecs, _ = arg.Number(m.expire)
+		set.ExpireSecs, _ = args.NumberOf(m.expire)
 		s, off := m.expire.StringValue()
 		raw = setOption(raw, "expireAfterSeconds", bsondoc.Int64Value(set.ExpireSecs), off && s == "off")
 	}

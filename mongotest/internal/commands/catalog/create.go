@@ -9,11 +9,10 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/commands/read"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/qe"
@@ -52,7 +51,8 @@ type createSpec struct {
 	defaults  bson.Raw
 	temp      bool
 	series    bson.Raw
-	expire    bson.RawValue
+	expire    int64
+	hasExpire bool
 	clustered bson.RawValue
 	images    bson.Raw
 	encrypted bson.Raw
@@ -61,14 +61,28 @@ type createSpec struct {
 	preImages bool // recordPreImages, before 6.0
 }
 
-var createStruct = &idl.Struct{Name: "create", Fields: map[string]idl.Field{
-	"capped": {Kind: idl.SafeBool}, "autoIndexId": {Kind: idl.SafeBool}, "idIndex": {Kind: idl.Object}, "size": {Kind: idl.Number}, "max": {Kind: idl.Number},
-	"storageEngine": {Kind: idl.Object}, "validator": {Kind: idl.Object}, "validationLevel": {Kind: idl.String}, "validationAction": {Kind: idl.String},
-	"indexOptionDefaults": {Kind: idl.Object}, "viewOn": {Kind: idl.String}, "pipeline": {Kind: idl.Objects}, "collation": {Kind: idl.Object},
-	"recordPreImages": {Kind: idl.SafeBool, Gated: true}, "temp": {Kind: idl.SafeBool}, "flags": {Kind: idl.Number},
-	"timeseries": {Kind: idl.Object, Gated: true}, "expireAfterSeconds": {Kind: idl.Number, Gated: true},
-	"clusteredIndex": {Gated: true}, "changeStreamPreAndPostImages": {Kind: idl.Object, Gated: true},
-	"encryptedFields": {Kind: idl.Object, Gated: true},
+var createArgs = &args.Table[createSpec]{Name: "create", Copy: true, Fields: map[string]args.Field[createSpec]{
+	"capped":                       args.SafeBool(func(q *createSpec) *bool { return &q.capped }),
+	"size":                         args.Number(func(q *createSpec) *int64 { return &q.size }).Note(func(q *createSpec) *bool { return &q.hasSize }),
+	"max":                          args.Number(func(q *createSpec) *int64 { return &q.max }).Note(func(q *createSpec) *bool { return &q.hasMax }).Then(anyMax),
+	"autoIndexId":                  args.SafeBool(func(q *createSpec) *bool { q.autoIndex = new(bool); return q.autoIndex }),
+	"temp":                         args.SafeBool(func(q *createSpec) *bool { return &q.temp }),
+	"idIndex":                      args.Object(func(q *createSpec) *bson.Raw { return &q.idIndex }),
+	"storageEngine":                args.Object(func(q *createSpec) *bson.Raw { return &q.storage }),
+	"validator":                    args.Object(func(q *createSpec) *bson.Raw { return &q.validator }),
+	"collation":                    args.Object(func(q *createSpec) *bson.Raw { return &q.collation }),
+	"viewOn":                       args.String(func(q *createSpec) *string { return &q.viewOn }).Note(func(q *createSpec) *bool { return &q.hasViewOn }),
+	"timeseries":                   args.Object(func(q *createSpec) *bson.Raw { return &q.series }).Gated(),
+	"clusteredIndex":               args.Any(func(q *createSpec) *bson.RawValue { return &q.clustered }).Gated(),
+	"encryptedFields":              args.Object(func(q *createSpec) *bson.Raw { return &q.encrypted }).Gated(),
+	"pipeline":                     args.Objects[createSpec](nil).Then(func(q *createSpec, v args.Value) error { q.pipeline = v.RawValue; return nil }),
+	"expireAfterSeconds":           args.Number(func(q *createSpec) *int64 { return &q.expire }).Gated().Note(func(q *createSpec) *bool { return &q.hasExpire }),
+	"validationLevel":              args.String(func(q *createSpec) *string { return &q.level }),
+	"validationAction":             args.String(func(q *createSpec) *string { return &q.action }),
+	"recordPreImages":              args.SafeBool(func(q *createSpec) *bool { return &q.preImages }).Gated(),
+	"indexOptionDefaults":          args.Object(func(q *createSpec) *bson.Raw { return &q.defaults }),
+	"changeStreamPreAndPostImages": args.Object(func(q *createSpec) *bson.Raw { return &q.images }).Gated(),
+	"flags":                        args.Number[createSpec](nil),
 }}
 
 func runCreate(r *server.Request, dst []byte) ([]byte, error) {
@@ -152,55 +166,7 @@ func (q *createSpec) exists(r *server.Request, c *store.Coll, set store.Settings
 }
 
 func (q *createSpec) parse(r *server.Request) error {
-	err := createStruct.ParseBody(r, r.Body, func(k string, v bson.RawValue) error {
-		v = bsondoc.CopyValue(v) // the options outlive the command
-		switch k {
-		case "capped":
-			q.capped = v.AsBool()
-		case "size":
-			q.size, _ = arg.Number(v)
-			q.hasSize = true
-		case "max":
-			q.setMax(v, r.Node.Config().Version)
-		case "autoIndexId":
-			b := v.AsBool()
-			q.autoIndex = &b
-		case "temp":
-			q.temp = v.AsBool()
-		case "recordPreImages":
-			q.preImages = v.AsBool()
-		case "idIndex":
-			q.idIndex = v.Value
-		case "storageEngine":
-			q.storage = v.Value
-		case "indexOptionDefaults":
-			q.defaults = v.Value
-		case "validator":
-			q.validator = v.Value
-		case "validationLevel":
-			q.level, _ = v.StringValue()
-		case "validationAction":
-			q.action, _ = v.StringValue()
-		case "collation":
-			q.collation = v.Value
-		case "viewOn":
-			q.viewOn, _ = v.StringValue()
-			q.hasViewOn = true
-		case "pipeline":
-			q.pipeline = v
-		case "timeseries":
-			q.series = v.Value
-		case "expireAfterSeconds":
-			q.expire = v
-		case "clusteredIndex":
-			q.clustered = v
-		case "changeStreamPreAndPostImages":
-			q.images = v.Value
-		case "encryptedFields":
-			q.encrypted = v.Value
-		}
-		return nil
-	})
+	err := createArgs.ParseCommand(r, q)
 	if err != nil {
 		return err
 	}
@@ -224,17 +190,16 @@ func (q *createSpec) parse(r *server.Request) error {
 	return q.check()
 }
 
-// setMax takes the greatest number of documents of a capped collection. Old servers take what does
-// not fit for "any number".
-func (q *createSpec) setMax(v bson.RawValue, version release.Version) {
-	q.max, _ = arg.Number(v)
-	q.hasMax = true
+// anyMax reads the greatest number of documents of a capped collection as old servers do, which
+// take what does not fit for "any number".
+func anyMax(q *createSpec, v args.Value) error {
 	f, isDouble := v.Double()
 	_, isDecimal := v.Decimal128()
 	huge := isDouble && (math.IsNaN(f) || math.Abs(f) >= 1<<63) || isDecimal && (q.max == math.MaxInt64 || q.max == math.MinInt64)
-	if !version.AtLeast(5, 0) && (q.max <= 0 || q.max == math.MaxInt32 || q.max == math.MaxInt64 || huge) {
+	if !v.From.Version().AtLeast(5, 0) && (q.max <= 0 || q.max == math.MaxInt32 || q.max == math.MaxInt64 || huge) {
 		q.max, q.anyMax = 0, true
 	}
+	return nil
 }
 
 // checkNulls refuses null where the parser of the options, which runs after that of the command,
@@ -389,8 +354,8 @@ func (q *createSpec) settings(r *server.Request) (set store.Settings, err error)
 		set.Clustered = true
 		raw = appendClustered(raw, q.clustered)
 	}
-	if q.expire.Type != 0 {
-		set.ExpireSecs, _ = arg.Number(q.expire)
+	if q.hasExpire {
+		set.ExpireSecs = q.expire
 		raw = bson.AppendInt64(raw, "expireAfterSeconds", set.ExpireSecs)
 	}
 	if q.series != nil {
@@ -459,7 +424,7 @@ func (q *createSpec) idIndexFor(set store.Settings) *store.IndexInfo {
 		spec = set.Collation.Spec()
 	}
 	version := int32(2)
-	if v, ok := arg.Number(q.idIndex.Lookup("v")); ok && v == 1 {
+	if v, ok := args.NumberOf(q.idIndex.Lookup("v")); ok && v == 1 {
 		version = 1
 	}
 	return store.IDIndex(set.Collation, server.IDIndexOf(version, spec))

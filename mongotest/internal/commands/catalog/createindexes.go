@@ -1,8 +1,10 @@
 package catalog
 
 import (
+	"slices"
+
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/index"
@@ -24,74 +26,75 @@ func init() {
 // maxIndexes is how many indexes a collection may have.
 const maxIndexes = 64
 
+// createIndexesSpec are the arguments of createIndexes.
+type createIndexesSpec struct {
+	node   *server.Node
+	specs  []bson.Raw
+	parsed []*index.Spec
+}
+
+var createIndexesArgs = &args.Table[createIndexesSpec]{Name: "createIndexes", Copy: true, Required: []string{"indexes"}, Fields: map[string]args.Field[createIndexesSpec]{
+	"indexes": args.Array[createIndexesSpec](nil).Says(srverr.TypeMismatch, args.MustBe("an array")).Then(func(q *createIndexesSpec, v args.Value) error {
+		q.specs = []bson.Raw{}
+		for e := range bson.Raw(v.Value).Values() {
+			doc, ok := e.Document()
+			if !ok {
+				return srverr.New(srverr.TypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", bsontext.TypeName(e.Type))
+			}
+			q.specs = append(q.specs, doc)
+		}
+		return nil
+	}),
+	"commitQuorum":              args.Any[createIndexesSpec](nil).Then(checkCommitQuorum),
+	"ignoreUnknownIndexOptions": args.Bool[createIndexesSpec](nil).Says(srverr.TypeMismatch, args.MustBe("a boolean")),
+	"isTimeseriesNamespace":     {}, "runtimeConstants": {},
+}, Old: &args.Old{Unknown: func(_ args.Source, k string) error {
+	return srverr.New(srverr.BadValue, "Invalid field specified for createIndexes command: %s", k)
+}}}
+
+func (q *createIndexesSpec) parse(r *server.Request) error {
+	if err := createIndexesArgs.ParseCommand(r, q); err != nil {
+		return err
+	}
+	switch {
+	case q.specs == nil:
+		return srverr.New(srverr.FailedToParse, "The 'indexes' field is a required argument of the createIndexes command")
+	case len(q.specs) == 0:
+		return srverr.New(srverr.BadValue, "Must specify at least one index to create")
+	}
+	for _, doc := range q.specs {
+		s, err := r.ParseIndex(doc, false)
+		switch {
+		case err != nil:
+			return err
+		case s.Name == "_id_" && !s.IsID:
+			return srverr.New(srverr.BadValue, "The index name '_id_' is reserved for the _id index, which must have key pattern {_id: 1}, found key: %s", bsontext.Document(s.Key))
+		case s.Name == "*":
+			return srverr.New(srverr.BadValue, "The index name '*' is not valid.")
+		}
+		q.parsed = append(q.parsed, s)
+	}
+	return nil
+}
+
+// indexBuild is what a createIndexes does.
+type indexBuild struct {
+	r             *server.Request
+	ns            string
+	specs         []*index.Spec
+	created       bool // the collection
+	existed       int
+	before, after int
+}
+
 func runCreateIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
 	}
-	body := r.Body
-	var specs []bson.Raw
-	hasIndexes := false
-	first := true
-	for k, v := range body.All() {
-		if first {
-			first = false
-			continue
-		}
-		switch k {
-		case "indexes":
-			hasIndexes = true
-			if v.Type != bson.TypeArray {
-				return dst, srverr.New(srverr.TypeMismatch, "The field 'indexes' must be an array, but got %s", bsontext.TypeName(v.Type))
-			}
-			for e := range bson.Raw(v.Value).Values() {
-				doc, ok := bsondoc.CopyValue(e).Document() // it outlives the command
-				if !ok {
-					return dst, srverr.New(srverr.TypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", bsontext.TypeName(e.Type))
-				}
-				specs = append(specs, doc)
-			}
-		case "commitQuorum":
-			if r.Node.Role() == server.Standalone {
-				return dst, srverr.New(srverr.BadValue, "Standalones can't specify commitQuorum")
-			}
-			if err := checkCommitQuorum(r.Node, v); err != nil {
-				return dst, err
-			}
-		case "ignoreUnknownIndexOptions":
-			if v.Type != bson.TypeBoolean {
-				return dst, srverr.New(srverr.TypeMismatch, "The field 'ignoreUnknownIndexOptions' must be a boolean, but got %s", bsontext.TypeName(v.Type))
-			}
-		case "isTimeseriesNamespace", "runtimeConstants":
-		default:
-			if !r.Generic(k) {
-				if r.Node.Config().Version.AtLeast(5, 0) {
-					return dst, arg.UnknownField("createIndexes." + k)
-				}
-				return dst, srverr.New(srverr.BadValue, "Invalid field specified for createIndexes command: %s", k)
-			}
-		}
-	}
-	switch {
-	case !hasIndexes && r.Node.Config().Version.AtLeast(5, 0):
-		return dst, arg.MissingField("createIndexes.indexes")
-	case !hasIndexes:
-		return dst, srverr.New(srverr.FailedToParse, "The 'indexes' field is a required argument of the createIndexes command")
-	case len(specs) == 0:
-		return dst, srverr.New(srverr.BadValue, "Must specify at least one index to create")
-	}
-	parsed := make([]*index.Spec, len(specs))
-	for i, doc := range specs {
-		s, err := r.ParseIndex(doc, false)
-		switch {
-		case err != nil:
-			return dst, err
-		case s.Name == "_id_" && !s.IsID:
-			return dst, srverr.New(srverr.BadValue, "The index name '_id_' is reserved for the _id index, which must have key pattern {_id: 1}, found key: %s", bsontext.Document(s.Key))
-		case s.Name == "*":
-			return dst, srverr.New(srverr.BadValue, "The index name '*' is not valid.")
-		}
-		parsed[i] = s
+	q := createIndexesSpec{node: r.Node}
+	if err := q.parse(r); err != nil {
+		return dst, err
 	}
 	if err := namespace.CheckWritable(ns); err != nil {
 		return dst, err
@@ -99,107 +102,114 @@ func runCreateIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	if _, name := namespace.Split(ns); name == "system.views" {
 		return dst, srverr.New(51070, "Modifications to system.views must take an exclusive lock")
 	}
-	var before, after int
-	created, existed := false, 0
-	err = r.Write(func(tx *store.Tx) error {
-		created, existed = false, 0
-		c := tx.Coll(ns)
-		if c != nil && c.View {
-			return srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
-		}
-		if c == nil {
-			var err error
-			if c, err = r.CreateImplicitly(tx, ns); err != nil {
-				return err
-			}
-			created = true
-		}
-		before = len(c.Indexes())
-		var fresh []*store.IndexInfo
-		for _, s := range parsed {
-			info, err := r.FinishIndex(s, c)
-			if err != nil {
-				return err
-			}
-			same, err := indexConflict(r, c, fresh, info)
-			if err != nil {
-				return err
-			}
-			if same {
-				for _, other := range fresh {
-					if other.Name == info.Name {
-						return srverr.New(srverr.OperationFailed, "Cannot build two identical indexes. Try again without duplicate indexes.")
-					}
-				}
-				existed++
-				continue
-			}
-			if c.TimeSeries {
-				if err := checkSeriesIndex(r.Node.Config().Version, c, info); err != nil {
-					return err
-				}
-			}
-			if s := sharding.Of(c); s != nil && info.Unique && !sharding.UniqueInShards(s.Key, info.Pattern) {
-				return srverr.New(srverr.CannotCreateIndex, "cannot create unique index over %s with shard key pattern %s", bsontext.Document(info.Pattern), bsontext.Document(s.Key))
-			}
-			if len(c.Indexes())+len(fresh) >= maxIndexes {
-				return srverr.New(srverr.CannotCreateIndex, "add index fails, too many indexes for %s key:%s", ns, bsontext.Document(info.Pattern))
-			}
-			fresh = append(fresh, info)
-		}
-		if r.InTxn() && len(fresh) > 0 {
-			switch {
-			case !tx.Created(c):
-				return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot create new indexes on existing collection %s in a multi-document transaction.", ns)
-			case c.Count() > 0:
-				return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot create new indexes on non-empty collection %s in a multi-document transaction.", ns)
-			}
-		}
-		for _, info := range fresh {
-			var err error
-			if c, err = tx.CreateIndex(c, info); err != nil {
-				return indexBuildError(c, err)
-			}
-		}
-		after = before + len(fresh)
-		return nil
-	})
-	if err != nil {
+	b := &indexBuild{r: r, ns: ns, specs: q.parsed}
+	if err = r.Write(b.write); err != nil {
 		return dst, err
 	}
 	r.Node.ArmTTL(false)
-	v5 := r.Node.Config().Version.AtLeast(5, 0)
-	if existed < len(parsed) || v5 {
-		if v5 {
-			dst = bson.AppendInt32(dst, "numIndexesBefore", int32(before))
-			dst = bson.AppendInt32(dst, "numIndexesAfter", int32(after))
-			dst = bson.AppendBool(dst, "createdCollectionAutomatically", created)
-		} else {
-			dst = bson.AppendBool(dst, "createdCollectionAutomatically", created)
-			dst = bson.AppendInt32(dst, "numIndexesBefore", int32(before))
-			dst = bson.AppendInt32(dst, "numIndexesAfter", int32(after))
+	return b.reply(dst), nil
+}
+
+func (b *indexBuild) write(tx *store.Tx) error {
+	b.created, b.existed = false, 0
+	r, ns := b.r, b.ns
+	c := tx.Coll(ns)
+	if c != nil && c.View {
+		return srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+	}
+	if c == nil {
+		var err error
+		if c, err = r.CreateImplicitly(tx, ns); err != nil {
+			return err
 		}
-	} else {
-		dst = bson.AppendInt32(dst, "numIndexesBefore", int32(before))
-		dst = bson.AppendInt32(dst, "numIndexesAfter", int32(after))
+		b.created = true
+	}
+	fresh, err := b.missing(c)
+	if err != nil {
+		return err
+	}
+	if r.InTxn() && len(fresh) > 0 {
+		switch {
+		case !tx.Created(c):
+			return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot create new indexes on existing collection %s in a multi-document transaction.", ns)
+		case c.Count() > 0:
+			return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot create new indexes on non-empty collection %s in a multi-document transaction.", ns)
+		}
+	}
+	b.before = len(c.Indexes())
+	b.after = b.before + len(fresh)
+	for _, info := range fresh {
+		if c, err = tx.CreateIndex(c, info); err != nil {
+			return indexBuildError(c, err)
+		}
+	}
+	return nil
+}
+
+// missing returns the definitions of the indexes that the collection does not have yet.
+func (b *indexBuild) missing(c *store.Coll) (fresh []*store.IndexInfo, err error) {
+	for _, s := range b.specs {
+		info, err := b.r.FinishIndex(s, c)
+		if err != nil {
+			return nil, err
+		}
+		same, err := indexConflict(b.r, c, fresh, info)
+		if err != nil {
+			return nil, err
+		}
+		if same {
+			if slices.ContainsFunc(fresh, func(other *store.IndexInfo) bool { return other.Name == info.Name }) {
+				return nil, srverr.New(srverr.OperationFailed, "Cannot build two identical indexes. Try again without duplicate indexes.")
+			}
+			b.existed++
+			continue
+		}
+		if c.TimeSeries {
+			if err := checkSeriesIndex(b.r.Version(), c, info); err != nil {
+				return nil, err
+			}
+		}
+		if s := sharding.Of(c); s != nil && info.Unique && !sharding.UniqueInShards(s.Key, info.Pattern) {
+			return nil, srverr.New(srverr.CannotCreateIndex, "cannot create unique index over %s with shard key pattern %s", bsontext.Document(info.Pattern), bsontext.Document(s.Key))
+		}
+		if len(c.Indexes())+len(fresh) >= maxIndexes {
+			return nil, srverr.New(srverr.CannotCreateIndex, "add index fails, too many indexes for %s key:%s", b.ns, bsontext.Document(info.Pattern))
+		}
+		fresh = append(fresh, info)
+	}
+	return fresh, nil
+}
+
+func (b *indexBuild) reply(dst []byte) []byte {
+	v5, all := b.r.Version().AtLeast(5, 0), b.existed == len(b.specs)
+	if !all && !v5 {
+		dst = bson.AppendBool(dst, "createdCollectionAutomatically", b.created)
+	}
+	dst = bson.AppendInt32(dst, "numIndexesBefore", int32(b.before))
+	dst = bson.AppendInt32(dst, "numIndexesAfter", int32(b.after))
+	if v5 {
+		dst = bson.AppendBool(dst, "createdCollectionAutomatically", b.created)
 	}
 	switch {
-	case existed == len(parsed):
+	case all:
 		dst = bson.AppendString(dst, "note", "all indexes already exist")
-	case existed > 0:
+	case b.existed > 0:
 		dst = bson.AppendString(dst, "note", "index already exists")
 	}
-	if r.Node.Set() != nil && !v5 && existed < len(parsed) {
+	if b.r.Node.Set() != nil && !v5 && !all {
 		dst = bson.AppendString(dst, "commitQuorum", "votingMembers")
 	}
-	return dst, nil
+	return dst
 }
 
 // checkCommitQuorum checks how many members shall have an index before it is used.
-func checkCommitQuorum(n *server.Node, v bson.RawValue) error {
+func checkCommitQuorum(q *createIndexesSpec, v args.Value) error {
+	n := q.node
+	if n.Role() == server.Standalone {
+		return srverr.New(srverr.BadValue, "Standalones can't specify commitQuorum")
+	}
 	if v.IsNumber() {
-		k, _ := arg.Number(v)
-		switch {
+		switch k := v.Long(); {
 		case k < 0 || k > 50:
 			return srverr.New(srverr.FailedToParse, "commitQuorum has to be a non-negative number and not greater than 50")
 		case n.Set() != nil && int(k) > n.Set().Size():

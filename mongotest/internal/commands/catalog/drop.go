@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
@@ -78,7 +78,7 @@ func runDrop(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runDropDatabase(r *server.Request, dst []byte) ([]byte, error) {
-	if n, _ := arg.Number(r.Arg()); n != 1 && !r.Node.Config().Version.AtLeast(5, 0) {
+	if n, _ := args.NumberOf(r.Arg()); n != 1 && !r.Node.Config().Version.AtLeast(5, 0) {
 		return dst, srverr.New(srverr.IllegalOperation, "have to pass 1 as db parameter")
 	}
 	switch {
@@ -149,7 +149,7 @@ func refuseDropEarly(r *server.Request) error {
 	if r.DB == "admin" || r.DB == "config" {
 		return srverr.New(srverr.IllegalOperation, "Cannot drop the %s database", r.DB)
 	}
-	if n, ok := arg.Number(r.Arg()); !ok || n != 1 {
+	if n, ok := args.NumberOf(r.Arg()); !ok || n != 1 {
 		return srverr.New(srverr.BadValue, "have to pass 1 as db parameter")
 	}
 	return nil

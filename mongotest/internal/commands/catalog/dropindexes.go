@@ -2,7 +2,7 @@ package catalog
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/index"
@@ -27,7 +27,7 @@ func runDropIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	index := r.Body.Lookup("index")
 	for k := range r.Body.All() {
 		if k != r.Name && k != "index" && !r.Generic(k) && r.Node.Config().Version.AtLeast(5, 0) {
-			return dst, arg.UnknownField("dropIndexes." + k)
+			return dst, args.UnknownField("dropIndexes." + k)
 		}
 	}
 	before := 0

@@ -3,7 +3,7 @@ package catalog
 import (
 	"testing"
 
-	"allium/mongotest/internal/idl/idltest"
+	"allium/mongotest/internal/args/argstest"
 )
 
-func TestFeatures(t *testing.T) { idltest.CompareFeatures(t, createStruct, renameStruct) }
+func TestFeatures(t *testing.T) { argstest.CompareFeatures(t, createArgs, renameArgs, collModArgs) }

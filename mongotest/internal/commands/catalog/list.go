@@ -3,9 +3,8 @@ package catalog
 import (
 	"allium/bson"
 	"allium/mongotest/internal/account"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
@@ -27,45 +26,41 @@ func init() {
 	})
 }
 
+// listSpec are the arguments of the commands that list.
+type listSpec struct {
+	batchSize                 int64 // -1: not given
+	filter                    bson.Raw
+	nameOnly                  bool
+	authorized, hasAuthorized bool // authorizedDatabases
+}
+
+var (
+	listCursor          = server.CursorOption(args.Any[listSpec](nil), func(q *listSpec) *int64 { return &q.batchSize })
+	listFilter          = args.Object(func(q *listSpec) *bson.Raw { return &q.filter })
+	listCollectionsArgs = &args.Table[listSpec]{Name: "listCollections", Fields: map[string]args.Field[listSpec]{
+		"cursor": listCursor, "authorizedCollections": {}, "includePendingDrops": args.Flag[listSpec](nil),
+		"filter":   listFilter.Says(srverr.BadValue, "\"%s\" must be an object").Optional(),
+		"nameOnly": args.Truth(func(q *listSpec) *bool { return &q.nameOnly }),
+	}, Old: &args.Old{}}
+	listIndexesArgs = &args.Table[listSpec]{Name: "listIndexes", Fields: map[string]args.Field[listSpec]{
+		"cursor": listCursor, "includeBuildUUIDs": {}, "includeIndexBuildInfo": {},
+	}, Old: &args.Old{}}
+	listDatabasesArgs = &args.Table[listSpec]{Name: "listDatabases", Fields: map[string]args.Field[listSpec]{
+		"filter": listFilter, "nameOnly": args.SafeBool(func(q *listSpec) *bool { return &q.nameOnly }),
+		"authorizedDatabases": args.SafeBool(func(q *listSpec) *bool { return &q.authorized }).Strict().Note(func(q *listSpec) *bool { return &q.hasAuthorized }),
+	}}
+)
+
 func runListCollections(r *server.Request, dst []byte) ([]byte, error) {
-	batchSize := int64(-1)
-	var filter bson.Raw
-	var nameOnly bool
-	first := true
-	var err error
-	for k, v := range r.Body.All() {
-		if first {
-			first = false
-			continue
-		}
-		switch k {
-		case "cursor":
-			err = server.ParseCursorOption(v, &batchSize)
-		case "filter":
-			if v.Type == bson.TypeNull && r.Node.Config().Version.AtLeast(5, 0) {
-				continue
-			}
-			if v.Type != bson.TypeEmbeddedDocument {
-				return dst, srverr.New(srverr.BadValue, "\"filter\" must be an object")
-			}
-			filter = v.Value
-		case "nameOnly":
-			nameOnly = v.AsBool()
-		case "includePendingDrops":
-			_, err = arg.ExtractBool(r.Body, k, false)
-		case "authorizedCollections":
-		default:
-			if !r.Generic(k) && r.Node.Config().Version.AtLeast(5, 0) {
-				return dst, arg.UnknownField("listCollections." + k)
-			}
-		}
-		if err != nil {
-			return dst, err
-		}
+	q := listSpec{batchSize: -1}
+	if err := listCollectionsArgs.ParseCommand(r, &q); err != nil {
+		return dst, err
 	}
+	batchSize, nameOnly := q.batchSize, q.nameOnly
+	var err error
 	var f *query.Filter
-	if filter != nil {
-		if f, err = query.ParseFilter(filter, r.FullOptions(r.DB+".$cmd.listCollections", nil, nil)); err != nil {
+	if q.filter != nil {
+		if f, err = query.ParseFilter(q.filter, r.FullOptions(r.DB+".$cmd.listCollections", nil, nil)); err != nil {
 			return dst, err
 		}
 	}
@@ -160,26 +155,11 @@ func runListIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	batchSize := int64(-1)
-	first := true
-	for k, v := range r.Body.All() {
-		if first {
-			first = false
-			continue
-		}
-		switch k {
-		case "cursor":
-			err = server.ParseCursorOption(v, &batchSize)
-		case "includeBuildUUIDs", "includeIndexBuildInfo":
-		default:
-			if !r.Generic(k) && r.Node.Config().Version.AtLeast(5, 0) {
-				return dst, arg.UnknownField("listIndexes." + k)
-			}
-		}
-		if err != nil {
-			return dst, err
-		}
+	q := listSpec{batchSize: -1}
+	if err := listIndexesArgs.ParseCommand(r, &q); err != nil {
+		return dst, err
 	}
+	batchSize := q.batchSize
 	st, err := r.Snapshot(ns)
 	if err != nil {
 		return dst, err
@@ -209,40 +189,25 @@ func runListIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	return appendList(r, dst, ns, docs, batchSize)
 }
 
-var listDatabasesStruct = &idl.Struct{Name: "listDatabases", Fields: map[string]idl.Field{
-	"filter": {Kind: idl.Object}, "nameOnly": {Kind: idl.SafeBool}, "authorizedDatabases": {Kind: idl.SafeBool, Strict: idl.Bool},
-}}
-
 func runListDatabases(r *server.Request, dst []byte) ([]byte, error) {
-	var filter bson.Raw
-	var nameOnly bool
-	var authorized bson.RawValue
-	err := listDatabasesStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
-		switch k {
-		case "filter":
-			filter = v.Value
-		case "nameOnly":
-			nameOnly = v.AsBool()
-		case "authorizedDatabases":
-			authorized = v
-		}
-		return nil
-	})
+	var q listSpec
+	err := listDatabasesArgs.ParseCommand(r, &q)
 	if err != nil {
 		return dst, err
 	}
+	nameOnly := q.nameOnly
 	// Who may list databases gets all of them, and others get those that they may read, unless they
 	// say which of the two they want.
 	all := r.May(account.Need{Action: "listDatabases"})
-	if authorized.Type != 0 && authorized.Type != bson.TypeNull {
-		if !authorized.AsBool() && !all {
+	if q.hasAuthorized {
+		if !q.authorized && !all {
 			return dst, srverr.New(srverr.Unauthorized, "Insufficient permissions to list all databases")
 		}
-		all = !authorized.AsBool() || !r.Node.Config().Auth
+		all = !q.authorized || !r.Node.Config().Auth
 	}
 	var f *query.Filter
-	if filter != nil {
-		if f, err = query.ParseFilter(filter, r.FullOptions("", nil, nil)); err != nil {
+	if q.filter != nil {
+		if f, err = query.ParseFilter(q.filter, r.FullOptions("", nil, nil)); err != nil {
 			return dst, err
 		}
 	}

@@ -5,8 +5,8 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
@@ -39,8 +39,16 @@ func forgetsRenamed(r *server.Request) []string {
 	return []string{renamed(r), bsondoc.MustString(r.Body.Lookup("to"))}
 }
 
-var renameStruct = &idl.Struct{Name: "renameCollection", Required: []string{"to"}, Fields: map[string]idl.Field{
-	"to": {Kind: idl.String}, "dropTarget": {Kind: idl.SafeBool, Strict: idl.Bool}, "stayTemp": {Kind: idl.SafeBool, Strict: idl.Bool}, "collectionUUID": {Gated: true},
+// renameSpec are the arguments of renameCollection.
+type renameSpec struct {
+	to   string
+	drop bool // dropTarget
+}
+
+var renameArgs = &args.Table[renameSpec]{Name: "renameCollection", Required: []string{"to"}, Fields: map[string]args.Field[renameSpec]{
+	"to":         args.String(func(q *renameSpec) *string { return &q.to }),
+	"dropTarget": args.SafeBool(func(q *renameSpec) *bool { return &q.drop }).Strict(),
+	"stayTemp":   args.SafeBool[renameSpec](nil).Strict(), "collectionUUID": args.Any[renameSpec](nil).Gated(),
 }}
 
 func runRename(r *server.Request, dst []byte) ([]byte, error) {
@@ -48,20 +56,11 @@ func runRename(r *server.Request, dst []byte) ([]byte, error) {
 	if !ok {
 		return dst, srverr.New(srverr.BadValue, "collection name has invalid type %s", typeOf(r.Arg()))
 	}
-	var to string
-	dropTarget := false
-	err := renameStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
-		switch k {
-		case "to":
-			to, _ = v.StringValue()
-		case "dropTarget":
-			dropTarget = v.AsBool()
-		}
-		return nil
-	})
-	if err != nil {
+	var q renameSpec
+	if err := renameArgs.ParseCommand(r, &q); err != nil {
 		return dst, err
 	}
+	to, dropTarget := q.to, q.drop
 	if err := namespace.CheckFull(from); err != nil {
 		return dst, err
 	}

@@ -2,8 +2,8 @@ package catalog
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/searchindex"
 	"allium/mongotest/internal/server"
@@ -32,31 +32,29 @@ func init() {
 	}
 }
 
-var createSearchIndexesStruct = &idl.Struct{Name: "createSearchIndexes", Required: []string{"indexes"}, Fields: map[string]idl.Field{"indexes": {Kind: idl.Objects}}}
+var createSearchIndexesArgs = &args.Table[[]searchindex.Spec]{Name: "createSearchIndexes", Required: []string{"indexes"},
+	Fields: map[string]args.Field[[]searchindex.Spec]{
+		"indexes": args.Objects[[]searchindex.Spec](nil).Then(func(specs *[]searchindex.Spec, v args.Value) error {
+			for _, doc := range v.Documents() {
+				s := searchindex.Spec{Name: "default", Kind: "search"}
+				err := searchIndexFields.Parse(v.From, doc, &s)
+				if err == nil {
+					err = searchindex.CheckDefinition(s.Kind, s.Definition)
+				}
+				if err != nil {
+					return err
+				}
+				*specs = append(*specs, s)
+			}
+			return nil
+		}),
+	}}
 
-var searchIndexStruct = &idl.Struct{Name: "createSearchIndexes.indexes", Required: []string{"definition"}, Fields: map[string]idl.Field{
-	"name": {Kind: idl.String}, "type": {Kind: idl.String}, "definition": {Kind: idl.Object},
+var searchIndexFields = &args.Table[searchindex.Spec]{Name: "createSearchIndexes.indexes", Required: []string{"definition"}, Fields: map[string]args.Field[searchindex.Spec]{
+	"name":       args.String(func(s *searchindex.Spec) *string { return &s.Name }),
+	"type":       args.String(func(s *searchindex.Spec) *string { return &s.Kind }),
+	"definition": args.Object(func(s *searchindex.Spec) *bson.Raw { return &s.Definition }),
 }}
-
-// parseSearchIndex reads one of the indexes to create.
-func parseSearchIndex(r *server.Request, doc bson.Raw) (searchindex.Spec, error) {
-	s := searchindex.Spec{Name: "default", Kind: "search"}
-	err := searchIndexStruct.Parse(r, doc, func(k string, v bson.RawValue) error {
-		switch k {
-		case "name":
-			s.Name = bsondoc.MustString(v)
-		case "type":
-			s.Kind = bsondoc.MustString(v)
-		case "definition":
-			s.Definition = v.Value
-		}
-		return nil
-	})
-	if err != nil {
-		return s, err
-	}
-	return s, searchindex.CheckDefinition(s.Kind, s.Definition)
-}
 
 // searchedCollection returns the UUID of the collection of a command.
 func searchedCollection(r *server.Request) (uuid searchindex.UUID, err error) {
@@ -81,16 +79,7 @@ func searchedCollection(r *server.Request) (uuid searchindex.UUID, err error) {
 
 func runCreateSearchIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	var specs []searchindex.Spec
-	err := createSearchIndexesStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
-		for _, doc := range idl.Documents(r, k, v) {
-			s, err := parseSearchIndex(r, doc)
-			if err != nil {
-				return err
-			}
-			specs = append(specs, s)
-		}
-		return nil
-	})
+	err := createSearchIndexesArgs.ParseCommand(r, &specs)
 	if err != nil {
 		return dst, err
 	}
@@ -118,18 +107,20 @@ type searchIndexArgs struct {
 	definition bson.Raw
 }
 
-func parseSearchIndexArgs(r *server.Request, t *idl.Struct) (q searchIndexArgs, err error) {
-	err = t.ParseCommand(r, func(k string, v bson.RawValue) error {
-		switch k {
-		case "id":
-			q.id = bsondoc.MustString(v)
-		case "name":
-			q.name = bsondoc.MustString(v)
-		case "definition":
-			q.definition = v.Value
-		}
-		return nil
-	})
+var (
+	searchIndexID   = args.String(func(q *searchIndexArgs) *string { return &q.id })
+	searchIndexName = args.String(func(q *searchIndexArgs) *string { return &q.name })
+
+	updateSearchIndexArgs = &args.Table[searchIndexArgs]{Name: "updateSearchIndex", Required: []string{"definition"}, Fields: map[string]args.Field[searchIndexArgs]{
+		"id": searchIndexID, "name": searchIndexName, "definition": args.Object(func(q *searchIndexArgs) *bson.Raw { return &q.definition }),
+	}}
+	dropSearchIndexArgs = &args.Table[searchIndexArgs]{Name: "dropSearchIndex", Fields: map[string]args.Field[searchIndexArgs]{
+		"id": searchIndexID, "name": searchIndexName,
+	}}
+)
+
+func parseSearchIndexArgs(r *server.Request, t *args.Table[searchIndexArgs]) (q searchIndexArgs, err error) {
+	err = t.ParseCommand(r, &q)
 	switch {
 	case err != nil:
 		return q, err
@@ -142,22 +133,16 @@ func parseSearchIndexArgs(r *server.Request, t *idl.Struct) (q searchIndexArgs, 
 	return q, err
 }
 
-var updateSearchIndexStruct = &idl.Struct{Name: "updateSearchIndex", Required: []string{"definition"}, Fields: map[string]idl.Field{
-	"id": {Kind: idl.String}, "name": {Kind: idl.String}, "definition": {Kind: idl.Object},
-}}
-
 func runUpdateSearchIndex(r *server.Request, dst []byte) ([]byte, error) {
-	q, err := parseSearchIndexArgs(r, updateSearchIndexStruct)
+	q, err := parseSearchIndexArgs(r, updateSearchIndexArgs)
 	if err != nil {
 		return dst, err
 	}
 	return dst, r.Node.Config().Search.Update(q.coll, q.id, q.name, q.definition, r.Node.Data().Clock.Now())
 }
 
-var dropSearchIndexStruct = &idl.Struct{Name: "dropSearchIndex", Fields: map[string]idl.Field{"id": {Kind: idl.String}, "name": {Kind: idl.String}}}
-
 func runDropSearchIndex(r *server.Request, dst []byte) ([]byte, error) {
-	q, err := parseSearchIndexArgs(r, dropSearchIndexStruct)
+	q, err := parseSearchIndexArgs(r, dropSearchIndexArgs)
 	if err != nil {
 		return dst, err
 	}

@@ -2,9 +2,8 @@ package catalog
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/server"
@@ -43,7 +42,7 @@ func scale(r *server.Request, least string) (int64, error) {
 	if !v.IsNumber() {
 		return 0, &srverr.Error{Msg: "scale has to be a number " + least}
 	}
-	n, _ := arg.Number(v)
+	n, _ := args.NumberOf(v)
 	if n < 1 {
 		return 0, &srverr.Error{Msg: "scale has to be " + least}
 	}
@@ -168,10 +167,29 @@ func appendScale(dst []byte, scale int64, whole bool) []byte {
 	return bson.AppendDouble(dst, "scaleFactor", float64(scale))
 }
 
-var dataSizeStruct = &idl.Struct{Name: "dataSize", Fields: map[string]idl.Field{
-	"keyPattern": {Kind: idl.Object}, "min": {Kind: idl.Object}, "max": {Kind: idl.Object}, "estimate": {Kind: idl.SafeBool, Strict: idl.Bool},
-	"maxSize": {Kind: idl.Number}, "maxObjects": {Kind: idl.Number},
-}}
+// dataSizeSpec are the arguments of dataSize.
+type dataSizeSpec struct {
+	pattern, min, max bson.Raw
+	estimate          bool
+}
+
+var dataSizeArgs = &args.Table[dataSizeSpec]{Name: "dataSize", Fields: map[string]args.Field[dataSizeSpec]{
+	"keyPattern": oldObject(func(q *dataSizeSpec) *bson.Raw { return &q.pattern }),
+	"min":        oldObject(func(q *dataSizeSpec) *bson.Raw { return &q.min }),
+	"max":        oldObject(func(q *dataSizeSpec) *bson.Raw { return &q.max }),
+	"estimate":   args.SafeBool(func(q *dataSizeSpec) *bool { return &q.estimate }).Loose(),
+	"maxSize":    args.Number[dataSizeSpec](nil).Loose(), "maxObjects": args.Number[dataSizeSpec](nil).Loose(),
+}, Old: &args.Old{}}
+
+// oldObject takes a document. Before version 5.0 what is none was taken for an empty one.
+func oldObject(to func(*dataSizeSpec) *bson.Raw) args.Field[dataSizeSpec] {
+	return args.Object[dataSizeSpec](nil).Loose().Then(func(q *dataSizeSpec, v args.Value) error {
+		if v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray {
+			*to(q) = v.Value
+		}
+		return nil
+	})
+}
 
 func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 	ns, ok := r.Arg().StringValue()
@@ -184,31 +202,11 @@ func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 	if err := namespace.CheckFull(ns); err != nil {
 		return dst, err
 	}
-	var pattern, lo, hi bson.Raw
-	estimate := false
-	if !r.Node.Config().Version.AtLeast(5, 0) { // its parser takes what is no document for an empty one
-		object := func(k string) bson.Raw {
-			if v := r.Body.Lookup(k); v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray {
-				return v.Value
-			}
-			return nil
-		}
-		pattern, lo, hi, estimate = object("keyPattern"), object("min"), object("max"), r.Body.Lookup("estimate").AsBool()
-	} else if err := dataSizeStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
-		switch k {
-		case "keyPattern":
-			pattern = v.Value
-		case "min":
-			lo = v.Value
-		case "max":
-			hi = v.Value
-		case "estimate":
-			estimate = v.AsBool()
-		}
-		return nil
-	}); err != nil {
+	var q dataSizeSpec
+	if err := dataSizeArgs.ParseCommand(r, &q); err != nil {
 		return dst, err
 	}
+	pattern, lo, hi, estimate := q.pattern, q.min, q.max, q.estimate
 	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err
@@ -323,7 +321,7 @@ func dbStatsOfShards(r *server.Request, reply bson.Raw, dst []byte) []byte {
 			dst = bson.AppendDouble(dst, k, f)
 			continue
 		}
-		n, _ := arg.Number(v)
+		n, _ := args.NumberOf(v)
 		dst = bsondoc.AppendShortest(dst, k, n)
 	}
 	return dst

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/commands/write"
 	"allium/mongotest/internal/release"
@@ -45,30 +45,30 @@ func seriesField(v release.Version, path, k string, x bson.RawValue) error {
 	switch k {
 	case "timeField", "metaField":
 		if x.Type != bson.TypeString {
-			return arg.WrongType(name, x.Type, "string")
+			return args.WrongType(name, x.Type, "string")
 		}
 	case "granularity":
 		s, ok := x.StringValue()
 		if !ok {
-			return arg.WrongType(name, x.Type, "string")
+			return args.WrongType(name, x.Type, "string")
 		}
 		if granularity(s) < 0 {
 			return srverr.New(srverr.BadValue, "Enumeration value '%s' for field '%s' is not a valid value.", s, name)
 		}
 	case "bucketMaxSpanSeconds", "bucketRoundingSeconds":
 		if k == "bucketRoundingSeconds" && !ownSpans(v) {
-			return arg.UnknownField(name)
+			return args.UnknownField(name)
 		}
 		if !x.IsNumber() {
-			return arg.WrongTypes(name, x.Type, "[long, int, decimal, double]")
+			return args.WrongTypes(name, x.Type, "[long, int, decimal, double]")
 		}
-		if n, _ := arg.Number(x); n < 1 {
+		if n, _ := args.NumberOf(x); n < 1 {
 			return srverr.New(51024, "BSON field '%s' value must be >= 1, actual value '%d'", k, n)
 		} else if n > maxBucketSpan {
 			return srverr.New(51024, "BSON field '%s' value must be <= %d, actual value '%d'", k, maxBucketSpan, n)
 		}
 	default:
-		return arg.UnknownField(name)
+		return args.UnknownField(name)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func seriesField(v release.Version, path, k string, x bson.RawValue) error {
 func (q *createSpec) checkSeries(v release.Version) error {
 	bad := func(format string, args ...any) error { return srverr.New(srverr.InvalidOptions, format, args...) }
 	if q.series == nil {
-		if q.expire.Type != 0 && q.clustered.Type == 0 {
+		if q.hasExpire && q.clustered.Type == 0 {
 			return bad("'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
 		}
 		return nil
@@ -88,7 +88,7 @@ func (q *createSpec) checkSeries(v release.Version) error {
 		}
 	}
 	if q.series.Lookup("timeField").Type == 0 {
-		return arg.MissingField("create.timeseries.timeField")
+		return args.MissingField("create.timeseries.timeField")
 	}
 	for _, other := range []struct {
 		name  string
@@ -120,8 +120,8 @@ func (q *createSpec) checkSeries(v release.Version) error {
 // spans of the granularities; since then both spans are given, with the same value, or none.
 func checkSpans(v release.Version, spec bson.Raw) error {
 	bad := func(format string, args ...any) error { return srverr.New(srverr.InvalidOptions, format, args...) }
-	span, hasSpan := arg.Number(spec.Lookup("bucketMaxSpanSeconds"))
-	rounding, hasRounding := arg.Number(spec.Lookup("bucketRoundingSeconds"))
+	span, hasSpan := args.NumberOf(spec.Lookup("bucketMaxSpanSeconds"))
+	rounding, hasRounding := args.NumberOf(spec.Lookup("bucketRoundingSeconds"))
 	g := max(granularity(bsondoc.MustString(spec.Lookup("granularity"))), 0)
 	hasGranularity := spec.Lookup("granularity").Type != 0
 	switch {
@@ -149,8 +149,8 @@ func appendTimeSeries(raw []byte, spec bson.Raw) []byte {
 			raw = bson.AppendRawValue(raw, k, v)
 		}
 	}
-	if rounding, ok := arg.Number(spec.Lookup("bucketRoundingSeconds")); ok {
-		span, _ := arg.Number(spec.Lookup("bucketMaxSpanSeconds"))
+	if rounding, ok := args.NumberOf(spec.Lookup("bucketRoundingSeconds")); ok {
+		span, _ := args.NumberOf(spec.Lookup("bucketMaxSpanSeconds"))
 		raw = bson.AppendInt32(raw, "bucketRoundingSeconds", int32(rounding))
 		raw = bson.AppendInt32(raw, "bucketMaxSpanSeconds", int32(span))
 		return bson.EndDocument(raw, at)
@@ -167,7 +167,7 @@ func changeSeries(v release.Version, c *store.Coll, change bson.Raw) (bson.Raw, 
 	bad := func(format string, args ...any) error { return srverr.New(srverr.InvalidOptions, format, args...) }
 	for k, x := range change.All() {
 		if k == "timeField" || k == "metaField" {
-			return nil, arg.UnknownField("collMod.timeseries." + k)
+			return nil, args.UnknownField("collMod.timeseries." + k)
 		}
 		if err := seriesField(v, "collMod.timeseries", k, x); err != nil {
 			return nil, err
@@ -177,7 +177,7 @@ func changeSeries(v release.Version, c *store.Coll, change bson.Raw) (bson.Raw, 
 		return nil, err
 	}
 	old := bson.Raw(c.Raw.Lookup("timeseries").Value)
-	oldSpan, _ := arg.Number(old.Lookup("bucketMaxSpanSeconds"))
+	oldSpan, _ := args.NumberOf(old.Lookup("bucketMaxSpanSeconds"))
 	was := granularity(bsondoc.MustString(old.Lookup("granularity")))
 	next := change
 	if s, ok := change.Lookup("granularity").StringValue(); ok {
@@ -186,7 +186,7 @@ func changeSeries(v release.Version, c *store.Coll, change bson.Raw) (bson.Raw, 
 		case was >= 0 && (g < was || g > was+1), was < 0 && granularities[g].span < oldSpan:
 			return nil, bad("Invalid transition for timeseries.granularity. Can only transition from 'seconds' to 'minutes' or 'minutes' to 'hours'.")
 		}
-	} else if span, ok := arg.Number(change.Lookup("bucketMaxSpanSeconds")); !ok {
+	} else if span, ok := args.NumberOf(change.Lookup("bucketMaxSpanSeconds")); !ok {
 		next = old
 	} else if span < oldSpan {
 		return nil, bad("Invalid transition for timeseries.bucketMaxSpanSeconds. Can only increase from %d", oldSpan)

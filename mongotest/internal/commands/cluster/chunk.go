@@ -5,10 +5,9 @@ import (
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
@@ -285,30 +284,29 @@ func runMergeChunks(r *server.Request, dst []byte) ([]byte, error) {
 	})
 }
 
-// clearJumboStruct is what clearJumboFlag takes.
-var clearJumboStruct = &idl.Struct{Name: "clearJumboFlag", Fields: map[string]idl.Field{
-	"find": {Kind: idl.Object}, "bounds": {Kind: idl.Objects},
+// jumboSpec are the arguments of clearJumboFlag.
+type jumboSpec struct {
+	find   bson.Raw
+	bounds bson.Raw
+	ends   int
+}
+
+var clearJumboArgs = &args.Table[jumboSpec]{Name: "clearJumboFlag", Value: args.String[jumboSpec](nil).Must(), Fields: map[string]args.Field[jumboSpec]{
+	"find": args.Object(func(q *jumboSpec) *bson.Raw { return &q.find }),
+	"bounds": args.Objects[jumboSpec](nil).Then(func(q *jumboSpec, v args.Value) error {
+		q.bounds, q.ends = v.Value, len(v.Documents())
+		return nil
+	}),
 }}
 
 // runClearJumbo takes a mark from a chunk which says that it is too large to move. No chunk ever
 // gets it here.
 func runClearJumbo(r *server.Request, dst []byte) ([]byte, error) {
-	if v := r.Arg(); v.Type != bson.TypeString {
-		return dst, arg.WrongType(clearJumboStruct.Path(clearJumboStruct.Name), v.Type, "string")
-	}
-	var find, bounds bson.Raw
-	ends := 0
-	err := clearJumboStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
-		if k == "find" {
-			find = v.Value
-		} else {
-			bounds, ends = v.Value, len(idl.Documents(r, k, v))
-		}
-		return nil
-	})
-	if err != nil {
+	var q jumboSpec
+	if err := clearJumboArgs.ParseCommand(r, &q); err != nil {
 		return dst, err
 	}
+	find, bounds, ends := q.find, q.bounds, q.ends
 	return dst, changeSharding(r, func(_ *store.Tx, _ *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		var err error
 		switch {

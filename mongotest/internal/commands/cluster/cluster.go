@@ -8,10 +8,9 @@ import (
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/release"
@@ -141,31 +140,33 @@ func changeShardingOf(r *server.Request, db, ns string, f func(tx *store.Tx, c *
 	})
 }
 
-// refineStruct and collectionStatusStruct are what these commands take.
+// refineSpec are the arguments of refineCollectionShardKey.
+type refineSpec struct {
+	ns  string
+	key bson.RawValue
+}
+
 var (
-	refineStruct = &idl.Struct{Name: "refineCollectionShardKey", Required: []string{"key"}, Fields: map[string]idl.Field{
-		"key": {Kind: idl.Any},
-	}}
-	collectionStatusStruct = &idl.Struct{Name: "balancerCollectionStatus"}
+	refineArgs = &args.Table[refineSpec]{Name: "refineCollectionShardKey", Required: []string{"key"},
+		Value: args.String(func(q *refineSpec) *string { return &q.ns }),
+		Fields: map[string]args.Field[refineSpec]{
+			"key": args.Any(func(q *refineSpec) *bson.RawValue { return &q.key }),
+		}}
+	collectionStatusArgs = &args.Table[string]{Name: "balancerCollectionStatus", Value: args.String(func(ns *string) *string { return ns })}
 )
 
 // runRefine adds fields to a shard key.
 func runRefine(r *server.Request, dst []byte) ([]byte, error) {
-	const name = "refineCollectionShardKey"
-	v := r.Arg()
-	ns, ok := v.StringValue()
-	if !ok && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined {
-		return dst, arg.WrongType(name+"."+name, v.Type, "string")
-	}
-	if err := refineStruct.ParseCommand(r, func(string, bson.RawValue) error { return nil }); err != nil {
+	var q refineSpec
+	if err := refineArgs.ParseCommand(r, &q); err != nil {
 		return dst, err
 	}
-	key, err := keyArg(r, name)
+	key, err := keyArg(refineArgs.Name, q.key)
 	if err != nil {
 		return dst, err
 	}
-	db, _, _ := strings.Cut(ns, ".")
-	return dst, changeShardingOf(r, db, ns, func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+	db, _, _ := strings.Cut(q.ns, ".")
+	return dst, changeShardingOf(r, db, q.ns, func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		if err := checkShardKey(key, false); err != nil {
 			return nil, err
 		}
@@ -195,7 +196,7 @@ func runRefine(r *server.Request, dst []byte) ([]byte, error) {
 
 // runReshard distributes a collection anew by another key.
 func runReshard(r *server.Request, dst []byte) ([]byte, error) {
-	key, err := keyArg(r, "reshardCollection")
+	key, err := keyArg("reshardCollection", r.Body.Lookup("key"))
 	if err != nil {
 		return dst, err
 	}
@@ -225,9 +226,9 @@ func runMovePrimary(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	switch v := r.Body.Lookup("to"); {
 	case v.IsZero() || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
-		return dst, arg.MissingField("MovePrimary.to")
+		return dst, args.MissingField("MovePrimary.to")
 	case v.Type != bson.TypeString:
-		return dst, arg.WrongType("MovePrimary.to", v.Type, "string")
+		return dst, args.WrongType("MovePrimary.to", v.Type, "string")
 	}
 	db, _, _ := strings.Cut(name, ".")
 	if db == "admin" || db == "config" || db == "local" {
@@ -270,7 +271,7 @@ func runAddShard(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.FailedToParse, "The first argument to addShard must be a string")
 	}
 	if v := r.Body.Lookup("name"); !v.IsZero() {
-		name, err := arg.ExtractString(r.Body, "name")
+		name, err := args.ExtractString(r.Body, "name")
 		if err != nil {
 			return dst, err
 		}

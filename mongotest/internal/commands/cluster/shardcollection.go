@@ -5,10 +5,9 @@ import (
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
@@ -20,24 +19,17 @@ import (
 // shardCollection, and what refineCollectionShardKey and reshardCollection share with it.
 
 // keyArg reads the shard key that a command is given.
-func keyArg(r *server.Request, command string) (bson.Raw, error) {
-	key := r.Body.Lookup("key")
+func keyArg(command string, key bson.RawValue) (bson.Raw, error) {
 	switch {
 	case key.IsZero():
-		return nil, arg.MissingField(command + ".key")
+		return nil, args.MissingField(command + ".key")
 	case key.Type == bson.TypeNull:
 		return nil, srverr.New(srverr.BadValue, "Shard key is empty")
 	case key.Type != bson.TypeEmbeddedDocument:
-		return nil, arg.WrongType(command+".key", key.Type, "object")
+		return nil, args.WrongType(command+".key", key.Type, "object")
 	}
 	return key.Value, nil
 }
-
-// shardCollectionStruct is what shardCollection takes.
-var shardCollectionStruct = &idl.Struct{Name: "ShardCollection", Lax: true, Required: []string{"key"}, Fields: map[string]idl.Field{
-	"key": {Kind: idl.Any}, "unique": {Kind: idl.Bool}, "numInitialChunks": {Kind: idl.Number}, "collation": {Kind: idl.Object},
-	"presplitHashedZones": {Kind: idl.Bool},
-}}
 
 // shardSpec is how a collection is to be sharded.
 type shardSpec struct {
@@ -48,24 +40,16 @@ type shardSpec struct {
 	collation bson.Raw
 }
 
-func (spec *shardSpec) parse(r *server.Request) error {
-	err := shardCollectionStruct.ParseCommand(r, func(k string, v bson.RawValue) (err error) {
-		switch k {
-		case "key":
-			spec.key, err = keyArg(r, "ShardCollection")
-		case "unique":
-			spec.unique = v.AsBool()
-		case "presplitHashedZones":
-			spec.presplit = v.AsBool()
-		case "numInitialChunks":
-			spec.chunks, _ = arg.Number(v)
-		case "collation":
-			spec.collation = v.Value
-		}
+var shardCollectionArgs = &args.Table[shardSpec]{Name: "ShardCollection", Lax: true, Required: []string{"key"}, Fields: map[string]args.Field[shardSpec]{
+	"key": args.Any[shardSpec](nil).Then(func(spec *shardSpec, v args.Value) (err error) {
+		spec.key, err = keyArg("ShardCollection", v.RawValue)
 		return err
-	})
-	return err
-}
+	}),
+	"unique":              args.Bool(func(spec *shardSpec) *bool { return &spec.unique }),
+	"presplitHashedZones": args.Bool(func(spec *shardSpec) *bool { return &spec.presplit }),
+	"numInitialChunks":    args.Number(func(spec *shardSpec) *int64 { return &spec.chunks }),
+	"collation":           args.Object(func(spec *shardSpec) *bson.Raw { return &spec.collation }),
+}}
 
 // check checks what does not depend on the collection.
 func (spec *shardSpec) check(r *server.Request, db, ns string) error {
@@ -93,7 +77,7 @@ func (spec *shardSpec) checkColl(c *store.Coll) error {
 	}
 	simple := false
 	if spec.collation != nil {
-		if _, err := arg.ExtractString(spec.collation, "locale"); err != nil {
+		if _, err := args.ExtractString(spec.collation, "locale"); err != nil {
 			return err
 		}
 		collation, err := query.ParseCollation(spec.collation)
@@ -116,7 +100,7 @@ func runShardCollection(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	var spec shardSpec
-	if err := spec.parse(r); err != nil {
+	if err := shardCollectionArgs.ParseCommand(r, &spec); err != nil {
 		return dst, err
 	}
 	if db == "config" && ns != "config.system.sessions" {
@@ -277,7 +261,7 @@ func checkShardKey(key bson.Raw, unique bool) error {
 			hashed++
 			continue
 		}
-		if n, ok := arg.Number(v); !ok || n != 1 {
+		if n, ok := args.NumberOf(v); !ok || n != 1 {
 			return srverr.New(srverr.BadValue, "Shard key %s can contain at most one 'hashed' field, and/or multiple numerical fields set to a value of 1. Failed to parse field %s", bsontext.Document(key), k)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/namespace"
@@ -31,11 +31,11 @@ func init() {
 // runZone adds a shard to a zone, or takes it out. The balancer moves chunks to the shards of their
 // zones if it runs.
 func runZone(r *server.Request, dst []byte) ([]byte, error) {
-	shard, err := arg.ExtractString(r.Body, r.Cmd.Name)
+	shard, err := args.ExtractString(r.Body, r.Cmd.Name)
 	if err != nil {
 		return dst, err
 	}
-	zone, err := arg.ExtractString(r.Body, "zone")
+	zone, err := args.ExtractString(r.Body, "zone")
 	if err != nil {
 		return dst, err
 	}
@@ -53,9 +53,9 @@ func runZone(r *server.Request, dst []byte) ([]byte, error) {
 
 // zoneBound reads an end of a range.
 func zoneBound(r *server.Request, name string) (bson.Raw, error) {
-	doc, given, err := arg.ExtractObject(r.Body, name)
-	if err == nil && !given {
-		err = arg.Missing(name)
+	doc, err := args.ExtractObject(r.Body, name)
+	if err == nil && doc == nil {
+		err = args.Missing(name)
 	}
 	if err != nil {
 		return nil, srverr.From(err).Prefix("The field '" + name + "' cannot be parsed :: caused by :: ")
@@ -69,7 +69,7 @@ func zoneBound(r *server.Request, name string) (bson.Raw, error) {
 // zoneRangeArgs reads what updateZoneKeyRange is given; remove tells that the range belongs to no
 // zone any more.
 func zoneRangeArgs(r *server.Request) (z sharding.ZoneRange, remove bool, err error) {
-	if z.NS, err = arg.ExtractString(r.Body, r.Cmd.Name); err != nil {
+	if z.NS, err = args.ExtractString(r.Body, r.Cmd.Name); err != nil {
 		return z, false, err
 	}
 	db, coll, dotted := strings.Cut(z.NS, ".")
@@ -89,12 +89,12 @@ func zoneRangeArgs(r *server.Request) (z sharding.ZoneRange, remove bool, err er
 	case bson.TypeNull:
 		return z, true, nil
 	case 0:
-		return z, false, arg.Missing("zone")
+		return z, false, args.Missing("zone")
 	case bson.TypeString:
 		z.Zone = bsondoc.MustString(v)
 		return z, false, nil
 	default:
-		return z, false, arg.NotA("zone", "string or null", v)
+		return z, false, args.NotA("zone", "string or null", v)
 	}
 }
 
@@ -147,14 +147,8 @@ func runZoneRange(r *server.Request, dst []byte) ([]byte, error) {
 // runCollectionStatus answers that a collection is balanced: there is no balancer that would see it
 // otherwise.
 func runCollectionStatus(r *server.Request, dst []byte) ([]byte, error) {
-	ns := ""
-	if v := r.Arg(); v.Type != bson.TypeNull && v.Type != bson.TypeUndefined {
-		var ok bool
-		if ns, ok = v.StringValue(); !ok {
-			return dst, arg.WrongType(r.Cmd.Name+"."+r.Cmd.Name, v.Type, "string")
-		}
-	}
-	if err := collectionStatusStruct.ParseCommand(r, nil); err != nil {
+	var ns string
+	if err := collectionStatusArgs.ParseCommand(r, &ns); err != nil {
 		return dst, err
 	}
 	db, coll, dotted := strings.Cut(ns, ".")

@@ -9,7 +9,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/wire"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/release"
@@ -170,7 +170,7 @@ func awaitTopology(r *server.Request) error {
 		}
 	}
 	r.More = true
-	ms, _ := arg.Number(maxAwait)
+	ms, _ := args.NumberOf(maxAwait)
 	end := time.Now().Add(time.Duration(ms) * time.Millisecond)
 	for {
 		now, changed := r.Node.TopologyVersion()
@@ -234,21 +234,21 @@ func readTopologyVersion(doc bson.Raw) (v server.TopologyVersion, err error) {
 		switch k {
 		case "processId":
 			if v.ProcessID, hasID = e.ObjectID(); !hasID {
-				return v, arg.WrongType("TopologyVersion.processId", e.Type, "objectId")
+				return v, args.WrongType("TopologyVersion.processId", e.Type, "objectId")
 			}
 		case "counter":
 			if v.Counter, hasCounter = e.Int64(); !hasCounter {
-				return v, arg.WrongType("TopologyVersion.counter", e.Type, "long")
+				return v, args.WrongType("TopologyVersion.counter", e.Type, "long")
 			}
 		default:
-			return v, arg.UnknownField("TopologyVersion." + k)
+			return v, args.UnknownField("TopologyVersion." + k)
 		}
 	}
 	switch {
 	case !hasID:
-		return v, arg.MissingField("TopologyVersion.processId")
+		return v, args.MissingField("TopologyVersion.processId")
 	case !hasCounter:
-		return v, arg.MissingField("TopologyVersion.counter")
+		return v, args.MissingField("TopologyVersion.counter")
 	}
 	return v, nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/server"
@@ -44,7 +44,7 @@ func runSASLStart(r *server.Request, dst []byte) ([]byte, error) {
 func saslStart(r *server.Request, cmd bson.Raw, db string, dst []byte) ([]byte, error) {
 	c := r.Conn
 	c.SASL = nil
-	mech, err := arg.ExtractString(cmd, "mechanism")
+	mech, err := args.ExtractString(cmd, "mechanism")
 	if err != nil {
 		return dst, err
 	}

@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/planner"
@@ -107,22 +107,88 @@ func runAggregate(r *server.Request, dst []byte) ([]byte, error) {
 	return aggregate(r, dst, q)
 }
 
-// aggregateStruct are the arguments as they are since version 5.0.
-var aggregateStruct = &idl.Struct{Name: "aggregate", Required: []string{"pipeline"}, Fields: map[string]idl.Field{
-	"pipeline": {}, "cursor": {}, "explain": {}, "hint": {}, "allowDiskUse": {Kind: idl.SafeBool}, "collation": {Kind: idl.Object}, "let": {Kind: idl.Object},
-	"bypassDocumentValidation": {Kind: idl.SafeBool}, "fromMongos": {Kind: idl.Bool}, "needsMerge": {Kind: idl.Bool}, "exchange": {Kind: idl.Object},
-	"isMapReduceCommand": {Kind: idl.Bool}, "legacyRuntimeConstants": {Kind: idl.Object}, "collectionUUID": {Gated: true},
-	"encryptionInformation": {Kind: idl.Object, Gated: true}, "includeQueryStatsMetrics": {Kind: idl.SafeBool, Gated: true},
-	"isHybridSearch": {Kind: idl.SafeBool, Gated: true}, "translatedForViewlessTimeseries": {Kind: idl.SafeBool, Gated: true},
-	"resumeAfter": {Kind: idl.Object, Gated: true}, "startAt": {Kind: idl.Object, Gated: true},
-	"requestResumeToken": {Kind: idl.SafeBool, Gated: true}, "passthroughToShard": {Kind: idl.Object, Gated: true},
+var aggregateArgs = &args.Table[aggregateSpec]{Name: "aggregate", Copy: true, Required: []string{"pipeline"}, Fields: map[string]args.Field[aggregateSpec]{
+	"pipeline": args.Any[aggregateSpec](nil).Kept().Then(func(q *aggregateSpec, v args.Value) (err error) {
+		if q.stages == nil {
+			q.stages, err = pipeline.StagesOf(v.RawValue)
+		}
+		return err
+	}),
+	"cursor":  server.CursorOption(args.Any[aggregateSpec](nil).Note(func(q *aggregateSpec) *bool { return &q.hasCursor }), func(q *aggregateSpec) *int64 { return &q.batchSize }),
+	"explain": args.Bool(func(q *aggregateSpec) *bool { return &q.explain }).Says(srverr.TypeMismatch, "%s must be a boolean, not a %s"),
+	"hint": args.Hint(func(q *aggregateSpec) *bson.RawValue { return &q.hint }).
+		Says(srverr.FailedToParse, "hint must be specified as a string representing an index name, or an object representing an index's key pattern"),
+	"allowDiskUse":             args.SafeBool(func(q *aggregateSpec) *bool { return &q.disk }).Strict().Note(func(q *aggregateSpec) *bool { return &q.hasDisk }),
+	"bypassDocumentValidation": args.SafeBool(func(q *aggregateSpec) *bool { return &q.bypass }).Loose(),
+	"collation":                args.Object(func(q *aggregateSpec) *bson.Raw { return &q.collation }),
+	"let":                      args.Object(func(q *aggregateSpec) *bson.Raw { return &q.let }).Since50(),
+	"fromMongos":               args.Bool[aggregateSpec](nil),
+	"needsMerge":               args.Bool[aggregateSpec](nil),
+	"isMapReduceCommand":       args.Bool[aggregateSpec](nil),
+	"exchange":                 args.Object[aggregateSpec](nil).Loose().Then(checkExchange),
+	"collectionUUID":           args.Any[aggregateSpec](nil).Gated(),
+	"encryptionInformation":    args.Object[aggregateSpec](nil).Gated(),
+	"includeQueryStatsMetrics": args.SafeBool[aggregateSpec](nil).Gated(),
+	"isHybridSearch":           args.SafeBool[aggregateSpec](nil).Gated(),
+	"resumeAfter":              args.Object[aggregateSpec](nil).Gated(),
+	"startAt":                  args.Object[aggregateSpec](nil).Gated(),
+	"requestResumeToken":       args.SafeBool[aggregateSpec](nil).Gated(),
+	"passthroughToShard":       args.Object[aggregateSpec](nil).Gated(),
+	"legacyRuntimeConstants":   args.Object[aggregateSpec](nil).Since50(),
+
+	"translatedForViewlessTimeseries": args.SafeBool[aggregateSpec](nil).Gated(),
+
+	"aggregate":     args.Any[aggregateSpec](nil).Before50(), // again
+	"mergeByPBRT":   args.Any[aggregateSpec](nil).Before50(),
+	"use44SortKeys": args.Bool[aggregateSpec](nil).Before50(),
+	"readConcern":   args.Object[aggregateSpec](nil).Before50(),
+	"writeConcern": args.Object[aggregateSpec](nil).Before50().Then(func(_ *aggregateSpec, v args.Value) error {
+		if bson.Raw(v.Value).IsEmpty() {
+			return srverr.New(srverr.FailedToParse, "write concern object cannot be empty")
+		}
+		return nil
+	}),
+	"comment": args.Any[aggregateSpec](nil).Before50().Then(func(_ *aggregateSpec, v args.Value) error {
+		if !args.Generic(v.From.Version(), v.Name) && v.Type != bson.TypeString {
+			return mustBe(v.From, v.Name, v.RawValue, "string")
+		}
+		return nil
+	}),
+	"maxTimeMS": args.Any[aggregateSpec](nil).Before50().Then(func(_ *aggregateSpec, v args.Value) error {
+		_, err := server.ParseMaxTimeMS(v.RawValue)
+		return err
+	}),
+	"runtimeConstants": args.AnyObject[aggregateSpec](nil).Before50().Then(func(_ *aggregateSpec, v args.Value) error {
+		return args.CheckRuntimeConstants("internalRuntimeConstants", v)
+	}),
+}, Old: &args.Old{
+	Unknown: func(_ args.Source, k string) error {
+		return srverr.New(srverr.FailedToParse, "unrecognized field '%s'", k)
+	},
+	Wrong: mustBe,
 }}
 
-// exchangeStruct is how a mongos asks for several cursors at once.
-var exchangeStruct = &idl.Struct{Name: "internalExchange", Required: []string{"policy", "consumers"}, Fields: map[string]idl.Field{
-	"policy": {Kind: idl.String}, "consumers": {Kind: idl.Int}, "orderPreserving": {Kind: idl.Bool}, "bufferSize": {Kind: idl.Int}, "key": {Kind: idl.Object},
-	"boundaries": {Kind: idl.Objects}, "consumerIds": {Kind: idl.Ints},
+// mustBe is the error of an argument of a wrong type, as parsers written by hand word it.
+func mustBe(_ args.Source, k string, v bson.RawValue, want string) error {
+	want = map[string]string{"bool": "a boolean", "object": "an object", "string": "a string"}[want]
+	return srverr.New(srverr.TypeMismatch, "%s must be %s, not a %s", k, want, bsontext.TypeName(v.Type))
+}
+
+// exchangeArgs are how a mongos asks for several cursors at once.
+var exchangeArgs = &args.Table[args.None]{Name: "internalExchange", Required: []string{"policy", "consumers"}, Fields: map[string]args.Field[args.None]{
+	"policy": args.String[args.None](nil), "consumers": args.Int[args.None](nil), "orderPreserving": args.Bool[args.None](nil),
+	"bufferSize": args.Int[args.None](nil), "key": args.Object[args.None](nil), "boundaries": args.Objects[args.None](nil), "consumerIds": args.Ints[args.None](nil),
 }}
+
+func checkExchange(_ *aggregateSpec, v args.Value) error {
+	switch {
+	case v.From.Version().AtLeast(5, 0):
+		return nil
+	case v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray:
+		return args.NoObject(v.Name)
+	}
+	return exchangeArgs.Parse(v.From, v.Value, nil)
+}
 
 // refuseRouterArguments refuses what only a mongos says to a shard.
 func refuseRouterArguments(r *server.Request) error {
@@ -137,30 +203,18 @@ func refuseRouterArguments(r *server.Request) error {
 	return nil
 }
 
-func (q *aggregateSpec) parse(r *server.Request) error {
-	body := r.Body
-	first, v := bsondoc.FirstElement(body)
-	if err := q.namespace(r, v); err != nil {
+func (q *aggregateSpec) parse(r *server.Request) (err error) {
+	if err := q.namespace(r, r.Arg()); err != nil {
 		return err
 	}
-	if r.Node.Config().Version.AtLeast(5, 0) {
-		err := aggregateStruct.ParseBody(r, body, func(k string, v bson.RawValue) error { return q.set(r, k, v) })
-		if err != nil {
-			return err
-		}
-	} else {
-		var err error
+	body := r.Body
+	if !r.Version().AtLeast(5, 0) { // the pipeline comes first, wherever it stands
 		if q.stages, err = pipeline.StagesOf(bsondoc.CopyValue(body.Lookup("pipeline"))); err != nil {
 			return err
 		}
-		for k, v := range body.All() {
-			if k == first || k == "pipeline" {
-				continue
-			}
-			if err := q.setOld(r, k, v); err != nil {
-				return err
-			}
-		}
+	}
+	if err := aggregateArgs.ParseCommand(r, q); err != nil {
+		return err
 	}
 	if !q.hasCursor && !q.explain && body.Lookup("explain").IsZero() {
 		return srverr.New(srverr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
@@ -174,81 +228,6 @@ func (q *aggregateSpec) parse(r *server.Request) error {
 	if r.Node.Role() == server.Mongos {
 		if err := refuseRouterArguments(r); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// set takes an argument.
-func (q *aggregateSpec) set(r *server.Request, k string, v bson.RawValue) (err error) {
-	switch k {
-	case "pipeline":
-		q.stages, err = pipeline.StagesOf(bsondoc.CopyValue(v)) // they outlive the command
-	case "cursor":
-		q.hasCursor = true
-		err = server.ParseCursorOption(v, &q.batchSize)
-	case "explain":
-		if v.Type != bson.TypeBoolean {
-			return srverr.New(srverr.TypeMismatch, "explain must be a boolean, not a %s", bsontext.TypeName(v.Type))
-		}
-		q.explain = v.AsBool()
-	case "bypassDocumentValidation":
-		q.bypass = v.AsBool()
-	case "allowDiskUse":
-		q.disk, q.hasDisk = v.AsBool(), true
-	case "collation":
-		q.collation = bsondoc.Copy(v.Value)
-	case "let":
-		q.let = bsondoc.Copy(v.Value)
-	case "hint":
-		if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
-			return srverr.New(srverr.FailedToParse, "hint must be specified as a string representing an index name, or an object representing an index's key pattern")
-		}
-		q.hint = bsondoc.CopyValue(v)
-	}
-	return err
-}
-
-// setOld takes an argument of a server before 5.0.
-func (q *aggregateSpec) setOld(r *server.Request, k string, v bson.RawValue) error {
-	not := func(want string) error {
-		return srverr.New(srverr.TypeMismatch, "%s must be %s, not a %s", k, want, bsontext.TypeName(v.Type))
-	}
-	switch k {
-	case "explain", "cursor", "hint", "bypassDocumentValidation":
-		return q.set(r, k, v)
-	case "comment":
-		if !r.Generic(k) && v.Type != bson.TypeString {
-			return not("a string")
-		}
-	case "allowDiskUse", "fromMongos", "needsMerge", "use44SortKeys", "isMapReduceCommand":
-		if v.Type != bson.TypeBoolean {
-			return not("a boolean")
-		}
-		return q.set(r, k, v)
-	case "collation", "readConcern", "writeConcern":
-		if v.Type != bson.TypeEmbeddedDocument {
-			return not("an object")
-		}
-		if k == "writeConcern" && bson.Raw(v.Value).IsEmpty() {
-			return srverr.New(srverr.FailedToParse, "write concern object cannot be empty")
-		}
-		return q.set(r, k, v)
-	case "maxTimeMS":
-		_, err := server.ParseMaxTimeMS(v)
-		return err
-	case "exchange", "runtimeConstants":
-		if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
-			return srverr.New(10065, "invalid parameter: expected an object (%s)", k)
-		}
-		if k == "runtimeConstants" {
-			return r.CheckRuntimeConstants("internalRuntimeConstants", v.Value)
-		}
-		return exchangeStruct.Parse(r, v.Value, func(string, bson.RawValue) error { return nil })
-	case "mergeByPBRT": // of servers before 5.0
-	default:
-		if !r.Generic(k) {
-			return srverr.New(srverr.FailedToParse, "unrecognized field '%s'", k)
 		}
 	}
 	return nil

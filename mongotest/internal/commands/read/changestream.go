@@ -51,54 +51,31 @@ type event struct {
 func (e *pipelineEnv) openChangeStream(ns pipeline.Namespace, spec bson.Raw) (*changeStream, error) {
 	r := e.run.Request
 	s := &changeStream{run: e.run, n: r.Node, db: ns.DB, coll: ns.Coll, lookup: "default", before: "off"}
-	var resume, startAfter bson.Raw
-	var startAt bson.Timestamp
-	given := 0
-	cluster := false
-	err := server.ChangeStreamStruct.Parse(r, spec, func(k string, v bson.RawValue) error {
-		switch k {
-		case "resumeAfter":
-			resume = v.Value
-			given++
-		case "startAfter":
-			startAfter = v.Value
-			given++
-		case "startAtOperationTime":
-			startAt, _ = v.Timestamp()
-			given++
-			if startAt.IsZero() {
-				startAt = bson.Timestamp{I: 1}
-			}
-		case "fullDocument":
-			s.lookup, _ = v.StringValue()
-		case "fullDocumentBeforeChange":
-			s.before, _ = v.StringValue()
-		case "allChangesForCluster":
-			cluster = v.AsBool()
-		case "showExpandedEvents":
-			s.expanded = v.AsBool()
-		}
-		return nil
-	})
-	if err != nil {
+	q := server.ChangeStreamSpec{Lookup: s.lookup, Before: s.before}
+	if err := server.ChangeStreamArgs.Parse(r, spec, &q); err != nil {
 		return nil, err
+	}
+	s.lookup, s.before, s.expanded = q.Lookup, q.Before, q.Expanded
+	startAt, at := q.StartAt.Timestamp()
+	if at && startAt.IsZero() {
+		startAt = bson.Timestamp{I: 1}
 	}
 	if err := s.checkModes(); err != nil {
 		return nil, err
 	}
-	if err := s.checkTarget(cluster); err != nil {
+	if err := s.checkTarget(q.Cluster); err != nil {
 		return nil, err
 	}
 	switch {
-	case resume != nil && startAfter != nil:
+	case q.ResumeAfter != nil && q.StartAfter != nil:
 		return nil, srverr.New(50865, "Do not specify both 'resumeAfter' and 'startAfter' in a $changeStream stage")
-	case given > 1:
+	case at && (q.ResumeAfter != nil || q.StartAfter != nil):
 		return nil, srverr.New(40674, "Only one type of resume option is allowed, but multiple were found.")
 	}
 	if err := r.ReachAll(); err != nil {
 		return nil, err
 	}
-	return s, s.start(resume, startAfter, startAt)
+	return s, s.start(q.ResumeAfter, q.StartAfter, startAt)
 }
 
 func (s *changeStream) checkModes() error {

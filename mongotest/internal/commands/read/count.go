@@ -4,10 +4,9 @@ import (
 	"math"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
@@ -19,12 +18,6 @@ func init() {
 		Sequences: true, ReadConcern: true, Mongos: server.OnMongos{Reply: countOfShards}, Run: runCount,
 	})
 }
-
-var countStruct = &idl.Struct{Name: "count", Fields: map[string]idl.Field{
-	"query": {Kind: idl.Object}, "collation": {Kind: idl.Object}, "hint": {}, "limit": {}, "skip": {}, "fields": {}, "queryOptions": {Kind: idl.Object},
-	"comment": {Kind: idl.String, Gated: true}, "maxTimeMS": {Gated: true}, "encryptionInformation": {Kind: idl.Object, Gated: true},
-	"collectionUUID": {Gated: true}, "includeQueryStatsMetrics": {Kind: idl.SafeBool, Gated: true},
-}}
 
 // countSpec are the arguments of count.
 type countSpec struct {
@@ -38,31 +31,30 @@ func (q *countSpec) parse(r *server.Request) (err error) {
 	if q.ns, err = r.Readable(srverr.InvalidNamespace); err != nil {
 		return err
 	}
-	return countStruct.ParseCommand(r, func(k string, v bson.RawValue) (err error) {
-		switch k {
-		case "query":
-			q.filter = v.Value
-		case "collation":
-			q.collation = v.Value
-		case "hint":
-			q.hint, err = arg.Hint(v)
-		case "limit":
-			q.limit, err = countNumber(k, v)
-			if err == nil && q.limit == math.MinInt64 {
-				err = srverr.New(srverr.BadValue, "limit value for count cannot be min long")
-			}
-			if q.limit < 0 {
-				q.limit = -q.limit
-			}
-		case "skip":
-			q.skip, err = countNumber(k, v)
-			if err == nil && q.skip < 0 {
-				err = srverr.New(srverr.FailedToParse, "Expected a positive number in: %s", bsontext.Element(k, v))
-			}
+	return countArgs.ParseCommand(r, q)
+}
+
+var countArgs = &args.Table[countSpec]{Name: "count", Fields: map[string]args.Field[countSpec]{
+	"query":     args.Object(func(q *countSpec) *bson.Raw { return &q.filter }),
+	"collation": args.Object(func(q *countSpec) *bson.Raw { return &q.collation }),
+	"hint":      args.Hint(func(q *countSpec) *bson.RawValue { return &q.hint }),
+	"limit": args.Any[countSpec](nil).Then(func(q *countSpec, v args.Value) (err error) {
+		if q.limit, err = countNumber(v.Name, v.RawValue); err == nil && q.limit == math.MinInt64 {
+			err = srverr.New(srverr.BadValue, "limit value for count cannot be min long")
+		}
+		q.limit = max(q.limit, -q.limit)
+		return err
+	}),
+	"skip": args.Any[countSpec](nil).Then(func(q *countSpec, v args.Value) (err error) {
+		if q.skip, err = countNumber(v.Name, v.RawValue); err == nil && q.skip < 0 {
+			err = srverr.New(srverr.FailedToParse, "Expected a positive number in: %s", bsontext.Element(v.Name, v.RawValue))
 		}
 		return err
-	})
-}
+	}),
+	"fields": {}, "queryOptions": args.Object[countSpec](nil), "comment": args.String[countSpec](nil).Gated(), "maxTimeMS": args.Any[countSpec](nil).Gated(),
+	"encryptionInformation": args.Object[countSpec](nil).Gated(), "collectionUUID": args.Any[countSpec](nil).Gated(),
+	"includeQueryStatsMetrics": args.SafeBool[countSpec](nil).Gated(),
+}}
 
 // countFailed is an error of a shard's count.
 func countFailed(r *server.Request, err error) error {

@@ -5,10 +5,9 @@ import (
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
@@ -25,17 +24,22 @@ func init() {
 	})
 }
 
-var distinctStruct = &idl.Struct{Name: "distinct", Required: []string{"key"}, Fields: map[string]idl.Field{
-	"key": {Kind: idl.String}, "query": {Kind: idl.Object}, "collation": {Kind: idl.Object}, "hint": {Gated: true}, "encryptionInformation": {Kind: idl.Object, Gated: true},
-	"collectionUUID": {Gated: true}, "includeQueryStatsMetrics": {Kind: idl.SafeBool, Gated: true},
-}}
-
 // distinctSpec are the arguments of distinct.
 type distinctSpec struct {
 	ns, key           string
 	filter, collation bson.Raw
 	hint              bson.RawValue
 }
+
+var distinctArgs = &args.Table[distinctSpec]{Name: "distinct", Required: []string{"key"}, Fields: map[string]args.Field[distinctSpec]{
+	"key":                      args.String(func(q *distinctSpec) *string { return &q.key }),
+	"query":                    args.Object(func(q *distinctSpec) *bson.Raw { return &q.filter }),
+	"collation":                args.Object(func(q *distinctSpec) *bson.Raw { return &q.collation }),
+	"hint":                     args.Hint(func(q *distinctSpec) *bson.RawValue { return &q.hint }).Gated(),
+	"encryptionInformation":    args.Object[distinctSpec](nil).Gated(),
+	"collectionUUID":           args.Any[distinctSpec](nil).Gated(),
+	"includeQueryStatsMetrics": args.SafeBool[distinctSpec](nil).Gated(),
+}}
 
 // checkDistinctRouting checks what a mongos before 5.0 reads itself to find the shards.
 func checkDistinctRouting(body bson.Raw) error {
@@ -54,27 +58,14 @@ func (q *distinctSpec) parse(r *server.Request) (err error) {
 		return err
 	}
 	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined && !r.Node.Config().Version.AtLeastPatch(release.At(4, 4, 14)) {
-		return arg.WrongType("distinct.comment", v.Type, "string")
+		return args.WrongType("distinct.comment", v.Type, "string")
 	}
 	if r.Node.Role() == server.Mongos && !r.Node.Config().Version.AtLeast(5, 0) {
 		if err := checkDistinctRouting(r.Body); err != nil {
 			return err
 		}
 	}
-	err = distinctStruct.ParseCommand(r, func(k string, v bson.RawValue) (err error) {
-		switch k {
-		case "key":
-			q.key, _ = v.StringValue()
-		case "query":
-			q.filter = v.Value
-		case "collation":
-			q.collation = v.Value
-		case "hint":
-			q.hint, err = arg.Hint(v)
-		}
-		return err
-	})
-	if err != nil {
+	if err := distinctArgs.ParseCommand(r, q); err != nil {
 		return err
 	}
 	return checkDistinctKey(q.key)

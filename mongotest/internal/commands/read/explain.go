@@ -5,7 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/commands/write"
@@ -564,7 +564,7 @@ func appendIndexScan(dst []byte, p *planner.Plan) []byte {
 	at, bounds := bson.BeginDocumentElement(dst, "indexBounds")
 	for k, v := range ix.Pattern.All() {
 		all := "[MinKey, MaxKey]"
-		if n, _ := arg.Number(v); n < 0 != p.Back {
+		if n, _ := args.NumberOf(v); n < 0 != p.Back {
 			all = "[MaxKey, MinKey]"
 		}
 		bounds = bsondoc.AppendStrings(bounds, k, []string{all})

@@ -3,9 +3,9 @@ package read
 import (
 	"testing"
 
-	"allium/mongotest/internal/idl/idltest"
+	"allium/mongotest/internal/args/argstest"
 )
 
 func TestFeatures(t *testing.T) {
-	idltest.CompareFeatures(t, aggregateStruct, countStruct, distinctStruct)
+	argstest.CompareFeatures(t, findArgs, getMoreArgs, aggregateArgs, countArgs, distinctArgs, mapReduceArgs)
 }

@@ -8,13 +8,12 @@ import (
 	"slices"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/query"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -68,7 +67,7 @@ func runFind(r *server.Request, dst []byte) ([]byte, error) {
 // name after the rest.
 func (q *findSpec) parse(r *server.Request, body bson.Raw) (err error) {
 	if r.Node.Config().Version.AtLeast(5, 0) {
-		if err := q.arguments(r, body, true); err != nil {
+		if err := q.arguments(r, body); err != nil {
 			return err
 		}
 		q.ns, err = r.Readable(srverr.BadValue)
@@ -78,209 +77,103 @@ func (q *findSpec) parse(r *server.Request, body bson.Raw) (err error) {
 		if q.ns, err = r.Readable(srverr.InvalidNamespace); err != nil {
 			return err
 		}
-		return q.arguments(r, body, false)
+		return q.arguments(r, body)
 	}
 	if v := r.Arg(); v.Type != bson.TypeString && v.Type != bson.TypeBinary {
-		_, err := q.typed("find", v, bson.TypeString, "string")
-		return err
+		return wrongFindType("find", v, "string")
 	}
-	if err := q.arguments(r, body, false); err != nil {
+	if err := q.arguments(r, body); err != nil {
 		return err
 	}
 	q.ns, err = r.Readable(srverr.InvalidNamespace)
 	return err
 }
 
-// typed returns a value that must be of this type, as the find parser of old versions words it.
-func (q *findSpec) typed(k string, v bson.RawValue, want bson.Type, name string) (bson.RawValue, error) {
-	if v.Type != want {
-		return v, srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be of BSON type %s.", bsontext.Element(k, v), k, name)
-	}
-	return v, nil
+var findArgs = &args.Table[findSpec]{Name: "find", Must: true, Fields: map[string]args.Field[findSpec]{
+	"filter":     args.Object(func(q *findSpec) *bson.Raw { return &q.filter }),
+	"projection": args.Object(func(q *findSpec) *bson.Raw { return &q.projection }),
+	"sort":       args.Object(func(q *findSpec) *bson.Raw { return &q.sort }),
+	"min":        args.Object(func(q *findSpec) *bson.Raw { return &q.min }),
+	"max":        args.Object(func(q *findSpec) *bson.Raw { return &q.max }),
+	"collation":  args.Object(func(q *findSpec) *bson.Raw { return &q.collation }),
+	"let":        args.Object(func(q *findSpec) *bson.Raw { return &q.let }).Gated(),
+	"hint":       args.Hint(func(q *findSpec) *bson.RawValue { return &q.hint }).Says(srverr.FailedToParse, "hint must be either a string or nested object"),
+	"skip":       args.Number(func(q *findSpec) *int64 { return &q.skip }),
+	"limit":      args.Number(func(q *findSpec) *int64 { return &q.limit }).Note(func(q *findSpec) *bool { return &q.hasLimit }),
+	"batchSize":  args.Number(func(q *findSpec) *int64 { return &q.batchSize }).Then(notNegative("BatchSize", func(q *findSpec) int64 { return q.batchSize })),
+	"ntoreturn": args.Number(func(q *findSpec) *int64 { return &q.returns }).Note(func(q *findSpec) *bool { return &q.ntoreturn }).
+		Then(notNegative("NToReturn", func(q *findSpec) int64 { return q.returns })),
+	"singleBatch":              args.SafeBool(func(q *findSpec) *bool { return &q.single }),
+	"tailable":                 args.SafeBool(func(q *findSpec) *bool { return &q.tailable }),
+	"awaitData":                args.SafeBool(func(q *findSpec) *bool { return &q.awaitData }),
+	"noCursorTimeout":          args.SafeBool(func(q *findSpec) *bool { return &q.noTimeout }),
+	"returnKey":                args.SafeBool(func(q *findSpec) *bool { return &q.returnKey }),
+	"showRecordId":             args.SafeBool(func(q *findSpec) *bool { return &q.showRecordID }),
+	"readOnce":                 args.SafeBool(func(q *findSpec) *bool { return &q.readOnce }),
+	"oplogReplay":              args.SafeBool(func(q *findSpec) *bool { return &q.oplogReplay }),
+	"allowPartialResults":      args.SafeBool(func(q *findSpec) *bool { return &q.partial }),
+	"allowDiskUse":             args.SafeBool(func(q *findSpec) *bool { return &q.disk }).Gated(),
+	"$_requestResumeToken":     args.SafeBool(func(q *findSpec) *bool { return &q.resumeToken }),
+	"$_resumeAfter":            args.Object(resumeAfter),
+	"$_startAt":                args.Object(resumeAfter),
+	"mirrored":                 args.SafeBool[findSpec](nil).Since50(),
+	"includeQueryStatsMetrics": args.SafeBool[findSpec](nil).Since50(),
+	"_use44SortKeys":           args.Bool[findSpec](nil).Before50(),
+	"encryptionInformation":    args.Object[findSpec](nil).Gated(),
+	"runtimeConstants":         args.RuntimeConstants[findSpec]("runtimeConstants", 51202).Before50(),
+	"options":                  args.Object[findSpec](nil),
+	"term":                     args.Long[findSpec](nil),
+	"comment": args.Any[findSpec](nil).Before50().Then(func(_ *findSpec, v args.Value) error {
+		if !args.Generic(v.From.Version(), v.Name) && v.Type != bson.TypeString { // before 4.4 not one of the arguments that all commands take
+			return args.FailedToParse(v.From, "'comment' field must be of BSON type string.")
+		}
+		return nil
+	}),
+}, Old: &args.Old{
+	Strict: true, Cast: true, Unknown: args.Unrecognized,
+	Wrong: func(from args.Source, k string, v bson.RawValue, want string) error {
+		if want != "object" && want != "bool" && want != "long" {
+			return args.FailedToParse(from, "'%s' field must be numeric.", k)
+		}
+		return wrongFindType(k, v, want)
+	},
+}}
+
+func resumeAfter(q *findSpec) *bson.Raw { return &q.resumeAfter }
+
+// wrongFindType is the error of the find parser of old versions for a value of a wrong type.
+func wrongFindType(k string, v bson.RawValue, want string) error {
+	return srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be of BSON type %s.", bsontext.Element(k, v), k, want)
 }
 
-func (q *findSpec) arguments(r *server.Request, body bson.Raw, idl bool) error {
-	first := true
-	for k, v := range body.All() {
-		if first {
-			first = false
-			continue
+// notNegative checks a number that may not be negative.
+func notNegative(what string, n func(q *findSpec) int64) func(*findSpec, args.Value) error {
+	return func(q *findSpec, _ args.Value) error {
+		if n := n(q); n < 0 {
+			return negative(what, n)
 		}
-		var err error
-		object := func(dst *bson.Raw) { *dst, err = q.object(idl, k, v) }
-		boolean := func(dst *bool) { *dst, err = q.boolean(idl, k, v) }
-		number := func(dst *int64) { *dst, err = q.number(idl, body, k, v) }
-		switch k {
-		case "filter":
-			object(&q.filter)
-		case "projection":
-			object(&q.projection)
-		case "sort":
-			object(&q.sort)
-		case "min":
-			object(&q.min)
-		case "max":
-			object(&q.max)
-		case "collation":
-			object(&q.collation)
-		case "let":
-			if !r.Node.Config().Version.Has(release.Argument, "find.let") {
-				err = q.unknown(idl, body, k)
-				break
-			}
-			object(&q.let)
-		case "hint":
-			if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
-				return srverr.New(srverr.FailedToParse, "hint must be either a string or nested object")
-			}
-			q.hint = v
-		case "skip":
-			number(&q.skip)
-		case "limit":
-			number(&q.limit)
-			q.hasLimit = true
-		case "batchSize":
-			number(&q.batchSize)
-			if err == nil && q.batchSize < 0 {
-				err = q.negative("BatchSize", q.batchSize)
-			}
-		case "ntoreturn":
-			var n int64
-			if number(&n); err == nil && n < 0 {
-				err = q.negative("NToReturn", n)
-			}
-			q.returns, q.ntoreturn = n, true
-		case "singleBatch":
-			boolean(&q.single)
-		case "tailable":
-			boolean(&q.tailable)
-		case "awaitData":
-			boolean(&q.awaitData)
-		case "noCursorTimeout":
-			boolean(&q.noTimeout)
-		case "returnKey":
-			boolean(&q.returnKey)
-		case "showRecordId":
-			boolean(&q.showRecordID)
-		case "readOnce":
-			boolean(&q.readOnce)
-		case "oplogReplay":
-			boolean(&q.oplogReplay)
-		case "allowPartialResults":
-			boolean(&q.partial)
-		case "allowDiskUse":
-			if !r.Node.Config().Version.Has(release.Argument, "find.allowDiskUse") {
-				return q.unknown(idl, body, k)
-			}
-			boolean(&q.disk)
-		case "comment": // before 4.4 not one of the arguments that all commands take
-			if !idl && !r.Generic(k) && v.Type != bson.TypeString {
-				return srverr.New(srverr.FailedToParse, "Failed to parse: %s. 'comment' field must be of BSON type string.", bsontext.Document(body))
-			}
-		case "_use44SortKeys", "mirrored", "includeQueryStatsMetrics":
-			if idl == (k == "_use44SortKeys") {
-				return q.unknown(idl, body, k)
-			}
-			var ignored bool
-			boolean(&ignored)
-		case "encryptionInformation":
-			if !r.Node.Config().Version.Has(release.Argument, "find.encryptionInformation") {
-				return q.unknown(idl, body, k)
-			}
-			var ignored bson.Raw
-			object(&ignored)
-		case "runtimeConstants":
-			if idl {
-				return q.unknown(idl, body, k)
-			}
-			var constants bson.Raw
-			if object(&constants); err == nil {
-				err = r.CheckRuntimeConstants("runtimeConstants", constants)
-			}
-			if err == nil && r.Node.Role() == server.Mongos {
-				err = srverr.New(51202, "Cannot specify runtime constants option to a mongos")
-			}
-		case "$_requestResumeToken":
-			boolean(&q.resumeToken)
-		case "$_resumeAfter", "$_startAt":
-			object(&q.resumeAfter)
-		case "options":
-			var ignored bson.Raw
-			object(&ignored)
-		case "term":
-			switch {
-			case !idl:
-				_, err = q.typed(k, v, bson.TypeInt64, "long")
-			case v.Type != bson.TypeInt64:
-				err = arg.WrongType("find.term", v.Type, "long")
-			}
-		default:
-			if !r.Generic(k) {
-				err = q.unknown(idl, body, k)
-			}
-		}
-		if err != nil {
-			return err
-		}
+		return nil
+	}
+}
+
+func negative(what string, n int64) error {
+	return srverr.New(srverr.BadValue, "%s value must be non-negative, but received: %d", what, n)
+}
+
+func (q *findSpec) arguments(r *server.Request, body bson.Raw) error {
+	if err := findArgs.ParseBody(r, body, q); err != nil {
+		return err
 	}
 	return q.check()
-}
-
-func (q *findSpec) unknown(idl bool, body bson.Raw, k string) error {
-	if idl {
-		return arg.UnknownField("find." + k)
-	}
-	return srverr.New(srverr.FailedToParse, "Failed to parse: %s. Unrecognized field '%s'.", bsontext.Document(body), k)
-}
-
-func (q *findSpec) object(idl bool, k string, v bson.RawValue) (bson.Raw, error) {
-	if doc, ok := v.Document(); ok {
-		return doc, nil // before the field's name is put together for an error
-	}
-	if idl {
-		return arg.Object("find."+k, v)
-	}
-	v, err := q.typed(k, v, bson.TypeEmbeddedDocument, "object")
-	return v.Value, err
-}
-
-func (q *findSpec) boolean(idl bool, k string, v bson.RawValue) (bool, error) {
-	if b, ok := v.Boolean(); ok {
-		return b, nil
-	}
-	if idl {
-		return arg.Bool("find."+k, v, true)
-	}
-	v, err := q.typed(k, v, bson.TypeBoolean, "bool")
-	return v.AsBool(), err
-}
-
-func (q *findSpec) number(idl bool, body bson.Raw, k string, v bson.RawValue) (int64, error) {
-	switch v.Type {
-	case bson.TypeInt32, bson.TypeInt64:
-		n, _ := v.AsInt64()
-		return n, nil
-	}
-	if idl {
-		return arg.Integer("find."+k, v)
-	}
-	if !v.IsNumber() {
-		return 0, srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be numeric.", bsontext.Document(body), k)
-	}
-	return query.CastLong(v), nil
-}
-
-func (q *findSpec) negative(what string, n int64) error {
-	return srverr.New(srverr.BadValue, "%s value must be non-negative, but received: %d", what, n)
 }
 
 // check checks what the arguments mean together.
 func (q *findSpec) check() error {
 	switch {
 	case q.skip < 0:
-		return q.negative("Skip", q.skip)
+		return negative("Skip", q.skip)
 	case q.limit < 0:
-		return q.negative("Limit", q.limit)
+		return negative("Limit", q.limit)
 	case q.ntoreturn && (q.hasLimit || q.batchSize >= 0):
 		return srverr.New(srverr.BadValue, "'limit' or 'batchSize' fields can not be set with 'ntoreturn' field.")
 	case q.awaitData && !q.tailable:

@@ -7,7 +7,7 @@ import (
 	"allium/bson"
 	"allium/internal/wire"
 	"allium/mongotest/internal/account"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/namespace"
@@ -34,88 +34,68 @@ type getMoreSpec struct {
 	batchSize int64 // -1: not given
 	maxTime   time.Duration
 	hasTime   bool
+	hasColl   bool
+	hasBatch  bool
+}
+
+var (
+	getMoreArgs = &args.Table[getMoreSpec]{Name: "getMore", Must: true, Required: []string{"collection"}, Value: args.Long(func(q *getMoreSpec) *int64 { return &q.id }),
+		Fields: map[string]args.Field[getMoreSpec]{
+			"collection": args.String(func(q *getMoreSpec) *string { return &q.coll }).Note(func(q *getMoreSpec) *bool { return &q.hasColl }),
+			"batchSize":  args.Number[getMoreSpec](nil).Note(func(q *getMoreSpec) *bool { return &q.hasBatch }).Then(setBatchSize),
+			"maxTimeMS":  args.Any[getMoreSpec](nil).Then(setAwait),
+			"term":       args.Long[getMoreSpec](nil),
+			"lastKnownCommittedOpTime": args.Any[getMoreSpec](nil).Then(func(_ *getMoreSpec, v args.Value) error {
+				body, _ := v.From.Message()
+				return server.CheckOpTime(body, v.Name)
+			}),
+		}, Old: &args.Old{
+			Unknown: args.Unrecognized,
+			Wrong: func(from args.Source, k string, _ bson.RawValue, want string) error {
+				switch k {
+				case "batchSize":
+					want = "a number"
+				case "term":
+					want = "of type NumberLong"
+				default:
+					want = "of type " + want
+				}
+				body, _ := from.Message()
+				return srverr.New(srverr.TypeMismatch, "Field '%s' must be %s in: %s", k, want, bsontext.Document(body))
+			},
+		}}
+)
+
+func setBatchSize(q *getMoreSpec, v args.Value) error {
+	q.batchSize = args.CastNumber(v.RawValue)
+	if q.batchSize < 0 && v.From.Version().AtLeast(5, 0) {
+		return srverr.New(srverr.BadValue, "BSON field 'batchSize' value must be >= 0, actual value '%d'", q.batchSize)
+	}
+	return nil
+}
+
+// setAwait takes how long to wait. From 5.0 on no time at all is a time, too: such a getMore does
+// not wait.
+func setAwait(q *getMoreSpec, v args.Value) error {
+	n, err := server.ParseMaxTimeMS(v.RawValue)
+	q.maxTime, q.hasTime = time.Duration(n)*time.Millisecond, n > 0 || v.From.Version().AtLeast(5, 0)
+	return err
 }
 
 func (q *getMoreSpec) parse(r *server.Request) error {
-	idl := r.Node.Config().Version.AtLeast(5, 0)
 	q.batchSize = -1
-	first, hasColl, hasBatch := true, false, false
-	for k, v := range r.Body.All() {
-		if first {
-			first = false
-			if v.Type != bson.TypeInt64 {
-				if idl {
-					return arg.WrongType("getMore.getMore", v.Type, "long")
-				}
-				return srverr.New(srverr.TypeMismatch, "Field 'getMore' must be of type long in: %s", bsontext.Document(r.Body))
-			}
-			q.id, _ = v.Int64()
-			continue
-		}
-		switch k {
-		case "collection":
-			s, ok := v.StringValue()
-			if !ok {
-				if idl {
-					return arg.WrongType("getMore.collection", v.Type, "string")
-				}
-				return srverr.New(srverr.TypeMismatch, "Field 'collection' must be of type string in: %s", bsontext.Document(r.Body))
-			}
-			q.coll, hasColl = s, true
-		case "batchSize":
-			if !v.IsNumber() {
-				if idl {
-					return arg.WrongTypes("getMore.batchSize", v.Type, "[long, int, decimal, double']") // sic
-				}
-				return srverr.New(srverr.TypeMismatch, "Field 'batchSize' must be a number in: %s", bsontext.Document(r.Body))
-			}
-			q.batchSize = arg.CastNumber(v)
-			if q.batchSize < 0 && idl {
-				return srverr.New(srverr.BadValue, "BSON field 'batchSize' value must be >= 0, actual value '%d'", q.batchSize)
-			}
-			hasBatch = true
-		case "maxTimeMS":
-			n, err := server.ParseMaxTimeMS(v)
-			if err != nil {
-				return err
-			}
-			// From 5.0 on no time at all is a time, too: such a getMore does not wait.
-			q.maxTime, q.hasTime = time.Duration(n)*time.Millisecond, n > 0 || r.Node.Config().Version.AtLeast(5, 0)
-		case "term":
-			if v.Type != bson.TypeInt64 {
-				if idl {
-					return arg.WrongType("getMore.term", v.Type, "long")
-				}
-				return srverr.New(srverr.TypeMismatch, "Field 'term' must be of type NumberLong in: %s", bsontext.Document(r.Body))
-			}
-		case "lastKnownCommittedOpTime":
-			if v.Type != bson.TypeEmbeddedDocument {
-				return srverr.New(srverr.TypeMismatch, "\"lastKnownCommittedOpTime\" had the wrong type. Expected object, found %s", bsontext.TypeName(v.Type))
-			}
-			if err := server.CheckOpTime(r.Body, k); err != nil {
-				return err
-			}
-		default:
-			if !r.Generic(k) {
-				if idl {
-					return arg.UnknownField("getMore." + k)
-				}
-				return srverr.New(srverr.FailedToParse, "Failed to parse: %s. Unrecognized field '%s'.", bsontext.Document(r.Body), k)
-			}
-		}
+	if err := getMoreArgs.ParseCommand(r, q); err != nil {
+		return err
 	}
+	old := !r.Version().AtLeast(5, 0)
 	switch {
-	case !hasColl && idl:
-		return arg.MissingField("getMore.collection")
-	case !hasColl && r.Node.Role() == server.Mongos:
-		return srverr.New(srverr.FailedToParse, "Field 'collection' missing in: %s", bsontext.Document(r.Body))
-	case !hasColl:
+	case !q.hasColl:
 		return srverr.New(srverr.FailedToParse, "Field 'collection' missing in: %s", bsontext.Document(r.Body))
 	case q.coll == "" || r.DB == "":
 		return srverr.New(srverr.InvalidNamespace, "Invalid namespace for getMore: %s.%s", r.DB, q.coll)
-	case q.id == 0 && !idl:
+	case q.id == 0 && old:
 		return srverr.New(srverr.BadValue, "Cursor id for getMore must be non-zero")
-	case hasBatch && q.batchSize <= 0 && !idl:
+	case q.hasBatch && q.batchSize <= 0 && old:
 		return srverr.New(srverr.BadValue, "Batch size for getMore must be positive, but received: %d", q.batchSize)
 	}
 	if q.batchSize == 0 {

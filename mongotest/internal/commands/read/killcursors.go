@@ -2,7 +2,7 @@ package read
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
@@ -21,13 +21,13 @@ func runKillCursors(r *server.Request, dst []byte) ([]byte, error) {
 	list := r.Body.Lookup("cursors")
 	switch {
 	case !ok && idl:
-		return dst, arg.WrongType("killCursors.killCursors", r.Arg().Type, "string")
+		return dst, args.WrongType("killCursors.killCursors", r.Arg().Type, "string")
 	case !ok:
 		return dst, srverr.New(srverr.FailedToParse, "First parameter must be a string in: %s", bsontext.Document(r.Body))
 	case idl && list.IsZero():
-		return dst, arg.MissingField("killCursors.cursors")
+		return dst, args.MissingField("killCursors.cursors")
 	case idl && list.Type != bson.TypeArray:
-		return dst, arg.WrongType("killCursors.cursors", list.Type, "array")
+		return dst, args.WrongType("killCursors.cursors", list.Type, "array")
 	case name == "":
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid collection name: %s.", r.DB)
 	case list.Type != bson.TypeArray:
@@ -38,7 +38,7 @@ func runKillCursors(r *server.Request, dst []byte) ([]byte, error) {
 		id, ok := v.Int64()
 		if !ok {
 			if idl {
-				return dst, arg.WrongType("killCursors.cursors."+k, v.Type, "long")
+				return dst, args.WrongType("killCursors.cursors."+k, v.Type, "long")
 			}
 			return dst, srverr.New(srverr.FailedToParse, "Field 'cursors' contains an element that is not of type long: %s", bsontext.Element(k, v))
 		}

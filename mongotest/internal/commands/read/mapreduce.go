@@ -5,9 +5,8 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
@@ -53,15 +52,10 @@ func needsOfMapReduce(r *server.Request, body bson.Raw) []account.Need {
 	return list
 }
 
-// mapReduceStruct are the arguments, of which those without a type have texts of their own.
-var mapReduceStruct = &idl.Struct{Name: "MapReduce", Required: []string{"map", "reduce", "out"}, Fields: map[string]idl.Field{
-	"map": {}, "reduce": {}, "out": {}, "finalize": {}, "query": {Kind: idl.Object}, "sort": {Kind: idl.Object}, "collation": {Kind: idl.Object}, "limit": {Kind: idl.Number},
-	"scope": {}, "verbose": {Kind: idl.Bool}, "bypassDocumentValidation": {Kind: idl.Bool}, "jsMode": {Kind: idl.Bool}, "splitInfo": {Kind: idl.Number},
-}}
-
 // mapReduceSpec are the arguments of mapReduce. Results of jsMode are the same as without it;
 // verbose has shown nothing since version 4.4.
 type mapReduceSpec struct {
+	db                       string
 	mapped, reduce, finalize bson.RawValue // code; finalize may be missing
 	query, sort, collation   bson.Raw
 	scope                    bson.Raw
@@ -74,45 +68,56 @@ type mapReduceSpec struct {
 	sharded bool
 }
 
-func (q *mapReduceSpec) set(r *server.Request, k string, v bson.RawValue) (err error) {
-	switch k {
-	case "map", "reduce", "finalize":
-		if v.Type == bson.TypeCodeWithScope && !r.Node.Config().Version.AtLeast(4, 4) {
-			code, _, _ := v.CodeWithScope()
-			v = bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, code)}
+// mapReduceArgs are the arguments, of which those without a type have texts of their own.
+var mapReduceArgs = &args.Table[mapReduceSpec]{Name: "MapReduce", Required: []string{"map", "reduce", "out"}, Fields: map[string]args.Field[mapReduceSpec]{
+	"map":      code(func(q *mapReduceSpec) *bson.RawValue { return &q.mapped }),
+	"reduce":   code(func(q *mapReduceSpec) *bson.RawValue { return &q.reduce }),
+	"finalize": code(func(q *mapReduceSpec) *bson.RawValue { return &q.finalize }),
+	"out":      args.Any[mapReduceSpec](nil).Then(func(q *mapReduceSpec, v args.Value) error { return q.out(q.db, v.RawValue) }),
+	"query":    args.Object(func(q *mapReduceSpec) *bson.Raw { return &q.query }),
+	"collation": args.Object(func(q *mapReduceSpec) *bson.Raw { return &q.collation }).Then(func(q *mapReduceSpec, v args.Value) error {
+		_, err := query.ParseCollation(q.collation)
+		return err
+	}),
+	"sort": args.Object(func(q *mapReduceSpec) *bson.Raw { return &q.sort }).Then(func(q *mapReduceSpec, v args.Value) error {
+		if q.sort.IsEmpty() {
+			return srverr.New(15976, "The mapReduce sort option must have at least one sort key")
 		}
-		if v.Type != bson.TypeString && v.Type != bson.TypeJavaScript {
-			return srverr.New(srverr.BadValue, "'%s' must be of string or code type", k)
-		}
-		*map[string]*bson.RawValue{"map": &q.mapped, "reduce": &q.reduce, "finalize": &q.finalize}[k] = v
-	case "scope":
+		return nil
+	}),
+	"scope": args.Any[mapReduceSpec](nil).Then(func(q *mapReduceSpec, v args.Value) error {
 		if v.Type == bson.TypeNull {
 			return nil
 		}
-		doc, ok := v.Document()
-		if !ok {
+		ok := false
+		if q.scope, ok = v.Document(); !ok {
 			return srverr.New(srverr.BadValue, "'scope' must be an object")
 		}
-		q.scope = doc
-	case "out":
-		return q.out(r.DB, v)
-	case "query":
-		q.query = v.Value
-	case "sort":
-		if q.sort = v.Value; q.sort.IsEmpty() {
-			return srverr.New(15976, "The mapReduce sort option must have at least one sort key")
-		}
-	case "collation":
-		q.collation = v.Value
-		_, err = query.ParseCollation(q.collation)
-	case "limit":
-		if q.limit = arg.CastNumber(v); q.limit <= 0 {
+		return nil
+	}),
+	"limit": args.Number[mapReduceSpec](nil).Then(func(q *mapReduceSpec, v args.Value) error {
+		if q.limit = args.CastNumber(v.RawValue); q.limit <= 0 {
 			return srverr.New(15958, "The limit specified to mapReduce must be positive")
 		}
-	case "bypassDocumentValidation":
-		q.bypass = v.AsBool()
-	}
-	return err
+		return nil
+	}),
+	"bypassDocumentValidation": args.Bool(func(q *mapReduceSpec) *bool { return &q.bypass }),
+	"verbose":                  args.Bool[mapReduceSpec](nil), "jsMode": args.Bool[mapReduceSpec](nil), "splitInfo": args.Number[mapReduceSpec](nil),
+}}
+
+// code takes a function. The scope that it had before 4.4 is passed over.
+func code(to func(*mapReduceSpec) *bson.RawValue) args.Field[mapReduceSpec] {
+	return args.Any[mapReduceSpec](nil).Then(func(q *mapReduceSpec, v args.Value) error {
+		if v.Type == bson.TypeCodeWithScope && !v.From.Version().AtLeast(4, 4) {
+			code, _, _ := v.CodeWithScope()
+			v.RawValue = bsondoc.StringValue(code)
+		}
+		if v.Type != bson.TypeString && v.Type != bson.TypeJavaScript {
+			return srverr.New(srverr.BadValue, "'%s' must be of string or code type", v.Name)
+		}
+		*to(q) = v.RawValue
+		return nil
+	})
 }
 
 // out reads where the results go.
@@ -176,8 +181,8 @@ func (q *mapReduceSpec) out(db string, v bson.RawValue) error {
 // readMapReduce reads the command, and returns it with the aggregation that it amounts to.
 func readMapReduce(r *server.Request) (*mapReduceSpec, *aggregateSpec, error) {
 	body := bsondoc.Copy(r.Body)
-	q := &mapReduceSpec{}
-	if err := mapReduceStruct.ParseBody(r, body, func(k string, v bson.RawValue) error { return q.set(r, k, v) }); err != nil {
+	q := &mapReduceSpec{db: r.DB}
+	if err := mapReduceArgs.ParseBody(r, body, q); err != nil {
 		return nil, nil, err
 	}
 	ns, err := r.Collection(srverr.BadValue)

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"strings"
 
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 )
 
 // The shape of a query: what the server keeps plans for. It encodes match expression, sort and
@@ -23,7 +23,7 @@ func (x *explained) shape() (hash string, ok bool) {
 	text.WriteString("an~") // $and of nothing, sorted
 	sep := ""
 	for k, v := range x.q.sort.All() {
-		n, isNumber := arg.Number(v)
+		n, isNumber := args.NumberOf(v)
 		if !isNumber || strings.ContainsAny(k, "|#-~[],<>/?") { // names with these are escaped
 			return "", false
 		}

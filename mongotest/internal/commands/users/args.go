@@ -1,11 +1,12 @@
 package users
 
 import (
+	"bytes"
 	"slices"
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
@@ -53,7 +54,7 @@ func userName(r *server.Request) (string, error) {
 	}
 	name, ok := r.Arg().StringValue()
 	if !ok {
-		return "", arg.NotA(r.Cmd.Name, "string", r.Arg())
+		return "", args.NotA(r.Cmd.Name, "string", r.Arg())
 	}
 	return name, nil
 }
@@ -77,33 +78,31 @@ func parseUser(r *server.Request) (a userArgs, err error) {
 	if v := r.Body.Lookup("pwd"); !v.IsZero() {
 		s, ok := v.StringValue()
 		if !ok {
-			return a, arg.NotA("pwd", "string", v)
+			return a, args.NotA("pwd", "string", v)
 		}
 		if s == "" {
 			return a, srverr.New(srverr.BadValue, "User passwords must not be empty")
 		}
 		a.password = &s
 	}
-	byServer, err := arg.ExtractBool(r.Body, "digestPassword", true)
+	byServer, err := args.ExtractBool(r.Body, "digestPassword", true)
 	if err != nil {
 		return a, err
 	}
 	a.digested = !byServer
-	custom, ok, err := arg.ExtractObject(r.Body, "customData")
+	custom, err := args.ExtractObject(r.Body, "customData")
 	if err != nil {
 		return a, err
 	}
-	if ok {
-		a.custom = append([]byte{}, custom...)
-	}
-	list, hasRoles, err := arg.ExtractArray(r.Body, "roles")
+	a.custom = bytes.Clone(custom)
+	list, err := args.ExtractArray(r.Body, "roles")
 	if err != nil {
 		return a, err
 	}
 	if a.roles, err = parseRoles(list, r.DB); err != nil {
 		return a, err
 	}
-	a.hasRoles = hasRoles
+	a.hasRoles = list != nil
 	if v := r.Body.Lookup("authenticationRestrictions"); !v.IsZero() {
 		if v.Type != bson.TypeArray {
 			return a, srverr.New(srverr.BadValue, "authenticationRestrictions must be an array")
@@ -155,7 +154,7 @@ func parseRestrictions(list bson.Raw, what string) (bson.Raw, error) {
 			case v.Type == bson.TypeArray:
 				for i, item := range bson.Raw(v.Value).All() {
 					if item.Type != bson.TypeString {
-						return nil, arg.WrongType("address restriction."+k+"."+i, item.Type, "string")
+						return nil, args.WrongType("address restriction."+k+"."+i, item.Type, "string")
 					}
 				}
 			}
@@ -184,10 +183,10 @@ func parseName(v bson.RawValue, field, db string) (rn account.Role, err error) {
 		s, _ := v.StringValue()
 		return account.Role{Role: s, DB: db}, nil
 	case bson.TypeEmbeddedDocument:
-		if rn.Role, err = arg.ExtractString(v.Value, field); err != nil {
+		if rn.Role, err = args.ExtractString(v.Value, field); err != nil {
 			return rn, err
 		}
-		rn.DB, err = arg.ExtractString(v.Value, "db")
+		rn.DB, err = args.ExtractString(v.Value, "db")
 		return rn, err
 	}
 	return rn, srverr.New(srverr.BadValue, "User and role names must be either strings or objects")
@@ -195,12 +194,12 @@ func parseName(v bson.RawValue, field, db string) (rn account.Role, err error) {
 
 // grantedRoles reads the roles that a command gives or takes.
 func grantedRoles(r *server.Request) ([]account.Role, error) {
-	list, ok, err := arg.ExtractArray(r.Body, "roles")
-	if err != nil {
+	list, err := args.ExtractArray(r.Body, "roles")
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if !ok {
-		return nil, arg.Missing("roles")
+	case list == nil:
+		return nil, args.Missing("roles")
 	}
 	roles, err := parseRoles(list, r.DB)
 	if err == nil && len(roles) == 0 {
@@ -211,6 +210,6 @@ func grantedRoles(r *server.Request) ([]account.Role, error) {
 
 // isAll reports whether the argument of usersInfo or rolesInfo asks for all of the database.
 func isAll(v bson.RawValue) bool {
-	n, _ := arg.Number(v)
+	n, _ := args.NumberOf(v)
 	return v.IsNumber() && n == 1
 }

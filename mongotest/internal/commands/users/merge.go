@@ -3,7 +3,7 @@ package users
 import (
 	"allium/bson"
 	"allium/mongotest/internal/account"
-	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
@@ -14,41 +14,36 @@ func init() {
 	server.Register(&server.Command{Name: "_mergeAuthzCollections", AdminOnly: true, Needs: server.OnDB("createUser"), WriteConcern: true, Mongos: onConfig, Run: runMerge})
 }
 
-var mergeStruct = &idl.Struct{Name: "_mergeAuthzCollections", Required: []string{"db", "drop"}, Fields: map[string]idl.Field{
-	"tempUsersCollection": {Kind: idl.String}, "tempRolesCollection": {Kind: idl.String}, "db": {Kind: idl.String}, "drop": {Kind: idl.SafeBool},
+// mergeSpec are the arguments of _mergeAuthzCollections.
+type mergeSpec struct {
+	users, roles, db string
+	drop             bool
+}
+
+var mergeArgs = &args.Table[mergeSpec]{Name: "_mergeAuthzCollections", Required: []string{"db", "drop"}, Fields: map[string]args.Field[mergeSpec]{
+	"tempUsersCollection": args.String(func(q *mergeSpec) *string { return &q.users }),
+	"tempRolesCollection": args.String(func(q *mergeSpec) *string { return &q.roles }),
+	"db":                  args.String(func(q *mergeSpec) *string { return &q.db }),
+	"drop":                args.SafeBool(func(q *mergeSpec) *bool { return &q.drop }),
 }}
 
 // runMerge adds the users and roles that a restore has put into collections. With drop, those of
 // the database that are not there are removed.
 func runMerge(r *server.Request, dst []byte) ([]byte, error) {
-	var users, roles, db string
-	var drop bool
-	err := mergeStruct.ParseCommand(r, func(k string, v bson.RawValue) error {
-		switch k {
-		case "tempUsersCollection":
-			users, _ = v.StringValue()
-		case "tempRolesCollection":
-			roles, _ = v.StringValue()
-		case "db":
-			db, _ = v.StringValue()
-		case "drop":
-			drop = v.AsBool()
-		}
-		return nil
-	})
-	if err != nil {
+	var q mergeSpec
+	if err := mergeArgs.ParseCommand(r, &q); err != nil {
 		return dst, err
 	}
-	if users == "" && roles == "" {
+	if q.users == "" && q.roles == "" {
 		return dst, srverr.New(srverr.BadValue, "Must provide at least one of \"tempUsersCollection\" and \"tempRolesCollection\"")
 	}
-	if roles != "" {
-		if err := mergeRoles(r, roles, db, drop); err != nil {
+	if q.roles != "" {
+		if err := mergeRoles(r, q.roles, q.db, q.drop); err != nil {
 			return dst, err
 		}
 	}
-	if users != "" {
-		if err := mergeUsers(r, users, db, drop); err != nil {
+	if q.users != "" {
+		if err := mergeUsers(r, q.users, q.db, q.drop); err != nil {
 			return dst, err
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/server"
@@ -48,29 +48,29 @@ func parseRole(r *server.Request) (a roleArgs, err error) {
 		return a, err
 	}
 	a.role.DB = r.DB
-	privileges, hasPrivileges, err := arg.ExtractArray(r.Body, "privileges")
+	privileges, err := args.ExtractArray(r.Body, "privileges")
 	if err != nil {
 		return a, err
 	}
-	list, hasRoles, err := arg.ExtractArray(r.Body, "roles")
+	list, err := args.ExtractArray(r.Body, "roles")
 	if err != nil {
 		return a, err
 	}
-	if a.hasPrivileges = hasPrivileges; hasPrivileges {
+	if a.hasPrivileges = privileges != nil; a.hasPrivileges {
 		if a.privileges, err = account.ParsePrivileges(privileges, r.DB, !r.Node.Config().Version.AtLeast(5, 0)); err != nil {
 			return a, err
 		}
 	}
-	if a.hasRoles = hasRoles; hasRoles {
+	if a.hasRoles = list != nil; a.hasRoles {
 		if a.roles, err = parseRoles(list, r.DB); err != nil {
 			return a, err
 		}
 	}
-	restrictions, ok, err := arg.ExtractArray(r.Body, "authenticationRestrictions")
+	restrictions, err := args.ExtractArray(r.Body, "authenticationRestrictions")
 	if err != nil {
 		return a, err
 	}
-	if ok {
+	if restrictions != nil {
 		a.restrictions, err = parseRestrictions(restrictions, "'authenticationRestrictions'")
 	}
 	return a, err
@@ -198,12 +198,12 @@ func runChangePrivileges(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	list, ok, err := arg.ExtractArray(r.Body, "privileges")
-	if err != nil {
+	list, err := args.ExtractArray(r.Body, "privileges")
+	switch {
+	case err != nil:
 		return dst, err
-	}
-	if !ok {
-		return dst, arg.Missing("privileges")
+	case list == nil:
+		return dst, args.Missing("privileges")
 	}
 	privileges, err := account.ParsePrivileges(list, r.DB, !r.Node.Config().Version.AtLeast(5, 0))
 	if err != nil {
@@ -310,7 +310,7 @@ func runRolesInfo(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		privileges = v.AsBool()
 	}
-	restrictions, err := arg.ExtractFlag(r.Body, "showAuthenticationRestrictions")
+	restrictions, err := args.ExtractFlag(r.Body, "showAuthenticationRestrictions")
 	if err != nil {
 		return dst, err
 	}
@@ -345,7 +345,7 @@ func runRolesInfo(r *server.Request, dst []byte) ([]byte, error) {
 
 // askedRoles returns the roles that rolesInfo asks for and that there are.
 func askedRoles(r *server.Request) ([]account.Role, error) {
-	builtin, err := arg.ExtractBool(r.Body, "showBuiltinRoles", false)
+	builtin, err := args.ExtractBool(r.Body, "showBuiltinRoles", false)
 	if err != nil {
 		return nil, err
 	}

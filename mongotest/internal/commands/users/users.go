@@ -8,7 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
@@ -182,15 +182,15 @@ func runUsersInfo(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	privileges, err := arg.ExtractBool(r.Body, "showPrivileges", false)
+	privileges, err := args.ExtractBool(r.Body, "showPrivileges", false)
 	if err != nil {
 		return dst, err
 	}
-	credentials, err := arg.ExtractBool(r.Body, "showCredentials", false)
+	credentials, err := args.ExtractBool(r.Body, "showCredentials", false)
 	if err != nil {
 		return dst, err
 	}
-	restrictions, err := arg.ExtractFlag(r.Body, "showAuthenticationRestrictions")
+	restrictions, err := args.ExtractFlag(r.Body, "showAuthenticationRestrictions")
 	if err != nil {
 		return dst, err
 	}

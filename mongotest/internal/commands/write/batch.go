@@ -6,9 +6,8 @@ package write
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
@@ -18,8 +17,9 @@ type batch struct {
 	ns      string
 	ordered bool
 	bypass  bool // bypassDocumentValidation
-	stmt    int32
+	stamps  bool // bypassEmptyTsReplacement
 	hasStmt bool
+	stmt    int32
 	stmts   []int32 // not nil if given
 	let     bson.Raw
 
@@ -54,85 +54,43 @@ func (w *batch) AppendFailed(dst []byte, err error) []byte {
 // batchOf returns the statements of a request that parseWrite has read.
 func batchOf(r *server.Request) *batch { return r.Writes.(*batch) }
 
-// writeStruct describes a write command: what all of them take, and more.
-func writeStruct(name string, required []string, more map[string]idl.Field) *idl.Struct {
-	t := &idl.Struct{Name: name, Required: required, Fields: map[string]idl.Field{
-		"ordered":                  {Kind: idl.SafeBool, Strict: idl.Bool},
-		"bypassDocumentValidation": {Kind: idl.SafeBool},
-		"stmtId":                   {Kind: idl.Int},
-		"stmtIds":                  {Kind: idl.Ints},
-		"isTimeseriesNamespace":    {Kind: idl.SafeBool, Gated: true},
-		"collectionUUID":           {Kind: idl.Any, Gated: true},
-		"encryptionInformation":    {Kind: idl.Object, Gated: true},
-		"bypassEmptyTsReplacement": {Kind: idl.SafeBool, Gated: true},
-		"includeQueryStatsMetrics": {Kind: idl.SafeBool, Gated: true},
-	}}
-	for k, f := range more {
-		t.Fields[k] = f
+// writeTable describes a write command: what all of them take, and more. A T has a batch.
+func writeTable[T any](name string, required []string, to func(*T) *batch, more map[string]args.Field[T]) *args.Table[T] {
+	t := &args.Table[T]{Name: name, Required: required, Fields: more}
+	for k, f := range map[string]args.Field[batch]{
+		"ordered":                  args.SafeBool(func(w *batch) *bool { return &w.ordered }).Strict(),
+		"bypassDocumentValidation": args.SafeBool(func(w *batch) *bool { return &w.bypass }),
+		"bypassEmptyTsReplacement": args.SafeBool(func(w *batch) *bool { return &w.stamps }).Gated(),
+		"stmtId":                   args.Int(func(w *batch) *int32 { return &w.stmt }).Note(func(w *batch) *bool { return &w.hasStmt }),
+		"stmtIds":                  args.Ints(func(w *batch) *[]int32 { return &w.stmts }),
+		"isTimeseriesNamespace":    args.SafeBool[batch](nil).Gated(),
+		"collectionUUID":           args.Any[batch](nil).Gated(),
+		"encryptionInformation":    args.Object[batch](nil).Gated(),
+		"includeQueryStatsMetrics": args.SafeBool[batch](nil).Gated(),
+	} {
+		t.Fields[k] = args.Within(f, to)
 	}
 	return t
 }
 
-// set takes one of the shared arguments.
-func (w *batch) set(r *server.Request, k string, v bson.RawValue) {
-	switch k {
-	case "ordered":
-		w.ordered = v.AsBool()
-	case "bypassDocumentValidation":
-		w.bypass = v.AsBool()
-	case "bypassEmptyTsReplacement":
-		r.KeepStamps = v.AsBool()
-	case "stmtId":
-		w.stmt, _ = v.Int32()
-		w.hasStmt = true
-	case "stmtIds":
-		w.stmts = []int32{}
-		for e := range bson.Raw(v.Value).Values() {
-			n, _ := e.Int32()
-			w.stmts = append(w.stmts, n)
-		}
-	case "let":
-		w.let = v.Value
-	}
-}
+func sameBatch(w *batch) *batch { return w }
 
-// check checks what a field must have inside.
-func (w *batch) check(r *server.Request, t *idl.Struct, k string, v bson.RawValue) error {
-	if k == "runtimeConstants" {
-		if err := r.CheckRuntimeConstants(t.Path(k), v.Value); err != nil {
-			return err
-		}
-		if r.Node.Role() == server.Mongos {
-			return srverr.New(51195, "Cannot specify runtime constants option to a mongos")
-		}
-	}
-	return nil
-}
+// letOf takes the variables of a statement.
+func letOf(w *batch) *bson.Raw { return &w.let }
 
-// parseWrite reads a write command into the request. operations are told the field that the
-// statements are in.
-func parseWrite(t *idl.Struct, operations func(r *server.Request, w *batch, field string, v bson.RawValue) error) func(r *server.Request) error {
-	field := t.Required[0]
-	return func(r *server.Request) error {
+// parseWrite reads a write command into the request.
+func parseWrite(t *args.Table[batch]) func(r *server.Request) error {
+	return func(r *server.Request) (err error) {
 		w := &batch{ordered: true}
-		count := 0
-		err := t.ParseCommand(r, func(k string, v bson.RawValue) error {
-			if k != field {
-				w.set(r, k, v)
-				return w.check(r, t, k, v)
-			}
-			err := operations(r, w, k, v)
-			count = len(w.docs) + len(w.updates) + len(w.deletes)
-			return err
-		})
-		if err != nil {
+		w.docs = w.firstDoc[:0]
+		if err := t.ParseCommand(r, w); err != nil {
 			return err
 		}
 		if w.ns, err = r.Collection(srverr.BadValue); err != nil {
 			return err
 		}
-		r.Writes = w
-		return w.checkCount(count)
+		r.Writes, r.KeepStamps = w, w.stamps
+		return w.checkCount(len(w.docs) + len(w.updates) + len(w.deletes))
 	}
 }
 
@@ -213,7 +171,7 @@ func writeErrorOfMongos(n *server.Node, e bson.Raw) bson.Raw {
 			switch k {
 			case "keyPattern", "keyValue", "codeName":
 			case "code":
-				code, _ := arg.Number(v)
+				code, _ := args.NumberOf(v)
 				d.B = bson.AppendInt32(d.B, "code", int32(code))
 				d.Str("codeName", n.CodeName(int32(code)))
 			default:

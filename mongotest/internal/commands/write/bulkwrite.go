@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
-	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/args"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/server"
@@ -40,14 +40,67 @@ type bulkSpec struct {
 }
 
 var (
-	bulkStruct = writeStruct("bulkWrite", []string{"ops", "nsInfo"}, map[string]idl.Field{
-		"ops": {Kind: idl.Objects}, "nsInfo": {Kind: idl.Objects}, "errorsOnly": {Kind: idl.SafeBool}, "let": {Kind: idl.Object}, "cursor": {Kind: idl.Object},
+	bulkArgs = writeTable("bulkWrite", []string{"ops", "nsInfo"}, func(q *bulkSpec) *batch { return &q.w }, map[string]args.Field[bulkSpec]{
+		"ops":        args.Objects(func(q *bulkSpec) *[]bson.Raw { return &q.specs }),
+		"nsInfo":     args.Objects(func(q *bulkSpec) *[]bson.Raw { return &q.namespaces }).Then(checkNamespaces),
+		"errorsOnly": args.SafeBool(func(q *bulkSpec) *bool { return &q.errorsOnly }),
+		"let":        args.Within(args.Object(letOf), func(q *bulkSpec) *batch { return &q.w }),
+		"cursor":     server.CursorOption(args.Object[bulkSpec](nil), func(q *bulkSpec) *int64 { return &q.batchSize }),
 	})
-	bulkNamespace = &idl.Struct{Name: "bulkWrite.nsInfo", Required: []string{"ns"}, Fields: map[string]idl.Field{
-		"ns": {Kind: idl.String}, "collectionUUID": {}, "encryptionInformation": {Kind: idl.Object}, "isTimeseriesNamespace": {Kind: idl.SafeBool},
-		"databaseVersion": {}, "shardVersion": {},
+	bulkNamespace = &args.Table[args.None]{Name: "bulkWrite.nsInfo", Required: []string{"ns"}, Fields: map[string]args.Field[args.None]{
+		"ns": args.String[args.None](nil), "collectionUUID": {}, "encryptionInformation": args.Object[args.None](nil),
+		"isTimeseriesNamespace": args.SafeBool[args.None](nil), "databaseVersion": {}, "shardVersion": {},
+	}}
+	bulkEntries = &args.Table[bulkEntry]{Name: "bulkWrite.ops", Must: true, Value: args.Any[bulkEntry](nil).Then(setBulkKind), Fields: map[string]args.Field[bulkEntry]{
+		"document":       args.Object(func(e *bulkEntry) *bson.Raw { return &e.insert }),
+		"filter":         args.Object(func(e *bulkEntry) *bson.Raw { return &e.u.Q }),
+		"updateMods":     args.Any(func(e *bulkEntry) *bson.RawValue { return &e.u.u }),
+		"multi":          args.SafeBool(func(e *bulkEntry) *bool { return &e.multi }),
+		"upsert":         args.SafeBool(func(e *bulkEntry) *bool { return &e.u.upsert }),
+		"arrayFilters":   args.Objects(func(e *bulkEntry) *[]bson.Raw { return &e.u.arrayFilters }),
+		"hint":           args.Hint(func(e *bulkEntry) *bson.RawValue { return &e.u.Hint }),
+		"collation":      args.Object(func(e *bulkEntry) *bson.Raw { return &e.u.Collation }),
+		"constants":      args.Object(func(e *bulkEntry) *bson.Raw { return &e.u.constants }),
+		"sort":           args.Object(func(e *bulkEntry) *bson.Raw { return &e.u.Sort }),
+		"upsertSupplied": {}, "sampleId": {},
 	}}
 )
+
+// bulkEntry is an element of ops.
+type bulkEntry struct {
+	q           *bulkSpec
+	kind, ns    string
+	doc, insert bson.Raw
+	u           updateOp
+	multi       bool
+}
+
+func checkNamespaces(q *bulkSpec, v args.Value) error {
+	for _, doc := range q.namespaces {
+		if err := bulkNamespace.Parse(v.From, doc, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setBulkKind takes the field that an operation begins with: what it does, and where.
+func setBulkKind(e *bulkEntry, v args.Value) error {
+	k := v.Name
+	n, ok := v.AsInt64()
+	if !ok {
+		return args.WrongTypes("bulkWrite.ops."+k, v.Type, "[int, decimal, double, long']")
+	}
+	if n < 0 || n >= int64(len(e.q.namespaces)) {
+		return srverr.New(srverr.BadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", e.doc)
+	}
+	e.kind, e.ns = k, bsondoc.MustString(e.q.namespaces[n].Lookup("ns"))
+	db, coll := namespace.Split(e.ns)
+	if err := namespace.Check(db, coll); err != nil {
+		return err
+	}
+	return namespace.CheckWritable(e.ns)
+}
 
 func runBulkWrite(r *server.Request, dst []byte) ([]byte, error) {
 	q := bulkSpec{w: batch{ordered: true}, batchSize: -1}
@@ -58,29 +111,10 @@ func runBulkWrite(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func (q *bulkSpec) parse(r *server.Request) error {
-	err := bulkStruct.ParseCommand(r, func(k string, v bson.RawValue) (err error) {
-		switch k {
-		case "ops":
-			q.specs = idl.Documents(r, k, v)
-		case "nsInfo":
-			q.namespaces = idl.Documents(r, k, v)
-			for _, doc := range q.namespaces {
-				if err := bulkNamespace.Parse(r, doc, func(string, bson.RawValue) error { return nil }); err != nil {
-					return err
-				}
-			}
-		case "errorsOnly":
-			q.errorsOnly = v.AsBool()
-		case "cursor":
-			err = server.ParseCursorOption(v, &q.batchSize)
-		default:
-			q.w.set(r, k, v)
-		}
-		return err
-	})
-	if err != nil {
+	if err := bulkArgs.ParseCommand(r, q); err != nil {
 		return err
 	}
+	r.KeepStamps = q.w.stamps
 	if err := q.w.checkCount(len(q.specs)); err != nil {
 		return err
 	}
@@ -116,89 +150,35 @@ func (q *bulkSpec) checkEncrypted() error {
 }
 
 func (q *bulkSpec) parseOp(r *server.Request, doc bson.Raw) (op bulkOp, err error) {
-	var kind string
-	for k, v := range doc.All() {
-		kind = k
-		n, ok := v.AsInt64()
-		if !ok {
-			return op, arg.WrongTypes("bulkWrite.ops."+k, v.Type, "[int, decimal, double, long']")
-		}
-		if n < 0 || n >= int64(len(q.namespaces)) {
-			return op, srverr.New(srverr.BadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", doc)
-		}
-		op.ns, err = arg.String("bulkWrite.nsInfo.ns", q.namespaces[n].Lookup("ns"))
-		if err != nil {
-			return op, err
-		}
-		break
-	}
-	db, coll := namespace.Split(op.ns)
-	if err := namespace.Check(db, coll); err != nil {
+	e := bulkEntry{q: q, doc: doc, u: updateOp{Selection: server.Selection{Let: q.w.let}, bypass: q.w.bypass}}
+	if err := bulkEntries.Parse(r, doc, &e); err != nil {
 		return op, err
 	}
-	if err := namespace.CheckWritable(op.ns); err != nil {
-		return op, err
-	}
-	u := updateOp{Selection: server.Selection{Let: q.w.let}, bypass: q.w.bypass}
-	multi := false
-	hasMods := false
-	first := true
-	for k, v := range doc.All() {
-		if first {
-			first = false
-			continue
-		}
-		field := "bulkWrite.ops." + k
-		switch k {
-		case "document":
-			op.insert, err = arg.Object(field, v)
-		case "filter":
-			u.Q, err = arg.Object(field, v)
-		case "updateMods":
-			u.u, hasMods = v, true
-		case "multi":
-			multi, err = arg.Bool(field, v, true)
-		case "upsert":
-			u.upsert, err = arg.Bool(field, v, true)
-		case "arrayFilters":
-			u.arrayFilters, err = arg.Documents(field, v)
-		case "hint":
-			u.Hint, err = arg.Hint(v)
-		case "collation":
-			u.Collation, err = arg.Object(field, v)
-		case "constants":
-			u.constants, err = arg.Object(field, v)
-		case "sort":
-			u.Sort, err = arg.Object(field, v)
-		case "upsertSupplied", "sampleId":
-		default:
-			err = arg.UnknownField(field)
-		}
-		if err != nil {
-			return op, err
-		}
-	}
-	switch kind {
+	u := &e.u
+	op.ns, op.insert = e.ns, e.insert
+	switch e.kind {
 	case "insert":
 		if op.insert == nil {
-			return op, arg.MissingField("bulkWrite.ops.document")
+			return op, args.MissingField("bulkWrite.ops.document")
 		}
 	case "update":
 		switch {
 		case u.Q == nil:
-			return op, arg.MissingField("bulkWrite.ops.filter")
-		case !hasMods:
-			return op, arg.MissingField("bulkWrite.ops.updateMods")
+			return op, args.MissingField("bulkWrite.ops.filter")
+		case u.u.Type == 0:
+			return op, args.MissingField("bulkWrite.ops.updateMods")
 		}
-		u.multi = multi
-		op.update = &u
+		u.multi = e.multi
+		op.update = u
 	case "delete":
 		if u.Q == nil {
-			return op, arg.MissingField("bulkWrite.ops.filter")
+			return op, args.MissingField("bulkWrite.ops.filter")
 		}
-		op.delete = &deleteOp{updateOp: u, one: !multi}
+		op.delete = &deleteOp{updateOp: *u, one: !e.multi}
+	case "":
+		return op, namespace.Check("", "")
 	default:
-		return op, srverr.New(srverr.BadValue, "Unrecognized bulkWrite operation: %s", kind)
+		return op, srverr.New(srverr.BadValue, "Unrecognized bulkWrite operation: %s", e.kind)
 	}
 	return op, nil
 }

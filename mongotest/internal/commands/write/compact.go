@@ -2,7 +2,7 @@ package write
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/qe"
 	"allium/mongotest/internal/server"
@@ -35,11 +35,11 @@ func compactEncryption(r *server.Request, dst []byte, field string, cleanup bool
 	}
 	tokens := r.Body.Lookup(field)
 	if tokens.IsZero() {
-		return dst, arg.MissingField(r.Cmd.Name + "." + field)
+		return dst, args.MissingField(r.Cmd.Name + "." + field)
 	}
 	doc, ok := tokens.Document()
 	if !ok {
-		return dst, arg.WrongType(r.Cmd.Name+"."+field, tokens.Type, "object")
+		return dst, args.WrongType(r.Cmd.Name+"."+field, tokens.Type, "object")
 	}
 	var changes qe.Changes
 	var read int64

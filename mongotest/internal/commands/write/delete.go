@@ -2,9 +2,8 @@ package write
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsontext"
-	"allium/mongotest/internal/idl"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
@@ -16,29 +15,43 @@ func init() {
 	server.Register(&server.Command{
 		Name: "delete", Needs: server.OnColl("remove"), API: server.V1, Txn: server.TxnOK, Sequences: true, WriteConcern: true, OpTime: true,
 		Retryable: true, Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
-		Parse: parseWrite(deleteStruct, parseDeletes), Run: runDelete,
+		Parse: parseWrite(deleteArgs), Run: runDelete,
 	})
 }
 
 var (
-	deleteStruct = writeStruct("delete", []string{"deletes"}, map[string]idl.Field{
-		"deletes": {Kind: idl.Objects}, "let": {Kind: idl.Object, Gated: true},
-		"legacyRuntimeConstants": {Kind: idl.Object, Gated: true},
+	deleteArgs = writeTable("delete", []string{"deletes"}, sameBatch, map[string]args.Field[batch]{
+		"deletes":                args.Objects[batch](nil).Then(parseDeletes),
+		"let":                    args.Object(letOf).Gated(),
+		"legacyRuntimeConstants": args.Object[batch](nil).Gated(),
 	})
-	deleteEntry = &idl.Struct{Name: "delete.deletes", Required: []string{"q", "limit"}, Fields: map[string]idl.Field{
-		"q": {Kind: idl.Object}, "limit": {}, "collation": {Kind: idl.Object}, "hint": {Gated: true}, "sampleId": {Gated: true},
+	deleteEntry = &args.Table[deleteOp]{Name: "delete.deletes", Required: []string{"q", "limit"}, Fields: map[string]args.Field[deleteOp]{
+		"q":         args.Object(func(op *deleteOp) *bson.Raw { return &op.Q }),
+		"limit":     args.Any[deleteOp](nil).Then(setLimit),
+		"collation": args.Object(func(op *deleteOp) *bson.Raw { return &op.Collation }),
+		"hint":      args.Hint(func(op *deleteOp) *bson.RawValue { return &op.Hint }).Gated(),
+		"sampleId":  args.Any[deleteOp](nil).Gated(),
 	}}
 )
 
-func parseDeletes(r *server.Request, w *batch, field string, v bson.RawValue) error {
-	list := idl.Documents(r, field, v)
+func parseDeletes(w *batch, v args.Value) error {
+	list := v.Documents()
 	w.deletes = make([]deleteOp, len(list))
 	for i, doc := range list {
-		op := &w.deletes[i]
-		if err := deleteEntry.Parse(r, doc, op.set); err != nil {
+		if err := deleteEntry.Parse(v.From, doc, &w.deletes[i]); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// setLimit takes how many documents go: 1, or 0 for all. What is no number counts as 0.
+func setLimit(op *deleteOp, v args.Value) error {
+	n := query.Float(v.RawValue)
+	if n != 0 && n != 1 {
+		return srverr.New(srverr.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s", bsontext.CDouble(n, 6))
+	}
+	op.one = n == 1
 	return nil
 }
 
@@ -87,24 +100,4 @@ func runDelete(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	dst = bson.AppendInt32(dst, "n", n)
 	return appendWriteErrors(dst, errs), nil
-}
-
-// set takes a field of an element of deletes.
-func (op *deleteOp) set(k string, v bson.RawValue) (err error) {
-	switch k {
-	case "q":
-		op.Q = v.Value
-	case "limit":
-		// Anything that is no number counts as 0.
-		n := query.Float(v)
-		if n != 0 && n != 1 {
-			return srverr.New(srverr.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s", bsontext.CDouble(n, 6))
-		}
-		op.one = n == 1
-	case "collation":
-		op.Collation = v.Value
-	case "hint":
-		op.Hint, err = arg.Hint(v)
-	}
-	return err
 }

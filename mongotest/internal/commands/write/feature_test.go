@@ -3,9 +3,9 @@ package write
 import (
 	"testing"
 
-	"allium/mongotest/internal/idl/idltest"
+	"allium/mongotest/internal/args/argstest"
 )
 
 func TestFeatures(t *testing.T) {
-	idltest.CompareFeatures(t, insertStruct, updateStruct, updateEntry, deleteStruct, deleteEntry, bulkStruct, bulkNamespace)
+	argstest.CompareFeatures(t, insertArgs, updateArgs, updateEntry, deleteArgs, deleteEntry, bulkArgs, bulkNamespace, findAndModifyArgs)
 }

@@ -4,12 +4,11 @@ import (
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/arg"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
@@ -31,7 +30,8 @@ type findAndModify struct {
 	fields    bson.Raw
 	remove    bool
 	returnNew bool
-	stmt      int32
+	stamps    bool // bypassEmptyTsReplacement
+	stmt      int64
 }
 
 func runFindAndModify(r *server.Request, dst []byte) ([]byte, error) {
@@ -56,7 +56,7 @@ func runFindAndModify(r *server.Request, dst []byte) ([]byte, error) {
 			return dst, srverr.New(6439901, "FLE only supports modifier and replacement style updates")
 		}
 	}
-	if w, ok, err := recallFindAndModify(r, q.stmt, q.remove, q.op.upsert, q.returnNew); ok || err != nil {
+	if w, ok, err := recallFindAndModify(r, int32(q.stmt), q.remove, q.op.upsert, q.returnNew); ok || err != nil {
 		if err != nil {
 			return dst, err
 		}
@@ -65,111 +65,60 @@ func runFindAndModify(r *server.Request, dst []byte) ([]byte, error) {
 	return q.run(r, ns, dst)
 }
 
-// unknown is the error for an argument that the version does not have.
-func (q *findAndModify) unknown(idl bool, k string) error {
-	if idl {
-		return arg.UnknownField("findAndModify." + k)
-	}
-	return srverr.New(51177, "BSON field '%s' is an unknown field.", k)
-}
+const (
+	notObject    = "'%s' parameter must be an object, found %s"
+	badStatement = "BSON field 'findAndModify.%s' is the wrong type '%s', expected types '[long, int, decimal, double']" // sic
+)
+
+var findAndModifyArgs = &args.Table[findAndModify]{Name: "findAndModify", Fields: map[string]args.Field[findAndModify]{
+	"query":     args.Object(func(q *findAndModify) *bson.Raw { return &q.op.Q }).Old(31160, notObject),
+	"sort":      args.Object(func(q *findAndModify) *bson.Raw { return &q.op.Sort }).Old(31174, notObject),
+	"fields":    args.Object(func(q *findAndModify) *bson.Raw { return &q.fields }).Old(31175, notObject),
+	"let":       args.Object(func(q *findAndModify) *bson.Raw { return &q.op.Let }).Gated(),
+	"collation": args.Object(func(q *findAndModify) *bson.Raw { return &q.op.Collation }),
+	"update":    args.Any(func(q *findAndModify) *bson.RawValue { return &q.op.u }).Optional(),
+	"hint":      args.Hint(func(q *findAndModify) *bson.RawValue { return &q.op.Hint }).Optional().Gated(),
+	"remove":    args.Truth(func(q *findAndModify) *bool { return &q.remove }),
+	"new":       args.Truth(func(q *findAndModify) *bool { return &q.returnNew }),
+	"upsert":    args.Truth(func(q *findAndModify) *bool { return &q.op.upsert }),
+	"arrayFilters": args.Objects(func(q *findAndModify) *[]bson.Raw { return &q.op.arrayFilters }).Then(func(q *findAndModify, v args.Value) error {
+		for e := range bson.Raw(v.Value).Values() {
+			if e.Type != bson.TypeEmbeddedDocument && !v.From.Version().AtLeast(5, 0) {
+				return srverr.New(srverr.TypeMismatch, "Each array filter must be an object, found %s", bsontext.TypeName(e.Type))
+			}
+		}
+		if q.op.arrayFilters == nil {
+			q.op.arrayFilters = []bson.Raw{}
+		}
+		return nil
+	}),
+	"bypassDocumentValidation": args.Truth(func(q *findAndModify) *bool { return &q.op.bypass }),
+	"bypassEmptyTsReplacement": args.Truth(func(q *findAndModify) *bool { return &q.stamps }).Gated(),
+	"stmtId":                   args.Number(func(q *findAndModify) *int64 { return &q.stmt }).Old(srverr.TypeMismatch, badStatement),
+	"writeConcern": args.Any[findAndModify](nil).Before50().Then(func(_ *findAndModify, v args.Value) error {
+		if doc, ok := v.Document(); ok && doc.IsEmpty() {
+			return srverr.New(srverr.FailedToParse, "write concern object cannot be empty")
+		}
+		return nil
+	}),
+	"runtimeConstants": {}, "isTimeseriesNamespace": {}, "encryptionInformation": {}, "sampleId": {}, "legacyRuntimeConstants": {},
+	"includeQueryStatsMetrics": {},
+}, Old: &args.Old{
+	Unknown: func(_ args.Source, k string) error {
+		return srverr.New(51177, "BSON field '%s' is an unknown field.", k)
+	},
+	Wrong: args.WrongTypeOld,
+}}
 
 func (q *findAndModify) parse(r *server.Request) error {
-	idl := r.Node.Config().Version.AtLeast(5, 0)
-	if !idl && r.Node.Role() == server.Mongos && !r.Body.Lookup("runtimeConstants").IsZero() {
+	if r.Router() && !r.Version().AtLeast(5, 0) && !r.Body.Lookup("runtimeConstants").IsZero() {
 		return srverr.New(51196, "Cannot specify runtime constants option to a mongos")
 	}
-	object := func(k string, v bson.RawValue, code int32) (bson.Raw, error) {
-		doc, ok := v.Document()
-		switch {
-		case ok:
-			return doc, nil
-		case idl:
-			return nil, arg.WrongType("findAndModify."+k, v.Type, "object")
-		}
-		return nil, srverr.New(code, "'%s' parameter must be an object, found %s", k, bsontext.TypeName(v.Type))
+	if err := findAndModifyArgs.ParseCommand(r, q); err != nil {
+		return err
 	}
-	hasUpdate := false
-	first := true
-	for k, v := range r.Body.All() {
-		if first {
-			first = false
-			continue
-		}
-		if idl && (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) {
-			continue
-		}
-		var err error
-		switch k {
-		case "query":
-			q.op.Q, err = object(k, v, 31160)
-		case "sort":
-			q.op.Sort, err = object(k, v, 31174)
-		case "fields":
-			q.fields, err = object(k, v, 31175)
-		case "update":
-			q.op.u, hasUpdate = v, true
-		case "remove":
-			q.remove = v.AsBool()
-		case "new":
-			q.returnNew = v.AsBool()
-		case "upsert":
-			q.op.upsert = v.AsBool()
-		case "hint":
-			if !r.Node.Config().Version.Has(release.Argument, "findAndModify.hint") {
-				return q.unknown(idl, k)
-			}
-			q.op.Hint, err = arg.Hint(v)
-		case "collation":
-			if v.Type != bson.TypeEmbeddedDocument && !idl {
-				return arg.NotA(k, "object", v)
-			}
-			q.op.Collation, err = arg.Object("findAndModify.collation", v)
-		case "writeConcern":
-			if doc, ok := v.Document(); ok && doc.IsEmpty() && !idl {
-				return srverr.New(srverr.FailedToParse, "write concern object cannot be empty")
-			}
-		case "arrayFilters":
-			if v.Type != bson.TypeArray && !idl {
-				return srverr.New(srverr.TypeMismatch, "\"arrayFilters\" had the wrong type. Expected array, found %s", bsontext.TypeName(v.Type))
-			}
-			if !idl {
-				for e := range bson.Raw(v.Value).Values() {
-					if e.Type != bson.TypeEmbeddedDocument {
-						return srverr.New(srverr.TypeMismatch, "Each array filter must be an object, found %s", bsontext.TypeName(e.Type))
-					}
-				}
-			}
-			q.op.arrayFilters, err = arg.Documents(k, v)
-			if q.op.arrayFilters == nil {
-				q.op.arrayFilters = []bson.Raw{}
-			}
-		case "bypassDocumentValidation":
-			q.op.bypass = v.AsBool()
-		case "bypassEmptyTsReplacement":
-			if !r.Node.Config().Version.Has(release.Argument, "findAndModify.bypassEmptyTsReplacement") {
-				return q.unknown(idl, k)
-			}
-			r.KeepStamps = v.AsBool()
-		case "let":
-			if !r.Node.Config().Version.Has(release.Argument, "findAndModify.let") {
-				return q.unknown(idl, k)
-			}
-			q.op.Let, err = object(k, v, 0)
-		case "stmtId":
-			var n int64
-			n, err = arg.Integer("findAndModify.stmtId", v)
-			q.stmt = int32(n)
-		case "runtimeConstants", "isTimeseriesNamespace", "encryptionInformation", "sampleId", "legacyRuntimeConstants", "includeQueryStatsMetrics":
-		default:
-			if r.Generic(k) {
-				continue
-			}
-			return q.unknown(idl, k)
-		}
-		if err != nil {
-			return err
-		}
-	}
+	r.KeepStamps = q.stamps
+	hasUpdate := q.op.u.Type != 0
 	bad := func(text string) error { return srverr.New(srverr.FailedToParse, "%s", text) }
 	switch {
 	case q.remove && hasUpdate:
@@ -212,9 +161,9 @@ func (q *findAndModify) run(r *server.Request, ns string, dst []byte) ([]byte, e
 		meta = op.Meta
 		if q.remove {
 			d := deleteOp{updateOp: op, one: true}
-			res, failed = d.apply(r, tx, ns, storeStatement(r, q.stmt))
+			res, failed = d.apply(r, tx, ns, storeStatement(r, int32(q.stmt)))
 		} else {
-			res, failed = op.apply(r, tx, ns, storeStatement(r, q.stmt))
+			res, failed = op.apply(r, tx, ns, storeStatement(r, int32(q.stmt)))
 		}
 		return failed
 	})
@@ -239,7 +188,7 @@ func (q *findAndModify) run(r *server.Request, ns string, dst []byte) ([]byte, e
 		value = res.new
 	}
 	if res.modified > 0 || res.upserted.Type != 0 || q.remove && res.n > 0 {
-		remember(r, q.stmt, w)
+		remember(r, int32(q.stmt), w)
 	} else {
 		r.NoWrite = false
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"allium/bson"
-	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
@@ -18,16 +18,13 @@ func init() {
 		Name: "insert", Needs: server.NeedsBy("insert on the collection", needsOfInsert), API: server.V1, Txn: server.TxnOK, Sequences: true,
 		WriteConcern: true, OpTime: true, Retryable: true,
 		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
-		Parse:  parseWrite(insertStruct, parseInserts), Run: runInsert,
+		Parse:  parseWrite(insertArgs), Run: runInsert,
 	})
 }
 
-var insertStruct = writeStruct("insert", []string{"documents"}, map[string]idl.Field{"documents": {Kind: idl.Objects}})
-
-func parseInserts(r *server.Request, w *batch, field string, v bson.RawValue) error {
-	w.docs = idl.AppendDocuments(w.firstDoc[:0], r, field, v)
-	return nil
-}
+var insertArgs = writeTable("insert", []string{"documents"}, sameBatch, map[string]args.Field[batch]{
+	"documents": args.Objects(func(w *batch) *[]bson.Raw { return &w.docs }),
+})
 
 // insertChunk is how many documents are inserted before others get a turn.
 const insertChunk = 256

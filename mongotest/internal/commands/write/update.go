@@ -2,11 +2,9 @@ package write
 
 import (
 	"allium/bson"
-	"allium/mongotest/internal/arg"
-	"allium/mongotest/internal/idl"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
-	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
@@ -17,30 +15,39 @@ func init() {
 		Name: "update", Needs: server.NeedsBy("update on the collection; insert, if it upserts", needsOfUpdate), API: server.V1, Txn: server.TxnOK,
 		Sequences: true, WriteConcern: true, OpTime: true, Retryable: true,
 		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
-		Parse:  parseWrite(updateStruct, parseUpdates), Run: runUpdate,
+		Parse:  parseWrite(updateArgs), Run: runUpdate,
 	})
 }
 
 var (
-	updateStruct = writeStruct("update", []string{"updates"}, map[string]idl.Field{
-		"updates": {Kind: idl.Objects}, "let": {Kind: idl.Object, Gated: true}, "runtimeConstants": {Kind: idl.Object, Gated: true},
-		"legacyRuntimeConstants": {Kind: idl.Object, Gated: true},
+	updateArgs = writeTable("update", []string{"updates"}, sameBatch, map[string]args.Field[batch]{
+		"updates":                args.Objects[batch](nil).Then(parseUpdates),
+		"let":                    args.Object(letOf).Gated(),
+		"runtimeConstants":       args.RuntimeConstants[batch]("update.runtimeConstants", 51195).Gated(),
+		"legacyRuntimeConstants": args.Object[batch](nil).Gated(),
 	})
-	updateEntry = &idl.Struct{Name: "update.updates", Required: []string{"q", "u"}, Fields: map[string]idl.Field{
-		"q": {Kind: idl.Object}, "u": {}, "c": {Kind: idl.Object}, "multi": {Kind: idl.SafeBool, Strict: idl.Bool}, "upsert": {Kind: idl.SafeBool, Strict: idl.Bool},
-		"upsertSupplied": {Kind: idl.SafeBool, Strict: idl.Bool, Gated: true}, "collation": {Kind: idl.Object}, "arrayFilters": {Kind: idl.Objects}, "hint": {},
-		"sort": {Kind: idl.Object, Gated: true}, "sampleId": {Kind: idl.Any, Gated: true},
-		"allowShardKeyUpdatesWithoutFullShardKeyInQuery": {Kind: idl.SafeBool, Gated: true},
-		"includeQueryStatsMetricsForOpIndex":             {Kind: idl.Number, Gated: true},
+	updateEntry = &args.Table[updateOp]{Name: "update.updates", Required: []string{"q", "u"}, Fields: map[string]args.Field[updateOp]{
+		"q":              args.Object(func(op *updateOp) *bson.Raw { return &op.Q }),
+		"u":              args.Any(func(op *updateOp) *bson.RawValue { return &op.u }).Then(checkMods),
+		"c":              args.Object(func(op *updateOp) *bson.Raw { return &op.constants }),
+		"multi":          args.SafeBool(func(op *updateOp) *bool { return &op.multi }).Strict(),
+		"upsert":         args.SafeBool(func(op *updateOp) *bool { return &op.upsert }).Strict(),
+		"upsertSupplied": args.SafeBool[updateOp](nil).Strict().Gated(),
+		"collation":      args.Object(func(op *updateOp) *bson.Raw { return &op.Collation }),
+		"arrayFilters":   args.Objects(func(op *updateOp) *[]bson.Raw { return &op.arrayFilters }),
+		"hint":           args.Hint(func(op *updateOp) *bson.RawValue { return &op.Hint }),
+		"sort":           args.Object(func(op *updateOp) *bson.Raw { return &op.Sort }).Gated(),
+		"sampleId":       args.Any[updateOp](nil).Gated(),
+		"allowShardKeyUpdatesWithoutFullShardKeyInQuery": args.SafeBool[updateOp](nil).Gated(),
+		"includeQueryStatsMetricsForOpIndex":             args.Number[updateOp](nil).Gated(),
 	}}
 )
 
-func parseUpdates(r *server.Request, w *batch, field string, v bson.RawValue) error {
-	list := idl.Documents(r, field, v)
+func parseUpdates(w *batch, v args.Value) error {
+	list := v.Documents()
 	w.updates = make([]updateOp, len(list))
 	for i, doc := range list {
-		op := &w.updates[i]
-		if err := updateEntry.Parse(r, doc, func(k string, v bson.RawValue) error { return op.set(r, k, v) }); err != nil {
+		if err := updateEntry.Parse(v.From, doc, &w.updates[i]); err != nil {
 			return err
 		}
 	}
@@ -126,34 +133,8 @@ func checkRetryableUpdate(r *server.Request, op *updateOp) error {
 	return nil
 }
 
-// set takes a field of an element of updates.
-func (op *updateOp) set(r *server.Request, k string, v bson.RawValue) (err error) {
-	switch k {
-	case "q":
-		op.Q = v.Value
-	case "u":
-		op.u = v
-		err = updateArg(v, r.Node.Config().Version)
-	case "c":
-		op.constants = v.Value
-	case "multi":
-		op.multi = v.AsBool()
-	case "upsert":
-		op.upsert = v.AsBool()
-	case "collation":
-		op.Collation = v.Value
-	case "arrayFilters":
-		op.arrayFilters = idl.Documents(r, k, v)
-	case "hint":
-		op.Hint, err = arg.Hint(v)
-	case "sort":
-		op.Sort = v.Value
-	}
-	return err
-}
-
-// updateArg checks what an update may be: a document, or an array of pipeline stages.
-func updateArg(v bson.RawValue, version release.Version) error {
+// checkMods checks what an update may be: a document, or an array of pipeline stages.
+func checkMods(_ *updateOp, v args.Value) error {
 	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
 		return srverr.New(srverr.FailedToParse, "Update argument must be either an object or an array")
 	}
@@ -162,7 +143,7 @@ func updateArg(v bson.RawValue, version release.Version) error {
 			if e.Type != bson.TypeEmbeddedDocument {
 				return srverr.New(srverr.TypeMismatch, "Each element of the 'pipeline' array must be an object")
 			}
-			if err := pipeline.CheckStage(e.Value, version); err != nil {
+			if err := pipeline.CheckStage(e.Value, v.From.Version()); err != nil {
 				return err
 			}
 		}

@@ -1,4 +1,4 @@
-package arg
+package args
 
 import (
 	"math"
@@ -19,8 +19,8 @@ func TestNumber(t *testing.T) {
 		"1.5": 2, "2.5": 2, "-1.5": -2, "0.4": 0, "-0.5": 0, "7": 7, "NaN": 0, "Infinity": math.MaxInt64, "-Infinity": math.MinInt64,
 		"1E+30": math.MaxInt64, "9223372036854775807": math.MaxInt64, "-9223372036854775809": math.MinInt64, "1E-300": 0,
 	} {
-		if got, ok := Number(decimal(text)); got != want || !ok {
-			t.Errorf("Number(%s) = %d, %v, want %d", text, got, ok, want)
+		if got, ok := NumberOf(decimal(text)); got != want || !ok {
+			t.Errorf("NumberOf(%s) = %d, %v, want %d", text, got, ok, want)
 		}
 	}
 }

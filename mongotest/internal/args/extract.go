@@ -1,4 +1,4 @@
-package arg
+package args
 
 import (
 	"allium/bson"
@@ -11,6 +11,11 @@ import (
 // NotA is the error of a field that has to have one type and has another one.
 func NotA(field, want string, v bson.RawValue) error {
 	return srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s", field, want, bsontext.TypeName(v.Type))
+}
+
+// WrongTypeOld is the error of an [Old] parser that says what these say.
+func WrongTypeOld(_ Source, field string, v bson.RawValue, want string) error {
+	return NotA(field, want, v)
 }
 
 // Missing is the error of a field that has to be there.
@@ -34,48 +39,34 @@ func ExtractString(doc bson.Raw, field string) (string, error) {
 // ExtractBool returns a boolean field, which may be a number; byDefault if it is not given.
 func ExtractBool(doc bson.Raw, field string, byDefault bool) (bool, error) {
 	v := doc.Lookup(field)
-	switch {
-	case v.IsZero():
+	if v.IsZero() {
 		return byDefault, nil
-	case v.Type != bson.TypeBoolean && !v.IsNumber():
-		return false, srverr.New(srverr.TypeMismatch, "Expected boolean or number type for field \"%s\", found %s", field, bsontext.TypeName(v.Type))
+	}
+	if !safeBool.takes(v) {
+		return false, notFlag.error(field, v)
 	}
 	return v.AsBool(), nil
 }
 
-// ExtractArray returns an array field; ok is false if it is not given.
-func ExtractArray(doc bson.Raw, field string) (list bson.Raw, ok bool, err error) {
-	v := doc.Lookup(field)
-	switch {
-	case v.IsZero():
-		return nil, false, nil
-	case v.Type != bson.TypeArray:
-		return nil, false, NotA(field, "array", v)
-	}
-	return v.Value, true, nil
-}
+// notFlag is what is said of a field that should be a boolean or a number.
+var notFlag = words{srverr.TypeMismatch, "Expected boolean or number type for field \"%s\", found %s"}
 
-// ExtractObject returns a document field; ok is false if it is not given.
-func ExtractObject(doc bson.Raw, field string) (sub bson.Raw, ok bool, err error) {
-	v := doc.Lookup(field)
-	switch {
-	case v.IsZero():
-		return nil, false, nil
-	case v.Type != bson.TypeEmbeddedDocument:
-		return nil, false, NotA(field, "object", v)
-	}
-	return v.Value, true, nil
-}
+// ExtractArray returns an array field; nil if it is not given.
+func ExtractArray(doc bson.Raw, field string) (bson.Raw, error) { return extract(doc, field, array) }
+
+// ExtractObject returns a document field; nil if it is not given.
+func ExtractObject(doc bson.Raw, field string) (bson.Raw, error) { return extract(doc, field, object) }
 
 // ExtractFlag returns a boolean field, which may be nothing else; false if it is not given.
 func ExtractFlag(doc bson.Raw, field string) (bool, error) {
+	b, err := extract(doc, field, boolean)
+	return len(b) > 0 && b[0] != 0, err
+}
+
+func extract(doc bson.Raw, field string, want kind) (bson.Raw, error) {
 	v := doc.Lookup(field)
-	if v.IsZero() {
-		return false, nil
+	if !v.IsZero() && !want.takes(v) {
+		return nil, NotA(field, want.String(), v)
 	}
-	b, ok := v.Boolean()
-	if !ok {
-		return false, NotA(field, "bool", v)
-	}
-	return b, nil
+	return v.Value, nil
 }

@@ -1,0 +1,58 @@
+package args
+
+import (
+	"fmt"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
+)
+
+// The errors of the server's generated parsers.
+
+// WrongType is the error of a field of a type that it does not take.
+func WrongType(field string, got bson.Type, want string) error {
+	return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", field, bsontext.TypeName(got), want)
+}
+
+// UnknownField is the error of a field that there is not.
+func UnknownField(field string) error {
+	return srverr.New(40415, "BSON field '%s' is an unknown field.", field)
+}
+
+// MissingField is the error of a required field that is not given.
+func MissingField(field string) error {
+	return srverr.New(40414, "BSON field '%s' is missing but a required field", field)
+}
+
+// WrongTypes is the error of a field that takes several types, and none like this one. want ends
+// the text, so that it can be as odd as the server's.
+func WrongTypes(field string, got bson.Type, want string) error {
+	return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected types '%s", field, bsontext.TypeName(got), want)
+}
+
+// DuplicateField is the error of a field that is given twice.
+func DuplicateField(field string) error {
+	return srverr.New(40413, "BSON field '%s' is a duplicate field", field)
+}
+
+// FailedToParse is an error of the parsers of find and getMore before version 5.0, which show the
+// whole command.
+func FailedToParse(from Source, format string, values ...any) error {
+	body, _ := from.Message()
+	return srverr.New(srverr.FailedToParse, "Failed to parse: %s. %s", bsontext.Document(body), fmt.Sprintf(format, values...))
+}
+
+// Unrecognized is the error of these parsers of a field that there is not.
+func Unrecognized(from Source, k string) error {
+	return FailedToParse(from, "Unrecognized field '%s'.", k)
+}
+
+// noObject is what is said of a field that the server reads as a document, whatever it is.
+const noObject = "invalid parameter: expected an object (%s)"
+
+// NoObject is that error.
+func NoObject(field string) error { return srverr.New(10065, noObject, field) }
+
+// MustBe are the words for a field of a wrong type in the specification of an index.
+func MustBe(what string) string { return "The field '%s' must be " + what + ", but got %s" }
