@@ -290,3 +290,14 @@ func (p *Pool) unserved() *waiter {
 	}
 	return nil
 }
+
+// doubting returns the first waiter whose attempt may hang or has been given up, which is there
+// whenever more wait than attempts count and each has one.
+func (p *Pool) doubting() *waiter {
+	for w := p.queue.first; w != nil; w = w.next {
+		if c := w.making; c != nil && (c.doubtful || c.removed) {
+			return w
+		}
+	}
+	return nil
+}

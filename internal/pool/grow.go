@@ -18,13 +18,15 @@ import (
 // An attempt counts for one waiter, which has it as its own. One that takes longer than usual, or
 // that a checkout has waited for in vain, counts for nobody, since it may hang; neither does a
 // connection that reads off an owed reply. So nobody waits without an attempt of its own while
-// another connection may be made.
+// another connection may be made. And each attempt that is made for want of connections is some
+// waiter's, which hears of its failure: otherwise a server that refuses at once would be asked
+// again and again, as long as that waiter has time.
 func (p *Pool) grow() {
 	for p.state == ready && uint64(len(p.attempts)) < p.maxConnecting() {
 		switch {
 		case p.queue.n > p.coming && p.makeRoom():
-			w := p.unserved() // nil if each has an attempt that may hang
-			p.make(w, cmp.Or(w, p.queue.first).patience.operation)
+			w := cmp.Or(p.unserved(), p.doubting())
+			p.make(w, w.patience.operation)
 		case p.belowMinimum() && !p.full():
 			p.make(nil, nil)
 		default:
@@ -113,6 +115,9 @@ func (p *Pool) make(w *waiter, operation *time.Duration) {
 	p.lastID++
 	c := &Conn{ID: p.lastID, pool: p, generation: &p.own, Generation: p.own.n, index: len(p.all), owner: w, making: true}
 	if w != nil {
+		if w.making != nil { // it may hang, and is nobody's from now on
+			w.making.owner = nil
+		}
 		w.making = c
 	}
 	p.all = append(p.all, c)

@@ -68,6 +68,47 @@ func TestHungAttempt(t *testing.T) {
 	}
 }
 
+// A server that refuses connections, while earlier attempts hang, is asked once for each operation
+// that waits: each hears why.
+func TestRefusedWhileOthersHang(t *testing.T) {
+	for _, waiters := range []int{1, 2, 5} {
+		for hung := range 3 {
+			t.Run(fmt.Sprintf("%d wait, %d attempts hang", waiters, hung), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					refused := errors.New("refused")
+					var asked atomic.Int64
+					s := &fakeserver.Server{Handle: echo, Accept: func(ctx context.Context, id int64) error {
+						if id <= int64(hung) {
+							return hang(ctx)
+						}
+						if asked.Add(1) > 1000 {
+							return hang(ctx) // or this would never end
+						}
+						return refused
+					}}
+					// Nothing clears the pool: behind a load balancer it is not.
+					p := newPool(t, s, Config{MaxConnecting: 3})
+					var all sync.WaitGroup
+					var heard atomic.Int64
+					for range waiters {
+						all.Go(func() {
+							ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+							defer cancel()
+							if _, err := p.CheckOut(ctx); errors.Is(err, refused) {
+								heard.Add(1)
+							}
+						})
+					}
+					all.Wait()
+					if n := asked.Load(); n != int64(waiters) || heard.Load() != n {
+						t.Errorf("the server was asked %d times, and %d of %d operations heard of it", n, heard.Load(), waiters)
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestNobodyWaitsInVain has connections that are made, refused, hang, or come late, and operations
 // with little and much time, of which some leave a late reply behind. Whenever nothing more happens
 // by itself, nobody waits without an attempt of its own that is on time while the pool could make
