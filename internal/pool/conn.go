@@ -45,7 +45,10 @@ type Conn struct {
 	cancel   context.CancelFunc // gives up the attempt to make the connection
 	owner    *waiter            // the checkout that learns of it if the connection cannot be made
 	doubtful bool               // the attempt to make the connection may hang
-	alarm    *time.Timer        // goes off when it takes longer than usual
+	// replaced: the waiter that it was made for has another attempt now, since this one may hang.
+	// If it fails all the same, somebody who waits learns why.
+	replaced bool
+	alarm    *time.Timer // goes off when it takes longer than usual
 }
 
 // Whether a connection is checked out, as its events tell it.

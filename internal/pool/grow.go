@@ -115,8 +115,8 @@ func (p *Pool) make(w *waiter, operation *time.Duration) {
 	p.lastID++
 	c := &Conn{ID: p.lastID, pool: p, generation: &p.own, Generation: p.own.n, index: len(p.all), owner: w, making: true}
 	if w != nil {
-		if w.making != nil { // it may hang, and is nobody's from now on
-			w.making.owner = nil
+		if old := w.making; old != nil { // it may hang
+			old.owner, old.replaced = nil, true
 		}
 		w.making = c
 	}
@@ -213,8 +213,13 @@ func (p *Pool) failed(c *Conn, err error) {
 		p.mu.Unlock()
 		return
 	}
+	if w == nil && c.replaced {
+		w = cmp.Or(p.doubting(), p.queue.first)
+	}
 	if w != nil { // its checkout must get this error, not that of the pool being cleared because of it
-		w.making, c.owner = nil, nil
+		if w.making != nil {
+			w.making.owner, w.making = nil, nil
+		}
 		p.queue.remove(w)
 	}
 	c.making = false

@@ -109,6 +109,36 @@ func TestRefusedWhileOthersHang(t *testing.T) {
 	}
 }
 
+// So it is with one that refuses after longer than usual, when each operation has another attempt.
+func TestRefusedLate(t *testing.T) {
+	for _, waiters := range []int{1, 2, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			refused := errors.New("refused")
+			var asked, heard atomic.Int64
+			s := &fakeserver.Server{Handle: echo, Accept: func(context.Context, int64) error {
+				time.Sleep(usual * 3 / 2)
+				asked.Add(1)
+				return refused
+			}}
+			p := newPool(t, s, Config{MaxConnecting: 3})
+			var all sync.WaitGroup
+			for range waiters {
+				all.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					if _, err := p.CheckOut(ctx); errors.Is(err, refused) {
+						heard.Add(1)
+					}
+				})
+			}
+			all.Wait()
+			if n := asked.Load(); n > int64(2*waiters) || heard.Load() != int64(waiters) {
+				t.Errorf("the server was asked %d times, and %d of %d operations heard of it", n, heard.Load(), waiters)
+			}
+		})
+	}
+}
+
 // TestNobodyWaitsInVain has connections that are made, refused, hang, or come late, and operations
 // with little and much time, of which some leave a late reply behind. Whenever nothing more happens
 // by itself, nobody waits without an attempt of its own that is on time while the pool could make
