@@ -3,6 +3,7 @@ package campaign
 import (
 	"context"
 	"errors"
+	"iter"
 	"net"
 	"os"
 	"path/filepath"
@@ -205,21 +206,32 @@ const apart = connectTimeout + 100*time.Millisecond
 // connectTimeout is that of clients in real time.
 const connectTimeout = time.Second
 
+// turns has the sides that a step rotates, each with a new authority, without those that an earlier
+// step is still at.
+func (a *adversary) turns(s Step) iter.Seq2[*side, *fakekms.Authority] {
+	return func(yield func(*side, *fakekms.Authority) bool) {
+		for _, of := range a.w.rotation.sides(s.N) {
+			if of.busy {
+				continue
+			}
+			next, err := fakekms.NewAuthority()
+			if err != nil {
+				a.must(err)
+				return
+			}
+			if of.busy = true; !yield(of, next) {
+				return
+			}
+		}
+	}
+}
+
 // renew rotates certificates in the usual order, at which nobody may notice anything: clients trust
 // the new authority before the servers show it, and show the new certificate before the servers
 // want it. Every file is broken for a while on its way.
 func (a *adversary) renew(s Step) {
 	r := a.w.rotation
-	for _, of := range r.sides(s.N) {
-		if of.busy {
-			continue
-		}
-		of.busy = true
-		next, err := fakekms.NewAuthority()
-		if err != nil {
-			a.must(err)
-			return
-		}
+	for of, next := range a.turns(s) {
 		old := of.now
 		oldCA, _ := old.Files()
 		ca, own := next.Files()
@@ -245,16 +257,7 @@ func (a *adversary) renew(s Step) {
 // connections fail until the files follow.
 func (a *adversary) cutOff(s Step) {
 	r := a.w.rotation
-	for _, of := range r.sides(s.N) {
-		if of.busy {
-			continue
-		}
-		of.busy = true
-		next, err := fakekms.NewAuthority()
-		if err != nil {
-			a.must(err)
-			return
-		}
+	for of, next := range a.turns(s) {
 		ca, own := next.Files()
 		shut := r.shut()
 		a.must(of.use(next, next))

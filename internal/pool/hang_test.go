@@ -68,75 +68,54 @@ func TestHungAttempt(t *testing.T) {
 	}
 }
 
-// A server that refuses connections, while earlier attempts hang, is asked once for each operation
-// that waits: each hears why.
+// A server that refuses connections, at once or after longer than usual, while earlier attempts hang
+// is asked as often as operations wait, or once more for each that has another attempt meanwhile:
+// each operation hears why. Nothing clears the pool here, as behind a load balancer.
 func TestRefusedWhileOthersHang(t *testing.T) {
-	for _, waiters := range []int{1, 2, 5} {
-		for hung := range 3 {
-			t.Run(fmt.Sprintf("%d wait, %d attempts hang", waiters, hung), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					refused := errors.New("refused")
-					var asked atomic.Int64
-					s := &fakeserver.Server{Handle: echo, Accept: func(ctx context.Context, id int64) error {
-						if id <= int64(hung) {
-							return hang(ctx)
+	for _, late := range []time.Duration{0, usual * 3 / 2} {
+		for _, waiters := range []int64{1, 2, 5} {
+			for hung := range int64(3) {
+				t.Run(fmt.Sprintf("after %v, %d wait, %d attempts hang", late, waiters, hung), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						asked, heard := refuse(t, late, waiters, hung)
+						most := waiters
+						if late > usual {
+							most *= 2
 						}
-						if asked.Add(1) > 1000 {
-							return hang(ctx) // or this would never end
+						if asked > most || heard != waiters {
+							t.Errorf("the server was asked %d times, and %d operations heard of it", asked, heard)
 						}
-						return refused
-					}}
-					// Nothing clears the pool: behind a load balancer it is not.
-					p := newPool(t, s, Config{MaxConnecting: 3})
-					var all sync.WaitGroup
-					var heard atomic.Int64
-					for range waiters {
-						all.Go(func() {
-							ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-							defer cancel()
-							if _, err := p.CheckOut(ctx); errors.Is(err, refused) {
-								heard.Add(1)
-							}
-						})
-					}
-					all.Wait()
-					if n := asked.Load(); n != int64(waiters) || heard.Load() != n {
-						t.Errorf("the server was asked %d times, and %d of %d operations heard of it", n, heard.Load(), waiters)
-					}
+					})
 				})
-			})
+			}
 		}
 	}
 }
 
-// So it is with one that refuses after longer than usual, when each operation has another attempt.
-func TestRefusedLate(t *testing.T) {
-	for _, waiters := range []int{1, 2, 5} {
-		synctest.Test(t, func(t *testing.T) {
-			refused := errors.New("refused")
-			var asked, heard atomic.Int64
-			s := &fakeserver.Server{Handle: echo, Accept: func(context.Context, int64) error {
-				time.Sleep(usual * 3 / 2)
-				asked.Add(1)
-				return refused
-			}}
-			p := newPool(t, s, Config{MaxConnecting: 3})
-			var all sync.WaitGroup
-			for range waiters {
-				all.Go(func() {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					defer cancel()
-					if _, err := p.CheckOut(ctx); errors.Is(err, refused) {
-						heard.Add(1)
-					}
-				})
-			}
-			all.Wait()
-			if n := asked.Load(); n > int64(2*waiters) || heard.Load() != int64(waiters) {
-				t.Errorf("the server was asked %d times, and %d of %d operations heard of it", n, heard.Load(), waiters)
+// refuse has operations wait for a server that refuses all connections late, but those that hang. It
+// returns how often the server refused one, and how many operations were told.
+func refuse(t *testing.T, late time.Duration, waiters, hung int64) (asked, heard int64) {
+	refused := errors.New("refused")
+	var refusals, told atomic.Int64
+	p := newPool(t, &fakeserver.Server{Handle: echo, Accept: func(ctx context.Context, id int64) error {
+		time.Sleep(late)
+		if id <= hung || refusals.Add(1) > 1000 { // or it might never end
+			return hang(ctx)
+		}
+		return refused
+	}}, Config{MaxConnecting: 3})
+	var all sync.WaitGroup
+	for range waiters {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if _, err := p.CheckOut(ctx); errors.Is(err, refused) {
+				told.Add(1)
 			}
 		})
 	}
+	all.Wait()
+	return refusals.Load(), told.Load()
 }
 
 // TestNobodyWaitsInVain has connections that are made, refused, hang, or come late, and operations

@@ -12,8 +12,8 @@ import (
 
 // Every function here queues one event for the listener and the log, and costs next to nothing
 // without them. The topology calls its functions under its lock, so that the order of the events is
-// the order of the changes (specification: SDAM
-// Logging and Monitoring, "Event Order and Concurrency"); see flight.Deliveries.
+// the order of the changes (specification: SDAM Logging and Monitoring, "Event Order and
+// Concurrency"); see flight.Deliveries.
 
 // tell queues an event for the function of the listener that wants it, which may be nil.
 func tell[E any](t *Topology, listener func(*E), e E) {
