@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"allium"
 	"allium/bson"
+	"allium/event"
+	"allium/internal/flight"
 	"allium/mongotest"
 )
 
@@ -93,6 +97,72 @@ func TestAbortLater(t *testing.T) {
 					})
 				})
 			}
+		}
+	}
+}
+
+// A listener that fails in the background, before a server has been told to forget a cursor or to
+// abort a transaction, keeps neither open: the server is told later.
+func TestListenersFailInTheBackground(t *testing.T) {
+	for name, use := range map[string]func(t *testing.T, coll *allium.Collection[bson.D], arm func()){
+		"cursor": func(t *testing.T, coll *allium.Collection[bson.D], arm func()) {
+			cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(1))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			arm()
+			_ = cur.Close(ended)
+		},
+		"transaction": func(t *testing.T, coll *allium.Collection[bson.D], arm func()) {
+			s, err := coll.Database().Client().StartSession()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = s.StartTransaction()
+			if err := second(coll.InsertOne(allium.WithSession(t.Context(), s), bson.D{})); err != nil {
+				t.Fatal(err)
+			}
+			arm()
+			_ = flight.Apart(func() error { return s.End(t.Context()) }) // fails here first
+		},
+	} {
+		for _, how := range []func(){func() { panic("the program's") }, runtime.Goexit} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var fails atomic.Int64
+					monitor := &event.PoolMonitor{ConnectionCheckOutStarted: func(*event.ConnectionCheckOutStarted) {
+						if fails.Add(-1) >= 0 {
+							how()
+						}
+					}}
+					d, client, _ := bubble(t, allium.ClientOptions{PoolMonitor: monitor}, mongotest.ReplicaSet(1))
+					coll := client.Database("db").Collection("coll")
+					if _, err := coll.InsertMany(t.Context(), []bson.D{{}, {}, {}}); err != nil {
+						t.Fatal(err)
+					}
+					observer, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer observer.Close(context.Background())
+					use(t, coll, func() { fails.Store(2) })
+					time.Sleep(10 * time.Second)
+					if fails.Load() >= 0 {
+						t.Errorf("the listener had to fail %d times more: this tests too little", fails.Load())
+					}
+					if n := openTransactions(t, observer); n != 0 {
+						t.Errorf("%d transactions are open", n)
+					}
+					if n := openCursors(t, observer); n != 0 {
+						t.Errorf("%d cursors are open", n)
+					}
+					if s := client.Stats(); s.Sessions.InUse != 0 || s.Operations != 0 {
+						t.Errorf("left: %d sessions in use, %d operations", s.Sessions.InUse, s.Operations)
+					}
+				})
+			})
 		}
 	}
 }

@@ -455,16 +455,35 @@ func (c *Client) abortTransactions(ctx context.Context) {
 // lateAbortTimeout bounds an abort in the background. It is what a server gives a transaction by
 // default (transactionLifetimeLimitSeconds). Anything shorter could be too short: operations that
 // wait for the transaction's locks may hold all connections of the pool, which the abort waits for.
-const lateAbortTimeout = time.Minute
+// lateAbortPause is between two attempts.
+const (
+	lateAbortTimeout = time.Minute
+	lateAbortPause   = time.Second
+)
 
 // abortLater aborts the transaction of a session that has ended, in the background: until then the
-// server keeps it open, with its locks, for up to a minute.
+// server keeps it open, with its locks, for up to a minute. It tries again what has not been sent,
+// because the server could not be reached or because a listener failed.
 func (c *Client) abortLater(s *session.Session) {
 	later := func(ctx context.Context) {
 		defer s.Finish()
 		ctx, cancel := context.WithTimeout(ctx, lateAbortTimeout)
 		defer cancel()
-		c.exec.AbortLeft(ctx, s)
+		for {
+			if err := flight.Apart(func() error { c.exec.AbortLeft(ctx, s); return nil }); err != nil {
+				flight.Report(err)
+			}
+			if !s.Transaction().Pending() {
+				return
+			}
+			pause := time.NewTimer(lateAbortPause)
+			select {
+			case <-pause.C:
+			case <-ctx.Done():
+				pause.Stop()
+				return
+			}
+		}
 	}
 	if !c.aborts.Run(later, 0) {
 		s.Finish()

@@ -172,9 +172,7 @@ func testOccurrence(t *testing.T, kind mongotest.Option, p codePlace, n int32, r
 		t.Fatal(err)
 	}
 	defer observer.Close(context.Background())
-	status, err := observer.Database("admin").RunCommand(t.Context(), bson.D{{Key: "serverStatus", Value: 1}})
-	cursors, _ := status.Lookup("metrics", "cursor", "open", "total").AsInt64()
-	if open := openTransactions(t, observer); err != nil || cursors != 0 || open != 0 {
+	if cursors, open := openCursors(t, observer), openTransactions(t, observer); cursors != 0 || open != 0 {
 		t.Errorf("%d, %s, %s, %v: the server has %d cursors and %d transactions", n, mode, how, err, cursors, open)
 	}
 	return true

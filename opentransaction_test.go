@@ -231,8 +231,20 @@ func recovered(fn func() error) (err error) {
 // openTransactions returns how many transactions the deployment has open.
 func openTransactions(t *testing.T, observer *allium.Client) int64 {
 	t.Helper()
+	return status(t, observer, "transactions", "currentOpen")
+}
+
+// openCursors returns how many cursors a server has.
+func openCursors(t *testing.T, observer *allium.Client) int64 {
+	t.Helper()
+	return status(t, observer, "metrics", "cursor", "open", "total")
+}
+
+// status returns a figure of serverStatus.
+func status(t *testing.T, observer *allium.Client, path ...string) int64 {
+	t.Helper()
 	status, err := observer.Database("admin").RunCommand(t.Context(), bson.D{{Key: "serverStatus", Value: 1}})
-	n, ok := status.Lookup("transactions", "currentOpen").AsInt64()
+	n, ok := status.Lookup(path...).AsInt64()
 	if err != nil || !ok {
 		t.Fatalf("serverStatus: %v", err)
 	}

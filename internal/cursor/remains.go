@@ -90,7 +90,14 @@ func (r *remains) freeLater(limit exec.Limit, reg *Registry) func(ctx context.Co
 		}
 		ctx, cancel := context.WithTimeout(ctx, killTimeout)
 		defer cancel()
+		passed := false
+		defer func() {
+			if !passed { // as in free
+				reg.rescue(r)
+			}
+		}()
 		sent, err := r.kill(ctx, limit.Refreshed())
+		passed = true
 		reg.orphans.add(r, sent, err)
 	}
 }

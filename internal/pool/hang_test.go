@@ -68,9 +68,9 @@ func TestHungAttempt(t *testing.T) {
 	}
 }
 
-// A server that refuses connections, at once or after longer than usual, while earlier attempts hang
-// is asked as often as operations wait, or once more for each that has another attempt meanwhile:
-// each operation hears why. Nothing clears the pool here, as behind a load balancer.
+// A server that refuses connections, at once or after longer than usual, while earlier attempts
+// hang is asked as often as operations wait, or once more for each that has another attempt
+// meanwhile: each operation hears why. Nothing clears the pool here, as behind a load balancer.
 func TestRefusedWhileOthersHang(t *testing.T) {
 	for _, late := range []time.Duration{0, usual * 3 / 2} {
 		for _, waiters := range []int64{1, 2, 5} {
@@ -92,8 +92,8 @@ func TestRefusedWhileOthersHang(t *testing.T) {
 	}
 }
 
-// refuse has operations wait for a server that refuses all connections late, but those that hang. It
-// returns how often the server refused one, and how many operations were told.
+// refuse has operations wait for a server that refuses all connections late, but those that hang.
+// It returns how often the server refused one, and how many operations were told.
 func refuse(t *testing.T, late time.Duration, waiters, hung int64) (asked, heard int64) {
 	refused := errors.New("refused")
 	var refusals, told atomic.Int64
