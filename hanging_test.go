@@ -103,6 +103,7 @@ func TestHangingListeners(t *testing.T) {
 // What a listener misses that does not return is counted, and it hears of what happens after it has
 // returned.
 func TestDroppedEvents(t *testing.T) {
+	t.Setenv("MONGODB_LOG_ALL", "off") // the log's messages would take a part of the places
 	synctest.Test(t, func(t *testing.T) {
 		d, _, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(3))
 		var heard atomic.Int64
