@@ -184,13 +184,17 @@ func TestCodeOnTheDriversGoroutines(t *testing.T) {
 // ownCode is code that does what it is told as often as left says.
 type ownCode struct {
 	do       func(*allium.Collection[coded])
-	calls    bool // it uses the client, and so is armed when there is one; else from the start
+	calls    bool // it uses the client, and so has to wait until there is one
+	armed    <-chan struct{}
 	coll     atomic.Pointer[allium.Collection[coded]]
 	left     atomic.Int32
 	returned atomic.Int32 // how often it came to its end
 }
 
 func (c *ownCode) run() {
+	if c.armed != nil {
+		<-c.armed
+	}
 	for left := c.left.Load(); left > 0; left = c.left.Load() {
 		if c.left.CompareAndSwap(left, left-1) {
 			c.do(c.coll.Load())
@@ -200,41 +204,21 @@ func (c *ownCode) run() {
 	}
 }
 
-// armedDialer dials when the code is armed. Discovery therefore finds nothing before that, and the
-// code is told all that it finds.
-type armedDialer struct {
-	allium.Dialer
-	armed chan struct{}
-}
-
-func (d armedDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	select {
-	case <-d.armed:
-		return d.Dialer.DialContext(ctx, network, address)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // testOwn runs operations while code on the driver's goroutines fails twice, and then one that must
 // succeed. It returns how often the code might still have failed.
 func testOwn(t *testing.T, uri string, opts allium.ClientOptions, code *ownCode) int32 {
 	t.Helper()
+	code.left.Store(2)
 	armed := make(chan struct{})
 	if code.calls {
-		opts.Dialer = armedDialer{opts.Dialer, armed}
-	} else {
-		code.left.Store(2)
+		code.armed = armed
 	}
 	client, err := allium.Open(uri, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close(context.Background())
-	if code.calls {
-		code.coll.Store(allium.CollectionOf[coded](client.Database("d"), "c"))
-		code.left.Store(2)
-	}
+	code.coll.Store(allium.CollectionOf[coded](client.Database("d"), "c"))
 	close(armed)
 	coll := client.Database("d").Collection("c")
 	for range 4 {
