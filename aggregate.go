@@ -95,7 +95,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 		stages, err = encodePipeline(s.bson, pipeline)
 	}
 	if err != nil {
-		return s.failed("aggregate", name, err)
+		return s.failed(ctx, "aggregate", name, err)
 	}
 	cmd := &command.Aggregate{
 		Collection: name, Pipeline: stages, BatchSize: o.BatchSize, AllowDiskUse: o.AllowDiskUse,
@@ -104,7 +104,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 	}
 	op, err := s.op(ctx, cmd, o.Timeout)
 	if err != nil {
-		return s.failed("aggregate", name, err)
+		return s.failed(ctx, "aggregate", name, err)
 	}
 	err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	if err == nil && cmd.Writes && o.TimeoutMode == TimeoutPerIteration {
@@ -114,7 +114,7 @@ func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeli
 		err = cur.Prepare(&op, cursor.Reading{Type: cursorType(stages.Value), TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxAwaitTime, BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
 	}
 	if err != nil {
-		return s.failed("aggregate", name, err)
+		return s.failed(ctx, "aggregate", name, err)
 	}
 	res, err := s.run(ctx, &op)
 	if err != nil {

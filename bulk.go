@@ -61,7 +61,7 @@ func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts
 		err = checkModels(c.bson, len(models), func(i int) WriteModel { return models[i] }, func(int) string { return "" })
 	}
 	if err != nil {
-		return BulkWriteResult{}, c.failed("bulkWrite", c.name, err)
+		return BulkWriteResult{}, c.failed(ctx, "bulkWrite", c.name, err)
 	}
 	b := bulk[T]{coll: c, models: models, opts: o}
 	b.result.InsertedIDs, b.result.UpsertedIDs = map[int]any{}, map[int]any{}

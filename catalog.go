@@ -66,7 +66,7 @@ func (c *Client) listDatabases(ctx context.Context, nameOnly bool, opts []ListDa
 	s.db = "admin"
 	o, err := option.One(opts)
 	if err != nil {
-		return nil, s.failed("listDatabases", "", err)
+		return nil, s.failed(ctx, "listDatabases", "", err)
 	}
 	op, err := s.op(ctx, &command.ListDatabases{Filter: o.Filter, NameOnly: nameOnly, AuthorizedDatabases: o.AuthorizedDatabases, Comment: o.Comment}, o.Timeout)
 	if err != nil {
@@ -163,7 +163,7 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 		err = db.err
 	}
 	if err != nil {
-		return db.failed("listCollections", "", err)
+		return db.failed(ctx, "listCollections", "", err)
 	}
 	op, err := db.op(ctx, &command.ListCollections{
 		Filter: o.Filter, NameOnly: nameOnly, AuthorizedCollections: o.AuthorizedCollections, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData,
@@ -174,7 +174,7 @@ func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cur
 		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0)})
 	}
 	if err != nil {
-		return db.failed("listCollections", "", err)
+		return db.failed(ctx, "listCollections", "", err)
 	}
 	res, err := db.run(ctx, &op)
 	if err != nil {
@@ -239,14 +239,14 @@ func (c *Collection[T]) listIndexes(ctx context.Context, cur *cursor.Cursor, opt
 		err = c.err
 	}
 	if err != nil {
-		return c.failed("listIndexes", c.name, err)
+		return c.failed(ctx, "listIndexes", c.name, err)
 	}
 	op, err := c.op(ctx, &command.ListIndexes{Collection: c.name, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData}, o.Timeout)
 	if err == nil {
 		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
 	}
 	if err != nil {
-		return c.failed("listIndexes", c.name, err)
+		return c.failed(ctx, "listIndexes", c.name, err)
 	}
 	res, err := c.run(ctx, &op)
 	if mongoerr.HasCode(err, errcode.NamespaceNotFound) {

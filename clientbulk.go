@@ -122,7 +122,7 @@ func (c *Client) BulkWrite(ctx context.Context, writes []ClientWrite, opts ...Cl
 		op, err = b.op(ctx)
 	}
 	if err != nil {
-		return ClientBulkWriteResult{}, s.failed("bulkWrite", "", err)
+		return ClientBulkWriteResult{}, s.failed(ctx, "bulkWrite", "", err)
 	}
 	var res ClientBulkWriteResult
 	err = s.operation(ctx, "bulkWrite", "", func(ctx context.Context) (err error) {

@@ -122,7 +122,7 @@ func (db *Database) CreateCollection(ctx context.Context, name string, opts ...C
 		err = checkExpiry(o.ExpireAfter, math.MaxInt64)
 	}
 	if err != nil {
-		return db.failed("create", name, err)
+		return db.failed(ctx, "create", name, err)
 	}
 	s := &steps{db: db, command: "create", name: name}
 	fields, err := s.encryptedFields(ctx, o.EncryptedFields)
@@ -220,7 +220,7 @@ func (db *Database) ModifyCollection(ctx context.Context, name string, opts ...M
 		err = checkExpiry(o.Index.ExpireAfter, math.MaxInt32)
 	}
 	if err != nil {
-		return db.failed("collMod", name, err)
+		return db.failed(ctx, "collMod", name, err)
 	}
 	return db.admin(ctx, &command.Named{Command: "collMod", Target: name, Fields: o.fields()}, o.Timeout)
 }
@@ -278,7 +278,7 @@ func (c *Collection[T]) Rename(ctx context.Context, name string, opts ...RenameO
 		err = checkName("collection", name)
 	}
 	if err != nil {
-		return c.failed("renameCollection", c.name, err)
+		return c.failed(ctx, "renameCollection", c.name, err)
 	}
 	if o.Database == "" {
 		o.Database = c.db
@@ -316,7 +316,7 @@ func (c *Collection[T]) Drop(ctx context.Context, opts ...DropOptions) error {
 		err = c.err
 	}
 	if err != nil {
-		return c.failed("drop", c.name, err)
+		return c.failed(ctx, "drop", c.name, err)
 	}
 	return (&steps{db: c.Database(), command: "drop", name: c.name}).drop(ctx, &o)
 }

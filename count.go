@@ -51,15 +51,15 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 		pipeline, err = countPipeline(c.bson, filter, o.Skip, o.Limit)
 	}
 	if err != nil {
-		return 0, c.failed("aggregate", c.name, err)
+		return 0, c.failed(ctx, "aggregate", c.name, err)
 	}
 	cmd := &command.Aggregate{Collection: c.name, Pipeline: pipeline, Hint: o.Hint, Collation: o.Collation.raw(), Comment: o.Comment, RawData: o.RawData, SingleResult: true}
 	op, err := c.op(ctx, cmd, o.Timeout)
 	if err != nil {
-		return 0, c.failed("aggregate", c.name, err)
+		return 0, c.failed(ctx, "aggregate", c.name, err)
 	}
 	if err := maxTime(&op, o.MaxTime, &cmd.MaxTimeMS); err != nil {
-		return 0, c.failed("aggregate", c.name, err)
+		return 0, c.failed(ctx, "aggregate", c.name, err)
 	}
 	return counted(ctx, &c.scope, &op, parseSum)
 }
@@ -125,7 +125,7 @@ func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...Esti
 		err = c.err
 	}
 	if err != nil {
-		return 0, c.failed("count", c.name, err)
+		return 0, c.failed(ctx, "count", c.name, err)
 	}
 	cmd := &command.Count{Collection: c.name, Comment: o.Comment, RawData: o.RawData}
 	return c.count(ctx, cmd, o.MaxTime, o.Timeout)
@@ -146,7 +146,7 @@ func (c *Collection[T]) Count(ctx context.Context, filter any, opts ...CountOpti
 		err = fmt.Errorf("filter: %w", mongoerr.ErrNilDocument)
 	}
 	if err != nil {
-		return 0, c.failed("count", c.name, err)
+		return 0, c.failed(ctx, "count", c.name, err)
 	}
 	cmd := &command.Count{Collection: c.name, Filter: filter, Skip: o.Skip, Limit: o.Limit, Hint: o.Hint, Collation: o.Collation.raw(),
 		Comment: o.Comment, RawData: o.RawData}

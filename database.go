@@ -61,7 +61,7 @@ func (db *Database) Client() *Client { return db.client }
 func (db *Database) Drop(ctx context.Context, opts ...DropOptions) error {
 	o, err := option.One(opts)
 	if err != nil {
-		return db.failed("dropDatabase", "", err)
+		return db.failed(ctx, "dropDatabase", "", err)
 	}
 	return db.admin(ctx, &command.Named{Command: "dropDatabase", Fields: o.fields()}, o.Timeout)
 }

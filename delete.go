@@ -47,7 +47,7 @@ func (c *Collection[T]) DeleteMany(ctx context.Context, filter any, opts ...Dele
 func (c *Collection[T]) delete(ctx context.Context, s command.DeleteStatement, opts []DeleteOptions) (DeleteResult, error) {
 	o, err := option.One(opts)
 	if err != nil {
-		return DeleteResult{}, c.failed("delete", c.name, err)
+		return DeleteResult{}, c.failed(ctx, "delete", c.name, err)
 	}
 	s.Collation, s.Hint = o.Collation.raw(), o.Hint
 	cmd := &command.Delete{Collection: c.name, Statements: []command.DeleteStatement{s}, Ordered: true, Let: o.Let, Comment: o.Comment, RawData: o.RawData}

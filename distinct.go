@@ -44,15 +44,15 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 		err = c.err
 	}
 	if err != nil {
-		return nil, c.failed("distinct", c.name, err)
+		return nil, c.failed(ctx, "distinct", c.name, err)
 	}
 	cmd := &command.Distinct{Collection: c.name, Field: field, Filter: filter, Collation: o.Collation.raw(), Comment: o.Comment, Hint: o.Hint, RawData: o.RawData}
 	op, err := c.op(ctx, cmd, o.Timeout)
 	if err != nil {
-		return nil, c.failed("distinct", c.name, err)
+		return nil, c.failed(ctx, "distinct", c.name, err)
 	}
 	if err := maxTime(&op, o.MaxTime, &cmd.MaxTimeMS); err != nil {
-		return nil, c.failed("distinct", c.name, err)
+		return nil, c.failed(ctx, "distinct", c.name, err)
 	}
 	var out []V
 	op.Read = func(op *exec.Op, res exec.Result) error {

@@ -28,7 +28,7 @@ func (s *steps) op(ctx context.Context, cmd command.Command, timeout *time.Durat
 	}
 	op, err := s.db.op(ctx, cmd, timeout)
 	if err != nil {
-		return op, s.failed(err)
+		return op, s.failed(ctx, err)
 	}
 	if s.limit == nil {
 		limit := op.Limit
@@ -39,7 +39,9 @@ func (s *steps) op(ctx context.Context, cmd command.Command, timeout *time.Durat
 }
 
 // failed says which operation an error is about that is found before a command is made.
-func (s *steps) failed(err error) error { return s.db.failed(s.command, s.name, err) }
+func (s *steps) failed(ctx context.Context, err error) error {
+	return s.db.failed(ctx, s.command, s.name, err)
+}
 
 // run runs the next command.
 func (s *steps) run(ctx context.Context, cmd command.Command, timeout *time.Duration) error {
@@ -65,7 +67,7 @@ func (s *steps) encryptedFields(ctx context.Context, given any) (bson.Raw, error
 		}
 		fields, err := o.Marshal(given)
 		if err != nil {
-			return nil, s.failed(fmt.Errorf("EncryptedFields: %w", err))
+			return nil, s.failed(ctx, fmt.Errorf("EncryptedFields: %w", err))
 		}
 		return fields, nil
 	}
@@ -74,7 +76,7 @@ func (s *steps) encryptedFields(ctx context.Context, given any) (bson.Raw, error
 	}
 	fields, err := s.db.client.cipher.EncryptedFields(ctx, s.db.db, s.name)
 	if err != nil {
-		return nil, s.failed(err)
+		return nil, s.failed(ctx, err)
 	}
 	return fields, nil
 }
@@ -97,13 +99,13 @@ func stateCollections(name string, fields bson.Raw) []string {
 // Encryption, "Create Collection Helper").
 func (s *steps) createEncrypted(ctx context.Context, fields bson.Raw, o *CreateCollectionOptions) error {
 	if s.db.err != nil {
-		return s.failed(s.db.err)
+		return s.failed(ctx, s.db.err)
 	}
 	with := *o
 	with.EncryptedFields = fields
 	own, err := marshalAppend(s.db.bson, nil, with.fields()) // before anything is made
 	if err != nil {
-		return s.failed(err)
+		return s.failed(ctx, err)
 	}
 	for _, state := range stateCollections(s.name, fields) {
 		var f adminFields
@@ -124,7 +126,7 @@ func (s *steps) createEncrypted(ctx context.Context, fields bson.Raw, o *CreateC
 // Encryption, "Drop Collection Helper").
 func (s *steps) drop(ctx context.Context, o *DropOptions) error {
 	if s.db.err != nil {
-		return s.failed(s.db.err)
+		return s.failed(ctx, s.db.err)
 	}
 	fields, err := s.encryptedFields(ctx, o.EncryptedFields)
 	if err == nil && fields == nil && s.db.client.cipher != nil {
@@ -154,7 +156,7 @@ func (s *steps) storedFields(ctx context.Context, timeout *time.Duration) (bson.
 	}
 	var cur Cursor[CollectionInfo]
 	if err := cur.cur.Prepare(&op, cursor.Reading{}); err != nil {
-		return nil, s.failed(err)
+		return nil, s.failed(ctx, err)
 	}
 	res, err := s.db.run(ctx, &op)
 	if err != nil {

@@ -92,10 +92,10 @@ type FindOptions struct {
 func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOptions) (*Cursor[T], error) {
 	o, err := option.One(opts)
 	if err != nil {
-		return nil, c.failed("find", c.name, err)
+		return nil, c.failed(ctx, "find", c.name, err)
 	}
 	if o.Exhaust && (o.Limit != 0 || o.CursorType != NonTailable) {
-		return nil, c.failed("find", c.name, errors.New("option Exhaust excludes Limit and CursorType"))
+		return nil, c.failed(ctx, "find", c.name, errors.New("option Exhaust excludes Limit and CursorType"))
 	}
 	cmd := &command.Find{Collection: c.name, Filter: filter}
 	o.fill(cmd)
@@ -116,7 +116,7 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 		err = cur.cur.Prepare(&op, r)
 	}
 	if err != nil {
-		return nil, c.failed("find", c.name, err)
+		return nil, c.failed(ctx, "find", c.name, err)
 	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
@@ -251,7 +251,7 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 		err = c.err
 	}
 	if err != nil {
-		return doc, c.failed("find", c.name, err)
+		return doc, c.failed(ctx, "find", c.name, err)
 	}
 	call := findOneCalls.Get().(*findOneCall)
 	defer call.release()
@@ -263,10 +263,10 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 	call.cmd.Limit, call.cmd.SingleBatch = 1, true
 	call.op = exec.NewOp(&call.cmd)
 	if err := c.inherits(ctx, &call.op, o.Timeout); err != nil {
-		return doc, c.failed("find", c.name, err)
+		return doc, c.failed(ctx, "find", c.name, err)
 	}
 	if err := maxTime(&call.op, o.MaxTime, &call.cmd.MaxTimeMS); err != nil {
-		return doc, c.failed("find", c.name, err)
+		return doc, c.failed(ctx, "find", c.name, err)
 	}
 	call.into, call.op.Read = &doc, call.read
 	res, err := c.run(ctx, &call.op)

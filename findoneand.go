@@ -145,7 +145,7 @@ func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any
 	o, err := option.One(opts)
 	if err != nil {
 		var zero T
-		return zero, c.failed("findAndModify", c.name, err)
+		return zero, c.failed(ctx, "findAndModify", c.name, err)
 	}
 	return c.findAndModify(ctx, &command.FindAndModify{Filter: filter, Update: update}, &o)
 }
@@ -160,7 +160,7 @@ func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, repla
 	}
 	if err != nil {
 		var zero T
-		return zero, c.failed("findAndModify", c.name, err)
+		return zero, c.failed(ctx, "findAndModify", c.name, err)
 	}
 	all := o.widen()
 	return c.findAndModify(ctx, &command.FindAndModify{Filter: filter, Update: &replacement, Replacement: true}, &all)
@@ -172,7 +172,7 @@ func (c *Collection[T]) FindOneAndDelete(ctx context.Context, filter any, opts .
 	o, err := option.One(opts)
 	if err != nil {
 		var zero T
-		return zero, c.failed("findAndModify", c.name, err)
+		return zero, c.failed(ctx, "findAndModify", c.name, err)
 	}
 	all := o.widen()
 	return c.findAndModify(ctx, &command.FindAndModify{Filter: filter, Remove: true}, &all)
@@ -197,7 +197,7 @@ func (c *Collection[T]) findAndModify(ctx context.Context, cmd *command.FindAndM
 		err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	}
 	if err != nil {
-		return doc, c.failed("findAndModify", c.name, err)
+		return doc, c.failed(ctx, "findAndModify", c.name, err)
 	}
 	op.Read = func(op *exec.Op, res exec.Result) error {
 		if raw := command.ParseFindAndModify(res.Reply); raw != nil {

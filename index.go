@@ -141,12 +141,12 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel,
 		err = c.err
 	}
 	if err != nil {
-		return nil, c.failed("createIndexes", c.name, err)
+		return nil, c.failed(ctx, "createIndexes", c.name, err)
 	}
 	cmd := &command.CreateIndexes{Collection: c.name, CommitQuorum: o.CommitQuorum, Comment: o.Comment, RawData: o.RawData}
 	for i := range indexes {
 		if err := checkExpiry(indexes[i].ExpireAfter, math.MaxInt32); err != nil {
-			return nil, c.failed("createIndexes", c.name, fmt.Errorf("index %d: %w", i, err))
+			return nil, c.failed(ctx, "createIndexes", c.name, fmt.Errorf("index %d: %w", i, err))
 		}
 		cmd.Indexes = append(cmd.Indexes, command.Index{Keys: indexes[i].Keys, Name: indexes[i].Name, Options: indexes[i].options()})
 	}
@@ -155,7 +155,7 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel,
 		err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	}
 	if err != nil {
-		return nil, c.failed("createIndexes", c.name, err)
+		return nil, c.failed(ctx, "createIndexes", c.name, err)
 	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
@@ -197,11 +197,11 @@ func (c *Collection[T]) dropIndexes(ctx context.Context, cmd *command.DropIndexe
 		err = c.err
 	}
 	if err != nil {
-		return c.failed("dropIndexes", c.name, err)
+		return c.failed(ctx, "dropIndexes", c.name, err)
 	}
 	cmd.Collection, cmd.Comment, cmd.RawData = c.name, o.Comment, o.RawData
 	if err := cmd.Check(c.bson); err != nil {
-		return c.failed("dropIndexes", c.name, err)
+		return c.failed(ctx, "dropIndexes", c.name, err)
 	}
 	return c.Database().adminWithin(ctx, cmd, &cmd.MaxTimeMS, o.MaxTime, o.Timeout)
 }

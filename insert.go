@@ -51,7 +51,7 @@ type InsertOneResult struct {
 func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneOptions) (InsertOneResult, error) {
 	o, err := option.One(opts)
 	if err != nil {
-		return InsertOneResult{}, c.failed("insert", c.name, err)
+		return InsertOneResult{}, c.failed(ctx, "insert", c.name, err)
 	}
 	docs := documents{bson: c.bson, n: 1, at: func(int) any { return &doc }}
 	cmd := &command.Insert{Collection: c.name, Docs: &docs, Ordered: true, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
@@ -98,7 +98,7 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...Insert
 		err = errors.New("no documents given")
 	}
 	if err != nil {
-		return InsertManyResult{}, c.failed("insert", c.name, err)
+		return InsertManyResult{}, c.failed(ctx, "insert", c.name, err)
 	}
 	src := documents{bson: c.bson, n: len(docs), at: func(i int) any { return &docs[i] }}
 	cmd := &command.Insert{Collection: c.name, Docs: &src, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}

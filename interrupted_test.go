@@ -325,42 +325,37 @@ func TestElapsedIsTheCalls(t *testing.T) {
 	})
 }
 
-// endsItsContext is a document whose encoder ends the context of its operation, and gives up with
-// an error that it has from there, or with its own.
-type endsItsContext struct {
-	ctx  context.Context
-	end  context.CancelFunc
-	fail error
-}
-
-func (d endsItsContext) MarshalBSON() ([]byte, error) {
-	d.end()
-	if d.fail == nil {
-		d.fail = fmt.Errorf("looking something up: %w", d.ctx.Err())
-	}
-	return nil, d.fail
-}
-
 // An operation whose encoder gives up because the context has ended says so as others do, with the
-// phase; an error of another kind stays what it is.
+// phase, wherever it encodes a value of the program's; an error of another kind stays what it is.
 func TestContextEndsWhileEncoding(t *testing.T) {
 	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	coll := allium.CollectionOf[any](client.Database("db"), "c")
+	// A cursor has a second batch.
+	if _, err := coll.InsertMany(t.Context(), []any{bson.D{}, bson.D{}, bson.D{}}); err != nil {
+		t.Fatal(err)
+	}
 	own := errors.New("not for me")
-	for name, run := range map[string]func(ctx context.Context, doc any) error{
-		"insert": func(ctx context.Context, doc any) error { return second(coll.InsertOne(ctx, doc)) },
-		"find":   func(ctx context.Context, doc any) error { return second(coll.FindOne(ctx, doc)) },
-	} {
-		ctx, cancel := context.WithCancel(t.Context())
-		err := run(ctx, endsItsContext{ctx: ctx, end: cancel})
+	for _, place := range encodingPlaces {
+		run := func(fail error) error {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			return place.encode(ctx, coll, func(doc bson.D) any {
+				return hooked{doc, func() error {
+					cancel()
+					if fail != nil {
+						return fail
+					}
+					return fmt.Errorf("looking something up: %w", ctx.Err())
+				}}
+			})
+		}
+		err := run(nil)
 		if e, ok := errors.AsType[*mongoerr.TimeoutError](err); !ok || e.Phase != mongoerr.PhaseEncoding || !e.Canceled() || !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v", place.name, err)
 		}
-		ctx, cancel = context.WithCancel(t.Context())
-		err = run(ctx, endsItsContext{ctx: ctx, end: cancel, fail: own})
+		err = run(own)
 		if e, ok := errors.AsType[*mongoerr.TimeoutError](err); ok || !errors.Is(err, own) {
-			t.Errorf("%s, with an error of its own: %v, %v", name, err, e)
+			t.Errorf("%s, with an error of its own: %v, %v", place.name, err, e)
 		}
-		cancel()
 	}
 }

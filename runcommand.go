@@ -40,11 +40,11 @@ func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandO
 		err = db.err
 	}
 	if err != nil {
-		return nil, db.failed("runCommand", "", err)
+		return nil, db.failed(ctx, "runCommand", "", err)
 	}
 	run, err := command.NewRun(db.bson, cmd)
 	if err != nil {
-		return nil, db.failed("runCommand", "", err)
+		return nil, db.failed(ctx, "runCommand", "", err)
 	}
 	op := newOp()
 	defer releaseOp(op)
@@ -134,7 +134,7 @@ func (db *Database) runCursorCommand(ctx context.Context, cur *cursor.Cursor, cm
 		run, err = command.NewRun(db.bson, cmd)
 	}
 	if err != nil {
-		return false, db.failed("runCommand", "", err)
+		return false, db.failed(ctx, "runCommand", "", err)
 	}
 	run.OpensCursor = true
 	op, err := db.op(ctx, run, o.Timeout)

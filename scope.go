@@ -105,8 +105,8 @@ func (s *scope) inherits(ctx context.Context, op *exec.Op, opTimeout *time.Durat
 
 // failed says which command on which collection of the database, if any, an error is about that is
 // found before the command is made, or in its reply. Package exec does so with all others.
-func (s *scope) failed(command, collection string, err error) error {
-	return exec.Named(command, s.db, collection, err)
+func (s *scope) failed(ctx context.Context, command, collection string, err error) error {
+	return exec.Ahead(ctx, command, s.db, collection, err)
 }
 
 // within gives op its session and its limit.

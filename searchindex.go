@@ -55,7 +55,7 @@ func (c *Collection[T]) CreateSearchIndex(ctx context.Context, index SearchIndex
 		return "", err
 	}
 	if len(names) != 1 {
-		return "", c.failed("createSearchIndexes", c.name, fmt.Errorf("server names %d indexes, want 1", len(names)))
+		return "", c.failed(ctx, "createSearchIndexes", c.name, fmt.Errorf("server names %d indexes, want 1", len(names)))
 	}
 	return names[0], nil
 }
@@ -115,7 +115,7 @@ func (c *Collection[T]) searchIndexes(ctx context.Context, cmd command.Command, 
 		err = c.inherits(ctx, &op, o.Timeout)
 	}
 	if err != nil {
-		return c.failed(cmd.Name(), c.name, err)
+		return c.failed(ctx, cmd.Name(), c.name, err)
 	}
 	if read != nil {
 		op.Read = func(op *exec.Op, res exec.Result) error {

@@ -95,7 +95,7 @@ func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement 
 		err = fmt.Errorf("replacement: %w", mongoerr.ErrNilDocument)
 	}
 	if err != nil {
-		return UpdateResult{}, c.failed("update", c.name, err)
+		return UpdateResult{}, c.failed(ctx, "update", c.name, err)
 	}
 	return c.update(ctx, command.UpdateStatement{Filter: filter, Update: &replacement, Replacement: true}, []UpdateOptions{{
 		Upsert: o.Upsert, Sort: o.Sort, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint,
@@ -111,7 +111,7 @@ func (c *Collection[T]) update(ctx context.Context, s command.UpdateStatement, o
 		err = errSortMany
 	}
 	if err != nil {
-		return UpdateResult{}, c.failed("update", c.name, err)
+		return UpdateResult{}, c.failed(ctx, "update", c.name, err)
 	}
 	s.Upsert, s.ArrayFilters, s.Sort, s.Collation, s.Hint = o.Upsert, o.ArrayFilters, o.Sort, o.Collation.raw(), o.Hint
 	cmd := &command.Update{

@@ -117,7 +117,7 @@ func (s *scope) watch(ctx context.Context, stream *cursor.Stream, scopeErr error
 		o, err = s.watchOptions(ctx, &op, t, pipeline, opts)
 	}
 	if err != nil {
-		return s.failed("aggregate", t.collection, err)
+		return s.failed(ctx, "aggregate", t.collection, err)
 	}
 	return stream.Watch(ctx, s.client.cursors, &op, o)
 }

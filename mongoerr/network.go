@@ -119,10 +119,12 @@ func (e *PoolClearedError) Is(target error) bool { return target == ErrPoolClear
 // errors.Is(err, context.DeadlineExceeded) holds for every TimeoutError of a timeout, and
 // errors.Is(err, context.Canceled) for one of a cancelled context.
 type TimeoutError struct {
-	Phase   Phase         // what the operation was doing
-	Source  Source        // the limit that passed; "" for a Transact whose caller's context ended
-	Elapsed time.Duration // since the operation began; of PhaseIndexes, since the wait did
-	Addr    string        // the server, if one was selected already
+	Phase  Phase  // what the operation was doing
+	Source Source // the limit that passed; "" for a Transact whose caller's context ended
+	// Elapsed is the time since the operation began; of PhaseIndexes, since the wait did. It is 0
+	// of PhaseEncoding if a part of the command was encoded before the operation began.
+	Elapsed time.Duration
+	Addr    string // the server, if one was selected already
 	// Command is the operation's command, and Namespace its database or collection.
 	Command, Namespace string
 	Labels             // those that the specifications make the driver add
@@ -142,7 +144,10 @@ func (e *TimeoutError) Error() string {
 	if e.Canceled() {
 		what = "cancelled"
 	}
-	s := subject(e.Command, e.Namespace, "") + fmt.Sprintf("%s %s after %v", e.Phase, what, e.Elapsed.Round(time.Millisecond))
+	s := subject(e.Command, e.Namespace, "") + string(e.Phase) + " " + what
+	if e.Elapsed != 0 {
+		s += fmt.Sprint(" after ", e.Elapsed.Round(time.Millisecond))
+	}
 	if e.Addr != "" {
 		s += " (server " + e.Addr + ")"
 	}

@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -150,8 +152,21 @@ func namespace(db, coll string) string {
 // Named says which command a client-side error is about.
 func (op *Op) Named(err error) error { return named(op.Command.Name(), op.Namespace(), err) }
 
-// Named says which command a client-side error is about that was found before there was an
-// operation. Without a collection it is about the database.
+// Ahead says which command a client-side error is about that was found before there was an
+// operation. Without a collection it is about the database. The error of an encoder that gave up
+// because ctx has ended is a TimeoutError, as it is where the operation itself encodes.
+func Ahead(ctx context.Context, command, db, coll string, err error) error {
+	if ctx != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) { // that it is nil may be the error
+		e := &mongoerr.TimeoutError{Phase: mongoerr.PhaseEncoding, Command: command, Namespace: namespace(db, coll), Wrapped: err}
+		if !e.Canceled() {
+			e.Source = mongoerr.SourceContext
+		}
+		return e
+	}
+	return named(command, namespace(db, coll), err)
+}
+
+// Named says which command a client-side error is about that is not one of an operation's.
 func Named(command, db, coll string, err error) error {
 	return named(command, namespace(db, coll), err)
 }
