@@ -86,10 +86,7 @@ func (db *Database) Aggregate(ctx context.Context, pipeline any, opts ...Aggrega
 
 // aggregate opens cur over a pipeline on a collection or, with name empty, on a database.
 func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeline any, cur *cursor.Cursor, opts []AggregateOptions) error {
-	o, err := option.One(opts)
-	if err == nil {
-		err = scopeErr
-	}
+	o, err := option.Merge(opts), scopeErr
 	var stages bson.RawValue
 	if err == nil {
 		stages, err = encodePipeline(s.bson, pipeline)

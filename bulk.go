@@ -53,11 +53,10 @@ type BulkWriteResult struct {
 // All messages go in one session. Each is retried separately, unless it holds an update or a delete
 // of many documents.
 func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts ...BulkWriteOptions) (BulkWriteResult, error) {
-	o, err := option.One(opts)
-	if err == nil && len(models) == 0 {
+	o, err := option.Merge(opts), error(nil)
+	if len(models) == 0 {
 		err = errNoWrites
-	}
-	if err == nil {
+	} else {
 		err = checkModels(c.bson, len(models), func(i int) WriteModel { return models[i] }, func(int) string { return "" })
 	}
 	if err != nil {

@@ -105,10 +105,6 @@ func TestBulkWriteRefusesModels(t *testing.T) {
 			_, err := p.client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "d", Model: good}})
 			return err
 		},
-		"two option structs": func() error {
-			_, err := p.client.BulkWrite(t.Context(), []allium.ClientWrite{insertModel(bson.D{})}, allium.ClientBulkWriteOptions{}, allium.ClientBulkWriteOptions{})
-			return err
-		},
 		"nil context": func() error {
 			_, err := p.client.BulkWrite(noContext, []allium.ClientWrite{insertModel(bson.D{})})
 			return err

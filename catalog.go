@@ -64,10 +64,7 @@ func (c *Client) Databases(ctx context.Context, opts ...ListDatabasesOptions) ([
 func (c *Client) listDatabases(ctx context.Context, nameOnly bool, opts []ListDatabasesOptions) ([]DatabaseInfo, error) {
 	s := c.scope()
 	s.db = "admin"
-	o, err := option.One(opts)
-	if err != nil {
-		return nil, s.failed(ctx, "listDatabases", "", err)
-	}
+	o := option.Merge(opts)
 	op, err := s.op(ctx, &command.ListDatabases{Filter: o.Filter, NameOnly: nameOnly, AuthorizedDatabases: o.AuthorizedDatabases, Comment: o.Comment}, o.Timeout)
 	if err != nil {
 		return nil, op.Named(err)
@@ -158,10 +155,7 @@ func (db *Database) Collections(ctx context.Context, opts ...ListCollectionsOpti
 }
 
 func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cursor.Cursor, opts []ListCollectionsOptions) error {
-	o, err := option.One(opts)
-	if err == nil {
-		err = db.err
-	}
+	o, err := option.Merge(opts), db.err
 	if err != nil {
 		return db.failed(ctx, "listCollections", "", err)
 	}
@@ -234,10 +228,7 @@ func (c *Collection[T]) ListIndexNames(ctx context.Context, opts ...ListIndexesO
 }
 
 func (c *Collection[T]) listIndexes(ctx context.Context, cur *cursor.Cursor, opts []ListIndexesOptions) error {
-	o, err := option.One(opts)
-	if err == nil {
-		err = c.err
-	}
+	o, err := option.Merge(opts), c.err
 	if err != nil {
 		return c.failed(ctx, "listIndexes", c.name, err)
 	}

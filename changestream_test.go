@@ -253,7 +253,6 @@ func TestWatchOptionsAndErrors(t *testing.T) {
 		"pipeline":       second(coll.Watch(ctx, bson.D{{Key: "$match", Value: bson.D{}}})),
 		"MaxAwaitTime":   second(coll.Watch(ctx, nil, allium.WatchOptions{MaxAwaitTime: time.Second, Timeout: new(time.Second)})),
 		"context is nil": second(coll.Watch(noContext, nil)),
-		"option structs": second(coll.Watch(ctx, nil, allium.WatchOptions{}, allium.WatchOptions{})),
 	} {
 		if err == nil || !strings.Contains(err.Error(), name) || !strings.HasPrefix(err.Error(), "aggregate "+coll.Database().Name()+"."+coll.Name()+": ") {
 			t.Errorf("%s: %v", name, err)

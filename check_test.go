@@ -126,7 +126,6 @@ func TestChecksBeforeSending(t *testing.T) {
 		"collection with NUL":        func() error { _, err := db.Collection("a\x00").Find(ctx, filter); return err },
 		"database without a name":    func() error { _, err := client.Database("").Collection("c").InsertOne(ctx, plain); return err },
 		"database with NUL":          func() error { return client.Database("a\x00").Drop(ctx) },
-		"two option structs":         func() error { _, err := coll.Find(ctx, filter, allium.FindOptions{}, allium.FindOptions{}); return err },
 		"list databases: filter":     func() error { _, err := client.ListDatabases(ctx, allium.ListDatabasesOptions{Filter: 1}); return err },
 		"list collections: filter":   func() error { _, err := db.ListCollections(ctx, allium.ListCollectionsOptions{Filter: 1}); return err },
 	} {

@@ -64,10 +64,7 @@ type Client struct {
 //
 // An error names the part of the string or the option that is wrong, and never contains a password.
 func Open(connectionString string, opts ...ClientOptions) (*Client, error) {
-	o, err := option.One(opts)
-	if err != nil {
-		return nil, fmt.Errorf("open: %w", err)
-	}
+	o := option.Merge(opts)
 	o = option.Copy(o)
 	if connectionString == "" && len(o.Hosts) > 0 {
 		connectionString = "mongodb://localhost" // whose host is replaced
@@ -334,15 +331,12 @@ type PingOptions struct {
 // Ping checks that the deployment can be reached: it sends a ping to a member that suits the read
 // preference.
 func (c *Client) Ping(ctx context.Context, opts ...PingOptions) error {
-	o, err := option.One(opts)
-	if err != nil {
-		return fmt.Errorf("ping: %w", err)
-	}
+	o := option.Merge(opts)
 	rp := o.ReadPreference
 	if rp == nil {
 		rp = c.defaults.readPreference
 	}
-	_, err = c.Database("admin").RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}, RunCommandOptions{ReadPreference: rp})
+	_, err := c.Database("admin").RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}, RunCommandOptions{ReadPreference: rp})
 	return err
 }
 

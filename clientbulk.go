@@ -106,8 +106,8 @@ type ClientBulkWriteError struct {
 // delete of many documents; no write is applied twice. An unacknowledged write concern requires
 // Unordered and excludes VerboseResults.
 func (c *Client) BulkWrite(ctx context.Context, writes []ClientWrite, opts ...ClientBulkWriteOptions) (ClientBulkWriteResult, error) {
-	o, err := option.One(opts)
-	if err == nil && len(writes) == 0 {
+	o, err := option.Merge(opts), error(nil)
+	if len(writes) == 0 {
 		err = errNoWrites
 	}
 	s := c.scope()

@@ -114,10 +114,7 @@ type CreateCollectionOptions struct {
 // CreateCollection creates a collection or a view. It is needed only to set options: the first
 // insert creates a collection that does not exist.
 func (db *Database) CreateCollection(ctx context.Context, name string, opts ...CreateCollectionOptions) error {
-	o, err := option.One(opts)
-	if err == nil {
-		err = checkName("collection", name)
-	}
+	o, err := option.Merge(opts), checkName("collection", name)
 	if err == nil {
 		err = checkExpiry(o.ExpireAfter, math.MaxInt64)
 	}
@@ -209,10 +206,7 @@ type IndexChange struct {
 
 // ModifyCollection changes options of a collection or a view with the command collMod.
 func (db *Database) ModifyCollection(ctx context.Context, name string, opts ...ModifyCollectionOptions) error {
-	o, err := option.One(opts)
-	if err == nil {
-		err = checkName("collection", name)
-	}
+	o, err := option.Merge(opts), checkName("collection", name)
 	if err == nil {
 		err = checkExpiry(o.ExpireAfter, math.MaxInt64)
 	}
@@ -270,10 +264,7 @@ type RenameOptions struct {
 
 // Rename renames the collection. c keeps the old name.
 func (c *Collection[T]) Rename(ctx context.Context, name string, opts ...RenameOptions) error {
-	o, err := option.One(opts)
-	if err == nil {
-		err = c.err
-	}
+	o, err := option.Merge(opts), c.err
 	if err == nil {
 		err = checkName("collection", name)
 	}
@@ -311,10 +302,7 @@ func (o *DropOptions) fields() any {
 
 // Drop deletes the collection with its indexes. A collection that does not exist is no error.
 func (c *Collection[T]) Drop(ctx context.Context, opts ...DropOptions) error {
-	o, err := option.One(opts)
-	if err == nil {
-		err = c.err
-	}
+	o, err := option.Merge(opts), c.err
 	if err != nil {
 		return c.failed(ctx, "drop", c.name, err)
 	}

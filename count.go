@@ -42,10 +42,7 @@ type CountOptions struct {
 // $expr and $geoWithin instead
 // (https://www.mongodb.com/docs/manual/reference/operator/aggregation/match/#restrictions).
 func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...CountOptions) (int64, error) {
-	o, err := option.One(opts)
-	if err == nil {
-		err = c.err
-	}
+	o, err := option.Merge(opts), c.err
 	var pipeline bson.RawValue
 	if err == nil {
 		pipeline, err = countPipeline(c.bson, filter, o.Skip, o.Limit)
@@ -120,10 +117,7 @@ type EstimatedCountOptions struct {
 // 1 includes from server 5.0.9 and 5.3.2 on: do not use it with a strict Stable API on older
 // servers.
 func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...EstimatedCountOptions) (int64, error) {
-	o, err := option.One(opts)
-	if err == nil {
-		err = c.err
-	}
+	o, err := option.Merge(opts), c.err
 	if err != nil {
 		return 0, c.failed(ctx, "count", c.name, err)
 	}
@@ -138,10 +132,7 @@ func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...Esti
 // Deprecated: use CountDocuments or EstimatedDocumentCount. Count is for programs that migrate from
 // an older driver.
 func (c *Collection[T]) Count(ctx context.Context, filter any, opts ...CountOptions) (int64, error) {
-	o, err := option.One(opts)
-	if err == nil {
-		err = c.err
-	}
+	o, err := option.Merge(opts), c.err
 	if err == nil && command.IsNil(filter) {
 		err = fmt.Errorf("filter: %w", mongoerr.ErrNilDocument)
 	}

@@ -120,10 +120,8 @@ type CloseCursorOptions struct {
 // freed in the background; Client.Close waits for that. A server that cannot be reached is told in
 // the background when it is back.
 func (c *Cursor[T]) Close(ctx context.Context, opts ...CloseCursorOptions) error {
-	o, err := option.One(opts)
+	o := option.Merge(opts)
 	switch {
-	case err != nil:
-		return c.cur.Named(fmt.Errorf("close: %w", err))
 	case ctx == nil:
 		return errNilContext
 	case o.Timeout == nil:

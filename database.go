@@ -59,10 +59,7 @@ func (db *Database) Client() *Client { return db.client }
 
 // Drop deletes the database with all its collections.
 func (db *Database) Drop(ctx context.Context, opts ...DropOptions) error {
-	o, err := option.One(opts)
-	if err != nil {
-		return db.failed(ctx, "dropDatabase", "", err)
-	}
+	o := option.Merge(opts)
 	return db.admin(ctx, &command.Named{Command: "dropDatabase", Fields: o.fields()}, o.Timeout)
 }
 

@@ -45,10 +45,7 @@ func (c *Collection[T]) DeleteMany(ctx context.Context, filter any, opts ...Dele
 }
 
 func (c *Collection[T]) delete(ctx context.Context, s command.DeleteStatement, opts []DeleteOptions) (DeleteResult, error) {
-	o, err := option.One(opts)
-	if err != nil {
-		return DeleteResult{}, c.failed(ctx, "delete", c.name, err)
-	}
+	o := option.Merge(opts)
 	s.Collation, s.Hint = o.Collation.raw(), o.Hint
 	cmd := &command.Delete{Collection: c.name, Statements: []command.DeleteStatement{s}, Ordered: true, Let: o.Let, Comment: o.Comment, RawData: o.RawData}
 	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}

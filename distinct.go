@@ -39,10 +39,7 @@ type DistinctOptions struct {
 //
 //	names, err := allium.Distinct[string](ctx, users, "name", bson.D{})
 func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, filter any, opts ...DistinctOptions) ([]V, error) {
-	o, err := option.One(opts)
-	if err == nil {
-		err = c.err
-	}
+	o, err := option.Merge(opts), c.err
 	if err != nil {
 		return nil, c.failed(ctx, "distinct", c.name, err)
 	}

@@ -29,10 +29,14 @@
 //
 // # Options
 //
-// Each operation takes at most one struct of options as its last argument. The zero value of a
-// field means "not set"; where zero is a meaningful setting, the field is a pointer, as in
+// Each operation takes a struct of options as its last argument, which may be left out. The zero
+// value of a field means "not set"; where zero is a meaningful setting, the field is a pointer, as
+// in
 //
 //	allium.FindOptions{Timeout: new(5 * time.Second), AllowDiskUse: new(true)}
+//
+// Of several structs, a field has the value of the last that sets it, so that a function of the
+// program's can pass on its caller's options behind its own defaults.
 //
 // Databases inherit read preference, read concern, write concern and timeout from the client, and
 // collections from their database; With returns a copy with other settings.

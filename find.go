@@ -90,10 +90,7 @@ type FindOptions struct {
 //
 //	cur, err := users.Find(ctx, bson.M{"age": bson.M{"$gte": 18}}, allium.FindOptions{Limit: 10})
 func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOptions) (*Cursor[T], error) {
-	o, err := option.One(opts)
-	if err != nil {
-		return nil, c.failed(ctx, "find", c.name, err)
-	}
+	o := option.Merge(opts)
 	if o.Exhaust && (o.Limit != 0 || o.CursorType != NonTailable) {
 		return nil, c.failed(ctx, "find", c.name, errors.New("option Exhaust excludes Limit and CursorType"))
 	}
@@ -101,7 +98,8 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 	o.fill(cmd)
 	cur := &Cursor[T]{}
 	op := exec.NewOp(cmd)
-	if err = c.err; err == nil {
+	err := c.err
+	if err == nil {
 		err = c.inherits(ctx, &op, o.Timeout)
 	}
 	if err == nil {
@@ -246,10 +244,7 @@ func (c *findOneCall) decode(_ *exec.Op, res exec.Result) error {
 //	ada, err := users.FindOne(ctx, bson.M{"name": "Ada"})
 func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOneOptions) (T, error) {
 	var doc T
-	o, err := option.One(opts)
-	if err == nil {
-		err = c.err
-	}
+	o, err := option.Merge(opts), c.err
 	if err != nil {
 		return doc, c.failed(ctx, "find", c.name, err)
 	}

@@ -142,11 +142,7 @@ func (o *FindOneAndDeleteOptions) widen() FindOneAndUpdateOptions {
 // If the document does not decode as T, the error is a *mongoerr.DecodeError, which holds it: it
 // has been updated all the same. FindOneAndReplace and FindOneAndDelete do the same.
 func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any, opts ...FindOneAndUpdateOptions) (T, error) {
-	o, err := option.One(opts)
-	if err != nil {
-		var zero T
-		return zero, c.failed(ctx, "findAndModify", c.name, err)
-	}
+	o := option.Merge(opts)
 	return c.findAndModify(ctx, &command.FindAndModify{Filter: filter, Update: update}, &o)
 }
 
@@ -154,13 +150,10 @@ func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any
 // before or, with ReturnNew, as it is after the replacement. If there is none, the error is
 // mongoerr.ErrNoDocuments.
 func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, replacement T, opts ...FindOneAndReplaceOptions) (T, error) {
-	o, err := option.One(opts)
-	if err == nil && command.IsNil(&replacement) {
-		err = fmt.Errorf("replacement: %w", mongoerr.ErrNilDocument)
-	}
-	if err != nil {
+	o := option.Merge(opts)
+	if command.IsNil(&replacement) {
 		var zero T
-		return zero, c.failed(ctx, "findAndModify", c.name, err)
+		return zero, c.failed(ctx, "findAndModify", c.name, fmt.Errorf("replacement: %w", mongoerr.ErrNilDocument))
 	}
 	all := o.widen()
 	return c.findAndModify(ctx, &command.FindAndModify{Filter: filter, Update: &replacement, Replacement: true}, &all)
@@ -169,11 +162,7 @@ func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, repla
 // FindOneAndDelete deletes the first document that matches the filter and returns it. If there is
 // none, the error is mongoerr.ErrNoDocuments.
 func (c *Collection[T]) FindOneAndDelete(ctx context.Context, filter any, opts ...FindOneAndDeleteOptions) (T, error) {
-	o, err := option.One(opts)
-	if err != nil {
-		var zero T
-		return zero, c.failed(ctx, "findAndModify", c.name, err)
-	}
+	o := option.Merge(opts)
 	all := o.widen()
 	return c.findAndModify(ctx, &command.FindAndModify{Filter: filter, Remove: true}, &all)
 }

@@ -136,10 +136,7 @@ func (c *Collection[T]) CreateIndex(ctx context.Context, index IndexModel, opts 
 
 // CreateIndexes creates indexes and returns their names.
 func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel, opts ...CreateIndexOptions) ([]string, error) {
-	o, err := option.One(opts)
-	if err == nil {
-		err = c.err
-	}
+	o, err := option.Merge(opts), c.err
 	if err != nil {
 		return nil, c.failed(ctx, "createIndexes", c.name, err)
 	}
@@ -192,10 +189,7 @@ func (c *Collection[T]) DropIndexes(ctx context.Context, opts ...DropIndexOption
 }
 
 func (c *Collection[T]) dropIndexes(ctx context.Context, cmd *command.DropIndexes, opts []DropIndexOptions) error {
-	o, err := option.One(opts)
-	if err == nil {
-		err = c.err
-	}
+	o, err := option.Merge(opts), c.err
 	if err != nil {
 		return c.failed(ctx, "dropIndexes", c.name, err)
 	}

@@ -49,10 +49,7 @@ type InsertOneResult struct {
 // not inserted; within a Timeout, InsertOne is retried until there is a primary (see "Retries" in
 // the package comment).
 func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneOptions) (InsertOneResult, error) {
-	o, err := option.One(opts)
-	if err != nil {
-		return InsertOneResult{}, c.failed(ctx, "insert", c.name, err)
-	}
+	o := option.Merge(opts)
 	docs := documents{bson: c.bson, n: 1, at: func(int) any { return &doc }}
 	cmd := &command.Insert{Collection: c.name, Docs: &docs, Ordered: true, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
@@ -93,19 +90,16 @@ type InsertManyResult struct {
 // _id get one, as with InsertOne. If the server rejects documents, the error is a
 // *mongoerr.BulkWriteError, and the result lists those that were inserted.
 func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...InsertManyOptions) (InsertManyResult, error) {
-	o, err := option.One(opts)
-	if err == nil && len(docs) == 0 {
-		err = errors.New("no documents given")
-	}
-	if err != nil {
-		return InsertManyResult{}, c.failed(ctx, "insert", c.name, err)
+	o := option.Merge(opts)
+	if len(docs) == 0 {
+		return InsertManyResult{}, c.failed(ctx, "insert", c.name, errors.New("no documents given"))
 	}
 	src := documents{bson: c.bson, n: len(docs), at: func(i int) any { return &docs[i] }}
 	cmd := &command.Insert{Collection: c.name, Docs: &src, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
 	defer w.done()
 	var done written
-	err = c.operation(ctx, "insert", c.name, func(ctx context.Context) (err error) {
+	err := c.operation(ctx, "insert", c.name, func(ctx context.Context) (err error) {
 		done, err = w.many(ctx, cmd, !o.Unordered)
 		return err
 	})

@@ -35,10 +35,7 @@ type RunCommandOptions struct {
 // statements (writeErrors, and the errors that a bulkWrite counts in nErrors), a
 // *mongoerr.WriteConcernError if there is only a writeConcernError.
 func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandOptions) (bson.Raw, error) {
-	o, err := option.One(opts)
-	if err == nil {
-		err = db.err
-	}
+	o, err := option.Merge(opts), db.err
 	if err != nil {
 		return nil, db.failed(ctx, "runCommand", "", err)
 	}
@@ -125,10 +122,7 @@ func RunCursorCommand[T any](ctx context.Context, db *Database, cmd any, opts ..
 
 // runCursorCommand opens cur. An error beside an open cursor is one of a write.
 func (db *Database) runCursorCommand(ctx context.Context, cur *cursor.Cursor, cmd any, opts []RunCursorCommandOptions) (opened bool, err error) {
-	o, err := option.One(opts)
-	if err == nil {
-		err = db.err
-	}
+	o, err := option.Merge(opts), db.err
 	var run *command.Run
 	if err == nil {
 		run, err = command.NewRun(db.bson, cmd)

@@ -106,10 +106,7 @@ func (c *Collection[T]) DropSearchIndex(ctx context.Context, name string, opts .
 
 // searchIndexes runs a command about search indexes. read gets the reply.
 func (c *Collection[T]) searchIndexes(ctx context.Context, cmd command.Command, opts []SearchIndexOptions, read func(reply bson.Raw) error) error {
-	o, err := option.One(opts)
-	if err == nil {
-		err = c.err
-	}
+	o, err := option.Merge(opts), c.err
 	op := exec.NewOp(cmd)
 	if err == nil {
 		err = c.inherits(ctx, &op, o.Timeout)

@@ -29,11 +29,25 @@ type optionCase struct {
 	keys    map[string]string // the fields whose keys are not their names, with their places, for example "cursor.batchSize"
 	same    []string          // the fields that send nothing of their own: they are tested elsewhere
 	options reflect.Type
-	run     func(ctx context.Context, o reflect.Value) error
+	several bool // structs may be given
+	run     func(ctx context.Context, o []reflect.Value) error
 }
 
-func optionCaseOf[O any](name, command, at string, keys map[string]string, same []string, run func(ctx context.Context, o O) error) optionCase {
-	return optionCase{name, command, at, keys, same, reflect.TypeFor[O](), func(ctx context.Context, o reflect.Value) error { return run(ctx, o.Interface().(O)) }}
+func optionCaseOf[O any](name, command, at string, keys map[string]string, same []string, run func(ctx context.Context, o ...O) error) optionCase {
+	return optionCase{name, command, at, keys, same, reflect.TypeFor[O](), true, func(ctx context.Context, o []reflect.Value) error {
+		opts := make([]O, len(o))
+		for i, o := range o {
+			opts[i] = o.Interface().(O)
+		}
+		return run(ctx, opts...)
+	}}
+}
+
+// modelCaseOf is that of a model of a write, whose options are its fields.
+func modelCaseOf[O any](name, command, at string, keys map[string]string, same []string, run func(ctx context.Context, m O) error) optionCase {
+	return optionCase{name, command, at, keys, same, reflect.TypeFor[O](), false, func(ctx context.Context, o []reflect.Value) error {
+		return run(ctx, o[0].Interface().(O))
+	}}
 }
 
 // flatten lists the fields of a command with their types, as "updates.0.hint string".
@@ -130,131 +144,137 @@ func TestOptionsAreSent(t *testing.T) {
 	create := map[string]string{"SizeInBytes": "size", "MaxDocuments": "max", "TimeSeries": "timeseries", "ExpireAfter": "expireAfterSeconds", "PreAndPostImages": "changeStreamPreAndPostImages", "IDIndex": "idIndex"}
 	cursors := []string{"TimeoutMode", "MaxAwaitTime", "Timeout"}
 	for _, tc := range []optionCase{
-		optionCaseOf("find", "find", "", nil, append([]string{"CursorType", "Exhaust"}, cursors...), func(ctx context.Context, o allium.FindOptions) error {
-			cur, err := coll.Find(ctx, filter, o)
+		optionCaseOf("find", "find", "", nil, append([]string{"CursorType", "Exhaust"}, cursors...), func(ctx context.Context, o ...allium.FindOptions) error {
+			cur, err := coll.Find(ctx, filter, o...)
 			return drain(ctx, cur, err)
 		}),
-		optionCaseOf("find one", "find", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.FindOneOptions) error { return found(coll.FindOne(ctx, filter, o)) }),
-		optionCaseOf("aggregate", "aggregate", "", batch, cursors, func(ctx context.Context, o allium.AggregateOptions) error {
-			cur, err := coll.Aggregate(ctx, []bson.D{}, o)
+		optionCaseOf("find one", "find", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.FindOneOptions) error {
+			return found(coll.FindOne(ctx, filter, o...))
+		}),
+		optionCaseOf("aggregate", "aggregate", "", batch, cursors, func(ctx context.Context, o ...allium.AggregateOptions) error {
+			cur, err := coll.Aggregate(ctx, []bson.D{}, o...)
 			return drain(ctx, cur, err)
 		}),
-		optionCaseOf("aggregate on the database", "aggregate", "", batch, cursors, func(ctx context.Context, o allium.AggregateOptions) error {
-			cur, err := db.Aggregate(ctx, []bson.D{{{Key: "$listLocalSessions", Value: bson.D{}}}}, o)
+		optionCaseOf("aggregate on the database", "aggregate", "", batch, cursors, func(ctx context.Context, o ...allium.AggregateOptions) error {
+			cur, err := db.Aggregate(ctx, []bson.D{{{Key: "$listLocalSessions", Value: bson.D{}}}}, o...)
 			return drain(ctx, cur, err)
 		}),
-		optionCaseOf("list search indexes", "aggregate", "", batch, cursors, func(ctx context.Context, o allium.AggregateOptions) error {
-			cur, err := coll.ListSearchIndexes(ctx, "", o)
+		optionCaseOf("list search indexes", "aggregate", "", batch, cursors, func(ctx context.Context, o ...allium.AggregateOptions) error {
+			cur, err := coll.ListSearchIndexes(ctx, "", o...)
 			return drain(ctx, cur, err)
 		}),
 		optionCaseOf("count documents", "aggregate", "", map[string]string{"Skip": "pipeline.1.$skip", "Limit": "pipeline.1.$limit"}, []string{"Timeout"},
-			func(ctx context.Context, o allium.CountOptions) error {
-				return second(coll.CountDocuments(ctx, filter, o))
+			func(ctx context.Context, o ...allium.CountOptions) error {
+				return second(coll.CountDocuments(ctx, filter, o...))
 			}),
-		optionCaseOf("count", "count", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.CountOptions) error { return second(coll.Count(ctx, filter, o)) }),
-		optionCaseOf("estimated count", "count", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.EstimatedCountOptions) error {
-			return second(coll.EstimatedDocumentCount(ctx, o))
+		optionCaseOf("count", "count", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.CountOptions) error {
+			return second(coll.Count(ctx, filter, o...))
 		}),
-		optionCaseOf("distinct", "distinct", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.DistinctOptions) error {
-			return second(allium.Distinct[any](ctx, coll, "x", filter, o))
+		optionCaseOf("estimated count", "count", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.EstimatedCountOptions) error {
+			return second(coll.EstimatedDocumentCount(ctx, o...))
 		}),
-		optionCaseOf("insert one", "insert", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.InsertOneOptions) error {
-			return second(coll.InsertOne(ctx, filter, o))
+		optionCaseOf("distinct", "distinct", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.DistinctOptions) error {
+			return second(allium.Distinct[any](ctx, coll, "x", filter, o...))
 		}),
-		optionCaseOf("insert many", "insert", "", nil, []string{"Unordered", "Timeout"}, func(ctx context.Context, o allium.InsertManyOptions) error {
-			return second(coll.InsertMany(ctx, []bson.D{filter}, o))
+		optionCaseOf("insert one", "insert", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.InsertOneOptions) error {
+			return second(coll.InsertOne(ctx, filter, o...))
 		}),
-		optionCaseOf("update one", "update", "updates.0.", statement, []string{"Timeout"}, func(ctx context.Context, o allium.UpdateOptions) error {
-			return second(coll.UpdateOne(ctx, filter, set, o))
+		optionCaseOf("insert many", "insert", "", nil, []string{"Unordered", "Timeout"}, func(ctx context.Context, o ...allium.InsertManyOptions) error {
+			return second(coll.InsertMany(ctx, []bson.D{filter}, o...))
 		}),
-		optionCaseOf("update many", "update", "updates.0.", statement, []string{"Sort", "Timeout"}, func(ctx context.Context, o allium.UpdateOptions) error {
-			return second(coll.UpdateMany(ctx, filter, set, o))
+		optionCaseOf("update one", "update", "updates.0.", statement, []string{"Timeout"}, func(ctx context.Context, o ...allium.UpdateOptions) error {
+			return second(coll.UpdateOne(ctx, filter, set, o...))
 		}),
-		optionCaseOf("replace one", "update", "updates.0.", statement, []string{"Timeout"}, func(ctx context.Context, o allium.ReplaceOptions) error {
-			return second(coll.ReplaceOne(ctx, filter, filter, o))
+		optionCaseOf("update many", "update", "updates.0.", statement, []string{"Sort", "Timeout"}, func(ctx context.Context, o ...allium.UpdateOptions) error {
+			return second(coll.UpdateMany(ctx, filter, set, o...))
 		}),
-		optionCaseOf("delete one", "delete", "deletes.0.", statement, []string{"Timeout"}, func(ctx context.Context, o allium.DeleteOptions) error {
-			return second(coll.DeleteOne(ctx, filter, o))
+		optionCaseOf("replace one", "update", "updates.0.", statement, []string{"Timeout"}, func(ctx context.Context, o ...allium.ReplaceOptions) error {
+			return second(coll.ReplaceOne(ctx, filter, filter, o...))
 		}),
-		optionCaseOf("delete many", "delete", "deletes.0.", statement, []string{"Timeout"}, func(ctx context.Context, o allium.DeleteOptions) error {
-			return second(coll.DeleteMany(ctx, filter, o))
+		optionCaseOf("delete one", "delete", "deletes.0.", statement, []string{"Timeout"}, func(ctx context.Context, o ...allium.DeleteOptions) error {
+			return second(coll.DeleteOne(ctx, filter, o...))
 		}),
-		optionCaseOf("find one and update", "findAndModify", "", modify, []string{"Timeout"}, func(ctx context.Context, o allium.FindOneAndUpdateOptions) error {
-			return found(coll.FindOneAndUpdate(ctx, filter, set, o))
+		optionCaseOf("delete many", "delete", "deletes.0.", statement, []string{"Timeout"}, func(ctx context.Context, o ...allium.DeleteOptions) error {
+			return second(coll.DeleteMany(ctx, filter, o...))
 		}),
-		optionCaseOf("find one and replace", "findAndModify", "", modify, []string{"Timeout"}, func(ctx context.Context, o allium.FindOneAndReplaceOptions) error {
-			return found(coll.FindOneAndReplace(ctx, filter, filter, o))
+		optionCaseOf("find one and update", "findAndModify", "", modify, []string{"Timeout"}, func(ctx context.Context, o ...allium.FindOneAndUpdateOptions) error {
+			return found(coll.FindOneAndUpdate(ctx, filter, set, o...))
 		}),
-		optionCaseOf("find one and delete", "findAndModify", "", modify, []string{"Timeout"}, func(ctx context.Context, o allium.FindOneAndDeleteOptions) error {
-			return found(coll.FindOneAndDelete(ctx, filter, o))
+		optionCaseOf("find one and replace", "findAndModify", "", modify, []string{"Timeout"}, func(ctx context.Context, o ...allium.FindOneAndReplaceOptions) error {
+			return found(coll.FindOneAndReplace(ctx, filter, filter, o...))
 		}),
-		optionCaseOf("bulk write, update", "update", "", nil, []string{"Unordered", "Timeout"}, func(ctx context.Context, o allium.BulkWriteOptions) error {
-			return second(coll.BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: set}}, o))
+		optionCaseOf("find one and delete", "findAndModify", "", modify, []string{"Timeout"}, func(ctx context.Context, o ...allium.FindOneAndDeleteOptions) error {
+			return found(coll.FindOneAndDelete(ctx, filter, o...))
 		}),
-		optionCaseOf("bulk write, delete", "delete", "", nil, []string{"Unordered", "Timeout", "BypassDocumentValidation"}, func(ctx context.Context, o allium.BulkWriteOptions) error {
-			return second(coll.BulkWrite(ctx, []allium.WriteModel{allium.DeleteModel{Filter: filter}}, o))
+		optionCaseOf("bulk write, update", "update", "", nil, []string{"Unordered", "Timeout"}, func(ctx context.Context, o ...allium.BulkWriteOptions) error {
+			return second(coll.BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: set}}, o...))
 		}),
-		optionCaseOf("bulk write, insert", "insert", "", nil, []string{"Unordered", "Timeout", "Let"}, func(ctx context.Context, o allium.BulkWriteOptions) error {
-			return second(coll.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: filter}}, o))
+		optionCaseOf("bulk write, delete", "delete", "", nil, []string{"Unordered", "Timeout", "BypassDocumentValidation"}, func(ctx context.Context, o ...allium.BulkWriteOptions) error {
+			return second(coll.BulkWrite(ctx, []allium.WriteModel{allium.DeleteModel{Filter: filter}}, o...))
 		}),
-		optionCaseOf("bulk write of the client", "bulkWrite", "", nil, []string{"Unordered", "VerboseResults", "WriteConcern", "Timeout"}, func(ctx context.Context, o allium.ClientBulkWriteOptions) error {
-			return second(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: allium.UpdateModel{Filter: filter, Update: set}}}, o))
+		optionCaseOf("bulk write, insert", "insert", "", nil, []string{"Unordered", "Timeout", "Let"}, func(ctx context.Context, o ...allium.BulkWriteOptions) error {
+			return second(coll.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: filter}}, o...))
 		}),
-		optionCaseOf("model: update", "update", "updates.0.", nil, []string{"Filter", "Update"}, func(ctx context.Context, m allium.UpdateModel) error {
+		optionCaseOf("bulk write of the client", "bulkWrite", "", nil, []string{"Unordered", "VerboseResults", "WriteConcern", "Timeout"}, func(ctx context.Context, o ...allium.ClientBulkWriteOptions) error {
+			return second(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: allium.UpdateModel{Filter: filter, Update: set}}}, o...))
+		}),
+		modelCaseOf("model: update", "update", "updates.0.", nil, []string{"Filter", "Update"}, func(ctx context.Context, m allium.UpdateModel) error {
 			if m.Sort != nil && m.Many {
 				return nil
 			}
 			m.Filter, m.Update = filter, set
 			return second(coll.BulkWrite(ctx, []allium.WriteModel{m}))
 		}),
-		optionCaseOf("model of the client: replace", "bulkWrite", "ops.0.", nil, []string{"Filter", "Replacement"}, func(ctx context.Context, m allium.ReplaceModel) error {
+		modelCaseOf("model of the client: replace", "bulkWrite", "ops.0.", nil, []string{"Filter", "Replacement"}, func(ctx context.Context, m allium.ReplaceModel) error {
 			m.Filter, m.Replacement = filter, filter
 			return second(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}))
 		}),
-		optionCaseOf("model of the client: delete", "bulkWrite", "ops.0.", nil, []string{"Filter", "Many"}, func(ctx context.Context, m allium.DeleteModel) error {
+		modelCaseOf("model of the client: delete", "bulkWrite", "ops.0.", nil, []string{"Filter", "Many"}, func(ctx context.Context, m allium.DeleteModel) error {
 			m.Filter = filter
 			return second(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}))
 		}),
-		optionCaseOf("watch", "aggregate", "pipeline.0.$changeStream.", changes, []string{"MaxAwaitTime", "Timeout"}, func(ctx context.Context, o allium.WatchOptions) error {
-			s, err := coll.Watch(ctx, nil, o)
+		optionCaseOf("watch", "aggregate", "pipeline.0.$changeStream.", changes, []string{"MaxAwaitTime", "Timeout"}, func(ctx context.Context, o ...allium.WatchOptions) error {
+			s, err := coll.Watch(ctx, nil, o...)
 			if err == nil {
 				err = s.Close(ctx)
 			}
 			return err
 		}),
-		optionCaseOf("create indexes", "createIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.CreateIndexOptions) error {
-			return second(coll.CreateIndexes(ctx, []allium.IndexModel{{Keys: filter}}, o))
+		optionCaseOf("create indexes", "createIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.CreateIndexOptions) error {
+			return second(coll.CreateIndexes(ctx, []allium.IndexModel{{Keys: filter}}, o...))
 		}),
-		optionCaseOf("drop index", "dropIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.DropIndexOptions) error { return coll.DropIndex(ctx, "x_1", o) }),
-		optionCaseOf("drop indexes", "dropIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o allium.DropIndexOptions) error { return coll.DropIndexes(ctx, o) }),
-		optionCaseOf("list indexes", "listIndexes", "", batch, []string{"TimeoutMode", "Timeout"}, func(ctx context.Context, o allium.ListIndexesOptions) error {
-			cur, err := coll.ListIndexes(ctx, o)
+		optionCaseOf("drop index", "dropIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.DropIndexOptions) error { return coll.DropIndex(ctx, "x_1", o...) }),
+		optionCaseOf("drop indexes", "dropIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.DropIndexOptions) error { return coll.DropIndexes(ctx, o...) }),
+		optionCaseOf("list indexes", "listIndexes", "", batch, []string{"TimeoutMode", "Timeout"}, func(ctx context.Context, o ...allium.ListIndexesOptions) error {
+			cur, err := coll.ListIndexes(ctx, o...)
 			return drain(ctx, cur, err)
 		}),
 		optionCaseOf("list collections", "listCollections", "", map[string]string{"BatchSize": "cursor.batchSize", "Filter": ""}, []string{"TimeoutMode", "Timeout"},
-			func(ctx context.Context, o allium.ListCollectionsOptions) error {
-				cur, err := db.ListCollections(ctx, o)
+			func(ctx context.Context, o ...allium.ListCollectionsOptions) error {
+				cur, err := db.ListCollections(ctx, o...)
 				return drain(ctx, cur, err)
 			}),
-		optionCaseOf("list databases", "listDatabases", "", map[string]string{"Filter": ""}, []string{"Timeout"}, func(ctx context.Context, o allium.ListDatabasesOptions) error {
-			return second(p.client.ListDatabases(ctx, o))
+		optionCaseOf("list databases", "listDatabases", "", map[string]string{"Filter": ""}, []string{"Timeout"}, func(ctx context.Context, o ...allium.ListDatabasesOptions) error {
+			return second(p.client.ListDatabases(ctx, o...))
 		}),
 		// EncryptedFields makes and drops collections beside the one: see package encryption.
-		optionCaseOf("create collection", "create", "", create, []string{"EncryptedFields", "Pipeline", "Timeout"}, func(ctx context.Context, o allium.CreateCollectionOptions) error {
-			return db.CreateCollection(ctx, "created", o)
+		optionCaseOf("create collection", "create", "", create, []string{"EncryptedFields", "Pipeline", "Timeout"}, func(ctx context.Context, o ...allium.CreateCollectionOptions) error {
+			return db.CreateCollection(ctx, "created", o...)
 		}),
 		optionCaseOf("modify collection", "collMod", "", map[string]string{"SizeInBytes": "cappedSize", "MaxDocuments": "cappedMax", "TimeSeries": "timeseries",
 			"ExpireAfter": "expireAfterSeconds", "PreAndPostImages": "changeStreamPreAndPostImages"}, []string{"Index", "Pipeline", "NeverExpire", "Timeout"},
-			func(ctx context.Context, o allium.ModifyCollectionOptions) error {
-				return db.ModifyCollection(ctx, "created", o)
+			func(ctx context.Context, o ...allium.ModifyCollectionOptions) error {
+				return db.ModifyCollection(ctx, "created", o...)
 			}),
-		optionCaseOf("drop collection", "drop", "", nil, []string{"EncryptedFields", "Timeout"}, func(ctx context.Context, o allium.DropOptions) error { return db.Collection("created").Drop(ctx, o) }),
-		optionCaseOf("rename", "renameCollection", "", nil, []string{"Database", "Timeout"}, func(ctx context.Context, o allium.RenameOptions) error {
-			return db.Collection("created").Rename(ctx, "renamed", o)
+		optionCaseOf("drop collection", "drop", "", nil, []string{"EncryptedFields", "Timeout"}, func(ctx context.Context, o ...allium.DropOptions) error {
+			return db.Collection("created").Drop(ctx, o...)
+		}),
+		optionCaseOf("rename", "renameCollection", "", nil, []string{"Database", "Timeout"}, func(ctx context.Context, o ...allium.RenameOptions) error {
+			return db.Collection("created").Rename(ctx, "renamed", o...)
 		}),
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			fieldsOf := func(o reflect.Value) map[string]string {
+			fieldsOf := func(o ...reflect.Value) map[string]string {
 				p.rec.reset()
 				runErr := tc.run(t.Context(), o) // what the server thinks of the option does not matter here
 				sent := p.rec.of(tc.command)
@@ -282,6 +302,14 @@ func TestOptionsAreSent(t *testing.T) {
 					continue
 				}
 				got := fieldsOf(o)
+				if tc.several { // the last that sets a field counts, wherever it stands
+					none := reflect.New(tc.options).Elem()
+					for _, all := range [][]reflect.Value{{o, none}, {none, o}} {
+						if again := fieldsOf(all...); !maps.Equal(got, again) {
+							t.Errorf("%s in one of two structs: %v, want %v", f.Name, again, got)
+						}
+					}
+				}
 				var more []string
 				for key := range maps.Keys(got) {
 					if base[key] == "" {

@@ -47,10 +47,8 @@ type SessionOptions struct {
 // not support sessions. End the session when it is no longer needed. The server expires sessions
 // that are idle (after 30 minutes by default); operations on them may fail.
 func (c *Client) StartSession(opts ...SessionOptions) (*Session, error) {
-	o, err := option.One(opts)
+	o := option.Merge(opts)
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("start session: %w", err)
 	case o.Timeout != nil && *o.Timeout < 0:
 		return nil, fmt.Errorf("start session: timeout is %v, want 0 or more", *o.Timeout)
 	case o.Transaction.Timeout != nil:
@@ -102,12 +100,10 @@ type EndSessionOptions struct {
 // server aborts the transaction in time. End returns an error only for invalid options; the session
 // has ended all the same.
 func (s *Session) End(ctx context.Context, opts ...EndSessionOptions) error {
-	o, err := option.One(opts)
-	if err == nil && o.Timeout != nil && *o.Timeout < 0 {
-		err = negative("timeout", *o.Timeout)
-	}
-	if err != nil {
-		o, err = EndSessionOptions{}, fmt.Errorf("end session: %w", err)
+	o := option.Merge(opts)
+	var err error
+	if o.Timeout != nil && *o.Timeout < 0 {
+		o, err = EndSessionOptions{}, fmt.Errorf("end session: %w", negative("timeout", *o.Timeout))
 	}
 	defer s.inner.End() // also if code of the program's panics in the abort
 	s.abortOpen(ctx, o.Timeout)

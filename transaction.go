@@ -44,10 +44,7 @@ func (o TransactionOptions) inner() session.TransactionOptions {
 // StartTransaction starts a transaction: the operations whose context carries the session belong to
 // it, until CommitTransaction or AbortTransaction. Transact is easier to use correctly.
 func (s *Session) StartTransaction(opts ...TransactionOptions) error {
-	o, err := option.One(opts)
-	if err != nil {
-		return fmt.Errorf("start transaction: %w", err)
-	}
+	o := option.Merge(opts)
 	if o.Timeout != nil {
 		return errors.New("start transaction: a timeout is for Transact, CommitTransaction and AbortTransaction")
 	}
@@ -107,12 +104,10 @@ func (s *Session) AbortTransaction(ctx context.Context, opts ...EndTransactionOp
 
 // ending returns what bounds a commit or an abort.
 func (s *Session) ending(ctx context.Context, opts []EndTransactionOptions) (exec.Limit, error) {
-	o, err := option.One(opts)
+	o := option.Merge(opts)
 	switch {
 	case ctx == nil:
 		return exec.Limit{}, errNilContext
-	case err != nil:
-		return exec.Limit{}, err
 	case s.bound == nil:
 		return s.limit(o.Timeout)
 	case o.Timeout != nil:
@@ -199,10 +194,7 @@ func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) err
 	if err := s.client.checkTransact(ctx, fn); err != nil {
 		return err
 	}
-	o, err := option.One(opts)
-	if err != nil {
-		return fmt.Errorf("transact: %w", err)
-	}
+	o := option.Merge(opts)
 	timeout := o.Timeout
 	bound, err := s.limit(timeout)
 	if err != nil {

@@ -90,12 +90,9 @@ func (c *Collection[T]) UpdateMany(ctx context.Context, filter, update any, opts
 // ReplaceOne replaces the first document that matches the filter, except for its _id. It is retried
 // like UpdateOne.
 func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement T, opts ...ReplaceOptions) (UpdateResult, error) {
-	o, err := option.One(opts)
-	if err == nil && command.IsNil(&replacement) {
-		err = fmt.Errorf("replacement: %w", mongoerr.ErrNilDocument)
-	}
-	if err != nil {
-		return UpdateResult{}, c.failed(ctx, "update", c.name, err)
+	o := option.Merge(opts)
+	if command.IsNil(&replacement) {
+		return UpdateResult{}, c.failed(ctx, "update", c.name, fmt.Errorf("replacement: %w", mongoerr.ErrNilDocument))
 	}
 	return c.update(ctx, command.UpdateStatement{Filter: filter, Update: &replacement, Replacement: true}, []UpdateOptions{{
 		Upsert: o.Upsert, Sort: o.Sort, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint,
@@ -106,12 +103,9 @@ func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement 
 var errSortMany = errors.New("option Sort cannot be used with a write of many documents")
 
 func (c *Collection[T]) update(ctx context.Context, s command.UpdateStatement, opts []UpdateOptions) (UpdateResult, error) {
-	o, err := option.One(opts)
-	if err == nil && s.Multi && o.Sort != nil {
-		err = errSortMany
-	}
-	if err != nil {
-		return UpdateResult{}, c.failed(ctx, "update", c.name, err)
+	o := option.Merge(opts)
+	if s.Multi && o.Sort != nil {
+		return UpdateResult{}, c.failed(ctx, "update", c.name, errSortMany)
 	}
 	s.Upsert, s.ArrayFilters, s.Sort, s.Collation, s.Hint = o.Upsert, o.ArrayFilters, o.Sort, o.Collation.raw(), o.Hint
 	cmd := &command.Update{

@@ -124,10 +124,7 @@ func (s *scope) watch(ctx context.Context, stream *cursor.Stream, scopeErr error
 
 // watchOptions checks the options, and returns them as the stream takes them.
 func (s *scope) watchOptions(ctx context.Context, op *exec.Op, t target, pipeline any, opts []WatchOptions) (so cursor.StreamOptions, err error) {
-	o, err := option.One(opts)
-	if err != nil {
-		return so, err
-	}
+	o := option.Merge(opts)
 	if err := s.inherits(ctx, op, o.Timeout); err != nil {
 		return so, err
 	}

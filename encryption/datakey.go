@@ -97,10 +97,7 @@ func (c *Client) CreateDataKey(ctx context.Context, provider string, opts ...Dat
 }
 
 func (c *Client) createDataKey(ctx context.Context, provider string, opts []DataKeyOptions) (bson.UUID, error) {
-	o, err := option.One(opts)
-	if err != nil {
-		return bson.UUID{}, err
-	}
+	o := option.Merge(opts)
 	ctx, end, err := c.begin(ctx)
 	if err != nil {
 		return bson.UUID{}, err
@@ -263,13 +260,11 @@ func (c *Client) RewrapManyDataKey(ctx context.Context, filter any, opts ...Rewr
 
 func (c *Client) rewrap(ctx context.Context, filter any, opts []RewrapOptions) (allium.BulkWriteResult, error) {
 	var none allium.BulkWriteResult
-	o, err := option.One(opts)
-	if err != nil {
-		return none, err
-	}
+	o := option.Merge(opts)
 	var masterKey bson.Raw
 	switch {
 	case o.Provider != "":
+		var err error
 		if masterKey, err = masterKeyDocument(o.Provider, o.MasterKey); err != nil {
 			return none, err
 		}

@@ -50,14 +50,12 @@ type BucketOptions struct {
 // exist: the first write of this Bucket creates their indexes if the files collection is empty.
 func NewBucket(db *allium.Database, opts ...BucketOptions) *Bucket {
 	b := &Bucket{chunkSize: DefaultChunkSize, indexes: indexes{turn: make(chan struct{}, 1)}}
-	o, err := option.One(opts)
+	o := option.Merge(opts)
 	name := o.Name
 	if name == "" {
 		name = "fs"
 	}
 	switch {
-	case err != nil:
-		b.err = err
 	case !utf8.ValidString(name) || strings.Contains(name, "\x00"):
 		b.err = fmt.Errorf("bucket name %q is not valid UTF-8 without NUL", name)
 	case o.ChunkSizeBytes < 0:
@@ -129,11 +127,9 @@ type limit struct {
 }
 
 // begin checks what every operation checks first, and returns the time that it has.
-func (b *Bucket) begin(ctx context.Context, timeout *time.Duration, errs ...error) (limit, error) {
-	for _, err := range append(errs, b.err) {
-		if err != nil {
-			return limit{}, err
-		}
+func (b *Bucket) begin(ctx context.Context, timeout *time.Duration) (limit, error) {
+	if b.err != nil {
+		return limit{}, b.err
 	}
 	if ctx == nil {
 		return limit{}, errNilContext

@@ -600,7 +600,6 @@ func TestWrongOptions(t *testing.T) {
 	for what, b := range map[string]*gridfs.Bucket{
 		"chunk size":         gridfs.NewBucket(w.db, gridfs.BucketOptions{ChunkSizeBytes: -1}),
 		"bucket name":        gridfs.NewBucket(w.db, gridfs.BucketOptions{Name: "a\x00b"}),
-		"option structs":     gridfs.NewBucket(w.db, gridfs.BucketOptions{}, gridfs.BucketOptions{}),
 		"timeout is -1":      gridfs.NewBucket(w.db, gridfs.BucketOptions{Timeout: new(time.Duration(-1))}),
 		"database name is e": gridfs.NewBucket(w.client.Database("")),
 	} {

@@ -53,8 +53,8 @@ func download(s *DownloadStream, err error, w io.Writer) (int64, error) {
 
 // OpenDownloadStream opens a file for reading. If no file has the id, the error is ErrFileNotFound.
 func (b *Bucket) OpenDownloadStream(ctx context.Context, id any, opts ...DownloadOptions) (*DownloadStream, error) {
-	o, err := option.One(opts)
-	l, err := b.begin(ctx, o.Timeout, err)
+	o := option.Merge(opts)
+	l, err := b.begin(ctx, o.Timeout)
 	var f *storedFile
 	if err == nil {
 		v, idErr := b.encodeID(id)
@@ -71,8 +71,8 @@ func (b *Bucket) OpenDownloadStream(ctx context.Context, id any, opts ...Downloa
 // OpenDownloadStreamByName opens a revision of a file for reading. If no file has the name, the
 // error is ErrFileNotFound, and if it has no such revision, ErrRevisionNotFound.
 func (b *Bucket) OpenDownloadStreamByName(ctx context.Context, filename string, opts ...DownloadByNameOptions) (*DownloadStream, error) {
-	o, err := option.One(opts)
-	l, err := b.begin(ctx, o.Timeout, err)
+	o := option.Merge(opts)
+	l, err := b.begin(ctx, o.Timeout)
 	revision := -1
 	if o.Revision != nil {
 		revision = *o.Revision

@@ -66,8 +66,8 @@ type FindOptions struct {
 //
 //	cur, err := bucket.Find(ctx, bson.M{"metadata.owner": "ada"})
 func (b *Bucket) Find(ctx context.Context, filter any, opts ...FindOptions) (*allium.Cursor[File], error) {
-	o, err := option.One(opts)
-	if _, err := b.begin(ctx, o.Timeout, err); err != nil {
+	o := option.Merge(opts)
+	if _, err := b.begin(ctx, o.Timeout); err != nil {
 		return nil, fmt.Errorf("find files: %w", err)
 	}
 	files := allium.CollectionOf[File](b.files.Database(), b.files.Name())

@@ -22,8 +22,8 @@ type DeleteOptions struct {
 // file has the id, the error is ErrFileNotFound; chunks that an upload left behind are deleted even
 // then.
 func (b *Bucket) Delete(ctx context.Context, id any, opts ...DeleteOptions) error {
-	o, err := option.One(opts)
-	l, err := b.begin(ctx, o.Timeout, err)
+	o := option.Merge(opts)
+	l, err := b.begin(ctx, o.Timeout)
 	if err == nil {
 		v, idErr := b.encodeID(id)
 		if err = idErr; err == nil {
@@ -53,8 +53,8 @@ func (b *Bucket) delete(ctx context.Context, l limit, id bson.RawValue) error {
 // DeleteByName deletes all revisions of a file. If no file has the name, the error is
 // ErrFileNotFound.
 func (b *Bucket) DeleteByName(ctx context.Context, filename string, opts ...DeleteOptions) error {
-	o, err := option.One(opts)
-	l, err := b.begin(ctx, o.Timeout, err)
+	o := option.Merge(opts)
+	l, err := b.begin(ctx, o.Timeout)
 	if err == nil {
 		err = b.deleteByName(ctx, l, filename)
 	}
@@ -113,8 +113,8 @@ type RenameOptions struct {
 
 // Rename gives a file another name. If no file has the id, the error is ErrFileNotFound.
 func (b *Bucket) Rename(ctx context.Context, id any, newFilename string, opts ...RenameOptions) error {
-	o, err := option.One(opts)
-	l, err := b.begin(ctx, o.Timeout, err)
+	o := option.Merge(opts)
+	l, err := b.begin(ctx, o.Timeout)
 	if err == nil {
 		v, idErr := b.encodeID(id)
 		if err = idErr; err == nil {
@@ -130,8 +130,8 @@ func (b *Bucket) Rename(ctx context.Context, id any, newFilename string, opts ..
 // RenameByName gives all revisions of a file another name. If no file has the name, the error is
 // ErrFileNotFound.
 func (b *Bucket) RenameByName(ctx context.Context, filename, newFilename string, opts ...RenameOptions) error {
-	o, err := option.One(opts)
-	l, err := b.begin(ctx, o.Timeout, err)
+	o := option.Merge(opts)
+	l, err := b.begin(ctx, o.Timeout)
 	if err == nil {
 		err = renamed(within(l, b.files).UpdateMany(ctx, bson.D{{Key: "filename", Value: filename}}, setName(newFilename)))
 	}
@@ -161,8 +161,8 @@ type DropOptions struct {
 // Drop drops the bucket's collections, and with them all its files. It is not an error if they do
 // not exist. The next upload creates them with their indexes.
 func (b *Bucket) Drop(ctx context.Context, opts ...DropOptions) error {
-	o, err := option.One(opts)
-	l, err := b.begin(ctx, o.Timeout, err)
+	o := option.Merge(opts)
+	l, err := b.begin(ctx, o.Timeout)
 	if err == nil {
 		err = within(l, b.files).Drop(ctx)
 	}

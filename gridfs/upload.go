@@ -84,8 +84,8 @@ func (b *Bucket) OpenUploadStream(ctx context.Context, filename string, opts ...
 // array and regular expression. For an id that exists, Close, or a Write before it, returns an
 // error for which errors.Is(err, mongoerr.ErrDuplicateKey) holds.
 func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename string, opts ...UploadOptions) (*UploadStream, error) {
-	o, err := option.One(opts)
-	l, err := b.begin(ctx, o.Timeout, err)
+	o := option.Merge(opts)
+	l, err := b.begin(ctx, o.Timeout)
 	var (
 		file     bson.RawValue
 		metadata bson.Raw
