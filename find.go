@@ -62,18 +62,6 @@ type FindOptions struct {
 	// ReturnKey returns only the index keys, ShowRecordID adds the server's record number as
 	// $recordId.
 	ReturnKey, ShowRecordID bool
-	// OplogReplay is for servers before 4.4, which read a range of the oplog faster with it.
-	//
-	// Deprecated: newer servers do so by themselves.
-	OplogReplay bool
-	// MaxScan is the maximum number of documents or index keys to scan.
-	//
-	// Deprecated: servers from 4.2 on reject it. Use MaxTime.
-	MaxScan int64
-	// Snapshot keeps the server from returning a document twice if it moves during the query.
-	//
-	// Deprecated: servers from 4.2 on reject it. Use Hint with {_id: 1}.
-	Snapshot bool
 	// RawData reads the stored buckets of a time series collection (server 8.2 and later). It is
 	// for the server's own tools, and may change or go at any time.
 	RawData bool
@@ -131,7 +119,6 @@ func (o *FindOptions) fill(cmd *command.Find) {
 	cmd.Skip, cmd.Limit, cmd.BatchSize = o.Skip, o.Limit, o.BatchSize
 	cmd.AllowDiskUse, cmd.AllowPartialResults, cmd.NoCursorTimeout = o.AllowDiskUse, o.AllowPartialResults, o.NoCursorTimeout
 	cmd.ReturnKey, cmd.ShowRecordID = o.ReturnKey, o.ShowRecordID
-	cmd.OplogReplay, cmd.MaxScan, cmd.Snapshot = o.OplogReplay, o.MaxScan, o.Snapshot
 	cmd.Tailable, cmd.AwaitData = o.CursorType != NonTailable, o.CursorType == TailableAwait
 }
 
@@ -167,18 +154,6 @@ type FindOneOptions struct {
 	ReturnKey bool
 	// ShowRecordID adds the server's record number as $recordId.
 	ShowRecordID bool
-	// OplogReplay is for servers before 4.4, which read a range of the oplog faster with it.
-	//
-	// Deprecated: newer servers do so by themselves.
-	OplogReplay bool
-	// MaxScan is the maximum number of documents or index keys to scan.
-	//
-	// Deprecated: servers from 4.2 on reject it. Use MaxTime.
-	MaxScan int64
-	// Snapshot keeps the server from returning a document twice if it moves during the query.
-	//
-	// Deprecated: servers from 4.2 on reject it. Use Hint with {_id: 1}.
-	Snapshot bool
 	// RawData addresses the stored buckets of a time series collection (server 8.2 and later). It
 	// is for the server's own tools, and may change or go at any time.
 	RawData bool
@@ -191,7 +166,7 @@ func (o *FindOneOptions) widen() FindOptions {
 	return FindOptions{
 		Sort: o.Sort, Projection: o.Projection, Skip: o.Skip, Hint: o.Hint, Collation: o.Collation, Let: o.Let, Comment: o.Comment,
 		MaxTime: o.MaxTime, Min: o.Min, Max: o.Max, AllowDiskUse: o.AllowDiskUse, AllowPartialResults: o.AllowPartialResults,
-		ReturnKey: o.ReturnKey, ShowRecordID: o.ShowRecordID, OplogReplay: o.OplogReplay, MaxScan: o.MaxScan, Snapshot: o.Snapshot,
+		ReturnKey: o.ReturnKey, ShowRecordID: o.ShowRecordID,
 		RawData: o.RawData, Timeout: o.Timeout,
 	}
 }

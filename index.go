@@ -47,11 +47,6 @@ type IndexModel struct {
 	Version int32
 	// Clustered is for the index of a clustered collection.
 	Clustered bool
-	// Background lets servers before 4.2 build the index while the collection is used; newer ones
-	// always do.
-	Background bool
-	// BucketSize is for geoHaystack indexes, which servers before 5.0 have.
-	BucketSize int32
 }
 
 // options returns the fields beside key and name, nil if there are none.
@@ -61,7 +56,7 @@ func (m *IndexModel) options() any {
 	for _, f := range []struct {
 		key string
 		set bool
-	}{{"unique", m.Unique}, {"sparse", m.Sparse}, {"hidden", m.Hidden}, {"clustered", m.Clustered}, {"background", m.Background}} {
+	}{{"unique", m.Unique}, {"sparse", m.Sparse}, {"hidden", m.Hidden}, {"clustered", m.Clustered}} {
 		if f.set {
 			add(f.key, true)
 		}
@@ -88,7 +83,7 @@ func (m *IndexModel) options() any {
 	for _, f := range []struct {
 		key string
 		v   int32
-	}{{"textIndexVersion", m.TextVersion}, {"2dsphereIndexVersion", m.SphereVersion}, {"bits", m.Bits}, {"bucketSize", m.BucketSize}, {"v", m.Version}} {
+	}{{"textIndexVersion", m.TextVersion}, {"2dsphereIndexVersion", m.SphereVersion}, {"bits", m.Bits}, {"v", m.Version}} {
 		if f.v != 0 {
 			add(f.key, f.v)
 		}

@@ -21,9 +21,6 @@ type Find struct {
 	ShowRecordID        bool
 	Tailable            bool
 	AwaitData           bool
-	OplogReplay         bool
-	MaxScan             int64
-	Snapshot            bool
 	NoCursorTimeout     bool
 	AllowPartialResults bool
 	AllowDiskUse        *bool
@@ -50,15 +47,12 @@ func (c *Find) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	}
 	f.set("singleBatch", single)
 	f.value("comment", c.Comment)
-	f.int64("maxScan", c.MaxScan)
 	f.int64("maxTimeMS", c.MaxTimeMS)
 	f.ordered("max", c.Max)
 	f.ordered("min", c.Min)
 	f.yes("returnKey", c.ReturnKey)
 	f.yes("showRecordId", c.ShowRecordID)
 	f.set("tailable", c.Tailable)
-	f.yes("oplogReplay", c.OplogReplay)
-	f.yes("snapshot", c.Snapshot)
 	f.yes("noCursorTimeout", c.NoCursorTimeout)
 	f.set("awaitData", c.AwaitData)
 	f.yes("allowPartialResults", c.AllowPartialResults)

@@ -78,7 +78,7 @@ func init() {
 	register(map[string]operation[*collection]{
 		"createIndex": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 			m := allium.IndexModel{Keys: a.any("keys"), Name: a.string("name"), Unique: a.isTrue("unique"), Sparse: a.isTrue("sparse"), Hidden: a.isTrue("hidden"),
-				Background: a.isTrue("background"), ExpireAfter: a.seconds("expireAfterSeconds"), PartialFilter: a.any("partialFilterExpression"),
+				ExpireAfter: a.seconds("expireAfterSeconds"), PartialFilter: a.any("partialFilterExpression"),
 				Collation: a.collation(), WildcardProjection: a.any("wildcardProjection"), Weights: a.any("weights"), DefaultLanguage: a.string("defaultLanguage"),
 				LanguageOverride: a.string("languageOverride"), StorageEngine: a.any("storageEngine")}
 			name, err := c.CreateIndex(ctx, m, allium.CreateIndexOptions{CommitQuorum: a.any("commitQuorum"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()})

@@ -149,8 +149,8 @@ func (a *arguments) findOptions() allium.FindOptions {
 	return allium.FindOptions{Sort: a.any("sort"), Projection: a.any("projection"), Skip: a.int("skip"), Limit: a.int("limit"), BatchSize: a.intp("batchSize"),
 		Hint: a.any("hint"), Collation: a.collation(), Let: a.any("let"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), Min: a.any("min"), Max: a.any("max"),
 		AllowDiskUse: a.bool("allowDiskUse"), AllowPartialResults: a.is("allowPartialResults"), NoCursorTimeout: a.is("noCursorTimeout"), CursorType: a.cursorType(), MaxAwaitTime: a.millis("maxAwaitTimeMS"), TimeoutMode: a.timeoutMode(),
-		ReturnKey: a.is("returnKey"), ShowRecordID: a.is("showRecordId"), OplogReplay: a.is("oplogReplay"),
-		MaxScan: a.int("maxScan"), Snapshot: a.is("snapshot"), RawData: a.is("rawData"), Timeout: a.timeout()}
+		ReturnKey: a.is("returnKey"), ShowRecordID: a.is("showRecordId"),
+		RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 func (a *arguments) aggregateOptions() allium.AggregateOptions {
