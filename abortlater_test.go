@@ -51,7 +51,7 @@ func TestAbortLater(t *testing.T) {
 						d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 1, Block: tc.busy})
 						ctx, cancel := context.WithCancel(t.Context())
 						body := func(inTxn context.Context) error {
-							if err := second(coll.InsertOne(inTxn, bson.D{})); err != nil {
+							if err := errorOf(coll.InsertOne(inTxn, bson.D{})); err != nil {
 								return err
 							}
 							of := context.Background()
@@ -121,7 +121,7 @@ func TestListenersFailInTheBackground(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = s.StartTransaction()
-			if err := second(coll.InsertOne(allium.WithSession(t.Context(), s), bson.D{})); err != nil {
+			if err := errorOf(coll.InsertOne(allium.WithSession(t.Context(), s), bson.D{})); err != nil {
 				t.Fatal(err)
 			}
 			arm()
@@ -185,7 +185,7 @@ func TestLateCommandOfRefusedCommit(t *testing.T) {
 			}
 			_ = s.StartTransaction()
 			ctx, cancel := context.WithTimeout(allium.WithSession(t.Context(), s), 15*time.Millisecond)
-			if err := second(coll.InsertOne(ctx, bson.D{})); err == nil {
+			if err := errorOf(coll.InsertOne(ctx, bson.D{})); err == nil {
 				t.Error("the insert was not held up")
 			}
 			cancel()

@@ -19,11 +19,12 @@ import (
 	"allium/mongotest"
 )
 
-// The models of the test cases of the specification Bulk API, in the words of its builder.
-type (
-	bulkModels []allium.WriteModel
-	counts     struct{ inserted, upserted, matched, modified, removed int64 }
-)
+// bulkModels are those of a test case of the specification Bulk API, whose builder has the words of
+// the functions that make them.
+type bulkModels []allium.WriteModel
+
+// counts are those of a result of the specification Bulk API.
+type counts struct{ inserted, upserted, matched, modified, removed int64 }
 
 func set(key string, value any) bson.D {
 	return bson.D{{Key: "$set", Value: bson.D{{Key: key, Value: value}}}}

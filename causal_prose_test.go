@@ -36,7 +36,7 @@ func causal(write bool) (list []operation) {
 		}
 	}
 	if write {
-		list = append(list, operation{"an update that fails", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+		list = append(list, operation{name: "an update that fails", write: true, run: func(ctx context.Context, c *allium.Collection[bson.D]) error {
 			_, err := c.UpdateOne(ctx, everything, bson.M{"$nonsense": bson.M{"x": 1}})
 			if err == nil {
 				return context.Canceled
@@ -51,7 +51,7 @@ func causal(write bool) (list []operation) {
 func furtherReads() (list []operation) {
 	for _, name := range []string{"Client.Watch", "Collection.Count", "Collection.EstimatedDocumentCount", "Collection.Watch", "Database.Aggregate",
 		"Database.Watch", "allium.Aggregate", "Bucket.Find", "Bucket.DownloadToStreamByName"} {
-		list = append(list, operation{name, false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+		list = append(list, operation{name: name, write: false, run: func(ctx context.Context, c *allium.Collection[bson.D]) error {
 			err := furtherOperations[name](ctx, c)
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
@@ -111,14 +111,14 @@ func TestProseCausalConsistency(t *testing.T) {
 					return nil
 				}
 				failing := []operation{
-					{"an unknown command", false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
-						return fails(second(c.Database().RunCommand(ctx, bson.D{{Key: "nonsense", Value: 1}})))
+					{name: "an unknown command", write: false, run: func(ctx context.Context, c *allium.Collection[bson.D]) error {
+						return fails(errorOf(c.Database().RunCommand(ctx, bson.D{{Key: "nonsense", Value: 1}})))
 					}},
-					{"a read that fails", false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
-						return fails(second(c.FindOne(ctx, bson.D{{Key: "$nonsense", Value: 1}})))
+					{name: "a read that fails", write: false, run: func(ctx context.Context, c *allium.Collection[bson.D]) error {
+						return fails(errorOf(c.FindOne(ctx, bson.D{{Key: "$nonsense", Value: 1}})))
 					}},
-					{"a write error", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
-						return fails(second(c.InsertMany(ctx, []bson.D{{{Key: "_id", Value: 1}}, {{Key: "_id", Value: 1}}})))
+					{name: "a write error", write: true, run: func(ctx context.Context, c *allium.Collection[bson.D]) error {
+						return fails(errorOf(c.InsertMany(ctx, []bson.D{{{Key: "_id", Value: 1}}, {{Key: "_id", Value: 1}}})))
 					}},
 				}
 				for _, consistent := range []bool{true, false} {

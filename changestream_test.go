@@ -250,9 +250,9 @@ func TestWatchOptionsAndErrors(t *testing.T) {
 	_, coll, log := watched(t, allium.ClientOptions{})
 	ctx := t.Context()
 	for name, err := range map[string]error{
-		"pipeline":       second(coll.Watch(ctx, bson.D{{Key: "$match", Value: bson.D{}}})),
-		"MaxAwaitTime":   second(coll.Watch(ctx, nil, allium.WatchOptions{MaxAwaitTime: time.Second, Timeout: new(time.Second)})),
-		"context is nil": second(coll.Watch(noContext, nil)),
+		"pipeline":       errorOf(coll.Watch(ctx, bson.D{{Key: "$match", Value: bson.D{}}})),
+		"MaxAwaitTime":   errorOf(coll.Watch(ctx, nil, allium.WatchOptions{MaxAwaitTime: time.Second, Timeout: new(time.Second)})),
+		"context is nil": errorOf(coll.Watch(noContext, nil)),
 	} {
 		if err == nil || !strings.Contains(err.Error(), name) || !strings.HasPrefix(err.Error(), "aggregate "+coll.Database().Name()+"."+coll.Name()+": ") {
 			t.Errorf("%s: %v", name, err)
@@ -336,7 +336,7 @@ func TestWatchMidBatchProjection(t *testing.T) {
 	}
 }
 
-func second[A any](_ A, err error) error { return err }
+func errorOf[A any](_ A, err error) error { return err }
 
 func must[A any](a A, err error) A {
 	if err != nil {

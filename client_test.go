@@ -448,16 +448,20 @@ func TestBulkWriteInsideBoundedTransaction(t *testing.T) {
 func TestMalformedWriteReplies(t *testing.T) {
 	filter, set := bson.D{{Key: "x", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 2}}}}
 	writes := map[string]func(ctx context.Context, c *allium.Collection[bson.D]) error{
-		"insert one": func(ctx context.Context, c *allium.Collection[bson.D]) error { return second(c.InsertOne(ctx, filter)) },
+		"insert one": func(ctx context.Context, c *allium.Collection[bson.D]) error {
+			return errorOf(c.InsertOne(ctx, filter))
+		},
 		"insert many": func(ctx context.Context, c *allium.Collection[bson.D]) error {
-			return second(c.InsertMany(ctx, []bson.D{filter}))
+			return errorOf(c.InsertMany(ctx, []bson.D{filter}))
 		},
 		"update": func(ctx context.Context, c *allium.Collection[bson.D]) error {
-			return second(c.UpdateOne(ctx, filter, set))
+			return errorOf(c.UpdateOne(ctx, filter, set))
 		},
-		"delete": func(ctx context.Context, c *allium.Collection[bson.D]) error { return second(c.DeleteOne(ctx, filter)) },
+		"delete": func(ctx context.Context, c *allium.Collection[bson.D]) error {
+			return errorOf(c.DeleteOne(ctx, filter))
+		},
 		"bulk write": func(ctx context.Context, c *allium.Collection[bson.D]) error {
-			return second(c.BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: set}}))
+			return errorOf(c.BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: set}}))
 		},
 	}
 	element := func(index any) bson.D {

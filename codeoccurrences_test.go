@@ -19,7 +19,7 @@ import (
 // codedOperations are what listeners and log handlers hear of.
 var codedOperations = map[string]func(ctx context.Context, c *allium.Collection[coded]) error{
 	"insert": func(ctx context.Context, c *allium.Collection[coded]) error {
-		return second(c.InsertOne(ctx, coded{}))
+		return errorOf(c.InsertOne(ctx, coded{}))
 	},
 	"cursor": func(ctx context.Context, c *allium.Collection[coded]) error {
 		cur, err := c.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
@@ -53,7 +53,7 @@ var codedOperations = map[string]func(ctx context.Context, c *allium.Collection[
 	},
 	"transaction": func(ctx context.Context, c *allium.Collection[coded]) error {
 		return c.Database().Client().Transact(ctx, func(ctx context.Context) error {
-			if err := second(c.InsertOne(ctx, coded{})); err != nil {
+			if err := errorOf(c.InsertOne(ctx, coded{})); err != nil {
 				return err
 			}
 			cur, err := c.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
@@ -72,7 +72,7 @@ var codedOperations = map[string]func(ctx context.Context, c *allium.Collection[
 		if err := s.StartTransaction(); err != nil {
 			return err
 		}
-		if err := second(c.InsertOne(allium.WithSession(ctx, s), coded{})); err != nil {
+		if err := errorOf(c.InsertOne(allium.WithSession(ctx, s), coded{})); err != nil {
 			return err
 		}
 		return s.AbortTransaction(ctx)
@@ -91,7 +91,7 @@ var codedOperations = map[string]func(ctx context.Context, c *allium.Collection[
 	},
 	"bulk": func(ctx context.Context, c *allium.Collection[coded]) error {
 		w := allium.ClientWrite{Database: "d", Collection: "c", Model: allium.InsertModel{Document: coded{}}}
-		return second(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{w, w}))
+		return errorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{w, w}))
 	},
 	"file": func(ctx context.Context, c *allium.Collection[coded]) error {
 		b := gridfs.NewBucket(c.Database())

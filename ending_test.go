@@ -392,7 +392,7 @@ func TestClosesByTheirContexts(t *testing.T) {
 				cancel()
 				open[0].Close(over)
 				running := make(chan error)
-				go func() { running <- second(r.coll.FindOne(context.Background(), bson.D{})) }()
+				go func() { running <- errorOf(r.coll.FindOne(context.Background(), bson.D{})) }()
 				synctest.Wait()
 
 				began := time.Now()

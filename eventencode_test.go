@@ -69,7 +69,7 @@ func TestChangeEventsAreStored(t *testing.T) {
 		}
 		roundTrip[bson.D](t, kind, raw)
 		roundTrip[bson.Raw](t, kind, raw)
-		roundTrip[Person](t, kind, raw)
+		roundTrip[resident](t, kind, raw)
 		roundTrip[map[string]any](t, kind, raw)
 	}
 }
@@ -107,11 +107,11 @@ func TestChangeEventsThatWereChanged(t *testing.T) {
 	if doc.Lookup("fullDocument", "name").String() != `"-"` || !doc.Lookup("fullDocumentBeforeChange").IsZero() || !doc.Lookup("documentKey").IsZero() || doc.Lookup("ns", "coll").String() != `"other"` {
 		t.Errorf("%s", doc)
 	}
-	made := allium.ChangeEvent[Person]{ID: bson.Raw(must(bson.Marshal(bson.D{{Key: "_data", Value: "1"}}))), OperationType: allium.ChangeUpdate,
-		Namespace: allium.Namespace{DB: "d", Collection: "c"}, To: &allium.Namespace{DB: "e"}, NamespaceType: "view", FullDocument: &Person{Name: "Ada"},
+	made := allium.ChangeEvent[resident]{ID: bson.Raw(must(bson.Marshal(bson.D{{Key: "_data", Value: "1"}}))), OperationType: allium.ChangeUpdate,
+		Namespace: allium.Namespace{DB: "d", Collection: "c"}, To: &allium.Namespace{DB: "e"}, NamespaceType: "view", FullDocument: &resident{Name: "Ada"},
 		UpdateDescription: &allium.UpdateDescription{RemovedFields: []string{"x"}, TruncatedArrays: []allium.TruncatedArray{{Field: "l", NewSize: 2}}},
 		CollectionUUID:    &bson.UUID{1}, ClusterTime: bson.Timestamp{T: 1}, WallTime: time.UnixMilli(5).UTC(), TxnNumber: new(int64(3)), SplitEvent: &allium.SplitEvent{Fragment: 1, Of: 2}}
-	var back allium.ChangeEvent[Person]
+	var back allium.ChangeEvent[resident]
 	if err := bson.Unmarshal(must(bson.Marshal(made)), &back); err != nil {
 		t.Fatal(err)
 	}
@@ -128,13 +128,13 @@ func TestChangeEventsThatWereChanged(t *testing.T) {
 func TestOutbox(t *testing.T) {
 	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	ctx, db := t.Context(), client.Database("d")
-	people, outbox := allium.CollectionOf[Person](db, "people"), allium.CollectionOf[allium.ChangeEvent[Person]](db, "outbox")
+	people, outbox := allium.CollectionOf[resident](db, "people"), allium.CollectionOf[allium.ChangeEvent[resident]](db, "outbox")
 	stream, err := people.Watch(ctx, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stream.Close(ctx)
-	must(people.InsertOne(ctx, Person{"Ada", 36}))
+	must(people.InsertOne(ctx, resident{"Ada", 36}))
 	must(people.UpdateOne(ctx, bson.D{}, bson.D{{Key: "$inc", Value: bson.D{{Key: "age", Value: 1}}}}))
 	must(people.DeleteOne(ctx, bson.D{}))
 	for range 3 {
@@ -154,4 +154,10 @@ func TestOutbox(t *testing.T) {
 			t.Errorf("resume after the stored event: %v", err)
 		}
 	}
+}
+
+// resident is the document of the collection that is watched.
+type resident struct {
+	Name string `bson:"name"`
+	Age  int    `bson:"age"`
 }

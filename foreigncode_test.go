@@ -79,7 +79,7 @@ func testCode(t *testing.T, kind mongotest.Option, p codePlace, mode string, do 
 	run := p.run
 	if run == nil {
 		run = func(ctx context.Context, c *allium.Collection[coded], _ func()) error {
-			return second(c.InsertOne(ctx, coded{}))
+			return errorOf(c.InsertOne(ctx, coded{}))
 		}
 	}
 	for range 3 { // more often than there are connections
@@ -222,7 +222,7 @@ func testOwn(t *testing.T, uri string, opts allium.ClientOptions, code *ownCode)
 	close(armed)
 	coll := client.Database("d").Collection("c")
 	for range 4 {
-		_, err := owncode.Ending(func() error { return second(coll.InsertOne(t.Context(), bson.D{})) })
+		_, err := owncode.Ending(func() error { return errorOf(coll.InsertOne(t.Context(), bson.D{})) })
 		if err != nil && !strings.Contains(err.Error(), "the program's") && !strings.Contains(err.Error(), "Goexit") {
 			t.Errorf("the error is not that of the code: %v", err)
 		}
@@ -347,12 +347,12 @@ func TestCodeOfResolvers(t *testing.T) {
 				}
 				try := func(r *codedResolver) (*allium.Client, error) {
 					r.port = uint16(number)
-					return allium.Open("mongodb+srv://test.example/?tls=false", allium.ClientOptions{Dialer: seedDialer{d}, Resolver: r})
+					return allium.Open("mongodb+srv://test.example/?tls=false", allium.ClientOptions{Dialer: seedDialer{d: d}, Resolver: r})
 				}
-				if how, _ := owncode.Ending(func() error { return second(try(&codedResolver{srv: fails, txt: works})) }); how != mode {
+				if how, _ := owncode.Ending(func() error { return errorOf(try(&codedResolver{srv: fails, txt: works})) }); how != mode {
 					t.Errorf("the records of servers: Open ended by %s, want %s", how, mode)
 				}
-				if how, err := owncode.Ending(func() error { return second(try(&codedResolver{srv: works, txt: fails})) }); how != "call" || err == nil {
+				if how, err := owncode.Ending(func() error { return errorOf(try(&codedResolver{srv: works, txt: fails})) }); how != "call" || err == nil {
 					t.Errorf("the record of options: Open ended by %s, %v", how, err)
 				}
 				var asked atomic.Int32
@@ -419,7 +419,7 @@ func TestCommandsEndForListeners(t *testing.T) {
 						}
 						d.FailCommand(f)
 						armed.Store(true)
-						how, _ := owncode.Ending(func() error { return second(coll.InsertOne(t.Context(), coded{})) })
+						how, _ := owncode.Ending(func() error { return errorOf(coll.InsertOne(t.Context(), coded{})) })
 						if !ran.Load() {
 							t.Fatalf("the code ran: %v; the operation ended by %s", ran.Load(), how)
 						}

@@ -261,26 +261,26 @@ func TestOptionsAreKeptAsTheyWere(t *testing.T) {
 func TestDocumentBesideWriteConcernError(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	client := open(t, d.URI())
-	ctx, coll := t.Context(), allium.CollectionOf[Person](client.Database("d"), "c")
-	for what, run := range map[string]func() (Person, error){
-		"FindOneAndUpdate": func() (Person, error) {
+	ctx, coll := t.Context(), allium.CollectionOf[employee](client.Database("d"), "c")
+	for what, run := range map[string]func() (employee, error){
+		"FindOneAndUpdate": func() (employee, error) {
 			return coll.FindOneAndUpdate(ctx, bson.D{{Key: "name", Value: "Ada"}}, bson.D{{Key: "$inc", Value: bson.D{{Key: "age", Value: 1}}}})
 		},
-		"FindOneAndReplace": func() (Person, error) {
-			return coll.FindOneAndReplace(ctx, bson.D{{Key: "name", Value: "Ada"}}, Person{"Eva", 1})
+		"FindOneAndReplace": func() (employee, error) {
+			return coll.FindOneAndReplace(ctx, bson.D{{Key: "name", Value: "Ada"}}, employee{"Eva", 1})
 		},
-		"FindOneAndDelete": func() (Person, error) { return coll.FindOneAndDelete(ctx, bson.D{{Key: "name", Value: "Ada"}}) },
-		"none":             func() (Person, error) { return coll.FindOneAndDelete(ctx, bson.D{{Key: "name", Value: "nobody"}}) },
+		"FindOneAndDelete": func() (employee, error) { return coll.FindOneAndDelete(ctx, bson.D{{Key: "name", Value: "Ada"}}) },
+		"none":             func() (employee, error) { return coll.FindOneAndDelete(ctx, bson.D{{Key: "name", Value: "nobody"}}) },
 	} {
 		must(coll.DeleteMany(ctx, bson.D{}))
-		must(coll.InsertOne(ctx, Person{"Ada", 36}))
+		must(coll.InsertOne(ctx, employee{"Ada", 36}))
 		d.FailCommand(t, mongotest.Fail{Commands: []string{"findAndModify"}, Times: 1, WriteConcernError: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "waiting"}}})
 		got, err := run()
 		var concern *mongoerr.WriteConcernError
 		if !errors.As(err, &concern) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if want := (Person{"Ada", 36}); what != "none" && got != want {
+		if want := (employee{"Ada", 36}); what != "none" && got != want {
 			t.Errorf("%s: got %v, want %v", what, got, want)
 		}
 	}
@@ -315,4 +315,10 @@ func TestAggregateIsSentAsItIs(t *testing.T) {
 	if _, err := allium.Open("mongodb://localhost", allium.ClientOptions{MaxLogDocumentLength: -1}); err == nil {
 		t.Error("MaxLogDocumentLength -1: no error")
 	}
+}
+
+// employee is what findAndModify returns beside an error.
+type employee struct {
+	Name string `bson:"name"`
+	Age  int    `bson:"age"`
 }

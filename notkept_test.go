@@ -649,8 +649,6 @@ func allGivens(h *hands) []given {
 	}
 }
 
-func errorOf[T any](_ T, err error) error { return err }
-
 // keyOptions are those of the deployment, with all that can be set.
 func keyOptions(h *hands) encryption.KeyOptions {
 	o := h.crypt.KeyOptions

@@ -135,12 +135,12 @@ func (w *watcher) run(t *testing.T) {
 		t.Fatal(err)
 	}
 	coll := client.Database("d").Collection("c")
-	insert := func() error { return second(coll.InsertOne(t.Context(), bson.D{})) }
+	insert := func() error { return errorOf(coll.InsertOne(t.Context(), bson.D{})) }
 	for range 3 {
 		owncode.Ending(insert)
 	}
 	owncode.Ending(func() error {
-		return second(client.Database("d").RunCommand(t.Context(), bson.D{{Key: "unknown", Value: 1}}))
+		return errorOf(client.Database("d").RunCommand(t.Context(), bson.D{{Key: "unknown", Value: 1}}))
 	})
 	d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, CloseConnection: true})
 	for range 2 { // the connection breaks; then it has been idle for too long

@@ -73,49 +73,49 @@ func answeredOperations() map[string]answered {
 	filter, set := field("x", 1), set("y", 1)
 	return map[string]answered{
 		"insert": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return second(c.InsertMany(ctx, []bson.D{filter}))
+			return errorOf(c.InsertMany(ctx, []bson.D{filter}))
 		}},
 		"update": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return second(c.UpdateOne(ctx, filter, set))
+			return errorOf(c.UpdateOne(ctx, filter, set))
 		}},
 		"delete": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return second(c.DeleteMany(ctx, filter))
+			return errorOf(c.DeleteMany(ctx, filter))
 		}},
 		"bulk write": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return second(c.BulkWrite(ctx, bulkModels{insertOf(filter), insertOf(filter), updateOne(filter, set), remove(filter)}, allium.BulkWriteOptions{Unordered: true}))
+			return errorOf(c.BulkWrite(ctx, bulkModels{insertOf(filter), insertOf(filter), updateOne(filter, set), remove(filter)}, allium.BulkWriteOptions{Unordered: true}))
 		}},
 		"bulk write of the client": {slices.Concat(cursor("firstBatch", outcome), bson.D{{Key: "nErrors", Value: 0}, {Key: "nInserted", Value: 1}}),
 			func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
-				return second(client.BulkWrite(ctx, []allium.ClientWrite{{Database: "x", Collection: "y", Model: updateOne(filter, set)}}, allium.ClientBulkWriteOptions{VerboseResults: true}))
+				return errorOf(client.BulkWrite(ctx, []allium.ClientWrite{{Database: "x", Collection: "y", Model: updateOne(filter, set)}}, allium.ClientBulkWriteOptions{VerboseResults: true}))
 			}},
 		"find and modify": {bson.D{{Key: "value", Value: filter}, {Key: "lastErrorObject", Value: bson.D{}}}, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return second(c.FindOneAndUpdate(ctx, filter, set))
+			return errorOf(c.FindOneAndUpdate(ctx, filter, set))
 		}},
 		"find": {cursor("firstBatch", filter), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
 			cur, err := c.Find(ctx, filter)
 			return drain(ctx, cur, err)
 		}},
 		"find one": {cursor("firstBatch", filter), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return second(c.FindOne(ctx, filter))
+			return errorOf(c.FindOne(ctx, filter))
 		}},
 		"count": {cursor("firstBatch", bson.D{{Key: "n", Value: 1}}), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return second(c.CountDocuments(ctx, filter))
+			return errorOf(c.CountDocuments(ctx, filter))
 		}},
 		"distinct": {bson.D{{Key: "values", Value: bson.A{1, 2}}}, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return second(allium.Distinct[int](ctx, c, "x", filter))
+			return errorOf(allium.Distinct[int](ctx, c, "x", filter))
 		}},
 		"list indexes": {cursor("firstBatch", index), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return second(c.ListIndexNames(ctx))
+			return errorOf(c.ListIndexNames(ctx))
 		}},
 		"list collections": {cursor("firstBatch", bson.D{{Key: "name", Value: "c"}, {Key: "options", Value: bson.D{}}}), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return second(c.Database().ListCollectionNames(ctx))
+			return errorOf(c.Database().ListCollectionNames(ctx))
 		}},
 		"list databases": {bson.D{{Key: "databases", Value: bson.A{bson.D{{Key: "name", Value: "d"}, {Key: "sizeOnDisk", Value: 1.5}, {Key: "empty", Value: false}}}}},
 			func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
-				return second(client.ListDatabases(ctx))
+				return errorOf(client.ListDatabases(ctx))
 			}},
 		"search indexes": {bson.D{{Key: "indexesCreated", Value: bson.A{bson.D{{Key: "name", Value: "s"}}}}}, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return second(c.CreateSearchIndex(ctx, allium.SearchIndexModel{Definition: bson.D{}}))
+			return errorOf(c.CreateSearchIndex(ctx, allium.SearchIndexModel{Definition: bson.D{}}))
 		}},
 		"watch": {cursor("firstBatch", event), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
 			s, err := c.Watch(ctx, nil, allium.WatchOptions{SplitLargeEvents: true})
@@ -127,7 +127,7 @@ func answeredOperations() map[string]answered {
 			return err
 		}},
 		"run command": {written, func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
-			return second(client.Database("x").RunCommand(ctx, bson.D{{Key: "insert", Value: "y"}}))
+			return errorOf(client.Database("x").RunCommand(ctx, bson.D{{Key: "insert", Value: "y"}}))
 		}},
 		"run cursor command": {cursor("firstBatch", filter), func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
 			cur, err := client.Database("x").RunCursorCommand(ctx, bson.D{{Key: "find", Value: "y"}})

@@ -29,19 +29,19 @@ func TestOneSessionPerOperation(t *testing.T) {
 		want string // what is sent
 	}{
 		"InsertMany": {func(ctx context.Context, c *allium.Collection[any], doc any) error {
-			return second(c.InsertMany(ctx, []any{doc, doc, doc, doc, doc}))
+			return errorOf(c.InsertMany(ctx, []any{doc, doc, doc, doc, doc}))
 		}, "insert insert insert"},
 		"BulkWrite": {func(ctx context.Context, c *allium.Collection[any], doc any) error {
 			insert, remove, update := allium.InsertModel{Document: doc}, allium.DeleteModel{Filter: doc}, allium.UpdateModel{Filter: doc, Update: bson.D{{Key: "$set", Value: doc}}}
-			return second(c.BulkWrite(ctx, []allium.WriteModel{insert, insert, insert, remove, update, insert}))
+			return errorOf(c.BulkWrite(ctx, []allium.WriteModel{insert, insert, insert, remove, update, insert}))
 		}, "insert insert delete update insert"},
 		"BulkWrite, unordered": {func(ctx context.Context, c *allium.Collection[any], doc any) error {
 			insert, remove := allium.InsertModel{Document: doc}, allium.DeleteModel{Filter: doc}
-			return second(c.BulkWrite(ctx, []allium.WriteModel{insert, remove, insert, insert}, allium.BulkWriteOptions{Unordered: true}))
+			return errorOf(c.BulkWrite(ctx, []allium.WriteModel{insert, remove, insert, insert}, allium.BulkWriteOptions{Unordered: true}))
 		}, "insert insert delete"},
 		"BulkWrite of the client": {func(ctx context.Context, c *allium.Collection[any], doc any) error {
 			write := allium.ClientWrite{Database: "d", Collection: "c", Model: allium.InsertModel{Document: doc}}
-			return second(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{write, write, write}))
+			return errorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{write, write, write}))
 		}, "bulkWrite getMore bulkWrite getMore"},
 	} {
 		for _, fails := range []bool{false, true} { // the last message

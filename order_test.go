@@ -66,13 +66,13 @@ func TestOrderOfMaps(t *testing.T) {
 	db := client.Database("d")
 	ctx, coll := t.Context(), db.Collection("c")
 	none, set := bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
-	run := func(cmd any) error { return second(db.RunCommand(ctx, cmd)) }
+	run := func(cmd any) error { return errorOf(db.RunCommand(ctx, cmd)) }
 	stage := func(name string, v any) bson.A { return bson.A{bson.D{{Key: name, Value: v}}} }
 	model := func(m allium.WriteModel) error {
-		return errors.Join(second(coll.BulkWrite(ctx, []allium.WriteModel{m})), second(client.BulkWrite(ctx, []allium.ClientWrite{{Database: "d", Collection: "c", Model: m}})))
+		return errors.Join(errorOf(coll.BulkWrite(ctx, []allium.WriteModel{m})), errorOf(client.BulkWrite(ctx, []allium.ClientWrite{{Database: "d", Collection: "c", Model: m}})))
 	}
 	arguments := map[string]func(v any) error{
-		"CreateIndex": func(v any) error { return second(coll.CreateIndex(ctx, allium.IndexModel{Keys: v})) },
+		"CreateIndex": func(v any) error { return errorOf(coll.CreateIndex(ctx, allium.IndexModel{Keys: v})) },
 		"DropIndex":   func(v any) error { return coll.DropIndex(ctx, v) },
 		"ModifyCollection": func(v any) error {
 			return db.ModifyCollection(ctx, "c", allium.ModifyCollectionOptions{Index: &allium.IndexChange{Keys: v, Hidden: new(true)}})
@@ -86,36 +86,36 @@ func TestOrderOfMaps(t *testing.T) {
 		"CreateCollection view": func(v any) error {
 			return db.CreateCollection(ctx, "new", allium.CreateCollectionOptions{ViewOn: "c", Pipeline: stage("$sort", v)})
 		},
-		"Find sort": func(v any) error { return second(coll.Find(ctx, none, allium.FindOptions{Sort: v})) },
-		"Find hint": func(v any) error { return second(coll.Find(ctx, none, allium.FindOptions{Hint: v})) },
-		"Find min":  func(v any) error { return second(coll.Find(ctx, none, allium.FindOptions{Min: v, Hint: "x"})) },
-		"Find max":  func(v any) error { return second(coll.Find(ctx, none, allium.FindOptions{Max: v, Hint: "x"})) },
+		"Find sort": func(v any) error { return errorOf(coll.Find(ctx, none, allium.FindOptions{Sort: v})) },
+		"Find hint": func(v any) error { return errorOf(coll.Find(ctx, none, allium.FindOptions{Hint: v})) },
+		"Find min":  func(v any) error { return errorOf(coll.Find(ctx, none, allium.FindOptions{Min: v, Hint: "x"})) },
+		"Find max":  func(v any) error { return errorOf(coll.Find(ctx, none, allium.FindOptions{Max: v, Hint: "x"})) },
 		"Find min, a value": func(v any) error {
-			return second(coll.Find(ctx, none, allium.FindOptions{Min: bson.D{{Key: "a", Value: v}}, Hint: "x"}))
+			return errorOf(coll.Find(ctx, none, allium.FindOptions{Min: bson.D{{Key: "a", Value: v}}, Hint: "x"}))
 		},
-		"FindOne sort": func(v any) error { return second(coll.FindOne(ctx, none, allium.FindOneOptions{Sort: v})) },
+		"FindOne sort": func(v any) error { return errorOf(coll.FindOne(ctx, none, allium.FindOneOptions{Sort: v})) },
 		"FindOneAndUpdate sort": func(v any) error {
-			return second(coll.FindOneAndUpdate(ctx, none, set, allium.FindOneAndUpdateOptions{Sort: v}))
+			return errorOf(coll.FindOneAndUpdate(ctx, none, set, allium.FindOneAndUpdateOptions{Sort: v}))
 		},
 		"FindOneAndReplace sort": func(v any) error {
-			return second(coll.FindOneAndReplace(ctx, none, none, allium.FindOneAndReplaceOptions{Sort: v}))
+			return errorOf(coll.FindOneAndReplace(ctx, none, none, allium.FindOneAndReplaceOptions{Sort: v}))
 		},
 		"FindOneAndDelete hint": func(v any) error {
-			return second(coll.FindOneAndDelete(ctx, none, allium.FindOneAndDeleteOptions{Hint: v}))
+			return errorOf(coll.FindOneAndDelete(ctx, none, allium.FindOneAndDeleteOptions{Hint: v}))
 		},
-		"UpdateOne hint": func(v any) error { return second(coll.UpdateOne(ctx, none, set, allium.UpdateOptions{Hint: v})) },
-		"UpdateOne sort": func(v any) error { return second(coll.UpdateOne(ctx, none, set, allium.UpdateOptions{Sort: v})) },
+		"UpdateOne hint": func(v any) error { return errorOf(coll.UpdateOne(ctx, none, set, allium.UpdateOptions{Hint: v})) },
+		"UpdateOne sort": func(v any) error { return errorOf(coll.UpdateOne(ctx, none, set, allium.UpdateOptions{Sort: v})) },
 		"UpdateOne $push": func(v any) error {
-			return second(coll.UpdateOne(ctx, none, bson.M{"$push": bson.M{"l": bson.M{"$each": bson.A{}, "$sort": v}}}))
+			return errorOf(coll.UpdateOne(ctx, none, bson.M{"$push": bson.M{"l": bson.M{"$each": bson.A{}, "$sort": v}}}))
 		},
 		"UpdateOne pipeline": func(v any) error {
-			return second(coll.UpdateOne(ctx, none, bson.A{bson.M{"$set": bson.M{"l": bson.M{"$sortArray": bson.M{"input": "$l", "sortBy": v}}}}}))
+			return errorOf(coll.UpdateOne(ctx, none, bson.A{bson.M{"$set": bson.M{"l": bson.M{"$sortArray": bson.M{"input": "$l", "sortBy": v}}}}}))
 		},
-		"DeleteMany hint":     func(v any) error { return second(coll.DeleteMany(ctx, none, allium.DeleteOptions{Hint: v})) },
-		"Count hint":          func(v any) error { return second(coll.Count(ctx, none, allium.CountOptions{Hint: v})) },
-		"CountDocuments hint": func(v any) error { return second(coll.CountDocuments(ctx, none, allium.CountOptions{Hint: v})) },
+		"DeleteMany hint":     func(v any) error { return errorOf(coll.DeleteMany(ctx, none, allium.DeleteOptions{Hint: v})) },
+		"Count hint":          func(v any) error { return errorOf(coll.Count(ctx, none, allium.CountOptions{Hint: v})) },
+		"CountDocuments hint": func(v any) error { return errorOf(coll.CountDocuments(ctx, none, allium.CountOptions{Hint: v})) },
 		"Distinct hint": func(v any) error {
-			return second(allium.Distinct[any](ctx, coll, "x", none, allium.DistinctOptions{Hint: v}))
+			return errorOf(allium.Distinct[any](ctx, coll, "x", none, allium.DistinctOptions{Hint: v}))
 		},
 		"bulk update sort": func(v any) error { return model(allium.UpdateModel{Filter: none, Update: set, Sort: v}) },
 		"bulk update hint": func(v any) error { return model(allium.UpdateModel{Filter: none, Update: set, Hint: v}) },
@@ -124,31 +124,31 @@ func TestOrderOfMaps(t *testing.T) {
 		},
 		"bulk delete hint":  func(v any) error { return model(allium.DeleteModel{Filter: none, Hint: v}) },
 		"bulk replace sort": func(v any) error { return model(allium.ReplaceModel{Filter: none, Replacement: none, Sort: v}) },
-		"Aggregate hint":    func(v any) error { return second(coll.Aggregate(ctx, bson.A{}, allium.AggregateOptions{Hint: v})) },
-		"Aggregate $sort":   func(v any) error { return second(coll.Aggregate(ctx, stage("$sort", v))) },
+		"Aggregate hint":    func(v any) error { return errorOf(coll.Aggregate(ctx, bson.A{}, allium.AggregateOptions{Hint: v})) },
+		"Aggregate $sort":   func(v any) error { return errorOf(coll.Aggregate(ctx, stage("$sort", v))) },
 		"Aggregate $sort of typed stages": func(v any) error {
 			type sort struct {
 				Sort any `bson:"$sort"`
 			}
-			return second(coll.Aggregate(ctx, []sort{{v}}))
+			return errorOf(coll.Aggregate(ctx, []sort{{v}}))
 		},
 		"Aggregate $lookup": func(v any) error {
-			return second(coll.Aggregate(ctx, stage("$lookup", bson.M{"from": "x", "as": "y", "pipeline": stage("$sort", v)})))
+			return errorOf(coll.Aggregate(ctx, stage("$lookup", bson.M{"from": "x", "as": "y", "pipeline": stage("$sort", v)})))
 		},
 		"Aggregate $facet": func(v any) error {
-			return second(coll.Aggregate(ctx, stage("$facet", bson.M{"x": stage("$sort", v), "y": bson.A{}})))
+			return errorOf(coll.Aggregate(ctx, stage("$facet", bson.M{"x": stage("$sort", v), "y": bson.A{}})))
 		},
 		"Aggregate $top": func(v any) error {
-			return second(coll.Aggregate(ctx, stage("$group", bson.M{"_id": 1, "x": bson.M{"$top": bson.M{"output": "$y", "sortBy": v}}})))
+			return errorOf(coll.Aggregate(ctx, stage("$group", bson.M{"_id": 1, "x": bson.M{"$top": bson.M{"output": "$y", "sortBy": v}}})))
 		},
 		"Aggregate $setWindowFields": func(v any) error {
-			return second(coll.Aggregate(ctx, stage("$setWindowFields", bson.M{"sortBy": v, "output": bson.M{}})))
+			return errorOf(coll.Aggregate(ctx, stage("$setWindowFields", bson.M{"sortBy": v, "output": bson.M{}})))
 		},
 		"database Aggregate": func(v any) error {
-			return second(db.Aggregate(ctx, bson.A{bson.M{"$documents": bson.A{}}, bson.M{"$sort": v}}))
+			return errorOf(db.Aggregate(ctx, bson.A{bson.M{"$documents": bson.A{}}, bson.M{"$sort": v}}))
 		},
-		"Watch":              func(v any) error { return second(coll.Watch(ctx, stage("$sort", v))) },
-		"GridFS sort":        func(v any) error { return second(gridfs.NewBucket(db).Find(ctx, none, gridfs.FindOptions{Sort: v})) },
+		"Watch":              func(v any) error { return errorOf(coll.Watch(ctx, stage("$sort", v))) },
+		"GridFS sort":        func(v any) error { return errorOf(gridfs.NewBucket(db).Find(ctx, none, gridfs.FindOptions{Sort: v})) },
 		"RunCommand":         run,
 		"RunCommand sort":    func(v any) error { return run(bson.D{{Key: "find", Value: "c"}, {Key: "sort", Value: v}}) },
 		"RunCommand explain": func(v any) error { return run(bson.D{{Key: "explain", Value: v}}) },
@@ -174,9 +174,9 @@ func TestOrderOfMaps(t *testing.T) {
 		"RunCommand bulkWrite": func(v any) error {
 			return run(bson.D{{Key: "bulkWrite", Value: 1}, {Key: "ops", Value: bson.A{v}}})
 		},
-		"RunCursorCommand": func(v any) error { return second(db.RunCursorCommand(ctx, v)) },
+		"RunCursorCommand": func(v any) error { return errorOf(db.RunCursorCommand(ctx, v)) },
 		"RunCursorCommand sort": func(v any) error {
-			return second(db.RunCursorCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "sort", Value: v}}))
+			return errorOf(db.RunCursorCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "sort", Value: v}}))
 		},
 	}
 	for what, call := range arguments {
@@ -205,16 +205,16 @@ func TestMapsWithoutOrder(t *testing.T) {
 	ctx, coll := t.Context(), db.Collection("c")
 	two := map[string]int{"a": 1, "b": 1}
 	for what, err := range map[string]error{
-		"InsertOne":  second(coll.InsertOne(ctx, bson.D{{Key: "sort", Value: two}, {Key: "key", Value: two}, {Key: "$sort", Value: 1}}[:2])),
-		"Find":       second(coll.Find(ctx, two, allium.FindOptions{Projection: two, Let: two, Comment: two, Sort: bson.M{"a": 1}})),
-		"UpdateOne":  second(coll.UpdateOne(ctx, two, bson.M{"$set": two, "$push": bson.M{"l": two, "m": 1}})),
-		"Aggregate":  second(coll.Aggregate(ctx, bson.A{bson.M{"$match": bson.M{"sort": two, "key": two}}, bson.M{"$project": two}, bson.M{"$sort": bson.M{"a": 1}}})),
-		"RunCommand": second(db.RunCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: two}, {Key: "projection", Value: two}})),
-		"insert": second(db.RunCommand(ctx, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{
+		"InsertOne":  errorOf(coll.InsertOne(ctx, bson.D{{Key: "sort", Value: two}, {Key: "key", Value: two}, {Key: "$sort", Value: 1}}[:2])),
+		"Find":       errorOf(coll.Find(ctx, two, allium.FindOptions{Projection: two, Let: two, Comment: two, Sort: bson.M{"a": 1}})),
+		"UpdateOne":  errorOf(coll.UpdateOne(ctx, two, bson.M{"$set": two, "$push": bson.M{"l": two, "m": 1}})),
+		"Aggregate":  errorOf(coll.Aggregate(ctx, bson.A{bson.M{"$match": bson.M{"sort": two, "key": two}}, bson.M{"$project": two}, bson.M{"$sort": bson.M{"a": 1}}})),
+		"RunCommand": errorOf(db.RunCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: two}, {Key: "projection", Value: two}})),
+		"insert": errorOf(db.RunCommand(ctx, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{
 			bson.M{"key": two, "sort": two, "pipeline": bson.A{two}, "hint": two}}}})),
-		"one key":  second(db.RunCommand(ctx, map[string]any{"ping": 1})),
-		"weights":  second(coll.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "a", Value: "text"}, {Key: "b", Value: "text"}}, Weights: two})),
-		"partial":  second(coll.CreateIndex(ctx, allium.IndexModel{Keys: map[string]int{"z": 1}, PartialFilter: two})),
+		"one key":  errorOf(db.RunCommand(ctx, map[string]any{"ping": 1})),
+		"weights":  errorOf(coll.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "a", Value: "text"}, {Key: "b", Value: "text"}}, Weights: two})),
+		"partial":  errorOf(coll.CreateIndex(ctx, allium.IndexModel{Keys: map[string]int{"z": 1}, PartialFilter: two})),
 		"by order": coll.DropIndex(ctx, map[string]int{"z": 1}),
 	} {
 		if err != nil {

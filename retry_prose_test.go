@@ -15,6 +15,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/event"
+	"allium/internal/exec"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -262,7 +263,7 @@ func TestProseRetryAfterMixedErrors(t *testing.T) {
 			t.Run(fmt.Sprintf("%s with jitter %v", command, jitter), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := newRetryRig(t, allium.ClientOptions{HeartbeatInterval: new(500 * time.Millisecond)}, mongotest.ReplicaSet(1))
-					allium.SetJitter(r.client, jitter)
+					setJitter(r.client, jitter)
 					r.d.FailCommand(mongotest.Fail{Commands: []string{command}, Times: 1, Code: 262, Labels: overload})
 					labels, run := []string{"RetryableError"}, r.findOne
 					if command == "insert" {
@@ -379,7 +380,7 @@ func TestProseBackpressureBackoff(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-				allium.SetJitter(r.client, tc.jitter)
+				setJitter(r.client, tc.jitter)
 				r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
 					if c.Name != "insert" {
 						return nil, nil
@@ -405,7 +406,7 @@ func TestProseBackpressureBackoff(t *testing.T) {
 func TestProseBackpressureServersBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1), mongotest.Version("9.0"))
-		allium.SetJitter(r.client, 1)
+		setJitter(r.client, 1)
 		r.d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Code: 462, Labels: overload})
 		insert := func() (time.Duration, bson.Raw) {
 			t.Helper()
@@ -460,4 +461,9 @@ func TestProseBackpressureMaxRetries(t *testing.T) {
 			})
 		})
 	}
+}
+
+// setJitter replaces the random factor of a client's backoffs.
+func setJitter(c *allium.Client, jitter float64) {
+	exec.Inside(c).Jitter = func() float64 { return jitter }
 }

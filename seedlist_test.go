@@ -115,7 +115,7 @@ func seedlistCase(t *testing.T, d *mongotest.Deployment, file string) {
 	uri := tt.URI
 	// Setting it in code also switches TLS on for the string with ssl=false: this deployment has
 	// nothing else, and the option itself is tested beside the parser.
-	opts := allium.ClientOptions{TLS: tlsConfig, Dialer: seedDialer{d}, Resolver: seedResolver{}}
+	opts := allium.ClientOptions{TLS: tlsConfig, Dialer: seedDialer{d: d}, Resolver: seedResolver{}}
 	found := make(chan struct{}, 1)
 	hosts := func(topology *event.TopologyDescription) []string {
 		var out []string

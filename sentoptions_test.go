@@ -165,37 +165,37 @@ func TestOptionsAreSent(t *testing.T) {
 		}),
 		optionCaseOf("count documents", "aggregate", "", map[string]string{"Skip": "pipeline.1.$skip", "Limit": "pipeline.1.$limit"}, []string{"Timeout"},
 			func(ctx context.Context, o ...allium.CountOptions) error {
-				return second(coll.CountDocuments(ctx, filter, o...))
+				return errorOf(coll.CountDocuments(ctx, filter, o...))
 			}),
 		optionCaseOf("count", "count", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.CountOptions) error {
-			return second(coll.Count(ctx, filter, o...))
+			return errorOf(coll.Count(ctx, filter, o...))
 		}),
 		optionCaseOf("estimated count", "count", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.EstimatedCountOptions) error {
-			return second(coll.EstimatedDocumentCount(ctx, o...))
+			return errorOf(coll.EstimatedDocumentCount(ctx, o...))
 		}),
 		optionCaseOf("distinct", "distinct", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.DistinctOptions) error {
-			return second(allium.Distinct[any](ctx, coll, "x", filter, o...))
+			return errorOf(allium.Distinct[any](ctx, coll, "x", filter, o...))
 		}),
 		optionCaseOf("insert one", "insert", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.InsertOneOptions) error {
-			return second(coll.InsertOne(ctx, filter, o...))
+			return errorOf(coll.InsertOne(ctx, filter, o...))
 		}),
 		optionCaseOf("insert many", "insert", "", nil, []string{"Unordered", "Timeout"}, func(ctx context.Context, o ...allium.InsertManyOptions) error {
-			return second(coll.InsertMany(ctx, []bson.D{filter}, o...))
+			return errorOf(coll.InsertMany(ctx, []bson.D{filter}, o...))
 		}),
 		optionCaseOf("update one", "update", "updates.0.", statement, []string{"Timeout"}, func(ctx context.Context, o ...allium.UpdateOptions) error {
-			return second(coll.UpdateOne(ctx, filter, set, o...))
+			return errorOf(coll.UpdateOne(ctx, filter, set, o...))
 		}),
 		optionCaseOf("update many", "update", "updates.0.", statement, []string{"Sort", "Timeout"}, func(ctx context.Context, o ...allium.UpdateOptions) error {
-			return second(coll.UpdateMany(ctx, filter, set, o...))
+			return errorOf(coll.UpdateMany(ctx, filter, set, o...))
 		}),
 		optionCaseOf("replace one", "update", "updates.0.", statement, []string{"Timeout"}, func(ctx context.Context, o ...allium.ReplaceOptions) error {
-			return second(coll.ReplaceOne(ctx, filter, filter, o...))
+			return errorOf(coll.ReplaceOne(ctx, filter, filter, o...))
 		}),
 		optionCaseOf("delete one", "delete", "deletes.0.", statement, []string{"Timeout"}, func(ctx context.Context, o ...allium.DeleteOptions) error {
-			return second(coll.DeleteOne(ctx, filter, o...))
+			return errorOf(coll.DeleteOne(ctx, filter, o...))
 		}),
 		optionCaseOf("delete many", "delete", "deletes.0.", statement, []string{"Timeout"}, func(ctx context.Context, o ...allium.DeleteOptions) error {
-			return second(coll.DeleteMany(ctx, filter, o...))
+			return errorOf(coll.DeleteMany(ctx, filter, o...))
 		}),
 		optionCaseOf("find one and update", "findAndModify", "", modify, []string{"Timeout"}, func(ctx context.Context, o ...allium.FindOneAndUpdateOptions) error {
 			return found(coll.FindOneAndUpdate(ctx, filter, set, o...))
@@ -207,31 +207,31 @@ func TestOptionsAreSent(t *testing.T) {
 			return found(coll.FindOneAndDelete(ctx, filter, o...))
 		}),
 		optionCaseOf("bulk write, update", "update", "", nil, []string{"Unordered", "Timeout"}, func(ctx context.Context, o ...allium.BulkWriteOptions) error {
-			return second(coll.BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: set}}, o...))
+			return errorOf(coll.BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: set}}, o...))
 		}),
 		optionCaseOf("bulk write, delete", "delete", "", nil, []string{"Unordered", "Timeout", "BypassDocumentValidation"}, func(ctx context.Context, o ...allium.BulkWriteOptions) error {
-			return second(coll.BulkWrite(ctx, []allium.WriteModel{allium.DeleteModel{Filter: filter}}, o...))
+			return errorOf(coll.BulkWrite(ctx, []allium.WriteModel{allium.DeleteModel{Filter: filter}}, o...))
 		}),
 		optionCaseOf("bulk write, insert", "insert", "", nil, []string{"Unordered", "Timeout", "Let"}, func(ctx context.Context, o ...allium.BulkWriteOptions) error {
-			return second(coll.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: filter}}, o...))
+			return errorOf(coll.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: filter}}, o...))
 		}),
 		optionCaseOf("bulk write of the client", "bulkWrite", "", nil, []string{"Unordered", "VerboseResults", "WriteConcern", "Timeout"}, func(ctx context.Context, o ...allium.ClientBulkWriteOptions) error {
-			return second(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: allium.UpdateModel{Filter: filter, Update: set}}}, o...))
+			return errorOf(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: allium.UpdateModel{Filter: filter, Update: set}}}, o...))
 		}),
 		modelCaseOf("model: update", "update", "updates.0.", nil, []string{"Filter", "Update"}, func(ctx context.Context, m allium.UpdateModel) error {
 			if m.Sort != nil && m.Many {
 				return nil
 			}
 			m.Filter, m.Update = filter, set
-			return second(coll.BulkWrite(ctx, []allium.WriteModel{m}))
+			return errorOf(coll.BulkWrite(ctx, []allium.WriteModel{m}))
 		}),
 		modelCaseOf("model of the client: replace", "bulkWrite", "ops.0.", nil, []string{"Filter", "Replacement"}, func(ctx context.Context, m allium.ReplaceModel) error {
 			m.Filter, m.Replacement = filter, filter
-			return second(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}))
+			return errorOf(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}))
 		}),
 		modelCaseOf("model of the client: delete", "bulkWrite", "ops.0.", nil, []string{"Filter", "Many"}, func(ctx context.Context, m allium.DeleteModel) error {
 			m.Filter = filter
-			return second(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}))
+			return errorOf(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}))
 		}),
 		optionCaseOf("watch", "aggregate", "pipeline.0.$changeStream.", changes, []string{"MaxAwaitTime", "Timeout"}, func(ctx context.Context, o ...allium.WatchOptions) error {
 			s, err := coll.Watch(ctx, nil, o...)
@@ -241,7 +241,7 @@ func TestOptionsAreSent(t *testing.T) {
 			return err
 		}),
 		optionCaseOf("create indexes", "createIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.CreateIndexOptions) error {
-			return second(coll.CreateIndexes(ctx, []allium.IndexModel{{Keys: filter}}, o...))
+			return errorOf(coll.CreateIndexes(ctx, []allium.IndexModel{{Keys: filter}}, o...))
 		}),
 		optionCaseOf("drop index", "dropIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.DropIndexOptions) error { return coll.DropIndex(ctx, "x_1", o...) }),
 		optionCaseOf("drop indexes", "dropIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.DropIndexOptions) error { return coll.DropIndexes(ctx, o...) }),
@@ -255,7 +255,7 @@ func TestOptionsAreSent(t *testing.T) {
 				return drain(ctx, cur, err)
 			}),
 		optionCaseOf("list databases", "listDatabases", "", map[string]string{"Filter": ""}, []string{"Timeout"}, func(ctx context.Context, o ...allium.ListDatabasesOptions) error {
-			return second(p.client.ListDatabases(ctx, o...))
+			return errorOf(p.client.ListDatabases(ctx, o...))
 		}),
 		// EncryptedFields makes and drops collections beside the one: see package encryption.
 		optionCaseOf("create collection", "create", "", create, []string{"EncryptedFields", "Pipeline", "Timeout"}, func(ctx context.Context, o ...allium.CreateCollectionOptions) error {

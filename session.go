@@ -65,8 +65,11 @@ func (c *Client) StartSession(opts ...SessionOptions) (*Session, error) {
 	return &Session{client: c, inner: inner}, nil
 }
 
-// Tests of other packages look into a session.
-func init() { session.Inside = func(s any) *session.Session { return s.(*Session).inner } }
+// Tests of other packages look into a session, and measure the backoffs of a client.
+func init() {
+	session.Inside = func(s any) *session.Session { return s.(*Session).inner }
+	exec.Inside = func(c any) *exec.Executor { return c.(*Client).exec }
+}
 
 type sessionKey struct{}
 

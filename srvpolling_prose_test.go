@@ -86,7 +86,7 @@ func TestProseSRVPolling(t *testing.T) {
 				d := testdeploy.Mock(t, "an in-memory network", kind, mongotest.InMemory())
 				resolver := &changingResolver{ports: tt.before}
 				client := open(t, "mongodb+srv://"+tt.host+".test.build.10gen.cc/?tls=false"+tt.options, allium.ClientOptions{
-					Resolver: resolver, Dialer: seedDialer{d},
+					Resolver: resolver, Dialer: seedDialer{d: d},
 				})
 				if !balanced {
 					if err := client.Ping(t.Context()); err != nil {

@@ -119,30 +119,30 @@ func TestTransactSwallowedUnsentError(t *testing.T) {
 		within time.Duration // the timeout of Transact
 	}{
 		"no BSON form": {func(ctx context.Context, c coll) error {
-			return second(allium.CollectionOf[noForm](c.Database(), "test").InsertOne(ctx, noForm{}))
+			return errorOf(allium.CollectionOf[noForm](c.Database(), "test").InsertOne(ctx, noForm{}))
 		}, "no form", 0},
-		"a filter without BSON form": {func(ctx context.Context, c coll) error { return second(c.DeleteOne(ctx, noForm{})) }, "no form", 0},
+		"a filter without BSON form": {func(ctx context.Context, c coll) error { return errorOf(c.DeleteOne(ctx, noForm{})) }, "no form", 0},
 		"a bulk write without BSON form": {func(ctx context.Context, c coll) error {
-			return second(c.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: noForm{}}}))
+			return errorOf(c.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: noForm{}}}))
 		}, "no form", 0},
 		"a client's bulk write without BSON form": {func(ctx context.Context, c coll) error {
-			return second(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{{Database: "test", Collection: "test", Model: allium.InsertModel{Document: noForm{}}}}))
+			return errorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{{Database: "test", Collection: "test", Model: allium.InsertModel{Document: noForm{}}}}))
 		}, "no form", 0},
 		"too large": {func(ctx context.Context, c coll) error {
-			return second(c.InsertOne(ctx, bson.D{{Key: "x", Value: make([]byte, 17<<20)}}))
+			return errorOf(c.InsertOne(ctx, bson.D{{Key: "x", Value: make([]byte, 17<<20)}}))
 		}, "", 0},
 		"a read of secondaries": {func(ctx context.Context, c coll) error {
-			return second(c.Database().RunCommand(ctx, bson.D{{Key: "count", Value: "test"}}, allium.RunCommandOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}}))
+			return errorOf(c.Database().RunCommand(ctx, bson.D{{Key: "count", Value: "test"}}, allium.RunCommandOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}}))
 		}, "must be primary", 0},
 		"a timeout of its own": {func(ctx context.Context, c coll) error {
-			return second(c.InsertOne(ctx, two, allium.InsertOneOptions{Timeout: new(time.Second)}))
+			return errorOf(c.InsertOne(ctx, two, allium.InsertOneOptions{Timeout: new(time.Second)}))
 		}, "timeout of its own", time.Minute},
 		"a panic in a listener": {func(ctx context.Context, c coll) error {
-			how, _ := owncode.Ending(func() error { return second(c.FindOne(context.WithValue(ctx, noForm{}, true), bson.D{})) })
+			how, _ := owncode.Ending(func() error { return errorOf(c.FindOne(context.WithValue(ctx, noForm{}, true), bson.D{})) })
 			return errors.New(how)
 		}, "panicked", 0},
 		"two operations at once": {func(ctx context.Context, c coll) (err error) {
-			listening := context.WithValue(ctx, twice{}, func() { err = second(c.InsertOne(ctx, two)) })
+			listening := context.WithValue(ctx, twice{}, func() { err = errorOf(c.InsertOne(ctx, two)) })
 			_, _ = c.FindOne(listening, bson.D{})
 			return err
 		}, "two operations at once", 0},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"allium/consistency"
@@ -185,10 +184,6 @@ const (
 	transactBackoffMax     = 500 * time.Millisecond
 )
 
-// transactJitter spreads out the attempts of conflicting transactions: it returns a number from 0
-// up to 1.
-var transactJitter = rand.Float64
-
 // Transact is like Client.Transact on an existing session, which must have no open transaction.
 func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) error, opts ...TransactionOptions) error {
 	if err := s.client.checkTransact(ctx, fn); err != nil {
@@ -366,7 +361,7 @@ func (w *transact) over(ctx context.Context) bool {
 // ended in the error last.
 func (w *transact) backoff(ctx context.Context, attempt int, last error) error {
 	d := min(float64(transactBackoffInitial)*math.Pow(1.5, float64(attempt)), float64(transactBackoffMax))
-	wait := time.Duration(transactJitter() * d)
+	wait := time.Duration(w.session.client.exec.Jitter() * d)
 	if w.over(ctx) || time.Since(w.started)+wait >= w.limit {
 		return w.stopped(ctx, last)
 	}

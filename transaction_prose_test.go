@@ -342,7 +342,7 @@ func TestProseConvenientAPI(t *testing.T) {
 			d, client, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
 			coll := client.Database("test").Collection("test")
 			took := func(jitter float64) time.Duration {
-				defer allium.SetTransactJitter(func() float64 { return jitter })()
+				setJitter(client, jitter)
 				d.FailCommand(mongotest.Fail{Commands: []string{"commitTransaction"}, Times: 13, Code: 251})
 				began := time.Now()
 				err := client.Transact(t.Context(), func(ctx context.Context) error {

@@ -50,7 +50,8 @@ type Config struct {
 	QueryTextMaxLength int
 	// Slow says which operations are remembered and logged because they took long.
 	Slow Slow
-	// Jitter returns a number from 0 to 1 that a backoff is multiplied by. Nil: a random one.
+	// Jitter returns a number from 0 to 1 that every backoff is multiplied by, also those between
+	// attempts of a whole transaction. Nil: a random one.
 	Jitter func() float64
 }
 
@@ -85,6 +86,10 @@ func New(cfg Config) *Executor {
 	}
 	return &Executor{Config: cfg}
 }
+
+// Inside returns the executor of a client of the root package, which sets it, for tests that
+// measure backoffs.
+var Inside func(client any) *Executor
 
 // Close makes all later operations fail with ErrClientClosed.
 func (x *Executor) Close() { x.closed.Store(true) }
