@@ -13,6 +13,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/flight"
 	"allium/mongotest"
 )
@@ -38,7 +39,7 @@ func TestAbortLater(t *testing.T) {
 			for _, how := range []string{"End", "Transact"} {
 				t.Run(fmt.Sprintf("%s/%s/%s", name, kind, how), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						d, client, _ := bubble(t, allium.ClientOptions{MaxPoolSize: &tc.pool}, topology)
+						d, client, _ := rig.Bubble(t, allium.ClientOptions{MaxPoolSize: &tc.pool}, topology)
 						coll := client.Database("db").Collection("coll")
 						if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
 							t.Fatal(err)
@@ -51,7 +52,7 @@ func TestAbortLater(t *testing.T) {
 						d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 1, Block: tc.busy})
 						ctx, cancel := context.WithCancel(t.Context())
 						body := func(inTxn context.Context) error {
-							if err := errorOf(coll.InsertOne(inTxn, bson.D{})); err != nil {
+							if err := rig.ErrorOf(coll.InsertOne(inTxn, bson.D{})); err != nil {
 								return err
 							}
 							of := context.Background()
@@ -121,7 +122,7 @@ func TestListenersFailInTheBackground(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = s.StartTransaction()
-			if err := errorOf(coll.InsertOne(allium.WithSession(t.Context(), s), bson.D{})); err != nil {
+			if err := rig.ErrorOf(coll.InsertOne(allium.WithSession(t.Context(), s), bson.D{})); err != nil {
 				t.Fatal(err)
 			}
 			arm()
@@ -137,7 +138,7 @@ func TestListenersFailInTheBackground(t *testing.T) {
 							how()
 						}
 					}}
-					d, client, _ := bubble(t, allium.ClientOptions{PoolMonitor: monitor}, mongotest.ReplicaSet(1))
+					d, client, _ := rig.Bubble(t, allium.ClientOptions{PoolMonitor: monitor}, mongotest.ReplicaSet(1))
 					coll := client.Database("db").Collection("coll")
 					if _, err := coll.InsertMany(t.Context(), []bson.D{{}, {}, {}}); err != nil {
 						t.Fatal(err)
@@ -171,7 +172,7 @@ func TestListenersFailInTheBackground(t *testing.T) {
 // no transaction open that the operation begins when it comes to run.
 func TestLateCommandOfRefusedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, client, log := bubble(t, allium.ClientOptions{}, mongotest.Sharded(1, 2))
+		d, client, log := rig.Bubble(t, allium.ClientOptions{}, mongotest.Sharded(1, 2))
 		coll := client.Database("db").Collection("coll")
 		if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
 			t.Fatal(err)
@@ -185,7 +186,7 @@ func TestLateCommandOfRefusedCommit(t *testing.T) {
 			}
 			_ = s.StartTransaction()
 			ctx, cancel := context.WithTimeout(allium.WithSession(t.Context(), s), 15*time.Millisecond)
-			if err := errorOf(coll.InsertOne(ctx, bson.D{})); err == nil {
+			if err := rig.ErrorOf(coll.InsertOne(ctx, bson.D{})); err == nil {
 				t.Error("the insert was not held up")
 			}
 			cancel()
@@ -195,7 +196,7 @@ func TestLateCommandOfRefusedCommit(t *testing.T) {
 			_ = s.End(t.Context())
 			time.Sleep(time.Second)
 			if n := openTransactions(t, client); n != 0 {
-				t.Fatalf("%d transactions are open, after %v", n, log.names())
+				t.Fatalf("%d transactions are open, after %v", n, log.Names())
 			}
 		}
 		if refused == 0 {

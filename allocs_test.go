@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/norace"
 )
 
@@ -281,27 +282,17 @@ func closed[T any](ctx context.Context, s *allium.ChangeStream[T], err error) er
 	return s.Close(ctx)
 }
 
-// encoded returns a document as BSON.
-func encoded(t *testing.T, doc bson.D) []byte {
-	t.Helper()
-	b, err := bson.Marshal(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 // openCostClients opens a client of a mongos with canned replies, each of which names one document.
 func openCostClients(t *testing.T) *costClients {
 	one, ok := tenFields{Name: "Ada Lovelace", Age: 36}, bson.E{Key: "ok", Value: 1.0}
 	cursor := func(ns string, docs ...any) []byte {
-		return encoded(t, bson.D{{Key: "cursor", Value: bson.D{{Key: "firstBatch", Value: bson.A(docs)}, {Key: "id", Value: int64(0)}, {Key: "ns", Value: ns}}}, ok})
+		return rig.Encoded(t, bson.D{{Key: "cursor", Value: bson.D{{Key: "firstBatch", Value: bson.A(docs)}, {Key: "id", Value: int64(0)}, {Key: "ns", Value: ns}}}, ok})
 	}
-	written := encoded(t, bson.D{{Key: "n", Value: 1}, {Key: "nModified", Value: 1}, ok})
-	found := encoded(t, bson.D{{Key: "value", Value: one}, ok})
+	written := rig.Encoded(t, bson.D{{Key: "n", Value: 1}, {Key: "nModified", Value: 1}, ok})
+	found := rig.Encoded(t, bson.D{{Key: "value", Value: one}, ok})
 	// What aggregates count has the field n; what they list has names.
 	row := bson.D{{Key: "_id", Value: bson.NilObjectID}, {Key: "name", Value: "age_1"}, {Key: "n", Value: 1}, {Key: "key", Value: bson.D{{Key: "age", Value: 1}}}}
-	hello := encoded(t, bson.D{{Key: "isWritablePrimary", Value: true}, {Key: "helloOk", Value: true}, {Key: "msg", Value: "isdbgrid"},
+	hello := rig.Encoded(t, bson.D{{Key: "isWritablePrimary", Value: true}, {Key: "helloOk", Value: true}, {Key: "msg", Value: "isdbgrid"},
 		{Key: "logicalSessionTimeoutMinutes", Value: 30}, {Key: "maxBsonObjectSize", Value: 16 << 20}, {Key: "maxMessageSizeBytes", Value: 48_000_000},
 		{Key: "maxWriteBatchSize", Value: 100_000}, {Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: 25}, ok})
 	replies := map[string][]byte{
@@ -309,10 +300,10 @@ func openCostClients(t *testing.T) *costClients {
 		"find": findReply(1), "aggregate": cursor("app.users", row), "listIndexes": cursor("app.users", row),
 		"listCollections": cursor("app.$cmd.listCollections", bson.D{{Key: "name", Value: "users"}, {Key: "type", Value: "collection"}}),
 		"insert":          written, "update": written, "delete": written, "count": written,
-		"findAndModify": found, "distinct": encoded(t, bson.D{{Key: "values", Value: bson.A{int32(36)}}, ok}),
-		"listDatabases":       encoded(t, bson.D{{Key: "databases", Value: bson.A{bson.D{{Key: "name", Value: "app"}, {Key: "sizeOnDisk", Value: 1}, {Key: "empty", Value: false}}}}, ok}),
-		"createSearchIndexes": encoded(t, bson.D{{Key: "indexesCreated", Value: bson.A{bson.D{{Key: "id", Value: "1"}, {Key: "name", Value: "s"}}}}, ok}),
-		"bulkWrite": encoded(t, bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "firstBatch", Value: bson.A{}}, {Key: "ns", Value: "admin.$cmd.bulkWrite"}}},
+		"findAndModify": found, "distinct": rig.Encoded(t, bson.D{{Key: "values", Value: bson.A{int32(36)}}, ok}),
+		"listDatabases":       rig.Encoded(t, bson.D{{Key: "databases", Value: bson.A{bson.D{{Key: "name", Value: "app"}, {Key: "sizeOnDisk", Value: 1}, {Key: "empty", Value: false}}}}, ok}),
+		"createSearchIndexes": rig.Encoded(t, bson.D{{Key: "indexesCreated", Value: bson.A{bson.D{{Key: "id", Value: "1"}, {Key: "name", Value: "s"}}}}, ok}),
+		"bulkWrite": rig.Encoded(t, bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "firstBatch", Value: bson.A{}}, {Key: "ns", Value: "admin.$cmd.bulkWrite"}}},
 			{Key: "nErrors", Value: 0}, {Key: "nInserted", Value: 1}, {Key: "nMatched", Value: 0}, {Key: "nModified", Value: 0}, {Key: "nUpserted", Value: 0}, {Key: "nDeleted", Value: 0}, ok}),
 	}
 	open := func(replies map[string][]byte) *allium.Client {
@@ -357,7 +348,7 @@ func TestAllocations(t *testing.T) {
 			t.Logf("%v allocations", n)
 		})
 	}
-	doc := encoded(t, bson.D{{Key: "name", Value: "Ada Lovelace"}, {Key: "age", Value: 36}, {Key: "a", Value: int64(1)}})
+	doc := rig.Encoded(t, bson.D{{Key: "name", Value: "Ada Lovelace"}, {Key: "age", Value: 36}, {Key: "a", Value: int64(1)}})
 	if n := testing.AllocsPerRun(100, func() {
 		var d tenFields
 		if err := bson.Unmarshal(doc, &d); err != nil {

@@ -17,6 +17,7 @@ import (
 	"allium/auth"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -52,7 +53,7 @@ func useDatabase(t *testing.T, d *mongotest.Deployment, uri string) error {
 // useDatabaseAs is useDatabase with a credential that is given in code, unless it is nil.
 func useDatabaseAs(t *testing.T, d *mongotest.Deployment, uri string, as *auth.Credential) error {
 	t.Helper()
-	client := open(t, uri, allium.ClientOptions{Dialer: d, TLS: d.TLSConfig(), Credential: as})
+	client := rig.Open(t, uri, allium.ClientOptions{Dialer: d, TLS: d.TLSConfig(), Credential: as})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	_, err := client.Database("admin").RunCommand(ctx, bson.D{{Key: "usersInfo", Value: 1}})
@@ -220,7 +221,7 @@ func TestReauthenticationBreaks(t *testing.T) {
 		return nil, nil
 	})
 	var cleared atomic.Int32
-	client := open(t, "mongodb://both:both@"+d.Hosts()[0]+"/?authMechanism=SCRAM-SHA-256", allium.ClientOptions{Dialer: d,
+	client := rig.Open(t, "mongodb://both:both@"+d.Hosts()[0]+"/?authMechanism=SCRAM-SHA-256", allium.ClientOptions{Dialer: d,
 		PoolMonitor: &event.PoolMonitor{PoolCleared: func(*event.PoolCleared) { cleared.Add(1) }}})
 	if err := client.Ping(t.Context()); err != nil {
 		t.Fatal(err)

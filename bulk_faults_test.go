@@ -11,6 +11,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -57,22 +58,22 @@ func TestBulkWriteResultsUnderFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := testdeploy.Mock(t, "an in-memory network", mongotest.ReplicaSet(1), mongotest.InMemory())
-				client := open(t, d.URI(), allium.ClientOptions{RetryWrites: &retryWrites, Dialer: d})
+				client := rig.Open(t, d.URI(), allium.ClientOptions{RetryWrites: &retryWrites, Dialer: d})
 				ended := 0
 				for seed := range uint64(200) {
 					r := rand.New(rand.NewPCG(seed, 9))
 					coll := client.Database("d").Collection(fmt.Sprint("c", seed))
-					models := make(bulkModels, 3+r.IntN(10))
+					models := make(rig.BulkModels, 3+r.IntN(10))
 					writes := make([]allium.ClientWrite, len(models))
 					for i := range models {
-						if models[i] = insertOf(field("_id", i)); r.IntN(2) == 0 {
-							models[i] = upsert(updateOne(field("_id", i), set("x", 1)))
+						if models[i] = rig.InsertOf(rig.FieldOf("_id", i)); r.IntN(2) == 0 {
+							models[i] = rig.UpsertOf(rig.UpdateOneOf(rig.FieldOf("_id", i), rig.SetOf("x", 1)))
 						}
 						writes[i] = allium.ClientWrite{Database: "d", Collection: coll.Name(), Model: models[i]}
 					}
 					before := int64(r.IntN(2)) // one of the documents may be there already
 					for range before {
-						if _, err := coll.InsertOne(t.Context(), field("_id", len(models)/2)); err != nil {
+						if _, err := coll.InsertOne(t.Context(), rig.FieldOf("_id", len(models)/2)); err != nil {
 							t.Fatal(err)
 						}
 					}

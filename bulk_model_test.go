@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 )
@@ -16,7 +17,7 @@ import (
 // through that of the client, which have no command in common, and compares everything that comes
 // of them.
 func TestBulkWritesAgree(t *testing.T) {
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1).Since("8.0")).URI())
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1).Since("8.0")).URI())
 	db := client.Database("d")
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -56,8 +57,8 @@ func TestBulkWritesAgree(t *testing.T) {
 			t.Fatalf("seed %d: %v and %v", seed, errA, errB)
 		}
 		if failedA != nil {
-			if fmt.Sprint(indexes(failedA.WriteErrors)) != fmt.Sprint(indexes(failedB.WriteErrors)) {
-				t.Errorf("seed %d: errors of %v and %v", seed, indexes(failedA.WriteErrors), indexes(failedB.WriteErrors))
+			if fmt.Sprint(rig.IndexesOf(failedA.WriteErrors)) != fmt.Sprint(rig.IndexesOf(failedB.WriteErrors)) {
+				t.Errorf("seed %d: errors of %v and %v", seed, rig.IndexesOf(failedA.WriteErrors), rig.IndexesOf(failedB.WriteErrors))
 			}
 			if done := a.InsertedCount + a.MatchedCount + a.DeletedCount + a.UpsertedCount; done > 0 && failedB.PartialResult == nil {
 				t.Errorf("seed %d: %d documents were written, and there is no partial result", seed, done)
@@ -83,13 +84,6 @@ func TestBulkWritesAgree(t *testing.T) {
 			t.Errorf("seed %d: the collections hold %s and %s", seed, x, y)
 		}
 	}
-}
-
-func indexes(errs []*mongoerr.WriteError) (list []int) {
-	for _, e := range errs {
-		list = append(list, e.Index)
-	}
-	return list
 }
 
 func contents(t *testing.T, coll *allium.Collection[bson.D]) string {

@@ -9,6 +9,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/consistency"
+	"allium/internal/drivertest/rig"
 	"allium/internal/norace"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
@@ -18,17 +19,17 @@ import (
 // TestBulkWriteRetryabilityPerMessage checks that an update of many documents takes the transaction
 // number from its own message only.
 func TestBulkWriteRetryabilityPerMessage(t *testing.T) {
-	norace.Skip(t, huge)
-	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
+	norace.Skip(t, rig.Huge)
+	p := rig.StartRecorded(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
 	one := allium.UpdateModel{Filter: bson.D{{Key: "_id", Value: 1}}, Update: bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}}
 	many := one
 	many.Many = true
-	models := make([]allium.WriteModel, p.maxMany+1)
+	models := make([]allium.WriteModel, p.MaxMany+1)
 	writes := make([]allium.ClientWrite, len(models))
 	for i := range models {
 		models[i] = one
 	}
-	models[p.maxMany] = many
+	models[p.MaxMany] = many
 	for i, m := range models {
 		writes[i] = allium.ClientWrite{Database: "db", Collection: "coll", Model: m}
 	}
@@ -45,18 +46,18 @@ func TestBulkWriteRetryabilityPerMessage(t *testing.T) {
 		command string
 		run     func() error
 	}{
-		"client":     {"bulkWrite", func() error { _, err := p.client.BulkWrite(t.Context(), writes); return err }},
-		"collection": {"update", func() error { _, err := p.coll.BulkWrite(t.Context(), models); return err }},
-		"by size":    {"update", func() error { _, err := p.coll.BulkWrite(t.Context(), large); return err }},
+		"client":     {"bulkWrite", func() error { _, err := p.Client.BulkWrite(t.Context(), writes); return err }},
+		"collection": {"update", func() error { _, err := p.Coll.BulkWrite(t.Context(), models); return err }},
+		"by size":    {"update", func() error { _, err := p.Coll.BulkWrite(t.Context(), large); return err }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p.rec.reset()
+			p.Recorder.Reset()
 			if err := tc.run(); err != nil {
 				t.Fatal(err)
 			}
-			sent := p.rec.of(tc.command)
-			if len(sent) != 2 || !sent[0].numbered || sent[1].numbered {
-				t.Errorf("%d messages, the first one has a transaction number: %v, the second one: %v; want 2, true, false", len(sent), sent[0].numbered, sent[len(sent)-1].numbered)
+			sent := p.Recorder.Of(tc.command)
+			if len(sent) != 2 || !sent[0].Numbered || sent[1].Numbered {
+				t.Errorf("%d messages, the first one has a transaction number: %v, the second one: %v; want 2, true, false", len(sent), sent[0].Numbered, sent[len(sent)-1].Numbered)
 			}
 		})
 	}
@@ -65,8 +66,8 @@ func TestBulkWriteRetryabilityPerMessage(t *testing.T) {
 // TestBulkWriteRefusesModels checks that what is wrong with one write keeps all of them from being
 // sent.
 func TestBulkWriteRefusesModels(t *testing.T) {
-	p := startProse(t, allium.ClientOptions{})
-	p.rec.reset()
+	p := rig.StartRecorded(t, allium.ClientOptions{})
+	p.Recorder.Reset()
 	good := allium.InsertModel{Document: bson.D{{Key: "x", Value: 1}}}
 	set := bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
 	for name, tc := range map[string]struct {
@@ -84,29 +85,29 @@ func TestBulkWriteRefusesModels(t *testing.T) {
 		"sort for many":           {allium.UpdateModel{Filter: bson.D{}, Update: set, Many: true, Sort: bson.D{{Key: "x", Value: 1}}}, "Sort"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := p.coll.BulkWrite(t.Context(), []allium.WriteModel{good, tc.model})
-			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "bulkWrite "+p.coll.Database().Name()+"."+p.coll.Name()+": write 1") {
+			_, err := p.Coll.BulkWrite(t.Context(), []allium.WriteModel{good, tc.model})
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "bulkWrite "+p.Coll.Database().Name()+"."+p.Coll.Name()+": write 1") {
 				t.Errorf("collection: %v, want %q", err, tc.want)
 			}
-			_, err = p.client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "db", Collection: "coll", Model: good}, {Database: "db", Collection: "coll", Model: tc.model}})
+			_, err = p.Client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "db", Collection: "coll", Model: good}, {Database: "db", Collection: "coll", Model: tc.model}})
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "bulkWrite: write 1 on db.coll") {
 				t.Errorf("client: %v, want %q", err, tc.want)
 			}
 		})
 	}
 	for name, run := range map[string]func() error{
-		"collection, none": func() error { _, err := p.coll.BulkWrite(t.Context(), nil); return err },
-		"client, none":     func() error { _, err := p.client.BulkWrite(t.Context(), nil); return err },
+		"collection, none": func() error { _, err := p.Coll.BulkWrite(t.Context(), nil); return err },
+		"client, none":     func() error { _, err := p.Client.BulkWrite(t.Context(), nil); return err },
 		"no database": func() error {
-			_, err := p.client.BulkWrite(t.Context(), []allium.ClientWrite{{Collection: "c", Model: good}})
+			_, err := p.Client.BulkWrite(t.Context(), []allium.ClientWrite{{Collection: "c", Model: good}})
 			return err
 		},
 		"no collection": func() error {
-			_, err := p.client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "d", Model: good}})
+			_, err := p.Client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "d", Model: good}})
 			return err
 		},
 		"nil context": func() error {
-			_, err := p.client.BulkWrite(noContext, []allium.ClientWrite{insertModel(bson.D{})})
+			_, err := p.Client.BulkWrite(noContext, []allium.ClientWrite{rig.InsertModel(bson.D{})})
 			return err
 		},
 	} {
@@ -114,20 +115,20 @@ func TestBulkWriteRefusesModels(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if n := len(p.rec.sent); n != 0 {
-		t.Errorf("%d commands were sent: %v", n, p.rec.sent)
+	if n := len(p.Recorder.Sent); n != 0 {
+		t.Errorf("%d commands were sent: %v", n, p.Recorder.Sent)
 	}
-	if _, err := p.coll.BulkWrite(t.Context(), []allium.WriteModel{&good, &allium.DeleteModel{Filter: bson.D{}, Many: true}}); err != nil {
+	if _, err := p.Coll.BulkWrite(t.Context(), []allium.WriteModel{&good, &allium.DeleteModel{Filter: bson.D{}, Many: true}}); err != nil {
 		t.Errorf("pointers to models: %v", err)
 	}
 }
 
 func TestClientBulkWriteRules(t *testing.T) {
-	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
-	writes := []allium.ClientWrite{insertModel(bson.D{{Key: "x", Value: 1}})}
+	p := rig.StartRecorded(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
+	writes := []allium.ClientWrite{rig.InsertModel(bson.D{{Key: "x", Value: 1}})}
 	t.Run("write concern in a transaction", func(t *testing.T) {
-		err := p.client.Transact(t.Context(), func(ctx context.Context) error {
-			_, err := p.client.BulkWrite(ctx, writes, allium.ClientBulkWriteOptions{WriteConcern: consistency.Majority()})
+		err := p.Client.Transact(t.Context(), func(ctx context.Context) error {
+			_, err := p.Client.BulkWrite(ctx, writes, allium.ClientBulkWriteOptions{WriteConcern: consistency.Majority()})
 			return err
 		})
 		if err == nil || !strings.Contains(err.Error(), "cannot set write concern after starting a transaction") {
@@ -135,24 +136,24 @@ func TestClientBulkWriteRules(t *testing.T) {
 		}
 	})
 	t.Run("unacknowledged and too large", func(t *testing.T) {
-		norace.Skip(t, huge)
-		p.rec.reset()
+		norace.Skip(t, rig.Huge)
+		p.Recorder.Reset()
 		o := allium.ClientBulkWriteOptions{Unordered: true, WriteConcern: consistency.Unacknowledged()}
 		for name, m := range map[string]allium.WriteModel{
-			"insert":  allium.InsertModel{Document: large(p.maxDoc)},
-			"replace": allium.ReplaceModel{Filter: bson.D{}, Replacement: large(p.maxDoc)},
+			"insert":  allium.InsertModel{Document: rig.Large(p.MaxDoc)},
+			"replace": allium.ReplaceModel{Filter: bson.D{}, Replacement: rig.Large(p.MaxDoc)},
 		} {
-			if _, err := p.client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}, o); err == nil || !strings.Contains(err.Error(), "bytes") {
+			if _, err := p.Client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}, o); err == nil || !strings.Contains(err.Error(), "bytes") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if n := len(p.rec.of("bulkWrite")); n != 0 {
+		if n := len(p.Recorder.Of("bulkWrite")); n != 0 {
 			t.Errorf("%d commands were sent", n)
 		}
 	})
 	t.Run("acknowledged and too large", func(t *testing.T) {
-		norace.Skip(t, huge)
-		_, err := p.client.BulkWrite(t.Context(), []allium.ClientWrite{insertModel(large(p.maxDoc))})
+		norace.Skip(t, rig.Huge)
+		_, err := p.Client.BulkWrite(t.Context(), []allium.ClientWrite{rig.InsertModel(rig.Large(p.MaxDoc))})
 		var server *mongoerr.ServerError
 		var bulk *allium.ClientBulkWriteError
 		if !errors.As(err, &server) && !errors.As(err, &bulk) {
@@ -160,22 +161,22 @@ func TestClientBulkWriteRules(t *testing.T) {
 		}
 	})
 	t.Run("old server", func(t *testing.T) {
-		old := open(t, testdeploy.Mock(t, "a server of version 7.0", mongotest.Version("7.0")).URI())
+		old := rig.Open(t, testdeploy.Mock(t, "a server of version 7.0", mongotest.Version("7.0")).URI())
 		if _, err := old.BulkWrite(t.Context(), writes); err == nil || !strings.Contains(err.Error(), "8.0") {
 			t.Error(err)
 		}
 	})
 	t.Run("network error in the second message", func(t *testing.T) {
-		norace.Skip(t, huge)
-		p := startProse(t, allium.ClientOptions{RetryWrites: new(false)})
-		if _, err := p.client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: bson.D{{Key: "skip", Value: 1}}},
+		norace.Skip(t, rig.Huge)
+		p := rig.StartRecorded(t, allium.ClientOptions{RetryWrites: new(false)})
+		if _, err := p.Client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: bson.D{{Key: "skip", Value: 1}}},
 			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"bulkWrite"}}, {Key: "closeConnection", Value: true}}}}); err != nil {
 			t.Fatal(err)
 		}
-		res, err := p.client.BulkWrite(t.Context(), repeat(writes[0], p.maxMany+1))
-		e := bulkError(t, err)
+		res, err := p.Client.BulkWrite(t.Context(), rig.Repeat(writes[0], p.MaxMany+1))
+		e := rig.BulkError(t, err)
 		var network *mongoerr.ConnectionError
-		if !errors.As(e.Err, &network) || e.PartialResult == nil || e.PartialResult.InsertedCount != int64(p.maxMany) || res.InsertedCount != int64(p.maxMany) {
+		if !errors.As(e.Err, &network) || e.PartialResult == nil || e.PartialResult.InsertedCount != int64(p.MaxMany) || res.InsertedCount != int64(p.MaxMany) {
 			t.Errorf("error %v, partial result %+v", e.Err, e.PartialResult)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
@@ -32,7 +33,7 @@ func collectionInfo(t *testing.T, db *allium.Database, name string) *allium.Coll
 // server says of the collection.
 func TestCreateCollectionOptions(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
-	client := open(t, d.URI())
+	client := rig.Open(t, d.URI())
 	db := client.Database("d")
 	since := map[string]string{"timeseries": "5.0", "expireAfter": "5.0", "clusteredIndex": "5.3", "preAndPostImages": "6.0"}
 	if err := db.CreateCollection(t.Context(), "source"); err != nil {
@@ -83,7 +84,7 @@ func TestCreateCollectionOptions(t *testing.T) {
 }
 
 func TestModifyCollection(t *testing.T) {
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1).Since("6.0")).URI())
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1).Since("6.0")).URI())
 	ctx, db := t.Context(), client.Database("d")
 	coll := db.Collection("c")
 	if _, err := coll.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "at", Value: 1}}, ExpireAfter: new(time.Hour)}); err != nil {
@@ -119,7 +120,7 @@ func TestModifyCollection(t *testing.T) {
 }
 
 func TestRenameAndDrop(t *testing.T) {
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	ctx, db := t.Context(), client.Database("d")
 	for _, name := range []string{"a", "b"} {
 		if _, err := db.Collection(name).InsertOne(ctx, bson.D{{Key: "_id", Value: name}}); err != nil {
@@ -153,7 +154,7 @@ func TestRenameAndDrop(t *testing.T) {
 		}
 	}
 	t.Run("old server", func(t *testing.T) {
-		old := open(t, testdeploy.Mock(t, "a server of version 6.0", mongotest.Version("6.0")).URI())
+		old := rig.Open(t, testdeploy.Mock(t, "a server of version 6.0", mongotest.Version("6.0")).URI())
 		if err := old.Database("e").Collection("c").Drop(ctx); err != nil { // these servers call it an error
 			t.Error(err)
 		}
@@ -161,7 +162,7 @@ func TestRenameAndDrop(t *testing.T) {
 }
 
 func TestDropIndexes(t *testing.T) {
-	client := open(t, testdeploy.Start(t, testdeploy.Any).URI())
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI())
 	ctx, coll := t.Context(), client.Database("d").Collection("c")
 	if _, err := coll.CreateIndexes(ctx, []allium.IndexModel{{Keys: bson.D{{Key: "a", Value: 1}}}, {Keys: bson.D{{Key: "b", Value: 1}}}, {Keys: bson.D{{Key: "c", Value: 1}}}}); err != nil {
 		t.Fatal(err)
@@ -188,8 +189,8 @@ func TestDropIndexes(t *testing.T) {
 
 // TestIndexOptions checks that every option of an index arrives.
 func TestIndexOptions(t *testing.T) {
-	rec := &recorder{}
-	client := open(t, testdeploy.Start(t, testdeploy.Any).URI(), allium.ClientOptions{CommandMonitor: rec.monitor(), RetryWrites: new(false)})
+	rec := &rig.Recorder{}
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI(), allium.ClientOptions{CommandMonitor: rec.Monitor(), RetryWrites: new(false)})
 	coll := client.Database("d").Collection("c")
 	lower, upper := -10.0, 10.0
 	_, err := coll.CreateIndexes(t.Context(), []allium.IndexModel{{
@@ -200,11 +201,11 @@ func TestIndexOptions(t *testing.T) {
 	if err == nil {
 		t.Error("the server accepted options that exclude each other")
 	}
-	sent := rec.of("createIndexes")
+	sent := rec.Of("createIndexes")
 	if len(sent) != 1 {
 		t.Fatal("the command was not sent")
 	}
-	body := sent[0].body
+	body := sent[0].Body
 	for path, want := range map[string]any{
 		"name": "a_1", "unique": true, "sparse": true, "hidden": true, "clustered": true, "expireAfterSeconds": int32(60), "partialFilterExpression.a": int32(1),
 		"collation.locale": "de", "weights.a": int32(2), "default_language": "german", "language_override": "lang", "textIndexVersion": int32(3),
@@ -216,7 +217,7 @@ func TestIndexOptions(t *testing.T) {
 		checkField(t, body, path, want)
 	}
 	t.Run("old server", func(t *testing.T) {
-		old := open(t, testdeploy.Mock(t, "a server of version 4.2", mongotest.Version("4.2")).URI())
+		old := rig.Open(t, testdeploy.Mock(t, "a server of version 4.2", mongotest.Version("4.2")).URI())
 		if _, err := old.Database("d").Collection("c").CreateIndex(t.Context(), allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}, allium.CreateIndexOptions{CommitQuorum: 1}); err == nil || !strings.Contains(err.Error(), "4.4") {
 			t.Errorf("commitQuorum on an old server: %v", err)
 		}

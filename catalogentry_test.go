@@ -12,6 +12,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/fakeserver"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
@@ -229,7 +230,7 @@ func TestCatalogEntries(t *testing.T) {
 // catalogOf returns a collection of a server that answers everything with these entries.
 func catalogOf(t *testing.T, array string, entries []bson.Raw) *allium.Collection[bson.D] {
 	t.Helper()
-	uri := startFake(t, func(r *fakeserver.Request) {
+	uri := rig.StartFake(t, func(r *fakeserver.Request) {
 		reply := func(d bson.D) {
 			raw, err := bson.Marshal(d)
 			if err != nil {
@@ -243,7 +244,7 @@ func catalogOf(t *testing.T, array string, entries []bson.Raw) *allium.Collectio
 			reply(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "d.c"}, {Key: "firstBatch", Value: entries}}}})
 		}
 	})
-	return open(t, uri).Database("d").Collection("c")
+	return rig.Open(t, uri).Database("d").Collection("c")
 }
 
 // TestCatalogNames: an entry without a name is an error, beside all others.
@@ -290,7 +291,7 @@ func TestCatalogNames(t *testing.T) {
 
 // TestExpireAfterRange refuses ages that the server cannot keep, before anything is sent.
 func TestExpireAfterRange(t *testing.T) {
-	db := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI()).Database("d")
+	db := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI()).Database("d")
 	ctx, c := t.Context(), db.Collection("c")
 	if err := db.CreateCollection(ctx, "c"); err != nil {
 		t.Fatal(err)

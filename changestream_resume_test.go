@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"allium"
+	"allium/internal/drivertest/rig"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
@@ -25,11 +26,11 @@ func TestWatchUnderFailovers(t *testing.T) {
 
 func testFailovers(t *testing.T, kind mongotest.Option) {
 	const writes = 400
-	d, client, log := bubble(t, allium.ClientOptions{HeartbeatInterval: new(500 * time.Millisecond)}, kind)
-	coll := allium.CollectionOf[item](client.Database("streams"), "items")
+	d, client, log := rig.Bubble(t, allium.ClientOptions{HeartbeatInterval: new(500 * time.Millisecond)}, kind)
+	coll := allium.CollectionOf[rig.Item](client.Database("streams"), "items")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	s := watch(t, coll, nil, allium.WatchOptions{MaxAwaitTime: 20 * time.Millisecond, BatchSize: new(int32(7))})
+	s := rig.Watch(t, coll, nil, allium.WatchOptions{MaxAwaitTime: 20 * time.Millisecond, BatchSize: new(int32(7))})
 
 	written := make(chan error, 1)
 	progress := make(chan int32, writes)
@@ -37,7 +38,7 @@ func testFailovers(t *testing.T, kind mongotest.Option) {
 		for id := range int32(writes) {
 			time.Sleep(5 * time.Millisecond)
 			for { // until it is certain that it was written
-				_, err := coll.InsertOne(ctx, item{ID: id})
+				_, err := coll.InsertOne(ctx, rig.Item{ID: id})
 				if err == nil || errors.Is(err, mongoerr.ErrDuplicateKey) {
 					break
 				}
@@ -103,7 +104,7 @@ func testFailovers(t *testing.T, kind mongotest.Option) {
 	if !slices.Equal(got, want) {
 		t.Errorf("events %v", got)
 	}
-	if n := len(log.of("aggregate")); n < 6 { // of at least eight faults, some may meet the stream between two getMores
+	if n := len(log.Of("aggregate")); n < 6 { // of at least eight faults, some may meet the stream between two getMores
 		t.Errorf("the stream has resumed %d times only", n-1)
 	}
 	if s.TryNext(ctx) {
@@ -123,13 +124,13 @@ func TestWatchBacksOffBetweenResumes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, client, log := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-				coll := allium.CollectionOf[item](client.Database("streams"), "items")
-				s := watch(t, coll, nil, allium.WatchOptions{BatchSize: new(int32(0))}) // the aggregates return no event
+				d, client, log := rig.Bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				coll := allium.CollectionOf[rig.Item](client.Database("streams"), "items")
+				s := rig.Watch(t, coll, nil, allium.WatchOptions{BatchSize: new(int32(0))}) // the aggregates return no event
 				// A cursor that is gone is resumed whatever the error's labels are, and says
 				// nothing about the server.
 				d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: tt.failures, Code: 43})
-				if _, err := coll.InsertOne(t.Context(), item{ID: 1}); err != nil {
+				if _, err := coll.InsertOne(t.Context(), rig.Item{ID: 1}); err != nil {
 					t.Fatal(err)
 				}
 				began := time.Now()
@@ -139,7 +140,7 @@ func TestWatchBacksOffBetweenResumes(t *testing.T) {
 				if got := time.Since(began); got < tt.least || got > tt.most {
 					t.Errorf("%v, want from %v to %v", got, tt.least, tt.most)
 				}
-				if n := len(log.of("aggregate")); n != 1+tt.failures {
+				if n := len(log.Of("aggregate")); n != 1+tt.failures {
 					t.Errorf("%d aggregates, want %d", n, 1+tt.failures)
 				}
 			})
@@ -154,8 +155,8 @@ func TestWatchBackoffEndsInTime(t *testing.T) {
 	for name, byContext := range map[string]bool{"context": true, "timeout": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, client, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-				coll := allium.CollectionOf[item](client.Database("streams"), "items")
+				d, client, _ := rig.Bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				coll := allium.CollectionOf[rig.Item](client.Database("streams"), "items")
 				ctx, opts := t.Context(), allium.WatchOptions{}
 				if byContext {
 					var cancel context.CancelFunc
@@ -164,7 +165,7 @@ func TestWatchBackoffEndsInTime(t *testing.T) {
 				} else {
 					opts.Timeout = new(limit)
 				}
-				s := watch(t, coll, nil, opts)
+				s := rig.Watch(t, coll, nil, opts)
 				d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Code: 43})
 				began := time.Now()
 				if s.Next(ctx) || !mongoerr.IsTimeout(s.Err()) {
@@ -174,7 +175,7 @@ func TestWatchBackoffEndsInTime(t *testing.T) {
 					t.Errorf("%v, want at most %v", got, limit)
 				}
 				d.ClearFailures()
-				if _, err := coll.InsertOne(t.Context(), item{ID: 1}); err != nil {
+				if _, err := coll.InsertOne(t.Context(), rig.Item{ID: 1}); err != nil {
 					t.Fatal(err)
 				}
 				if !s.Next(t.Context()) {

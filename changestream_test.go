@@ -3,135 +3,27 @@ package allium_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"allium"
 	"allium/bson"
-	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 )
 
-// item is the document of these tests.
-type item struct {
-	ID    int32  `bson:"_id"`
-	Value string `bson:"value"`
-}
-
-// sent records the commands of a client.
-type sent struct {
-	mu   sync.Mutex
-	list []*event.CommandStarted
-}
-
-func (s *sent) monitor() *event.CommandMonitor {
-	return &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStarted) {
-		c := *e
-		c.Command = append(bson.Raw(nil), e.Command...)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.list = append(s.list, &c)
-	}}
-}
-
-// of returns the commands with this name, all with "".
-func (s *sent) of(name string) (list []*event.CommandStarted) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.list {
-		if name == "" || e.CommandName == name {
-			list = append(list, e)
-		}
-	}
-	return list
-}
-
-func (s *sent) names() (names []string) {
-	for _, e := range s.of("") {
-		names = append(names, e.CommandName)
-	}
-	return names
-}
-
-func (s *sent) reset() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list = nil
-}
-
-// stage returns the $changeStream stage of an aggregate command.
-func stage(e *event.CommandStarted) bson.Raw {
-	d, _ := e.Command.Lookup("pipeline", "0", "$changeStream").Document()
-	return d
-}
-
-// watched starts a deployment and a client that records its commands, and returns a collection that
-// exists.
-func watched(t *testing.T, opts allium.ClientOptions, kind ...testdeploy.Kind) (*testdeploy.Deployment, *allium.Collection[item], *sent) {
-	t.Helper()
-	if len(kind) == 0 {
-		kind = []testdeploy.Kind{testdeploy.ReplicaSet(1)}
-	}
-	d := testdeploy.Start(t, kind[0])
-	log := &sent{}
-	if opts.CommandMonitor == nil {
-		opts.CommandMonitor = log.monitor()
-	}
-	client := open(t, d.URI(), opts)
-	db := client.Database("streams")
-	if err := db.CreateCollection(t.Context(), "items"); err != nil {
-		t.Fatal(err)
-	}
-	log.reset()
-	return d, allium.CollectionOf[item](db, "items"), log
-}
-
-func watch[T any](t *testing.T, c *allium.Collection[T], pipeline any, opts ...allium.WatchOptions) *allium.ChangeStream[T] {
-	t.Helper()
-	s, err := c.Watch(t.Context(), pipeline, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close(context.Background()) })
-	return s
-}
-
-func insert(t *testing.T, c *allium.Collection[item], ids ...int32) {
-	t.Helper()
-	for _, id := range ids {
-		if _, err := c.InsertOne(t.Context(), item{ID: id, Value: fmt.Sprint(id)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// expect reads insert events of these documents.
-func expect(t *testing.T, s *allium.ChangeStream[item], ids ...int32) {
-	t.Helper()
-	for _, id := range ids {
-		if !s.Next(t.Context()) {
-			t.Fatalf("no event for %d: %v", id, s.Err())
-		}
-		if e := s.Current(); e.FullDocument == nil || e.FullDocument.ID != id {
-			t.Fatalf("got %v, want the insert of %d", e.Raw, id)
-		}
-	}
-}
-
 func TestWatchEvents(t *testing.T) {
-	_, coll, _ := watched(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("6.0"))
+	_, coll, _ := rig.Watched(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("6.0"))
 	ctx := t.Context()
-	s := watch(t, coll, nil, allium.WatchOptions{FullDocument: "updateLookup"})
-	insert(t, coll, 1)
+	s := rig.Watch(t, coll, nil, allium.WatchOptions{FullDocument: "updateLookup"})
+	rig.InsertItems(t, coll, 1)
 	if _, err := coll.UpdateOne(ctx, bson.M{"_id": 1}, bson.D{{Key: "$set", Value: bson.M{"value": "x"}}, {Key: "$unset", Value: bson.M{"none": ""}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := coll.ReplaceOne(ctx, bson.M{"_id": 1}, item{ID: 1, Value: "y"}); err != nil {
+	if _, err := coll.ReplaceOne(ctx, bson.M{"_id": 1}, rig.Item{ID: 1, Value: "y"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := coll.DeleteOne(ctx, bson.M{"_id": 1}); err != nil {
@@ -179,13 +71,13 @@ func TestWatchEvents(t *testing.T) {
 	}
 
 	// The token of the invalidate event starts a new stream behind it.
-	again := watch(t, coll, nil, allium.WatchOptions{StartAfter: s.ResumeToken()})
-	insert(t, coll, 2)
-	expect(t, again, 2)
+	again := rig.Watch(t, coll, nil, allium.WatchOptions{StartAfter: s.ResumeToken()})
+	rig.InsertItems(t, coll, 2)
+	rig.ExpectItems(t, again, 2)
 }
 
 func TestWatchDatabaseAndClient(t *testing.T) {
-	_, coll, log := watched(t, allium.ClientOptions{})
+	_, coll, log := rig.Watched(t, allium.ClientOptions{})
 	ctx := t.Context()
 	db, client := coll.Database(), coll.Database().Client()
 	match := []bson.D{{{Key: "$match", Value: bson.D{{Key: "operationType", Value: "insert"}}}}}
@@ -199,14 +91,14 @@ func TestWatchDatabaseAndClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer all.Close(ctx)
-	commands := log.of("aggregate")
-	if c := commands[0]; c.DatabaseName != "streams" || c.Command.Lookup("aggregate").String() != "1" || !stage(c).IsEmpty() {
+	commands := log.Of("aggregate")
+	if c := commands[0]; c.DatabaseName != "streams" || c.Command.Lookup("aggregate").String() != "1" || !rig.StageOf(c).IsEmpty() {
 		t.Errorf("database: %v", c.Command)
 	}
-	if c := commands[1]; c.DatabaseName != "admin" || !stage(c).Lookup("allChangesForCluster").AsBool() {
+	if c := commands[1]; c.DatabaseName != "admin" || !rig.StageOf(c).Lookup("allChangesForCluster").AsBool() {
 		t.Errorf("client: %v", c.Command)
 	}
-	insert(t, coll, 1)
+	rig.InsertItems(t, coll, 1)
 	if _, err := client.Database("other").Collection("c").InsertOne(ctx, bson.D{{Key: "x", Value: 1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +110,7 @@ func TestWatchDatabaseAndClient(t *testing.T) {
 			t.Errorf("client: %v, %v; want %s", all.Current().Raw, all.Err(), want)
 		}
 	}
-	for _, e := range log.of("getMore") { // its namespace is the one that the aggregate returned
+	for _, e := range log.Of("getMore") { // its namespace is the one that the aggregate returned
 		if c, _ := e.Command.Lookup("collection").StringValue(); c != "$cmd.aggregate" {
 			t.Errorf("getMore of collection %q", c)
 		}
@@ -226,16 +118,16 @@ func TestWatchDatabaseAndClient(t *testing.T) {
 }
 
 func TestWatchTryNextMovesTheTokenOn(t *testing.T) {
-	_, coll, _ := watched(t, allium.ClientOptions{}, testdeploy.ReplicaSet(3).Lagging(20*time.Millisecond))
+	_, coll, _ := rig.Watched(t, allium.ClientOptions{}, testdeploy.ReplicaSet(3).Lagging(20*time.Millisecond))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	none := []bson.M{{"$match": bson.M{"operationType": "none"}}}
-	s := watch(t, coll, none, allium.WatchOptions{MaxAwaitTime: time.Millisecond})
+	s := rig.Watch(t, coll, none, allium.WatchOptions{MaxAwaitTime: time.Millisecond})
 	if s.TryNext(ctx) || s.Err() != nil {
 		t.Fatalf("%v, %v", s.Current().Raw, s.Err())
 	}
 	before := s.ResumeToken()
-	insert(t, coll, 1)
+	rig.InsertItems(t, coll, 1)
 	for s.ResumeToken().String() == before.String() { // until the majority has the write
 		if s.TryNext(ctx) || s.Err() != nil {
 			t.Fatalf("%v, %v", s.Current().Raw, s.Err())
@@ -247,36 +139,36 @@ func TestWatchTryNextMovesTheTokenOn(t *testing.T) {
 }
 
 func TestWatchOptionsAndErrors(t *testing.T) {
-	_, coll, log := watched(t, allium.ClientOptions{})
+	_, coll, log := rig.Watched(t, allium.ClientOptions{})
 	ctx := t.Context()
 	for name, err := range map[string]error{
-		"pipeline":       errorOf(coll.Watch(ctx, bson.D{{Key: "$match", Value: bson.D{}}})),
-		"MaxAwaitTime":   errorOf(coll.Watch(ctx, nil, allium.WatchOptions{MaxAwaitTime: time.Second, Timeout: new(time.Second)})),
-		"context is nil": errorOf(coll.Watch(noContext, nil)),
+		"pipeline":       rig.ErrorOf(coll.Watch(ctx, bson.D{{Key: "$match", Value: bson.D{}}})),
+		"MaxAwaitTime":   rig.ErrorOf(coll.Watch(ctx, nil, allium.WatchOptions{MaxAwaitTime: time.Second, Timeout: new(time.Second)})),
+		"context is nil": rig.ErrorOf(coll.Watch(noContext, nil)),
 	} {
 		if err == nil || !strings.Contains(err.Error(), name) || !strings.HasPrefix(err.Error(), "aggregate "+coll.Database().Name()+"."+coll.Name()+": ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if n := len(log.of("")); n != 0 {
+	if n := len(log.Of("")); n != 0 {
 		t.Errorf("%d commands were sent", n)
 	}
 	// What the server knows better, it says itself.
 	var server *mongoerr.ServerError
 	at := &bson.Timestamp{T: 1}
-	token := bson.Raw(must(bson.Marshal(bson.D{{Key: "_data", Value: "00"}})))
+	token := bson.Raw(rig.Must(bson.Marshal(bson.D{{Key: "_data", Value: "00"}})))
 	if _, err := coll.Watch(ctx, nil, allium.WatchOptions{ResumeAfter: token, StartAtOperationTime: at}); !errors.As(err, &server) {
 		t.Errorf("resumeAfter and startAtOperationTime: %v", err)
 	}
 	if _, err := coll.Watch(ctx, nil, allium.WatchOptions{FullDocument: "nonsense"}); !errors.As(err, &server) {
 		t.Errorf("fullDocument: %v", err)
 	}
-	watch(t, coll, []bson.D(nil)) // no stages, like nil
-	log.reset()
-	s := watch(t, coll, nil, allium.WatchOptions{FullDocument: "whenAvailable", FullDocumentBeforeChange: "whenAvailable", BatchSize: new(int32(3)),
+	rig.Watch(t, coll, []bson.D(nil)) // no stages, like nil
+	log.Reset()
+	s := rig.Watch(t, coll, nil, allium.WatchOptions{FullDocument: "whenAvailable", FullDocumentBeforeChange: "whenAvailable", BatchSize: new(int32(3)),
 		MaxAwaitTime: 5 * time.Millisecond, Collation: &allium.Collation{Locale: "en"}, Comment: "why", ShowExpandedEvents: true})
 	s.TryNext(ctx)
-	aggregate, getMore := log.of("aggregate")[0].Command, log.of("getMore")[0].Command
+	aggregate, getMore := log.Of("aggregate")[0].Command, log.Of("getMore")[0].Command
 	for _, c := range []struct {
 		in   bson.Raw
 		path []string
@@ -303,10 +195,10 @@ func TestWatchOptionsAndErrors(t *testing.T) {
 
 // A context that ends leaves the stream usable: the next call resumes.
 func TestWatchContextEnds(t *testing.T) {
-	_, coll, log := watched(t, allium.ClientOptions{})
-	s := watch(t, coll, nil)
-	insert(t, coll, 1)
-	expect(t, s, 1)
+	_, coll, log := rig.Watched(t, allium.ClientOptions{})
+	s := rig.Watch(t, coll, nil)
+	rig.InsertItems(t, coll, 1)
+	rig.ExpectItems(t, s, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
 	if s.Next(ctx) || !errors.Is(s.Err(), context.Canceled) {
@@ -315,18 +207,18 @@ func TestWatchContextEnds(t *testing.T) {
 	if s.Next(ctx) || !errors.Is(s.Err(), context.Canceled) {
 		t.Fatalf("%v, %v", s.Current().Raw, s.Err())
 	}
-	insert(t, coll, 2)
-	log.reset()
-	expect(t, s, 2)
-	if got := log.names(); len(got) < 2 || got[0] != "killCursors" || got[1] != "aggregate" {
+	rig.InsertItems(t, coll, 2)
+	log.Reset()
+	rig.ExpectItems(t, s, 2)
+	if got := log.Names(); len(got) < 2 || got[0] != "killCursors" || got[1] != "aggregate" {
 		t.Errorf("commands %v, want killCursors and aggregate first", got)
 	}
 }
 
 func TestWatchMidBatchProjection(t *testing.T) {
-	_, coll, _ := watched(t, allium.ClientOptions{})
-	s := watch(t, coll, []bson.M{{"$project": bson.M{"fullDocument": "$operationType", "ns": "gone", "extra": "$ns.coll"}}})
-	insert(t, coll, 1)
+	_, coll, _ := rig.Watched(t, allium.ClientOptions{})
+	s := rig.Watch(t, coll, []bson.M{{"$project": bson.M{"fullDocument": "$operationType", "ns": "gone", "extra": "$ns.coll"}}})
+	rig.InsertItems(t, coll, 1)
 	if !s.Next(t.Context()) {
 		t.Fatal(s.Err())
 	}
@@ -334,13 +226,4 @@ func TestWatchMidBatchProjection(t *testing.T) {
 	if extra, _ := e.Raw.Lookup("extra").StringValue(); extra != "items" || e.FullDocument != nil || e.Namespace != (allium.Namespace{}) {
 		t.Errorf("%+v", e)
 	}
-}
-
-func errorOf[A any](_ A, err error) error { return err }
-
-func must[A any](a A, err error) A {
-	if err != nil {
-		panic(err)
-	}
-	return a
 }

@@ -11,6 +11,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 )
@@ -18,9 +19,9 @@ import (
 // TestChecksBeforeSending calls every operation with arguments that cannot be right: each is an
 // error of the driver's own, nothing is sent, and the client goes on working.
 func TestChecksBeforeSending(t *testing.T) {
-	rec := &recorder{}
+	rec := &rig.Recorder{}
 	var out atomic.Int64 // connections that are checked out
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.monitor(), PoolMonitor: &event.PoolMonitor{
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.Monitor(), PoolMonitor: &event.PoolMonitor{
 		ConnectionCheckedOut: func(*event.ConnectionCheckedOut) { out.Add(1) }, ConnectionCheckedIn: func(*event.ConnectionCheckedIn) { out.Add(-1) },
 	}})
 	ctx, db := t.Context(), client.Database("d")
@@ -130,7 +131,7 @@ func TestChecksBeforeSending(t *testing.T) {
 		"list collections: filter":   func() error { _, err := db.ListCollections(ctx, allium.ListCollectionsOptions{Filter: 1}); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			rec.reset()
+			rec.Reset()
 			err := run()
 			var server *mongoerr.ServerError
 			if err == nil || errors.As(err, &server) {
@@ -148,8 +149,8 @@ func TestChecksBeforeSending(t *testing.T) {
 			if strings.Contains(name, "nil") && !strings.HasPrefix(name, "drop index") && !errors.Is(err, mongoerr.ErrNilDocument) {
 				t.Errorf("the error is not ErrNilDocument: %v", err)
 			}
-			if len(rec.sent) > 0 {
-				t.Errorf("%d commands were sent, first %s", len(rec.sent), rec.sent[0].name)
+			if len(rec.Sent) > 0 {
+				t.Errorf("%d commands were sent, first %s", len(rec.Sent), rec.Sent[0].Name)
 			}
 			if n := out.Load(); n != 0 {
 				t.Errorf("%d connections are not given back", n)
@@ -162,14 +163,14 @@ func TestChecksBeforeSending(t *testing.T) {
 }
 
 func TestNilContexts(t *testing.T) {
-	rec := &recorder{}
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.monitor()})
+	rec := &rig.Recorder{}
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.Monitor()})
 	db := client.Database("d")
 	coll := db.Collection("c")
 	if err := client.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	rec.reset()
+	rec.Reset()
 	var ctx context.Context
 	doc, set := bson.D{{Key: "x", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
 	for name, run := range map[string]func() error{
@@ -177,7 +178,7 @@ func TestNilContexts(t *testing.T) {
 		"ListDatabases":       func() error { _, err := client.ListDatabases(ctx); return err },
 		"ListDatabaseNames":   func() error { _, err := client.ListDatabaseNames(ctx); return err },
 		"Databases":           func() error { _, err := client.Databases(ctx); return err },
-		"Client.BulkWrite":    func() error { _, err := client.BulkWrite(ctx, []allium.ClientWrite{insertModel(doc)}); return err },
+		"Client.BulkWrite":    func() error { _, err := client.BulkWrite(ctx, []allium.ClientWrite{rig.InsertModel(doc)}); return err },
 		"Client.Watch":        func() error { _, err := client.Watch(ctx, nil); return err },
 		"RunCommand":          func() error { _, err := db.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}); return err },
 		"RunCursorCommand":    func() error { _, err := db.RunCursorCommand(ctx, bson.D{{Key: "find", Value: "c"}}); return err },
@@ -248,7 +249,7 @@ func TestNilContexts(t *testing.T) {
 			}
 		})
 	}
-	if n := len(rec.sent); n > 0 {
+	if n := len(rec.Sent); n > 0 {
 		t.Errorf("%d commands were sent", n)
 	}
 }

@@ -12,31 +12,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/fakeserver"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
-
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func open(t *testing.T, uri string, opts ...allium.ClientOptions) *allium.Client {
-	t.Helper()
-	client, err := allium.Open(uri, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(context.Background()); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return client
-}
 
 func TestOpenRefusesBadStrings(t *testing.T) {
 	for uri, want := range map[string]string{
@@ -79,7 +66,7 @@ func deadAddr(t *testing.T) string {
 }
 
 func TestServerThatIsNotThere(t *testing.T) {
-	client := open(t, "mongodb://"+deadAddr(t)+"/?serverSelectionTimeoutMS=200")
+	client := rig.Open(t, "mongodb://"+deadAddr(t)+"/?serverSelectionTimeoutMS=200")
 	err := client.Ping(t.Context())
 	var sel *mongoerr.SelectionError
 	if !errors.As(err, &sel) {
@@ -94,7 +81,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 }
 
 func TestContextEndsWhileSelecting(t *testing.T) {
-	client := open(t, "mongodb://"+deadAddr(t)+"/")
+	client := rig.Open(t, "mongodb://"+deadAddr(t)+"/")
 	t.Run("deadline", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
@@ -160,7 +147,7 @@ func TestContextEndsWhileWaitingForReply(t *testing.T) {
 var noContext context.Context
 
 func TestContextIsNil(t *testing.T) {
-	client := open(t, testdeploy.Start(t, testdeploy.Any).URI())
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI())
 	coll := client.Database("x").Collection("y")
 	ctx := noContext
 	if _, err := coll.Find(ctx, bson.D{}); err == nil || !strings.Contains(err.Error(), "context is nil") {
@@ -199,7 +186,7 @@ func TestMalformedReplies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			broken := true
-			fake := startFake(t, func(r *fakeserver.Request) {
+			fake := rig.StartFake(t, func(r *fakeserver.Request) {
 				if broken {
 					broken = false
 					answer(r)
@@ -208,7 +195,7 @@ func TestMalformedReplies(t *testing.T) {
 				r.Reply(fakeserver.OK())
 			})
 			closed := make(chan string, 10)
-			client := open(t, fake, allium.ClientOptions{PoolMonitor: &event.PoolMonitor{
+			client := rig.Open(t, fake, allium.ClientOptions{PoolMonitor: &event.PoolMonitor{
 				ConnectionClosed: func(e *event.ConnectionClosed) { closed <- e.Reason },
 			}})
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -262,8 +249,8 @@ func TestMalformedBatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fake := startFake(t, func(r *fakeserver.Request) { r.Reply(reply) })
-			coll := open(t, fake).Database("x").Collection("y")
+			fake := rig.StartFake(t, func(r *fakeserver.Request) { r.Reply(reply) })
+			coll := rig.Open(t, fake).Database("x").Collection("y")
 			if doc, err := coll.FindOne(t.Context(), bson.D{}); err == nil {
 				t.Errorf("find one returned %.100v", doc)
 			}
@@ -379,7 +366,7 @@ func TestUUIDRepresentation(t *testing.T) {
 		ID bson.UUID `bson:"_id"`
 	}
 	id := bson.NewUUID()
-	java := allium.CollectionOf[doc](open(t, d.URIWith("uuidRepresentation=javaLegacy")).Database("x"), "y")
+	java := allium.CollectionOf[doc](rig.Open(t, d.URIWith("uuidRepresentation=javaLegacy")).Database("x"), "y")
 	if _, err := java.InsertOne(t.Context(), doc{id}); err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +374,7 @@ func TestUUIDRepresentation(t *testing.T) {
 	if got, err := java.FindOne(t.Context(), bson.M{"_id": id}); err != nil || got.ID != id {
 		t.Errorf("found %v, %v", got, err)
 	}
-	raw := allium.CollectionOf[bson.Raw](open(t, d.URI()).Database("x"), "y")
+	raw := allium.CollectionOf[bson.Raw](rig.Open(t, d.URI()).Database("x"), "y")
 	stored, err := raw.FindOne(t.Context(), bson.D{})
 	if err != nil {
 		t.Fatal(err)
@@ -398,15 +385,15 @@ func TestUUIDRepresentation(t *testing.T) {
 	// So does the _id of what was upserted.
 	for name, upserted := range map[string]func(filter bson.M) (any, error){
 		"update": func(filter bson.M) (any, error) {
-			res, err := java.UpdateOne(t.Context(), filter, set("x", 1), allium.UpdateOptions{Upsert: true})
+			res, err := java.UpdateOne(t.Context(), filter, rig.SetOf("x", 1), allium.UpdateOptions{Upsert: true})
 			return res.UpsertedID, err
 		},
 		"bulk write": func(filter bson.M) (any, error) {
-			res, err := java.BulkWrite(t.Context(), bulkModels{upsert(updateOne(filter, set("x", 1)))})
+			res, err := java.BulkWrite(t.Context(), rig.BulkModels{rig.UpsertOf(rig.UpdateOneOf(filter, rig.SetOf("x", 1)))})
 			return res.UpsertedIDs[0], err
 		},
 		"bulk write of the client": func(filter bson.M) (any, error) {
-			res, err := java.Database().Client().BulkWrite(t.Context(), []allium.ClientWrite{{Database: "x", Collection: "y", Model: upsert(updateOne(filter, set("x", 1)))}},
+			res, err := java.Database().Client().BulkWrite(t.Context(), []allium.ClientWrite{{Database: "x", Collection: "y", Model: rig.UpsertOf(rig.UpdateOneOf(filter, rig.SetOf("x", 1)))}},
 				allium.ClientBulkWriteOptions{VerboseResults: true})
 			if err != nil {
 				return nil, err
@@ -427,7 +414,7 @@ func TestUUIDRepresentation(t *testing.T) {
 }
 
 func TestBulkWriteInsideBoundedTransaction(t *testing.T) {
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{Timeout: new(time.Minute)})
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{Timeout: new(time.Minute)})
 	coll := client.Database("x").Collection("y")
 	err := client.Transact(t.Context(), func(ctx context.Context) error {
 		_, err := coll.BulkWrite(ctx, []allium.WriteModel{
@@ -449,19 +436,19 @@ func TestMalformedWriteReplies(t *testing.T) {
 	filter, set := bson.D{{Key: "x", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 2}}}}
 	writes := map[string]func(ctx context.Context, c *allium.Collection[bson.D]) error{
 		"insert one": func(ctx context.Context, c *allium.Collection[bson.D]) error {
-			return errorOf(c.InsertOne(ctx, filter))
+			return rig.ErrorOf(c.InsertOne(ctx, filter))
 		},
 		"insert many": func(ctx context.Context, c *allium.Collection[bson.D]) error {
-			return errorOf(c.InsertMany(ctx, []bson.D{filter}))
+			return rig.ErrorOf(c.InsertMany(ctx, []bson.D{filter}))
 		},
 		"update": func(ctx context.Context, c *allium.Collection[bson.D]) error {
-			return errorOf(c.UpdateOne(ctx, filter, set))
+			return rig.ErrorOf(c.UpdateOne(ctx, filter, set))
 		},
 		"delete": func(ctx context.Context, c *allium.Collection[bson.D]) error {
-			return errorOf(c.DeleteOne(ctx, filter))
+			return rig.ErrorOf(c.DeleteOne(ctx, filter))
 		},
 		"bulk write": func(ctx context.Context, c *allium.Collection[bson.D]) error {
-			return errorOf(c.BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: set}}))
+			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: set}}))
 		},
 	}
 	element := func(index any) bson.D {
@@ -483,8 +470,8 @@ func TestMalformedWriteReplies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fake := startFake(t, func(r *fakeserver.Request) { r.Reply(reply) })
-			coll := open(t, fake).Database("x").Collection("y")
+			fake := rig.StartFake(t, func(r *fakeserver.Request) { r.Reply(reply) })
+			coll := rig.Open(t, fake).Database("x").Collection("y")
 			for what, run := range writes {
 				if err := run(t.Context(), coll); err == nil {
 					t.Errorf("%s: no error", what)
@@ -504,11 +491,11 @@ func TestServerWithoutLimits(t *testing.T) {
 				t.Fatal(err)
 			}
 			var sent atomic.Int32
-			fake := startFakeWith(t, hello, func(r *fakeserver.Request) {
+			fake := rig.StartFakeWith(t, hello, func(r *fakeserver.Request) {
 				sent.Add(1)
 				r.Reply(fakeserver.OK())
 			})
-			coll := open(t, fake).Database("x").Collection("y")
+			coll := rig.Open(t, fake).Database("x").Collection("y")
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if _, err := coll.InsertMany(ctx, []bson.D{{}, {}, {}}); err != nil || sent.Load() != 1 {

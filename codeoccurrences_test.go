@@ -12,6 +12,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/gridfs"
+	"allium/internal/drivertest/rig"
 	"allium/internal/owncode"
 	"allium/mongotest"
 )
@@ -19,7 +20,7 @@ import (
 // codedOperations are what listeners and log handlers hear of.
 var codedOperations = map[string]func(ctx context.Context, c *allium.Collection[coded]) error{
 	"insert": func(ctx context.Context, c *allium.Collection[coded]) error {
-		return errorOf(c.InsertOne(ctx, coded{}))
+		return rig.ErrorOf(c.InsertOne(ctx, coded{}))
 	},
 	"cursor": func(ctx context.Context, c *allium.Collection[coded]) error {
 		cur, err := c.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
@@ -53,7 +54,7 @@ var codedOperations = map[string]func(ctx context.Context, c *allium.Collection[
 	},
 	"transaction": func(ctx context.Context, c *allium.Collection[coded]) error {
 		return c.Database().Client().Transact(ctx, func(ctx context.Context) error {
-			if err := errorOf(c.InsertOne(ctx, coded{})); err != nil {
+			if err := rig.ErrorOf(c.InsertOne(ctx, coded{})); err != nil {
 				return err
 			}
 			cur, err := c.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
@@ -72,7 +73,7 @@ var codedOperations = map[string]func(ctx context.Context, c *allium.Collection[
 		if err := s.StartTransaction(); err != nil {
 			return err
 		}
-		if err := errorOf(c.InsertOne(allium.WithSession(ctx, s), coded{})); err != nil {
+		if err := rig.ErrorOf(c.InsertOne(allium.WithSession(ctx, s), coded{})); err != nil {
 			return err
 		}
 		return s.AbortTransaction(ctx)
@@ -91,7 +92,7 @@ var codedOperations = map[string]func(ctx context.Context, c *allium.Collection[
 	},
 	"bulk": func(ctx context.Context, c *allium.Collection[coded]) error {
 		w := allium.ClientWrite{Database: "d", Collection: "c", Model: allium.InsertModel{Document: coded{}}}
-		return errorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{w, w}))
+		return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{w, w}))
 	},
 	"file": func(ctx context.Context, c *allium.Collection[coded]) error {
 		b := gridfs.NewBucket(c.Database())
@@ -144,7 +145,7 @@ func testOccurrence(t *testing.T, kind mongotest.Option, p codePlace, n int32, r
 	}
 	opts := allium.ClientOptions{MaxPoolSize: new(2)}
 	p.set(&opts, code)
-	d, client, _ := bubble(t, opts, kind)
+	d, client, _ := rig.Bubble(t, opts, kind)
 	coll := allium.CollectionOf[coded](client.Database("d"), "c")
 	if _, err := coll.InsertMany(t.Context(), make([]coded, 7)); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/gridfs"
+	"allium/internal/drivertest/rig"
 	"allium/internal/owncode"
 	"allium/tracing"
 )
@@ -194,11 +195,11 @@ var codePlaces = func() []codePlace {
 	}
 	return []codePlace{
 		{name: "encoder", calls: true, run: func(ctx context.Context, c collection, code func()) error {
-			return errorOf(c.InsertOne(ctx, coded{encode: code}))
+			return rig.ErrorOf(c.InsertOne(ctx, coded{encode: code}))
 		}},
-		{name: "decoder of FindOne", calls: true, run: decoded(func(ctx context.Context, c collection) error { return errorOf(c.FindOne(ctx, bson.D{})) })},
+		{name: "decoder of FindOne", calls: true, run: decoded(func(ctx context.Context, c collection) error { return rig.ErrorOf(c.FindOne(ctx, bson.D{})) })},
 		{name: "decoder of FindOneAndDelete", calls: true, run: decoded(func(ctx context.Context, c collection) error {
-			return errorOf(c.FindOneAndDelete(ctx, bson.D{}))
+			return rig.ErrorOf(c.FindOneAndDelete(ctx, bson.D{}))
 		})},
 		{name: "decoder of All", calls: true, run: decoded(func(ctx context.Context, c collection) error {
 			cur, err := c.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
@@ -209,19 +210,19 @@ var codePlaces = func() []codePlace {
 		})},
 		{name: "MarshalText", calls: true, run: func(ctx context.Context, c collection, code func()) error {
 			return textual(code, func() error {
-				return errorOf(allium.CollectionOf[map[codedKey]int](c.Database(), "texts").InsertOne(ctx, map[codedKey]int{{"a"}: 1}))
+				return rig.ErrorOf(allium.CollectionOf[map[codedKey]int](c.Database(), "texts").InsertOne(ctx, map[codedKey]int{{"a"}: 1}))
 			})
 		}},
 		{name: "UnmarshalText", calls: true, run: func(ctx context.Context, c collection, code func()) error {
 			return textual(code, func() error {
-				return errorOf(allium.CollectionOf[map[codedKey]any](c.Database(), "c").FindOne(ctx, bson.D{}))
+				return rig.ErrorOf(allium.CollectionOf[map[codedKey]any](c.Database(), "c").FindOne(ctx, bson.D{}))
 			})
 		}},
 		{name: "UnmarshalBSONValue", calls: true, run: decoded(func(ctx context.Context, c collection) error {
-			return errorOf(allium.CollectionOf[struct{ X codedField }](c.Database(), "c").FindOne(ctx, bson.D{}))
+			return rig.ErrorOf(allium.CollectionOf[struct{ X codedField }](c.Database(), "c").FindOne(ctx, bson.D{}))
 		})},
 		{name: "reader of an upload", calls: true, run: func(ctx context.Context, c collection, code func()) error {
-			return errorOf(gridfs.NewBucket(c.Database()).UploadFromStream(ctx, "f", &codedIO{code: code, left: 1 << 20}))
+			return rig.ErrorOf(gridfs.NewBucket(c.Database()).UploadFromStream(ctx, "f", &codedIO{code: code, left: 1 << 20}))
 		}},
 		{name: "writer of a download", calls: true, run: func(ctx context.Context, c collection, code func()) error {
 			b := gridfs.NewBucket(c.Database())
@@ -267,7 +268,7 @@ var codePlaces = func() []codePlace {
 			})
 		}},
 		{name: "values of a context", run: func(ctx context.Context, c collection, code func()) error {
-			return errorOf(c.InsertOne(codedContext{ctx, code}, coded{}))
+			return rig.ErrorOf(c.InsertOne(codedContext{ctx, code}, coded{}))
 		}},
 		{name: "CommandStarted", calls: true, set: func(o options, code func()) {
 			o.CommandMonitor = &event.CommandMonitor{Started: func(context.Context, *event.CommandStarted) { code() }}
@@ -306,7 +307,7 @@ var codePlaces = func() []codePlace {
 			if err := s.StartTransaction(); err != nil {
 				return err
 			}
-			return errorOf(c.InsertOne(allium.WithSession(ctx, s), coded{}))
+			return rig.ErrorOf(c.InsertOne(allium.WithSession(ctx, s), coded{}))
 		}},
 		{name: "CommandStarted of getMore", calls: true, set: started("getMore"), run: func(ctx context.Context, c collection, _ func()) error {
 			cur, err := c.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
@@ -325,7 +326,7 @@ var codePlaces = func() []codePlace {
 				}
 			}}
 		}, run: func(ctx context.Context, c collection, _ func()) error {
-			return c.Database().Client().Transact(ctx, func(ctx context.Context) error { return errorOf(c.InsertOne(ctx, coded{})) })
+			return c.Database().Client().Transact(ctx, func(ctx context.Context) error { return rig.ErrorOf(c.InsertOne(ctx, coded{})) })
 		}},
 		{name: "CommandFailed", calls: true, set: func(o options, code func()) {
 			o.CommandMonitor = &event.CommandMonitor{Failed: func(context.Context, *event.CommandFailed) { code() }}
@@ -365,7 +366,7 @@ var codePlaces = func() []codePlace {
 			o.PoolMonitor = &event.PoolMonitor{ConnectionClosed: func(*event.ConnectionClosed) { code() }}
 		}, own: true, run: func(ctx context.Context, c collection, _ func()) error {
 			time.Sleep(2 * time.Minute)
-			return errorOf(c.InsertOne(ctx, coded{}))
+			return rig.ErrorOf(c.InsertOne(ctx, coded{}))
 		}},
 	}
 }()
@@ -383,7 +384,7 @@ var codeModes = map[string]func(coll *allium.Collection[coded]){
 	"Goexit": func(*allium.Collection[coded]) { runtime.Goexit() },
 	"call": func(coll *allium.Collection[coded]) {
 		plain := allium.CollectionOf[bson.D](coll.Database(), "other")
-		if err := errorOf(plain.InsertOne(context.Background(), bson.D{})); err != nil {
+		if err := rig.ErrorOf(plain.InsertOne(context.Background(), bson.D{})); err != nil {
 			panic(err)
 		}
 	},

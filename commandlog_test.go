@@ -12,6 +12,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/fakeserver"
 	"allium/internal/norace"
 	"allium/internal/testdeploy"
@@ -186,7 +187,7 @@ func TestCommandLogRedactsInside(t *testing.T) {
 		"applyOps":      {{Key: "applyOps", Value: bson.A{bson.D{{Key: "op", Value: "c"}, {Key: "ns", Value: "admin.$cmd"}, {Key: "o", Value: user}}}}},
 		"unknown":       {{Key: "changeUserPassword", Value: "ada"}, {Key: "pwd", Value: secret}},
 	} {
-		fake := startFake(t, func(r *fakeserver.Request) {
+		fake := rig.StartFake(t, func(r *fakeserver.Request) {
 			reply := bson.D{{Key: "ok", Value: 1}, {Key: "command", Value: secret}}
 			if strings.HasPrefix(name, "explain") {
 				reply = bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 2}, {Key: "errmsg", Value: "bad command " + secret}}
@@ -224,7 +225,7 @@ func TestCommandLogRedactsInside(t *testing.T) {
 // A logger that does not want commands costs nothing.
 func TestCommandLogCost(t *testing.T) {
 	norace.Skip(t, "the race detector allocates")
-	fake := startFake(t, func(r *fakeserver.Request) { r.Reply(fakeserver.OK()) })
+	fake := rig.StartFake(t, func(r *fakeserver.Request) { r.Reply(fakeserver.OK()) })
 	uri := fake
 	allocs := func(o allium.ClientOptions) float64 {
 		client, err := allium.Open(uri, o)

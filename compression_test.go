@@ -10,6 +10,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/internal/wire"
 	"allium/mongotest"
@@ -52,7 +53,7 @@ func TestCompression(t *testing.T) {
 	for _, name := range []string{"snappy", "zlib", "zstd", "zlib,snappy", "snoopy", ""} {
 		t.Run(name, func(t *testing.T) {
 			counter := &codeCounter{d: d, counts: map[wire.OpCode]int{}}
-			client := open(t, d.URI()+"?zlibCompressionLevel=9&compressors="+name, allium.ClientOptions{Dialer: counter})
+			client := rig.Open(t, d.URI()+"?zlibCompressionLevel=9&compressors="+name, allium.ClientOptions{Dialer: counter})
 			big := strings.Repeat("all work and no play makes Jack a dull boy\n", 20000)
 			for _, text := range []string{"x", big} {
 				if _, err := client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "ping", Value: 1}, {Key: "comment", Value: text}}); err != nil {

@@ -12,22 +12,23 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
 
 // startCursors returns a collection of n documents, and what its client sends.
-func startCursors(t *testing.T, n int, o allium.ClientOptions, topology ...testdeploy.Kind) (*testdeploy.Deployment, *allium.Collection[bson.D], *recorder) {
+func startCursors(t *testing.T, n int, o allium.ClientOptions, topology ...testdeploy.Kind) (*testdeploy.Deployment, *allium.Collection[bson.D], *rig.Recorder) {
 	t.Helper()
-	rec := &recorder{}
-	o.CommandMonitor = rec.monitor()
+	rec := &rig.Recorder{}
+	o.CommandMonitor = rec.Monitor()
 	kind := testdeploy.ReplicaSet(1)
 	if len(topology) > 0 {
 		kind = topology[0]
 	}
 	d := testdeploy.Start(t, kind)
-	coll := open(t, d.URI(), o).Database("d").Collection("c")
+	coll := rig.Open(t, d.URI(), o).Database("d").Collection("c")
 	var docs []bson.D
 	for i := range n {
 		docs = append(docs, bson.D{{Key: "_id", Value: i}})
@@ -35,20 +36,8 @@ func startCursors(t *testing.T, n int, o allium.ClientOptions, topology ...testd
 	if _, err := coll.InsertMany(t.Context(), docs); err != nil {
 		t.Fatal(err)
 	}
-	rec.reset()
+	rec.Reset()
 	return d, coll, rec
-}
-
-// field returns a field of a command as text, "-" if it is not there.
-func (c *sentCommand) field(key string) string {
-	v := c.body.Lookup(key)
-	if v.IsZero() {
-		return "-"
-	}
-	if n, ok := v.AsInt64(); ok {
-		return fmt.Sprint(n)
-	}
-	return v.String()
 }
 
 // TestLimitAndBatchSize follows the specification "find, getMore and killCursors commands" through
@@ -76,7 +65,7 @@ func TestLimitAndBatchSize(t *testing.T) {
 		{1, 0, 1, "1/-/-"},
 	} {
 		t.Run(fmt.Sprintf("limit %d, batch size %d", tc.limit, tc.batch), func(t *testing.T) {
-			rec.reset()
+			rec.Reset()
 			o := allium.FindOptions{Limit: tc.limit}
 			if tc.batch != 0 {
 				o.BatchSize = &tc.batch
@@ -90,12 +79,12 @@ func TestLimitAndBatchSize(t *testing.T) {
 				t.Errorf("%d documents, %v, want %d", len(all), err, tc.documents)
 			}
 			var got []string
-			for _, c := range rec.sent {
-				switch c.name {
+			for _, c := range rec.Sent {
+				switch c.Name {
 				case "find":
-					got = append(got, c.field("limit")+"/"+c.field("batchSize")+"/"+c.field("singleBatch"))
+					got = append(got, c.Field("limit")+"/"+c.Field("batchSize")+"/"+c.Field("singleBatch"))
 				case "getMore":
-					got = append(got, c.field("batchSize"))
+					got = append(got, c.Field("batchSize"))
 				case "killCursors":
 					got = append(got, "k")
 				}
@@ -151,13 +140,13 @@ func TestTailableCursors(t *testing.T) {
 		if !cur.Next(ctx) || fmt.Sprint(cur.Current()[0].Value) != "4" {
 			t.Errorf("Next does not find what was inserted: %v", cur.Err())
 		}
-		rec.reset()
-		if err := cur.Close(ctx); err != nil || len(rec.of("killCursors")) != 1 {
-			t.Errorf("close: %v, %d killCursors", err, len(rec.of("killCursors")))
+		rec.Reset()
+		if err := cur.Close(ctx); err != nil || len(rec.Of("killCursors")) != 1 {
+			t.Errorf("close: %v, %d killCursors", err, len(rec.Of("killCursors")))
 		}
 	})
 	t.Run("await", func(t *testing.T) {
-		rec.reset()
+		rec.Reset()
 		cur, err := capped.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: 3}}}}, allium.FindOptions{CursorType: allium.TailableAwait, MaxAwaitTime: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
@@ -166,11 +155,11 @@ func TestTailableCursors(t *testing.T) {
 		if got := read(cur, 1); !slices.Equal(got, []string{"4"}) {
 			t.Errorf("read %v", got)
 		}
-		find := rec.of("find")[0]
-		if find.field("tailable") != "true" || find.field("awaitData") != "true" {
-			t.Errorf("find is %v", find.body)
+		find := rec.Of("find")[0]
+		if find.Field("tailable") != "true" || find.Field("awaitData") != "true" {
+			t.Errorf("find is %v", find.Body)
 		}
-		if more := rec.of("getMore"); len(more) == 0 || more[0].field("maxTimeMS") != "1" {
+		if more := rec.Of("getMore"); len(more) == 0 || more[0].Field("maxTimeMS") != "1" {
 			t.Errorf("getMores are %v", more)
 		}
 		found := make(chan bool)
@@ -240,8 +229,8 @@ func TestCursorTimeoutOptions(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if len(rec.sent) > 0 {
-		t.Errorf("sent %v", rec.sent)
+	if len(rec.Sent) > 0 {
+		t.Errorf("sent %v", rec.Sent)
 	}
 	if err := find(allium.FindOptions{CursorType: allium.TailableAwait, MaxAwaitTime: time.Minute, Timeout: new(time.Duration(0))}); err != nil && strings.Contains(err.Error(), "MaxAwaitTime") {
 		t.Errorf("a timeout of 0 bounds nothing: %v", err)
@@ -266,8 +255,8 @@ func TestCursorTimeoutModes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := testdeploy.Mock(t, "an in-memory network", mongotest.ReplicaSet(1), mongotest.InMemory())
-				rec := &recorder{}
-				client, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d, CommandMonitor: rec.monitor()})
+				rec := &rig.Recorder{}
+				client, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d, CommandMonitor: rec.Monitor()})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -297,15 +286,15 @@ func TestCursorTimeoutModes(t *testing.T) {
 					t.Errorf("%d documents, then %v", n, cur.Err())
 				}
 				cur.Close(ctx)
-				if got := rec.of("find")[0].field("maxTimeMS") != "-"; got != tc.findMax {
+				if got := rec.Of("find")[0].Field("maxTimeMS") != "-"; got != tc.findMax {
 					t.Errorf("find carries maxTimeMS: %v", got)
 				}
-				for _, c := range rec.of("getMore") {
-					if c.field("maxTimeMS") != "-" {
-						t.Errorf("getMore carries maxTimeMS: %v", c.body)
+				for _, c := range rec.Of("getMore") {
+					if c.Field("maxTimeMS") != "-" {
+						t.Errorf("getMore carries maxTimeMS: %v", c.Body)
 					}
 				}
-				if kills := rec.of("killCursors"); len(kills) != 1 || kills[0].field("maxTimeMS") == "-" {
+				if kills := rec.Of("killCursors"); len(kills) != 1 || kills[0].Field("maxTimeMS") == "-" {
 					t.Errorf("killCursors: %v, want one with maxTimeMS, since the timeout begins anew for it", kills)
 				}
 			})
@@ -350,14 +339,14 @@ func TestBatches(t *testing.T) {
 	if !slices.Equal(sizes, []int{1, 2, 1}) {
 		t.Errorf("batches have %v documents", sizes)
 	}
-	rec.reset()
+	rec.Reset()
 	for range open().Batches(ctx) {
 		break
 	}
-	if n := len(rec.of("killCursors")); n != 1 {
+	if n := len(rec.Of("killCursors")); n != 1 {
 		t.Errorf("%d killCursors after a loop that was left early", n)
 	}
-	failPoint(t, coll.Database().Client(), bson.D{{Key: "failCommands", Value: bson.A{"getMore"}}, {Key: "errorCode", Value: 8}}, 1)
+	rig.FailPoint(t, coll.Database().Client(), bson.D{{Key: "failCommands", Value: bson.A{"getMore"}}, {Key: "errorCode", Value: 8}}, 1)
 	var last error
 	batches := 0
 	for _, err := range open().Batches(ctx) {
@@ -383,10 +372,10 @@ func TestRunCursorCommand(t *testing.T) {
 			if all, err := cur.All(ctx); err != nil || len(all) != 5 {
 				t.Errorf("%d documents, %v", len(all), err)
 			}
-			first := rec.of("find")[0]
-			for _, c := range rec.of("getMore") {
-				if c.field("batchSize") != "1" || c.body.Lookup("comment").String() != first.body.Lookup("comment").String() && c.field("comment") == "-" || !c.body.Lookup("lsid").Equal(first.body.Lookup("lsid")) {
-					t.Errorf("getMore is %v after %v", c.body, first.body)
+			first := rec.Of("find")[0]
+			for _, c := range rec.Of("getMore") {
+				if c.Field("batchSize") != "1" || c.Body.Lookup("comment").String() != first.Body.Lookup("comment").String() && c.Field("comment") == "-" || !c.Body.Lookup("lsid").Equal(first.Body.Lookup("lsid")) {
+					t.Errorf("getMore is %v after %v", c.Body, first.Body)
 				}
 			}
 			if _, err := db.RunCursorCommand(ctx, bson.D{{Key: "ping", Value: 1}}); err == nil || !strings.Contains(err.Error(), "cursor") {
@@ -398,7 +387,7 @@ func TestRunCursorCommand(t *testing.T) {
 			if err != nil || !typed.Next(ctx) || typed.Current().ID != 4 {
 				t.Errorf("typed: %v", err)
 			}
-			rec.reset()
+			rec.Reset()
 			early, err := db.RunCursorCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 2}})
 			if err != nil {
 				t.Fatal(err)
@@ -409,7 +398,7 @@ func TestRunCursorCommand(t *testing.T) {
 				}
 				break
 			}
-			if n := len(rec.of("killCursors")); n != 1 {
+			if n := len(rec.Of("killCursors")); n != 1 {
 				t.Errorf("%d killCursors after a loop that was left early", n)
 			}
 		})

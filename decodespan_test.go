@@ -9,6 +9,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/spantest"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
@@ -35,13 +36,13 @@ func (p *choosy) UnmarshalBSON(data []byte) error {
 // TestSpansOfReplies: what is wrong with a reply, a document that does not decode above all, is in
 // the span of its operation, as it is in the error of the call. That there is no document is not.
 func TestSpansOfReplies(t *testing.T) {
-	client, r, d := traced(t, allium.Tracing{Enabled: new(true)})
+	client, r, d := rig.Traced(t, allium.Tracing{Enabled: new(true)})
 	ctx, db := t.Context(), client.Database("d")
 	coll := allium.CollectionOf[choosy](db, "c")
 	odd := bson.D{{Key: "odd", Value: "x"}}
 	reset := func() {
 		_ = coll.Drop(ctx)
-		must(db.Collection("c").InsertOne(ctx, bson.D{{Key: "_id", Value: 1}, {Key: "odd", Value: "x"}}))
+		rig.Must(db.Collection("c").InsertOne(ctx, bson.D{{Key: "_id", Value: 1}, {Key: "odd", Value: "x"}}))
 		r.Take()
 	}
 	set, none := bson.D{{Key: "$set", Value: bson.D{{Key: "y", Value: 1}}}}, bson.D{{Key: "x", Value: "none"}}
@@ -54,57 +55,57 @@ func TestSpansOfReplies(t *testing.T) {
 		reply = nil
 		return out, nil
 	})
-	broken := must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "d.c"}, {Key: "firstBatch", Value: "no batch"}}}}))
-	databases := must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "databases", Value: bson.A{bson.D{{Key: "name", Value: 5}}}}}))
-	write := must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 0}, {Key: "writeErrors", Value: bson.A{5}}}))
+	broken := rig.Must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "d.c"}, {Key: "firstBatch", Value: "no batch"}}}}))
+	databases := rig.Must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "databases", Value: bson.A{bson.D{{Key: "name", Value: 5}}}}}))
+	write := rig.Must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 0}, {Key: "writeErrors", Value: bson.A{5}}}))
 	stray := func(field string, indexes ...int) bson.Raw {
 		list := bson.A{}
 		for _, i := range indexes {
 			list = append(list, bson.D{{Key: "index", Value: i}, {Key: "_id", Value: 1}, {Key: "code", Value: 1}, {Key: "errmsg", Value: "no"}})
 		}
-		return must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 1}, {Key: field, Value: list}}))
+		return rig.Must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 1}, {Key: field, Value: list}}))
 	}
 	upsert := func(ctx context.Context) error {
-		return errorOf(coll.UpdateOne(ctx, none, set, allium.UpdateOptions{Upsert: true}))
+		return rig.ErrorOf(coll.UpdateOne(ctx, none, set, allium.UpdateOptions{Upsert: true}))
 	}
-	insertMany := func(ctx context.Context) error { return errorOf(coll.InsertMany(ctx, []choosy{{}, {}})) }
-	ok := must(bson.Marshal(bson.D{{Key: "ok", Value: 1}}))
+	insertMany := func(ctx context.Context) error { return rig.ErrorOf(coll.InsertMany(ctx, []choosy{{}, {}})) }
+	ok := rig.Must(bson.Marshal(bson.D{{Key: "ok", Value: 1}}))
 	for _, test := range []struct {
 		name  string
 		run   func(ctx context.Context) error
 		reply bson.Raw
 		want  any // what the error is, nil for none in the span
 	}{
-		{"FindOne", func(ctx context.Context) error { return errorOf(coll.FindOne(ctx, odd)) }, nil, errChoosy},
-		{"FindOneAndUpdate", func(ctx context.Context) error { return errorOf(coll.FindOneAndUpdate(ctx, odd, set)) }, nil, errChoosy},
-		{"FindOneAndReplace", func(ctx context.Context) error { return errorOf(coll.FindOneAndReplace(ctx, odd, choosy{})) }, nil, errChoosy},
-		{"FindOneAndDelete", func(ctx context.Context) error { return errorOf(coll.FindOneAndDelete(ctx, odd)) }, nil, errChoosy},
-		{"Distinct", func(ctx context.Context) error { return errorOf(allium.Distinct[int](ctx, coll, "odd", bson.D{})) }, nil, mongoerr.DecodeErrors{}},
-		{"ListDatabases", func(ctx context.Context) error { return errorOf(client.ListDatabases(ctx)) }, databases, mongoerr.DecodeErrors{}},
-		{"FindOne finds nothing", func(ctx context.Context) error { return errorOf(coll.FindOne(ctx, none)) }, nil, nil},
-		{"FindOneAndUpdate finds nothing", func(ctx context.Context) error { return errorOf(coll.FindOneAndUpdate(ctx, none, set)) }, nil, nil},
-		{"FindOneAndDelete finds nothing", func(ctx context.Context) error { return errorOf(coll.FindOneAndDelete(ctx, none)) }, nil, nil},
-		{"CountDocuments", func(ctx context.Context) error { return errorOf(coll.CountDocuments(ctx, none)) }, nil, nil},
+		{"FindOne", func(ctx context.Context) error { return rig.ErrorOf(coll.FindOne(ctx, odd)) }, nil, errChoosy},
+		{"FindOneAndUpdate", func(ctx context.Context) error { return rig.ErrorOf(coll.FindOneAndUpdate(ctx, odd, set)) }, nil, errChoosy},
+		{"FindOneAndReplace", func(ctx context.Context) error { return rig.ErrorOf(coll.FindOneAndReplace(ctx, odd, choosy{})) }, nil, errChoosy},
+		{"FindOneAndDelete", func(ctx context.Context) error { return rig.ErrorOf(coll.FindOneAndDelete(ctx, odd)) }, nil, errChoosy},
+		{"Distinct", func(ctx context.Context) error { return rig.ErrorOf(allium.Distinct[int](ctx, coll, "odd", bson.D{})) }, nil, mongoerr.DecodeErrors{}},
+		{"ListDatabases", func(ctx context.Context) error { return rig.ErrorOf(client.ListDatabases(ctx)) }, databases, mongoerr.DecodeErrors{}},
+		{"FindOne finds nothing", func(ctx context.Context) error { return rig.ErrorOf(coll.FindOne(ctx, none)) }, nil, nil},
+		{"FindOneAndUpdate finds nothing", func(ctx context.Context) error { return rig.ErrorOf(coll.FindOneAndUpdate(ctx, none, set)) }, nil, nil},
+		{"FindOneAndDelete finds nothing", func(ctx context.Context) error { return rig.ErrorOf(coll.FindOneAndDelete(ctx, none)) }, nil, nil},
+		{"CountDocuments", func(ctx context.Context) error { return rig.ErrorOf(coll.CountDocuments(ctx, none)) }, nil, nil},
 
-		{"FindOne, broken", func(ctx context.Context) error { return errorOf(coll.FindOne(ctx, odd)) }, broken, ""},
-		{"Find, broken", func(ctx context.Context) error { return errorOf(coll.Find(ctx, odd)) }, broken, ""},
-		{"Aggregate, broken", func(ctx context.Context) error { return errorOf(coll.Aggregate(ctx, []bson.D{})) }, broken, ""},
-		{"ListCollections, broken", func(ctx context.Context) error { return errorOf(db.ListCollections(ctx)) }, broken, ""},
-		{"ListIndexes, broken", func(ctx context.Context) error { return errorOf(coll.ListIndexes(ctx)) }, broken, ""},
-		{"Watch, broken", func(ctx context.Context) error { return errorOf(coll.Watch(ctx, nil)) }, broken, ""},
+		{"FindOne, broken", func(ctx context.Context) error { return rig.ErrorOf(coll.FindOne(ctx, odd)) }, broken, ""},
+		{"Find, broken", func(ctx context.Context) error { return rig.ErrorOf(coll.Find(ctx, odd)) }, broken, ""},
+		{"Aggregate, broken", func(ctx context.Context) error { return rig.ErrorOf(coll.Aggregate(ctx, []bson.D{})) }, broken, ""},
+		{"ListCollections, broken", func(ctx context.Context) error { return rig.ErrorOf(db.ListCollections(ctx)) }, broken, ""},
+		{"ListIndexes, broken", func(ctx context.Context) error { return rig.ErrorOf(coll.ListIndexes(ctx)) }, broken, ""},
+		{"Watch, broken", func(ctx context.Context) error { return rig.ErrorOf(coll.Watch(ctx, nil)) }, broken, ""},
 		{"RunCursorCommand, broken", func(ctx context.Context) error {
-			return errorOf(db.RunCursorCommand(ctx, bson.D{{Key: "find", Value: "c"}}))
+			return rig.ErrorOf(db.RunCursorCommand(ctx, bson.D{{Key: "find", Value: "c"}}))
 		}, broken, ""},
-		{"CountDocuments, broken", func(ctx context.Context) error { return errorOf(coll.CountDocuments(ctx, odd)) }, broken, ""},
-		{"EstimatedDocumentCount, broken", func(ctx context.Context) error { return errorOf(coll.EstimatedDocumentCount(ctx)) }, ok, ""},
-		{"ListDatabases, broken", func(ctx context.Context) error { return errorOf(client.ListDatabases(ctx)) }, ok, ""},
-		{"Distinct, broken", func(ctx context.Context) error { return errorOf(allium.Distinct[int](ctx, coll, "odd", bson.D{})) }, ok, ""},
+		{"CountDocuments, broken", func(ctx context.Context) error { return rig.ErrorOf(coll.CountDocuments(ctx, odd)) }, broken, ""},
+		{"EstimatedDocumentCount, broken", func(ctx context.Context) error { return rig.ErrorOf(coll.EstimatedDocumentCount(ctx)) }, ok, ""},
+		{"ListDatabases, broken", func(ctx context.Context) error { return rig.ErrorOf(client.ListDatabases(ctx)) }, ok, ""},
+		{"Distinct, broken", func(ctx context.Context) error { return rig.ErrorOf(allium.Distinct[int](ctx, coll, "odd", bson.D{})) }, ok, ""},
 		{"CreateSearchIndex, broken", func(ctx context.Context) error {
-			return errorOf(coll.CreateSearchIndex(ctx, allium.SearchIndexModel{Definition: bson.D{}}))
+			return rig.ErrorOf(coll.CreateSearchIndex(ctx, allium.SearchIndexModel{Definition: bson.D{}}))
 		}, ok, ""},
-		{"InsertOne, broken", func(ctx context.Context) error { return errorOf(db.Collection("c").InsertOne(ctx, bson.D{})) }, write, ""},
-		{"UpdateMany, broken", func(ctx context.Context) error { return errorOf(coll.UpdateMany(ctx, odd, set)) }, write, ""},
-		{"InsertMany, broken", func(ctx context.Context) error { return errorOf(db.Collection("c").InsertMany(ctx, []bson.D{{}})) }, write, ""},
+		{"InsertOne, broken", func(ctx context.Context) error { return rig.ErrorOf(db.Collection("c").InsertOne(ctx, bson.D{})) }, write, ""},
+		{"UpdateMany, broken", func(ctx context.Context) error { return rig.ErrorOf(coll.UpdateMany(ctx, odd, set)) }, write, ""},
+		{"InsertMany, broken", func(ctx context.Context) error { return rig.ErrorOf(db.Collection("c").InsertMany(ctx, []bson.D{{}})) }, write, ""},
 		{"an upsert too many", upsert, stray("upserted", 1), "the same"},
 		{"an upsert before the first", upsert, stray("upserted", -1), "the same"},
 		{"an upsert twice", insertMany, stray("upserted", 1, 1), "the same"},
@@ -161,10 +162,10 @@ func TestSpansOfReplies(t *testing.T) {
 func TestSpansAroundDecoding(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
 	r := &spantest.Recorder{}
-	client := open(t, d.URI(), allium.ClientOptions{Tracing: &allium.Tracing{Tracer: r, Enabled: new(true)}, MaxPoolSize: new(1)})
+	client := rig.Open(t, d.URI(), allium.ClientOptions{Tracing: &allium.Tracing{Tracer: r, Enabled: new(true)}, MaxPoolSize: new(1)})
 	ctx := t.Context()
 	coll := allium.CollectionOf[choosy](client.Database("d"), "c")
-	must(client.Database("d").Collection("c").InsertOne(ctx, bson.D{{Key: "odd", Value: "x"}}))
+	rig.Must(client.Database("d").Collection("c").InsertOne(ctx, bson.D{{Key: "odd", Value: "x"}}))
 	defer func() { whileChoosyDecodes = nil }()
 	inside := func() {
 		t.Helper()
@@ -177,9 +178,9 @@ func TestSpansAroundDecoding(t *testing.T) {
 		}
 	}
 	for name, run := range map[string]func(ctx context.Context) error{
-		"FindOne": func(ctx context.Context) error { return errorOf(coll.FindOne(ctx, bson.D{})) },
+		"FindOne": func(ctx context.Context) error { return rig.ErrorOf(coll.FindOne(ctx, bson.D{})) },
 		"FindOneAndUpdate": func(ctx context.Context) error {
-			return errorOf(coll.FindOneAndUpdate(ctx, bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "y", Value: 1}}}}))
+			return rig.ErrorOf(coll.FindOneAndUpdate(ctx, bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "y", Value: 1}}}}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +188,7 @@ func TestSpansAroundDecoding(t *testing.T) {
 			if err := client.Transact(ctx, func(ctx context.Context) error {
 				whileChoosyDecodes = func() error {
 					inside()
-					return errorOf(client.Database("d").Collection("c").FindOne(ctx, bson.D{}))
+					return rig.ErrorOf(client.Database("d").Collection("c").FindOne(ctx, bson.D{}))
 				}
 				return run(ctx)
 			}); err != nil {
@@ -206,7 +207,7 @@ func TestSpansAroundDecoding(t *testing.T) {
 		})
 	}
 	whileChoosyDecodes = func() error { return errChoosy }
-	cur := must(coll.Find(ctx, bson.D{}))
+	cur := rig.Must(coll.Find(ctx, bson.D{}))
 	r.Take()
 	if cur.Next(ctx) || !errors.Is(cur.Err(), errChoosy) {
 		t.Errorf("error %v, want %v", cur.Err(), errChoosy)
@@ -220,7 +221,7 @@ func TestSpansAroundDecoding(t *testing.T) {
 // TestSpansOfBatchesThatPanic: the span of an operation of several commands ends when code of the
 // program's panics in it.
 func TestSpansOfBatchesThatPanic(t *testing.T) {
-	client, r, _ := traced(t, allium.Tracing{Enabled: new(true)})
+	client, r, _ := rig.Traced(t, allium.Tracing{Enabled: new(true)})
 	ctx, bad := t.Context(), coded{encode: func() { panic("coded") }}
 	coll := allium.CollectionOf[coded](client.Database("d"), "c")
 	for name, run := range map[string]func(){

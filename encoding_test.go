@@ -12,6 +12,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
@@ -59,12 +60,12 @@ var encodingPlaces = func() []encodingPlace {
 		return err
 	}
 	return []encodingPlace{
-		{"InsertOne", true, func(ctx context.Context, c collection, v value) error { return errorOf(c.InsertOne(ctx, v(x))) }},
+		{"InsertOne", true, func(ctx context.Context, c collection, v value) error { return rig.ErrorOf(c.InsertOne(ctx, v(x))) }},
 		{"InsertOne, comment", true, func(ctx context.Context, c collection, v value) error {
-			return errorOf(c.InsertOne(ctx, x, allium.InsertOneOptions{Comment: v(x)}))
+			return rig.ErrorOf(c.InsertOne(ctx, x, allium.InsertOneOptions{Comment: v(x)}))
 		}},
 		{"InsertMany", true, func(ctx context.Context, c collection, v value) error {
-			return errorOf(c.InsertMany(ctx, []any{x, v(x), x, v(x)}))
+			return rig.ErrorOf(c.InsertMany(ctx, []any{x, v(x), x, v(x)}))
 		}},
 		{"FindOne", true, func(ctx context.Context, c collection, v value) error { return found(c.FindOne(ctx, v(x))) }},
 		{"Find", true, func(ctx context.Context, c collection, v value) error {
@@ -80,17 +81,19 @@ var encodingPlaces = func() []encodingPlace {
 			return all(ctx, cur, err)
 		}},
 		{"UpdateOne", true, func(ctx context.Context, c collection, v value) error {
-			return errorOf(c.UpdateOne(ctx, v(x), v(set), allium.UpdateOptions{Let: v(x), ArrayFilters: []any{}}))
+			return rig.ErrorOf(c.UpdateOne(ctx, v(x), v(set), allium.UpdateOptions{Let: v(x), ArrayFilters: []any{}}))
 		}},
 		{"UpdateMany", true, func(ctx context.Context, c collection, v value) error {
-			return errorOf(c.UpdateMany(ctx, v(x), v(set)))
+			return rig.ErrorOf(c.UpdateMany(ctx, v(x), v(set)))
 		}},
 		{"UpdateOne, pipeline", true, func(ctx context.Context, c collection, v value) error {
-			return errorOf(c.UpdateOne(ctx, x, []any{v(set)}))
+			return rig.ErrorOf(c.UpdateOne(ctx, x, []any{v(set)}))
 		}},
-		{"ReplaceOne", true, func(ctx context.Context, c collection, v value) error { return errorOf(c.ReplaceOne(ctx, v(x), v(x))) }},
-		{"DeleteOne", true, func(ctx context.Context, c collection, v value) error { return errorOf(c.DeleteOne(ctx, v(x))) }},
-		{"DeleteMany", true, func(ctx context.Context, c collection, v value) error { return errorOf(c.DeleteMany(ctx, v(x))) }},
+		{"ReplaceOne", true, func(ctx context.Context, c collection, v value) error {
+			return rig.ErrorOf(c.ReplaceOne(ctx, v(x), v(x)))
+		}},
+		{"DeleteOne", true, func(ctx context.Context, c collection, v value) error { return rig.ErrorOf(c.DeleteOne(ctx, v(x))) }},
+		{"DeleteMany", true, func(ctx context.Context, c collection, v value) error { return rig.ErrorOf(c.DeleteMany(ctx, v(x))) }},
 		{"FindOneAndUpdate", true, func(ctx context.Context, c collection, v value) error {
 			return found(c.FindOneAndUpdate(ctx, v(x), v(set)))
 		}},
@@ -99,7 +102,7 @@ var encodingPlaces = func() []encodingPlace {
 		}},
 		{"FindOneAndDelete", true, func(ctx context.Context, c collection, v value) error { return found(c.FindOneAndDelete(ctx, v(x))) }},
 		{"BulkWrite", true, func(ctx context.Context, c collection, v value) error {
-			return errorOf(c.BulkWrite(ctx, []allium.WriteModel{
+			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{
 				allium.InsertModel{Document: v(x)}, allium.UpdateModel{Filter: v(x), Update: v(set)},
 				allium.ReplaceModel{Filter: v(x), Replacement: v(x)}, allium.DeleteModel{Filter: v(x)}}, allium.BulkWriteOptions{Let: v(x)}))
 		}},
@@ -107,7 +110,7 @@ var encodingPlaces = func() []encodingPlace {
 			write := func(m allium.WriteModel) allium.ClientWrite {
 				return allium.ClientWrite{Database: "d", Collection: "c", Model: m}
 			}
-			return errorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{
+			return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{
 				write(allium.InsertModel{Document: v(x)}), write(allium.UpdateModel{Filter: v(x), Update: v(set)}),
 				write(allium.ReplaceModel{Filter: v(x), Replacement: v(x)}), write(allium.DeleteModel{Filter: v(x)})}, allium.ClientBulkWriteOptions{Let: v(x)}))
 		}},
@@ -122,12 +125,14 @@ var encodingPlaces = func() []encodingPlace {
 			}
 			return cur.Close(ctx)
 		}},
-		{"CountDocuments", true, func(ctx context.Context, c collection, v value) error { return errorOf(c.CountDocuments(ctx, v(x))) }},
+		{"CountDocuments", true, func(ctx context.Context, c collection, v value) error {
+			return rig.ErrorOf(c.CountDocuments(ctx, v(x)))
+		}},
 		{"EstimatedDocumentCount, comment", false, func(ctx context.Context, c collection, v value) error {
-			return errorOf(c.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{Comment: v(x)}))
+			return rig.ErrorOf(c.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{Comment: v(x)}))
 		}},
 		{"Distinct", true, func(ctx context.Context, c collection, v value) error {
-			return errorOf(allium.Distinct[any](ctx, c, "x", v(x)))
+			return rig.ErrorOf(allium.Distinct[any](ctx, c, "x", v(x)))
 		}},
 		{"Watch", false, func(ctx context.Context, c collection, v value) error {
 			s, err := c.Watch(ctx, []any{v(match)})
@@ -137,10 +142,10 @@ var encodingPlaces = func() []encodingPlace {
 			return s.Close(ctx)
 		}},
 		{"RunCommand", true, func(ctx context.Context, c collection, v value) error {
-			return errorOf(c.Database().RunCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: v(x)}, {Key: "singleBatch", Value: true}}))
+			return rig.ErrorOf(c.Database().RunCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: v(x)}, {Key: "singleBatch", Value: true}}))
 		}},
 		{"CreateIndex", false, func(ctx context.Context, c collection, v value) error {
-			return errorOf(c.CreateIndex(ctx, allium.IndexModel{Keys: v(keys), PartialFilter: v(x)}))
+			return rig.ErrorOf(c.CreateIndex(ctx, allium.IndexModel{Keys: v(keys), PartialFilter: v(x)}))
 		}},
 		{"ListCollections", false, func(ctx context.Context, c collection, v value) error {
 			cur, err := c.Database().ListCollections(ctx, allium.ListCollectionsOptions{Filter: v(x)})
@@ -150,7 +155,7 @@ var encodingPlaces = func() []encodingPlace {
 			return cur.Close(ctx)
 		}},
 		{"ListDatabases", false, func(ctx context.Context, c collection, v value) error {
-			return errorOf(c.Database().Client().ListDatabases(ctx, allium.ListDatabasesOptions{Filter: v(x)}))
+			return rig.ErrorOf(c.Database().Client().ListDatabases(ctx, allium.ListDatabasesOptions{Filter: v(x)}))
 		}},
 		{"CreateCollection", false, func(ctx context.Context, c collection, v value) error {
 			return c.Database().CreateCollection(ctx, "made", allium.CreateCollectionOptions{Validator: v(x)})
@@ -159,10 +164,10 @@ var encodingPlaces = func() []encodingPlace {
 }()
 
 // hookedClient returns a collection with some documents, of a client that may have one connection.
-func hookedClient(t *testing.T, opts allium.ClientOptions, kind mongotest.Option) (*allium.Collection[any], *sent) {
+func hookedClient(t *testing.T, opts allium.ClientOptions, kind mongotest.Option) (*allium.Collection[any], *rig.Sent) {
 	t.Helper()
 	opts.MaxPoolSize = new(1)
-	_, client, log := bubble(t, opts, kind)
+	_, client, log := rig.Bubble(t, opts, kind)
 	coll := allium.CollectionOf[any](client.Database("d"), "c")
 	if _, err := coll.InsertMany(t.Context(), []any{bson.D{{Key: "x", Value: 1}}, bson.D{}, bson.D{}, bson.D{}, bson.D{}, bson.D{}}); err != nil {
 		t.Fatal(err)
@@ -248,38 +253,42 @@ func TestUnencodableWithoutServers(t *testing.T) {
 func TestRetriesSendTheSameBytes(t *testing.T) {
 	type collection = *allium.Collection[any]
 	for name, run := range map[string]func(ctx context.Context, c collection, v any) error{
-		"insert":        func(ctx context.Context, c collection, v any) error { return errorOf(c.InsertOne(ctx, v)) },
-		"inserts":       func(ctx context.Context, c collection, v any) error { return errorOf(c.InsertMany(ctx, []any{v, v})) },
-		"find":          func(ctx context.Context, c collection, v any) error { return errorOf(c.Find(ctx, v)) },
-		"update":        func(ctx context.Context, c collection, v any) error { return errorOf(c.ReplaceOne(ctx, v, v)) },
-		"delete":        func(ctx context.Context, c collection, v any) error { return errorOf(c.DeleteOne(ctx, v)) },
-		"findAndModify": func(ctx context.Context, c collection, v any) error { return errorOf(c.FindOneAndReplace(ctx, v, v)) },
+		"insert": func(ctx context.Context, c collection, v any) error { return rig.ErrorOf(c.InsertOne(ctx, v)) },
+		"inserts": func(ctx context.Context, c collection, v any) error {
+			return rig.ErrorOf(c.InsertMany(ctx, []any{v, v}))
+		},
+		"find":   func(ctx context.Context, c collection, v any) error { return rig.ErrorOf(c.Find(ctx, v)) },
+		"update": func(ctx context.Context, c collection, v any) error { return rig.ErrorOf(c.ReplaceOne(ctx, v, v)) },
+		"delete": func(ctx context.Context, c collection, v any) error { return rig.ErrorOf(c.DeleteOne(ctx, v)) },
+		"findAndModify": func(ctx context.Context, c collection, v any) error {
+			return rig.ErrorOf(c.FindOneAndReplace(ctx, v, v))
+		},
 		"distinct": func(ctx context.Context, c collection, v any) error {
-			return errorOf(allium.Distinct[any](ctx, c, "x", v))
+			return rig.ErrorOf(allium.Distinct[any](ctx, c, "x", v))
 		},
 		"bulkWrite": func(ctx context.Context, c collection, v any) error {
-			return errorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{{Database: "d", Collection: "c", Model: allium.InsertModel{Document: v}},
+			return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{{Database: "d", Collection: "c", Model: allium.InsertModel{Document: v}},
 				{Database: "d", Collection: "c2", Model: allium.ReplaceModel{Filter: v, Replacement: v}}}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var bodies []string
-				d, client, log := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				d, client, log := rig.Bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
 				failed := false
 				d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
 					if c.Name == "hello" || c.Name == "isMaster" || failed {
 						return nil, nil
 					}
 					failed = true
-					return errorReply(91, "RetryableWriteError"), nil
+					return rig.ErrorReply(91, "RetryableWriteError"), nil
 				})
 				n := 0
 				err := run(t.Context(), allium.CollectionOf[any](client.Database("d"), "c"), counting{&n})
 				if err != nil && !errors.Is(err, mongoerr.ErrNoDocuments) {
 					t.Fatal(err)
 				}
-				for _, e := range log.list {
+				for _, e := range log.List {
 					own := bson.D{}
 					for key, v := range e.Command.All() {
 						if key != "$clusterTime" && key != "lsid" {

@@ -15,6 +15,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/gridfs"
+	"allium/internal/drivertest/rig"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
@@ -26,7 +27,7 @@ func hang(d *mongotest.Deployment, code int32, commands ...string) (release func
 	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
 		switch {
 		case c.Name == "getMore" && code != 0:
-			return errorReply(code, map[int32]string{7: "ResumableChangeStreamError"}[code]), nil
+			return rig.ErrorReply(code, map[int32]string{7: "ResumableChangeStreamError"}[code]), nil
 		case slices.Contains(commands, c.Name):
 			<-stop
 		}
@@ -45,25 +46,25 @@ func TestNothingOutlivesItsContext(t *testing.T) {
 		}
 		return err
 	}
-	find := func(ctx context.Context, r *retryRig) (*allium.Cursor[bson.D], error) {
-		return r.coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+	find := func(ctx context.Context, r *rig.Retry) (*allium.Cursor[bson.D], error) {
+		return r.Coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 	}
-	for name, call := range map[string]func(ctx context.Context, r *retryRig) error{
-		"All": func(ctx context.Context, r *retryRig) error {
+	for name, call := range map[string]func(ctx context.Context, r *rig.Retry) error{
+		"All": func(ctx context.Context, r *rig.Retry) error {
 			cur, err := find(ctx, r)
 			if err == nil {
 				_, err = cur.All(ctx)
 			}
 			return err
 		},
-		"Seq": func(ctx context.Context, r *retryRig) error {
+		"Seq": func(ctx context.Context, r *rig.Retry) error {
 			cur, err := find(ctx, r)
 			if err == nil {
 				err = seq(ctx, cur)
 			}
 			return err
 		},
-		"Batches": func(ctx context.Context, r *retryRig) error {
+		"Batches": func(ctx context.Context, r *rig.Retry) error {
 			cur, err := find(ctx, r)
 			if err == nil {
 				for _, err = range cur.Batches(ctx) {
@@ -71,7 +72,7 @@ func TestNothingOutlivesItsContext(t *testing.T) {
 			}
 			return err
 		},
-		"Close": func(ctx context.Context, r *retryRig) error {
+		"Close": func(ctx context.Context, r *rig.Retry) error {
 			cur, err := find(ctx, r)
 			if err != nil {
 				return err
@@ -80,7 +81,7 @@ func TestNothingOutlivesItsContext(t *testing.T) {
 			cur.Close(ctx)
 			return ctx.Err()
 		},
-		"Close while it waits": func(ctx context.Context, r *retryRig) error {
+		"Close while it waits": func(ctx context.Context, r *rig.Retry) error {
 			cur, err := find(ctx, r)
 			if err != nil {
 				return err
@@ -88,8 +89,8 @@ func TestNothingOutlivesItsContext(t *testing.T) {
 			cur.Close(ctx)
 			return context.DeadlineExceeded
 		},
-		"a cursor in a session": func(ctx context.Context, r *retryRig) error {
-			s, err := r.client.StartSession()
+		"a cursor in a session": func(ctx context.Context, r *rig.Retry) error {
+			s, err := r.Client.StartSession()
 			if err != nil {
 				return err
 			}
@@ -101,8 +102,8 @@ func TestNothingOutlivesItsContext(t *testing.T) {
 			}
 			return err
 		},
-		"a change stream": func(ctx context.Context, r *retryRig) error {
-			s, err := r.coll.Watch(ctx, nil)
+		"a change stream": func(ctx context.Context, r *rig.Retry) error {
+			s, err := r.Coll.Watch(ctx, nil)
 			if err != nil {
 				return err
 			}
@@ -110,16 +111,16 @@ func TestNothingOutlivesItsContext(t *testing.T) {
 			}
 			return err
 		},
-		"a change stream that ends by an error": func(ctx context.Context, r *retryRig) error {
-			s, err := r.coll.Watch(ctx, nil)
+		"a change stream that ends by an error": func(ctx context.Context, r *rig.Retry) error {
+			s, err := r.Coll.Watch(ctx, nil)
 			if err != nil {
 				return err
 			}
 			s.Next(ctx)
 			return s.Err()
 		},
-		"a change stream that resumes": func(ctx context.Context, r *retryRig) error {
-			s, err := r.coll.Watch(ctx, nil)
+		"a change stream that resumes": func(ctx context.Context, r *rig.Retry) error {
+			s, err := r.Coll.Watch(ctx, nil)
 			if err != nil {
 				return err
 			}
@@ -127,9 +128,9 @@ func TestNothingOutlivesItsContext(t *testing.T) {
 			s.Next(ctx)
 			return s.Err()
 		},
-		"Transact": func(ctx context.Context, r *retryRig) error {
-			return r.client.Transact(ctx, func(ctx context.Context) error {
-				_, err := r.coll.InsertOne(ctx, bson.D{})
+		"Transact": func(ctx context.Context, r *rig.Retry) error {
+			return r.Client.Transact(ctx, func(ctx context.Context) error {
+				_, err := r.Coll.InsertOne(ctx, bson.D{})
 				cur, err2 := find(ctx, r)
 				if err2 == nil {
 					_, err2 = cur.All(ctx)
@@ -137,26 +138,26 @@ func TestNothingOutlivesItsContext(t *testing.T) {
 				return errors.Join(err, err2)
 			})
 		},
-		"End": func(ctx context.Context, r *retryRig) error {
-			s, err := r.client.StartSession()
+		"End": func(ctx context.Context, r *rig.Retry) error {
+			s, err := r.Client.StartSession()
 			if err != nil {
 				return err
 			}
 			if err := s.StartTransaction(); err != nil {
 				return err
 			}
-			if _, err := r.coll.InsertOne(allium.WithSession(ctx, s), bson.D{}); err != nil {
+			if _, err := r.Coll.InsertOne(allium.WithSession(ctx, s), bson.D{}); err != nil {
 				return err
 			}
 			s.End(ctx)
 			return ctx.Err()
 		},
-		"GridFS": func(ctx context.Context, r *retryRig) error {
-			_, err := gridfs.NewBucket(r.client.Database("db")).DownloadToStreamByName(ctx, "file", io.Discard)
+		"GridFS": func(ctx context.Context, r *rig.Retry) error {
+			_, err := gridfs.NewBucket(r.Client.Database("db")).DownloadToStreamByName(ctx, "file", io.Discard)
 			return err
 		},
-		"GridFS, an upload": func(ctx context.Context, r *retryRig) error {
-			s, err := gridfs.NewBucket(r.client.Database("db")).OpenUploadStream(ctx, "other")
+		"GridFS, an upload": func(ctx context.Context, r *rig.Retry) error {
+			s, err := gridfs.NewBucket(r.Client.Database("db")).OpenUploadStream(ctx, "other")
 			if err != nil {
 				return err
 			}
@@ -171,12 +172,12 @@ func TestNothingOutlivesItsContext(t *testing.T) {
 			for kind, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "load balancer": mongotest.LoadBalanced(1)} {
 				for _, timeout := range []*time.Duration{nil, new(time.Minute)} {
 					synctest.Test(t, func(t *testing.T) {
-						r := newRetryRig(t, allium.ClientOptions{Timeout: timeout}, topology)
-						if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+						r := rig.NewRetry(t, allium.ClientOptions{Timeout: timeout}, topology)
+						if _, err := r.Coll.InsertMany(t.Context(), rig.FiveDocuments()); err != nil {
 							t.Fatal(err)
 						}
 						if strings.HasPrefix(name, "GridFS") {
-							if _, err := gridfs.NewBucket(r.client.Database("db")).UploadFromStream(t.Context(), "file", bytes.NewReader(make([]byte, 1<<20))); err != nil {
+							if _, err := gridfs.NewBucket(r.Client.Database("db")).UploadFromStream(t.Context(), "file", bytes.NewReader(make([]byte, 1<<20))); err != nil {
 								t.Fatal(err)
 							}
 						}
@@ -190,7 +191,7 @@ func TestNothingOutlivesItsContext(t *testing.T) {
 						case "GridFS, an upload":
 							commands = append(commands, "insert")
 						}
-						release := hang(r.d, code, commands...)
+						release := hang(r.Deployment, code, commands...)
 						defer release()
 						ctx, cancel := context.WithTimeout(t.Context(), 200*ms)
 						defer cancel()
@@ -205,7 +206,7 @@ func TestNothingOutlivesItsContext(t *testing.T) {
 						closing, cancelClosing := context.WithTimeout(t.Context(), 300*ms)
 						defer cancelClosing()
 						start = time.Now()
-						r.client.Close(closing)
+						r.Client.Close(closing)
 						if d := time.Since(start); d > 300*ms {
 							t.Errorf("%s: Client.Close took %v, 300ms were asked for", kind, d)
 						}
@@ -220,16 +221,16 @@ func TestNothingOutlivesItsContext(t *testing.T) {
 // waits for it.
 func TestCloseWaitsForTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-		if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+		r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		if _, err := r.Coll.InsertMany(t.Context(), rig.FiveDocuments()); err != nil {
 			t.Fatal(err)
 		}
-		cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+		cur, err := r.Coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.reset()
-		r.d.FailCommand(mongotest.Fail{Commands: []string{"killCursors"}, Block: 3 * time.Second, Times: 1})
+		r.Reset()
+		r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"killCursors"}, Block: 3 * time.Second, Times: 1})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		start := time.Now()
@@ -237,13 +238,13 @@ func TestCloseWaitsForTheBackground(t *testing.T) {
 		if d := time.Since(start); d > time.Second {
 			t.Errorf("closing the cursor took %v", d)
 		}
-		if got := r.events("succeeded killCursors"); len(got) != 0 {
+		if got := r.Events("succeeded killCursors"); len(got) != 0 {
 			t.Fatalf("events %q: the test is about a server that is slow", got)
 		}
-		if err := r.client.Close(t.Context()); err != nil {
+		if err := r.Client.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if got := r.events("succeeded killCursors", "failed killCursors"); !slices.Equal(got, []string{"succeeded killCursors " + r.d.Hosts()[0]}) {
+		if got := r.Events("succeeded killCursors", "failed killCursors"); !slices.Equal(got, []string{"succeeded killCursors " + r.Deployment.Hosts()[0]}) {
 			t.Errorf("events %q", got)
 		}
 		cur.Close(t.Context())
@@ -253,21 +254,21 @@ func TestCloseWaitsForTheBackground(t *testing.T) {
 // A server that could not be reached when a cursor was closed, or when a change stream resumed, is
 // told to forget it when it is back: while the client goes on, or when it is closed.
 func TestCursorsOfServersThatWereAway(t *testing.T) {
-	for name, end := range map[string]func(t *testing.T, r *retryRig){
-		"the client goes on": func(t *testing.T, r *retryRig) {
-			if err := r.d.Node(0).AcceptConnections(); err != nil {
+	for name, end := range map[string]func(t *testing.T, r *rig.Retry){
+		"the client goes on": func(t *testing.T, r *rig.Retry) {
+			if err := r.Deployment.Node(0).AcceptConnections(); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(30 * time.Second) // a check of the server, and a few attempts
 		},
-		"the client is closed once the server is back": func(t *testing.T, r *retryRig) {
-			if err := r.d.Node(0).AcceptConnections(); err != nil {
+		"the client is closed once the server is back": func(t *testing.T, r *rig.Retry) {
+			if err := r.Deployment.Node(0).AcceptConnections(); err != nil {
 				t.Fatal(err)
 			}
-			if err := r.client.Ping(t.Context()); err != nil {
+			if err := r.Client.Ping(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := r.client.Close(t.Context()); err != nil {
+			if err := r.Client.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -275,25 +276,25 @@ func TestCursorsOfServersThatWereAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-				if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+				r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				if _, err := r.Coll.InsertMany(t.Context(), rig.FiveDocuments()); err != nil {
 					t.Fatal(err)
 				}
 				var open []*allium.Cursor[bson.D]
 				for range 3 {
-					cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+					cur, err := r.Coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 					if err != nil {
 						t.Fatal(err)
 					}
 					open = append(open, cur)
 				}
-				s, err := r.coll.Watch(t.Context(), nil)
+				s, err := r.Coll.Watch(t.Context(), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.reset()
-				r.d.Node(0).RefuseConnections()
-				r.d.Node(0).CloseConnections()
+				r.Reset()
+				r.Deployment.Node(0).RefuseConnections()
+				r.Deployment.Node(0).CloseConnections()
 				synctest.Wait()
 				// The stream tries to resume: its old cursor is one of those that are left.
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -307,25 +308,25 @@ func TestCursorsOfServersThatWereAway(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if got := r.events("started killCursors"); len(got) != 0 {
+				if got := r.Events("started killCursors"); len(got) != 0 {
 					t.Fatalf("events %q: the test is about a server that is away", got)
 				}
 				if end == nil {
 					start := time.Now()
-					if err := r.client.Close(t.Context()); err != nil {
+					if err := r.Client.Close(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 					if d := time.Since(start); d > time.Second {
 						t.Errorf("closing the client took %v", d)
 					}
-					if got := r.events("started killCursors"); len(got) != 0 {
+					if got := r.Events("started killCursors"); len(got) != 0 {
 						t.Errorf("events %q", got)
 					}
 					return
 				}
 				end(t, r)
-				if got := r.events("succeeded killCursors"); len(got) != 4 {
-					t.Errorf("%d cursors were killed: %q", len(got), r.events("succeeded killCursors", "failed killCursors"))
+				if got := r.Events("succeeded killCursors"); len(got) != 4 {
+					t.Errorf("%d cursors were killed: %q", len(got), r.Events("succeeded killCursors", "failed killCursors"))
 				}
 			})
 		})
@@ -335,21 +336,21 @@ func TestCursorsOfServersThatWereAway(t *testing.T) {
 // Every Close of a client returns by the end of its own context, also one that waits for another.
 func TestCloseByItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-		if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+		r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		if _, err := r.Coll.InsertMany(t.Context(), rig.FiveDocuments()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))}); err != nil {
+		if _, err := r.Coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))}); err != nil {
 			t.Fatal(err)
 		}
-		defer hang(r.d, 0, "killCursors", "endSessions", "hello")()
+		defer hang(r.Deployment, 0, "killCursors", "endSessions", "hello")()
 		first := make(chan error)
-		go func() { first <- r.client.Close(context.Background()) }()
+		go func() { first <- r.Client.Close(context.Background()) }()
 		synctest.Wait()
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if err := r.client.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if err := r.Client.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the second Close: %v", err)
 		}
 		if d := time.Since(start); d != 100*time.Millisecond {
@@ -358,7 +359,7 @@ func TestCloseByItsContext(t *testing.T) {
 		if err := <-first; err != nil {
 			t.Errorf("the first Close: %v", err)
 		}
-		if err := r.client.Close(t.Context()); err != nil {
+		if err := r.Client.Close(t.Context()); err != nil {
 			t.Errorf("the third Close: %v", err)
 		}
 	})
@@ -375,24 +376,24 @@ func TestClosesByTheirContexts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-				if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+				r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				if _, err := r.Coll.InsertMany(t.Context(), rig.FiveDocuments()); err != nil {
 					t.Fatal(err)
 				}
 				var open []*allium.Cursor[bson.D]
 				for range 4 {
-					cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+					cur, err := r.Coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 					if err != nil {
 						t.Fatal(err)
 					}
 					open = append(open, cur)
 				}
-				defer hang(r.d, 0, "killCursors", "endSessions", "hello", "find")()
+				defer hang(r.Deployment, 0, "killCursors", "endSessions", "hello", "find")()
 				over, cancel := context.WithCancel(t.Context())
 				cancel()
 				open[0].Close(over)
 				running := make(chan error)
-				go func() { running <- errorOf(r.coll.FindOne(context.Background(), bson.D{})) }()
+				go func() { running <- rig.ErrorOf(r.Coll.FindOne(context.Background(), bson.D{})) }()
 				synctest.Wait()
 
 				began := time.Now()
@@ -401,7 +402,7 @@ func TestClosesByTheirContexts(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), limit)
 					defer cancel()
 					calls.Go(func() {
-						err := r.client.Close(ctx)
+						err := r.Client.Close(ctx)
 						if d := time.Since(began); d > limit {
 							t.Errorf("a Close took %v, it had %v", d, limit)
 						} else if err != nil && (d < limit || !errors.Is(err, context.DeadlineExceeded)) {
@@ -410,7 +411,7 @@ func TestClosesByTheirContexts(t *testing.T) {
 					})
 				}
 				calls.Wait()
-				if err := r.client.Close(t.Context()); err != nil {
+				if err := r.Client.Close(t.Context()); err != nil {
 					t.Errorf("the last Close: %v", err)
 				}
 				if err := <-running; !errors.Is(err, mongoerr.ErrClientClosed) {
@@ -428,12 +429,12 @@ func TestFindWhileTheClientCloses(t *testing.T) {
 	for name, o := range map[string]allium.ClientOptions{"context": {}, "timeout": {Timeout: new(limit)}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, o, mongotest.ReplicaSet(1))
-				if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+				r := rig.NewRetry(t, o, mongotest.ReplicaSet(1))
+				if _, err := r.Coll.InsertMany(t.Context(), rig.FiveDocuments()); err != nil {
 					t.Fatal(err)
 				}
 				find := func(ctx context.Context) error {
-					_, err := r.coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+					_, err := r.Coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 					return err
 				}
 				if err := find(t.Context()); err != nil { // a cursor that Close takes time for
@@ -441,7 +442,7 @@ func TestFindWhileTheClientCloses(t *testing.T) {
 				}
 				stop := make(chan struct{})
 				defer close(stop)
-				r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+				r.Deployment.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
 					switch c.Name {
 					case "find":
 						time.Sleep(300 * time.Millisecond)
@@ -452,7 +453,7 @@ func TestFindWhileTheClientCloses(t *testing.T) {
 				})
 				go func() {
 					time.Sleep(100 * time.Millisecond)
-					r.client.Close(context.Background())
+					r.Client.Close(context.Background())
 				}()
 				ctx := t.Context()
 				if o.Timeout == nil {

@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 )
 
@@ -59,12 +60,12 @@ func serverEvents() map[string]bson.D {
 // server's, and the event is the same, with documents of any type, by itself and within a document.
 func TestChangeEventsAreStored(t *testing.T) {
 	for kind, doc := range serverEvents() {
-		raw := must(bson.Marshal(doc))
+		raw := rig.Must(bson.Marshal(doc))
 		var e allium.ChangeEvent[bson.D]
 		if err := bson.Unmarshal(raw, &e); err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
-		if got := must(bson.Marshal(e)); !bytes.Equal(got, raw) {
+		if got := rig.Must(bson.Marshal(e)); !bytes.Equal(got, raw) {
 			t.Errorf("%s:\n got %s\nwant %s", kind, bson.Raw(got), bson.Raw(raw))
 		}
 		roundTrip[bson.D](t, kind, raw)
@@ -85,7 +86,7 @@ func roundTrip[T any](t *testing.T, kind string, raw []byte) {
 		t.Fatalf("%s, %T: %v", kind, e, err)
 	}
 	var box outbox
-	if err := bson.Unmarshal(must(bson.Marshal(outbox{e, &e})), &box); err != nil {
+	if err := bson.Unmarshal(rig.Must(bson.Marshal(outbox{e, &e})), &box); err != nil {
 		t.Fatalf("%s, %T: %v", kind, e, err)
 	}
 	f = box.Event
@@ -98,35 +99,35 @@ func roundTrip[T any](t *testing.T, kind string, raw []byte) {
 // TestChangeEventsThatWereChanged: the fields count, and what was cleared is not stored.
 func TestChangeEventsThatWereChanged(t *testing.T) {
 	var e allium.ChangeEvent[bson.D]
-	if err := bson.Unmarshal(must(bson.Marshal(serverEvents()["replace"])), &e); err != nil {
+	if err := bson.Unmarshal(rig.Must(bson.Marshal(serverEvents()["replace"])), &e); err != nil {
 		t.Fatal(err)
 	}
 	(*e.FullDocument)[1].Value = "-"
 	e.FullDocumentBeforeChange, e.DocumentKey, e.Namespace.Collection = nil, nil, "other"
-	doc := bson.Raw(must(bson.Marshal(&e)))
+	doc := bson.Raw(rig.Must(bson.Marshal(&e)))
 	if doc.Lookup("fullDocument", "name").String() != `"-"` || !doc.Lookup("fullDocumentBeforeChange").IsZero() || !doc.Lookup("documentKey").IsZero() || doc.Lookup("ns", "coll").String() != `"other"` {
 		t.Errorf("%s", doc)
 	}
-	made := allium.ChangeEvent[resident]{ID: bson.Raw(must(bson.Marshal(bson.D{{Key: "_data", Value: "1"}}))), OperationType: allium.ChangeUpdate,
+	made := allium.ChangeEvent[resident]{ID: bson.Raw(rig.Must(bson.Marshal(bson.D{{Key: "_data", Value: "1"}}))), OperationType: allium.ChangeUpdate,
 		Namespace: allium.Namespace{DB: "d", Collection: "c"}, To: &allium.Namespace{DB: "e"}, NamespaceType: "view", FullDocument: &resident{Name: "Ada"},
 		UpdateDescription: &allium.UpdateDescription{RemovedFields: []string{"x"}, TruncatedArrays: []allium.TruncatedArray{{Field: "l", NewSize: 2}}},
 		CollectionUUID:    &bson.UUID{1}, ClusterTime: bson.Timestamp{T: 1}, WallTime: time.UnixMilli(5).UTC(), TxnNumber: new(int64(3)), SplitEvent: &allium.SplitEvent{Fragment: 1, Of: 2}}
 	var back allium.ChangeEvent[resident]
-	if err := bson.Unmarshal(must(bson.Marshal(made)), &back); err != nil {
+	if err := bson.Unmarshal(rig.Must(bson.Marshal(made)), &back); err != nil {
 		t.Fatal(err)
 	}
-	made.UpdateDescription.UpdatedFields = bson.Raw(must(bson.Marshal(bson.D{}))) // an event always has them
+	made.UpdateDescription.UpdatedFields = bson.Raw(rig.Must(bson.Marshal(bson.D{}))) // an event always has them
 	if back.Raw = nil; !reflect.DeepEqual(made, back) {
 		t.Errorf("got %+v\nwant %+v", back, made)
 	}
-	if doc := bson.Raw(must(bson.Marshal(allium.ChangeEvent[bson.D]{}))); !doc.IsEmpty() {
+	if doc := bson.Raw(rig.Must(bson.Marshal(allium.ChangeEvent[bson.D]{}))); !doc.IsEmpty() {
 		t.Errorf("an event without anything: %s", doc)
 	}
 }
 
 // TestOutbox stores the events of a stream in a collection and reads them from there.
 func TestOutbox(t *testing.T) {
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	ctx, db := t.Context(), client.Database("d")
 	people, outbox := allium.CollectionOf[resident](db, "people"), allium.CollectionOf[allium.ChangeEvent[resident]](db, "outbox")
 	stream, err := people.Watch(ctx, nil)
@@ -134,15 +135,15 @@ func TestOutbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stream.Close(ctx)
-	must(people.InsertOne(ctx, resident{"Ada", 36}))
-	must(people.UpdateOne(ctx, bson.D{}, bson.D{{Key: "$inc", Value: bson.D{{Key: "age", Value: 1}}}}))
-	must(people.DeleteOne(ctx, bson.D{}))
+	rig.Must(people.InsertOne(ctx, resident{"Ada", 36}))
+	rig.Must(people.UpdateOne(ctx, bson.D{}, bson.D{{Key: "$inc", Value: bson.D{{Key: "age", Value: 1}}}}))
+	rig.Must(people.DeleteOne(ctx, bson.D{}))
 	for range 3 {
 		if !stream.Next(ctx) {
 			t.Fatal(stream.Err())
 		}
 		want := stream.Current()
-		must(outbox.InsertOne(ctx, want))
+		rig.Must(outbox.InsertOne(ctx, want))
 		got, err := outbox.FindOne(ctx, bson.D{{Key: "_id", Value: want.ID}})
 		if err != nil {
 			t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/internal/wire"
 	"allium/mongoerr"
@@ -76,7 +77,7 @@ type exhaustRig struct {
 	d    *mongotest.Deployment
 	coll *allium.Collection[bson.D]
 	tap  *wireTap
-	rec  *recorder
+	rec  *rig.Recorder
 
 	out       atomic.Int64 // connections that are checked out
 	mu        sync.Mutex
@@ -91,15 +92,15 @@ const (
 
 func startExhaust(t *testing.T, o ...mongotest.Option) *exhaustRig {
 	t.Helper()
-	r := &exhaustRig{d: testdeploy.Mock(t, "an in-memory network", append(o, mongotest.InMemory())...), rec: &recorder{}}
+	r := &exhaustRig{d: testdeploy.Mock(t, "an in-memory network", append(o, mongotest.InMemory())...), rec: &rig.Recorder{}}
 	r.tap = &wireTap{dialer: r.d}
-	monitor := r.rec.monitor()
+	monitor := r.rec.Monitor()
 	monitor.Succeeded = func(_ context.Context, e *event.CommandSucceeded) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.succeeded = append(r.succeeded, e.CommandName)
 	}
-	client := open(t, r.d.URI(), allium.ClientOptions{Dialer: r.tap, CommandMonitor: monitor, PoolMonitor: &event.PoolMonitor{
+	client := rig.Open(t, r.d.URI(), allium.ClientOptions{Dialer: r.tap, CommandMonitor: monitor, PoolMonitor: &event.PoolMonitor{
 		ConnectionCheckedOut: func(*event.ConnectionCheckedOut) { r.out.Add(1) },
 		ConnectionCheckedIn:  func(*event.ConnectionCheckedIn) { r.out.Add(-1) },
 		ConnectionClosed: func(e *event.ConnectionClosed) {
@@ -121,7 +122,7 @@ func startExhaust(t *testing.T, o ...mongotest.Option) *exhaustRig {
 
 func (r *exhaustRig) find(t *testing.T, ctx context.Context, batch int32) *allium.Cursor[bson.D] {
 	t.Helper()
-	cur, err := r.coll.Find(ctx, bson.D{}, allium.FindOptions{Exhaust: true, BatchSize: batchSize(batch), Sort: bson.D{{Key: "_id", Value: 1}}})
+	cur, err := r.coll.Find(ctx, bson.D{}, allium.FindOptions{Exhaust: true, BatchSize: rig.BatchSize(batch), Sort: bson.D{{Key: "_id", Value: 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,13 +207,13 @@ func TestExhaustCursor(t *testing.T) {
 				t.Errorf("%d documents, %v", n, cur.Err())
 			}
 			r.check(t, tc.wire)
-			more := r.rec.of("getMore") // one for each batch, however it came
+			more := r.rec.Of("getMore") // one for each batch, however it came
 			if len(more) != 5 {
 				t.Errorf("%d events of getMores, want 5", len(more))
 			}
 			for _, m := range more {
-				if m.field("batchSize") != "9" || m.field("collection") != `"c"` || m.body.Lookup("getMore").IsZero() {
-					t.Errorf("getMore is %v", m.body)
+				if m.Field("batchSize") != "9" || m.Field("collection") != `"c"` || m.Body.Lookup("getMore").IsZero() {
+					t.Errorf("getMore is %v", m.Body)
 				}
 			}
 			r.mu.Lock()
@@ -370,12 +371,4 @@ func TestExhaustCursorRules(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// batchSize returns the option BatchSize, nil for 0.
-func batchSize(n int32) *int32 {
-	if n == 0 {
-		return nil
-	}
-	return &n
 }

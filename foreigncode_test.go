@@ -19,6 +19,7 @@ import (
 	"allium/auth"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/owncode"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
@@ -68,7 +69,7 @@ func testCode(t *testing.T, kind mongotest.Option, p codePlace, mode string, do 
 			Failed:    func(context.Context, *event.CommandFailed) { commands.open.Add(-1) },
 		}
 	}
-	_, client, _ := bubble(t, opts, kind)
+	_, client, _ := rig.Bubble(t, opts, kind)
 	coll = allium.CollectionOf[coded](client.Database("d"), "c")
 	if _, err := coll.InsertMany(t.Context(), make([]coded, 7)); err != nil {
 		t.Fatal(err)
@@ -79,7 +80,7 @@ func testCode(t *testing.T, kind mongotest.Option, p codePlace, mode string, do 
 	run := p.run
 	if run == nil {
 		run = func(ctx context.Context, c *allium.Collection[coded], _ func()) error {
-			return errorOf(c.InsertOne(ctx, coded{}))
+			return rig.ErrorOf(c.InsertOne(ctx, coded{}))
 		}
 	}
 	for range 3 { // more often than there are connections
@@ -164,7 +165,7 @@ func TestCodeOnTheDriversGoroutines(t *testing.T) {
 			}
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					d, _, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+					d, _, _ := rig.Bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
 					opts := allium.ClientOptions{Dialer: d, MaxPoolSize: new(1)}
 					code := &ownCode{do: do, calls: mode == "call"}
 					set(&opts, code.run)
@@ -222,7 +223,7 @@ func testOwn(t *testing.T, uri string, opts allium.ClientOptions, code *ownCode)
 	close(armed)
 	coll := client.Database("d").Collection("c")
 	for range 4 {
-		_, err := owncode.Ending(func() error { return errorOf(coll.InsertOne(t.Context(), bson.D{})) })
+		_, err := owncode.Ending(func() error { return rig.ErrorOf(coll.InsertOne(t.Context(), bson.D{})) })
 		if err != nil && !strings.Contains(err.Error(), "the program's") && !strings.Contains(err.Error(), "Goexit") {
 			t.Errorf("the error is not that of the code: %v", err)
 		}
@@ -279,20 +280,20 @@ func TestCallbacksOfConnecting(t *testing.T) {
 				}}
 		},
 		"OIDC callback as a connection is authenticated again": func(t *testing.T, code func()) (string, allium.ClientOptions) {
-			w := startOIDC(t)
+			w := rig.StartOIDC(t)
 			w.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Code: 391})
 			var calls atomic.Int32
-			return w.uri(""), allium.ClientOptions{Dialer: w, OIDC: &auth.OIDC{Callback: func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) {
+			return w.URI(""), allium.ClientOptions{Dialer: w, OIDC: &auth.OIDC{Callback: func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) {
 				if calls.Add(1) > 1 {
 					code()
 				}
-				return access(tokenOf1), nil
+				return rig.AccessToken(rig.TokenOf1), nil
 			}}}
 		},
 		"OIDC callback": func(t *testing.T, code func()) (string, allium.ClientOptions) {
-			w := startOIDC(t)
-			good := w.returning(t, access(tokenOf1))
-			return w.uri(""), allium.ClientOptions{Dialer: w, OIDC: &auth.OIDC{Callback: func(ctx context.Context, p auth.OIDCParams) (auth.OIDCCredential, error) {
+			w := rig.StartOIDC(t)
+			good := w.Returning(t, rig.AccessToken(rig.TokenOf1))
+			return w.URI(""), allium.ClientOptions{Dialer: w, OIDC: &auth.OIDC{Callback: func(ctx context.Context, p auth.OIDCParams) (auth.OIDCCredential, error) {
 				code()
 				return good(ctx, p)
 			}}}
@@ -347,12 +348,12 @@ func TestCodeOfResolvers(t *testing.T) {
 				}
 				try := func(r *codedResolver) (*allium.Client, error) {
 					r.port = uint16(number)
-					return allium.Open("mongodb+srv://test.example/?tls=false", allium.ClientOptions{Dialer: seedDialer{d: d}, Resolver: r})
+					return allium.Open("mongodb+srv://test.example/?tls=false", allium.ClientOptions{Dialer: rig.SeedDialer{Deployment: d}, Resolver: r})
 				}
-				if how, _ := owncode.Ending(func() error { return errorOf(try(&codedResolver{srv: fails, txt: works})) }); how != mode {
+				if how, _ := owncode.Ending(func() error { return rig.ErrorOf(try(&codedResolver{srv: fails, txt: works})) }); how != mode {
 					t.Errorf("the records of servers: Open ended by %s, want %s", how, mode)
 				}
-				if how, err := owncode.Ending(func() error { return errorOf(try(&codedResolver{srv: works, txt: fails})) }); how != "call" || err == nil {
+				if how, err := owncode.Ending(func() error { return rig.ErrorOf(try(&codedResolver{srv: works, txt: fails})) }); how != "call" || err == nil {
 					t.Errorf("the record of options: Open ended by %s, %v", how, err)
 				}
 				var asked atomic.Int32
@@ -412,14 +413,14 @@ func TestCommandsEndForListeners(t *testing.T) {
 								do(nil)
 							}
 						})
-						d, client, _ := bubble(t, opts, mongotest.ReplicaSet(1))
+						d, client, _ := rig.Bubble(t, opts, mongotest.ReplicaSet(1))
 						coll := allium.CollectionOf[coded](client.Database("d"), "c")
 						if _, err := coll.InsertOne(t.Context(), coded{}); err != nil {
 							t.Fatal(err)
 						}
 						d.FailCommand(f)
 						armed.Store(true)
-						how, _ := owncode.Ending(func() error { return errorOf(coll.InsertOne(t.Context(), coded{})) })
+						how, _ := owncode.Ending(func() error { return rig.ErrorOf(coll.InsertOne(t.Context(), coded{})) })
 						if !ran.Load() {
 							t.Fatalf("the code ran: %v; the operation ended by %s", ran.Load(), how)
 						}

@@ -12,6 +12,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/owncode"
 	"allium/mongotest"
 )
@@ -53,7 +54,7 @@ func TestHangingListeners(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, _, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(3))
+				d, _, _ := rig.Bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(3))
 				var hangs atomic.Bool
 				returns := make(chan struct{})
 				opts := allium.ClientOptions{Dialer: d, HeartbeatInterval: new(time.Second)}
@@ -61,7 +62,7 @@ func TestHangingListeners(t *testing.T) {
 					hangs.Store(true)
 					<-returns
 				})
-				client := open(t, d.URI(), opts)
+				client := rig.Open(t, d.URI(), opts)
 				coll := client.Database("db").Collection("c")
 				insert := func(when string) {
 					t.Helper()
@@ -105,10 +106,10 @@ func TestHangingListeners(t *testing.T) {
 func TestDroppedEvents(t *testing.T) {
 	t.Setenv("MONGODB_LOG_ALL", "off") // the log's messages would take a part of the places
 	synctest.Test(t, func(t *testing.T) {
-		d, _, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(3))
+		d, _, _ := rig.Bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(3))
 		var heard atomic.Int64
 		returns := make(chan struct{})
-		client := open(t, d.URI(), allium.ClientOptions{Dialer: d, HeartbeatInterval: new(500 * time.Millisecond), ServerMonitoringMode: allium.MonitoringPoll,
+		client := rig.Open(t, d.URI(), allium.ClientOptions{Dialer: d, HeartbeatInterval: new(500 * time.Millisecond), ServerMonitoringMode: allium.MonitoringPoll,
 			ServerMonitor: &event.ServerMonitor{
 				ServerHeartbeatStarted:   func(*event.ServerHeartbeatStarted) { heard.Add(1); <-returns },
 				ServerHeartbeatSucceeded: func(*event.ServerHeartbeatSucceeded) { heard.Add(1) },

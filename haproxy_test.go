@@ -15,6 +15,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
@@ -65,7 +66,7 @@ func startHAProxy(t *testing.T, servers ...string) string {
 func TestHAProxy(t *testing.T) {
 	d := testdeploy.Mock(t, "the addresses of mongoses", mongotest.LoadBalanced(2))
 	addr := startHAProxy(t, d.Node(0).Addr(), d.Node(1).Addr())
-	client := open(t, "mongodb://"+addr+"/?loadBalanced=true", allium.ClientOptions{PoolMonitor: &event.PoolMonitor{
+	client := rig.Open(t, "mongodb://"+addr+"/?loadBalanced=true", allium.ClientOptions{PoolMonitor: &event.PoolMonitor{
 		PoolCleared: func(e *event.PoolCleared) {
 			if e.ServiceID == nil {
 				t.Error("the pool was cleared for all services")

@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 )
 
@@ -64,7 +65,7 @@ func TestInsertedIDs(t *testing.T) {
 			ID bson.UUID `bson:"_id"`
 		}
 	)
-	client := open(t, testdeploy.Start(t, testdeploy.Any).URI())
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI())
 	db := client.Database("app")
 	insertedAs(t, db, struct {
 		ID name `bson:"_id"`

@@ -12,6 +12,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -45,23 +46,23 @@ func TestWatchOutlivesTimeouts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, tc.o, mongotest.ReplicaSet(1))
-				if err := r.insertOne(t); err != nil {
+				r := rig.NewRetry(t, tc.o, mongotest.ReplicaSet(1))
+				if err := r.InsertOne(t); err != nil {
 					t.Fatal(err)
 				}
-				s, err := r.coll.Watch(t.Context(), nil, tc.watch)
+				s, err := r.Coll.Watch(t.Context(), nil, tc.watch)
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer s.Close(context.Background())
-				if _, err := r.coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil || !s.Next(t.Context()) {
+				if _, err := r.Coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil || !s.Next(t.Context()) {
 					t.Fatal(err, s.Err())
 				}
-				end := tc.begin(r.d)
+				end := tc.begin(r.Deployment)
 				time.AfterFunc(3*time.Second, end)
 				inserted := make(chan error, 1) // the event may come before the insert is answered
 				time.AfterFunc(5*time.Second, func() {
-					_, err := r.coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 2}})
+					_, err := r.Coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 2}})
 					inserted <- err
 				})
 				start, n := time.Now(), 0
@@ -99,7 +100,7 @@ func failing(f mongotest.Fail) func(d *mongotest.Deployment) func() {
 // would not go on.
 func TestClosedAfterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
 		stream, cur := watchCapped(t, r)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
@@ -119,19 +120,19 @@ func TestClosedAfterTimeout(t *testing.T) {
 
 // watchCapped opens a change stream and a cursor that waits over an empty capped collection, the
 // rig's own.
-func watchCapped(t *testing.T, r *retryRig) (*allium.ChangeStream[bson.D], *allium.Cursor[bson.D]) {
+func watchCapped(t *testing.T, r *rig.Retry) (*allium.ChangeStream[bson.D], *allium.Cursor[bson.D]) {
 	t.Helper()
-	if err := r.client.Database("db").CreateCollection(t.Context(), "coll", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 1 << 20}); err != nil {
+	if err := r.Client.Database("db").CreateCollection(t.Context(), "coll", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 0}}); err != nil {
+	if _, err := r.Coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 0}}); err != nil {
 		t.Fatal(err)
 	}
-	stream, err := r.coll.Watch(t.Context(), nil)
+	stream, err := r.Coll.Watch(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{CursorType: allium.TailableAwait})
+	cur, err := r.Coll.Find(t.Context(), bson.D{}, allium.FindOptions{CursorType: allium.TailableAwait})
 	if err != nil || !cur.Next(t.Context()) {
 		t.Fatal(err)
 	}
@@ -151,19 +152,19 @@ func TestTailingAfterTimeouts(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s, type %v, wait %v, timeout %v", name, o.CursorType, o.MaxAwaitTime, o.Timeout != nil), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					r := newRetryRig(t, allium.ClientOptions{MaxPoolSize: new(3)}, topology)
-					if err := r.client.Database("db").CreateCollection(t.Context(), "coll", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 1 << 20}); err != nil {
+					r := rig.NewRetry(t, allium.ClientOptions{MaxPoolSize: new(3)}, topology)
+					if err := r.Client.Database("db").CreateCollection(t.Context(), "coll", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 1 << 20}); err != nil {
 						t.Fatal(err)
 					}
 					const docs = 40
 					insert := func(i int) {
-						if _, err := r.coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: i}}); err != nil {
+						if _, err := r.Coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: i}}); err != nil {
 							t.Error(err)
 						}
 					}
 					insert(0)
-					r.d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Block: 30 * ms}) // so that Tailable ones time out, too
-					cur, err := r.coll.Find(t.Context(), bson.D{}, o)
+					r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Block: 30 * ms}) // so that Tailable ones time out, too
+					cur, err := r.Coll.Find(t.Context(), bson.D{}, o)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -200,7 +201,7 @@ func TestTailingAfterTimeouts(t *testing.T) {
 					}
 					time.Sleep(5 * time.Second)
 					cur.Close(t.Context())
-					if out, in := len(r.events("out")), len(r.events("in")); out != in {
+					if out, in := len(r.Events("out")), len(r.Events("in")); out != in {
 						t.Errorf("%d connections were checked out, %d returned", out, in)
 					}
 				})
@@ -223,18 +224,18 @@ func TestTailingEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, tc.o, mongotest.ReplicaSet(1))
+				r := rig.NewRetry(t, tc.o, mongotest.ReplicaSet(1))
 				_, cur := watchCapped(t, r)
-				r.d.FailCommand(tc.fail)
-				r.reset()
+				r.Deployment.FailCommand(tc.fail)
+				r.Reset()
 				if cur.Next(t.Context()) || cur.Err() == nil || cur.ID() != 0 {
 					t.Fatalf("%v, id %d", cur.Err(), cur.ID())
 				}
-				if got := r.events("started killCursors"); len(got) != 1 && !tc.fail.CloseConnection { // then the pool is cleared
+				if got := r.Events("started killCursors"); len(got) != 1 && !tc.fail.CloseConnection { // then the pool is cleared
 					t.Errorf("%d killCursors", len(got))
 				}
 				err := cur.Err()
-				r.d.ClearFailures()
+				r.Deployment.ClearFailures()
 				if cur.Next(t.Context()) || cur.Err() != err {
 					t.Errorf("then %v", cur.Err())
 				}
@@ -247,10 +248,10 @@ func TestTailingEnds(t *testing.T) {
 // them, and whose limit it was.
 func TestElapsedIsTheCalls(t *testing.T) {
 	const ms = time.Millisecond
-	type rigged = func(t *testing.T, ctx context.Context, r *retryRig, timeout *time.Duration) error
+	type rigged = func(t *testing.T, ctx context.Context, r *rig.Retry, timeout *time.Duration) error
 	for name, call := range map[string]rigged{
-		"change stream": func(t *testing.T, ctx context.Context, r *retryRig, timeout *time.Duration) error {
-			s, err := r.coll.Watch(t.Context(), nil, allium.WatchOptions{Timeout: timeout, MaxAwaitTime: 10 * ms})
+		"change stream": func(t *testing.T, ctx context.Context, r *rig.Retry, timeout *time.Duration) error {
+			s, err := r.Coll.Watch(t.Context(), nil, allium.WatchOptions{Timeout: timeout, MaxAwaitTime: 10 * ms})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -258,18 +259,18 @@ func TestElapsedIsTheCalls(t *testing.T) {
 			s.Next(ctx)
 			return s.Err()
 		},
-		"change stream that resumes": func(t *testing.T, ctx context.Context, r *retryRig, timeout *time.Duration) error {
-			s, err := r.coll.Watch(t.Context(), nil, allium.WatchOptions{Timeout: timeout, MaxAwaitTime: 10 * ms})
+		"change stream that resumes": func(t *testing.T, ctx context.Context, r *rig.Retry, timeout *time.Duration) error {
+			s, err := r.Coll.Watch(t.Context(), nil, allium.WatchOptions{Timeout: timeout, MaxAwaitTime: 10 * ms})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer s.Close(t.Context())
-			r.d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Code: 7, Labels: []string{"ResumableChangeStreamError"}, Block: 70 * ms})
+			r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Code: 7, Labels: []string{"ResumableChangeStreamError"}, Block: 70 * ms})
 			s.Next(ctx)
 			return s.Err()
 		},
-		"tailable cursor": func(t *testing.T, ctx context.Context, r *retryRig, timeout *time.Duration) error {
-			cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{CursorType: allium.TailableAwait, Timeout: timeout, MaxAwaitTime: 10 * ms})
+		"tailable cursor": func(t *testing.T, ctx context.Context, r *rig.Retry, timeout *time.Duration) error {
+			cur, err := r.Coll.Find(t.Context(), bson.D{}, allium.FindOptions{CursorType: allium.TailableAwait, Timeout: timeout, MaxAwaitTime: 10 * ms})
 			if err != nil || !cur.Next(t.Context()) {
 				t.Fatal(err)
 			}
@@ -281,14 +282,14 @@ func TestElapsedIsTheCalls(t *testing.T) {
 		for _, by := range []string{"timeout", "deadline"} {
 			t.Run(name+", "+by, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-					if err := r.client.Database("db").CreateCollection(t.Context(), "coll", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 4096}); err != nil {
+					r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+					if err := r.Client.Database("db").CreateCollection(t.Context(), "coll", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 4096}); err != nil {
 						t.Fatal(err)
 					}
-					if err := r.insertOne(t); err != nil {
+					if err := r.InsertOne(t); err != nil {
 						t.Fatal(err)
 					}
-					r.d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Block: 70 * ms})
+					r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Block: 70 * ms})
 					ctx, timeout, source := t.Context(), new(200*ms), mongoerr.SourceOperation
 					if by == "deadline" {
 						var cancel context.CancelFunc
@@ -296,7 +297,7 @@ func TestElapsedIsTheCalls(t *testing.T) {
 						defer cancel()
 						timeout, source = nil, mongoerr.SourceContext
 					}
-					e := wantTimeout(t, call(t, ctx, r, timeout))
+					e := rig.WantTimeout(t, call(t, ctx, r, timeout))
 					// A pause of random length may leave too little time for another command:
 					// then the call ends a moment early.
 					if e.Elapsed < 150*ms || e.Elapsed > 200*ms || e.Source != source || !strings.Contains(e.Error(), e.Elapsed.Round(time.Millisecond).String()) {
@@ -308,17 +309,17 @@ func TestElapsedIsTheCalls(t *testing.T) {
 	}
 	t.Run("cursor", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-			if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+			r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+			if _, err := r.Coll.InsertMany(t.Context(), rig.FiveDocuments()); err != nil {
 				t.Fatal(err)
 			}
-			r.d.FailCommand(mongotest.Fail{Commands: []string{"find", "getMore"}, Block: 70 * ms})
-			cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(1)), Timeout: new(200 * ms)})
+			r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"find", "getMore"}, Block: 70 * ms})
+			cur, err := r.Coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(1)), Timeout: new(200 * ms)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, err = cur.All(t.Context())
-			if e := wantTimeout(t, err); e.Elapsed < 130*ms || e.Elapsed > 200*ms {
+			if e := rig.WantTimeout(t, err); e.Elapsed < 130*ms || e.Elapsed > 200*ms {
 				t.Errorf("%v: %v", e.Elapsed, err)
 			}
 		})
@@ -328,7 +329,7 @@ func TestElapsedIsTheCalls(t *testing.T) {
 // An operation whose encoder gives up because the context has ended says so as others do, with the
 // phase, wherever it encodes a value of the program's; an error of another kind stays what it is.
 func TestContextEndsWhileEncoding(t *testing.T) {
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	coll := allium.CollectionOf[any](client.Database("db"), "c")
 	// A cursor has a second batch.
 	if _, err := coll.InsertMany(t.Context(), []any{bson.D{}, bson.D{}, bson.D{}}); err != nil {

@@ -14,6 +14,7 @@ import (
 	"allium/consistency"
 	"allium/encryption"
 	"allium/encryption/kms"
+	"allium/internal/drivertest/rig"
 	"allium/internal/option"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
@@ -181,10 +182,10 @@ func alike(a, b reflect.Value) bool {
 // TestOptionsAreKeptAsTheyWere changes the options of what is open, and looks at the commands: they
 // have what was set at the call.
 func TestOptionsAreKeptAsTheyWere(t *testing.T) {
-	rec := &recorder{}
-	co := allium.ClientOptions{CommandMonitor: rec.monitor(), ReadPreference: &consistency.ReadPreference{Mode: consistency.PrimaryPreferred},
+	rec := &rig.Recorder{}
+	co := allium.ClientOptions{CommandMonitor: rec.Monitor(), ReadPreference: &consistency.ReadPreference{Mode: consistency.PrimaryPreferred},
 		ReadConcern: &consistency.ReadConcern{Level: "local"}, RetryReads: new(true), Timeout: new(time.Minute), LogLevels: map[allium.LogComponent]slog.Level{}}
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), co)
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), co)
 	ctx := t.Context()
 	do := allium.DatabaseOptions{WriteConcern: &consistency.WriteConcern{W: 1}, ReadConcern: &consistency.ReadConcern{Level: "majority"}, BSON: &bson.Options{NilSliceAsNull: true}}
 	db := client.Database("d", do)
@@ -202,20 +203,20 @@ func TestOptionsAreKeptAsTheyWere(t *testing.T) {
 		t.Errorf("settings were changed through Settings: %+v, were %+v", after, before)
 	}
 	for i := range 4 {
-		must(coll.InsertOne(ctx, bson.D{{Key: "_id", Value: i}}))
+		rig.Must(coll.InsertOne(ctx, bson.D{{Key: "_id", Value: i}}))
 	}
 
 	// A cursor: its comment and its timeout.
 	comment := map[string]any{"by": "me"}
 	fo := allium.FindOptions{BatchSize: new(int32(1)), Comment: comment, Timeout: new(time.Minute), TimeoutMode: allium.TimeoutPerIteration}
-	cur := must(coll.Find(ctx, bson.D{}, fo))
+	cur := rig.Must(coll.Find(ctx, bson.D{}, fo))
 	comment["by"], *fo.BatchSize, *fo.Timeout = "you", 7, 1
-	rec.reset()
+	rec.Reset()
 	if all, err := cur.All(ctx); err != nil || len(all) != 4 {
 		t.Errorf("%d documents, %v", len(all), err)
 	}
-	for _, e := range rec.of("getMore") {
-		if got := e.body.Lookup("comment", "by").String(); got != `"me"` {
+	for _, e := range rec.Of("getMore") {
+		if got := e.Body.Lookup("comment", "by").String(); got != `"me"` {
 			t.Errorf("a getMore has the comment of %s", got)
 		}
 	}
@@ -223,7 +224,7 @@ func TestOptionsAreKeptAsTheyWere(t *testing.T) {
 	// A session and its transaction.
 	so := allium.SessionOptions{CausalConsistency: new(true), Timeout: new(time.Minute), Transaction: allium.TransactionOptions{
 		ReadConcern: &consistency.ReadConcern{Level: "snapshot"}, WriteConcern: &consistency.WriteConcern{W: "majority"}}}
-	sess := must(client.StartSession(so))
+	sess := rig.Must(client.StartSession(so))
 	defer sess.End(ctx)
 	change(reflect.ValueOf(&so), 0)
 	to := allium.TransactionOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Primary}}
@@ -232,9 +233,9 @@ func TestOptionsAreKeptAsTheyWere(t *testing.T) {
 	}
 	to.ReadPreference.Mode = consistency.Secondary
 	inside := allium.WithSession(ctx, sess)
-	rec.reset()
-	must(db.With(allium.DatabaseOptions{}).Collection("c").InsertOne(inside, bson.D{}))
-	if got := rec.of("insert")[0].body.Lookup("readConcern", "level").String(); got != `"snapshot"` {
+	rec.Reset()
+	rig.Must(db.With(allium.DatabaseOptions{}).Collection("c").InsertOne(inside, bson.D{}))
+	if got := rec.Of("insert")[0].Body.Lookup("readConcern", "level").String(); got != `"snapshot"` {
 		t.Errorf("the transaction's read concern is %s", got)
 	}
 	if err := sess.CommitTransaction(ctx); err != nil {
@@ -244,14 +245,14 @@ func TestOptionsAreKeptAsTheyWere(t *testing.T) {
 	// A change stream, which asks anew when it resumes.
 	wo := allium.WatchOptions{BatchSize: new(int32(3)), Comment: comment, StartAtOperationTime: new(bson.Timestamp{T: 1}), Collation: &allium.Collation{Locale: "en"}}
 	wo.StartAtOperationTime = nil
-	stream := must(coll.Watch(ctx, nil, wo))
+	stream := rig.Must(coll.Watch(ctx, nil, wo))
 	defer stream.Close(ctx)
 	comment["by"], *wo.BatchSize, wo.Collation.Locale = "nobody", 9, "de"
-	rec.reset()
+	rec.Reset()
 	stream.TryNext(ctx)
-	for _, e := range rec.of("getMore") {
-		if got := e.body.Lookup("comment", "by").String(); got != `"you"` || e.body.Lookup("batchSize").String() != "3" {
-			t.Errorf("a getMore of the stream is %s", e.body)
+	for _, e := range rec.Of("getMore") {
+		if got := e.Body.Lookup("comment", "by").String(); got != `"you"` || e.Body.Lookup("batchSize").String() != "3" {
+			t.Errorf("a getMore of the stream is %s", e.Body)
 		}
 	}
 }
@@ -260,7 +261,7 @@ func TestOptionsAreKeptAsTheyWere(t *testing.T) {
 // its write concern.
 func TestDocumentBesideWriteConcernError(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
-	client := open(t, d.URI())
+	client := rig.Open(t, d.URI())
 	ctx, coll := t.Context(), allium.CollectionOf[employee](client.Database("d"), "c")
 	for what, run := range map[string]func() (employee, error){
 		"FindOneAndUpdate": func() (employee, error) {
@@ -272,8 +273,8 @@ func TestDocumentBesideWriteConcernError(t *testing.T) {
 		"FindOneAndDelete": func() (employee, error) { return coll.FindOneAndDelete(ctx, bson.D{{Key: "name", Value: "Ada"}}) },
 		"none":             func() (employee, error) { return coll.FindOneAndDelete(ctx, bson.D{{Key: "name", Value: "nobody"}}) },
 	} {
-		must(coll.DeleteMany(ctx, bson.D{}))
-		must(coll.InsertOne(ctx, employee{"Ada", 36}))
+		rig.Must(coll.DeleteMany(ctx, bson.D{}))
+		rig.Must(coll.InsertOne(ctx, employee{"Ada", 36}))
 		d.FailCommand(t, mongotest.Fail{Commands: []string{"findAndModify"}, Times: 1, WriteConcernError: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "waiting"}}})
 		got, err := run()
 		var concern *mongoerr.WriteConcernError
@@ -288,27 +289,27 @@ func TestDocumentBesideWriteConcernError(t *testing.T) {
 
 // TestAggregateIsSentAsItIs: what an aggregate sends follows from its stages.
 func TestAggregateIsSentAsItIs(t *testing.T) {
-	rec := &recorder{}
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.monitor()})
+	rec := &rig.Recorder{}
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.Monitor()})
 	ctx, coll := t.Context(), client.Database("d").Collection("c")
-	must(coll.InsertOne(ctx, bson.D{}))
+	rig.Must(coll.InsertOne(ctx, bson.D{}))
 	for _, stage := range []bson.D{{{Key: "$out", Value: "o"}}, {{Key: "$merge", Value: "m"}}} {
 		for _, size := range []int32{0, 1, 5} {
-			rec.reset()
-			must(coll.Aggregate(ctx, []bson.D{stage}, allium.AggregateOptions{BatchSize: &size}))
-			if got := rec.of("aggregate")[0].body.Lookup("cursor").String(); got != "{}" {
+			rec.Reset()
+			rig.Must(coll.Aggregate(ctx, []bson.D{stage}, allium.AggregateOptions{BatchSize: &size}))
+			if got := rec.Of("aggregate")[0].Body.Lookup("cursor").String(); got != "{}" {
 				t.Errorf("%v: cursor is %s", stage, got)
 			}
 		}
 	}
 	wait, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	cur := must(allium.Aggregate[bson.Raw](ctx, coll, []bson.D{{{Key: "$changeStream", Value: bson.D{}}}}, allium.AggregateOptions{MaxAwaitTime: 200 * time.Millisecond}))
+	cur := rig.Must(allium.Aggregate[bson.Raw](ctx, coll, []bson.D{{{Key: "$changeStream", Value: bson.D{}}}}, allium.AggregateOptions{MaxAwaitTime: 200 * time.Millisecond}))
 	defer cur.Close(ctx)
-	rec.reset()
+	rec.Reset()
 	cur.TryNext(wait)
-	for _, e := range rec.of("getMore") {
-		if got := e.body.Lookup("maxTimeMS").String(); got != "200" {
+	for _, e := range rec.Of("getMore") {
+		if got := e.Body.Lookup("maxTimeMS").String(); got != "200" {
 			t.Errorf("a getMore has maxTimeMS %s", got)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/mongotest"
 )
 
@@ -23,12 +24,12 @@ func TestErrorsLeakNothing(t *testing.T) {
 	seven := bson.D{{Key: "_id", Value: bson.D{{Key: "$lt", Value: 7}}}} // what was inserted since makes no further batches
 	type call struct {
 		sends []string // the commands that it may send, each of which fails once
-		run   func(ctx context.Context, r *retryRig) error
+		run   func(ctx context.Context, r *rig.Retry) error
 	}
 	cursorCall := func(o allium.FindOptions) call {
-		return call{[]string{"find", "getMore", "killCursors"}, func(ctx context.Context, r *retryRig) error {
+		return call{[]string{"find", "getMore", "killCursors"}, func(ctx context.Context, r *rig.Retry) error {
 			o.BatchSize = new(int32(2))
-			cur, err := r.coll.Find(ctx, seven, o)
+			cur, err := r.Coll.Find(ctx, seven, o)
 			if err != nil {
 				return err
 			}
@@ -38,8 +39,8 @@ func TestErrorsLeakNothing(t *testing.T) {
 			return cur.Err()
 		}}
 	}
-	transaction := func(ctx context.Context, r *retryRig) error {
-		s, err := r.client.StartSession()
+	transaction := func(ctx context.Context, r *rig.Retry) error {
+		s, err := r.Client.StartSession()
 		if err != nil {
 			return err
 		}
@@ -48,9 +49,9 @@ func TestErrorsLeakNothing(t *testing.T) {
 			return err
 		}
 		in := allium.WithSession(ctx, s)
-		_, err = r.coll.InsertOne(in, bson.D{{Key: "y", Value: 1}})
-		_, err2 := r.coll.UpdateOne(in, bson.D{}, bson.M{"$set": bson.M{"y": 2}})
-		cur, err3 := r.coll.Find(in, seven, allium.FindOptions{BatchSize: new(int32(2))})
+		_, err = r.Coll.InsertOne(in, bson.D{{Key: "y", Value: 1}})
+		_, err2 := r.Coll.UpdateOne(in, bson.D{}, bson.M{"$set": bson.M{"y": 2}})
+		cur, err3 := r.Coll.Find(in, seven, allium.FindOptions{BatchSize: new(int32(2))})
 		if err3 == nil {
 			_, err3 = cur.All(in)
 		}
@@ -60,21 +61,21 @@ func TestErrorsLeakNothing(t *testing.T) {
 		"find":           cursorCall(allium.FindOptions{}),
 		"find, timeout":  cursorCall(allium.FindOptions{Timeout: new(200 * ms)}),
 		"find, per Next": cursorCall(allium.FindOptions{Timeout: new(200 * ms), TimeoutMode: allium.TimeoutPerIteration}),
-		"insert":         {[]string{"insert"}, func(ctx context.Context, r *retryRig) error { _, err := r.coll.InsertOne(ctx, bson.D{}); return err }},
-		"insert, timeout": {[]string{"insert"}, func(ctx context.Context, r *retryRig) error {
-			_, err := r.coll.InsertOne(ctx, bson.D{}, allium.InsertOneOptions{Timeout: new(200 * ms)})
+		"insert":         {[]string{"insert"}, func(ctx context.Context, r *rig.Retry) error { _, err := r.Coll.InsertOne(ctx, bson.D{}); return err }},
+		"insert, timeout": {[]string{"insert"}, func(ctx context.Context, r *rig.Retry) error {
+			_, err := r.Coll.InsertOne(ctx, bson.D{}, allium.InsertOneOptions{Timeout: new(200 * ms)})
 			return err
 		}},
-		"run command": {[]string{"count"}, func(ctx context.Context, r *retryRig) error {
-			_, err := r.client.Database("db").RunCommand(ctx, bson.D{{Key: "count", Value: "coll"}})
+		"run command": {[]string{"count"}, func(ctx context.Context, r *rig.Retry) error {
+			_, err := r.Client.Database("db").RunCommand(ctx, bson.D{{Key: "count", Value: "coll"}})
 			return err
 		}},
 		"transaction": {[]string{"insert", "update", "find", "getMore", "killCursors", "commitTransaction", "abortTransaction"}, transaction},
-		"not decodable": {[]string{"find", "getMore", "killCursors"}, func(ctx context.Context, r *retryRig) error {
+		"not decodable": {[]string{"find", "getMore", "killCursors"}, func(ctx context.Context, r *rig.Retry) error {
 			type wrong struct {
 				ID time.Time `bson:"_id"`
 			}
-			cur, err := allium.CollectionOf[wrong](r.client.Database("db"), "coll").Find(ctx, seven, allium.FindOptions{BatchSize: new(int32(2))})
+			cur, err := allium.CollectionOf[wrong](r.Client.Database("db"), "coll").Find(ctx, seven, allium.FindOptions{BatchSize: new(int32(2))})
 			if err != nil {
 				return err
 			}
@@ -86,7 +87,7 @@ func TestErrorsLeakNothing(t *testing.T) {
 		"error":                {Code: 2},
 		"not primary":          {Code: 10107},
 		"shutdown":             {Code: 91},
-		"overload":             {Code: 462, Labels: overload},
+		"overload":             {Code: 462, Labels: rig.OverloadLabels},
 		"dropped connection":   {CloseConnection: true},
 		"slow":                 {Block: 300 * ms},
 		"max time":             {Code: 50},
@@ -98,38 +99,38 @@ func TestErrorsLeakNothing(t *testing.T) {
 		for _, cancelled := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, cancelled %v", name, cancelled), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					r := newRetryRig(t, allium.ClientOptions{MaxPoolSize: new(3), HeartbeatInterval: new(500 * ms)}, topology)
+					r := rig.NewRetry(t, allium.ClientOptions{MaxPoolSize: new(3), HeartbeatInterval: new(500 * ms)}, topology)
 					var docs []bson.D
 					for i := range 7 {
 						docs = append(docs, bson.D{{Key: "_id", Value: i}})
 					}
-					if _, err := r.coll.InsertMany(t.Context(), docs); err != nil {
+					if _, err := r.Coll.InsertMany(t.Context(), docs); err != nil {
 						t.Fatal(err)
 					}
 					for callName, call := range calls {
 						for faultName, fault := range faults {
 							for _, command := range call.sends {
 								fault.Commands, fault.Times = []string{command}, 2
-								r.reset()
-								r.d.FailCommand(fault)
+								r.Reset()
+								r.Deployment.FailCommand(fault)
 								ctx, cancel := context.WithCancel(t.Context())
 								if cancelled {
 									time.AfterFunc(50*ms, cancel)
 								}
 								err := call.run(ctx, r)
 								cancel()
-								r.d.ClearFailures()
+								r.Deployment.ClearFailures()
 								time.Sleep(5 * time.Second) // late replies are read off, servers are found again
 								what := fmt.Sprintf("%s with %s of %s (%v)", callName, faultName, command, err)
-								for _, e := range r.events("started") {
+								for _, e := range r.Events("started") {
 									if name := strings.Fields(e)[1]; !slices.Contains(call.sends, name) {
 										t.Errorf("%s: it also sends %s, whose failures are not tried", what, name)
 									}
 								}
-								if out, in := len(r.events("out")), len(r.events("in")); out != in {
-									t.Errorf("%s: %d connections were checked out and %d returned: %q", what, out, in, r.events("out", "in", "started", "failed"))
+								if out, in := len(r.Events("out")), len(r.Events("in")); out != in {
+									t.Errorf("%s: %d connections were checked out and %d returned: %q", what, out, in, r.Events("out", "in", "started", "failed"))
 								}
-								if _, err := r.coll.UpdateOne(t.Context(), bson.D{}, bson.M{"$set": bson.M{"z": 1}}); err != nil {
+								if _, err := r.Coll.UpdateOne(t.Context(), bson.D{}, bson.M{"$set": bson.M{"z": 1}}); err != nil {
 									t.Fatalf("%s: the client is not usable any more: %v", what, err)
 								}
 							}
@@ -144,11 +145,11 @@ func TestErrorsLeakNothing(t *testing.T) {
 // A client that is closed has told the servers of every session that it used, unless a network
 // error made it forget one.
 func TestErrorsReturnSessions(t *testing.T) {
-	for _, fault := range []mongotest.Fail{{Code: 2}, {Code: 10107}, {Code: 462, Labels: overload}, {Code: 50}} {
+	for _, fault := range []mongotest.Fail{{Code: 2}, {Code: 10107}, {Code: 462, Labels: rig.OverloadLabels}, {Code: 50}} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+			r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
 			used, ended := map[string]bool{}, map[string]bool{}
-			r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+			r.Deployment.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
 				if id := c.Body.Lookup("lsid"); !id.IsZero() {
 					used[string(id.Value)] = true
 				}
@@ -160,21 +161,21 @@ func TestErrorsReturnSessions(t *testing.T) {
 				}
 				return nil, nil
 			})
-			if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+			if _, err := r.Coll.InsertMany(t.Context(), rig.FiveDocuments()); err != nil {
 				t.Fatal(err)
 			}
 			for _, command := range []string{"find", "getMore", "killCursors", "insert"} {
 				fault.Commands, fault.Times = []string{command}, 1
-				r.d.FailCommand(fault)
-				cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+				r.Deployment.FailCommand(fault)
+				cur, err := r.Coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 				if err == nil {
 					cur.Next(t.Context())
-					r.insertOne(t)
+					r.InsertOne(t)
 					cur.All(t.Context())
 				}
-				r.d.ClearFailures()
+				r.Deployment.ClearFailures()
 			}
-			if err := r.client.Close(t.Context()); err != nil {
+			if err := r.Client.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			for id := range used {
@@ -190,23 +191,23 @@ func TestErrorsReturnSessions(t *testing.T) {
 // and keeps the connection.
 func TestLoadBalancedCursorAfterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRetryRig(t, allium.ClientOptions{MaxPoolSize: new(1)}, mongotest.LoadBalanced(1))
-		if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+		r := rig.NewRetry(t, allium.ClientOptions{MaxPoolSize: new(1)}, mongotest.LoadBalanced(1))
+		if _, err := r.Coll.InsertMany(t.Context(), rig.FiveDocuments()); err != nil {
 			t.Fatal(err)
 		}
-		r.d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: 1, Block: 300 * time.Millisecond})
-		cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2)), Timeout: new(200 * time.Millisecond)})
+		r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Times: 1, Block: 300 * time.Millisecond})
+		cur, err := r.Coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2)), Timeout: new(200 * time.Millisecond)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for cur.Next(t.Context()) {
 		}
-		wantTimeout(t, cur.Err())
-		r.reset()
+		rig.WantTimeout(t, cur.Err())
+		r.Reset()
 		if err := cur.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.events("succeeded killCursors", "in", "cleared"); len(got) != 2 || !strings.HasPrefix(got[0], "succeeded") || !slices.Contains(got, "in") {
+		if got := r.Events("succeeded killCursors", "in", "cleared"); len(got) != 2 || !strings.HasPrefix(got[0], "succeeded") || !slices.Contains(got, "in") {
 			t.Errorf("events: %q", got)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/fakeserver"
 	"allium/mongoerr"
 )
@@ -17,15 +18,15 @@ import (
 func lyingBulk(t *testing.T, results bson.A, errs int) *allium.Client {
 	t.Helper()
 	ok := bson.E{Key: "ok", Value: 1}
-	hello := encoded(t, bson.D{{Key: "isWritablePrimary", Value: true}, {Key: "helloOk", Value: true}, {Key: "msg", Value: "isdbgrid"},
+	hello := rig.Encoded(t, bson.D{{Key: "isWritablePrimary", Value: true}, {Key: "helloOk", Value: true}, {Key: "msg", Value: "isdbgrid"},
 		{Key: "logicalSessionTimeoutMinutes", Value: 30}, {Key: "maxBsonObjectSize", Value: 16 << 20}, {Key: "maxMessageSizeBytes", Value: 48_000_000},
 		{Key: "maxWriteBatchSize", Value: 100_000}, {Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: 25}, ok})
 	cursor := func(batch string) bson.Raw {
-		return encoded(t, bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(7)}, {Key: batch, Value: results}, {Key: "ns", Value: "admin.$cmd.bulkWrite"}}},
+		return rig.Encoded(t, bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(7)}, {Key: batch, Value: results}, {Key: "ns", Value: "admin.$cmd.bulkWrite"}}},
 			{Key: "nErrors", Value: errs}, {Key: "nInserted", Value: 1}, {Key: "nMatched", Value: 0}, {Key: "nModified", Value: 0}, {Key: "nUpserted", Value: 0}, {Key: "nDeleted", Value: 0}, ok})
 	}
-	first, next, write := cursor("firstBatch"), cursor("nextBatch"), encoded(t, bson.D{{Key: "n", Value: 1}, {Key: "writeErrors", Value: results}, ok})
-	return open(t, startFakeWith(t, hello, func(r *fakeserver.Request) {
+	first, next, write := cursor("firstBatch"), cursor("nextBatch"), rig.Encoded(t, bson.D{{Key: "n", Value: 1}, {Key: "writeErrors", Value: results}, ok})
+	return rig.Open(t, rig.StartFakeWith(t, hello, func(r *fakeserver.Request) {
 		switch r.Command {
 		case "bulkWrite":
 			r.Reply(first)

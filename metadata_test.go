@@ -7,6 +7,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
@@ -24,7 +25,7 @@ func TestAppendDriverInfo(t *testing.T) {
 		}
 		return nil, nil
 	})
-	client := open(t, d.URI()+"?serverMonitoringMode=poll&maxIdleTimeMS=1", allium.ClientOptions{Dialer: d, DriverInfo: &allium.DriverInfo{Name: "odm"}})
+	client := rig.Open(t, d.URI()+"?serverMonitoringMode=poll&maxIdleTimeMS=1", allium.ClientOptions{Dialer: d, DriverInfo: &allium.DriverInfo{Name: "odm"}})
 	if err := client.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}

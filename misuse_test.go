@@ -11,13 +11,14 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/consistency"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 )
 
 // misuse starts a deployment with a collection of ten documents.
 func misuse(t *testing.T) (*allium.Client, *allium.Collection[bson.D]) {
 	t.Helper()
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	coll := client.Database("d").Collection("c")
 	docs := make([]bson.D, 10)
 	for i := range docs {

@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 )
@@ -25,33 +26,33 @@ func TestTypedNilFilters(t *testing.T) {
 		"pointer to bson.D": new(bson.D), "pointer to itself": self,
 	} {
 		for name, do := range map[string]func() error{
-			"DeleteOne":         func() error { return errorOf(coll.DeleteOne(t.Context(), none)) },
-			"DeleteMany":        func() error { return errorOf(coll.DeleteMany(t.Context(), none)) },
-			"UpdateOne":         func() error { return errorOf(coll.UpdateOne(t.Context(), none, set)) },
-			"UpdateMany":        func() error { return errorOf(coll.UpdateMany(t.Context(), none, set)) },
-			"ReplaceOne":        func() error { return errorOf(coll.ReplaceOne(t.Context(), none, bson.D{})) },
-			"Find":              func() error { return errorOf(coll.Find(t.Context(), none)) },
-			"FindOne":           func() error { return errorOf(coll.FindOne(t.Context(), none)) },
-			"FindOneAndUpdate":  func() error { return errorOf(coll.FindOneAndUpdate(t.Context(), none, set)) },
-			"FindOneAndReplace": func() error { return errorOf(coll.FindOneAndReplace(t.Context(), none, bson.D{})) },
-			"FindOneAndDelete":  func() error { return errorOf(coll.FindOneAndDelete(t.Context(), none)) },
-			"CountDocuments":    func() error { return errorOf(coll.CountDocuments(t.Context(), none)) },
-			"Count":             func() error { return errorOf(coll.Count(t.Context(), none)) },
-			"Distinct":          func() error { return errorOf(allium.Distinct[any](t.Context(), coll, "x", none)) },
+			"DeleteOne":         func() error { return rig.ErrorOf(coll.DeleteOne(t.Context(), none)) },
+			"DeleteMany":        func() error { return rig.ErrorOf(coll.DeleteMany(t.Context(), none)) },
+			"UpdateOne":         func() error { return rig.ErrorOf(coll.UpdateOne(t.Context(), none, set)) },
+			"UpdateMany":        func() error { return rig.ErrorOf(coll.UpdateMany(t.Context(), none, set)) },
+			"ReplaceOne":        func() error { return rig.ErrorOf(coll.ReplaceOne(t.Context(), none, bson.D{})) },
+			"Find":              func() error { return rig.ErrorOf(coll.Find(t.Context(), none)) },
+			"FindOne":           func() error { return rig.ErrorOf(coll.FindOne(t.Context(), none)) },
+			"FindOneAndUpdate":  func() error { return rig.ErrorOf(coll.FindOneAndUpdate(t.Context(), none, set)) },
+			"FindOneAndReplace": func() error { return rig.ErrorOf(coll.FindOneAndReplace(t.Context(), none, bson.D{})) },
+			"FindOneAndDelete":  func() error { return rig.ErrorOf(coll.FindOneAndDelete(t.Context(), none)) },
+			"CountDocuments":    func() error { return rig.ErrorOf(coll.CountDocuments(t.Context(), none)) },
+			"Count":             func() error { return rig.ErrorOf(coll.Count(t.Context(), none)) },
+			"Distinct":          func() error { return rig.ErrorOf(allium.Distinct[any](t.Context(), coll, "x", none)) },
 			"BulkWrite delete": func() error {
-				return errorOf(coll.BulkWrite(t.Context(), []allium.WriteModel{allium.DeleteModel{Filter: none, Many: true}}))
+				return rig.ErrorOf(coll.BulkWrite(t.Context(), []allium.WriteModel{allium.DeleteModel{Filter: none, Many: true}}))
 			},
 			"BulkWrite update": func() error {
-				return errorOf(coll.BulkWrite(t.Context(), []allium.WriteModel{allium.UpdateModel{Filter: none, Update: set, Many: true}}))
+				return rig.ErrorOf(coll.BulkWrite(t.Context(), []allium.WriteModel{allium.UpdateModel{Filter: none, Update: set, Many: true}}))
 			},
 			"Client.BulkWrite": func() error {
-				return errorOf(client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "d", Collection: "c", Model: allium.DeleteModel{Filter: none, Many: true}}}))
+				return rig.ErrorOf(client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "d", Collection: "c", Model: allium.DeleteModel{Filter: none, Many: true}}}))
 			},
-			"update of UpdateMany": func() error { return errorOf(coll.UpdateMany(t.Context(), bson.D{}, none)) },
+			"update of UpdateMany": func() error { return rig.ErrorOf(coll.UpdateMany(t.Context(), bson.D{}, none)) },
 			"replacement of a model": func() error {
-				return errorOf(coll.BulkWrite(t.Context(), []allium.WriteModel{allium.ReplaceModel{Filter: bson.D{}, Replacement: none}}))
+				return rig.ErrorOf(coll.BulkWrite(t.Context(), []allium.WriteModel{allium.ReplaceModel{Filter: bson.D{}, Replacement: none}}))
 			},
-			"command": func() error { return errorOf(coll.Database().RunCommand(t.Context(), none)) },
+			"command": func() error { return rig.ErrorOf(coll.Database().RunCommand(t.Context(), none)) },
 		} {
 			if err := do(); err == nil || !errors.Is(err, mongoerr.ErrNilDocument) && kind != "pointer to itself" {
 				t.Errorf("%s with %s: %v, want that the document is nil", name, kind, err)
@@ -77,36 +78,36 @@ func TestNegativeTimes(t *testing.T) {
 	db := coll.Database()
 	f := bson.D{}
 	for name, do := range map[string]func() error{
-		"Find":               func() error { return errorOf(coll.Find(t.Context(), f, allium.FindOptions{MaxTime: d})) },
-		"Find, MaxAwaitTime": func() error { return errorOf(coll.Find(t.Context(), f, allium.FindOptions{MaxAwaitTime: d})) },
-		"FindOne":            func() error { return errorOf(coll.FindOne(t.Context(), f, allium.FindOneOptions{MaxTime: d})) },
+		"Find":               func() error { return rig.ErrorOf(coll.Find(t.Context(), f, allium.FindOptions{MaxTime: d})) },
+		"Find, MaxAwaitTime": func() error { return rig.ErrorOf(coll.Find(t.Context(), f, allium.FindOptions{MaxAwaitTime: d})) },
+		"FindOne":            func() error { return rig.ErrorOf(coll.FindOne(t.Context(), f, allium.FindOneOptions{MaxTime: d})) },
 		"FindOneAndDelete": func() error {
-			return errorOf(coll.FindOneAndDelete(t.Context(), f, allium.FindOneAndDeleteOptions{MaxTime: d}))
+			return rig.ErrorOf(coll.FindOneAndDelete(t.Context(), f, allium.FindOneAndDeleteOptions{MaxTime: d}))
 		},
-		"CountDocuments": func() error { return errorOf(coll.CountDocuments(t.Context(), f, allium.CountOptions{MaxTime: d})) },
-		"Count":          func() error { return errorOf(coll.Count(t.Context(), f, allium.CountOptions{MaxTime: d})) },
+		"CountDocuments": func() error { return rig.ErrorOf(coll.CountDocuments(t.Context(), f, allium.CountOptions{MaxTime: d})) },
+		"Count":          func() error { return rig.ErrorOf(coll.Count(t.Context(), f, allium.CountOptions{MaxTime: d})) },
 		"EstimatedDocumentCount": func() error {
-			return errorOf(coll.EstimatedDocumentCount(t.Context(), allium.EstimatedCountOptions{MaxTime: d}))
+			return rig.ErrorOf(coll.EstimatedDocumentCount(t.Context(), allium.EstimatedCountOptions{MaxTime: d}))
 		},
 		"Distinct": func() error {
-			return errorOf(allium.Distinct[any](t.Context(), coll, "x", f, allium.DistinctOptions{MaxTime: d}))
+			return rig.ErrorOf(allium.Distinct[any](t.Context(), coll, "x", f, allium.DistinctOptions{MaxTime: d}))
 		},
 		"Aggregate": func() error {
-			return errorOf(coll.Aggregate(t.Context(), bson.A{}, allium.AggregateOptions{MaxTime: d}))
+			return rig.ErrorOf(coll.Aggregate(t.Context(), bson.A{}, allium.AggregateOptions{MaxTime: d}))
 		},
 		"Aggregate, MaxAwaitTime": func() error {
-			return errorOf(coll.Aggregate(t.Context(), bson.A{}, allium.AggregateOptions{MaxAwaitTime: d}))
+			return rig.ErrorOf(coll.Aggregate(t.Context(), bson.A{}, allium.AggregateOptions{MaxAwaitTime: d}))
 		},
 		"CreateIndex": func() error {
-			return errorOf(coll.CreateIndex(t.Context(), allium.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}}, allium.CreateIndexOptions{MaxTime: d}))
+			return rig.ErrorOf(coll.CreateIndex(t.Context(), allium.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}}, allium.CreateIndexOptions{MaxTime: d}))
 		},
 		"DropIndex": func() error { return coll.DropIndex(t.Context(), "x_1", allium.DropIndexOptions{MaxTime: d}) },
-		"Watch":     func() error { return errorOf(coll.Watch(t.Context(), nil, allium.WatchOptions{MaxAwaitTime: d})) },
+		"Watch":     func() error { return rig.ErrorOf(coll.Watch(t.Context(), nil, allium.WatchOptions{MaxAwaitTime: d})) },
 		"RunCursorCommand": func() error {
-			return errorOf(db.RunCursorCommand(t.Context(), bson.D{{Key: "find", Value: "c"}}, allium.RunCursorCommandOptions{MaxTime: d}))
+			return rig.ErrorOf(db.RunCursorCommand(t.Context(), bson.D{{Key: "find", Value: "c"}}, allium.RunCursorCommandOptions{MaxTime: d}))
 		},
 		"StartTransaction": func() error {
-			return start(t, client).StartTransaction(allium.TransactionOptions{MaxCommitTime: d})
+			return rig.StartSession(t, client).StartTransaction(allium.TransactionOptions{MaxCommitTime: d})
 		},
 	} {
 		if err := do(); err == nil || !strings.Contains(err.Error(), "is -1s, want 0 or more") {
@@ -125,5 +126,5 @@ func TestUnknownCompressorOption(t *testing.T) {
 			t.Errorf("%q: no error", names)
 		}
 	}
-	open(t, d.URI(), allium.ClientOptions{Compressors: []string{"zstd", "zlib", "snappy"}})
+	rig.Open(t, d.URI(), allium.ClientOptions{Compressors: []string{"zstd", "zlib", "snappy"}})
 }

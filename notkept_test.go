@@ -26,6 +26,7 @@ import (
 	"allium/encryption/kms"
 	"allium/event"
 	"allium/gridfs"
+	"allium/internal/drivertest/rig"
 	"allium/internal/spantest"
 	"allium/mongotest"
 )
@@ -62,7 +63,7 @@ func usual(f reflect.StructField) any {
 		"Contention": new(int64(1)), "KeyExpiration": new(time.Minute), "ReadConcern": &consistency.ReadConcern{Level: "local"},
 		"WriteConcern":   &consistency.WriteConcern{W: 1, Journal: new(true)},
 		"ReadPreference": &consistency.ReadPreference{Mode: consistency.PrimaryPreferred, TagSets: []event.TagSet{{"dc": "a"}, {}}, Hedge: new(true)},
-		"BSON":           &bson.Options{NilSliceAsNull: true, Codecs: must(bson.NewCodecs())},
+		"BSON":           &bson.Options{NilSliceAsNull: true, Codecs: rig.Must(bson.NewCodecs())},
 	}
 	return by[f.Name]
 }
@@ -95,7 +96,7 @@ type hands struct {
 func (h *hands) fresh(name string) *allium.Collection[bson.D] {
 	coll := h.db.Collection(name)
 	_ = coll.Drop(h.ctx)
-	must(coll.InsertOne(h.ctx, bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: bson.A{1}}}))
+	rig.Must(coll.InsertOne(h.ctx, bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: bson.A{1}}}))
 	return coll
 }
 
@@ -233,15 +234,15 @@ func (g *given) hand(h *hands, v any) (lives any, found []trace, err error) {
 func TestNothingIsKept(t *testing.T) {
 	d := encryptiontest.Start(t, mongotest.Search(0))
 	h := &hands{t: t, ctx: t.Context(), uri: d.URI(), crypt: d}
-	h.client = open(t, h.uri)
+	h.client = rig.Open(t, h.uri)
 	h.db = h.client.Database("d")
 	h.coll = h.db.Collection("c")
 	for i := range 6 {
-		must(h.coll.InsertOne(h.ctx, bson.D{{Key: "_id", Value: i}, {Key: "x", Value: i}}))
+		rig.Must(h.coll.InsertOne(h.ctx, bson.D{{Key: "_id", Value: i}, {Key: "x", Value: i}}))
 	}
 	h.bucket = gridfs.NewBucket(h.db)
-	h.file = must(h.bucket.UploadFromStream(h.ctx, "file", strings.NewReader("text")))
-	h.key = must(d.Keys.CreateDataKey(h.ctx, encryptiontest.Provider))
+	h.file = rig.Must(h.bucket.UploadFromStream(h.ctx, "file", strings.NewReader("text")))
+	h.key = rig.Must(d.Keys.CreateDataKey(h.ctx, encryptiontest.Provider))
 
 	missing := map[string]map[string]bool{}
 	for _, g := range allGivens(h) {
@@ -320,7 +321,7 @@ func allGivens(h *hands) []given {
 	}
 	bulk := func(models ...allium.WriteModel) (any, error) {
 		coll := h.fresh("bulk")
-		must(coll.CreateIndex(h.ctx, allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}))
+		rig.Must(coll.CreateIndex(h.ctx, allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}))
 		if _, err := coll.BulkWrite(h.ctx, models); err != nil {
 			return nil, err
 		}
@@ -329,14 +330,14 @@ func allGivens(h *hands) []given {
 			writes[i] = allium.ClientWrite{Database: "d", Collection: "bulk2", Model: m}
 		}
 		h.fresh("bulk2")
-		return nothing(errorOf(h.client.BulkWrite(h.ctx, writes)))
+		return nothing(rig.ErrorOf(h.client.BulkWrite(h.ctx, writes)))
 	}
 	byID, set := bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "a.$[e]", Value: 2}}}}
 	lasting := func(db *allium.Database) (any, error) {
 		return drain(db.Collection("c").Find(h.ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(1))}))
 	}
 	token := func() bson.Raw {
-		s := must(h.coll.Watch(h.ctx, nil))
+		s := rig.Must(h.coll.Watch(h.ctx, nil))
 		defer s.Close(h.ctx)
 		s.TryNext(h.ctx)
 		return s.ResumeToken()
@@ -351,7 +352,7 @@ func allGivens(h *hands) []given {
 		gives(func(h *hands, o allium.FindOptions) (any, error) { return drain(h.coll.Find(h.ctx, bson.D{}, o)) }, "Min Max"),
 		gives(func(h *hands, o allium.FindOptions) (any, error) { return drain(h.coll.Find(h.ctx, bson.D{}, o)) }, "Collation"),
 		gives(func(h *hands, o allium.FindOneOptions) (any, error) {
-			return nothing(errorOf(h.coll.FindOne(h.ctx, bson.D{}, o)))
+			return nothing(rig.ErrorOf(h.coll.FindOne(h.ctx, bson.D{}, o)))
 		}, ""),
 		gives(func(h *hands, o allium.AggregateOptions) (any, error) {
 			return drain(h.coll.Aggregate(h.ctx, []bson.D{{{Key: "$match", Value: bson.D{}}}}, o))
@@ -365,61 +366,61 @@ func allGivens(h *hands) []given {
 			return s, err
 		}, "", after, start, at),
 		gives(func(h *hands, o allium.CountOptions) (any, error) {
-			return nothing(errorOf(h.coll.CountDocuments(h.ctx, bson.D{}, o)))
+			return nothing(rig.ErrorOf(h.coll.CountDocuments(h.ctx, bson.D{}, o)))
 		}, ""),
 		gives(func(h *hands, o allium.EstimatedCountOptions) (any, error) {
-			return nothing(errorOf(h.coll.EstimatedDocumentCount(h.ctx, o)))
+			return nothing(rig.ErrorOf(h.coll.EstimatedDocumentCount(h.ctx, o)))
 		}, ""),
 		gives(func(h *hands, o allium.DistinctOptions) (any, error) {
-			return nothing(errorOf(allium.Distinct[int](h.ctx, h.coll, "x", bson.D{}, o)))
+			return nothing(rig.ErrorOf(allium.Distinct[int](h.ctx, h.coll, "x", bson.D{}, o)))
 		}, ""),
 		gives(func(h *hands, o allium.InsertOneOptions) (any, error) {
-			return nothing(errorOf(h.fresh("i").InsertOne(h.ctx, bson.D{}, o)))
+			return nothing(rig.ErrorOf(h.fresh("i").InsertOne(h.ctx, bson.D{}, o)))
 		}, ""),
 		gives(func(h *hands, o allium.InsertManyOptions) (any, error) {
-			return nothing(errorOf(h.fresh("i").InsertMany(h.ctx, []bson.D{{}}, o)))
+			return nothing(rig.ErrorOf(h.fresh("i").InsertMany(h.ctx, []bson.D{{}}, o)))
 		}, ""),
 		gives(func(h *hands, o allium.UpdateOptions) (any, error) {
-			return nothing(errorOf(h.fresh("u").UpdateOne(h.ctx, byID, set, o)))
+			return nothing(rig.ErrorOf(h.fresh("u").UpdateOne(h.ctx, byID, set, o)))
 		}, ""),
 		gives(func(h *hands, o allium.ReplaceOptions) (any, error) {
-			return nothing(errorOf(h.fresh("u").ReplaceOne(h.ctx, byID, bson.D{}, o)))
+			return nothing(rig.ErrorOf(h.fresh("u").ReplaceOne(h.ctx, byID, bson.D{}, o)))
 		}, ""),
 		gives(func(h *hands, o allium.DeleteOptions) (any, error) {
-			return nothing(errorOf(h.fresh("u").DeleteOne(h.ctx, byID, o)))
+			return nothing(rig.ErrorOf(h.fresh("u").DeleteOne(h.ctx, byID, o)))
 		}, ""),
 		gives(func(h *hands, o allium.FindOneAndUpdateOptions) (any, error) {
-			return nothing(errorOf(h.fresh("u").FindOneAndUpdate(h.ctx, byID, set, o)))
+			return nothing(rig.ErrorOf(h.fresh("u").FindOneAndUpdate(h.ctx, byID, set, o)))
 		}, ""),
 		gives(func(h *hands, o allium.FindOneAndReplaceOptions) (any, error) {
-			return nothing(errorOf(h.fresh("u").FindOneAndReplace(h.ctx, byID, bson.D{}, o)))
+			return nothing(rig.ErrorOf(h.fresh("u").FindOneAndReplace(h.ctx, byID, bson.D{}, o)))
 		}, ""),
 		gives(func(h *hands, o allium.FindOneAndDeleteOptions) (any, error) {
-			return nothing(errorOf(h.fresh("u").FindOneAndDelete(h.ctx, byID, o)))
+			return nothing(rig.ErrorOf(h.fresh("u").FindOneAndDelete(h.ctx, byID, o)))
 		}, ""),
 		gives(func(h *hands, o allium.BulkWriteOptions) (any, error) {
-			return nothing(errorOf(h.fresh("b").BulkWrite(h.ctx, []allium.WriteModel{allium.DeleteModel{Filter: byID}}, o)))
+			return nothing(rig.ErrorOf(h.fresh("b").BulkWrite(h.ctx, []allium.WriteModel{allium.DeleteModel{Filter: byID}}, o)))
 		}, ""),
 		gives(func(h *hands, o allium.ClientBulkWriteOptions) (any, error) {
-			return nothing(errorOf(h.client.BulkWrite(h.ctx, []allium.ClientWrite{{Database: "d", Collection: "b", Model: allium.DeleteModel{Filter: byID}}}, o)))
+			return nothing(rig.ErrorOf(h.client.BulkWrite(h.ctx, []allium.ClientWrite{{Database: "d", Collection: "b", Model: allium.DeleteModel{Filter: byID}}}, o)))
 		}, ""),
 		gives(func(h *hands, m allium.InsertModel) (any, error) { return bulk(m) }, "", allium.InsertModel{Document: map[string]any{"x": 1}}),
 		gives(func(h *hands, m allium.UpdateModel) (any, error) { return bulk(m) }, "", allium.UpdateModel{Update: set}),
 		gives(func(h *hands, m allium.ReplaceModel) (any, error) { return bulk(m) }, "", allium.ReplaceModel{Replacement: map[string]any{"x": 1}}),
 		gives(func(h *hands, m allium.DeleteModel) (any, error) { return bulk(m) }, ""),
 		gives(func(h *hands, w allium.ClientWrite) (any, error) {
-			return nothing(errorOf(h.client.BulkWrite(h.ctx, []allium.ClientWrite{w})))
+			return nothing(rig.ErrorOf(h.client.BulkWrite(h.ctx, []allium.ClientWrite{w})))
 		}, "",
 			allium.ClientWrite{Database: "d", Collection: "b", Model: allium.InsertModel{Document: map[string]any{"x": 1}}}),
 		gives(func(h *hands, o allium.RunCommandOptions) (any, error) {
-			return nothing(errorOf(h.db.RunCommand(h.ctx, bson.D{{Key: "ping", Value: 1}}, o)))
+			return nothing(rig.ErrorOf(h.db.RunCommand(h.ctx, bson.D{{Key: "ping", Value: 1}}, o)))
 		}, ""),
 		gives(func(h *hands, o allium.RunCursorCommandOptions) (any, error) {
 			return drain(h.db.RunCursorCommand(h.ctx, bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 1}}, o))
 		}, ""),
 		gives(func(h *hands, o allium.PingOptions) (any, error) { return nothing(h.client.Ping(h.ctx, o)) }, ""),
 		gives(func(h *hands, o allium.CloseCursorOptions) (any, error) {
-			cur := must(h.coll.Find(h.ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(1))}))
+			cur := rig.Must(h.coll.Find(h.ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(1))}))
 			ended, cancel := context.WithCancel(h.ctx)
 			cancel() // it is freed in the background
 			return cur, cur.Close(ended, o)
@@ -427,7 +428,7 @@ func allGivens(h *hands) []given {
 
 		// Catalogs.
 		gives(func(h *hands, o allium.ListDatabasesOptions) (any, error) {
-			return nothing(errorOf(h.client.ListDatabases(h.ctx, o)))
+			return nothing(rig.ErrorOf(h.client.ListDatabases(h.ctx, o)))
 		}, "",
 			allium.ListDatabasesOptions{Filter: map[string]any{"name": "d"}}),
 		gives(func(h *hands, o allium.ListCollectionsOptions) (any, error) {
@@ -436,32 +437,32 @@ func allGivens(h *hands) []given {
 			allium.ListCollectionsOptions{Filter: map[string]any{"type": "collection"}, BatchSize: new(int32(1))}),
 		gives(func(h *hands, o allium.ListIndexesOptions) (any, error) {
 			coll := h.fresh("x")
-			must(coll.CreateIndex(h.ctx, allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}))
+			rig.Must(coll.CreateIndex(h.ctx, allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}))
 			return drain(coll.ListIndexes(h.ctx, o))
 		}, "", allium.ListIndexesOptions{BatchSize: new(int32(1))}),
 		gives(func(h *hands, m allium.IndexModel) (any, error) {
-			return nothing(errorOf(h.fresh("x").CreateIndex(h.ctx, m)))
+			return nothing(rig.ErrorOf(h.fresh("x").CreateIndex(h.ctx, m)))
 		}, "Collation",
 			allium.IndexModel{Keys: bson.D{{Key: "t", Value: "text"}}, Weights: map[string]any{"t": 2}, PartialFilter: map[string]any{"x": 1}},
 			allium.IndexModel{Keys: bson.D{{Key: "p", Value: "2d"}}, Min: new(-10.0), Max: new(10.0)},
 			allium.IndexModel{Keys: bson.D{{Key: "$**", Value: 1}}, WildcardProjection: map[string]any{"x": 1}},
 			allium.IndexModel{Keys: bson.D{{Key: "d", Value: 1}}, ExpireAfter: new(time.Hour), StorageEngine: map[string]any{"wiredTiger": bson.D{}}}),
 		gives(func(h *hands, m allium.IndexModel) (any, error) {
-			return nothing(errorOf(h.fresh("x").CreateIndex(h.ctx, m)))
+			return nothing(rig.ErrorOf(h.fresh("x").CreateIndex(h.ctx, m)))
 		},
 			"ExpireAfter PartialFilter Weights Min Max WildcardProjection StorageEngine", allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}),
 		gives(func(h *hands, o allium.CreateIndexOptions) (any, error) {
-			return nothing(errorOf(h.fresh("x").CreateIndex(h.ctx, allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}, o)))
+			return nothing(rig.ErrorOf(h.fresh("x").CreateIndex(h.ctx, allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}, o)))
 		}, "", allium.CreateIndexOptions{CommitQuorum: "majority"}),
 		gives(func(h *hands, o allium.DropIndexOptions) (any, error) {
 			return nothing(h.fresh("x").DropIndexes(h.ctx, o))
 		}, ""),
 		gives(func(h *hands, m allium.SearchIndexModel) (any, error) {
-			return nothing(errorOf(h.fresh("s").CreateSearchIndex(h.ctx, m)))
+			return nothing(rig.ErrorOf(h.fresh("s").CreateSearchIndex(h.ctx, m)))
 		}, "",
 			allium.SearchIndexModel{Definition: map[string]any{"mappings": bson.D{{Key: "dynamic", Value: true}}}}),
 		gives(func(h *hands, o allium.SearchIndexOptions) (any, error) {
-			return nothing(errorOf(h.fresh("s").CreateSearchIndex(h.ctx, allium.SearchIndexModel{Definition: bson.D{{Key: "mappings", Value: bson.D{{Key: "dynamic", Value: true}}}}}, o)))
+			return nothing(rig.ErrorOf(h.fresh("s").CreateSearchIndex(h.ctx, allium.SearchIndexModel{Definition: bson.D{{Key: "mappings", Value: bson.D{{Key: "dynamic", Value: true}}}}}, o)))
 		}, ""),
 		gives(func(h *hands, o allium.CreateCollectionOptions) (any, error) {
 			_ = h.db.Collection("new").Drop(h.ctx)
@@ -473,8 +474,8 @@ func allGivens(h *hands) []given {
 			allium.CreateCollectionOptions{ClusteredIndex: bson.D{{Key: "key", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "unique", Value: true}}},
 			allium.CreateCollectionOptions{EncryptedFields: map[string]any{"fields": bson.A{}}}),
 		gives(func(h *hands, o allium.ModifyCollectionOptions) (any, error) {
-			must(h.fresh("mod").CreateIndexes(h.ctx, []allium.IndexModel{{Keys: bson.D{{Key: "a", Value: 1}}}, {Keys: bson.D{{Key: "u", Value: 1}}, Name: "u"}}))
-			must(h.db.RunCommand(h.ctx, bson.D{{Key: "collMod", Value: "mod"}, {Key: "index", Value: bson.D{{Key: "name", Value: "u"}, {Key: "prepareUnique", Value: true}}}}))
+			rig.Must(h.fresh("mod").CreateIndexes(h.ctx, []allium.IndexModel{{Keys: bson.D{{Key: "a", Value: 1}}}, {Keys: bson.D{{Key: "u", Value: 1}}, Name: "u"}}))
+			rig.Must(h.db.RunCommand(h.ctx, bson.D{{Key: "collMod", Value: "mod"}, {Key: "index", Value: bson.D{{Key: "name", Value: "u"}, {Key: "prepareUnique", Value: true}}}}))
 			_, _ = h.db.Collection("capped").Drop(h.ctx), h.db.Collection("series").Drop(h.ctx)
 			_ = h.db.CreateCollection(h.ctx, "capped", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 1 << 12})
 			_ = h.db.CreateCollection(h.ctx, "series", allium.CreateCollectionOptions{TimeSeries: bson.D{{Key: "timeField", Value: "t"}}})
@@ -522,7 +523,7 @@ func allGivens(h *hands) []given {
 			allium.SessionOptions{Transaction: allium.TransactionOptions{ReadPreference: usual(reflect.StructField{Name: "ReadPreference"}).(*consistency.ReadPreference)}},
 			allium.SessionOptions{Snapshot: true, SnapshotTime: &bson.Timestamp{T: uint32(time.Now().Unix())}}),
 		gives(func(h *hands, o allium.TransactionOptions) (any, error) {
-			s := must(h.client.StartSession())
+			s := rig.Must(h.client.StartSession())
 			h.sessions = append(h.sessions, s)
 			err := s.StartTransaction(o)
 			if err == nil && o.ReadPreference.Mode == consistency.Primary {
@@ -531,17 +532,17 @@ func allGivens(h *hands) []given {
 			return s, err
 		}, "Timeout", allium.TransactionOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Primary}}, allium.TransactionOptions{}),
 		gives(func(h *hands, o allium.TransactionOptions) (any, error) {
-			return nothing(h.client.Transact(h.ctx, func(ctx context.Context) error { return errorOf(h.coll.FindOne(ctx, bson.D{})) }, o))
+			return nothing(h.client.Transact(h.ctx, func(ctx context.Context) error { return rig.ErrorOf(h.coll.FindOne(ctx, bson.D{})) }, o))
 		}, "", allium.TransactionOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Primary}}),
 		gives(func(h *hands, o allium.EndTransactionOptions) (any, error) {
-			s := must(h.client.StartSession())
+			s := rig.Must(h.client.StartSession())
 			h.sessions = append(h.sessions, s)
-			must(s, s.StartTransaction())
-			must(h.coll.FindOne(allium.WithSession(h.ctx, s), bson.D{}))
+			rig.Must(s, s.StartTransaction())
+			rig.Must(h.coll.FindOne(allium.WithSession(h.ctx, s), bson.D{}))
 			return s, s.CommitTransaction(h.ctx, o)
 		}, ""),
 		gives(func(h *hands, o allium.EndSessionOptions) (any, error) {
-			s := must(h.client.StartSession())
+			s := rig.Must(h.client.StartSession())
 			return s, s.End(h.ctx, o)
 		}, ""),
 		gives(func(h *hands, o allium.ClientOptions) (any, error) {
@@ -555,7 +556,7 @@ func allGivens(h *hands) []given {
 		// Files.
 		gives(func(h *hands, o gridfs.BucketOptions) (any, error) {
 			b := gridfs.NewBucket(h.db, o)
-			return b, errorOf(b.UploadFromStream(h.ctx, "f", strings.NewReader("text")))
+			return b, rig.ErrorOf(b.UploadFromStream(h.ctx, "f", strings.NewReader("text")))
 		}, ""),
 		gives(func(h *hands, o gridfs.UploadOptions) (any, error) {
 			s, err := h.bucket.OpenUploadStream(h.ctx, "f", o)
@@ -584,7 +585,7 @@ func allGivens(h *hands) []given {
 			return nothing(h.bucket.Rename(h.ctx, h.file, "file", o))
 		}, ""),
 		gives(func(h *hands, o gridfs.DeleteOptions) (any, error) {
-			return nothing(h.bucket.Delete(h.ctx, must(h.bucket.UploadFromStream(h.ctx, "f", strings.NewReader("text"))), o))
+			return nothing(h.bucket.Delete(h.ctx, rig.Must(h.bucket.UploadFromStream(h.ctx, "f", strings.NewReader("text"))), o))
 		}, ""),
 		gives(func(h *hands, o gridfs.DropOptions) (any, error) {
 			b := gridfs.NewBucket(h.db, gridfs.BucketOptions{Name: "drop"})
@@ -618,33 +619,33 @@ func allGivens(h *hands) []given {
 			return h.crypt.Keys, err
 		}, "", encryption.DataKeyOptions{AltNames: []string{"name"}, Material: bytes.Repeat([]byte{7}, 96), MasterKey: kms.LocalKey{}}),
 		gives(func(h *hands, o encryption.RewrapOptions) (any, error) {
-			return nothing(errorOf(h.crypt.Keys.RewrapManyDataKey(h.ctx, bson.D{}, o)))
+			return nothing(rig.ErrorOf(h.crypt.Keys.RewrapManyDataKey(h.ctx, bson.D{}, o)))
 		}, "",
 			encryption.RewrapOptions{Provider: encryptiontest.Provider, MasterKey: kms.LocalKey{}}),
 		gives(func(h *hands, o encryption.CollectionOptions) (any, error) {
-			return nothing(errorOf(h.crypt.Keys.CreateEncryptedCollection(h.ctx, h.db, "sealed", o)))
+			return nothing(rig.ErrorOf(h.crypt.Keys.CreateEncryptedCollection(h.ctx, h.db, "sealed", o)))
 		}, "Create", encryption.CollectionOptions{Provider: encryptiontest.Provider, MasterKey: kms.LocalKey{}, Create: allium.CreateCollectionOptions{EncryptedFields: fields}}),
 		gives(func(h *hands, o encryption.EncryptOptions) (any, error) {
-			return nothing(errorOf(h.crypt.Keys.Encrypt(h.ctx, int32(3), o)))
+			return nothing(rig.ErrorOf(h.crypt.Keys.Encrypt(h.ctx, int32(3), o)))
 		}, "Text",
 			encryption.EncryptOptions{Algorithm: encryption.Range, KeyID: &h.key, Range: &encryption.RangeOptions{Min: int32(0), Max: int32(9), Sparsity: new(int64(1)), TrimFactor: new(int32(1))}}),
 		gives(func(h *hands, o encryption.EncryptOptions) (any, error) {
-			return nothing(errorOf(h.crypt.Keys.Encrypt(h.ctx, 3.25, o)))
+			return nothing(rig.ErrorOf(h.crypt.Keys.Encrypt(h.ctx, 3.25, o)))
 		}, "Text",
 			encryption.EncryptOptions{Algorithm: encryption.Range, KeyID: &h.key, Range: &encryption.RangeOptions{Min: 0.0, Max: 9.0, Precision: new(int32(2)), TrimFactor: new(int32(1))}}),
 		gives(func(h *hands, o encryption.EncryptOptions) (any, error) {
-			return nothing(errorOf(h.crypt.Keys.Encrypt(h.ctx, "text", o)))
+			return nothing(rig.ErrorOf(h.crypt.Keys.Encrypt(h.ctx, "text", o)))
 		}, "Range",
 			encryption.EncryptOptions{Algorithm: encryption.String, KeyID: &h.key, Text: &encryption.TextOptions{Prefix: &encryption.AffixOptions{MinQueryLength: 2, MaxQueryLength: 4}, Suffix: &encryption.AffixOptions{MinQueryLength: 2, MaxQueryLength: 4}}},
 			encryption.EncryptOptions{Algorithm: encryption.String, KeyID: &h.key, Text: &encryption.TextOptions{Substring: &encryption.SubstringOptions{MaxLength: 9, MinQueryLength: 2, MaxQueryLength: 4}}}),
 		gives(func(h *hands, f encryption.Field) (any, error) {
 			type doc struct{ P string }
-			return nothing(errorOf(encryption.EncryptedFieldsFor[doc](f)))
+			return nothing(rig.ErrorOf(encryption.EncryptedFieldsFor[doc](f)))
 		}, "Range", encryption.Field{Path: "p", Algorithm: encryption.String, KeyID: &h.key, Text: &encryption.TextOptions{Prefix: &encryption.AffixOptions{MinQueryLength: 2, MaxQueryLength: 4}, Suffix: &encryption.AffixOptions{MinQueryLength: 2, MaxQueryLength: 4}}},
 			encryption.Field{Path: "p", Algorithm: encryption.String, KeyID: &h.key, Text: &encryption.TextOptions{Substring: &encryption.SubstringOptions{MaxLength: 9, MinQueryLength: 2, MaxQueryLength: 4}}}),
 		gives(func(h *hands, f encryption.Field) (any, error) {
 			type doc struct{ P float64 }
-			return nothing(errorOf(encryption.EncryptedFieldsFor[doc](f)))
+			return nothing(rig.ErrorOf(encryption.EncryptedFieldsFor[doc](f)))
 		}, "Text", encryption.Field{Path: "p", Algorithm: encryption.Range, KeyID: &h.key, Range: &encryption.RangeOptions{Min: 0.0, Max: 9.0, Precision: new(int32(2)), Sparsity: new(int64(1)), TrimFactor: new(int32(1))}}),
 	}
 }

@@ -2,15 +2,12 @@ package allium_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
-	"net"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +15,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/owncode"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
@@ -105,23 +103,10 @@ func (s *watchedSpan) End() {
 	}
 }
 
-// faultyDialer fails while it is down.
-type faultyDialer struct {
-	allium.Dialer
-	down atomic.Bool
-}
-
-func (d *faultyDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	if d.down.Load() {
-		return nil, errors.New("the network is down")
-	}
-	return d.Dialer.DialContext(ctx, network, address)
-}
-
 // run has everything happen that there are events for.
 func (w *watcher) run(t *testing.T) {
 	d := testdeploy.Mock(t, "an in-memory network", mongotest.InMemory(), mongotest.ReplicaSet(1))
-	dialer := &faultyDialer{Dialer: d}
+	dialer := &rig.FaultyDialer{Dialer: d}
 	opts := allium.ClientOptions{Dialer: dialer, MaxIdleTime: new(time.Minute), ServerSelectionTimeout: new(time.Second),
 		CommandMonitor: &event.CommandMonitor{}, PoolMonitor: &event.PoolMonitor{}, ServerMonitor: &event.ServerMonitor{},
 		Logger: slog.New(w), Tracing: &allium.Tracing{Tracer: w, Enabled: new(true)},
@@ -135,19 +120,19 @@ func (w *watcher) run(t *testing.T) {
 		t.Fatal(err)
 	}
 	coll := client.Database("d").Collection("c")
-	insert := func() error { return errorOf(coll.InsertOne(t.Context(), bson.D{})) }
+	insert := func() error { return rig.ErrorOf(coll.InsertOne(t.Context(), bson.D{})) }
 	for range 3 {
 		owncode.Ending(insert)
 	}
 	owncode.Ending(func() error {
-		return errorOf(client.Database("d").RunCommand(t.Context(), bson.D{{Key: "unknown", Value: 1}}))
+		return rig.ErrorOf(client.Database("d").RunCommand(t.Context(), bson.D{{Key: "unknown", Value: 1}}))
 	})
 	d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, CloseConnection: true})
 	for range 2 { // the connection breaks; then it has been idle for too long
-		dialer.down.Store(true)
+		dialer.Down.Store(true)
 		owncode.Ending(insert)
 		time.Sleep(time.Minute)
-		dialer.down.Store(false)
+		dialer.Down.Store(false)
 		time.Sleep(time.Minute)
 		owncode.Ending(insert)
 		time.Sleep(2 * time.Minute)

@@ -10,6 +10,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 )
@@ -39,7 +40,7 @@ var misfits = []bson.E{{Key: "n", Value: "text"}, {Key: "n", Value: 1000}, {Key:
 // oddCollection returns a collection in which the documents with these numbers, out of n, are odd.
 func oddCollection(t *testing.T, n int, odd []int) *allium.Collection[picky] {
 	t.Helper()
-	db := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI()).Database("odd")
+	db := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI()).Database("odd")
 	fillOdd(t, db, n, odd)
 	return allium.CollectionOf[picky](db, "c")
 }
@@ -282,7 +283,7 @@ func TestOddDocumentThenClose(t *testing.T) {
 	if _, odd := errors.AsType[*mongoerr.DecodeError](cur.Err()); odd {
 		t.Error("the closed cursor goes on")
 	}
-	s := watch(t, c, nil)
+	s := rig.Watch(t, c, nil)
 	fillOdd(t, c.Database(), 0, nil)
 	if _, err := c.Database().Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 4}, misfits[0]}); err != nil {
 		t.Fatal(err)
@@ -300,7 +301,7 @@ func TestOddDocumentThenClose(t *testing.T) {
 }
 
 func TestOddDocumentTailable(t *testing.T) {
-	db := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI()).Database("odd")
+	db := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI()).Database("odd")
 	if err := db.CreateCollection(t.Context(), "c", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
@@ -468,14 +469,14 @@ func TestOddEvents(t *testing.T) {
 	for _, odd := range oddPlaces(n) {
 		c := oddCollection(t, 0, nil)
 		ctx, db := t.Context(), c.Database()
-		start := watch(t, c, nil).ResumeToken()
+		start := rig.Watch(t, c, nil).ResumeToken()
 		fillOdd(t, db, n, odd)
 		for loop, run := range streamLoops {
 			for _, batch := range []int32{1, 2, 50} {
 				t.Run(fmt.Sprintf("%v %s %d", odd, loop, batch), func(t *testing.T) {
 					o := allium.WatchOptions{ResumeAfter: start, BatchSize: &batch}
 					r := &reading{t: t}
-					if err := run(ctx, r, watch(t, c, nil, o), n); err != nil {
+					if err := run(ctx, r, rig.Watch(t, c, nil, o), n); err != nil {
 						t.Fatal(err)
 					}
 					r.want(n, odd)
@@ -486,7 +487,7 @@ func TestOddEvents(t *testing.T) {
 		for _, fromError := range []bool{false, true} {
 			r, token := &reading{t: t}, start
 			for len(r.items) < n {
-				s := watch(t, c, nil, allium.WatchOptions{ResumeAfter: token})
+				s := rig.Watch(t, c, nil, allium.WatchOptions{ResumeAfter: token})
 				if err := streamLoops["Next"](ctx, r, s, len(r.items)+1); err != nil {
 					t.Fatal(err)
 				}

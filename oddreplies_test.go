@@ -11,6 +11,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/fakeserver"
 )
 
@@ -70,52 +71,52 @@ func answeredOperations() map[string]answered {
 		{Key: "writeErrors", Value: bson.A{bson.D{{Key: "index", Value: 0}, {Key: "code", Value: 11000}, {Key: "errmsg", Value: "E"}, {Key: "errInfo", Value: bson.D{}}, {Key: "keyPattern", Value: bson.D{}}}}},
 		{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "W"}, {Key: "errInfo", Value: bson.D{}}, {Key: "errorLabels", Value: bson.A{"L"}}}},
 		{Key: "errorLabels", Value: bson.A{"L"}}, {Key: "topologyVersion", Value: bson.D{{Key: "processId", Value: bson.NewObjectID()}, {Key: "counter", Value: int64(1)}}}}
-	filter, set := field("x", 1), set("y", 1)
+	filter, set := rig.FieldOf("x", 1), rig.SetOf("y", 1)
 	return map[string]answered{
 		"insert": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return errorOf(c.InsertMany(ctx, []bson.D{filter}))
+			return rig.ErrorOf(c.InsertMany(ctx, []bson.D{filter}))
 		}},
 		"update": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return errorOf(c.UpdateOne(ctx, filter, set))
+			return rig.ErrorOf(c.UpdateOne(ctx, filter, set))
 		}},
 		"delete": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return errorOf(c.DeleteMany(ctx, filter))
+			return rig.ErrorOf(c.DeleteMany(ctx, filter))
 		}},
 		"bulk write": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return errorOf(c.BulkWrite(ctx, bulkModels{insertOf(filter), insertOf(filter), updateOne(filter, set), remove(filter)}, allium.BulkWriteOptions{Unordered: true}))
+			return rig.ErrorOf(c.BulkWrite(ctx, rig.BulkModels{rig.InsertOf(filter), rig.InsertOf(filter), rig.UpdateOneOf(filter, set), rig.RemoveOf(filter)}, allium.BulkWriteOptions{Unordered: true}))
 		}},
 		"bulk write of the client": {slices.Concat(cursor("firstBatch", outcome), bson.D{{Key: "nErrors", Value: 0}, {Key: "nInserted", Value: 1}}),
 			func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
-				return errorOf(client.BulkWrite(ctx, []allium.ClientWrite{{Database: "x", Collection: "y", Model: updateOne(filter, set)}}, allium.ClientBulkWriteOptions{VerboseResults: true}))
+				return rig.ErrorOf(client.BulkWrite(ctx, []allium.ClientWrite{{Database: "x", Collection: "y", Model: rig.UpdateOneOf(filter, set)}}, allium.ClientBulkWriteOptions{VerboseResults: true}))
 			}},
 		"find and modify": {bson.D{{Key: "value", Value: filter}, {Key: "lastErrorObject", Value: bson.D{}}}, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return errorOf(c.FindOneAndUpdate(ctx, filter, set))
+			return rig.ErrorOf(c.FindOneAndUpdate(ctx, filter, set))
 		}},
 		"find": {cursor("firstBatch", filter), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
 			cur, err := c.Find(ctx, filter)
-			return drain(ctx, cur, err)
+			return rig.Drain(ctx, cur, err)
 		}},
 		"find one": {cursor("firstBatch", filter), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return errorOf(c.FindOne(ctx, filter))
+			return rig.ErrorOf(c.FindOne(ctx, filter))
 		}},
 		"count": {cursor("firstBatch", bson.D{{Key: "n", Value: 1}}), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return errorOf(c.CountDocuments(ctx, filter))
+			return rig.ErrorOf(c.CountDocuments(ctx, filter))
 		}},
 		"distinct": {bson.D{{Key: "values", Value: bson.A{1, 2}}}, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return errorOf(allium.Distinct[int](ctx, c, "x", filter))
+			return rig.ErrorOf(allium.Distinct[int](ctx, c, "x", filter))
 		}},
 		"list indexes": {cursor("firstBatch", index), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return errorOf(c.ListIndexNames(ctx))
+			return rig.ErrorOf(c.ListIndexNames(ctx))
 		}},
 		"list collections": {cursor("firstBatch", bson.D{{Key: "name", Value: "c"}, {Key: "options", Value: bson.D{}}}), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return errorOf(c.Database().ListCollectionNames(ctx))
+			return rig.ErrorOf(c.Database().ListCollectionNames(ctx))
 		}},
 		"list databases": {bson.D{{Key: "databases", Value: bson.A{bson.D{{Key: "name", Value: "d"}, {Key: "sizeOnDisk", Value: 1.5}, {Key: "empty", Value: false}}}}},
 			func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
-				return errorOf(client.ListDatabases(ctx))
+				return rig.ErrorOf(client.ListDatabases(ctx))
 			}},
 		"search indexes": {bson.D{{Key: "indexesCreated", Value: bson.A{bson.D{{Key: "name", Value: "s"}}}}}, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return errorOf(c.CreateSearchIndex(ctx, allium.SearchIndexModel{Definition: bson.D{}}))
+			return rig.ErrorOf(c.CreateSearchIndex(ctx, allium.SearchIndexModel{Definition: bson.D{}}))
 		}},
 		"watch": {cursor("firstBatch", event), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
 			s, err := c.Watch(ctx, nil, allium.WatchOptions{SplitLargeEvents: true})
@@ -127,11 +128,11 @@ func answeredOperations() map[string]answered {
 			return err
 		}},
 		"run command": {written, func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
-			return errorOf(client.Database("x").RunCommand(ctx, bson.D{{Key: "insert", Value: "y"}}))
+			return rig.ErrorOf(client.Database("x").RunCommand(ctx, bson.D{{Key: "insert", Value: "y"}}))
 		}},
 		"run cursor command": {cursor("firstBatch", filter), func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
 			cur, err := client.Database("x").RunCursorCommand(ctx, bson.D{{Key: "find", Value: "y"}})
-			return drain(ctx, cur, err)
+			return rig.Drain(ctx, cur, err)
 		}},
 	}
 }

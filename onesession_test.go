@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/fakeserver"
 )
 
@@ -29,19 +30,19 @@ func TestOneSessionPerOperation(t *testing.T) {
 		want string // what is sent
 	}{
 		"InsertMany": {func(ctx context.Context, c *allium.Collection[any], doc any) error {
-			return errorOf(c.InsertMany(ctx, []any{doc, doc, doc, doc, doc}))
+			return rig.ErrorOf(c.InsertMany(ctx, []any{doc, doc, doc, doc, doc}))
 		}, "insert insert insert"},
 		"BulkWrite": {func(ctx context.Context, c *allium.Collection[any], doc any) error {
 			insert, remove, update := allium.InsertModel{Document: doc}, allium.DeleteModel{Filter: doc}, allium.UpdateModel{Filter: doc, Update: bson.D{{Key: "$set", Value: doc}}}
-			return errorOf(c.BulkWrite(ctx, []allium.WriteModel{insert, insert, insert, remove, update, insert}))
+			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{insert, insert, insert, remove, update, insert}))
 		}, "insert insert delete update insert"},
 		"BulkWrite, unordered": {func(ctx context.Context, c *allium.Collection[any], doc any) error {
 			insert, remove := allium.InsertModel{Document: doc}, allium.DeleteModel{Filter: doc}
-			return errorOf(c.BulkWrite(ctx, []allium.WriteModel{insert, remove, insert, insert}, allium.BulkWriteOptions{Unordered: true}))
+			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{insert, remove, insert, insert}, allium.BulkWriteOptions{Unordered: true}))
 		}, "insert insert delete"},
 		"BulkWrite of the client": {func(ctx context.Context, c *allium.Collection[any], doc any) error {
 			write := allium.ClientWrite{Database: "d", Collection: "c", Model: allium.InsertModel{Document: doc}}
-			return errorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{write, write, write}))
+			return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{write, write, write}))
 		}, "bulkWrite getMore bulkWrite getMore"},
 	} {
 		for _, fails := range []bool{false, true} { // the last message
@@ -50,10 +51,10 @@ func TestOneSessionPerOperation(t *testing.T) {
 				var sent []string
 				ids := map[string]bool{}
 				last := len(strings.Fields(tc.want))
-				hello := must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "isWritablePrimary", Value: true}, {Key: "msg", Value: "isdbgrid"}, {Key: "helloOk", Value: true},
+				hello := rig.Must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "isWritablePrimary", Value: true}, {Key: "msg", Value: "isdbgrid"}, {Key: "helloOk", Value: true},
 					{Key: "maxBsonObjectSize", Value: 16 << 20}, {Key: "maxMessageSizeBytes", Value: 48000000}, {Key: "maxWriteBatchSize", Value: 2},
 					{Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: 25}, {Key: "logicalSessionTimeoutMinutes", Value: 30}}))
-				uri := startFakeWith(t, hello, func(r *fakeserver.Request) {
+				uri := rig.StartFakeWith(t, hello, func(r *fakeserver.Request) {
 					command := ""
 					for command = range r.Body.All() {
 						command = strings.Clone(command)
@@ -80,15 +81,15 @@ func TestOneSessionPerOperation(t *testing.T) {
 					case command == "getMore":
 						cursor("nextBatch", 0)
 					}
-					r.Reply(must(bson.Marshal(reply)))
+					r.Reply(rig.Must(bson.Marshal(reply)))
 				})
-				client := open(t, uri)
+				client := rig.Open(t, uri)
 				if err := client.Ping(t.Context()); err != nil { // leaves a session in the pool, and knows the server
 					t.Fatal(err)
 				}
 				held := 0
 				coll := allium.CollectionOf[any](client.Database("d"), "c")
-				err := tc.run(t.Context(), coll, sessionThief{func() { start(t, client).ID(); held++ }})
+				err := tc.run(t.Context(), coll, sessionThief{func() { rig.StartSession(t, client).ID(); held++ }})
 				if (err != nil) != fails {
 					t.Fatal(err)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
@@ -147,12 +148,12 @@ func TestNoTransactionStaysOpen(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%s/%s", kind, step.name, way.name), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						d, client, log := bubble(t, allium.ClientOptions{}, topology)
+						d, client, log := rig.Bubble(t, allium.ClientOptions{}, topology)
 						coll := client.Database("db").Collection("coll")
 						if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 0}}); err != nil {
 							t.Fatal(err)
 						}
-						log.reset()
+						log.Reset()
 						if step.fail != nil {
 							step.fail(d)
 						}
@@ -198,7 +199,7 @@ func TestNoTransactionStaysOpen(t *testing.T) {
 						te, _ := errors.AsType[*mongoerr.TimeoutError](err)
 						refused := strings.HasPrefix(step.name, "between") && te != nil && te.Phase == "read"
 						if n := openTransactions(t, observer); n != 0 && !refused {
-							t.Errorf("%d transactions are open after %v, with %v", n, err, log.names())
+							t.Errorf("%d transactions are open after %v, with %v", n, err, log.Names())
 						}
 						for _, pool := range client.Stats().Pools {
 							if pool.InUse != 0 {
@@ -367,7 +368,7 @@ func TestCloseAbortsTransactions(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%s/%s", kind, state.name, how), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						d, client, log := bubble(t, allium.ClientOptions{}, topology)
+						d, client, log := rig.Bubble(t, allium.ClientOptions{}, topology)
 						observer, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d})
 						if err != nil {
 							t.Fatal(err)
@@ -385,7 +386,7 @@ func TestCloseAbortsTransactions(t *testing.T) {
 						if n := openTransactions(t, observer); n < int64(min(state.n, max(state.aborts, 0))) && !strings.Contains(state.name, "under way") {
 							t.Fatalf("%d transactions are open before, want %d", n, state.n)
 						}
-						log.reset()
+						log.Reset()
 						if tc.ends == 0 {
 							cancel()
 							synctest.Wait()
@@ -402,10 +403,10 @@ func TestCloseAbortsTransactions(t *testing.T) {
 						}
 						time.Sleep(500*time.Millisecond + time.Second)
 						if n := openTransactions(t, observer); n != 0 {
-							t.Errorf("%d transactions are open, after %v", n, log.names())
+							t.Errorf("%d transactions are open, after %v", n, log.Names())
 						}
 						aborts := 0
-						for _, name := range log.names() {
+						for _, name := range log.Names() {
 							if name == "abortTransaction" {
 								aborts++
 							}
@@ -437,7 +438,7 @@ func TestTransactionsOfClosedClients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, client, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				_, client, _ := rig.Bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
 				s, err := client.StartSession()
 				if err != nil {
 					t.Fatal(err)
@@ -488,7 +489,7 @@ func TestTransactOfClosedClients(t *testing.T) {
 		for kind, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "sharded": mongotest.Sharded(1, 1), "load balanced": mongotest.LoadBalanced(1)} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					d, client, _ := bubble(t, allium.ClientOptions{}, topology)
+					d, client, _ := rig.Bubble(t, allium.ClientOptions{}, topology)
 					if err := client.Ping(t.Context()); err != nil {
 						t.Fatal(err)
 					}

@@ -9,6 +9,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/gridfs"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
@@ -45,7 +46,7 @@ func orderedForms() map[string]any {
 	one := named[int]{"a": 1}
 	return map[string]any{
 		"bson.D": bson.D{{Key: "a", Value: 1}, {Key: "b", Value: -1}}, "struct": struct{ A, B int }{1, -1}, "one key": map[string]int{"a": 1},
-		"pointer to one": &one, "inline": inlined{map[string]int{"a": 1}}, "encodes itself": encodes{"a": 1, "b": -1}, "raw": bson.Raw(must(bson.Marshal(bson.M{"a": 1}))),
+		"pointer to one": &one, "inline": inlined{map[string]int{"a": 1}}, "encodes itself": encodes{"a": 1, "b": -1}, "raw": bson.Raw(rig.Must(bson.Marshal(bson.M{"a": 1}))),
 	}
 }
 
@@ -62,17 +63,17 @@ func TestOrderOfMaps(t *testing.T) {
 		}
 		return nil, nil
 	})
-	client := open(t, d.URI())
+	client := rig.Open(t, d.URI())
 	db := client.Database("d")
 	ctx, coll := t.Context(), db.Collection("c")
 	none, set := bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
-	run := func(cmd any) error { return errorOf(db.RunCommand(ctx, cmd)) }
+	run := func(cmd any) error { return rig.ErrorOf(db.RunCommand(ctx, cmd)) }
 	stage := func(name string, v any) bson.A { return bson.A{bson.D{{Key: name, Value: v}}} }
 	model := func(m allium.WriteModel) error {
-		return errors.Join(errorOf(coll.BulkWrite(ctx, []allium.WriteModel{m})), errorOf(client.BulkWrite(ctx, []allium.ClientWrite{{Database: "d", Collection: "c", Model: m}})))
+		return errors.Join(rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{m})), rig.ErrorOf(client.BulkWrite(ctx, []allium.ClientWrite{{Database: "d", Collection: "c", Model: m}})))
 	}
 	arguments := map[string]func(v any) error{
-		"CreateIndex": func(v any) error { return errorOf(coll.CreateIndex(ctx, allium.IndexModel{Keys: v})) },
+		"CreateIndex": func(v any) error { return rig.ErrorOf(coll.CreateIndex(ctx, allium.IndexModel{Keys: v})) },
 		"DropIndex":   func(v any) error { return coll.DropIndex(ctx, v) },
 		"ModifyCollection": func(v any) error {
 			return db.ModifyCollection(ctx, "c", allium.ModifyCollectionOptions{Index: &allium.IndexChange{Keys: v, Hidden: new(true)}})
@@ -86,36 +87,36 @@ func TestOrderOfMaps(t *testing.T) {
 		"CreateCollection view": func(v any) error {
 			return db.CreateCollection(ctx, "new", allium.CreateCollectionOptions{ViewOn: "c", Pipeline: stage("$sort", v)})
 		},
-		"Find sort": func(v any) error { return errorOf(coll.Find(ctx, none, allium.FindOptions{Sort: v})) },
-		"Find hint": func(v any) error { return errorOf(coll.Find(ctx, none, allium.FindOptions{Hint: v})) },
-		"Find min":  func(v any) error { return errorOf(coll.Find(ctx, none, allium.FindOptions{Min: v, Hint: "x"})) },
-		"Find max":  func(v any) error { return errorOf(coll.Find(ctx, none, allium.FindOptions{Max: v, Hint: "x"})) },
+		"Find sort": func(v any) error { return rig.ErrorOf(coll.Find(ctx, none, allium.FindOptions{Sort: v})) },
+		"Find hint": func(v any) error { return rig.ErrorOf(coll.Find(ctx, none, allium.FindOptions{Hint: v})) },
+		"Find min":  func(v any) error { return rig.ErrorOf(coll.Find(ctx, none, allium.FindOptions{Min: v, Hint: "x"})) },
+		"Find max":  func(v any) error { return rig.ErrorOf(coll.Find(ctx, none, allium.FindOptions{Max: v, Hint: "x"})) },
 		"Find min, a value": func(v any) error {
-			return errorOf(coll.Find(ctx, none, allium.FindOptions{Min: bson.D{{Key: "a", Value: v}}, Hint: "x"}))
+			return rig.ErrorOf(coll.Find(ctx, none, allium.FindOptions{Min: bson.D{{Key: "a", Value: v}}, Hint: "x"}))
 		},
-		"FindOne sort": func(v any) error { return errorOf(coll.FindOne(ctx, none, allium.FindOneOptions{Sort: v})) },
+		"FindOne sort": func(v any) error { return rig.ErrorOf(coll.FindOne(ctx, none, allium.FindOneOptions{Sort: v})) },
 		"FindOneAndUpdate sort": func(v any) error {
-			return errorOf(coll.FindOneAndUpdate(ctx, none, set, allium.FindOneAndUpdateOptions{Sort: v}))
+			return rig.ErrorOf(coll.FindOneAndUpdate(ctx, none, set, allium.FindOneAndUpdateOptions{Sort: v}))
 		},
 		"FindOneAndReplace sort": func(v any) error {
-			return errorOf(coll.FindOneAndReplace(ctx, none, none, allium.FindOneAndReplaceOptions{Sort: v}))
+			return rig.ErrorOf(coll.FindOneAndReplace(ctx, none, none, allium.FindOneAndReplaceOptions{Sort: v}))
 		},
 		"FindOneAndDelete hint": func(v any) error {
-			return errorOf(coll.FindOneAndDelete(ctx, none, allium.FindOneAndDeleteOptions{Hint: v}))
+			return rig.ErrorOf(coll.FindOneAndDelete(ctx, none, allium.FindOneAndDeleteOptions{Hint: v}))
 		},
-		"UpdateOne hint": func(v any) error { return errorOf(coll.UpdateOne(ctx, none, set, allium.UpdateOptions{Hint: v})) },
-		"UpdateOne sort": func(v any) error { return errorOf(coll.UpdateOne(ctx, none, set, allium.UpdateOptions{Sort: v})) },
+		"UpdateOne hint": func(v any) error { return rig.ErrorOf(coll.UpdateOne(ctx, none, set, allium.UpdateOptions{Hint: v})) },
+		"UpdateOne sort": func(v any) error { return rig.ErrorOf(coll.UpdateOne(ctx, none, set, allium.UpdateOptions{Sort: v})) },
 		"UpdateOne $push": func(v any) error {
-			return errorOf(coll.UpdateOne(ctx, none, bson.M{"$push": bson.M{"l": bson.M{"$each": bson.A{}, "$sort": v}}}))
+			return rig.ErrorOf(coll.UpdateOne(ctx, none, bson.M{"$push": bson.M{"l": bson.M{"$each": bson.A{}, "$sort": v}}}))
 		},
 		"UpdateOne pipeline": func(v any) error {
-			return errorOf(coll.UpdateOne(ctx, none, bson.A{bson.M{"$set": bson.M{"l": bson.M{"$sortArray": bson.M{"input": "$l", "sortBy": v}}}}}))
+			return rig.ErrorOf(coll.UpdateOne(ctx, none, bson.A{bson.M{"$set": bson.M{"l": bson.M{"$sortArray": bson.M{"input": "$l", "sortBy": v}}}}}))
 		},
-		"DeleteMany hint":     func(v any) error { return errorOf(coll.DeleteMany(ctx, none, allium.DeleteOptions{Hint: v})) },
-		"Count hint":          func(v any) error { return errorOf(coll.Count(ctx, none, allium.CountOptions{Hint: v})) },
-		"CountDocuments hint": func(v any) error { return errorOf(coll.CountDocuments(ctx, none, allium.CountOptions{Hint: v})) },
+		"DeleteMany hint":     func(v any) error { return rig.ErrorOf(coll.DeleteMany(ctx, none, allium.DeleteOptions{Hint: v})) },
+		"Count hint":          func(v any) error { return rig.ErrorOf(coll.Count(ctx, none, allium.CountOptions{Hint: v})) },
+		"CountDocuments hint": func(v any) error { return rig.ErrorOf(coll.CountDocuments(ctx, none, allium.CountOptions{Hint: v})) },
 		"Distinct hint": func(v any) error {
-			return errorOf(allium.Distinct[any](ctx, coll, "x", none, allium.DistinctOptions{Hint: v}))
+			return rig.ErrorOf(allium.Distinct[any](ctx, coll, "x", none, allium.DistinctOptions{Hint: v}))
 		},
 		"bulk update sort": func(v any) error { return model(allium.UpdateModel{Filter: none, Update: set, Sort: v}) },
 		"bulk update hint": func(v any) error { return model(allium.UpdateModel{Filter: none, Update: set, Hint: v}) },
@@ -124,31 +125,33 @@ func TestOrderOfMaps(t *testing.T) {
 		},
 		"bulk delete hint":  func(v any) error { return model(allium.DeleteModel{Filter: none, Hint: v}) },
 		"bulk replace sort": func(v any) error { return model(allium.ReplaceModel{Filter: none, Replacement: none, Sort: v}) },
-		"Aggregate hint":    func(v any) error { return errorOf(coll.Aggregate(ctx, bson.A{}, allium.AggregateOptions{Hint: v})) },
-		"Aggregate $sort":   func(v any) error { return errorOf(coll.Aggregate(ctx, stage("$sort", v))) },
+		"Aggregate hint":    func(v any) error { return rig.ErrorOf(coll.Aggregate(ctx, bson.A{}, allium.AggregateOptions{Hint: v})) },
+		"Aggregate $sort":   func(v any) error { return rig.ErrorOf(coll.Aggregate(ctx, stage("$sort", v))) },
 		"Aggregate $sort of typed stages": func(v any) error {
 			type sort struct {
 				Sort any `bson:"$sort"`
 			}
-			return errorOf(coll.Aggregate(ctx, []sort{{v}}))
+			return rig.ErrorOf(coll.Aggregate(ctx, []sort{{v}}))
 		},
 		"Aggregate $lookup": func(v any) error {
-			return errorOf(coll.Aggregate(ctx, stage("$lookup", bson.M{"from": "x", "as": "y", "pipeline": stage("$sort", v)})))
+			return rig.ErrorOf(coll.Aggregate(ctx, stage("$lookup", bson.M{"from": "x", "as": "y", "pipeline": stage("$sort", v)})))
 		},
 		"Aggregate $facet": func(v any) error {
-			return errorOf(coll.Aggregate(ctx, stage("$facet", bson.M{"x": stage("$sort", v), "y": bson.A{}})))
+			return rig.ErrorOf(coll.Aggregate(ctx, stage("$facet", bson.M{"x": stage("$sort", v), "y": bson.A{}})))
 		},
 		"Aggregate $top": func(v any) error {
-			return errorOf(coll.Aggregate(ctx, stage("$group", bson.M{"_id": 1, "x": bson.M{"$top": bson.M{"output": "$y", "sortBy": v}}})))
+			return rig.ErrorOf(coll.Aggregate(ctx, stage("$group", bson.M{"_id": 1, "x": bson.M{"$top": bson.M{"output": "$y", "sortBy": v}}})))
 		},
 		"Aggregate $setWindowFields": func(v any) error {
-			return errorOf(coll.Aggregate(ctx, stage("$setWindowFields", bson.M{"sortBy": v, "output": bson.M{}})))
+			return rig.ErrorOf(coll.Aggregate(ctx, stage("$setWindowFields", bson.M{"sortBy": v, "output": bson.M{}})))
 		},
 		"database Aggregate": func(v any) error {
-			return errorOf(db.Aggregate(ctx, bson.A{bson.M{"$documents": bson.A{}}, bson.M{"$sort": v}}))
+			return rig.ErrorOf(db.Aggregate(ctx, bson.A{bson.M{"$documents": bson.A{}}, bson.M{"$sort": v}}))
 		},
-		"Watch":              func(v any) error { return errorOf(coll.Watch(ctx, stage("$sort", v))) },
-		"GridFS sort":        func(v any) error { return errorOf(gridfs.NewBucket(db).Find(ctx, none, gridfs.FindOptions{Sort: v})) },
+		"Watch": func(v any) error { return rig.ErrorOf(coll.Watch(ctx, stage("$sort", v))) },
+		"GridFS sort": func(v any) error {
+			return rig.ErrorOf(gridfs.NewBucket(db).Find(ctx, none, gridfs.FindOptions{Sort: v}))
+		},
 		"RunCommand":         run,
 		"RunCommand sort":    func(v any) error { return run(bson.D{{Key: "find", Value: "c"}, {Key: "sort", Value: v}}) },
 		"RunCommand explain": func(v any) error { return run(bson.D{{Key: "explain", Value: v}}) },
@@ -174,9 +177,9 @@ func TestOrderOfMaps(t *testing.T) {
 		"RunCommand bulkWrite": func(v any) error {
 			return run(bson.D{{Key: "bulkWrite", Value: 1}, {Key: "ops", Value: bson.A{v}}})
 		},
-		"RunCursorCommand": func(v any) error { return errorOf(db.RunCursorCommand(ctx, v)) },
+		"RunCursorCommand": func(v any) error { return rig.ErrorOf(db.RunCursorCommand(ctx, v)) },
 		"RunCursorCommand sort": func(v any) error {
-			return errorOf(db.RunCursorCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "sort", Value: v}}))
+			return rig.ErrorOf(db.RunCursorCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "sort", Value: v}}))
 		},
 	}
 	for what, call := range arguments {
@@ -200,21 +203,21 @@ func TestOrderOfMaps(t *testing.T) {
 
 // TestMapsWithoutOrder: maps stand where the order of keys means nothing to the server.
 func TestMapsWithoutOrder(t *testing.T) {
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	db := client.Database("d")
 	ctx, coll := t.Context(), db.Collection("c")
 	two := map[string]int{"a": 1, "b": 1}
 	for what, err := range map[string]error{
-		"InsertOne":  errorOf(coll.InsertOne(ctx, bson.D{{Key: "sort", Value: two}, {Key: "key", Value: two}, {Key: "$sort", Value: 1}}[:2])),
-		"Find":       errorOf(coll.Find(ctx, two, allium.FindOptions{Projection: two, Let: two, Comment: two, Sort: bson.M{"a": 1}})),
-		"UpdateOne":  errorOf(coll.UpdateOne(ctx, two, bson.M{"$set": two, "$push": bson.M{"l": two, "m": 1}})),
-		"Aggregate":  errorOf(coll.Aggregate(ctx, bson.A{bson.M{"$match": bson.M{"sort": two, "key": two}}, bson.M{"$project": two}, bson.M{"$sort": bson.M{"a": 1}}})),
-		"RunCommand": errorOf(db.RunCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: two}, {Key: "projection", Value: two}})),
-		"insert": errorOf(db.RunCommand(ctx, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{
+		"InsertOne":  rig.ErrorOf(coll.InsertOne(ctx, bson.D{{Key: "sort", Value: two}, {Key: "key", Value: two}, {Key: "$sort", Value: 1}}[:2])),
+		"Find":       rig.ErrorOf(coll.Find(ctx, two, allium.FindOptions{Projection: two, Let: two, Comment: two, Sort: bson.M{"a": 1}})),
+		"UpdateOne":  rig.ErrorOf(coll.UpdateOne(ctx, two, bson.M{"$set": two, "$push": bson.M{"l": two, "m": 1}})),
+		"Aggregate":  rig.ErrorOf(coll.Aggregate(ctx, bson.A{bson.M{"$match": bson.M{"sort": two, "key": two}}, bson.M{"$project": two}, bson.M{"$sort": bson.M{"a": 1}}})),
+		"RunCommand": rig.ErrorOf(db.RunCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: two}, {Key: "projection", Value: two}})),
+		"insert": rig.ErrorOf(db.RunCommand(ctx, bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{
 			bson.M{"key": two, "sort": two, "pipeline": bson.A{two}, "hint": two}}}})),
-		"one key":  errorOf(db.RunCommand(ctx, map[string]any{"ping": 1})),
-		"weights":  errorOf(coll.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "a", Value: "text"}, {Key: "b", Value: "text"}}, Weights: two})),
-		"partial":  errorOf(coll.CreateIndex(ctx, allium.IndexModel{Keys: map[string]int{"z": 1}, PartialFilter: two})),
+		"one key":  rig.ErrorOf(db.RunCommand(ctx, map[string]any{"ping": 1})),
+		"weights":  rig.ErrorOf(coll.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "a", Value: "text"}, {Key: "b", Value: "text"}}, Weights: two})),
+		"partial":  rig.ErrorOf(coll.CreateIndex(ctx, allium.IndexModel{Keys: map[string]int{"z": 1}, PartialFilter: two})),
 		"by order": coll.DropIndex(ctx, map[string]int{"z": 1}),
 	} {
 		if err != nil {
@@ -226,7 +229,7 @@ func TestMapsWithoutOrder(t *testing.T) {
 // TestDropIndexNeverDropsAll hands DropIndex what becomes "*", an empty name or nothing, in every
 // Go type: it is refused before anything is sent, and all indexes stay.
 func TestDropIndexNeverDropsAll(t *testing.T) {
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	ctx, coll := t.Context(), client.Database("d").Collection("c")
 	for _, key := range []string{"x", "y"} {
 		if _, err := coll.CreateIndex(ctx, allium.IndexModel{Keys: bson.M{key: 1}}); err != nil {
@@ -237,7 +240,7 @@ func TestDropIndexNeverDropsAll(t *testing.T) {
 	star, empty := "*", ""
 	wrapped, deep := name("*"), any(&star)
 	for _, v := range []any{
-		"*", name("*"), &star, &wrapped, &deep, new(&star), bson.RawValue{Type: bson.TypeString, Value: []byte("\x02\x00\x00\x00*\x00")}, must(bson.MarshalValue("*")),
+		"*", name("*"), &star, &wrapped, &deep, new(&star), bson.RawValue{Type: bson.TypeString, Value: []byte("\x02\x00\x00\x00*\x00")}, rig.Must(bson.MarshalValue("*")),
 		starred{}, &starred{}, bson.Symbol("*"), []string{"*"}, bson.A{"x_1", "*"},
 		nil, "", name(""), &empty, (*string)(nil), bson.D{}, bson.D(nil), bson.M{}, struct{}{}, bson.Null{}, 1, true, []string{}, bson.Raw(nil),
 	} {

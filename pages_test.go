@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -21,7 +22,7 @@ import (
 func TestStringsFromOutside(t *testing.T) {
 	ctx := t.Context()
 	d := testdeploy.Start(t, testdeploy.Any)
-	coll := open(t, d.URI()).Database("app").Collection("users")
+	coll := rig.Open(t, d.URI()).Database("app").Collection("users")
 	input := "$secret"
 	reset := func() {
 		t.Helper()
@@ -75,7 +76,7 @@ func TestStringsFromOutside(t *testing.T) {
 // TestEmptyStructFilter shows what matches everything: docs/guide.md, "Read".
 func TestEmptyStructFilter(t *testing.T) {
 	ctx := t.Context()
-	coll := open(t, testdeploy.Start(t, testdeploy.Any).URI()).Database("app").Collection("users")
+	coll := rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI()).Database("app").Collection("users")
 	if err := coll.Drop(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestSetOfClearedFields(t *testing.T) {
 		Name string   `bson:"name"`
 		Tags []string `bson:"tags,omitempty"`
 	}
-	coll := allium.CollectionOf[User](open(t, testdeploy.Start(t, testdeploy.Any).URI()).Database("app"), "users")
+	coll := allium.CollectionOf[User](rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI()).Database("app"), "users")
 	if err := coll.Drop(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestSetOfClearedFields(t *testing.T) {
 // TestIndexThatExists shows when creating an index again is an error: docs/guide.md, "Index".
 func TestIndexThatExists(t *testing.T) {
 	ctx := t.Context()
-	coll := open(t, testdeploy.Start(t, testdeploy.Any).URI()).Database("app").Collection("books")
+	coll := rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI()).Database("app").Collection("books")
 	if err := coll.Drop(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestDefaultOfSetsWithArbiters(t *testing.T) {
 		{[]mongotest.Member{data, data, data, data, arbiter}, "majority"},
 	} {
 		d := testdeploy.Mock(t, "the members of a deployment cannot be chosen", mongotest.Members(tt.members...))
-		reply, err := open(t, d.URI()).Database("admin").RunCommand(t.Context(), bson.D{{Key: "getDefaultRWConcern", Value: 1}})
+		reply, err := rig.Open(t, d.URI()).Database("admin").RunCommand(t.Context(), bson.D{{Key: "getDefaultRWConcern", Value: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +178,7 @@ func TestDefaultOfSetsWithArbiters(t *testing.T) {
 // sizes that end within equal keys.
 func TestPagesLoseNothing(t *testing.T) {
 	ctx := t.Context()
-	goods := allium.CollectionOf[bson.Raw](open(t, testdeploy.Start(t, testdeploy.Any).URI()).Database("app"), "goods")
+	goods := allium.CollectionOf[bson.Raw](rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI()).Database("app"), "goods")
 	if err := goods.Drop(ctx); err != nil {
 		t.Fatal(err)
 	}

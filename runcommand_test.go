@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/fakeserver"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
@@ -15,7 +16,7 @@ import (
 // reply says what was done all the same.
 func TestRunCommandReportsWriteErrors(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
-	client := open(t, d.URI())
+	client := rig.Open(t, d.URI())
 	db := client.Database("d")
 	insert := func(ids ...any) bson.D {
 		docs := bson.A{}
@@ -84,7 +85,7 @@ func TestRunCommandReportsWriteErrors(t *testing.T) {
 // reply has no cursor.
 func TestRunCursorCommandReportsWriteErrors(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
-	client := open(t, d.URI())
+	client := rig.Open(t, d.URI())
 	db := client.Database("d")
 	if _, err := db.Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
 		t.Fatal(err)
@@ -121,8 +122,8 @@ func TestMalformedWriteErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := startFake(t, func(r *fakeserver.Request) { r.Reply(reply) })
-		client := open(t, s)
+		s := rig.StartFake(t, func(r *fakeserver.Request) { r.Reply(reply) })
+		client := rig.Open(t, s)
 		if _, err := client.Database("d").Collection("c").InsertOne(t.Context(), bson.D{}); err == nil {
 			t.Errorf("%s: InsertOne: no error", name)
 		}

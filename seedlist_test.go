@@ -15,6 +15,7 @@ import (
 
 	"allium"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/spectest"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
@@ -60,21 +61,6 @@ func (seedResolver) LookupTXT(_ context.Context, name string) ([]string, error) 
 	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 }
 
-// seedDialer connects to a deployment in memory, where all names of the suite are localhost.
-type seedDialer struct{ d *mongotest.Deployment }
-
-func (s seedDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	address = net.JoinHostPort("localhost", port)
-	if port == "8000" {
-		address = s.d.Hosts()[0] // the load balancer
-	}
-	return s.d.DialContext(ctx, network, address)
-}
-
 // The files of Initial DNS Seedlist Discovery that lead to a deployment: the client finds it with
 // TLS, and a ping succeeds.
 func TestSeedlistSuite(t *testing.T) {
@@ -115,7 +101,7 @@ func seedlistCase(t *testing.T, d *mongotest.Deployment, file string) {
 	uri := tt.URI
 	// Setting it in code also switches TLS on for the string with ssl=false: this deployment has
 	// nothing else, and the option itself is tested beside the parser.
-	opts := allium.ClientOptions{TLS: tlsConfig, Dialer: seedDialer{d: d}, Resolver: seedResolver{}}
+	opts := allium.ClientOptions{TLS: tlsConfig, Dialer: rig.SeedDialer{Deployment: d}, Resolver: seedResolver{}}
 	found := make(chan struct{}, 1)
 	hosts := func(topology *event.TopologyDescription) []string {
 		var out []string
@@ -143,7 +129,7 @@ func seedlistCase(t *testing.T, d *mongotest.Deployment, file string) {
 		return
 	}
 	slices.Sort(tt.Hosts)
-	client := open(t, uri, opts)
+	client := rig.Open(t, uri, opts)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	// Without a ping there may be wrong credentials; monitors do not need any.
@@ -169,10 +155,10 @@ func (r targetResolver) LookupSRV(context.Context, string, string, string) (stri
 func (targetResolver) LookupTXT(context.Context, string) ([]string, error) { return nil, nil }
 
 // refusingDialer remembers what was dialed.
-type refusingDialer struct{ addrRecorder }
+type refusingDialer struct{ rig.AddrRecorder }
 
 func (r *refusingDialer) DialContext(_ context.Context, _, address string) (net.Conn, error) {
-	r.add(address)
+	r.Add(address)
 	return nil, errors.New("there are no servers")
 }
 
@@ -196,8 +182,8 @@ func TestProseSeedlistClient(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			if err != nil {
-				if len(dialed.seen()) != 0 {
-					t.Errorf("%v were dialed", dialed.seen())
+				if len(dialed.Seen()) != 0 {
+					t.Errorf("%v were dialed", dialed.Seen())
 				}
 				return
 			}
@@ -229,7 +215,7 @@ func TestSeedlistBound(t *testing.T) {
 		warns                bool
 	}{{1000, 0, 1000, false}, {1500, 0, 1000, true}, {1500, 1200, 1200, false}, {1500, 7, 7, false}} {
 		var log strings.Builder
-		client := open(t, fmt.Sprintf("mongodb+srv://cluster.example.com/?srvMaxHosts=%d", tt.limit), allium.ClientOptions{
+		client := rig.Open(t, fmt.Sprintf("mongodb+srv://cluster.example.com/?srvMaxHosts=%d", tt.limit), allium.ClientOptions{
 			Resolver: manyResolver(tt.records), Dialer: &refusingDialer{}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		})
 		if n := len(client.Topology().Servers); n != tt.want {
@@ -269,7 +255,7 @@ func TestUseTLS(t *testing.T) {
 			if encrypted {
 				o.TLSFiles = &allium.TLSFiles{Insecure: true}
 			}
-			client := open(t, uri, o)
+			client := rig.Open(t, uri, o)
 			if err := client.Ping(t.Context()); err != nil {
 				t.Errorf("%s with UseTLS %t: %v", uri, encrypted, err)
 			}
@@ -283,7 +269,7 @@ func TestUseTLS(t *testing.T) {
 	}
 	// On by the option alone: the system's authorities are asked.
 	d := testdeploy.Mock(t, "an in-memory network", mongotest.Standalone(), mongotest.InMemory(), mongotest.TLS())
-	client := open(t, d.URI(), allium.ClientOptions{UseTLS: new(true), Dialer: d, ServerSelectionTimeout: new(20 * time.Second)})
+	client := rig.Open(t, d.URI(), allium.ClientOptions{UseTLS: new(true), Dialer: d, ServerSelectionTimeout: new(20 * time.Second)})
 	if err := client.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "unknown authority") {
 		t.Errorf("an unknown authority: %v", err)
 	}

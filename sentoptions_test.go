@@ -14,6 +14,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -133,9 +134,9 @@ func keyOf(field string) string {
 // forgotten (specifications: CRUD, Index Management, Enumerating Collections and Databases, Change
 // Streams).
 func TestOptionsAreSent(t *testing.T) {
-	p := startProse(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).With("a server of version 8.2", mongotest.Version("8.2")))
-	db, coll := p.client.Database("db"), p.coll
-	filter, set := field("x", 1), set("y", 1)
+	p := rig.StartRecorded(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).With("a server of version 8.2", mongotest.Version("8.2")))
+	db, coll := p.Client.Database("db"), p.Coll
+	filter, set := rig.FieldOf("x", 1), rig.SetOf("y", 1)
 	found := func(_ bson.D, err error) error { return err }
 	statement := map[string]string{"BypassDocumentValidation": "bypassDocumentValidation", "Let": "let", "Comment": "comment", "RawData": "rawData"}
 	batch := map[string]string{"BatchSize": "cursor.batchSize"}
@@ -146,56 +147,56 @@ func TestOptionsAreSent(t *testing.T) {
 	for _, tc := range []optionCase{
 		optionCaseOf("find", "find", "", nil, append([]string{"CursorType", "Exhaust"}, cursors...), func(ctx context.Context, o ...allium.FindOptions) error {
 			cur, err := coll.Find(ctx, filter, o...)
-			return drain(ctx, cur, err)
+			return rig.Drain(ctx, cur, err)
 		}),
 		optionCaseOf("find one", "find", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.FindOneOptions) error {
 			return found(coll.FindOne(ctx, filter, o...))
 		}),
 		optionCaseOf("aggregate", "aggregate", "", batch, cursors, func(ctx context.Context, o ...allium.AggregateOptions) error {
 			cur, err := coll.Aggregate(ctx, []bson.D{}, o...)
-			return drain(ctx, cur, err)
+			return rig.Drain(ctx, cur, err)
 		}),
 		optionCaseOf("aggregate on the database", "aggregate", "", batch, cursors, func(ctx context.Context, o ...allium.AggregateOptions) error {
 			cur, err := db.Aggregate(ctx, []bson.D{{{Key: "$listLocalSessions", Value: bson.D{}}}}, o...)
-			return drain(ctx, cur, err)
+			return rig.Drain(ctx, cur, err)
 		}),
 		optionCaseOf("list search indexes", "aggregate", "", batch, cursors, func(ctx context.Context, o ...allium.AggregateOptions) error {
 			cur, err := coll.ListSearchIndexes(ctx, "", o...)
-			return drain(ctx, cur, err)
+			return rig.Drain(ctx, cur, err)
 		}),
 		optionCaseOf("count documents", "aggregate", "", map[string]string{"Skip": "pipeline.1.$skip", "Limit": "pipeline.1.$limit"}, []string{"Timeout"},
 			func(ctx context.Context, o ...allium.CountOptions) error {
-				return errorOf(coll.CountDocuments(ctx, filter, o...))
+				return rig.ErrorOf(coll.CountDocuments(ctx, filter, o...))
 			}),
 		optionCaseOf("count", "count", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.CountOptions) error {
-			return errorOf(coll.Count(ctx, filter, o...))
+			return rig.ErrorOf(coll.Count(ctx, filter, o...))
 		}),
 		optionCaseOf("estimated count", "count", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.EstimatedCountOptions) error {
-			return errorOf(coll.EstimatedDocumentCount(ctx, o...))
+			return rig.ErrorOf(coll.EstimatedDocumentCount(ctx, o...))
 		}),
 		optionCaseOf("distinct", "distinct", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.DistinctOptions) error {
-			return errorOf(allium.Distinct[any](ctx, coll, "x", filter, o...))
+			return rig.ErrorOf(allium.Distinct[any](ctx, coll, "x", filter, o...))
 		}),
 		optionCaseOf("insert one", "insert", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.InsertOneOptions) error {
-			return errorOf(coll.InsertOne(ctx, filter, o...))
+			return rig.ErrorOf(coll.InsertOne(ctx, filter, o...))
 		}),
 		optionCaseOf("insert many", "insert", "", nil, []string{"Unordered", "Timeout"}, func(ctx context.Context, o ...allium.InsertManyOptions) error {
-			return errorOf(coll.InsertMany(ctx, []bson.D{filter}, o...))
+			return rig.ErrorOf(coll.InsertMany(ctx, []bson.D{filter}, o...))
 		}),
 		optionCaseOf("update one", "update", "updates.0.", statement, []string{"Timeout"}, func(ctx context.Context, o ...allium.UpdateOptions) error {
-			return errorOf(coll.UpdateOne(ctx, filter, set, o...))
+			return rig.ErrorOf(coll.UpdateOne(ctx, filter, set, o...))
 		}),
 		optionCaseOf("update many", "update", "updates.0.", statement, []string{"Sort", "Timeout"}, func(ctx context.Context, o ...allium.UpdateOptions) error {
-			return errorOf(coll.UpdateMany(ctx, filter, set, o...))
+			return rig.ErrorOf(coll.UpdateMany(ctx, filter, set, o...))
 		}),
 		optionCaseOf("replace one", "update", "updates.0.", statement, []string{"Timeout"}, func(ctx context.Context, o ...allium.ReplaceOptions) error {
-			return errorOf(coll.ReplaceOne(ctx, filter, filter, o...))
+			return rig.ErrorOf(coll.ReplaceOne(ctx, filter, filter, o...))
 		}),
 		optionCaseOf("delete one", "delete", "deletes.0.", statement, []string{"Timeout"}, func(ctx context.Context, o ...allium.DeleteOptions) error {
-			return errorOf(coll.DeleteOne(ctx, filter, o...))
+			return rig.ErrorOf(coll.DeleteOne(ctx, filter, o...))
 		}),
 		optionCaseOf("delete many", "delete", "deletes.0.", statement, []string{"Timeout"}, func(ctx context.Context, o ...allium.DeleteOptions) error {
-			return errorOf(coll.DeleteMany(ctx, filter, o...))
+			return rig.ErrorOf(coll.DeleteMany(ctx, filter, o...))
 		}),
 		optionCaseOf("find one and update", "findAndModify", "", modify, []string{"Timeout"}, func(ctx context.Context, o ...allium.FindOneAndUpdateOptions) error {
 			return found(coll.FindOneAndUpdate(ctx, filter, set, o...))
@@ -207,31 +208,31 @@ func TestOptionsAreSent(t *testing.T) {
 			return found(coll.FindOneAndDelete(ctx, filter, o...))
 		}),
 		optionCaseOf("bulk write, update", "update", "", nil, []string{"Unordered", "Timeout"}, func(ctx context.Context, o ...allium.BulkWriteOptions) error {
-			return errorOf(coll.BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: set}}, o...))
+			return rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: set}}, o...))
 		}),
 		optionCaseOf("bulk write, delete", "delete", "", nil, []string{"Unordered", "Timeout", "BypassDocumentValidation"}, func(ctx context.Context, o ...allium.BulkWriteOptions) error {
-			return errorOf(coll.BulkWrite(ctx, []allium.WriteModel{allium.DeleteModel{Filter: filter}}, o...))
+			return rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{allium.DeleteModel{Filter: filter}}, o...))
 		}),
 		optionCaseOf("bulk write, insert", "insert", "", nil, []string{"Unordered", "Timeout", "Let"}, func(ctx context.Context, o ...allium.BulkWriteOptions) error {
-			return errorOf(coll.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: filter}}, o...))
+			return rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: filter}}, o...))
 		}),
 		optionCaseOf("bulk write of the client", "bulkWrite", "", nil, []string{"Unordered", "VerboseResults", "WriteConcern", "Timeout"}, func(ctx context.Context, o ...allium.ClientBulkWriteOptions) error {
-			return errorOf(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: allium.UpdateModel{Filter: filter, Update: set}}}, o...))
+			return rig.ErrorOf(p.Client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: allium.UpdateModel{Filter: filter, Update: set}}}, o...))
 		}),
 		modelCaseOf("model: update", "update", "updates.0.", nil, []string{"Filter", "Update"}, func(ctx context.Context, m allium.UpdateModel) error {
 			if m.Sort != nil && m.Many {
 				return nil
 			}
 			m.Filter, m.Update = filter, set
-			return errorOf(coll.BulkWrite(ctx, []allium.WriteModel{m}))
+			return rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{m}))
 		}),
 		modelCaseOf("model of the client: replace", "bulkWrite", "ops.0.", nil, []string{"Filter", "Replacement"}, func(ctx context.Context, m allium.ReplaceModel) error {
 			m.Filter, m.Replacement = filter, filter
-			return errorOf(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}))
+			return rig.ErrorOf(p.Client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}))
 		}),
 		modelCaseOf("model of the client: delete", "bulkWrite", "ops.0.", nil, []string{"Filter", "Many"}, func(ctx context.Context, m allium.DeleteModel) error {
 			m.Filter = filter
-			return errorOf(p.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}))
+			return rig.ErrorOf(p.Client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}))
 		}),
 		optionCaseOf("watch", "aggregate", "pipeline.0.$changeStream.", changes, []string{"MaxAwaitTime", "Timeout"}, func(ctx context.Context, o ...allium.WatchOptions) error {
 			s, err := coll.Watch(ctx, nil, o...)
@@ -241,21 +242,21 @@ func TestOptionsAreSent(t *testing.T) {
 			return err
 		}),
 		optionCaseOf("create indexes", "createIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.CreateIndexOptions) error {
-			return errorOf(coll.CreateIndexes(ctx, []allium.IndexModel{{Keys: filter}}, o...))
+			return rig.ErrorOf(coll.CreateIndexes(ctx, []allium.IndexModel{{Keys: filter}}, o...))
 		}),
 		optionCaseOf("drop index", "dropIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.DropIndexOptions) error { return coll.DropIndex(ctx, "x_1", o...) }),
 		optionCaseOf("drop indexes", "dropIndexes", "", nil, []string{"Timeout"}, func(ctx context.Context, o ...allium.DropIndexOptions) error { return coll.DropIndexes(ctx, o...) }),
 		optionCaseOf("list indexes", "listIndexes", "", batch, []string{"TimeoutMode", "Timeout"}, func(ctx context.Context, o ...allium.ListIndexesOptions) error {
 			cur, err := coll.ListIndexes(ctx, o...)
-			return drain(ctx, cur, err)
+			return rig.Drain(ctx, cur, err)
 		}),
 		optionCaseOf("list collections", "listCollections", "", map[string]string{"BatchSize": "cursor.batchSize", "Filter": ""}, []string{"TimeoutMode", "Timeout"},
 			func(ctx context.Context, o ...allium.ListCollectionsOptions) error {
 				cur, err := db.ListCollections(ctx, o...)
-				return drain(ctx, cur, err)
+				return rig.Drain(ctx, cur, err)
 			}),
 		optionCaseOf("list databases", "listDatabases", "", map[string]string{"Filter": ""}, []string{"Timeout"}, func(ctx context.Context, o ...allium.ListDatabasesOptions) error {
-			return errorOf(p.client.ListDatabases(ctx, o...))
+			return rig.ErrorOf(p.Client.ListDatabases(ctx, o...))
 		}),
 		// EncryptedFields makes and drops collections beside the one: see package encryption.
 		optionCaseOf("create collection", "create", "", create, []string{"EncryptedFields", "Pipeline", "Timeout"}, func(ctx context.Context, o ...allium.CreateCollectionOptions) error {
@@ -275,14 +276,14 @@ func TestOptionsAreSent(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			fieldsOf := func(o ...reflect.Value) map[string]string {
-				p.rec.reset()
+				p.Recorder.Reset()
 				runErr := tc.run(t.Context(), o) // what the server thinks of the option does not matter here
-				sent := p.rec.of(tc.command)
+				sent := p.Recorder.Of(tc.command)
 				if len(sent) == 0 {
 					t.Fatalf("nothing was sent: %v", runErr)
 				}
 				all := map[string]string{}
-				flatten(sent[0].body, "", all)
+				flatten(sent[0].Body, "", all)
 				return all
 			}
 			base := fieldsOf(reflect.New(tc.options).Elem())
@@ -349,28 +350,28 @@ func TestValuesAreSent(t *testing.T) {
 		keys map[string]string
 	}{
 		"collation": {reflect.TypeFor[allium.Collation](), func(t *testing.T, v reflect.Value) bson.Raw {
-			rec := &recorder{}
-			client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: rec.monitor()})
+			rec := &rig.Recorder{}
+			client := rig.Open(t, d.URI(), allium.ClientOptions{CommandMonitor: rec.Monitor()})
 			c := v.Interface().(allium.Collation)
 			client.Database("d").Collection("c").FindOne(t.Context(), bson.D{}, allium.FindOneOptions{Collation: &c})
-			doc, _ := rec.of("find")[0].body.Lookup("collation").Document()
+			doc, _ := rec.Of("find")[0].Body.Lookup("collation").Document()
 			return doc
 		}, nil},
 		"index change": {reflect.TypeFor[allium.IndexChange](), func(t *testing.T, v reflect.Value) bson.Raw {
-			rec := &recorder{}
-			client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: rec.monitor()})
+			rec := &rig.Recorder{}
+			client := rig.Open(t, d.URI(), allium.ClientOptions{CommandMonitor: rec.Monitor()})
 			c := v.Interface().(allium.IndexChange)
 			client.Database("d").ModifyCollection(t.Context(), "c", allium.ModifyCollectionOptions{Index: &c})
-			doc, _ := rec.of("collMod")[0].body.Lookup("index").Document()
+			doc, _ := rec.Of("collMod")[0].Body.Lookup("index").Document()
 			return doc
 		}, map[string]string{"Keys": "keyPattern", "ExpireAfter": "expireAfterSeconds"}},
 		"server API": {reflect.TypeFor[allium.ServerAPI](), func(t *testing.T, v reflect.Value) bson.Raw {
-			rec := &recorder{}
+			rec := &rig.Recorder{}
 			api := v.Interface().(allium.ServerAPI)
 			api.Version = "1" // it must be set
-			client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: rec.monitor(), ServerAPI: &api})
+			client := rig.Open(t, d.URI(), allium.ClientOptions{CommandMonitor: rec.Monitor(), ServerAPI: &api})
 			client.Database("d").Collection("c").FindOne(t.Context(), bson.D{})
-			return rec.of("find")[0].body
+			return rec.Of("find")[0].Body
 		}, map[string]string{"Version": "apiVersion", "Strict": "apiStrict", "DeprecationErrors": "apiDeprecationErrors"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -412,7 +413,7 @@ func TestValuesAreSent(t *testing.T) {
 					want = 0
 				}
 				got := keys(sends.sent(t, v))
-				if got[key].IsZero() || bson.Compare(got[key], must(bson.MarshalValue(want))) != 0 {
+				if got[key].IsZero() || bson.Compare(got[key], rig.Must(bson.MarshalValue(want))) != 0 {
 					t.Errorf("%s: %s is %v, want %v", f.Name, key, got[key], want)
 				}
 				delete(got, key)
@@ -429,42 +430,44 @@ func TestValuesAreSent(t *testing.T) {
 // TestMaxTimeZero: a MaxTime of 0 is none, and sends nothing; the longest that there is goes as the
 // longest that servers take, which lifts a limit of their own as zero would.
 func TestMaxTimeZero(t *testing.T) {
-	rec := &recorder{}
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.monitor()})
+	rec := &rig.Recorder{}
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.Monitor()})
 	ctx, coll := t.Context(), client.Database("d").Collection("c")
-	must(coll.InsertOne(ctx, bson.D{}))
+	rig.Must(coll.InsertOne(ctx, bson.D{}))
 	set := bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
 	runs := map[string]func(d time.Duration) error{
-		"find": func(d time.Duration) error { return errorOf(coll.Find(ctx, bson.D{}, allium.FindOptions{MaxTime: d})) },
+		"find": func(d time.Duration) error {
+			return rig.ErrorOf(coll.Find(ctx, bson.D{}, allium.FindOptions{MaxTime: d}))
+		},
 		"find, one": func(d time.Duration) error {
-			return errorOf(coll.FindOne(ctx, bson.D{}, allium.FindOneOptions{MaxTime: d}))
+			return rig.ErrorOf(coll.FindOne(ctx, bson.D{}, allium.FindOneOptions{MaxTime: d}))
 		},
 		"findAndModify": func(d time.Duration) error {
-			return errorOf(coll.FindOneAndUpdate(ctx, bson.D{}, set, allium.FindOneAndUpdateOptions{MaxTime: d}))
+			return rig.ErrorOf(coll.FindOneAndUpdate(ctx, bson.D{}, set, allium.FindOneAndUpdateOptions{MaxTime: d}))
 		},
 		"aggregate": func(d time.Duration) error {
-			return errorOf(coll.Aggregate(ctx, bson.A{}, allium.AggregateOptions{MaxTime: d}))
+			return rig.ErrorOf(coll.Aggregate(ctx, bson.A{}, allium.AggregateOptions{MaxTime: d}))
 		},
 		"count": func(d time.Duration) error {
-			return errorOf(coll.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{MaxTime: d}))
+			return rig.ErrorOf(coll.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{MaxTime: d}))
 		},
 		"distinct": func(d time.Duration) error {
-			return errorOf(allium.Distinct[any](ctx, coll, "x", bson.D{}, allium.DistinctOptions{MaxTime: d}))
+			return rig.ErrorOf(allium.Distinct[any](ctx, coll, "x", bson.D{}, allium.DistinctOptions{MaxTime: d}))
 		},
 		"createIndexes": func(d time.Duration) error {
-			return errorOf(coll.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}}, allium.CreateIndexOptions{MaxTime: d}))
+			return rig.ErrorOf(coll.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}}, allium.CreateIndexOptions{MaxTime: d}))
 		},
 	}
 	for name, run := range runs {
 		command, _, _ := strings.Cut(name, ",")
 		for d, want := range map[time.Duration]string{0: "", 1: "1", time.Second: "1000", math.MaxInt64: "2147483647"} {
-			rec.reset()
+			rec.Reset()
 			// A millisecond may be over before the server has done it (MaxTimeMSExpired, 50).
 			if err := run(d); err != nil && !(want == "1" && mongoerr.HasCode(err, 50)) {
 				t.Errorf("%s, %v: %v", name, d, err)
 				continue
 			}
-			v := rec.of(command)[0].body.Lookup("maxTimeMS")
+			v := rec.Of(command)[0].Body.Lookup("maxTimeMS")
 			if v.IsZero() != (want == "") || want != "" && v.String() != want {
 				t.Errorf("%s, %v: maxTimeMS is %s, want %q", name, d, v, want)
 			}

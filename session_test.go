@@ -8,32 +8,33 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/mongotest"
 )
 
 // A client that closes ends all of its sessions, 10,000 with each command; what the server answers
 // does not matter.
 func TestSessionsEndInBatches(t *testing.T) {
-	r := newRig(t, "replicaset")
-	if _, err := r.coll.InsertOne(t.Context(), bson.D{}); err != nil {
+	r := rig.New(t, "replicaset")
+	if _, err := r.Coll.InsertOne(t.Context(), bson.D{}); err != nil {
 		t.Fatal(err)
 	}
 	var sessions []*allium.Session
 	for range 20_001 {
-		s := start(t, r.client)
+		s := rig.StartSession(t, r.Client)
 		s.ID()
 		sessions = append(sessions, s)
 	}
 	for _, s := range sessions {
 		s.End(t.Context())
 	}
-	r.d.FailCommand(t, mongotest.Fail{Commands: []string{"endSessions"}, Times: 1, Code: 2})
-	if err := r.client.Close(t.Context()); err != nil {
+	r.Deployment.FailCommand(t, mongotest.Fail{Commands: []string{"endSessions"}, Times: 1, Code: 2})
+	if err := r.Client.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var sizes []int
 	ended := map[string]bool{}
-	for _, e := range r.log.of("endSessions") {
+	for _, e := range r.Log.Of("endSessions") {
 		list, _ := e.Command.Lookup("endSessions").Array()
 		n := 0
 		for v := range list.Values() {
@@ -53,23 +54,23 @@ func TestSessionsEndInBatches(t *testing.T) {
 // Commands that take no read concern have no afterClusterTime in a causally consistent session
 // either.
 func TestWritesWithoutReadConcern(t *testing.T) {
-	r := newRig(t, "replicaset")
-	s := start(t, r.client)
+	r := rig.New(t, "replicaset")
+	s := rig.StartSession(t, r.Client)
 	ctx := allium.WithSession(t.Context(), s)
-	if _, err := r.coll.InsertOne(ctx, bson.D{}); err != nil {
+	if _, err := r.Coll.InsertOne(ctx, bson.D{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, do := range map[string]func() error{
 		"collMod": func() error {
-			return r.coll.Database().ModifyCollection(ctx, "docs", allium.ModifyCollectionOptions{ValidationLevel: "off"})
+			return r.Coll.Database().ModifyCollection(ctx, "docs", allium.ModifyCollectionOptions{ValidationLevel: "off"})
 		},
-		"renameCollection": func() error { return r.coll.Rename(ctx, "others") },
-		"create":           func() error { return r.coll.Database().CreateCollection(ctx, "docs") },
+		"renameCollection": func() error { return r.Coll.Rename(ctx, "others") },
+		"create":           func() error { return r.Coll.Database().CreateCollection(ctx, "docs") },
 	} {
-		r.log.reset()
+		r.Log.Reset()
 		_ = do() // whether the collection is there is of no interest here
-		list := r.log.of(name)
-		if len(list) != 1 || after(list[0]).IsZero() != (name != "create") {
+		list := r.Log.Of(name)
+		if len(list) != 1 || rig.AfterClusterTime(list[0]).IsZero() != (name != "create") {
 			t.Errorf("%s: %v", name, list)
 		}
 	}
@@ -77,14 +78,14 @@ func TestWritesWithoutReadConcern(t *testing.T) {
 
 // Options of a session that nothing would heed are refused.
 func TestSessionOptions(t *testing.T) {
-	r := newRig(t, "replicaset")
+	r := rig.New(t, "replicaset")
 	for name, o := range map[string]allium.SessionOptions{
 		"negative timeout":            {Timeout: new(-time.Second)},
 		"timeout of its transactions": {Transaction: allium.TransactionOptions{Timeout: new(time.Second)}},
 		"snapshot and causal":         {Snapshot: true, CausalConsistency: new(true)},
 		"snapshot time alone":         {SnapshotTime: &bson.Timestamp{T: 1}},
 	} {
-		if _, err := r.client.StartSession(o); err == nil || !strings.HasPrefix(err.Error(), "start session: ") {
+		if _, err := r.Client.StartSession(o); err == nil || !strings.HasPrefix(err.Error(), "start session: ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -92,15 +93,15 @@ func TestSessionOptions(t *testing.T) {
 
 // A cursor that is closed after its session is killed all the same.
 func TestCursorOutlivesSession(t *testing.T) {
-	r := newRig(t, "replicaset")
+	r := rig.New(t, "replicaset")
 	for range 3 {
-		if _, err := r.coll.InsertOne(t.Context(), bson.D{}); err != nil {
+		if _, err := r.Coll.InsertOne(t.Context(), bson.D{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := start(t, r.client)
+	s := rig.StartSession(t, r.Client)
 	ctx := allium.WithSession(t.Context(), s)
-	cur, err := r.coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(1))})
+	cur, err := r.Coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(1))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestCursorOutlivesSession(t *testing.T) {
 	if err := cur.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	killed := r.log.of("killCursors")
+	killed := r.Log.Of("killCursors")
 	if len(killed) != 1 || !killed[0].Command.Lookup("lsid").IsZero() {
 		t.Errorf("killCursors: %v", killed)
 	}

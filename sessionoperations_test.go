@@ -1,140 +1,17 @@
 package allium_test
 
 import (
-	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"allium"
-	"allium/bson"
-	"allium/gridfs"
+	"allium/internal/drivertest/rig"
 )
-
-type docs = allium.Collection[bson.D]
-
-// furtherOperations are the methods and functions that take a session and are not among operations,
-// by their receivers, or else their packages, and names. What they do to the deployment does not
-// matter: some ask for what it lacks.
-var furtherOperations = map[string]func(ctx context.Context, c *docs) error{
-	"Client.BulkWrite": func(ctx context.Context, c *docs) error {
-		return errorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{{Database: "sessions", Collection: "docs", Model: allium.InsertModel{Document: bson.D{}}}}))
-	},
-	"Client.Databases":         func(ctx context.Context, c *docs) error { return errorOf(c.Database().Client().Databases(ctx)) },
-	"Client.ListDatabaseNames": func(ctx context.Context, c *docs) error { return errorOf(c.Database().Client().ListDatabaseNames(ctx)) },
-	"Client.Ping":              func(ctx context.Context, c *docs) error { return c.Database().Client().Ping(ctx) },
-	"Client.Watch":             func(ctx context.Context, c *docs) error { return streamClosed(c.Database().Client().Watch(ctx, nil)) },
-	"Collection.Count":         func(ctx context.Context, c *docs) error { return errorOf(c.Count(ctx, everything)) },
-	"Collection.CreateIndexes": func(ctx context.Context, c *docs) error {
-		return errorOf(c.CreateIndexes(ctx, []allium.IndexModel{{Keys: bson.D{{Key: "y", Value: 1}}}}))
-	},
-	"Collection.CreateSearchIndex": func(ctx context.Context, c *docs) error {
-		return errorOf(c.CreateSearchIndex(ctx, allium.SearchIndexModel{Definition: bson.D{}}))
-	},
-	"Collection.CreateSearchIndexes": func(ctx context.Context, c *docs) error {
-		return errorOf(c.CreateSearchIndexes(ctx, []allium.SearchIndexModel{{Definition: bson.D{}}}))
-	},
-	"Collection.DropIndexes":            func(ctx context.Context, c *docs) error { return c.DropIndexes(ctx) },
-	"Collection.DropSearchIndex":        func(ctx context.Context, c *docs) error { return c.DropSearchIndex(ctx, "x") },
-	"Collection.EstimatedDocumentCount": func(ctx context.Context, c *docs) error { return errorOf(c.EstimatedDocumentCount(ctx)) },
-	"Collection.ListIndexNames":         func(ctx context.Context, c *docs) error { return errorOf(c.ListIndexNames(ctx)) },
-	"Collection.ListSearchIndexes": func(ctx context.Context, c *docs) error {
-		cur, err := c.ListSearchIndexes(ctx, "")
-		return drain(ctx, cur, err)
-	},
-	"Collection.Rename":            func(ctx context.Context, c *docs) error { return c.Database().Collection("none").Rename(ctx, "other") },
-	"Collection.UpdateSearchIndex": func(ctx context.Context, c *docs) error { return c.UpdateSearchIndex(ctx, "x", bson.D{}) },
-	"Collection.Watch":             func(ctx context.Context, c *docs) error { return streamClosed(c.Watch(ctx, nil)) },
-	"Database.Aggregate": func(ctx context.Context, c *docs) error {
-		cur, err := c.Database().Aggregate(ctx, []bson.D{{{Key: "$documents", Value: bson.A{}}}})
-		return drain(ctx, cur, err)
-	},
-	"Database.Collections":         func(ctx context.Context, c *docs) error { return errorOf(c.Database().Collections(ctx)) },
-	"Database.ListCollectionNames": func(ctx context.Context, c *docs) error { return errorOf(c.Database().ListCollectionNames(ctx)) },
-	"Database.ModifyCollection":    func(ctx context.Context, c *docs) error { return c.Database().ModifyCollection(ctx, "docs") },
-	"Database.RunCursorCommand": func(ctx context.Context, c *docs) error {
-		cur, err := c.Database().RunCursorCommand(ctx, bson.D{{Key: "find", Value: "docs"}})
-		return drain(ctx, cur, err)
-	},
-	"allium.Aggregate": func(ctx context.Context, c *docs) error {
-		cur, err := allium.Aggregate[bson.M](ctx, c, []bson.D{})
-		return drain(ctx, cur, err)
-	},
-	"allium.RunCursorCommand": func(ctx context.Context, c *docs) error {
-		cur, err := allium.RunCursorCommand[bson.M](ctx, c.Database(), bson.D{{Key: "find", Value: "docs"}})
-		return drain(ctx, cur, err)
-	},
-	"Bucket.Delete":       func(ctx context.Context, c *docs) error { return bucket(c).Delete(ctx, 1) },
-	"Bucket.DeleteByName": func(ctx context.Context, c *docs) error { return bucket(c).DeleteByName(ctx, "x") },
-	"Bucket.DownloadToStream": func(ctx context.Context, c *docs) error {
-		return errorOf(bucket(c).DownloadToStream(ctx, 1, io.Discard))
-	},
-	"Bucket.DownloadToStreamByName": func(ctx context.Context, c *docs) error {
-		return errorOf(bucket(c).DownloadToStreamByName(ctx, "f", io.Discard))
-	},
-	"Bucket.Drop": func(ctx context.Context, c *docs) error {
-		return gridfs.NewBucket(c.Database().Client().Database("other")).Drop(ctx)
-	},
-	"Bucket.FS": func(ctx context.Context, c *docs) error { return errorOf(fs.ReadFile(bucket(c).FS(ctx), "f")) },
-	"Bucket.Find": func(ctx context.Context, c *docs) error {
-		cur, err := bucket(c).Find(ctx, everything)
-		return drain(ctx, cur, err)
-	},
-	"Bucket.OpenDownloadStream": func(ctx context.Context, c *docs) error { return readAll(bucket(c).OpenDownloadStream(ctx, 1)) },
-	"Bucket.OpenDownloadStreamByName": func(ctx context.Context, c *docs) error {
-		return readAll(bucket(c).OpenDownloadStreamByName(ctx, "f"))
-	},
-	"Bucket.OpenUploadStream": func(ctx context.Context, c *docs) error { return writeAll(bucket(c).OpenUploadStream(ctx, "f")) },
-	"Bucket.OpenUploadStreamWithID": func(ctx context.Context, c *docs) error {
-		return writeAll(bucket(c).OpenUploadStreamWithID(ctx, bson.NewObjectID(), "f"))
-	},
-	"Bucket.Rename":       func(ctx context.Context, c *docs) error { return bucket(c).Rename(ctx, 1, "y") },
-	"Bucket.RenameByName": func(ctx context.Context, c *docs) error { return bucket(c).RenameByName(ctx, "x", "y") },
-	"Bucket.UploadFromStream": func(ctx context.Context, c *docs) error {
-		return errorOf(bucket(c).UploadFromStream(ctx, "f", strings.NewReader("text")))
-	},
-	"Bucket.UploadFromStreamWithID": func(ctx context.Context, c *docs) error {
-		return bucket(c).UploadFromStreamWithID(ctx, bson.NewObjectID(), "f", strings.NewReader("text"))
-	},
-	"Database.Watch": func(ctx context.Context, c *docs) error { return streamClosed(c.Database().Watch(ctx, nil)) },
-}
-
-// streamClosed closes a change stream.
-func streamClosed[T any](s *allium.ChangeStream[T], err error) error {
-	if err != nil {
-		return err
-	}
-	return s.Close(context.Background())
-}
-
-func bucket(c *docs) *gridfs.Bucket { return gridfs.NewBucket(c.Database()) }
-
-// readAll reads a file to its end.
-func readAll(s *gridfs.DownloadStream, err error) error {
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	return errorOf(io.ReadAll(s))
-}
-
-// writeAll writes a file.
-func writeAll(s *gridfs.UploadStream, err error) error {
-	if err != nil {
-		return err
-	}
-	if _, err := s.Write([]byte("text")); err != nil {
-		s.Abort()
-		return err
-	}
-	return s.Close()
-}
 
 // withoutSession are the methods that take a context and no session of it.
 var withoutSession = map[string]string{
@@ -229,8 +106,8 @@ func receiver(e ast.Expr) string {
 // One that is in no list fails the test (specification: Driver Sessions, prose tests 4, 5 and 6).
 func TestEveryOperationTakesSession(t *testing.T) {
 	known := map[string]bool{}
-	for _, op := range operations {
-		known[op.name] = true
+	for _, op := range rig.Operations {
+		known[op.Name] = true
 	}
 	all := append(takingContext(t, "."), takingContext(t, "gridfs")...)
 	exist := map[string]bool{}
@@ -244,11 +121,11 @@ func TestEveryOperationTakesSession(t *testing.T) {
 		if of == "Client" && as == "bulkWrite" || of == "Database" && as == "aggregate" {
 			as = "" // those are the collection's
 		}
-		if !known[as] && furtherOperations[name] == nil && withoutSession[name] == "" {
+		if !known[as] && rig.FurtherOperations[name] == nil && withoutSession[name] == "" {
 			t.Errorf("nobody tests %s with a session", name)
 		}
 	}
-	for name := range furtherOperations {
+	for name := range rig.FurtherOperations {
 		if !exist[name] {
 			t.Errorf("there is no %s", name)
 		}
@@ -262,21 +139,21 @@ func TestEveryOperationTakesSession(t *testing.T) {
 		t.Errorf("only %d methods and functions found", len(all))
 	}
 
-	on(t, allKinds, func(t *testing.T, r *rig) {
-		other := start(t, open(t, r.d.URI()))
-		ended := start(t, r.client)
+	rig.On(t, rig.Kinds, func(t *testing.T, r *rig.Rig) {
+		other := rig.StartSession(t, rig.Open(t, r.Deployment.URI()))
+		ended := rig.StartSession(t, r.Client)
 		ended.End(t.Context())
 		for id := range 2 { // that downloads find
-			if err := bucket(r.coll).UploadFromStreamWithID(t.Context(), id, "f", strings.NewReader("text")); err != nil {
+			if err := rig.Bucket(r.Coll).UploadFromStreamWithID(t.Context(), id, "f", strings.NewReader("text")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for name, run := range furtherOperations {
-			s := start(t, r.client)
+		for name, run := range rig.FurtherOperations {
+			s := rig.StartSession(t, r.Client)
 			id := s.ID().String()
-			r.log.reset()
-			_ = run(allium.WithSession(t.Context(), s), r.coll)
-			sent := r.log.of("")
+			r.Log.Reset()
+			_ = run(allium.WithSession(t.Context(), s), r.Coll)
+			sent := r.Log.Of("")
 			if len(sent) == 0 {
 				t.Errorf("%s sends nothing", name)
 			}
@@ -286,14 +163,14 @@ func TestEveryOperationTakesSession(t *testing.T) {
 				}
 			}
 			s.End(t.Context())
-			r.log.reset()
-			if err := run(allium.WithSession(t.Context(), other), r.coll); err == nil || !strings.Contains(err.Error(), "another client") {
+			r.Log.Reset()
+			if err := run(allium.WithSession(t.Context(), other), r.Coll); err == nil || !strings.Contains(err.Error(), "another client") {
 				t.Errorf("%s with the session of another client: %v", name, err)
 			}
-			if err := run(allium.WithSession(t.Context(), ended), r.coll); err == nil || !strings.Contains(err.Error(), "session has ended") {
+			if err := run(allium.WithSession(t.Context(), ended), r.Coll); err == nil || !strings.Contains(err.Error(), "session has ended") {
 				t.Errorf("%s with a session that has ended: %v", name, err)
 			}
-			if n := len(r.log.of("")); n != 0 {
+			if n := len(r.Log.Of("")); n != 0 {
 				t.Errorf("%s: %d commands were sent", name, n)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -25,7 +26,7 @@ func statsRig(t *testing.T, o allium.ClientOptions) (*mongotest.Deployment, *all
 	t.Helper()
 	d := testdeploy.Mock(t, "an in-memory network", mongotest.ReplicaSet(1), mongotest.InMemory())
 	o.Dialer = d
-	client := open(t, d.URI(), o)
+	client := rig.Open(t, d.URI(), o)
 	if err := client.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +213,7 @@ func TestStatsAfterFailures(t *testing.T) {
 // The figures are asked for while operations run.
 func TestStatsWhileBusy(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.Any)
-	client := open(t, d.URI(), allium.ClientOptions{MaxPoolSize: new(4), SlowOperation: -1})
+	client := rig.Open(t, d.URI(), allium.ClientOptions{MaxPoolSize: new(4), SlowOperation: -1})
 	coll := client.Database("app").Collection("users")
 	var work sync.WaitGroup
 	for range 8 {

@@ -9,6 +9,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/consistency"
+	"allium/internal/drivertest/rig"
 	"allium/internal/errcode"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -27,9 +28,9 @@ func TestWriteDuringStepDown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := mongotest.Start(t, mongotest.InMemory(), mongotest.ReplicaSet(3), mongotest.ElectionDelay(delay))
-				log := &sent{}
+				log := &rig.Sent{}
 				client, err := allium.Open(d.URI(), allium.ClientOptions{
-					Dialer: d, CommandMonitor: log.monitor(), WriteConcern: consistency.Majority(),
+					Dialer: d, CommandMonitor: log.Monitor(), WriteConcern: consistency.Majority(),
 					// A stream would tell of the step-down at the same moment as the reply.
 					ServerMonitoringMode: allium.MonitoringPoll,
 				})
@@ -41,7 +42,7 @@ func TestWriteDuringStepDown(t *testing.T) {
 				if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 0}}); err != nil {
 					t.Fatal(err)
 				}
-				log.reset()
+				log.Reset()
 				old := d.Primary()
 				behind := d.Secondaries()
 				for _, s := range behind {
@@ -62,7 +63,7 @@ func TestWriteDuringStepDown(t *testing.T) {
 				err = <-done
 				took := time.Since(began)
 
-				inserts := log.of("insert")
+				inserts := log.Of("insert")
 				if len(inserts) < 2 {
 					t.Fatalf("%d attempts, want a retry", len(inserts))
 				}

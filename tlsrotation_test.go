@@ -25,6 +25,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
@@ -148,7 +149,7 @@ func TestTLSFilesRotate(t *testing.T) {
 	write(own, old.client)
 	uri := "mongodb://localhost/?heartbeatFrequencyMS=500&maxPoolSize=4&tlsDisableCertificateRevocationCheck=true&tlsCAFile=" + url.QueryEscape(ca) +
 		"&tlsCertificateKeyFile=" + url.QueryEscape(own)
-	client := open(t, uri, allium.ClientOptions{Dialer: front, MaxIdleTime: new(time.Millisecond), ServerSelectionTimeout: new(20 * time.Second),
+	client := rig.Open(t, uri, allium.ClientOptions{Dialer: front, MaxIdleTime: new(time.Millisecond), ServerSelectionTimeout: new(20 * time.Second),
 		Logger: slog.New(slog.DiscardHandler)})
 	coll := client.Database("db").Collection("c")
 

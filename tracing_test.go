@@ -11,25 +11,12 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/spantest"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 	"allium/tracing"
 )
-
-// traced opens a client whose spans are recorded, on a mongotest of its own.
-func traced(t *testing.T, tr allium.Tracing) (*allium.Client, *spantest.Recorder, *mongotest.Deployment) {
-	t.Helper()
-	d := testdeploy.Mock(t, "hooks for commands", mongotest.ReplicaSet(1))
-	r := &spantest.Recorder{}
-	tr.Tracer = r
-	client, err := allium.Open(d.URI(), allium.ClientOptions{Tracing: &tr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close(context.Background()) })
-	return client, r, d
-}
 
 func checkSpans(t *testing.T, r *spantest.Recorder, want string) []*spantest.Span {
 	t.Helper()
@@ -74,7 +61,7 @@ func TestTracingSettings(t *testing.T) {
 				t.Setenv(prefix+name, test.env[prefix+name])
 				t.Setenv(prefixGo+name, test.env[prefixGo+name])
 			}
-			client, r, _ := traced(t, test.options)
+			client, r, _ := rig.Traced(t, test.options)
 			if _, err := client.Database("db").RunCommand(t.Context(), bson.D{{Key: "ping", Value: 1}}); err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +83,7 @@ func TestTracingSettings(t *testing.T) {
 
 // A call of the API is one span, however many commands it sends, and says why it failed.
 func TestTracingOperations(t *testing.T) {
-	client, r, d := traced(t, allium.Tracing{Enabled: new(true), QueryTextMaxLength: 10_000})
+	client, r, d := rig.Traced(t, allium.Tracing{Enabled: new(true), QueryTextMaxLength: 10_000})
 	ctx := t.Context()
 	db := client.Database("db")
 	coll := allium.CollectionOf[bson.D](db, "coll")
@@ -176,7 +163,7 @@ func TestTracingOperations(t *testing.T) {
 
 // No span shows what only the owner of a secret may know.
 func TestTracingSecrets(t *testing.T) {
-	client, r, d := traced(t, allium.Tracing{Enabled: new(true), QueryTextMaxLength: 10_000})
+	client, r, d := rig.Traced(t, allium.Tracing{Enabled: new(true), QueryTextMaxLength: 10_000})
 	const secret = "hunter2"
 	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
 		if c.Name == "createUser" || c.Name == "explain" {
@@ -198,7 +185,7 @@ func TestTracingSecrets(t *testing.T) {
 
 // The operations of a transaction are nested in its span, whichever context they have.
 func TestTracingTransactions(t *testing.T) {
-	client, r, d := traced(t, allium.Tracing{Enabled: new(true)})
+	client, r, d := rig.Traced(t, allium.Tracing{Enabled: new(true)})
 	ctx := t.Context()
 	coll := allium.CollectionOf[bson.D](client.Database("db"), "coll")
 	insert := func(ctx context.Context) error {
@@ -262,7 +249,7 @@ func TestEnvironmentAlone(t *testing.T) {
 	t.Setenv("OTEL_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH", "100")
 	d := testdeploy.Mock(t, "no client of others", mongotest.ReplicaSet(1))
 	var log bytes.Buffer
-	client := open(t, d.URI(), allium.ClientOptions{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	client := rig.Open(t, d.URI(), allium.ClientOptions{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if _, err := client.Database("db").Collection("c").InsertOne(t.Context(), bson.D{}); err != nil {
 		t.Fatal(err)
 	}

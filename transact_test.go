@@ -12,6 +12,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/owncode"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
@@ -48,7 +49,7 @@ func TestTransactSwallowedError(t *testing.T) {
 		for name, fail := range failing {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					_, client, log := bubble(t, allium.ClientOptions{}, topology)
+					_, client, log := rig.Bubble(t, allium.ClientOptions{}, topology)
 					coll := client.Database("test").Collection("test")
 					if _, err := coll.CreateIndex(t.Context(), allium.IndexModel{Keys: bson.D{{Key: "u", Value: 1}}, Unique: true, Sparse: true}); err != nil {
 						t.Fatal(err)
@@ -56,7 +57,7 @@ func TestTransactSwallowedError(t *testing.T) {
 					if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}, {Key: "u", Value: 1}}); err != nil {
 						t.Fatal(err)
 					}
-					log.reset()
+					log.Reset()
 					started, calls := time.Now(), 0
 					var first error
 					err := client.Transact(t.Context(), func(ctx context.Context) error {
@@ -88,7 +89,7 @@ func TestTransactSwallowedError(t *testing.T) {
 // If what the function keeps to itself is a transient error, another attempt may succeed.
 func TestTransactSwallowedTransientError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, client, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		d, client, _ := rig.Bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
 		coll := client.Database("test").Collection("test")
 		d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Code: 112, Labels: []string{"TransientTransactionError"}})
 		calls := 0
@@ -119,37 +120,37 @@ func TestTransactSwallowedUnsentError(t *testing.T) {
 		within time.Duration // the timeout of Transact
 	}{
 		"no BSON form": {func(ctx context.Context, c coll) error {
-			return errorOf(allium.CollectionOf[noForm](c.Database(), "test").InsertOne(ctx, noForm{}))
+			return rig.ErrorOf(allium.CollectionOf[noForm](c.Database(), "test").InsertOne(ctx, noForm{}))
 		}, "no form", 0},
-		"a filter without BSON form": {func(ctx context.Context, c coll) error { return errorOf(c.DeleteOne(ctx, noForm{})) }, "no form", 0},
+		"a filter without BSON form": {func(ctx context.Context, c coll) error { return rig.ErrorOf(c.DeleteOne(ctx, noForm{})) }, "no form", 0},
 		"a bulk write without BSON form": {func(ctx context.Context, c coll) error {
-			return errorOf(c.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: noForm{}}}))
+			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: noForm{}}}))
 		}, "no form", 0},
 		"a client's bulk write without BSON form": {func(ctx context.Context, c coll) error {
-			return errorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{{Database: "test", Collection: "test", Model: allium.InsertModel{Document: noForm{}}}}))
+			return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{{Database: "test", Collection: "test", Model: allium.InsertModel{Document: noForm{}}}}))
 		}, "no form", 0},
 		"too large": {func(ctx context.Context, c coll) error {
-			return errorOf(c.InsertOne(ctx, bson.D{{Key: "x", Value: make([]byte, 17<<20)}}))
+			return rig.ErrorOf(c.InsertOne(ctx, bson.D{{Key: "x", Value: make([]byte, 17<<20)}}))
 		}, "", 0},
 		"a read of secondaries": {func(ctx context.Context, c coll) error {
-			return errorOf(c.Database().RunCommand(ctx, bson.D{{Key: "count", Value: "test"}}, allium.RunCommandOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}}))
+			return rig.ErrorOf(c.Database().RunCommand(ctx, bson.D{{Key: "count", Value: "test"}}, allium.RunCommandOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}}))
 		}, "must be primary", 0},
 		"a timeout of its own": {func(ctx context.Context, c coll) error {
-			return errorOf(c.InsertOne(ctx, two, allium.InsertOneOptions{Timeout: new(time.Second)}))
+			return rig.ErrorOf(c.InsertOne(ctx, two, allium.InsertOneOptions{Timeout: new(time.Second)}))
 		}, "timeout of its own", time.Minute},
 		"a panic in a listener": {func(ctx context.Context, c coll) error {
-			how, _ := owncode.Ending(func() error { return errorOf(c.FindOne(context.WithValue(ctx, noForm{}, true), bson.D{})) })
+			how, _ := owncode.Ending(func() error { return rig.ErrorOf(c.FindOne(context.WithValue(ctx, noForm{}, true), bson.D{})) })
 			return errors.New(how)
 		}, "panicked", 0},
 		"two operations at once": {func(ctx context.Context, c coll) (err error) {
-			listening := context.WithValue(ctx, twice{}, func() { err = errorOf(c.InsertOne(ctx, two)) })
+			listening := context.WithValue(ctx, twice{}, func() { err = rig.ErrorOf(c.InsertOne(ctx, two)) })
 			_, _ = c.FindOne(listening, bson.D{})
 			return err
 		}, "two operations at once", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, client, _ := bubble(t, allium.ClientOptions{CommandMonitor: &event.CommandMonitor{Started: func(ctx context.Context, _ *event.CommandStarted) {
+				_, client, _ := rig.Bubble(t, allium.ClientOptions{CommandMonitor: &event.CommandMonitor{Started: func(ctx context.Context, _ *event.CommandStarted) {
 					if ctx.Value(noForm{}) != nil {
 						panic("the program's")
 					}
@@ -195,7 +196,7 @@ type twice struct{}
 func TestTransactSwallowedUnsentTransientError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := testdeploy.Mock(t, "an in-memory network", mongotest.InMemory(), mongotest.ReplicaSet(1))
-		dialer := &faultyDialer{Dialer: d}
+		dialer := &rig.FaultyDialer{Dialer: d}
 		client, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: dialer, MaxIdleTime: new(time.Millisecond), ServerSelectionTimeout: new(time.Second)})
 		if err != nil {
 			t.Fatal(err)
@@ -210,13 +211,13 @@ func TestTransactSwallowedUnsentTransientError(t *testing.T) {
 			}
 			if calls == 1 {
 				time.Sleep(time.Second) // the connection is idle for too long
-				dialer.down.Store(true)
+				dialer.Down.Store(true)
 			}
 			_, err := c.InsertOne(ctx, bson.D{{Key: "_id", Value: 2}})
 			if calls == 1 && err == nil {
 				t.Error("the operation did not fail")
 			}
-			dialer.down.Store(false)
+			dialer.Down.Store(false)
 			return nil
 		})
 		if n, _ := c.CountDocuments(t.Context(), bson.D{}); err != nil || calls != 2 || n != 2 {
@@ -228,12 +229,12 @@ func TestTransactSwallowedUnsentTransientError(t *testing.T) {
 // A commit by hand fails as the server says, with the first error beside it.
 func TestCommitAfterFailedOperation(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
-	client := open(t, d.URI())
+	client := rig.Open(t, d.URI())
 	coll := client.Database("test").Collection("test")
 	if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, client)
+	s := rig.StartSession(t, client)
 	for range 2 { // what failed in one transaction says nothing of the next
 		if err := s.StartTransaction(); err != nil {
 			t.Fatal(err)
@@ -261,7 +262,7 @@ func TestCommitAfterFailedOperation(t *testing.T) {
 // Transactions do not nest: the inner one would commit even if the outer one rolls back.
 func TestTransactNested(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
-	client, other := open(t, d.URI()), open(t, d.URI())
+	client, other := rig.Open(t, d.URI()), rig.Open(t, d.URI())
 	coll := client.Database("test").Collection("test")
 	if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
 		t.Fatal(err)
@@ -272,7 +273,7 @@ func TestTransactNested(t *testing.T) {
 		_, err := coll.InsertOne(ctx, bson.D{})
 		return err
 	}
-	s := start(t, client)
+	s := rig.StartSession(t, client)
 	nested := map[string]func(ctx context.Context) error{
 		"client":          func(ctx context.Context) error { return client.Transact(ctx, insert) },
 		"another session": func(ctx context.Context) error { return s.Transact(ctx, insert) },
@@ -282,7 +283,7 @@ func TestTransactNested(t *testing.T) {
 		for how, outer := range map[string]func(fn func(ctx context.Context) error) error{
 			"Transact": func(fn func(ctx context.Context) error) error { return client.Transact(t.Context(), fn) },
 			"StartTransaction": func(fn func(ctx context.Context) error) error {
-				s := start(t, client)
+				s := rig.StartSession(t, client)
 				defer s.End(t.Context())
 				if err := s.StartTransaction(); err != nil {
 					return err
@@ -327,11 +328,11 @@ func TestTransactNested(t *testing.T) {
 
 // A function or a context that is nil is an error or an answer, never a panic.
 func TestTransactNil(t *testing.T) {
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	if err := client.Transact(t.Context(), nil); err == nil {
 		t.Error("Client.Transact: no error")
 	}
-	if err := start(t, client).Transact(t.Context(), nil); err == nil {
+	if err := rig.StartSession(t, client).Transact(t.Context(), nil); err == nil {
 		t.Error("Session.Transact: no error")
 	}
 	var none context.Context

@@ -10,6 +10,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/fakeserver"
 )
 
@@ -59,19 +60,19 @@ func TestWritingAggregateReadPreference(t *testing.T) {
 					hello = append(hello, bson.E{Key: "setName", Value: "rs"}, bson.E{Key: "setVersion", Value: 1}, bson.E{Key: "hosts", Value: hosts}, bson.E{Key: "me", Value: hosts[i]},
 						bson.E{Key: "isWritablePrimary", Value: m.kind == "primary"}, bson.E{Key: "secondary", Value: m.kind == "secondary"})
 				}
-				network.Add(hosts[i], &fakeserver.Server{Handle: fakeserver.Standing(must(bson.Marshal(hello)), func(r *fakeserver.Request) {
+				network.Add(hosts[i], &fakeserver.Server{Handle: fakeserver.Standing(rig.Must(bson.Marshal(hello)), func(r *fakeserver.Request) {
 					if !r.Body.Lookup("aggregate").IsZero() {
 						mode, _ := r.Body.Lookup("$readPreference", "mode").StringValue()
 						mu.Lock()
 						asked, sent = append(asked, m), append(sent, mode)
 						mu.Unlock()
 					}
-					r.Reply(must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "d.c"}, {Key: "firstBatch", Value: bson.A{}}}}})))
+					r.Reply(rig.Must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "d.c"}, {Key: "firstBatch", Value: bson.A{}}}}})))
 				})})
 			}
 			known := make(chan struct{}) // that all servers are known
 			all := sync.OnceFunc(func() { close(known) })
-			client := open(t, "mongodb://"+strings.Join(hosts, ",")+"/?serverMonitoringMode=poll&"+tc.options, allium.ClientOptions{Dialer: network,
+			client := rig.Open(t, "mongodb://"+strings.Join(hosts, ",")+"/?serverMonitoringMode=poll&"+tc.options, allium.ClientOptions{Dialer: network,
 				ServerMonitor: &event.ServerMonitor{TopologyDescriptionChanged: func(e *event.TopologyDescriptionChanged) {
 					if !slices.ContainsFunc(e.NewDescription.Servers, func(s *event.ServerDescription) bool { return s.Kind == event.UnknownServer }) && len(e.NewDescription.Servers) > 0 {
 						all()

@@ -83,6 +83,7 @@ var aside = []struct {
 	{"internal/owncode", nil},
 	{"internal/spantest", []string{"tracing"}},
 	{"internal/unified", []string{"*"}},
+	{"internal/drivertest/", []string{"*"}},
 	{"internal/hostile", []string{"*"}},
 	{"internal/hostile/cmd/", nil},
 	{"internal/mistakes", []string{"*"}},

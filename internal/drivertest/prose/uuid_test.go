@@ -1,4 +1,4 @@
-package allium_test
+package prose
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 )
 
@@ -17,7 +18,7 @@ var proseUUID, _ = bson.ParseUUID("00112233-4455-6677-8899-aabbccddeeff")
 // withRepresentation returns a client's collection.
 func withRepresentation(t *testing.T, d *testdeploy.Deployment, name string, opts ...allium.ClientOptions) *allium.Collection[bson.D] {
 	t.Helper()
-	return open(t, d.URIWith("uuidRepresentation="+name), opts...).Database("x").Collection("y")
+	return rig.Open(t, d.URIWith("uuidRepresentation="+name), opts...).Database("x").Collection("y")
 }
 
 // insertOnly empties the collection before it inserts.
@@ -32,7 +33,7 @@ func insertOnly(t *testing.T, c *allium.Collection[bson.D], doc bson.D) error {
 
 func TestProseUUIDImplicitEncoding(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.Any)
-	raw := allium.CollectionOf[bson.Raw](open(t, d.URI()).Database("x"), "y")
+	raw := allium.CollectionOf[bson.Raw](rig.Open(t, d.URI()).Database("x"), "y")
 	for _, tt := range []struct{ number, name string }{
 		{"1", "javaLegacy"}, {"2", "csharpLegacy"}, {"3", "pythonLegacy"}, {"4", "standard"},
 	} {

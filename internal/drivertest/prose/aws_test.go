@@ -1,4 +1,4 @@
-package allium_test
+package prose
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"allium"
 	"allium/auth"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -27,7 +28,7 @@ func TestProseAWS(t *testing.T) {
 		}
 	}
 	try := func(callback auth.AWSCallback) error {
-		client := open(t, "mongodb://"+d.Hosts()[0]+"/?authMechanism=MONGODB-AWS", allium.ClientOptions{Dialer: d, AWSCredentials: callback})
+		client := rig.Open(t, "mongodb://"+d.Hosts()[0]+"/?authMechanism=MONGODB-AWS", allium.ClientOptions{Dialer: d, AWSCredentials: callback})
 		_, err := client.Database("aws").Collection("test").CountDocuments(t.Context(), bson.D{})
 		return err
 	}

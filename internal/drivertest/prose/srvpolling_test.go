@@ -1,4 +1,4 @@
-package allium_test
+package prose
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"allium"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
@@ -85,8 +86,8 @@ func TestProseSRVPolling(t *testing.T) {
 				}
 				d := testdeploy.Mock(t, "an in-memory network", kind, mongotest.InMemory())
 				resolver := &changingResolver{ports: tt.before}
-				client := open(t, "mongodb+srv://"+tt.host+".test.build.10gen.cc/?tls=false"+tt.options, allium.ClientOptions{
-					Resolver: resolver, Dialer: seedDialer{d: d},
+				client := rig.Open(t, "mongodb+srv://"+tt.host+".test.build.10gen.cc/?tls=false"+tt.options, allium.ClientOptions{
+					Resolver: resolver, Dialer: rig.SeedDialer{Deployment: d},
 				})
 				if !balanced {
 					if err := client.Ping(t.Context()); err != nil {

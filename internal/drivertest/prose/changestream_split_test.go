@@ -1,4 +1,4 @@
-package allium_test
+package prose
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/norace"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
@@ -19,7 +20,7 @@ import (
 
 // Change Streams, prose test 19.
 func TestProseChangeStreamsSplit(t *testing.T) {
-	norace.Skip(t, huge)
+	norace.Skip(t, rig.Huge)
 	onStreams(t, func(t *testing.T, r *streamRig) {
 		ctx := t.Context()
 		r.d.Need(t, "7.0")
@@ -27,15 +28,15 @@ func TestProseChangeStreamsSplit(t *testing.T) {
 		if err := db.CreateCollection(ctx, "large", allium.CreateCollectionOptions{PreAndPostImages: new(true)}); err != nil {
 			t.Fatal(err)
 		}
-		large := allium.CollectionOf[item](db, "large")
+		large := allium.CollectionOf[rig.Item](db, "large")
 		before, after := strings.Repeat("q", 10<<20), strings.Repeat("z", 10<<20)
-		if _, err := large.InsertOne(ctx, item{ID: 1, Value: before}); err != nil {
+		if _, err := large.InsertOne(ctx, rig.Item{ID: 1, Value: before}); err != nil {
 			t.Fatal(err)
 		}
 		split := []bson.D{{{Key: "$changeStreamSplitLargeEvent", Value: bson.D{}}}}
-		fragments := watch(t, large, split, allium.WatchOptions{FullDocumentBeforeChange: "required"})
-		whole := watch(t, large, nil, allium.WatchOptions{FullDocumentBeforeChange: "required", SplitLargeEvents: true})
-		if _, err := large.UpdateOne(ctx, everything, bson.M{"$set": bson.M{"value": after}}); err != nil {
+		fragments := rig.Watch(t, large, split, allium.WatchOptions{FullDocumentBeforeChange: "required"})
+		whole := rig.Watch(t, large, nil, allium.WatchOptions{FullDocumentBeforeChange: "required", SplitLargeEvents: true})
+		if _, err := large.UpdateOne(ctx, rig.Everything, bson.M{"$set": bson.M{"value": after}}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 2 {
@@ -59,15 +60,15 @@ func TestProseChangeStreamsSplit(t *testing.T) {
 			t.Error(err)
 		}
 		// The token of the whole event is behind all of its fragments.
-		insert(t, large, 2)
-		expect(t, watch(t, large, nil, allium.WatchOptions{FullDocumentBeforeChange: "required", ResumeAfter: whole.ResumeToken(), SplitLargeEvents: true}), 2)
+		rig.InsertItems(t, large, 2)
+		rig.ExpectItems(t, rig.Watch(t, large, nil, allium.WatchOptions{FullDocumentBeforeChange: "required", ResumeAfter: whole.ResumeToken(), SplitLargeEvents: true}), 2)
 	})
 }
 
 // While an event is not whole, neither the token moves on nor does a resume begin behind its first
 // fragments.
 func TestWatchSplitEventAcrossResume(t *testing.T) {
-	d, coll, log := watched(t, allium.ClientOptions{})
+	d, coll, log := rig.Watched(t, allium.ClientOptions{})
 	token := func(s string) bson.D { return bson.D{{Key: "_data", Value: s}} }
 	fragment := func(n int, key string, v any) bson.D {
 		return bson.D{{Key: "_id", Value: token("e" + string(rune('0'+n)))}, {Key: "splitEvent", Value: bson.D{{Key: "fragment", Value: n}, {Key: "of", Value: 3}}}, {Key: key, Value: v}}
@@ -83,25 +84,25 @@ func TestWatchSplitEventAcrossResume(t *testing.T) {
 				return nil, nil
 			}
 			// Any cursor will do: the getMores are answered here.
-			return must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(42)}, {Key: "ns", Value: "streams.items"},
+			return rig.Must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(42)}, {Key: "ns", Value: "streams.items"},
 				{Key: "firstBatch", Value: bson.A{}}}}})), nil
 		case "getMore":
 			batch := batches[0]
 			batches = batches[1:]
 			if batch == nil {
-				return errorReply(7, "ResumableChangeStreamError"), nil
+				return rig.ErrorReply(7, "ResumableChangeStreamError"), nil
 			}
 			reply := cursorReply(c, batch...)
 			if len(batch) == 0 {
 				reply = bytes.Clone(reply)
-				return must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(42)}, {Key: "ns", Value: "streams.items"},
+				return rig.Must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(42)}, {Key: "ns", Value: "streams.items"},
 					{Key: "nextBatch", Value: bson.A{}}, {Key: "postBatchResumeToken", Value: token("e1")}}}})), nil
 			}
 			return reply, nil
 		}
 		return nil, nil
 	})
-	s := watch(t, coll, nil, allium.WatchOptions{SplitLargeEvents: true})
+	s := rig.Watch(t, coll, nil, allium.WatchOptions{SplitLargeEvents: true})
 	before := s.ResumeToken()
 	if before == nil {
 		t.Fatal("the first batch has no token")
@@ -111,8 +112,8 @@ func TestWatchSplitEventAcrossResume(t *testing.T) {
 			t.Fatalf("%v, %v, token %v", s.Current().Raw, s.Err(), s.ResumeToken())
 		}
 	}
-	expect(t, s, 7)
-	if got := stage(log.of("aggregate")[1]).Lookup("resumeAfter").String(); got != before.String() {
+	rig.ExpectItems(t, s, 7)
+	if got := rig.StageOf(log.Of("aggregate")[1]).Lookup("resumeAfter").String(); got != before.String() {
 		t.Errorf("resumes after %s, want %s", got, before)
 	}
 	if got := s.ResumeToken().String(); got != `{"_data":"e3"}` {
@@ -129,12 +130,12 @@ func TestWatchSplitEventAcrossResume(t *testing.T) {
 // A timeout bounds each Next as a whole, and leaves the stream as it is.
 func TestWatchTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, client, log := bubble(t, allium.ClientOptions{Timeout: new(200 * time.Millisecond)}, mongotest.ReplicaSet(1))
+		d, client, log := rig.Bubble(t, allium.ClientOptions{Timeout: new(200 * time.Millisecond)}, mongotest.ReplicaSet(1))
 		coll := client.Database("db").Collection("coll")
 		if err := coll.Database().CreateCollection(t.Context(), "coll"); err != nil {
 			t.Fatal(err)
 		}
-		log.reset()
+		log.Reset()
 		d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Block: 120 * time.Millisecond})
 		s, err := coll.Watch(t.Context(), nil, allium.WatchOptions{MaxAwaitTime: time.Millisecond})
 		if err != nil || s.ID() == 0 {
@@ -148,16 +149,16 @@ func TestWatchTimeout(t *testing.T) {
 		if took := time.Since(began); took != 200*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
-		if got := log.names(); !slices.Equal(got, []string{"aggregate", "getMore", "getMore"}) {
+		if got := log.Names(); !slices.Equal(got, []string{"aggregate", "getMore", "getMore"}) {
 			t.Errorf("commands %v", got)
 		}
 		// The next call resumes first, and has all its time.
 		d.ClearFailures()
-		log.reset()
+		log.Reset()
 		if s.TryNext(t.Context()) || s.Err() != nil {
 			t.Errorf("%v", s.Err())
 		}
-		if got := log.names(); !slices.Equal(got, []string{"killCursors", "aggregate", "getMore"}) {
+		if got := log.Names(); !slices.Equal(got, []string{"killCursors", "aggregate", "getMore"}) {
 			t.Errorf("commands %v", got)
 		}
 	})
@@ -172,32 +173,32 @@ func timeoutError(err error) bool {
 // on another one.
 func TestWatchPinnedConnection(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.LoadBalanced(1))
-	log := &sent{}
-	client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.monitor(), MaxPoolSize: new(2)})
+	log := &rig.Sent{}
+	client := rig.Open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.Monitor(), MaxPoolSize: new(2)})
 	db := client.Database("streams")
 	if err := db.CreateCollection(t.Context(), "items"); err != nil {
 		t.Fatal(err)
 	}
-	coll := allium.CollectionOf[item](db, "items")
-	log.reset()
-	s := watch(t, coll, nil)
-	insert(t, coll, 1)
-	expect(t, s, 1)
+	coll := allium.CollectionOf[rig.Item](db, "items")
+	log.Reset()
+	s := rig.Watch(t, coll, nil)
+	rig.InsertItems(t, coll, 1)
+	rig.ExpectItems(t, s, 1)
 	d.FailCommand(t, mongotest.Fail{Commands: []string{"getMore"}, Times: 1, CloseConnection: true})
-	insert(t, coll, 2)
-	expect(t, s, 2)
+	rig.InsertItems(t, coll, 2)
+	rig.ExpectItems(t, s, 2)
 	d.FailCommand(t, mongotest.Fail{Commands: []string{"getMore"}, Times: 1, Code: 7, Labels: []string{"ResumableChangeStreamError"}})
-	insert(t, coll, 3)
-	expect(t, s, 3)
+	rig.InsertItems(t, coll, 3)
+	rig.ExpectItems(t, s, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if s.Next(ctx) || !timeoutError(s.Err()) { // the connection owes a reply now
 		t.Fatalf("%v, %v", s.Current().Raw, s.Err())
 	}
-	insert(t, coll, 4)
-	expect(t, s, 4)
+	rig.InsertItems(t, coll, 4)
+	rig.ExpectItems(t, s, 4)
 	var conn int64
-	for _, e := range log.of("") {
+	for _, e := range log.Of("") {
 		switch e.CommandName {
 		case "aggregate":
 			conn = e.DriverConnectionID
@@ -207,12 +208,12 @@ func TestWatchPinnedConnection(t *testing.T) {
 			}
 		}
 	}
-	if n := len(log.of("aggregate")); n != 4 {
+	if n := len(log.Of("aggregate")); n != 4 {
 		t.Errorf("%d aggregates", n)
 	}
 	s.Close(t.Context())
 	// Both connections are free again: one operation holds one, another runs on the other.
-	other := watch(t, coll, nil)
-	insert(t, coll, 5)
-	expect(t, other, 5)
+	other := rig.Watch(t, coll, nil)
+	rig.InsertItems(t, coll, 5)
+	rig.ExpectItems(t, other, 5)
 }

@@ -1,4 +1,4 @@
-package allium_test
+package prose
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/drivertest/rig"
 	"allium/internal/norace"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
@@ -17,7 +18,7 @@ import (
 // go out as document sequences, as many in one message as the server allows, and the documents'
 // contents arrive whole.
 func TestProseOpMsg(t *testing.T) {
-	norace.Skip(t, huge)
+	norace.Skip(t, rig.Huge)
 	d := testdeploy.Start(t, testdeploy.Any)
 	type arrived struct {
 		name string
@@ -54,7 +55,7 @@ func TestProseOpMsg(t *testing.T) {
 		got = nil
 		return list
 	}
-	client := open(t, d.URI())
+	client := rig.Open(t, d.URI())
 	coll := client.Database("db").Collection("coll")
 	big := strings.Repeat("x", 16<<20-100)
 	small := strings.Repeat("x", 10)

@@ -1,4 +1,4 @@
-package allium_test
+package prose
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/fakeserver"
 	"allium/internal/norace"
 	"allium/internal/testdeploy"
@@ -24,23 +25,14 @@ import (
 // The prose tests of the specification Client Side Operations Timeout. Not here: 3 is in package
 // encryption, 6 and 7 are in package gridfs.
 
-func wantTimeout(t *testing.T, err error) *mongoerr.TimeoutError {
-	t.Helper()
-	var e *mongoerr.TimeoutError
-	if !errors.As(err, &e) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("want a timeout, got %v", err)
-	}
-	return e
-}
-
 // Prose tests 1 and 11: the timeout holds for all messages of a write together.
 func TestProseTimeout1MultiBatch(t *testing.T) {
-	norace.Skip(t, huge)
+	norace.Skip(t, rig.Huge)
 	for _, command := range []string{"insert", "bulkWrite"} {
 		t.Run(command, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, allium.ClientOptions{Timeout: new(2 * time.Second)}, mongotest.Standalone())
-				r.d.FailCommand(mongotest.Fail{Commands: []string{command}, Times: 2, Block: 1010 * time.Millisecond})
+				r := rig.NewRetry(t, allium.ClientOptions{Timeout: new(2 * time.Second)}, mongotest.Standalone())
+				r.Deployment.FailCommand(mongotest.Fail{Commands: []string{command}, Times: 2, Block: 1010 * time.Millisecond})
 				start := time.Now()
 				var err error
 				if command == "insert" {
@@ -49,17 +41,17 @@ func TestProseTimeout1MultiBatch(t *testing.T) {
 					for i := range docs {
 						docs[i] = bson.D{{Key: "x", Value: text}}
 					}
-					_, err = r.coll.InsertMany(t.Context(), docs)
+					_, err = r.Coll.InsertMany(t.Context(), docs)
 				} else {
 					doc := bson.D{{Key: "a", Value: strings.Repeat("b", 16<<20-500)}}
 					var writes []allium.ClientWrite
 					for range 48_000_000/(16<<20) + 1 + 1 {
 						writes = append(writes, allium.ClientWrite{Database: "db", Collection: "coll", Model: allium.InsertModel{Document: doc}})
 					}
-					_, err = r.client.BulkWrite(t.Context(), writes)
+					_, err = r.Client.BulkWrite(t.Context(), writes)
 				}
-				wantTimeout(t, err)
-				if n := len(r.events("started " + command)); n != 2 {
+				rig.WantTimeout(t, err)
+				if n := len(r.Events("started " + command)); n != 2 {
 					t.Errorf("%d commands were sent, want 2", n)
 				}
 				if d := time.Since(start); d != 2*time.Second {
@@ -76,7 +68,7 @@ func TestProseTimeout2Cryptd(t *testing.T) {
 	for _, cryptd := range []bool{false, true} {
 		hello := fakeserver.Hello(func(dst []byte) []byte { return bson.AppendBool(dst, "iscryptd", cryptd) })
 		pings := make(chan bool, 1) // with maxTimeMS
-		s := startFakeWith(t, hello, func(r *fakeserver.Request) {
+		s := rig.StartFakeWith(t, hello, func(r *fakeserver.Request) {
 			if r.Command == "ping" {
 				pings <- !r.Body.Lookup("maxTimeMS").IsZero()
 			}
@@ -138,15 +130,15 @@ func TestProseTimeout4BackgroundPooling(t *testing.T) {
 // The cursor waits for data: Next of one that does not sends one getMore only.
 func TestProseTimeout5Tailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-		if err := r.client.Database("db").CreateCollection(t.Context(), "coll", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 500}); err != nil {
+		r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		if err := r.Client.Database("db").CreateCollection(t.Context(), "coll", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 500}); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.insertOne(t); err != nil {
+		if err := r.InsertOne(t); err != nil {
 			t.Fatal(err)
 		}
-		r.d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Block: 15 * time.Millisecond})
-		coll := r.coll.With(allium.CollectionOptions{Timeout: new(20 * time.Millisecond)})
+		r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Block: 15 * time.Millisecond})
+		coll := r.Coll.With(allium.CollectionOptions{Timeout: new(20 * time.Millisecond)})
 		cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{CursorType: allium.TailableAwait, MaxAwaitTime: time.Millisecond})
 		if err != nil || cur.ID() == 0 {
 			t.Fatal("no cursor that is open:", err)
@@ -155,18 +147,18 @@ func TestProseTimeout5Tailable(t *testing.T) {
 		if !cur.Next(t.Context()) {
 			t.Fatal(cur.Err())
 		}
-		if got := r.events("started getMore"); len(got) != 0 {
+		if got := r.Events("started getMore"); len(got) != 0 {
 			t.Errorf("commands: %q", got)
 		}
 		start := time.Now()
 		if cur.Next(t.Context()) {
 			t.Fatal("there is another document")
 		}
-		wantTimeout(t, cur.Err())
+		rig.WantTimeout(t, cur.Err())
 		if d := time.Since(start); d != 20*time.Millisecond {
 			t.Errorf("it took %v, want 20ms", d)
 		}
-		if got := r.events("started find", "started getMore"); len(got) != 3 {
+		if got := r.Events("started find", "started getMore"); len(got) != 3 {
 			t.Errorf("commands: %q, want a find and two getMores", got)
 		}
 	})
@@ -175,9 +167,9 @@ func TestProseTimeout5Tailable(t *testing.T) {
 // Prose test 5, change streams: the timeout holds for a Next as a whole, not for each getMore.
 func TestProseTimeout5ChangeStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRetryRig(t, allium.ClientOptions{Timeout: new(20 * time.Millisecond)}, mongotest.ReplicaSet(1))
-		r.d.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Block: 15 * time.Millisecond})
-		stream, err := r.coll.Watch(t.Context(), nil, allium.WatchOptions{MaxAwaitTime: time.Millisecond})
+		r := rig.NewRetry(t, allium.ClientOptions{Timeout: new(20 * time.Millisecond)}, mongotest.ReplicaSet(1))
+		r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Block: 15 * time.Millisecond})
+		stream, err := r.Coll.Watch(t.Context(), nil, allium.WatchOptions{MaxAwaitTime: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,11 +181,11 @@ func TestProseTimeout5ChangeStream(t *testing.T) {
 		if stream.Next(t.Context()) {
 			t.Fatal("there is an event")
 		}
-		wantTimeout(t, stream.Err())
+		rig.WantTimeout(t, stream.Err())
 		if d := time.Since(start); d != 20*time.Millisecond {
 			t.Errorf("it took %v, want 20ms", d)
 		}
-		if got := r.events("started aggregate", "started getMore"); len(got) != 3 {
+		if got := r.Events("started aggregate", "started getMore"); len(got) != 3 {
 			t.Errorf("commands: %q, want an aggregate and two getMores", got)
 		}
 	})
@@ -260,7 +252,7 @@ func TestProseTimeout8ServerSelection(t *testing.T) {
 				coll := client.Database("db").Collection("coll").With(allium.CollectionOptions{Timeout: &tc.timeout})
 				start := time.Now()
 				_, err = coll.InsertOne(t.Context(), bson.D{{Key: "x", Value: 1}})
-				if e := wantTimeout(t, err); e.Source != tc.source {
+				if e := rig.WantTimeout(t, err); e.Source != tc.source {
 					t.Errorf("source is %q, want %q: %v", e.Source, tc.source, err)
 				}
 				if d := time.Since(start); d != 10*ms {
@@ -289,16 +281,16 @@ func TestProseTimeout9EndSession(t *testing.T) {
 				case "operation":
 					eo.Timeout = timeout
 				}
-				r := newRetryRig(t, co, mongotest.ReplicaSet(1))
-				s, err := r.client.StartSession(so)
+				r := rig.NewRetry(t, co, mongotest.ReplicaSet(1))
+				s, err := r.Client.StartSession(so)
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.d.FailCommand(mongotest.Fail{Commands: []string{"abortTransaction"}, Times: 1, Block: 200 * time.Millisecond})
+				r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"abortTransaction"}, Times: 1, Block: 200 * time.Millisecond})
 				if err := s.StartTransaction(); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := r.coll.InsertOne(allium.WithSession(t.Context(), s), bson.D{{Key: "x", Value: 1}}); err != nil {
+				if _, err := r.Coll.InsertOne(allium.WithSession(t.Context(), s), bson.D{{Key: "x", Value: 1}}); err != nil {
 					t.Fatal(err)
 				}
 				start := time.Now()
@@ -306,7 +298,7 @@ func TestProseTimeout9EndSession(t *testing.T) {
 				if d := time.Since(start); d != *timeout {
 					t.Errorf("it took %v, want %v", d, *timeout)
 				}
-				if got := r.events("started abort", "failed abort"); len(got) != 2 {
+				if got := r.Events("started abort", "failed abort"); len(got) != 2 {
 					t.Errorf("events: %q", got)
 				}
 			})
@@ -317,19 +309,19 @@ func TestProseTimeout9EndSession(t *testing.T) {
 // Prose test 10: the abort after a callback that timed out has the whole timeout again.
 func TestProseTimeout10Transact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRetryRig(t, allium.ClientOptions{Timeout: new(150 * time.Millisecond)}, mongotest.ReplicaSet(1))
-		r.d.FailCommand(mongotest.Fail{Commands: []string{"insert", "abortTransaction"}, Times: 2, Block: 200 * time.Millisecond})
+		r := rig.NewRetry(t, allium.ClientOptions{Timeout: new(150 * time.Millisecond)}, mongotest.ReplicaSet(1))
+		r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"insert", "abortTransaction"}, Times: 2, Block: 200 * time.Millisecond})
 		start := time.Now()
-		err := r.client.Transact(t.Context(), func(ctx context.Context) error {
-			_, err := r.coll.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}})
+		err := r.Client.Transact(t.Context(), func(ctx context.Context) error {
+			_, err := r.Coll.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}})
 			return err
 		})
-		wantTimeout(t, err)
+		rig.WantTimeout(t, err)
 		if d := time.Since(start); d != 300*time.Millisecond {
 			t.Errorf("it took %v, want twice the timeout", d)
 		}
 		var got []string
-		for _, e := range r.events("started", "failed") {
+		for _, e := range r.Events("started", "failed") {
 			got = append(got, e[:strings.LastIndexByte(e, ' ')])
 		}
 		if want := []string{"started insert", "failed insert", "started abortTransaction", "failed abortTransaction"}; !slices.Equal(got, want) {
@@ -354,14 +346,14 @@ func TestTimeoutOfCheckout(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, allium.ClientOptions{MaxPoolSize: new(1), WaitQueueTimeout: new(30 * ms), ServerSelectionTimeout: new(100 * ms)}, mongotest.ReplicaSet(1))
-				r.d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 1, Block: time.Second})
-				go r.findOne(t)
+				r := rig.NewRetry(t, allium.ClientOptions{MaxPoolSize: new(1), WaitQueueTimeout: new(30 * ms), ServerSelectionTimeout: new(100 * ms)}, mongotest.ReplicaSet(1))
+				r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 1, Block: time.Second})
+				go r.FindOne(t)
 				synctest.Wait() // it has the only connection
-				coll := r.coll.With(allium.CollectionOptions{Timeout: tc.timeout})
+				coll := r.Coll.With(allium.CollectionOptions{Timeout: tc.timeout})
 				start := time.Now()
 				_, err := coll.FindOne(t.Context(), bson.D{})
-				if e := wantTimeout(t, err); e.Phase != "connection checkout" || e.Source != tc.source {
+				if e := rig.WantTimeout(t, err); e.Phase != "connection checkout" || e.Source != tc.source {
 					t.Errorf("phase %q, source %q, want %q: %v", e.Phase, e.Source, tc.source, err)
 				}
 				if d := time.Since(start); d != tc.want {
@@ -389,8 +381,8 @@ func TestTimeoutAndDeadline(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-				r.d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Code: 6, Block: 300 * time.Millisecond})
+				r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"find"}, Code: 6, Block: 300 * time.Millisecond})
 				ctx, o := t.Context(), allium.FindOneOptions{}
 				if tc.deadline > 0 {
 					var cancel context.CancelFunc
@@ -400,13 +392,13 @@ func TestTimeoutAndDeadline(t *testing.T) {
 				if tc.timeout > 0 {
 					o.Timeout = &tc.timeout
 				}
-				_, err := r.coll.FindOne(ctx, bson.D{}, o)
+				_, err := r.Coll.FindOne(ctx, bson.D{}, o)
 				if tc.source == "" {
 					wantCode(t, err, 6) // the second error, long before the deadline
-				} else if e := wantTimeout(t, err); e.Source != tc.source || e.Elapsed != time.Second {
+				} else if e := rig.WantTimeout(t, err); e.Source != tc.source || e.Elapsed != time.Second {
 					t.Errorf("source %q after %v: %v", e.Source, e.Elapsed, err)
 				}
-				if n := len(r.events("started find")); n != tc.attempts {
+				if n := len(r.Events("started find")); n != tc.attempts {
 					t.Errorf("%d attempts, want %d", n, tc.attempts)
 				}
 			})
@@ -418,16 +410,16 @@ func TestTimeoutAndDeadline(t *testing.T) {
 // leaves the error of that one alone.
 func TestDeadlineBesideMaxTimeOfCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		cmd := bson.D{{Key: "count", Value: "coll"}, {Key: "maxTimeMS", Value: 1000}}
-		if _, err := r.client.Database("db").RunCommand(ctx, cmd); err != nil {
+		if _, err := r.Client.Database("db").RunCommand(ctx, cmd); err != nil {
 			t.Fatal(err)
 		}
-		r.d.FailCommand(mongotest.Fail{Commands: []string{"count", "find"}, Times: 2, Code: 50})
-		_, err := r.client.Database("db").RunCommand(ctx, cmd)
-		_, err2 := r.coll.FindOne(ctx, bson.D{}, allium.FindOneOptions{MaxTime: time.Second})
+		r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"count", "find"}, Times: 2, Code: 50})
+		_, err := r.Client.Database("db").RunCommand(ctx, cmd)
+		_, err2 := r.Coll.FindOne(ctx, bson.D{}, allium.FindOneOptions{MaxTime: time.Second})
 		for _, err := range []error{err, err2} {
 			var timeout *mongoerr.TimeoutError
 			if wantCode(t, err, 50); errors.As(err, &timeout) {
@@ -449,12 +441,12 @@ func TestReadRetryPolicy(t *testing.T) {
 		{allium.ReadRetryPolicy{UntilSuccess: true}, 10},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRetryRig(t, allium.ClientOptions{ReadRetryPolicy: tc.policy}, mongotest.ReplicaSet(1))
-			r.d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 9, Code: 6})
-			if err := r.findOne(t); (err == nil) != (tc.attempts == 10) {
+			r := rig.NewRetry(t, allium.ClientOptions{ReadRetryPolicy: tc.policy}, mongotest.ReplicaSet(1))
+			r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 9, Code: 6})
+			if err := r.FindOne(t); (err == nil) != (tc.attempts == 10) {
 				t.Errorf("%+v: %v", tc.policy, err)
 			}
-			if n := len(r.events("started find")); n != tc.attempts {
+			if n := len(r.Events("started find")); n != tc.attempts {
 				t.Errorf("%+v: %d attempts, want %d", tc.policy, n, tc.attempts)
 			}
 		})

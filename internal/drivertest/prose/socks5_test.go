@@ -1,20 +1,18 @@
-package allium_test
+package prose
 
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"allium"
 	"allium/auth"
 	"allium/bson"
-	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/fakeserver"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
@@ -91,12 +89,12 @@ func TestProseSOCKS5(t *testing.T) {
 // socksCase runs a hello, which must succeed without that any event speaks of the proxy, or fail
 // because of it.
 func socksCase(t *testing.T, uri string, o allium.ClientOptions, hosts string, ok bool) {
-	events := &addrRecorder{}
-	events.listen(&o)
+	events := &rig.AddrRecorder{}
+	events.Listen(&o)
 	if !ok {
 		o.ServerSelectionTimeout = new(300 * time.Millisecond)
 	}
-	client := open(t, uri, o)
+	client := rig.Open(t, uri, o)
 	reply, err := client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "hello", Value: 1}})
 	if !ok {
 		if err == nil || !strings.Contains(err.Error(), "SOCKS5 proxy") {
@@ -113,46 +111,13 @@ func socksCase(t *testing.T, uri string, o allium.ClientOptions, hosts string, o
 	if err := client.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
-	for addr := range events.seen() {
+	for addr := range events.Seen() {
 		if !strings.Contains(","+hosts+",", ","+addr+",") {
 			t.Errorf("an event is about %s, the servers are %s", addr, hosts)
 		}
 	}
-	if len(events.seen()) == 0 {
+	if len(events.Seen()) == 0 {
 		t.Error("there were no events")
-	}
-}
-
-// addrRecorder collects the addresses that events are about.
-type addrRecorder struct {
-	mu    sync.Mutex
-	addrs map[string]bool
-}
-
-func (r *addrRecorder) add(addr string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.addrs == nil {
-		r.addrs = map[string]bool{}
-	}
-	r.addrs[addr] = true
-}
-
-func (r *addrRecorder) seen() map[string]bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return maps.Clone(r.addrs)
-}
-
-func (r *addrRecorder) listen(o *allium.ClientOptions) {
-	o.CommandMonitor = &event.CommandMonitor{
-		Started:   func(_ context.Context, e *event.CommandStarted) { r.add(e.Addr) },
-		Succeeded: func(_ context.Context, e *event.CommandSucceeded) { r.add(e.Addr) },
-	}
-	o.PoolMonitor = &event.PoolMonitor{ConnectionReady: func(e *event.ConnectionReady) { r.add(e.Addr) }}
-	o.ServerMonitor = &event.ServerMonitor{
-		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceeded) { r.add(e.Addr) },
-		ServerDescriptionChanged: func(e *event.ServerDescriptionChanged) { r.add(e.NewDescription.Addr) },
 	}
 }
 
@@ -166,7 +131,7 @@ func TestSOCKS5ResolvesNames(t *testing.T) {
 	}
 	t.Cleanup(p.Close)
 	dialed := &dialRecorder{}
-	client := open(t, "mongodb://db.invalid/", allium.ClientOptions{Proxy: &allium.Proxy{Host: "127.0.0.1", Port: p.Port()}, Dialer: dialed})
+	client := rig.Open(t, "mongodb://db.invalid/", allium.ClientOptions{Proxy: &allium.Proxy{Host: "127.0.0.1", Port: p.Port()}, Dialer: dialed})
 	if err := client.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -179,20 +144,20 @@ func TestSOCKS5ResolvesNames(t *testing.T) {
 		}
 	}
 	// The program's dialer makes the way to the proxy.
-	for addr := range dialed.seen() {
+	for addr := range dialed.Seen() {
 		if addr != fmt.Sprintf("127.0.0.1:%d", p.Port()) {
 			t.Errorf("%s was dialed", addr)
 		}
 	}
-	if len(dialed.seen()) == 0 {
+	if len(dialed.Seen()) == 0 {
 		t.Error("the program's dialer was not used")
 	}
 }
 
 // dialRecorder dials, and remembers where.
-type dialRecorder struct{ addrRecorder }
+type dialRecorder struct{ rig.AddrRecorder }
 
 func (r *dialRecorder) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	r.add(address)
+	r.Add(address)
 	return new(net.Dialer).DialContext(ctx, network, address)
 }

@@ -1,4 +1,4 @@
-package allium_test
+package prose
 
 import (
 	"context"
@@ -14,29 +14,12 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/consistency"
+	"allium/internal/drivertest/rig"
 	"allium/internal/session"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
-
-// bubble starts a deployment and a client inside of a testing/synctest bubble, in which all time is
-// made up.
-func bubble(t *testing.T, opts allium.ClientOptions, kind mongotest.Option) (*mongotest.Deployment, *allium.Client, *sent) {
-	t.Helper()
-	d := testdeploy.Mock(t, "an in-memory network", mongotest.InMemory(), kind)
-	log := &sent{}
-	opts.Dialer = d
-	if opts.CommandMonitor == nil {
-		opts.CommandMonitor = log.monitor()
-	}
-	client, err := allium.Open(d.URI(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close(context.Background()) })
-	return d, client, log
-}
 
 // Transactions, "Mongos Pinning Prose Tests".
 func TestProseTransactionsUnpin(t *testing.T) {
@@ -46,8 +29,8 @@ func TestProseTransactionsUnpin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := testdeploy.Start(t, testdeploy.Sharded(1, 2))
-			log := &sent{}
-			client := open(t, d.URI(), allium.ClientOptions{LocalThreshold: new(time.Second), CommandMonitor: log.monitor()})
+			log := &rig.Sent{}
+			client := rig.Open(t, d.URI(), allium.ClientOptions{LocalThreshold: new(time.Second), CommandMonitor: log.Monitor()})
 			coll := client.Database("test").Collection("test")
 			for seen := 0; seen < 2; { // wait until both are known
 				if err := client.Ping(t.Context()); err != nil {
@@ -63,7 +46,7 @@ func TestProseTransactionsUnpin(t *testing.T) {
 			if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
 				t.Fatal(err)
 			}
-			s := start(t, client)
+			s := rig.StartSession(t, client)
 			ctx := allium.WithSession(t.Context(), s)
 			if err := s.StartTransaction(); err != nil {
 				t.Fatal(err)
@@ -77,7 +60,7 @@ func TestProseTransactionsUnpin(t *testing.T) {
 			if session.Inside(s).Transaction().Pinned() == nil {
 				t.Error("the session is not pinned after the commit, which may have to be repeated")
 			}
-			log.reset()
+			log.Reset()
 			for range 50 {
 				if inTxn {
 					if err := s.StartTransaction(); err != nil {
@@ -94,7 +77,7 @@ func TestProseTransactionsUnpin(t *testing.T) {
 				}
 			}
 			addrs := map[string]bool{}
-			for _, e := range log.of("find") {
+			for _, e := range log.Of("find") {
 				addrs[e.Addr] = true
 			}
 			if len(addrs) != 2 {
@@ -104,22 +87,11 @@ func TestProseTransactionsUnpin(t *testing.T) {
 	}
 }
 
-// start starts a session that ends with the test.
-func start(t *testing.T, client *allium.Client, opts ...allium.SessionOptions) *allium.Session {
-	t.Helper()
-	s, err := client.StartSession(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.End(context.Background()) })
-	return s
-}
-
 // Transactions, "PoolClearedError Prose Test": a checkout that meets a pool which an operation's
 // failure has cleared.
 func TestProseTransactionsPoolCleared(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
-	client := open(t, d.URI(), allium.ClientOptions{MaxPoolSize: new(1), HeartbeatInterval: new(time.Hour)})
+	client := rig.Open(t, d.URI(), allium.ClientOptions{MaxPoolSize: new(1), HeartbeatInterval: new(time.Hour)})
 	coll := client.Database("test").Collection("test")
 	if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
 		t.Fatal(err)
@@ -129,7 +101,7 @@ func TestProseTransactionsPoolCleared(t *testing.T) {
 	var wg sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {
-		s := start(t, client)
+		s := rig.StartSession(t, client)
 		wg.Go(func() {
 			if errs[i] = s.StartTransaction(); errs[i] == nil {
 				_, errs[i] = coll.InsertOne(allium.WithSession(t.Context(), s), bson.D{})
@@ -156,13 +128,13 @@ func TestProseTransactionsWriteConcernOfCollection(t *testing.T) {
 	for name, kind := range map[string]testdeploy.Kind{"replicaset": testdeploy.ReplicaSet(1), "sharded": testdeploy.Sharded(1, 1), "load-balanced": testdeploy.LoadBalanced(1)} {
 		t.Run(name, func(t *testing.T) {
 			d := testdeploy.Start(t, kind)
-			client := open(t, d.URI())
+			client := rig.Open(t, d.URI())
 			db := client.Database("test")
 			if err := db.CreateCollection(t.Context(), "test"); err != nil {
 				t.Fatal(err)
 			}
 			coll := db.Collection("test", allium.CollectionOptions{WriteConcern: consistency.Unacknowledged()})
-			s := start(t, client)
+			s := rig.StartSession(t, client)
 			if err := s.StartTransaction(); err != nil {
 				t.Fatal(err)
 			}
@@ -194,8 +166,8 @@ func TestProseTransactionsWriteConcernOfCollection(t *testing.T) {
 // transaction, w: 0 included.
 func TestTransactionIgnoresWriteConcerns(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
-	log := &sent{}
-	client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.monitor()})
+	log := &rig.Sent{}
+	client := rig.Open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.Monitor()})
 	for name, wc := range map[string]*consistency.WriteConcern{"unacknowledged": consistency.Unacknowledged(), "majority": consistency.Majority()} {
 		db := client.Database("test_"+name, allium.DatabaseOptions{WriteConcern: wc})
 		coll := db.Collection("c")
@@ -219,7 +191,7 @@ func TestTransactionIgnoresWriteConcerns(t *testing.T) {
 				return err
 			},
 		} {
-			s := start(t, client)
+			s := rig.StartSession(t, client)
 			if err := s.StartTransaction(); err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +208,7 @@ func TestTransactionIgnoresWriteConcerns(t *testing.T) {
 		}
 	}
 	for _, command := range []string{"insert", "findAndModify", "create", "createIndexes", "update", "delete"} {
-		for _, e := range log.of(command) {
+		for _, e := range log.Of(command) {
 			if !e.Command.Lookup("autocommit").IsZero() && !e.Command.Lookup("writeConcern").IsZero() {
 				t.Errorf("%s", e.Command)
 			}
@@ -254,7 +226,7 @@ func (l labelled) ErrorLabels() []string      { return []string{string(l)} }
 func TestProseConvenientAPI(t *testing.T) {
 	t.Run("1 callback raises a custom error", func(t *testing.T) {
 		d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
-		client := open(t, d.URI())
+		client := rig.Open(t, d.URI())
 		custom := errors.New("custom")
 		calls := 0
 		err := client.Transact(t.Context(), func(context.Context) error { calls++; return custom })
@@ -266,7 +238,7 @@ func TestProseConvenientAPI(t *testing.T) {
 	t.Run("2 callback returns a value", func(t *testing.T) {
 		// A value leaves the callback by a variable that it captures.
 		d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
-		client := open(t, d.URI())
+		client := rig.Open(t, d.URI())
 		var value string
 		if err := client.Transact(t.Context(), func(context.Context) error { value = "foo"; return nil }); err != nil || value != "foo" {
 			t.Errorf("%q, %v", value, err)
@@ -288,7 +260,7 @@ func TestProseConvenientAPI(t *testing.T) {
 			for what, timeout := range map[string]*time.Duration{"120 seconds": nil, "timeout": new(10 * time.Second)} {
 				t.Run(tc.name+", "+what, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						d, client, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+						d, client, _ := rig.Bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
 						coll := client.Database("test").Collection("test")
 						if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
 							t.Fatal(err)
@@ -339,7 +311,7 @@ func TestProseConvenientAPI(t *testing.T) {
 
 	t.Run("4 retry backoff is enforced", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			d, client, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+			d, client, _ := rig.Bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
 			coll := client.Database("test").Collection("test")
 			took := func(jitter float64) time.Duration {
 				setJitter(client, jitter)
@@ -370,7 +342,7 @@ func TestProseConvenientAPI(t *testing.T) {
 // message of a write of many.
 func TestTransactTimeoutLabels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, client, _ := bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		_, client, _ := rig.Bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
 		lost := &mongoerr.ConnectionError{Op: "read"}
 		lost.Labels = mongoerr.Labels{"TransientTransactionError", "Another"}
 		err := client.Transact(t.Context(), func(context.Context) error {
@@ -390,7 +362,7 @@ func TestTransactTimeoutLabels(t *testing.T) {
 // A wrong password is no reason to try a transaction again.
 func TestTransactWithWrongPassword(t *testing.T) {
 	d := testdeploy.Mock(t, "users", mongotest.ReplicaSet(1), mongotest.Auth("u", "right"))
-	client := open(t, strings.Replace(d.URI(), "u:right@", "u:wrong@", 1))
+	client := rig.Open(t, strings.Replace(d.URI(), "u:right@", "u:wrong@", 1))
 	calls := 0
 	err := client.Transact(t.Context(), func(ctx context.Context) error {
 		calls++
@@ -406,10 +378,10 @@ func TestTransactWithWrongPassword(t *testing.T) {
 // A callback that panics leaves no transaction open.
 func TestTransactPanic(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
-	log := &sent{}
-	client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.monitor()})
+	log := &rig.Sent{}
+	client := rig.Open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.Monitor()})
 	coll := client.Database("test").Collection("test")
-	s := start(t, client)
+	s := rig.StartSession(t, client)
 	func() {
 		defer func() {
 			if v := recover(); v != "oops" {
@@ -423,7 +395,7 @@ func TestTransactPanic(t *testing.T) {
 			panic("oops")
 		})
 	}()
-	if got := log.names(); !slices.Equal(got, []string{"insert", "abortTransaction"}) {
+	if got := log.Names(); !slices.Equal(got, []string{"insert", "abortTransaction"}) {
 		t.Errorf("commands %v", got)
 	}
 	if n, err := coll.CountDocuments(t.Context(), bson.D{}); n != 0 || err != nil {
@@ -442,13 +414,13 @@ func TestTransactPanic(t *testing.T) {
 // its own.
 func TestTransactContextEnds(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1))
-	log := &sent{}
-	client := open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.monitor()})
+	log := &rig.Sent{}
+	client := rig.Open(t, d.URI(), allium.ClientOptions{CommandMonitor: log.Monitor()})
 	coll := client.Database("test").Collection("test")
 	if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	log.reset()
+	log.Reset()
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := 0
 	err := client.Transact(ctx, func(ctx context.Context) error {
@@ -463,7 +435,7 @@ func TestTransactContextEnds(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || calls != 1 {
 		t.Errorf("%v after %d calls", err, calls)
 	}
-	if got := log.names(); got[len(got)-1] != "abortTransaction" {
+	if got := log.Names(); got[len(got)-1] != "abortTransaction" {
 		t.Errorf("commands %v", got)
 	}
 	// Nothing holds the document any more.
@@ -476,12 +448,12 @@ func TestTransactContextEnds(t *testing.T) {
 // more.
 func TestTransactTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, client, log := bubble(t, allium.ClientOptions{Timeout: new(150 * time.Millisecond)}, mongotest.ReplicaSet(1))
+		d, client, log := rig.Bubble(t, allium.ClientOptions{Timeout: new(150 * time.Millisecond)}, mongotest.ReplicaSet(1))
 		coll := client.Database("db").Collection("coll")
 		if err := coll.Database().CreateCollection(t.Context(), "coll"); err != nil {
 			t.Fatal(err)
 		}
-		log.reset()
+		log.Reset()
 		d.FailCommand(mongotest.Fail{Commands: []string{"insert", "abortTransaction"}, Times: 2, Block: 200 * time.Millisecond})
 		began := time.Now()
 		err := client.Transact(t.Context(), func(ctx context.Context) error {
@@ -494,7 +466,7 @@ func TestTransactTimeout(t *testing.T) {
 		if took := time.Since(began); took != 300*time.Millisecond {
 			t.Errorf("took %v, want 150 ms for the insert and 150 ms for the abort", took)
 		}
-		if got := log.names(); !slices.Equal(got, []string{"insert", "abortTransaction"}) {
+		if got := log.Names(); !slices.Equal(got, []string{"insert", "abortTransaction"}) {
 			t.Errorf("commands %v", got)
 		}
 		err = client.Transact(t.Context(), func(ctx context.Context) error {

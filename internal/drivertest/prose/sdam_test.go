@@ -1,4 +1,4 @@
-package allium_test
+package prose
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
@@ -27,7 +28,7 @@ func TestProseSDAMPoolBackpressure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := testdeploy.Mock(t, "an in-memory network, where 100 connections come at one moment", append(opts, mongotest.InMemory())...)
-				setup := open(t, d.URI(), allium.ClientOptions{Dialer: d, TLS: d.TLSConfig()})
+				setup := rig.Open(t, d.URI(), allium.ClientOptions{Dialer: d, TLS: d.TLSConfig()})
 				set := func(name string, value any) {
 					t.Helper()
 					if _, err := setup.Database("admin").RunCommand(t.Context(), bson.D{{Key: "setParameter", Value: 1}, {Key: name, Value: value}}); err != nil {
@@ -35,7 +36,7 @@ func TestProseSDAMPoolBackpressure(t *testing.T) {
 					}
 				}
 				var failed, cleared, made atomic.Int64
-				client := open(t, d.URI(), allium.ClientOptions{Dialer: d, TLS: d.TLSConfig(), MaxConnecting: new(100), PoolMonitor: &event.PoolMonitor{
+				client := rig.Open(t, d.URI(), allium.ClientOptions{Dialer: d, TLS: d.TLSConfig(), MaxConnecting: new(100), PoolMonitor: &event.PoolMonitor{
 					ConnectionCheckOutFailed: func(*event.ConnectionCheckOutFailed) { failed.Add(1) },
 					ConnectionReady:          func(*event.ConnectionReady) { made.Add(1) },
 					PoolCleared:              func(*event.PoolCleared) { cleared.Add(1) },
@@ -74,7 +75,7 @@ func TestProseStreamingHeartbeatFrequency(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					d := testdeploy.Mock(t, "an in-memory network", kind, mongotest.InMemory())
 					var replies atomic.Int64
-					open(t, d.URI(), allium.ClientOptions{Dialer: d, HeartbeatInterval: new(500 * time.Millisecond), ServerMonitoringMode: mode,
+					rig.Open(t, d.URI(), allium.ClientOptions{Dialer: d, HeartbeatInterval: new(500 * time.Millisecond), ServerMonitoringMode: mode,
 						ServerMonitor: &event.ServerMonitor{ServerHeartbeatSucceeded: func(*event.ServerHeartbeatSucceeded) { replies.Add(1) }}})
 					synctest.Wait()
 					before := replies.Load()
@@ -106,7 +107,7 @@ func TestProseRTT(t *testing.T) {
 				}
 				block(time.Millisecond)
 				var without atomic.Int64
-				client := open(t, d.URI(), allium.ClientOptions{Dialer: d, HeartbeatInterval: new(500 * time.Millisecond), AppName: "streamingRttTest",
+				client := rig.Open(t, d.URI(), allium.ClientOptions{Dialer: d, HeartbeatInterval: new(500 * time.Millisecond), AppName: "streamingRttTest",
 					ServerMonitor: &event.ServerMonitor{ServerDescriptionChanged: func(e *event.ServerDescriptionChanged) {
 						if e.NewDescription.Kind != event.UnknownServer && e.NewDescription.AverageRTT == 0 {
 							without.Add(1)
@@ -158,7 +159,7 @@ func TestProseHeartbeatStartedBeforeSocket(t *testing.T) {
 	})
 	defer server.Wait()
 	defer l.Close()
-	client := open(t, "mongodb://"+l.Addr().String(), allium.ClientOptions{ServerSelectionTimeout: new(500 * time.Millisecond),
+	client := rig.Open(t, "mongodb://"+l.Addr().String(), allium.ClientOptions{ServerSelectionTimeout: new(500 * time.Millisecond),
 		ServerMonitor: &event.ServerMonitor{
 			ServerHeartbeatStarted: func(*event.ServerHeartbeatStarted) { add("serverHeartbeatStartedEvent") },
 			ServerHeartbeatFailed:  func(*event.ServerHeartbeatFailed) { add("serverHeartbeatFailedEvent") },

@@ -1,4 +1,4 @@
-package allium_test
+package prose
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/consistency"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
 )
@@ -19,14 +20,14 @@ import (
 func enumerated(t *testing.T, run func(t *testing.T, setUp, client *allium.Client)) {
 	for name, topology := range map[string]testdeploy.Kind{"standalone": testdeploy.Standalone, "primary": testdeploy.ReplicaSet(1), "mongos": testdeploy.Sharded(1, 1)} {
 		t.Run(name, func(t *testing.T) {
-			client := open(t, testdeploy.Start(t, topology).URI())
+			client := rig.Open(t, testdeploy.Start(t, topology).URI())
 			run(t, client, client)
 		})
 	}
 	t.Run("secondary", func(t *testing.T) {
 		d := testdeploy.Mock(t, "the address of a secondary", mongotest.ReplicaSet(2))
-		secondary := open(t, "mongodb://"+d.Secondaries()[0].Addr()+"/?directConnection=true")
-		run(t, open(t, d.URI(), allium.ClientOptions{WriteConcern: &consistency.WriteConcern{W: 2}}), secondary)
+		secondary := rig.Open(t, "mongodb://"+d.Secondaries()[0].Addr()+"/?directConnection=true")
+		run(t, rig.Open(t, d.URI(), allium.ClientOptions{WriteConcern: &consistency.WriteConcern{W: 2}}), secondary)
 	})
 }
 
@@ -184,24 +185,24 @@ func awaitSearchIndex(ctx context.Context, t *testing.T, coll *allium.Collection
 // something, and on a collection with concerns (specification: Index Management, "Where are read
 // concern and write concern?").
 func TestSearchIndexesWithoutConcerns(t *testing.T) {
-	rec := &recorder{}
-	client := open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1).With("search indexes", mongotest.Search(20*time.Millisecond))).URI(), allium.ClientOptions{
-		CommandMonitor: rec.monitor(), ReadConcern: &consistency.ReadConcern{Level: "majority"}, WriteConcern: consistency.Majority()})
-	ctx := allium.WithSession(t.Context(), start(t, client))
+	rec := &rig.Recorder{}
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1).With("search indexes", mongotest.Search(20*time.Millisecond))).URI(), allium.ClientOptions{
+		CommandMonitor: rec.Monitor(), ReadConcern: &consistency.ReadConcern{Level: "majority"}, WriteConcern: consistency.Majority()})
+	ctx := allium.WithSession(t.Context(), rig.StartSession(t, client))
 	coll := client.Database("d").Collection("c")
-	must(coll.InsertOne(ctx, bson.D{}))
-	must(coll.FindOne(ctx, bson.D{}))
-	rec.reset()
+	rig.Must(coll.InsertOne(ctx, bson.D{}))
+	rig.Must(coll.FindOne(ctx, bson.D{}))
+	rec.Reset()
 	definition := bson.D{{Key: "mappings", Value: bson.D{{Key: "dynamic", Value: true}}}}
-	must(coll.CreateSearchIndex(ctx, allium.SearchIndexModel{Name: "x", Definition: definition}))
+	rig.Must(coll.CreateSearchIndex(ctx, allium.SearchIndexModel{Name: "x", Definition: definition}))
 	if err := coll.UpdateSearchIndex(ctx, "x", definition); err != nil {
 		t.Fatal(err)
 	}
-	_, err := must(coll.ListSearchIndexes(ctx, "x")).All(ctx)
+	_, err := rig.Must(coll.ListSearchIndexes(ctx, "x")).All(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := must(coll.Aggregate(ctx, bson.A{bson.D{{Key: "$listSearchIndexes", Value: bson.D{}}}})).All(ctx); err != nil {
+	if _, err := rig.Must(coll.Aggregate(ctx, bson.A{bson.D{{Key: "$listSearchIndexes", Value: bson.D{}}}})).All(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := coll.DropSearchIndex(ctx, "x"); err != nil {
@@ -209,10 +210,10 @@ func TestSearchIndexesWithoutConcerns(t *testing.T) {
 	}
 	sent := 0
 	for _, name := range []string{"createSearchIndexes", "updateSearchIndex", "aggregate", "dropSearchIndex"} {
-		for _, e := range rec.of(name) {
+		for _, e := range rec.Of(name) {
 			sent++
-			if !e.body.Lookup("readConcern").IsZero() || !e.body.Lookup("writeConcern").IsZero() {
-				t.Errorf("%s", e.body)
+			if !e.Body.Lookup("readConcern").IsZero() || !e.Body.Lookup("writeConcern").IsZero() {
+				t.Errorf("%s", e.Body)
 			}
 		}
 	}
@@ -224,7 +225,7 @@ func TestSearchIndexesWithoutConcerns(t *testing.T) {
 // Index Management, prose tests of the search index helpers, cases 1 to 8.
 func TestProseSearchIndexes(t *testing.T) {
 	d := testdeploy.Start(t, testdeploy.ReplicaSet(1).With("search indexes", mongotest.Search(20*time.Millisecond)))
-	client := open(t, d.URI())
+	client := rig.Open(t, d.URI())
 	dynamic := func(on bool) bson.D {
 		return bson.D{{Key: "mappings", Value: bson.D{{Key: "dynamic", Value: on}}}}
 	}

@@ -1,4 +1,4 @@
-package allium_test
+package prose
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/consistency"
+	"allium/internal/drivertest/rig"
 	"allium/mongotest"
 )
 
@@ -15,44 +16,36 @@ import (
 // getMore iteration: a cursor goes on after a step-down, on its old connection.
 func TestProseStepDownGetMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRetryRig(t, allium.ClientOptions{RetryWrites: new(false)}, mongotest.ReplicaSet(2))
-		if _, err := r.coll.InsertMany(t.Context(), make5()); err != nil {
+		r := rig.NewRetry(t, allium.ClientOptions{RetryWrites: new(false)}, mongotest.ReplicaSet(2))
+		if _, err := r.Coll.InsertMany(t.Context(), rig.FiveDocuments()); err != nil {
 			t.Fatal(err)
 		}
-		cur, err := r.coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+		cur, err := r.Coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer cur.Close(t.Context())
 		cur.Next(t.Context())
 		cur.Next(t.Context())
-		admin := r.client.Database("admin")
+		admin := r.Client.Database("admin")
 		if _, err := admin.RunCommand(t.Context(), bson.D{{Key: "replSetFreeze", Value: 0}},
 			allium.RunCommandOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Secondary}}); err != nil {
 			t.Fatal(err)
 		}
-		old := r.d.Primary()
+		old := r.Deployment.Primary()
 		if _, err := admin.RunCommand(t.Context(), bson.D{{Key: "replSetStepDown", Value: 30}, {Key: "force", Value: true}}); err != nil {
 			t.Fatal(err)
 		}
-		if r.d.Primary() == old {
+		if r.Deployment.Primary() == old {
 			t.Fatal("the primary is still the same")
 		}
 		if !cur.Next(t.Context()) {
 			t.Fatalf("the cursor is gone: %v", cur.Err())
 		}
-		if got := r.events("cleared"); len(got) != 0 {
+		if got := r.Events("cleared"); len(got) != 0 {
 			t.Errorf("the pool was cleared: %q", got)
 		}
 	})
-}
-
-func make5() []bson.D {
-	docs := make([]bson.D, 5)
-	for i := range docs {
-		docs[i] = bson.D{{Key: "_id", Value: i}}
-	}
-	return docs
 }
 
 // Not primary: the pool is kept. Shutdown in progress, interrupted at shutdown: it is cleared.
@@ -67,13 +60,13 @@ func TestProseStepDownErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, allium.ClientOptions{RetryWrites: new(false)}, mongotest.ReplicaSet(1))
-				r.d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Code: tc.code})
-				wantCode(t, r.insertOne(t), tc.code)
-				if n := len(r.events("cleared")); n != tc.cleared {
+				r := rig.NewRetry(t, allium.ClientOptions{RetryWrites: new(false)}, mongotest.ReplicaSet(1))
+				r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Code: tc.code})
+				wantCode(t, r.InsertOne(t), tc.code)
+				if n := len(r.Events("cleared")); n != tc.cleared {
 					t.Errorf("the pool was cleared %d times, want %d", n, tc.cleared)
 				}
-				if err := r.insertOne(t); err != nil {
+				if err := r.InsertOne(t); err != nil {
 					t.Errorf("the next insert: %v", err)
 				}
 			})

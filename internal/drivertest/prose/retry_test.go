@@ -1,7 +1,6 @@
-package allium_test
+package prose
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,124 +14,11 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/exec"
-	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
-
-// retryRig is a client and a deployment in memory, for tests of retries and timeouts that run in a
-// bubble: time is exact and takes none.
-type retryRig struct {
-	d      *mongotest.Deployment
-	client *allium.Client
-	coll   *allium.Collection[bson.D]
-
-	mu       sync.Mutex
-	log      []string                     // events, for example "started find a:1"
-	onFailed func(e *event.CommandFailed) // of the commands that the test is about
-	onDone   func(e *event.CommandSucceeded)
-}
-
-func newRetryRig(t *testing.T, o allium.ClientOptions, topology ...mongotest.Option) *retryRig {
-	t.Helper()
-	r := &retryRig{d: testdeploy.Mock(t, "an in-memory network", append(topology, mongotest.InMemory())...)}
-	r.open(t, o, r.d.URI())
-	return r
-}
-
-// open makes the rig's client, and waits until it knows all servers.
-func (r *retryRig) open(t *testing.T, o allium.ClientOptions, uri string) {
-	t.Helper()
-	watched := func(name string) bool { return name != "hello" && name != "endSessions" && name != "ping" }
-	o.Dialer = r.d
-	o.CommandMonitor = &event.CommandMonitor{
-		Started: func(_ context.Context, e *event.CommandStarted) {
-			if watched(e.CommandName) {
-				r.note("started", e.CommandName, e.Addr)
-			}
-		},
-		Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
-			if watched(e.CommandName) {
-				r.note("succeeded", e.CommandName, e.Addr)
-				if r.onDone != nil {
-					r.onDone(e)
-				}
-			}
-		},
-		Failed: func(_ context.Context, e *event.CommandFailed) {
-			if watched(e.CommandName) {
-				r.note("failed", e.CommandName, e.Addr)
-				if r.onFailed != nil {
-					r.onFailed(e)
-				}
-			}
-		},
-	}
-	o.PoolMonitor = &event.PoolMonitor{
-		PoolCleared:              func(*event.PoolCleared) { r.note("cleared") },
-		ConnectionCheckedOut:     func(*event.ConnectionCheckedOut) { r.note("out") },
-		ConnectionCheckedIn:      func(*event.ConnectionCheckedIn) { r.note("in") },
-		ConnectionCheckOutFailed: func(e *event.ConnectionCheckOutFailed) { r.note("refused", e.Reason) },
-	}
-	var err error
-	if r.client, err = allium.Open(uri, o); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.client.Close(context.Background()) })
-	r.coll = r.client.Database("db").Collection("coll")
-	if err := r.client.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	synctest.Wait()
-	r.reset()
-}
-
-func (r *retryRig) note(words ...string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.log = append(r.log, strings.Join(words, " "))
-}
-
-func (r *retryRig) reset() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.log = nil
-}
-
-// events returns the events whose text begins with one of the prefixes, in their order.
-func (r *retryRig) events(prefixes ...string) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var out []string
-	for _, e := range r.log {
-		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(e, p) }) {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// afterFirstFailure makes f run after the first command that failed, before it is tried again.
-func (r *retryRig) afterFirstFailure(f func()) {
-	var once sync.Once
-	r.onFailed = func(*event.CommandFailed) { once.Do(f) }
-}
-
-var overload = []string{"RetryableError", "SystemOverloadedError"}
-
-func (r *retryRig) findOne(t *testing.T) error {
-	_, err := r.coll.FindOne(t.Context(), bson.D{})
-	if errors.Is(err, mongoerr.ErrNoDocuments) {
-		err = nil
-	}
-	return err
-}
-
-func (r *retryRig) insertOne(t *testing.T) error {
-	_, err := r.coll.InsertOne(t.Context(), bson.D{{Key: "x", Value: 1}})
-	return err
-}
 
 func wantCode(t *testing.T, err error, code int32) *mongoerr.ServerError {
 	t.Helper()
@@ -149,13 +35,13 @@ func TestProseRetryPoolCleared(t *testing.T) {
 	for _, command := range []string{"find", "insert"} {
 		t.Run(command, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, allium.ClientOptions{MaxPoolSize: new(1)}, mongotest.ReplicaSet(1))
-				run := r.findOne
+				r := rig.NewRetry(t, allium.ClientOptions{MaxPoolSize: new(1)}, mongotest.ReplicaSet(1))
+				run := r.FindOne
 				fail := mongotest.Fail{Commands: []string{command}, Times: 1, Code: 91, Block: time.Second}
 				if command == "insert" {
-					run, fail.Labels = r.insertOne, []string{"RetryableWriteError"}
+					run, fail.Labels = r.InsertOne, []string{"RetryableWriteError"}
 				}
-				r.d.FailCommand(fail)
+				r.Deployment.FailCommand(fail)
 				var wg sync.WaitGroup
 				for range 2 {
 					wg.Go(func() {
@@ -165,10 +51,10 @@ func TestProseRetryPoolCleared(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				if n := len(r.events("started " + command)); n != 3 {
+				if n := len(r.Events("started " + command)); n != 3 {
 					t.Errorf("%d commands were started, want 3", n)
 				}
-				got := r.events("out", "cleared", "refused")
+				got := r.Events("out", "cleared", "refused")
 				if len(got) < 3 || got[0] != "out" || got[1] != "cleared" || got[2] != "refused connectionError" {
 					t.Errorf("events of the pool: %q", got)
 				}
@@ -182,23 +68,23 @@ func TestProseRetryPoolCleared(t *testing.T) {
 func TestProseRetryOnAnotherMongos(t *testing.T) {
 	for _, command := range []string{"find", "insert"} {
 		labels := map[string][]string{"insert": {"RetryableWriteError"}}[command]
-		run := func(r *retryRig) func(*testing.T) error {
+		run := func(r *rig.Retry) func(*testing.T) error {
 			if command == "insert" {
-				return r.insertOne
+				return r.InsertOne
 			}
-			return r.findOne
+			return r.FindOne
 		}
 		t.Run(command+" with another", func(t *testing.T) {
 			// The choice is random otherwise: ten times the right one by chance has odds of one in
 			// a thousand.
 			for range 10 {
 				synctest.Test(t, func(t *testing.T) {
-					r := newRetryRig(t, allium.ClientOptions{}, mongotest.Sharded(1, 2))
-					for _, n := range r.d.Nodes() {
+					r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.Sharded(1, 2))
+					for _, n := range r.Deployment.Nodes() {
 						n.FailCommand(mongotest.Fail{Commands: []string{command}, Times: 1, Code: 6, Labels: labels})
 					}
 					wantCode(t, run(r)(t), 6)
-					got := r.events("failed " + command)
+					got := r.Events("failed " + command)
 					if len(got) != 2 || got[0] == got[1] {
 						t.Errorf("failed: %q, want two on different servers", got)
 					}
@@ -207,14 +93,14 @@ func TestProseRetryOnAnotherMongos(t *testing.T) {
 		})
 		t.Run(command+" without another", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, allium.ClientOptions{}, mongotest.Sharded(1, 1))
-				r.d.FailCommand(mongotest.Fail{Commands: []string{command}, Times: 1, Code: 6, Labels: labels, CloseConnection: command == "insert"})
+				r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.Sharded(1, 1))
+				r.Deployment.FailCommand(mongotest.Fail{Commands: []string{command}, Times: 1, Code: 6, Labels: labels, CloseConnection: command == "insert"})
 				if err := run(r)(t); err != nil {
 					t.Fatal(err)
 				}
-				addr := r.d.Hosts()[0]
+				addr := r.Deployment.Hosts()[0]
 				want := []string{"failed " + command + " " + addr, "succeeded " + command + " " + addr}
-				if got := r.events("failed", "succeeded"); !slices.Equal(got, want) {
+				if got := r.Events("failed", "succeeded"); !slices.Equal(got, want) {
 					t.Errorf("events: %q, want %q", got, want)
 				}
 			})
@@ -230,20 +116,20 @@ func TestProseRetryReadsRetargeting(t *testing.T) {
 		labels   []string
 		same     bool
 	}{
-		{"1 overload, with retargeting", true, overload, false},
+		{"1 overload, with retargeting", true, rig.OverloadLabels, false},
 		{"2 no overload", true, []string{"RetryableError"}, true},
 		{"2 no overload, no retargeting", false, []string{"RetryableError"}, true},
-		{"3 overload, no retargeting", false, overload, true},
+		{"3 overload, no retargeting", false, rig.OverloadLabels, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, allium.ClientOptions{EnableOverloadRetargeting: &tc.retarget,
+				r := rig.NewRetry(t, allium.ClientOptions{EnableOverloadRetargeting: &tc.retarget,
 					ReadPreference: &consistency.ReadPreference{Mode: consistency.PrimaryPreferred}}, mongotest.ReplicaSet(2))
-				r.d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 1, Code: 6, Labels: tc.labels})
-				if err := r.findOne(t); err != nil {
+				r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 1, Code: 6, Labels: tc.labels})
+				if err := r.FindOne(t); err != nil {
 					t.Fatal(err)
 				}
-				got := r.events("failed find", "succeeded find")
+				got := r.Events("failed find", "succeeded find")
 				if len(got) != 2 {
 					t.Fatalf("events: %q", got)
 				}
@@ -262,21 +148,21 @@ func TestProseRetryAfterMixedErrors(t *testing.T) {
 		for _, jitter := range []float64{0, 1} {
 			t.Run(fmt.Sprintf("%s with jitter %v", command, jitter), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					r := newRetryRig(t, allium.ClientOptions{HeartbeatInterval: new(500 * time.Millisecond)}, mongotest.ReplicaSet(1))
-					setJitter(r.client, jitter)
-					r.d.FailCommand(mongotest.Fail{Commands: []string{command}, Times: 1, Code: 262, Labels: overload})
-					labels, run := []string{"RetryableError"}, r.findOne
+					r := rig.NewRetry(t, allium.ClientOptions{HeartbeatInterval: new(500 * time.Millisecond)}, mongotest.ReplicaSet(1))
+					setJitter(r.Client, jitter)
+					r.Deployment.FailCommand(mongotest.Fail{Commands: []string{command}, Times: 1, Code: 262, Labels: rig.OverloadLabels})
+					labels, run := []string{"RetryableError"}, r.FindOne
 					if command == "insert" {
-						labels, run = append(labels, "RetryableWriteError"), r.insertOne
+						labels, run = append(labels, "RetryableWriteError"), r.InsertOne
 					}
-					r.afterFirstFailure(func() {
+					r.AfterFirstFailure(func() {
 						// The tests' code is 91, after which a selection waits for the next check
 						// of the server; 262 is as retryable.
-						r.d.FailCommand(mongotest.Fail{Commands: []string{command}, Code: 262, Labels: labels})
+						r.Deployment.FailCommand(mongotest.Fail{Commands: []string{command}, Code: 262, Labels: labels})
 					})
 					start := time.Now()
 					wantCode(t, run(t), 262)
-					if n := len(r.events("started " + command)); n != 3 {
+					if n := len(r.Events("started " + command)); n != 3 {
 						t.Errorf("%d attempts, want MAX_RETRIES + 1", n)
 					}
 					if got, want := time.Since(start), time.Duration(jitter*200)*time.Millisecond; got != want {
@@ -292,15 +178,15 @@ func TestProseRetryAfterMixedErrors(t *testing.T) {
 // to do.
 func TestProseRetryWritesMMAPv1(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-		r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+		r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		r.Deployment.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
 			if c.Name != "insert" {
 				return nil, nil
 			}
 			return bson.Marshal(bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 20}, {Key: "codeName", Value: "IllegalOperation"},
 				{Key: "errmsg", Value: "Transaction numbers are only allowed on a replica set member or mongos"}})
 		})
-		e := wantCode(t, r.insertOne(t), 20)
+		e := wantCode(t, r.InsertOne(t), 20)
 		const want = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 		if !strings.HasPrefix(e.Message, want) {
 			t.Errorf("message is %q, want %q", e.Message, want)
@@ -312,21 +198,21 @@ func TestProseRetryWritesMMAPv1(t *testing.T) {
 // was performed.
 func TestProseRetryWritesConcernErrorIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-		r.d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Labels: []string{"RetryableWriteError"},
+		r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+		r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Labels: []string{"RetryableWriteError"},
 			WriteConcernError: bson.D{{Key: "code", Value: 91}, {Key: "errmsg", Value: "shutting down"}}})
 		var once sync.Once
-		r.onDone = func(*event.CommandSucceeded) {
+		r.OnDone = func(*event.CommandSucceeded) {
 			once.Do(func() {
-				r.d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Code: 10107, Labels: []string{"RetryableWriteError", "NoWritesPerformed"}})
+				r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Code: 10107, Labels: []string{"RetryableWriteError", "NoWritesPerformed"}})
 			})
 		}
-		err := r.insertOne(t)
+		err := r.InsertOne(t)
 		var wc *mongoerr.WriteConcernError
 		if !errors.As(err, &wc) || wc.Code != 91 {
 			t.Errorf("want the write concern error 91, got %v", err)
 		}
-		if got := r.events("succeeded insert", "failed insert"); len(got) != 2 || !strings.HasPrefix(got[1], "failed") {
+		if got := r.Events("succeeded insert", "failed insert"); len(got) != 2 || !strings.HasPrefix(got[1], "failed") {
 			t.Errorf("events: %q", got)
 		}
 	})
@@ -334,29 +220,29 @@ func TestProseRetryWritesConcernErrorIsKept(t *testing.T) {
 
 // Retryable Writes, prose test 6, cases 1 to 3: which of several errors is returned.
 func TestProseRetryWritesErrorPropagation(t *testing.T) {
-	none := append([]string{"NoWritesPerformed"}, overload...)
+	none := append([]string{"NoWritesPerformed"}, rig.OverloadLabels...)
 	for _, tc := range []struct {
 		name          string
 		first, second mongotest.Fail
 		code          int32
 	}{
-		{"1 writes may have been performed", mongotest.Fail{Code: 91, Labels: overload}, mongotest.Fail{Code: 10107, Labels: overload}, 10107},
+		{"1 writes may have been performed", mongotest.Fail{Code: 91, Labels: rig.OverloadLabels}, mongotest.Fail{Code: 10107, Labels: rig.OverloadLabels}, 10107},
 		{"2 none was performed", mongotest.Fail{Code: 91, Labels: none}, mongotest.Fail{Code: 10107, Labels: none}, 91},
-		{"3 the first may have been", mongotest.Fail{Code: 91, Labels: overload}, mongotest.Fail{Code: 91, Labels: none}, 91},
+		{"3 the first may have been", mongotest.Fail{Code: 91, Labels: rig.OverloadLabels}, mongotest.Fail{Code: 91, Labels: none}, 91},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
 				tc.first.Commands, tc.first.Times = []string{"insert"}, 1
 				tc.second.Commands = []string{"insert"}
-				r.d.FailCommand(tc.first)
-				r.afterFirstFailure(func() { r.d.FailCommand(tc.second) })
-				err := r.insertOne(t)
+				r.Deployment.FailCommand(tc.first)
+				r.AfterFirstFailure(func() { r.Deployment.FailCommand(tc.second) })
+				err := r.InsertOne(t)
 				wantCode(t, err, tc.code)
 				if tc.first.Labels[0] != "NoWritesPerformed" && mongoerr.HasLabel(err, "NoWritesPerformed") {
 					t.Errorf("the error has the label NoWritesPerformed: %v", err)
 				}
-				if n := len(r.events("started insert")); n != 3 {
+				if n := len(r.Events("started insert")); n != 3 {
 					t.Errorf("%d attempts, want 3", n)
 				}
 			})
@@ -379,20 +265,20 @@ func TestProseBackpressureBackoff(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
-				setJitter(r.client, tc.jitter)
-				r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+				r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				setJitter(r.Client, tc.jitter)
+				r.Deployment.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
 					if c.Name != "insert" {
 						return nil, nil
 					}
-					reply := bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 462}, {Key: "errmsg", Value: "rate exceeded"}, {Key: "errorLabels", Value: overload}}
+					reply := bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 462}, {Key: "errmsg", Value: "rate exceeded"}, {Key: "errorLabels", Value: rig.OverloadLabels}}
 					if tc.base != 0 {
 						reply = append(reply, bson.E{Key: "baseBackoffMS", Value: tc.base})
 					}
 					return bson.Marshal(reply)
 				})
 				start := time.Now()
-				wantCode(t, r.insertOne(t), 462)
+				wantCode(t, r.InsertOne(t), 462)
 				if got := time.Since(start); got != tc.want {
 					t.Errorf("it took %v, want %v", got, tc.want)
 				}
@@ -405,20 +291,20 @@ func TestProseBackpressureBackoff(t *testing.T) {
 // externalClientBaseBackoffMS says to the errors of the fail point.
 func TestProseBackpressureServersBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRetryRig(t, allium.ClientOptions{}, mongotest.ReplicaSet(1), mongotest.Version("9.0"))
-		setJitter(r.client, 1)
-		r.d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Code: 462, Labels: overload})
+		r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1), mongotest.Version("9.0"))
+		setJitter(r.Client, 1)
+		r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Code: 462, Labels: rig.OverloadLabels})
 		insert := func() (time.Duration, bson.Raw) {
 			t.Helper()
 			start := time.Now()
-			err := r.insertOne(t)
+			err := r.InsertOne(t)
 			wantCode(t, err, 462)
 			e, _ := errors.AsType[*mongoerr.ServerError](err)
 			return time.Since(start), e.Raw
 		}
 		set := func(ms int) {
 			t.Helper()
-			if _, err := r.client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "setParameter", Value: 1}, {Key: "externalClientBaseBackoffMS", Value: ms}}); err != nil {
+			if _, err := r.Client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "setParameter", Value: 1}, {Key: "externalClientBaseBackoffMS", Value: ms}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -446,16 +332,16 @@ func TestProseBackpressureMaxRetries(t *testing.T) {
 	}{{"3 by default", nil, 3}, {"4 maxAdaptiveRetries is 1", new(1), 2}, {"none", new(0), 1}} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRetryRig(t, allium.ClientOptions{MaxAdaptiveRetries: tc.max, Timeout: new(time.Hour)}, mongotest.ReplicaSet(1))
-				r.d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Code: 462, Labels: overload})
-				err := r.findOne(t)
+				r := rig.NewRetry(t, allium.ClientOptions{MaxAdaptiveRetries: tc.max, Timeout: new(time.Hour)}, mongotest.ReplicaSet(1))
+				r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"find"}, Code: 462, Labels: rig.OverloadLabels})
+				err := r.FindOne(t)
 				wantCode(t, err, 462)
-				for _, l := range overload {
+				for _, l := range rig.OverloadLabels {
 					if !mongoerr.HasLabel(err, l) {
 						t.Errorf("the error lacks the label %s: %v", l, err)
 					}
 				}
-				if n := len(r.events("started find")); n != tc.attempts {
+				if n := len(r.Events("started find")); n != tc.attempts {
 					t.Errorf("%d attempts, want %d", n, tc.attempts)
 				}
 			})

@@ -1,4 +1,4 @@
-package allium_test
+package prose
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/event"
+	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -40,7 +41,7 @@ func sentReadPreference(t *testing.T, options string) string {
 		}
 		return nil, nil
 	})
-	client := open(t, d.URI()+options, allium.ClientOptions{Dialer: d})
+	client := rig.Open(t, d.URI()+options, allium.ClientOptions{Dialer: d})
 	if _, err := client.Database("db").Collection("c").FindOne(t.Context(), bson.D{}); !errors.Is(err, mongoerr.ErrNoDocuments) {
 		t.Fatal(err)
 	}
@@ -185,7 +186,7 @@ func lastWriteDates(t *testing.T, version, options string) {
 	synctest.Test(t, func(t *testing.T) {
 		d := testdeploy.Mock(t, "an in-memory network", mongotest.ReplicaSet(1), mongotest.Version(version), mongotest.InMemory())
 		defer d.Stop()
-		client := open(t, d.URI()+options, allium.ClientOptions{Dialer: d})
+		client := rig.Open(t, d.URI()+options, allium.ClientOptions{Dialer: d})
 		coll := client.Database("db").Collection("c")
 		insert := func() time.Time {
 			t.Helper()

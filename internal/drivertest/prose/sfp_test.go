@@ -1,4 +1,4 @@
-package allium_test
+package prose
 
 import (
 	"context"
