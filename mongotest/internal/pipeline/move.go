@@ -10,6 +10,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/query"
 )
 
 // changes is what a stage does to the paths of documents.
@@ -254,12 +255,6 @@ func clauses(filter bson.Raw) []bson.Raw {
 	return list
 }
 
-// movable are the operators on a field that a $match may take past another stage.
-var movable = map[string]bool{
-	"$eq": true, "$ne": true, "$gt": true, "$gte": true, "$lt": true, "$lte": true, "$in": true, "$nin": true, "$regex": true, "$options": true,
-	"$mod": true, "$exists": true, "$type": true, "$bitsAllSet": true, "$bitsAllClear": true, "$bitsAnySet": true, "$bitsAnyClear": true,
-}
-
 // isMovable tells whether a condition on a field consists of such operators.
 func isMovable(v bson.RawValue) bool {
 	doc, ok := v.Document()
@@ -274,7 +269,7 @@ func isMovable(v bson.RawValue) bool {
 			if !isMovable(arg) {
 				return false
 			}
-		case !movable[op]:
+		case !query.Movable(op):
 			return false
 		}
 	}
@@ -345,35 +340,14 @@ func redactSafe(clause bson.Raw) bool {
 			return false // may be an index, which changes
 		}
 	}
-	plain := func(v bson.RawValue) bool {
-		switch v.Type {
-		case bson.TypeArray, bson.TypeEmbeddedDocument, bson.TypeNull, bson.TypeUndefined:
-			return false
-		}
-		return true
-	}
 	doc, ok := v.Document()
 	if !ok {
-		return plain(v)
+		return query.IsPlain(v)
 	}
-	n := 0
 	for op, arg := range doc.All() {
-		n++
-		switch op {
-		case "$eq", "$gt", "$gte", "$lt", "$lte":
-			if !plain(arg) {
-				return false
-			}
-		case "$in":
-			for e := range bson.Raw(arg.Value).Values() {
-				if !plain(e) {
-					return false
-				}
-			}
-		case "$regex", "$options", "$mod":
-		default:
+		if !query.HoldsForWhole(op, arg) {
 			return false
 		}
 	}
-	return n > 0
+	return !doc.IsEmpty()
 }

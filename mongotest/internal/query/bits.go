@@ -2,7 +2,8 @@ package query
 
 import (
 	"math"
-	"sort"
+	"slices"
+	"strconv"
 
 	"allium/bson"
 	"allium/mongotest/internal/args"
@@ -54,13 +55,14 @@ func exactInt64(v bson.RawValue) (int64, bool) {
 	return n, exact
 }
 
-func (p *filterParser) bitTest(field, op string, v bson.RawValue, set, all bool) (*bitTest, error) {
-	t := &bitTest{set: set, all: all}
+// bitPositions reads the positions that an operator on bits names.
+func bitPositions(c condition) (positions []uint32, err error) {
+	v := c.arg
 	switch v.Type {
 	case bson.TypeArray:
 		i := 0
 		for e := range bson.Raw(v.Value).Values() {
-			at := bsontext.Element(itoa(i), e)
+			at := bsontext.Element(strconv.Itoa(i), e)
 			n, _ := exactInt64(e)
 			f, isDouble := e.Double()
 			if d, isDecimal := e.Decimal128(); isDecimal {
@@ -70,29 +72,28 @@ func (p *filterParser) bitTest(field, op string, v bson.RawValue, set, all bool)
 			}
 			switch {
 			case !e.IsNumber():
-				return nil, srverr.New(srverr.BadValue, "bit positions must be an integer but got: %s", at)
+				return nil, badValue("bit positions must be an integer but got: %s", at)
 			case isDouble && f != f:
-				return nil, srverr.New(srverr.BadValue, "bit positions cannot take a NaN: %s", at)
+				return nil, badValue("bit positions cannot take a NaN: %s", at)
 			case isDouble && (f > math.MaxInt32 || f < math.MinInt32), n > math.MaxInt32, n < math.MinInt32:
-				return nil, srverr.New(srverr.BadValue,
-					"bit positions cannot be represented as a 32-bit signed integer: %s", at)
+				return nil, badValue("bit positions cannot be represented as a 32-bit signed integer: %s", at)
 			case isDouble && f != math.Trunc(f):
-				return nil, srverr.New(srverr.BadValue, "bit positions must be an integer but got: %s", at)
+				return nil, badValue("bit positions must be an integer but got: %s", at)
 			case n < 0:
-				return nil, srverr.New(srverr.BadValue, "bit positions must be >= 0 but got: %s", at)
+				return nil, badValue("bit positions must be >= 0 but got: %s", at)
 			}
-			t.positions = append(t.positions, uint32(n))
+			positions = append(positions, uint32(n))
 			i++
 		}
-		sort.Slice(t.positions, func(i, j int) bool { return t.positions[i] < t.positions[j] })
+		slices.Sort(positions)
 	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128:
-		n, err := parseNonNegativeLong(op, v)
+		n, err := parseNonNegativeLong(c.op, v)
 		if err != nil {
 			return nil, err
 		}
 		for i := range uint32(64) {
 			if n>>i&1 != 0 {
-				t.positions = append(t.positions, i)
+				positions = append(positions, i)
 			}
 		}
 	case bson.TypeBinary:
@@ -100,15 +101,15 @@ func (p *filterParser) bitTest(field, op string, v bson.RawValue, set, all bool)
 		for i, octet := range b.Data {
 			for j := range 8 {
 				if octet>>j&1 != 0 {
-					t.positions = append(t.positions, uint32(i*8+j))
+					positions = append(positions, uint32(i*8+j))
 				}
 			}
 		}
 	default:
-		return nil, srverr.New(srverr.BadValue, "%s takes an Array, a number, or a BinData but received: %s",
-			field, bsontext.Element(op, v))
+		return nil, badValue("%s takes an Array, a number, or a BinData but received: %s",
+			c.field, bsontext.Element(c.op, v))
 	}
-	return t, nil
+	return positions, nil
 }
 
 // isWhole reports whether a number has no fraction, whatever its size.

@@ -2,11 +2,9 @@ package query
 
 import (
 	"math"
-	"strconv"
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
@@ -34,8 +32,6 @@ type filterParser struct {
 	near           *Near
 	work           *work.Meter
 }
-
-func itoa(i int) string { return strconv.Itoa(i) }
 
 // isExpression reports whether a value is a document of operators: its first field starts with "$",
 // and it is no DBRef. Within $elemMatch one DBRef field is enough for a DBRef (partial), else $ref
@@ -75,11 +71,11 @@ func (p *filterParser) parse(doc bson.Raw, lv level) (node, error) {
 	for key, v := range doc.All() {
 		switch {
 		case strings.HasPrefix(key, "$"):
-			parse, ok := p.topLevelOperator(key)
-			if !ok {
+			op := p.op(key)
+			if op.top == nil {
 				return nil, p.unknownTopLevel(key)
 			}
-			n, err := parse(key, v, lv)
+			n, err := op.top(p, key, v, lv)
 			if err != nil {
 				return nil, err
 			}
@@ -121,34 +117,6 @@ func (p *filterParser) unknownTopLevel(key string) error {
 			" consider using $getField or $setField.", key)
 	}
 	return badValue("unknown top level operator: %s", key)
-}
-
-// topLevelOperator returns the parser of an operator that stands in the place of a field name. A
-// nil node means that there is nothing to match.
-func (p *filterParser) topLevelOperator(key string) (func(key string, v bson.RawValue, lv level) (node, error), bool) {
-	switch key {
-	case "$and", "$or", "$nor":
-		return p.parseLogical, true
-	case "$comment":
-		return func(string, bson.RawValue, level) (node, error) { return nil, nil }, true
-	case "$expr":
-		return p.parseExpr, true
-	case "$jsonSchema":
-		return p.parseJSONSchema, true
-	case "$alwaysTrue", "$alwaysFalse":
-		return p.parseConstant, true
-	case "$text":
-		return p.parseText, true
-	case "$where":
-		return p.parseWhere, true
-	case "$sampleRate":
-		return p.parseSampleRate, p.version.Has(release.Filter, "$sampleRate")
-	case "$_internalSchemaCond", "$_internalSchemaXor", "$_internalSchemaMinProperties", "$_internalSchemaMaxProperties", "$_internalSchemaRootDocEq":
-		return p.parseInternalTop, true
-	case "$ref", "$id", "$db":
-		return func(key string, v bson.RawValue, _ level) (node, error) { return p.compareLeaf(key, equal, v) }, true
-	}
-	return nil, false
 }
 
 func (p *filterParser) parseLogical(key string, v bson.RawValue, lv level) (node, error) {
@@ -264,9 +232,8 @@ func (p *filterParser) parseSampleRate(_ string, v bson.RawValue, _ level) (node
 // parseField parses {field: {$op: ..., $op: ...}} and appends the conditions.
 func (p *filterParser) parseField(conditions []node, field string, ops bson.Raw, lv level) ([]node, error) {
 	if first, v, ok := firstElement(ops); ok && (v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray) {
-		switch first {
-		case "$near", "$nearSphere", "$geoNear":
-			n, err := p.parseNear(field, ops)
+		if near := p.op(first).nearest; near != nil {
+			n, err := near(p, field, ops)
 			if err == nil {
 				conditions = append(conditions, n)
 			}
@@ -274,7 +241,7 @@ func (p *filterParser) parseField(conditions []node, field string, ops bson.Raw,
 		}
 	}
 	for key, v := range ops.All() {
-		n, err := p.parseOperator(field, key, v, ops, lv)
+		n, err := p.parseOperator(condition{field, key, v, ops, lv})
 		if err != nil {
 			return conditions, err
 		}
@@ -288,85 +255,6 @@ func (p *filterParser) parseField(conditions []node, field string, ops bson.Raw,
 func firstElement(doc bson.Raw) (string, bson.RawValue, bool) {
 	key, v, _, err := bson.ReadElement(doc.Elements())
 	return key, v, err == nil
-}
-
-// parseOperator parses one operator of a field; ops are all operators of the field. A nil node
-// means that there is nothing to match.
-func (p *filterParser) parseOperator(field, key string, v bson.RawValue, ops bson.Raw, lv level) (node, error) {
-	switch key {
-	case "$eq":
-		return p.compareLeaf(field, equal, v)
-	case "$lt":
-		return p.compareLeaf(field, less, v)
-	case "$lte":
-		return p.compareLeaf(field, less|equal, v)
-	case "$gt":
-		return p.compareLeaf(field, greater, v)
-	case "$gte":
-		return p.compareLeaf(field, greater|equal, v)
-	case "$ne":
-		if v.Type == bson.TypeRegex {
-			return nil, badValue("Can't have regex as arg to $ne.")
-		}
-		return negate(p.compareLeaf(field, equal, v))
-	case "$in":
-		if v.Type != bson.TypeArray {
-			return nil, badValue("$in needs an array")
-		}
-		return p.parseIn(field, v.Value)
-	case "$nin":
-		if v.Type != bson.TypeArray {
-			return nil, badValue("$nin needs an array")
-		}
-		return negate(p.parseIn(field, v.Value))
-	case "$not":
-		return p.parseNot(field, v, lv)
-	case "$exists":
-		l := &leaf{work: p.work, path: NewPath(field), test: existsTest{}}
-		if truthy(v) {
-			return l, nil
-		}
-		return &not{l}, nil
-	case "$type":
-		set, err := parseTypeSet(field, v)
-		if err != nil {
-			return nil, err
-		}
-		return &leaf{work: p.work, path: NewPath(field), test: &typeTest{set}}, nil
-	case "$size":
-		return p.parseSize(field, v)
-	case "$mod":
-		return p.parseMod(field, v)
-	case "$regex":
-		return p.parseRegexOperators(field, ops)
-	case "$options":
-		for k := range ops.All() {
-			if k == "$regex" {
-				return nil, nil // parsed with $regex
-			}
-		}
-		return nil, badValue("$options needs a $regex")
-	case "$all":
-		return p.parseAll(field, v, lv)
-	case "$elemMatch":
-		return p.parseElemMatch(field, v)
-	case "$bitsAllSet", "$bitsAllClear", "$bitsAnySet", "$bitsAnyClear":
-		t, err := p.bitTest(field, key, v, strings.HasSuffix(key, "Set"), strings.HasPrefix(key, "$bitsAll"))
-		if err != nil {
-			return nil, err
-		}
-		return &leaf{work: p.work, path: NewPath(field), test: t}, nil
-	case "$within", "$geoWithin", "$geoIntersects":
-		return p.parseGeo(field, key, v)
-	case "$near", "$nearSphere", "$geoNear":
-		return nil, badValue("near must be first in: %s", bsontext.Document(ops))
-	case "$where":
-		return nil, badValue("$where cannot be applied to a field")
-	}
-	if strings.HasPrefix(key, "$_internal") {
-		return p.parseInternal(field, key, v)
-	}
-	return nil, badValue("unknown operator: %s", key)
 }
 
 func negate(n node, err error) (node, error) {
@@ -395,9 +283,12 @@ type comparisonLeaf struct {
 	part        [1]string
 }
 
-func (p *filterParser) parseIn(field string, values bson.Raw) (node, error) {
+func (p *filterParser) parseIn(c condition) (node, error) {
+	if c.arg.Type != bson.TypeArray {
+		return nil, badValue("%s needs an array", c.op)
+	}
 	t := &inTest{coll: p.coll}
-	for v := range values.Values() {
+	for v := range bson.Raw(c.arg.Value).Values() {
 		switch {
 		case isExpression(v, false):
 			return nil, badValue("cannot nest $ under $in")
@@ -418,12 +309,13 @@ func (p *filterParser) parseIn(field string, values bson.Raw) (node, error) {
 		}
 	}
 	t.sortValues(p.work)
-	return &leaf{work: p.work, path: NewPath(field), test: t}, nil
+	return p.leaf(c.field, t), nil
 }
 
-func (p *filterParser) parseNot(field string, v bson.RawValue, lv level) (node, error) {
+func (p *filterParser) parseNot(c condition) (node, error) {
+	v := c.arg
 	if v.Type == bson.TypeRegex {
-		return negate(p.regexLeaf(field, v))
+		return negate(p.regexLeaf(c.field, v))
 	}
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, badValue("$not needs a regex or a document")
@@ -431,15 +323,16 @@ func (p *filterParser) parseNot(field string, v bson.RawValue, lv level) (node, 
 	if bson.Raw(v.Value).IsEmpty() {
 		return nil, badValue("$not cannot be empty")
 	}
-	children, err := p.parseField(nil, field, v.Value, lv)
+	children, err := p.parseField(nil, c.field, v.Value, c.level)
 	if err != nil {
 		return nil, err
 	}
 	return &not{&and{children}}, nil
 }
 
-func (p *filterParser) parseSize(field string, v bson.RawValue) (node, error) {
+func (p *filterParser) parseSize(c condition) (node, error) {
 	var size int64
+	v := c.arg
 	switch v.Type {
 	case bson.TypeInt32, bson.TypeInt64:
 		size, _ = v.AsInt64()
@@ -458,17 +351,16 @@ func (p *filterParser) parseSize(field string, v bson.RawValue) (node, error) {
 	if size < 0 {
 		return nil, badValue("$size may not be negative")
 	}
-	return &leaf{work: p.work, path: NewPath(field), wholeArrays: true, test: sizeTest(size)}, nil
+	l := p.leaf(c.field, sizeTest(size))
+	l.wholeArrays = true
+	return l, nil
 }
 
-func (p *filterParser) parseMod(field string, v bson.RawValue) (node, error) {
-	if v.Type != bson.TypeArray {
+func (p *filterParser) parseMod(c condition) (node, error) {
+	if c.arg.Type != bson.TypeArray {
 		return nil, badValue("malformed mod, needs to be an array")
 	}
-	var args []bson.RawValue
-	for e := range bson.Raw(v.Value).Values() {
-		args = append(args, e)
-	}
+	args := arrayValues(c.arg)
 	switch {
 	case len(args) < 2:
 		return nil, badValue("malformed mod, not enough elements")
@@ -491,17 +383,17 @@ func (p *filterParser) parseMod(field string, v bson.RawValue) (node, error) {
 	if t.divisor == 0 {
 		return nil, badValue("divisor cannot be 0")
 	}
-	return &leaf{work: p.work, path: NewPath(field), test: t}, nil
+	return p.leaf(c.field, t), nil
 }
 
-func (p *filterParser) parseAll(field string, v bson.RawValue, lv level) (node, error) {
-	if v.Type != bson.TypeArray {
+func (p *filterParser) parseAll(c condition) (node, error) {
+	if c.arg.Type != bson.TypeArray {
 		return nil, badValue("$all needs an array")
 	}
 	all := &and{}
 	elemMatch := false
 	first := true
-	for e := range bson.Raw(v.Value).Values() {
+	for e := range bson.Raw(c.arg.Value).Values() {
 		key, arg := "", bson.RawValue{}
 		if e.Type == bson.TypeEmbeddedDocument {
 			key, arg, _ = firstElement(e.Value)
@@ -515,13 +407,13 @@ func (p *filterParser) parseAll(field string, v bson.RawValue, lv level) (node, 
 		case elemMatch && key != "$elemMatch":
 			return nil, badValue("$all/$elemMatch has to be consistent")
 		case elemMatch:
-			n, err = p.parseElemMatch(field, arg)
+			n, err = p.parseElemMatch(condition{field: c.field, arg: arg})
 		case e.Type == bson.TypeRegex:
-			n, err = p.regexLeaf(field, e)
+			n, err = p.regexLeaf(c.field, e)
 		case isExpression(e, false):
 			return nil, badValue("no $ expressions in $all")
 		default:
-			n, err = p.compareLeaf(field, equal, e)
+			n, err = p.compareLeaf(c.field, equal, e)
 		}
 		if err != nil {
 			return nil, err
@@ -537,14 +429,16 @@ func (p *filterParser) parseAll(field string, v bson.RawValue, lv level) (node, 
 	return all, nil
 }
 
-func (p *filterParser) parseElemMatch(field string, v bson.RawValue) (node, error) {
+func (p *filterParser) parseElemMatch(c condition) (node, error) {
+	v := c.arg
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, badValue("$elemMatch needs an Object")
 	}
-	l := &leaf{work: p.work, path: NewPath(field), wholeArrays: true}
+	l := p.leaf(c.field, nil)
+	l.wholeArrays = true
 	if isExpression(v, true) {
 		key, _, _ := firstElement(v.Value)
-		if _, ok := p.topLevelOperator(key); !ok {
+		if p.op(key).top == nil {
 			children, err := p.parseField(nil, "", v.Value, levelElemMatch)
 			if err != nil {
 				return nil, err

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"strconv"
 	"testing"
 
 	"allium/bson"
@@ -28,7 +29,7 @@ func doc(elements ...any) bson.Raw {
 		case []any:
 			inner := make([]any, 0, 2*len(v))
 			for j, e := range v {
-				inner = append(inner, itoa(j), e)
+				inner = append(inner, strconv.Itoa(j), e)
 			}
 			b = bson.AppendArray(b, key, doc(inner...))
 		default:

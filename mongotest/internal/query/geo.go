@@ -34,11 +34,12 @@ func (t *geoTest) test(v bson.RawValue) (bool, int) {
 	return t.shape.intersects(s), noIndex
 }
 
-func (p *filterParser) parseGeo(field, key string, v bson.RawValue) (node, error) {
+func (p *filterParser) parseGeo(c condition) (node, error) {
+	key, v := c.op, c.arg
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, badValue("geometry must be an object")
 	}
-	t := &geoTest{work: p.work, within: key != "$geoIntersects", raw: wrapAs(field, documentValue(wrapAs(key, v)))}
+	t := &geoTest{work: p.work, within: key != "$geoIntersects", raw: wrapAs(c.field, documentValue(wrapAs(key, v)))}
 	for name, arg := range bson.Raw(v.Value).All() {
 		if name == "$uniqueDocs" {
 			continue
@@ -57,7 +58,7 @@ func (p *filterParser) parseGeo(field, key string, v bson.RawValue) (node, error
 	case !t.within && !t.shape.project(false):
 		return nil, badValue("$geoIntersect not supported with provided geometry: { %s }", bsontext.Element(key, v))
 	}
-	return &leaf{work: p.work, path: NewPath(field), test: t}, nil
+	return p.leaf(c.field, t), nil
 }
 
 // parseRegion parses what $geoWithin and $geoIntersects look in. Its text says what is wrong.

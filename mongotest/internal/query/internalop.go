@@ -4,7 +4,6 @@ package query
 // well.
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -38,79 +37,109 @@ func (n *directNode) match(doc bson.Raw) (bool, int, error) {
 
 func (n *directNode) matchValue(v bson.RawValue) bool { return n.test(v) }
 
-// parseInternal parses an internal operator on a field.
-func (p *filterParser) parseInternal(field, key string, v bson.RawValue) (node, error) {
-	n := &directNode{path: strings.Split(field, ".")}
-	count := func(ok func(v bson.RawValue, limit int64) bool) (node, error) {
-		limit, err := parseNonNegativeLong(key, v)
-		n.test = func(v bson.RawValue) bool { return ok(v, limit) }
-		return n, err
+// An internalTest makes the test of an internal operator.
+type internalTest = func(p *filterParser, c condition) (func(v bson.RawValue) bool, error)
+
+// direct returns the parser of an internal operator on a field.
+func direct(parse internalTest) func(*filterParser, condition) (node, error) {
+	return func(p *filterParser, c condition) (node, error) {
+		test, err := parse(p, c)
+		return &directNode{path: strings.Split(c.field, "."), test: test}, err
 	}
-	items := func(v bson.RawValue) int64 { return int64(countElements(v.Value)) }
-	length := func(v bson.RawValue) int64 { return int64(utf8.RuneCount(stringData(v))) }
-	switch key {
-	case "$_internalExprEq":
-		if v.Type == bson.TypeUndefined || v.Type == bson.TypeArray {
-			return nil, badValue("%s cannot be used to compare to type: %s", key, bsontext.TypeName(v.Type))
-		}
-		n.arrays = true
-		n.test = func(x bson.RawValue) bool {
-			return x.Type == bson.TypeArray || x.Type != 0 && Compare(x, v, p.coll) == 0
-		}
-		return n, nil
-	case "$_internalSchemaEq":
-		n.test = func(x bson.RawValue) bool {
-			return x.Type == 0 && v.Type == bson.TypeUndefined || x.Type != 0 && equalUnordered(x, v, p.work)
-		}
-		return n, nil
-	case "$_internalSchemaMinItems":
-		return count(func(v bson.RawValue, limit int64) bool { return v.Type == bson.TypeArray && items(v) >= limit })
-	case "$_internalSchemaMaxItems":
-		return count(func(v bson.RawValue, limit int64) bool { return v.Type == bson.TypeArray && items(v) <= limit })
-	case "$_internalSchemaMinLength":
-		return count(func(v bson.RawValue, limit int64) bool { return v.Type == bson.TypeString && length(v) >= limit })
-	case "$_internalSchemaMaxLength":
-		return count(func(v bson.RawValue, limit int64) bool { return v.Type == bson.TypeString && length(v) <= limit })
-	case "$_internalSchemaUniqueItems":
-		if unique, ok := v.Boolean(); !ok || !unique {
-			return nil, srverr.New(srverr.FailedToParse, "%s must be a boolean of value true", field)
-		}
-		s := &schema{work: p.work, uniqueItems: true, maxItems: -1}
-		n.test = func(v bson.RawValue) bool { return v.Type == bson.TypeArray && s.validArray(v.Value) }
-		return n, nil
-	case "$_internalSchemaType":
-		set, err := parseTypeSet(field, v)
-		n.test = func(v bson.RawValue) bool { return v.Type != 0 && set.has(v.Type) }
-		return n, err
-	case "$_internalSchemaObjectMatch":
-		doc, ok := v.Document()
-		if !ok {
-			return nil, srverr.New(srverr.FailedToParse, "$_internalSchemaObjectMatch must be an object")
-		}
-		sub, err := p.parse(doc, levelElemMatch)
-		n.test = func(v bson.RawValue) bool {
-			ok := false
-			if v.Type == bson.TypeEmbeddedDocument {
-				ok, _, _ = sub.match(v.Value)
-			}
-			return ok
-		}
-		return n, err
-	case "$_internalSchemaAllElemMatchFromIndex":
-		return p.parseAllFromIndex(n, key, v)
-	}
-	return nil, badValue("unknown operator: %s", key)
 }
 
-// parseAllFromIndex parses [index, {name: condition}], which the elements from that index on have
-// to fulfill.
-func (p *filterParser) parseAllFromIndex(n *directNode, key string, v bson.RawValue) (node, error) {
-	if v.Type != bson.TypeArray {
-		return nil, srverr.New(srverr.FailedToParse, "%s must be an array", key)
+// whole returns the parser of an internal operator on whole documents.
+func whole(parse internalTest) func(*filterParser, string, bson.RawValue, level) (node, error) {
+	return func(p *filterParser, key string, v bson.RawValue, lv level) (node, error) {
+		test, err := parse(p, condition{op: key, arg: v, level: lv})
+		return &directNode{test: test}, err
 	}
-	list := arrayValues(v)
+}
+
+// compareDirect returns the parser of a comparison as expressions have it: of all types, and true
+// of arrays on the way, of which the expression itself decides.
+func compareDirect(holds func(v, arg bson.RawValue, c *Collation) bool) func(*filterParser, condition) (node, error) {
+	return func(p *filterParser, c condition) (node, error) {
+		if c.arg.Type == bson.TypeUndefined || c.arg.Type == bson.TypeArray {
+			return nil, badValue("%s cannot be used to compare to type: %s", c.op, bsontext.TypeName(c.arg.Type))
+		}
+		return &directNode{path: strings.Split(c.field, "."), arrays: true, test: func(v bson.RawValue) bool {
+			return v.Type == bson.TypeArray || holds(v, c.arg, p.coll)
+		}}, nil
+	}
+}
+
+// counts returns the test of a count: that it is at least, or at most, the argument. A count is
+// negative of values that the operator is not about.
+func counts(of func(v bson.RawValue) int64, atMost bool) internalTest {
+	return func(_ *filterParser, c condition) (func(v bson.RawValue) bool, error) {
+		limit, err := parseNonNegativeLong(c.op, c.arg)
+		return func(v bson.RawValue) bool {
+			n := of(v)
+			return n >= 0 && (atMost && n <= limit || !atMost && n >= limit)
+		}, err
+	}
+}
+
+func properties(v bson.RawValue) int64 { return int64(countElements(v.Value)) }
+
+func items(v bson.RawValue) int64 {
+	if v.Type != bson.TypeArray {
+		return -1
+	}
+	return int64(countElements(v.Value))
+}
+
+func length(v bson.RawValue) int64 {
+	if v.Type != bson.TypeString {
+		return -1
+	}
+	return int64(utf8.RuneCount(stringData(v)))
+}
+
+func (p *filterParser) schemaEqual(c condition) (func(v bson.RawValue) bool, error) {
+	return func(v bson.RawValue) bool {
+		return v.Type == 0 && c.arg.Type == bson.TypeUndefined || v.Type != 0 && equalUnordered(v, c.arg, p.work)
+	}, nil
+}
+
+func (p *filterParser) uniqueItems(c condition) (func(v bson.RawValue) bool, error) {
+	if unique, ok := c.arg.Boolean(); !ok || !unique {
+		return nil, srverr.New(srverr.FailedToParse, "%s must be a boolean of value true", c.field)
+	}
+	s := &schema{work: p.work, uniqueItems: true, maxItems: -1}
+	return func(v bson.RawValue) bool { return v.Type == bson.TypeArray && s.validArray(v.Value) }, nil
+}
+
+func (p *filterParser) schemaType(c condition) (func(v bson.RawValue) bool, error) {
+	set, err := parseTypeSet(c.field, c.arg)
+	return func(v bson.RawValue) bool { return v.Type != 0 && set.has(v.Type) }, err
+}
+
+func (p *filterParser) objectMatch(c condition) (func(v bson.RawValue) bool, error) {
+	doc, ok := c.arg.Document()
+	if !ok {
+		return nil, srverr.New(srverr.FailedToParse, "$_internalSchemaObjectMatch must be an object")
+	}
+	sub, err := p.parse(doc, levelElemMatch)
+	return func(v bson.RawValue) bool { return v.Type == bson.TypeEmbeddedDocument && holds(sub, v) }, err
+}
+
+// holds reports whether a document matches.
+func holds(n node, doc bson.RawValue) bool {
+	ok, _, _ := n.match(doc.Value)
+	return ok
+}
+
+// allFromIndex parses [index, {name: condition}], which the elements from that index on have to
+// fulfill.
+func (p *filterParser) allFromIndex(c condition) (func(v bson.RawValue) bool, error) {
+	if c.arg.Type != bson.TypeArray {
+		return nil, srverr.New(srverr.FailedToParse, "%s must be an array", c.op)
+	}
+	list := arrayValues(c.arg)
 	if len(list) != 2 {
-		return nil, srverr.New(srverr.FailedToParse, "%s must be an array of size 2", key)
+		return nil, srverr.New(srverr.FailedToParse, "%s must be an array of size 2", c.op)
 	}
 	from, err := parseNonNegativeLong("0", list[0])
 	if err != nil {
@@ -118,89 +147,69 @@ func (p *filterParser) parseAllFromIndex(n *directNode, key string, v bson.RawVa
 	}
 	doc, ok := list[1].Document()
 	if !ok {
-		return nil, srverr.New(srverr.FailedToParse, "second element of %s must be an object", key)
+		return nil, srverr.New(srverr.FailedToParse, "second element of %s must be an object", c.op)
 	}
 	name, _, _ := firstElement(doc)
 	sub, err := p.parse(doc, levelElemMatch)
-	n.test = func(v bson.RawValue) bool {
+	return func(v bson.RawValue) bool {
 		if v.Type != bson.TypeArray {
 			return false
 		}
 		for i, e := range arrayValues(v) {
-			start, b := bson.BeginDocument(nil)
-			if ok, _, err := sub.match(bson.EndDocument(bson.AppendRawValue(b, name, e), start)); int64(i) >= from && (!ok || err != nil) {
+			if ok, _, err := sub.match(wrapAs(name, e)); int64(i) >= from && (!ok || err != nil) {
 				return false
 			}
 		}
 		return true
-	}
-	return n, err
+	}, err
 }
 
-// parseInternalTop parses an internal operator on whole documents.
-func (p *filterParser) parseInternalTop(key string, v bson.RawValue, lv level) (node, error) {
-	n := &directNode{}
-	switch key {
-	case "$_internalSchemaMinProperties", "$_internalSchemaMaxProperties":
-		limit, err := parseNonNegativeLong(key, v)
-		least := key == "$_internalSchemaMinProperties"
-		n.test = func(v bson.RawValue) bool {
-			if have := int64(countElements(v.Value)); least {
-				return have >= limit
-			} else {
-				return have <= limit
-			}
-		}
-		return n, err
-	case "$_internalSchemaRootDocEq":
-		if v.Type != bson.TypeEmbeddedDocument {
-			return nil, srverr.New(srverr.TypeMismatch, "%s must be an object, found type %s", key, bsontext.TypeName(v.Type))
-		}
-		n.test = func(x bson.RawValue) bool { return equalUnordered(x, v, p.work) }
-		return n, nil
-	case "$_internalSchemaCond":
-		if v.Type != bson.TypeArray {
-			return nil, srverr.New(srverr.FailedToParse, "%s must be an array of 3 MatchExpressions", key)
-		}
-		list := arrayValues(v)
-		if len(list) != 3 {
-			return nil, srverr.New(srverr.FailedToParse, "%s requires exactly 3 MatchExpressions, but got %d", key, len(list))
-		}
-		var parts []node
-		for _, e := range list {
-			doc, ok := e.Document()
-			if !ok {
-				return nil, srverr.New(srverr.FailedToParse, "%s must be an array of 3 MatchExpressions", key)
-			}
-			part, err := p.parse(doc, lv)
-			if err != nil {
-				return nil, err
-			}
-			parts = append(parts, part)
-		}
-		n.test = func(v bson.RawValue) bool {
-			if ok, _, _ := parts[0].match(v.Value); ok {
-				ok, _, _ = parts[1].match(v.Value)
-				return ok
-			}
-			ok, _, _ := parts[2].match(v.Value)
-			return ok
-		}
-		return n, nil
+func (p *filterParser) rootEqual(c condition) (func(v bson.RawValue) bool, error) {
+	if c.arg.Type != bson.TypeEmbeddedDocument {
+		return nil, srverr.New(srverr.TypeMismatch, "%s must be an object, found type %s", c.op, bsontext.TypeName(c.arg.Type))
 	}
-	parsed, err := p.parseLogical(key, v, lv) // $_internalSchemaXor
+	return func(v bson.RawValue) bool { return equalUnordered(v, c.arg, p.work) }, nil
+}
+
+func (p *filterParser) conditional(c condition) (func(v bson.RawValue) bool, error) {
+	if c.arg.Type != bson.TypeArray {
+		return nil, srverr.New(srverr.FailedToParse, "%s must be an array of 3 MatchExpressions", c.op)
+	}
+	list := arrayValues(c.arg)
+	if len(list) != 3 {
+		return nil, srverr.New(srverr.FailedToParse, "%s requires exactly 3 MatchExpressions, but got %d", c.op, len(list))
+	}
+	var parts [3]node
+	for i, e := range list {
+		doc, ok := e.Document()
+		if !ok {
+			return nil, srverr.New(srverr.FailedToParse, "%s must be an array of 3 MatchExpressions", c.op)
+		}
+		var err error
+		if parts[i], err = p.parse(doc, c.level); err != nil {
+			return nil, err
+		}
+	}
+	return func(v bson.RawValue) bool {
+		if holds(parts[0], v) {
+			return holds(parts[1], v)
+		}
+		return holds(parts[2], v)
+	}, nil
+}
+
+func (p *filterParser) exclusive(c condition) (func(v bson.RawValue) bool, error) {
+	parsed, err := p.parseLogical(c.op, c.arg, c.level)
 	if err != nil {
 		return nil, err
 	}
-	list := slices.Clone(parsed.(*nor).children)
-	n.test = func(v bson.RawValue) bool {
+	return func(v bson.RawValue) bool {
 		hits := 0
-		for _, c := range list {
-			if ok, _, _ := c.match(v.Value); ok {
+		for _, n := range parsed.(*nor).children {
+			if holds(n, v) {
 				hits++
 			}
 		}
 		return hits == 1
-	}
-	return n, nil
+	}, nil
 }

@@ -318,7 +318,7 @@ func (p *projectionParser) elemMatch(n *projectionNode, key string, v, arg bson.
 	if p.p.position != nil {
 		return srverr.New(31255, "Cannot specify positional operator and $elemMatch.")
 	}
-	match, err := newFilterParser(p.o.plain()).parseElemMatch(key, arg)
+	match, err := newFilterParser(p.o.plain()).parseElemMatch(condition{field: key, arg: arg})
 	if err != nil {
 		return err
 	}

@@ -66,13 +66,13 @@ func (p *filterParser) regexLeaf(field string, v bson.RawValue) (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &leaf{work: p.work, path: NewPath(field), test: t}, nil
+	return p.leaf(field, t), nil
 }
 
 // parseRegexOperators parses {$regex: ..., $options: ...}, in any order.
-func (p *filterParser) parseRegexOperators(field string, ops bson.Raw) (node, error) {
+func (p *filterParser) parseRegexOperators(c condition) (node, error) {
 	var pattern, options string
-	for key, v := range ops.All() {
+	for key, v := range c.ops.All() {
 		switch key {
 		case "$regex":
 			switch v.Type {
@@ -105,5 +105,5 @@ func (p *filterParser) parseRegexOperators(field string, ops bson.Raw) (node, er
 	if err != nil {
 		return nil, err
 	}
-	return &leaf{work: p.work, path: NewPath(field), test: t}, nil
+	return p.leaf(c.field, t), nil
 }

@@ -286,7 +286,7 @@ func parsePull(u *Update, _ string, v bson.RawValue) (modifier, error) {
 		first, _, _ = firstElement(v.Value)
 	}
 	switch {
-	case v.Type == bson.TypeEmbeddedDocument && (!isFieldOperator(first) || first == "$eq"):
+	case v.Type == bson.TypeEmbeddedDocument && (filterOps[first].traits&inPull == 0 || first == "$eq"):
 		f, err := ParseFilter(v.Value, o)
 		if err != nil {
 			return nil, err
@@ -318,17 +318,6 @@ func wrap(v bson.RawValue) bson.Raw { return wrapAs("", v) }
 func wrapAs(name string, v bson.RawValue) bson.Raw {
 	start, b := bson.BeginDocument(make([]byte, 0, len(v.Value)+len(name)+7))
 	return bson.EndDocument(bson.AppendRawValue(b, name, v), start)
-}
-
-// isFieldOperator reports whether a name is an operator that applies to a field, other than $not.
-func isFieldOperator(name string) bool {
-	switch name {
-	case "$eq", "$ne", "$lt", "$lte", "$gt", "$gte", "$in", "$nin", "$size", "$all", "$exists", "$mod", "$type", "$elemMatch",
-		"$regex", "$options", "$near", "$nearSphere", "$geoNear", "$within", "$geoWithin", "$geoIntersects",
-		"$bitsAllSet", "$bitsAllClear", "$bitsAnySet", "$bitsAnyClear":
-		return true
-	}
-	return false
 }
 
 func parsePullAll(u *Update, _ string, v bson.RawValue) (modifier, error) {
