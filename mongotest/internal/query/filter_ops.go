@@ -96,6 +96,10 @@ func init() {
 		"$geoNear":       {field: (*filterParser).lateNear, nearest: (*filterParser).parseNear, traits: inPull},
 
 		"$_internalExprEq":                      {field: compareDirect(exprEqual)},
+		"$_internalExprGt":                      {field: exprOrder(func(order int) bool { return order > 0 })},
+		"$_internalExprGte":                     {field: exprOrder(func(order int) bool { return order >= 0 })},
+		"$_internalExprLt":                      {field: exprOrder(func(order int) bool { return order < 0 })},
+		"$_internalExprLte":                     {field: exprOrder(func(order int) bool { return order <= 0 })},
 		"$_internalSchemaEq":                    {field: direct((*filterParser).schemaEqual)},
 		"$_internalSchemaMinItems":              {field: direct(counts(items, false))},
 		"$_internalSchemaMaxItems":              {field: direct(counts(items, true))},
@@ -190,6 +194,11 @@ func (p *filterParser) leaf(field string, t test) *leaf {
 
 func exprEqual(v, arg bson.RawValue, c *Collation) bool {
 	return v.Type != 0 && Compare(v, arg, c) == 0
+}
+
+// exprOrder compares the whole order of values, in which a missing field is the least.
+func exprOrder(holds func(order int) bool) func(*filterParser, condition) (node, error) {
+	return compareDirect(func(v, arg bson.RawValue, c *Collation) bool { return holds(Compare(v, arg, c)) })
 }
 
 func (p *filterParser) parseNotEqual(c condition) (node, error) {

@@ -2,6 +2,7 @@ package query
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"allium/bson"
@@ -119,6 +120,37 @@ func TestSampleRate(t *testing.T) {
 	for v, known := range map[release.Version]bool{v44: false, release.At(4, 4, 2): true, release.At(8, 0, 0): true, {}: true} {
 		if _, err := ParseFilter(filter, &Options{Version: v}); (err == nil) != known {
 			t.Errorf("%v: %v", v, err)
+		}
+	}
+}
+
+// The comparisons that the server makes of $expr are of all types, with a missing field before
+// them, and true of every array, which $expr itself looks at.
+func TestExprComparisons(t *testing.T) {
+	docs := []bson.Raw{doc("_id", 0), doc("a", nil), doc("a", 4), doc("a", 5), doc("a", "x"), doc("a", []any{1}), doc("a", []any{doc("b", 9)})}
+	for op, want := range map[string][]bool{
+		"$_internalExprEq":  {false, false, false, true, false, true, true},
+		"$_internalExprLt":  {true, true, true, false, false, true, true},
+		"$_internalExprLte": {true, true, true, true, false, true, true},
+		"$_internalExprGt":  {false, false, false, false, true, true, true},
+		"$_internalExprGte": {false, false, false, true, true, true, true},
+	} {
+		f, err := ParseFilter(doc("a", doc(op, 5)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, d := range docs {
+			if ok, _ := f.Match(d); ok != want[i] {
+				t.Errorf("%s: document %d matches: %v", op, i, ok)
+			}
+		}
+		_, err = ParseFilter(doc("a", doc(op, []any{1})), nil)
+		if text := op + " cannot be used to compare to type: array"; err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s of an array: %v", op, err)
+		}
+		_, err = ParseFilter(doc("a", doc(op, 5)), &Options{Version: v44})
+		if op != "$_internalExprEq" && (err == nil || !strings.Contains(err.Error(), "unknown operator: "+op)) {
+			t.Errorf("%s in version 4.4: %v", op, err)
 		}
 	}
 }

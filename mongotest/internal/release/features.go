@@ -29,6 +29,7 @@ var Features = []Feature{
 	{Since: At(5, 0, 0), Kind: Stage, Names: "$setWindowFields"},
 	{Since: At(5, 0, 0), Kind: Expression, Names: "$dateAdd $dateDiff $dateSubtract $dateTrunc $getField $setField $unsetField"},
 	{Since: At(5, 0, 0), Kind: Accumulator, Names: "$count"},
+	{Since: At(5, 0, 0), Kind: Filter, Names: "$_internalExprGt $_internalExprGte $_internalExprLt $_internalExprLte"},
 	{Since: At(5, 0, 0), Kind: Window, Names: "$covariancePop $covarianceSamp $denseRank $derivative $documentNumber $expMovingAvg $integral $rank $shift"},
 	{Since: At(5, 0, 0), Kind: Argument, Names: "bulkWrite.isTimeseriesNamespace create.expireAfterSeconds create.timeseries delete.isTimeseriesNamespace " +
 		"collMod.expireAfterSeconds collMod.timeseries delete.legacyRuntimeConstants delete.let find.let findAndModify.let help insert.isTimeseriesNamespace renameCollection.collectionUUID " +
