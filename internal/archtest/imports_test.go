@@ -108,6 +108,7 @@ var mongotestLayers = []string{
 	"store", "index", "validation", "searchindex", // documents and what is defined for collections
 	"account", "session", "replica", "sharding", "change", "failpoint", // the state of a deployment
 	"planner", // how a command reads a collection
+	"series",  // time series collections and their buckets
 	"server",
 	"commands/login", "commands/users", "commands/admin", "commands/write", "commands/read", "commands/catalog", "commands/cluster", // families of commands
 	"commands",

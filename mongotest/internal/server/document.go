@@ -4,6 +4,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 	"allium/mongotest/internal/validation"
@@ -135,9 +136,8 @@ type ownValidator struct{ of, own *validation.Validator }
 // insert.
 func (r *Request) Validate(c *store.Coll, doc, old bson.Raw, bypass bool) error {
 	if c.TimeSeries && old == nil {
-		field, _ := c.Raw.Lookup("timeseries", "timeField").StringValue()
-		if doc.Lookup(field).Type != bson.TypeDateTime {
-			return srverr.New(srverr.BadValue, "'%s' must be present and contain a valid BSON UTC datetime value", field)
+		if err := series.CheckTime(c, doc); err != nil {
+			return err
 		}
 	}
 	v, ok := c.Check.(*validation.Validator)

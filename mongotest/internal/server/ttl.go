@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/store"
 	"allium/mongotest/internal/work"
 )
@@ -111,7 +112,7 @@ func expiries(c *store.Coll) []expiry {
 	if c.ExpireSecs > 0 {
 		path := "_id"
 		if c.TimeSeries {
-			path, _ = c.Raw.Lookup("timeseries", "timeField").StringValue()
+			path, _ = series.Fields(c)
 		}
 		list = append(list, expiry{path: path, after: seconds(c.ExpireSecs)})
 	}

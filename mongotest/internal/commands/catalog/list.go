@@ -6,6 +6,7 @@ import (
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -72,8 +73,8 @@ func runListCollections(r *server.Request, dst []byte) ([]byte, error) {
 	var all []bson.Raw
 	st.Colls(r.DB, func(c *store.Coll) bool {
 		all = append(all, describeCollection(c, nameOnly))
-		if c.TimeSeries && r.ListsBuckets() {
-			all = append(all, server.DescribeBuckets(c, nameOnly))
+		if c.TimeSeries && series.ListsBuckets(r.Node.Config().Version) {
+			all = append(all, series.DescribeBuckets(c, nameOnly))
 		}
 		return true
 	})

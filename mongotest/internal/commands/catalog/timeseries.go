@@ -7,8 +7,8 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
-	"allium/mongotest/internal/commands/write"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -264,7 +264,7 @@ func checkSeriesIndex(v release.Version, c *store.Coll, x *store.IndexInfo) erro
 	case x.Partial == nil:
 		return bad("TTL indexes on time-series collections require a partialFilterExpression on the metadata field")
 	default:
-		if !write.OnlyMeta(x.Spec.Lookup("partialFilterExpression").Value, metaField) {
+		if !series.OnlyMeta(x.Spec.Lookup("partialFilterExpression").Value, metaField) {
 			return bad("TTL indexes on time-series collections require a partialFilterExpression on the metadata field")
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
@@ -444,7 +445,7 @@ func (e *pipelineEnv) Resolve(ns pipeline.Namespace) (pipeline.Namespace, []bson
 }
 
 func (e *pipelineEnv) Find(ns pipeline.Namespace, filter *query.Filter) (pipeline.Iterator, error) {
-	if server.NamesBuckets(ns.Coll) { // once there, the buckets are part of the state
+	if series.NamesBuckets(ns.Coll) { // once there, the buckets are part of the state
 		e.run.State = e.run.Request.ShowBuckets(e.run.State, ns.String())
 	}
 	c := e.state().Coll(ns.String())

@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/sharding"
@@ -166,8 +167,8 @@ func (x *insertion) some(list []bson.Raw, from int) error {
 func (x *insertion) write(tx *store.Tx) error {
 	r, w := x.r, x.w
 	x.done, x.stop, x.inserted, x.errs = 0, false, x.inserted[:0], x.errs[:x.failures]
-	var c, series *store.Coll
-	var buckets *server.Buckets
+	var c *store.Coll
+	var buckets *series.Buckets
 	var route server.Route
 	for i := x.from; i < len(x.list); i++ {
 		stmt := w.statement(i)
@@ -178,19 +179,16 @@ func (x *insertion) write(tx *store.Tx) error {
 		tx.Statement(storeStatement(r, stmt))
 		doc, err := r.Prepare(x.list[i])
 		if err == nil && c == nil {
-			if series == nil {
-				series = r.BucketSource(tx, w.ns)
-			}
-			if series != nil {
+			if source := r.BucketSource(tx, w.ns); source != nil {
 				if buckets == nil {
-					buckets, err = beginBucketInsert(r, series, w.ns)
+					buckets, err = beginBucketInsert(r, source, w.ns)
 				}
 				if err == nil {
-					series, err = r.InsertBucket(tx, series, buckets, doc, w.bypass)
+					err = buckets.Insert(tx, doc, r, w.bypass)
 				}
 				if err == nil {
 					if r.IsRetryable() {
-						x.inserted = append(x.inserted, insertedDoc{stmt, doc.Lookup("_id"), series.Shard()})
+						x.inserted = append(x.inserted, insertedDoc{stmt, doc.Lookup("_id"), source.Shard()})
 					}
 					x.done++
 					continue
@@ -208,7 +206,11 @@ func (x *insertion) write(tx *store.Tx) error {
 			}
 		}
 		if err == nil && c.TimeSeries {
-			doc, err = r.Measurement(c, doc)
+			if r.InTxn() {
+				err = insertInTxn(c)
+			} else {
+				doc, err = series.Measurement(c, doc)
+			}
 		}
 		shard := 0
 		if err == nil {

@@ -1,9 +1,10 @@
 package write
 
 import (
-	"strings"
+	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
@@ -12,35 +13,10 @@ import (
 
 // The updates and deletes that time series collections take.
 
-// OnlyMeta reports whether all fields that a filter or an update names are the meta field or lie in
-// it.
-func OnlyMeta(doc bson.Raw, meta string) bool {
-	for k, v := range doc.All() {
-		switch {
-		case strings.HasPrefix(k, "$"):
-			switch v.Type {
-			case bson.TypeArray:
-				for e := range bson.Raw(v.Value).Values() {
-					if e.Type == bson.TypeEmbeddedDocument && !OnlyMeta(e.Value, meta) {
-						return false
-					}
-				}
-			case bson.TypeEmbeddedDocument:
-				if k == "$expr" || !OnlyMeta(v.Value, meta) {
-					return false
-				}
-			}
-		case meta == "" || k != meta && !strings.HasPrefix(k, meta+"."):
-			return false
-		}
-	}
-	return true
-}
-
 // checkSeriesUpdate refuses the updates that a time series collection does not take.
 func checkSeriesUpdate(r *server.Request, c *store.Coll, op *updateOp) error {
 	bad := func(format string, args ...any) error { return srverr.New(srverr.InvalidOptions, format, args...) }
-	_, meta := server.SeriesFields(c)
+	_, meta := series.Fields(c)
 	switch {
 	case r.InTxn():
 		return seriesInTxn(c)
@@ -52,9 +28,9 @@ func checkSeriesUpdate(r *server.Request, c *store.Coll, op *updateOp) error {
 		return bad("Cannot perform an update on a time-series collection using a pipeline update")
 	case meta == "":
 		return bad("Cannot perform an update on a time-series collection that does not have a metaField")
-	case !OnlyMeta(op.Q, meta):
+	case !series.OnlyMeta(op.Q, meta):
 		return bad("Cannot perform an update on a time-series collection when querying on a field that is not the metaField '%s'", meta)
-	case !OnlyMeta(op.u.Value, meta):
+	case !series.OnlyMeta(op.u.Value, meta):
 		return bad("Cannot perform an update on a time-series collection which updates a field that is not the metaField '%s'", meta)
 	}
 	return nil
@@ -62,7 +38,7 @@ func checkSeriesUpdate(r *server.Request, c *store.Coll, op *updateOp) error {
 
 // checkSeriesDelete does the same for deletes, which since 7.0 may be any.
 func checkSeriesDelete(r *server.Request, c *store.Coll, op *deleteOp) error {
-	_, meta := server.SeriesFields(c)
+	_, meta := series.Fields(c)
 	switch {
 	case r.InTxn():
 		return seriesInTxn(c)
@@ -70,7 +46,7 @@ func checkSeriesDelete(r *server.Request, c *store.Coll, op *deleteOp) error {
 		return nil
 	case op.one || op.findAndModify:
 		return srverr.New(srverr.IllegalOperation, "Cannot perform a non-multi delete on a time-series collection")
-	case !OnlyMeta(op.Q, meta):
+	case !series.OnlyMeta(op.Q, meta):
 		return srverr.New(srverr.InvalidOptions, "Cannot perform a delete on a time-series collection when querying on a field that is not the metaField '%s'", meta)
 	}
 	return nil
@@ -81,13 +57,17 @@ func seriesInTxn(c *store.Coll) error {
 	return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot perform a multi-document transaction write on a time-series collection: %s", c.NS)
 }
 
+// insertInTxn is that of an insert.
+func insertInTxn(c *store.Coll) error {
+	return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot insert into a time-series collection in a multi-document transaction: %s", c.NS)
+}
+
 // bucketWrite is a statement that writes to the buckets of a time series collection.
 type bucketWrite struct {
-	op     *updateOp
-	r      *server.Request
-	source *store.Coll
-	all    *server.Buckets
-	table  *sharding.Metadata // by the fields of the buckets; nil: the collection is not sharded
+	op    *updateOp
+	r     *server.Request
+	all   *series.Buckets
+	table *sharding.Metadata // by the fields of the buckets; nil: the collection is not sharded
 }
 
 // beginBuckets parses a statement on buckets, and finds the shards that it goes to. check is
@@ -106,9 +86,9 @@ func (op *updateOp) beginBuckets(r *server.Request, tx *store.Tx, source *store.
 	if err != nil {
 		return nil, err
 	}
-	x := &bucketWrite{op: op, r: r, source: source}
+	x := &bucketWrite{op: op, r: r}
 	var whole bool
-	if x.table, whole = server.BucketTable(source, route.Table); x.table == nil {
+	if x.table, whole = series.Table(source, route.Table); x.table == nil {
 		err = route.ReachUnsharded(source)
 	} else {
 		if err = check(x.table); err == nil && !whole {
@@ -123,9 +103,9 @@ func (op *updateOp) beginBuckets(r *server.Request, tx *store.Tx, source *store.
 }
 
 // beginBucketInsert returns the buckets that buckets are to be inserted beside.
-func beginBucketInsert(r *server.Request, source *store.Coll, ns string) (*server.Buckets, error) {
+func beginBucketInsert(r *server.Request, source *store.Coll, ns string) (*series.Buckets, error) {
 	if r.InTxn() {
-		return nil, srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot insert into a time-series collection in a multi-document transaction: %s", source.NS)
+		return nil, insertInTxn(source)
 	}
 	route, err := r.Route(source, source.NS)
 	if err == nil && route.Table == nil {
@@ -137,7 +117,7 @@ func beginBucketInsert(r *server.Request, source *store.Coll, ns string) (*serve
 	if err != nil {
 		return nil, err
 	}
-	return r.HiddenBuckets(source, ns), nil
+	return r.Buckets(source, ns), nil
 }
 
 // each calls f for the buckets that match, until it returns false.
@@ -145,8 +125,8 @@ func (x *bucketWrite) each(f func(doc bson.Raw, at int) (more bool, err error)) 
 	only := x.op.Only
 	x.op.Only = nil
 	defer func() { x.op.Only = only }()
-	return x.op.Candidates(x.r, x.all.Coll, func(_ string, doc bson.Raw, at int) (bool, error) {
-		if !x.all.On(only, x.source, doc) {
+	return x.op.Candidates(x.r, x.all.Coll(), func(_ string, doc bson.Raw, at int) (bool, error) {
+		if only != nil && !slices.Contains(only, x.all.Shard(doc)) {
 			return true, nil
 		}
 		return f(doc, at)
@@ -160,7 +140,7 @@ func (op *updateOp) updateBuckets(r *server.Request, tx *store.Tx, source *store
 	if err != nil {
 		return res, err
 	}
-	c, clock := source, updateClock(r)
+	clock := updateClock(r)
 	err = x.each(func(doc bson.Raw, at int) (bool, error) {
 		if op.update.NeedsIndex() && at < 0 {
 			_, at, _ = op.Filter.MatchIndex(doc)
@@ -173,7 +153,7 @@ func (op *updateOp) updateBuckets(r *server.Request, tx *store.Tx, source *store
 			if err := op.CheckKeyOf(r, x.table, op.multi, doc, next); err != nil {
 				return false, err
 			}
-			if c, err = r.UpdateBucket(tx, c, x.all, next, op.bypass); err != nil {
+			if err = x.all.Update(tx, next, r, op.bypass); err != nil {
 				return false, err
 			}
 			res.modified++
@@ -192,7 +172,7 @@ func (op *updateOp) updateBuckets(r *server.Request, tx *store.Tx, source *store
 	if err != nil {
 		return res, err
 	}
-	if _, err = r.InsertBucket(tx, c, x.all, doc, op.bypass); err != nil {
+	if err = x.all.Insert(tx, doc, r, op.bypass); err != nil {
 		return res, err
 	}
 	res.n, res.new, res.upserted = 1, doc, doc.Lookup("_id")
@@ -206,10 +186,8 @@ func (op *deleteOp) deleteBuckets(r *server.Request, tx *store.Tx, source *store
 	if err != nil {
 		return res, err
 	}
-	c := source
 	err = x.each(func(doc bson.Raw, at int) (bool, error) {
-		var err error
-		if c, err = r.DeleteBucket(tx, c, x.all, doc); err != nil {
+		if err := x.all.Delete(tx, doc); err != nil {
 			return false, err
 		}
 		res.n++

@@ -1,8 +1,7 @@
-package server
+package series
 
 import (
 	"bytes"
-	"slices"
 	"strconv"
 
 	"allium/bson"
@@ -13,7 +12,7 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// What becomes of buckets that are written as such: see buckets.go.
+// What becomes of buckets that are written as such.
 
 // unreadable is the error for a bucket that the server would store, and then could not read.
 func unreadable(c *store.Coll, format string, args ...any) error {
@@ -88,103 +87,85 @@ func bucketColumns(c *store.Coll, doc bson.Raw, timeField string) (columns []buc
 	return columns, names, nil
 }
 
+// Checks are what a command does with each document that it stores.
+type Checks interface {
+	// Prepare checks a document that is to be inserted and returns a copy with an _id.
+	Prepare(doc bson.Raw) (bson.Raw, error)
+	// Validate applies the validator of a collection.
+	Validate(c *store.Coll, doc, old bson.Raw, bypass bool) error
+}
+
 // unpack returns the measurements that a bucket holds.
-func (r *Request) unpack(c *store.Coll, doc bson.Raw, bypass bool) ([]bson.Raw, error) {
-	timeField, metaField := SeriesFields(c)
-	columns, names, err := bucketColumns(c, doc, timeField)
+func (x *Buckets) unpack(doc bson.Raw, checks Checks) ([]bson.Raw, error) {
+	columns, names, err := bucketColumns(x.Source, doc, x.timeField)
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]bson.Raw, len(names))
-	steps := r.Meter()
 	for i, name := range names {
-		steps.Do(1 + len(columns))
-		row, err := r.Prepare(bsondoc.Build(func(d *bsondoc.Builder) {
-			for _, x := range columns {
-				if v := x.values[name]; v.Type != 0 {
-					d.Value(x.field, v.Type, v.Value)
+		x.work.Do(1 + len(columns))
+		row, err := checks.Prepare(bsondoc.Build(func(d *bsondoc.Builder) {
+			for _, col := range columns {
+				if v := col.values[name]; v.Type != 0 {
+					d.Value(col.field, v.Type, v.Value)
 				}
 			}
-			if meta := doc.Lookup("meta"); metaField != "" && meta.Type != 0 {
-				d.Value(metaField, meta.Type, meta.Value)
+			if meta := doc.Lookup("meta"); x.metaField != "" && meta.Type != 0 {
+				d.Value(x.metaField, meta.Type, meta.Value)
 			}
 		}))
 		if err == nil {
-			row, err = r.Measurement(c, row)
-		}
-		if err == nil {
-			err = r.Validate(c, row, nil, bypass)
+			rows[i], err = Measurement(x.Source, row)
 		}
 		if err != nil {
 			return nil, err
 		}
-		rows[i] = row
 	}
 	return rows, nil
 }
 
-// BucketTable returns where the measurements of a sharded time series collection are, by the fields
-// of its buckets; nil: it is not sharded. whole is false if a bucket may be on several shards,
-// because the key has the time in it.
-func BucketTable(source *store.Coll, s *sharding.Metadata) (_ *sharding.Metadata, whole bool) {
-	if s == nil {
-		return nil, true
-	}
-	timeField, metaField := SeriesFields(source)
-	whole = true
-	return s.Renamed(func(path string) string {
-		switch {
-		case path == timeField:
-			whole = false
-			return "control.min." + timeField
-		case metaField != "" && path == metaField:
-			return "meta"
-		case metaField != "" && len(path) > len(metaField) && path[:len(metaField)+1] == metaField+".":
-			return "meta" + path[len(metaField):]
-		}
-		return path
-	}), whole
-}
-
-// InsertBucket inserts the measurements that a bucket holds. others are the buckets that there are.
-// It returns the collection afterwards.
-func (r *Request) InsertBucket(tx *store.Tx, source *store.Coll, others *Buckets, doc bson.Raw, bypass bool) (c *store.Coll, err error) {
+// Insert inserts the measurements that a bucket holds.
+func (x *Buckets) Insert(tx *store.Tx, doc bson.Raw, checks Checks, bypass bool) error {
 	id, _ := doc.Lookup("_id").ObjectID()
-	if _, taken := others.at[id]; taken {
-		return source, others.Coll.Duplicate(doc.Lookup("_id"))
+	if _, taken := x.at[id]; taken {
+		return x.none.Duplicate(doc.Lookup("_id"))
 	}
-	c, err = r.writeBucket(tx, source, others, nil, doc, bypass)
+	err := x.write(tx, nil, doc, checks, bypass)
 	if err == nil {
-		others.at[id] = -1
+		x.at[id] = -1
 	}
-	return c, err
+	return err
 }
 
-// UpdateBucket makes the measurements of the bucket with an _id those of its new form. It returns
-// the collection afterwards.
-func (r *Request) UpdateBucket(tx *store.Tx, source *store.Coll, all *Buckets, doc bson.Raw, bypass bool) (*store.Coll, error) {
-	return r.writeBucket(tx, source, all, all.of(doc).rows, doc, bypass)
+// Update makes the measurements of the bucket with an _id those of its new form.
+func (x *Buckets) Update(tx *store.Tx, doc bson.Raw, checks Checks, bypass bool) error {
+	return x.write(tx, x.of(doc).rows, doc, checks, bypass)
 }
 
-// of returns the bucket that a document shows.
-func (x *Buckets) of(doc bson.Raw) *bucket {
-	id, _ := doc.Lookup("_id").ObjectID()
-	return x.list[x.at[id]]
-}
+// Delete deletes the measurements of the bucket that a document of Coll shows.
+func (x *Buckets) Delete(tx *store.Tx, doc bson.Raw) error { return x.remove(tx, x.of(doc).rows) }
 
-// writeBucket puts the measurements of a bucket in the place of others.
-func (r *Request) writeBucket(tx *store.Tx, source *store.Coll, all *Buckets, old []measurement, doc bson.Raw, bypass bool) (c *store.Coll, err error) {
-	c = source
-	if err := r.Validate(all.Coll, doc, nil, bypass); err != nil {
-		return c, err
+func (x *Buckets) remove(tx *store.Tx, rows []measurement) (err error) {
+	for _, m := range rows {
+		if x.Source, err = tx.Delete(x.Source, m.rid, m.doc); err != nil {
+			return err
+		}
 	}
-	rows, err := r.unpack(c, doc, bypass)
+	return nil
+}
+
+// write puts the measurements of a bucket in the place of others.
+func (x *Buckets) write(tx *store.Tx, old []measurement, doc bson.Raw, checks Checks, bypass bool) error {
+	if err := checks.Validate(x.none, doc, nil, bypass); err != nil {
+		return err
+	}
+	rows, err := x.unpack(doc, checks)
 	if err != nil {
-		return c, err
+		return err
 	}
 	for _, row := range rows { // all are written, or none is
-		if err := tx.Fits(c, row); err != nil {
-			return c, err
+		if err := tx.Fits(x.Source, row); err != nil {
+			return err
 		}
 	}
 	raw := &rawBucket{doc: bytes.Clone(doc), since: map[byte]string{}}
@@ -194,29 +175,28 @@ func (r *Request) writeBucket(tx *store.Tx, source *store.Coll, all *Buckets, ol
 	for i, row := range rows {
 		switch {
 		case i >= len(old):
-			c, err = tx.Insert(c, row)
+			x.Source, err = tx.Insert(x.Source, row)
 		case bytes.Equal(row, old[i].doc):
 			same = append(same, old[i].rid)
 		case row.Lookup("_id").Equal(old[i].doc.Lookup("_id")):
-			c, err = tx.Update(c, old[i].rid, old[i].doc, row, true, nil)
+			x.Source, err = tx.Update(x.Source, old[i].rid, old[i].doc, row, true, nil)
 		default:
-			if c, err = tx.Delete(c, old[i].rid, old[i].doc); err == nil {
-				c, err = tx.Insert(c, row)
+			if err = x.remove(tx, old[i:i+1]); err == nil {
+				x.Source, err = tx.Insert(x.Source, row)
 			}
 		}
 		if err != nil {
-			return c, err
+			return err
 		}
 		raw.sum += sumOf([]measurement{{doc: row}})
 	}
-	for _, m := range old[min(len(rows), len(old)):] {
-		if c, err = tx.Delete(c, m.rid, m.doc); err != nil {
-			return c, err
-		}
+	if err := x.remove(tx, old[min(len(rows), len(old)):]); err != nil {
+		return err
 	}
 	if len(same) > 0 {
-		c = tx.Retag(c, same)
+		x.Source = tx.Retag(x.Source, same)
 	}
+	c := x.Source
 	if rid, _, ok := c.Last(); ok && !c.Sharded() {
 		raw.since[0] = rid
 	}
@@ -229,21 +209,5 @@ func (r *Request) writeBucket(tx *store.Tx, source *store.Coll, all *Buckets, ol
 			}
 		}
 	}
-	return c, nil
-}
-
-// DeleteBucket deletes the measurements of a bucket. It returns the collection afterwards.
-func (r *Request) DeleteBucket(tx *store.Tx, source *store.Coll, all *Buckets, doc bson.Raw) (c *store.Coll, err error) {
-	c = source
-	for _, m := range all.of(doc).rows {
-		if c, err = tx.Delete(c, m.rid, m.doc); err != nil {
-			return c, err
-		}
-	}
-	return c, nil
-}
-
-// On reports whether the bucket that a document shows is on one of some shards; nil: on any.
-func (x *Buckets) On(shards []int, source *store.Coll, doc bson.Raw) bool {
-	return shards == nil || slices.Contains(shards, int(shardOfRecord(source, x.of(doc).first)))
+	return nil
 }
