@@ -84,27 +84,11 @@ type bound struct {
 	v   bson.RawValue
 }
 
-// bucketSpan returns how long a bucket is and what its beginning is rounded to, in milliseconds.
-func bucketSpan(c *store.Coll) (span, rounding int64) {
-	spec := bson.Raw(c.Raw.Lookup("timeseries").Value)
-	seconds, _ := spec.Lookup("bucketMaxSpanSeconds").AsInt64()
-	if n, ok := spec.Lookup("bucketRoundingSeconds").AsInt64(); ok {
-		return seconds * 1000, n * 1000
-	}
-	rounding = 60
-	switch g, _ := spec.Lookup("granularity").StringValue(); g {
-	case "minutes":
-		rounding = 3600
-	case "hours":
-		rounding = 86400
-	}
-	return seconds * 1000, rounding * 1000
-}
-
 // fill distributes the measurements of the collection over buckets.
 func (x *Buckets) fill() {
 	c := x.Source
-	span, rounding := bucketSpan(c)
+	say := spansOf(c.Raw.Lookup("timeseries").Value)
+	span, rounding := say.span*1000, cmp.Or(say.rounding, say.coarse().rounding)*1000
 	reopens := x.version.AtLeast(6, 0)
 	byMeta, written := map[string][]*bucket{}, map[*rawBucket]*bucket{}
 	var shard byte

@@ -179,8 +179,8 @@ func Table(source *store.Coll, s *sharding.Metadata) (_ *sharding.Metadata, whol
 			whole = false
 			return "control.min." + timeField
 		}
-		if below, ok := strings.CutPrefix(path, metaField); ok && metaField != "" && (below == "" || below[0] == '.') {
-			return "meta" + below
+		if rest, ok := belowMeta(path, metaField); ok {
+			return "meta" + rest
 		}
 		return path
 	}), whole

@@ -17,7 +17,10 @@ import (
 
 // Fields returns the names of the time and the meta field; the latter may be empty.
 func Fields(c *store.Coll) (timeField, metaField string) {
-	spec := bson.Raw(c.Raw.Lookup("timeseries").Value)
+	return fieldsOf(c.Raw.Lookup("timeseries").Value)
+}
+
+func fieldsOf(spec bson.Raw) (timeField, metaField string) {
 	return bsondoc.MustString(spec.Lookup("timeField")), bsondoc.MustString(spec.Lookup("metaField"))
 }
 
@@ -68,9 +71,18 @@ func OnlyMeta(doc bson.Raw, meta string) bool {
 					return false
 				}
 			}
-		case meta == "" || k != meta && !strings.HasPrefix(k, meta+"."):
-			return false
+		default:
+			if _, ok := belowMeta(k, meta); !ok {
+				return false
+			}
 		}
 	}
 	return true
+}
+
+// belowMeta returns what follows the meta field in a path, with its dot; ok is false if the path
+// leads elsewhere.
+func belowMeta(path, meta string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(path, meta)
+	return rest, ok && meta != "" && (rest == "" || rest[0] == '.')
 }

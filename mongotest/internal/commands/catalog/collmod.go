@@ -10,6 +10,7 @@ import (
 	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -398,9 +399,11 @@ func (m *modification) settings(r *server.Request, tx *store.Tx, c *store.Coll) 
 	}
 	if m.series != nil {
 		changed = true
-		if raw, err = setSeries(r, c, raw, m.series); err != nil {
+		spec, err := series.Change(r.Version(), c, m.series)
+		if err != nil {
 			return set, false, err
 		}
+		raw = setOption(raw, "timeseries", bsondoc.DocumentValue(spec), false)
 	}
 	if m.capped {
 		changed = true

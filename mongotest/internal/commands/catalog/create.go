@@ -18,6 +18,7 @@ import (
 	"allium/mongotest/internal/qe"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -128,7 +129,7 @@ func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		x, err := q.seriesIndex(r, c)
+		x, err := seriesIndex(r, c)
 		if err == nil && x != nil {
 			_, err = tx.CreateIndex(c, x)
 		}
@@ -360,7 +361,7 @@ func (q *createSpec) settings(r *server.Request) (set store.Settings, err error)
 	}
 	if q.series != nil {
 		set.TimeSeries = true
-		raw = appendTimeSeries(raw, q.series)
+		raw = bson.AppendDocument(raw, "timeseries", series.Complete(q.series))
 	}
 	if q.encrypted != nil {
 		if q.encrypted, err = q.checkEncrypted(r); err != nil {

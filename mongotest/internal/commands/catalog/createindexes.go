@@ -9,6 +9,7 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/sharding"
@@ -165,7 +166,7 @@ func (b *indexBuild) missing(c *store.Coll) (fresh []*store.IndexInfo, err error
 			continue
 		}
 		if c.TimeSeries {
-			if err := checkSeriesIndex(b.r.Version(), c, info); err != nil {
+			if err := series.CheckIndex(b.r.Version(), c, info); err != nil {
 				return nil, err
 			}
 		}
