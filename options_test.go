@@ -10,10 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"allium/auth"
 	"allium/consistency"
 	"allium/internal/uri"
 )
+
+// TestMain fails if a test or an Example leaves a goroutine.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // configOf returns what a connection string and the program's options amount to.
 func configOf(t *testing.T, query string, o ClientOptions) *uri.Config {

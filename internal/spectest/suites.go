@@ -33,7 +33,7 @@ var runners = map[string]string{
 	"uri-options/tests/*.json":                                   "internal/uri",
 	"auth/tests/legacy/*.json":                                   "internal/uri",
 	"read-write-concern/tests/connection-string/*.json":          "internal/uri",
-	"read-write-concern/tests/document/*.json":                   ".",
+	"read-write-concern/tests/document/*.json":                   "internal/drivertest/wire",
 	"initial-dns-seedlist-discovery/tests/*/*.json":              "internal/dns",
 	"connection-monitoring-and-pooling/tests/cmap-format/*.json": "internal/pool",
 	"server-discovery-and-monitoring/tests/*/*.json":             "internal/topology",

@@ -26,7 +26,7 @@ import (
 )
 
 // The packages with benchmarks of a layer each.
-const packages = ". ./bson ./internal/wire ./internal/conn ./internal/pool ./internal/topology ./internal/exec ./internal/crypt"
+const packages = "./internal/drivertest/operations ./bson ./internal/wire ./internal/conn ./internal/pool ./internal/topology ./internal/exec ./internal/crypt"
 
 type settings struct {
 	bench, length string

@@ -1,0 +1,87 @@
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"allium"
+	"allium/bson"
+	"allium/internal/drivertest/rig"
+	"allium/internal/fakeserver"
+	"allium/mongoerr"
+)
+
+// lyingBulk returns a client of a server that answers bulkWrite, insert and update with these
+// results, and getMore with the same ones, again and again.
+func lyingBulk(t *testing.T, results bson.A, errs int) *allium.Client {
+	t.Helper()
+	ok := bson.E{Key: "ok", Value: 1}
+	hello := rig.Encoded(t, bson.D{{Key: "isWritablePrimary", Value: true}, {Key: "helloOk", Value: true}, {Key: "msg", Value: "isdbgrid"},
+		{Key: "logicalSessionTimeoutMinutes", Value: 30}, {Key: "maxBsonObjectSize", Value: 16 << 20}, {Key: "maxMessageSizeBytes", Value: 48_000_000},
+		{Key: "maxWriteBatchSize", Value: 100_000}, {Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: 25}, ok})
+	cursor := func(batch string) bson.Raw {
+		return rig.Encoded(t, bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(7)}, {Key: batch, Value: results}, {Key: "ns", Value: "admin.$cmd.bulkWrite"}}},
+			{Key: "nErrors", Value: errs}, {Key: "nInserted", Value: 1}, {Key: "nMatched", Value: 0}, {Key: "nModified", Value: 0}, {Key: "nUpserted", Value: 0}, {Key: "nDeleted", Value: 0}, ok})
+	}
+	first, next, write := cursor("firstBatch"), cursor("nextBatch"), rig.Encoded(t, bson.D{{Key: "n", Value: 1}, {Key: "writeErrors", Value: results}, ok})
+	return rig.Open(t, rig.StartFakeWith(t, hello, func(r *fakeserver.Request) {
+		switch r.Command {
+		case "bulkWrite":
+			r.Reply(first)
+		case "getMore":
+			r.Reply(next)
+		case "insert", "update":
+			r.Reply(write)
+		default:
+			r.Reply(fakeserver.OK())
+		}
+	}))
+}
+
+// TestLyingBulkResults: results of writes that name one write twice, or none that there is, end the
+// operation with an error, and are not gathered without end.
+func TestLyingBulkResults(t *testing.T) {
+	one := func(ok int, idx any) bson.D {
+		return bson.D{{Key: "ok", Value: ok}, {Key: "idx", Value: idx}, {Key: "index", Value: idx}, {Key: "n", Value: 1}, {Key: "code", Value: 5}, {Key: "errmsg", Value: "no"}}
+	}
+	insert := allium.ClientWrite{Database: "d", Collection: "c", Model: allium.InsertModel{Document: bson.D{}}}
+	for name, results := range map[string]bson.A{
+		"one twice":           {one(0, 0), one(0, 0)},
+		"one twice, later":    {one(0, 0), one(0, 1), one(0, 0)},
+		"one for ever":        {one(0, 1)},
+		"all for ever":        {one(0, 0), one(0, 1), one(0, 2)},
+		"success twice":       {one(1, 0), one(1, 0)},
+		"success and failure": {one(1, 2), one(0, 2)},
+		"behind the last":     {one(0, 3)},
+		"far behind":          {one(0, int64(1)<<32)},
+		"negative":            {one(0, -1)},
+		"very negative":       {one(0, int64(-1)<<63)},
+		"text":                {one(0, "0")},
+		"fraction":            {one(0, 0.5)},
+		"null":                {one(0, nil)},
+	} {
+		for _, verbose := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, verbose), func(t *testing.T) {
+				client := lyingBulk(t, results, 1)
+				res, err := client.BulkWrite(t.Context(), []allium.ClientWrite{insert, insert, insert}, allium.ClientBulkWriteOptions{Unordered: true, VerboseResults: verbose})
+				if err == nil || !strings.Contains(err.Error(), "server") {
+					t.Errorf("%+v, %v", res, err)
+				}
+				if e, ok := errors.AsType[*allium.ClientBulkWriteError](err); ok && (len(e.WriteErrors) > 3 || e.Err == nil) {
+					t.Errorf("%d write errors, %v", len(e.WriteErrors), e.Err)
+				}
+				if strings.HasPrefix(name, "success") {
+					return // writeErrors have no successes
+				}
+				coll := client.Database("d").Collection("c")
+				_, err = coll.InsertMany(t.Context(), []bson.D{{}, {}, {}}, allium.InsertManyOptions{Unordered: true})
+				e, ok := errors.AsType[*mongoerr.BulkWriteError](err)
+				if err == nil || ok && len(e.WriteErrors) > 3 {
+					t.Errorf("insert: %v", err)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package operations
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/internal/drivertest/rig"
+	"allium/internal/testdeploy"
+	"allium/mongoerr"
+	"allium/mongotest"
+)
+
+// What the pages for users claim, and no other test shows. A sentence of README, guide, recipes or
+// production that turns out to be too strong gets its case here.
+
+// TestStringsFromOutside shows where a string is only a string, and where one that begins with $
+// names a field: docs/guide.md, "Read".
+func TestStringsFromOutside(t *testing.T) {
+	ctx := t.Context()
+	d := testdeploy.Start(t, testdeploy.Any)
+	coll := rig.Open(t, d.URI()).Database("app").Collection("users")
+	input := "$secret"
+	reset := func() {
+		t.Helper()
+		if err := coll.Drop(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := coll.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}, {Key: "name", Value: "Ada"}, {Key: "secret", Value: "Ada"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		filter any
+		want   int64
+	}{
+		{"a filter", bson.M{"secret": input}, 0},
+		{"$eq", bson.M{"name": bson.M{"$eq": input}}, 0},
+		{"$in", bson.M{"name": bson.M{"$in": []string{input}}}, 0},
+		{"$expr", bson.M{"$expr": bson.M{"$eq": bson.A{"$name", input}}}, 1},
+		{"$expr with $literal", bson.M{"$expr": bson.M{"$eq": bson.A{"$name", bson.M{"$literal": input}}}}, 0},
+	} {
+		reset()
+		if n, err := coll.CountDocuments(ctx, tt.filter); err != nil || n != tt.want {
+			t.Errorf("%s: %d documents, %v; want %d", tt.name, n, err, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		update any
+		opts   allium.UpdateOptions
+		want   string
+	}{
+		{"an update", bson.M{"$set": bson.M{"name": input}}, allium.UpdateOptions{}, input},
+		{"a pipeline", []bson.M{{"$set": bson.M{"name": input}}}, allium.UpdateOptions{}, "Ada"},
+		{"a pipeline with $literal", []bson.M{{"$set": bson.M{"name": bson.M{"$literal": input}}}}, allium.UpdateOptions{}, input},
+		{"a pipeline with Let", []bson.M{{"$set": bson.M{"name": "$$name"}}},
+			allium.UpdateOptions{Let: bson.M{"name": bson.M{"$literal": input}}}, input},
+	} {
+		reset()
+		if _, err := coll.UpdateOne(ctx, bson.M{"_id": 1}, tt.update, tt.opts); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		doc, err := coll.FindOne(ctx, bson.M{"_id": 1})
+		if got, _ := doc.Get("name"); err != nil || got != tt.want {
+			t.Errorf("%s writes %v, %v; want %q", tt.name, got, err, tt.want)
+		}
+	}
+}
+
+// TestEmptyStructFilter shows what matches everything: docs/guide.md, "Read".
+func TestEmptyStructFilter(t *testing.T) {
+	ctx := t.Context()
+	coll := rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI()).Database("app").Collection("users")
+	if err := coll.Drop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := coll.InsertMany(ctx, []bson.D{{{Key: "n", Value: 1}}, {{Key: "n", Value: 2}}}); err != nil {
+		t.Fatal(err)
+	}
+	type Filter struct {
+		Name string `bson:"name,omitempty"`
+	}
+	if res, err := coll.DeleteMany(ctx, nil); err == nil {
+		t.Errorf("a nil filter deletes %d", res.DeletedCount)
+	}
+	if res, err := coll.DeleteMany(ctx, (*Filter)(nil)); err == nil {
+		t.Errorf("a nil pointer deletes %d", res.DeletedCount)
+	}
+	if res, err := coll.DeleteMany(ctx, Filter{}); err != nil || res.DeletedCount != 2 {
+		t.Errorf("a struct without fields deletes %+v, %v", res, err)
+	}
+}
+
+// TestSetOfClearedFields shows that an omitted field keeps its stored value: docs/guide.md,
+// "Write".
+func TestSetOfClearedFields(t *testing.T) {
+	ctx := t.Context()
+	type User struct {
+		ID   int      `bson:"_id,omitempty"`
+		Name string   `bson:"name"`
+		Tags []string `bson:"tags,omitempty"`
+	}
+	coll := allium.CollectionOf[User](rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI()).Database("app"), "users")
+	if err := coll.Drop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := coll.InsertOne(ctx, User{ID: 1, Name: "Ada", Tags: []string{"a"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := coll.UpdateOne(ctx, bson.M{"_id": 1}, bson.M{"$set": User{Name: "Grace"}}); err != nil {
+		t.Fatal(err)
+	}
+	if u, err := coll.FindOne(ctx, bson.M{"_id": 1}); err != nil || u.Name != "Grace" || len(u.Tags) != 1 {
+		t.Errorf("%+v, %v; want the tags as they were", u, err)
+	}
+	update := bson.M{"$set": User{Name: "Grace"}, "$unset": bson.M{"tags": ""}}
+	if _, err := coll.UpdateOne(ctx, bson.M{"_id": 1}, update); err != nil {
+		t.Fatal(err)
+	}
+	if u, err := coll.FindOne(ctx, bson.M{"_id": 1}); err != nil || len(u.Tags) != 0 {
+		t.Errorf("%+v, %v; want no tags", u, err)
+	}
+}
+
+// TestIndexThatExists shows when creating an index again is an error: docs/guide.md, "Index".
+func TestIndexThatExists(t *testing.T) {
+	ctx := t.Context()
+	coll := rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI()).Database("app").Collection("books")
+	if err := coll.Drop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	keys := bson.D{{Key: "isbn", Value: 1}}
+	for range 2 {
+		if _, err := coll.CreateIndex(ctx, allium.IndexModel{Keys: keys}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := coll.CreateIndex(ctx, allium.IndexModel{Keys: keys, Unique: true})
+	if !mongoerr.HasCode(err, 85) && !mongoerr.HasCode(err, 86) {
+		t.Errorf("the same keys with another option: %v", err)
+	}
+}
+
+// TestDefaultOfSetsWithArbiters shows where the server's default write concern is not a majority:
+// docs/production.md, "Safety".
+func TestDefaultOfSetsWithArbiters(t *testing.T) {
+	data, arbiter := mongotest.Member{}, mongotest.Member{Arbiter: true}
+	for _, tt := range []struct {
+		members []mongotest.Member
+		want    any
+	}{
+		{[]mongotest.Member{data, data, data}, "majority"},
+		{[]mongotest.Member{data, data, arbiter}, int32(1)},
+		{[]mongotest.Member{data, data, data, data, arbiter}, "majority"},
+	} {
+		d := testdeploy.Mock(t, "the members of a deployment cannot be chosen", mongotest.Members(tt.members...))
+		reply, err := rig.Open(t, d.URI()).Database("admin").RunCommand(t.Context(), bson.D{{Key: "getDefaultRWConcern", Value: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := reply.Lookup("defaultWriteConcern", "w")
+		if s, _ := got.StringValue(); s == tt.want {
+			continue
+		}
+		if n, ok := got.AsInt64(); !ok || int32(n) != tt.want {
+			t.Errorf("%d members: the default is %v, want %v", len(tt.members), got, tt.want)
+		}
+	}
+}
+
+// TestPagesLoseNothing follows the recipe "Pages by keys" over sort keys of every kind, and page
+// sizes that end within equal keys.
+func TestPagesLoseNothing(t *testing.T) {
+	ctx := t.Context()
+	goods := allium.CollectionOf[bson.Raw](rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI()).Database("app"), "goods")
+	if err := goods.Drop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	prices := []any{
+		3, 1, nil, 2.5, "text", "", true, false, bson.M{}, bson.M{"a": 1}, time.Unix(0, 0), bson.NewObjectID(), nil, bson.MinKey{}, bson.MaxKey{},
+		bson.Regex{Pattern: "a"}, bson.Timestamp{T: 1}, bson.Binary{Data: []byte{1}}, 3, 3, bson.Undefined{}, bson.JavaScript("f"),
+	}
+	want := len(prices) + 2
+	untyped := allium.CollectionOf[bson.D](goods.Database(), "goods")
+	for i, price := range prices {
+		if _, err := untyped.InsertOne(ctx, bson.D{{Key: "_id", Value: i}, {Key: "price", Value: price}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if _, err := untyped.InsertOne(ctx, bson.D{{Key: "price is", Value: "missing"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order := bson.D{{Key: "price", Value: 1}, {Key: "_id", Value: 1}}
+	if _, err := goods.CreateIndex(ctx, allium.IndexModel{Keys: order}); err != nil {
+		t.Fatal(err)
+	}
+	for size := int64(1); size <= 5; size++ {
+		t.Run(strconv.FormatInt(size, 10), func(t *testing.T) {
+			seen := map[string]int{}
+			var after bson.Raw
+			for range want + 1 {
+				page, err := pageAfter(ctx, goods, order, after, size)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(page) == 0 {
+					break
+				}
+				for _, doc := range page {
+					seen[doc.Lookup("_id").String()]++
+				}
+				after = page[len(page)-1]
+			}
+			for id, n := range seen {
+				if n != 1 {
+					t.Errorf("%s is shown %d times", id, n)
+				}
+			}
+			if len(seen) != want {
+				t.Errorf("%d of %d documents are shown", len(seen), want)
+			}
+		})
+	}
+}
+
+func pageAfter(ctx context.Context, goods *allium.Collection[bson.Raw], order bson.D, after bson.Raw, size int64) ([]bson.Raw, error) {
+	filter, opts := bson.D{}, allium.FindOptions{Sort: order, Hint: order, Limit: size}
+	if after != nil {
+		price, id := after.Lookup("price"), after.Lookup("_id")
+		if price.IsZero() {
+			price = bson.RawValue{Type: bson.TypeNull}
+		}
+		opts.Min = bson.D{{Key: "price", Value: price}, {Key: "_id", Value: id}}
+		filter = bson.D{{Key: "_id", Value: bson.M{"$ne": id}}}
+	}
+	cur, err := goods.Find(ctx, filter, opts)
+	if err != nil {
+		return nil, err
+	}
+	return cur.All(ctx)
+}

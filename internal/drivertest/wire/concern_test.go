@@ -1,0 +1,192 @@
+package wire
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"allium"
+	"allium/bson"
+	"allium/consistency"
+	"allium/internal/drivertest/rig"
+	"allium/internal/spectest"
+)
+
+// concernCase is a test case of the specification Read and Write Concern, "Document".
+type concernCase struct {
+	Description          string
+	Valid                bool
+	WriteConcern         map[string]any
+	WriteConcernDocument json.RawMessage
+	ReadConcern          map[string]any
+	ReadConcernDocument  json.RawMessage
+	IsServerDefault      bool
+	IsAcknowledged       bool
+}
+
+func (c *concernCase) writeConcern() *consistency.WriteConcern {
+	wc := &consistency.WriteConcern{W: c.WriteConcern["w"]}
+	if n, ok := wc.W.(float64); ok {
+		wc.W = int(n)
+	}
+	if j, ok := c.WriteConcern["journal"].(bool); ok {
+		wc.Journal = &j
+	}
+	if ms, ok := c.WriteConcern["wtimeoutMS"].(float64); ok {
+		wc.Timeout = time.Duration(ms) * time.Millisecond
+	}
+	return wc
+}
+
+// TestConcernDocuments runs the specification's tests of what is sent to the server for a read or
+// write concern.
+func TestConcernDocuments(t *testing.T) {
+	p := rig.StartRecorded(t, allium.ClientOptions{})
+	for _, file := range spectest.Files(t, "read-write-concern/tests/document/*.json") {
+		var suite struct{ Tests []concernCase }
+		spectest.Decode(t, file, &suite)
+		for _, tc := range suite.Tests {
+			t.Run(tc.Description, func(t *testing.T) {
+				p.Recorder.Reset()
+				if tc.WriteConcern == nil {
+					level, _ := tc.ReadConcern["level"].(string)
+					rc := &consistency.ReadConcern{Level: consistency.ReadLevel(level)}
+					// Which levels there are is the server's business.
+					_, _ = p.Coll.With(allium.CollectionOptions{ReadConcern: rc}).FindOne(t.Context(), bson.D{})
+					checkConcern(t, p, "find", "readConcern", tc.ReadConcernDocument, tc.IsServerDefault)
+					return
+				}
+				wc := tc.writeConcern()
+				_, err := p.Coll.With(allium.CollectionOptions{WriteConcern: wc}).InsertOne(t.Context(), bson.D{})
+				if !tc.Valid {
+					if p.CheckSent(t); err == nil {
+						t.Error("no error")
+					}
+					return
+				}
+				checkConcern(t, p, "insert", "writeConcern", tc.WriteConcernDocument, tc.IsServerDefault)
+				if wc.IsZero() != tc.IsServerDefault || wc.Acknowledged() != tc.IsAcknowledged {
+					t.Errorf("server's default: %v, acknowledged: %v", wc.IsZero(), wc.Acknowledged())
+				}
+			})
+		}
+	}
+}
+
+// TestWriteConcernTypes checks the BSON types and values at the edges.
+func TestWriteConcernTypes(t *testing.T) {
+	p := rig.StartRecorded(t, allium.ClientOptions{})
+	_, _ = p.Coll.With(allium.CollectionOptions{WriteConcern: &consistency.WriteConcern{W: 1, Timeout: time.Microsecond}}).InsertOne(t.Context(), bson.D{})
+	wc := p.Recorder.Of("insert")[0].WriteConcern
+	timeout := wc.Lookup("wtimeout")
+	if ms, _ := timeout.AsInt64(); wc.Lookup("w").Type != bson.TypeInt32 || timeout.Type != bson.TypeInt64 || ms != 1 {
+		t.Errorf("the write concern is %v, want a wtimeout of 1: 0 would mean no bound", wc)
+	}
+	p.Recorder.Reset()
+	for _, wc := range []*consistency.WriteConcern{{W: 1 << 31}, {W: 1.0}, {W: int64(0)}, {W: -1}} {
+		if _, err := p.Coll.With(allium.CollectionOptions{WriteConcern: wc}).InsertOne(t.Context(), bson.D{}); err == nil {
+			t.Errorf("W %v is accepted", wc.W)
+		}
+	}
+	p.CheckSent(t)
+}
+
+// TestCommentsOfCursors checks which getMores carry the comment of the command that opened the
+// cursor.
+func TestCommentsOfCursors(t *testing.T) {
+	p := rig.StartRecorded(t, allium.ClientOptions{})
+	ctx, db := t.Context(), p.Client.Database("comments")
+	for _, name := range []string{"a", "b", "c"} {
+		if _, err := db.Collection("a").CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: name, Value: 1}}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Collection(name).InsertMany(ctx, []bson.D{{}, {}, {}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		run  func() error
+		want bool
+	}{
+		"find": {func() error {
+			cur, err := db.Collection("a").Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(1)), Comment: "c"})
+			return rig.Drain(ctx, cur, err)
+		}, true},
+		"find, with BSON options": {func() error {
+			legacy := db.Collection("a", allium.CollectionOptions{BSON: &bson.Options{UUID: bson.UUIDJavaLegacy}})
+			cur, err := legacy.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(1)), Comment: bson.UUID{1, 2}})
+			return rig.Drain(ctx, cur, err)
+		}, true},
+		"aggregate": {func() error {
+			cur, err := db.Collection("a").Aggregate(ctx, []bson.D{}, allium.AggregateOptions{BatchSize: new(int32(1)), Comment: "c"})
+			return rig.Drain(ctx, cur, err)
+		}, true},
+		"listIndexes": {func() error {
+			cur, err := db.Collection("a").ListIndexes(ctx, allium.ListIndexesOptions{BatchSize: new(int32(1)), Comment: "c"})
+			return rig.Drain(ctx, cur, err)
+		}, true},
+		"listCollections": {func() error {
+			cur, err := db.ListCollections(ctx, allium.ListCollectionsOptions{BatchSize: new(int32(1)), Comment: "c"})
+			return rig.Drain(ctx, cur, err)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.Recorder.Reset()
+			if err := tc.run(); err != nil {
+				t.Fatal(err)
+			}
+			name, _, _ := strings.Cut(name, ",")
+			comment := p.Recorder.Of(name)[0].Body.Lookup("comment").String()
+			if comment == "" {
+				t.Errorf("%s has no comment", name)
+			}
+			more := p.Recorder.Of("getMore")
+			if len(more) == 0 {
+				t.Fatal("no getMore")
+			}
+			if slices.ContainsFunc(more, func(c rig.SentCommand) bool { return c.Body.Lookup("comment").IsZero() == tc.want }) {
+				t.Errorf("a getMore is %v; with the comment: want %v", more[0].Body, tc.want)
+			}
+			if got := more[0].Body.Lookup("comment").String(); tc.want && got != comment {
+				t.Errorf("%s has the comment %s, its getMore %s", name, comment, got)
+			}
+		})
+	}
+}
+
+// checkConcern checks a field of the one command that was sent.
+func checkConcern(t *testing.T, p *rig.Recorded, command, key string, want json.RawMessage, missing bool) {
+	t.Helper()
+	sent := p.Recorder.Of(command)
+	if len(sent) != 1 {
+		t.Fatalf("%d commands %s were sent, want 1", len(sent), command)
+	}
+	doc, ok := sent[0].Body.Lookup(key).Document()
+	if ok == missing {
+		t.Fatalf("%s is sent: %v", key, ok)
+	}
+	if missing {
+		return
+	}
+	var got, wanted map[string]any
+	if err := bson.Unmarshal(doc, &got); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(want, &wanted); err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range got { // numbers as JSON has them
+		switch n := v.(type) {
+		case int32:
+			got[k] = float64(n)
+		case int64:
+			got[k] = float64(n)
+		}
+	}
+	if !maps.Equal(got, wanted) {
+		t.Errorf("%s is %v, want %v", key, got, wanted)
+	}
+}
