@@ -642,3 +642,35 @@ func ExampleClientOptions_commandMonitor() {
 	}
 	// Output: sending aggregate
 }
+
+// The _id of a result becomes the program's own type.
+func ExampleInsertOneResult() {
+	ctx := context.Background()
+	d, err := mongotest.Open() // a program has a deployment of its own
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Stop()
+	client, err := allium.Open(d.URI())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
+
+	type UserID string
+	type User struct {
+		ID   UserID `bson:"_id"`
+		Name string `bson:"name"`
+	}
+	users := allium.CollectionOf[User](client.Database("app"), "users")
+	res, err := users.InsertOne(ctx, User{ID: "ada", Name: "Ada Lovelace"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	id, err := bson.Convert[UserID](res.InsertedID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%T %s\n", id, id)
+	// Output: allium_test.UserID ada
+}
