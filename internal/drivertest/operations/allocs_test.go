@@ -16,7 +16,7 @@ import (
 // it is given. The document's own memory is part of it. A number that grows needs a reason in the
 // change that makes it grow.
 var costs = []struct {
-	name string // the operation as testdata/api.txt has it, with what is done
+	name string // the operation as the list of the API has it, with what is done
 	most float64
 	do   func(ctx context.Context, c *costClients) error
 }{
@@ -369,14 +369,14 @@ func TestAllocations(t *testing.T) {
 
 // Every operation of the public API has its row.
 func TestAllocationsComplete(t *testing.T) {
-	api, err := os.ReadFile("../../../testdata/api.txt")
+	api, err := os.ReadFile("../../archtest/testdata/api.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	takesContext := regexp.MustCompile(`(?m)^allium func (.*?)\(ctx context\.Context`)
 	operations := takesContext.FindAllSubmatch(api, -1)
 	if len(operations) < 60 {
-		t.Fatalf("only %d operations in testdata/api.txt", len(operations))
+		t.Fatalf("only %d operations in the list of the API", len(operations))
 	}
 	for _, m := range operations {
 		name, found := string(m[1]), costless[string(m[1])] != ""

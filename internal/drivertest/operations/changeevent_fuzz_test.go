@@ -1,9 +1,10 @@
-package allium
+package operations
 
 import (
 	"bytes"
 	"testing"
 
+	"allium"
 	"allium/bson"
 )
 
@@ -29,10 +30,10 @@ func FuzzChangeEvent(f *testing.F) {
 	}
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var raw ChangeEvent[bson.Raw]
-		var tree ChangeEvent[bson.M]
-		rawErr := raw.decode(nil, data)
-		treeErr := tree.decode(nil, data)
+		var raw allium.ChangeEvent[bson.Raw]
+		var tree allium.ChangeEvent[bson.M]
+		rawErr := raw.UnmarshalBSON(data)
+		treeErr := tree.UnmarshalBSON(data)
 		if rawErr != nil {
 			if treeErr == nil {
 				t.Fatalf("as maps it decodes, as it is not: %v", rawErr)
