@@ -47,7 +47,7 @@ func (r *Request) parseDB() error {
 	if strings.IndexByte(r.DB, '.') >= 0 {
 		switch name, _ := bsondoc.FirstElement(r.Body); name {
 		case "count", "findAndModify", "findandmodify", "killCursors":
-			if r.Node.role == Mongos { // these look at the name themselves
+			if r.Routing != nil { // these look at the name themselves
 				return namespace.CheckDB(r.DB)
 			}
 		}

@@ -41,7 +41,7 @@ func (r *Request) NoteClient() error {
 		return srverr.New(srverr.TypeMismatch, "The client metadata document must be a document")
 	}
 	limit := maxMetadata
-	if r.Node.role == Mongos {
+	if r.Routing != nil {
 		limit = maxMetadataMongos
 	}
 	if len(v.Value) > limit {

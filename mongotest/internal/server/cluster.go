@@ -155,7 +155,7 @@ func (r *Request) DatabaseKnown(db string) error {
 // ShowConfig brings the collections of the config database up to date that show the cluster's
 // metadata, on a node that has them. It is called before they are read: nothing else needs them.
 func (r *Request) ShowConfig() error {
-	if r.Node.role != Mongos && !r.Node.IsConfigServer() {
+	if r.Routing == nil && !r.Node.IsConfigServer() {
 		return nil
 	}
 	r.Node.Store()
@@ -163,7 +163,7 @@ func (r *Request) ShowConfig() error {
 	if d.whole != nil {
 		d = d.whole
 	}
-	if err := r.Reach(d.shards); err != nil {
+	if err := r.Routing.Reach(d.shards); err != nil {
 		return err
 	}
 	colls := r.configDocuments(d)
@@ -202,11 +202,11 @@ func (n *Node) IsConfigServer() bool {
 }
 
 // reachConfig checks that a command of a mongos gets at the config servers if it needs them.
-func (r *Request) reachConfig() error {
-	if r.Node.role != Mongos || !r.Cmd.Mongos.Config {
+func (x *Routing) reachConfig() error {
+	if !x.r.Cmd.Mongos.Config {
 		return nil
 	}
-	return r.Reach(r.Node.data.shards)
+	return x.Reach(x.r.Node.data.shards)
 }
 
 func sameDocuments(c *store.Coll, docs []bson.Raw) bool {

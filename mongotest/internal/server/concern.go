@@ -50,7 +50,7 @@ func (r *Request) readWriteConcern() error {
 		r.WC = r.Node.DefaultWriteConcern()
 		return nil
 	}
-	if v.Type != bson.TypeEmbeddedDocument && r.Node.role == Mongos && r.Cmd.OpTime && !r.Node.cfg.Version.AtLeast(5, 0) {
+	if v.Type != bson.TypeEmbeddedDocument && r.Routing != nil && r.Cmd.OpTime && !r.Node.cfg.Version.AtLeast(5, 0) {
 		// Its parser of batched writes is the first to see it.
 		return srverr.New(10065, "invalid parameter: expected an object (writeConcern)")
 	}
@@ -133,8 +133,8 @@ func (r *Request) readWriteConcern() error {
 // writeConcernError if it does not in time. An error means that the command was interrupted.
 func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err error) {
 	n := r.Node
-	if n.role == Mongos {
-		return r.shardWriteConcern(dst)
+	if r.Routing != nil {
+		return r.Routing.waitWriteConcern(dst)
 	}
 	if n.set == nil {
 		return dst, 0, nil
@@ -272,7 +272,7 @@ func (r *Request) checkReadConcern() error {
 		switch rc.level {
 		case "", "local", "majority", "snapshot":
 		default:
-			if r.Node.role == Mongos {
+			if r.Routing != nil {
 				return srverr.New(srverr.InvalidOptions, "The first command in a transaction cannot specify a readConcern level other than local, majority, or snapshot")
 			}
 			return srverr.New(srverr.InvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
@@ -284,7 +284,7 @@ func (r *Request) checkReadConcern() error {
 		if r.Node.cfg.Version.AtLeast(5, 0) {
 			return srverr.New(srverr.InvalidOptions, "Command %s does not support { readConcern: { level: \"snapshot\", provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", r.Cmd.Name)
 		}
-		if r.Node.role == Mongos {
+		if r.Routing != nil {
 			if !rc.at.IsZero() {
 				return srverr.New(srverr.InvalidOptions, "read concern snapshot is not supported with atClusterTime on mongos")
 			}

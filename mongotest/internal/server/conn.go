@@ -29,6 +29,8 @@ type Conn struct {
 	comp []byte // the same, compressed
 	req  Request
 
+	routing *Routing // of the requests; nil: the node is no mongos
+
 	replies uint32 // that were delayed by chance: see sender
 
 	spare *operation // for the next command: it was not killed
@@ -61,7 +63,11 @@ type ClientState struct {
 const keepBuffer = 256 << 10
 
 func newConn(n *Node, nc net.Conn) *Conn {
-	return &Conn{node: n, nc: nc, id: n.lastConn.Add(1), br: bufio.NewReaderSize(nc, 16<<10)}
+	c := &Conn{node: n, nc: nc, id: n.lastConn.Add(1), br: bufio.NewReaderSize(nc, 16<<10)}
+	if n.role == Mongos {
+		c.routing = &Routing{}
+	}
+	return c
 }
 
 // ID returns the connection's number on its node, as hello reports it.

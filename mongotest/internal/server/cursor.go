@@ -449,12 +449,12 @@ func (r *Request) AppendEmptyCursor(dst []byte, ns string) []byte {
 		dst = bson.AppendInt64(dst, "id", 0)
 		dst = bson.AppendString(dst, "ns", ns)
 	}
-	if r.Node.role != Mongos {
+	if r.Routing == nil {
 		name()
 	}
 	list, d := bson.BeginArrayElement(dst, "firstBatch")
 	dst = bson.EndDocument(d, list)
-	if r.Node.role == Mongos {
+	if r.Routing != nil {
 		name()
 	}
 	return bson.EndDocument(r.AppendAtTime(dst), at)
@@ -484,7 +484,7 @@ func (r *Request) keepCursor(c *Cursor) error {
 	if r.AtTime.IsZero() {
 		c.Run.rest()
 	}
-	c.reading = &reading{r.rc.level, r.optedIn, r.preference, r.sources()}
+	c.reading = &reading{r.rc.level, r.optedIn, r.preference, r.Routing.sources()}
 	if err := r.Node.cursors.add(c, time.Now()); err != nil {
 		c.Iterator.Close()
 		return err

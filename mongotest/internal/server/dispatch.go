@@ -35,9 +35,7 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 			dst = n.appendVersionFor(dst, r.wcCode)
 		}
 	}
-	if r.routed != nil {
-		dst = r.appendRecovery(dst)
-	}
+	dst = r.Routing.appendRecovery(dst)
 	dst = n.appendTimes(r, dst)
 	if r.op != nil {
 		r.Conn.end(r)
@@ -110,9 +108,10 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 	}
 	for tries := 0; ; tries++ {
 		dst, err = n.invoke(r, dst)
-		if r.startsOver && err != nil && !r.hangUp {
+		x := r.Routing
+		if x != nil && x.startsOver && err != nil && !r.hangUp {
 			if err = r.Check(); err == nil {
-				r.redo()
+				x.redo()
 				tries--
 				dst = dst[:start]
 				continue
@@ -128,10 +127,10 @@ func (n *Node) run(r *Request, dst []byte) (out []byte, err error) {
 			return dst, err
 		}
 		dst, err = n.acknowledge(r, dst, start, err)
-		if !r.undone || tries == shardRetries {
+		if x == nil || !x.undone || tries == shardRetries {
 			return dst, err
 		}
-		r.redo()
+		x.redo()
 		dst = dst[:start]
 	}
 }
@@ -169,7 +168,7 @@ func (r *Request) findCommand() error {
 	n := r.Node
 	r.Cmd = n.Lookup(r.Name)
 	switch {
-	case r.Cmd == nil && n.role == Mongos:
+	case r.Cmd == nil && r.Routing != nil:
 		return srverr.New(srverr.CommandNotFound, "no such cmd: %s%s", r.Name, n.cfg.Version.NotBuiltNote(release.Command, r.Name))
 	case r.Cmd == nil:
 		return srverr.New(srverr.CommandNotFound, "no such command: '%s'%s", r.Name, n.cfg.Version.NotBuiltNote(release.Command, r.Name))
@@ -223,22 +222,23 @@ func (r *Request) noteEarlyHello() error {
 
 // routeTxn lets a mongos answer what concerns the whole of a transaction.
 func (r *Request) routeTxn() (done bool, err error) {
-	if r.Node.role == Mongos && r.InTxn() {
-		return r.route()
+	if r.Routing != nil && r.InTxn() {
+		return r.Routing.beginTxn()
 	}
 	return false, nil
 }
 
 // invoke runs the command itself, in its session if it has a transaction number.
 func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
-	if r.routed != nil {
-		defer func() { r.routedDone(err) }()
+	x := r.Routing
+	if x != nil && x.routed != nil {
+		defer func() { x.endTxn(err) }()
 	}
 	if r.HasTxnNumber {
 		if err := r.checkOut(); err != nil {
-			if n.role == Mongos && !r.InTxn() && r.Writes != nil {
+			if x != nil && !r.InTxn() && r.Writes != nil {
 				start := len(dst)
-				return r.reshape(r.Writes.AppendFailed(dst, err), start), nil
+				return x.reshape(r.Writes.AppendFailed(dst, err), start), nil
 			}
 			return dst, err
 		}
@@ -267,43 +267,13 @@ func (n *Node) invoke(r *Request, dst []byte) (out []byte, err error) {
 			return dst, err
 		}
 	}
-	if err := r.reachConfig(); err != nil {
-		return dst, err
-	}
-	if n.role != Mongos {
+	if x == nil {
 		return r.Cmd.Run(r, dst)
 	}
-	start := len(dst)
-	for {
-		out, err := r.runOnShards(dst[:start])
-		if !IsStale(err) {
-			r.forgetChanged()
-			return out, err
-		}
-		if err := r.Retarget(err); err != nil {
-			return dst[:start], err
-		}
-		r.shards, r.ShardCounts, r.Found, r.raw, r.IntegerOK = nil, nil, byShard, false, false
-	}
-}
-
-// runOnShards runs the command on a mongos once.
-func (r *Request) runOnShards(dst []byte) (out []byte, err error) {
-	if err := r.reachCatalog(); err != nil {
+	if err := x.reachConfig(); err != nil {
 		return dst, err
 	}
-	if dst, done, err := r.missingDatabase(dst); done {
-		return dst, err
-	}
-	start := len(dst)
-	dst, err = r.Cmd.Run(r, dst)
-	switch {
-	case err == nil:
-		return r.reshape(dst, start), nil
-	case r.Cmd.Mongos.ShowsShards && !IsStale(err):
-		err = r.shardError(err)
-	}
-	return dst, err
+	return x.run(dst)
 }
 
 // appendOpTime appends what replies to writes carry on a replica set member.

@@ -30,7 +30,7 @@ func (r *Request) ExprOptions(ns string, coll *query.Collation, let bson.Raw) *p
 	v := r.Node.cfg.Version
 	return &pipeline.Options{
 		NS: pipeline.Namespace{DB: db, Coll: name}, Version: v, Collation: coll, Let: let,
-		Now: bson.NewDateTime(r.Node.data.Clock.Now()), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil, Mongos: r.Node.role == Mongos, InTxn: r.InTxn(),
+		Now: bson.NewDateTime(r.Node.data.Clock.Now()), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil, Mongos: r.Routing != nil, InTxn: r.InTxn(),
 		CheckChangeStream: func(spec bson.Raw) error {
 			return ChangeStreamArgs.Parse(r, spec, &ChangeStreamSpec{})
 		},

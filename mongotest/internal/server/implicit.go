@@ -39,7 +39,7 @@ func (r *Request) CreateImplicitly(tx *store.Tx, ns string) (*store.Coll, error)
 		return nil, err
 	}
 	if _, known := r.Node.data.PrimaryShard(db); !known {
-		if err := r.Reach(r.Node.data.shards); err != nil { // config servers make databases
+		if err := r.Routing.Reach(r.Node.data.shards); err != nil { // config servers make databases
 			return nil, err
 		}
 	}

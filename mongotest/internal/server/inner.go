@@ -14,6 +14,10 @@ func (r *Request) Inner(name, db string, body bson.Raw) (*Request, error) {
 	if inner.Cmd = r.Node.Lookup(name); inner.Cmd == nil {
 		return nil, srverr.New(srverr.CommandNotFound, "no such command: '%s'", name)
 	}
+	if r.Routing != nil {
+		x := *r.Routing
+		x.r, inner.Routing = &inner, &x
+	}
 	if err := inner.parse(); err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (r *Request) metadata() error {
 		if err != nil {
 			return err
 		}
-		if r.optedIn = ok; ok && r.Node.role == Mongos {
+		if r.optedIn = ok; ok && r.Routing != nil {
 			r.preference = readPreferenceOf(r.readPreference.Value)
 		}
 	}

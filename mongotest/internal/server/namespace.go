@@ -31,7 +31,7 @@ func (r *Request) Collection(code int32) (ns string, err error) {
 // Readable returns the collection of a command that reads: it may be given by its UUID, and must
 // have no dollar in its name.
 func (r *Request) Readable(code int32) (ns string, err error) {
-	if b, ok := r.Arg().Binary(); ok && b.Subtype == bson.BinaryUUID && r.Node.role != Mongos {
+	if b, ok := r.Arg().Binary(); ok && b.Subtype == bson.BinaryUUID && r.Routing == nil {
 		return r.resolve(b.Data)
 	}
 	if ns, err = r.Collection(code); err != nil {
@@ -42,7 +42,7 @@ func (r *Request) Readable(code int32) (ns string, err error) {
 
 // checkReadable rejects names that no collection can have.
 func (r *Request) checkReadable(ns string) error {
-	if strings.IndexByte(ns, '$') >= 0 && ns != "local.oplog.$main" && r.Node.role != Mongos {
+	if strings.IndexByte(ns, '$') >= 0 && ns != "local.oplog.$main" && r.Routing == nil {
 		return srverr.New(srverr.InvalidNamespace, "Invalid collection name specified '%s", ns) // sic
 	}
 	return nil

@@ -79,7 +79,7 @@ func (n *Node) ForgetProfile(db string) {
 // Profile says what is profiled of the request's database from now on, and makes the collection
 // that the profiler writes to.
 func (r *Request) Profile(l ProfileLevel) error {
-	if l.Level != 0 && r.Node.role != Mongos {
+	if l.Level != 0 && r.Routing == nil {
 		err := r.Node.Store().Write(func(tx *store.Tx) error {
 			ns := r.DB + ".system.profile"
 			if tx.Coll(ns) != nil {

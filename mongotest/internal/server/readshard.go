@@ -14,50 +14,51 @@ import (
 // What a mongos reads: of each shard the state that the member has which it asks.
 
 // toPrimary reports whether the command needs the primaries of shards.
-func (r *Request) toPrimary() bool {
-	return r.writing || !r.optedIn || r.InTxn() || r.Cmd.Where == OnPrimary
+func (x *Routing) toPrimary() bool {
+	return x.r.writing || !x.r.optedIn || x.r.InTxn() || x.r.Cmd.Where == OnPrimary
 }
 
 // needsPrimary reports whether the command needs the primary of a shard, or of the config servers:
 // a mongos reads its tables with a read preference of its own, whatever the command's is. The only
 // member of a shard stands for the secondaries that a real one has.
-func (r *Request) needsPrimary(i int) bool {
-	table := i == r.Node.data.shards && r.DB != "config" && r.DB != "admin"
-	return table || r.toPrimary() || r.Node.data.parts[i].set.Size() == 1
+func (x *Routing) needsPrimary(i int) bool {
+	table := i == x.r.Node.data.shards && x.r.DB != "config" && x.r.DB != "admin"
+	return table || x.toPrimary() || x.r.Node.data.parts[i].set.Size() == 1
 }
 
 // member returns the member of a shard that the command goes to, always the same one if it reads;
 // nil if there is none at the moment.
-func (r *Request) member(i int) *Node {
-	p := r.Node.data.parts[i]
-	if r.writing || p.set == nil {
+func (x *Routing) member(i int) *Node {
+	p := x.r.Node.data.parts[i]
+	if x.r.writing || p.set == nil {
 		return p.primary()
 	}
-	if r.members == nil {
-		if r.members = r.firstMembers[:0]; len(r.Node.data.parts) > len(r.firstMembers) {
-			r.members = make([]*Node, 0, len(r.Node.data.parts))
+	if x.members == nil {
+		if x.members = x.firstMembers[:0]; len(x.r.Node.data.parts) > len(x.firstMembers) {
+			x.members = make([]*Node, 0, len(x.r.Node.data.parts))
 		}
-		r.members = r.members[:len(r.Node.data.parts)]
+		x.members = x.members[:len(x.r.Node.data.parts)]
 	}
-	switch n := r.members[i]; {
+	switch n := x.members[i]; {
 	case n != nil:
 		return n
-	case r.needsPrimary(i):
-		r.members[i] = p.primary()
+	case x.needsPrimary(i):
+		x.members[i] = p.primary()
 	default:
-		if peer := p.set.Select(&r.preference); peer != nil {
-			r.members[i] = peer.(*Node)
+		if peer := p.set.Select(&x.r.preference); peer != nil {
+			x.members[i] = peer.(*Node)
 		}
 	}
-	return r.members[i]
+	return x.members[i]
 }
 
 // stateOfShards returns what a command of a mongos reads outside of transactions: of each shard
 // what the member has that it asks. What the shards decided together is there in any case, so that
 // all agree on who has which chunk.
-func (r *Request) stateOfShards(newest *store.State) (*store.State, error) {
+func (x *Routing) stateOfShards(newest *store.State) (*store.State, error) {
+	r := x.r
 	d, s := r.Node.data, r.Node.Store()
-	r.views = nil
+	x.views = nil
 	behind := slices.ContainsFunc(d.parts, func(p *Data) bool { return p.set != nil && p.set.Behind() })
 	switch {
 	case !behind, r.InTxn() && r.rc.level != "majority" && r.rc.level != "snapshot":
@@ -76,7 +77,7 @@ func (r *Request) stateOfShards(newest *store.State) (*store.State, error) {
 		if p.set == nil {
 			continue
 		}
-		if n := r.member(i); n != nil {
+		if n := x.member(i); n != nil {
 			if views[i] = p.set.View(n, r.rc.level); !views[i].Newest {
 				at[i] = views[i].At
 			}
@@ -86,7 +87,7 @@ func (r *Request) stateOfShards(newest *store.State) (*store.State, error) {
 	if !ok {
 		return nil, srverr.New(srverr.SnapshotTooOld, "A shard's member has a state that is older than the oldest available one.")
 	}
-	r.views = views
+	x.views = views
 	return st, nil
 }
 
@@ -125,13 +126,14 @@ var errStartOver = srverr.New(srverr.InternalError, "the command starts over")
 
 // startOver lets a command run again that reads, because what it has begun to read is not what it
 // would choose now.
-func (r *Request) startOver() error {
-	r.startsOver = true
+func (x *Routing) startOver() error {
+	x.startsOver = true
 	return errStartOver
 }
 
 // readable waits until a shard's member has what the read concern asks for.
-func (r *Request) readable(p *Data, n *Node) error {
+func (x *Routing) readable(p *Data, n *Node) error {
+	r := x.r
 	if r.InTxn() || p.set == nil {
 		return nil
 	}
@@ -142,8 +144,8 @@ func (r *Request) readable(p *Data, n *Node) error {
 	waits := false
 	switch {
 	case after.IsZero():
-	case r.views != nil: // the member may have caught up since it was chosen what to read
-		waits = !r.views[p.number].Has(after)
+	case x.views != nil: // the member may have caught up since it was chosen what to read
+		waits = !x.views[p.number].Has(after)
 	case p.set.Behind():
 		waits = !p.set.View(n, r.rc.level).Has(after)
 	}
@@ -151,13 +153,13 @@ func (r *Request) readable(p *Data, n *Node) error {
 		if err := p.set.WaitApplied(r, n, after, r.rc.level == "majority" || r.rc.level == "snapshot"); err != nil {
 			return err
 		}
-		return r.startOver()
+		return x.startOver()
 	}
 	if r.rc.level == "linearizable" && p.set.Behind() {
 		_, term := p.set.Lead()
 		_, lost, err := p.set.AwaitWrite(r, term, p.set.Newest(), &replica.WriteConcern{Mode: "majority", NamedMode: true}, 0)
 		if err == nil && lost {
-			err = r.startOver()
+			err = x.startOver()
 		}
 		return err
 	}
@@ -180,12 +182,15 @@ type reading struct {
 }
 
 // sources returns the members that the command has read from.
-func (r *Request) sources() (list []source) {
-	for i, n := range r.members {
-		if i == r.Node.data.shards && r.DB != "config" && r.DB != "admin" {
+func (x *Routing) sources() (list []source) {
+	if x == nil {
+		return nil
+	}
+	for i, n := range x.members {
+		if i == x.r.Node.data.shards && x.r.DB != "config" && x.r.DB != "admin" {
 			continue // it only told where the documents are
 		}
-		if n != nil && r.passed&(1<<i) != 0 {
+		if n != nil && x.passed&(1<<i) != 0 {
 			list = append(list, source{i, n, n.ProcessID()})
 		}
 	}
@@ -203,16 +208,19 @@ func (r *Request) ReadOn(c *Cursor) error {
 		case s.node.ProcessID() != s.process:
 			return srverr.New(srverr.CursorNotFound, "cursor id %d not found", c.ID)
 		}
-		r.member(s.shard)
-		r.members[s.shard] = s.node
+		r.Routing.member(s.shard)
+		r.Routing.members[s.shard] = s.node
 	}
 	return nil
 }
 
 // ReachAll checks that a command gets at every shard.
-func (r *Request) ReachAll() error {
-	for i := range r.Node.data.shards {
-		if err := r.Reach(i); err != nil {
+func (x *Routing) ReachAll() error {
+	if x == nil {
+		return nil
+	}
+	for i := range x.r.Node.data.shards {
+		if err := x.Reach(i); err != nil {
 			return err
 		}
 	}

@@ -26,11 +26,13 @@ type Request struct {
 	Body      bson.Raw
 	Sequences []wire.Sequence
 
+	// Routing is how a mongos takes the command to the shards; nil: the node is none.
+	Routing *Routing
+
 	generic
 	parsed
 	sessionState
 	concerns
-	routing
 	interrupts
 	transport
 	outcome
@@ -75,41 +77,6 @@ type concerns struct {
 	preference replica.ReadPreference // of a command of a mongos that opted in
 }
 
-// routing is what a mongos knows of a command.
-type routing struct {
-	routed      *routedTxn  // what it knows of the transaction
-	shards      []int       // the shards that the command goes to, if they are known
-	ShardCounts map[int]int // what a count found on each shard
-	Found       finding     // how a command of a transaction failed
-	raw         bool        // the reply shows that of the shard
-
-	stale  int         // how often a shard has refused the command because of an outdated table
-	reload *StaleError // the newest such error, until the table is read anew
-
-	// See Reach.
-	writing        bool   // the command is in the middle of a write and must not wait
-	passed         uint64 // a bit for each shard that it has got at
-	awaited        *Data  // the shard that it waits for, or for the primary of
-	awaitedPrimary bool
-	pause          time.Duration // the time that a shard lets it wait
-	paused         bson.Raw      // the fail point that did so
-	lost           map[int]error // the shards that it does not get at any more
-
-	written      []shardWrite // its newest write on each shard
-	firstWritten [2]shardWrite
-	wroteLast    int                // the first of the shards that it wrote to last
-	homes        []*session.Session // its session, as the shards know it; nil: they were not asked
-	firstHomes   [4]*session.Session
-	homesUsed    uint64  // a bit for each shard that knows of its use
-	members      []*Node // of the shards, where the command reads; nil: not chosen yet
-	firstMembers [4]*Node
-	// views are where reads of the shards' members see the data, as it was chosen; nil: all see the
-	// newest.
-	views      []replica.View
-	startsOver bool // it runs again: see startOver
-	undone     bool // a shard has rolled back what the command wrote: it runs again
-}
-
 // interrupts are what can end a command before it is done: see Check.
 type interrupts struct {
 	start    time.Time
@@ -137,7 +104,8 @@ type transport struct {
 
 // outcome is what the command leaves for the reply, beside the elements that Run appends.
 type outcome struct {
-	wrote bool // the command wrote something: see Wrote
+	writing bool // the command is in the middle of a write and must not wait
+	wrote   bool // the command wrote something: see Wrote
 	// NoWrite is set by a command that takes a write concern but wrote nothing that one could wait
 	// for.
 	NoWrite bool
@@ -179,15 +147,17 @@ type generic struct {
 }
 
 func (r *Request) reset(c *Conn) {
-	*r = Request{Node: c.node, Conn: c, interrupts: interrupts{start: time.Now()}}
+	*r = Request{Node: c.node, Conn: c, Routing: c.routing, interrupts: interrupts{start: time.Now()}}
+	r.Routing.reset(r)
 }
 
 // again prepares the request for the next reply of a stream: its command runs once more, as if it
 // had just come in.
 func (r *Request) again() {
-	*r = Request{Node: r.Node, Conn: r.Conn, Body: r.Body, Sequences: r.Sequences, interrupts: interrupts{start: time.Now()}, transport: transport{
+	*r = Request{Node: r.Node, Conn: r.Conn, Routing: r.Routing, Body: r.Body, Sequences: r.Sequences, interrupts: interrupts{start: time.Now()}, transport: transport{
 		Flags: r.Flags, compressed: r.compressed, compressor: r.compressor, StreamOf: r.StreamOf, Streamed: r.Streamed, Streaming: r.Streaming,
 	}}
+	r.Routing.reset(r)
 }
 
 // endStream closes the cursor whose batches are streamed, because its connection ends.
@@ -243,7 +213,7 @@ func (r *Request) Message() (body bson.Raw, sequences []wire.Sequence) { return 
 func (r *Request) Version() release.Version { return r.Node.cfg.Version }
 
 // Router reports whether the node is a mongos.
-func (r *Request) Router() bool { return r.Node.role == Mongos }
+func (r *Request) Router() bool { return r.Routing != nil }
 
 // Generic reports whether every command of the node's version takes this argument.
 func (r *Request) Generic(field string) bool { return args.Generic(r.Version(), field) }

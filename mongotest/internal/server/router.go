@@ -27,19 +27,20 @@ type routedTxn struct {
 	reached      bool // a command was sent to a shard, whatever came of it
 }
 
-// route checks a transaction's command against what this mongos has seen of the transaction. done
-// is true if the command is answered by that.
-func (r *Request) route() (done bool, err error) {
-	recovers, done, err := r.look()
+// beginTxn checks a transaction's command against what this mongos has seen of the transaction.
+// done is true if the command is answered by that.
+func (x *Routing) beginTxn() (done bool, err error) {
+	recovers, done, err := x.look()
 	if recovers {
-		err = r.recover() // it may wait for the session, which another mongos uses
+		err = x.recover() // it may wait for the session, which another mongos uses
 	}
 	return done, err
 }
 
-// look is route under the lock of the node's transactions. recovers is true if another mongos knows
-// the transaction.
-func (r *Request) look() (recovers, done bool, err error) {
+// look is beginTxn under the lock of the node's transactions. recovers is true if another mongos
+// knows the transaction.
+func (x *Routing) look() (recovers, done bool, err error) {
+	r := x.r
 	rt := &r.Node.router
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -67,7 +68,7 @@ func (r *Request) look() (recovers, done bool, err error) {
 				return true, false, nil
 			}
 			if r.Cmd.Name == "commitTransaction" && !t.reached {
-				r.IntegerOK, r.routed = true, &routedTxn{participants: true}
+				r.IntegerOK, x.routed = true, &routedTxn{participants: true}
 				return false, true, nil
 			}
 			if r.Cmd.Name == "abortTransaction" {
@@ -85,12 +86,13 @@ func (r *Request) look() (recovers, done bool, err error) {
 	default:
 		return false, false, srverr.New(srverr.NoSuchTransaction, "cannot continue txnId %d for session %s with txnId %d", -1, r.Session.ID, r.TxnNumber)
 	}
-	r.routed = t
+	x.routed = t
 	return false, false, nil
 }
 
 // recover finds out how a transaction of another mongos ended: one that is still open is aborted.
-func (r *Request) recover() error {
+func (x *Routing) recover() error {
+	r := x.r
 	token := r.Body.Lookup("recoveryToken")
 	if token.Type != bson.TypeEmbeddedDocument {
 		return srverr.New(srverr.TypeMismatch, "BSON field 'commit cmd.recoveryToken' is the wrong type '%s', expected type 'object'", bsontext.TypeName(token.Type))
@@ -102,7 +104,7 @@ func (r *Request) recover() error {
 	if r.Node.data.ShardNumber(id) < 0 {
 		return srverr.New(srverr.ShardNotFound, "Shard %s not found", id)
 	}
-	r.routed = &routedTxn{number: r.TxnNumber, participants: true, wrote: true}
+	x.routed = &routedTxn{number: r.TxnNumber, participants: true, wrote: true}
 	s := r.Session
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -124,38 +126,46 @@ const (
 	BeforeShard                // it had chosen the shards, but not asked them
 )
 
-// routedDone notes the outcome of a transaction's command.
-func (r *Request) routedDone(err error) {
-	t := r.routed
+// Found notes how a mongos comes to the error that the command is about to end with.
+func (x *Routing) Found(f finding) {
+	if x != nil {
+		x.found = f
+	}
+}
+
+// endTxn notes the outcome of a transaction's command.
+func (x *Routing) endTxn(err error) {
+	r := x.r
+	t := x.routed
 	if t == nil || r.Cmd.Txn == TxnEnds {
 		return
 	}
 	rt := &r.Node.router
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	t.reached = t.reached || r.Found != ByRouter
+	t.reached = t.reached || x.found != ByRouter
 	if err != nil {
 		if r.startTxn {
-			t.participants, t.wrote = r.Found == BeforeShard, false
+			t.participants, t.wrote = x.found == BeforeShard, false
 		}
 		return
 	}
 	t.participants = true
 	if r.Cmd.Where == OnPrimary && !t.wrote {
-		t.wrote, t.shard = true, r.FirstShard()
+		t.wrote, t.shard = true, x.FirstShard()
 	}
 }
 
 // appendRecovery appends the recoveryToken that a mongos adds to every reply of a transaction.
-func (r *Request) appendRecovery(dst []byte) []byte {
-	t := r.routed
-	if t == nil {
+func (x *Routing) appendRecovery(dst []byte) []byte {
+	if x == nil || x.routed == nil {
 		return dst
 	}
-	rt := &r.Node.router // another command of the transaction may still run: one that its client gave up
+	t := x.routed
+	rt := &x.r.Node.router // another command of the transaction may still run: one that its client gave up
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	if !t.participants && !r.raw || r.Found != byShard {
+	if !t.participants && !x.raw || x.found != byShard {
 		return dst
 	}
 	at, dst := bson.BeginDocumentElement(dst, "recoveryToken")
@@ -166,9 +176,10 @@ func (r *Request) appendRecovery(dst []byte) []byte {
 }
 
 // shardError is an error of a shard as a mongos reports it.
-func (r *Request) shardError(err error) error {
+func (x *Routing) shardError(err error) error {
+	r := x.r
 	e := *srverr.From(err)
-	r.raw = true
+	x.raw = true
 	own := e.Extra
 	details := func(d *bsondoc.Builder) {
 		for k, v := range own.All() {
@@ -177,7 +188,7 @@ func (r *Request) shardError(err error) error {
 	}
 	e.Extra = bsondoc.Build(func(d *bsondoc.Builder) {
 		d.Doc("raw", bsondoc.Build(func(d *bsondoc.Builder) {
-			d.Doc(r.Node.data.ShardHost(r.FirstShard()), bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Doc(r.Node.data.ShardHost(x.FirstShard()), bsondoc.Build(func(d *bsondoc.Builder) {
 				d.B = bson.AppendDouble(d.B, "ok", 0)
 				d.Str("errmsg", e.Msg)
 				d.B = bson.AppendInt32(d.B, "code", e.Code)
@@ -192,10 +203,10 @@ func (r *Request) shardError(err error) error {
 	return &e
 }
 
-// FromShard is an error that a mongos got from a shard, with what it says of that. Elsewhere it is
-// the error itself.
-func (r *Request) FromShard(err error, context string) error {
-	if err == nil || r.Node.role != Mongos || IsBlocked(err) || IsStale(err) {
+// FromShard is an error that a mongos got from a shard, with what it says of that, and on other
+// nodes the error itself.
+func (x *Routing) FromShard(err error, context string) error {
+	if err == nil || x == nil || IsBlocked(err) || IsStale(err) {
 		return err
 	}
 	return srverr.From(err).Prefix(context + " :: caused by :: ")
@@ -203,7 +214,8 @@ func (r *Request) FromShard(err error, context string) error {
 
 // missingDatabase answers a command on a database that the cluster does not have, as servers before
 // 5.0 do. done is false if it is there.
-func (r *Request) missingDatabase(dst []byte) (out []byte, done bool, err error) {
+func (x *Routing) missingDatabase(dst []byte) (out []byte, done bool, err error) {
+	r := x.r
 	if r.Node.cfg.Version.AtLeast(5, 0) {
 		return dst, false, nil
 	}
@@ -231,9 +243,9 @@ func EmptyResult(dst []byte, ns string) (out []byte, done bool, err error) {
 }
 
 // reshape turns the elements of a mongod's reply, which start at start, into a mongos's.
-func (r *Request) reshape(dst []byte, start int) []byte {
-	shape := r.Cmd.Mongos.Reply
-	if r.Cmd.Mongos.ShowsShards {
+func (x *Routing) reshape(dst []byte, start int) []byte {
+	shape := x.r.Cmd.Mongos.Reply
+	if x.r.Cmd.Mongos.ShowsShards {
 		shape = (*Request).AppendRaw
 	}
 	if shape == nil {
@@ -241,13 +253,13 @@ func (r *Request) reshape(dst []byte, start int) []byte {
 	}
 	at, doc := bson.BeginDocument(nil)
 	doc = bson.EndDocument(append(doc, dst[start:]...), at)
-	return shape(r, bson.Raw(doc), dst[:start])
+	return shape(x.r, bson.Raw(doc), dst[:start])
 }
 
 // AppendRaw appends the reply of a command's only shard as "raw" shows it.
 func (r *Request) AppendRaw(reply bson.Raw, dst []byte) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "raw")
-	start, dst := bson.BeginDocumentElement(dst, r.Node.data.ShardHost(r.FirstShard()))
+	start, dst := bson.BeginDocumentElement(dst, r.Node.data.ShardHost(r.Routing.FirstShard()))
 	dst = bson.AppendDouble(append(dst, reply.Elements()...), "ok", 1)
 	return bson.EndDocument(bson.EndDocument(dst, start), at)
 }

@@ -79,25 +79,25 @@ func (d *Data) connString() string {
 // Reach checks that the command gets at some shards. While a shard has no primary, a command that
 // may wait does so; in the middle of a write, the error is the store's Blocked one, and
 // [Request.Write] waits. Every other error is final.
-func (r *Request) Reach(shards ...int) error {
-	if r.Node.role != Mongos {
+func (x *Routing) Reach(shards ...int) error {
+	if x == nil {
 		return nil
 	}
 	for _, i := range shards {
 		for {
-			err := r.tryShard(i)
+			err := x.tryShard(i)
 			if err == nil {
 				break
 			}
-			if r.writing || !IsBlocked(err) {
+			if x.r.writing || !IsBlocked(err) {
 				return err
 			}
-			waited := r.awaited != nil
-			if err := r.settle(); err != nil {
+			waited := x.awaited != nil
+			if err := x.settle(); err != nil {
 				return err
 			}
-			if waited && r.lost[i] == nil && !r.InTxn() && r.written == nil && !r.Cmd.Continues {
-				return r.startOver() // another primary may have undone what was read
+			if waited && x.lost[i] == nil && !x.r.InTxn() && x.written == nil && !x.r.Cmd.Continues {
+				return x.startOver() // another primary may have undone what was read
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func (x Route) ReachSome(shards []int) (some []int, lost, err error) {
 		switch err := x.Reach(i); {
 		case err == nil:
 			some = append(some, i)
-		case IsBlocked(err) || IsStale(err) || x.r.InTxn():
+		case IsBlocked(err) || IsStale(err) || x.via.r.InTxn():
 			return nil, nil, err
 		default:
 			lost = err
@@ -121,30 +121,30 @@ func (x Route) ReachSome(shards []int) (some []int, lost, err error) {
 }
 
 // tryShard checks one shard. What a Blocked error waits for, settle knows.
-func (r *Request) tryShard(i int) error {
-	p := r.Node.data.parts[i]
-	n := r.member(i)
+func (x *Routing) tryShard(i int) error {
+	p := x.r.Node.data.parts[i]
+	n := x.member(i)
 	switch {
 	case p.set == nil:
 		return nil
-	case r.lost[i] != nil:
-		return r.lost[i]
+	case x.lost[i] != nil:
+		return x.lost[i]
 	case n == nil:
-		r.awaited, r.awaitedPrimary = p, r.needsPrimary(i)
+		x.awaited, x.awaitedPrimary = p, x.needsPrimary(i)
 		return &store.Blocked{Done: closedChan}
-	case r.passed&(1<<i) == 0 && n.faults.Active():
-		if err := r.shardFault(n); err != nil {
+	case x.passed&(1<<i) == 0 && n.faults.Active():
+		if err := x.shardFault(n); err != nil {
 			return err
 		}
 	}
-	if !r.writing {
-		if err := r.readable(p, n); err != nil {
+	if !x.r.writing {
+		if err := x.readable(p, n); err != nil {
 			return err
 		}
 	}
-	r.passed |= 1 << i
-	if r.Txn != nil {
-		if t, _ := r.txn(); t != nil {
+	x.passed |= 1 << i
+	if x.r.Txn != nil {
+		if t, _ := x.r.txn(); t != nil {
 			t.Touch(i)
 		}
 	}
@@ -158,47 +158,51 @@ var closedChan = func() chan struct{} {
 }()
 
 // settle waits for what the last Blocked error of Reach was about.
-func (r *Request) settle() error {
-	p, pause := r.awaited, r.pause
-	r.awaited, r.pause = nil, 0
+func (x *Routing) settle() error {
+	if x == nil {
+		return nil
+	}
+	p, pause := x.awaited, x.pause
+	x.awaited, x.pause = nil, 0
 	if pause > 0 {
-		_, err := r.Wait(nil, pause)
+		_, err := x.r.Wait(nil, pause)
 		return err
 	}
 	if p == nil {
 		return nil
 	}
 	pref := &replica.ReadPreference{}
-	if !r.awaitedPrimary {
-		pref = &r.preference
+	if !x.awaitedPrimary {
+		pref = &x.r.preference
 	}
-	ok, err := p.set.AwaitMember(r, pref, shardTimeout)
+	ok, err := p.set.AwaitMember(x.r, pref, shardTimeout)
 	if err != nil || ok {
 		return err
 	}
-	if r.lost == nil {
-		r.lost = map[int]error{}
+	if x.lost == nil {
+		x.lost = map[int]error{}
 	}
-	r.lost[p.number] = srverr.New(srverr.FailedToSatisfyReadPreference, "Could not find host matching read preference %s for set %s", pref, p.set.Name())
+	x.lost[p.number] = srverr.New(srverr.FailedToSatisfyReadPreference, "Could not find host matching read preference %s for set %s", pref, p.set.Name())
 	return nil
 }
 
 // shardFault lets failCommand on a shard have its way with what a mongos sends there.
-func (r *Request) shardFault(n *Node) error {
+func (x *Routing) shardFault(n *Node) error {
+	r := x.r
 	for tries := 0; ; tries++ {
 		data, ok := n.fire("failCommand", r.failCommandMatches)
 		if !ok {
 			return nil
 		}
-		if r.paused == nil && data.Lookup("blockConnection").AsBool() {
+		if x.paused == nil && data.Lookup("blockConnection").AsBool() {
 			ms, _ := args.NumberOf(data.Lookup("blockTimeMS"))
-			r.pause, r.paused = time.Duration(ms)*time.Millisecond, data
+			x.pause, x.paused = time.Duration(ms)*time.Millisecond, data
 			return &store.Blocked{Done: closedChan}
 		}
-		r.paused = nil
+		x.paused = nil
 		code, fails := data.Lookup("errorCode").AsInt64()
 		if fails && (code == int64(srverr.StaleConfig) || code == int64(srverr.StaleDbVersion)) {
-			return r.staleByFault(int32(code))
+			return x.staleByFault(int32(code))
 		}
 		var e *srverr.Error
 		switch {
@@ -221,14 +225,15 @@ func (r *Request) shardFault(n *Node) error {
 }
 
 // reachCatalog checks that a command about a collection as a whole gets at the shards that have it.
-func (r *Request) reachCatalog() error {
-	if r.Node.role != Mongos || r.Cmd.Mongos.Catalog == nil {
+func (x *Routing) reachCatalog() error {
+	r := x.r
+	if r.Cmd.Mongos.Catalog == nil {
 		return nil
 	}
 	d := r.Node.data
 	ns := r.Cmd.Mongos.Catalog(r)
 	db, _, _ := strings.Cut(ns, ".")
-	if _, err := r.reachPrimary(db); err != nil {
+	if _, err := x.reachPrimary(db); err != nil {
 		return err
 	}
 	home := d.Place(ns)
@@ -240,55 +245,43 @@ func (r *Request) reachCatalog() error {
 			}
 		}
 	}
-	return r.Reach(shards...)
+	return x.Reach(shards...)
 }
 
-// ReachUnsharded checks that a command gets at the shard of a collection that is not sharded, and
-// that the mongos knows whether it is.
-func (r *Request) ReachUnsharded(c *store.Coll, ns string) error {
-	if r.Node.role != Mongos || c != nil && c.Derived() {
-		return nil
-	}
-	x, err := r.Route(c, ns)
-	if err != nil || x.Table != nil {
-		return err
-	}
-	return x.ReachUnsharded(c)
-}
-
-// ReachUnsharded is [Request.ReachUnsharded] for a route without a table.
+// ReachUnsharded checks that a command gets at the shard of a collection that is not sharded. It
+// does nothing if the route has a table.
 func (x Route) ReachUnsharded(c *store.Coll) error {
-	if x.r.Node.role != Mongos || c != nil && c.Derived() {
+	if x.via == nil || x.Table != nil || c != nil && c.Derived() {
 		return nil
 	}
 	db, _, _ := strings.Cut(x.ns, ".")
-	shard, err := x.r.reachPrimary(db)
+	shard, err := x.via.reachPrimary(db)
 	if err != nil || c == nil || c.Shard() == shard {
 		return err
 	}
-	return x.r.Reach(c.Shard()) // elsewhere if somebody has made it there past the mongoses
+	return x.via.Reach(c.Shard()) // elsewhere if somebody has made it there past the mongoses
 }
 
 // prepareCommit is what comes before the commit of a transaction on a mongos: the shards that it
 // wrote to must be there, and if they are several, they prepare it: from then on no failover aborts
 // it, and it is committed on all of them (two-phase commit). The first one is the coordinator.
-func (r *Request) prepareCommit() error {
-	if r.Node.role != Mongos {
+func (x *Routing) prepareCommit() error {
+	if x == nil {
 		return nil
 	}
-	t, err := r.txn()
+	t, err := x.r.txn()
 	if err != nil || t == nil {
 		return err
 	}
 	shards := t.Participants()
-	r.Txn.Shards = shards
-	if err := r.Reach(shards...); err != nil || len(shards) < 2 {
+	x.r.Txn.Shards = shards
+	if err := x.Reach(shards...); err != nil || len(shards) < 2 {
 		return err
 	}
 	if err := t.Prepare(); err != nil {
 		return err
 	}
-	if n := r.Node.data.parts[shards[0]].primary(); n != nil {
+	if n := x.r.Node.data.parts[shards[0]].primary(); n != nil {
 		const point = "hangBeforeWritingDecision"
 		_, on := n.fire(point, nil)
 		for on {
@@ -296,7 +289,7 @@ func (r *Request) prepareCommit() error {
 			if on, changed = n.faults.Standing(point); !on {
 				break
 			}
-			if _, err := r.Wait(changed, 0); err != nil {
+			if _, err := x.r.Wait(changed, 0); err != nil {
 				break // the coordinator goes on, whatever becomes of who asked
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
 )
 
 // What a mongos knows of the writes that shards did for it. A shard keeps the records of retryable
@@ -22,17 +23,30 @@ type shardWrite struct {
 	term  int64 // of the shard's primary; 0: it is not a replica set
 }
 
+// wrote notes which shards a transaction of the store has written to, under the store's lock.
+func (x *Routing) wrote(tx *store.Tx) {
+	if !x.r.Cmd.Mongos.Documents {
+		tx.Together()
+	}
+	x.wroteLast = -1
+	for i := range x.r.Node.data.parts {
+		if ts, ok := tx.Written(i); ok {
+			x.wroteOn(i, ts)
+		}
+	}
+}
+
 // wroteOn notes that a command of a mongos writes to a shard. It is called under the store's lock.
-func (r *Request) wroteOn(shard int, ts bson.Timestamp) {
-	r.noteWritten(shardWrite{shard, ts, r.term(shard)})
-	if r.wroteLast < 0 {
-		r.wroteLast = shard
+func (x *Routing) wroteOn(shard int, ts bson.Timestamp) {
+	x.noteWritten(shardWrite{shard, ts, x.term(shard)})
+	if x.wroteLast < 0 {
+		x.wroteLast = shard
 	}
 }
 
 // term returns the term of a shard's primary, 0 if there is none.
-func (r *Request) term(shard int) int64 {
-	if set := r.Node.data.parts[shard].set; set != nil {
+func (x *Routing) term(shard int) int64 {
+	if set := x.r.Node.data.parts[shard].set; set != nil {
 		_, term := set.Lead()
 		return term
 	}
@@ -42,23 +56,26 @@ func (r *Request) term(shard int) int64 {
 // noteWritten notes a write on a shard that the write concern is to hold for. What a command wrote
 // there before an election is beside what it wrote after it: the first may have been rolled back,
 // though the second has a majority.
-func (r *Request) noteWritten(w shardWrite) {
-	if r.written == nil {
-		r.written = r.firstWritten[:0]
+func (x *Routing) noteWritten(w shardWrite) {
+	if x.written == nil {
+		x.written = x.firstWritten[:0]
 	}
-	at := slices.IndexFunc(r.written, func(x shardWrite) bool { return x.shard == w.shard && x.term == w.term })
+	at := slices.IndexFunc(x.written, func(y shardWrite) bool { return y.shard == w.shard && y.term == w.term })
 	switch {
 	case at < 0:
-		r.written = append(r.written, w)
-	case w.ts.Compare(r.written[at].ts) > 0:
-		r.written[at] = w
+		x.written = append(x.written, w)
+	case w.ts.Compare(x.written[at].ts) > 0:
+		x.written[at] = w
 	}
 }
 
 // committedOn notes the shards that a transaction has been committed on.
-func (r *Request) committedOn(t *session.Txn) {
+func (x *Routing) committedOn(t *session.Txn) {
+	if x == nil {
+		return
+	}
 	for _, i := range t.Shards {
-		r.wroteOn(i, t.CommitTS)
+		x.wroteOn(i, t.CommitTS)
 	}
 }
 
@@ -72,41 +89,39 @@ func (r *Request) commitUndone(t *session.Txn) bool {
 	return d.sessions.Undone(t.CommitTS)
 }
 
-// LastShard returns the shard that the command's last write went to.
-func (r *Request) LastShard() int { return r.wroteLast }
-
 // shardSessions returns the command's session as the shards know it, nil where they do not.
-func (r *Request) shardSessions() []*session.Session {
-	if r.homes == nil {
-		r.homes = r.firstHomes[:0]
-		for _, p := range r.Node.data.parts {
-			r.homes = append(r.homes, p.sessions.Find(r.Session.ID))
+func (x *Routing) shardSessions() []*session.Session {
+	if x.homes == nil {
+		x.homes = x.firstHomes[:0]
+		for _, p := range x.r.Node.data.parts {
+			x.homes = append(x.homes, p.sessions.Find(x.r.Session.ID))
 		}
 	}
-	return r.homes
+	return x.homes
 }
 
-// executedOnShard is Executed on a mongos. Records move with the chunks, so that any shard may have
-// them.
-func (r *Request) executedOnShard(stmt int32) (session.Statement, bool) {
-	for i, s := range r.shardSessions() {
+// executed is [Request.Executed] on a mongos. Records move with the chunks, so that any shard may
+// have them.
+func (x *Routing) executed(stmt int32) (session.Statement, bool) {
+	for i, s := range x.shardSessions() {
 		if s == nil {
 			continue
 		}
-		term := r.term(i) // before one looks whether an election has undone the write
-		if st, ok := s.Recorded(r.TxnNumber, stmt); ok && !r.Node.data.parts[i].sessions.Undone(st.TS) {
-			r.noteWritten(shardWrite{i, st.TS, term})
+		term := x.term(i) // before one looks whether an election has undone the write
+		if st, ok := s.Recorded(x.r.TxnNumber, stmt); ok && !x.r.Node.data.parts[i].sessions.Undone(st.TS) {
+			x.noteWritten(shardWrite{i, st.TS, term})
 			return st, true
 		}
 	}
-	return r.Session.Recorded(r.TxnNumber, stmt)
+	return x.r.Session.Recorded(x.r.TxnNumber, stmt)
 }
 
-// recordOnShard is Record on a mongos.
-func (r *Request) recordOnShard(stmt int32, st session.Statement, shard int) {
-	homes := r.shardSessions()
-	if r.homesUsed&(1<<shard) == 0 {
-		r.homesUsed |= 1 << shard
+// record is [Request.Record] on a mongos.
+func (x *Routing) record(stmt int32, st session.Statement, shard int) {
+	r := x.r
+	homes := x.shardSessions()
+	if x.homesUsed&(1<<shard) == 0 {
+		x.homesUsed |= 1 << shard
 		p := r.Node.data.parts[shard]
 		s, gone, err := p.sessions.Use(r.Session.ID, r.Node.data.Clock.Now())
 		for _, n := range p.nodes {
@@ -117,7 +132,7 @@ func (r *Request) recordOnShard(stmt int32, st session.Statement, shard int) {
 		}
 		homes[shard] = s
 	}
-	for _, w := range r.written { // the newest is what it has just written
+	for _, w := range x.written { // the newest is what it has just written
 		if w.shard == shard && w.ts.Compare(st.TS) > 0 {
 			st.TS = w.ts
 		}
@@ -133,9 +148,10 @@ func (d *Data) EndSessions(ids []session.ID) {
 	}
 }
 
-// shardWriteConcern is waitWriteConcern on a mongos: the write concern has to hold on each shard
+// waitWriteConcern is that of the request on a mongos: the write concern has to hold on each shard
 // that the command wrote to, or on those that it would have written to.
-func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err error) {
+func (x *Routing) waitWriteConcern(dst []byte) (out []byte, code int32, err error) {
+	r := x.r
 	wc := &r.WC
 	if wc.Provenance == "implicitDefault" && r.Node.cfg.Version.AtLeast(5, 0) {
 		wc.NamedMode, wc.Mode = true, "majority" // shards have their default
@@ -144,9 +160,9 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 		return dst, 0, nil
 	}
 	d := r.Node.data
-	writes := r.written
+	writes := x.written
 	if len(writes) == 0 { // what it found done may rest on what others wrote
-		for _, i := range r.Reached() {
+		for _, i := range x.Reached() {
 			if set := d.parts[i].set; set != nil {
 				_, term := set.Lead()
 				writes = append(writes, shardWrite{i, set.Newest(), term})
@@ -164,7 +180,7 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 		if wc.Wtimeout > 0 {
 			left = max(time.Until(end), 1)
 		}
-		e, err := r.awaitShard(w, wc, left)
+		e, err := x.awaitShard(w, wc, left)
 		switch {
 		case err != nil && r.hangUp:
 			return dst, 0, err
@@ -172,7 +188,7 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 			return dst, 0, err
 		case err != nil:
 			e = srverr.From(err)
-		case r.undone:
+		case x.undone:
 			return dst, 0, nil
 		}
 		if e != nil {
@@ -230,7 +246,8 @@ func (r *Request) shardWriteConcern(dst []byte) (out []byte, code int32, err err
 // goes meanwhile, a mongos sends a retryable write to the next one: that has it and waits on, or
 // never had it, and then the command runs again (see undone). Of any other write the client learns
 // that it was interrupted.
-func (r *Request) awaitShard(w shardWrite, wc *replica.WriteConcern, timeout time.Duration) (*srverr.Error, error) {
+func (x *Routing) awaitShard(w shardWrite, wc *replica.WriteConcern, timeout time.Duration) (*srverr.Error, error) {
+	r := x.r
 	p := r.Node.data.parts[w.shard]
 	if p.set == nil {
 		return nil, nil
@@ -262,22 +279,9 @@ func (r *Request) awaitShard(w shardWrite, wc *replica.WriteConcern, timeout tim
 		if p.sessions.Undone(w.ts) && r.Cmd.Txn == TxnEnds {
 			return nil, srverr.New(srverr.NoSuchTransaction, "Transaction %d was committed, and rolled back.", r.TxnNumber)
 		} else if p.sessions.Undone(w.ts) {
-			r.undone = true
+			x.undone = true
 			return interrupted, nil
 		}
 		_, w.term = p.set.Lead()
 	}
-}
-
-// redo prepares a command for another run: its writes were rolled back, or it starts over.
-func (r *Request) redo() {
-	r.checkIn()
-	r.wrote, r.NoWrite = false, false
-	r.shards, r.written, r.homes, r.homesUsed, r.members, r.views = nil, nil, nil, 0, nil, nil
-	r.AtTime = bson.Timestamp{}
-	clear(r.firstMembers[:])
-	if r.undone {
-		r.passed, r.lost = 0, nil
-	}
-	r.undone, r.startsOver = false, false
 }

@@ -10,10 +10,10 @@ import (
 // PerShard returns what the shards that have a collection yield of it, each with its name, or on a
 // mongod what that yields. The function gets what a shard has of the collection.
 func (r *Request) PerShard(c *store.Coll, document func(part *store.Coll) bson.Raw) []bson.Raw {
-	if r.Node.role != Mongos {
+	if r.Routing == nil {
 		return []bson.Raw{document(c)}
 	}
-	parts := map[int]*store.Coll{r.FirstShard(): c}
+	parts := map[int]*store.Coll{r.Routing.FirstShard(): c}
 	if s := sharding.Of(c); s != nil {
 		clear(parts)
 		for _, i := range s.Shards() {

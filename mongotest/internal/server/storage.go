@@ -169,8 +169,8 @@ func (r *Request) stateUpTo(newest *store.State) (*store.State, error) {
 	case r.rc.level == "snapshot" && !r.InTxn():
 		return r.snapshotToRead(newest, at)
 	case !at.IsZero():
-	case n.role == Mongos:
-		return r.stateOfShards(newest)
+	case r.Routing != nil:
+		return r.Routing.stateOfShards(newest)
 	case n.set == nil || !n.set.Behind():
 		return newest, nil
 	default:
@@ -197,7 +197,7 @@ func (r *Request) snapshotToRead(newest *store.State, at bson.Timestamp) (*store
 	case !r.AtTime.IsZero():
 		at = r.AtTime // chosen before
 	case !at.IsZero():
-	case n.role == Mongos:
+	case r.Routing != nil:
 		at = n.data.snapshotTime(newest.TS)
 	case n.set != nil && n.set.Behind():
 		at = n.set.View(n, "snapshot").At
@@ -240,7 +240,12 @@ func (r *Request) Snapshot(namespaces ...string) (*store.State, error) {
 		return nil, err
 	}
 	for _, ns := range namespaces {
-		if err := r.ReachUnsharded(st.Coll(ns), ns); err != nil {
+		c := st.Coll(ns)
+		x, err := r.Route(c, ns)
+		if err == nil {
+			err = x.ReachUnsharded(c)
+		}
+		if err != nil {
 			return nil, err
 		}
 		st = r.showAuth(r.ShowBuckets(st, ns), ns)
@@ -290,7 +295,7 @@ func (r *Request) Write(fn func(tx *store.Tx) error) error {
 	}
 	counted := func(tx *store.Tx) error {
 		tx.Count(r.Meter())
-		r.reloadTable()
+		r.Routing.reloadTable()
 		return fn(tx)
 	}
 	for {
@@ -302,11 +307,11 @@ func (r *Request) Write(fn func(tx *store.Tx) error) error {
 		}
 		r.writing = false
 		if err == nil {
-			r.stale = 0
+			r.Routing.accepted()
 			return nil
 		}
 		if stale := staleError(err); stale != nil {
-			if err := r.Retarget(stale); err != nil {
+			if err := r.Routing.Retarget(stale); err != nil {
 				return err
 			}
 			continue
@@ -318,7 +323,7 @@ func (r *Request) Write(fn func(tx *store.Tx) error) error {
 		if _, err := r.Wait(blocked.Done, 0); err != nil {
 			return err
 		}
-		if err := r.settle(); err != nil {
+		if err := r.Routing.settle(); err != nil {
 			return err
 		}
 	}
@@ -332,16 +337,8 @@ func (r *Request) writeOnce(fn func(tx *store.Tx) error) error {
 		if ts, wrote = tx.TS(), tx.Dirty(); err == nil && wrote {
 			err = r.failTransactionalWrite()
 		}
-		if err == nil && wrote && r.Node.role == Mongos {
-			if !r.Cmd.Mongos.Documents {
-				tx.Together()
-			}
-			r.wroteLast = -1
-			for i := range r.Node.data.parts {
-				if ts, ok := tx.Written(i); ok {
-					r.wroteOn(i, ts)
-				}
-			}
+		if err == nil && wrote && r.Routing != nil {
+			r.Routing.wrote(tx)
 		}
 		return err
 	})

@@ -147,10 +147,10 @@ func (t *tables) clear() {
 
 // forgetChanged drops what the mongos knows of what one of its own commands has changed: it reads
 // that anew when it next needs it.
-func (r *Request) forgetChanged() {
-	if forgets := r.Cmd.Mongos.Forgets; forgets != nil {
-		for _, name := range forgets(r) {
-			r.Node.tables.forget(name)
+func (x *Routing) forgetChanged() {
+	if forgets := x.r.Cmd.Mongos.Forgets; forgets != nil {
+		for _, name := range forgets(x.r) {
+			x.r.Node.tables.forget(name)
 		}
 	}
 }
@@ -187,33 +187,40 @@ func IsStale(err error) bool { return staleError(err) != nil }
 // Retarget reads anew what an error that is stale says is outdated; the caller then does the
 // statement again. An error is the command's: it is in the middle of a transaction, or has tried
 // too often. Every other error comes back as it is.
-func (r *Request) Retarget(err error) error {
+func (x *Routing) Retarget(err error) error {
 	e := staleError(err)
 	if e == nil {
 		return err
 	}
-	n := r.Node
+	n := x.r.Node
 	n.tables.mu.Lock()
 	n.tables.stats.stale++
 	n.tables.mu.Unlock()
-	if err := r.Reach(n.data.shards); err != nil {
+	if err := x.Reach(n.data.shards); err != nil {
 		return err
 	}
 	n.tables.read(n, e)
-	if r.stale++; r.stale > staleRetries || r.InTxn() && !r.startTxn {
+	if x.stale++; x.stale > staleRetries || x.r.InTxn() && !x.r.startTxn {
 		return e.err
 	}
-	r.reload, r.passed = e, 0
-	return r.Check()
+	x.reload, x.passed = e, 0
+	return x.r.Check()
+}
+
+// accepted notes that the shards have taken a statement.
+func (x *Routing) accepted() {
+	if x != nil {
+		x.stale = 0
+	}
 }
 
 // reloadTable reads an outdated table once more, just before it is used again; for a write that is
 // under the store's lock. So the next try does not meet a migration that was under way, as after
 // the wait for its end that a real shard asks for.
-func (r *Request) reloadTable() {
-	if r.reload != nil {
-		r.Node.tables.read(r.Node, r.reload)
-		r.reload = nil
+func (x *Routing) reloadTable() {
+	if x != nil && x.reload != nil {
+		x.r.Node.tables.read(x.r.Node, x.reload)
+		x.reload = nil
 	}
 }
 
@@ -223,7 +230,7 @@ type Route struct {
 	// Table says which shards have what; nil: the collection is not sharded.
 	Table *sharding.Metadata
 
-	r          *Request
+	via        *Routing // nil: on another node
 	ns         string
 	sent, want *sharding.Metadata // what the mongos goes by, and the shards
 }
@@ -232,13 +239,13 @@ type Route struct {
 // works on; nil: it is not there. It fails if the mongos and the shards do not mean the same
 // collection.
 func (r *Request) Route(c *store.Coll, ns string) (x Route, err error) {
-	x.Table, x.r, x.ns = sharding.Of(c), r, ns
-	if r.Node.role != Mongos || c != nil && c.Derived() {
+	x.Table, x.via, x.ns = sharding.Of(c), r.Routing, ns
+	if x.via == nil || c != nil && c.Derived() {
 		return x, nil
 	}
-	r.reloadTable()
+	x.via.reloadTable()
 	if !r.Node.tables.knows(ns) {
-		if err := r.Reach(r.Node.data.shards); err != nil {
+		if err := x.via.Reach(r.Node.data.shards); err != nil {
 			return x, err
 		}
 	}
@@ -264,17 +271,17 @@ func (r *Request) Route(c *store.Coll, ns string) (x Route, err error) {
 // refused is the error of the first shard that a statement goes to when the mongos and the shards
 // do not mean the same collection.
 func (x *Route) refused(sent, now *sharding.Metadata) error {
-	shard := x.r.FirstShard()
+	shard := x.via.FirstShard()
 	if sent != nil {
 		shard = sent.Chunks[0].Shard
 	}
-	return x.r.staleConfig(x.ns, shard, sent, now)
+	return x.via.staleConfig(x.ns, shard, sent, now)
 }
 
 // staleConfig is the error of a shard that knows other chunks than the mongos, with the versions
 // that the shard got and would have wanted.
-func (r *Request) staleConfig(ns string, shard int, sent, now *sharding.Metadata) error {
-	if n := r.Node.data.parts[shard].primary(); n != nil {
+func (x *Routing) staleConfig(ns string, shard int, sent, now *sharding.Metadata) error {
+	if n := x.r.Node.data.parts[shard].primary(); n != nil {
 		n.counters.stale.Add(1)
 	}
 	e := srverr.New(srverr.StaleConfig, "version mismatch detected for %s", ns)
@@ -298,18 +305,18 @@ func (r *Request) staleConfig(ns string, shard int, sent, now *sharding.Metadata
 	return &StaleError{ns: ns, err: e}
 }
 
-// Reach is [Request.Reach] for shards that the table names: each of them must know the same chunks
+// Reach is [Routing.Reach] for shards that the table names: each of them must know the same chunks
 // of its own as the mongos does.
 func (x Route) Reach(shards ...int) error {
 	if x.sent == x.want {
-		return x.r.Reach(shards...)
+		return x.via.Reach(shards...)
 	}
 	for _, i := range shards {
-		if err := x.r.Reach(i); err != nil {
+		if err := x.via.Reach(i); err != nil {
 			return err
 		}
 		if !x.want.Accepts(x.sent, i) {
-			return x.r.staleConfig(x.ns, i, x.sent, x.want)
+			return x.via.staleConfig(x.ns, i, x.sent, x.want)
 		}
 	}
 	return nil
@@ -318,20 +325,21 @@ func (x Route) Reach(shards ...int) error {
 // Reacher returns the method Reach as what a plan takes.
 func (x Route) Reacher() func(shards ...int) error {
 	if x.sent == x.want {
-		return x.r.Reach
+		return x.via.Reach
 	}
 	return x.Reach
 }
 
 // reachPrimary checks that a command gets at the shard of a database's collections that are not
 // sharded, by what the mongos knows of the database, and returns the shard.
-func (r *Request) reachPrimary(db string) (shard int, err error) {
+func (x *Routing) reachPrimary(db string) (shard int, err error) {
+	r := x.r
 	if db == "config" || db == "admin" {
-		return r.Node.data.shards, r.Reach(r.Node.data.shards)
+		return r.Node.data.shards, x.Reach(r.Node.data.shards)
 	}
-	r.reloadTable()
+	x.reloadTable()
 	if !r.Node.tables.knows(db) {
-		if err := r.Reach(r.Node.data.shards); err != nil {
+		if err := x.Reach(r.Node.data.shards); err != nil {
 			return 0, err
 		}
 	}
@@ -339,7 +347,7 @@ func (r *Request) reachPrimary(db string) (shard int, err error) {
 	if sent != nil {
 		shard = sent.primary
 	}
-	if err := r.Reach(shard); err != nil {
+	if err := x.Reach(shard); err != nil {
 		return shard, err
 	}
 	if now := r.Node.data.database(db); now != sent && sent != nil {
@@ -354,12 +362,12 @@ func (r *Request) reachPrimary(db string) (shard int, err error) {
 }
 
 // staleByFault is the error of a shard whose fail point says that the mongos's table is outdated.
-func (r *Request) staleByFault(code int32) error {
+func (x *Routing) staleByFault(code int32) error {
 	e := &StaleError{err: srverr.New(code, "Failing command due to 'failCommand' failpoint")}
 	if code == srverr.StaleDbVersion {
-		e.db = r.DB
+		e.db = x.r.DB
 	} else {
-		e.ns = r.Namespace()
+		e.ns = x.r.Namespace()
 	}
 	return e
 }

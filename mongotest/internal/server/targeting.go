@@ -21,7 +21,7 @@ func (r *Request) AnyShard() bool { return r.Node.cfg.Version.AtLeast(7, 1) }
 // Aim sends a statement to some shards only.
 func (op *Selection) Aim(r *Request, shards ...int) {
 	op.Targets = shards
-	r.Targeted(shards)
+	r.Routing.Targeted(shards)
 }
 
 // AimAt sends a statement to the shard of a key. An error begins with what the statement wanted.
@@ -94,39 +94,13 @@ func (op *Selection) CheckKeyOf(r *Request, s *sharding.Metadata, multi bool, ol
 	return nil
 }
 
-// Targeted notes which shards a command goes to, the first of which may be the one that knows a
-// transaction's outcome.
-func (r *Request) Targeted(shards []int) {
-	if len(shards) > 0 {
-		r.shards = shards
-	}
-}
-
-// FirstShard returns the shard that a command went to, the primary shard of its database unless it
-// is known better.
-func (r *Request) FirstShard() int {
-	if len(r.shards) > 0 {
-		return r.shards[0]
-	}
-	i, _ := r.Node.data.PrimaryShard(r.DB)
-	return i
-}
-
-// Reached returns the shards that a command went to.
-func (r *Request) Reached() []int {
-	if len(r.shards) > 0 {
-		return r.shards
-	}
-	return []int{r.FirstShard()}
-}
-
 // StatsOfShards makes of the reply to collStats that of a mongos, which says what each shard has.
 func (r *Request) StatsOfShards(reply bson.Raw, dst []byte) []byte {
 	c := r.Node.Store().Latest().Coll(r.Namespace())
 	s := sharding.Of(c)
 	d := bsondoc.Builder{B: dst}
 	if d.Flag("sharded", s != nil); s == nil {
-		d.Str("primary", ShardName(r.FirstShard()))
+		d.Str("primary", ShardName(r.Routing.FirstShard()))
 	}
 	for k, v := range reply.All() {
 		if k != "wiredTiger" && k != "indexDetails" {

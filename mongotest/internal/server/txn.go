@@ -19,8 +19,8 @@ func (r *Request) Executed(stmt int32) (session.Statement, bool) {
 	if !r.IsRetryable() {
 		return session.Statement{}, false
 	}
-	if r.Node.role == Mongos {
-		return r.executedOnShard(stmt)
+	if r.Routing != nil {
+		return r.Routing.executed(stmt)
 	}
 	s, ok := r.Session.Recorded(r.TxnNumber, stmt)
 	return s, ok && !r.Node.data.sessions.Undone(s.TS)
@@ -31,8 +31,8 @@ func (r *Request) Executed(stmt int32) (session.Statement, bool) {
 func (r *Request) Record(stmt int32, s session.Statement, shard int) {
 	switch {
 	case !r.IsRetryable():
-	case r.Node.role == Mongos:
-		r.recordOnShard(stmt, s, shard)
+	case r.Routing != nil:
+		r.Routing.record(stmt, s, shard)
 	default:
 		r.Session.Record(r.TxnNumber, stmt, s)
 	}
@@ -98,7 +98,7 @@ func (r *Request) beginRetryable(st *session.State) error {
 }
 
 func (r *Request) beginTxn(st *session.State) error {
-	if r.TxnNumber == st.TxnNumber && (r.Node.role != Mongos || st.Phase != session.TxnAborted) {
+	if r.TxnNumber == st.TxnNumber && (r.Routing == nil || st.Phase != session.TxnAborted) {
 		return srverr.New(srverr.ConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
 	}
 	if r.Cmd.Txn == TxnLater {
@@ -156,7 +156,7 @@ func (r *Request) systemCollection() error {
 	if string(name) == "system.views" {
 		err := srverr.New(51071, "Cannot query system.views within a transaction")
 		if r.Cmd.Name == "find" {
-			return r.FromShard(err, "Encountered non-retryable error during query")
+			return r.Routing.FromShard(err, "Encountered non-retryable error during query")
 		}
 		return err
 	}
@@ -205,11 +205,11 @@ func (r *Request) CommitTransaction() error {
 		// makes it do.
 		r.Wrote(t.CommitTS)
 		r.Wrote(r.Node.data.newest())
-		r.committedOn(t)
+		r.Routing.committedOn(t)
 		return nil
 	}
 	if t.Store != nil {
-		if err := r.prepareCommit(); err != nil {
+		if err := r.Routing.prepareCommit(); err != nil {
 			r.Session.Abort()
 			return err
 		}
@@ -219,7 +219,7 @@ func (r *Request) CommitTransaction() error {
 		}
 		t.CommitTS = ts
 		r.Wrote(ts)
-		r.committedOn(t)
+		r.Routing.committedOn(t)
 		if ts.IsZero() {
 			r.Wrote(r.Node.data.newest())
 		}

@@ -17,7 +17,7 @@ func init() {
 
 func runConfigureFailPoint(r *server.Request, dst []byte) ([]byte, error) {
 	name, _ := r.Arg().StringValue()
-	if !failpoint.Names[name] || r.Node.Role() == server.Mongos && failpoint.MongodOnly[name] {
+	if !failpoint.Names[name] || r.Routing != nil && failpoint.MongodOnly[name] {
 		return dst, srverr.New(srverr.FailPointSetFailed, "%s not found", name)
 	}
 	set, err := failpoint.Parse(r.Body)

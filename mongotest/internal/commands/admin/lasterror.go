@@ -16,7 +16,7 @@ func init() {
 // runGetLastError answers as after a successful write, for commands report their errors themselves:
 // it only waits for the write concern that it is given.
 func runGetLastError(r *server.Request, dst []byte) ([]byte, error) {
-	if r.Node.Role() == server.Mongos { // which asks the shards that the last command wrote to: none is left to ask
+	if r.Routing != nil { // which asks the shards that the last command wrote to: none is left to ask
 		dst = bson.AppendInt32(dst, "n", 0)
 		dst = bsondoc.AppendStrings(dst, "shards", nil)
 		dst = bson.AppendDocument(dst, "shardRawGLE", bsondoc.OrEmpty(nil))

@@ -49,13 +49,13 @@ func runCurrentOp(r *server.Request, dst []byte) ([]byte, error) {
 
 func runKillOp(r *server.Request, dst []byte) ([]byte, error) {
 	v := r.Body.Lookup("op")
-	if s, ok := v.StringValue(); ok && r.Node.Role() == server.Mongos {
+	if s, ok := v.StringValue(); ok && r.Routing != nil {
 		return killShardOp(r, dst, s)
 	}
 	switch {
-	case v.IsZero() && r.Node.Role() == server.Mongos:
+	case v.IsZero() && r.Routing != nil:
 		return dst, srverr.New(50759, "Did not provide \"op\" field")
-	case !v.IsNumber() && r.Node.Role() == server.Mongos:
+	case !v.IsNumber() && r.Routing != nil:
 		return dst, srverr.New(50760, "\"op\" field was of unsupported type %s", bsontext.TypeName(v.Type))
 	case v.IsZero():
 		return dst, srverr.New(srverr.NoSuchKey, "Missing expected field \"op\"")
@@ -70,7 +70,7 @@ func runKillOp(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(26823, "invalid op : %d. Op ID cannot be represented with 32 bits", id)
 	}
 	r.Node.KillOp(id)
-	if r.Node.Role() == server.Mongos {
+	if r.Routing != nil {
 		return dst, nil
 	}
 	return bson.AppendString(dst, "info", "attempting to kill op"), nil

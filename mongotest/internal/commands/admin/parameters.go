@@ -28,7 +28,7 @@ func init() {
 func appendParameter(r *server.Request, dst []byte, name string) ([]byte, bool) {
 	switch name {
 	case "featureCompatibilityVersion":
-		if r.Node.Role() == server.Mongos {
+		if r.Routing != nil {
 			return dst, false
 		}
 		at, dst := bson.BeginDocumentElement(dst, name)

@@ -47,7 +47,7 @@ func parseProfile(r *server.Request) (a profileArgs, err error) {
 	if _, _, err := number("sampleRate", r.Body.Lookup("sampleRate")); err != nil {
 		return a, err
 	}
-	if r.Node.Role() == server.Mongos && a.level != 0 && a.level != -1 {
+	if r.Routing != nil && a.level != 0 && a.level != -1 {
 		settings := "'slowms', 'sampleRate' or 'filter'"
 		if !r.Version().AtLeast(5, 0) {
 			settings = "'slowms' and 'sampleRate'"

@@ -48,7 +48,7 @@ func runRBID(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runReplStatus(r *server.Request, dst []byte) ([]byte, error) {
-	if r.Node.Role() == server.Mongos {
+	if r.Routing != nil {
 		at, info := bson.BeginDocument(nil)
 		info = bson.EndDocument(bson.AppendString(info, "info", "mongos"), at)
 		return dst, &srverr.Error{Msg: "replSetGetStatus is not supported through mongos", Extra: info}

@@ -147,7 +147,7 @@ func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 // exists answers for a collection that is there already.
 func (q *createSpec) exists(r *server.Request, c *store.Coll, set store.Settings) error {
 	v := r.Node.Config().Version
-	if r.Node.Role() == server.Mongos && !v.AtLeast(5, 0) && !set.View && !r.InTxn() { // the config servers compare the options
+	if r.Routing != nil && !v.AtLeast(5, 0) && !set.View && !r.InTxn() { // the config servers compare the options
 		if old := bsondoc.OrEmpty(c.Raw); !bson.Equal(old, bsondoc.OrEmpty(set.Raw)) {
 			return srverr.New(srverr.NamespaceExists, "ns: %s already exists with different options: %s", c.NS, bsontext.Document(old))
 		}

@@ -66,7 +66,7 @@ func runDrop(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if !found {
-		if r.Node.Config().Version.AtLeast(7, 0) || r.Node.Role() == server.Mongos {
+		if r.Node.Config().Version.AtLeast(7, 0) || r.Routing != nil {
 			return dst, nil
 		}
 		return dst, srverr.New(srverr.NamespaceNotFound, "ns not found")
@@ -105,7 +105,7 @@ func runDropDatabase(r *server.Request, dst []byte) ([]byte, error) {
 		if found {
 			tx.DropDatabase(r.DB)
 		}
-		if r.Node.Role() == server.Mongos {
+		if r.Routing != nil {
 			r.Node.Data().ForgetDatabase(r.DB)
 		}
 		return nil

@@ -28,7 +28,7 @@ func init() {
 }
 
 func runCompact(r *server.Request, dst []byte) ([]byte, error) {
-	if r.Node.Role() == server.Mongos {
+	if r.Routing != nil {
 		return dst, srverr.New(srverr.CommandNotSupported, "compact not allowed through mongos")
 	}
 	ns, err := r.Collection(srverr.InvalidNamespace)

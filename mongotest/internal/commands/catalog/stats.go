@@ -196,7 +196,7 @@ func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 	if !ok {
 		return dst, srverr.New(srverr.BadValue, "collection name has invalid type %s", typeOf(r.Arg()))
 	}
-	if _, name := namespace.Split(ns); name == "" && r.Node.Role() == server.Mongos {
+	if _, name := namespace.Split(ns); name == "" && r.Routing != nil {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s'", ns)
 	}
 	if err := namespace.CheckFull(ns); err != nil {

@@ -45,7 +45,7 @@ func init() {
 		if c.Name == "moveChunk" || c.Name == "mergeChunks" { // shards have them, too
 			run := c.Run
 			c.Roles, c.Run = nil, func(r *server.Request, dst []byte) ([]byte, error) {
-				if r.Node.Role() != server.Mongos {
+				if r.Routing == nil {
 					return server.OnlyOnShards(r, dst)
 				}
 				return run(r, dst)
@@ -298,7 +298,7 @@ func runRemoveShard(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func shardingEnabled(r *server.Request) error {
-	if r.Node.Role() != server.Mongos {
+	if r.Routing == nil {
 		return srverr.New(srverr.ShardingStateNotInitialized, "Sharding is not enabled")
 	}
 	return nil
@@ -352,7 +352,7 @@ func runShardMap(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runShardVersion(r *server.Request, dst []byte) ([]byte, error) {
-	if r.Node.Role() == server.Mongos {
+	if r.Routing != nil {
 		if r.Arg().Type != bson.TypeString {
 			return dst, srverr.New(srverr.BadValue, "namespace has invalid type %s", bsontext.TypeName(r.Arg().Type))
 		}

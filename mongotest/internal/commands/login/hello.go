@@ -105,7 +105,7 @@ func runHello(r *server.Request, dst []byte) ([]byte, error) {
 // checkInternalClient checks what another member says of itself; a mongos does not look at it.
 func checkInternalClient(r *server.Request) error {
 	v := r.Body.Lookup("internalClient")
-	if v.IsZero() || r.Node.Role() == server.Mongos {
+	if v.IsZero() || r.Routing != nil {
 		return nil
 	}
 	if v.Type != bson.TypeEmbeddedDocument && r.Node.Config().Version.AtLeast(5, 0) {
@@ -193,7 +193,7 @@ func awaitTopology(r *server.Request) error {
 // parseTopologyVersion checks the pair of arguments; mongos has codes of its own.
 func parseTopologyVersion(r *server.Request, tv, maxAwait bson.RawValue) (v server.TopologyVersion, err error) {
 	pairCode, counterCode, negativeCode, exhaustCode := int32(31368), int32(31372), int32(31373), int32(51756)
-	if r.Node.Role() == server.Mongos {
+	if r.Routing != nil {
 		pairCode, counterCode, negativeCode, exhaustCode = 51760, 51758, 51759, 51763
 	}
 	switch {

@@ -226,7 +226,7 @@ func (q *aggregateSpec) parse(r *server.Request) (err error) {
 	if !body.Lookup("needsMerge").IsZero() && body.Lookup("fromMongos").IsZero() {
 		return srverr.New(srverr.FailedToParse, "Cannot specify 'needsMerge' without 'fromMongos'")
 	}
-	if r.Node.Role() == server.Mongos {
+	if r.Routing != nil {
 		if err := refuseRouterArguments(r); err != nil {
 			return err
 		}
@@ -259,10 +259,10 @@ func aggregate(r *server.Request, dst []byte, q *aggregateSpec) ([]byte, error) 
 		return dst, err
 	}
 	c := r.NewCursor(q.ns, it, run)
-	if r.Node.Role() == server.Mongos && !q.collectionless && run.Stream == nil {
+	if r.Routing != nil && !q.collectionless && run.Stream == nil {
 		c.Relay = run.Relay
 	}
-	if r.Node.Role() != server.Mongos && run.Stream == nil {
+	if r.Routing == nil && run.Stream == nil {
 		c.Pipeline = &server.PipelineOutput{Iterator: it, Left: run.Limit, Plain: run.Plain}
 		c.Iterator = c.Pipeline
 	}
@@ -271,7 +271,7 @@ func aggregate(r *server.Request, dst []byte, q *aggregateSpec) ([]byte, error) 
 		c.Tailable, c.AwaitData = true, true
 		c.Wait = r.Node.Store().Changed
 		c.Token = func() bson.Raw { return s.token(c.Stash != nil) }
-		if r.Node.Role() == server.Mongos {
+		if r.Routing != nil {
 			q.batchSize = 0 // a mongos opens the streams of the shards and reads from them later
 		}
 	}
@@ -284,7 +284,7 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.Node.Role() == server.Mongos {
+	if r.Routing != nil {
 		if err := r.CheckStages(st, r.DB, q.stages); err != nil {
 			return nil, nil, err
 		}
@@ -336,7 +336,7 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.Node.Role() == server.Mongos {
+	if r.Routing != nil {
 		_, writes := p.Writes()
 		if run.Relay, err = relay(r, st.Coll(ns), ns, stages, collation, q.let, writes); err != nil {
 			return nil, nil, err
@@ -472,7 +472,7 @@ func (e *pipelineEnv) plan(a *planner.Access, ns pipeline.Namespace) (*planner.P
 				return p, nil
 			}
 		}
-		if err = r.Retarget(err); err != nil {
+		if err = r.Routing.Retarget(err); err != nil {
 			return nil, err
 		}
 	}

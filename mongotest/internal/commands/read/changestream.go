@@ -72,7 +72,7 @@ func (e *pipelineEnv) openChangeStream(ns pipeline.Namespace, spec bson.Raw) (*c
 	case at && (q.ResumeAfter != nil || q.StartAfter != nil):
 		return nil, srverr.New(40674, "Only one type of resume option is allowed, but multiple were found.")
 	}
-	if err := r.ReachAll(); err != nil {
+	if err := r.Routing.ReachAll(); err != nil {
 		return nil, err
 	}
 	return s, s.start(q.ResumeAfter, q.StartAfter, startAt)

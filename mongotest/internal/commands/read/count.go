@@ -58,7 +58,7 @@ var countArgs = &args.Table[countSpec]{Name: "count", Fields: map[string]args.Fi
 
 // countFailed is an error of a shard's count.
 func countFailed(r *server.Request, err error) error {
-	return r.FromShard(err, "failed on: "+server.ShardName(r.FirstShard()))
+	return r.Routing.FromShard(err, "failed on: "+server.ShardName(r.Routing.FirstShard()))
 }
 
 func runCount(r *server.Request, dst []byte) ([]byte, error) {
@@ -143,7 +143,7 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 		sh := route.Table
 		if sh != nil {
 			shards := sh.Target(op.Filter, op.Coll == nil)
-			r.Targeted(shards)
+			r.Routing.Targeted(shards)
 			for _, i := range shards {
 				addCount(r, i, 0)
 			}
@@ -152,25 +152,29 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 			return dst, countFailed(r, err)
 		}
 	}
-	if c != nil && r.ShardCounts == nil {
-		addCount(r, r.FirstShard(), int(n))
+	if x := r.Routing; x != nil && c != nil && x.ShardCounts == nil {
+		addCount(r, x.FirstShard(), int(n))
 	}
 	return appendCount(dst, n), nil
 }
 
-// addCount counts documents on a shard.
+// addCount notes on a mongos how many documents a shard counts.
 func addCount(r *server.Request, shard, n int) {
-	if r.ShardCounts == nil {
-		r.ShardCounts = map[int]int{}
+	x := r.Routing
+	if x == nil {
+		return
 	}
-	r.ShardCounts[shard] += n
+	if x.ShardCounts == nil {
+		x.ShardCounts = map[int]int{}
+	}
+	x.ShardCounts[shard] += n
 }
 
 // countOfShards adds what each shard has counted.
 func countOfShards(r *server.Request, reply bson.Raw, dst []byte) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "shards")
 	for i := range r.Node.Data().Shards() {
-		if n, ok := r.ShardCounts[i]; ok {
+		if n, ok := r.Routing.ShardCounts[i]; ok {
 			dst = bson.AppendInt32(dst, server.ShardName(i), int32(n))
 		}
 	}

@@ -60,7 +60,7 @@ func (q *distinctSpec) parse(r *server.Request) (err error) {
 	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined && !r.Node.Config().Version.AtLeastPatch(release.At(4, 4, 14)) {
 		return args.WrongType("distinct.comment", v.Type, "string")
 	}
-	if r.Node.Role() == server.Mongos && !r.Node.Config().Version.AtLeast(5, 0) {
+	if r.Routing != nil && !r.Node.Config().Version.AtLeast(5, 0) {
 		if err := checkDistinctRouting(r.Body); err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	c := st.Coll(ns)
 	if r.InTxn() && c != nil && c.Sharded() {
-		r.Found = server.BeforeShard
+		r.Routing.Found(server.BeforeShard)
 		return dst, srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot run 'distinct' on a sharded collection in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-distinct for a recommended alternative.")
 	}
 	d := distinctValues{}

@@ -253,7 +253,7 @@ func explain(r *server.Request, dst []byte, e *explainTarget, execute bool) ([]b
 			return dst, err
 		}
 	}
-	if r.Node.Role() == server.Mongos {
+	if r.Routing != nil {
 		return p.onShards(r, dst, execute)
 	}
 	if dst, err = p.append(r, dst, execute); err != nil {

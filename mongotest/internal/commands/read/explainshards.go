@@ -21,12 +21,12 @@ func (p *explanation) onShards(r *server.Request, dst []byte, execute bool) ([]b
 		return appendServerInfo(r, dst), err
 	}
 	if s != nil {
-		r.Targeted(s.Target(p.op.Filter, p.op.Coll == nil))
+		r.Routing.Targeted(s.Target(p.op.Filter, p.op.Coll == nil))
 	}
 	if p.pipeline {
 		return p.splitPipeline(r, dst, execute)
 	}
-	shards := r.Reached()
+	shards := r.Routing.Reached()
 	plans, err := p.plans(r, shards, s != nil)
 	if err != nil {
 		return dst, err
@@ -166,7 +166,7 @@ func appendStages(dst []byte, key string, stages []bson.Raw) []byte {
 
 // splitPipeline appends the explanation of a pipeline on a sharded collection.
 func (p *explanation) splitPipeline(r *server.Request, dst []byte, execute bool) ([]byte, error) {
-	shards := r.Reached()
+	shards := r.Routing.Reached()
 	own := *p
 	target := *p.explainTarget
 	own.explainTarget = &target

@@ -47,7 +47,7 @@ type findSpec struct {
 func runFind(r *server.Request, dst []byte) ([]byte, error) {
 	q := findSpec{batchSize: -1}
 	if err := q.parse(r, r.Body); err != nil {
-		r.Found = server.ByRouter
+		r.Routing.Found(server.ByRouter)
 		return dst, err
 	}
 	if r.InTxn() && q.readOnce {
@@ -73,7 +73,7 @@ func (q *findSpec) parse(r *server.Request, body bson.Raw) (err error) {
 		q.ns, err = r.Readable(srverr.BadValue)
 		return err
 	}
-	if r.Node.Role() == server.Mongos {
+	if r.Routing != nil {
 		if q.ns, err = r.Readable(srverr.InvalidNamespace); err != nil {
 			return err
 		}
@@ -283,7 +283,7 @@ func find(r *server.Request, dst []byte, st *store.State, q *findSpec) ([]byte, 
 
 // remote is an error of a query that comes from a shard.
 func remote(r *server.Request, err error) error {
-	return r.FromShard(err, "Encountered non-retryable error during query")
+	return r.Routing.FromShard(err, "Encountered non-retryable error during query")
 }
 
 // openFind parses what the query is made of and opens it.
@@ -305,7 +305,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 	var filter *query.Filter
 	if len(q.filter) > 5 {
 		if filter, err = query.ParseFilter(q.filter, o); err != nil {
-			r.Found = server.ByRouter // it reads the query before it sends it on
+			r.Routing.Found(server.ByRouter) // it reads the query before it sends it on
 			return nil, nil, err
 		}
 		if id, ok := filter.IDEquality(); ok && c != nil && !c.Sharded() && c.HasIDs() && q.simple() && collation.Same(c.Collation) {
@@ -327,7 +327,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 	var sort *query.Sort
 	if !q.natural && len(q.sort) > 5 {
 		if sort, err = query.ParseSort(q.sort, o); err != nil {
-			r.Found = server.ByRouter
+			r.Routing.Found(server.ByRouter)
 			return nil, nil, err
 		}
 	}
@@ -354,7 +354,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation}
 	a.NoScan = func() bool { return r.NoTableScan(q.ns) }
 	a.Text = func() string { return planner.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
-	if filter != nil && filter.NeedsGeoIndex() && sort == nil && r.Node.Role() == server.Mongos {
+	if filter != nil && filter.NeedsGeoIndex() && sort == nil && r.Routing != nil {
 		shown := bsondoc.Build(func(d *bsondoc.Builder) { // a mongos asks for what it merges by
 			d.B = append(d.B, bsondoc.OrEmpty(q.projection).Elements()...)
 			d.Doc("$sortKey", bsondoc.Build(func(d *bsondoc.Builder) { d.Str("$meta", "geoNearDistance") }))

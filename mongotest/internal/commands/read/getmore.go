@@ -127,14 +127,14 @@ func batchOfMongos(_ *server.Request, reply bson.Raw, dst []byte) []byte {
 func runGetMore(r *server.Request, dst []byte) ([]byte, error) {
 	var q getMoreSpec
 	if err := q.parse(r); err != nil {
-		r.Found = server.ByRouter
+		r.Routing.Found(server.ByRouter)
 		return dst, err
 	}
 	t := r.Node.Cursors()
 	c, err := t.CheckOut(q.id, time.Now())
 	if err != nil {
-		if r.Node.Role() == server.Mongos && srverr.CodeOf(err) == srverr.CursorNotFound {
-			r.Found = server.ByRouter
+		if r.Routing != nil && srverr.CodeOf(err) == srverr.CursorNotFound {
+			r.Routing.Found(server.ByRouter)
 			err = srverr.New(srverr.CursorNotFound, "Cursor not found (namespace: '%s', id: %d).", namespace.Join(r.DB, q.coll), q.id)
 		}
 		return dst, err
@@ -185,7 +185,7 @@ func runGetMore(r *server.Request, dst []byte) ([]byte, error) {
 // runs in.
 func ownsCursor(r *server.Request, c *server.Cursor) error {
 	const prefix = "Cannot run getMore on cursor %d, which was "
-	if r.Node.Role() == server.Mongos && c.Session != r.Session {
+	if r.Routing != nil && c.Session != r.Session {
 		if c.Session == nil {
 			return srverr.New(50799, prefix+"not created in a session, in session %s", c.ID, r.Session.ID)
 		}
@@ -263,7 +263,7 @@ func getMore(r *server.Request, dst []byte, c *server.Cursor, q *getMoreSpec) (o
 		}
 		body = bson.AppendInt64(body, "id", id)
 		body = r.AppendAtTime(bson.AppendString(body, "ns", c.NS))
-		if !end && r.Flags&wire.ExhaustAllowed != 0 && (r.Node.Role() != server.Mongos || r.Node.Config().Version.AtLeast(7, 1)) {
+		if !end && r.Flags&wire.ExhaustAllowed != 0 && (r.Routing == nil || r.Node.Config().Version.AtLeast(7, 1)) {
 			r.More, r.StreamOf = true, c.ID
 		}
 		return bson.EndDocument(body, at), end, nil

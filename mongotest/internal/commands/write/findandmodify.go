@@ -111,7 +111,7 @@ var findAndModifyArgs = &args.Table[findAndModify]{Name: "findAndModify", Fields
 }}
 
 func (q *findAndModify) parse(r *server.Request) error {
-	if r.Router() && !r.Version().AtLeast(5, 0) && !r.Body.Lookup("runtimeConstants").IsZero() {
+	if r.Routing != nil && !r.Version().AtLeast(5, 0) && !r.Body.Lookup("runtimeConstants").IsZero() {
 		return srverr.New(51196, "Cannot specify runtime constants option to a mongos")
 	}
 	if err := findAndModifyArgs.ParseCommand(r, q); err != nil {

@@ -56,7 +56,7 @@ func runInsert(r *server.Request, dst []byte) ([]byte, error) {
 // checkShardKeys refuses a whole insert because of one document without a place, as a mongos before
 // 5.0 does.
 func checkShardKeys(r *server.Request, ns string, list []bson.Raw) error {
-	if r.Node.Role() != server.Mongos || r.Node.Config().Version.AtLeast(5, 0) {
+	if r.Routing == nil || r.Node.Config().Version.AtLeast(5, 0) {
 		return nil
 	}
 	for {
@@ -64,7 +64,7 @@ func checkShardKeys(r *server.Request, ns string, list []bson.Raw) error {
 		if err == nil {
 			return haveKeys(x.Table, list)
 		}
-		if err := r.Retarget(err); err != nil {
+		if err := r.Routing.Retarget(err); err != nil {
 			return err
 		}
 	}
@@ -218,7 +218,7 @@ func (x *insertion) write(tx *store.Tx) error {
 		}
 		if s := route.Table; err == nil && s != nil {
 			if shard, err = s.PlaceOf(w.ns, doc); err == nil {
-				r.Targeted([]int{shard})
+				r.Routing.Targeted([]int{shard})
 				err = route.Reach(shard)
 			}
 		}

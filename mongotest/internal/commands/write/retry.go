@@ -24,7 +24,9 @@ type executedWrite struct {
 
 // remember notes what a statement did. Statements that wrote nothing are not noted: a retry runs
 // them again.
-func remember(r *server.Request, stmt int32, w executedWrite) { rememberAt(r, stmt, w, r.LastShard()) }
+func remember(r *server.Request, stmt int32, w executedWrite) {
+	rememberAt(r, stmt, w, r.Routing.LastShard())
+}
 
 // rememberAt is remember for a statement whose shard is known.
 func rememberAt(r *server.Request, stmt int32, w executedWrite, shard int) {

@@ -50,7 +50,7 @@ func (op *updateOp) parse(r *server.Request, ns string, c *store.Coll) (err erro
 		po.Check = r.Check
 		return pipeline.ParseUpdate(list, po)
 	}
-	if r.Node.Role() == server.Mongos && op.multi && op.u.Type == bson.TypeEmbeddedDocument && !hasOperators(op.u.Value) {
+	if r.Routing != nil && op.multi && op.u.Type == bson.TypeEmbeddedDocument && !hasOperators(op.u.Value) {
 		return srverr.New(srverr.InvalidOptions, "Replacement-style updates cannot be {multi:true}")
 	}
 	if op.diff != nil {
