@@ -49,14 +49,16 @@ func runCurrentOp(r *server.Request, dst []byte) ([]byte, error) {
 
 func runKillOp(r *server.Request, dst []byte) ([]byte, error) {
 	v := r.Body.Lookup("op")
-	if s, ok := v.StringValue(); ok && r.Routing != nil {
+	switch s, ok := v.StringValue(); {
+	case r.Routing == nil:
+	case ok:
 		return killShardOp(r, dst, s)
+	case v.IsZero():
+		return dst, srverr.New(50759, "Did not provide \"op\" field")
+	case !v.IsNumber():
+		return dst, srverr.New(50760, "\"op\" field was of unsupported type %s", bsontext.TypeName(v.Type))
 	}
 	switch {
-	case v.IsZero() && r.Routing != nil:
-		return dst, srverr.New(50759, "Did not provide \"op\" field")
-	case !v.IsNumber() && r.Routing != nil:
-		return dst, srverr.New(50760, "\"op\" field was of unsupported type %s", bsontext.TypeName(v.Type))
 	case v.IsZero():
 		return dst, srverr.New(srverr.NoSuchKey, "Missing expected field \"op\"")
 	case !v.IsNumber():

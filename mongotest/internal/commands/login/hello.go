@@ -55,7 +55,7 @@ func runHello(r *server.Request, dst []byte) ([]byte, error) {
 	if r.More && r.Flags&wire.ExhaustAllowed != 0 {
 		r.Streaming = true
 	}
-	if n.Role() != server.Mongos && n.Streams() {
+	if r.Routing == nil && n.Streams() {
 		dst = tv.Append(dst)
 	}
 	if v := r.Body.Lookup("helloOk"); v.AsBool() && n.Config().Version.Has(release.Command, "hello") {
@@ -69,7 +69,7 @@ func runHello(r *server.Request, dst []byte) ([]byte, error) {
 	default:
 		dst = bson.AppendBool(dst, "isWritablePrimary", true)
 	}
-	if n.Role() == server.Mongos {
+	if r.Routing != nil {
 		dst = bson.AppendString(dst, "msg", "isdbgrid")
 	}
 	if n.Config().RequireLoadBalanced {
@@ -86,13 +86,13 @@ func runHello(r *server.Request, dst []byte) ([]byte, error) {
 	dst = bson.AppendInt32(dst, "connectionId", r.Conn.ID())
 	dst = bson.AppendInt32(dst, "minWireVersion", 0)
 	dst = bson.AppendInt32(dst, "maxWireVersion", n.Config().Version.MaxWire())
-	if n.Role() != server.Mongos {
+	if r.Routing == nil {
 		dst = bson.AppendBool(dst, "readOnly", false)
 	}
 	if len(r.Conn.Client().Compressors) > 0 {
 		dst = bsondoc.AppendStrings(dst, "compression", r.Conn.Client().Compressors)
 	}
-	if n.Role() == server.Mongos && n.Streams() {
+	if r.Routing != nil && n.Streams() {
 		dst = tv.Append(dst)
 	}
 	dst, err := appendMechanisms(r, dst)

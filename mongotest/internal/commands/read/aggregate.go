@@ -259,7 +259,7 @@ func aggregate(r *server.Request, dst []byte, q *aggregateSpec) ([]byte, error) 
 		return dst, err
 	}
 	c := r.NewCursor(q.ns, it, run)
-	if r.Routing != nil && !q.collectionless && run.Stream == nil {
+	if !q.collectionless && run.Stream == nil {
 		c.Relay = run.Relay
 	}
 	if r.Routing == nil && run.Stream == nil {
@@ -371,10 +371,7 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 		return pipeline.FromSlice(nil), nil
 	}
 	route, err := r.Route(c, c.NS)
-	if err != nil {
-		return nil, err
-	}
-	if route.Table == nil {
+	if err == nil {
 		err = route.ReachUnsharded(c)
 	}
 	if err != nil {
@@ -542,7 +539,7 @@ func (e *pipelineEnv) MergeKey(ns pipeline.Namespace, on []string) ([]string, er
 		}
 	}
 	code := int32(51183)
-	if e.run.Request.Node.Role() == server.Mongos {
+	if e.run.Request.Routing != nil {
 		code = 51190
 	}
 	return nil, srverr.New(code, "Cannot find index to verify that join fields will be unique")

@@ -197,7 +197,7 @@ func (x *insertion) write(tx *store.Tx) error {
 				if c, err = r.Writable(tx, w.ns, true); err == nil {
 					route, err = r.Route(c, w.ns)
 				}
-				if err == nil && route.Table == nil {
+				if err == nil {
 					err = route.ReachUnsharded(c)
 				}
 				if err != nil {

@@ -108,7 +108,7 @@ func beginBucketInsert(r *server.Request, source *store.Coll, ns string) (*serie
 		return nil, insertInTxn(source)
 	}
 	route, err := r.Route(source, source.NS)
-	if err == nil && route.Table == nil {
+	if err == nil {
 		err = route.ReachUnsharded(source)
 	}
 	if err == nil && route.Table != nil {
