@@ -81,6 +81,8 @@ var V1 = API{In: "1"}
 
 // OnMongos is what a mongos does with a command beside running it. The functions may be nil.
 type OnMongos struct {
+	// Run is what a mongos runs in the place of the command's own Run.
+	Run    func(r *Request, dst []byte) ([]byte, error)
 	Config bool // config servers decide it, or keep its result
 	// Catalog returns the collection that the command is about as a whole: all shards that have it
 	// must hear of it.

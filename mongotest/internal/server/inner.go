@@ -7,16 +7,12 @@ import (
 
 // Inner returns a command of its own that r runs as a part of itself, parsed and ready for its Run.
 // It has the session, the concerns and the deadline of r. A caller that has run it calls
-// [Request.Ran].
+// [Request.Ran]. Commands of a mongos run none: Routing is of r.
 func (r *Request) Inner(name, db string, body bson.Raw) (*Request, error) {
 	inner := *r
 	inner.Name, inner.DB, inner.Body, inner.Sequences, inner.parsed, inner.outcome = name, db, body, nil, parsed{}, outcome{}
 	if inner.Cmd = r.Node.Lookup(name); inner.Cmd == nil {
 		return nil, srverr.New(srverr.CommandNotFound, "no such command: '%s'", name)
-	}
-	if r.Routing != nil {
-		x := *r.Routing
-		x.r, inner.Routing = &inner, &x
 	}
 	if err := inner.parse(); err != nil {
 		return nil, err

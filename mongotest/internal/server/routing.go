@@ -89,8 +89,11 @@ func (x *Routing) runOnce(dst []byte) (out []byte, err error) {
 	if dst, done, err := x.missingDatabase(dst); done {
 		return dst, err
 	}
-	start := len(dst)
-	dst, err = r.Cmd.Run(r, dst)
+	start, run := len(dst), r.Cmd.Mongos.Run
+	if run == nil {
+		run = r.Cmd.Run
+	}
+	dst, err = run(r, dst)
 	switch {
 	case err == nil:
 		return x.reshape(dst, start), nil

@@ -9,19 +9,22 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "getLastError", Aliases: []string{"getlasterror"}, NoAuth: true, Where: server.Anywhere, Run: runGetLastError})
+	server.Register(&server.Command{Name: "getLastError", Aliases: []string{"getlasterror"}, NoAuth: true, Where: server.Anywhere, Mongos: server.OnMongos{Run: lastErrorOfShards}, Run: runGetLastError})
 	server.Register(&server.Command{Name: "resetError", NoAuth: true, Where: server.Anywhere, Run: server.Nothing})
+}
+
+// lastErrorOfShards answers on a mongos, which asks the shards that the last command wrote to: none
+// is left to ask.
+func lastErrorOfShards(_ *server.Request, dst []byte) ([]byte, error) {
+	dst = bson.AppendInt32(dst, "n", 0)
+	dst = bsondoc.AppendStrings(dst, "shards", nil)
+	dst = bson.AppendDocument(dst, "shardRawGLE", bsondoc.OrEmpty(nil))
+	return bson.AppendNull(dst, "err"), nil
 }
 
 // runGetLastError answers as after a successful write, for commands report their errors themselves:
 // it only waits for the write concern that it is given.
 func runGetLastError(r *server.Request, dst []byte) ([]byte, error) {
-	if r.Routing != nil { // which asks the shards that the last command wrote to: none is left to ask
-		dst = bson.AppendInt32(dst, "n", 0)
-		dst = bsondoc.AppendStrings(dst, "shards", nil)
-		dst = bson.AppendDocument(dst, "shardRawGLE", bsondoc.OrEmpty(nil))
-		return bson.AppendNull(dst, "err"), nil
-	}
 	mark := len(dst)
 	last := r.Conn.Client().LastOp
 	if !last.IsZero() && r.Node.Set() != nil {

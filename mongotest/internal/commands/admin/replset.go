@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/args"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
@@ -29,7 +30,7 @@ func init() {
 
 func init() {
 	server.Register(&server.Command{
-		Name: "replSetGetStatus", AdminOnly: true, Needs: server.OnCluster("replSetGetStatus"), Where: server.Anywhere, Run: runReplStatus,
+		Name: "replSetGetStatus", AdminOnly: true, Needs: server.OnCluster("replSetGetStatus"), Where: server.Anywhere, Mongos: server.OnMongos{Run: refuseReplStatus}, Run: runReplStatus,
 	})
 }
 
@@ -47,12 +48,12 @@ func runRBID(r *server.Request, dst []byte) ([]byte, error) {
 	return bson.AppendInt32(dst, "rbid", 1), replicated(r)
 }
 
+func refuseReplStatus(_ *server.Request, dst []byte) ([]byte, error) {
+	info := bsondoc.Single("info", bsondoc.StringValue("mongos"))
+	return dst, &srverr.Error{Msg: "replSetGetStatus is not supported through mongos", Extra: info}
+}
+
 func runReplStatus(r *server.Request, dst []byte) ([]byte, error) {
-	if r.Routing != nil {
-		at, info := bson.BeginDocument(nil)
-		info = bson.EndDocument(bson.AppendString(info, "info", "mongos"), at)
-		return dst, &srverr.Error{Msg: "replSetGetStatus is not supported through mongos", Extra: info}
-	}
 	if err := replicated(r); err != nil {
 		return dst, err
 	}

@@ -17,7 +17,7 @@ import (
 // Commands that look after collections, and those that old servers had.
 
 func init() {
-	server.Register(&server.Command{Name: "compact", Needs: server.OnColl("compact"), Where: server.Anywhere, Run: runCompact})
+	server.Register(&server.Command{Name: "compact", Needs: server.OnColl("compact"), Where: server.Anywhere, Mongos: server.OnMongos{Run: refuseCompact}, Run: runCompact})
 	server.Register(&server.Command{Name: "reIndex", Needs: server.OnColl("reIndex"), Roles: server.Mongod, Run: runReIndex})
 	server.Register(&server.Command{
 		Name: "dbHash", Aliases: []string{"dbhash"}, Roles: server.Mongod, Needs: server.OnDB("dbHash"), Where: server.Anywhere, Run: runDBHash,
@@ -27,10 +27,11 @@ func init() {
 	})
 }
 
+func refuseCompact(_ *server.Request, dst []byte) ([]byte, error) {
+	return dst, srverr.New(srverr.CommandNotSupported, "compact not allowed through mongos")
+}
+
 func runCompact(r *server.Request, dst []byte) ([]byte, error) {
-	if r.Routing != nil {
-		return dst, srverr.New(srverr.CommandNotSupported, "compact not allowed through mongos")
-	}
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err

@@ -43,20 +43,14 @@ func init() {
 	} {
 		c.AdminOnly, c.Where, c.Roles, c.Mongos.Config = true, server.Anywhere, []server.Role{server.Mongos}, true
 		if c.Name == "moveChunk" || c.Name == "mergeChunks" { // shards have them, too
-			run := c.Run
-			c.Roles, c.Run = nil, func(r *server.Request, dst []byte) ([]byte, error) {
-				if r.Routing == nil {
-					return server.OnlyOnShards(r, dst)
-				}
-				return run(r, dst)
-			}
+			c.Roles, c.Mongos.Run, c.Run = nil, c.Run, server.OnlyOnShards
 		}
 		server.Register(c)
 	}
 	server.Register(&server.Command{Name: "isdbgrid", Roles: []server.Role{server.Mongos}, Needs: server.Free, Where: server.Anywhere, Run: runIsDBGrid})
 	server.Register(&server.Command{Name: "flushRouterConfig", AdminOnly: true, Needs: server.OnCluster("flushRouterConfig"), Where: server.Anywhere, Run: runFlushRouter})
 	server.Register(&server.Command{Name: "getShardMap", AdminOnly: true, Needs: server.OnCluster("getShardMap"), Where: server.Anywhere, Run: runShardMap})
-	server.Register(&server.Command{Name: "getShardVersion", AdminOnly: true, Needs: server.OnNamespace("getShardVersion"), Where: server.Anywhere, Run: runShardVersion})
+	server.Register(&server.Command{Name: "getShardVersion", AdminOnly: true, Needs: server.OnNamespace("getShardVersion"), Where: server.Anywhere, Mongos: server.OnMongos{Run: runTableVersion}, Run: runShardVersion})
 }
 
 func runIsDBGrid(r *server.Request, dst []byte) ([]byte, error) {
@@ -351,25 +345,27 @@ func runShardMap(r *server.Request, dst []byte) ([]byte, error) {
 	return bson.EndDocument(dst, at), nil
 }
 
-func runShardVersion(r *server.Request, dst []byte) ([]byte, error) {
-	if r.Routing != nil {
-		if r.Arg().Type != bson.TypeString {
-			return dst, srverr.New(srverr.BadValue, "namespace has invalid type %s", bsontext.TypeName(r.Arg().Type))
-		}
-		ns := bsondoc.MustString(r.Arg())
-		db, _, _ := strings.Cut(ns, ".")
-		if err := r.DatabaseKnown(db); err != nil {
-			return dst, err
-		}
-		s := r.Node.Sharding(ns)
-		if s == nil {
-			return dst, srverr.New(srverr.NamespaceNotSharded, "Collection %s is not sharded.", ns)
-		}
-		var version bson.Timestamp
-		version.T, version.I = s.Version()
-		dst = bson.AppendTimestamp(dst, "version", version)
-		return bson.AppendObjectID(dst, "versionEpoch", s.Epoch), nil
+// runTableVersion answers getShardVersion on a mongos, by its table.
+func runTableVersion(r *server.Request, dst []byte) ([]byte, error) {
+	if r.Arg().Type != bson.TypeString {
+		return dst, srverr.New(srverr.BadValue, "namespace has invalid type %s", bsontext.TypeName(r.Arg().Type))
 	}
+	ns := bsondoc.MustString(r.Arg())
+	db, _, _ := strings.Cut(ns, ".")
+	if err := r.DatabaseKnown(db); err != nil {
+		return dst, err
+	}
+	s := r.Node.Sharding(ns)
+	if s == nil {
+		return dst, srverr.New(srverr.NamespaceNotSharded, "Collection %s is not sharded.", ns)
+	}
+	var version bson.Timestamp
+	version.T, version.I = s.Version()
+	dst = bson.AppendTimestamp(dst, "version", version)
+	return bson.AppendObjectID(dst, "versionEpoch", s.Epoch), nil
+}
+
+func runShardVersion(r *server.Request, dst []byte) ([]byte, error) {
 	_, ns, err := r.ShardedNS()
 	if err != nil {
 		return dst, err
