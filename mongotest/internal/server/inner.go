@@ -7,7 +7,7 @@ import (
 
 // Inner returns a command of its own that r runs as a part of itself, parsed and ready for its Run.
 // It has the session, the concerns and the deadline of r. A caller that has run it calls
-// [Request.Ran]. Commands of a mongos run none: Routing is of r.
+// [Request.Ran]. No command of a mongos runs one: its Routing would be that of r.
 func (r *Request) Inner(name, db string, body bson.Raw) (*Request, error) {
 	inner := *r
 	inner.Name, inner.DB, inner.Body, inner.Sequences, inner.parsed, inner.outcome = name, db, body, nil, parsed{}, outcome{}

@@ -69,11 +69,9 @@ func (x *Routing) noteWritten(w shardWrite) {
 	}
 }
 
-// committedOn notes the shards that a transaction has been committed on.
+// committedOn notes the shards that a transaction has been committed on: none of another node's has
+// any.
 func (x *Routing) committedOn(t *session.Txn) {
-	if x == nil {
-		return
-	}
 	for _, i := range t.Shards {
 		x.wroteOn(i, t.CommitTS)
 	}

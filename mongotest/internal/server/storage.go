@@ -307,7 +307,9 @@ func (r *Request) Write(fn func(tx *store.Tx) error) error {
 		}
 		r.writing = false
 		if err == nil {
-			r.Routing.accepted()
+			if r.Routing != nil {
+				r.Routing.stale = 0
+			}
 			return nil
 		}
 		if stale := staleError(err); stale != nil {

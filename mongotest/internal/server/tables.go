@@ -207,13 +207,6 @@ func (x *Routing) Retarget(err error) error {
 	return x.r.Check()
 }
 
-// accepted notes that the shards have taken a statement.
-func (x *Routing) accepted() {
-	if x != nil {
-		x.stale = 0
-	}
-}
-
 // reloadTable reads an outdated table once more, just before it is used again; for a write that is
 // under the store's lock. So the next try does not meet a migration that was under way, as after
 // the wait for its end that a real shard asks for.
