@@ -27,7 +27,6 @@ import (
 	"allium/internal/session"
 	"allium/internal/topology"
 	"allium/internal/uri"
-	"allium/serverapi"
 )
 
 // Client is a handle to a deployment: a standalone server, a replica set or a sharded cluster. It
@@ -178,8 +177,8 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 		LocalThreshold:   or(cfg.LocalThreshold, topology.DefaultLocalThreshold),
 		SelectionTimeout: or(cfg.ServerSelectionTimeout, 0), Selector: o.ServerSelector,
 		Pool: pool.Config{
-			Conn: connections, MaxPoolSize: uint64(or(cfg.MaxPoolSize, pool.DefaultMaxPoolSize)), MinPoolSize: uint64(or(cfg.MinPoolSize, 0)),
-			MaxConnecting: uint64(or(cfg.MaxConnecting, 0)), MaxIdleTime: or(cfg.MaxIdleTime, 0), WaitQueueTimeout: or(cfg.WaitQueueTimeout, 0),
+			Conn: connections, MaxPoolSize: or(cfg.MaxPoolSize, pool.DefaultMaxPoolSize), MinPoolSize: or(cfg.MinPoolSize, 0),
+			MaxConnecting: or(cfg.MaxConnecting, 0), MaxIdleTime: or(cfg.MaxIdleTime, 0), WaitQueueTimeout: or(cfg.WaitQueueTimeout, 0),
 			LoadBalanced: or(cfg.LoadBalanced, false), Monitor: o.PoolMonitor, Log: c.log,
 		},
 		Monitor: o.ServerMonitor, Log: c.log,
@@ -191,7 +190,7 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 		Topology: c.topology, Sessions: &c.sessions, RetryReads: or(cfg.RetryReads, true), RetryWrites: or(cfg.RetryWrites, true),
 		MaxAdaptiveRetries: or(cfg.MaxAdaptiveRetries, exec.DefaultMaxAdaptiveRetries), OverloadRetargeting: or(cfg.EnableOverloadRetargeting, false),
 		ReadRetry: exec.ReadRetryPolicy(o.ReadRetryPolicy), Slow: c.slow(o),
-		ServerAPI: (*conn.ServerAPI)(o.ServerAPI), Monitor: o.CommandMonitor, Log: c.log,
+		ServerAPI: connServerAPI(o.ServerAPI), Monitor: o.CommandMonitor, Log: c.log,
 		Tracer: tracer, QueryTextMaxLength: queryText,
 		SelectionTimeout: cmp.Or(or(cfg.ServerSelectionTimeout, 0), topology.DefaultSelectionTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
 	})
@@ -233,8 +232,8 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 		return nil, err
 	}
 	c.metadata = metadata
-	if o.ServerAPI != nil && o.ServerAPI.Version != serverapi.V1 {
-		return nil, fmt.Errorf("server API version is %q, want %q", o.ServerAPI.Version, serverapi.V1)
+	if o.ServerAPI != nil && o.ServerAPI.Version != ServerAPIV1 {
+		return nil, fmt.Errorf("server API version is %q, want %q", o.ServerAPI.Version, ServerAPIV1)
 	}
 	var authenticator *auth.Authenticator
 	if cfg.Credential != nil {
@@ -261,7 +260,7 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 	}
 	connections := &conn.Config{
 		Authenticator: authenticator, RefuseCleartext: !o.AllowPlainWithoutTLS, ZlibLevel: cfg.ZlibCompressionLevel,
-		Dialer: dialer, TLS: secure, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: (*conn.ServerAPI)(o.ServerAPI),
+		Dialer: dialer, TLS: secure, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: connServerAPI(o.ServerAPI),
 		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
 		Timeout: cfg.Timeout,
 	}
@@ -512,4 +511,12 @@ func (c *Client) reachable() bool {
 		}
 	}
 	return false
+}
+
+// connServerAPI returns a declaration as connections take it, nil for a nil one.
+func connServerAPI(a *ServerAPI) *conn.ServerAPI {
+	if a == nil {
+		return nil
+	}
+	return &conn.ServerAPI{Version: string(a.Version), Strict: a.Strict, DeprecationErrors: a.DeprecationErrors}
 }

@@ -12,8 +12,9 @@ import (
 // concurrent use.
 type Collection[T any] struct {
 	scope
-	name string
-	err  error // an invalid name, reported by every operation
+	name   string
+	parent *Database
+	err    error // an invalid name, reported by every operation
 }
 
 // CollectionOptions are settings of a collection that differ from its database's. Nil fields are
@@ -34,7 +35,7 @@ type CollectionOptions struct {
 //
 //	users := allium.CollectionOf[User](client.Database("app"), "users")
 func CollectionOf[T any](db *Database, name string, opts ...CollectionOptions) *Collection[T] {
-	c := &Collection[T]{scope: db.scope, name: name, err: checkName("collection", name)}
+	c := &Collection[T]{scope: db.scope, name: name, parent: db, err: checkName("collection", name)}
 	if c.err == nil {
 		c.err = db.err
 	}
@@ -59,7 +60,18 @@ func (c *Collection[T]) With(o CollectionOptions) *Collection[T] {
 // Name returns the collection's name without its database.
 func (c *Collection[T]) Name() string { return c.name }
 
-// Database returns the collection's database, with the collection's settings.
-func (c *Collection[T]) Database() *Database {
+// Database returns the database that the collection was made from, with the database's settings.
+func (c *Collection[T]) Database() *Database { return c.parent }
+
+// As returns the same collection, with the settings that c has, with documents of type V.
+//
+//	raw := allium.As[bson.Raw](users)
+func As[V, T any](c *Collection[T]) *Collection[V] {
+	return &Collection[V]{scope: c.scope, name: c.name, parent: c.parent, err: c.err}
+}
+
+// within returns the database with the collection's settings, for commands that are about the
+// collection and addressed to its database.
+func (c *Collection[T]) within() *Database {
 	return &Database{scope: c.scope, err: checkName("database", c.db)}
 }

@@ -52,9 +52,9 @@ type ValidationLevel string
 
 // The validation levels.
 const (
-	ValidationOff      ValidationLevel = "off"      // to none
-	ValidationStrict   ValidationLevel = "strict"   // to all that are inserted or updated
-	ValidationModerate ValidationLevel = "moderate" // to all but updates of documents that did not match before
+	ValidationLevelOff      ValidationLevel = "off"      // to none
+	ValidationLevelStrict   ValidationLevel = "strict"   // to all that are inserted or updated
+	ValidationLevelModerate ValidationLevel = "moderate" // to all but updates of documents that did not match before
 )
 
 // ValidationAction says what happens to documents that do not match a collection's validator. The
@@ -63,9 +63,9 @@ type ValidationAction string
 
 // The validation actions.
 const (
-	ValidationError       ValidationAction = "error"       // the write is rejected
-	ValidationWarn        ValidationAction = "warn"        // the server logs it
-	ValidationErrorAndLog ValidationAction = "errorAndLog" // both (server 8.1 and later)
+	ValidationActionError       ValidationAction = "error"       // the write is rejected
+	ValidationActionWarn        ValidationAction = "warn"        // the server logs it
+	ValidationActionErrorAndLog ValidationAction = "errorAndLog" // both (server 8.1 and later)
 )
 
 // CreateCollectionOptions are the options of CreateCollection. The zero value of a field leaves it
@@ -306,5 +306,5 @@ func (c *Collection[T]) Drop(ctx context.Context, opts ...DropOptions) error {
 	if err != nil {
 		return c.failed(ctx, "drop", c.name, err)
 	}
-	return (&steps{db: c.Database(), command: "drop", name: c.name}).drop(ctx, &o)
+	return (&steps{db: c.within(), command: "drop", name: c.name}).drop(ctx, &o)
 }

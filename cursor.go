@@ -39,12 +39,12 @@ type Cursor[T any] struct {
 type CursorType string
 
 // The types of cursors. Tailable cursors are for capped collections and stay open after the last
-// document, like tail -f: Next asks for documents inserted since. With TailableAwait, the server
-// waits for them.
+// document, like tail -f: Next asks for documents inserted since. With CursorTailableAwait, the
+// server waits for them.
 const (
-	NonTailable   CursorType = ""
-	Tailable      CursorType = "tailable"
-	TailableAwait CursorType = "tailableAwait"
+	CursorNonTailable   CursorType = ""
+	CursorTailable      CursorType = "tailable"
+	CursorTailableAwait CursorType = "tailableAwait"
 )
 
 // TimeoutMode says what the timeout of an operation that opens a cursor bounds.
@@ -75,11 +75,11 @@ const (
 //		setAside(odd.Document)
 //	}
 //
-// A Tailable cursor has not ended while its ID is not 0: Next may be called again later. With
-// TailableAwait, Next returns when there is a document, or when ctx or the timeout ends. After a
-// timeout or a cancelled context, Next may be called again while the ID is not 0, and no document
-// is lost. Until then, the cursor may keep the connection on which a reply is owed. Every other
-// error ends the iteration.
+// A tailable cursor has not ended while its ID is not 0: Next may be called again later. With
+// CursorTailableAwait, Next returns when there is a document, or when ctx or the timeout ends.
+// After a timeout or a cancelled context, Next may be called again while the ID is not 0, and no
+// document is lost. Until then, the cursor may keep the connection on which a reply is owed. Every
+// other error ends the iteration.
 func (c *Cursor[T]) Next(ctx context.Context) bool { return c.next(ctx, true) }
 
 // TryNext makes at most one round trip. If there is no document, it returns false and Err returns

@@ -180,7 +180,7 @@ func ExampleCollection_ListSearchIndexes() {
 	definition := bson.M{"mappings": bson.M{"dynamic": true}}
 	_, err := users.CreateSearchIndexes(ctx, []allium.SearchIndexModel{{Name: "words", Definition: definition}})
 	fmt.Println(refusal(err))
-	_, err = users.ListSearchIndexes(ctx, "words")
+	_, err = users.ListSearchIndexes(ctx, allium.ListSearchIndexesOptions{Name: "words"})
 	fmt.Println(refusal(err))
 	fmt.Println(refusal(users.UpdateSearchIndex(ctx, "words", definition)))
 	fmt.Println(refusal(users.DropSearchIndex(ctx, "words")))

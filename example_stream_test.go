@@ -116,6 +116,26 @@ func ExampleClient_Watch() {
 	// Output: create app.teams
 }
 
+func ExampleWatch() {
+	client, users, done := staff()
+	defer done()
+	ctx := context.Background()
+
+	type named struct{ Name string }
+	stream, err := allium.Watch[named](ctx, client.Database("app"), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stream.Close(ctx)
+	if _, err := users.InsertOne(ctx, Person{"Grace", 41}); err != nil {
+		log.Fatal(err)
+	}
+	if stream.Next(ctx) {
+		fmt.Println(stream.Current().FullDocument.Name)
+	}
+	// Output: Grace
+}
+
 // A stream goes on where another one, perhaps of an earlier run of the application, has stopped.
 func ExampleChangeStream_ResumeToken() {
 	_, users, done := staff()

@@ -380,7 +380,7 @@ func ExampleCollection_Aggregate() {
 	type total struct {
 		Years int `bson:"years"`
 	}
-	totals := allium.CollectionOf[total](users.Database(), users.Name())
+	totals := allium.As[total](users)
 	cur, err := totals.Aggregate(ctx, []bson.M{{"$group": bson.M{"_id": nil, "years": bson.M{"$sum": "$age"}}}})
 	if err != nil {
 		log.Fatal(err)
@@ -451,7 +451,7 @@ func ExampleCursor_TryNext() {
 	if _, err := entries.InsertOne(ctx, User{"Ada", 36}); err != nil {
 		log.Fatal(err)
 	}
-	cur, err := entries.Find(ctx, bson.D{}, allium.FindOptions{CursorType: allium.Tailable})
+	cur, err := entries.Find(ctx, bson.D{}, allium.FindOptions{CursorType: allium.CursorTailable})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -150,7 +150,7 @@ func ExampleSession_Transact() {
 	for range 2 {
 		err := s.Transact(context.Background(), func(ctx context.Context) error {
 			ada, err := members.FindOneAndUpdate(ctx, bson.M{"name": "Ada"}, bson.M{"$inc": bson.M{"age": 1}}, allium.FindOneAndUpdateOptions{ReturnNew: true})
-			fmt.Println(ada.Age, s.Bounded())
+			fmt.Println(ada.Age, s.InTransaction())
 			return err
 		}, allium.TransactionOptions{Timeout: new(time.Minute)})
 		if err != nil {

@@ -35,8 +35,8 @@ type FindOptions struct {
 	// transaction, and with a mongos before 7.1, the cursor asks for each batch all the same.
 	Exhaust bool
 	// MaxAwaitTime is how long the server waits for new documents before it sends an empty batch to
-	// a TailableAwait cursor, to the millisecond; Next then asks again. It must be less than the
-	// timeout.
+	// a CursorTailableAwait cursor, to the millisecond; Next then asks again. It must be less than
+	// the timeout.
 	MaxAwaitTime time.Duration
 	// Hint is the index to use, by its name or its keys.
 	Hint any
@@ -79,7 +79,7 @@ type FindOptions struct {
 //	cur, err := users.Find(ctx, bson.M{"age": bson.M{"$gte": 18}}, allium.FindOptions{Limit: 10})
 func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOptions) (*Cursor[T], error) {
 	o := option.Merge(opts)
-	if o.Exhaust && (o.Limit != 0 || o.CursorType != NonTailable) {
+	if o.Exhaust && (o.Limit != 0 || o.CursorType != CursorNonTailable) {
 		return nil, c.failed(ctx, "find", c.name, errors.New("option Exhaust excludes Limit and CursorType"))
 	}
 	cmd := &command.Find{Collection: c.name, Filter: filter}
@@ -96,7 +96,7 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 	if err == nil {
 		r := cursor.Reading{Type: cursor.Type(o.CursorType), TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0),
 			Limit: o.Limit, Exhaust: o.Exhaust, Comment: o.Comment}
-		if o.CursorType == TailableAwait || o.MaxAwaitTime < 0 {
+		if o.CursorType == CursorTailableAwait || o.MaxAwaitTime < 0 {
 			r.MaxAwait = o.MaxAwaitTime
 		}
 		err = cur.cur.Prepare(&op, r)
@@ -119,7 +119,7 @@ func (o *FindOptions) fill(cmd *command.Find) {
 	cmd.Skip, cmd.Limit, cmd.BatchSize = o.Skip, o.Limit, o.BatchSize
 	cmd.AllowDiskUse, cmd.AllowPartialResults, cmd.NoCursorTimeout = o.AllowDiskUse, o.AllowPartialResults, o.NoCursorTimeout
 	cmd.ReturnKey, cmd.ShowRecordID = o.ReturnKey, o.ShowRecordID
-	cmd.Tailable, cmd.AwaitData = o.CursorType != NonTailable, o.CursorType == TailableAwait
+	cmd.Tailable, cmd.AwaitData = o.CursorType != CursorNonTailable, o.CursorType == CursorTailableAwait
 }
 
 // FindOneOptions are the options of FindOne. The zero value of a field leaves it to the server.

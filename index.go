@@ -192,5 +192,5 @@ func (c *Collection[T]) dropIndexes(ctx context.Context, cmd *command.DropIndexe
 	if err := cmd.Check(c.bson); err != nil {
 		return c.failed(ctx, "dropIndexes", c.name, err)
 	}
-	return c.Database().adminWithin(ctx, cmd, &cmd.MaxTimeMS, o.MaxTime, o.Timeout)
+	return c.within().adminWithin(ctx, cmd, &cmd.MaxTimeMS, o.MaxTime, o.Timeout)
 }

@@ -90,8 +90,8 @@ type RunCursorCommandOptions struct {
 	BatchSize *int32
 	MaxTime   time.Duration
 	Comment   any
-	// CursorType must match the command, such as TailableAwait for {find: "log", tailable: true,
-	// awaitData: true}.
+	// CursorType must match the command, such as CursorTailableAwait for {find: "log", tailable:
+	// true, awaitData: true}.
 	CursorType CursorType
 	// TimeoutMode says what the timeout bounds.
 	TimeoutMode TimeoutMode

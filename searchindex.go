@@ -127,16 +127,39 @@ func (c *Collection[T]) searchIndexes(ctx context.Context, cmd command.Command, 
 	return err
 }
 
-// ListSearchIndexes lists the search index with this name or, if name is empty, all search indexes
-// of the collection. It runs an aggregation and takes its options. No command about search indexes
-// is sent with a read or a write concern, whatever the collection and the session have.
-func (c *Collection[T]) ListSearchIndexes(ctx context.Context, name string, opts ...AggregateOptions) (*Cursor[SearchIndexInfo], error) {
+// ListSearchIndexesOptions are the options of ListSearchIndexes, which runs an aggregation. Zero
+// fields are not sent.
+type ListSearchIndexesOptions struct {
+	// Name restricts the result to the search index of this name.
+	Name string
+	// BatchSize is the number of indexes per batch; a pointer to 0 makes an empty first batch.
+	BatchSize *int32
+	// AllowDiskUse lets the server write temporary files.
+	AllowDiskUse *bool
+	// Collation is how strings are compared.
+	Collation *Collation
+	// Comment is attached to the command in logs and profiles, and to those that fetch batches.
+	Comment any
+	// TimeoutMode says what the timeout bounds.
+	TimeoutMode TimeoutMode
+	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode says otherwise; a
+	// pointer to 0 means no limit.
+	Timeout *time.Duration
+}
+
+// ListSearchIndexes lists the search indexes of the collection. No command about search indexes is
+// sent with a read or a write concern, whatever the collection and the session have.
+func (c *Collection[T]) ListSearchIndexes(ctx context.Context, opts ...ListSearchIndexesOptions) (*Cursor[SearchIndexInfo], error) {
+	o := option.Merge(opts)
 	stage := bson.D{}
-	if name != "" {
-		stage = bson.D{{Key: "name", Value: name}}
+	if o.Name != "" {
+		stage = bson.D{{Key: "name", Value: o.Name}}
 	}
 	cur := &Cursor[SearchIndexInfo]{}
-	if err := aggregate(ctx, c.scope, c.err, c.name, bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}, &cur.cur, opts); err != nil {
+	err := aggregate(ctx, c.scope, c.err, c.name, bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}, &cur.cur, []AggregateOptions{{
+		BatchSize: o.BatchSize, AllowDiskUse: o.AllowDiskUse, Collation: o.Collation, Comment: o.Comment, TimeoutMode: o.TimeoutMode, Timeout: o.Timeout,
+	}})
+	if err != nil {
 		return nil, err
 	}
 	return cur, nil

@@ -24,7 +24,15 @@ type Session struct {
 	inner  *session.Session
 	// bound is what bounds the Transact that is running, nil if it has no timeout. It holds for its
 	// operations, too.
-	bound *exec.Limit
+	bound   *exec.Limit
+	carried session.Carried // by the contexts that WithSession returns
+}
+
+// bind sets what bounds the Transact that is running, and returns what did before.
+func (s *Session) bind(b *exec.Limit) (before *exec.Limit) {
+	before, s.bound = s.bound, b
+	s.carried.Bounded = b != nil
+	return before
 }
 
 // SessionOptions are the options of StartSession.
@@ -62,21 +70,21 @@ func (c *Client) StartSession(opts ...SessionOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Session{client: c, inner: inner}, nil
+	s := &Session{client: c, inner: inner}
+	s.carried = session.Carried{Session: inner, Of: s}
+	return s, nil
 }
 
-// Tests of other packages look into a session, and measure the backoffs of a client.
-func init() {
-	session.Inside = func(s any) *session.Session { return s.(*Session).inner }
-	exec.Inside = func(c any) *exec.Executor { return c.(*Client).exec }
-}
-
-type sessionKey struct{}
+// Tests of other packages measure the backoffs of a client.
+func init() { exec.Inside = func(c any) *exec.Executor { return c.(*Client).exec } }
 
 // WithSession returns a context whose operations run on the session. A nil session makes them run
 // outside of the session that ctx carries.
 func WithSession(ctx context.Context, s *Session) context.Context {
-	return context.WithValue(ctx, sessionKey{}, s)
+	if s == nil {
+		return session.NewContext(ctx, nil)
+	}
+	return session.NewContext(ctx, &s.carried)
 }
 
 // SessionFrom returns the session that the context carries, or nil. Inside Transact it is the
@@ -85,8 +93,11 @@ func SessionFrom(ctx context.Context) *Session {
 	if ctx == nil {
 		return nil
 	}
-	s, _ := ctx.Value(sessionKey{}).(*Session)
-	return s
+	c := session.FromContext(ctx)
+	if c == nil {
+		return nil
+	}
+	return c.Of.(*Session)
 }
 
 // EndSessionOptions are the options of End.
@@ -187,8 +198,3 @@ func (s *Session) AdvanceOperationTime(t bson.Timestamp) { s.inner.AdvanceOperat
 // InTransaction reports whether a transaction of the session is open: from StartTransaction on
 // until its commit or abort may have reached a server.
 func (s *Session) InTransaction() bool { return s.inner.Transaction().Open() }
-
-// Bounded reports whether a Transact with a timeout is running on the session. Its operations share
-// the remaining time, and cannot have their own Timeout. It is for packages that build on this one,
-// such as allium/gridfs.
-func (s *Session) Bounded() bool { return s.bound != nil }

@@ -205,9 +205,8 @@ func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) err
 			ctx, cancel = context.WithDeadline(ctx, bound.Deadline)
 			defer cancel()
 		}
-		outer := s.bound
-		s.bound = &bound
-		defer func() { s.bound = outer }()
+		outer := s.bind(&bound)
+		defer s.bind(outer)
 	}
 	return w.run(ctx, fn)
 }

@@ -9,7 +9,6 @@ import (
 	"allium/auth"
 	"allium/internal/redact"
 	"allium/internal/uri"
-	"allium/serverapi"
 )
 
 // Dialer dials network connections. A *net.Dialer implements it. It must be safe for concurrent
@@ -100,10 +99,17 @@ type DriverInfo struct {
 	Platform string
 }
 
+// ServerAPIVersion is a version of the Stable API.
+type ServerAPIVersion string
+
+// ServerAPIV1 is the first version, and so far the only one (specification: Stable API for
+// Drivers).
+const ServerAPIV1 ServerAPIVersion = "1"
+
 // ServerAPI declares a version of the Stable API.
 type ServerAPI struct {
 	// Version is the version of the API; it must be set.
-	Version serverapi.Version
+	Version ServerAPIVersion
 	// Strict makes the server reject commands and fields that are not part of the API. Nil is not
 	// sent, which means false; false is sent.
 	Strict *bool

@@ -75,30 +75,47 @@ type WatchOptions struct {
 // It requires a replica set or a sharded cluster, and the read concern "majority" or none. Unlike
 // an Aggregate with a $changeStream stage, it resumes after errors.
 func (c *Collection[T]) Watch(ctx context.Context, pipeline any, opts ...WatchOptions) (*ChangeStream[T], error) {
-	s := &ChangeStream[T]{}
-	if err := c.watch(ctx, &s.stream, c.err, target{collection: c.name}, pipeline, opts); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return Watch[T](ctx, c, pipeline, opts...)
 }
 
 // Watch opens a change stream over all collections of the database except system collections. See
-// Collection.Watch.
+// Collection.Watch, and the function Watch for events of another type.
 func (db *Database) Watch(ctx context.Context, pipeline any, opts ...WatchOptions) (*ChangeStream[bson.D], error) {
-	s := &ChangeStream[bson.D]{}
-	if err := db.watch(ctx, &s.stream, db.err, target{}, pipeline, opts); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return Watch[bson.D](ctx, db, pipeline, opts...)
 }
 
 // Watch opens a change stream over all collections of all databases except system collections and
-// those of admin, config and local. See Collection.Watch.
+// those of admin, config and local. See Collection.Watch, and the function Watch for events of
+// another type.
 func (c *Client) Watch(ctx context.Context, pipeline any, opts ...WatchOptions) (*ChangeStream[bson.D], error) {
-	s := &ChangeStream[bson.D]{}
-	scope := c.scope()
-	scope.db = "admin"
-	if err := scope.watch(ctx, &s.stream, nil, target{cluster: true}, pipeline, opts); err != nil {
+	return Watch[bson.D](ctx, c, pipeline, opts...)
+}
+
+// Watched is what a change stream can be opened over: a *Client, a *Database or a *Collection.
+type Watched interface {
+	watched() (scope, target, error)
+}
+
+func (c *Collection[T]) watched() (scope, target, error) {
+	return c.scope, target{collection: c.name}, c.err
+}
+
+func (db *Database) watched() (scope, target, error) { return db.scope, target{}, db.err }
+
+func (c *Client) watched() (scope, target, error) {
+	s := c.scope()
+	s.db = "admin"
+	return s, target{cluster: true}, nil
+}
+
+// Watch opens a change stream over a client's whole deployment, a database or a collection, and
+// decodes the documents of its events as V. See Collection.Watch.
+//
+//	stream, err := allium.Watch[bson.Raw](ctx, client.Database("app"), nil)
+func Watch[V any](ctx context.Context, over Watched, pipeline any, opts ...WatchOptions) (*ChangeStream[V], error) {
+	scope, t, err := over.watched()
+	s := &ChangeStream[V]{}
+	if err := scope.watch(ctx, &s.stream, err, t, pipeline, opts); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -54,8 +54,8 @@ type pool struct {
 	State      string  `json:"state"`
 	PausedBy   string  `json:"pausedBy,omitempty"`
 	Generation uint64  `json:"generation"`
-	MaxOpen    uint64  `json:"maxOpen"`
-	MinOpen    uint64  `json:"minOpen"`
+	MaxOpen    int     `json:"maxOpen"`
+	MinOpen    int     `json:"minOpen"`
 	Open       int     `json:"open"`
 	InUse      int     `json:"inUse"`
 	Idle       int     `json:"idle"`

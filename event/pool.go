@@ -29,9 +29,9 @@ type PoolMonitor struct {
 
 // PoolOptions are the limits of a pool. Zero means that there is no such limit.
 type PoolOptions struct {
-	MaxPoolSize      uint64        // how many connections there are at most
-	MinPoolSize      uint64        // how many connections are kept ready
-	MaxConnecting    uint64        // how many connections are made at the same time
+	MaxPoolSize      int           // how many connections there are at most
+	MinPoolSize      int           // how many connections are kept ready
+	MaxConnecting    int           // how many connections are made at the same time
 	MaxIdleTime      time.Duration // how long a connection may be idle before it is closed
 	WaitQueueTimeout time.Duration // how long an operation waits for a connection
 }

@@ -13,6 +13,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/internal/option"
+	"allium/internal/session"
 )
 
 // DefaultChunkSize is the size of a chunk in bytes unless a bucket or an upload sets another. The
@@ -134,7 +135,7 @@ func (b *Bucket) begin(ctx context.Context, timeout *time.Duration) (limit, erro
 	if ctx == nil {
 		return limit{}, errNilContext
 	}
-	if s := allium.SessionFrom(ctx); timeout != nil && s != nil && s.Bounded() {
+	if s := session.FromContext(ctx); timeout != nil && s != nil && s.Bounded {
 		return limit{}, errors.New("an operation inside Transact with a timeout cannot have a timeout of its own")
 	}
 	if timeout == nil {

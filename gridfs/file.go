@@ -70,7 +70,7 @@ func (b *Bucket) Find(ctx context.Context, filter any, opts ...FindOptions) (*al
 	if _, err := b.begin(ctx, o.Timeout); err != nil {
 		return nil, fmt.Errorf("find files: %w", err)
 	}
-	files := allium.CollectionOf[File](b.files.Database(), b.files.Name())
+	files := allium.As[File](b.files)
 	return files.Find(ctx, filter, allium.FindOptions{Sort: o.Sort, Skip: o.Skip, Limit: o.Limit, BatchSize: o.BatchSize, MaxTime: o.MaxTime,
 		AllowDiskUse: o.AllowDiskUse, NoCursorTimeout: o.NoCursorTimeout, Timeout: o.Timeout})
 }

@@ -650,7 +650,7 @@ func ExampleSearch() {
 		panic(err)
 	}
 	for range 2 {
-		cur, err := users.ListSearchIndexes(ctx, "names")
+		cur, err := users.ListSearchIndexes(ctx, allium.ListSearchIndexesOptions{Name: "names"})
 		if err != nil {
 			panic(err)
 		}

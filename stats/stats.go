@@ -62,8 +62,8 @@ type Pool struct {
 	// balancer each service has a generation of its own, and this is 0.
 	Generation uint64
 
-	MaxOpen uint64 // the bound of Open (maxPoolSize); 0: none
-	MinOpen uint64 // how many connections are kept open (minPoolSize)
+	MaxOpen int // the bound of Open (maxPoolSize); 0: none
+	MinOpen int // how many connections are kept open (minPoolSize)
 
 	Open       int // connections that exist or are being made
 	InUse      int // those that operations, cursors or transactions have

@@ -11,11 +11,11 @@ import (
 var helperSources = map[string]string{
 	"of": `// of returns the collection with documents of type T.
 func of[T any](c *allium.Collection[any]) *allium.Collection[T] {
-	return allium.CollectionOf[T](c.Database(), c.Name())
+	return allium.As[T](c)
 }`,
 	"raw": `// raw returns the collection with documents that are not decoded.
 func raw(c *allium.Collection[any]) *allium.Collection[bson.Raw] {
-	return allium.CollectionOf[bson.Raw](c.Database(), c.Name())
+	return allium.As[bson.Raw](c)
 }`,
 	"singleResult": `// singleResult is a document that is decoded later. FindOne of a Collection[T] returns a T.
 type singleResult struct {

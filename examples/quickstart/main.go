@@ -131,7 +131,7 @@ func questions(ctx context.Context, decls *allium.Collection[Decl], tally *tally
 	r.check("deprecated declarations", res.ModifiedCount, tally.deprecated)
 
 	// An aggregation, decoded as another type.
-	groups := allium.CollectionOf[group](decls.Database(), decls.Name())
+	groups := allium.As[group](decls)
 	cur2, err := groups.Aggregate(ctx, []bson.D{
 		{{Key: "$match", Value: bson.M{"exported": true, "kind": bson.M{"$ne": "type"}, "results": "error"}}},
 		{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$package"}, {Key: "n", Value: bson.M{"$sum": 1}}}}},

@@ -31,7 +31,6 @@ var layers = []string{
 	"auth",
 	"collation",
 	"consistency",
-	"serverapi",
 	"mongoerr",
 	"internal/failure",
 	"internal/wire",

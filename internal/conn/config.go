@@ -10,7 +10,6 @@ import (
 	"allium/internal/auth"
 	"allium/internal/ocsp"
 	"allium/internal/wire"
-	"allium/serverapi"
 )
 
 // Dialer makes network connections. network is "tcp" or "unix"; address is host:port or the path of
@@ -113,7 +112,7 @@ const DefaultDrainTimeout = time.Second
 
 // ServerAPI is a declaration of the Stable API (specification: Stable API).
 type ServerAPI struct {
-	Version           serverapi.Version
+	Version           string
 	Strict            *bool // nil: not sent
 	DeprecationErrors *bool
 }

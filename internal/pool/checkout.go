@@ -235,7 +235,7 @@ func timeout(addr string, source mongoerr.Source, elapsed time.Duration, err err
 }
 
 // full reports whether the pool may make no further connections. The lock is held.
-func (p *Pool) full() bool { return p.cfg.MaxPoolSize > 0 && uint64(len(p.all)) >= p.cfg.MaxPoolSize }
+func (p *Pool) full() bool { return p.cfg.MaxPoolSize > 0 && len(p.all) >= p.cfg.MaxPoolSize }
 
 // crowded says what holds the connections that a checkout did not get in time (specification:
 // Load Balancers, "Connection Tracking"). The lock is held.

@@ -31,8 +31,8 @@ type cmapFile struct {
 	Description string
 	RunOn       []struct{ MinServerVersion, MaxServerVersion string } // the server in memory is of any version
 	PoolOptions struct {
-		MaxPoolSize                *uint64
-		MinPoolSize, MaxConnecting uint64
+		MaxPoolSize                *int
+		MinPoolSize, MaxConnecting int
 		MaxIdleTimeMS              int64
 		WaitQueueTimeoutMS         int64
 		BackgroundThreadIntervalMS int64

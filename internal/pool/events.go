@@ -52,11 +52,11 @@ func (p *Pool) toldCreated() {
 			attrs = append(attrs, slog.Int64("maxIdleTimeMS", c.MaxIdleTime.Milliseconds()))
 		}
 		if c.MinPoolSize > 0 {
-			attrs = append(attrs, slog.Uint64("minPoolSize", c.MinPoolSize))
+			attrs = append(attrs, slog.Int("minPoolSize", c.MinPoolSize))
 		}
-		attrs = append(attrs, slog.Uint64("maxPoolSize", c.MaxPoolSize))
+		attrs = append(attrs, slog.Int("maxPoolSize", c.MaxPoolSize))
 		if c.MaxConnecting > 0 {
-			attrs = append(attrs, slog.Uint64("maxConnecting", c.MaxConnecting))
+			attrs = append(attrs, slog.Int("maxConnecting", c.MaxConnecting))
 		}
 		if c.WaitQueueTimeout > 0 {
 			attrs = append(attrs, slog.Int64("waitQueueTimeoutMS", c.WaitQueueTimeout.Milliseconds()))

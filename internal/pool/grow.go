@@ -22,7 +22,7 @@ import (
 // waiter's, which hears of its failure: otherwise a server that refuses at once would be asked
 // again and again, as long as that waiter has time.
 func (p *Pool) grow() {
-	for p.state == ready && uint64(len(p.attempts)) < p.maxConnecting() {
+	for p.state == ready && len(p.attempts) < p.maxConnecting() {
 		switch {
 		case p.queue.n > p.coming && p.makeRoom():
 			w := cmp.Or(p.unserved(), p.doubting())
@@ -52,7 +52,7 @@ func (p *Pool) adopt() {
 	}
 }
 
-func (p *Pool) maxConnecting() uint64 {
+func (p *Pool) maxConnecting() int {
 	if p.cfg.MaxConnecting == 0 {
 		return DefaultMaxConnecting
 	}
@@ -85,7 +85,7 @@ var errReplyOwed = errors.New("the reply to an operation that has ended had not 
 // belowMinimum reports whether there are too few connections, unless making one has just failed:
 // then the next run in the background tries again.
 func (p *Pool) belowMinimum() bool {
-	return uint64(len(p.all)) < p.cfg.MinPoolSize && p.cfg.background >= 0 && !p.resting
+	return len(p.all) < p.cfg.MinPoolSize && p.cfg.background >= 0 && !p.resting
 }
 
 // doubt notes that an attempt may hang, so that nobody counts on it. The lock is held.

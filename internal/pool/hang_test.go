@@ -39,7 +39,7 @@ func hangs(n int64) *fakeserver.Server {
 // One attempt that hangs costs the first operation no more than the usual time, and later ones
 // nothing, whoever it was made for.
 func TestHungAttempt(t *testing.T) {
-	for _, minimum := range []uint64{0, 1} {
+	for _, minimum := range []int{0, 1} {
 		for _, limit := range []time.Duration{0, 50 * time.Millisecond, 500 * time.Millisecond} {
 			t.Run(fmt.Sprintf("minPoolSize %d, contexts of %v", minimum, limit), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -156,11 +156,11 @@ func waitInVain(t *testing.T, seed uint64) {
 		},
 	}
 	cfg := Config{
-		MaxPoolSize: uint64(random(7)), MaxConnecting: uint64(1 + random(3)), WaitQueueTimeout: time.Duration(random(2)) * time.Second,
+		MaxPoolSize: random(7), MaxConnecting: 1 + random(3), WaitQueueTimeout: time.Duration(random(2)) * time.Second,
 		Conn: &conn.Config{ConnectTimeout: time.Duration(random(2)) * 10 * time.Second},
 	}
 	if cfg.MaxPoolSize > 0 {
-		cfg.MinPoolSize = uint64(random(int(cfg.MaxPoolSize)))
+		cfg.MinPoolSize = random(int(cfg.MaxPoolSize))
 	}
 	p := newPool(t, s, cfg)
 	var operations sync.WaitGroup

@@ -125,7 +125,7 @@ func runModel(t *testing.T, seed uint64) {
 	}
 	var made atomic.Pointer[Pool] // its first connections are made before newPool returns
 	cfg := Config{
-		MaxPoolSize: uint64(m.max), MaxConnecting: uint64(m.maxConnecting), MinPoolSize: uint64(r.IntN(m.max + 1)), Monitor: m.monitor(),
+		MaxPoolSize: m.max, MaxConnecting: m.maxConnecting, MinPoolSize: r.IntN(m.max + 1), Monitor: m.monitor(),
 		ConnectFailed: func(f Failure) {
 			if !mongoerr.HasLabel(f.Err, mongoerr.LabelSystemOverloaded) {
 				for made.Load() == nil {
@@ -189,7 +189,7 @@ func runModel(t *testing.T, seed uint64) {
 	if len(p.all) != len(p.idle) || len(p.attempts) != 0 || p.coming != 0 || p.draining != 0 || p.queue.n != 0 || p.queue.first != nil {
 		t.Errorf("%d connections, %d idle, %d being made, %d draining, %d waiters", len(p.all), len(p.idle), len(p.attempts), p.draining, p.queue.n)
 	}
-	if cfg.MaxIdleTime > 0 && uint64(len(p.all)) > cfg.MinPoolSize {
+	if cfg.MaxIdleTime > 0 && len(p.all) > cfg.MinPoolSize {
 		t.Errorf("%d idle connections are left, the minimum is %d", len(p.all), cfg.MinPoolSize)
 	}
 	for i, c := range p.all {

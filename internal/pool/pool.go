@@ -40,9 +40,9 @@ const (
 type Config struct {
 	Conn *conn.Config
 
-	MaxPoolSize      uint64        // 0: no limit
-	MinPoolSize      uint64        // 0: connections are made when operations need them only
-	MaxConnecting    uint64        // how many connections may be made at the same time; 0: DefaultMaxConnecting
+	MaxPoolSize      int           // 0: no limit
+	MinPoolSize      int           // 0: connections are made when operations need them only
+	MaxConnecting    int           // how many connections may be made at the same time; 0: DefaultMaxConnecting
 	MaxIdleTime      time.Duration // 0: no limit
 	WaitQueueTimeout time.Duration // how long a checkout may wait, deprecated; 0: no limit but the context's
 

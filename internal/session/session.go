@@ -294,7 +294,3 @@ type ReplyTimes struct {
 	SnapshotTime  bson.Timestamp
 	RecoveryToken bson.Raw
 }
-
-// Inside returns what is inside a session of the root package, which sets it, for tests that look
-// at states that users need not see.
-var Inside func(s any) *Session

@@ -19,7 +19,6 @@ import (
 	"allium/event"
 	"allium/internal/leaks"
 	"allium/internal/spantest"
-	"allium/serverapi"
 )
 
 // clientEntity is a client with the events and the log messages that it has published.
@@ -75,7 +74,7 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 	}
 	if api := a.document("serverApi"); api != nil {
 		sub := &arguments{doc: api}
-		opts.ServerAPI = &allium.ServerAPI{Version: serverapi.Version(sub.string("version")), Strict: sub.bool("strict"), DeprecationErrors: sub.bool("deprecationErrors")}
+		opts.ServerAPI = &allium.ServerAPI{Version: allium.ServerAPIVersion(sub.string("version")), Strict: sub.bool("strict"), DeprecationErrors: sub.bool("deprecationErrors")}
 		a.adopt(sub)
 	}
 	seeds := r.deployment.seeds

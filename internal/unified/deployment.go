@@ -15,7 +15,6 @@ import (
 	"allium/bson"
 	"allium/internal/spantest"
 	"allium/mongotest"
-	"allium/serverapi"
 )
 
 // Target says what deployment a test runs against.
@@ -255,7 +254,7 @@ func (d *Deployment) open() error {
 func (d *Deployment) options() allium.ClientOptions {
 	o := allium.ClientOptions{Dialer: d.dialer, TLS: d.tls}
 	if d.declaresAPI() {
-		o.ServerAPI = &allium.ServerAPI{Version: serverapi.V1}
+		o.ServerAPI = &allium.ServerAPI{Version: allium.ServerAPIV1}
 	}
 	return o
 }

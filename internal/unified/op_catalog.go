@@ -118,13 +118,14 @@ func init() {
 			return result{}, c.DropSearchIndex(ctx, a.string("name"), allium.SearchIndexOptions{Timeout: a.timeout()})
 		},
 		"listSearchIndexes": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-			var o allium.AggregateOptions
+			o := allium.ListSearchIndexesOptions{Name: a.string("name")}
 			if doc := a.document("aggregationOptions"); doc != nil {
 				sub := &arguments{doc: doc}
-				o = sub.aggregateOptions()
+				o.BatchSize, o.AllowDiskUse, o.Collation, o.Comment = sub.intp("batchSize"), sub.bool("allowDiskUse"), sub.collation(), sub.any("comment")
+				o.Timeout, o.TimeoutMode = sub.timeout(), sub.timeoutMode()
 				a.adopt(sub)
 			}
-			cur, err := c.ListSearchIndexes(ctx, a.string("name"), o)
+			cur, err := c.ListSearchIndexes(ctx, o)
 			if err != nil {
 				return result{}, err
 			}

@@ -60,13 +60,13 @@ func (a *arguments) cursorType() allium.CursorType {
 	switch s := a.string("cursorType"); s {
 	case "", "nonTailable":
 	case "tailable":
-		return allium.Tailable
+		return allium.CursorTailable
 	case "tailableAwait":
-		return allium.TailableAwait
+		return allium.CursorTailableAwait
 	default:
 		a.fail("cursorType", a.doc.Lookup("cursorType"), "nonTailable, tailable or tailableAwait")
 	}
-	return allium.NonTailable
+	return allium.CursorNonTailable
 }
 
 func (a *arguments) timeoutMode() allium.TimeoutMode {

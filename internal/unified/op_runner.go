@@ -56,7 +56,7 @@ func init() {
 		if err != nil {
 			return err
 		}
-		pinned := session.Inside(s.Session).Transaction().Pinned()
+		pinned := inside(s.Session).Transaction().Pinned()
 		if pinned == nil || pinned.Mongos == "" {
 			return errors.New("the session is not pinned to a mongos")
 		}
@@ -229,7 +229,7 @@ func (r *runner) failPoint(ctx context.Context, c *allium.Client, cmd bson.Raw) 
 // transactionState returns the state of a session's transaction as the specification Transactions
 // names it.
 func transactionState(s *sessionEntity) string {
-	return [...]string{"none", "starting", "in_progress", "committed", "aborted"}[session.Inside(s.Session).Transaction().State()]
+	return [...]string{"none", "starting", "in_progress", "committed", "aborted"}[inside(s.Session).Transaction().State()]
 }
 
 func assertPinned(r *runner, a *arguments, want bool) error {
@@ -237,7 +237,7 @@ func assertPinned(r *runner, a *arguments, want bool) error {
 	if err != nil {
 		return err
 	}
-	if pinned := session.Inside(s.Session).Transaction().Pinned() != nil; pinned != want {
+	if pinned := inside(s.Session).Transaction().Pinned() != nil; pinned != want {
 		return fmt.Errorf("pinned is %v", pinned)
 	}
 	return nil
@@ -248,7 +248,7 @@ func assertDirty(r *runner, a *arguments, want bool) error {
 	if err != nil {
 		return err
 	}
-	if dirty := session.Inside(s.Session).Server().Dirty(); dirty != want {
+	if dirty := inside(s.Session).Server().Dirty(); dirty != want {
 		return fmt.Errorf("dirty is %v", dirty)
 	}
 	return nil
@@ -304,4 +304,9 @@ func assertIndex(ctx context.Context, r *runner, a *arguments, want bool) error 
 		return fmt.Errorf("index exists: %v", there)
 	}
 	return nil
+}
+
+// inside returns the states of a session that users need not see.
+func inside(s *allium.Session) *session.Session {
+	return session.FromContext(allium.WithSession(context.Background(), s)).Session
 }

@@ -157,7 +157,7 @@ var catalogKinds = map[string]struct {
 				{Key: "latestDefinition", Value: bson.D{}}}
 		},
 		list: func(t *testing.T, c *allium.Collection[bson.D]) (names []string, err error) {
-			cur, err := c.ListSearchIndexes(t.Context(), "")
+			cur, err := c.ListSearchIndexes(t.Context())
 			if err != nil {
 				return nil, err
 			}

@@ -132,7 +132,7 @@ func watchCapped(t *testing.T, r *rig.Retry) (*allium.ChangeStream[bson.D], *all
 	if err != nil {
 		t.Fatal(err)
 	}
-	cur, err := r.Coll.Find(t.Context(), bson.D{}, allium.FindOptions{CursorType: allium.TailableAwait})
+	cur, err := r.Coll.Find(t.Context(), bson.D{}, allium.FindOptions{CursorType: allium.CursorTailableAwait})
 	if err != nil || !cur.Next(t.Context()) {
 		t.Fatal(err)
 	}
@@ -145,10 +145,10 @@ func TestTailingAfterTimeouts(t *testing.T) {
 	const ms = time.Millisecond
 	for name, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "sharded": mongotest.Sharded(1, 1), "load balancer": mongotest.LoadBalanced(1)} {
 		for _, o := range []allium.FindOptions{
-			{CursorType: allium.TailableAwait},
-			{CursorType: allium.TailableAwait, MaxAwaitTime: 70 * ms},
-			{CursorType: allium.TailableAwait, Timeout: new(150 * ms)},
-			{CursorType: allium.Tailable},
+			{CursorType: allium.CursorTailableAwait},
+			{CursorType: allium.CursorTailableAwait, MaxAwaitTime: 70 * ms},
+			{CursorType: allium.CursorTailableAwait, Timeout: new(150 * ms)},
+			{CursorType: allium.CursorTailable},
 		} {
 			t.Run(fmt.Sprintf("%s, type %v, wait %v, timeout %v", name, o.CursorType, o.MaxAwaitTime, o.Timeout != nil), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -270,7 +270,7 @@ func TestElapsedIsTheCalls(t *testing.T) {
 			return s.Err()
 		},
 		"tailable cursor": func(t *testing.T, ctx context.Context, r *rig.Retry, timeout *time.Duration) error {
-			cur, err := r.Coll.Find(t.Context(), bson.D{}, allium.FindOptions{CursorType: allium.TailableAwait, Timeout: timeout, MaxAwaitTime: 10 * ms})
+			cur, err := r.Coll.Find(t.Context(), bson.D{}, allium.FindOptions{CursorType: allium.CursorTailableAwait, Timeout: timeout, MaxAwaitTime: 10 * ms})
 			if err != nil || !cur.Next(t.Context()) {
 				t.Fatal(err)
 			}

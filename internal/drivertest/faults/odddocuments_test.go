@@ -307,7 +307,7 @@ func TestOddDocumentTailable(t *testing.T) {
 	}
 	odd := []int{0, 3, 4}
 	fillOdd(t, db, 5, odd)
-	for _, kind := range []allium.CursorType{allium.Tailable, allium.TailableAwait} {
+	for _, kind := range []allium.CursorType{allium.CursorTailable, allium.CursorTailableAwait} {
 		cur, err := allium.CollectionOf[picky](db, "c").Find(t.Context(), bson.D{}, allium.FindOptions{CursorType: kind, BatchSize: new(int32(2))})
 		if err != nil {
 			t.Fatal(err)

@@ -39,6 +39,10 @@ var costs = []struct {
 		s, err := c.db.Watch(ctx, nil)
 		return closed(ctx, s, err)
 	}},
+	{"Watch[V any]", 12, func(ctx context.Context, c *costClients) error {
+		s, err := allium.Watch[tenFields](ctx, c.db, nil)
+		return closed(ctx, s, err)
+	}},
 	{"(*Collection[T]) Watch", 12, func(ctx context.Context, c *costClients) error {
 		s, err := c.coll.Watch(ctx, nil)
 		return closed(ctx, s, err)
@@ -96,7 +100,7 @@ var costs = []struct {
 		return err
 	}},
 	{"(*Collection[T]) ListSearchIndexes", 19, func(ctx context.Context, c *costClients) error {
-		cur, err := c.coll.ListSearchIndexes(ctx, "")
+		cur, err := c.coll.ListSearchIndexes(ctx)
 		return drained(ctx, cur, err)
 	}},
 	{"(*Collection[T]) UpdateSearchIndex", 4, func(ctx context.Context, c *costClients) error {

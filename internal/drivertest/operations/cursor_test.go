@@ -126,7 +126,7 @@ func TestTailableCursors(t *testing.T) {
 	}
 	add(1, 2, 3)
 	t.Run("tailable", func(t *testing.T) {
-		cur, err := capped.Find(ctx, bson.D{}, allium.FindOptions{CursorType: allium.Tailable, BatchSize: new(int32(2))})
+		cur, err := capped.Find(ctx, bson.D{}, allium.FindOptions{CursorType: allium.CursorTailable, BatchSize: new(int32(2))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestTailableCursors(t *testing.T) {
 	})
 	t.Run("await", func(t *testing.T) {
 		rec.Reset()
-		cur, err := capped.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: 3}}}}, allium.FindOptions{CursorType: allium.TailableAwait, MaxAwaitTime: time.Millisecond})
+		cur, err := capped.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: 3}}}}, allium.FindOptions{CursorType: allium.CursorTailableAwait, MaxAwaitTime: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestTailableCursors(t *testing.T) {
 		if err := db.CreateCollection(ctx, "empty", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 4096}); err != nil {
 			t.Fatal(err)
 		}
-		cur, err := db.Collection("empty").Find(ctx, bson.D{}, allium.FindOptions{CursorType: allium.Tailable})
+		cur, err := db.Collection("empty").Find(ctx, bson.D{}, allium.FindOptions{CursorType: allium.CursorTailable})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,10 +197,10 @@ func TestCursorTimeoutOptions(t *testing.T) {
 	for name, err := range map[string]error{
 		"mode without a timeout":             find(allium.FindOptions{TimeoutMode: allium.TimeoutOverLifetime}),
 		"iteration without a timeout":        find(allium.FindOptions{TimeoutMode: allium.TimeoutPerIteration}),
-		"lifetime of a tailable":             find(allium.FindOptions{CursorType: allium.Tailable, TimeoutMode: allium.TimeoutOverLifetime, Timeout: second}),
-		"lifetime of a tailable that awaits": find(allium.FindOptions{CursorType: allium.TailableAwait, TimeoutMode: allium.TimeoutOverLifetime, Timeout: second}),
-		"await as long as the timeout":       find(allium.FindOptions{CursorType: allium.TailableAwait, MaxAwaitTime: time.Second, Timeout: second}),
-		"await longer than the timeout":      find(allium.FindOptions{CursorType: allium.TailableAwait, MaxAwaitTime: time.Minute, Timeout: second}),
+		"lifetime of a tailable":             find(allium.FindOptions{CursorType: allium.CursorTailable, TimeoutMode: allium.TimeoutOverLifetime, Timeout: second}),
+		"lifetime of a tailable that awaits": find(allium.FindOptions{CursorType: allium.CursorTailableAwait, TimeoutMode: allium.TimeoutOverLifetime, Timeout: second}),
+		"await as long as the timeout":       find(allium.FindOptions{CursorType: allium.CursorTailableAwait, MaxAwaitTime: time.Second, Timeout: second}),
+		"await longer than the timeout":      find(allium.FindOptions{CursorType: allium.CursorTailableAwait, MaxAwaitTime: time.Minute, Timeout: second}),
 		"no such mode":                       find(allium.FindOptions{TimeoutMode: "9", Timeout: second}),
 		"no such type":                       find(allium.FindOptions{CursorType: "9"}),
 		"negative timeout":                   find(allium.FindOptions{Timeout: new(-time.Second)}),
@@ -232,7 +232,7 @@ func TestCursorTimeoutOptions(t *testing.T) {
 	if len(rec.Sent) > 0 {
 		t.Errorf("sent %v", rec.Sent)
 	}
-	if err := find(allium.FindOptions{CursorType: allium.TailableAwait, MaxAwaitTime: time.Minute, Timeout: new(time.Duration(0))}); err != nil && strings.Contains(err.Error(), "MaxAwaitTime") {
+	if err := find(allium.FindOptions{CursorType: allium.CursorTailableAwait, MaxAwaitTime: time.Minute, Timeout: new(time.Duration(0))}); err != nil && strings.Contains(err.Error(), "MaxAwaitTime") {
 		t.Errorf("a timeout of 0 bounds nothing: %v", err)
 	}
 }
@@ -250,7 +250,7 @@ func TestCursorTimeoutModes(t *testing.T) {
 		"default":   {allium.FindOptions{}, false, true, false},
 		"lifetime":  {allium.FindOptions{TimeoutMode: allium.TimeoutOverLifetime}, false, true, false},
 		"iteration": {allium.FindOptions{TimeoutMode: allium.TimeoutPerIteration}, true, false, false},
-		"tailable":  {allium.FindOptions{CursorType: allium.Tailable}, true, false, true},
+		"tailable":  {allium.FindOptions{CursorType: allium.CursorTailable}, true, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -464,6 +464,9 @@ func allGivens(h *hands) []given {
 		gives(func(h *hands, o allium.SearchIndexOptions) (any, error) {
 			return nothing(rig.ErrorOf(h.fresh("s").CreateSearchIndex(h.ctx, allium.SearchIndexModel{Definition: bson.D{{Key: "mappings", Value: bson.D{{Key: "dynamic", Value: true}}}}}, o)))
 		}, ""),
+		gives(func(h *hands, o allium.ListSearchIndexesOptions) (any, error) {
+			return nothing(rig.ErrorOf(h.fresh("s").ListSearchIndexes(h.ctx, o)))
+		}, ""),
 		gives(func(h *hands, o allium.CreateCollectionOptions) (any, error) {
 			_ = h.db.Collection("new").Drop(h.ctx)
 			return nothing(h.db.CreateCollection(h.ctx, "new", o))

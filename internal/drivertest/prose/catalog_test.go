@@ -162,7 +162,7 @@ func awaitSearchIndex(ctx context.Context, t *testing.T, coll *allium.Collection
 	t.Helper()
 	for range 1000 {
 		time.Sleep(5 * time.Millisecond)
-		cur, err := coll.ListSearchIndexes(ctx, name)
+		cur, err := coll.ListSearchIndexes(ctx, allium.ListSearchIndexesOptions{Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestSearchIndexesWithoutConcerns(t *testing.T) {
 	if err := coll.UpdateSearchIndex(ctx, "x", definition); err != nil {
 		t.Fatal(err)
 	}
-	_, err := rig.Must(coll.ListSearchIndexes(ctx, "x")).All(ctx)
+	_, err := rig.Must(coll.ListSearchIndexes(ctx, allium.ListSearchIndexesOptions{Name: "x"})).All(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestProseSearchIndexes(t *testing.T) {
 			left := -1
 			for range 1000 {
 				time.Sleep(5 * time.Millisecond)
-				cur, err := coll.ListSearchIndexes(ctx, "")
+				cur, err := coll.ListSearchIndexes(ctx)
 				if err != nil {
 					t.Fatal(err)
 				}

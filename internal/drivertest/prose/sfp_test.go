@@ -15,7 +15,6 @@ import (
 	"allium/auth"
 	"allium/bson"
 	"allium/mongotest"
-	"allium/serverapi"
 )
 
 // frontEnd is a cluster behind an Atlas Secure Frontend Processor (specification: Atlas Secure
@@ -167,7 +166,7 @@ func TestProseSFPAuthenticated(t *testing.T) {
 	for name, vary := range map[string]func(o *allium.ClientOptions){
 		"baseline":    func(*allium.ClientOptions) {},
 		"compression": func(o *allium.ClientOptions) { o.Compressors = []string{"zstd", "snappy", "zlib"} },
-		"server API":  func(o *allium.ClientOptions) { o.ServerAPI = &allium.ServerAPI{Version: serverapi.V1} },
+		"server API":  func(o *allium.ClientOptions) { o.ServerAPI = &allium.ServerAPI{Version: allium.ServerAPIV1} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Run("SCRAM-SHA-256", func(t *testing.T) {

@@ -139,7 +139,7 @@ func TestProseTimeout5Tailable(t *testing.T) {
 		}
 		r.Deployment.FailCommand(mongotest.Fail{Commands: []string{"getMore"}, Block: 15 * time.Millisecond})
 		coll := r.Coll.With(allium.CollectionOptions{Timeout: new(20 * time.Millisecond)})
-		cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{CursorType: allium.TailableAwait, MaxAwaitTime: time.Millisecond})
+		cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{CursorType: allium.CursorTailableAwait, MaxAwaitTime: time.Millisecond})
 		if err != nil || cur.ID() == 0 {
 			t.Fatal("no cursor that is open:", err)
 		}

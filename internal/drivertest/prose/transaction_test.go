@@ -57,7 +57,7 @@ func TestProseTransactionsUnpin(t *testing.T) {
 			if err := s.CommitTransaction(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if session.Inside(s).Transaction().Pinned() == nil {
+			if session.FromContext(allium.WithSession(t.Context(), s)).Session.Transaction().Pinned() == nil {
 				t.Error("the session is not pinned after the commit, which may have to be repeated")
 			}
 			log.Reset()

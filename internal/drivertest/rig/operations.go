@@ -149,7 +149,7 @@ var FurtherOperations = map[string]func(ctx context.Context, c *docs) error{
 	"Collection.EstimatedDocumentCount": func(ctx context.Context, c *docs) error { return ErrorOf(c.EstimatedDocumentCount(ctx)) },
 	"Collection.ListIndexNames":         func(ctx context.Context, c *docs) error { return ErrorOf(c.ListIndexNames(ctx)) },
 	"Collection.ListSearchIndexes": func(ctx context.Context, c *docs) error {
-		cur, err := c.ListSearchIndexes(ctx, "")
+		cur, err := c.ListSearchIndexes(ctx)
 		return Drain(ctx, cur, err)
 	},
 	"Collection.Rename":            func(ctx context.Context, c *docs) error { return c.Database().Collection("none").Rename(ctx, "other") },
@@ -169,6 +169,9 @@ var FurtherOperations = map[string]func(ctx context.Context, c *docs) error{
 	"allium.Aggregate": func(ctx context.Context, c *docs) error {
 		cur, err := allium.Aggregate[bson.M](ctx, c, []bson.D{})
 		return Drain(ctx, cur, err)
+	},
+	"allium.Watch": func(ctx context.Context, c *docs) error {
+		return streamClosed(allium.Watch[bson.Raw](ctx, c.Database(), nil))
 	},
 	"allium.RunCursorCommand": func(ctx context.Context, c *docs) error {
 		cur, err := allium.RunCursorCommand[bson.M](ctx, c.Database(), bson.D{{Key: "find", Value: "docs"}})

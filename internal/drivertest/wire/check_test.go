@@ -223,7 +223,7 @@ func TestNilContexts(t *testing.T) {
 		},
 		"UpdateSearchIndex": func() error { return coll.UpdateSearchIndex(ctx, "x", doc) },
 		"DropSearchIndex":   func() error { return coll.DropSearchIndex(ctx, "x") },
-		"ListSearchIndexes": func() error { _, err := coll.ListSearchIndexes(ctx, ""); return err },
+		"ListSearchIndexes": func() error { _, err := coll.ListSearchIndexes(ctx); return err },
 		"Rename":            func() error { return coll.Rename(ctx, "e") },
 		"Drop":              func() error { return coll.Drop(ctx) },
 		"Watch":             func() error { _, err := coll.Watch(ctx, nil); return err },

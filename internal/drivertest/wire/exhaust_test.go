@@ -364,8 +364,8 @@ func TestExhaustCursorRules(t *testing.T) {
 	r.check(t, "getMore getMore")
 	for name, o := range map[string]allium.FindOptions{
 		"limit":          {Exhaust: true, Limit: 1},
-		"tailable":       {Exhaust: true, CursorType: allium.Tailable},
-		"tailable await": {Exhaust: true, CursorType: allium.TailableAwait},
+		"tailable":       {Exhaust: true, CursorType: allium.CursorTailable},
+		"tailable await": {Exhaust: true, CursorType: allium.CursorTailableAwait},
 	} {
 		if _, err := r.coll.Find(t.Context(), bson.D{}, o); err == nil || !strings.Contains(err.Error(), "Exhaust") {
 			t.Errorf("%s: %v", name, err)

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -322,4 +323,45 @@ func TestAggregateIsSentAsItIs(t *testing.T) {
 type employee struct {
 	Name string `bson:"name"`
 	Age  int    `bson:"age"`
+}
+
+// TestDatabaseOfCollection: the database of a collection is the one that it was made from. The same
+// collection with documents of another type keeps its settings.
+func TestDatabaseOfCollection(t *testing.T) {
+	rec := &rig.Recorder{}
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.Monitor()})
+	ctx := t.Context()
+	db := client.Database("d", allium.DatabaseOptions{WriteConcern: &consistency.WriteConcern{W: 1}})
+	coll := db.Collection("c", allium.CollectionOptions{WriteConcern: &consistency.WriteConcern{W: "majority"}})
+	other := coll.With(allium.CollectionOptions{WriteConcern: &consistency.WriteConcern{W: 1, Journal: new(true)}})
+	for name, test := range map[string]struct {
+		insert func() error
+		want   string
+	}{
+		"the collection":            {func() error { return rig.ErrorOf(coll.InsertOne(ctx, bson.D{})) }, `{"w": "majority"}`},
+		"its database":              {func() error { return rig.ErrorOf(coll.Database().Collection("c").InsertOne(ctx, bson.D{})) }, `{"w": {"$numberInt":"1"}}`},
+		"with other settings":       {func() error { return rig.ErrorOf(other.InsertOne(ctx, bson.D{})) }, `{"w": {"$numberInt":"1"}, "j": true}`},
+		"the database of that":      {func() error { return rig.ErrorOf(other.Database().Collection("c").InsertOne(ctx, bson.D{})) }, `{"w": {"$numberInt":"1"}}`},
+		"documents of another type": {func() error { return rig.ErrorOf(allium.As[bson.M](coll).InsertOne(ctx, bson.M{"x": 1})) }, `{"w": "majority"}`},
+		"and of another, other ones": {func() error {
+			return rig.ErrorOf(allium.As[bson.Raw](allium.As[bson.M](other)).Database().Collection("c").InsertOne(ctx, bson.D{}))
+		}, `{"w": {"$numberInt":"1"}}`},
+	} {
+		rec.Reset()
+		if err := test.insert(); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		wc, _ := rec.Of("insert")[0].Body.Lookup("writeConcern").Document()
+		var want bson.Raw
+		if err := bson.UnmarshalExtJSON([]byte(test.want), &want); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(wc, want) {
+			t.Errorf("%s: write concern %v, want %v", name, wc, want)
+		}
+	}
+	if db != coll.Database() || db != allium.As[bson.M](other).Database() {
+		t.Error("the database is another one")
+	}
 }

@@ -160,8 +160,8 @@ func TestOptionsAreSent(t *testing.T) {
 			cur, err := db.Aggregate(ctx, []bson.D{{{Key: "$listLocalSessions", Value: bson.D{}}}}, o...)
 			return rig.Drain(ctx, cur, err)
 		}),
-		optionCaseOf("list search indexes", "aggregate", "", batch, cursors, func(ctx context.Context, o ...allium.AggregateOptions) error {
-			cur, err := coll.ListSearchIndexes(ctx, "", o...)
+		optionCaseOf("list search indexes", "aggregate", "", map[string]string{"BatchSize": "cursor.batchSize", "Name": "pipeline.0.$listSearchIndexes"}, append([]string{"Name"}, cursors...), func(ctx context.Context, o ...allium.ListSearchIndexesOptions) error {
+			cur, err := coll.ListSearchIndexes(ctx, o...)
 			return rig.Drain(ctx, cur, err)
 		}),
 		optionCaseOf("count documents", "aggregate", "", map[string]string{"Skip": "pipeline.1.$skip", "Limit": "pipeline.1.$limit"}, []string{"Timeout"},

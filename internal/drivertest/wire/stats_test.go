@@ -37,7 +37,7 @@ func statsRig(t *testing.T, o allium.ClientOptions) (*mongotest.Deployment, *all
 func checkStats(t *testing.T, s stats.Client) {
 	t.Helper()
 	for _, p := range s.Pools {
-		if p.Open != p.InUse+p.Idle+p.Connecting+p.Draining || p.MaxOpen > 0 && uint64(p.Open) > p.MaxOpen {
+		if p.Open != p.InUse+p.Idle+p.Connecting+p.Draining || p.MaxOpen > 0 && p.Open > p.MaxOpen {
 			t.Errorf("the numbers of connections disagree: %+v", p)
 		}
 		if p.Created-p.Closed.Total() != int64(p.Open) {
