@@ -1,6 +1,9 @@
 package mongotest
 
-import "allium/bson"
+import (
+	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
+)
 
 // lakeUsers are the accounts of a data lake.
 var lakeUsers = []User{
@@ -13,12 +16,7 @@ var lakeUsers = []User{
 func lakeDocuments() []bson.Raw {
 	var docs []bson.Raw
 	for a := int32(1); a <= 15; a++ {
-		start, dst := bson.BeginDocument(nil)
-		dst = bson.AppendInt32(dst, "_id", a-1)
-		dst = bson.AppendInt32(dst, "a", a)
-		dst = bson.AppendInt32(dst, "b", a+1)
-		dst = bson.AppendInt32(dst, "c", a+2)
-		docs = append(docs, bson.EndDocument(dst, start))
+		docs = append(docs, bsondoc.Of("_id", a-1, "a", a, "b", a+1, "c", a+2))
 	}
 	return docs
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/netfault"
 	"allium/mongotest/internal/server"
 )
@@ -50,8 +51,7 @@ func (f Fail) data() bson.Raw {
 		dst = bson.AppendDocument(dst, "writeConcernError", doc)
 	}
 	if f.Block > 0 {
-		dst = bson.AppendBool(dst, "blockConnection", true)
-		dst = bson.AppendInt64(dst, "blockTimeMS", f.Block.Milliseconds())
+		dst = bsondoc.Append(dst, "blockConnection", true, "blockTimeMS", f.Block.Milliseconds())
 	}
 	if f.AppName != "" {
 		dst = bson.AppendString(dst, "appName", f.AppName)

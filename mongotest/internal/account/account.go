@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -233,8 +234,7 @@ func AppendRoles(dst []byte, key string, list []Role) []byte {
 	at, dst := bson.BeginArrayElement(dst, key)
 	for i, rn := range list {
 		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
-		d = bson.AppendString(d, "role", rn.Role)
-		d = bson.AppendString(d, "db", rn.DB)
+		d = bsondoc.Append(d, "role", rn.Role, "db", rn.DB)
 		dst = bson.EndDocument(d, start)
 	}
 	return bson.EndDocument(dst, at)

@@ -37,12 +37,9 @@ func (u *User) AppendCredentials(dst []byte) []byte {
 	}
 	for _, m := range u.SortedMechanisms() {
 		c := u.Creds[m]
-		inner, d := bson.BeginDocumentElement(dst, m)
-		d = bson.AppendInt32(d, "iterationCount", int32(c.Iterations))
-		d = bson.AppendString(d, "salt", bsondoc.Base64String(c.Salt))
-		d = bson.AppendString(d, "storedKey", bsondoc.Base64String(c.StoredKey))
-		d = bson.AppendString(d, "serverKey", bsondoc.Base64String(c.ServerKey))
-		dst = bson.EndDocument(d, inner)
+		dst = bsondoc.Append(dst, m, bsondoc.Of(
+			"iterationCount", int32(c.Iterations), "salt", bsondoc.Base64String(c.Salt),
+			"storedKey", bsondoc.Base64String(c.StoredKey), "serverKey", bsondoc.Base64String(c.ServerKey)))
 	}
 	return bson.EndDocument(dst, at)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -38,6 +39,50 @@ func (d *Builder) Flag(k string, v bool) *Builder {
 func (d *Builder) Value(k string, t bson.Type, v []byte) *Builder {
 	d.B = bson.AppendRawValue(d.B, k, bson.RawValue{Type: t, Value: v})
 	return d
+}
+
+// Append appends elements, given as names and values in turn. A value has the type of package bson
+// that it is to have, or is a string, a boolean, an int32, an int64, a float64, a list of strings,
+// or nil for null.
+func Append(dst []byte, elements ...any) []byte {
+	for i := 0; i < len(elements); i += 2 {
+		key := elements[i].(string)
+		switch v := elements[i+1].(type) {
+		case nil:
+			dst = bson.AppendNull(dst, key)
+		case string:
+			dst = bson.AppendString(dst, key, v)
+		case bool:
+			dst = bson.AppendBool(dst, key, v)
+		case int32:
+			dst = bson.AppendInt32(dst, key, v)
+		case int64:
+			dst = bson.AppendInt64(dst, key, v)
+		case float64:
+			dst = bson.AppendDouble(dst, key, v)
+		case bson.Raw:
+			dst = bson.AppendDocument(dst, key, v)
+		case bson.RawValue:
+			dst = bson.AppendRawValue(dst, key, v)
+		case bson.DateTime:
+			dst = bson.AppendDateTime(dst, key, v)
+		case bson.Timestamp:
+			dst = bson.AppendTimestamp(dst, key, v)
+		case bson.ObjectID:
+			dst = bson.AppendObjectID(dst, key, v)
+		case []string:
+			dst = AppendStrings(dst, key, v)
+		default:
+			panic(fmt.Sprintf("bsondoc: element %s is a %T", key, v))
+		}
+	}
+	return dst
+}
+
+// Of returns the document of the elements, given as Append has them.
+func Of(elements ...any) bson.Raw {
+	at, dst := bson.BeginDocument(nil)
+	return bson.EndDocument(Append(dst, elements...), at)
 }
 
 // Build returns the document that f describes.

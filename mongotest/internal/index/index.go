@@ -9,6 +9,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/args"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
@@ -454,8 +455,7 @@ func textPattern(key bson.Raw) bson.Raw {
 	for k, v := range key.All() {
 		if s, ok := v.StringValue(); ok && s == "text" {
 			if !done {
-				doc = bson.AppendString(doc, "_fts", "text")
-				doc = bson.AppendInt32(doc, "_ftsx", 1)
+				doc = bsondoc.Append(doc, "_fts", "text", "_ftsx", int32(1))
 				done = true
 			}
 			continue
@@ -478,8 +478,7 @@ func (s *Spec) show(version release.Version, x *store.IndexInfo) bson.Raw {
 			doc = bson.AppendBool(doc, "hidden", true)
 		}
 	}
-	doc = bson.AppendDocument(doc, "key", x.Pattern)
-	doc = bson.AppendString(doc, "name", x.Name)
+	doc = bsondoc.Append(doc, "key", x.Pattern, "name", x.Name)
 	for k, v := range s.doc.All() {
 		switch k {
 		case "v", "key", "name", "ns", "dropDups", "collation":

@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/fle"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -101,8 +102,7 @@ func (w *writer) store(path string, data []byte) ([]byte, error) {
 		w.counts[set.ESC], counts[i] = n, n
 		w.esc = append(w.esc, element("_id", ID(fle.Entry(fle.CountTag(set.ESC), n))))
 		start, b := bson.BeginDocument(nil)
-		b = bson.AppendObjectID(b, "_id", bson.NewObjectID())
-		b = bson.AppendString(b, "fieldName", path)
+		b = bsondoc.Append(b, "_id", bson.NewObjectID(), "fieldName", path)
 		w.ecoc = append(w.ecoc, bson.EndDocument(bson.AppendBinary(b, "value", bson.BinaryGeneric, set.State), start))
 	}
 	stored, tags, err := p.Store(counts, rand.Reader)

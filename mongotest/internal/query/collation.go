@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
@@ -242,16 +243,10 @@ func (c *Collation) Spec() bson.Raw {
 		alternate = "shifted"
 	}
 	start, b := bson.BeginDocument(nil)
-	b = bson.AppendString(b, "locale", c.locale)
-	b = bson.AppendBool(b, "caseLevel", c.caseLevel)
-	b = bson.AppendString(b, "caseFirst", c.caseFirst)
-	b = bson.AppendInt32(b, "strength", int32(c.strength))
-	b = bson.AppendBool(b, "numericOrdering", c.numericOrdering)
-	b = bson.AppendString(b, "alternate", alternate)
-	b = bson.AppendString(b, "maxVariable", c.maxVariable)
-	b = bson.AppendBool(b, "normalization", c.normalization)
-	b = bson.AppendBool(b, "backwards", c.backwards)
-	b = bson.AppendString(b, "version", collatorVersion)
+	b = bsondoc.Append(b, "locale", c.locale, "caseLevel", c.caseLevel, "caseFirst", c.caseFirst,
+		"strength", int32(c.strength), "numericOrdering", c.numericOrdering, "alternate", alternate,
+		"maxVariable", c.maxVariable, "normalization", c.normalization, "backwards", c.backwards,
+		"version", collatorVersion)
 	return bson.EndDocument(b, start)
 }
 

@@ -31,14 +31,12 @@ func (s *Set) AppendHello(dst []byte, n Peer, v release.Version, legacy bool) []
 	if arbiters != nil {
 		dst = bsondoc.AppendStrings(dst, "arbiters", arbiters)
 	}
-	dst = bson.AppendString(dst, "setName", s.name)
-	dst = bson.AppendInt32(dst, "setVersion", s.version)
+	dst = bsondoc.Append(dst, "setName", s.name, "setVersion", s.version)
 	primaryField := "isWritablePrimary"
 	if legacy {
 		primaryField = "ismaster"
 	}
-	dst = bson.AppendBool(dst, primaryField, me.state == StatePrimary)
-	dst = bson.AppendBool(dst, "secondary", me.state == StateSecondary)
+	dst = bsondoc.Append(dst, primaryField, me.state == StatePrimary, "secondary", me.state == StateSecondary)
 	if s.primary != nil && !me.isolated {
 		dst = bson.AppendString(dst, "primary", s.primary.node.Addr())
 	}

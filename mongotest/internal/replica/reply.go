@@ -20,15 +20,10 @@ func (s *Set) AppendStatus(dst []byte, n Peer) []byte {
 	me := s.find(n)
 	now := s.data.Now()
 	all, _ := s.votes()
-	dst = bson.AppendString(dst, "set", s.name)
-	dst = bson.AppendDateTime(dst, "date", bson.NewDateTime(now))
-	dst = bson.AppendInt32(dst, "myState", int32(me.state))
-	dst = bson.AppendInt64(dst, "term", s.Term)
-	dst = bson.AppendString(dst, "syncSourceHost", "")
-	dst = bson.AppendInt32(dst, "syncSourceId", -1)
-	dst = bson.AppendInt64(dst, "heartbeatIntervalMillis", 2000)
-	dst = bson.AppendInt32(dst, "majorityVoteCount", int32(all/2+1))
-	dst = bson.AppendInt32(dst, "writeMajorityCount", int32(s.writeMajority()))
+	dst = bsondoc.Append(dst, "set", s.name, "date", bson.NewDateTime(now), "myState", int32(me.state),
+		"term", s.Term, "syncSourceHost", "", "syncSourceId", int32(-1),
+		"heartbeatIntervalMillis", int64(2000), "majorityVoteCount", int32(all/2+1),
+		"writeMajorityCount", int32(s.writeMajority()))
 	at, dst := bson.BeginDocumentElement(dst, "optimes")
 	dst = s.committed.Append(dst, "lastCommittedOpTime")
 	dst = bson.AppendDateTime(dst, "lastCommittedWallTime", bson.NewDateTime(s.commitWall))
@@ -41,30 +36,24 @@ func (s *Set) AppendStatus(dst []byte, n Peer) []byte {
 	list, dst := bson.BeginArrayElement(dst, "members")
 	for i, m := range s.members {
 		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
-		d = bson.AppendInt32(d, "_id", m.id)
-		d = bson.AppendString(d, "name", m.node.Addr())
+		d = bsondoc.Append(d, "_id", m.id, "name", m.node.Addr())
 		healthy := m == me || m.connected() && !me.isolated
 		health, state := 1.0, m.state
 		if !healthy {
 			health, state = 0, stateDown
 		}
-		d = bson.AppendDouble(d, "health", health)
-		d = bson.AppendInt32(d, "state", int32(state))
-		d = bson.AppendString(d, "stateStr", state.String())
-		d = bson.AppendInt32(d, "uptime", int32(time.Since(m.node.Started()).Seconds()))
+		d = bsondoc.Append(d, "health", health, "state", int32(state), "stateStr", state.String(),
+			"uptime", int32(time.Since(m.node.Started()).Seconds()))
 		if m.hasData() {
 			d = m.applied.Append(d, "optime")
 			d = bson.AppendDateTime(d, "optimeDate", bson.NewDateTime(m.wall))
 		}
-		d = bson.AppendString(d, "syncSourceHost", "")
-		d = bson.AppendInt32(d, "syncSourceId", -1)
-		d = bson.AppendString(d, "infoMessage", "")
+		d = bsondoc.Append(d, "syncSourceHost", "", "syncSourceId", int32(-1), "infoMessage", "")
 		if state == StatePrimary {
 			d = bson.AppendTimestamp(d, "electionTime", m.electedTime.TS)
 			d = bson.AppendDateTime(d, "electionDate", bson.NewDateTime(m.electedAt))
 		}
-		d = bson.AppendInt32(d, "configVersion", s.version)
-		d = bson.AppendInt64(d, "configTerm", s.Term)
+		d = bsondoc.Append(d, "configVersion", s.version, "configTerm", s.Term)
 		if m == me {
 			d = bson.AppendBool(d, "self", true)
 		}
@@ -84,35 +73,25 @@ func (s *Set) AppendConfig(dst []byte, v release.Version) []byte {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	config, dst := bson.BeginDocumentElement(dst, "config")
-	dst = bson.AppendString(dst, "_id", s.name)
-	dst = bson.AppendInt32(dst, "version", s.version)
-	dst = bson.AppendInt64(dst, "term", s.Term)
+	dst = bsondoc.Append(dst, "_id", s.name, "version", s.version, "term", s.Term)
 	list, dst := bson.BeginArrayElement(dst, "members")
 	for i, m := range s.members {
 		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
-		d = bson.AppendInt32(d, "_id", m.id)
-		d = bson.AppendString(d, "host", m.node.Addr())
-		d = bson.AppendBool(d, "arbiterOnly", m.Arbiter)
-		d = bson.AppendBool(d, "buildIndexes", true)
-		d = bson.AppendBool(d, "hidden", m.Hidden)
-		d = bson.AppendDouble(d, "priority", m.Priority)
+		d = bsondoc.Append(d, "_id", m.id, "host", m.node.Addr(), "arbiterOnly", m.Arbiter,
+			"buildIndexes", true, "hidden", m.Hidden, "priority", m.Priority)
 		d = appendTags(d, m.Tags)
 		delay := "secondaryDelaySecs"
 		if !v.AtLeast(5, 0) {
 			delay = "slaveDelay"
 		}
-		d = bson.AppendInt64(d, delay, int64(m.Delay.Seconds()))
-		d = bson.AppendInt32(d, "votes", int32(m.Votes))
+		d = bsondoc.Append(d, delay, int64(m.Delay.Seconds()), "votes", int32(m.Votes))
 		dst = bson.EndDocument(d, start)
 	}
 	dst = bson.EndDocument(dst, list)
-	dst = bson.AppendInt64(dst, "protocolVersion", 1)
-	dst = bson.AppendBool(dst, "writeConcernMajorityJournalDefault", true)
+	dst = bsondoc.Append(dst, "protocolVersion", int64(1), "writeConcernMajorityJournalDefault", true)
 	at, dst := bson.BeginDocumentElement(dst, "settings")
-	dst = bson.AppendBool(dst, "chainingAllowed", true)
-	dst = bson.AppendInt32(dst, "heartbeatIntervalMillis", 2000)
-	dst = bson.AppendInt32(dst, "heartbeatTimeoutSecs", 10)
-	dst = bson.AppendInt32(dst, "electionTimeoutMillis", 10000)
+	dst = bsondoc.Append(dst, "chainingAllowed", true, "heartbeatIntervalMillis", int32(2000),
+		"heartbeatTimeoutSecs", int32(10), "electionTimeoutMillis", int32(10000))
 	modes, dst := bson.BeginDocumentElement(dst, "getLastErrorModes")
 	for _, name := range bsondoc.SortedKeys(s.modes) {
 		start, d := bson.BeginDocumentElement(dst, name)
@@ -224,8 +203,7 @@ func (s *Set) AppendOplogQueryData(dst []byte, n Peer) []byte {
 			primary = int32(i)
 		}
 	}
-	dst = bson.AppendInt32(dst, "primaryIndex", primary)
-	dst = bson.AppendInt32(dst, "syncSourceIndex", -1)
+	dst = bsondoc.Append(dst, "primaryIndex", primary, "syncSourceIndex", int32(-1))
 	return bson.EndDocument(dst, at)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -33,8 +34,7 @@ func (o OpTime) compare(other OpTime) int {
 // Append appends the time as an element of a document.
 func (o OpTime) Append(dst []byte, key string) []byte {
 	at, dst := bson.BeginDocumentElement(dst, key)
-	dst = bson.AppendTimestamp(dst, "ts", o.TS)
-	dst = bson.AppendInt64(dst, "t", o.Term)
+	dst = bsondoc.Append(dst, "ts", o.TS, "t", o.Term)
 	return bson.EndDocument(dst, at)
 }
 

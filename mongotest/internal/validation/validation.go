@@ -41,8 +41,7 @@ func (v *Validator) Check(doc, old bson.Raw, parse func(filter bson.Raw) (*query
 		x := explanation{parse: parse, doc: doc}
 		at, dst := bson.BeginDocument(nil)
 		info, dst := bson.BeginDocumentElement(dst, "errInfo")
-		dst = bson.AppendRawValue(dst, "failingDocumentId", doc.Lookup("_id"))
-		dst = bson.AppendDocument(dst, "details", x.filter(v.Spec))
+		dst = bsondoc.Append(dst, "failingDocumentId", doc.Lookup("_id"), "details", x.filter(v.Spec))
 		e.Extra = bson.EndDocument(bson.EndDocument(dst, info), at)
 	}
 	return e

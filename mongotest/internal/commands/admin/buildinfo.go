@@ -17,34 +17,25 @@ func init() {
 
 func runBuildInfo(r *server.Request, dst []byte) ([]byte, error) {
 	v := r.Node.Config().Version
-	dst = bson.AppendString(dst, "version", v.String())
-	dst = bson.AppendString(dst, "gitVersion", "0000000000000000000000000000000000000000")
+	dst = bsondoc.Append(dst, "version", v.String(), "gitVersion", "0000000000000000000000000000000000000000")
 	dst = bsondoc.AppendStrings(dst, "modules", nil)
 	dst = bson.AppendString(dst, "allocator", "go")
 	engine := "mozjs"
 	if r.Node.Config().NoScripting {
 		engine = "none"
 	}
-	dst = bson.AppendString(dst, "javascriptEngine", engine)
-	dst = bson.AppendString(dst, "sysInfo", "deprecated")
+	dst = bsondoc.Append(dst, "javascriptEngine", engine, "sysInfo", "deprecated")
 	at, dst := bson.BeginArrayElement(dst, "versionArray")
 	for i, n := range []int{v.Major, v.Minor, v.Patch, 0} {
 		dst = bson.AppendInt32Value(bson.AppendIndexHeader(dst, bson.TypeInt32, i), int32(n))
 	}
 	dst = bson.EndDocument(dst, at)
-	at, dst = bson.BeginDocumentElement(dst, "openssl")
-	dst = bson.AppendString(dst, "running", "disabled")
-	dst = bson.EndDocument(dst, at)
-	at, dst = bson.BeginDocumentElement(dst, "buildEnvironment")
-	dst = bson.AppendString(dst, "target_arch", runtime.GOARCH)
-	dst = bson.AppendString(dst, "target_os", runtime.GOOS)
-	dst = bson.EndDocument(dst, at)
+	dst = bsondoc.Append(dst, "openssl", bsondoc.Of("running", "disabled"),
+		"buildEnvironment", bsondoc.Of("target_arch", runtime.GOARCH, "target_os", runtime.GOOS))
 	if r.Node.Config().DataLake {
 		lake, d := bson.BeginDocumentElement(dst, "dataLake")
 		dst = bson.EndDocument(bson.AppendString(d, "version", v.String()), lake)
 	}
-	dst = bson.AppendInt32(dst, "bits", 64)
-	dst = bson.AppendBool(dst, "debug", false)
-	dst = bson.AppendInt32(dst, "maxBsonObjectSize", server.MaxBSONObjectSize)
-	return bsondoc.AppendStrings(dst, "storageEngines", []string{"wiredTiger"}), nil
+	return bsondoc.Append(dst, "bits", int32(64), "debug", false,
+		"maxBsonObjectSize", int32(server.MaxBSONObjectSize), "storageEngines", []string{"wiredTiger"}), nil
 }

@@ -92,8 +92,7 @@ func appendDefaults(r *server.Request, dst []byte) []byte {
 			wc.Provenance = ""
 			dst = wc.Append(dst, "defaultWriteConcern")
 		}
-		dst = bson.AppendTimestamp(dst, "updateOpTime", c.Set)
-		dst = bson.AppendDateTime(dst, "updateWallClockTime", c.Wall)
+		dst = bsondoc.Append(dst, "updateOpTime", c.Set, "updateWallClockTime", c.Wall)
 	}
 	if r.Node.Config().Version.AtLeast(5, 0) {
 		if c := d.Defaults(); c == nil || c.Write == nil {

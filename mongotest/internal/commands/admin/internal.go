@@ -239,8 +239,7 @@ func runFileMD5(r *server.Request, dst []byte) ([]byte, error) {
 			sum.Write(data)
 		}
 	}
-	dst = bson.AppendInt32(dst, "numChunks", chunks)
-	return bson.AppendString(dst, "md5", hex.EncodeToString(sum.Sum(nil))), nil
+	return bsondoc.Append(dst, "numChunks", chunks, "md5", hex.EncodeToString(sum.Sum(nil))), nil
 }
 
 // runHashElement answers with the hash that hashed indexes have of a value.
@@ -250,9 +249,7 @@ func runHashElement(r *server.Request, dst []byte) ([]byte, error) {
 		key = r.Arg()
 	}
 	seed, _ := args.NumberOf(r.Body.Lookup("seed"))
-	dst = bson.AppendRawValue(dst, "key", key)
-	dst = bson.AppendInt32(dst, "seed", int32(seed))
-	return bson.AppendInt64(dst, "out", sharding.HashValue(key)), nil
+	return bsondoc.Append(dst, "key", key, "seed", int32(seed), "out", sharding.HashValue(key)), nil
 }
 
 var recordingArgs = &args.Table[args.None]{Name: "startRecordingTraffic", Required: []string{"filename"}, Fields: map[string]args.Field[args.None]{

@@ -92,6 +92,5 @@ func killShardOp(r *server.Request, dst []byte, op string) ([]byte, error) {
 	if err != nil {
 		return dst, srverr.New(srverr.FailedToParse, "Did not consume whole string.")
 	}
-	dst = bson.AppendString(dst, "shard", shard)
-	return bson.AppendInt32(dst, "shardid", int32(id)), nil
+	return bsondoc.Append(dst, "shard", shard, "shardid", int32(id)), nil
 }

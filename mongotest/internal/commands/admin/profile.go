@@ -90,9 +90,7 @@ func runProfile(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		r.Node.SetProfileLimits(next)
 	}
-	dst = bson.AppendInt32(dst, "was", was.Level)
-	dst = bson.AppendInt32(dst, "slowms", limits.SlowMS)
-	dst = bson.AppendDouble(dst, "sampleRate", limits.SampleRate)
+	dst = bsondoc.Append(dst, "was", was.Level, "slowms", limits.SlowMS, "sampleRate", limits.SampleRate)
 	if was.Spec != nil {
 		dst = bson.AppendDocument(dst, "filter", was.Spec)
 		dst = bson.AppendString(dst, "note", "When a filter expression is set, slowms and sampleRate are not used for profiling and slow-query log lines.")

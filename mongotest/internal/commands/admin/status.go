@@ -54,18 +54,14 @@ func runServerStatus(r *server.Request, dst []byte) ([]byte, error) {
 	n := r.Node
 	now := n.Data().Clock.Now()
 	up := time.Since(n.Started())
-	dst = bson.AppendString(dst, "host", n.Addr())
-	dst = bson.AppendString(dst, "version", n.Config().Version.String())
+	dst = bsondoc.Append(dst, "host", n.Addr(), "version", n.Config().Version.String())
 	process := "mongod"
 	if n.Role() == server.Mongos {
 		process = "mongos"
 	}
-	dst = bson.AppendString(dst, "process", process)
-	dst = bson.AppendInt64(dst, "pid", int64(os.Getpid()))
-	dst = bson.AppendDouble(dst, "uptime", float64(int64(up.Seconds())))
-	dst = bson.AppendInt64(dst, "uptimeMillis", up.Milliseconds())
-	dst = bson.AppendInt64(dst, "uptimeEstimate", int64(up.Seconds()))
-	dst = bson.AppendDateTime(dst, "localTime", bson.NewDateTime(now))
+	dst = bsondoc.Append(dst, "process", process, "pid", int64(os.Getpid()),
+		"uptime", float64(int64(up.Seconds())), "uptimeMillis", up.Milliseconds(),
+		"uptimeEstimate", int64(up.Seconds()), "localTime", bson.NewDateTime(now))
 	for _, s := range statusSections {
 		if v := r.Body.Lookup(s.name); !v.IsZero() && !v.AsBool() || s.member && n.Set() == nil || s.name == "queues" && !n.LimitsConnections() || s.name == "shardingStatistics" && !n.InCluster() {
 			continue
@@ -90,10 +86,8 @@ var statusSections = []struct {
 	}},
 	{"connections", false, func(r *server.Request, dst []byte) []byte {
 		current, created := r.Node.Connections()
-		dst = bson.AppendInt32(dst, "current", int32(current))
-		dst = bson.AppendInt32(dst, "available", int32(51200-current))
-		dst = bson.AppendInt32(dst, "totalCreated", created)
-		dst = bson.AppendInt32(dst, "active", int32(len(r.Node.CurrentOps(false))))
+		dst = bsondoc.Append(dst, "current", int32(current), "available", int32(51200-current),
+			"totalCreated", created, "active", int32(len(r.Node.CurrentOps(false))))
 		return r.Node.AppendEstablishment(dst)
 	}},
 	{"logicalSessionRecordCache", false, func(r *server.Request, dst []byte) []byte {
@@ -102,9 +96,7 @@ var statusSections = []struct {
 	{"mem", false, func(r *server.Request, dst []byte) []byte {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		dst = bson.AppendInt32(dst, "bits", 64)
-		dst = bson.AppendInt32(dst, "resident", int32(m.Sys>>20))
-		return bson.AppendBool(dst, "supported", true)
+		return bsondoc.Append(dst, "bits", int32(64), "resident", int32(m.Sys>>20), "supported", true)
 	}},
 	{"metrics", false, func(r *server.Request, dst []byte) []byte { return r.Node.AppendMetrics(dst) }},
 	{"network", false, func(r *server.Request, dst []byte) []byte { return r.Node.AppendNetwork(dst) }},
@@ -115,12 +107,9 @@ var statusSections = []struct {
 	}},
 	{"shardingStatistics", false, func(r *server.Request, dst []byte) []byte { return r.Node.AppendShardingStatistics(dst) }},
 	{"storageEngine", false, func(r *server.Request, dst []byte) []byte {
-		dst = bson.AppendString(dst, "name", "wiredTiger")
-		dst = bson.AppendBool(dst, "supportsCommittedReads", true)
-		dst = bson.AppendBool(dst, "supportsPendingDrops", true)
-		dst = bson.AppendBool(dst, "supportsSnapshotReadConcern", true)
-		dst = bson.AppendBool(dst, "readOnly", false)
-		return bson.AppendBool(dst, "persistent", true)
+		return bsondoc.Append(dst, "name", "wiredTiger", "supportsCommittedReads", true,
+			"supportsPendingDrops", true, "supportsSnapshotReadConcern", true, "readOnly", false,
+			"persistent", true)
 	}},
 	{"transactions", false, func(r *server.Request, dst []byte) []byte {
 		open := 0
@@ -137,20 +126,12 @@ var statusSections = []struct {
 }
 
 func runHostInfo(r *server.Request, dst []byte) ([]byte, error) {
-	at, dst := bson.BeginDocumentElement(dst, "system")
-	dst = bson.AppendDateTime(dst, "currentTime", bson.NewDateTime(r.Node.Data().Clock.Now()))
-	dst = bson.AppendString(dst, "hostname", r.Node.Addr())
-	dst = bson.AppendInt32(dst, "cpuAddrSize", 64)
-	dst = bson.AppendInt32(dst, "numCores", int32(runtime.NumCPU()))
-	dst = bson.AppendString(dst, "cpuArch", runtime.GOARCH)
-	dst = bson.EndDocument(dst, at)
-	at, dst = bson.BeginDocumentElement(dst, "os")
-	dst = bson.AppendString(dst, "type", runtime.GOOS)
-	dst = bson.AppendString(dst, "name", "mongotest")
-	dst = bson.AppendString(dst, "version", runtime.Version())
-	dst = bson.EndDocument(dst, at)
-	at, dst = bson.BeginDocumentElement(dst, "extra")
-	return bson.EndDocument(dst, at), nil
+	return bsondoc.Append(dst,
+		"system", bsondoc.Of(
+			"currentTime", bson.NewDateTime(r.Node.Data().Clock.Now()), "hostname", r.Node.Addr(),
+			"cpuAddrSize", int32(64), "numCores", int32(runtime.NumCPU()), "cpuArch", runtime.GOARCH),
+		"os", bsondoc.Of("type", runtime.GOOS, "name", "mongotest", "version", runtime.Version()),
+		"extra", bsondoc.Of()), nil
 }
 
 func runGetLog(r *server.Request, dst []byte) ([]byte, error) {
@@ -190,8 +171,7 @@ func runConnectionStatus(r *server.Request, dst []byte) ([]byte, error) {
 	var roles []account.Role
 	if u != nil {
 		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
-		d = bson.AppendString(d, "user", u.Name)
-		d = bson.AppendString(d, "db", u.DB)
+		d = bsondoc.Append(d, "user", u.Name, "db", u.DB)
 		dst = bson.EndDocument(d, start)
 		roles = u.Roles
 	}
@@ -220,11 +200,8 @@ func runListCommands(r *server.Request, dst []byte) ([]byte, error) {
 		if r.Node.Lookup(c.Name) == nil {
 			continue
 		}
-		start, d := bson.BeginDocumentElement(dst, c.Name)
-		d = bson.AppendBool(d, "requiresAuth", !c.NoAuth)
-		d = bson.AppendBool(d, "slaveOk", c.Where == server.Anywhere)
-		d = bson.AppendBool(d, "adminOnly", c.AdminOnly)
-		dst = bson.EndDocument(d, start)
+		dst = bsondoc.Append(dst, c.Name, bsondoc.Of(
+			"requiresAuth", !c.NoAuth, "slaveOk", c.Where == server.Anywhere, "adminOnly", c.AdminOnly))
 	}
 	return bson.EndDocument(dst, at), nil
 }
@@ -238,8 +215,7 @@ func runOIDTest(r *server.Request, dst []byte) ([]byte, error) {
 	if !ok {
 		return dst, srverr.New(0, "not oid")
 	}
-	dst = bson.AppendObjectID(dst, "oid", id)
-	return bson.AppendString(dst, "str", id.Hex()), nil
+	return bsondoc.Append(dst, "oid", id, "str", id.Hex()), nil
 }
 
 var freeMonitoringArgs = &args.Table[args.None]{Name: "getFreeMonitoringStatus"}
@@ -248,8 +224,7 @@ func runFreeMonitoring(r *server.Request, dst []byte) ([]byte, error) {
 	if err := freeMonitoringArgs.ParseCommand(r, nil); err != nil {
 		return dst, err
 	}
-	dst = bson.AppendString(dst, "state", "undecided")
-	return bson.AppendString(dst, "message", "There is nothing to monitor."), nil
+	return bsondoc.Append(dst, "state", "undecided", "message", "There is nothing to monitor."), nil
 }
 
 func runFsync(r *server.Request, dst []byte) ([]byte, error) {
@@ -269,8 +244,7 @@ func runFsyncUnlock(r *server.Request, dst []byte) ([]byte, error) {
 			return dst, srverr.New(0, "fsyncUnlock called when not locked")
 		}
 		if r.Node.FsyncLocks().CompareAndSwap(n, n-1) {
-			dst = bson.AppendString(dst, "info", "fsyncUnlock completed")
-			return bson.AppendInt64(dst, "lockCount", n-1), nil
+			return bsondoc.Append(dst, "info", "fsyncUnlock completed", "lockCount", n-1), nil
 		}
 	}
 }

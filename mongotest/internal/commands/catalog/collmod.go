@@ -210,8 +210,7 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 			return dst, c, srverr.New(srverr.BadValue, "can't hide _id index")
 		}
 		if hidden.AsBool() != x.Hidden {
-			dst = bson.AppendBool(dst, "hidden_old", x.Hidden)
-			dst = bson.AppendBool(dst, "hidden_new", hidden.AsBool())
+			dst = bsondoc.Append(dst, "hidden_old", x.Hidden, "hidden_new", hidden.AsBool())
 			x.Hidden = hidden.AsBool()
 			spec = setOption(spec, "hidden", bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}}, !x.Hidden)
 		}
@@ -237,8 +236,7 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 		spec = setOption(spec, "expireAfterSeconds", index.ExpireValue(n, version, bsondoc.Int64Value(n)), false)
 	}
 	if prepare.Type != 0 && prepare.AsBool() != x.PrepareUnique {
-		dst = bson.AppendBool(dst, "prepareUnique_old", x.PrepareUnique)
-		dst = bson.AppendBool(dst, "prepareUnique_new", prepare.AsBool())
+		dst = bsondoc.Append(dst, "prepareUnique_old", x.PrepareUnique, "prepareUnique_new", prepare.AsBool())
 		x.PrepareUnique = prepare.AsBool()
 		spec = setOption(spec, "prepareUnique", bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}}, !x.PrepareUnique)
 	}

@@ -410,8 +410,7 @@ func appendClustered(raw []byte, v bson.RawValue) []byte {
 	raw = bson.AppendInt32(raw, "v", 2)
 	key, raw := bson.BeginDocumentElement(raw, "key")
 	raw = bson.EndDocument(bson.AppendInt32(raw, "_id", 1), key)
-	raw = bson.AppendString(raw, "name", name)
-	raw = bson.AppendBool(raw, "unique", true)
+	raw = bsondoc.Append(raw, "name", name, "unique", true)
 	return bson.EndDocument(raw, at)
 }
 

@@ -186,8 +186,7 @@ func (b *indexBuild) reply(dst []byte) []byte {
 	if !all && !v5 {
 		dst = bson.AppendBool(dst, "createdCollectionAutomatically", b.created)
 	}
-	dst = bson.AppendInt32(dst, "numIndexesBefore", int32(b.before))
-	dst = bson.AppendInt32(dst, "numIndexesAfter", int32(b.after))
+	dst = bsondoc.Append(dst, "numIndexesBefore", int32(b.before), "numIndexesAfter", int32(b.after))
 	if v5 {
 		dst = bson.AppendBool(dst, "createdCollectionAutomatically", b.created)
 	}

@@ -258,8 +258,7 @@ func runListDatabases(r *server.Request, dst []byte) ([]byte, error) {
 	switch {
 	case nameOnly:
 	case r.Node.Config().Version.AtLeast(5, 0):
-		dst = bson.AppendInt64(dst, "totalSize", int64(total))
-		dst = bson.AppendInt64(dst, "totalSizeMb", int64(total)>>20)
+		dst = bsondoc.Append(dst, "totalSize", int64(total), "totalSizeMb", int64(total)>>20)
 	default:
 		dst = bson.AppendDouble(dst, "totalSize", total)
 	}

@@ -74,8 +74,7 @@ func runReIndex(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.CommandNotSupportedOnView, "can't re-index a view")
 	}
 	n := int32(len(c.Indexes()))
-	dst = bson.AppendInt32(dst, "nIndexesWas", n)
-	dst = bson.AppendInt32(dst, "nIndexes", n)
+	dst = bsondoc.Append(dst, "nIndexesWas", n, "nIndexes", n)
 	at, dst := bson.BeginArrayElement(dst, "indexes")
 	for i := range c.Indexes() {
 		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), c.Indexes()[i].Spec...)
@@ -136,8 +135,7 @@ func runDBHash(r *server.Request, dst []byte) ([]byte, error) {
 	dst = append(dst, bson.EndDocument(hashes, at)...)
 	dst = bsondoc.AppendStrings(dst, "capped", capped)
 	dst = append(dst, bson.EndDocument(uuids, ids)...)
-	dst = bson.AppendString(dst, "md5", hex.EncodeToString(all.Sum(nil)))
-	return bson.AppendInt32(dst, "timeMillis", 0), nil
+	return bsondoc.Append(dst, "md5", hex.EncodeToString(all.Sum(nil)), "timeMillis", int32(0)), nil
 }
 
 // runGeoSearch answers as without a geoHaystack index, which this server cannot use.

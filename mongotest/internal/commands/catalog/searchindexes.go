@@ -166,7 +166,6 @@ func runListSearchIndexes(r *server.Request, dst []byte) ([]byte, error) {
 		}
 	}
 	at, dst := bson.BeginDocumentElement(dst, "cursor")
-	dst = bson.AppendInt64(dst, "id", 0)
-	dst = bson.AppendString(dst, "ns", ns)
+	dst = bsondoc.Append(dst, "id", int64(0), "ns", ns)
 	return bson.EndDocument(bsondoc.AppendDocuments(dst, "firstBatch", list), at), nil
 }

@@ -287,8 +287,7 @@ func runValidate(r *server.Request, dst []byte) ([]byte, error) {
 	case c.View:
 		return dst, srverr.New(srverr.CommandNotSupportedOnView, "Cannot validate a view")
 	}
-	dst = bson.AppendString(dst, "ns", ns)
-	dst = bson.AppendInt32(dst, "nInvalidDocuments", 0)
+	dst = bsondoc.Append(dst, "ns", ns, "nInvalidDocuments", int32(0))
 	dst = bsondoc.AppendShortest(dst, "nrecords", c.Count())
 	dst = bson.AppendInt32(dst, "nIndexes", int32(len(c.Indexes())))
 	at, dst := bson.BeginDocumentElement(dst, "keysPerIndex")

@@ -128,8 +128,7 @@ func saslPayload(r *server.Request, cmd bson.Raw) ([]byte, error) {
 }
 
 func appendSASL(r *server.Request, dst []byte, done bool, payload []byte) []byte {
-	dst = bson.AppendInt32(dst, "conversationId", conversationID)
-	dst = bson.AppendBool(dst, "done", done)
+	dst = bsondoc.Append(dst, "conversationId", int32(conversationID), "done", done)
 	if r.TextPayload {
 		return bson.AppendString(dst, "payload", base64.StdEncoding.EncodeToString(payload))
 	}
@@ -205,8 +204,7 @@ func authenticateX509(r *server.Request, cmd bson.Raw, dst []byte) ([]byte, erro
 	if err := r.Conn.LogIn(u); err != nil {
 		return dst, err
 	}
-	dst = bson.AppendString(dst, "dbname", account.ExternalDB)
-	return bson.AppendString(dst, "user", u.Name), nil
+	return bsondoc.Append(dst, "dbname", account.ExternalDB, "user", u.Name), nil
 }
 
 // certificateUser returns the user whom the connection's client certificate names.

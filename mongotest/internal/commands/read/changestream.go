@@ -280,9 +280,7 @@ func (s *changeStream) entry(e *store.Entry) error {
 		tok.Invalidate = true
 		token := tok.Document()
 		at, doc := bson.BeginDocument(nil)
-		doc = bson.AppendDocument(doc, "_id", token)
-		doc = bson.AppendString(doc, "operationType", "invalidate")
-		doc = bson.AppendTimestamp(doc, "clusterTime", e.TS)
+		doc = bsondoc.Append(doc, "_id", token, "operationType", "invalidate", "clusterTime", e.TS)
 		if s.n.Config().Version.AtLeast(6, 0) {
 			doc = bson.AppendDateTime(doc, "wallTime", bson.NewDateTime(e.Wall()))
 		}
@@ -360,8 +358,7 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 	at, doc := bson.BeginDocument(nil)
 	txn := func() {
 		if lsid, number, _ := e.Txn(); lsid != nil {
-			doc = bson.AppendInt64(doc, "txnNumber", number)
-			doc = bson.AppendDocument(doc, "lsid", lsid)
+			doc = bsondoc.Append(doc, "txnNumber", number, "lsid", lsid)
 		}
 	}
 	to := func() {
@@ -373,9 +370,7 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 		txn()
 		to()
 	}
-	doc = bson.AppendDocument(doc, "_id", token)
-	doc = bson.AppendString(doc, "operationType", eventTypes[e.Op])
-	doc = bson.AppendTimestamp(doc, "clusterTime", e.TS)
+	doc = bsondoc.Append(doc, "_id", token, "operationType", eventTypes[e.Op], "clusterTime", e.TS)
 	if s.expanded && e.Op != store.OpDropDatabase && !e.View() {
 		uuid := e.UUID()
 		doc = bson.AppendBinary(doc, "collectionUUID", bson.BinaryUUID, uuid[:])
@@ -433,8 +428,7 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 func appendEventNS(doc []byte, field, ns string) []byte {
 	db, coll := namespace.Split(ns)
 	at, doc := bson.BeginDocumentElement(doc, field)
-	doc = bson.AppendString(doc, "db", db)
-	doc = bson.AppendString(doc, "coll", coll)
+	doc = bsondoc.Append(doc, "db", db, "coll", coll)
 	return bson.EndDocument(doc, at)
 }
 

@@ -318,10 +318,8 @@ func (p *explanation) append(r *server.Request, dst []byte, execute bool, shards
 
 func appendServerInfo(r *server.Request, dst []byte) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "serverInfo")
-	dst = bson.AppendString(dst, "host", r.Node.Addr())
-	dst = bson.AppendInt32(dst, "port", 0)
-	dst = bson.AppendString(dst, "version", r.Node.Config().Version.String())
-	dst = bson.AppendString(dst, "gitVersion", runtime.Version())
+	dst = bsondoc.Append(dst, "host", r.Node.Addr(), "port", int32(0),
+		"version", r.Node.Config().Version.String(), "gitVersion", runtime.Version())
 	return bson.EndDocument(dst, at)
 }
 
@@ -374,9 +372,7 @@ func (x *explained) appendPlan(r *server.Request, dst []byte) []byte {
 	if !r.Node.Config().Version.AtLeast(5, 0) {
 		dst = bson.AppendInt32(dst, "plannerVersion", 1)
 	}
-	dst = bson.AppendString(dst, "namespace", x.q.ns)
-	dst = bson.AppendBool(dst, "indexFilterSet", false)
-	dst = bson.AppendDocument(dst, "parsedQuery", x.filter)
+	dst = bsondoc.Append(dst, "namespace", x.q.ns, "indexFilterSet", false, "parsedQuery", x.filter)
 	if shape, ok := x.shape(); ok && !r.Node.Config().Version.AtLeast(5, 0) {
 		dst = bson.AppendString(dst, "queryHash", shape)
 		dst = bson.AppendString(dst, "planCacheKey", shape) // no index is left out because of the query's values
@@ -418,10 +414,8 @@ func (x *explained) run(r *server.Request) error {
 
 // appendFigures appends what a run cost.
 func (x *explained) appendFigures(dst []byte) []byte {
-	dst = bson.AppendInt32(dst, "nReturned", int32(x.returned()))
-	dst = bson.AppendInt32(dst, "executionTimeMillis", 0)
-	dst = bson.AppendInt32(dst, "totalKeysExamined", int32(x.keys))
-	return bson.AppendInt32(dst, "totalDocsExamined", int32(x.docs))
+	return bsondoc.Append(dst, "nReturned", int32(x.returned()), "executionTimeMillis", int32(0),
+		"totalKeysExamined", int32(x.keys), "totalDocsExamined", int32(x.docs))
 }
 
 // returned is how many documents come out at the end.
@@ -448,8 +442,7 @@ func (x *explained) append(dst []byte) []byte {
 		}
 		dst = bson.AppendString(dst, "stage", s.name)
 		if x.stats {
-			dst = bson.AppendInt32(dst, "nReturned", int32(s.returned))
-			dst = bson.AppendInt32(dst, "executionTimeMillisEstimate", 0)
+			dst = bsondoc.Append(dst, "nReturned", int32(s.returned), "executionTimeMillisEstimate", int32(0))
 		}
 		if s.fields != nil {
 			dst = s.fields(dst)
@@ -497,8 +490,7 @@ func (x *explained) stages() (out []planStage) {
 	}
 	if p.Sort != nil {
 		add("SORT", x.n, func(d []byte) []byte {
-			d = bson.AppendDocument(d, "sortPattern", q.sort)
-			d = bson.AppendInt32(d, "memLimit", 100<<20)
+			d = bsondoc.Append(d, "sortPattern", q.sort, "memLimit", int32(100<<20))
 			if q.limit > 0 {
 				d = bson.AppendInt32(d, "limitAmount", int32(q.limit+q.skip))
 			}
@@ -543,9 +535,7 @@ func direction(back bool) string {
 
 func appendIndexScan(dst []byte, p *planner.Plan) []byte {
 	ix := p.Index
-	dst = bson.AppendDocument(dst, "keyPattern", ix.Pattern)
-	dst = bson.AppendString(dst, "indexName", ix.Name)
-	dst = bson.AppendBool(dst, "isMultiKey", ix.Multikey)
+	dst = bsondoc.Append(dst, "keyPattern", ix.Pattern, "indexName", ix.Name, "isMultiKey", ix.Multikey)
 	if !ix.Multikey {
 		at, paths := bson.BeginDocumentElement(dst, "multiKeyPaths")
 		for k := range ix.Pattern.All() {
@@ -553,11 +543,8 @@ func appendIndexScan(dst []byte, p *planner.Plan) []byte {
 		}
 		dst = bson.EndDocument(paths, at)
 	}
-	dst = bson.AppendBool(dst, "isUnique", ix.Unique || ix.IsID)
-	dst = bson.AppendBool(dst, "isSparse", ix.Sparse)
-	dst = bson.AppendBool(dst, "isPartial", ix.Partial != nil)
-	dst = bson.AppendInt32(dst, "indexVersion", 2)
-	dst = bson.AppendString(dst, "direction", direction(p.Back))
+	dst = bsondoc.Append(dst, "isUnique", ix.Unique || ix.IsID, "isSparse", ix.Sparse,
+		"isPartial", ix.Partial != nil, "indexVersion", int32(2), "direction", direction(p.Back))
 	if !p.WholeIndex() {
 		return dst
 	}

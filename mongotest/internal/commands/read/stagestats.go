@@ -126,14 +126,8 @@ func collStatsDocument(r *server.Request, ns string, c *store.Coll, count int64,
 // indexStats returns an index's document of $indexStats.
 func indexStats(r *server.Request, ix *store.Index) bson.Raw {
 	at, doc := bson.BeginDocument(nil)
-	doc = bson.AppendString(doc, "name", ix.Name)
-	doc = bson.AppendDocument(doc, "key", ix.Pattern)
-	doc = bson.AppendString(doc, "host", r.Node.Addr())
-	one, doc := bson.BeginDocumentElement(doc, "accesses")
-	doc = bson.AppendInt64(doc, "ops", ix.Uses.Load())
-	doc = bson.AppendDateTime(doc, "since", bson.NewDateTime(ix.Since))
-	doc = bson.EndDocument(doc, one)
-	doc = bson.AppendDocument(doc, "spec", ix.Spec)
+	doc = bsondoc.Append(doc, "name", ix.Name, "key", ix.Pattern, "host", r.Node.Addr(),
+		"accesses", bsondoc.Of("ops", ix.Uses.Load(), "since", bson.NewDateTime(ix.Since)), "spec", ix.Spec)
 	return bson.EndDocument(doc, at)
 }
 

@@ -324,9 +324,7 @@ func runRolesInfo(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		inherited, inheritedPrivileges := accounts.Inherited(def.Roles)
 		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
-		d = bson.AppendString(d, "role", rn.Role)
-		d = bson.AppendString(d, "db", rn.DB)
-		d = bson.AppendBool(d, "isBuiltin", builtin)
+		d = bsondoc.Append(d, "role", rn.Role, "db", rn.DB, "isBuiltin", builtin)
 		d = account.AppendRoles(d, "roles", def.Roles)
 		d = account.AppendRoles(d, "inheritedRoles", inherited)
 		if privileges {

@@ -262,8 +262,7 @@ func userQuery(r *server.Request, v bson.RawValue, top bool) (func(*account.User
 func appendUser(r *server.Request, dst []byte, u *account.User, credentials, privileges, restrictions bool) []byte {
 	dst = bson.AppendString(dst, "_id", u.DB+"."+u.Name)
 	dst = bson.AppendBinary(dst, "userId", bson.BinaryUUID, u.Id[:])
-	dst = bson.AppendString(dst, "user", u.Name)
-	dst = bson.AppendString(dst, "db", u.DB)
+	dst = bsondoc.Append(dst, "user", u.Name, "db", u.DB)
 	if credentials {
 		dst = u.AppendCredentials(dst)
 	}
