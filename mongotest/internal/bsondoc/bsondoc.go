@@ -169,12 +169,6 @@ func StringValue(s string) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, s)}
 }
 
-// Stage returns the document of a pipeline stage.
-func Stage(name string, v bson.RawValue) bson.Raw {
-	at, doc := bson.BeginDocument(nil)
-	return bson.EndDocument(bson.AppendRawValue(doc, name, v), at)
-}
-
 // UUIDString returns a UUID as text.
 func UUIDString(id [16]byte) string {
 	s := hex.EncodeToString(id[:])
@@ -203,7 +197,7 @@ func Int32Value(n int32) bson.RawValue {
 
 // Single returns a document of one element.
 func Single(key string, v bson.RawValue) bson.Raw {
-	at, dst := bson.BeginDocument(nil)
+	at, dst := bson.BeginDocument(make([]byte, 0, len(v.Value)+len(key)+7))
 	return bson.EndDocument(bson.AppendRawValue(dst, key, v), at)
 }
 
@@ -219,4 +213,23 @@ func ArrayValue(items ...bson.RawValue) bson.RawValue {
 		dst = append(bson.AppendIndexHeader(dst, v.Type, i), v.Value...)
 	}
 	return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}
+}
+
+// Items returns the items of an array, or the values of a document.
+func Items(v bson.RawValue) []bson.RawValue {
+	var list []bson.RawValue
+	for e := range bson.Raw(v.Value).Values() {
+		list = append(list, e)
+	}
+	return list
+}
+
+// DateValue returns a date, given in milliseconds.
+func DateValue(ms int64) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeDateTime, Value: bson.AppendInt64Value(nil, ms)}
+}
+
+// TimestampValue returns a timestamp.
+func TimestampValue(ts bson.Timestamp) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeTimestamp, Value: bson.AppendTimestampValue(nil, ts)}
 }

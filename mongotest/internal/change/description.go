@@ -161,10 +161,7 @@ func (d *delta) compare(path []string, before, after bson.Raw) {
 }
 
 func (d *delta) compareArrays(path []string, was, is bson.RawValue) {
-	var old []bson.RawValue
-	for v := range bson.Raw(was.Value).Values() {
-		old = append(old, v)
-	}
+	old := bsondoc.Items(was)
 	n := 0
 	for v := range bson.Raw(is.Value).Values() {
 		at := append(slices.Clone(path), strconv.Itoa(n))

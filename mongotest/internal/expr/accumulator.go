@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/decimal"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
@@ -150,7 +151,7 @@ func parseCount(spec *AccumulatorSpec, v bson.RawValue, _ *Scope) error {
 	if v.Type != bson.TypeEmbeddedDocument || !bson.Raw(v.Value).IsEmpty() {
 		return srverr.New(srverr.TypeMismatch, "$count takes no arguments, i.e. $count:{}")
 	}
-	spec.arg = &constant{intValue(1)}
+	spec.arg = &constant{bsondoc.Int32Value(1)}
 	return nil
 }
 
@@ -185,7 +186,7 @@ func (a *avgAcc) Value() (bson.RawValue, error) {
 	case a.total.typ == bson.TypeDecimal128:
 		return decimalValue(a.total.decimal().Quo(decimal.FromInt(a.n))), nil
 	}
-	return doubleValue(a.total.binary.double() / float64(a.n)), nil
+	return bsondoc.DoubleValue(a.total.binary.double() / float64(a.n)), nil
 }
 
 // extremeAcc keeps the smallest (sign -1) or greatest (sign 1) value, nulls aside.
@@ -325,7 +326,7 @@ func (a *stdDevAcc) Value() (bson.RawValue, error) {
 	if n <= 0 {
 		return null, nil
 	}
-	return doubleValue(math.Sqrt(a.m2 / float64(n))), nil
+	return bsondoc.DoubleValue(math.Sqrt(a.m2 / float64(n))), nil
 }
 
 type mergeAcc struct{ out *fields }

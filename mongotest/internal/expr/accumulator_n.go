@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
@@ -226,7 +227,7 @@ type topAcc struct {
 }
 
 func (a *topAcc) Add(v bson.RawValue) error {
-	row := items(v)
+	row := bsondoc.Items(v)
 	i := sort.Search(len(a.rows), func(i int) bool { return a.sort.CompareKeys(row, a.rows[i]) < 0 })
 	switch {
 	case !a.bottom && i < a.n:
@@ -337,7 +338,7 @@ func (a *percentileAcc) Value() (bson.RawValue, error) {
 		v := null
 		if n := len(sorted); n > 0 {
 			rank := max(0, int(math.Ceil(float64(n)*p))-1)
-			v = doubleValue(sorted[min(rank, n-1)])
+			v = bsondoc.DoubleValue(sorted[min(rank, n-1)])
 		}
 		if a.median {
 			return v, nil
@@ -358,7 +359,7 @@ func (p *percentileExpr) eval(st *State) (bson.RawValue, error) {
 	acc := p.spec.make(st.env, 0)
 	list := []bson.RawValue{v}
 	if v.Type == bson.TypeArray {
-		list = items(v)
+		list = bsondoc.Items(v)
 	}
 	for _, item := range list {
 		if err := acc.Add(item); err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/decimal"
 	"allium/mongotest/internal/srverr"
 )
@@ -53,7 +54,7 @@ func real(d func(decimal.Decimal) decimal.Decimal, f func(float64) float64) func
 		if v.Type == bson.TypeDecimal128 {
 			return decimalValue(d(toDecimal(v))), nil
 		}
-		return doubleValue(f(toDouble(v))), nil
+		return bsondoc.DoubleValue(f(toDouble(v))), nil
 	}
 }
 
@@ -97,12 +98,12 @@ func evalAdd(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		if !ok {
 			n = math.MinInt64 // what the decimal library makes of an invalid conversion
 		}
-		return dateValue(n), nil
+		return bsondoc.DateValue(n), nil
 	}
 	if !sum.binary.fitsLong() {
 		return missing, srverr.New(srverr.Overflow, "date overflow in $add")
 	}
-	return dateValue(sum.binary.long()), nil
+	return bsondoc.DateValue(sum.binary.long()), nil
 }
 
 func factor(st *State, args []bson.RawValue, _ int) (done bool, err error) {
@@ -150,9 +151,9 @@ func evalMultiply(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	case bson.TypeDecimal128:
 		return decimalValue(decimals), nil
 	case bson.TypeDouble:
-		return doubleValue(doubles), nil
+		return bsondoc.DoubleValue(doubles), nil
 	case bson.TypeInt64:
-		return longValue(longs), nil
+		return bsondoc.Int64Value(longs), nil
 	}
 	return intOrLong(longs), nil
 }
@@ -183,13 +184,13 @@ func evalSubtract(st *State, args []bson.RawValue) (bson.RawValue, error) {
 		case bson.TypeDecimal128:
 			return decimalValue(toDecimal(a).Sub(toDecimal(b))), nil
 		case bson.TypeDouble:
-			return doubleValue(toDouble(a) - toDouble(b)), nil
+			return bsondoc.DoubleValue(toDouble(a) - toDouble(b)), nil
 		case bson.TypeInt64:
 			x, y := toLong(a), toLong(b)
 			if d := x - y; !modern || (d < x) == (y > 0) {
-				return longValue(d), nil
+				return bsondoc.Int64Value(d), nil
 			}
-			return doubleValue(float64(x) - float64(y)), nil
+			return bsondoc.DoubleValue(float64(x) - float64(y)), nil
 		}
 		return intOrLong(toLong(a) - toLong(b)), nil
 	case nullish(a) || nullish(b):
@@ -203,7 +204,7 @@ func evalSubtract(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			if modern && (d < int64(x)) != (int64(y) > 0) {
 				return missing, srverr.New(srverr.Overflow, "date overflow in $subtract")
 			}
-			return longValue(d), nil
+			return bsondoc.Int64Value(d), nil
 		case b.IsNumber():
 			y, err := coerceToLong(b)
 			if err != nil {
@@ -216,7 +217,7 @@ func evalSubtract(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			if modern && (d < int64(x)) != (y > 0) {
 				return missing, srverr.New(srverr.Overflow, "date overflow in $subtract")
 			}
-			return dateValue(d), nil
+			return bsondoc.DateValue(d), nil
 		case modern:
 			return missing, srverr.New(srverr.TypeMismatch, "can't $subtract %s from Date", typeName(b))
 		}
@@ -248,7 +249,7 @@ func evalDivide(st *State, args []bson.RawValue) (bson.RawValue, error) {
 		if f == 0 {
 			return missing, byZero()
 		}
-		return doubleValue(toDouble(a) / f), nil
+		return bsondoc.DoubleValue(toDouble(a) / f), nil
 	case nullish(a) || nullish(b):
 		return null, nil
 	}
@@ -279,7 +280,7 @@ func evalMod(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			return missing, srverr.New(16610, "can't $mod by zero")
 		}
 		if a.Type == bson.TypeDouble || b.Type == bson.TypeDouble && !integral(b) {
-			return doubleValue(math.Mod(toDouble(a), toDouble(b))), nil
+			return bsondoc.DoubleValue(math.Mod(toDouble(a), toDouble(b))), nil
 		}
 		y := toLong(b)
 		var r int64
@@ -287,9 +288,9 @@ func evalMod(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			r = toLong(a) % y
 		}
 		if a.Type == bson.TypeInt64 || b.Type == bson.TypeInt64 {
-			return longValue(r), nil
+			return bsondoc.Int64Value(r), nil
 		}
-		return intValue(int32(r)), nil
+		return bsondoc.Int32Value(int32(r)), nil
 	}
 	if nullish(a) || nullish(b) {
 		return null, nil
@@ -302,7 +303,7 @@ func evalAbs(v bson.RawValue) (bson.RawValue, error) {
 	case bson.TypeDecimal128:
 		return decimalValue(toDecimal(v).Abs()), nil
 	case bson.TypeDouble:
-		return doubleValue(math.Abs(toDouble(v))), nil
+		return bsondoc.DoubleValue(math.Abs(toDouble(v))), nil
 	}
 	n := toLong(v)
 	if n == math.MinInt64 {
@@ -310,7 +311,7 @@ func evalAbs(v bson.RawValue) (bson.RawValue, error) {
 	}
 	n = max(n, -n)
 	if v.Type == bson.TypeInt64 {
-		return longValue(n), nil
+		return bsondoc.Int64Value(n), nil
 	}
 	return intOrLong(n), nil
 }
@@ -325,7 +326,7 @@ func integralPart(mode decimal.Rounding, f func(float64) float64) func(bson.RawV
 			}
 			return decimalValue(d.Quantize(0, mode)), nil
 		case bson.TypeDouble:
-			return doubleValue(f(toDouble(v))), nil
+			return bsondoc.DoubleValue(f(toDouble(v))), nil
 		}
 		return v, nil
 	}
@@ -373,7 +374,7 @@ func rounder(name string, mode decimal.Rounding) func(*State, []bson.RawValue) (
 			if math.IsInf(f, 0) || math.IsNaN(f) {
 				return v, nil
 			}
-			return doubleValue(decimal.FromFloat(f).QuantizeFull(int(-places), mode).Float()), nil
+			return bsondoc.DoubleValue(decimal.FromFloat(f).QuantizeFull(int(-places), mode).Float()), nil
 		}
 		if places >= 0 {
 			return v, nil
@@ -383,7 +384,7 @@ func rounder(name string, mode decimal.Rounding) func(*State, []bson.RawValue) (
 			return missing, srverr.New(51080, "invalid conversion from Decimal128 result in %s resulting from arguments: [%s, %d]", name, Text(v), places)
 		}
 		if v.Type == bson.TypeInt64 {
-			return longValue(n), nil
+			return bsondoc.Int64Value(n), nil
 		}
 		return intOrLong(n), nil
 	}
@@ -402,7 +403,7 @@ func evalSqrt(v bson.RawValue) (bson.RawValue, error) {
 	if f < 0 {
 		return missing, negative
 	}
-	return doubleValue(math.Sqrt(f)), nil
+	return bsondoc.DoubleValue(math.Sqrt(f)), nil
 }
 
 // positive reports whether a decimal is greater than zero.
@@ -419,7 +420,7 @@ func logarithm(name string, code int32, d func(decimal.Decimal) decimal.Decimal,
 		if x <= 0 {
 			return missing, srverr.New(code, "%s's argument must be a positive number, but is %s", name, shortDouble(x))
 		}
-		return doubleValue(f(x)), nil
+		return bsondoc.DoubleValue(f(x)), nil
 	}
 }
 
@@ -446,7 +447,7 @@ func evalLog(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	case b <= 0 || b == 1:
 		return missing, srverr.New(28759, "$log's base must be a positive number not equal to 1, but is %s", shortDouble(b))
 	}
-	return doubleValue(ln(x) / ln(b)), nil
+	return bsondoc.DoubleValue(ln(x) / ln(b)), nil
 }
 
 func evalPow(_ *State, args []bson.RawValue) (bson.RawValue, error) {
@@ -472,11 +473,11 @@ func evalPow(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		return missing, zeroToNegative
 	}
 	if base.Type == bson.TypeDouble || exp.Type == bson.TypeDouble {
-		return doubleValue(pow(b, e)), nil
+		return bsondoc.DoubleValue(pow(b, e)), nil
 	}
 	result := func(n int64) (bson.RawValue, error) {
 		if base.Type == bson.TypeInt64 || exp.Type == bson.TypeInt64 {
-			return longValue(n), nil
+			return bsondoc.Int64Value(n), nil
 		}
 		return intOrLong(n), nil
 	}
@@ -489,13 +490,13 @@ func evalPow(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	case x == -1:
 		return result(-1)
 	case n < 0 || n > 63:
-		return doubleValue(pow(b, e)), nil
+		return bsondoc.DoubleValue(pow(b, e)), nil
 	}
 	out := int64(1)
 	for range n {
 		var ok bool
 		if out, ok = multiplyLong(out, x); !ok {
-			return doubleValue(pow(b, e)), nil
+			return bsondoc.DoubleValue(pow(b, e)), nil
 		}
 	}
 	return result(out)

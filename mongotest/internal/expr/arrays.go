@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -41,7 +42,7 @@ func at(array bson.RawValue, i int64) bson.RawValue {
 		}
 		return missing
 	}
-	all := items(array)
+	all := bsondoc.Items(array)
 	if -i > int64(len(all)) {
 		return missing
 	}
@@ -149,11 +150,11 @@ func evalIndexOfArray(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			break
 		}
 		if i >= start && st.env.compare(item, token) == 0 {
-			return intValue(int32(i)), nil
+			return bsondoc.Int32Value(int32(i)), nil
 		}
 		i++
 	}
-	return intValue(-1), nil
+	return bsondoc.Int32Value(-1), nil
 }
 
 // rangeBounds looks at the bounds of $range before the step is evaluated.
@@ -192,7 +193,7 @@ func evalRange(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	}
 	b := newArray()
 	for i, stop := toLong(start), toLong(end); step > 0 && i < stop || step < 0 && i > stop; i += step {
-		if b.add(intValue(int32(i))); len(b.dst) > maxResult {
+		if b.add(bsondoc.Int32Value(int32(i))); len(b.dst) > maxResult {
 			return missing, tooLarge()
 		}
 		if err := st.step(); err != nil {
@@ -209,7 +210,7 @@ func evalReverseArray(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	if args[0].Type != bson.TypeArray {
 		return missing, srverr.New(34435, "The argument to $reverseArray must be an array, but was of type: %s", typeName(args[0]))
 	}
-	all := items(args[0])
+	all := bsondoc.Items(args[0])
 	slices.Reverse(all)
 	return arrayOf(all), nil
 }
@@ -222,7 +223,7 @@ func evalSize(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	for range bson.Raw(args[0].Value).Values() {
 		n++
 	}
-	return intValue(n), nil
+	return bsondoc.Int32Value(n), nil
 }
 
 // slicedArray looks at the array and the first number before the second one is evaluated.
@@ -246,7 +247,7 @@ func slicedArray(_ *State, args []bson.RawValue, _ int) (done bool, err error) {
 
 func evalSlice(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	array, first := args[0], args[1]
-	all := items(array)
+	all := bsondoc.Items(array)
 	size := int64(len(all))
 	from, n := int64(0), toLong(first)
 	if len(args) == 2 {
@@ -284,7 +285,7 @@ func evalArrayToObject(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	if v.Type != bson.TypeArray {
 		return missing, srverr.New(40386, "$arrayToObject requires an array input, found: %s", typeName(v))
 	}
-	all := items(v)
+	all := bsondoc.Items(v)
 	out := newFields()
 	if len(all) == 0 {
 		return out.value(), nil
@@ -295,7 +296,7 @@ func evalArrayToObject(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			if item.Type != bson.TypeArray {
 				return missing, srverr.New(40396, "$arrayToObject requires a consistent input format. Elements mustall be arrays or all be objects. Array was detected, now found: %s", typeName(item))
 			}
-			pair := items(item)
+			pair := bsondoc.Items(item)
 			if len(pair) != 2 {
 				return missing, srverr.New(40397, "$arrayToObject requires an array of size 2 arrays,found array of size: %d", len(pair))
 			}
@@ -373,5 +374,5 @@ func (f *fields) value() bson.RawValue {
 			dst = bson.AppendRawValue(dst, key, f.items[i])
 		}
 	}
-	return documentValue(bson.EndDocument(dst, 0))
+	return bsondoc.DocumentValue(bson.EndDocument(dst, 0))
 }

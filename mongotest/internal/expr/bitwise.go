@@ -4,6 +4,7 @@ package expr
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -34,9 +35,9 @@ func init() {
 					n = op(n, toLong(v))
 				}
 				if long {
-					return longValue(n), nil
+					return bsondoc.Int64Value(n), nil
 				}
-				return intValue(int32(n)), nil
+				return bsondoc.Int32Value(int32(n)), nil
 			}})
 	}
 	registerNary(&naryOp{name: "$bitNot", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
@@ -44,9 +45,9 @@ func init() {
 		case nullish(v):
 			return null, nil
 		case v.Type == bson.TypeInt32:
-			return intValue(^toInt(v)), nil
+			return bsondoc.Int32Value(^toInt(v)), nil
 		case v.Type == bson.TypeInt64:
-			return longValue(^toLong(v)), nil
+			return bsondoc.Int64Value(^toLong(v)), nil
 		default:
 			return missing, srverr.New(28765, "$bitNot only supports int and long, not: %s.", typeName(v))
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/decimal"
 	"allium/mongotest/internal/release"
@@ -29,7 +30,7 @@ func init() {
 			if len(args) != 1 {
 				return nil, srverr.New(50723, "%s requires a single argument, got %d", name, len(args))
 			}
-			return &convert{input: args[0], to: &constant{intValue(int32(to))}, format: &constant{stringValue("auto")}}, nil
+			return &convert{input: args[0], to: &constant{bsondoc.Int32Value(int32(to))}, format: &constant{bsondoc.StringValue("auto")}}, nil
 		})
 	}
 	registerParser("$toUUID", func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
@@ -40,7 +41,7 @@ func init() {
 		if len(args) != 1 {
 			return nil, srverr.New(50723, "%s requires a single argument, got %d", name, len(args))
 		}
-		return &convert{input: args[0], to: &constant{intValue(int32(bson.TypeBinary))}, format: &constant{stringValue("uuid")}, subtype: 4}, nil
+		return &convert{input: args[0], to: &constant{bsondoc.Int32Value(int32(bson.TypeBinary))}, format: &constant{bsondoc.StringValue("uuid")}, subtype: 4}, nil
 	})
 }
 
@@ -207,11 +208,11 @@ func convertValue(v bson.RawValue, to bson.Type, version Version) (bson.RawValue
 			if v.AsBool() {
 				n = 1
 			}
-			return convertNumber(longValue(n), to)
+			return convertNumber(bsondoc.Int64Value(n), to)
 		case bson.TypeDateTime:
 			if to != bson.TypeInt32 {
 				d, _ := v.DateTime()
-				return convertNumber(longValue(int64(d)), to)
+				return convertNumber(bsondoc.Int64Value(int64(d)), to)
 			}
 		case bson.TypeString:
 			return parseNumber(text(v), to)
@@ -224,25 +225,25 @@ func convertValue(v bson.RawValue, to bson.Type, version Version) (bson.RawValue
 			f := toDouble(v)
 			switch {
 			case math.IsNaN(f):
-				return stringValue("NaN"), nil
+				return bsondoc.StringValue("NaN"), nil
 			case math.IsInf(f, 1):
-				return stringValue("Infinity"), nil
+				return bsondoc.StringValue("Infinity"), nil
 			case math.IsInf(f, -1):
-				return stringValue("-Infinity"), nil
+				return bsondoc.StringValue("-Infinity"), nil
 			}
-			return stringValue(shortDouble(f)), nil
+			return bsondoc.StringValue(shortDouble(f)), nil
 		case bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal128, bson.TypeString:
 			s, err := coerceToString(v)
-			return stringValue(s), err
+			return bsondoc.StringValue(s), err
 		case bson.TypeBoolean:
-			return stringValue(strconv.FormatBool(v.AsBool())), nil
+			return bsondoc.StringValue(strconv.FormatBool(v.AsBool())), nil
 		case bson.TypeDateTime:
 			d, _ := v.DateTime()
 			s, err := formatDate(isoFormat, int64(d), utc)
-			return stringValue(s), err
+			return bsondoc.StringValue(s), err
 		case bson.TypeObjectID:
 			id, _ := v.ObjectID()
-			return stringValue(hex.EncodeToString(id[:])), nil
+			return bsondoc.StringValue(hex.EncodeToString(id[:])), nil
 		}
 	case bson.TypeObjectID:
 		switch v.Type {
@@ -276,17 +277,17 @@ func convertToDate(v bson.RawValue, unsupported error, version Version) (bson.Ra
 		if err != nil {
 			return missing, err
 		}
-		return dateValue(toLong(n)), nil
+		return bsondoc.DateValue(toLong(n)), nil
 	case bson.TypeString:
 		ms, err := parseDate(text(v), utc)
-		return dateValue(ms), err
+		return bsondoc.DateValue(ms), err
 	case bson.TypeObjectID:
 		ms, err := coerceToDate(v)
-		return dateValue(ms), err
+		return bsondoc.DateValue(ms), err
 	case bson.TypeTimestamp:
 		if version.AtLeast(4, 6) {
 			ms, err := coerceToDate(v)
-			return dateValue(ms), err
+			return bsondoc.DateValue(ms), err
 		}
 	}
 	return missing, unsupported
@@ -310,9 +311,9 @@ func convertNumber(v bson.RawValue, to bson.Type) (bson.RawValue, error) {
 			if math.IsInf(f, 0) && !d.IsInf() {
 				return overflow(d.String())
 			}
-			return doubleValue(f), nil
+			return bsondoc.DoubleValue(f), nil
 		}
-		return doubleValue(toDouble(v)), nil
+		return bsondoc.DoubleValue(toDouble(v)), nil
 	}
 	low, high := int64(math.MinInt64), int64(math.MaxInt64)
 	if to == bson.TypeInt32 {
@@ -350,9 +351,9 @@ func convertNumber(v bson.RawValue, to bson.Type) (bson.RawValue, error) {
 		}
 	}
 	if to == bson.TypeInt32 {
-		return intValue(int32(n)), nil
+		return bsondoc.Int32Value(int32(n)), nil
 	}
-	return longValue(n), nil
+	return bsondoc.Int64Value(n), nil
 }
 
 // parseNumber reads a number from a whole string.
@@ -381,9 +382,9 @@ func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
 			return fail("Overflow")
 		}
 		if bits == 32 {
-			return intValue(int32(n)), nil
+			return bsondoc.Int32Value(int32(n)), nil
 		}
-		return longValue(n), nil
+		return bsondoc.Int64Value(n), nil
 	case bson.TypeDouble:
 		if s == "" {
 			return fail("Empty string")
@@ -410,7 +411,7 @@ func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
 			}
 			return fail("Did not consume whole string.")
 		}
-		return doubleValue(f), nil
+		return bsondoc.DoubleValue(f), nil
 	}
 	if s == "" {
 		return fail("Empty string")

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
@@ -100,7 +101,7 @@ func convertBinary(v bson.RawValue, to bson.Type, subtype byte, format string) (
 		if !ok {
 			return missing, conversionFailure("BinData does not represent a valid %s value", format)
 		}
-		return stringValue(s), nil
+		return bsondoc.StringValue(s), nil
 	case v.Type == bson.TypeString && to == bson.TypeBinary:
 		if format == "auto" {
 			return missing, srverr.New(4341124, "Unsupported 'format' argument for $convert: auto")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -162,7 +163,7 @@ func evalDateAdd(st *State, n *named) (bson.RawValue, error) {
 	if !ok {
 		return missing, srverr.New(5166406, "%s overflowed", name)
 	}
-	return dateValue(out), nil
+	return bsondoc.DateValue(out), nil
 }
 
 // weekStart reads startOfWeek as a number of days from Monday.
@@ -244,9 +245,9 @@ func evalDateDiff(st *State, n *named) (bson.RawValue, error) {
 	from, _ := coerceToDate(args[0])
 	to, _ := coerceToDate(args[1])
 	if !u.wholeDays() && u.name != "hour" {
-		return longValue(u.index(to, week) - u.index(from, week)), nil
+		return bsondoc.Int64Value(u.index(to, week) - u.index(from, week)), nil
 	}
-	return longValue(u.index(z.local(to), week) - u.index(z.local(from), week)), nil
+	return bsondoc.Int64Value(u.index(z.local(to), week) - u.index(z.local(from), week)), nil
 }
 
 func evalDateTrunc(st *State, n *named) (bson.RawValue, error) {
@@ -298,7 +299,7 @@ func evalDateTrunc(st *State, n *named) (bson.RawValue, error) {
 		c := dateOf(local)
 		size := bin * u.months
 		month := floorDiv(int64(c.year-2000)*12+int64(c.month-1), size) * size
-		return dateValue(z.toUTC(epochMillis(2000+floorDiv(month, 12), month-12*floorDiv(month, 12)+1, 1, 0, 0, 0, 0))), nil
+		return bsondoc.DateValue(z.toUTC(epochMillis(2000+floorDiv(month, 12), month-12*floorDiv(month, 12)+1, 1, 0, 0, 0, 0))), nil
 	case u.wholeDays():
 		if bin > 1<<40/(u.millis/dayMillis) {
 			return missing, srverr.New(5439006, "$dateTrunc 'binSize' value is too large")
@@ -308,12 +309,12 @@ func evalDateTrunc(st *State, n *named) (bson.RawValue, error) {
 			origin += first * dayMillis
 		}
 		size := bin * u.millis
-		return dateValue(z.toUTC(origin + floorDiv(local-origin, size)*size)), nil
+		return bsondoc.DateValue(z.toUTC(origin + floorDiv(local-origin, size)*size)), nil
 	}
 	if bin > math.MaxInt64/u.millis {
 		return missing, srverr.New(5439006, "$dateTrunc 'binSize' value is too large")
 	}
 	size := bin * u.millis
 	start := z.toUTC(origin)
-	return dateValue(start + floorDiv(ms-start, size)*size), nil
+	return bsondoc.DateValue(start + floorDiv(ms-start, size)*size), nil
 }

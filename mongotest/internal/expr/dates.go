@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -50,9 +51,9 @@ func init() {
 				return missing, srverr.New(int32(5687301+i), " Argument to %s must be a timestamp, but is %s", name, typeName(args[0])) // sic
 			}
 			if i == 0 {
-				return longValue(int64(ts.T)), nil
+				return bsondoc.Int64Value(int64(ts.T)), nil
 			}
-			return longValue(int64(ts.I)), nil
+			return bsondoc.Int64Value(int64(ts.I)), nil
 		}})
 	}
 }
@@ -106,7 +107,7 @@ func parseDatePart(name string, part func(civil) int64, v bson.RawValue, s *Scop
 		}
 		return d, nil
 	case bson.TypeArray:
-		all := items(v)
+		all := bsondoc.Items(v)
 		if len(all) != 1 {
 			return nil, srverr.New(40536, "%s accepts exactly one argument if given an array, but was given %d", name, len(all))
 		}
@@ -140,9 +141,9 @@ func (d *datePart) eval(st *State) (bson.RawValue, error) {
 	}
 	n := d.part(dateOf(z.local(ms)))
 	if d.name == "$isoWeekYear" {
-		return longValue(n), nil
+		return bsondoc.Int64Value(n), nil
 	}
-	return intValue(int32(n)), nil
+	return bsondoc.Int32Value(int32(n)), nil
 }
 
 func (d *datePart) optimize(env *Env) (Expr, error) {
@@ -214,7 +215,7 @@ func evalDateToParts(st *State, n *named) (bson.RawValue, error) {
 	add("minute", c.minute)
 	add("second", c.second)
 	add("millisecond", c.millis)
-	return documentValue(bson.EndDocument(dst, 0)), nil
+	return bsondoc.DocumentValue(bson.EndDocument(dst, 0)), nil
 }
 
 // The operands of $dateFromParts.
@@ -322,7 +323,7 @@ func evalDateFromParts(st *State, n *named) (bson.RawValue, error) {
 		days := isoWeekDays(parts[partISOYear], parts[partISOWeek], parts[partISODay])
 		local = days*dayMillis + parts[partHour]*3600000 + parts[partMinute]*60000 + parts[partSecond]*1000 + parts[partMillis]
 	}
-	return dateValue(z.toUTC(local)), nil
+	return bsondoc.DateValue(z.toUTC(local)), nil
 }
 
 // isoWeekDays counts the days from 1970-01-01 to a day of an ISO week.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -115,7 +116,7 @@ func evalDateToString(st *State, n *named) (bson.RawValue, error) {
 		return missing, err
 	}
 	s, err := formatDate(pattern, ms, z)
-	return stringValue(s), err
+	return bsondoc.StringValue(s), err
 }
 
 var monthNames = []string{"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"}
@@ -216,5 +217,5 @@ func evalDateFromString(st *State, n *named) (bson.RawValue, error) {
 		}
 		return missing, err
 	}
-	return dateValue(ms), nil
+	return bsondoc.DateValue(ms), nil
 }

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -48,7 +49,7 @@ func init() {
 					return missing, err
 				}
 				if name == "$hexHash" {
-					return stringValue(strings.ToUpper(hex.EncodeToString(sum(data)))), nil
+					return bsondoc.StringValue(strings.ToUpper(hex.EncodeToString(sum(data)))), nil
 				}
 				return bson.RawValue{Type: bson.TypeBinary, Value: bson.AppendBinaryValue(nil, bson.BinaryGeneric, sum(data))}, nil
 			},

@@ -7,6 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/norace"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
@@ -137,7 +138,7 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-func itoa(n int32) string { return Text(intValue(n)) }
+func itoa(n int32) string { return Text(bsondoc.Int32Value(n)) }
 
 // TestVersions checks that operators are unknown in the versions that the table of features leaves
 // out, and that the table says of each whether it is built.
@@ -173,7 +174,7 @@ func TestHash(t *testing.T) {
 	env := &Env{}
 	doc := parseDoc(t, `{"a":[1,1.0,{"$numberLong":"1"},{"$numberDecimal":"1.0"},0,{"$numberDouble":"-0.0"},{"$numberDecimal":"0E+3"},
 		"x",{"$symbol":"x"},{"y":1},{"y":1.0},[1],[1.0],{"$numberDouble":"NaN"},{"$numberDecimal":"NaN"},null]}`)
-	all := items(doc.Lookup("a"))
+	all := bsondoc.Items(doc.Lookup("a"))
 	for _, a := range all {
 		for _, b := range all {
 			if bson.Compare(a, b) == 0 && env.Hash(a) != env.Hash(b) {

@@ -4,6 +4,7 @@ package expr
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -12,7 +13,7 @@ func init() {
 		id := bson.NewObjectID()
 		return bson.RawValue{Type: bson.TypeObjectID, Value: id[:]}
 	})
-	registerFresh("$currentDate", func(st *State) bson.RawValue { return dateValue(int64(st.env.Now)) })
+	registerFresh("$currentDate", func(st *State) bson.RawValue { return bsondoc.DateValue(int64(st.env.Now)) })
 	registerNary(&naryOp{name: "$subtype", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		b, ok := args[0].Binary()
 		switch {
@@ -21,7 +22,7 @@ func init() {
 		case !ok:
 			return missing, srverr.New(srverr.TypeMismatch, "$subtype only supports BinData, not %s", typeName(args[0]))
 		}
-		return intValue(int32(b.Subtype)), nil
+		return bsondoc.Int32Value(int32(b.Subtype)), nil
 	}})
 }
 

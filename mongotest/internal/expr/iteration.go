@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
@@ -385,7 +386,7 @@ func (z *zipExpr) eval(st *State) (bson.RawValue, error) {
 		if v.Type != bson.TypeArray {
 			return missing, srverr.New(34468, "$zip found a non-array expression in input: %s", Text(v))
 		}
-		columns[i] = items(v)
+		columns[i] = bsondoc.Items(v)
 		shortest, longest = min(shortest, len(columns[i])), max(longest, len(columns[i]))
 	}
 	if rows = shortest; z.longest {

@@ -4,6 +4,7 @@ package expr
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 	"slices"
 )
@@ -27,7 +28,7 @@ func init() {
 			case c > 0:
 				c = 1
 			}
-			return intValue(int32(c)), nil
+			return bsondoc.Int32Value(int32(c)), nil
 		}},
 		&naryOp{name: "$not", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			return boolValue(!Truthy(args[0])), nil

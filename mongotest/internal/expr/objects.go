@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -13,7 +14,7 @@ func init() {
 	registerNary(
 		&naryOp{name: "$objectToArray", arity: exactly(1), eval: evalObjectToArray},
 		&naryOp{name: "$type", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-			return stringValue(typeName(args[0])), nil
+			return bsondoc.StringValue(typeName(args[0])), nil
 		}},
 	)
 	registerNary(
@@ -27,7 +28,7 @@ func init() {
 			case v.Type != bson.TypeEmbeddedDocument:
 				return missing, srverr.New(31393, "$bsonSize requires a document input, found: %s", typeName(v))
 			default:
-				return intValue(int32(len(v.Value))), nil
+				return bsondoc.Int32Value(int32(len(v.Value))), nil
 			}
 		}},
 		&naryOp{name: "$binarySize", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
@@ -35,9 +36,9 @@ func init() {
 			case nullish(v):
 				return null, nil
 			case isString(v):
-				return intValue(int32(len(text(v)))), nil
+				return bsondoc.Int32Value(int32(len(text(v)))), nil
 			case v.Type == bson.TypeBinary:
-				return intValue(int32(len(v.Value) - 5)), nil
+				return bsondoc.Int32Value(int32(len(v.Value) - 5)), nil
 			default:
 				return missing, srverr.New(51276, "$binarySize requires a string or BinData argument, found: %s", typeName(v))
 			}
@@ -71,7 +72,7 @@ func evalObjectToArray(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		_, dst := bson.BeginDocument(nil)
 		dst = bson.AppendString(dst, "k", key)
 		dst = bson.AppendRawValue(dst, "v", v)
-		b.add(documentValue(bson.EndDocument(dst, 0)))
+		b.add(bsondoc.DocumentValue(bson.EndDocument(dst, 0)))
 	}
 	return b.value(), nil
 }
@@ -80,7 +81,7 @@ func evalObjectToArray(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 // items if that is its only operand, else the operands.
 func accumulated(args []bson.RawValue) []bson.RawValue {
 	if len(args) == 1 && args[0].Type == bson.TypeArray {
-		return items(args[0])
+		return bsondoc.Items(args[0])
 	}
 	return args
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
@@ -160,12 +161,12 @@ func (v *systemVariable) eval(st *State) (bson.RawValue, error) {
 	var out bson.RawValue
 	switch v.name {
 	case "NOW":
-		out = dateValue(int64(st.env.Now))
+		out = bsondoc.DateValue(int64(st.env.Now))
 	case "CLUSTER_TIME":
 		if st.env.ClusterTime.IsZero() {
 			return out, srverr.New(51144, "Builtin variable '$$CLUSTER_TIME' is not available")
 		}
-		out = timestampValue(st.env.ClusterTime)
+		out = bsondoc.TimestampValue(st.env.ClusterTime)
 	case "USER_ROLES":
 		out = st.env.UserRoles
 	}

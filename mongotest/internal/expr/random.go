@@ -4,6 +4,7 @@ package expr
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -26,5 +27,7 @@ func init() {
 
 type randomExpr struct{}
 
-func (*randomExpr) eval(st *State) (bson.RawValue, error) { return doubleValue(st.env.float64()), nil }
-func (r *randomExpr) optimize(*Env) (Expr, error)         { return r, nil }
+func (*randomExpr) eval(st *State) (bson.RawValue, error) {
+	return bsondoc.DoubleValue(st.env.float64()), nil
+}
+func (r *randomExpr) optimize(*Env) (Expr, error) { return r, nil }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pcre"
 	"allium/mongotest/internal/srverr"
 )
@@ -175,9 +176,9 @@ func matchDocument(s []byte, loc []int, codePoints int) bson.RawValue {
 		if loc[i] < 0 {
 			captures.add(null)
 		} else {
-			captures.add(stringValue(string(s[loc[i]:loc[i+1]])))
+			captures.add(bsondoc.StringValue(string(s[loc[i]:loc[i+1]])))
 		}
 	}
 	dst = bson.AppendRawValue(dst, "captures", captures.value())
-	return documentValue(bson.EndDocument(dst, 0))
+	return bsondoc.DocumentValue(bson.EndDocument(dst, 0))
 }

@@ -4,6 +4,7 @@ package expr
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -86,7 +87,7 @@ func (f *function) eval(st *State) (bson.RawValue, error) {
 	if args.Type != bson.TypeArray {
 		return missing, srverr.New(31266, "The args field must be of type array")
 	}
-	return script.Call(f.code, nil, items(args)...)
+	return script.Call(f.code, nil, bsondoc.Items(args)...)
 }
 
 func (f *function) optimize(env *Env) (Expr, error) {
@@ -146,7 +147,7 @@ func (e *scriptEmit) eval(st *State) (bson.RawValue, error) {
 			return srverr.New(31292, "Size of emitted values exceeds the set size limit of %d bytes", maxEmitted)
 		}
 		start, dst := bson.BeginDocument(nil)
-		out.add(documentValue(bson.EndDocument(bson.AppendRawValue(bson.AppendRawValue(dst, "k", k), "v", v), start)))
+		out.add(bsondoc.DocumentValue(bson.EndDocument(bson.AppendRawValue(bson.AppendRawValue(dst, "k", k), "v", v), start)))
 		return nil
 	})
 	if err != nil {
@@ -233,7 +234,7 @@ func parseScriptAccumulator(spec *AccumulatorSpec, v bson.RawValue, s *Scope) er
 			return nil, srverr.New(4544711, "$accumulator initArgs must evaluate to an array: %s", Text(args))
 		}
 		a := &scriptAccumulator{accumulate: functions["accumulate"], finalize: functions["finalize"], script: script}
-		a.state, err = script.Call(functions["init"], nil, items(args)...)
+		a.state, err = script.Call(functions["init"], nil, bsondoc.Items(args)...)
 		return a, err
 	}
 	return nil
@@ -243,7 +244,7 @@ func (a *scriptAccumulator) Add(v bson.RawValue) (err error) {
 	if v.Type != bson.TypeArray {
 		return srverr.New(4544712, "$accumulator accumulateArgs must evaluate to an array: %s", Text(v))
 	}
-	a.state, err = a.script.Call(a.accumulate, nil, append([]bson.RawValue{a.state}, items(v)...)...)
+	a.state, err = a.script.Call(a.accumulate, nil, append([]bson.RawValue{a.state}, bsondoc.Items(v)...)...)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -30,7 +31,7 @@ func init() {
 
 // set returns an array's items sorted, without duplicates.
 func (st *State) set(array bson.RawValue) []bson.RawValue {
-	all := items(array)
+	all := bsondoc.Items(array)
 	slices.SortStableFunc(all, st.counting())
 	return slices.CompactFunc(all, func(a, b bson.RawValue) bool { return st.env.compare(a, b) == 0 })
 }
@@ -90,7 +91,7 @@ func evalSetDifference(st *State, args []bson.RawValue) (bson.RawValue, error) {
 		i int
 	}
 	var left []entry
-	for i, v := range items(a) {
+	for i, v := range bsondoc.Items(a) {
 		if !st.contains(without, v) {
 			left = append(left, entry{v, i})
 		}

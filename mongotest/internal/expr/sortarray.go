@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
@@ -90,7 +91,7 @@ func (a *sortArray) eval(st *State) (bson.RawValue, error) {
 	if in.Type != bson.TypeArray {
 		return missing, srverr.New(2942504, "The input argument to $sortArray must be an array, but was of type: %s", typeName(in))
 	}
-	all, compare := items(in), st.counting()
+	all, compare := bsondoc.Items(in), st.counting()
 	slices.SortStableFunc(all, func(x, y bson.RawValue) int {
 		if a.whole != 0 {
 			return compare(x, y) * a.whole

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -76,7 +77,7 @@ func evalConcat(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			return missing, tooLarge()
 		}
 	}
-	return stringValue(string(b)), nil
+	return bsondoc.StringValue(string(b)), nil
 }
 
 // maxResult bounds strings and arrays that expressions build, so that a client cannot exhaust the
@@ -99,7 +100,7 @@ func mapASCII(from, to byte) func(*State, []bson.RawValue) (bson.RawValue, error
 				b[i] = c ^ 0x20
 			}
 		}
-		return stringValue(string(b)), nil
+		return bsondoc.StringValue(string(b)), nil
 	}
 }
 
@@ -108,7 +109,7 @@ func strLen(name string, code int32, count func(string) int) func(*State, []bson
 		if !isString(args[0]) {
 			return missing, srverr.New(code, "%s requires a string argument, found: %s", name, typeName(args[0]))
 		}
-		return intValue(int32(count(text(args[0])))), nil
+		return bsondoc.Int32Value(int32(count(text(args[0])))), nil
 	}
 }
 
@@ -140,7 +141,7 @@ func evalStrcasecmp(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	if err != nil {
 		return missing, err
 	}
-	return intValue(int32(strings.Compare(upperASCII(a), upperASCII(b)))), nil
+	return bsondoc.Int32Value(int32(strings.Compare(upperASCII(a), upperASCII(b)))), nil
 }
 
 func evalSplit(_ *State, args []bson.RawValue) (bson.RawValue, error) {
@@ -157,7 +158,7 @@ func evalSplit(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	}
 	b := newArray()
 	for part := range strings.SplitSeq(text(in), text(sep)) {
-		b.add(stringValue(part))
+		b.add(bsondoc.StringValue(part))
 	}
 	return b.value(), nil
 }
@@ -189,7 +190,7 @@ func evalSubstrBytes(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		return missing, srverr.New(28656, "$substrBytes:  Invalid range, starting index is a UTF-8 continuation byte.")
 	}
 	if start >= int64(len(s)) {
-		return stringValue(""), nil
+		return bsondoc.StringValue(""), nil
 	}
 	end := int64(len(s))
 	if n >= 0 && n < end-start {
@@ -198,7 +199,7 @@ func evalSubstrBytes(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	if continuation(end) {
 		return missing, srverr.New(28657, "$substrBytes:  Invalid range, ending index is in the middle of a UTF-8 character.")
 	}
-	return stringValue(s[start:end]), nil
+	return bsondoc.StringValue(s[start:end]), nil
 }
 
 func evalSubstrCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
@@ -229,7 +230,7 @@ func evalSubstrCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		return s
 	}
 	s = skip(s, toLong(start))
-	return stringValue(s[:len(s)-len(skip(s, toLong(n)))]), nil
+	return bsondoc.StringValue(s[:len(s)-len(skip(s, toLong(n)))]), nil
 }
 
 // searchedText looks at the operands of $indexOf... of a text one by one. code is for a text that
@@ -283,13 +284,13 @@ func evalIndexOfBytes(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	}
 	end = min(end, int64(len(s)))
 	if start > end || start > int64(len(s)) {
-		return intValue(-1), nil
+		return bsondoc.Int32Value(-1), nil
 	}
 	i := strings.Index(s[start:end], token)
 	if i >= 0 {
 		i += int(start)
 	}
-	return intValue(int32(i)), nil
+	return bsondoc.Int32Value(int32(i)), nil
 }
 
 func evalIndexOfCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
@@ -299,7 +300,7 @@ func evalIndexOfCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		return missing, err
 	}
 	if s == "" && token == "" {
-		return intValue(0), nil
+		return bsondoc.Int32Value(0), nil
 	}
 	// The end bounds where the token may start, not where it ends.
 	i := int64(0)
@@ -308,11 +309,11 @@ func evalIndexOfCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			break
 		}
 		if i >= start && strings.HasPrefix(s[pos:], token) {
-			return intValue(int32(i)), nil
+			return bsondoc.Int32Value(int32(i)), nil
 		}
 		i++
 	}
-	return intValue(-1), nil
+	return bsondoc.Int32Value(-1), nil
 }
 
 // whitespace is what $trim removes unless told otherwise.
@@ -345,7 +346,7 @@ func trimmer(name string, left, right bool) func(*State, *named) (bson.RawValue,
 		if right {
 			s = strings.TrimRight(s, set)
 		}
-		return stringValue(s), nil
+		return bsondoc.StringValue(s), nil
 	}
 }
 
@@ -383,8 +384,8 @@ func replacer(name string, limit int) func(*State, *named) (bson.RawValue, error
 			for i := range len(parts[0]) {
 				b = append(append(b, parts[2]...), parts[0][i])
 			}
-			return stringValue(string(append(b, parts[2]...))), nil
+			return bsondoc.StringValue(string(append(b, parts[2]...))), nil
 		}
-		return stringValue(string(bytes.Replace([]byte(parts[0]), []byte(parts[1]), []byte(parts[2]), limit))), nil
+		return bsondoc.StringValue(string(bytes.Replace([]byte(parts[0]), []byte(parts[1]), []byte(parts[2]), limit))), nil
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/decimal"
 )
 
@@ -110,12 +111,12 @@ func (t *total) value() bson.RawValue {
 		return decimalValue(t.decimal())
 	case bson.TypeInt64:
 		if t.binary.fitsLong() {
-			return longValue(t.binary.long())
+			return bsondoc.Int64Value(t.binary.long())
 		}
 	case bson.TypeInt32:
 		if t.binary.fitsLong() {
 			return intOrLong(t.binary.long())
 		}
 	}
-	return doubleValue(t.binary.double())
+	return bsondoc.DoubleValue(t.binary.double())
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/decimal"
 	"allium/mongotest/internal/srverr"
 )
@@ -82,5 +83,5 @@ func evalAtan2(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	if y.Type == bson.TypeDecimal128 || x.Type == bson.TypeDecimal128 {
 		return decimalValue(toDecimal(y).Atan2(toDecimal(x))), nil
 	}
-	return doubleValue(atan2(toDouble(y), toDouble(x))), nil
+	return bsondoc.DoubleValue(atan2(toDouble(y), toDouble(x))), nil
 }

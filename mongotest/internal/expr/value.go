@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/decimal"
 	"allium/mongotest/internal/srverr"
@@ -29,44 +30,16 @@ func boolValue(b bool) bson.RawValue {
 	return falseValue
 }
 
-func intValue(n int32) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, n)}
-}
-
-func longValue(n int64) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, n)}
-}
-
 // intOrLong returns an int where it fits.
 func intOrLong(n int64) bson.RawValue {
 	if n >= math.MinInt32 && n <= math.MaxInt32 {
-		return intValue(int32(n))
+		return bsondoc.Int32Value(int32(n))
 	}
-	return longValue(n)
-}
-
-func doubleValue(f float64) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, f)}
+	return bsondoc.Int64Value(n)
 }
 
 func decimalValue(d decimal.Decimal) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeDecimal128, Value: bson.AppendDecimal128Value(nil, d.BSON())}
-}
-
-func stringValue(s string) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, s)}
-}
-
-func dateValue(ms int64) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeDateTime, Value: bson.AppendInt64Value(nil, ms)}
-}
-
-func timestampValue(ts bson.Timestamp) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeTimestamp, Value: bson.AppendTimestampValue(nil, ts)}
-}
-
-func documentValue(doc bson.Raw) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
 }
 
 // arrayBuilder collects an array's items; missing ones become null.
@@ -98,14 +71,6 @@ func arrayOf(items []bson.RawValue) bson.RawValue {
 		b.add(v)
 	}
 	return b.value()
-}
-
-func items(v bson.RawValue) []bson.RawValue {
-	var out []bson.RawValue
-	for item := range bson.Raw(v.Value).Values() {
-		out = append(out, item)
-	}
-	return out
 }
 
 // nullish reports whether v is missing, null or undefined.
@@ -352,7 +317,7 @@ func writeText(b *strings.Builder, v bson.RawValue, depth int) {
 	case bson.TypeCodeWithScope:
 		code, scope, _ := v.CodeWithScope()
 		b.WriteString(`CodeWScope("` + code + `", `)
-		writeText(b, documentValue(scope), depth+1)
+		writeText(b, bsondoc.DocumentValue(scope), depth+1)
 		b.WriteString(")")
 	case bson.TypeBinary:
 		if len(v.Value) >= 5 {

@@ -3,7 +3,6 @@ package golden
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/wire"
+	"allium/mongotest/internal/bsondoc"
 )
 
 // Runner runs cases against a deployment.
@@ -135,7 +135,7 @@ func (r *Runner) target(on string) (string, error) {
 	if on == "secondary" {
 		field = "secondary"
 	}
-	hello := document(element{"isMaster", int32Value(1)}, element{"$db", stringValue("admin")})
+	hello := document(element{"isMaster", bsondoc.Int32Value(1)}, element{"$db", bsondoc.StringValue("admin")})
 	for end := time.Now().Add(15 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		for _, n := range r.Nodes {
 			k, err := r.dial(n)
@@ -170,12 +170,12 @@ func (r *Runner) reset() error {
 			return err
 		}
 	}
-	majority := document(element{"w", stringValue("majority")})
+	majority := document(element{"w", bsondoc.StringValue("majority")})
 	for _, cmd := range []bson.Raw{
-		document(element{"killAllSessions", bson.RawValue{Type: bson.TypeArray, Value: document()}}, element{"$db", stringValue("admin")}),
-		document(element{"dropDatabase", int32Value(1)}, element{"$db", stringValue("golden")},
+		document(element{"killAllSessions", bson.RawValue{Type: bson.TypeArray, Value: document()}}, element{"$db", bsondoc.StringValue("admin")}),
+		document(element{"dropDatabase", bsondoc.Int32Value(1)}, element{"$db", bsondoc.StringValue("golden")},
 			element{"writeConcern", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: majority}}),
-		document(element{"dropDatabase", int32Value(1)}, element{"$db", stringValue("golden2")}),
+		document(element{"dropDatabase", bsondoc.Int32Value(1)}, element{"$db", bsondoc.StringValue("golden2")}),
 	} {
 		if _, err := k.run(cmd); err != nil {
 			return fmt.Errorf("empty the databases: %w", err)
@@ -283,7 +283,7 @@ func (x *run) step(s Step, i int) (bson.Raw, error) {
 			delete(x.sockets, key)
 			k.nc.Close()
 			if s.Closed {
-				return document(element{"$closed", boolValue(true)}), nil
+				return document(element{"$closed", bsondoc.BoolValue(true)}), nil
 			}
 			return nil, err
 		}
@@ -300,7 +300,7 @@ func (x *run) step(s Step, i int) (bson.Raw, error) {
 	}
 	err = send()
 	if err == nil && wire.Flags(s.Flags)&wire.MoreToCome != 0 {
-		return document(element{"$none", boolValue(true)}), nil
+		return document(element{"$none", bsondoc.BoolValue(true)}), nil
 	}
 	if s.Background {
 		k.pending = func() {
@@ -367,9 +367,9 @@ func (x *run) placeholder(v bson.RawValue) (bson.RawValue, bool, error) {
 	n, _ := list[0].val.AsInt64()
 	switch list[0].key {
 	case "$big":
-		return stringValue(strings.Repeat("x", int(n))), true, nil
+		return bsondoc.StringValue(strings.Repeat("x", int(n))), true, nil
 	case "$nest":
-		in := int32Value(1)
+		in := bsondoc.Int32Value(1)
 		for ; n > 0; n-- {
 			in = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: document(element{"a", in})}
 		}
@@ -411,18 +411,6 @@ func document(list ...element) bson.Raw {
 		doc = bson.AppendRawValue(doc, e.key, e.val)
 	}
 	return bson.EndDocument(doc, at)
-}
-
-func stringValue(s string) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, s)}
-}
-
-func int32Value(n int32) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeInt32, Value: binary.LittleEndian.AppendUint32(nil, uint32(n))}
-}
-
-func boolValue(b bool) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeBoolean, Value: bson.AppendBoolValue(nil, b)}
 }
 
 // Compare returns where the replies of a run differ from the recorded ones, "" if nowhere.

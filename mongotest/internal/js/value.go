@@ -8,6 +8,7 @@ import (
 	"github.com/dop251/goja"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -176,13 +177,9 @@ func (e *Engine) encode(v goja.Value, was bson.RawValue, depth int) (bson.RawVal
 	case float64:
 		return number(x, was), nil
 	case string:
-		return text(x), nil
+		return bsondoc.StringValue(x), nil
 	}
 	return bson.RawValue{}, srverr.New(16662, "unable to convert JavaScript property to mongo element")
-}
-
-func text(s string) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, s)}
 }
 
 // number is a double, unless the field held an integer before and does so now.
@@ -219,7 +216,7 @@ func (e *Engine) encodeObject(o *goja.Object, depth int) (bson.RawValue, error) 
 	case "Number":
 		return number(o.ToFloat(), bson.RawValue{}), nil
 	case "String":
-		return text(o.String()), nil
+		return bsondoc.StringValue(o.String()), nil
 	case "Boolean":
 		return bson.RawValue{Type: bson.TypeBoolean, Value: bson.AppendBoolValue(nil, o.ToString().String() == "true")}, nil
 	case "Array":

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
@@ -42,7 +43,7 @@ func sortBy(p *parser, field string, direction int32) (*sortStage, error) {
 // countSpec is {$sum: 1}.
 func countSpec() bson.RawValue {
 	start, dst := bson.BeginDocument(nil)
-	return document(bson.EndDocument(bson.AppendInt32(dst, "$sum", 1), start))
+	return bsondoc.DocumentValue(bson.EndDocument(bson.AppendInt32(dst, "$sum", 1), start))
 }
 
 func parseSortByCount(p *parser, _ string, v bson.RawValue) ([]stage, error) {

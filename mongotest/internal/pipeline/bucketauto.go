@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
@@ -190,7 +191,7 @@ func (b *bucketAutoStage) bucket(low, high bson.RawValue, rows []keyedDocument) 
 	dst = bson.AppendRawValue(dst, "min", low)
 	dst = bson.AppendRawValue(dst, "max", high)
 	dst = bson.EndDocument(dst, id)
-	accs, err := newAccumulators(b.rt, b.fields, document(emptyDocument))
+	accs, err := newAccumulators(b.rt, b.fields, bsondoc.DocumentValue(emptyDocument))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
@@ -143,10 +144,7 @@ func (d *densifyStage) parseRange(spec bson.Raw) error {
 			case s == "partition":
 				d.perPart = true
 			case item.Type == bson.TypeArray:
-				var two []bson.RawValue
-				for v := range bson.Raw(item.Value).Values() {
-					two = append(two, v)
-				}
+				two := bsondoc.Items(item)
 				if len(two) != 2 {
 					return srverr.New(5733403, "a bounding array in a range statement must have exactly two elements")
 				}
@@ -209,7 +207,7 @@ func (d *densifyStage) next(start bson.RawValue, n int64) bson.RawValue {
 		}
 		return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, sum)}
 	}
-	return double(expr.ToDouble(start) + float64(n)*d.step)
+	return bsondoc.DoubleValue(expr.ToDouble(start) + float64(n)*d.step)
 }
 
 // maxDensified is the server's limit on the documents that $densify makes.
@@ -256,7 +254,7 @@ func (d *densifyStage) run(src Iterator) ([]bson.Raw, error) {
 				key = bson.AppendRawValue(key, strings.Join(path, "."), v)
 			}
 		}
-		i, added := groups.Index(document(bson.EndDocument(key, start)))
+		i, added := groups.Index(bsondoc.DocumentValue(bson.EndDocument(key, start)))
 		if added {
 			parts = append(parts, nil)
 		}
@@ -343,7 +341,7 @@ func parseFill(p *parser, name string, v bson.RawValue) ([]stage, error) {
 				// An array cannot partition, a document can.
 				array := bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}
 				start, dst = bson.BeginDocument(nil)
-				item = document(bson.EndDocument(bson.AppendRawValue(dst, "f", array), start))
+				item = bsondoc.DocumentValue(bson.EndDocument(bson.AppendRawValue(dst, "f", array), start))
 			}
 			w.partition, err = expr.Parse(item, p.scope)
 		case "sortBy":
@@ -381,7 +379,7 @@ func parseFill(p *parser, name string, v bson.RawValue) ([]stage, error) {
 			array, dst := bson.BeginArrayElement(dst, "$ifNull")
 			dst = bson.AppendRawValue(dst, "0", field)
 			dst = bson.AppendRawValue(dst, "1", value)
-			e, err := expr.Parse(document(bson.EndDocument(bson.EndDocument(dst, array), start)), p.scope)
+			e, err := expr.Parse(bsondoc.DocumentValue(bson.EndDocument(bson.EndDocument(dst, array), start)), p.scope)
 			if err != nil {
 				return nil, err
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
@@ -170,11 +171,11 @@ func (g *geoNearStage) open(src Iterator) (Iterator, error) {
 			continue
 		}
 		exact := filter.Near().Exact(d, place)
-		doc = setPath(doc, g.distance, double(exact*g.multiplier))
+		doc = setPath(doc, g.distance, bsondoc.DoubleValue(exact*g.multiplier))
 		if g.locs != nil {
 			doc = setPath(doc, g.locs, place)
 		}
-		meta := withMeta(withMeta(nil, "geoNearDistance", double(exact)), "geoNearPoint", place)
+		meta := withMeta(withMeta(nil, "geoNearDistance", bsondoc.DoubleValue(exact)), "geoNearPoint", place)
 		hits = append(hits, near{hit{doc: doc, meta: meta}, d})
 	}
 	slices.SortStableFunc(hits, func(a, b near) int { return cmp.Compare(a.distance, b.distance) })

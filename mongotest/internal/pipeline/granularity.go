@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
 )
@@ -97,16 +98,12 @@ func geometric(n int) series {
 	return out
 }
 
-func double(f float64) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, f)}
-}
-
 // number returns a result as a decimal where the input was one.
 func number(like bson.RawValue, f float64) bson.RawValue {
 	if like.Type == bson.TypeDecimal128 {
 		return expr.DecimalFromDouble(f)
 	}
-	return double(f)
+	return bsondoc.DoubleValue(f)
 }
 
 func (s series) up(v bson.RawValue) bson.RawValue {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
 )
@@ -118,7 +119,7 @@ func (g *groupStage) key(doc bson.Raw) (bson.RawValue, error) {
 		return v, nil
 	}
 	start, dst := bson.BeginDocument(nil)
-	return document(bson.EndDocument(bson.AppendRawValue(dst, g.idField, v), start)), nil
+	return bsondoc.DocumentValue(bson.EndDocument(bson.AppendRawValue(dst, g.idField, v), start)), nil
 }
 
 // newAccumulators makes a row of empty accumulators for a group.

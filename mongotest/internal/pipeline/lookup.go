@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
@@ -216,7 +217,7 @@ func (l *lookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 	var filter *query.Filter
 	if l.local != "" {
 		var wanted []bson.RawValue
-		visitPath(document(doc), strings.Split(l.local, "."), func(v bson.RawValue) { wanted = append(wanted, v) })
+		visitPath(bsondoc.DocumentValue(doc), strings.Split(l.local, "."), func(v bson.RawValue) { wanted = append(wanted, v) })
 		if len(wanted) == 0 {
 			wanted = []bson.RawValue{{Type: bson.TypeNull}}
 		}
@@ -430,7 +431,7 @@ func (g *graphLookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 			if _, added := visited.Index(f.Lookup("_id")); !added {
 				continue
 			}
-			visitPath(document(f), strings.Split(g.connectFrom, "."), add)
+			visitPath(bsondoc.DocumentValue(f), strings.Split(g.connectFrom, "."), add)
 			if g.depthField != nil {
 				f = setPath(f, g.depthField, bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, depth)})
 			}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
@@ -90,7 +91,7 @@ func (pl *Pipeline) searched(src Iterator, filter *query.Filter) Iterator {
 			if name != "textScore" {
 				return bson.RawValue{}
 			}
-			return double(filter.TextScore(doc))
+			return bsondoc.DoubleValue(filter.TextScore(doc))
 		}
 	})
 }
@@ -188,7 +189,7 @@ func (s *sortStage) sorted(src Iterator) ([]hit, error) {
 		}
 		key, err := s.sort.Key(row.doc, func(name string) bson.RawValue {
 			if name == "randVal" {
-				return double(s.rt.random())
+				return bsondoc.DoubleValue(s.rt.random())
 			}
 			if row.meta == nil {
 				return bson.RawValue{}
@@ -200,7 +201,7 @@ func (s *sortStage) sorted(src Iterator) ([]hit, error) {
 		}
 		rows[i].key = slices.Clone(key)
 		if s.front { // the query sorts, and notes by what
-			rows[i].meta = withMeta(row.meta, "sortKey", arrayValue(rows[i].key))
+			rows[i].meta = withMeta(row.meta, "sortKey", bsondoc.ArrayValue(rows[i].key...))
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b hit) int { return s.sort.CompareKeys(a.key, b.key) })
@@ -221,14 +222,6 @@ func withMeta(meta metaOf, name string, v bson.RawValue) metaOf {
 		}
 		return meta(asked)
 	}
-}
-
-func arrayValue(list []bson.RawValue) bson.RawValue {
-	start, dst := bson.BeginDocument(nil)
-	for i, v := range list {
-		dst = append(bson.AppendIndexHeader(dst, v.Type, i), v.Value...)
-	}
-	return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}
 }
 
 // random returns a number from 0 up to 1.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
 )
@@ -281,7 +282,7 @@ func (c *changes) rewrite(clause bson.Raw) (bson.Raw, bool) {
 	if c.all {
 		return nil, false
 	}
-	key, v, _ := first(clause)
+	key, v := bsondoc.FirstElement(clause)
 	start, dst := bson.BeginDocument(nil)
 	switch {
 	case key == "$or" || key == "$nor":
@@ -314,16 +315,9 @@ func (c *changes) rewrite(clause bson.Raw) (bson.Raw, bool) {
 	return bson.EndDocument(bson.AppendRawValue(dst, path, v), start), true
 }
 
-func first(doc bson.Raw) (string, bson.RawValue, bool) {
-	for key, v := range doc.All() {
-		return key, v, true
-	}
-	return "", bson.RawValue{}, false
-}
-
 // redactSafe tells whether a condition that holds for a part of a document holds for the whole.
 func redactSafe(clause bson.Raw) bool {
-	key, v, _ := first(clause)
+	key, v := bsondoc.FirstElement(clause)
 	if key == "$or" {
 		for e := range bson.Raw(v.Value).Values() {
 			if list := clauses(e.Value); len(list) == 0 || slices.ContainsFunc(list, func(c bson.Raw) bool { return !redactSafe(c) }) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
 )
@@ -54,7 +55,7 @@ func pipe(t *testing.T, stages string, docs ...string) string {
 		if doc == nil {
 			return strings.Join(out, " ")
 		}
-		out = append(out, expr.Text(document(doc)))
+		out = append(out, expr.Text(bsondoc.DocumentValue(doc)))
 	}
 }
 

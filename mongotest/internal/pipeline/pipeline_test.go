@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/expr"
 )
 
@@ -32,7 +33,7 @@ func TestUpdate(t *testing.T) {
 		}
 		got, err := u.Apply(parseDoc(t, c.doc))
 		if err != nil || !bson.Equal(got, parseDoc(t, c.want)) {
-			t.Errorf("%s: %s, %v; want %s", c.stages, expr.Text(document(got)), err, c.want)
+			t.Errorf("%s: %s, %v; want %s", c.stages, expr.Text(bsondoc.DocumentValue(got)), err, c.want)
 		}
 	}
 }

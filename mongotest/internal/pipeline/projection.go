@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
@@ -165,7 +166,7 @@ func (pr *projection) keep(n *node, doc bson.Raw) bson.Raw {
 func (pr *projection) keepValue(n *node, v bson.RawValue) bson.RawValue {
 	switch v.Type {
 	case bson.TypeEmbeddedDocument:
-		return document(pr.keep(n, bson.Raw(v.Value)))
+		return bsondoc.DocumentValue(pr.keep(n, bson.Raw(v.Value)))
 	case bson.TypeArray:
 		start, dst := bson.BeginDocument(make([]byte, 0, len(v.Value)))
 		i := 0
@@ -235,7 +236,7 @@ func (pr *projection) computeValue(n *node, v bson.RawValue) (bson.RawValue, err
 	switch v.Type {
 	case bson.TypeEmbeddedDocument:
 		doc, err := pr.compute(n, bson.Raw(v.Value))
-		return document(doc), err
+		return bsondoc.DocumentValue(doc), err
 	case bson.TypeArray:
 		start, dst := bson.BeginDocument(nil)
 		i := 0
@@ -255,7 +256,7 @@ func (pr *projection) computeValue(n *node, v bson.RawValue) (bson.RawValue, err
 		return v, nil
 	}
 	doc, err := pr.compute(n, emptyDocument)
-	return document(doc), err
+	return bsondoc.DocumentValue(doc), err
 }
 
 var emptyDocument = bson.Raw{5, 0, 0, 0, 0}

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
 )
@@ -55,7 +56,7 @@ func (s *sampleStage) open(src Iterator) (Iterator, error) {
 		}
 		for i := range docs {
 			if s.rt.meta {
-				docs[i].meta = withMeta(docs[i].meta, "randVal", double(s.rt.random()))
+				docs[i].meta = withMeta(docs[i].meta, "randVal", bsondoc.DoubleValue(s.rt.random()))
 			}
 		}
 		shuffle := rand.Shuffle
@@ -100,7 +101,7 @@ func (r *redactStage) open(src Iterator) (Iterator, error) {
 }
 
 func (r *redactStage) redact(doc bson.Raw) (bson.Raw, error) {
-	r.rt.state.Set(r.current, document(doc))
+	r.rt.state.Set(r.current, bsondoc.DocumentValue(doc))
 	v, err := expr.Eval(r.e, r.rt.state)
 	if err != nil {
 		return nil, err
@@ -135,7 +136,7 @@ func (r *redactStage) value(v bson.RawValue) (bson.RawValue, error) {
 		if doc == nil || err != nil {
 			return bson.RawValue{}, err
 		}
-		return document(doc), nil
+		return bsondoc.DocumentValue(doc), nil
 	case bson.TypeArray:
 		start, dst := bson.BeginDocument(nil)
 		n := 0

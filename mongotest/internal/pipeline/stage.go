@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
@@ -134,10 +135,6 @@ func init() {
 }
 
 func typeName(v bson.RawValue) string { return bsontext.TypeName(v.Type) }
-
-func document(doc bson.Raw) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
-}
 
 // transform is an iterator that maps documents; nil drops one.
 type transform struct {
@@ -497,11 +494,11 @@ func (r *replaceStage) apply(doc bson.Raw) (bson.Raw, error) {
 // uses, unless the pipeline is an update.
 func (r *replaceStage) inputText(doc bson.Raw) string {
 	if r.rt.update {
-		return expr.Text(document(doc))
+		return expr.Text(bsondoc.DocumentValue(doc))
 	}
 	paths, whole := expr.Dependencies(r.e)
 	if whole {
-		return expr.Text(document(doc))
+		return expr.Text(bsondoc.DocumentValue(doc))
 	}
 	start, dst := bson.BeginDocument(nil)
 	for key, v := range doc.All() {
@@ -512,7 +509,7 @@ func (r *replaceStage) inputText(doc bson.Raw) string {
 			}
 		}
 	}
-	return expr.Text(document(bson.EndDocument(dst, start)))
+	return expr.Text(bsondoc.DocumentValue(bson.EndDocument(dst, start)))
 }
 
 func (r *replaceStage) open(src Iterator) (Iterator, error) { return &transform{src, r.apply}, nil }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
@@ -34,7 +35,7 @@ func runText(t testing.TB, stages, docs string, version expr.Version) string {
 	}
 	var texts []string
 	for _, doc := range out {
-		texts = append(texts, expr.Text(document(doc)))
+		texts = append(texts, expr.Text(bsondoc.DocumentValue(doc)))
 	}
 	return strings.Join(texts, " ")
 }
@@ -210,7 +211,7 @@ func TestViewVariables(t *testing.T) {
 	}
 	want := []string{`{_id: 1, r: [{_id: 1, m: [6, 7], i: 1}]}`, `{_id: 2, r: [{_id: 2, m: [8], i: 2}]}`}
 	for i, doc := range docs {
-		if got := expr.Text(document(doc)); got != want[i] {
+		if got := expr.Text(bsondoc.DocumentValue(doc)); got != want[i] {
 			t.Errorf("got %s, want %s", got, want[i])
 		}
 	}
@@ -240,7 +241,7 @@ func TestGeoNear(t *testing.T) {
 		}
 		var got []string
 		for _, doc := range docs {
-			got = append(got, expr.Text(document(doc)))
+			got = append(got, expr.Text(bsondoc.DocumentValue(doc)))
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s\n got %s\nwant %s", stages, got, want)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
@@ -225,10 +226,7 @@ func (w *windowStage) parseBounds(v bson.RawValue) (bounds, error) {
 		}
 		return b, nil
 	}
-	var two []bson.RawValue
-	for item := range bson.Raw(list.Value).Values() {
-		two = append(two, item)
-	}
+	two := bsondoc.Items(list)
 	if list.Type != bson.TypeArray || len(two) != 2 {
 		return b, srverr.New(srverr.FailedToParse, "Window bounds must be a 2-element array: %s", bsontext.Value(list))
 	}
@@ -332,7 +330,7 @@ func (b bounds) measured(doc bson.Raw) (float64, error) {
 
 // fieldAt follows a path of documents.
 func fieldAt(doc bson.Raw, path []string) bson.RawValue {
-	v := document(doc)
+	v := bsondoc.DocumentValue(doc)
 	for _, part := range path {
 		sub, ok := v.Document()
 		if !ok {

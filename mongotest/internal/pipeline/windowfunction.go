@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/release"
@@ -314,7 +315,7 @@ func (e *expMovingAvg) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue
 		}
 		out[i] = nullValue
 		if seen {
-			out[i] = double(current)
+			out[i] = bsondoc.DoubleValue(current)
 		}
 	}
 	return out, nil
@@ -413,7 +414,7 @@ func (s *slope) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error
 			}
 		}
 		if s.integral {
-			out[i] = double(sum)
+			out[i] = bsondoc.DoubleValue(sum)
 			continue
 		}
 		x0, _ := s.position(docs[from])
@@ -422,7 +423,7 @@ func (s *slope) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error
 		if x0 == x1 || !first.IsNumber() || !last.IsNumber() {
 			continue
 		}
-		out[i] = double((expr.ToDouble(last) - expr.ToDouble(first)) / (x1 - x0))
+		out[i] = bsondoc.DoubleValue((expr.ToDouble(last) - expr.ToDouble(first)) / (x1 - x0))
 	}
 	return out, nil
 }
@@ -436,10 +437,7 @@ type covariance struct {
 func parseCovariance(sample bool) func(*windowStage, *parser, bson.RawValue, bounds) (windowFunction, error) {
 	return func(_ *windowStage, p *parser, arg bson.RawValue, b bounds) (windowFunction, error) {
 		c := &covariance{bounds: b, sample: sample}
-		var parts []bson.RawValue
-		for item := range bson.Raw(arg.Value).Values() {
-			parts = append(parts, item)
-		}
+		parts := bsondoc.Items(arg)
 		if arg.Type != bson.TypeArray || len(parts) != 2 {
 			return nil, srverr.New(srverr.FailedToParse, "covariance expects an array of two expressions")
 		}
@@ -494,7 +492,7 @@ func (c *covariance) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, 
 			n--
 		}
 		if n > 0 {
-			out[i] = double(sum / n)
+			out[i] = bsondoc.DoubleValue(sum / n)
 		}
 	}
 	return out, nil
@@ -565,7 +563,7 @@ func (f *filling) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, err
 			for j := last + 1; j < i && x1 != x0; j++ {
 				y := y0 + (position(j)-x0)*(y1-y0)/(x1-x0)
 				if !math.IsNaN(y) {
-					out[j] = double(y)
+					out[j] = bsondoc.DoubleValue(y)
 				}
 			}
 		}

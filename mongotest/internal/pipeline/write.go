@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
@@ -336,7 +337,7 @@ func (m *mergeStage) open(src Iterator) (Iterator, error) {
 func (m *mergeStage) key(doc bson.Raw) (bson.Raw, error) {
 	start, dst := bson.BeginDocument(nil)
 	for _, path := range m.on {
-		v := document(doc)
+		v := bsondoc.DocumentValue(doc)
 		for _, part := range strings.Split(path, ".") {
 			if v.Type == bson.TypeArray {
 				return nil, srverr.New(51132, "$merge write error: 'on' field '%s' cannot be missing, null, undefined or an array", path)

@@ -14,6 +14,7 @@ import (
 	"allium/bson"
 	"allium/internal/fle"
 	"allium/internal/spectest"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/work"
 )
@@ -63,7 +64,7 @@ func parseFields(t testing.TB, text string) *Fields {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Of(element("encryptedFields", document(doc)))
+	return Of(bsondoc.Single("encryptedFields", bsondoc.DocumentValue(doc)))
 }
 
 func (s *server) state(id fle.Token) (bson.Raw, bool) { doc, ok := s.esc[id]; return doc, ok }
@@ -114,7 +115,7 @@ func (s *server) write(old, next bson.Raw) bson.Raw {
 func (s *server) find(query bson.RawValue) []int64 {
 	s.t.Helper()
 	r := &Rewriter{Sources: []Source{{s.fields, s.state}}}
-	filter, err := r.Filter(element("e", document(element("$eq", query))))
+	filter, err := r.Filter(bsondoc.Single("e", bsondoc.DocumentValue(bsondoc.Single("$eq", query))))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func (s *server) apply(changes Changes) {
 	s.ecoc = nil
 }
 
-func text(v string) bson.RawValue { return stringValue(v) }
+func text(v string) bson.RawValue { return bsondoc.StringValue(v) }
 
 func (s *server) doc(id int64, v bson.RawValue) bson.Raw {
 	start, b := bson.BeginDocument(nil)
@@ -462,7 +463,7 @@ func TestCheck(t *testing.T) {
 		{text("plain"), false, false},
 		{fle.Value([]byte{byte(fle.KindIndexedEquality)}), false, true},
 	} {
-		doc := element("o", document(element("e", c.v)))
+		doc := bsondoc.Single("o", bsondoc.DocumentValue(bsondoc.Single("e", c.v)))
 		if err := f.Check(doc); (err == nil) != c.typed {
 			t.Errorf("typed: %s: %v", c.v, err)
 		}
@@ -470,7 +471,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("any type: %s: %v", c.v, err)
 		}
 	}
-	if err := f.Check(element("o", text("no document"))); err != nil {
+	if err := f.Check(bsondoc.Single("o", text("no document"))); err != nil {
 		t.Error(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/fle"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/srverr"
 )
@@ -99,27 +100,6 @@ func (r *Rewriter) safePath(path string) (string, error) {
 	return "", srverr.New(6726303, "Field '%s' is not encrypted", path)
 }
 
-func document(doc bson.Raw) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
-}
-
-func array(values ...bson.RawValue) bson.RawValue {
-	start, b := bson.BeginDocument(nil)
-	for i, v := range values {
-		b = append(bson.AppendIndexHeader(b, v.Type, i), v.Value...)
-	}
-	return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(b, start)}
-}
-
-func stringValue(s string) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, s)}
-}
-
-func empty() bson.Raw {
-	start, b := bson.BeginDocument(nil)
-	return bson.EndDocument(b, start)
-}
-
 // Filter returns a filter without payloads.
 func (r *Rewriter) Filter(doc bson.Raw) (bson.Raw, error) {
 	if !fle.Contains(doc) {
@@ -131,12 +111,12 @@ func (r *Rewriter) Filter(doc bson.Raw) (bson.Raw, error) {
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, document(part))
+		parts = append(parts, bsondoc.DocumentValue(part))
 	}
 	if len(parts) == 1 {
 		return parts[0].Value, nil
 	}
-	return element("$and", array(parts...)), nil
+	return bsondoc.Single("$and", bsondoc.ArrayValue(parts...)), nil
 }
 
 // condition returns one element of a filter as a document.
@@ -145,7 +125,7 @@ func (r *Rewriter) condition(key string, v bson.RawValue) (bson.Raw, error) {
 	case "$and", "$or", "$nor":
 		list, ok := v.Array()
 		if !ok {
-			return element(key, v), nil
+			return bsondoc.Single(key, v), nil
 		}
 		var parts []bson.RawValue
 		for v := range list.Values() {
@@ -154,20 +134,20 @@ func (r *Rewriter) condition(key string, v bson.RawValue) (bson.Raw, error) {
 				if err != nil {
 					return nil, err
 				}
-				v = document(doc)
+				v = bsondoc.DocumentValue(doc)
 			}
 			parts = append(parts, v)
 		}
-		return element(key, array(parts...)), nil
+		return bsondoc.Single(key, bsondoc.ArrayValue(parts...)), nil
 	case "$expr":
 		if doc, done, err := r.match(v); done || err != nil {
 			return doc, err
 		}
 		v, err := r.Expression(v)
-		return element(key, v), err
+		return bsondoc.Single(key, v), err
 	}
 	if strings.HasPrefix(key, "$") {
-		return element(key, v), nil
+		return bsondoc.Single(key, v), nil
 	}
 	t, ok, err := r.tagsOf(v)
 	if err != nil {
@@ -178,10 +158,10 @@ func (r *Rewriter) condition(key string, v bson.RawValue) (bson.Raw, error) {
 	}
 	ops, ok := v.Document()
 	if !ok || !fle.Contains(ops) {
-		return element(key, v), nil
+		return bsondoc.Single(key, v), nil
 	}
 	if name, _ := firstOf(ops); !strings.HasPrefix(name, "$") {
-		return element(key, v), nil // an object that is compared as a whole
+		return bsondoc.Single(key, v), nil // an object that is compared as a whole
 	}
 	var parts []bson.RawValue
 	for op, v := range ops.All() {
@@ -189,12 +169,12 @@ func (r *Rewriter) condition(key string, v bson.RawValue) (bson.Raw, error) {
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, document(part))
+		parts = append(parts, bsondoc.DocumentValue(part))
 	}
 	if len(parts) == 1 {
 		return parts[0].Value, nil
 	}
-	return element("$and", array(parts...)), nil
+	return bsondoc.Single("$and", bsondoc.ArrayValue(parts...)), nil
 }
 
 func firstOf(doc bson.Raw) (string, bson.RawValue) {
@@ -207,14 +187,14 @@ func firstOf(doc bson.Raw) (string, bson.RawValue) {
 // in returns the condition that a document has one of the tags.
 func (r *Rewriter) in(path string, t tags) (bson.Raw, error) {
 	if t.always {
-		return empty(), nil
+		return bsondoc.Of(), nil
 	}
 	safe, err := r.safePath(path)
-	return element(safe, document(element("$in", array(t.list...)))), err
+	return bsondoc.Single(safe, bsondoc.DocumentValue(bsondoc.Single("$in", bsondoc.ArrayValue(t.list...)))), err
 }
 
 func not(doc bson.Raw, err error) (bson.Raw, error) {
-	return element("$nor", array(document(doc))), err
+	return bsondoc.Single("$nor", bsondoc.ArrayValue(bsondoc.DocumentValue(doc))), err
 }
 
 // operator returns {path: {op: v}}.
@@ -267,7 +247,7 @@ func (r *Rewriter) operator(path, op string, v bson.RawValue) (bson.Raw, error) 
 		}
 		return nil, srverr.New(6329401, "The operator %s cannot be used with an encrypted value", op)
 	}
-	return element(path, document(element(op, v))), nil
+	return bsondoc.Single(path, bsondoc.DocumentValue(bsondoc.Single(op, v))), nil
 }
 
 // Expression returns an aggregation expression without payloads. It goes through anything: a
@@ -313,9 +293,9 @@ func (r *Rewriter) match(expr bson.RawValue) (filter bson.Raw, done bool, err er
 			if !done || err != nil {
 				return nil, false, err
 			}
-			parts = append(parts, document(part))
+			parts = append(parts, bsondoc.DocumentValue(part))
 		}
-		return element("$and", array(parts...)), len(parts) > 0, nil
+		return bsondoc.Single("$and", bsondoc.ArrayValue(parts...)), len(parts) > 0, nil
 	}
 	field, t, payloads, err := r.compared(name, arg)
 	if err != nil || payloads == 0 || name == "$ne" || !strings.HasPrefix(field, "$") || strings.HasPrefix(field, "$$") {
@@ -387,14 +367,14 @@ func (r *Rewriter) comparison(name string, arg bson.RawValue) (out bson.RawValue
 		return out, true, err
 	}
 	// {$gt: [{$size: {$setIntersection: [{$ifNull: [tags, []]}, list]}}, 0]}
-	have := document(element("$ifNull", array(stringValue(variable+safe), array())))
-	size := document(element("$size", document(element("$setIntersection", array(have, array(t.list...))))))
+	have := bsondoc.DocumentValue(bsondoc.Single("$ifNull", bsondoc.ArrayValue(bsondoc.StringValue(variable+safe), bsondoc.ArrayValue())))
+	size := bsondoc.DocumentValue(bsondoc.Single("$size", bsondoc.DocumentValue(bsondoc.Single("$setIntersection", bsondoc.ArrayValue(have, bsondoc.ArrayValue(t.list...))))))
 	zero := bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, 0)}
 	op := "$gt"
 	if name == "$ne" {
 		op = "$eq"
 	}
-	return document(element(op, array(size, zero))), true, nil
+	return bsondoc.DocumentValue(bsondoc.Single(op, bsondoc.ArrayValue(size, zero))), true, nil
 }
 
 // Pipeline returns the stages without payloads.
@@ -410,7 +390,7 @@ func (r *Rewriter) Pipeline(stages []bson.Raw) ([]bson.Raw, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[i] = element(s.Name, v)
+		out[i] = bsondoc.Single(s.Name, v)
 	}
 	return out, nil
 }
@@ -423,7 +403,7 @@ func (r *Rewriter) stage(s *pipeline.Stage) (bson.RawValue, error) {
 	}
 	if s.Name == "$match" {
 		doc, err := r.Filter(doc)
-		return document(doc), err
+		return bsondoc.DocumentValue(doc), err
 	}
 	if !s.HasParts() {
 		return r.Expression(arg)
@@ -437,13 +417,13 @@ func (r *Rewriter) stage(s *pipeline.Stage) (bson.RawValue, error) {
 			if stages, err = r.Pipeline(pipeline.StagesIn(v)); err == nil {
 				list := make([]bson.RawValue, len(stages))
 				for i, s := range stages {
-					list[i] = document(s)
+					list[i] = bsondoc.DocumentValue(s)
 				}
-				v = array(list...)
+				v = bsondoc.ArrayValue(list...)
 			}
 		case isDocument && s.IsFilter(key):
 			inner, err = r.Filter(inner)
-			v = document(inner)
+			v = bsondoc.DocumentValue(inner)
 		default:
 			v, err = r.Expression(v)
 		}
@@ -452,5 +432,5 @@ func (r *Rewriter) stage(s *pipeline.Stage) (bson.RawValue, error) {
 		}
 		b = bson.AppendRawValue(b, key, v)
 	}
-	return document(bson.EndDocument(b, start)), nil
+	return bsondoc.DocumentValue(bson.EndDocument(b, start)), nil
 }

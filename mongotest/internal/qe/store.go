@@ -100,7 +100,7 @@ func (w *writer) store(path string, data []byte) ([]byte, error) {
 		}
 		n++
 		w.counts[set.ESC], counts[i] = n, n
-		w.esc = append(w.esc, element("_id", ID(fle.Entry(fle.CountTag(set.ESC), n))))
+		w.esc = append(w.esc, bsondoc.Single("_id", ID(fle.Entry(fle.CountTag(set.ESC), n))))
 		start, b := bson.BeginDocument(nil)
 		b = bsondoc.Append(b, "_id", bson.NewObjectID(), "fieldName", path)
 		w.ecoc = append(w.ecoc, bson.EndDocument(bson.AppendBinary(b, "value", bson.BinaryGeneric, set.State), start))
@@ -111,11 +111,6 @@ func (w *writer) store(path string, data []byte) ([]byte, error) {
 	}
 	w.tags = append(w.tags, tags...)
 	return stored, nil
-}
-
-func element(key string, v bson.RawValue) bson.Raw {
-	start, b := bson.BeginDocument(nil)
-	return bson.EndDocument(bson.AppendRawValue(b, key, v), start)
 }
 
 // gone returns the tags of the values of old that doc does not have.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 )
 
 // Interval is a range of values in the server's order. Lo and Hi are always set.
@@ -209,7 +210,7 @@ func (b *boundsFinder) compare(t *compareTest) ([]Interval, bool) {
 	if t.op&less != 0 {
 		i.Hi, i.HiOpen = v, t.op&equal == 0
 		if t.canon == 10 {
-			i.Lo = doubleValue(math.Inf(-1)) // NaN sorts first but is not less
+			i.Lo = bsondoc.DoubleValue(math.Inf(-1)) // NaN sorts first but is not less
 		}
 	} else {
 		i.Lo, i.LoOpen = v, t.op&equal == 0
@@ -220,18 +221,14 @@ func (b *boundsFinder) compare(t *compareTest) ([]Interval, bool) {
 func (b *boundsFinder) regex(t *regexTest) []Interval {
 	i := bracket(15)
 	if prefix := t.re.AnchoredPrefix(); prefix != "" && b.simple && b.sameCollation {
-		i.Lo = stringValue(prefix)
+		i.Lo = bsondoc.StringValue(prefix)
 		if end := []byte(prefix); end[len(end)-1] < 0x7f {
 			end[len(end)-1]++
-			i.Hi = stringValue(string(end))
+			i.Hi = bsondoc.StringValue(string(end))
 		}
 	}
 	re := bson.RawValue{Type: bson.TypeRegex, Value: append(append(append([]byte(t.pattern), 0), t.options...), 0)}
 	return []Interval{i, point(re)}
-}
-
-func stringValue(s string) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeString, Value: bson.AppendStringValue(nil, s)}
 }
 
 // bracket returns the interval of all values of a rank: from the least one to before the least one
@@ -246,8 +243,8 @@ var leastValues = []bson.RawValue{
 	{Type: bson.TypeMinKey},
 	undefinedValue,
 	nullValue,
-	doubleValue(math.NaN()),
-	stringValue(""),
+	bsondoc.DoubleValue(math.NaN()),
+	bsondoc.StringValue(""),
 	{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}},
 	{Type: bson.TypeArray, Value: []byte{5, 0, 0, 0, 0}},
 	{Type: bson.TypeBinary, Value: make([]byte, 5)},

@@ -242,12 +242,10 @@ func (c *Collation) Spec() bson.Raw {
 	if c.shifted {
 		alternate = "shifted"
 	}
-	start, b := bson.BeginDocument(nil)
-	b = bsondoc.Append(b, "locale", c.locale, "caseLevel", c.caseLevel, "caseFirst", c.caseFirst,
+	return bsondoc.Of("locale", c.locale, "caseLevel", c.caseLevel, "caseFirst", c.caseFirst,
 		"strength", int32(c.strength), "numericOrdering", c.numericOrdering, "alternate", alternate,
 		"maxVariable", c.maxVariable, "normalization", c.normalization, "backwards", c.backwards,
 		"version", collatorVersion)
-	return bson.EndDocument(b, start)
 }
 
 // Same reports whether two collations, either of which may be nil, are the same.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
@@ -360,7 +361,7 @@ func (p *filterParser) parseMod(c condition) (node, error) {
 	if c.arg.Type != bson.TypeArray {
 		return nil, badValue("malformed mod, needs to be an array")
 	}
-	args := arrayValues(c.arg)
+	args := bsondoc.Items(c.arg)
 	switch {
 	case len(args) < 2:
 		return nil, badValue("malformed mod, not enough elements")

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 )
 
 // seeds are pairs of things to parse and documents, as Extended JSON.
@@ -61,7 +62,7 @@ func FuzzQuery(f *testing.F) {
 				}
 			}
 		}
-		if u, err := ParseUpdate(documentValue(spec), &UpdateOptions{Options: *o}); err == nil {
+		if u, err := ParseUpdate(bsondoc.DocumentValue(spec), &UpdateOptions{Options: *o}); err == nil {
 			if out, _, err := u.Apply(d, 0, Clock{}); err == nil && out.Validate() != nil {
 				t.Errorf("%v applied to %v makes %x", bson.Raw(spec), bson.Raw(d), []byte(out))
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
@@ -39,7 +40,7 @@ func (p *filterParser) parseGeo(c condition) (node, error) {
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, badValue("geometry must be an object")
 	}
-	t := &geoTest{work: p.work, within: key != "$geoIntersects", raw: wrapAs(c.field, documentValue(wrapAs(key, v)))}
+	t := &geoTest{work: p.work, within: key != "$geoIntersects", raw: bsondoc.Single(c.field, bsondoc.DocumentValue(bsondoc.Single(key, v)))}
 	for name, arg := range bson.Raw(v.Value).All() {
 		if name == "$uniqueDocs" {
 			continue

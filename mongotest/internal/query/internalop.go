@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
@@ -21,7 +22,7 @@ type directNode struct {
 }
 
 func (n *directNode) match(doc bson.Raw) (bool, int, error) {
-	v := documentValue(doc)
+	v := bsondoc.DocumentValue(doc)
 	for _, part := range n.path {
 		if v.Type == bson.TypeArray && n.arrays {
 			break
@@ -137,7 +138,7 @@ func (p *filterParser) allFromIndex(c condition) (func(v bson.RawValue) bool, er
 	if c.arg.Type != bson.TypeArray {
 		return nil, srverr.New(srverr.FailedToParse, "%s must be an array", c.op)
 	}
-	list := arrayValues(c.arg)
+	list := bsondoc.Items(c.arg)
 	if len(list) != 2 {
 		return nil, srverr.New(srverr.FailedToParse, "%s must be an array of size 2", c.op)
 	}
@@ -155,8 +156,8 @@ func (p *filterParser) allFromIndex(c condition) (func(v bson.RawValue) bool, er
 		if v.Type != bson.TypeArray {
 			return false
 		}
-		for i, e := range arrayValues(v) {
-			if ok, _, err := sub.match(wrapAs(name, e)); int64(i) >= from && (!ok || err != nil) {
+		for i, e := range bsondoc.Items(v) {
+			if ok, _, err := sub.match(bsondoc.Single(name, e)); int64(i) >= from && (!ok || err != nil) {
 				return false
 			}
 		}
@@ -175,7 +176,7 @@ func (p *filterParser) conditional(c condition) (func(v bson.RawValue) bool, err
 	if c.arg.Type != bson.TypeArray {
 		return nil, srverr.New(srverr.FailedToParse, "%s must be an array of 3 MatchExpressions", c.op)
 	}
-	list := arrayValues(c.arg)
+	list := bsondoc.Items(c.arg)
 	if len(list) != 3 {
 		return nil, srverr.New(srverr.FailedToParse, "%s requires exactly 3 MatchExpressions, but got %d", c.op, len(list))
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/decimal"
 	"allium/mongotest/internal/pcre"
 	"allium/mongotest/internal/work"
@@ -66,7 +67,7 @@ type dependency struct {
 type schemaNode struct{ s *schema }
 
 func (n *schemaNode) match(doc bson.Raw) (bool, int, error) {
-	return n.s.valid(documentValue(doc)), noIndex, nil
+	return n.s.valid(bsondoc.DocumentValue(doc)), noIndex, nil
 }
 
 func (n *schemaNode) matchValue(v bson.RawValue) bool { return n.s.valid(v) }
@@ -145,7 +146,7 @@ func (s *schema) validString(v bson.RawValue) bool {
 }
 
 func (s *schema) validArray(array bson.Raw) bool {
-	list := arrayValues(bson.RawValue{Type: bson.TypeArray, Value: array})
+	list := bsondoc.Items(bson.RawValue{Type: bson.TypeArray, Value: array})
 	n := int64(len(list))
 	if n < s.minItems || s.maxItems >= 0 && n > s.maxItems {
 		return false

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/pcre"
 	"allium/mongotest/internal/srverr"
@@ -172,7 +173,7 @@ func parseSchemaType(_ *schemaParser, s *schema, key string, v bson.RawValue, _ 
 	case bson.TypeString:
 		names = []bson.RawValue{v}
 	case bson.TypeArray:
-		names = arrayValues(v)
+		names = bsondoc.Items(v)
 		if len(names) == 0 {
 			return malformed("'%s' must name at least one type", key)
 		}

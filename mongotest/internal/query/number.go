@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/args"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/decimal"
 )
 
@@ -76,18 +77,6 @@ func (r sampleRate) match(bson.Raw) (bool, int, error) {
 }
 func (r sampleRate) matchValue(bson.RawValue) bool { return rand.Float64() < float64(r) }
 
-func int32Value(n int32) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, n)}
-}
-
-func int64Value(n int64) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, n)}
-}
-
-func doubleValue(f float64) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, f)}
-}
-
 // toDecimal converts a number as update operators do: doubles with 15 digits.
 func toDecimal(v bson.RawValue) decimal.Decimal {
 	switch v.Type {
@@ -135,7 +124,7 @@ func computeNumbers(a, b bson.RawValue, decimals func(x, y decimal.Decimal) deci
 	case a.Type == bson.TypeDecimal128 || b.Type == bson.TypeDecimal128:
 		return decimalValue(decimals(toDecimal(a), toDecimal(b))), true
 	case a.Type == bson.TypeDouble || b.Type == bson.TypeDouble:
-		return doubleValue(doubles(Float(a), Float(b))), true
+		return bsondoc.DoubleValue(doubles(Float(a), Float(b))), true
 	}
 	x, _ := a.AsInt64()
 	y, _ := b.AsInt64()
@@ -144,9 +133,9 @@ func computeNumbers(a, b bson.RawValue, decimals func(x, y decimal.Decimal) deci
 		return a, false
 	}
 	if a.Type == bson.TypeInt32 && b.Type == bson.TypeInt32 && n == int64(int32(n)) {
-		return int32Value(int32(n)), true
+		return bsondoc.Int32Value(int32(n)), true
 	}
-	return int64Value(n), true
+	return bsondoc.Int64Value(n), true
 }
 
 // debugNumber renders a number with its type, as one message about overflow does.

@@ -2,8 +2,6 @@ package query
 
 import (
 	"strings"
-
-	"allium/bson"
 )
 
 // Path is a dotted field path, split once.
@@ -27,10 +25,6 @@ func newPath(name string, parts []string) Path {
 
 // String returns the path as it was written.
 func (p Path) String() string { return p.name }
-
-func documentValue(doc bson.Raw) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
-}
 
 // isNumericPart reports whether a path part can be an array index: decimal digits, no leading zero.
 func isNumericPart(part string) bool {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -185,7 +186,7 @@ func (r *projectionRun) document(n *projectionNode, doc bson.Raw, top bool) (bso
 			}
 		}
 	}
-	return documentValue(bson.EndDocument(b, start)), nil
+	return bsondoc.DocumentValue(bson.EndDocument(b, start)), nil
 }
 
 // value projects what stands at a path of which the projection wants parts.
@@ -235,7 +236,7 @@ func (r *projectionRun) compute(f *projectionField) (bson.RawValue, error) {
 		if !ok {
 			return bson.RawValue{}, nil
 		}
-		return arrayOf(arrayValues(v)[index : index+1]), nil
+		return bsondoc.ArrayValue(bsondoc.Items(v)[index : index+1]...), nil
 	}
 	return bson.RawValue{}, nil
 }
@@ -251,7 +252,7 @@ func (s *sliceProjection) document(doc bson.Raw, i int) bson.Raw {
 	case v.Type == bson.TypeArray:
 		out = s.array(v, i+1)
 	case v.Type == bson.TypeEmbeddedDocument && !last:
-		out = documentValue(s.document(v.Value, i+1))
+		out = bsondoc.DocumentValue(s.document(v.Value, i+1))
 	default:
 		return doc
 	}
@@ -259,20 +260,20 @@ func (s *sliceProjection) document(doc bson.Raw, i int) bson.Raw {
 }
 
 func (s *sliceProjection) array(v bson.RawValue, i int) bson.RawValue {
-	list := arrayValues(v)
+	list := bsondoc.Items(v)
 	for j, e := range list {
 		switch e.Type {
 		case bson.TypeEmbeddedDocument:
-			list[j] = documentValue(s.document(e.Value, i))
+			list[j] = bsondoc.DocumentValue(s.document(e.Value, i))
 		case bson.TypeArray:
 			list[j] = s.array(e, i)
 		}
 	}
-	return arrayOf(list)
+	return bsondoc.ArrayValue(list...)
 }
 
 func (s *sliceProjection) cut(v bson.RawValue) bson.RawValue {
-	list := arrayValues(v)
+	list := bsondoc.Items(v)
 	n := len(list)
 	switch {
 	case s.hasSkip:
@@ -286,7 +287,7 @@ func (s *sliceProjection) cut(v bson.RawValue) bson.RawValue {
 	default:
 		list = list[:min(s.limit, n)]
 	}
-	return arrayOf(list)
+	return bsondoc.ArrayValue(list...)
 }
 
 // replaceField returns the document with another value for a field that it has.
@@ -317,17 +318,17 @@ func (p *positionalProjection) document(doc bson.Raw, i, index int) (bson.Raw, e
 		if index == noIndex {
 			return nil, srverr.New(51246, "positional operator '.$' couldn't find a matching element in the array")
 		}
-		list := arrayValues(v)
+		list := bsondoc.Items(v)
 		if index >= len(list) {
 			return nil, srverr.New(51247, "positional operator '.$' element mismatch")
 		}
-		return replaceField(doc, p.path[i], arrayOf(list[index:index+1])), nil
+		return replaceField(doc, p.path[i], bsondoc.ArrayValue(list[index:index+1]...)), nil
 	case v.Type == bson.TypeEmbeddedDocument && i < len(p.path)-1:
 		inner, err := p.document(v.Value, i+1, index)
 		if err != nil {
 			return nil, err
 		}
-		return replaceField(doc, p.path[i], documentValue(inner)), nil
+		return replaceField(doc, p.path[i], bsondoc.DocumentValue(inner)), nil
 	}
 	return doc, nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
@@ -353,7 +354,7 @@ func parseFindSlice(arg bson.RawValue) (*sliceProjection, error) {
 	if arg.Type != bson.TypeArray {
 		return nil, srverr.New(31273, "$slice only supports numbers and [skip, limit] arrays")
 	}
-	list := arrayValues(arg)
+	list := bsondoc.Items(arg)
 	switch {
 	case len(list) != 2:
 		return nil, srverr.New(31272, "$slice array argument should be of form [skip, limit]")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 )
 
 // randomValue makes values that are likely to meet: few names, few numbers, every kind of nesting.
@@ -184,7 +185,7 @@ func TestSetThenMatch(t *testing.T) {
 	for range 5000 {
 		d, path, v := randomDocument(r, 2), randomPaths[r.IntN(len(randomPaths))], randomValue(r, 2)
 		set := doc("$set", doc(path, v))
-		u, err := ParseUpdate(documentValue(set), nil)
+		u, err := ParseUpdate(bsondoc.DocumentValue(set), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
@@ -40,7 +41,7 @@ func (c *updateRun) id() string {
 func (u *Update) modify(doc bson.Raw, index int, clock Clock, insert bool) (bson.Raw, bool, error) {
 	c := &updateRun{u: u, doc: doc, index: index, clock: clock, insert: insert}
 	c.findRenames()
-	v, err := c.apply(u.root, "", documentValue(doc))
+	v, err := c.apply(u.root, "", bsondoc.DocumentValue(doc))
 	if err != nil {
 		return nil, false, err
 	}
@@ -182,7 +183,7 @@ func (c *updateRun) applyObject(children []updateChild, v bson.RawValue) (bson.R
 			}
 		}
 	}
-	return documentValue(out), nil
+	return bsondoc.DocumentValue(out), nil
 }
 
 // created is called for each field that was created: a new field inside of the _id would change it.
@@ -192,7 +193,7 @@ func (c *updateRun) created(v bson.RawValue) error {
 		return nil
 	}
 	// The message shows the document around the new field.
-	parent, name := documentValue(c.doc), ""
+	parent, name := bsondoc.DocumentValue(c.doc), ""
 	for _, part := range c.path[:len(c.path)-1] {
 		parent, name = lookup(parent.Value, part), part
 	}
@@ -308,10 +309,7 @@ func arrayIndex(part string) (int, bool) {
 // applyIndexes applies children whose names are indexes to the elements of an array, growing it as
 // needed.
 func (c *updateRun) applyIndexes(children []updateChild, name string, v bson.RawValue) (bson.RawValue, error) {
-	var list []bson.RawValue
-	for e := range bson.Raw(v.Value).Values() {
-		list = append(list, e)
-	}
+	list := bsondoc.Items(v)
 	changed := false
 	for _, child := range c.u.processingOrder(children) {
 		i, ok := arrayIndex(child.name)
@@ -356,7 +354,7 @@ func (c *updateRun) applyIndexes(children []updateChild, name string, v bson.Raw
 	if !changed {
 		return v, nil
 	}
-	return arrayOf(list), nil
+	return bsondoc.ArrayValue(list...), nil
 }
 
 func (c *updateRun) applyArray(n *arrayNode, name string, v bson.RawValue) (bson.RawValue, error) {
@@ -406,22 +404,5 @@ func (c *updateRun) applyArray(n *arrayNode, name string, v bson.RawValue) (bson
 	if !changed {
 		return v, nil
 	}
-	return arrayOf(list), nil
-}
-
-// arrayOf builds an array of values.
-func arrayOf(list []bson.RawValue) bson.RawValue {
-	start, b := bson.BeginDocument(nil)
-	for i, v := range list {
-		b = append(bson.AppendIndexHeader(b, v.Type, i), v.Value...)
-	}
-	return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(b, start)}
-}
-
-func arrayValues(v bson.RawValue) []bson.RawValue {
-	var list []bson.RawValue
-	for e := range bson.Raw(v.Value).Values() {
-		list = append(list, e)
-	}
-	return list
+	return bsondoc.ArrayValue(list...), nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
@@ -109,7 +110,7 @@ func (o *arithmeticOp) create(*updateRun) (bson.RawValue, error) {
 	if o.name == "$inc" {
 		return o.operand, nil
 	}
-	v, _ := o.compute(int32Value(0), o.operand)
+	v, _ := o.compute(bsondoc.Int32Value(0), o.operand)
 	return v, nil
 }
 
@@ -213,13 +214,15 @@ func (o *bitOp) update(c *updateRun, name string, old bson.RawValue) (bson.RawVa
 		}
 	}
 	if long {
-		return int64Value(n), nil
+		return bsondoc.Int64Value(n), nil
 	}
-	return int32Value(int32(n)), nil
+	return bsondoc.Int32Value(int32(n)), nil
 }
 
-func (o *bitOp) create(c *updateRun) (bson.RawValue, error) { return o.update(c, "", int32Value(0)) }
-func (o *bitOp) traits() traits                             { return traits{creates: true} }
+func (o *bitOp) create(c *updateRun) (bson.RawValue, error) {
+	return o.update(c, "", bsondoc.Int32Value(0))
+}
+func (o *bitOp) traits() traits { return traits{creates: true} }
 
 // popOp is $pop.
 type popOp struct{ first bool }
@@ -240,14 +243,14 @@ func (o *popOp) update(c *updateRun, _ string, old bson.RawValue) (bson.RawValue
 		return old, srverr.New(srverr.TypeMismatch, "Path '%s' contains an element of non-array type '%s'",
 			joinPath(c.path), bsontext.TypeName(old.Type))
 	}
-	list := arrayValues(old)
+	list := bsondoc.Items(old)
 	switch {
 	case len(list) == 0:
 		return old, nil
 	case o.first:
-		return arrayOf(list[1:]), nil
+		return bsondoc.ArrayValue(list[1:]...), nil
 	}
-	return arrayOf(list[:len(list)-1]), nil
+	return bsondoc.ArrayValue(list[:len(list)-1]...), nil
 }
 
 func (o *popOp) create(*updateRun) (bson.RawValue, error) { return bson.RawValue{}, nil }
@@ -263,7 +266,7 @@ func (o *pullOp) update(_ *updateRun, _ string, old bson.RawValue) (bson.RawValu
 	if old.Type != bson.TypeArray {
 		return old, badValue("Cannot apply $pull to a non-array value")
 	}
-	list := arrayValues(old)
+	list := bsondoc.Items(old)
 	kept := slices.DeleteFunc(list[:len(list):len(list)], func(e bson.RawValue) bool {
 		o.work.Do(1)
 		return o.match(e)
@@ -271,7 +274,7 @@ func (o *pullOp) update(_ *updateRun, _ string, old bson.RawValue) (bson.RawValu
 	if len(kept) == len(list) {
 		return old, nil
 	}
-	return arrayOf(kept), nil
+	return bsondoc.ArrayValue(kept...), nil
 }
 
 func (o *pullOp) create(*updateRun) (bson.RawValue, error) { return bson.RawValue{}, nil }
@@ -312,19 +315,13 @@ func parsePull(u *Update, _ string, v bson.RawValue) (modifier, error) {
 }
 
 // wrap returns {"": v}.
-func wrap(v bson.RawValue) bson.Raw { return wrapAs("", v) }
-
-// wrapAs returns {name: v}.
-func wrapAs(name string, v bson.RawValue) bson.Raw {
-	start, b := bson.BeginDocument(make([]byte, 0, len(v.Value)+len(name)+7))
-	return bson.EndDocument(bson.AppendRawValue(b, name, v), start)
-}
+func wrap(v bson.RawValue) bson.Raw { return bsondoc.Single("", v) }
 
 func parsePullAll(u *Update, _ string, v bson.RawValue) (modifier, error) {
 	if v.Type != bson.TypeArray {
 		return nil, badValue("$pullAll requires an array argument but was given a %s", bsontext.TypeName(v.Type))
 	}
-	values := arrayValues(v)
+	values := bsondoc.Items(v)
 	return &pullOp{work: u.work, match: func(e bson.RawValue) bool {
 		u.work.Do(len(values))
 		return slices.ContainsFunc(values, func(x bson.RawValue) bool { return Equal(e, x, u.coll) })

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
@@ -45,7 +46,7 @@ func parsePush(u *Update, _ string, v bson.RawValue) (modifier, error) {
 	if each.Type != bson.TypeArray {
 		return nil, badValue("The argument to $each in $push must be an array but it was of type: %s", bsontext.TypeName(each.Type))
 	}
-	o.values = arrayValues(each)
+	o.values = bsondoc.Items(each)
 	if e, ok := clauses["$slice"]; ok {
 		n, whole := exactInt64(e)
 		if !whole {
@@ -136,7 +137,7 @@ func (o *pushOp) update(c *updateRun, _ string, old bson.RawValue) (bson.RawValu
 	if len(o.values) == 0 && o.sort == nil && !o.hasSlice {
 		return old, nil
 	}
-	list := arrayValues(old)
+	list := bsondoc.Items(old)
 	at := min(o.position, len(list))
 	if at < 0 {
 		at = max(len(list)+at, 0)
@@ -154,14 +155,14 @@ func (o *pushOp) update(c *updateRun, _ string, old bson.RawValue) (bson.RawValu
 			list = list[max(len(list)+n, 0):]
 		}
 	}
-	return arrayOf(list), nil
+	return bsondoc.ArrayValue(list...), nil
 }
 
 func (o *pushOp) create(c *updateRun) (bson.RawValue, error) {
 	if len(o.values) == 0 {
-		return arrayOf(nil), nil
+		return bsondoc.ArrayValue(nil...), nil
 	}
-	return o.update(c, "", arrayOf(nil))
+	return o.update(c, "", bsondoc.ArrayValue(nil...))
 }
 
 func (o *pushOp) traits() traits { return traits{creates: true} }
@@ -215,7 +216,7 @@ func (o *addToSetOp) update(_ *updateRun, name string, old bson.RawValue) (bson.
 		return old, badValue("Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s",
 			name, bsontext.TypeName(old.Type))
 	}
-	list := arrayValues(old)
+	list := bsondoc.Items(old)
 	n := len(list)
 	for _, v := range o.values {
 		if !o.contains(list[:n], v) {
@@ -225,11 +226,13 @@ func (o *addToSetOp) update(_ *updateRun, name string, old bson.RawValue) (bson.
 	if len(list) == n {
 		return old, nil
 	}
-	return arrayOf(list), nil
+	return bsondoc.ArrayValue(list...), nil
 }
 
-func (o *addToSetOp) create(*updateRun) (bson.RawValue, error) { return arrayOf(o.values), nil }
-func (o *addToSetOp) traits() traits                           { return traits{creates: true} }
+func (o *addToSetOp) create(*updateRun) (bson.RawValue, error) {
+	return bsondoc.ArrayValue(o.values...), nil
+}
+func (o *addToSetOp) traits() traits { return traits{creates: true} }
 
 func (o *addToSetOp) newElements() (names []string, values []bson.RawValue) { return o.names, o.values }
 

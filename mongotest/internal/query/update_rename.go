@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
@@ -43,7 +44,7 @@ func (c *updateRun) findRenames() {
 
 // renameFrom follows the source path. Elements of arrays cannot be renamed.
 func (c *updateRun) renameFrom(path string) (bson.RawValue, error) {
-	cur, name, array := documentValue(c.doc), "", ""
+	cur, name, array := bsondoc.DocumentValue(c.doc), "", ""
 	parts := strings.Split(path, ".")
 	for i, part := range parts {
 		var next bson.RawValue
@@ -56,7 +57,7 @@ func (c *updateRun) renameFrom(path string) (bson.RawValue, error) {
 				return next, notTraversable(parts[i-1], path, name, cur)
 			}
 			array = name
-			if list := arrayValues(cur); n < len(list) {
+			if list := bsondoc.Items(cur); n < len(list) {
 				next = list[n]
 			}
 		default:
@@ -81,7 +82,7 @@ func notTraversable(part, path, name string, v bson.RawValue) error {
 
 // checkRenameTarget refuses a target inside of an array.
 func (c *updateRun) checkRenameTarget(path string) error {
-	cur, name, array := documentValue(c.doc), "", ""
+	cur, name, array := bsondoc.DocumentValue(c.doc), "", ""
 	for part := range strings.SplitSeq(path, ".") {
 		var next bson.RawValue
 		switch cur.Type {
@@ -90,7 +91,7 @@ func (c *updateRun) checkRenameTarget(path string) error {
 		case bson.TypeArray:
 			array = name
 			if n, ok := arrayIndex(part); ok {
-				if list := arrayValues(cur); n < len(list) {
+				if list := bsondoc.Items(cur); n < len(list) {
 					next = list[n]
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
@@ -38,7 +39,7 @@ func TestUpdate(t *testing.T) {
 		{v44, `{"a":{"b":1}}`, `{"$rename":{"a.b":"c"},"$set":{"d":1}}`, `{"a":{},"c":1,"d":1}`, true},
 		{v44, `{"_id":{"x":1}}`, `{"$set":{"_id":{"x":{"$numberDouble":"1.0"}}}}`, `{"_id":{"x":{"$numberDouble":"1.0"}}}`, true},
 	} {
-		u, err := ParseUpdate(documentValue(parseJSON(t, tt.update)), &UpdateOptions{Options: Options{Version: tt.version}})
+		u, err := ParseUpdate(bsondoc.DocumentValue(parseJSON(t, tt.update)), &UpdateOptions{Options: Options{Version: tt.version}})
 		if err != nil {
 			t.Errorf("%s: %v", tt.update, err)
 			continue
@@ -65,7 +66,7 @@ func TestUpdateErrors(t *testing.T) {
 		{`{"a":1}`, `{"$set":{"x":{"$ref":1,"$id":1}}}`, 55, "The DBRef $ref field must be a String, not a int"},
 		{`{"a":1}`, `{"$set":{"x":{"$ref":"c"}}}`, 55, "The DBRef $ref field must be followed by a $id field"},
 	} {
-		u, err := ParseUpdate(documentValue(parseJSON(t, tt.update)), &UpdateOptions{Options: Options{Version: v44}})
+		u, err := ParseUpdate(bsondoc.DocumentValue(parseJSON(t, tt.update)), &UpdateOptions{Options: Options{Version: v44}})
 		if err == nil {
 			_, _, err = u.Apply(parseJSON(t, tt.doc), -1, Clock{})
 		}

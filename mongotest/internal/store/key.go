@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 )
 
 // Collation turns strings into bytes that compare as the strings do under the collation.
@@ -168,10 +169,6 @@ func appendDoubleKey(dst []byte, f float64) []byte {
 	return binary.BigEndian.AppendUint64(dst, bits)
 }
 
-func doubleValue(f float64) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, f)}
-}
-
 func appendInt64Key(dst []byte, v bson.RawValue) []byte {
 	n, _ := v.Int64()
 	if f := float64(n); n > -1<<53 && n < 1<<53 {
@@ -199,10 +196,10 @@ func appendDecimalKey(dst []byte, v bson.RawValue) []byte {
 
 // appendExactKey appends a number of which f is the nearest double.
 func appendExactKey(dst []byte, v bson.RawValue, f float64, d bson.Decimal128) []byte {
-	c := bson.Compare(doubleValue(f), v)
+	c := bson.Compare(bsondoc.DoubleValue(f), v)
 	for c > 0 {
 		f = math.Nextafter(f, math.Inf(-1))
-		c = bson.Compare(doubleValue(f), v)
+		c = bson.Compare(bsondoc.DoubleValue(f), v)
 	}
 	dst = appendDoubleKey(dst, f)
 	if c == 0 {

@@ -214,13 +214,13 @@ func countNumber(k string, v bson.RawValue) (int64, error) {
 func countView(r *server.Request, dst []byte, ns string, filter, collation bson.Raw, hint bson.RawValue, skip, limit int64) ([]byte, error) {
 	q := aggregateSpec{ns: ns, batchSize: -1, hint: hint, collation: collation}
 	if filter != nil {
-		q.stages = append(q.stages, bsondoc.Stage("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
+		q.stages = append(q.stages, bsondoc.Single("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
 	}
 	if skip > 0 {
-		q.stages = append(q.stages, bsondoc.Stage("$skip", bsondoc.Int64Value(skip)))
+		q.stages = append(q.stages, bsondoc.Single("$skip", bsondoc.Int64Value(skip)))
 	}
 	if limit > 0 {
-		q.stages = append(q.stages, bsondoc.Stage("$limit", bsondoc.Int64Value(limit)))
+		q.stages = append(q.stages, bsondoc.Single("$limit", bsondoc.Int64Value(limit)))
 	}
 	n, err := countResults(r, &q)
 	if err != nil {

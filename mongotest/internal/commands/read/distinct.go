@@ -91,7 +91,7 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 	if c != nil && c.View {
 		q := aggregateSpec{ns: ns, batchSize: -1, collation: collation}
 		if filter != nil {
-			q.stages = append(q.stages, bsondoc.Stage("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
+			q.stages = append(q.stages, bsondoc.Single("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
 		}
 		d.coll = c.Collation
 		if err := eachResult(r, &q, func(doc bson.Raw) error { add(doc); return nil }); err != nil {

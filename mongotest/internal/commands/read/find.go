@@ -473,7 +473,7 @@ func (d *description) meta(name string) bson.RawValue {
 		return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(b, start)}
 	case "textScore":
 		if d.filter != nil && d.filter.NeedsTextIndex() {
-			return doubleValue(d.filter.TextScore(d.doc))
+			return bsondoc.DoubleValue(d.filter.TextScore(d.doc))
 		}
 	case "geoNearDistance", "geoNearPoint":
 		if d.filter == nil || d.filter.Near() == nil {
@@ -487,19 +487,15 @@ func (d *description) meta(name string) bson.RawValue {
 		if name == "geoNearPoint" {
 			return place
 		}
-		return doubleValue(near.Exact(distance, place))
+		return bsondoc.DoubleValue(near.Exact(distance, place))
 	}
 	return bson.RawValue{}
-}
-
-func doubleValue(f float64) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, f)}
 }
 
 // meta returns the metadata of a document that a projection asks for.
 func (f *findIter) meta(doc bson.Raw, name string) bson.RawValue {
 	if name == "randVal" {
-		return doubleValue(rand.Float64())
+		return bsondoc.DoubleValue(rand.Float64())
 	}
 	return (&description{f.plan, f.filter, f.sort, f.rid, doc}).meta(name)
 }

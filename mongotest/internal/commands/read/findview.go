@@ -66,7 +66,7 @@ func (q *findSpec) aggregation() (*aggregateSpec, error) {
 	a := &aggregateSpec{ns: q.ns, batchSize: q.batchSize, hint: q.hint, collation: q.collation, let: bsondoc.Copy(q.let)}
 	add := func(name string, doc bson.Raw) {
 		if !bsondoc.OrEmpty(doc).IsEmpty() {
-			a.stages = append(a.stages, bsondoc.Stage(name, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}))
+			a.stages = append(a.stages, bsondoc.Single(name, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}))
 		}
 	}
 	add("$match", q.filter)
@@ -74,10 +74,10 @@ func (q *findSpec) aggregation() (*aggregateSpec, error) {
 		add("$sort", q.sort)
 	}
 	if q.skip > 0 {
-		a.stages = append(a.stages, bsondoc.Stage("$skip", bsondoc.Int64Value(q.skip)))
+		a.stages = append(a.stages, bsondoc.Single("$skip", bsondoc.Int64Value(q.skip)))
 	}
 	if q.limit > 0 {
-		a.stages = append(a.stages, bsondoc.Stage("$limit", bsondoc.Int64Value(q.limit)))
+		a.stages = append(a.stages, bsondoc.Single("$limit", bsondoc.Int64Value(q.limit)))
 	}
 	add("$project", q.projection)
 	return a, nil

@@ -54,10 +54,10 @@ func (o *streamOutput) checkToken(doc bson.Raw) error {
 	if id := doc.Lookup("_id"); id.Type != bson.TypeEmbeddedDocument || !bson.Equal(id.Value, o.s.last) {
 		found := "{}"
 		if id.Type != 0 {
-			found = bsontext.Document(bsondoc.Stage("_id", id))
+			found = bsontext.Document(bsondoc.Single("_id", id))
 		}
 		return srverr.New(srverr.ChangeStreamFatalError, "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s",
-			bsontext.Document(bsondoc.Stage("_id", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: o.s.last})), found)
+			bsontext.Document(bsondoc.Single("_id", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: o.s.last})), found)
 	}
 	return nil
 }

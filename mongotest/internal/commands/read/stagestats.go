@@ -125,10 +125,8 @@ func collStatsDocument(r *server.Request, ns string, c *store.Coll, count int64,
 
 // indexStats returns an index's document of $indexStats.
 func indexStats(r *server.Request, ix *store.Index) bson.Raw {
-	at, doc := bson.BeginDocument(nil)
-	doc = bsondoc.Append(doc, "name", ix.Name, "key", ix.Pattern, "host", r.Node.Addr(),
+	return bsondoc.Of("name", ix.Name, "key", ix.Pattern, "host", r.Node.Addr(),
 		"accesses", bsondoc.Of("ops", ix.Uses.Load(), "since", bson.NewDateTime(ix.Since)), "spec", ix.Spec)
-	return bson.EndDocument(doc, at)
 }
 
 // searchIndexes are the documents of $listSearchIndexes.
