@@ -1,6 +1,7 @@
 package mongotest_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -100,5 +101,55 @@ func TestFindOnView(t *testing.T) {
 	more := ok(t, run(t, c, bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "v"}, {Key: "$db", Value: "t"}}))
 	if n, _ := more.Lookup("cursor", "nextBatch", "0", "n").AsInt64(); n != 3 {
 		t.Errorf("the second document is in %s", more)
+	}
+}
+
+// validateDBMetadata names what the Stable API does not have, at any depth of a view, and wants to
+// know of which version.
+func TestValidateDBMetadata(t *testing.T) {
+	for _, topology := range []mongotest.Option{mongotest.Standalone(), mongotest.Sharded(2, 1)} {
+		d := mongotest.Start(t, topology)
+		c := dial(t, d.Hosts()[0])
+		for _, cmd := range []string{
+			`{"create": "plain", "viewOn": "c", "pipeline": [{"$match": {"n": 1}}], "$db": "t"}`,
+			`{"create": "v", "viewOn": "c", "pipeline": [{"$unionWith": {"coll": "c", "pipeline": [{"$indexStats": {}}]}}], "$db": "t"}`,
+			`{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a"}, {"key": {"b": 1}, "name": "b", "sparse": true}, {"key": {"x": "text"}, "name": "x"}], "$db": "t"}`,
+		} {
+			ok(t, command(t, c, extJSON(t, cmd)))
+		}
+		const index = "The index with name %s is not allowed in API version 1"
+		all := []string{"t.c " + strings.Replace(index, "%s", "b", 1), "t.c " + strings.Replace(index, "%s", "x", 1),
+			"t.v stage $indexStats is not allowed with 'apiStrict: true' in API Version 1"}
+		for arguments, want := range map[string][]string{
+			`"db": "t", "apiParameters": {"version": "1", "strict": true}`:                    all,
+			`"db": "t", "collection": "c", "apiParameters": {"version": "1", "strict": true}`: all[:2],
+			`"db": "t", "apiParameters": {"version": "1", "strict": false}`:                   nil,
+			`"db": "u", "apiParameters": {"version": "1", "strict": true}`:                    nil,
+		} {
+			reply := ok(t, command(t, c, extJSON(t, `{"validateDBMetadata": 1, `+arguments+`, "$db": "admin"}`)))
+			list, _ := reply.Lookup("apiVersionErrors").Array()
+			var got []string
+			for e := range list.Values() {
+				ns, _ := bson.Raw(e.Value).Lookup("ns").StringValue()
+				text, _ := bson.Raw(e.Value).Lookup("errmsg").StringValue()
+				got = append(got, ns+" "+text)
+				if name, _ := bson.Raw(e.Value).Lookup("codeName").StringValue(); name != "APIStrictError" {
+					t.Errorf("%s: %s", arguments, name)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %q", arguments, got)
+			}
+		}
+		checkErrors(t, d, []errorStep{
+			{`{"validateDBMetadata": 1, "$db": "admin"}`, 40414, "BSON field 'validateDBMetadata.apiParameters' is missing but a required field"},
+			{`{"validateDBMetadata": 1, "apiParameters": {}, "$db": "admin"}`, 40414, "BSON field 'validateDBMetadata.apiParameters.version' is missing but a required field"},
+			{`{"validateDBMetadata": 1, "apiParameters": {"version": 1}, "$db": "admin"}`, 14, "BSON field 'validateDBMetadata.apiParameters.version' is the wrong type 'int', expected type 'string'"},
+		})
+	}
+	old := dial(t, mongotest.Start(t, mongotest.Standalone(), mongotest.Version("4.4")).Hosts()[0])
+	reply := command(t, old, extJSON(t, `{"validateDBMetadata": 1, "apiParameters": {"version": "1"}, "$db": "admin"}`))
+	if code, _ := reply.Lookup("code").AsInt64(); code != 59 {
+		t.Errorf("version 4.4 answers %s", reply)
 	}
 }

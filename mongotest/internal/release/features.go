@@ -24,8 +24,8 @@ var Features = []Feature{
 	{Until: At(4, 4, 14), Kind: Argument, Names: "count.comment"}, // then one of those that every command takes
 	{Since: At(4, 9, 0), Kind: Argument, Names: "$configTime $topologyTime apiDeprecationErrors apiStrict apiVersion"},
 
-	{Since: At(5, 0, 0), Kind: Command, Names: "reshardCollection rotateCertificates testDeprecation testDeprecationInVersion2 testRemoval testVersion2 testVersions1And2"},
-	{Since: At(5, 0, 0), Kind: Command, State: NotBuilt, Names: "abortReshardCollection cleanupReshardCollection commitReshardCollection validateDBMetadata"},
+	{Since: At(5, 0, 0), Kind: Command, Names: "reshardCollection rotateCertificates testDeprecation testDeprecationInVersion2 testRemoval testVersion2 testVersions1And2 validateDBMetadata"},
+	{Since: At(5, 0, 0), Kind: Command, State: NotBuilt, Names: "abortReshardCollection cleanupReshardCollection commitReshardCollection"},
 	{Since: At(5, 0, 0), Kind: Stage, Names: "$setWindowFields"},
 	{Since: At(5, 0, 0), Kind: Expression, Names: "$dateAdd $dateDiff $dateSubtract $dateTrunc $getField $setField $unsetField"},
 	{Since: At(5, 0, 0), Kind: Accumulator, Names: "$count"},
