@@ -399,7 +399,7 @@ func parseFill(p *parser, name string, v bson.RawValue) ([]stage, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.output = append(w.output, &windowField{strings.Split(path, "."), &filling{e, method == "linear"}})
+		w.output = append(w.output, &windowField{strings.Split(path, "."), &filling{operand{e}, method == "linear"}})
 	}
 	var out []stage
 	if len(w.output) > 0 {

@@ -101,6 +101,38 @@ func TestStages(t *testing.T) {
 	}
 }
 
+// The arguments of a window function are read in their order, and the first that is wrong is the
+// error; what is missing comes last.
+func TestWindowArguments(t *testing.T) {
+	const average = "9 $expMovingAvg must have exactly one of the following sets of arguments: {input: ..., N: ...} or {input: ..., alpha: ...}"
+	for _, c := range []struct{ function, want string }{
+		{`"$shift":1`, "9 Argument to $shift must be an object"},
+		{`"$shift":{"a":1,"by":"x"}`, "9 Unknown argument in $shift"},
+		{`"$shift":{"by":"x","a":1}`, `9 '$shift:by' field must be an integer, but found by: "x"`},
+		{`"$shift":{"output":"$x","default":"$x","by":"x"}`, "9 '$shift:default' expression must yield a constant value."},
+		{`"$shift":{"output":{"$nope":1},"by":"x"}`, "168 Unrecognized expression '$nope'"},
+		{`"$shift":{"by":1}`, "9 $shift requires 'output' and 'by' to be specified"},
+		{`"$shift":{"output":"$x"}`, "9 $shift requires 'output' and 'by' to be specified"},
+		{`"$expMovingAvg":1`, average},
+		{`"$expMovingAvg":{"input":"$x","a":1,"N":0}`, average},
+		{`"$expMovingAvg":{"N":0,"a":1}`, "9 'N' field must be an integer greater than zero, but found N: 0"},
+		{`"$expMovingAvg":{"alpha":2,"input":{"$nope":1}}`, "9 'alpha' must be between 0 and 1 (exclusive), found alpha: 2"},
+		{`"$expMovingAvg":{"alpha":0.5}`, average},
+		{`"$expMovingAvg":{"input":"$x"}`, average},
+		{`"$derivative":1`, "9 $derivative expects an object, but got $derivative: 1"},
+		{`"$derivative":{"a%d":1,"unit":"year"}`, "9 $derivative got unexpected argument: a%d"},
+		{`"$integral":{"unit":"year","a":1}`, "5490704 unit must be 'week' or smaller"},
+		{`"$integral":{"unit":"day"}`, "9 $integral requires an 'input' expression"},
+		{`"$covariancePop":["$x"]`, "9 covariance expects an array of two expressions"},
+		{`"$covarianceSamp":["$x",{"$nope":1}]`, "168 Unrecognized expression '$nope'"},
+	} {
+		stages := `[{"$setWindowFields":{"sortBy":{"_id":1},"output":{"v":{` + c.function + `}}}}]`
+		if got := runText(t, stages, `[]`, expr.Version{Major: 8}); got != c.want {
+			t.Errorf("%s\n got %s\nwant %s", c.function, got, c.want)
+		}
+	}
+}
+
 // TestStageVersions checks that stages and window functions are unknown to servers that do not have
 // them, and that the table of features says of each whether it is built.
 func TestStageVersions(t *testing.T) {

@@ -175,58 +175,44 @@ func (r *ranking) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, err
 
 // shift is $shift: the value of a document some places off.
 type shift struct {
-	output  expr.Expr
+	operand // "output"
 	by      int
 	missing bson.RawValue
 }
 
 func parseShift(_ *windowStage, p *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
-	doc, ok := arg.Document()
-	if !ok {
-		return nil, srverr.New(srverr.FailedToParse, "Argument to $shift must be an object")
-	}
 	s := &shift{missing: nullValue}
 	haveBy := false
-	for key, item := range doc.All() {
-		switch key {
-		case "output":
-			e, err := expr.Parse(item, p.scope)
-			if err != nil {
-				return nil, err
-			}
-			s.output = e
-		case "by":
-			n, ok := expr.Int32(item)
-			if !ok {
-				return nil, srverr.New(srverr.FailedToParse, "'$shift:by' field must be an integer, but found %s", bsontext.Element(key, item))
-			}
-			s.by, haveBy = int(n), true
-		case "default":
-			c, err := p.constant(item)
-			if err != nil {
-				return nil, err
-			}
-			if c == nil {
-				return nil, srverr.New(srverr.FailedToParse, "'$shift:default' expression must yield a constant value.")
-			}
-			s.missing = *c
-		default:
-			return nil, srverr.New(srverr.FailedToParse, "Unknown argument in $shift")
+	err := namedArgs{"output": s.parse(p), "by": func(v bson.RawValue) error {
+		n, ok := expr.Int32(v)
+		if !ok {
+			return srverr.New(srverr.FailedToParse, "'$shift:by' field must be an integer, but found %s", bsontext.Element("by", v))
 		}
+		s.by, haveBy = int(n), true
+		return nil
+	}, "default": func(v bson.RawValue) error {
+		c, err := p.constant(v)
+		if err != nil {
+			return err
+		}
+		if c == nil {
+			return srverr.New(srverr.FailedToParse, "'$shift:default' expression must yield a constant value.")
+		}
+		s.missing = *c
+		return nil
+	}}.read(arg, func(string) string { return "Argument to $shift must be an object" },
+		func(string) string { return "Unknown argument in $shift" })
+	if err != nil {
+		return nil, err
 	}
-	if s.output == nil || !haveBy {
+	if s.input == nil || !haveBy {
 		return nil, srverr.New(srverr.FailedToParse, "$shift requires 'output' and 'by' to be specified")
 	}
 	return s, nil
 }
 
-func (s *shift) optimize(env *expr.Env) (err error) {
-	s.output, err = expr.Optimize(s.output, env)
-	return err
-}
-
 func (s *shift) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
-	values, err := evalAll(w, s.output, docs)
+	values, err := s.values(w, docs)
 	if err != nil {
 		return nil, err
 	}
@@ -242,65 +228,91 @@ func (s *shift) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error
 	return out, nil
 }
 
-func evalAll(w *windowStage, e expr.Expr, docs []bson.Raw) ([]bson.RawValue, error) {
+// operand is the expression that a window function computes over.
+type operand struct{ input expr.Expr }
+
+// parse returns what reads the expression.
+func (o *operand) parse(p *parser) func(v bson.RawValue) error {
+	return func(v bson.RawValue) (err error) {
+		o.input, err = expr.Parse(v, p.scope)
+		return err
+	}
+}
+
+func (o *operand) optimize(env *expr.Env) (err error) {
+	o.input, err = expr.Optimize(o.input, env)
+	return err
+}
+
+// values returns the expression's value for each document.
+func (o *operand) values(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
 	out := make([]bson.RawValue, len(docs))
 	for i, doc := range docs {
 		var err error
-		if out[i], err = expr.Eval(e, w.rt.state.WithRoot(doc)); err != nil {
+		if out[i], err = expr.Eval(o.input, w.rt.state.WithRoot(doc)); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
+// namedArgs are the arguments of a window function, with what reads each.
+type namedArgs map[string]func(v bson.RawValue) error
+
+// read reads the arguments in their order. The texts are what is said of a value that is no
+// document, and of an argument that there is not.
+func (a namedArgs) read(arg bson.RawValue, noDocument, unknown func(key string) string) error {
+	doc, ok := arg.Document()
+	if !ok {
+		return srverr.New(srverr.FailedToParse, "%s", noDocument(""))
+	}
+	for key, v := range doc.All() {
+		read := a[key]
+		if read == nil {
+			return srverr.New(srverr.FailedToParse, "%s", unknown(key))
+		}
+		if err := read(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 type expMovingAvg struct {
-	input expr.Expr
+	operand
 	alpha float64
 }
 
 func parseExpMovingAvg(_ *windowStage, p *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
-	malformed := srverr.New(srverr.FailedToParse, "$expMovingAvg must have exactly one of the following sets of arguments: {input: ..., N: ...} or {input: ..., alpha: ...}")
-	doc, ok := arg.Document()
-	if !ok {
-		return nil, malformed
+	malformed := func(string) string {
+		return "$expMovingAvg must have exactly one of the following sets of arguments: {input: ..., N: ...} or {input: ..., alpha: ...}"
 	}
 	e := &expMovingAvg{}
-	for key, item := range doc.All() {
-		switch key {
-		case "input":
-			in, err := expr.Parse(item, p.scope)
-			if err != nil {
-				return nil, err
-			}
-			e.input = in
-		case "N":
-			n, ok := expr.Int32(item)
-			if !ok || n <= 0 {
-				return nil, srverr.New(srverr.FailedToParse, "'N' field must be an integer greater than zero, but found N: %s", bsontext.Value(item))
-			}
-			e.alpha = 2 / (float64(n) + 1)
-		case "alpha":
-			e.alpha = expr.ToDouble(item)
-			if !item.IsNumber() || e.alpha <= 0 || e.alpha >= 1 {
-				return nil, srverr.New(srverr.FailedToParse, "'alpha' must be between 0 and 1 (exclusive), found alpha: %s", bsontext.Value(item))
-			}
-		default:
-			return nil, malformed
+	err := namedArgs{"input": e.parse(p), "N": func(v bson.RawValue) error {
+		n, ok := expr.Int32(v)
+		if !ok || n <= 0 {
+			return srverr.New(srverr.FailedToParse, "'N' field must be an integer greater than zero, but found N: %s", bsontext.Value(v))
 		}
+		e.alpha = 2 / (float64(n) + 1)
+		return nil
+	}, "alpha": func(v bson.RawValue) error {
+		e.alpha = expr.ToDouble(v)
+		if !v.IsNumber() || e.alpha <= 0 || e.alpha >= 1 {
+			return srverr.New(srverr.FailedToParse, "'alpha' must be between 0 and 1 (exclusive), found alpha: %s", bsontext.Value(v))
+		}
+		return nil
+	}}.read(arg, malformed, malformed)
+	if err != nil {
+		return nil, err
 	}
 	if e.input == nil || e.alpha == 0 {
-		return nil, malformed
+		return nil, srverr.New(srverr.FailedToParse, "%s", malformed(""))
 	}
 	return e, nil
 }
 
-func (e *expMovingAvg) optimize(env *expr.Env) (err error) {
-	e.input, err = expr.Optimize(e.input, env)
-	return err
-}
-
 func (e *expMovingAvg) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
-	values, err := evalAll(w, e.input, docs)
+	values, err := e.values(w, docs)
 	if err != nil {
 		return nil, err
 	}
@@ -324,7 +336,7 @@ func (e *expMovingAvg) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue
 // slope is $derivative and $integral: over the value that is sorted by.
 type slope struct {
 	bounds
-	input    expr.Expr
+	operand
 	perUnit  float64 // milliseconds of the unit; 0 without one
 	integral bool
 }
@@ -337,27 +349,18 @@ func parseSlope(integral bool) func(*windowStage, *parser, bson.RawValue, bounds
 		name = "$integral"
 	}
 	return func(w *windowStage, p *parser, arg bson.RawValue, b bounds) (windowFunction, error) {
-		doc, ok := arg.Document()
-		if !ok {
-			return nil, srverr.New(srverr.FailedToParse, "%s expects an object, but got %s", name, bsontext.Element(name, arg))
-		}
 		s := &slope{bounds: b, integral: integral}
-		for key, item := range doc.All() {
-			switch key {
-			case "input":
-				in, err := expr.Parse(item, p.scope)
-				if err != nil {
-					return nil, err
-				}
-				s.input = in
-			case "unit":
-				unit, _ := item.StringValue()
-				if s.perUnit, ok = unitMillis[unit]; !ok {
-					return nil, srverr.New(5490704, "unit must be 'week' or smaller")
-				}
-			default:
-				return nil, srverr.New(srverr.FailedToParse, "%s got unexpected argument: %s", name, key)
+		err := namedArgs{"input": s.parse(p), "unit": func(v bson.RawValue) (err error) {
+			unit, _ := v.StringValue()
+			var ok bool
+			if s.perUnit, ok = unitMillis[unit]; !ok {
+				return srverr.New(5490704, "unit must be 'week' or smaller")
 			}
+			return nil
+		}}.read(arg, func(string) string { return name + " expects an object, but got " + bsontext.Element(name, arg) },
+			func(key string) string { return name + " got unexpected argument: " + key })
+		if err != nil {
+			return nil, err
 		}
 		if s.input == nil {
 			return nil, srverr.New(srverr.FailedToParse, "%s requires an 'input' expression", name)
@@ -370,11 +373,6 @@ func parseSlope(integral bool) func(*windowStage, *parser, bson.RawValue, bounds
 	}
 }
 
-func (s *slope) optimize(env *expr.Env) (err error) {
-	s.input, err = expr.Optimize(s.input, env)
-	return err
-}
-
 // position is where a document lies on the axis, in units.
 func (s *slope) position(doc bson.Raw) (float64, bool) {
 	v := fieldAt(doc, s.field)
@@ -385,7 +383,7 @@ func (s *slope) position(doc bson.Raw) (float64, bool) {
 }
 
 func (s *slope) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
-	values, err := evalAll(w, s.input, docs)
+	values, err := s.values(w, docs)
 	if err != nil {
 		return nil, err
 	}
@@ -430,7 +428,7 @@ func (s *slope) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error
 
 type covariance struct {
 	bounds
-	a, b   expr.Expr
+	a, b   operand
 	sample bool
 }
 
@@ -441,28 +439,26 @@ func parseCovariance(sample bool) func(*windowStage, *parser, bson.RawValue, bou
 		if arg.Type != bson.TypeArray || len(parts) != 2 {
 			return nil, srverr.New(srverr.FailedToParse, "covariance expects an array of two expressions")
 		}
-		var err error
-		if c.a, err = expr.Parse(parts[0], p.scope); err != nil {
+		if err := c.a.parse(p)(parts[0]); err != nil {
 			return nil, err
 		}
-		c.b, err = expr.Parse(parts[1], p.scope)
-		return c, err
+		return c, c.b.parse(p)(parts[1])
 	}
 }
 
-func (c *covariance) optimize(env *expr.Env) (err error) {
-	if c.a, err = expr.Optimize(c.a, env); err == nil {
-		c.b, err = expr.Optimize(c.b, env)
+func (c *covariance) optimize(env *expr.Env) error {
+	if err := c.a.optimize(env); err != nil {
+		return err
 	}
-	return err
+	return c.b.optimize(env)
 }
 
 func (c *covariance) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
-	xs, err := evalAll(w, c.a, docs)
+	xs, err := c.a.values(w, docs)
 	if err != nil {
 		return nil, err
 	}
-	ys, err := evalAll(w, c.b, docs)
+	ys, err := c.b.values(w, docs)
 	if err != nil {
 		return nil, err
 	}
@@ -500,7 +496,7 @@ func (c *covariance) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, 
 
 // filling is $locf and $linearFill.
 type filling struct {
-	input  expr.Expr
+	operand
 	linear bool
 }
 
@@ -510,13 +506,8 @@ func parseFilling(linear bool) func(*windowStage, *parser, bson.RawValue, bounds
 			return nil, srverr.New(605001, "$linearFill must be specified with a top level sortBy expression with exactly one element")
 		}
 		e, err := expr.Parse(arg, p.scope)
-		return &filling{e, linear}, err
+		return &filling{operand{e}, linear}, err
 	}
-}
-
-func (f *filling) optimize(env *expr.Env) (err error) {
-	f.input, err = expr.Optimize(f.input, env)
-	return err
 }
 
 func isNullish(v bson.RawValue) bool {
@@ -524,7 +515,7 @@ func isNullish(v bson.RawValue) bool {
 }
 
 func (f *filling) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
-	values, err := evalAll(w, f.input, docs)
+	values, err := f.values(w, docs)
 	if err != nil {
 		return nil, err
 	}
