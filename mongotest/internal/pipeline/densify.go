@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
@@ -87,7 +88,7 @@ func parseDensify(p *parser, _ string, v bson.RawValue) (*densifyStage, error) {
 		case "field":
 			s, ok := item.StringValue()
 			if !ok {
-				return nil, srverr.New(srverr.TypeMismatch, "BSON field '$densify.field' is the wrong type '%s', expected type 'string'", typeName(item))
+				return nil, args.WrongType("$densify.field", item.Type, "string")
 			}
 			if err := expr.CheckPath(s, p.rt.o.Version); err != nil {
 				return nil, err
@@ -107,14 +108,14 @@ func parseDensify(p *parser, _ string, v bson.RawValue) (*densifyStage, error) {
 		case "range":
 			spec = item
 		default:
-			return nil, srverr.New(40415, "BSON field '$densify.%s' is an unknown field.", key)
+			return nil, args.UnknownField("$densify." + key)
 		}
 	}
 	if d.field == nil {
-		return nil, srverr.New(40414, "BSON field '$densify.field' is missing but a required field")
+		return nil, args.MissingField("$densify.field")
 	}
 	if spec.Type != bson.TypeEmbeddedDocument {
-		return nil, srverr.New(40414, "BSON field '$densify.range' is missing but a required field")
+		return nil, args.MissingField("$densify.range")
 	}
 	return d, d.parseRange(bson.Raw(spec.Value))
 }
@@ -160,14 +161,14 @@ func (d *densifyStage) parseRange(spec bson.Raw) error {
 				return srverr.New(5946802, "the bounds in a range statement must be the string 'full', 'partition', or an ascending array of two numbers or two dates")
 			}
 		default:
-			return srverr.New(40415, "BSON field 'RangeStatement.%s' is an unknown field.", key)
+			return args.UnknownField("RangeStatement." + key)
 		}
 	}
 	switch {
 	case !haveStep:
-		return srverr.New(40414, "BSON field 'RangeStatement.step' is missing but a required field")
+		return args.MissingField("RangeStatement.step")
 	case !haveBounds:
-		return srverr.New(40414, "BSON field 'RangeStatement.bounds' is missing but a required field")
+		return args.MissingField("RangeStatement.bounds")
 	case d.unit != "" && !d.integralStep && d.step != float64(int64(d.step)):
 		return srverr.New(6586400, "The step parameter in a range statement must be a whole number when densifying a date range")
 	case d.unit == "" && d.low.Type == bson.TypeDateTime:
@@ -347,22 +348,22 @@ func parseFill(p *parser, name string, v bson.RawValue) ([]stage, error) {
 		case "sortBy":
 			spec, ok := item.Document()
 			if !ok {
-				return nil, srverr.New(srverr.TypeMismatch, "BSON field '$fill.sortBy' is the wrong type '%s', expected type 'object'", typeName(item))
+				return nil, args.WrongType("$fill.sortBy", item.Type, "object")
 			}
 			w.sort, err = query.ParseSort(spec, p.rt.query)
 		case "output":
 			if output, ok = item.Document(); !ok {
-				return nil, srverr.New(srverr.TypeMismatch, "BSON field '$fill.output' is the wrong type '%s', expected type 'object'", typeName(item))
+				return nil, args.WrongType("$fill.output", item.Type, "object")
 			}
 		default:
-			return nil, srverr.New(40415, "BSON field '$fill.%s' is an unknown field.", key)
+			return nil, args.UnknownField("$fill." + key)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	if output.IsEmpty() {
-		return nil, srverr.New(40414, "BSON field '$fill.output' is missing but a required field")
+		return nil, args.MissingField("$fill.output")
 	}
 	add := &projection{rt: p.rt, kind: addition, root: newNode()}
 	for path, item := range output.All() {

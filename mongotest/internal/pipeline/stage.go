@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
@@ -456,15 +457,15 @@ func parseReplace(p *parser, name string, v bson.RawValue) (*replaceStage, error
 		v = bson.RawValue{}
 		for key, item := range doc.All() {
 			if key != "newRoot" {
-				return nil, srverr.New(40415, "BSON field '$replaceRoot.%s' is an unknown field.", key)
+				return nil, args.UnknownField("$replaceRoot." + key)
 			}
 			if v.Type != 0 {
-				return nil, srverr.New(40413, "BSON field '$replaceRoot.newRoot' is a duplicate field")
+				return nil, args.DuplicateField("$replaceRoot.newRoot")
 			}
 			v = item
 		}
 		if v.Type == 0 {
-			return nil, srverr.New(40414, "BSON field '$replaceRoot.newRoot' is missing but a required field")
+			return nil, args.MissingField("$replaceRoot.newRoot")
 		}
 	}
 	var err error
@@ -565,12 +566,12 @@ func parseMergeCursors(_ *parser, name string, v bson.RawValue) (*nothingStage, 
 		switch key {
 		case "sort", "compareWholeSortKey", "remotes", "tailableMode", "batchSize", "nss", "allowPartialResults", "lsid", "txnNumber", "autocommit":
 		default:
-			return nil, srverr.New(40415, "BSON field '%s.%s' is an unknown field.", name, key)
+			return nil, args.UnknownField(name + "." + key)
 		}
 	}
 	for _, key := range []string{"remotes", "nss"} {
 		if doc.Lookup(key).Type == 0 {
-			return nil, srverr.New(40414, "BSON field '%s.%s' is missing but a required field", name, key)
+			return nil, args.MissingField(name + "." + key)
 		}
 	}
 	return nil, srverr.New(srverr.CommandNotSupported, "%s is for the routers of a cluster alone", name)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -95,9 +96,9 @@ func checkListSearchIndexes(p *parser, name string, v bson.RawValue) (bson.Raw, 
 	for key, item := range doc.All() {
 		switch {
 		case key != "id" && key != "name":
-			return nil, srverr.New(40415, "BSON field '%s.%s' is an unknown field.", name, key)
+			return nil, args.UnknownField(name + "." + key)
 		case item.Type != bson.TypeString:
-			return nil, srverr.New(srverr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type 'string'", name, key, typeName(item))
+			return nil, args.WrongType(name+"."+key, item.Type, "string")
 		}
 	}
 	if doc.Lookup("id").Type != 0 && doc.Lookup("name").Type != 0 {
@@ -191,7 +192,7 @@ func precheckListSessions(_ *parser, name string, v bson.RawValue) error {
 			case bson.TypeBoolean, bson.TypeNull, bson.TypeUndefined:
 				all = item.AsBool()
 			default:
-				return srverr.New(srverr.TypeMismatch, "BSON field '%s.allUsers' is the wrong type '%s', expected type 'bool'", name, typeName(item))
+				return args.WrongType(name+".allUsers", item.Type, "bool")
 			}
 		case "users":
 			var err error
@@ -199,7 +200,7 @@ func precheckListSessions(_ *parser, name string, v bson.RawValue) error {
 				return err
 			}
 		default:
-			return srverr.New(40415, "BSON field '%s.%s' is an unknown field.", name, key)
+			return args.UnknownField(name + "." + key)
 		}
 	}
 	if all && users > 0 {
@@ -219,19 +220,19 @@ func checkSessionUsers(stage string, v bson.RawValue) (n int, err error) {
 		}
 		user, ok := item.Document()
 		if !ok {
-			return 0, srverr.New(srverr.TypeMismatch, "BSON field '%s.users.%s' is the wrong type '%s', expected type 'object'", stage, key, typeName(item))
+			return 0, args.WrongType(stage+".users."+key, item.Type, "object")
 		}
 		for field, x := range user.All() {
 			if field != "user" && field != "db" {
-				return 0, srverr.New(40415, "BSON field '%s.users.%s' is an unknown field.", stage, field)
+				return 0, args.UnknownField(stage + ".users." + field)
 			}
 			if x.Type != bson.TypeString {
-				return 0, srverr.New(srverr.TypeMismatch, "BSON field '%s.users.%s' is the wrong type '%s', expected type 'string'", stage, field, typeName(x))
+				return 0, args.WrongType(stage+".users."+field, x.Type, "string")
 			}
 		}
 		for _, field := range []string{"user", "db"} {
 			if user.Lookup(field).Type == 0 {
-				return 0, srverr.New(40414, "BSON field '%s.users.%s' is missing but a required field", stage, field)
+				return 0, args.MissingField(stage + ".users." + field)
 			}
 		}
 		n++

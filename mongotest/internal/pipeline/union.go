@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
 )
@@ -53,7 +54,7 @@ func (p *parser) unionParts(v bson.RawValue) (from Namespace, pl bson.RawValue, 
 	seen := map[string]bool{}
 	for key, item := range bson.Raw(v.Value).All() {
 		if seen[key] {
-			return from, pl, srverr.New(40413, "BSON field '$unionWith.%s' is a duplicate field", key)
+			return from, pl, args.DuplicateField("$unionWith." + key)
 		}
 		seen[key] = true
 		switch key {
@@ -63,7 +64,7 @@ func (p *parser) unionParts(v bson.RawValue) (from Namespace, pl bson.RawValue, 
 			}
 			s, ok := item.StringValue()
 			if !ok {
-				return from, pl, srverr.New(srverr.TypeMismatch, "BSON field '$unionWith.coll' is the wrong type '%s', expected type 'string'", typeName(item))
+				return from, pl, args.WrongType("$unionWith.coll", item.Type, "string")
 			}
 			from.Coll, have = s, true
 		case "pipeline":
@@ -76,17 +77,17 @@ func (p *parser) unionParts(v bson.RawValue) (from Namespace, pl bson.RawValue, 
 					return from, pl, srverr.New(40422, "BSON array field '$unionWith.pipeline' has an invalid value '%s' for an array field name.", name)
 				}
 				if stage.Type != bson.TypeEmbeddedDocument && stage.Type != bson.TypeNull && stage.Type != bson.TypeUndefined {
-					return from, pl, srverr.New(srverr.TypeMismatch, "BSON field '$unionWith.pipeline.%s' is the wrong type '%s', expected type 'object'", name, typeName(stage))
+					return from, pl, args.WrongType("$unionWith.pipeline."+name, stage.Type, "object")
 				}
 				i++
 			}
 			pl = bson.RawValue{Type: bson.TypeArray, Value: item.Value}
 		default:
-			return from, pl, srverr.New(40415, "BSON field '$unionWith.%s' is an unknown field.", key)
+			return from, pl, args.UnknownField("$unionWith." + key)
 		}
 	}
 	if !have && !p.startsWithDocuments(pl) {
-		return from, pl, srverr.New(40414, "BSON field '$unionWith.coll' is missing but a required field")
+		return from, pl, args.MissingField("$unionWith.coll")
 	}
 	return from, pl, nil
 }

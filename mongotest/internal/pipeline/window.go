@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
@@ -53,23 +54,23 @@ func parseWindowFields(p *parser, name string, v bson.RawValue) (*windowStage, e
 		case "sortBy":
 			spec, ok := item.Document()
 			if !ok {
-				return nil, srverr.New(srverr.TypeMismatch, "BSON field '$setWindowFields.sortBy' is the wrong type '%s', expected type 'object'", typeName(item))
+				return nil, args.WrongType("$setWindowFields.sortBy", item.Type, "object")
 			}
 			w.sort, err = query.ParseSort(spec, p.rt.query)
 		case "output":
 			if item.Type != bson.TypeEmbeddedDocument {
-				return nil, srverr.New(srverr.TypeMismatch, "BSON field '$setWindowFields.output' is the wrong type '%s', expected type 'object'", typeName(item))
+				return nil, args.WrongType("$setWindowFields.output", item.Type, "object")
 			}
 			output = item
 		default:
-			return nil, srverr.New(40415, "BSON field '$setWindowFields.%s' is an unknown field.", key)
+			return nil, args.UnknownField("$setWindowFields." + key)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	if output.Type == 0 {
-		return nil, srverr.New(40414, "BSON field '$setWindowFields.output' is missing but a required field")
+		return nil, args.MissingField("$setWindowFields.output")
 	}
 	for path, spec := range bson.Raw(output.Value).All() {
 		if err := expr.CheckPath(path, p.rt.o.Version); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
@@ -124,21 +125,21 @@ func parseMerge(p *parser, name string, v bson.RawValue) (*mergeStage, error) {
 			case "let":
 				var ok bool
 				if let, ok = item.Document(); !ok {
-					err = srverr.New(srverr.TypeMismatch, "BSON field '$merge.let' is the wrong type '%s', expected type 'object'", typeName(item))
+					err = args.WrongType("$merge.let", item.Type, "object")
 				}
 			case "whenMatched":
 				stages, err = m.parseWhenMatched(item)
 			case "whenNotMatched":
 				err = enumeration(&m.notMatched, "$merge.whenNotMatched", "whenNotMatched", item, "insert", "discard", "fail")
 			default:
-				err = srverr.New(40415, "BSON field '$merge.%s' is an unknown field.", key)
+				err = args.UnknownField("$merge." + key)
 			}
 			if err != nil {
 				return nil, err
 			}
 		}
 		if !haveInto {
-			return nil, srverr.New(40414, "BSON field '$merge.into' is missing but a required field")
+			return nil, args.MissingField("$merge.into")
 		}
 	}
 	if err := m.check(p, let); err != nil {
@@ -167,7 +168,7 @@ func (m *mergeStage) parseInto(p *parser, v bson.RawValue) error {
 	for key, item := range bson.Raw(v.Value).All() {
 		s, ok := item.StringValue()
 		if !ok && (key == "db" || key == "coll") {
-			return srverr.New(srverr.TypeMismatch, "BSON field 'into.%s' is the wrong type '%s', expected type 'string'", key, typeName(item))
+			return args.WrongType("into."+key, item.Type, "string")
 		}
 		switch key {
 		case "db":
@@ -175,7 +176,7 @@ func (m *mergeStage) parseInto(p *parser, v bson.RawValue) error {
 		case "coll":
 			m.into.Coll = s
 		default:
-			return srverr.New(40415, "BSON field 'into.%s' is an unknown field.", key)
+			return args.UnknownField("into." + key)
 		}
 	}
 	if m.into.Coll == "" && !named {
@@ -214,7 +215,7 @@ func (m *mergeStage) parseOn(_ *parser, v bson.RawValue) error {
 func enumeration(dst *string, path, _ string, v bson.RawValue, allowed ...string) error {
 	s, ok := v.StringValue()
 	if !ok {
-		return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type 'string'", path, typeName(v))
+		return args.WrongType(path, v.Type, "string")
 	}
 	for _, a := range allowed {
 		if a == s {
