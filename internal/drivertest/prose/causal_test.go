@@ -43,7 +43,7 @@ func causal(write bool) (list []rig.Operation) {
 	return list
 }
 
-// furtherReads are the reads among furtherOperations that take a read concern.
+// furtherReads are the reads among rig.FurtherOperations that take a read concern.
 func furtherReads() (list []rig.Operation) {
 	for _, name := range []string{"Client.Watch", "Collection.Count", "Collection.EstimatedDocumentCount", "Collection.Watch", "Database.Aggregate",
 		"Database.Watch", "allium.Aggregate", "Bucket.Find", "Bucket.DownloadToStreamByName"} {
