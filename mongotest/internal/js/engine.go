@@ -69,6 +69,7 @@ type Engine struct {
 	running bool
 	base    uint64 // the heap of the process soon after the call began, 0 before it was looked at
 	ended   error
+	endedAt time.Time
 	end     chan struct{} // closed when a call has to end
 	timer   *time.Timer
 	left    chan struct{} // closed when a call that has to end is not waited for any longer
@@ -326,11 +327,17 @@ func (e *Engine) poll() {
 		return
 	}
 	if e.ended != nil {
+		// Of two polls that wait for the lock, the second comes too early.
+		if rest := e.grace - time.Since(e.endedAt); rest > 0 {
+			e.timer.Reset(rest)
+			return
+		}
 		e.dead = true
 		close(e.left)
 		return
 	}
 	if e.ended = e.check(); e.ended != nil {
+		e.endedAt = time.Now()
 		close(e.end)
 		e.vm.Interrupt(e.ended)
 		e.timer.Reset(e.grace)
