@@ -1,10 +1,20 @@
 package allium
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"allium/bson"
 	"allium/consistency"
+	"allium/internal/command"
+	"allium/internal/exec"
+	"allium/internal/failure"
+	"allium/internal/option"
+	"allium/internal/session"
+	"allium/mongoerr"
 )
 
 // Collection is a handle to a collection whose documents are encoded from and decoded as T: a
@@ -74,4 +84,209 @@ func As[V, T any](c *Collection[T]) *Collection[V] {
 // collection and addressed to its database.
 func (c *Collection[T]) within() *Database {
 	return &Database{scope: c.scope, err: checkName("database", c.db)}
+}
+
+// scope is what a database or a collection hands down to its operations: where they run, and the
+// settings that are inherited from the client downwards.
+type scope struct {
+	client         *Client
+	db             string
+	readPreference *consistency.ReadPreference
+	readConcern    *consistency.ReadConcern
+	writeConcern   *consistency.WriteConcern
+	timeout        *time.Duration
+	timeoutLevel   string // whose timeout it is
+	bson           *bson.Options
+}
+
+// inherit overrides what a level below sets itself.
+func (s scope) inherit(level string, rp *consistency.ReadPreference, rc *consistency.ReadConcern, wc *consistency.WriteConcern, timeout *time.Duration, o *bson.Options) scope {
+	s.bson = overrideBSON(s.bson, option.Copy(o))
+	if rp != nil {
+		s.readPreference = option.Copy(rp)
+	}
+	if rc != nil {
+		s.readConcern = option.Copy(rc)
+	}
+	if wc != nil {
+		s.writeConcern = option.Copy(wc)
+	}
+	if timeout != nil {
+		s.timeout, s.timeoutLevel = new(*timeout), level
+	}
+	return s
+}
+
+// overrideBSON returns what holds below outer where o is set. A UUID representation holds until
+// another one is chosen: options about something else must not change how identifiers are stored.
+func overrideBSON(outer, o *bson.Options) *bson.Options {
+	switch {
+	case o == nil:
+		return outer
+	case outer == nil || o.UUID != bson.UUIDDefault:
+		return o
+	}
+	with := *o
+	with.UUID = outer.UUID
+	return &with
+}
+
+var errNilContext = failure.ErrNilContext
+
+// op makes the operation that runs a command, with what it inherits: its session from ctx, its time
+// limit from opTimeout or the scope, and from the scope the preference and the concerns that the
+// command takes.
+func (s *scope) op(ctx context.Context, cmd command.Command, opTimeout *time.Duration) (exec.Op, error) {
+	op := exec.NewOp(cmd)
+	err := s.inherits(ctx, &op, opTimeout)
+	return op, err
+}
+
+// inherits is op for an operation that is made already.
+func (s *scope) inherits(ctx context.Context, op *exec.Op, opTimeout *time.Duration) error {
+	op.DB, op.BSON = s.db, s.bson
+	if ctx == nil {
+		return errNilContext
+	}
+	if err := s.within(ctx, op, opTimeout); err != nil {
+		if op.Session != nil {
+			op.Session.Transaction().Fail(err)
+		}
+		return err
+	}
+	takes := op.Command.Traits().Inherits
+	if takes.Has(command.ReadPreferences) {
+		op.ReadPreference = s.readPreference
+	}
+	if takes.Has(command.ReadConcerns) && s.readConcern != nil {
+		op.ReadConcern = s.readConcern.Level
+	}
+	if !takes.Has(command.WriteConcerns) {
+		return nil
+	}
+	// In a transaction the transaction's counts, also in place of one that asks for no answer
+	// (specification: Transactions).
+	if op.Session == nil || !op.Session.Transaction().Running() {
+		op.WriteConcern = s.writeConcern
+	}
+	return s.writeConcern.Validate()
+}
+
+// failed says which command on which collection of the database, if any, an error is about that is
+// found before the command is made, or in its reply. Package exec does so with all others.
+func (s *scope) failed(ctx context.Context, command, collection string, err error) error {
+	return exec.Ahead(ctx, command, s.db, collection, err)
+}
+
+// within gives op its session and its limit.
+func (s *scope) within(ctx context.Context, op *exec.Op, opTimeout *time.Duration) error {
+	sess := SessionFrom(ctx)
+	if sess != nil {
+		if sess.client != s.client {
+			return errors.New("session belongs to another client")
+		}
+		op.Session = sess.inner
+		if sess.bound != nil {
+			if opTimeout != nil {
+				return errors.New("an operation inside Transact with a timeout cannot have a timeout of its own")
+			}
+			op.Limit = *sess.bound
+			return nil
+		}
+	}
+	var err error
+	op.Limit, err = s.limit(opTimeout)
+	return err
+}
+
+// limit returns what bounds an operation in time that begins now: opTimeout, or the scope's timeout
+// if that is nil.
+func (s *scope) limit(opTimeout *time.Duration) (exec.Limit, error) {
+	timeout, level := s.timeout, s.timeoutLevel
+	if opTimeout != nil {
+		timeout, level = opTimeout, "operation"
+	}
+	if timeout == nil {
+		return exec.Limit{}, nil
+	}
+	if *timeout < 0 {
+		return exec.Limit{}, fmt.Errorf("timeout of the %s is %v, want 0 or more", level, *timeout)
+	}
+	return exec.NewLimit(timeout, timeoutSources[level]), nil
+}
+
+// timeoutSources are what errors call the timeouts.
+var timeoutSources = map[string]mongoerr.Source{"client": mongoerr.SourceClient, "database": mongoerr.SourceDatabase,
+	"collection": mongoerr.SourceCollection, "session": mongoerr.SourceSession, "operation": mongoerr.SourceOperation}
+
+// operation runs an operation of several commands, in one span if the client traces.
+func (s *scope) operation(ctx context.Context, name, collection string, run func(context.Context) error) error {
+	var inner *session.Session
+	if own := SessionFrom(ctx); own != nil && own.client == s.client {
+		inner = own.inner
+	}
+	return s.client.exec.Operation(ctx, inner, name, s.db, collection, run)
+}
+
+// ops are the memory of operations of one command, which is used again: nothing refers to an
+// operation once it has ended and its reply has been read.
+var ops sync.Pool
+
+func newOp() *exec.Op {
+	if op, ok := ops.Get().(*exec.Op); ok {
+		return op
+	}
+	var op exec.Op
+	return &op
+}
+
+func releaseOp(op *exec.Op) {
+	var none exec.Op
+	*op = none
+	ops.Put(op)
+}
+
+// run runs an operation that is complete.
+func (s *scope) run(ctx context.Context, op *exec.Op) (exec.Result, error) {
+	return s.client.exec.Run(ctx, op)
+}
+
+// maxTime puts a MaxTime option, in milliseconds, where ms points to. A timeout of the driver's own
+// replaces it (specification: Client Side Operations Timeout); with one that comes from the
+// context, the option stands.
+func maxTime(op *exec.Op, d time.Duration, ms *int64) error {
+	switch {
+	case d < 0:
+		return negative("MaxTime", d)
+	case d == 0 || op.Timeout != nil:
+		return nil
+	}
+	op.NoMaxTime = true
+	*ms = command.MaxTimeMS(d)
+	return nil
+}
+
+// negative returns the error of an option that is a negative time.
+func negative(option string, d time.Duration) error {
+	return fmt.Errorf("%s is %v, want 0 or more", option, d)
+}
+
+// checkName reports names that are invalid on every server.
+func checkName(what, name string) error {
+	if name == "" {
+		return fmt.Errorf("%s name is empty", what)
+	}
+	for i := range len(name) {
+		if name[i] == 0 {
+			return fmt.Errorf("%s name %q contains a NUL byte", what, name)
+		}
+	}
+	return nil
+}
+
+// timedOut reports whether an operation ended because its time was up, or because its context was
+// cancelled.
+func timedOut(err error) bool {
+	_, ok := errors.AsType[*mongoerr.TimeoutError](err)
+	return ok
 }

@@ -2,12 +2,17 @@ package allium
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"allium/bson"
 	"allium/consistency"
 	"allium/internal/command"
+	"allium/internal/cursor"
+	"allium/internal/exec"
+	"allium/internal/failure"
 	"allium/internal/option"
+	"allium/mongoerr"
 )
 
 // Database is a handle to a database. It is cheap to create and safe for concurrent use.
@@ -87,4 +92,149 @@ func (db *Database) adminWithin(ctx context.Context, cmd command.Command, maxTim
 	}
 	res.Release()
 	return nil
+}
+
+// RunCommandOptions are the options of RunCommand.
+type RunCommandOptions struct {
+	// ReadPreference selects the server. Nil: the primary; the database's preference is not
+	// inherited.
+	ReadPreference *consistency.ReadPreference
+	// Timeout bounds the operation from start to finish; a pointer to 0 means no limit.
+	Timeout *time.Duration
+}
+
+// RunCommand runs a server command for which the driver has no method. cmd must be a document whose
+// first key is the command's name. The driver adds session, cluster time and similar fields, with a
+// timeout also maxTimeMS, and changes nothing else; cmd must not contain fields that the driver
+// adds. The command is not retried after a network error.
+//
+// The reply is a copy that the caller may keep. If the command fails, the error is a
+// *mongoerr.ServerError, which holds the reply. If it succeeds but the reply reports write errors,
+// RunCommand returns both the reply and an error: a *mongoerr.BulkWriteError for rejected
+// statements (writeErrors, and the errors that a bulkWrite counts in nErrors), a
+// *mongoerr.WriteConcernError if there is only a writeConcernError.
+func (db *Database) RunCommand(ctx context.Context, cmd any, opts ...RunCommandOptions) (bson.Raw, error) {
+	o, err := option.Merge(opts), db.err
+	if err != nil {
+		return nil, db.failed(ctx, "runCommand", "", err)
+	}
+	run, err := command.NewRun(db.bson, cmd)
+	if err != nil {
+		return nil, db.failed(ctx, "runCommand", "", err)
+	}
+	op := newOp()
+	defer releaseOp(op)
+	*op = exec.NewOp(run)
+	if err := db.inherits(ctx, op, o.Timeout); err != nil {
+		return nil, op.Named(err)
+	}
+	op.ReadPreference = o.ReadPreference
+	res, err := db.run(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Release()
+	return append(bson.Raw(nil), res.Reply...), writeOutcome(op, &res)
+}
+
+// writeOutcome returns the errors of a write that the reply to a command of the user's reports
+// although it says ok: 1.
+func writeOutcome(op *exec.Op, res *exec.Result) error {
+	rejected, err := res.WriteErrors(op)
+	switch {
+	case err != nil:
+		err = op.Named(err)
+	case len(rejected) > 0:
+		bulk := &mongoerr.BulkWriteError{WriteErrors: rejected, Labels: failure.Strings(res.Reply.Lookup("errorLabels"))}
+		if res.Concern != nil {
+			bulk.WriteConcernErrors = append(bulk.WriteConcernErrors, res.Concern)
+			for _, l := range res.Concern.Labels {
+				failure.AddTo(&bulk.Labels, l)
+			}
+		}
+		err = bulk
+	case res.Concern != nil:
+		err = op.Explain(res.Concern)
+	}
+	return err
+}
+
+// RunCursorCommandOptions are the options of RunCursorCommand.
+type RunCursorCommandOptions struct {
+	// ReadPreference selects the server. Nil: the primary; the database's preference is not
+	// inherited.
+	ReadPreference *consistency.ReadPreference
+	// BatchSize, MaxTime and Comment apply to the getMores that fetch further batches, not to the
+	// command itself. MaxTime is only for cursors that wait for documents, and excludes a timeout.
+	BatchSize *int32
+	MaxTime   time.Duration
+	Comment   any
+	// CursorType must match the command, such as CursorTailableAwait for {find: "log", tailable:
+	// true, awaitData: true}.
+	CursorType CursorType
+	// TimeoutMode says what the timeout bounds.
+	TimeoutMode TimeoutMode
+	// Timeout bounds the operation and the life of its cursor, unless TimeoutMode or CursorType
+	// says otherwise; a pointer to 0 means no limit. The command must then not contain maxTimeMS.
+	Timeout *time.Duration
+}
+
+// RunCursorCommand runs a server command whose reply opens a cursor, such as
+// {checkMetadataConsistency: 1}, and returns the cursor. See RunCommand for cmd. A reply without a
+// cursor is an error.
+//
+// If the reply has a cursor and also reports write errors, as RunCommand describes,
+// RunCursorCommand returns both the cursor and the error; the cursor must then be closed.
+func (db *Database) RunCursorCommand(ctx context.Context, cmd any, opts ...RunCursorCommandOptions) (*Cursor[bson.D], error) {
+	return RunCursorCommand[bson.D](ctx, db, cmd, opts...)
+}
+
+// RunCursorCommand is like Database.RunCursorCommand, and decodes documents as T.
+func RunCursorCommand[T any](ctx context.Context, db *Database, cmd any, opts ...RunCursorCommandOptions) (*Cursor[T], error) {
+	cur := &Cursor[T]{}
+	opened, err := db.runCursorCommand(ctx, &cur.cur, cmd, opts)
+	if !opened {
+		return nil, err
+	}
+	return cur, err
+}
+
+// runCursorCommand opens cur. An error beside an open cursor is one of a write.
+func (db *Database) runCursorCommand(ctx context.Context, cur *cursor.Cursor, cmd any, opts []RunCursorCommandOptions) (opened bool, err error) {
+	o, err := option.Merge(opts), db.err
+	var run *command.Run
+	if err == nil {
+		run, err = command.NewRun(db.bson, cmd)
+	}
+	if err != nil {
+		return false, db.failed(ctx, "runCommand", "", err)
+	}
+	run.OpensCursor = true
+	op, err := db.op(ctx, run, o.Timeout)
+	op.ReadPreference = o.ReadPreference
+	if err == nil && o.MaxTime < 0 {
+		err = negative("MaxTime", o.MaxTime)
+	}
+	if err == nil && o.MaxTime > 0 && op.Timeout != nil && *op.Timeout > 0 {
+		err = errors.New("options MaxTime and Timeout exclude each other")
+	}
+	if err == nil {
+		err = cur.Prepare(&op, cursor.Reading{Type: cursor.Type(o.CursorType), TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxTime,
+			BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
+	}
+	if err != nil {
+		return false, op.Named(err)
+	}
+	res, err := db.run(ctx, &op)
+	if err != nil {
+		return false, err
+	}
+	failed := writeOutcome(&op, &res)
+	if err := cur.Open(ctx, db.client.cursors, &op, res); err != nil {
+		if failed != nil {
+			return false, failed // there is no cursor because the write failed
+		}
+		return false, err
+	}
+	return true, failed
 }

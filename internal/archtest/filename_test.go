@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,5 +45,23 @@ func TestFileNamesFinds(t *testing.T) {
 		if saysNothing(path) != want {
 			t.Errorf("%s: %t", path, !want)
 		}
+	}
+}
+
+// TestRootFitsOnAScreen: what a newcomer sees first is the API, on one screen. Tests that need no
+// name that is not exported belong below internal/drivertest.
+func TestRootFitsOnAScreen(t *testing.T) {
+	entries, err := os.ReadDir(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") && e.Name() != "testdata" { // where the specifications may be
+			names = append(names, e.Name())
+		}
+	}
+	if len(names) > 60 {
+		t.Errorf("the root has %d names, want at most 60: %v", len(names), names)
 	}
 }

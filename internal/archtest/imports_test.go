@@ -201,7 +201,7 @@ func TestOnlyMongotestRunsJavaScript(t *testing.T) {
 var assembly = map[string][]string{
 	"internal/conn":     {"client.go"},
 	"internal/pool":     {"client.go"},
-	"internal/topology": {"client.go", "srv.go"},
+	"internal/topology": {"client.go"},
 }
 
 func TestRootImportsLayersWhereAClientIsAssembled(t *testing.T) {
@@ -237,8 +237,8 @@ func TestUnassembledImportsAreFound(t *testing.T) {
 	if got := unassembled("find.go", imports); !slices.Equal(got, []string{"internal/pool", "internal/topology"}) {
 		t.Errorf("find.go: %v", got)
 	}
-	if got := unassembled("srv.go", imports); !slices.Equal(got, []string{"internal/pool"}) {
-		t.Errorf("srv.go: %v", got)
+	if got := unassembled("transport.go", imports); !slices.Equal(got, []string{"internal/pool", "internal/topology"}) {
+		t.Errorf("transport.go: %v", got)
 	}
 	if got := unassembled("client.go", imports); got != nil {
 		t.Errorf("client.go: %v", got)
