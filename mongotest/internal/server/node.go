@@ -1,8 +1,7 @@
 // Package server stands in for MongoDB processes: nodes that listen, read the wire protocol and
 // answer commands, and the replica sets and clusters they form. The data lies in the
-// store package. The commands are one file each in the packages below mongotest/internal/commands,
-// but for those on transactions and shards (cmd_*.go here). They register themselves in the table
-// that dispatch.go uses.
+// store package. The commands are in the packages below mongotest/internal/commands; they register
+// themselves in the table that dispatch.go uses. mongotest/DESIGN.md has drawings.
 //
 // A Node is a mongod or a mongos. The members of a replica set are nodes over one Data: documents
 // are versioned by the time of their write, and a member sees them up to the position that it has
