@@ -16,7 +16,8 @@ import (
 )
 
 // Encryption encrypts fields of a client's commands and decrypts replies
-// (ClientOptions.Encryption). Package encryption provides the implementation.
+// (ClientOptions.Encryption). Package encryption provides the implementation, and no program has
+// one of its own: methods may be added.
 type Encryption interface {
 	// Attach is called by Open, once for each client.
 	Attach(to EncryptionTarget) (CommandCipher, error)
@@ -36,7 +37,8 @@ type EncryptionTarget struct {
 	Logger *slog.Logger
 }
 
-// CommandCipher encrypts commands and decrypts replies. It must be safe for concurrent use.
+// CommandCipher encrypts commands and decrypts replies. It must be safe for concurrent use. As with
+// Encryption, methods may be added.
 type CommandCipher interface {
 	// Encrypt returns the encrypted form of cmd, a command for the database db: cmd itself if
 	// nothing in it is to be encrypted. cmd holds the command's own fields without those common to
