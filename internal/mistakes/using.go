@@ -132,9 +132,9 @@ var commands = Section{"Filters, updates and commands", []Mistake{
 		}),
 	},
 	{
-		Name: "two option structs", Code: `users.FindOne(ctx, filter, allium.FindOneOptions{Sort: s}, allium.FindOneOptions{Skip: 1})`,
+		Name: "a sort order for an update of many", Code: `users.UpdateMany(ctx, filter, update, allium.UpdateOptions{Sort: bson.D{{Key: "age", Value: 1}}})`,
 		Make: in(func(ctx context.Context, users *allium.Collection[bson.D]) error {
-			return second(users.FindOne(ctx, bson.M{}, allium.FindOneOptions{}, allium.FindOneOptions{Skip: 1}))
+			return second(users.UpdateMany(ctx, bson.M{}, bson.M{"$set": bson.M{"x": 1}}, allium.UpdateOptions{Sort: bson.D{{Key: "age", Value: 1}}}))
 		}),
 	},
 	{

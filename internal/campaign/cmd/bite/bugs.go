@@ -31,7 +31,7 @@ var bugs = []bug{
 	{name: "a session's operation time stands still", topology: "replset", edits: one("internal/session/session.go", "if !r.OperationTime.IsZero() && (s.operationTime == nil || s.operationTime.Compare(r.OperationTime) < 0) {", "if !r.OperationTime.IsZero() && s.operationTime == nil {")},
 	{name: "a snapshot session forgets its time", topology: "replset", edits: one("internal/session/session.go", "if s.opts.Snapshot && s.snapshotTime == nil", "if false")},
 	{name: "two operations share a server session", topology: "replset", edits: one("internal/session/pool.go", "		p.stack[n-1] = nil\n		p.stack = p.stack[:n-1]\n		if !s.expired", "		if s.expired(timeoutMinutes) {\n			p.stack = p.stack[:n-1]\n		}\n		if !s.expired")},
-	{name: "a pool grows by one too many", topology: "replset", edits: one("internal/pool/checkout.go", "uint64(len(p.all)) >= p.cfg.MaxPoolSize", "uint64(len(p.all)) > p.cfg.MaxPoolSize")},
+	{name: "a pool grows by one too many", topology: "replset", edits: one("internal/pool/checkout.go", "len(p.all) >= p.cfg.MaxPoolSize", "len(p.all) > p.cfg.MaxPoolSize")},
 	{name: "a checkout does not end with its context", topology: "replset", edits: one("internal/pool/checkout.go", "case <-ctx.Done():\n			source", "case <-context.Background().Done():\n			source")},
 	{name: "a backoff does not end with its context", topology: "replset", edits: []edit{
 		{"internal/exec/retry.go", "	case <-ctx.Done():\n		return false\n	}\n}\n\n// baseBackoffOf", "	case <-context.Background().Done():\n		return false\n	}\n}\n\n// baseBackoffOf"},
