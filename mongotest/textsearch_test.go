@@ -1,6 +1,7 @@
 package mongotest_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,5 +78,56 @@ func TestTextIndexOptions(t *testing.T) {
 		if code, _ := reply.Lookup("code").AsInt64(); code != 67 {
 			t.Errorf("%s: %s", bad, reply)
 		}
+	}
+}
+
+// A text index can be made of what listIndexes says of it, as mongorestore does, and is the index
+// that it was.
+func TestTextIndexAsListed(t *testing.T) {
+	d := mongotest.Start(t)
+	c := dial(t, d.Hosts()[0])
+	list := func() string {
+		t.Helper()
+		return command(t, c, extJSON(t, `{"listIndexes": "c", "$db": "t"}`)).Lookup("cursor", "firstBatch", "1").String()
+	}
+	// Options that are given stand where they were given.
+	options := func(index string) string {
+		var all []string
+		for key, v := range extJSON(t, index).All() {
+			all = append(all, key+v.String())
+		}
+		slices.Sort(all)
+		return strings.Join(all, "\n")
+	}
+	command(t, c, extJSON(t, `{"insert": "c", "documents": [{"_id": 1, "a": "one mouse", "b": {"c": "two mice"}}], "$db": "t"}`))
+	for _, spec := range []string{
+		`{"key": {"a": "text"}, "name": "x"}`,
+		`{"key": {"b.c": "text", "a": "text"}, "name": "x", "weights": {"a": 3}}`,
+		`{"key": {"$**": "text"}, "name": "x"}`,
+		`{"key": {"p": 1, "a": "text", "b.c": "text", "q": -1}, "name": "x", "weights": {"more": 7}}`,
+	} {
+		make := func(spec string) {
+			t.Helper()
+			if r := command(t, c, extJSON(t, `{"createIndexes": "c", "indexes": [`+spec+`], "$db": "t"}`)); r.Lookup("errmsg").Type != 0 {
+				t.Fatalf("%s: %v", spec, r)
+			}
+		}
+		find := func() string {
+			t.Helper()
+			return command(t, c, extJSON(t, `{"count": "c", "query": {"$text": {"$search": "mouse"}, "p": null}, "$db": "t"}`)).Lookup("n").String()
+		}
+		make(spec)
+		listed, found := list(), find()
+		command(t, c, extJSON(t, `{"dropIndexes": "c", "index": "x", "$db": "t"}`))
+		make(listed)
+		if again := list(); options(again) != options(listed) {
+			t.Errorf("%s: made of\n%s\nit is\n%s", spec, listed, again)
+		}
+		if again := find(); again != found {
+			t.Errorf("%s: finds %s, found %s", spec, again, found)
+		}
+		make(spec)
+		make(listed)
+		command(t, c, extJSON(t, `{"dropIndexes": "c", "index": "x", "$db": "t"}`))
 	}
 }

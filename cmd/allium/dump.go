@@ -2,27 +2,18 @@ package main
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"allium"
 	"allium/bson"
-)
-
-// The folder of -data is laid out as mongodump lays out a dump, so that mongorestore reads it, and
-// a dump can be served: DATABASE/COLLECTION.bson holds documents one after the other, and
-// DATABASE/COLLECTION.metadata.json the options and indexes. Names are escaped as in a URL.
-const (
-	documentsSuffix = ".bson"
-	metadataSuffix  = ".metadata.json"
 )
 
 // fill reads what -data and -seed name into a deployment that has just started.
@@ -36,13 +27,16 @@ func (f *serveFlags) fill(ctx context.Context, uri string) error {
 	}
 	defer client.Close(context.WithoutCancel(ctx))
 	if f.data != "" {
-		err := load(ctx, client, f.data)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the first time there is nothing
+		if f.folder, err = openFolder(f.data); err != nil {
+			return fmt.Errorf("--data: %w", err)
+		}
+		if err := load(ctx, client, f.folder); err != nil {
+			f.folder.close()
 			return fmt.Errorf("--data: %w", err)
 		}
 	}
 	if f.seed != "" {
-		if err := seed(ctx, client, f.seed); err != nil {
+		if err := seed(ctx, client, f.seed, f.folder); err != nil {
 			return fmt.Errorf("--seed: %w", err)
 		}
 	}
@@ -51,23 +45,26 @@ func (f *serveFlags) fill(ctx context.Context, uri string) error {
 
 // keep writes what a deployment holds to the folder of -data.
 func (f *serveFlags) keep(uri string) error {
-	if f.data == "" {
+	if f.folder == nil {
 		return nil
 	}
+	defer f.folder.close()
 	ctx := context.Background() // the program's has ended: that is why
 	client, err := allium.Open(uri)
 	if err != nil {
 		return err
 	}
 	defer client.Close(ctx)
-	if err := dump(ctx, client, f.data); err != nil {
+	err = f.folder.replace(func(dir string) error { return dump(ctx, client, f.folder, dir) })
+	if err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
 	return nil
 }
 
-// seed inserts the documents of a file: {"db.collection": [{...}, ...], ...}.
-func seed(ctx context.Context, client *allium.Client, path string) error {
+// seed inserts the documents of a file: {"db.collection": [{...}, ...], ...}. Collections that a
+// folder has, which may be nil, are as they were kept.
+func seed(ctx context.Context, client *allium.Client, path string, folder *dataFolder) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -81,6 +78,9 @@ func seed(ctx context.Context, client *allium.Client, path string) error {
 		list, isArray := v.Array()
 		if !ok || !isArray {
 			return fmt.Errorf("%s: %q: want \"db.collection\" and an array of documents", path, ns)
+		}
+		if folder != nil && *folder.of(db, coll) != (storedCollection{db: db, name: coll}) {
+			continue
 		}
 		var docs []bson.Raw
 		for el := range list.Values() {
@@ -113,16 +113,11 @@ type metadata struct {
 // inner reports whether a database is the server's own.
 func inner(db string) bool { return db == "local" || db == "config" || db == "admin" }
 
-// dump writes all collections to a folder, which is replaced as a whole: what was there before is
-// lost only when everything is written.
-func dump(ctx context.Context, client *allium.Client, dir string) error {
-	fresh := filepath.Clean(dir) + ".new"
-	if err := os.RemoveAll(fresh); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(fresh, 0o755); err != nil {
-		return err
-	}
+// buckets is what the documents of a time series collection are stored in.
+const buckets = "system.buckets."
+
+// dump writes all collections below dir, each under the paths that it has in the folder.
+func dump(ctx context.Context, client *allium.Client, d *dataFolder, dir string) error {
 	names, err := client.ListDatabaseNames(ctx)
 	if err != nil {
 		return err
@@ -131,24 +126,14 @@ func dump(ctx context.Context, client *allium.Client, dir string) error {
 		if inner(name) {
 			continue
 		}
-		if err := dumpDatabase(ctx, client.Database(name), filepath.Join(fresh, url.PathEscape(name))); err != nil {
+		if err := dumpDatabase(ctx, client.Database(name), d, dir); err != nil {
 			return err
 		}
 	}
-	old := filepath.Clean(dir) + ".old"
-	if err := os.RemoveAll(old); err != nil {
-		return err
-	}
-	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.Rename(fresh, dir); err != nil {
-		return err
-	}
-	return os.RemoveAll(old)
+	return nil
 }
 
-func dumpDatabase(ctx context.Context, db *allium.Database, dir string) error {
+func dumpDatabase(ctx context.Context, db *allium.Database, d *dataFolder, dir string) error {
 	infos, err := allium.RunCursorCommand[bson.Raw](ctx, db, bson.D{{Key: "listCollections", Value: 1}})
 	if err != nil {
 		return err
@@ -157,23 +142,31 @@ func dumpDatabase(ctx context.Context, db *allium.Database, dir string) error {
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	for _, info := range list {
 		name, _ := info.Lookup("name").StringValue()
-		if strings.HasPrefix(name, "system.") {
+		if strings.HasPrefix(name, "system.") && name != "system.js" {
 			continue
+		}
+		c := d.of(db.Name(), name)
+		base := filepath.Join(url.PathEscape(db.Name()), url.PathEscape(name))
+		if c.metadata == "" {
+			c = &storedCollection{documents: base + documentsSuffix, metadata: base + metadataSuffix}
+		} else if c.documents == "" { // it was a view
+			c.documents = base + documentsSuffix
 		}
 		m := metadata{}
 		m.Type, _ = info.Lookup("type").StringValue()
 		m.Options, _ = info.Lookup("options").Document()
-		path := filepath.Join(dir, url.PathEscape(name))
-		if m.Type == "" || m.Type == "collection" {
-			if err := dumpCollection(ctx, db, name, path+documentsSuffix); err != nil {
+		if m.Type != "view" {
+			from, path := name, c.documents
+			if m.Type == "timeseries" {
+				from = buckets + name
+				if path = d.of(db.Name(), from).documents; path == "" {
+					path = filepath.Join(url.PathEscape(db.Name()), url.PathEscape(from)) + documentsSuffix
+				}
+			}
+			err := writeFile(filepath.Join(dir, path), func(w io.Writer) error { return dumpCollection(ctx, db, from, w) })
+			if err != nil {
 				return err
 			}
 			indexes, err := allium.RunCursorCommand[bson.Raw](ctx, db, bson.D{{Key: "listIndexes", Value: name}})
@@ -188,22 +181,36 @@ func dumpDatabase(ctx context.Context, db *allium.Database, dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(path+metadataSuffix, append(text, '\n'), 0o644); err != nil {
+		err = writeFile(filepath.Join(dir, c.metadata), func(w io.Writer) error {
+			_, err := w.Write(append(text, '\n'))
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func dumpCollection(ctx context.Context, db *allium.Database, name, path string) (err error) {
-	file, err := os.Create(path)
+// writeFile makes a file, compressed if its name says so, and the folder that it is in.
+func writeFile(path string, write func(w io.Writer) error) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	w := bufio.NewWriter(file)
-	defer func() {
-		err = errors.Join(err, w.Flush(), file.Close())
-	}()
+	defer func() { err = errors.Join(err, file.Close()) }()
+	buffered := bufio.NewWriter(file)
+	if !compressed(path) {
+		return errors.Join(write(buffered), buffered.Flush())
+	}
+	z := gzip.NewWriter(buffered)
+	return errors.Join(write(z), z.Close(), buffered.Flush())
+}
+
+func dumpCollection(ctx context.Context, db *allium.Database, name string, w io.Writer) error {
 	cur, err := allium.CollectionOf[bson.Raw](db, name).Find(ctx, bson.D{})
 	if err != nil {
 		return err
@@ -219,67 +226,80 @@ func dumpCollection(ctx context.Context, db *allium.Database, name, path string)
 	return nil
 }
 
-// load reads a folder that dump, or mongodump, has written.
-func load(ctx context.Context, client *allium.Client, dir string) error {
-	databases, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, d := range databases {
-		name, err := url.PathUnescape(d.Name())
-		if err != nil || !d.IsDir() || inner(name) {
+// load makes the collections that a folder has.
+func load(ctx context.Context, client *allium.Client, d *dataFolder) error {
+	// What belongs to another collection, or looks at one, is made after that.
+	var later []func() error
+	for _, c := range d.stored {
+		db := client.Database(c.db)
+		m, err := d.readMetadata(c)
+		if err != nil {
+			return err
+		}
+		make := func() error {
+			if m.Type != "" && m.Type != "collection" || m.Options != nil {
+				if _, err := db.RunCommand(ctx, createCommand(c.name, m.Options)); err != nil {
+					return fmt.Errorf("%s: %w", c.metadata, err)
+				}
+			}
+			if err := d.loadDocuments(ctx, db, c); err != nil {
+				return fmt.Errorf("%s: %w", c.documents, err)
+			}
+			if err := createIndexes(ctx, db, c.name, m.Indexes); err != nil {
+				return fmt.Errorf("%s: %w", c.metadata, err)
+			}
+			return nil
+		}
+		if m.Type == "view" || strings.HasPrefix(c.name, "system.") {
+			later = append(later, make)
 			continue
 		}
-		if err := loadDatabase(ctx, client.Database(name), filepath.Join(dir, d.Name())); err != nil {
+		if err := make(); err != nil {
+			return err
+		}
+	}
+	for _, make := range later {
+		if err := make(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func loadDatabase(ctx context.Context, db *allium.Database, dir string) error {
-	files, err := filepath.Glob(filepath.Join(dir, "*"+metadataSuffix))
+// readMetadata returns what the folder says about a collection: nothing if it has documents alone,
+// as mongodump leaves those of the server's own collections.
+func (d *dataFolder) readMetadata(c *storedCollection) (m metadata, err error) {
+	if c.metadata == "" {
+		return m, nil
+	}
+	err = d.read(c.metadata, func(r io.Reader) error {
+		text, err := io.ReadAll(r)
+		if err != nil {
+			return err
+		}
+		return bson.UnmarshalExtJSON(text, &m)
+	})
+	if err == nil && m.Options == nil {
+		m.Options = bson.Raw{5, 0, 0, 0, 0}
+	}
+	return m, err
+}
+
+// read opens a file of the folder, compressed or not.
+func (d *dataFolder) read(path string, read func(r io.Reader) error) error {
+	file, err := os.Open(filepath.Join(d.path, path))
 	if err != nil {
 		return err
 	}
-	var views []func() error
-	slices.Sort(files)
-	for _, file := range files {
-		base := strings.TrimSuffix(filepath.Base(file), metadataSuffix)
-		name, err := url.PathUnescape(base)
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		var m metadata
-		if err := bson.UnmarshalExtJSON(text, &m); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		create := func() error {
-			_, err := db.RunCommand(ctx, createCommand(name, m.Options))
-			return err
-		}
-		if m.Type == "view" { // it needs the collection that it looks at
-			views = append(views, create)
-			continue
-		}
-		if err := create(); err != nil {
-			return err
-		}
-		if err := loadCollection(ctx, db, name, filepath.Join(dir, base+documentsSuffix)); err != nil {
-			return err
-		}
-		if err := createIndexes(ctx, db, name, m.Indexes); err != nil {
-			return err
+	defer file.Close()
+	var r io.Reader = bufio.NewReader(file)
+	if compressed(path) {
+		if r, err = gzip.NewReader(r); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	for _, create := range views {
-		if err := create(); err != nil {
-			return err
-		}
+	if err := read(r); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }
@@ -298,8 +318,8 @@ func createCommand(name string, options bson.Raw) bson.D {
 func createIndexes(ctx context.Context, db *allium.Database, name string, indexes []bson.Raw) error {
 	var list bson.A
 	for _, index := range indexes {
-		if n, _ := index.Lookup("name").StringValue(); n == "_id_" {
-			continue
+		if n, _ := index.Lookup("name").StringValue(); n == "_id_" || index.Lookup("clustered").AsBool() {
+			continue // it came with the collection
 		}
 		spec := bson.D{}
 		for key, v := range index.All() {
@@ -319,40 +339,61 @@ func createIndexes(ctx context.Context, db *allium.Database, name string, indexe
 // batch is how many documents are inserted at once.
 const batch = 1000
 
-func loadCollection(ctx context.Context, db *allium.Database, name, path string) error {
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+// loadDocuments inserts the documents that the folder has of a collection, as they are: the
+// collection's validator may be younger than they.
+func (d *dataFolder) loadDocuments(ctx context.Context, db *allium.Database, c *storedCollection) error {
+	if c.documents == "" {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	coll := allium.CollectionOf[bson.Raw](db, name)
-	r := bufio.NewReader(file)
-	var docs []bson.Raw
-	insert := func() error {
-		if len(docs) == 0 {
-			return nil
+	coll := allium.CollectionOf[bson.Raw](db, c.name)
+	return d.read(c.documents, func(file io.Reader) error {
+		r := bufio.NewReader(file)
+		var docs []bson.Raw
+		insert := func() error {
+			if len(docs) == 0 {
+				return nil
+			}
+			_, err := coll.InsertMany(ctx, docs, allium.InsertManyOptions{BypassDocumentValidation: new(true)})
+			for _, doc := range docs {
+				if err == nil {
+					err = restamp(ctx, coll, doc)
+				}
+			}
+			docs = docs[:0]
+			return err
 		}
-		_, err := coll.InsertMany(ctx, docs)
-		docs = docs[:0]
-		return err
-	}
-	for {
-		doc, err := readDocument(r)
-		if err == io.EOF {
-			return insert()
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		if docs = append(docs, doc); len(docs) == batch {
-			if err := insert(); err != nil {
+		for {
+			doc, err := readDocument(r)
+			if err == io.EOF {
+				return insert()
+			}
+			if err != nil {
 				return err
 			}
+			if docs = append(docs, doc); len(docs) == batch {
+				if err := insert(); err != nil {
+					return err
+				}
+			}
+		}
+	})
+}
+
+// restamp sets the empty timestamps of a document that was inserted: the server puts its time in
+// their place.
+func restamp(ctx context.Context, coll *allium.Collection[bson.Raw], doc bson.Raw) error {
+	empty := bson.D{}
+	for key, v := range doc.All() {
+		if ts, ok := v.Timestamp(); ok && ts == (bson.Timestamp{}) && key != "_id" {
+			empty = append(empty, bson.E{Key: key, Value: ts})
 		}
 	}
+	if len(empty) == 0 {
+		return nil
+	}
+	_, err := coll.UpdateOne(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$eq", Value: doc.Lookup("_id")}}}}, bson.D{{Key: "$set", Value: empty}},
+		allium.UpdateOptions{BypassDocumentValidation: new(true)})
+	return err
 }
 
 // maxDocument is the size of the largest document that a server takes, with room for its own

@@ -38,6 +38,7 @@ type serveFlags struct {
 	drain        time.Duration
 	verbose      bool
 	seed, data   string
+	folder       *dataFolder // of data
 }
 
 // parseServe reads the command line. It returns done if there is nothing to serve: the flags are

@@ -97,7 +97,7 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 			if !ok {
 				return nil, s.bad(srverr.TypeMismatch, "The field 'key' must be an object, but got %s", bsontext.TypeName(v.Type))
 			}
-			s.Key, hasKey = key, true
+			s.Key, hasKey = writtenPattern(key, doc), true
 			if err := s.parseKey(version); err != nil {
 				return nil, err
 			}
@@ -461,6 +461,28 @@ func textPattern(key bson.Raw) bson.Raw {
 			continue
 		}
 		doc = bson.AppendRawValue(doc, k, v)
+	}
+	return bson.EndDocument(doc, at)
+}
+
+// writtenPattern returns the key pattern as a program writes it. That of a text index as a server
+// lists it, which restored dumps have, names its fields in the weights alone.
+func writtenPattern(key, spec bson.Raw) bson.Raw {
+	weights, ok := spec.Lookup("weights").Document()
+	if s, text := key.Lookup("_fts").StringValue(); !ok || weights.IsEmpty() || !text || s != "text" {
+		return key
+	}
+	at, doc := bson.BeginDocument(nil)
+	for k, v := range key.All() {
+		switch k {
+		case "_fts":
+			for path := range weights.All() {
+				doc = bson.AppendString(doc, path, "text")
+			}
+		case "_ftsx":
+		default:
+			doc = bson.AppendRawValue(doc, k, v)
+		}
 	}
 	return bson.EndDocument(doc, at)
 }

@@ -1,0 +1,430 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"allium"
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// served starts a deployment that keeps its data in a folder, and returns what ends it.
+func served(t *testing.T, dir, seed string, opts ...mongotest.Option) (client *allium.Client, end func()) {
+	t.Helper()
+	d := mongotest.Start(t, opts...)
+	f := &serveFlags{data: dir, seed: seed}
+	if err := f.fill(t.Context(), d.URI()); err != nil {
+		t.Fatal(err)
+	}
+	client, err := allium.Open(d.URI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, func() {
+		t.Helper()
+		if err := client.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := f.keep(d.URI()); err != nil {
+			t.Fatal(err)
+		}
+		d.Stop()
+	}
+}
+
+// contents is all that a client sees in a deployment's own databases, by names of collections.
+func contents(t *testing.T, client *allium.Client) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	names, err := client.ListDatabaseNames(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if inner(name) {
+			continue
+		}
+		db := client.Database(name)
+		infos, err := db.ListCollections(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := infos.All(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, info := range list {
+			if strings.HasPrefix(info.Name, "system.") && info.Name != "system.js" {
+				continue
+			}
+			text := fmt.Sprintln(info.Type, info.Options)
+			if info.Type != "view" {
+				cur, err := allium.RunCursorCommand[bson.Raw](t.Context(), db, bson.D{{Key: "listIndexes", Value: info.Name}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				indexes, err := cur.All(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, index := range indexes { // the order of their options is the server's business
+					var options []string
+					for key, v := range index.All() {
+						options = append(options, fmt.Sprint(key, ": ", v))
+					}
+					slices.Sort(options)
+					text += fmt.Sprintln(options)
+				}
+			}
+			cur, err := allium.CollectionOf[bson.Raw](db, info.Name).Find(t.Context(), bson.D{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			docs, err := cur.All(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Type == "timeseries" { // whose buckets are in no order
+				slices.SortFunc(docs, func(a, b bson.Raw) int { return bytes.Compare(a, b) })
+			}
+			all[name+"."+info.Name] = text + fmt.Sprintln(docs)
+		}
+	}
+	return all
+}
+
+func same(t *testing.T, what string, got, want map[string]string) {
+	t.Helper()
+	for _, ns := range slices.Sorted(maps.Keys(want)) {
+		if got[ns] != want[ns] {
+			t.Errorf("%s: %s is\n%swant\n%s", what, ns, got[ns], want[ns])
+		}
+	}
+	for ns := range got {
+		if want[ns] == "" {
+			t.Errorf("%s: %s is new", what, ns)
+		}
+	}
+}
+
+// every makes a collection of each kind, with each kind of index.
+func every(t *testing.T, client *allium.Client, version string) {
+	t.Helper()
+	db := client.Database("app")
+	run := func(cmd bson.D) {
+		t.Helper()
+		if _, err := db.RunCommand(t.Context(), cmd); err != nil {
+			t.Fatalf("%v: %v", cmd[0], err)
+		}
+	}
+	type D = bson.D
+	insert := func(coll string, docs ...any) {
+		t.Helper()
+		run(D{{Key: "insert", Value: coll}, {Key: "documents", Value: bson.A(docs)}})
+	}
+	index := func(coll string, key D, more ...bson.E) {
+		t.Helper()
+		run(D{{Key: "createIndexes", Value: coll}, {Key: "indexes", Value: bson.A{append(D{{Key: "key", Value: key}, {Key: "name", Value: fmt.Sprint("of ", key)}}, more...)}}})
+	}
+	insert("plain", D{{Key: "_id", Value: 1}, {Key: "a", Value: bson.A{1, "x"}}, {Key: "empty", Value: bson.Timestamp{}}}, D{{Key: "_id", Value: D{{Key: "x", Value: 1}}}})
+	index("plain", D{{Key: "a", Value: 1}, {Key: "b", Value: -1}}, bson.E{Key: "unique", Value: true}, bson.E{Key: "partialFilterExpression", Value: D{{Key: "a", Value: D{{Key: "$gt", Value: 0}}}}})
+	index("plain", D{{Key: "when", Value: 1}}, bson.E{Key: "expireAfterSeconds", Value: 3600})
+	index("plain", D{{Key: "h", Value: "hashed"}})
+	index("plain", D{{Key: "place", Value: "2dsphere"}})
+	index("plain", D{{Key: "$**", Value: 1}}, bson.E{Key: "wildcardProjection", Value: D{{Key: "x", Value: 1}}})
+	insert("texts", D{{Key: "_id", Value: 1}, {Key: "title", Value: "a story"}, {Key: "body", Value: "of two mice"}})
+	index("texts", D{{Key: "lang", Value: 1}, {Key: "title", Value: "text"}, {Key: "body", Value: "text"}, {Key: "n", Value: 1}}, bson.E{Key: "weights", Value: D{{Key: "title", Value: 5}}}, bson.E{Key: "default_language", Value: "english"})
+	insert("all texts", D{{Key: "_id", Value: 1}, {Key: "x", Value: "mice"}})
+	index("all texts", D{{Key: "$**", Value: "text"}})
+	insert("odd/name%20", D{{Key: "_id", Value: 1}})
+	run(D{{Key: "create", Value: "capped"}, {Key: "capped", Value: true}, {Key: "size", Value: 4096}, {Key: "max", Value: 5}})
+	insert("capped", D{{Key: "_id", Value: 2}}, D{{Key: "_id", Value: 1}})
+	if version != "5.0" {
+		run(D{{Key: "create", Value: "clustered"}, {Key: "clusteredIndex", Value: D{{Key: "key", Value: D{{Key: "_id", Value: 1}}}, {Key: "unique", Value: true}, {Key: "name", Value: "mine"}}}})
+		insert("clustered", D{{Key: "_id", Value: 1}})
+		index("clustered", D{{Key: "a", Value: 1}})
+	}
+	insert("strict", D{{Key: "_id", Value: 1}, {Key: "a", Value: "too old"}})
+	run(D{{Key: "collMod", Value: "strict"}, {Key: "validator", Value: D{{Key: "a", Value: D{{Key: "$type", Value: "int"}}}}}, {Key: "validationLevel", Value: "moderate"}})
+	run(D{{Key: "create", Value: "a view"}, {Key: "viewOn", Value: "plain"}, {Key: "pipeline", Value: bson.A{D{{Key: "$match", Value: D{{Key: "_id", Value: 1}}}}}}})
+	run(D{{Key: "create", Value: "collated"}, {Key: "collation", Value: D{{Key: "locale", Value: "de"}, {Key: "strength", Value: 1}}}})
+	run(D{{Key: "create", Value: "series"}, {Key: "timeseries", Value: D{{Key: "timeField", Value: "t"}, {Key: "metaField", Value: "m"}, {Key: "granularity", Value: "minutes"}}}, {Key: "expireAfterSeconds", Value: 1 << 30}})
+	insert("series", D{{Key: "t", Value: bson.DateTime(1.6e12)}, {Key: "m", Value: "a"}, {Key: "v", Value: 1.5}, {Key: "_id", Value: 1}}, D{{Key: "t", Value: bson.DateTime(1.6e12 + 1000)}, {Key: "m", Value: "b"}, {Key: "v", Value: "x"}, {Key: "_id", Value: 2}})
+	index("series", D{{Key: "m", Value: 1}, {Key: "t", Value: -1}})
+	insert("system.js", D{{Key: "_id", Value: "one"}, {Key: "value", Value: bson.JavaScript("function() { return 1 }")}})
+	if _, err := client.Database("other%").Collection("x").InsertOne(t.Context(), D{{Key: "_id", Value: 1}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a deployment has is there at the next start, and at the one after that.
+func TestFolderIsKept(t *testing.T) {
+	for _, version := range []string{"5.0", "6.0", "7.0", "8.0", "9.0"} {
+		t.Run(version, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			client, end := served(t, dir, "", mongotest.Version(version))
+			every(t, client, version)
+			want := contents(t, client)
+			end()
+			for _, what := range []string{"the next start", "the one after it"} {
+				client, end := served(t, dir, "", mongotest.Version(version))
+				same(t, what, contents(t, client), want)
+				end()
+			}
+			if _, err := os.Stat(filepath.Join(dir, folderLock)); !errors.Is(err, fs.ErrNotExist) && runtime.GOOS != "windows" {
+				t.Errorf("the lock is left: %v", err)
+			}
+		})
+	}
+}
+
+// tree is what a folder has, by path.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		text := info.Mode().String()
+		if e.Type().IsRegular() {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text += " " + string(content)
+		}
+		rel, _ := filepath.Rel(dir, path)
+		all[filepath.ToSlash(rel)] = text
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A folder that is not a dump is refused, and stays as it is.
+func TestForeignFolderIsRefused(t *testing.T) {
+	doc, err := bson.Marshal(bson.D{{Key: "_id", Value: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const meta = `{"options": {}, "indexes": [], "type": "collection"}`
+	for name, files := range map[string]map[string]string{
+		"source":             {"main.go": "package main", "app/c.bson": string(doc)},
+		"deeper":             {"dump/app/c.bson": string(doc), "dump/app/c.metadata.json": meta},
+		"notes.txt":          {"app/c.bson": string(doc), "app/notes.txt": "mine"},
+		"c.bson.gz":          {"app/c.bson": string(doc), "app/c.bson.gz": "both"},
+		"oplog.bson":         {"app/c.bson": string(doc), "oplog.bson": string(doc)},
+		"c.bson":             {"app/c.bson": string(doc[:8])},
+		"c.metadata.json":    {"app/c.bson": string(doc), "app/c.metadata.json": "{"},
+		"c.metadata.json.gz": {"app/c.bson": string(doc), "app/c.metadata.json.gz": meta},
+	} {
+		dir := filepath.Join(t.TempDir(), "data")
+		for path, text := range files {
+			path = filepath.Join(dir, path)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := tree(t, dir)
+		d := mongotest.Start(t)
+		f := &serveFlags{data: dir}
+		err := f.fill(t.Context(), d.URI())
+		shown := name
+		switch name {
+		case "source":
+			shown = "main.go"
+		case "deeper":
+			shown = "app"
+		}
+		if err == nil || !strings.Contains(err.Error(), shown) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after := tree(t, dir); !maps.Equal(before, after) {
+			t.Errorf("%s: the folder is %v, was %v", name, after, before)
+		}
+		d.Stop()
+	}
+}
+
+// A compressed dump is read, and stays compressed; a dump's words about its server, and the
+// server's own databases, stay as they are. What the deployment has no more is gone. A symbolic
+// link stays one.
+func TestCompressedDump(t *testing.T) {
+	top := t.TempDir()
+	dir, link := filepath.Join(top, "data"), filepath.Join(top, "link")
+	doc, err := bson.Marshal(bson.D{{Key: "_id", Value: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{
+		"app/c.bson.gz": string(doc), "app/c.metadata.json.gz": `{"options": {}, "indexes": [{"v": 2, "key": {"_id": 1}, "name": "_id_"}], "type": "collection"}`,
+		"app/dropped.bson.gz": "", "app/dropped.metadata.json.gz": `{"options": {}, "type": "collection"}`, "prelude.json.gz": "{}", "admin/system.version.bson.gz": string(doc),
+	} {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := gzip.NewWriter(file)
+		if _, err := z.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(z.Close(), file.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(dir, link); err != nil {
+		t.Skip("no symbolic links here: ", err)
+	}
+	client, end := served(t, link, "")
+	if err := client.Database("app").Collection("dropped").Drop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Database("app").Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	want := contents(t, client)
+	end()
+	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != fs.ModeSymlink {
+		t.Errorf("the link is %v, %v", info, err)
+	}
+	got := slices.Sorted(maps.Keys(tree(t, dir)))
+	if files := []string{".", "admin", "admin/system.version.bson.gz", "app", "app/c.bson.gz", "app/c.metadata.json.gz", "prelude.json.gz"}; !slices.Equal(got, files) {
+		t.Errorf("the folder has %v, want %v", got, files)
+	}
+	client, end = served(t, dir, "")
+	same(t, "the next start", contents(t, client), want)
+	end()
+}
+
+// Wherever a process ends while it writes, the next one has the old state or the new one.
+func TestFolderAfterACrash(t *testing.T) {
+	for after := 0; ; after++ {
+		dir := filepath.Join(t.TempDir(), "data")
+		client, end := served(t, dir, "")
+		for i, name := range []string{"a", "b", "c"} {
+			if _, err := client.Database("app").Collection(name).InsertOne(t.Context(), bson.D{{Key: "_id", Value: i}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		old := contents(t, client)
+		end()
+
+		d := mongotest.Start(t)
+		f := &serveFlags{data: dir}
+		if err := f.fill(t.Context(), d.URI()); err != nil {
+			t.Fatal(err)
+		}
+		client, err := allium.Open(d.URI())
+		if err != nil {
+			t.Fatal(err)
+		}
+		coll := client.Database("app").Collection("b")
+		if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: "new"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Database("app").Collection("c").Drop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Database("next").Collection("d").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		now := contents(t, client)
+		client.Close(t.Context())
+		left := after
+		crashed := errors.New("the process has ended")
+		f.folder.rename = func(from, to string) error {
+			if left--; left < 0 {
+				return crashed
+			}
+			return os.Rename(from, to)
+		}
+		keepErr := f.keep(d.URI())
+		d.Stop()
+		if keepErr != nil && !errors.Is(keepErr, crashed) {
+			t.Fatal(keepErr)
+		}
+
+		client, end = served(t, dir, "")
+		got := contents(t, client)
+		end()
+		switch {
+		case after == 0:
+			same(t, "nothing was moved", got, old)
+		default:
+			same(t, fmt.Sprint(after, " moves"), got, now)
+		}
+		if keepErr == nil {
+			if after < 6 {
+				t.Errorf("only %d moves", after)
+			}
+			return
+		}
+	}
+}
+
+// A folder has one user at a time, and nobody else may read what is in it.
+func TestFolderIsLocked(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	client, end := served(t, dir, "")
+	if _, err := client.Database("app").Collection("c").InsertOne(t.Context(), bson.D{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openFolder(dir); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("a second one: %v", err)
+	}
+	end()
+	if runtime.GOOS == "windows" {
+		return
+	}
+	for path, text := range tree(t, dir) {
+		if mode := text[:10]; mode != "-rw-------" && mode != "drwx------" {
+			t.Errorf("%s has the mode %s", path, mode)
+		}
+	}
+}
+
+// Collections that the folder has are not filled again.
+func TestSeedBesideData(t *testing.T) {
+	top := t.TempDir()
+	file := filepath.Join(top, "seed.json")
+	if err := os.WriteFile(file, []byte(`{"app.c": [{"_id": 1}], "app.none": []}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(top, "data")
+	for i := range 3 {
+		client, end := served(t, dir, file)
+		n, err := client.Database("app").Collection("c").CountDocuments(t.Context(), bson.D{})
+		if err != nil || n != int64(1+i) {
+			t.Fatalf("%d documents, %v", n, err)
+		}
+		if _, err := client.Database("app").Collection("c").InsertOne(t.Context(), bson.D{}); err != nil {
+			t.Fatal(err)
+		}
+		end()
+	}
+}
