@@ -297,8 +297,9 @@ func TestCompressedDump(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(dir, link); err != nil {
-		t.Skip("no symbolic links here: ", err)
+	linked := os.Symlink(dir, link) == nil // not everybody may make one on Windows
+	if !linked {
+		link = dir
 	}
 	client, end := served(t, link, "")
 	if err := client.Database("app").Collection("dropped").Drop(t.Context()); err != nil {
@@ -309,7 +310,7 @@ func TestCompressedDump(t *testing.T) {
 	}
 	want := contents(t, client)
 	end()
-	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != fs.ModeSymlink {
+	if info, err := os.Lstat(link); linked && (err != nil || info.Mode().Type() != fs.ModeSymlink) {
 		t.Errorf("the link is %v, %v", info, err)
 	}
 	got := slices.Sorted(maps.Keys(tree(t, dir)))

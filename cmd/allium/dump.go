@@ -236,8 +236,8 @@ func load(ctx context.Context, client *allium.Client, d *dataFolder) error {
 		if err != nil {
 			return err
 		}
-		make := func() error {
-			if m.Type != "" && m.Type != "collection" || m.Options != nil {
+		restore := func() error {
+			if c.metadata != "" {
 				if _, err := db.RunCommand(ctx, createCommand(c.name, m.Options)); err != nil {
 					return fmt.Errorf("%s: %w", c.metadata, err)
 				}
@@ -251,15 +251,15 @@ func load(ctx context.Context, client *allium.Client, d *dataFolder) error {
 			return nil
 		}
 		if m.Type == "view" || strings.HasPrefix(c.name, "system.") {
-			later = append(later, make)
+			later = append(later, restore)
 			continue
 		}
-		if err := make(); err != nil {
+		if err := restore(); err != nil {
 			return err
 		}
 	}
-	for _, make := range later {
-		if err := make(); err != nil {
+	for _, restore := range later {
+		if err := restore(); err != nil {
 			return err
 		}
 	}
@@ -279,9 +279,6 @@ func (d *dataFolder) readMetadata(c *storedCollection) (m metadata, err error) {
 		}
 		return bson.UnmarshalExtJSON(text, &m)
 	})
-	if err == nil && m.Options == nil {
-		m.Options = bson.Raw{5, 0, 0, 0, 0}
-	}
 	return m, err
 }
 
