@@ -80,9 +80,9 @@ func As[V, T any](c *Collection[T]) *Collection[V] {
 	return &Collection[V]{scope: c.scope, name: c.name, parent: c.parent, err: c.err}
 }
 
-// within returns the database with the collection's settings, for commands that are about the
+// asDatabase returns the database with the collection's settings, for commands that are about the
 // collection and addressed to its database.
-func (c *Collection[T]) within() *Database {
+func (c *Collection[T]) asDatabase() *Database {
 	return &Database{scope: c.scope, err: checkName("database", c.db)}
 }
 

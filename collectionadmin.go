@@ -306,5 +306,5 @@ func (c *Collection[T]) Drop(ctx context.Context, opts ...DropOptions) error {
 	if err != nil {
 		return c.failed(ctx, "drop", c.name, err)
 	}
-	return (&steps{db: c.within(), command: "drop", name: c.name}).drop(ctx, &o)
+	return (&steps{db: c.asDatabase(), command: "drop", name: c.name}).drop(ctx, &o)
 }

@@ -196,7 +196,7 @@ func (c *Collection[T]) dropIndexes(ctx context.Context, cmd *command.DropIndexe
 	if err := cmd.Check(c.bson); err != nil {
 		return c.failed(ctx, "dropIndexes", c.name, err)
 	}
-	return c.within().adminWithin(ctx, cmd, &cmd.MaxTimeMS, o.MaxTime, o.Timeout)
+	return c.asDatabase().adminWithin(ctx, cmd, &cmd.MaxTimeMS, o.MaxTime, o.Timeout)
 }
 
 // SearchIndexModel describes a search index to create.
