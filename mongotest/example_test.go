@@ -489,24 +489,25 @@ func ExampleNode_Partition() {
 	// <nil>
 }
 
-// The primary stops answering without closing its connections. The client's write times out, and
-// the next one goes to the member that has taken over.
+// The primary stops answering without closing its connections. A write that waits for it times out,
+// and other clients find the member that has taken over.
 func ExampleNode_Hang() {
 	d := open(mongotest.ReplicaSet(3))
 	defer d.Stop()
-	heartbeat := 500 * time.Millisecond
-	client := connect(d.URI(), allium.ClientOptions{HeartbeatInterval: &heartbeat, ConnectTimeout: &heartbeat})
-	defer client.Close(context.Background())
-	if err := insertUser(client, 1); err != nil {
+	old := d.Primary()
+	direct := connect("mongodb://" + old.Addr() + "/?directConnection=true")
+	defer direct.Close(context.Background())
+	if err := insertUser(direct, 1); err != nil {
 		panic(err)
 	}
-	old := d.Primary()
 	old.Hang()
 	defer old.Resume()
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	_, err := client.Database("app").Collection("users").InsertOne(ctx, bson.D{{Key: "_id", Value: 2}})
+	_, err := direct.Database("app").Collection("users").InsertOne(ctx, bson.D{{Key: "_id", Value: 2}})
 	fmt.Println(mongoerr.IsTimeout(err), d.Primary() != old)
+	client := connect(d.URI())
+	defer client.Close(context.Background())
 	fmt.Println(insertUser(client, 3), countUsers(client))
 	// Output:
 	// true true

@@ -116,8 +116,11 @@ func TestCommandsPrintHere(t *testing.T) {
 							t.Errorf("%v: %s", fset.Position(n.Pos()), id.Name)
 						}
 					}
+					if name(n.Fun) == "os.NewFile" && numbered(n.Args[0]) {
+						t.Errorf("%v: a file of a number", fset.Position(n.Pos()))
+					}
 				case *ast.SelectorExpr:
-					own := slices.Contains([]string{"os.Stdout", "os.Stderr", "fmt.Print", "fmt.Printf", "fmt.Println", "syscall.Write", "os.NewFile"}, name(n)) || strings.HasPrefix(name(n), "log.")
+					own := slices.Contains([]string{"os.Stdout", "os.Stderr", "syscall.Stdout", "syscall.Stderr", "fmt.Print", "fmt.Printf", "fmt.Println", "syscall.Write"}, name(n)) || strings.HasPrefix(name(n), "log.")
 					if own && !slices.Contains(inside, ast.Expr(n)) {
 						t.Errorf("%v: %s beside the one place that prints", fset.Position(n.Pos()), name(n))
 					}
@@ -140,4 +143,14 @@ func name(n ast.Node) string {
 		return id.Name + "." + s.Sel.Name
 	}
 	return ""
+}
+
+// numbered reports whether an expression holds a number, as that of a descriptor.
+func numbered(e ast.Expr) (found bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		_, ok := n.(*ast.BasicLit)
+		found = found || ok
+		return true
+	})
+	return found
 }
