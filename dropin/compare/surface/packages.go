@@ -1,0 +1,43 @@
+package surface
+
+// V2 is the path of the official driver's module.
+const V2 = "go.mongodb.org/mongo-driver/v2"
+
+// V2Packages are the packages of that module that are compared: all outside of x and internal, and
+// the parts of x that programs were seen to use.
+func V2Packages() []string {
+	paths := []string{
+		"bson", "bson/mgocompat", "event", "mongo", "mongo/address", "mongo/options", "mongo/readconcern",
+		"mongo/readpref", "mongo/writeconcern", "tag", "version", "x/bsonx/bsoncore", "x/mongo/driver/connstring",
+		"x/mongo/driver/drivertest", "x/mongo/driver/xoptions", "x/mongo/driver", "x/mongo/driver/dns",
+		"x/mongo/driver/session", "x/mongo/driver/topology",
+	}
+	for i, path := range paths {
+		paths[i] = V2 + "/" + path
+	}
+	return paths
+}
+
+// V2Only are the names that are compared of packages that are not taken whole.
+var V2Only = map[string][]string{
+	"x/mongo/driver": {"TransientTransactionError"},
+	"x/mongo/driver/session": {
+		"ErrAbortAfterCommit", "ErrAbortTwice", "ErrCommitAfterAbort", "ErrNoTransactStarted", "ErrSessionEnded",
+		"ErrSnapshotTransaction", "ErrTransactInProgress", "ErrUnackWCUnsupported",
+	},
+	"x/mongo/driver/topology": {"ServerSelectionError"},
+}
+
+// V2Report compares the official module with the drop-in. dir is the folder of a module that has
+// the official one with its file go.mod, and the drop-in with dropin.mod.
+func V2Report(dir string) (Report, error) {
+	want, err := Load(dir, "go.mod", V2Packages())
+	if err != nil {
+		return Report{}, err
+	}
+	have, err := Load(dir, "dropin.mod", V2Packages())
+	if err != nil {
+		return Report{}, err
+	}
+	return Compare(want, have, V2+"/", V2Only), nil
+}
