@@ -12,11 +12,11 @@ import (
 // set once and reuse it: what is compiled for it is cached for good.
 type Codecs struct {
 	types map[reflect.Type]*userCodec
-	rules []*userCodec // those for many types: for interfaces, and by a predicate
+	rules []*userCodec // those for many types: for interfaces, by a predicate, by a look-up
 }
 
-// Codec is how values of one Go type, or of many, are encoded and decoded; CodecFor and CodecWhere
-// make one.
+// Codec is how values of one Go type, or of many, are encoded and decoded; CodecFor, CodecWhere and
+// CodecBy make one.
 type Codec struct{ user *userCodec }
 
 type userCodec struct {
@@ -32,6 +32,8 @@ type userCodec struct {
 	match      func(t reflect.Type) bool
 	encodeAt   func(dst []byte, v any) (Type, []byte, error)
 	decodeInto func(v RawValue, into any) error
+
+	lookup func(t reflect.Type) (EncodeFunc, DecodeFunc)
 }
 
 // CodecFor returns a codec for the Go type T. If T is a pointer type, it also is the codec of what
@@ -80,6 +82,24 @@ func CodecWhere(match func(t reflect.Type) bool, encode func(dst []byte, v any) 
 	return Codec{&userCodec{match: match, encodeAt: encode, decodeInto: decode}}
 }
 
+// EncodeFunc appends the BSON value of v, without a key, to dst and returns its type and the
+// extended slice.
+type EncodeFunc func(dst []byte, v reflect.Value) (Type, []byte, error)
+
+// DecodeFunc sets the variable into, which can be set, to what v stands for. It must copy the bytes
+// of v if it keeps them.
+type DecodeFunc func(v RawValue, into reflect.Value) error
+
+// CodecBy returns a codec for all types that lookup has functions for: for libraries that know at
+// run time only, from a reflect.Type, how a type is encoded. lookup is asked once for each type
+// that is met, pointers and interfaces included, and must not use this package's codecs itself. A
+// direction without a function stays as it is without the codec.
+//
+// The functions get everything: nil pointers and interfaces, and nulls.
+func CodecBy(lookup func(t reflect.Type) (EncodeFunc, DecodeFunc)) Codec {
+	return Codec{&userCodec{lookup: lookup}}
+}
+
 // NewCodecs returns the set of these codecs. Two codecs for one type are an error. Of several that
 // are for many types, the first one that fits a type is used.
 func NewCodecs(codecs ...Codec) (*Codecs, error) { return (*Codecs)(nil).With(codecs...) }
@@ -99,6 +119,9 @@ func (c *Codecs) With(codecs ...Codec) (*Codecs, error) {
 		switch {
 		case u == nil:
 			return nil, fmt.Errorf("bson: new codecs: zero Codec")
+		case u.lookup != nil:
+			c.rules = append(c.rules, u)
+			continue
 		case u.t == nil && (u.match == nil || u.encodeAt == nil || u.decodeInto == nil):
 			return nil, fmt.Errorf("bson: new codecs: a function of CodecWhere is nil: it needs a predicate and both directions")
 		case u.t == nil:
@@ -126,9 +149,6 @@ func (c *Codecs) use(tc *typeCodec) {
 		tc.useOwn(u)
 		return
 	}
-	if t.Kind() == reflect.Interface {
-		return
-	}
 	if !indirect {
 		if u := c.types[reflect.PointerTo(t)]; u != nil {
 			tc.useOfPointer(u)
@@ -137,6 +157,12 @@ func (c *Codecs) use(tc *typeCodec) {
 	}
 	for _, u := range c.rules {
 		switch {
+		case u.lookup != nil:
+			if enc, dec := u.lookup(t); enc != nil || dec != nil {
+				tc.useFuncs(enc, dec)
+				return
+			}
+		case t.Kind() == reflect.Interface:
 		case u.match == nil:
 			if t.Implements(u.t) || !indirect && reflect.PointerTo(t).Implements(u.t) {
 				tc.useOfInterface(u)
@@ -207,6 +233,26 @@ func (tc *typeCodec) useWhere(u *userCodec) {
 		return u.encodeAt(dst, p.value(t).Addr().Interface())
 	})
 	tc.dec = userDecoder(t, func(v RawValue, p ptr) error { return u.decodeInto(v, p.value(t).Addr().Interface()) })
+}
+
+// useFuncs uses the functions that a look-up found for this type. Either may be nil.
+func (tc *typeCodec) useFuncs(enc EncodeFunc, dec DecodeFunc) {
+	t := tc.t
+	tc.op = opCall
+	if enc != nil {
+		tc.elem, tc.copies = nil, true
+		tc.enc = checkedEncoder(t, func(dst []byte, p ptr) (Type, []byte, error) { return enc(dst, p.value(t)) })
+	}
+	if dec != nil {
+		tc.dec = framedDecoder(t, func(v RawValue, p ptr) error { return dec(v, p.value(t)) })
+	}
+}
+
+// encodes reports whether a user's codec encodes values of type t.
+func (c *Codecs) encodes(t reflect.Type) bool {
+	tc := &typeCodec{t: t}
+	c.use(tc)
+	return tc.enc != nil
 }
 
 // assign decodes a value, and sets the variable of type t at p to it or to what it points to.

@@ -25,6 +25,9 @@ func (d DateTime) Compare(other DateTime) int { return compareOrdered(d, other) 
 // JSON, d is a string of it.
 func (d DateTime) MarshalText() ([]byte, error) { return d.Time().MarshalText() }
 
+// MarshalJSON returns a string of what MarshalText returns.
+func (d DateTime) MarshalJSON() ([]byte, error) { return d.Time().MarshalJSON() }
+
 // UnmarshalText parses a time as RFC 3339 writes it, truncated to milliseconds.
 func (d *DateTime) UnmarshalText(text []byte) error {
 	ms, ok := parseDateTime(text, false)

@@ -145,5 +145,5 @@
 //   - encoding/json writes timestamps, binaries, regular expressions and other types that JSON has
 //     nothing for as Extended JSON, there as Go structs.
 //   - omitzero exists. Options are part of what codecs are cached by.
-//   - There is no registry of encoders and decoders by kind: Options and CodecFor take its place.
+//   - There is no registry of encoders and decoders: Options, CodecFor and CodecBy take its place.
 package bson

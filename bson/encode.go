@@ -299,6 +299,16 @@ func (e *encoder) appendA(dst []byte, a []any, fl flags) ([]byte, error) {
 	return EndDocument(dst, start), nil
 }
 
+// shortcuts are the types that values are encoded of without a look at their compiled codecs,
+// unless one of them is the user's.
+var shortcuts = []reflect.Type{
+	reflect.TypeFor[string](), reflect.TypeFor[int32](), reflect.TypeFor[int](), reflect.TypeFor[int64](), reflect.TypeFor[float64](),
+	reflect.TypeFor[bool](), reflect.TypeFor[D](), reflect.TypeFor[M](), reflect.TypeFor[A](), reflect.TypeFor[ObjectID](),
+	reflect.TypeFor[DateTime](), reflect.TypeFor[time.Time](), reflect.TypeFor[Binary](), reflect.TypeFor[[]byte](), reflect.TypeFor[Raw](),
+	reflect.TypeFor[RawValue](), reflect.TypeFor[Timestamp](), reflect.TypeFor[Decimal128](), reflect.TypeFor[Regex](),
+	reflect.TypeFor[[]string](),
+}
+
 // appendAny appends the value that v holds. The basic types are done here, all others by their
 // compiled codecs. An error that is not an *EncodeError yet is one about v itself.
 func (e *encoder) appendAny(dst []byte, v any, fl flags) (t Type, out []byte, err error) {
@@ -488,6 +498,9 @@ func interfaceCodec(t reflect.Type, fl flags) (encFunc, decFunc) {
 
 // root decodes a value for a variable of type any.
 func (d *decoder) root(t Type, b []byte) (v any, n int, err error) {
+	if d.cfg.mapped(t, b) {
+		return d.mappedAny(t, b)
+	}
 	if err := d.measure(t, b); err != nil {
 		return nil, 0, decodeErr(t, typeAny, err)
 	}

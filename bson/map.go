@@ -42,6 +42,8 @@ func (cm *compiler) mapCodec(t reflect.Type, fl flags) (*mapCodec, error) {
 	k := t.Key()
 	pk := reflect.PointerTo(k)
 	switch {
+	case cm.cfg.FormatKeys:
+		m.encodeKey = func(k reflect.Value) (string, error) { return fmt.Sprint(k), nil }
 	case k.Kind() == reflect.String:
 		m.encodeKey = func(k reflect.Value) (string, error) { return k.String(), nil }
 	case k.Implements(typeKeyMarshaler):

@@ -142,13 +142,21 @@ func decTextUnmarshaler(t reflect.Type) decFunc {
 	}
 }
 
-// userEncoder checks what a user's function does.
+// userEncoder is checkedEncoder for a function that gets no nil pointers and interfaces.
 func userEncoder(t reflect.Type, encode func(dst []byte, p ptr) (Type, []byte, error)) encFunc {
 	indirect := t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer
+	checked := checkedEncoder(t, encode)
 	return func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {
 		if indirect && p.value(t).IsNil() {
 			return TypeNull, dst, nil
 		}
+		return checked(e, dst, p)
+	}
+}
+
+// checkedEncoder checks what a user's function does.
+func checkedEncoder(t reflect.Type, encode func(dst []byte, p ptr) (Type, []byte, error)) encFunc {
+	return func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {
 		start := len(dst)
 		bt, out, err := encode(dst, p)
 		if err != nil {
@@ -164,14 +172,22 @@ func userEncoder(t reflect.Type, encode func(dst []byte, p ptr) (Type, []byte, e
 	}
 }
 
-// userDecoder gives a user's function one value.
+// userDecoder is framedDecoder for a function that gets no nulls for pointers and interfaces.
 func userDecoder(t reflect.Type, decode func(v RawValue, p ptr) error) decFunc {
 	indirect := t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer
+	framed := framedDecoder(t, decode)
 	return func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
 		if indirect && (bt == TypeNull || bt == TypeUndefined) {
 			p.value(t).SetZero()
 			return 0, nil
 		}
+		return framed(d, bt, b, p)
+	}
+}
+
+// framedDecoder gives a user's function one value.
+func framedDecoder(t reflect.Type, decode func(v RawValue, p ptr) error) decFunc {
+	return func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
 		n, err := valueSize(bt, b)
 		if err == nil {
 			err = decode(RawValue{Type: bt, Value: b[:n:n]}, p)

@@ -110,6 +110,13 @@ func (id *ObjectID) UnmarshalText(b []byte) error {
 	return err
 }
 
+// MarshalJSON returns a string of the 24 hexadecimal digits.
+func (id ObjectID) MarshalJSON() ([]byte, error) {
+	out := append(make([]byte, 0, 26), '"')
+	out = hex.AppendEncode(out, id[:])
+	return append(out, '"'), nil
+}
+
 // UnmarshalJSON reads a string of 24 hexadecimal digits or none, or the {"$oid": "..."} of Extended
 // JSON.
 func (id *ObjectID) UnmarshalJSON(text []byte) error {

@@ -1,7 +1,10 @@
 package bson
 
 import (
+	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -35,8 +38,21 @@ type Options struct {
 	// JSONTags takes a field's key and its omitempty from the json tag if it has no bson tag.
 	JSONTags bool
 
+	// OmitEmptyStructs makes a struct without an IsZero method count as empty where fields are left
+	// out if they are empty, if all of its exported fields are zero. Pointers to structs do not.
+	OmitEmptyStructs bool
+
+	// FormatKeys makes the keys of documents of map keys as fmt.Sprint does. Without it they have a
+	// method, or are strings or integers.
+	FormatKeys bool
+
 	// Documents is what an embedded document becomes in a variable of type any.
 	Documents DocumentKind
+
+	// Types, if not nil, has the Go types that values become in a variable of type any instead of
+	// those in the package's table. Documents and UUID do not matter for its types, BinaryAsBytes
+	// does.
+	Types *TypeMap
 
 	// DisallowUnknownFields makes it an error if a struct has no field for a key.
 	DisallowUnknownFields bool
@@ -78,19 +94,40 @@ type Options struct {
 // DocumentKind is a choice of Go type for embedded documents in variables of type any.
 type DocumentKind uint8
 
-// The choices: D (the default), M, and Raw, which leaves the document encoded. Arrays become A, or
-// with DocumentsAsRaw a RawValue.
+// The choices: D (the default), M, Raw, which leaves the document encoded, and map[string]any.
+// Arrays become A, or with DocumentsAsRaw a RawValue.
 const (
 	DocumentsAsD DocumentKind = iota
 	DocumentsAsM
 	DocumentsAsRaw
+	DocumentsAsMap
 )
+
+// A TypeMap is an immutable table of the Go types that BSON values become in a variable of type
+// any, for Options.Types.
+type TypeMap struct{ types [256]reflect.Type }
+
+// NewTypeMap returns a table that has these Go types. Null stays nil: it is an error here, as is a
+// nil type.
+func NewTypeMap(types map[Type]reflect.Type) (*TypeMap, error) {
+	m := new(TypeMap)
+	for t, goType := range types {
+		switch {
+		case t == TypeNull:
+			return nil, errors.New("bson: new type map: null becomes nil and nothing else")
+		case goType == nil:
+			return nil, fmt.Errorf("bson: new type map: no Go type for %s", t)
+		}
+		m.types[t] = goType
+	}
+	return m, nil
+}
 
 // config is Options made ready for use, with the codecs that were compiled for it.
 type config struct {
 	Options
 	maxDepth int
-	special  bool // the user has codecs: even the basic types must be looked up
+	special  bool // the user has a codec for a basic type: even these must be looked up
 
 	cache [flagsEnd]sync.Map // by flags: reflect.Type -> *typeCodec, complete ones only
 	mu    sync.Mutex         // held while compiling
@@ -122,7 +159,7 @@ func newConfig(o Options) *config {
 	if c.maxDepth <= 0 {
 		c.maxDepth = DefaultMaxDepth
 	}
-	c.special = o.Codecs != nil && len(o.Codecs.types)+len(o.Codecs.rules) > 0
+	c.special = o.Codecs != nil && slices.ContainsFunc(shortcuts, o.Codecs.encodes)
 	return c
 }
 

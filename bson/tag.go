@@ -17,6 +17,7 @@ type structField struct {
 	offset    uintptr
 	flags     flags
 	omitEmpty bool
+	structs   bool // omitEmpty takes structs, too
 	omitZero  bool
 	lenient   bool
 	inlineMap bool
@@ -121,7 +122,7 @@ func collectFields(out *[]structField, t reflect.Type, cfg *config, outer []refl
 		f := structField{
 			key: tag.key, typ: sf.Type, hops: where.hops, offset: where.offset + sf.Offset,
 			index: append(slices.Clip(where.index), i),
-			flags: where.flags | tag.flags, omitEmpty: tag.omitEmpty, omitZero: tag.omitZero, lenient: tag.lenient || where.lenient,
+			flags: where.flags | tag.flags, omitEmpty: tag.omitEmpty, structs: cfg.OmitEmptyStructs, omitZero: tag.omitZero, lenient: tag.lenient || where.lenient,
 		}
 		if !sf.IsExported() {
 			// The exported fields of an unexported embedded struct are reachable, it itself is not.
@@ -166,7 +167,7 @@ func collectFields(out *[]structField, t reflect.Type, cfg *config, outer []refl
 func omitter(f structField) (omit func(p ptr) bool, copies bool) {
 	var empty, zero func(p ptr) bool
 	if f.omitEmpty {
-		empty, copies = emptiness(f.typ)
+		empty, copies = emptiness(f.typ, f.structs)
 	}
 	if f.omitZero {
 		var c bool
@@ -184,8 +185,9 @@ func omitter(f structField) (omit func(p ptr) bool, copies bool) {
 
 // emptiness returns what omitempty asks: of pointers and interfaces only whether they are nil, as
 // encoding/json does, so that a pointer to a zero is kept. Other values are asked by their own
-// IsZero, as the official driver does; one of its uses is an _id that is not set yet.
-func emptiness(t reflect.Type) (empty func(p ptr) bool, copies bool) {
+// IsZero, as the official driver does; one of its uses is an _id that is not set yet. Structs
+// without one are never empty, or with structs if all their exported fields are zero.
+func emptiness(t reflect.Type, structs bool) (empty func(p ptr) bool, copies bool) {
 	switch t.Kind() {
 	case reflect.Pointer:
 		return func(p ptr) bool { return p.elem().isNil() }, false
@@ -208,9 +210,28 @@ func emptiness(t reflect.Type) (empty func(p ptr) bool, copies bool) {
 		}
 		return nil, false
 	case reflect.Struct:
+		if structs {
+			return func(p ptr) bool { return exportedZero(p.value(t)) }, false
+		}
 		return nil, false
 	}
 	return plainZeroness(t), false
+}
+
+// exportedZero reports whether all exported fields of a struct are zero.
+func exportedZero(v reflect.Value) bool {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		switch {
+		case f.Type.Kind() == reflect.Struct && (f.IsExported() || f.Anonymous):
+			if !exportedZero(v.Field(i)) {
+				return false
+			}
+		case f.IsExported() && !v.Field(i).IsZero():
+			return false
+		}
+	}
+	return true
 }
 
 // zeroness returns what omitzero asks, which is what encoding/json asks.

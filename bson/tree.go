@@ -88,6 +88,9 @@ type measurer struct {
 // value measures a document, an array or code with scope, which is the value of the key in or lies
 // in an array that is.
 func (m *measurer) value(t Type, b []byte, in uint16) error {
+	if m.depth > m.root && m.cfg.mapped(t, b) {
+		return nil // another decoder sees to it
+	}
 	if t == TypeCodeWithScope {
 		n, err := valueSize(t, b)
 		if err != nil {
@@ -100,8 +103,8 @@ func (m *measurer) value(t Type, b []byte, in uint16) error {
 		m.text += len(code)
 		t, b = TypeEmbeddedDocument, b[4+4+len(code)+1:n]
 	}
-	if m.cfg.Documents == DocumentsAsRaw && m.depth > m.root {
-		return nil // it stays as it is
+	if m.depth > m.root && (m.cfg.Documents == DocumentsAsRaw || m.cfg.mapped(t, b)) {
+		return nil // it stays as it is, or another decoder sees to it
 	}
 	if m.depth >= m.cfg.maxDepth {
 		return &DecodeError{BSONType: t, Err: errTooDeep}
@@ -283,6 +286,9 @@ func (d *decoder) a(b []byte) (A, int, error) {
 // any decodes the value of type t at the start of b into the type that the package's table gives
 // for it.
 func (d *decoder) any(t Type, b []byte) (v any, n int, err error) {
+	if d.cfg.mapped(t, b) {
+		return d.mappedAny(t, b)
+	}
 	switch t {
 	case TypeString:
 		s, n, err := d.stringValue(b)
@@ -330,6 +336,12 @@ func (d *decoder) any(t Type, b []byte) (v any, n int, err error) {
 				return nil, 0, decodeErr(t, nil, err)
 			}
 			return doc, n, nil
+		case DocumentsAsMap:
+			doc, n, err := d.m(b, nil)
+			if err != nil {
+				return nil, 0, decodeErr(t, nil, err)
+			}
+			return map[string]any(doc), n, nil
 		}
 	case TypeArray:
 		if d.cfg.Documents != DocumentsAsRaw {
@@ -341,6 +353,40 @@ func (d *decoder) any(t Type, b []byte) (v any, n int, err error) {
 		}
 	}
 	return d.rareAny(t, b)
+}
+
+// mapped reports whether the value of type t at the start of b has another Go type by the options.
+func (c *config) mapped(t Type, b []byte) bool {
+	if c.Types == nil || c.Types.types[t] == nil {
+		return false
+	}
+	if t == TypeBinary && c.BinaryAsBytes && len(b) > 4 {
+		return b[4] != BinaryGeneric && b[4] != BinaryOld
+	}
+	return true
+}
+
+// mappedAny is any for a value that has another Go type by the options.
+func (d *decoder) mappedAny(t Type, b []byte) (v any, n int, err error) {
+	goType := d.cfg.Types.types[t]
+	tc := d.cfg.codec(goType, d.cfg.flags())
+	out := reflect.New(goType)
+	switch t {
+	case TypeEmbeddedDocument, TypeArray, TypeCodeWithScope:
+		// It may have trees of its own, and d knows one tree at a time.
+		sub := decoders.Get().(*decoder)
+		sub.start(d.cfg, d.data)
+		sub.depth, sub.holds = d.depth, d.holds
+		n, err = tc.dec(sub, t, b, pointerOf(out))
+		sub.stop()
+		decoders.Put(sub)
+	default:
+		n, err = tc.dec(d, t, b, pointerOf(out))
+	}
+	if err != nil {
+		return nil, 0, decodeErr(t, goType, err)
+	}
+	return out.Elem().Interface(), n, nil
 }
 
 // rareAny is any for the types that are rare, and for broken values.

@@ -1,0 +1,57 @@
+package bson_test
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+
+	"allium/bson"
+)
+
+func ExampleCodecBy() {
+	// All kinds of floats are decimals with two digits, whatever types programs make of them.
+	type price float64
+	codecs, err := bson.NewCodecs(bson.CodecBy(func(t reflect.Type) (bson.EncodeFunc, bson.DecodeFunc) {
+		if t.Kind() != reflect.Float64 {
+			return nil, nil
+		}
+		encode := func(dst []byte, v reflect.Value) (bson.Type, []byte, error) {
+			d, err := bson.ParseDecimal128(strconv.FormatFloat(v.Float(), 'f', 2, 64))
+			return bson.TypeDecimal128, bson.AppendDecimal128Value(dst, d), err
+		}
+		return encode, func(v bson.RawValue, into reflect.Value) error {
+			d, ok := v.Decimal128()
+			if !ok {
+				return fmt.Errorf("want a decimal")
+			}
+			into.SetFloat(d.Float64())
+			return nil
+		}
+	}))
+	if err != nil {
+		fmt.Println(err)
+	}
+	o := bson.Options{Codecs: codecs}
+	data, err := o.Marshal(bson.D{{Key: "price", Value: price(1.5)}, {Key: "list", Value: []float64{2}}})
+	fmt.Println(bson.Raw(data), err)
+	var item struct{ Price price }
+	fmt.Println(o.Unmarshal(data, &item), item.Price)
+	// Output:
+	// {"price":{"$numberDecimal":"1.50"},"list":[{"$numberDecimal":"2.00"}]} <nil>
+	// <nil> 1.5
+}
+
+func ExampleNewTypeMap() {
+	types, err := bson.NewTypeMap(map[bson.Type]reflect.Type{
+		bson.TypeDateTime: reflect.TypeFor[time.Time](), bson.TypeInt32: reflect.TypeFor[int](),
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	data, _ := bson.Marshal(bson.D{{Key: "at", Value: time.UnixMilli(0)}, {Key: "n", Value: int32(1)}})
+	var m bson.M
+	err = bson.Options{Types: types}.Unmarshal(data, &m)
+	fmt.Printf("%T %T %v\n", m["at"], m["n"], err)
+	// Output: time.Time int <nil>
+}
