@@ -32,7 +32,8 @@ type BulkWriteOptions struct {
 	Timeout *time.Duration
 }
 
-// BulkWriteResult is the result of BulkWrite.
+// BulkWriteResult is the result of a bulk write, of a collection or of a client. Beside an error it
+// covers the writes that are known to have succeeded.
 type BulkWriteResult struct {
 	InsertedCount int64
 	MatchedCount  int64
@@ -40,17 +41,27 @@ type BulkWriteResult struct {
 	DeletedCount  int64
 	UpsertedCount int64
 	// InsertedIDs and UpsertedIDs hold the _id of every inserted and upserted document, by the
-	// index of its write.
+	// index of its write, as in InsertOneResult and UpdateResult. Client.BulkWrite fills them only
+	// if VerboseResults is set.
 	InsertedIDs map[int]any
 	UpsertedIDs map[int]any
+	// Updates and Deletes hold what each update, replacement and delete did, by its index.
+	// Client.BulkWrite fills them if VerboseResults is set, and nothing else does.
+	Updates map[int]UpdateResult
+	Deletes map[int]DeleteResult
 	// Acknowledged is false if the write concern is unacknowledged; the counts are then 0.
 	Acknowledged bool
 }
 
-// BulkWrite runs several writes on one collection, in order unless Unordered is set. Consecutive
-// writes of one kind are sent together; an unordered bulk write sends all writes of one kind
-// together. If writes fail, the error is a *mongoerr.BulkWriteError whose indexes are those of
+// BulkWrite runs several writes, which the collection made, in order unless Unordered is set.
+// Consecutive writes of one kind are sent together; an unordered bulk write sends all writes of one
+// kind together. If writes fail, the error is a *mongoerr.BulkWriteError whose indexes are those of
 // models, and the result covers the writes that are known to have succeeded.
+//
+//	res, err := users.BulkWrite(ctx, []allium.WriteModel{
+//		users.InsertOneModel(User{Name: "Alan"}),
+//		users.DeleteManyModel(bson.M{"left": true}),
+//	})
 //
 // All messages go in one session. Each is retried separately, unless it holds an update or a delete
 // of many documents.
@@ -59,7 +70,7 @@ func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts
 	if len(models) == 0 {
 		err = errNoWrites
 	} else {
-		err = checkModels(c.bson, len(models), func(i int) WriteModel { return models[i] }, func(int) string { return "" })
+		err = checkModels(models, c.client, &c.handle)
 	}
 	if err != nil {
 		return BulkWriteResult{}, c.failed(ctx, "bulkWrite", c.name, err)
@@ -102,7 +113,7 @@ func groups(models []WriteModel, unordered bool) []group {
 	all := make([]int, len(models)) // their own indexes: a group of neighbours is a part of it
 	for i, m := range models {
 		all[i] = i
-		kind := m.statement().kind
+		kind := m.kind
 		at := len(out) - 1
 		if unordered {
 			at = slices.IndexFunc(out, func(g group) bool { return g.kind == kind })
@@ -135,18 +146,21 @@ func (b *bulk[T]) run(ctx context.Context, w *writer, g group) error {
 	var docs *documents
 	switch o, name, ordered := &b.opts, b.coll.name, !b.opts.Unordered; g.kind {
 	case insertKind:
-		docs = &documents{bson: b.coll.bson, n: len(g.indexes), at: func(i int) any { return new(b.models[g.indexes[i]].statement().insert) }}
+		docs = &documents{n: len(g.indexes), at: func(i int) (any, *bson.Options) {
+			m := &b.models[g.indexes[i]]
+			return &m.insert, m.on.bson
+		}}
 		cmd = &command.Insert{Collection: name, Docs: docs, Ordered: ordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	case updateKind:
 		u := &command.Update{Collection: name, Ordered: ordered, BypassDocumentValidation: o.BypassDocumentValidation, Let: o.Let, Comment: o.Comment, RawData: o.RawData}
 		for _, i := range g.indexes {
-			u.Statements = append(u.Statements, b.models[i].statement().update)
+			u.Statements = append(u.Statements, *b.models[i].update)
 		}
 		cmd = u
 	case deleteKind:
 		d := &command.Delete{Collection: name, Ordered: ordered, Let: o.Let, Comment: o.Comment, RawData: o.RawData}
 		for _, i := range g.indexes {
-			d.Statements = append(d.Statements, b.models[i].statement().delete)
+			d.Statements = append(d.Statements, *b.models[i].delete)
 		}
 		cmd = d
 	}
@@ -193,47 +207,16 @@ func (b *bulk[T]) started() bool {
 	return r.InsertedCount+r.MatchedCount+r.DeletedCount+r.UpsertedCount > 0 || len(b.errs.WriteErrors)+len(b.errs.WriteConcernErrors) > 0
 }
 
-// WriteModel is one write of a bulk write: an InsertModel, UpdateModel, ReplaceModel or
-// DeleteModel, or a pointer to one.
-type WriteModel interface {
-	statement() statement
-}
-
-// InsertModel inserts a document.
-type InsertModel struct {
-	Document any
-}
-
-// UpdateModel updates the first document that matches the filter or, with Many, all of them. See
-// UpdateOptions for its fields.
-type UpdateModel struct {
-	Filter       any
-	Update       any
-	Many         bool
-	Upsert       bool
-	Sort         any
-	ArrayFilters any
-	Collation    *Collation
-	Hint         any
-}
-
-// ReplaceModel replaces the first document that matches the filter. See UpdateOptions for its
-// fields.
-type ReplaceModel struct {
-	Filter      any
-	Replacement any
-	Upsert      bool
-	Sort        any
-	Collation   *Collation
-	Hint        any
-}
-
-// DeleteModel deletes the first document that matches the filter or, with Many, all of them.
-type DeleteModel struct {
-	Filter    any
-	Many      bool
-	Collation *Collation
-	Hint      any
+// A WriteModel is one write of a bulk write. The collection that it is for makes it, so that its
+// document has the collection's type: see [Collection.InsertOneModel], UpdateOneModel,
+// UpdateManyModel, ReplaceOneModel, DeleteOneModel and DeleteManyModel. A WriteModel may be used
+// several times and from several goroutines; it keeps what it was given and does not copy it.
+type WriteModel struct {
+	on     *handle // nil in the zero value
+	kind   writeKind
+	insert any
+	update *command.UpdateStatement
+	delete *command.DeleteStatement
 }
 
 type writeKind uint8
@@ -244,74 +227,136 @@ const (
 	deleteKind
 )
 
-// statement is a WriteModel as the commands take it; its kind says which of the other fields is
-// set.
-type statement struct {
-	kind   writeKind
-	insert any
-	update command.UpdateStatement
-	delete command.DeleteStatement
+// UpdateModelOptions are the options of UpdateOneModel and UpdateManyModel. The zero value of a
+// field leaves it to the server.
+type UpdateModelOptions struct {
+	// Upsert inserts a document if none matches.
+	Upsert bool
+	// Sort determines which document UpdateOneModel changes if several match (server 8.0 and
+	// later).
+	Sort any
+	// ArrayFilters is a slice of documents that select the array elements which an update with
+	// $[name] changes.
+	ArrayFilters any
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Hint is the index to use, by its name or its keys.
+	Hint any
 }
 
-func (m InsertModel) statement() statement { return statement{kind: insertKind, insert: m.Document} }
-
-func (m UpdateModel) statement() statement {
-	return statement{kind: updateKind, update: command.UpdateStatement{Filter: m.Filter, Update: m.Update, Multi: m.Many, Upsert: m.Upsert,
-		Sort: m.Sort, ArrayFilters: m.ArrayFilters, Collation: m.Collation.raw(), Hint: m.Hint}}
+// ReplaceModelOptions are the options of ReplaceOneModel. The zero value of a field leaves it to
+// the server.
+type ReplaceModelOptions struct {
+	// Upsert inserts a document if none matches the filter.
+	Upsert bool
+	// Sort determines which document is replaced if several match (server 8.0 and later).
+	Sort any
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Hint is the index to use, by its name or its keys.
+	Hint any
 }
 
-func (m ReplaceModel) statement() statement {
-	return statement{kind: updateKind, update: command.UpdateStatement{Filter: m.Filter, Update: m.Replacement, Replacement: true, Upsert: m.Upsert,
-		Sort: m.Sort, Collation: m.Collation.raw(), Hint: m.Hint}}
+// DeleteModelOptions are the options of DeleteOneModel and DeleteManyModel. The zero value of a
+// field leaves it to the server.
+type DeleteModelOptions struct {
+	// Collation says how strings are compared.
+	Collation *Collation
+	// Hint is the index to use, by its name or its keys.
+	Hint any
 }
 
-func (m DeleteModel) statement() statement {
-	return statement{kind: deleteKind, delete: command.DeleteStatement{Filter: m.Filter, Multi: m.Many, Collation: m.Collation.raw(), Hint: m.Hint}}
+// InsertOneModel is the write of a bulk write that inserts a document, as InsertOne does. It sends
+// nothing.
+func (c *Collection[T]) InsertOneModel(doc T) WriteModel {
+	return WriteModel{on: &c.handle, kind: insertKind, insert: doc}
 }
 
-// isNilModel reports whether a model is nil or a nil pointer.
-func isNilModel(m WriteModel) bool {
-	switch p := m.(type) {
-	case nil:
-		return true
-	case *InsertModel:
-		return p == nil
-	case *UpdateModel:
-		return p == nil
-	case *ReplaceModel:
-		return p == nil
-	case *DeleteModel:
-		return p == nil
-	}
-	return false
+// UpdateOneModel is the write of a bulk write that updates the first document that matches the
+// filter, as UpdateOne does. It sends nothing.
+func (c *Collection[T]) UpdateOneModel(filter, update any, opts ...UpdateModelOptions) WriteModel {
+	return c.updateModel(filter, update, false, opts)
 }
 
-// checkModels finds what is wrong with the n writes of a bulk write before any of them is sent. on
-// says in errors what a write is on, as " on app.users", where the operation does not.
-func checkModels(o *bson.Options, n int, at func(int) WriteModel, on func(int) string) error {
+// UpdateManyModel is the write of a bulk write that updates all documents that match the filter, as
+// UpdateMany does. It sends nothing.
+func (c *Collection[T]) UpdateManyModel(filter, update any, opts ...UpdateModelOptions) WriteModel {
+	return c.updateModel(filter, update, true, opts)
+}
+
+func (c *handle) updateModel(filter, update any, many bool, opts []UpdateModelOptions) WriteModel {
+	o := option.Merge(opts)
+	return WriteModel{on: c, kind: updateKind, update: &command.UpdateStatement{BSON: c.bson, Filter: filter, Update: update, Multi: many, Upsert: o.Upsert,
+		Sort: o.Sort, ArrayFilters: o.ArrayFilters, Collation: o.Collation.raw(), Hint: o.Hint}}
+}
+
+// ReplaceOneModel is the write of a bulk write that replaces the first document that matches the
+// filter, as ReplaceOne does. It sends nothing.
+func (c *Collection[T]) ReplaceOneModel(filter any, replacement T, opts ...ReplaceModelOptions) WriteModel {
+	o := option.Merge(opts)
+	return WriteModel{on: &c.handle, kind: updateKind, update: &command.UpdateStatement{BSON: c.bson, Filter: filter, Update: replacement, Replacement: true,
+		Upsert: o.Upsert, Sort: o.Sort, Collation: o.Collation.raw(), Hint: o.Hint}}
+}
+
+// DeleteOneModel is the write of a bulk write that deletes the first document that matches the
+// filter, as DeleteOne does. It sends nothing.
+func (c *Collection[T]) DeleteOneModel(filter any, opts ...DeleteModelOptions) WriteModel {
+	return c.deleteModel(filter, false, opts)
+}
+
+// DeleteManyModel is the write of a bulk write that deletes all documents that match the filter, as
+// DeleteMany does. It sends nothing.
+func (c *Collection[T]) DeleteManyModel(filter any, opts ...DeleteModelOptions) WriteModel {
+	return c.deleteModel(filter, true, opts)
+}
+
+func (c *handle) deleteModel(filter any, many bool, opts []DeleteModelOptions) WriteModel {
+	o := option.Merge(opts)
+	return WriteModel{on: c, kind: deleteKind, delete: &command.DeleteStatement{BSON: c.bson, Filter: filter, Multi: many, Collation: o.Collation.raw(), Hint: o.Hint}}
+}
+
+var (
+	errNoModel         = errors.New("it is the zero value: a collection makes a write, for example by InsertOneModel")
+	errOtherClient     = errors.New("its collection is another client's")
+	errOtherCollection = errors.New("its collection is another one: use BulkWrite of the client")
+)
+
+// checkModels finds what is wrong with the writes of a bulk write before any of them is sent. They
+// are for collections of client or, unless coll is nil, for that collection alone.
+func checkModels(models []WriteModel, client *Client, coll *handle) error {
 	var scratch []byte
-	for i := range n {
-		m := at(i)
-		if isNilModel(m) {
-			return fmt.Errorf("write %d%s is nil", i, on(i))
+	for i := range models {
+		m := &models[i]
+		if m.on == nil {
+			return fmt.Errorf("write %d: %w", i, errNoModel)
 		}
 		var err error
-		switch s := m.statement(); s.kind {
-		case insertKind:
-			if command.IsNil(&s.insert) {
+		switch {
+		case m.on.client != client:
+			err = errOtherClient
+		case coll != nil && (m.on.db != coll.db || m.on.name != coll.name):
+			err = errOtherCollection
+		case m.on.err != nil:
+			err = m.on.err
+		case m.kind == insertKind:
+			if command.IsNil(&m.insert) {
 				err = mongoerr.ErrNilDocument
 			}
-		case updateKind:
-			if s.update.Multi && s.update.Sort != nil {
+		case m.kind == updateKind:
+			if m.update.Multi && m.update.Sort != nil {
 				err = errSortMany
 				break
 			}
-			scratch, err = s.update.Check(o, scratch)
-		case deleteKind:
-			scratch, err = s.delete.Check(o, scratch)
+			scratch, err = m.update.Check(m.on.bson, scratch)
+		case m.kind == deleteKind:
+			scratch, err = m.delete.Check(m.on.bson, scratch)
 		}
-		if err != nil {
-			return fmt.Errorf("write %d%s: %w", i, on(i), err)
+		switch {
+		case err == nil:
+		case coll != nil && err != errOtherCollection: // the operation names the collection
+			return fmt.Errorf("write %d: %w", i, err)
+		default:
+			return fmt.Errorf("write %d on %s.%s: %w", i, m.on.db, m.on.name, err)
 		}
 	}
 	return nil

@@ -16,19 +16,13 @@ import (
 	"allium/mongoerr"
 )
 
-// ClientWrite is one write of Client.BulkWrite: a model, and the collection that it is for.
-type ClientWrite struct {
-	Database   string
-	Collection string
-	Model      WriteModel
-}
-
 // ClientBulkWriteOptions are the options of Client.BulkWrite. The zero value of a field leaves it
 // to the server.
 type ClientBulkWriteOptions struct {
 	// Unordered continues after an error. Otherwise the first error ends the operation.
 	Unordered bool
-	// VerboseResults asks for the result of each write in addition to the totals.
+	// VerboseResults asks for the result of each write in addition to the totals: InsertedIDs,
+	// UpsertedIDs, Updates and Deletes of the result.
 	VerboseResults bool
 	// WriteConcern replaces the client's. In a transaction it must be nil.
 	WriteConcern *consistency.WriteConcern
@@ -45,69 +39,24 @@ type ClientBulkWriteOptions struct {
 	Timeout *time.Duration
 }
 
-// ClientBulkWriteResult is the result of Client.BulkWrite.
-type ClientBulkWriteResult struct {
-	InsertedCount int64
-	UpsertedCount int64
-	MatchedCount  int64
-	ModifiedCount int64
-	DeletedCount  int64
-	// Acknowledged is false if the write concern is unacknowledged; the counts are then 0.
-	Acknowledged bool
-	// Verbose holds the results of the writes that were done, one by one. It is nil unless
-	// VerboseResults was set.
-	Verbose *ClientBulkWriteVerbose
-}
-
-// ClientBulkWriteVerbose holds the results of the writes that were done, by the index of the write.
-type ClientBulkWriteVerbose struct {
-	Inserts map[int]ClientInsertResult
-	Updates map[int]ClientUpdateResult
-	Deletes map[int]ClientDeleteResult
-}
-
-// ClientInsertResult is the result of one insert of a Client.BulkWrite.
-type ClientInsertResult struct {
-	// InsertedID is the document's _id: its own, or the bson.ObjectID that the driver generated.
-	InsertedID any
-}
-
-// ClientUpdateResult is the result of one update or replacement of a Client.BulkWrite.
-type ClientUpdateResult struct {
-	MatchedCount  int64 // documents that the filter matched, including an upserted one
-	ModifiedCount int64 // documents that were changed
-	// Upserted reports whether a document was inserted. UpsertedID is its _id.
-	Upserted   bool
-	UpsertedID any
-}
-
-// ClientDeleteResult is the result of one delete of a Client.BulkWrite.
-type ClientDeleteResult struct {
-	DeletedCount int64
-}
-
-// ClientBulkWriteError collects the errors of a Client.BulkWrite. It embeds a
-// mongoerr.BulkWriteError: WriteErrors, by the indexes of the writes, at most one unless the
-// operation was unordered; WriteConcernErrors, at most one per message; Labels; and Err, an error
-// that ended the operation early, such as a network error.
-type ClientBulkWriteError struct {
-	mongoerr.BulkWriteError
-	// PartialResult covers the writes that succeeded. It is nil unless at least one write is known
-	// to have succeeded.
-	PartialResult *ClientBulkWriteResult
-}
-
-// BulkWrite runs writes on any collections of the deployment (server 8.0 and later), in the order
-// given unless Unordered is set, in as few messages as the server's limits allow. If the server
-// rejects writes, or another error occurs after the first message, the error is a
-// *ClientBulkWriteError; the result covers the writes that are known to have succeeded.
+// BulkWrite runs writes on any collections of the deployment (server 8.0 and later), each made by
+// its collection, in the order given unless Unordered is set, in as few messages as the server's
+// limits allow. Each write is encoded as its collection says; concerns and timeouts are the
+// client's. If the server rejects writes, or another error occurs after the first message, the
+// error is a *mongoerr.BulkWriteError; the result covers the writes that are known to have
+// succeeded, and is the zero value if there are none.
+//
+//	res, err := client.BulkWrite(ctx, []allium.WriteModel{
+//		users.InsertOneModel(User{Name: "Alan"}),
+//		log.InsertOneModel(bson.D{{Key: "added", Value: "Alan"}}),
+//	})
 //
 // Each message is retried once after a network error or a failover, unless it holds an update or a
 // delete of many documents; no write is applied twice. An unacknowledged write concern requires
 // Unordered and excludes VerboseResults.
-func (c *Client) BulkWrite(ctx context.Context, writes []ClientWrite, opts ...ClientBulkWriteOptions) (ClientBulkWriteResult, error) {
+func (c *Client) BulkWrite(ctx context.Context, models []WriteModel, opts ...ClientBulkWriteOptions) (BulkWriteResult, error) {
 	o, err := option.Merge(opts), error(nil)
-	if len(writes) == 0 {
+	if len(models) == 0 {
 		err = errNoWrites
 	}
 	s := c.scope()
@@ -115,16 +64,16 @@ func (c *Client) BulkWrite(ctx context.Context, writes []ClientWrite, opts ...Cl
 	if o.WriteConcern != nil {
 		s.writeConcern = o.WriteConcern
 	}
-	b := clientBulk{scope: &s, writes: clientWrites{list: writes}, opts: o}
-	b.writes.docs = documents{bson: s.bson, n: len(writes), at: func(int) any { return &b.writes.statement.insert }}
+	b := clientBulk{scope: &s, writes: clientWrites{list: models}, opts: o}
+	b.writes.docs = documents{n: len(models), at: func(int) (any, *bson.Options) { return &b.writes.at.insert, b.writes.at.on.bson }}
 	var op exec.Op
 	if err == nil {
 		op, err = b.op(ctx)
 	}
 	if err != nil {
-		return ClientBulkWriteResult{}, s.failed(ctx, "bulkWrite", "", err)
+		return BulkWriteResult{}, s.failed(ctx, "bulkWrite", "", err)
 	}
-	var res ClientBulkWriteResult
+	var res BulkWriteResult
 	err = s.operation(ctx, "bulkWrite", "", func(ctx context.Context) (err error) {
 		res, err = b.run(ctx, &op)
 		return err
@@ -134,14 +83,13 @@ func (c *Client) BulkWrite(ctx context.Context, writes []ClientWrite, opts ...Cl
 
 // clientWrites gives a bulkWrite command its writes.
 type clientWrites struct {
-	list []ClientWrite
+	list []WriteModel
 	docs documents
 	// ordinals holds, for each write, how many inserts come before it: documents are numbered
 	// without what is between them.
-	ordinals []int32
-	// statement is the write that was asked for last; what Write returns points into it.
-	statement statement
-	namespace string // of that write
+	ordinals  []int32
+	at        *WriteModel // whose document is asked for
+	namespace string      // of the write that was asked for last
 }
 
 // Len implements command.BulkWrites.
@@ -149,47 +97,29 @@ func (w *clientWrites) Len() int { return len(w.list) }
 
 // Write implements command.BulkWrites.
 func (w *clientWrites) Write(i int) command.BulkStatement {
-	at := &w.list[i]
-	w.statement = at.Model.statement()
-	if n := len(at.Database); len(w.namespace) != n+1+len(at.Collection) || w.namespace[:n] != at.Database || w.namespace[n+1:] != at.Collection {
-		w.namespace = at.Database + "." + at.Collection
+	m := &w.list[i]
+	if on := m.on; len(w.namespace) != len(on.db)+1+len(on.name) || w.namespace[:len(on.db)] != on.db || w.namespace[len(on.db)+1:] != on.name {
+		w.namespace = on.db + "." + on.name
 	}
-	s := command.BulkStatement{Namespace: w.namespace}
-	switch w.statement.kind {
-	case updateKind:
-		s.Update = &w.statement.update
-	case deleteKind:
-		s.Delete = &w.statement.delete
-	}
-	return s
+	return command.BulkStatement{Namespace: w.namespace, Update: m.update, Delete: m.delete}
 }
 
 // AppendDocument implements command.BulkWrites.
 func (w *clientWrites) AppendDocument(dst []byte, i int) ([]byte, error) {
-	w.statement = w.list[i].Model.statement()
+	w.at = &w.list[i]
 	return w.docs.Append(dst, int(w.ordinals[i]))
 }
 
-// on says in an error what write i is on.
-func (w *clientWrites) on(i int) string {
-	return " on " + w.list[i].Database + "." + w.list[i].Collection
-}
-
 // check finds what is wrong with the writes before any of them is sent, and numbers the inserts.
-func (w *clientWrites) check(o *bson.Options) error {
-	for i := range w.list {
-		if err := failure.Join(checkName("database", w.list[i].Database), checkName("collection", w.list[i].Collection)); err != nil {
-			return fmt.Errorf("write %d: %w", i, err)
-		}
-	}
-	if err := checkModels(o, len(w.list), func(i int) WriteModel { return w.list[i].Model }, w.on); err != nil {
+func (w *clientWrites) check(c *Client) error {
+	if err := checkModels(w.list, c, nil); err != nil {
 		return err
 	}
 	w.ordinals = make([]int32, len(w.list))
 	n := int32(0)
 	for i := range w.list {
 		w.ordinals[i] = n
-		if w.list[i].Model.statement().kind == insertKind {
+		if w.list[i].kind == insertKind {
 			n++
 		}
 	}
@@ -202,8 +132,8 @@ type clientBulk struct {
 	writes clientWrites
 	cmd    *command.BulkWrite
 	opts   ClientBulkWriteOptions
-	result ClientBulkWriteResult
-	errs   ClientBulkWriteError
+	result BulkWriteResult
+	errs   mongoerr.BulkWriteError
 	// done says that it is certain that some write was done.
 	done bool
 }
@@ -213,7 +143,7 @@ type clientBulk struct {
 func (b *clientBulk) op(ctx context.Context) (op exec.Op, err error) {
 	o := &b.opts
 	w := &b.writes
-	if err := w.check(b.scope.bson); err != nil {
+	if err := w.check(b.scope.client); err != nil {
 		return op, err
 	}
 	b.cmd = &command.BulkWrite{Writes: w, ErrorsOnly: !o.VerboseResults, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation,
@@ -234,14 +164,15 @@ func (b *clientBulk) op(ctx context.Context) (op exec.Op, err error) {
 		return op, errors.New("cannot request unacknowledged write concern and ordered writes")
 	}
 	if o.VerboseResults {
-		b.result.Verbose = &ClientBulkWriteVerbose{Inserts: map[int]ClientInsertResult{}, Updates: map[int]ClientUpdateResult{}, Deletes: map[int]ClientDeleteResult{}}
+		r := &b.result
+		r.InsertedIDs, r.UpsertedIDs, r.Updates, r.Deletes = map[int]any{}, map[int]any{}, map[int]UpdateResult{}, map[int]DeleteResult{}
 	}
 	b.cmd.CheckSize = !b.result.Acknowledged
 	return op, nil
 }
 
 // run sends message after message.
-func (b *clientBulk) run(ctx context.Context, op *exec.Op) (ClientBulkWriteResult, error) {
+func (b *clientBulk) run(ctx context.Context, op *exec.Op) (BulkWriteResult, error) {
 	defer func() { b.scope.client.exec.PutSession(op.Implicit) }()
 	for b.cmd.Left() > 0 {
 		op.Retryable = b.cmd.Retryable(1)
@@ -262,17 +193,15 @@ func (b *clientBulk) run(ctx context.Context, op *exec.Op) (ClientBulkWriteResul
 		b.cmd.Advance()
 	}
 	e := &b.errs
+	if !b.done {
+		b.result = BulkWriteResult{}
+	}
 	switch {
 	case len(e.WriteErrors) > 0 || len(e.WriteConcernErrors) > 0 || e.Err != nil && b.done:
-	case e.Err != nil:
-		return b.result, e.Err // nothing is known beside it
+		return b.result, op.Explain(e)
 	default:
-		return b.result, nil
+		return b.result, e.Err // nothing is known beside it
 	}
-	if b.done {
-		e.PartialResult = &b.result
-	}
-	return b.result, op.Explain(e)
 }
 
 // read takes up what a message did: the counts of its reply, and what the results cursor says about
@@ -348,27 +277,28 @@ func (b *clientBulk) outcome(o command.BulkOutcome, op *exec.Op, addr string) er
 	i := b.cmd.First() + o.Index
 	if !o.OK {
 		e := op.WriteError(o.Raw, 0, addr)
-		e.Index, e.Namespace = i, b.writes.list[i].Database+"."+b.writes.list[i].Collection
+		e.Index, e.Namespace = i, b.writes.list[i].on.db+"."+b.writes.list[i].on.name
 		b.errs.WriteErrors = append(b.errs.WriteErrors, e)
 		b.done = b.done || !b.opts.Unordered && o.Index > 0
 		return nil
 	}
 	b.done = true
-	v := b.result.Verbose
-	if v == nil {
+	if !b.opts.VerboseResults {
 		return nil
 	}
-	switch b.writes.list[i].Model.statement().kind {
+	switch r := &b.result; b.writes.list[i].kind {
 	case insertKind:
-		v.Inserts[i] = ClientInsertResult{InsertedID: b.writes.docs.ids[b.writes.ordinals[i]]}
+		r.InsertedIDs[i] = b.writes.docs.ids[b.writes.ordinals[i]]
 	case updateKind:
-		u := ClientUpdateResult{MatchedCount: o.N, ModifiedCount: o.NModified, Upserted: !o.UpsertedID.IsZero()}
-		if u.Upserted {
-			u.UpsertedID = decodeID(b.scope.bson, o.UpsertedID)
+		u := UpdateResult{MatchedCount: o.N, ModifiedCount: o.NModified, Acknowledged: true}
+		if !o.UpsertedID.IsZero() {
+			u.MatchedCount, u.UpsertedCount = max(o.N-1, 0), 1 // n counts the upserted document, too
+			u.UpsertedID = decodeID(b.writes.list[i].on.bson, o.UpsertedID)
+			r.UpsertedIDs[i] = u.UpsertedID
 		}
-		v.Updates[i] = u
+		r.Updates[i] = u
 	case deleteKind:
-		v.Deletes[i] = ClientDeleteResult{DeletedCount: o.N}
+		r.Deletes[i] = DeleteResult{DeletedCount: o.N, Acknowledged: true}
 	}
 	return nil
 }

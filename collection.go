@@ -21,6 +21,11 @@ import (
 // struct of the application, or bson.D, bson.M or bson.Raw. It is cheap to create and safe for
 // concurrent use.
 type Collection[T any] struct {
+	handle
+}
+
+// handle is what a Collection has, whatever the type of its documents.
+type handle struct {
 	scope
 	name   string
 	parent *Database
@@ -45,7 +50,7 @@ type CollectionOptions struct {
 //
 //	users := allium.CollectionOf[User](client.Database("app"), "users")
 func CollectionOf[T any](db *Database, name string, opts ...CollectionOptions) *Collection[T] {
-	c := &Collection[T]{scope: db.scope, name: name, parent: db, err: checkName("collection", name)}
+	c := &Collection[T]{handle{scope: db.scope, name: name, parent: db, err: checkName("collection", name)}}
 	if c.err == nil {
 		c.err = db.err
 	}
@@ -77,7 +82,7 @@ func (c *Collection[T]) Database() *Database { return c.parent }
 //
 //	raw := allium.As[bson.Raw](users)
 func As[V, T any](c *Collection[T]) *Collection[V] {
-	return &Collection[V]{scope: c.scope, name: c.name, parent: c.parent, err: c.err}
+	return &Collection[V]{c.handle}
 }
 
 // asDatabase returns the database with the collection's settings, for commands that are about the

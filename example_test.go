@@ -506,21 +506,40 @@ func ExampleDistinct() {
 func ExampleCollection_BulkWrite() {
 	client, done := connect()
 	defer done()
-	res, err := people(client).BulkWrite(context.Background(), []allium.WriteModel{
-		allium.InsertModel{Document: User{"Alan", 41}},
-		allium.UpdateModel{Filter: bson.M{"name": "Ada"}, Update: bson.M{"$inc": bson.M{"age": 1}}},
-		allium.DeleteModel{Filter: bson.M{"age": bson.M{"$gt": 50}}, Many: true},
+	users := people(client)
+	res, err := users.BulkWrite(context.Background(), []allium.WriteModel{
+		users.InsertOneModel(User{"Alan", 41}),
+		users.UpdateOneModel(bson.M{"name": "Ada"}, bson.M{"$inc": bson.M{"age": 1}}),
+		users.DeleteManyModel(bson.M{"age": bson.M{"$gt": 50}}),
 	})
 	fmt.Println(res.InsertedCount, res.ModifiedCount, res.DeletedCount, err)
 	// Output: 1 1 2 <nil>
 }
 
+// One list has writes of all kinds. Each of them has options of its own.
+func ExampleWriteModel() {
+	client, done := connect()
+	defer done()
+	users := people(client)
+	res, err := users.BulkWrite(context.Background(), []allium.WriteModel{
+		users.InsertOneModel(User{"Alan", 41}),
+		users.UpdateOneModel(bson.M{"name": "Kurt"}, bson.M{"$set": bson.M{"age": 71}}, allium.UpdateModelOptions{Upsert: true}),
+		users.UpdateManyModel(bson.M{}, bson.M{"$inc": bson.M{"age": 1}}),
+		users.ReplaceOneModel(bson.M{"name": "Ada"}, User{"Ada", 37}),
+		users.DeleteOneModel(bson.M{"name": "Alan"}, allium.DeleteModelOptions{Collation: &allium.Collation{Locale: "en"}}),
+		users.DeleteManyModel(bson.M{"age": bson.M{"$gt": 80}}),
+	})
+	fmt.Println(res.InsertedCount, res.UpsertedCount, res.MatchedCount, res.DeletedCount, err)
+	// Output: 1 1 6 2 <nil>
+}
+
 func ExampleClient_BulkWrite() {
 	client, done := connect()
 	defer done()
-	res, err := client.BulkWrite(context.Background(), []allium.ClientWrite{
-		{Database: "app", Collection: "people", Model: allium.InsertModel{Document: User{"Alan", 41}}},
-		{Database: "app", Collection: "log", Model: allium.InsertModel{Document: bson.M{"added": "Alan"}}},
+	users, log := people(client), client.Database("app").Collection("log")
+	res, err := client.BulkWrite(context.Background(), []allium.WriteModel{
+		users.InsertOneModel(User{"Alan", 41}),
+		log.InsertOneModel(bson.D{{Key: "added", Value: "Alan"}}),
 	})
 	fmt.Println(res.InsertedCount, err)
 	// Output: 2 <nil>

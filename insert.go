@@ -50,7 +50,7 @@ type InsertOneResult struct {
 // the package comment).
 func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneOptions) (InsertOneResult, error) {
 	o := option.Merge(opts)
-	docs := documents{bson: c.bson, n: 1, at: func(int) any { return &doc }}
+	docs := documents{n: 1, at: func(int) (any, *bson.Options) { return &doc, c.bson }}
 	cmd := &command.Insert{Collection: c.name, Docs: &docs, Ordered: true, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
 	_, acknowledged, err := w.one(ctx, cmd)
@@ -94,7 +94,7 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...Insert
 	if len(docs) == 0 {
 		return InsertManyResult{}, c.failed(ctx, "insert", c.name, errors.New("no documents given"))
 	}
-	src := documents{bson: c.bson, n: len(docs), at: func(i int) any { return &docs[i] }}
+	src := documents{n: len(docs), at: func(i int) (any, *bson.Options) { return &docs[i], c.bson }}
 	cmd := &command.Insert{Collection: c.name, Docs: &src, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
 	defer w.done()
@@ -111,10 +111,9 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...Insert
 // documents gives an insert command its documents: each with the _id that it has or, the same in
 // every attempt, with a new one.
 type documents struct {
-	n    int
-	at   func(i int) any // a pointer to document i
-	ids  []any
-	bson *bson.Options
+	n   int
+	at  func(i int) (any, *bson.Options) // a pointer to document i, and how it is encoded
+	ids []any
 }
 
 // Len implements command.Documents.
@@ -123,11 +122,11 @@ func (d *documents) Len() int { return d.n }
 // Append implements command.Documents.
 func (d *documents) Append(dst []byte, i int) ([]byte, error) {
 	start := len(dst)
-	v := d.at(i)
+	v, o := d.at(i)
 	if command.IsNil(v) {
 		return dst, mongoerr.ErrNilDocument
 	}
-	dst, err := marshalAppend(d.bson, dst, v)
+	dst, err := marshalAppend(o, dst, v)
 	if err != nil {
 		return dst, err
 	}
@@ -151,7 +150,7 @@ func (d *documents) Append(dst []byte, i int) ([]byte, error) {
 		return dst, fmt.Errorf("_id is a BSON %s, which no document may have", id.Type)
 	}
 	var val any
-	if err := decodeValue(d.bson, id, &val); err != nil {
+	if err := decodeValue(o, id, &val); err != nil {
 		return dst, err
 	}
 	d.ids = append(d.ids, val)

@@ -74,8 +74,8 @@ func (d *docs) insertTasks(name string, doc *sourceDoc, n int, ofC float64) []Ta
 	var ours []bson.D
 	var theirs []official.D
 	var ourModels []allium.WriteModel
+	ourCorpus := d.ourDB.Collection(corpus)
 	var theirModels []mongo.WriteModel
-	var ourWrites []allium.ClientWrite
 	var theirWrites []mongo.ClientBulkWrite
 	load := func() error {
 		if ours != nil {
@@ -86,15 +86,14 @@ func (d *docs) insertTasks(name string, doc *sourceDoc, n int, ofC float64) []Ta
 		}
 		ours, theirs = copies(doc.ours, n), copies(doc.theirs, n)
 		for range n {
-			ourModels = append(ourModels, allium.InsertModel{Document: doc.ours})
+			ourModels = append(ourModels, ourCorpus.InsertOneModel(doc.ours))
 			theirModels = append(theirModels, mongo.NewInsertOneModel().SetDocument(doc.theirs))
-			ourWrites = append(ourWrites, allium.ClientWrite{Database: d.ourDB.Name(), Collection: corpus, Model: allium.InsertModel{Document: doc.ours}})
 			theirWrites = append(theirWrites, mongo.ClientBulkWrite{Database: d.theirDB.Name(), Collection: corpus, Model: mongo.NewClientInsertOneModel().SetDocument(doc.theirs)})
 		}
 		return nil
 	}
 	drop := func() {
-		ours, theirs, ourModels, theirModels, ourWrites, theirWrites = nil, nil, nil, nil, nil, nil
+		ours, theirs, ourModels, theirModels, theirWrites = nil, nil, nil, nil, nil
 		doc.drop()
 	}
 	// c is the C program's operation, "" if that driver has none.
@@ -114,7 +113,7 @@ func (d *docs) insertTasks(name string, doc *sourceDoc, n int, ofC float64) []Ta
 			func() error { _, err := d.ourDB.Collection(corpus).BulkWrite(ctx, ourModels); return err },
 			func() error { _, err := d.theirDB.Collection(corpus).BulkWrite(ctx, theirModels); return err }),
 		task("Client BulkWrite insert", "",
-			func() error { _, err := d.ours.BulkWrite(ctx, ourWrites); return err },
+			func() error { _, err := d.ours.BulkWrite(ctx, ourModels); return err },
 			func() error { _, err := d.theirs.BulkWrite(ctx, theirWrites); return err }),
 	}
 }
@@ -129,7 +128,7 @@ func (d *docs) mixedTasks() []Task {
 	}
 	var ours []allium.WriteModel
 	var theirs []mongo.WriteModel
-	var ourWrites []allium.ClientWrite
+	var ourWrites []allium.WriteModel
 	var theirWrites []mongo.ClientBulkWrite
 	load := func() error {
 		if ours != nil {
@@ -139,14 +138,14 @@ func (d *docs) mixedTasks() []Task {
 			return err
 		}
 		for i := range n {
-			models := []allium.WriteModel{allium.InsertModel{Document: d.small.ours}, allium.ReplaceModel{Filter: bson.D{}, Replacement: d.small.ours}, allium.DeleteModel{Filter: bson.D{}}}
-			ours = append(ours, models...)
+			mix := func(c *allium.Collection[bson.D]) []allium.WriteModel {
+				return []allium.WriteModel{c.InsertOneModel(d.small.ours), c.ReplaceOneModel(bson.D{}, d.small.ours), c.DeleteOneModel(bson.D{})}
+			}
+			ours = append(ours, mix(d.ourDB.Collection(corpus))...)
 			theirs = append(theirs, mongo.NewInsertOneModel().SetDocument(d.small.theirs),
 				mongo.NewReplaceOneModel().SetFilter(official.D{}).SetReplacement(d.small.theirs), mongo.NewDeleteOneModel().SetFilter(official.D{}))
 			name := names[i%collections]
-			for _, m := range models {
-				ourWrites = append(ourWrites, allium.ClientWrite{Database: d.ourDB.Name(), Collection: name, Model: m})
-			}
+			ourWrites = append(ourWrites, mix(d.ourDB.Collection(name))...)
 			at := func(m mongo.ClientWriteModel) mongo.ClientBulkWrite {
 				return mongo.ClientBulkWrite{Database: d.theirDB.Name(), Collection: name, Model: m}
 			}

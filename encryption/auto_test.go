@@ -313,7 +313,7 @@ func TestAutoBatches(t *testing.T) {
 		t.Errorf("%d inserts, want 3", n)
 	}
 	res := must(coll.BulkWrite(ctx, []allium.WriteModel{
-		allium.InsertModel{Document: bson.D{{Key: "_id", Value: 4}, {Key: "x", Value: big}}}, allium.InsertModel{Document: bson.D{{Key: "_id", Value: 5}, {Key: "x", Value: big}}},
+		coll.InsertOneModel(bson.D{{Key: "_id", Value: 4}, {Key: "x", Value: big}}), coll.InsertOneModel(bson.D{{Key: "_id", Value: 5}, {Key: "x", Value: big}}),
 	}))
 	if n := inserts(); n != 5 || res.InsertedCount != 2 {
 		t.Errorf("%d inserts, want 5; %+v", n, res)
@@ -412,8 +412,8 @@ func TestAutoClientBulkWrite(t *testing.T) {
 	ctx := t.Context()
 	validator := bson.D{{Key: "$jsonSchema", Value: schemaOf(e.id, encryption.Deterministic)}}
 	must(e.plain.Database("db").RunCommand(ctx, bson.D{{Key: "create", Value: "coll"}, {Key: "validator", Value: validator}}))
-	must(e.client.BulkWrite(ctx, []allium.ClientWrite{
-		{Database: "db", Collection: "coll", Model: allium.InsertModel{Document: bson.D{{Key: "_id", Value: 1}, {Key: "ssn", Value: "457-55-5462"}}}},
+	must(e.client.BulkWrite(ctx, []allium.WriteModel{
+		e.client.Database("db").Collection("coll").InsertOneModel(bson.D{{Key: "_id", Value: 1}, {Key: "ssn", Value: "457-55-5462"}}),
 	}))
 	stored := must(allium.CollectionOf[bson.Raw](e.plain.Database("db"), "coll").FindOne(ctx, bson.D{{Key: "_id", Value: 1}}))
 	if b, ok := stored.Lookup("ssn").Binary(); !ok || b.Subtype != 6 {

@@ -290,10 +290,10 @@ func (c *Client) rewrap(ctx context.Context, filter any, opts []RewrapOptions) (
 	}
 	models := make([]allium.WriteModel, len(keys))
 	for i, k := range keys {
-		models[i] = allium.UpdateModel{Filter: bson.D{{Key: "_id", Value: k.ID}}, Update: bson.D{
+		models[i] = c.vault.UpdateOneModel(bson.D{{Key: "_id", Value: k.ID}}, bson.D{
 			{Key: "$set", Value: bson.D{{Key: "masterKey", Value: k.MasterKey}, {Key: "keyMaterial", Value: k.Material}}},
 			{Key: "$currentDate", Value: bson.D{{Key: "updateDate", Value: true}}},
-		}}
+		})
 	}
 	return c.vault.BulkWrite(ctx, models)
 }

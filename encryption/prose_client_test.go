@@ -74,7 +74,7 @@ func TestProseSizeLimits(t *testing.T) {
 		return func() error {
 			var models []allium.WriteModel
 			for _, d := range docs {
-				models = append(models, allium.InsertModel{Document: d})
+				models = append(models, coll.InsertOneModel(d))
 			}
 			res, err := coll.BulkWrite(ctx, models)
 			if err == nil && res.InsertedCount != 2 {
@@ -85,9 +85,9 @@ func TestProseSizeLimits(t *testing.T) {
 	}
 	whole := func(docs ...bson.Raw) func() error {
 		return func() error {
-			var writes []allium.ClientWrite
+			var writes []allium.WriteModel
 			for _, d := range docs {
-				writes = append(writes, allium.ClientWrite{Database: "db", Collection: "coll2", Model: allium.InsertModel{Document: d}})
+				writes = append(writes, allium.CollectionOf[bson.Raw](client.Database("db"), "coll2").InsertOneModel(d))
 			}
 			res, err := client.BulkWrite(ctx, writes)
 			if err == nil && res.InsertedCount != 2 {

@@ -311,14 +311,14 @@ func (s *steps) step(i int) string {
 		s.docs[old.id] = next
 		r := s.new()
 		s.put(r)
-		_, err = s.coll.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: r.document()}, allium.UpdateModel{Filter: byID(), Update: u}})
+		_, err = s.coll.BulkWrite(ctx, []allium.WriteModel{s.coll.InsertOneModel(r.document()), s.coll.UpdateOneModel(byID(), u)})
 	case 15:
 		name = "client bulkWrite"
 		a, b := s.new(), s.new()
 		s.put(a)
 		s.put(b)
-		_, err = s.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: allium.InsertModel{Document: a.document()}},
-			{Database: "db", Collection: "coll", Model: allium.InsertModel{Document: b.document()}}})
+		_, err = s.client.BulkWrite(ctx, []allium.WriteModel{s.coll.InsertOneModel(a.document()),
+			s.coll.InsertOneModel(b.document())})
 	case 18:
 		name = "deleteMany"
 		victim := inspectedNames[s.IntN(len(inspectedNames))]

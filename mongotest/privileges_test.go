@@ -51,9 +51,9 @@ var privilegeCases = []privilegeCase{
 	{needs: "remove@app.d insert@app.c", db: "admin", cmd: `{"bulkWrite": 1, "ops": [{"delete": 1, "filter": {}}, {"insert": 0, "document": {}}], "nsInfo": [{"ns": "app.c"}, {"ns": "app.d"}]}`},
 	{needs: "insert@app.c bypassDocumentValidation@app.c", db: "admin", cmd: `{"bulkWrite": 1, "ops": [{"insert": 0, "document": {}}], "nsInfo": [{"ns": "app.c"}], "bypassDocumentValidation": true}`},
 	{needs: "remove@app.c insert@app.d", do: func(ctx context.Context, c *allium.Client) error { // in document sequences
-		_, err := c.BulkWrite(ctx, []allium.ClientWrite{
-			{Database: "app", Collection: "c", Model: allium.DeleteModel{Filter: bson.D{}}},
-			{Database: "app", Collection: "d", Model: allium.InsertModel{Document: bson.D{}}},
+		_, err := c.BulkWrite(ctx, []allium.WriteModel{
+			c.Database("app").Collection("c").DeleteOneModel(bson.D{}),
+			c.Database("app").Collection("d").InsertOneModel(bson.D{}),
 		})
 		return err
 	}},

@@ -211,7 +211,7 @@ func init() {
 
 		"Collection.InsertOne": write("InsertOne", 2), "Collection.InsertMany": (*rewriter).insertMany,
 		"Collection.UpdateOne": write("UpdateOne", 3), "Collection.UpdateMany": write("UpdateMany", 3), "Collection.ReplaceOne": write("ReplaceOne", 3),
-		"Collection.DeleteOne": write("DeleteOne", 2), "Collection.DeleteMany": write("DeleteMany", 2), "Collection.BulkWrite": write("BulkWrite", 2),
+		"Collection.DeleteOne": write("DeleteOne", 2), "Collection.DeleteMany": write("DeleteMany", 2), "Collection.BulkWrite": (*rewriter).bulkWrite,
 		"Collection.UpdateByID": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
 			args := fmt.Sprintf("%s, %s.D{{Key: \"_id\", Value: %s}}, %s", r.text(n.Args[0]), r.use("allium/bson"), r.text(n.Args[1]), r.text(n.Args[2]))
 			if o := r.options(n, 3); o != "" {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"allium"
@@ -249,15 +252,24 @@ func (r *rewriter) callArgs(call *ast.CallExpr, n int) string {
 	return strings.Join(list, ", ")
 }
 
-// models are the writes of a bulk write.
-var models = map[string]struct{ literal, more string }{
-	"InsertOneModel": {"InsertModel", ""}, "UpdateOneModel": {"UpdateModel", ""}, "UpdateManyModel": {"UpdateModel", "Many: true"},
-	"ReplaceOneModel": {"ReplaceModel", ""}, "DeleteOneModel": {"DeleteModel", ""}, "DeleteManyModel": {"DeleteModel", "Many: true"},
+// models are the writes of a bulk write: the helper that makes each, what it is told by arguments,
+// and the options that are told by others.
+var models = map[string]struct {
+	helper  string
+	args    []string
+	options string
+}{
+	"InsertOneModel":  {"insertOneModel", []string{"Document"}, ""},
+	"UpdateOneModel":  {"updateOneModel", []string{"Filter", "Update"}, "UpdateModelOptions"},
+	"UpdateManyModel": {"updateManyModel", []string{"Filter", "Update"}, "UpdateModelOptions"},
+	"ReplaceOneModel": {"replaceOneModel", []string{"Filter", "Replacement"}, "ReplaceModelOptions"},
+	"DeleteOneModel":  {"deleteOneModel", []string{"Filter"}, "DeleteModelOptions"},
+	"DeleteManyModel": {"deleteManyModel", []string{"Filter"}, "DeleteModelOptions"},
 }
 
-// model rewrites mongo.NewUpdateOneModel().SetFilter(f) into a literal.
+// model rewrites mongo.NewUpdateOneModel().SetFilter(f) into a call of a helper.
 func (r *rewriter) model(call *ast.CallExpr) (string, bool) {
-	var calls []*ast.CallExpr
+	set := map[string]string{}
 	x := ast.Expr(call)
 	for {
 		c, ok := x.(*ast.CallExpr)
@@ -270,23 +282,39 @@ func (r *rewriter) model(call *ast.CallExpr) (string, bool) {
 		}
 		if recv == "" {
 			m := models[strings.TrimPrefix(name, "New")]
-			if m.literal == "" {
+			if m.helper == "" {
 				return "", false
 			}
-			var fields []string
-			if m.more != "" {
-				fields = append(fields, m.more)
+			var list []string
+			for _, a := range m.args {
+				list = append(list, cmp.Or(set[a], "nil"))
+				delete(set, a)
 			}
-			for i := len(calls) - 1; i >= 0; i-- {
-				set := strings.TrimPrefix(calls[i].Fun.(*ast.SelectorExpr).Sel.Name, "Set")
-				fields = append(fields, set+": "+r.text(calls[i].Args[0]))
+			if len(set) > 0 {
+				var fields []string
+				for _, name := range slices.Sorted(maps.Keys(set)) {
+					fields = append(fields, name+": "+set[name])
+				}
+				list = append(list, r.use("allium")+"."+m.options+"{"+strings.Join(fields, ", ")+"}")
 			}
-			return r.done(r.use("allium") + "." + m.literal + "{" + strings.Join(fields, ", ") + "}")
+			return r.done(r.help(m.helper) + "(" + strings.Join(list, ", ") + ")")
 		}
-		if models[recv].literal == "" || !strings.HasPrefix(name, "Set") || len(c.Args) != 1 {
+		if models[recv].helper == "" || !strings.HasPrefix(name, "Set") || len(c.Args) != 1 {
 			return "", false
 		}
-		calls = append(calls, c)
+		if name = strings.TrimPrefix(name, "Set"); set[name] == "" { // the last call counts, and stands outside
+			set[name] = r.text(c.Args[0])
+		}
 		x = c.Fun.(*ast.SelectorExpr).X
 	}
+}
+
+// bulkWrite rewrites Collection.BulkWrite, whose collection makes the models.
+func (r *rewriter) bulkWrite(call *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+	x := r.receiver(sel)
+	args := []string{r.text(call.Args[0]), r.help("modelsOf") + "(" + x + ", " + r.text(call.Args[1]) + ")"}
+	if o := r.options(call, 2); o != "" {
+		args = append(args, o)
+	}
+	return r.done(r.result(call, x+".BulkWrite("+strings.Join(args, ", ")+")"))
 }

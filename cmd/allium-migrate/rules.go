@@ -19,16 +19,12 @@ var names = map[string]target{
 	"mongo.Client": {"allium", "Client"}, "mongo.Database": {"allium", "Database"},
 	"mongo.Collection":       {"allium", "Collection[any]"},
 	"mongo.Pipeline":         {"allium/bson", "[]bson.D"},
-	"mongo.WriteModel":       {"allium", "WriteModel"},
 	"mongo.InsertOneResult":  {"allium", "InsertOneResult"},
 	"mongo.InsertManyResult": {"allium", "InsertManyResult"},
 	"mongo.UpdateResult":     {"allium", "UpdateResult"}, "mongo.DeleteResult": {"allium", "DeleteResult"},
-	"mongo.BulkWriteResult": {"allium", "BulkWriteResult"},
-	"mongo.IndexView":       {"allium", "*allium.Collection[any]"},
-	"mongo.IndexModel":      {"allium", "IndexModel"},
-	"mongo.UpdateOneModel":  {"allium", "UpdateModel"}, "mongo.UpdateManyModel": {"allium", "UpdateModel"},
-	"mongo.InsertOneModel": {"allium", "InsertModel"}, "mongo.ReplaceOneModel": {"allium", "ReplaceModel"},
-	"mongo.DeleteOneModel": {"allium", "DeleteModel"}, "mongo.DeleteManyModel": {"allium", "DeleteModel"},
+	"mongo.BulkWriteResult":       {"allium", "BulkWriteResult"},
+	"mongo.IndexView":             {"allium", "*allium.Collection[any]"},
+	"mongo.IndexModel":            {"allium", "IndexModel"},
 	"mongo.ErrNoDocuments":        {"allium/mongoerr", "ErrNoDocuments"},
 	"mongo.ErrClientDisconnected": {"allium/mongoerr", "ErrClientClosed"},
 	"mongo.ErrNilDocument":        {"allium/mongoerr", "ErrNilDocument"},
@@ -122,8 +118,8 @@ func (r *rewriter) star(n *ast.StarExpr) (string, bool) {
 		return r.done(r.use("allium") + "." + optionType(strings.TrimSuffix(name, "Builder")).Name())
 	case pkg == "mongo" && (name == "Cursor" || name == "ChangeStream"):
 		return r.done("*" + r.use("allium") + "." + name + "[" + r.use("allium/bson") + ".Raw]")
-	case pkg == "mongo" && models[name].literal != "":
-		return r.done("*" + r.use("allium") + "." + models[name].literal)
+	case pkg == "mongo" && models[name].helper != "":
+		return r.done(r.help("writeModel"))
 	case pkg == "container" && name == "MongoDBContainer":
 		return r.done("*" + r.use("allium/mongotest") + ".Deployment")
 	}
@@ -173,6 +169,8 @@ func (r *rewriter) selector(n *ast.SelectorExpr) (string, bool) {
 		return r.done("*" + r.use("allium") + ".Session")
 	case "mongo.SingleResult":
 		return r.done(r.help("singleResult"))
+	case "mongo.WriteModel":
+		return r.done(r.help("writeModel"))
 	case "mongo.Cursor", "mongo.ChangeStream":
 		return r.done(r.use("allium") + "." + name + "[" + r.use("allium/bson") + ".Raw]")
 	case "mongo.WriteException":

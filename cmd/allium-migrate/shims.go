@@ -181,6 +181,34 @@ func isObjectID(s string) bool {
 	_, err := bson.ParseObjectID(s)
 	return err == nil
 }`,
+	"writeModel": `// writeModel is a write before it is known on which collection, which makes an allium.WriteModel.
+type writeModel func(c *allium.Collection[any]) allium.WriteModel`,
+	"modelsOf": `// modelsOf makes the writes of a collection.
+func modelsOf(c *allium.Collection[any], list []writeModel) []allium.WriteModel {
+	models := make([]allium.WriteModel, len(list))
+	for i, model := range list {
+		models[i] = model(c)
+	}
+	return models
+}`,
+	"insertOneModel": `func insertOneModel(doc any) writeModel {
+	return func(c *allium.Collection[any]) allium.WriteModel { return c.InsertOneModel(doc) }
+}`,
+	"updateOneModel": `func updateOneModel(filter, update any, opts ...allium.UpdateModelOptions) writeModel {
+	return func(c *allium.Collection[any]) allium.WriteModel { return c.UpdateOneModel(filter, update, opts...) }
+}`,
+	"updateManyModel": `func updateManyModel(filter, update any, opts ...allium.UpdateModelOptions) writeModel {
+	return func(c *allium.Collection[any]) allium.WriteModel { return c.UpdateManyModel(filter, update, opts...) }
+}`,
+	"replaceOneModel": `func replaceOneModel(filter, replacement any, opts ...allium.ReplaceModelOptions) writeModel {
+	return func(c *allium.Collection[any]) allium.WriteModel { return c.ReplaceOneModel(filter, replacement, opts...) }
+}`,
+	"deleteOneModel": `func deleteOneModel(filter any, opts ...allium.DeleteModelOptions) writeModel {
+	return func(c *allium.Collection[any]) allium.WriteModel { return c.DeleteOneModel(filter, opts...) }
+}`,
+	"deleteManyModel": `func deleteManyModel(filter any, opts ...allium.DeleteModelOptions) writeModel {
+	return func(c *allium.Collection[any]) allium.WriteModel { return c.DeleteManyModel(filter, opts...) }
+}`,
 	"findOneAndReplace": `// findOneAndReplace replaces a document by one of another type than the collection's.
 func findOneAndReplace(ctx context.Context, c *allium.Collection[any], filter, replacement any, opts ...allium.FindOneAndReplaceOptions) *singleResult {
 	doc, err := bson.Marshal(replacement)
@@ -192,7 +220,12 @@ func findOneAndReplace(ctx context.Context, c *allium.Collection[any], filter, r
 }
 
 // helperUses are the helpers that a helper needs.
-var helperUses = map[string][]string{"one": {"singleResult"}, "connect": {"clientOptions"}, "connectContext": {"connect", "clientOptions"}, "values": {"distinctResult"}, "findOneAndReplace": {"one", "raw", "singleResult"}}
+var helperUses = map[string][]string{
+	"one": {"singleResult"}, "connect": {"clientOptions"}, "connectContext": {"connect", "clientOptions"}, "values": {"distinctResult"},
+	"findOneAndReplace": {"one", "raw", "singleResult"},
+	"modelsOf":          {"writeModel"}, "insertOneModel": {"writeModel"}, "updateOneModel": {"writeModel"}, "updateManyModel": {"writeModel"},
+	"replaceOneModel": {"writeModel"}, "deleteOneModel": {"writeModel"}, "deleteManyModel": {"writeModel"},
+}
 
 // helperFile returns the file with the helpers of a package.
 func helperFile(pkg, module string, needed map[string]bool) []byte {

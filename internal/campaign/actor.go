@@ -163,7 +163,6 @@ func errorKind(err error) string {
 		is("DecodeError", as[*mongoerr.DecodeError](err) || as[mongoerr.DecodeErrors](err)),
 		is("TimeoutError", as[*mongoerr.TimeoutError](err)),
 		is("BulkWriteError", as[*mongoerr.BulkWriteError](err)),
-		is("ClientBulkWriteError", as[*allium.ClientBulkWriteError](err)),
 		is("WriteConcernError", as[*mongoerr.WriteConcernError](err)),
 		is("WriteError", as[*mongoerr.WriteError](err)),
 		is("ServerError", as[*mongoerr.ServerError](err)),

@@ -33,23 +33,20 @@ func (a *actor) insert() {
 	}
 	a.mu.Unlock()
 	err := a.do("insert", func(ctx context.Context) (err error) {
+		events := a.coll("events")
+		var models []allium.WriteModel
+		for _, d := range docs {
+			models = append(models, events.InsertOneModel(d))
+		}
 		switch {
 		case n == 1:
-			_, err = a.coll("events").InsertOne(ctx, docs[0])
+			_, err = events.InsertOne(ctx, docs[0])
 		case how == 0:
-			var models []allium.WriteModel
-			for _, d := range docs {
-				models = append(models, allium.InsertModel{Document: d})
-			}
-			_, err = a.coll("events").BulkWrite(ctx, models)
+			_, err = events.BulkWrite(ctx, models)
 		case how == 1:
-			var writes []allium.ClientWrite
-			for _, d := range docs {
-				writes = append(writes, allium.ClientWrite{Database: dbName, Collection: "events", Model: allium.InsertModel{Document: d}})
-			}
-			_, err = a.client().BulkWrite(ctx, writes)
+			_, err = a.client().BulkWrite(ctx, models)
 		default:
-			_, err = a.coll("events").InsertMany(ctx, docs)
+			_, err = events.InsertMany(ctx, docs)
 		}
 		return err
 	})

@@ -94,25 +94,19 @@ func (a *actor) bulk() {
 	rec := a.note(1 + a.r.IntN(6))
 	ofClient, unordered := a.r.IntN(2) == 0, a.r.IntN(2) == 0
 	err := a.do("bulk write", func(ctx context.Context) error {
-		var n int64
+		lists := a.coll("lists")
+		var models []allium.WriteModel
+		for _, e := range rec.writes {
+			models = append(models, lists.UpdateOneModel(byID(e.list), push(e.token)))
+		}
+		var res allium.BulkWriteResult
 		var err error
 		if ofClient {
-			var writes []allium.ClientWrite
-			for _, e := range rec.writes {
-				writes = append(writes, allium.ClientWrite{Database: dbName, Collection: "lists", Model: allium.UpdateModel{Filter: byID(e.list), Update: push(e.token)}})
-			}
-			var res allium.ClientBulkWriteResult
-			res, err = a.client().BulkWrite(ctx, writes, allium.ClientBulkWriteOptions{Unordered: unordered})
-			n = res.ModifiedCount
+			res, err = a.client().BulkWrite(ctx, models, allium.ClientBulkWriteOptions{Unordered: unordered})
 		} else {
-			var models []allium.WriteModel
-			for _, e := range rec.writes {
-				models = append(models, allium.UpdateModel{Filter: byID(e.list), Update: push(e.token)})
-			}
-			var res allium.BulkWriteResult
-			res, err = a.coll("lists").BulkWrite(ctx, models, allium.BulkWriteOptions{Unordered: unordered})
-			n = res.ModifiedCount
+			res, err = lists.BulkWrite(ctx, models, allium.BulkWriteOptions{Unordered: unordered})
 		}
+		n := res.ModifiedCount
 		if err == nil && n != int64(len(rec.writes)) {
 			a.violation("bulk: %d statements succeeded, but the result says %d", len(rec.writes), n)
 		}

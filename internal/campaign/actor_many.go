@@ -55,11 +55,11 @@ func (a *actor) updateMany() {
 		switch how {
 		case 0:
 			var res allium.BulkWriteResult
-			res, err = a.coll("herds").BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: update, Many: true}})
+			res, err = a.coll("herds").BulkWrite(ctx, []allium.WriteModel{a.coll("herds").UpdateManyModel(filter, update)})
 			matched, modified = res.MatchedCount, res.ModifiedCount
 		case 1:
-			var res allium.ClientBulkWriteResult
-			res, err = a.client().BulkWrite(ctx, []allium.ClientWrite{{Database: dbName, Collection: "herds", Model: allium.UpdateModel{Filter: filter, Update: update, Many: true}}})
+			var res allium.BulkWriteResult
+			res, err = a.client().BulkWrite(ctx, []allium.WriteModel{a.coll("herds").UpdateManyModel(filter, update)})
 			matched, modified = res.MatchedCount, res.ModifiedCount
 		default:
 			var res allium.UpdateResult

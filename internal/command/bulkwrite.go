@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -211,6 +212,7 @@ func (c *BulkWrite) appendOp(dst []byte, t *Target, i int, s *BulkStatement, ns 
 	docAt, docEnd := 0, 0
 	switch u, d := s.Update, s.Delete; {
 	case u != nil:
+		f.bson = cmp.Or(u.BSON, t.BSON)
 		f.dst = bson.AppendInt32(f.dst, "update", ns)
 		f.filter("filter", u.Filter)
 		docAt = len(f.dst)
@@ -225,6 +227,7 @@ func (c *BulkWrite) appendOp(dst []byte, t *Target, i int, s *BulkStatement, ns 
 		f.collation(u.Collation)
 		f.ordered("sort", u.Sort)
 	case d != nil:
+		f.bson = cmp.Or(d.BSON, t.BSON)
 		f.dst = bson.AppendInt32(f.dst, "delete", ns)
 		f.filter("filter", d.Filter)
 		f.dst = bson.AppendBool(f.dst, "multi", d.Multi)

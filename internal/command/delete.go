@@ -1,9 +1,14 @@
 package command
 
-import "allium/bson"
+import (
+	"cmp"
+
+	"allium/bson"
+)
 
 // DeleteStatement is one statement of a delete command.
 type DeleteStatement struct {
+	BSON      *bson.Options // how it is encoded, nil for the options of its command
 	Filter    any
 	Multi     bool
 	Collation bson.Raw
@@ -61,7 +66,7 @@ func (c *Delete) Fit(sequences []byte, behind int, t *Target) ([]byte, error) {
 func (c *Delete) appendStatement(dst []byte, i int, t *Target) ([]byte, error) {
 	s := &c.Statements[i]
 	start, dst := bson.BeginDocument(dst)
-	f := fields{bson: t.BSON, dst: dst}
+	f := fields{bson: cmp.Or(s.BSON, t.BSON), dst: dst}
 	f.filter("q", s.Filter)
 	limit := int32(1)
 	if s.Multi {

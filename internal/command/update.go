@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 
 	"allium/bson"
@@ -8,6 +9,7 @@ import (
 
 // UpdateStatement is one statement of an update command.
 type UpdateStatement struct {
+	BSON         *bson.Options // how it is encoded, nil for the options of its command
 	Filter       any
 	Update       any  // update operators or a pipeline; with Replacement a document
 	Replacement  bool // Update replaces the whole document
@@ -72,7 +74,7 @@ func (c *Update) Fit(sequences []byte, behind int, t *Target) ([]byte, error) {
 func (c *Update) appendStatement(dst []byte, i int, t *Target) ([]byte, error) {
 	s := &c.Statements[i]
 	start, dst := bson.BeginDocument(dst)
-	f := fields{bson: t.BSON, dst: dst}
+	f := fields{bson: cmp.Or(s.BSON, t.BSON), dst: dst}
 	f.filter("q", s.Filter)
 	f.update("u", s.Update, s.Replacement)
 	f.set("multi", s.Multi)

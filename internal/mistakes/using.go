@@ -420,9 +420,9 @@ var writes = Section{"Writes that the server rejects", []Mistake{
 		}),
 	},
 	{
-		Name: "model without a filter", Code: `users.BulkWrite(ctx, []allium.WriteModel{allium.DeleteModel{}})`,
+		Name: "model without a filter", Code: `users.BulkWrite(ctx, []allium.WriteModel{users.DeleteOneModel(nil)})`,
 		Make: in(func(ctx context.Context, users *allium.Collection[bson.D]) error {
-			return second(users.BulkWrite(ctx, []allium.WriteModel{allium.DeleteModel{}}))
+			return second(users.BulkWrite(ctx, []allium.WriteModel{users.DeleteOneModel(nil)}))
 		}),
 	},
 	{

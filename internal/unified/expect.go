@@ -30,8 +30,7 @@ func (r *runner) checkError(want bson.Raw, err error, res result) error {
 		}
 	}
 	seen := err
-	var client *allium.ClientBulkWriteError
-	if errors.As(err, &client) {
+	if client, ok := errors.AsType[*clientBulkError](err); ok {
 		seen = client.Err // what concerns single writes has fields of its own
 	}
 	from := serverSide(seen)

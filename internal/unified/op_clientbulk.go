@@ -16,11 +16,18 @@ func init() {
 	register(map[string]operation[*clientEntity]{"clientBulkWrite": clientBulkWrite})
 }
 
+// clientBulkError is the error of a client's bulk write, of which the format expects other things
+// than of a collection's.
+type clientBulkError struct{ *mongoerr.BulkWriteError }
+
+// Unwrap returns the driver's error.
+func (e *clientBulkError) Unwrap() []error { return []error{e.BulkWriteError} }
+
 func clientBulkWrite(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
-	var writes []allium.ClientWrite
+	var writes []allium.WriteModel
 	a.writes("models", func(kind string, sub *arguments) {
 		db, coll, _ := strings.Cut(sub.requiredString("namespace"), ".")
-		writes = append(writes, allium.ClientWrite{Database: db, Collection: coll, Model: sub.writeModel(kind)})
+		writes = append(writes, sub.writeModel(allium.CollectionOf[bson.Raw](c.Database(db), coll), kind))
 	})
 	o := allium.ClientBulkWriteOptions{Unordered: a.unordered(), VerboseResults: a.isTrue("verboseResults"), WriteConcern: a.writeConcern("writeConcern"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
 		Let: a.any("let"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
@@ -31,16 +38,18 @@ func clientBulkWrite(ctx context.Context, _ *runner, c *clientEntity, a *argumen
 	if err == nil {
 		return value(clientBulkResult(&res))
 	}
-	var failed *allium.ClientBulkWriteError
-	if errors.As(err, &failed) && failed.PartialResult != nil {
-		return encode(clientBulkResult(failed.PartialResult), err)
+	if failed, ok := errors.AsType[*mongoerr.BulkWriteError](err); ok {
+		err = &clientBulkError{failed}
 	}
-	return result{}, err
+	if !res.Acknowledged { // nothing is known to have been done
+		return result{}, err
+	}
+	return encode(clientBulkResult(&res), err)
 }
 
 // clientBulkResult renders a result as the format has it. Without verbose results the maps are left
 // out.
-func clientBulkResult(r *allium.ClientBulkWriteResult) bson.D {
+func clientBulkResult(r *allium.BulkWriteResult) bson.D {
 	if !r.Acknowledged {
 		return bson.D{{Key: "acknowledged", Value: false}}
 	}
@@ -48,21 +57,22 @@ func clientBulkResult(r *allium.ClientBulkWriteResult) bson.D {
 		{Key: "insertedCount", Value: r.InsertedCount}, {Key: "upsertedCount", Value: r.UpsertedCount}, {Key: "matchedCount", Value: r.MatchedCount},
 		{Key: "modifiedCount", Value: r.ModifiedCount}, {Key: "deletedCount", Value: r.DeletedCount},
 	}
-	if r.Verbose == nil {
+	if r.Updates == nil {
 		return d
 	}
 	inserts, updates, deletes := bson.M{}, bson.M{}, bson.M{}
-	for i, v := range r.Verbose.Inserts {
-		inserts[strconv.Itoa(i)] = bson.D{{Key: "insertedId", Value: v.InsertedID}}
+	for i, id := range r.InsertedIDs {
+		inserts[strconv.Itoa(i)] = bson.D{{Key: "insertedId", Value: id}}
 	}
-	for i, v := range r.Verbose.Updates {
-		u := bson.D{{Key: "matchedCount", Value: v.MatchedCount}, {Key: "modifiedCount", Value: v.ModifiedCount}}
-		if v.Upserted {
+	for i, v := range r.Updates {
+		// The server's n, which the specification takes over, counts an upserted document.
+		u := bson.D{{Key: "matchedCount", Value: v.MatchedCount + v.UpsertedCount}, {Key: "modifiedCount", Value: v.ModifiedCount}}
+		if v.UpsertedCount > 0 {
 			u = append(u, bson.E{Key: "upsertedId", Value: v.UpsertedID})
 		}
 		updates[strconv.Itoa(i)] = u
 	}
-	for i, v := range r.Verbose.Deletes {
+	for i, v := range r.Deletes {
 		deletes[strconv.Itoa(i)] = bson.D{{Key: "deletedCount", Value: v.DeletedCount}}
 	}
 	return append(d, bson.E{Key: "insertResults", Value: inserts}, bson.E{Key: "updateResults", Value: updates}, bson.E{Key: "deleteResults", Value: deletes})
@@ -75,8 +85,8 @@ func (r *runner) checkBulkErrors(a *arguments, err error) error {
 	if writeErrors == nil && concerns.IsZero() {
 		return nil
 	}
-	var failed *allium.ClientBulkWriteError
-	if !errors.As(err, &failed) {
+	failed, ok := errors.AsType[*clientBulkError](err)
+	if !ok {
 		return errors.New("expected an error of a client's bulk write")
 	}
 	if writeErrors != nil {

@@ -186,7 +186,7 @@ func (a *arguments) findAndModify() allium.FindOneAndUpdateOptions {
 
 func bulkWrite(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 	var models []allium.WriteModel
-	a.writes("requests", func(kind string, sub *arguments) { models = append(models, sub.writeModel(kind)) })
+	a.writes("requests", func(kind string, sub *arguments) { models = append(models, sub.writeModel(c, kind)) })
 	o := allium.BulkWriteOptions{Unordered: a.unordered(), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
 		Let: a.any("let"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
 	if err := a.done(); err != nil {
@@ -212,23 +212,31 @@ func (a *arguments) writes(name string, add func(kind string, sub *arguments)) {
 	}
 }
 
-func (a *arguments) writeModel(kind string) allium.WriteModel {
+func (a *arguments) writeModel(coll *collection, kind string) allium.WriteModel {
 	switch kind {
 	case "insertOne":
-		return allium.InsertModel{Document: a.requiredDocument("document")}
+		return coll.InsertOneModel(a.requiredDocument("document"))
 	case "updateOne", "updateMany":
-		return allium.UpdateModel{Filter: a.required("filter"), Update: a.required("update"), Many: kind == "updateMany", Upsert: a.is("upsert"), Sort: a.any("sort"),
-			ArrayFilters: a.any("arrayFilters"), Collation: a.collation(), Hint: a.any("hint")}
+		update := coll.UpdateOneModel
+		if kind == "updateMany" {
+			update = coll.UpdateManyModel
+		}
+		return update(a.required("filter"), a.required("update"), allium.UpdateModelOptions{Upsert: a.is("upsert"), Sort: a.any("sort"),
+			ArrayFilters: a.any("arrayFilters"), Collation: a.collation(), Hint: a.any("hint")})
 	case "replaceOne":
-		return allium.ReplaceModel{Filter: a.required("filter"), Replacement: a.requiredDocument("replacement"), Upsert: a.is("upsert"), Sort: a.any("sort"),
-			Collation: a.collation(), Hint: a.any("hint")}
+		return coll.ReplaceOneModel(a.required("filter"), a.requiredDocument("replacement"),
+			allium.ReplaceModelOptions{Upsert: a.is("upsert"), Sort: a.any("sort"), Collation: a.collation(), Hint: a.any("hint")})
 	case "deleteOne", "deleteMany":
-		return allium.DeleteModel{Filter: a.required("filter"), Many: kind == "deleteMany", Collation: a.collation(), Hint: a.any("hint")}
+		remove := coll.DeleteOneModel
+		if kind == "deleteMany" {
+			remove = coll.DeleteManyModel
+		}
+		return remove(a.required("filter"), allium.DeleteModelOptions{Collation: a.collation(), Hint: a.any("hint")})
 	}
 	if a.err == nil {
 		a.err = fmt.Errorf("write %q is not known", kind)
 	}
-	return nil
+	return allium.WriteModel{}
 }
 
 // databaseOps are the operations of a database.

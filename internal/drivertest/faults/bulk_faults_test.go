@@ -25,26 +25,10 @@ type bulkClaim struct {
 	refused int   // writes that the server refused
 }
 
-func claimOfCollection(res allium.BulkWriteResult, err error) bulkClaim {
+func claimOf(res allium.BulkWriteResult, err error) bulkClaim {
 	c := bulkClaim{counted: res.InsertedCount + res.UpsertedCount, top: err}
 	c.written = slices.AppendSeq(slices.Collect(maps.Keys(res.InsertedIDs)), maps.Keys(res.UpsertedIDs))
 	if bulk, ok := errors.AsType[*mongoerr.BulkWriteError](err); ok {
-		c.top, c.refused = bulk.Err, len(bulk.WriteErrors)
-	}
-	return c
-}
-
-func claimOfClient(res allium.ClientBulkWriteResult, err error) bulkClaim {
-	c := bulkClaim{counted: res.InsertedCount + res.UpsertedCount, top: err}
-	if v := res.Verbose; v != nil {
-		c.written = slices.Collect(maps.Keys(v.Inserts))
-		for i, u := range v.Updates {
-			if u.Upserted {
-				c.written = append(c.written, i)
-			}
-		}
-	}
-	if bulk, ok := errors.AsType[*allium.ClientBulkWriteError](err); ok {
 		c.top, c.refused = bulk.Err, len(bulk.WriteErrors)
 	}
 	return c
@@ -63,13 +47,11 @@ func TestBulkWriteResultsUnderFaults(t *testing.T) {
 				for seed := range uint64(200) {
 					r := rand.New(rand.NewPCG(seed, 9))
 					coll := client.Database("d").Collection(fmt.Sprint("c", seed))
-					models := make(rig.BulkModels, 3+r.IntN(10))
-					writes := make([]allium.ClientWrite, len(models))
+					models := make(rig.Writes, 3+r.IntN(10))
 					for i := range models {
 						if models[i] = rig.InsertOf(rig.FieldOf("_id", i)); r.IntN(2) == 0 {
 							models[i] = rig.UpsertOf(rig.UpdateOneOf(rig.FieldOf("_id", i), rig.SetOf("x", 1)))
 						}
-						writes[i] = allium.ClientWrite{Database: "d", Collection: coll.Name(), Model: models[i]}
 					}
 					before := int64(r.IntN(2)) // one of the documents may be there already
 					for range before {
@@ -81,9 +63,9 @@ func TestBulkWriteResultsUnderFaults(t *testing.T) {
 					var claim bulkClaim
 					unordered := r.IntN(2) == 0
 					if r.IntN(2) == 0 {
-						claim = claimOfCollection(coll.BulkWrite(t.Context(), models, allium.BulkWriteOptions{Unordered: unordered}))
+						claim = claimOf(coll.BulkWrite(t.Context(), models.Of(coll), allium.BulkWriteOptions{Unordered: unordered}))
 					} else {
-						claim = claimOfClient(client.BulkWrite(t.Context(), writes, allium.ClientBulkWriteOptions{Unordered: unordered, VerboseResults: true}))
+						claim = claimOf(client.BulkWrite(t.Context(), models.Of(coll), allium.ClientBulkWriteOptions{Unordered: unordered, VerboseResults: true}))
 					}
 					d.ClearFailures()
 					there, err := allium.Distinct[int](t.Context(), coll, "_id", bson.D{})

@@ -91,8 +91,8 @@ var codedOperations = map[string]func(ctx context.Context, c *allium.Collection[
 		return cur.Close(ctx)
 	},
 	"bulk": func(ctx context.Context, c *allium.Collection[coded]) error {
-		w := allium.ClientWrite{Database: "d", Collection: "c", Model: allium.InsertModel{Document: coded{}}}
-		return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{w, w}))
+		w := c.InsertOneModel(coded{})
+		return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.WriteModel{w, w}))
 	},
 	"file": func(ctx context.Context, c *allium.Collection[coded]) error {
 		b := gridfs.NewBucket(c.Database())

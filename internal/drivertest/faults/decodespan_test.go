@@ -226,9 +226,9 @@ func TestSpansOfBatchesThatPanic(t *testing.T) {
 	coll := allium.CollectionOf[coded](client.Database("d"), "c")
 	for name, run := range map[string]func(){
 		"InsertMany": func() { _, _ = coll.InsertMany(ctx, []coded{{}, bad}) },
-		"BulkWrite":  func() { _, _ = coll.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: bad}}) },
+		"BulkWrite":  func() { _, _ = coll.BulkWrite(ctx, []allium.WriteModel{coll.InsertOneModel(bad)}) },
 		"Client.BulkWrite": func() {
-			_, _ = client.BulkWrite(ctx, []allium.ClientWrite{{Database: "d", Collection: "c", Model: allium.InsertModel{Document: bad}}})
+			_, _ = client.BulkWrite(ctx, []allium.WriteModel{coll.InsertOneModel(bad)})
 		},
 	} {
 		func() {

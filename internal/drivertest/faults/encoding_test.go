@@ -103,16 +103,11 @@ var encodingPlaces = func() []encodingPlace {
 		{"FindOneAndDelete", true, func(ctx context.Context, c collection, v value) error { return found(c.FindOneAndDelete(ctx, v(x))) }},
 		{"BulkWrite", true, func(ctx context.Context, c collection, v value) error {
 			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{
-				allium.InsertModel{Document: v(x)}, allium.UpdateModel{Filter: v(x), Update: v(set)},
-				allium.ReplaceModel{Filter: v(x), Replacement: v(x)}, allium.DeleteModel{Filter: v(x)}}, allium.BulkWriteOptions{Let: v(x)}))
+				c.InsertOneModel(v(x)), c.UpdateOneModel(v(x), v(set)), c.ReplaceOneModel(v(x), v(x)), c.DeleteOneModel(v(x))}, allium.BulkWriteOptions{Let: v(x)}))
 		}},
 		{"Client.BulkWrite", true, func(ctx context.Context, c collection, v value) error {
-			write := func(m allium.WriteModel) allium.ClientWrite {
-				return allium.ClientWrite{Database: "d", Collection: "c", Model: m}
-			}
-			return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{
-				write(allium.InsertModel{Document: v(x)}), write(allium.UpdateModel{Filter: v(x), Update: v(set)}),
-				write(allium.ReplaceModel{Filter: v(x), Replacement: v(x)}), write(allium.DeleteModel{Filter: v(x)})}, allium.ClientBulkWriteOptions{Let: v(x)}))
+			return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.WriteModel{
+				c.InsertOneModel(v(x)), c.UpdateOneModel(v(x), v(set)), c.ReplaceOneModel(v(x), v(x)), c.DeleteOneModel(v(x))}, allium.ClientBulkWriteOptions{Let: v(x)}))
 		}},
 		{"Aggregate", true, func(ctx context.Context, c collection, v value) error {
 			cur, err := c.Aggregate(ctx, []any{v(match)})
@@ -267,8 +262,8 @@ func TestRetriesSendTheSameBytes(t *testing.T) {
 			return rig.ErrorOf(allium.Distinct[any](ctx, c, "x", v))
 		},
 		"bulkWrite": func(ctx context.Context, c collection, v any) error {
-			return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{{Database: "d", Collection: "c", Model: allium.InsertModel{Document: v}},
-				{Database: "d", Collection: "c2", Model: allium.ReplaceModel{Filter: v, Replacement: v}}}))
+			return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.WriteModel{c.InsertOneModel(v),
+				allium.CollectionOf[any](c.Database(), "c2").ReplaceOneModel(v, v)}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

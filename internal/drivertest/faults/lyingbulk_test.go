@@ -46,7 +46,6 @@ func TestLyingBulkResults(t *testing.T) {
 	one := func(ok int, idx any) bson.D {
 		return bson.D{{Key: "ok", Value: ok}, {Key: "idx", Value: idx}, {Key: "index", Value: idx}, {Key: "n", Value: 1}, {Key: "code", Value: 5}, {Key: "errmsg", Value: "no"}}
 	}
-	insert := allium.ClientWrite{Database: "d", Collection: "c", Model: allium.InsertModel{Document: bson.D{}}}
 	for name, results := range map[string]bson.A{
 		"one twice":           {one(0, 0), one(0, 0)},
 		"one twice, later":    {one(0, 0), one(0, 1), one(0, 0)},
@@ -65,11 +64,11 @@ func TestLyingBulkResults(t *testing.T) {
 		for _, verbose := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, verbose), func(t *testing.T) {
 				client := lyingBulk(t, results, 1)
-				res, err := client.BulkWrite(t.Context(), []allium.ClientWrite{insert, insert, insert}, allium.ClientBulkWriteOptions{Unordered: true, VerboseResults: verbose})
+				res, err := client.BulkWrite(t.Context(), rig.Repeat(client.Database("d").Collection("c").InsertOneModel(bson.D{}), 3), allium.ClientBulkWriteOptions{Unordered: true, VerboseResults: verbose})
 				if err == nil || !strings.Contains(err.Error(), "server") {
 					t.Errorf("%+v, %v", res, err)
 				}
-				if e, ok := errors.AsType[*allium.ClientBulkWriteError](err); ok && (len(e.WriteErrors) > 3 || e.Err == nil) {
+				if e, ok := errors.AsType[*mongoerr.BulkWriteError](err); ok && (len(e.WriteErrors) > 3 || e.Err == nil) {
 					t.Errorf("%d write errors, %v", len(e.WriteErrors), e.Err)
 				}
 				if strings.HasPrefix(name, "success") {

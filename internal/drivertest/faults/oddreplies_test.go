@@ -83,11 +83,11 @@ func answeredOperations() map[string]answered {
 			return rig.ErrorOf(c.DeleteMany(ctx, filter))
 		}},
 		"bulk write": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
-			return rig.ErrorOf(c.BulkWrite(ctx, rig.BulkModels{rig.InsertOf(filter), rig.InsertOf(filter), rig.UpdateOneOf(filter, set), rig.RemoveOf(filter)}, allium.BulkWriteOptions{Unordered: true}))
+			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{c.InsertOneModel(filter), c.InsertOneModel(filter), c.UpdateOneModel(filter, set), c.DeleteManyModel(filter)}, allium.BulkWriteOptions{Unordered: true}))
 		}},
 		"bulk write of the client": {slices.Concat(cursor("firstBatch", outcome), bson.D{{Key: "nErrors", Value: 0}, {Key: "nInserted", Value: 1}}),
 			func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
-				return rig.ErrorOf(client.BulkWrite(ctx, []allium.ClientWrite{{Database: "x", Collection: "y", Model: rig.UpdateOneOf(filter, set)}}, allium.ClientBulkWriteOptions{VerboseResults: true}))
+				return rig.ErrorOf(client.BulkWrite(ctx, []allium.WriteModel{client.Database("x").Collection("y").UpdateOneModel(filter, set)}, allium.ClientBulkWriteOptions{VerboseResults: true}))
 			}},
 		"find and modify": {bson.D{{Key: "value", Value: filter}, {Key: "lastErrorObject", Value: bson.D{}}}, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
 			return rig.ErrorOf(c.FindOneAndUpdate(ctx, filter, set))

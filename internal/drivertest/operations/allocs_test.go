@@ -22,7 +22,7 @@ var costs = []struct {
 }{
 	{"(*Client) Ping", 10, func(ctx context.Context, c *costClients) error { return c.client.Ping(ctx) }},
 	{"(*Client) BulkWrite", 21, func(ctx context.Context, c *costClients) error {
-		_, err := c.client.BulkWrite(ctx, []allium.ClientWrite{{Database: "app", Collection: "users", Model: allium.InsertModel{Document: c.doc}}})
+		_, err := c.client.BulkWrite(ctx, []allium.WriteModel{c.coll.InsertOneModel(c.doc)})
 		return err
 	}},
 	{"(*Client) ListDatabases", 8, func(ctx context.Context, c *costClients) error { _, err := c.client.ListDatabases(ctx); return err }},
@@ -60,7 +60,7 @@ var costs = []struct {
 		return drained(ctx, cur, err)
 	}},
 	{"(*Collection[T]) BulkWrite", 17, func(ctx context.Context, c *costClients) error {
-		_, err := c.coll.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: c.doc}})
+		_, err := c.coll.BulkWrite(ctx, []allium.WriteModel{c.coll.InsertOneModel(c.doc)})
 		return err
 	}},
 	{"(*Collection[T]) Count", 5, func(ctx context.Context, c *costClients) error { _, err := c.coll.Count(ctx, c.filter); return err }},

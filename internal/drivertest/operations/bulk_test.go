@@ -21,32 +21,18 @@ import (
 func TestBulkWriteRetryabilityPerMessage(t *testing.T) {
 	norace.Skip(t, rig.Huge)
 	p := rig.StartRecorded(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
-	one := allium.UpdateModel{Filter: bson.D{{Key: "_id", Value: 1}}, Update: bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}}
-	many := one
-	many.Many = true
-	models := make([]allium.WriteModel, p.MaxMany+1)
-	writes := make([]allium.ClientWrite, len(models))
-	for i := range models {
-		models[i] = one
-	}
-	models[p.MaxMany] = many
-	for i, m := range models {
-		writes[i] = allium.ClientWrite{Database: "db", Collection: "coll", Model: m}
-	}
+	set := rig.SetOf("x", 1)
+	models := rig.Repeat(p.Coll.UpdateOneModel(rig.FieldOf("_id", 1), set), p.MaxMany+1)
+	models[p.MaxMany] = p.Coll.UpdateManyModel(rig.FieldOf("_id", 1), set)
 	// Large filters, so that what divides the messages is their size.
-	filler := strings.Repeat("f", 10<<20)
-	large := make([]allium.WriteModel, 6)
-	for i := range large {
-		u := one
-		u.Filter = bson.D{{Key: "_id", Value: filler}}
-		u.Many = i == 5
-		large[i] = u
-	}
+	filler := rig.FieldOf("_id", strings.Repeat("f", 10<<20))
+	large := rig.Repeat(p.Coll.UpdateOneModel(filler, set), 6)
+	large[5] = p.Coll.UpdateManyModel(filler, set)
 	for name, tc := range map[string]struct {
 		command string
 		run     func() error
 	}{
-		"client":     {"bulkWrite", func() error { _, err := p.Client.BulkWrite(t.Context(), writes); return err }},
+		"client":     {"bulkWrite", func() error { _, err := p.Client.BulkWrite(t.Context(), models); return err }},
 		"collection": {"update", func() error { _, err := p.Coll.BulkWrite(t.Context(), models); return err }},
 		"by size":    {"update", func() error { _, err := p.Coll.BulkWrite(t.Context(), large); return err }},
 	} {
@@ -68,46 +54,54 @@ func TestBulkWriteRetryabilityPerMessage(t *testing.T) {
 func TestBulkWriteRefusesModels(t *testing.T) {
 	p := rig.StartRecorded(t, allium.ClientOptions{})
 	p.Recorder.Reset()
-	good := allium.InsertModel{Document: bson.D{{Key: "x", Value: 1}}}
+	coll := allium.As[any](p.Coll)
+	good := coll.InsertOneModel(bson.D{{Key: "x", Value: 1}})
+	other := rig.Open(t, "mongodb://localhost:1").Database("db").Collection("coll")
 	set := bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
 	for name, tc := range map[string]struct {
 		model allium.WriteModel
 		want  string
 	}{
-		"nil":                     {nil, "is nil"},
-		"nil pointer":             {(*allium.UpdateModel)(nil), "is nil"},
-		"nil document":            {allium.InsertModel{}, "document is nil"},
-		"nil filter":              {allium.DeleteModel{}, "document is nil"},
-		"filter is a number":      {&allium.DeleteModel{Filter: 1}, "want a document"},
-		"update without operator": {allium.UpdateModel{Filter: bson.D{}, Update: bson.D{{Key: "x", Value: 1}}}, "update operators"},
-		"empty update":            {allium.UpdateModel{Filter: bson.D{}, Update: bson.M{}}, "empty"},
-		"replacement":             {allium.ReplaceModel{Filter: bson.D{}, Replacement: set}, "update operators belong"},
-		"sort for many":           {allium.UpdateModel{Filter: bson.D{}, Update: set, Many: true, Sort: bson.D{{Key: "x", Value: 1}}}, "Sort"},
+		"another client's":        {other.InsertOneModel(bson.D{}), "another client's"},
+		"nil document":            {coll.InsertOneModel(nil), "document is nil"},
+		"nil filter":              {coll.DeleteOneModel(nil), "document is nil"},
+		"filter is a number":      {coll.DeleteOneModel(1), "want a document"},
+		"update without operator": {coll.UpdateOneModel(bson.D{}, bson.D{{Key: "x", Value: 1}}), "update operators"},
+		"empty update":            {coll.UpdateOneModel(bson.D{}, bson.M{}), "empty"},
+		"replacement":             {coll.ReplaceOneModel(bson.D{}, set), "update operators belong"},
+		"sort for many":           {coll.UpdateManyModel(bson.D{}, set, allium.UpdateModelOptions{Sort: bson.D{{Key: "x", Value: 1}}}), "Sort"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := p.Coll.BulkWrite(t.Context(), []allium.WriteModel{good, tc.model})
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "bulkWrite "+p.Coll.Database().Name()+"."+p.Coll.Name()+": write 1") {
 				t.Errorf("collection: %v, want %q", err, tc.want)
 			}
-			_, err = p.Client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "db", Collection: "coll", Model: good}, {Database: "db", Collection: "coll", Model: tc.model}})
+			_, err = p.Client.BulkWrite(t.Context(), []allium.WriteModel{good, tc.model})
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "bulkWrite: write 1 on db.coll") {
 				t.Errorf("client: %v, want %q", err, tc.want)
 			}
 		})
 	}
+	on := func(db, coll string) error {
+		return rig.ErrorOf(p.Client.BulkWrite(t.Context(), []allium.WriteModel{p.Client.Database(db).Collection(coll).InsertOneModel(bson.D{})}))
+	}
 	for name, run := range map[string]func() error{
-		"collection, none": func() error { _, err := p.Coll.BulkWrite(t.Context(), nil); return err },
-		"client, none":     func() error { _, err := p.Client.BulkWrite(t.Context(), nil); return err },
-		"no database": func() error {
-			_, err := p.Client.BulkWrite(t.Context(), []allium.ClientWrite{{Collection: "c", Model: good}})
+		"collection, none":       func() error { _, err := p.Coll.BulkWrite(t.Context(), nil); return err },
+		"client, none":           func() error { _, err := p.Client.BulkWrite(t.Context(), nil); return err },
+		"collection, zero value": func() error { _, err := p.Coll.BulkWrite(t.Context(), make([]allium.WriteModel, 1)); return err },
+		"client, zero value":     func() error { _, err := p.Client.BulkWrite(t.Context(), make([]allium.WriteModel, 1)); return err },
+		"no database":            func() error { return on("", "c") },
+		"no collection":          func() error { return on("d", "") },
+		"another collection": func() error {
+			_, err := p.Coll.BulkWrite(t.Context(), []allium.WriteModel{p.Client.Database("db").Collection("c").InsertOneModel(bson.D{})})
 			return err
 		},
-		"no collection": func() error {
-			_, err := p.Client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "d", Model: good}})
+		"another database": func() error {
+			_, err := p.Coll.BulkWrite(t.Context(), []allium.WriteModel{p.Client.Database("d").Collection("coll").InsertOneModel(bson.D{})})
 			return err
 		},
 		"nil context": func() error {
-			_, err := p.Client.BulkWrite(noContext, []allium.ClientWrite{rig.InsertModel(bson.D{})})
+			_, err := p.Client.BulkWrite(noContext, []allium.WriteModel{p.Insert(bson.D{})})
 			return err
 		},
 	} {
@@ -118,14 +112,11 @@ func TestBulkWriteRefusesModels(t *testing.T) {
 	if n := len(p.Recorder.Sent); n != 0 {
 		t.Errorf("%d commands were sent: %v", n, p.Recorder.Sent)
 	}
-	if _, err := p.Coll.BulkWrite(t.Context(), []allium.WriteModel{&good, &allium.DeleteModel{Filter: bson.D{}, Many: true}}); err != nil {
-		t.Errorf("pointers to models: %v", err)
-	}
 }
 
 func TestClientBulkWriteRules(t *testing.T) {
 	p := rig.StartRecorded(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
-	writes := []allium.ClientWrite{rig.InsertModel(bson.D{{Key: "x", Value: 1}})}
+	writes := []allium.WriteModel{p.Insert(bson.D{{Key: "x", Value: 1}})}
 	t.Run("write concern in a transaction", func(t *testing.T) {
 		err := p.Client.Transact(t.Context(), func(ctx context.Context) error {
 			_, err := p.Client.BulkWrite(ctx, writes, allium.ClientBulkWriteOptions{WriteConcern: consistency.Majority()})
@@ -140,10 +131,10 @@ func TestClientBulkWriteRules(t *testing.T) {
 		p.Recorder.Reset()
 		o := allium.ClientBulkWriteOptions{Unordered: true, WriteConcern: consistency.Unacknowledged()}
 		for name, m := range map[string]allium.WriteModel{
-			"insert":  allium.InsertModel{Document: rig.Large(p.MaxDoc)},
-			"replace": allium.ReplaceModel{Filter: bson.D{}, Replacement: rig.Large(p.MaxDoc)},
+			"insert":  p.Coll.InsertOneModel(rig.Large(p.MaxDoc)),
+			"replace": p.Coll.ReplaceOneModel(bson.D{}, rig.Large(p.MaxDoc)),
 		} {
-			if _, err := p.Client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}, o); err == nil || !strings.Contains(err.Error(), "bytes") {
+			if _, err := p.Client.BulkWrite(t.Context(), []allium.WriteModel{m}, o); err == nil || !strings.Contains(err.Error(), "bytes") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -153,16 +144,16 @@ func TestClientBulkWriteRules(t *testing.T) {
 	})
 	t.Run("acknowledged and too large", func(t *testing.T) {
 		norace.Skip(t, rig.Huge)
-		_, err := p.Client.BulkWrite(t.Context(), []allium.ClientWrite{rig.InsertModel(rig.Large(p.MaxDoc))})
+		_, err := p.Client.BulkWrite(t.Context(), []allium.WriteModel{p.Insert(rig.Large(p.MaxDoc))})
 		var server *mongoerr.ServerError
-		var bulk *allium.ClientBulkWriteError
+		var bulk *mongoerr.BulkWriteError
 		if !errors.As(err, &server) && !errors.As(err, &bulk) {
 			t.Errorf("want the server's error, got %v", err)
 		}
 	})
 	t.Run("old server", func(t *testing.T) {
 		old := rig.Open(t, testdeploy.Mock(t, "a server of version 7.0", mongotest.Version("7.0")).URI())
-		if _, err := old.BulkWrite(t.Context(), writes); err == nil || !strings.Contains(err.Error(), "8.0") {
+		if _, err := old.BulkWrite(t.Context(), []allium.WriteModel{old.Database("db").Collection("coll").InsertOneModel(bson.D{})}); err == nil || !strings.Contains(err.Error(), "8.0") {
 			t.Error(err)
 		}
 	})
@@ -173,11 +164,11 @@ func TestClientBulkWriteRules(t *testing.T) {
 			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"bulkWrite"}}, {Key: "closeConnection", Value: true}}}}); err != nil {
 			t.Fatal(err)
 		}
-		res, err := p.Client.BulkWrite(t.Context(), rig.Repeat(writes[0], p.MaxMany+1))
+		res, err := p.Client.BulkWrite(t.Context(), rig.Repeat(p.Insert(bson.D{{Key: "x", Value: 1}}), p.MaxMany+1))
 		e := rig.BulkError(t, err)
 		var network *mongoerr.ConnectionError
-		if !errors.As(e.Err, &network) || e.PartialResult == nil || e.PartialResult.InsertedCount != int64(p.MaxMany) || res.InsertedCount != int64(p.MaxMany) {
-			t.Errorf("error %v, partial result %+v", e.Err, e.PartialResult)
+		if !errors.As(e.Err, &network) || res.InsertedCount != int64(p.MaxMany) {
+			t.Errorf("error %v, result %+v", e.Err, res)
 		}
 	})
 }

@@ -385,16 +385,16 @@ func TestUUIDRepresentation(t *testing.T) {
 			return res.UpsertedID, err
 		},
 		"bulk write": func(filter bson.M) (any, error) {
-			res, err := java.BulkWrite(t.Context(), rig.BulkModels{rig.UpsertOf(rig.UpdateOneOf(filter, rig.SetOf("x", 1)))})
+			res, err := java.BulkWrite(t.Context(), []allium.WriteModel{java.UpdateOneModel(filter, rig.SetOf("x", 1), allium.UpdateModelOptions{Upsert: true})})
 			return res.UpsertedIDs[0], err
 		},
 		"bulk write of the client": func(filter bson.M) (any, error) {
-			res, err := java.Database().Client().BulkWrite(t.Context(), []allium.ClientWrite{{Database: "x", Collection: "y", Model: rig.UpsertOf(rig.UpdateOneOf(filter, rig.SetOf("x", 1)))}},
+			res, err := java.Database().Client().BulkWrite(t.Context(), []allium.WriteModel{java.UpdateOneModel(filter, rig.SetOf("x", 1), allium.UpdateModelOptions{Upsert: true})},
 				allium.ClientBulkWriteOptions{VerboseResults: true})
 			if err != nil {
 				return nil, err
 			}
-			return res.Verbose.Updates[0].UpsertedID, nil
+			return res.Updates[0].UpsertedID, nil
 		},
 	} {
 		id := bson.NewUUID()
@@ -414,7 +414,7 @@ func TestBulkWriteInsideBoundedTransaction(t *testing.T) {
 	coll := client.Database("x").Collection("y")
 	err := client.Transact(t.Context(), func(ctx context.Context) error {
 		_, err := coll.BulkWrite(ctx, []allium.WriteModel{
-			allium.InsertModel{Document: bson.D{{Key: "_id", Value: 1}}}, allium.DeleteModel{Filter: bson.D{{Key: "_id", Value: 2}}},
+			coll.InsertOneModel(bson.D{{Key: "_id", Value: 1}}), coll.DeleteOneModel(bson.D{{Key: "_id", Value: 2}}),
 		})
 		return err
 	})
@@ -444,7 +444,7 @@ func TestMalformedWriteReplies(t *testing.T) {
 			return rig.ErrorOf(c.DeleteOne(ctx, filter))
 		},
 		"bulk write": func(ctx context.Context, c *allium.Collection[bson.D]) error {
-			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: set}}))
+			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{c.UpdateOneModel(filter, set)}))
 		},
 	}
 	element := func(index any) bson.D {

@@ -319,18 +319,13 @@ func allGivens(h *hands) []given {
 		}
 		return c, err
 	}
-	bulk := func(models ...allium.WriteModel) (any, error) {
+	bulk := func(model func(coll *allium.Collection[bson.D]) allium.WriteModel) (any, error) {
 		coll := h.fresh("bulk")
 		rig.Must(coll.CreateIndex(h.ctx, allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}))
-		if _, err := coll.BulkWrite(h.ctx, models); err != nil {
+		if _, err := coll.BulkWrite(h.ctx, []allium.WriteModel{model(coll)}); err != nil {
 			return nil, err
 		}
-		writes := make([]allium.ClientWrite, len(models))
-		for i, m := range models {
-			writes[i] = allium.ClientWrite{Database: "d", Collection: "bulk2", Model: m}
-		}
-		h.fresh("bulk2")
-		return nothing(rig.ErrorOf(h.client.BulkWrite(h.ctx, writes)))
+		return nothing(rig.ErrorOf(h.client.BulkWrite(h.ctx, []allium.WriteModel{model(h.fresh("bulk2"))})))
 	}
 	byID, set := bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "a.$[e]", Value: 2}}}}
 	lasting := func(db *allium.Database) (any, error) {
@@ -399,19 +394,23 @@ func allGivens(h *hands) []given {
 			return nothing(rig.ErrorOf(h.fresh("u").FindOneAndDelete(h.ctx, byID, o)))
 		}, ""),
 		gives(func(h *hands, o allium.BulkWriteOptions) (any, error) {
-			return nothing(rig.ErrorOf(h.fresh("b").BulkWrite(h.ctx, []allium.WriteModel{allium.DeleteModel{Filter: byID}}, o)))
+			b := h.fresh("b")
+			return nothing(rig.ErrorOf(b.BulkWrite(h.ctx, []allium.WriteModel{b.DeleteOneModel(byID)}, o)))
 		}, ""),
 		gives(func(h *hands, o allium.ClientBulkWriteOptions) (any, error) {
-			return nothing(rig.ErrorOf(h.client.BulkWrite(h.ctx, []allium.ClientWrite{{Database: "d", Collection: "b", Model: allium.DeleteModel{Filter: byID}}}, o)))
+			return nothing(rig.ErrorOf(h.client.BulkWrite(h.ctx, []allium.WriteModel{h.db.Collection("b").DeleteOneModel(byID)}, o)))
 		}, ""),
-		gives(func(h *hands, m allium.InsertModel) (any, error) { return bulk(m) }, "", allium.InsertModel{Document: map[string]any{"x": 1}}),
-		gives(func(h *hands, m allium.UpdateModel) (any, error) { return bulk(m) }, "", allium.UpdateModel{Update: set}),
-		gives(func(h *hands, m allium.ReplaceModel) (any, error) { return bulk(m) }, "", allium.ReplaceModel{Replacement: map[string]any{"x": 1}}),
-		gives(func(h *hands, m allium.DeleteModel) (any, error) { return bulk(m) }, ""),
-		gives(func(h *hands, w allium.ClientWrite) (any, error) {
-			return nothing(rig.ErrorOf(h.client.BulkWrite(h.ctx, []allium.ClientWrite{w})))
-		}, "",
-			allium.ClientWrite{Database: "d", Collection: "b", Model: allium.InsertModel{Document: map[string]any{"x": 1}}}),
+		gives(func(h *hands, o allium.UpdateModelOptions) (any, error) {
+			return bulk(func(c *allium.Collection[bson.D]) allium.WriteModel { return c.UpdateOneModel(byID, set, o) })
+		}, ""),
+		gives(func(h *hands, o allium.ReplaceModelOptions) (any, error) {
+			return bulk(func(c *allium.Collection[bson.D]) allium.WriteModel {
+				return c.ReplaceOneModel(byID, bson.D{{Key: "x", Value: 1}}, o)
+			})
+		}, ""),
+		gives(func(h *hands, o allium.DeleteModelOptions) (any, error) {
+			return bulk(func(c *allium.Collection[bson.D]) allium.WriteModel { return c.DeleteOneModel(byID, o) })
+		}, ""),
 		gives(func(h *hands, o allium.RunCommandOptions) (any, error) {
 			return nothing(rig.ErrorOf(h.db.RunCommand(h.ctx, bson.D{{Key: "ping", Value: 1}}, o)))
 		}, ""),

@@ -37,7 +37,7 @@ func TestTransactSwallowedError(t *testing.T) {
 			return err
 		},
 		"bulk write": func(ctx context.Context, coll *allium.Collection[bson.D]) error {
-			_, err := coll.Database().Client().BulkWrite(ctx, []allium.ClientWrite{{Database: "test", Collection: "test", Model: allium.InsertModel{Document: one}}})
+			_, err := coll.Database().Client().BulkWrite(ctx, []allium.WriteModel{coll.InsertOneModel(one)})
 			return err
 		},
 		"run command": func(ctx context.Context, coll *allium.Collection[bson.D]) error {
@@ -124,10 +124,10 @@ func TestTransactSwallowedUnsentError(t *testing.T) {
 		}, "no form", 0},
 		"a filter without BSON form": {func(ctx context.Context, c coll) error { return rig.ErrorOf(c.DeleteOne(ctx, noForm{})) }, "no form", 0},
 		"a bulk write without BSON form": {func(ctx context.Context, c coll) error {
-			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: noForm{}}}))
+			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{allium.As[noForm](c).InsertOneModel(noForm{})}))
 		}, "no form", 0},
 		"a client's bulk write without BSON form": {func(ctx context.Context, c coll) error {
-			return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{{Database: "test", Collection: "test", Model: allium.InsertModel{Document: noForm{}}}}))
+			return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.WriteModel{allium.As[noForm](c).InsertOneModel(noForm{})}))
 		}, "no form", 0},
 		"too large": {func(ctx context.Context, c coll) error {
 			return rig.ErrorOf(c.InsertOne(ctx, bson.D{{Key: "x", Value: make([]byte, 17<<20)}}))

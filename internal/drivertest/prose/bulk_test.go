@@ -23,16 +23,6 @@ import (
 // counts are those of a result of the specification Bulk API.
 type counts struct{ inserted, upserted, matched, modified, removed int64 }
 
-func update(filter, u any) allium.UpdateModel {
-	return allium.UpdateModel{Filter: filter, Update: u, Many: true}
-}
-
-func replaceOne(filter, doc any) allium.ReplaceModel {
-	return allium.ReplaceModel{Filter: filter, Replacement: doc}
-}
-
-func removeOne(filter any) allium.WriteModel { return allium.DeleteModel{Filter: filter} }
-
 func countsOf(r allium.BulkWriteResult) counts {
 	return counts{r.InsertedCount, r.UpsertedCount, r.MatchedCount, r.ModifiedCount, r.DeletedCount}
 }
@@ -77,43 +67,43 @@ func TestProseBulkAPI(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		start    []bson.D
-		run      rig.BulkModels
+		run      rig.Writes
 		want     counts
 		upserted []int // the indexes of what was upserted
 		after    string
 		repeated *counts // what the same models do the second time
 	}{
-		{name: "INSERT 4", run: rig.BulkModels{rig.InsertOf(rig.FieldOf("x", int32(1)))}, want: counts{inserted: 1}, after: "{x: 1}"},
-		{name: "INSERT 5", run: rig.BulkModels{rig.InsertOf(bson.D{})}, want: counts{inserted: 1}, after: "{}"},
-		{name: "UPDATE 4", start: []bson.D{one, two}, run: rig.BulkModels{update(bson.D{}, rig.SetOf("x", int32(3)))},
+		{name: "INSERT 4", run: rig.Writes{rig.InsertOf(rig.FieldOf("x", int32(1)))}, want: counts{inserted: 1}, after: "{x: 1}"},
+		{name: "INSERT 5", run: rig.Writes{rig.InsertOf(bson.D{})}, want: counts{inserted: 1}, after: "{}"},
+		{name: "UPDATE 4", start: []bson.D{one, two}, run: rig.Writes{rig.UpdateOf(bson.D{}, rig.SetOf("x", int32(3)))},
 			want: counts{matched: 2, modified: 2}, after: "{key: 1, x: 3} {key: 2, x: 3}"},
-		{name: "UPDATE 5", start: []bson.D{one, two}, run: rig.BulkModels{update(one, rig.SetOf("x", int32(1))), update(two, rig.SetOf("x", int32(2)))},
+		{name: "UPDATE 5", start: []bson.D{one, two}, run: rig.Writes{rig.UpdateOf(one, rig.SetOf("x", int32(1))), rig.UpdateOf(two, rig.SetOf("x", int32(2)))},
 			want: counts{matched: 2, modified: 2}, after: "{key: 1, x: 1} {key: 2, x: 2}"},
-		{name: "UPDATE_ONE 4", start: []bson.D{one, two}, run: rig.BulkModels{rig.UpdateOneOf(one, rig.SetOf("key", int32(3)))},
+		{name: "UPDATE_ONE 4", start: []bson.D{one, two}, run: rig.Writes{rig.UpdateOneOf(one, rig.SetOf("key", int32(3)))},
 			want: counts{matched: 1, modified: 1}, after: "{key: 2} {key: 3}"},
-		{name: "REPLACE_ONE 4", start: []bson.D{one, one}, run: rig.BulkModels{replaceOne(one, rig.FieldOf("key", int32(3)))},
+		{name: "REPLACE_ONE 4", start: []bson.D{one, one}, run: rig.Writes{rig.ReplaceOneOf(one, rig.FieldOf("key", int32(3)))},
 			want: counts{matched: 1, modified: 1}, after: "{key: 1} {key: 3}"},
-		{name: "UPSERT-UPDATE 1", run: rig.BulkModels{update(one, rig.SetOf("x", int32(1))), rig.UpsertOf(update(two, rig.SetOf("x", int32(2))))},
+		{name: "UPSERT-UPDATE 1", run: rig.Writes{rig.UpdateOf(one, rig.SetOf("x", int32(1))), rig.UpsertOf(rig.UpdateOf(two, rig.SetOf("x", int32(2))))},
 			want: counts{upserted: 1}, upserted: []int{1}, after: "{key: 2, x: 2}", repeated: &counts{matched: 1}},
-		{name: "UPSERT-UPDATE 2", start: []bson.D{one, one}, run: rig.BulkModels{rig.UpsertOf(update(one, rig.SetOf("x", int32(1))))},
+		{name: "UPSERT-UPDATE 2", start: []bson.D{one, one}, run: rig.Writes{rig.UpsertOf(rig.UpdateOf(one, rig.SetOf("x", int32(1))))},
 			want: counts{matched: 2, modified: 2}, after: "{key: 1, x: 1} {key: 1, x: 1}"},
-		{name: "UPSERT-UPDATE_ONE 1", run: rig.BulkModels{rig.UpdateOneOf(one, rig.SetOf("x", int32(1))), rig.UpsertOf(rig.UpdateOneOf(two, rig.SetOf("x", int32(2))))},
+		{name: "UPSERT-UPDATE_ONE 1", run: rig.Writes{rig.UpdateOneOf(one, rig.SetOf("x", int32(1))), rig.UpsertOf(rig.UpdateOneOf(two, rig.SetOf("x", int32(2))))},
 			want: counts{upserted: 1}, upserted: []int{1}, after: "{key: 2, x: 2}"},
-		{name: "UPSERT-UPDATE_ONE 2", start: []bson.D{one, one}, run: rig.BulkModels{rig.UpsertOf(rig.UpdateOneOf(one, rig.SetOf("x", int32(1))))},
+		{name: "UPSERT-UPDATE_ONE 2", start: []bson.D{one, one}, run: rig.Writes{rig.UpsertOf(rig.UpdateOneOf(one, rig.SetOf("x", int32(1))))},
 			want: counts{matched: 1, modified: 1}, after: "{key: 1, x: 1} {key: 1}"},
-		{name: "UPSERT-REPLACE_ONE 1", run: rig.BulkModels{replaceOne(one, rig.FieldOf("x", int32(1))), rig.UpsertOf(replaceOne(two, rig.FieldOf("x", int32(2))))},
+		{name: "UPSERT-REPLACE_ONE 1", run: rig.Writes{rig.ReplaceOneOf(one, rig.FieldOf("x", int32(1))), rig.UpsertOf(rig.ReplaceOneOf(two, rig.FieldOf("x", int32(2))))},
 			want: counts{upserted: 1}, upserted: []int{1}, after: "{x: 2}"},
-		{name: "UPSERT-REPLACE_ONE 2", start: []bson.D{one, one}, run: rig.BulkModels{rig.UpsertOf(replaceOne(one, rig.FieldOf("x", int32(1))))},
+		{name: "UPSERT-REPLACE_ONE 2", start: []bson.D{one, one}, run: rig.Writes{rig.UpsertOf(rig.ReplaceOneOf(one, rig.FieldOf("x", int32(1))))},
 			want: counts{matched: 1, modified: 1}, after: "{key: 1} {x: 1}"},
-		{name: "REMOVE 1", start: []bson.D{one, one}, run: rig.BulkModels{rig.RemoveOf(bson.D{})}, want: counts{removed: 2}},
-		{name: "REMOVE 2", start: []bson.D{one, two}, run: rig.BulkModels{rig.RemoveOf(one)}, want: counts{removed: 1}, after: "{key: 2}"},
-		{name: "REMOVE_ONE 2", start: []bson.D{one, one}, run: rig.BulkModels{removeOne(bson.D{})}, want: counts{removed: 1}, after: "{key: 1}"},
-		{name: "nModified", start: []bson.D{{{Key: "x", Value: int32(1)}}}, run: rig.BulkModels{update(bson.D{}, rig.SetOf("x", int32(1)))}, want: counts{matched: 1}, after: "{x: 1}"},
+		{name: "REMOVE 1", start: []bson.D{one, one}, run: rig.Writes{rig.RemoveOf(bson.D{})}, want: counts{removed: 2}},
+		{name: "REMOVE 2", start: []bson.D{one, two}, run: rig.Writes{rig.RemoveOf(one)}, want: counts{removed: 1}, after: "{key: 2}"},
+		{name: "REMOVE_ONE 2", start: []bson.D{one, one}, run: rig.Writes{rig.RemoveOneOf(bson.D{})}, want: counts{removed: 1}, after: "{key: 1}"},
+		{name: "nModified", start: []bson.D{{{Key: "x", Value: int32(1)}}}, run: rig.Writes{rig.UpdateOf(bson.D{}, rig.SetOf("x", int32(1)))}, want: counts{matched: 1}, after: "{x: 1}"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bothOrders(t, func(t *testing.T, o allium.BulkWriteOptions) {
 				coll := emptied(t, p, tc.start...)
-				res, err := coll.BulkWrite(t.Context(), tc.run, o)
+				res, err := coll.BulkWrite(t.Context(), tc.run.Of(coll), o)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -127,7 +117,7 @@ func TestProseBulkAPI(t *testing.T) {
 				if tc.repeated == nil {
 					return
 				}
-				if res, err = coll.BulkWrite(t.Context(), tc.run, o); err != nil || countsOf(res) != *tc.repeated {
+				if res, err = coll.BulkWrite(t.Context(), tc.run.Of(coll), o); err != nil || countsOf(res) != *tc.repeated {
 					t.Errorf("again: %+v, %v; want %+v", countsOf(res), err, *tc.repeated)
 				}
 			})
@@ -138,15 +128,15 @@ func TestProseBulkAPI(t *testing.T) {
 		bothOrders(t, func(t *testing.T, o allium.BulkWriteOptions) {
 			coll := emptied(t, p)
 			big := strings.Repeat("x", p.MaxDoc-64)
-			if res, err := coll.BulkWrite(t.Context(), rig.BulkModels{rig.UpsertOf(update(one, rig.SetOf("x", big)))}, o); err != nil || res.UpsertedCount != 1 {
+			if res, err := coll.BulkWrite(t.Context(), rig.Writes{rig.UpsertOf(rig.UpdateOf(one, rig.SetOf("x", big)))}.Of(coll), o); err != nil || res.UpsertedCount != 1 {
 				t.Errorf("%+v, %v", countsOf(res), err)
 			}
 		})
 	})
 	t.Run("MIXED OPERATIONS, UNORDERED", func(t *testing.T) {
 		coll := emptied(t, p, rig.FieldOf("a", int32(1)), rig.FieldOf("a", int32(2)))
-		res, err := coll.BulkWrite(t.Context(), rig.BulkModels{update(rig.FieldOf("a", 1), rig.SetOf("b", 1)), rig.RemoveOf(rig.FieldOf("a", 2)), rig.InsertOf(rig.FieldOf("a", 3)),
-			rig.UpsertOf(rig.UpdateOneOf(rig.FieldOf("a", 4), rig.SetOf("b", 4)))}, allium.BulkWriteOptions{Unordered: true})
+		res, err := coll.BulkWrite(t.Context(), rig.Writes{rig.UpdateOf(rig.FieldOf("a", 1), rig.SetOf("b", 1)), rig.RemoveOf(rig.FieldOf("a", 2)), rig.InsertOf(rig.FieldOf("a", 3)),
+			rig.UpsertOf(rig.UpdateOneOf(rig.FieldOf("a", 4), rig.SetOf("b", 4)))}.Of(coll), allium.BulkWriteOptions{Unordered: true})
 		if err != nil || countsOf(res) != (counts{1, 1, 1, 1, 1}) {
 			t.Errorf("%+v, %v", countsOf(res), err)
 		}
@@ -157,8 +147,8 @@ func TestProseBulkAPI(t *testing.T) {
 	})
 	t.Run("MIXED OPERATIONS, ORDERED", func(t *testing.T) {
 		coll := emptied(t, p)
-		res, err := coll.BulkWrite(t.Context(), rig.BulkModels{rig.InsertOf(rig.FieldOf("a", 1)), rig.UpdateOneOf(rig.FieldOf("a", 1), rig.SetOf("b", 1)), rig.UpsertOf(rig.UpdateOneOf(rig.FieldOf("a", 2), rig.SetOf("b", 2))),
-			rig.InsertOf(rig.FieldOf("a", 3)), rig.RemoveOf(rig.FieldOf("a", 3))})
+		res, err := coll.BulkWrite(t.Context(), rig.Writes{rig.InsertOf(rig.FieldOf("a", 1)), rig.UpdateOneOf(rig.FieldOf("a", 1), rig.SetOf("b", 1)), rig.UpsertOf(rig.UpdateOneOf(rig.FieldOf("a", 2), rig.SetOf("b", 2))),
+			rig.InsertOf(rig.FieldOf("a", 3)), rig.RemoveOf(rig.FieldOf("a", 3))}.Of(coll))
 		if err != nil || countsOf(res) != (counts{2, 1, 1, 1, 1}) {
 			t.Errorf("%+v, %v", countsOf(res), err)
 		}
@@ -167,8 +157,8 @@ func TestProseBulkAPI(t *testing.T) {
 	t.Run("ordered writes are sent as they come", func(t *testing.T) {
 		coll := emptied(t, p)
 		p.Recorder.Reset()
-		if _, err := coll.BulkWrite(t.Context(), rig.BulkModels{rig.InsertOf(rig.FieldOf("a", 1)), rig.InsertOf(rig.FieldOf("a", 2)), rig.InsertOf(rig.FieldOf("a", 3)),
-			rig.UpsertOf(rig.UpdateOneOf(rig.FieldOf("a", 2), rig.SetOf("a", 4))), removeOne(rig.FieldOf("a", 1)), rig.InsertOf(rig.FieldOf("a", 5))}); err != nil {
+		if _, err := coll.BulkWrite(t.Context(), rig.Writes{rig.InsertOf(rig.FieldOf("a", 1)), rig.InsertOf(rig.FieldOf("a", 2)), rig.InsertOf(rig.FieldOf("a", 3)),
+			rig.UpsertOf(rig.UpdateOneOf(rig.FieldOf("a", 2), rig.SetOf("a", 4))), rig.RemoveOneOf(rig.FieldOf("a", 1)), rig.InsertOf(rig.FieldOf("a", 5))}.Of(coll)); err != nil {
 			t.Fatal(err)
 		}
 		p.CheckSent(t, "insert", "update", "delete", "insert")
@@ -176,17 +166,17 @@ func TestProseBulkAPI(t *testing.T) {
 	t.Run("unordered writes are sent by kind", func(t *testing.T) {
 		coll := emptied(t, p)
 		p.Recorder.Reset()
-		if _, err := coll.BulkWrite(t.Context(), rig.BulkModels{rig.InsertOf(rig.FieldOf("_id", 1)), rig.UpdateOneOf(rig.FieldOf("_id", 2), rig.SetOf("x", 1)), removeOne(rig.FieldOf("_id", 3)),
-			rig.InsertOf(rig.FieldOf("_id", 4)), rig.UpdateOneOf(rig.FieldOf("_id", 5), rig.SetOf("x", 1)), removeOne(rig.FieldOf("_id", 6))}, allium.BulkWriteOptions{Unordered: true}); err != nil {
+		if _, err := coll.BulkWrite(t.Context(), rig.Writes{rig.InsertOf(rig.FieldOf("_id", 1)), rig.UpdateOneOf(rig.FieldOf("_id", 2), rig.SetOf("x", 1)), rig.RemoveOneOf(rig.FieldOf("_id", 3)),
+			rig.InsertOf(rig.FieldOf("_id", 4)), rig.UpdateOneOf(rig.FieldOf("_id", 5), rig.SetOf("x", 1)), rig.RemoveOneOf(rig.FieldOf("_id", 6))}.Of(coll), allium.BulkWriteOptions{Unordered: true}); err != nil {
 			t.Fatal(err)
 		}
 		p.CheckSent(t, "insert", "update", "delete")
 	})
 	t.Run("a retried list of models", func(t *testing.T) { // RE-RUNNING A BATCH is for builders: a list of models may be used again
 		coll := emptied(t, p)
-		models := rig.BulkModels{rig.InsertOf(bson.D{})}
+		models := rig.Writes{rig.InsertOf(bson.D{})}
 		for i := range 2 {
-			if res, err := coll.BulkWrite(t.Context(), models); err != nil || res.InsertedCount != 1 {
+			if res, err := coll.BulkWrite(t.Context(), models.Of(coll)); err != nil || res.InsertedCount != 1 {
 				t.Errorf("run %d: %+v, %v", i, countsOf(res), err)
 			}
 		}
@@ -210,28 +200,28 @@ func checkUpserted(t *testing.T, res allium.BulkWriteResult, want ...int) {
 func TestProseBulkAPIRefuses(t *testing.T) {
 	p := rig.StartRecorded(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
 	p.Recorder.Reset()
-	for name, m := range map[string]allium.WriteModel{
+	for name, m := range map[string]rig.Write{
 		"INSERT 1":                     rig.InsertOf("foo"),
 		"INSERT 1, INSERT 6":           rig.InsertOf([]bson.D{{}, {}}),
-		"FIND 1, UPDATE 2":             update(nil, rig.SetOf("x", 1)),
-		"UPDATE 1":                     update(bson.D{}, "foo"),
-		"UPDATE 3":                     update(bson.D{}, rig.FieldOf("key", 1)),
-		"UPDATE 3, mixed":              update(bson.D{}, bson.D{{Key: "key", Value: 1}, {Key: "$key", Value: 1}}),
+		"FIND 1, UPDATE 2":             rig.UpdateOf(nil, rig.SetOf("x", 1)),
+		"UPDATE 1":                     rig.UpdateOf(bson.D{}, "foo"),
+		"UPDATE 3":                     rig.UpdateOf(bson.D{}, rig.FieldOf("key", 1)),
+		"UPDATE 3, mixed":              rig.UpdateOf(bson.D{}, bson.D{{Key: "key", Value: 1}, {Key: "$key", Value: 1}}),
 		"UPDATE_ONE 1":                 rig.UpdateOneOf(bson.D{}, "foo"),
 		"UPDATE_ONE 2":                 rig.UpdateOneOf(nil, rig.SetOf("x", 1)),
 		"UPDATE_ONE 3":                 rig.UpdateOneOf(bson.D{}, rig.FieldOf("key", 1)),
 		"UPDATE_ONE 3, mixed":          rig.UpdateOneOf(bson.D{}, bson.D{{Key: "key", Value: 1}, {Key: "$key", Value: 1}}),
-		"REPLACE_ONE 1":                replaceOne(bson.D{}, "foo"),
-		"REPLACE_ONE 2":                replaceOne(nil, rig.FieldOf("key", 1)),
-		"REPLACE_ONE 3":                replaceOne(bson.D{}, rig.FieldOf("$key", 1)),
-		"REPLACE_ONE 3, mixed":         replaceOne(bson.D{}, bson.D{{Key: "$key", Value: 1}, {Key: "key", Value: 1}}),
-		"UPSERT-UPDATE 1, no selector": rig.UpsertOf(update(nil, rig.SetOf("x", 1))),
+		"REPLACE_ONE 1":                rig.ReplaceOneOf(bson.D{}, "foo"),
+		"REPLACE_ONE 2":                rig.ReplaceOneOf(nil, rig.FieldOf("key", 1)),
+		"REPLACE_ONE 3":                rig.ReplaceOneOf(bson.D{}, rig.FieldOf("$key", 1)),
+		"REPLACE_ONE 3, mixed":         rig.ReplaceOneOf(bson.D{}, bson.D{{Key: "$key", Value: 1}, {Key: "key", Value: 1}}),
+		"UPSERT-UPDATE 1, no selector": rig.UpsertOf(rig.UpdateOf(nil, rig.SetOf("x", 1))),
 		"REMOVE 1":                     rig.RemoveOf(nil),
-		"REMOVE_ONE 1":                 removeOne(nil),
+		"REMOVE_ONE 1":                 rig.RemoveOneOf(nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothOrders(t, func(t *testing.T, o allium.BulkWriteOptions) {
-				if _, err := p.Coll.BulkWrite(t.Context(), rig.BulkModels{rig.InsertOf(rig.FieldOf("x", 1)), m}, o); err == nil || !strings.Contains(err.Error(), "write 1") && !strings.Contains(err.Error(), "document 1") {
+				if _, err := p.Coll.BulkWrite(t.Context(), rig.Writes{rig.InsertOf(rig.FieldOf("x", 1)), m}.Of(p.Coll), o); err == nil || !strings.Contains(err.Error(), "write 1") && !strings.Contains(err.Error(), "document 1") {
 					t.Errorf("%v, want an error that names write 1", err)
 				}
 			})
@@ -266,12 +256,12 @@ func TestProseBulkAPIErrors(t *testing.T) {
 		}
 		return bulk
 	}
-	withErrors := rig.BulkModels{rig.InsertOf(bson.D{{Key: "b", Value: 1}, {Key: "a", Value: 1}}), rig.UpsertOf(rig.UpdateOneOf(rig.FieldOf("b", 2), rig.SetOf("a", 1))),
+	withErrors := rig.Writes{rig.InsertOf(bson.D{{Key: "b", Value: 1}, {Key: "a", Value: 1}}), rig.UpsertOf(rig.UpdateOneOf(rig.FieldOf("b", 2), rig.SetOf("a", 1))),
 		rig.UpsertOf(rig.UpdateOneOf(rig.FieldOf("b", 3), rig.SetOf("a", 2))), rig.UpsertOf(rig.UpdateOneOf(rig.FieldOf("b", 2), rig.SetOf("a", 1))), rig.InsertOf(bson.D{{Key: "b", Value: 4}, {Key: "a", Value: 3}}),
 		rig.InsertOf(bson.D{{Key: "b", Value: 5}, {Key: "a", Value: 1}})}
 	t.Run("UNORDERED BATCH WITH ERRORS", func(t *testing.T) {
 		coll := unique(t)
-		res, err := coll.BulkWrite(t.Context(), withErrors, allium.BulkWriteOptions{Unordered: true})
+		res, err := coll.BulkWrite(t.Context(), withErrors.Of(coll), allium.BulkWriteOptions{Unordered: true})
 		if e := failed(t, err); !slices.Equal(slices.Sorted(slices.Values(rig.IndexesOf(e.WriteErrors))), []int{1, 3, 5}) {
 			t.Errorf("writes %v failed, want 1, 3 and 5", rig.IndexesOf(e.WriteErrors))
 		}
@@ -289,7 +279,7 @@ func TestProseBulkAPIErrors(t *testing.T) {
 	})
 	t.Run("ORDERED BATCH WITH ERRORS", func(t *testing.T) {
 		coll := unique(t)
-		res, err := coll.BulkWrite(t.Context(), withErrors)
+		res, err := coll.BulkWrite(t.Context(), withErrors.Of(coll))
 		e := failed(t, err)
 		if len(e.WriteErrors) != 1 || e.WriteErrors[0].Index != 1 || e.WriteErrors[0].Code != 11000 || e.WriteErrors[0].Message == "" {
 			t.Errorf("%+v", e)
@@ -303,7 +293,7 @@ func TestProseBulkAPIErrors(t *testing.T) {
 	})
 	t.Run("Handling Write Errors, indexes", func(t *testing.T) {
 		coll := unique(t)
-		res, err := coll.BulkWrite(t.Context(), rig.BulkModels{rig.InsertOf(rig.FieldOf("a", 1)), rig.InsertOf(rig.FieldOf("a", 2)), rig.UpdateOneOf(rig.FieldOf("a", 2), rig.SetOf("a", 1)), removeOne(rig.FieldOf("a", 4))})
+		res, err := coll.BulkWrite(t.Context(), rig.Writes{rig.InsertOf(rig.FieldOf("a", 1)), rig.InsertOf(rig.FieldOf("a", 2)), rig.UpdateOneOf(rig.FieldOf("a", 2), rig.SetOf("a", 1)), rig.RemoveOneOf(rig.FieldOf("a", 4))}.Of(coll))
 		if e := failed(t, err); !slices.Equal(rig.IndexesOf(e.WriteErrors), []int{2}) || countsOf(res) != (counts{inserted: 2}) {
 			t.Errorf("%+v, %+v", e, res)
 		}
@@ -313,12 +303,12 @@ func TestProseBulkAPIErrors(t *testing.T) {
 			norace.Skip(t, rig.Huge)
 			bothOrders(t, func(t *testing.T, o allium.BulkWriteOptions) {
 				coll := emptied(t, p)
-				models, text := rig.BulkModels{}, strings.Repeat("x", unit)
+				models, text := rig.Writes{}, strings.Repeat("x", unit)
 				for i := range 6 {
 					models = append(models, rig.InsertOf(bson.D{{Key: "_id", Value: i}, {Key: "a", Value: text}}))
 				}
 				models = append(models, rig.InsertOf(rig.FieldOf("_id", 0)), rig.InsertOf(rig.FieldOf("_id", 100)))
-				res, err := coll.BulkWrite(t.Context(), models, o)
+				res, err := coll.BulkWrite(t.Context(), models.Of(coll), o)
 				want := int64(6)
 				if o.Unordered {
 					want = 7
@@ -337,7 +327,7 @@ func TestProseBulkAPIErrors(t *testing.T) {
 		s := rig.StartRecorded(t, allium.ClientOptions{}, testdeploy.Standalone)
 		coll := s.Coll.With(allium.CollectionOptions{WriteConcern: &consistency.WriteConcern{W: 2}})
 		bothOrders(t, func(t *testing.T, o allium.BulkWriteOptions) {
-			if _, err := coll.BulkWrite(t.Context(), rig.BulkModels{rig.InsertOf(bson.D{})}, o); err == nil {
+			if _, err := coll.BulkWrite(t.Context(), rig.Writes{rig.InsertOf(bson.D{})}.Of(coll), o); err == nil {
 				t.Error("no error")
 			}
 		})
@@ -357,7 +347,7 @@ func TestProseBulkAPIErrors(t *testing.T) {
 	t.Run("WTIMEOUT PLUS DUPLICATE KEY ERROR", func(t *testing.T) {
 		bothOrders(t, func(t *testing.T, o allium.BulkWriteOptions) {
 			coll := emptied(t, p).With(unsatisfiable)
-			res, err := coll.BulkWrite(t.Context(), rig.BulkModels{rig.InsertOf(rig.FieldOf("_id", 1)), rig.InsertOf(rig.FieldOf("_id", 1))}, o)
+			res, err := coll.BulkWrite(t.Context(), rig.Writes{rig.InsertOf(rig.FieldOf("_id", 1)), rig.InsertOf(rig.FieldOf("_id", 1))}.Of(coll), o)
 			e := failed(t, err)
 			if !slices.Equal(rig.IndexesOf(e.WriteErrors), []int{1}) || countsOf(res) != (counts{inserted: 1}) {
 				t.Errorf("%+v, %+v", e, res)
@@ -368,7 +358,7 @@ func TestProseBulkAPIErrors(t *testing.T) {
 	t.Run("WTIMEOUT WITH MULTIPLE OPERATIONS", func(t *testing.T) {
 		bothOrders(t, func(t *testing.T, o allium.BulkWriteOptions) {
 			coll := emptied(t, p).With(unsatisfiable)
-			res, err := coll.BulkWrite(t.Context(), rig.BulkModels{rig.InsertOf(rig.FieldOf("_id", 1)), rig.RemoveOf(bson.D{})}, o)
+			res, err := coll.BulkWrite(t.Context(), rig.Writes{rig.InsertOf(rig.FieldOf("_id", 1)), rig.RemoveOf(bson.D{})}.Of(coll), o)
 			e := failed(t, err)
 			if len(e.WriteErrors) != 0 || countsOf(res) != (counts{inserted: 1, removed: 1}) {
 				t.Errorf("%+v, %+v", e, res)
@@ -379,7 +369,7 @@ func TestProseBulkAPIErrors(t *testing.T) {
 	t.Run("write concern errors that come before another error", func(t *testing.T) {
 		coll := emptied(t, p).With(unsatisfiable)
 		p.Deployment.FailCommand(t, mongotest.Fail{Commands: []string{"delete"}, Times: 1, Code: 13})
-		_, err := coll.BulkWrite(t.Context(), rig.BulkModels{rig.UpdateOneOf(rig.FieldOf("_id", 1), rig.SetOf("x", 1)), removeOne(bson.D{})})
+		_, err := coll.BulkWrite(t.Context(), rig.Writes{rig.UpdateOneOf(rig.FieldOf("_id", 1), rig.SetOf("x", 1)), rig.RemoveOneOf(bson.D{})}.Of(coll))
 		e := failed(t, err)
 		checkConcerns(t, e, 1)
 		var server *mongoerr.ServerError
@@ -391,7 +381,7 @@ func TestProseBulkAPIErrors(t *testing.T) {
 		for _, o := range []allium.BulkWriteOptions{{}, {Unordered: true}} {
 			coll := emptied(t, p)
 			res, err := coll.With(allium.CollectionOptions{WriteConcern: consistency.Unacknowledged()}).BulkWrite(t.Context(),
-				rig.BulkModels{rig.InsertOf(rig.FieldOf("_id", 1)), rig.InsertOf(rig.FieldOf("_id", 1)), rig.InsertOf(rig.FieldOf("_id", 2))}, o)
+				rig.Writes{rig.InsertOf(rig.FieldOf("_id", 1)), rig.InsertOf(rig.FieldOf("_id", 1)), rig.InsertOf(rig.FieldOf("_id", 2))}.Of(coll), o)
 			if err != nil || res.Acknowledged || countsOf(res) != (counts{}) {
 				t.Errorf("%+v, %v", res, err)
 			}
@@ -410,7 +400,7 @@ func TestProseBulkAPIUnauthorized(t *testing.T) {
 	p := rig.StartRecorded(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
 	p.Deployment.FailCommand(t, mongotest.Fail{Commands: []string{"delete"}, Times: 1, Code: 13})
 	p.Recorder.Reset()
-	res, err := p.Coll.BulkWrite(t.Context(), rig.BulkModels{rig.InsertOf(rig.FieldOf("_id", 1)), removeOne(rig.FieldOf("_id", 1)), rig.InsertOf(rig.FieldOf("_id", 2))})
+	res, err := p.Coll.BulkWrite(t.Context(), rig.Writes{rig.InsertOf(rig.FieldOf("_id", 1)), rig.RemoveOneOf(rig.FieldOf("_id", 1)), rig.InsertOf(rig.FieldOf("_id", 2))}.Of(p.Coll))
 	var server *mongoerr.ServerError
 	if !errors.As(err, &server) || server.Code != 13 || countsOf(res) != (counts{inserted: 1}) {
 		t.Errorf("%+v, %v", res, err)

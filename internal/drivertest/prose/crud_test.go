@@ -3,6 +3,7 @@ package prose
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func TestProseCRUDWriteErrorDetails(t *testing.T) {
 func TestProseCRUDBulkWriteSplitsByCount(t *testing.T) {
 	norace.Skip(t, rig.Huge)
 	p := rig.StartRecorded(t, allium.ClientOptions{})
-	res, err := p.Client.BulkWrite(t.Context(), rig.Repeat(rig.InsertModel(bson.D{{Key: "a", Value: "b"}}), p.MaxMany+1))
+	res, err := p.Client.BulkWrite(t.Context(), rig.Repeat(p.Insert(bson.D{{Key: "a", Value: "b"}}), p.MaxMany+1))
 	if err != nil || res.InsertedCount != int64(p.MaxMany+1) {
 		t.Fatalf("%d inserted, error %v", res.InsertedCount, err)
 	}
@@ -73,7 +74,7 @@ func TestProseCRUDBulkWriteSplitsBySize(t *testing.T) {
 	norace.Skip(t, rig.Huge)
 	p := rig.StartRecorded(t, allium.ClientOptions{})
 	n := p.MaxMsg/p.MaxDoc + 1
-	res, err := p.Client.BulkWrite(t.Context(), rig.Repeat(rig.InsertModel(rig.Large(p.MaxDoc-500)), n))
+	res, err := p.Client.BulkWrite(t.Context(), rig.Repeat(p.Insert(rig.Large(p.MaxDoc-500)), n))
 	if err != nil || res.InsertedCount != int64(n) {
 		t.Fatalf("%d inserted, error %v", res.InsertedCount, err)
 	}
@@ -86,13 +87,13 @@ func TestProseCRUDBulkWriteCollectsWriteConcernErrors(t *testing.T) {
 	p := rig.StartRecorded(t, allium.ClientOptions{RetryWrites: new(false)})
 	rig.FailPoint(t, p.Client, bson.D{{Key: "failCommands", Value: bson.A{"bulkWrite"}},
 		{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 91}, {Key: "errmsg", Value: "Replication is being shut down"}}}}, 2)
-	_, err := p.Client.BulkWrite(t.Context(), rig.Repeat(rig.InsertModel(bson.D{{Key: "a", Value: "b"}}), p.MaxMany+1))
+	res, err := p.Client.BulkWrite(t.Context(), rig.Repeat(p.Insert(bson.D{{Key: "a", Value: "b"}}), p.MaxMany+1))
 	e := rig.BulkError(t, err)
 	if len(e.WriteConcernErrors) != 2 {
 		t.Errorf("%d write concern errors, want 2: %v", len(e.WriteConcernErrors), err)
 	}
-	if e.PartialResult == nil || e.PartialResult.InsertedCount != int64(p.MaxMany+1) {
-		t.Errorf("partial result is %+v", e.PartialResult)
+	if res.InsertedCount != int64(p.MaxMany+1) {
+		t.Errorf("result is %+v", res)
 	}
 	checkSplit(t, p, p.MaxMany, 1)
 }
@@ -115,7 +116,7 @@ func TestProseCRUDBulkWriteErrorsAcrossBatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p.Recorder.Reset()
-			_, err := p.Client.BulkWrite(t.Context(), rig.Repeat(rig.InsertModel(doc), p.MaxMany+1), allium.ClientBulkWriteOptions{Unordered: tc.unordered})
+			res, err := p.Client.BulkWrite(t.Context(), rig.Repeat(p.Insert(doc), p.MaxMany+1), allium.ClientBulkWriteOptions{Unordered: tc.unordered})
 			e := rig.BulkError(t, err)
 			if len(e.WriteErrors) != tc.errors {
 				t.Errorf("%d write errors, want %d", len(e.WriteErrors), tc.errors)
@@ -123,8 +124,8 @@ func TestProseCRUDBulkWriteErrorsAcrossBatches(t *testing.T) {
 			if last := e.WriteErrors[len(e.WriteErrors)-1]; last.Index != tc.errors-1 {
 				t.Errorf("the last error has index %d, want %d", last.Index, tc.errors-1)
 			}
-			if e.PartialResult != nil {
-				t.Errorf("nothing was written, but there is a partial result: %+v", e.PartialResult)
+			if !reflect.ValueOf(res).IsZero() {
+				t.Errorf("nothing was written, but there is a result: %+v", res)
 			}
 			checkSplit(t, p, tc.commandSizes...)
 		})
@@ -162,14 +163,14 @@ func TestProseCRUDBulkWriteGetMoreFails(t *testing.T) {
 	norace.Skip(t, rig.Huge)
 	p := rig.StartRecorded(t, allium.ClientOptions{})
 	rig.FailPoint(t, p.Client, bson.D{{Key: "failCommands", Value: bson.A{"getMore"}}, {Key: "errorCode", Value: 8}}, 1)
-	_, err := p.Client.BulkWrite(t.Context(), largeUpserts(p), allium.ClientBulkWriteOptions{VerboseResults: true})
+	res, err := p.Client.BulkWrite(t.Context(), largeUpserts(p), allium.ClientBulkWriteOptions{VerboseResults: true})
 	e := rig.BulkError(t, err)
 	var top *mongoerr.ServerError
 	if !errors.As(e.Err, &top) || top.Code != 8 {
 		t.Errorf("the top-level error is %v, want code 8", e.Err)
 	}
-	if r := e.PartialResult; r == nil || r.UpsertedCount != 2 || len(r.Verbose.Updates) != 1 {
-		t.Errorf("partial result is %+v", r)
+	if res.UpsertedCount != 2 || len(res.Updates) != 1 {
+		t.Errorf("result is %+v", res)
 	}
 	if len(p.Recorder.Of("getMore")) != 1 || len(p.Recorder.Of("killCursors")) != 1 {
 		t.Errorf("%d getMores and %d killCursors, want one of each", len(p.Recorder.Of("getMore")), len(p.Recorder.Of("killCursors")))
@@ -194,22 +195,22 @@ func TestProseCRUDBulkWriteSplitsByNamespace(t *testing.T) {
 	norace.Skip(t, rig.Huge)
 	other := strings.Repeat("c", 200)
 	for name, tc := range map[string]struct {
-		last  allium.ClientWrite
+		last  string // the collection of the last write
 		split bool
 	}{
-		"case 1: no batch-splitting required": {rig.InsertModel(bson.D{{Key: "a", Value: "b"}}), false},
-		"case 2: batch-splitting required":    {allium.ClientWrite{Database: "db", Collection: other, Model: allium.InsertModel{Document: bson.D{{Key: "a", Value: "b"}}}}, true},
+		"case 1: no batch-splitting required": {"coll", false},
+		"case 2: batch-splitting required":    {other, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := rig.StartRecorded(t, allium.ClientOptions{})
 			space := p.MaxMsg - 1122
 			n, rest := space/p.MaxDoc, space%p.MaxDoc
-			writes := rig.Repeat(rig.InsertModel(rig.Large(p.MaxDoc-57)), n)
+			writes := rig.Repeat(p.Insert(rig.Large(p.MaxDoc-57)), n)
 			if rest >= 217 {
 				n++
-				writes = append(writes, rig.InsertModel(rig.Large(rest-57)))
+				writes = append(writes, p.Insert(rig.Large(rest-57)))
 			}
-			res, err := p.Client.BulkWrite(t.Context(), append(writes, tc.last))
+			res, err := p.Client.BulkWrite(t.Context(), append(writes, p.Client.Database("db").Collection(tc.last).InsertOneModel(bson.D{{Key: "a", Value: "b"}})))
 			if err != nil || res.InsertedCount != int64(n+1) {
 				t.Fatalf("%d inserted, error %v", res.InsertedCount, err)
 			}
@@ -237,15 +238,14 @@ func TestProseCRUDBulkWriteWithoutRoom(t *testing.T) {
 	norace.Skip(t, rig.Huge)
 	p := rig.StartRecorded(t, allium.ClientOptions{})
 	p.Recorder.Reset()
-	for name, w := range map[string]allium.ClientWrite{
-		"case 1: document too large":  rig.InsertModel(rig.Large(p.MaxMsg)),
-		"case 2: namespace too large": {Database: "db", Collection: strings.Repeat("c", p.MaxMsg), Model: allium.InsertModel{Document: bson.D{{Key: "a", Value: "b"}}}},
+	for name, w := range map[string]allium.WriteModel{
+		"case 1: document too large":  p.Insert(rig.Large(p.MaxMsg)),
+		"case 2: namespace too large": p.Client.Database("db").Collection(strings.Repeat("c", p.MaxMsg)).InsertOneModel(bson.D{{Key: "a", Value: "b"}}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := p.Client.BulkWrite(t.Context(), []allium.ClientWrite{w})
+			res, err := p.Client.BulkWrite(t.Context(), []allium.WriteModel{w})
 			var server *mongoerr.ServerError
-			var bulk *allium.ClientBulkWriteError
-			if err == nil || errors.As(err, &server) || errors.As(err, &bulk) && bulk.PartialResult != nil {
+			if err == nil || errors.As(err, &server) || res.Acknowledged {
 				t.Errorf("want a client-side error, got %v", err)
 			}
 			if n := len(p.Recorder.Of("bulkWrite")); n != 0 {
@@ -264,7 +264,7 @@ func TestProseCRUDBulkWriteUnacknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := p.MaxMsg / p.MaxDoc
-	res, err := p.Client.BulkWrite(t.Context(), rig.Repeat(rig.InsertModel(rig.Large(p.MaxDoc-500)), n+1), allium.ClientBulkWriteOptions{Unordered: true, WriteConcern: consistency.Unacknowledged()})
+	res, err := p.Client.BulkWrite(t.Context(), rig.Repeat(p.Insert(rig.Large(p.MaxDoc-500)), n+1), allium.ClientBulkWriteOptions{Unordered: true, WriteConcern: consistency.Unacknowledged()})
 	if err != nil || res.Acknowledged {
 		t.Fatalf("acknowledged is %v, error %v", res.Acknowledged, err)
 	}
@@ -286,11 +286,11 @@ func TestProseCRUDGeneratedIDsComeFirst(t *testing.T) {
 	for name, run := range map[string]func() error{
 		"insert": func() error { _, err := p.Coll.InsertOne(t.Context(), doc); return err },
 		"bulkWrite": func() error {
-			_, err := p.Client.BulkWrite(t.Context(), []allium.ClientWrite{rig.InsertModel(doc)})
+			_, err := p.Client.BulkWrite(t.Context(), []allium.WriteModel{p.Insert(doc)})
 			return err
 		},
 		"insert of a BulkWrite": func() error {
-			_, err := p.Coll.BulkWrite(t.Context(), []allium.WriteModel{allium.InsertModel{Document: doc}})
+			_, err := p.Coll.BulkWrite(t.Context(), []allium.WriteModel{p.Insert(doc)})
 			return err
 		},
 	} {
@@ -325,21 +325,20 @@ func checkSplit(t *testing.T, p *rig.Recorded, want ...int) []rig.SentCommand {
 }
 
 // largeUpserts are two writes whose results do not fit into one batch of the results cursor.
-func largeUpserts(p *rig.Recorded) []allium.ClientWrite {
-	var writes []allium.ClientWrite
+func largeUpserts(p *rig.Recorded) []allium.WriteModel {
+	var writes []allium.WriteModel
 	for _, c := range []string{"a", "b"} {
-		writes = append(writes, allium.ClientWrite{Database: "db", Collection: "coll", Model: allium.UpdateModel{
-			Filter: bson.D{{Key: "_id", Value: strings.Repeat(c, p.MaxDoc/2)}}, Update: bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}, Upsert: true}})
+		writes = append(writes, p.Coll.UpdateOneModel(bson.D{{Key: "_id", Value: strings.Repeat(c, p.MaxDoc/2)}}, rig.SetOf("x", 1), allium.UpdateModelOptions{Upsert: true}))
 	}
 	return writes
 }
 
-func checkUpserts(t *testing.T, p *rig.Recorded, res allium.ClientBulkWriteResult, err error) {
+func checkUpserts(t *testing.T, p *rig.Recorded, res allium.BulkWriteResult, err error) {
 	t.Helper()
-	if err != nil || res.UpsertedCount != 2 || res.Verbose == nil || len(res.Verbose.Updates) != 2 {
+	if err != nil || res.UpsertedCount != 2 || len(res.Updates) != 2 {
 		t.Fatalf("%d upserted, error %v", res.UpsertedCount, err)
 	}
-	if id, _ := res.Verbose.Updates[1].UpsertedID.(string); len(id) != p.MaxDoc/2 {
+	if id, _ := res.Updates[1].UpsertedID.(string); len(id) != p.MaxDoc/2 {
 		t.Errorf("the second upserted _id has %d bytes", len(id))
 	}
 	if len(p.Recorder.Of("getMore")) == 0 {

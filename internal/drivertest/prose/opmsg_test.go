@@ -65,11 +65,11 @@ func TestProseOpMsg(t *testing.T) {
 			filter := bson.D{{Key: "_id", Value: i}}
 			switch kind {
 			case "insert":
-				list = append(list, allium.InsertModel{Document: append(filter, doc...)})
+				list = append(list, coll.InsertOneModel(append(filter, doc...)))
 			case "update":
-				list = append(list, allium.ReplaceModel{Filter: filter, Replacement: doc})
+				list = append(list, coll.ReplaceOneModel(filter, doc))
 			case "delete":
-				list = append(list, allium.DeleteModel{Filter: filter})
+				list = append(list, coll.DeleteOneModel(filter))
 			}
 		}
 		return list

@@ -44,9 +44,9 @@ func TestProseTimeout1MultiBatch(t *testing.T) {
 					_, err = r.Coll.InsertMany(t.Context(), docs)
 				} else {
 					doc := bson.D{{Key: "a", Value: strings.Repeat("b", 16<<20-500)}}
-					var writes []allium.ClientWrite
+					var writes []allium.WriteModel
 					for range 48_000_000/(16<<20) + 1 + 1 {
-						writes = append(writes, allium.ClientWrite{Database: "db", Collection: "coll", Model: allium.InsertModel{Document: doc}})
+						writes = append(writes, r.Coll.InsertOneModel(doc))
 					}
 					_, err = r.Client.BulkWrite(t.Context(), writes)
 				}

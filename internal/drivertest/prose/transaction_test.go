@@ -187,7 +187,7 @@ func TestTransactionIgnoresWriteConcerns(t *testing.T) {
 			"insert": func(ctx context.Context) error { _, err := coll.InsertMany(ctx, []bson.D{{}, {}}); return err },
 			"update": func(ctx context.Context) error { _, err := coll.UpdateMany(ctx, filter, set); return err },
 			"bulk": func(ctx context.Context) error {
-				_, err := coll.BulkWrite(ctx, []allium.WriteModel{allium.DeleteModel{Filter: filter}})
+				_, err := coll.BulkWrite(ctx, []allium.WriteModel{coll.DeleteOneModel(filter)})
 				return err
 			},
 		} {

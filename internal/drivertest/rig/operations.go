@@ -86,7 +86,7 @@ var Operations = []Operation{
 		return err
 	}},
 	{"bulkWrite", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
-		_, err := c.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: bson.D{{Key: "x", Value: 1}}}})
+		_, err := c.BulkWrite(ctx, []allium.WriteModel{c.InsertOneModel(bson.D{{Key: "x", Value: 1}})})
 		return err
 	}},
 	{"createIndex", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
@@ -128,7 +128,7 @@ type docs = allium.Collection[bson.D]
 // matter: some ask for what it lacks.
 var FurtherOperations = map[string]func(ctx context.Context, c *docs) error{
 	"Client.BulkWrite": func(ctx context.Context, c *docs) error {
-		return ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{{Database: "sessions", Collection: "docs", Model: allium.InsertModel{Document: bson.D{}}}}))
+		return ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.WriteModel{c.InsertOneModel(bson.D{})}))
 	},
 	"Client.Databases":         func(ctx context.Context, c *docs) error { return ErrorOf(c.Database().Client().Databases(ctx)) },
 	"Client.ListDatabaseNames": func(ctx context.Context, c *docs) error { return ErrorOf(c.Database().Client().ListDatabaseNames(ctx)) },

@@ -9,6 +9,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 )
 
 // Recorded is a client whose commands are recorded, with the limits of its servers.
@@ -58,14 +59,12 @@ func StartRecorded(t *testing.T, o allium.ClientOptions, topology ...testdeploy.
 	return p
 }
 
-// InsertModel is an insert into db.coll.
-func InsertModel(doc bson.D) allium.ClientWrite {
-	return allium.ClientWrite{Database: "db", Collection: "coll", Model: allium.InsertModel{Document: doc}}
-}
+// Insert is an insert into db.coll.
+func (p *Recorded) Insert(doc bson.D) allium.WriteModel { return p.Coll.InsertOneModel(doc) }
 
 // Repeat returns a write n times.
-func Repeat(w allium.ClientWrite, n int) []allium.ClientWrite {
-	all := make([]allium.ClientWrite, n)
+func Repeat(w allium.WriteModel, n int) []allium.WriteModel {
+	all := make([]allium.WriteModel, n)
 	for i := range all {
 		all[i] = w
 	}
@@ -76,11 +75,11 @@ func Repeat(w allium.ClientWrite, n int) []allium.ClientWrite {
 func Large(n int) bson.D { return bson.D{{Key: "a", Value: strings.Repeat("b", n)}} }
 
 // BulkError fails the test unless err is that of a bulk write of the client.
-func BulkError(t *testing.T, err error) *allium.ClientBulkWriteError {
+func BulkError(t *testing.T, err error) *mongoerr.BulkWriteError {
 	t.Helper()
-	var e *allium.ClientBulkWriteError
+	var e *mongoerr.BulkWriteError
 	if !errors.As(err, &e) {
-		t.Fatalf("want a ClientBulkWriteError, got %v", err)
+		t.Fatalf("want a BulkWriteError, got %v", err)
 	}
 	return e
 }

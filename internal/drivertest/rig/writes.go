@@ -14,10 +14,6 @@ func IndexesOf(errs []*mongoerr.WriteError) (list []int) {
 	return list
 }
 
-// BulkModels are those of a test case of the specification Bulk API, whose builder has the words of
-// the functions that make them.
-type BulkModels []allium.WriteModel
-
 // SetOf is the update {$set: {key: value}}.
 func SetOf(key string, value any) bson.D {
 	return bson.D{{Key: "$set", Value: bson.D{{Key: key, Value: value}}}}
@@ -26,26 +22,65 @@ func SetOf(key string, value any) bson.D {
 // FieldOf is the document {key: value}.
 func FieldOf(key string, value any) bson.D { return bson.D{{Key: key, Value: value}} }
 
-// InsertOf is the model of an insert.
-func InsertOf(doc any) allium.WriteModel { return allium.InsertModel{Document: doc} }
+// A Write is a write of a bulk write before it is known on which collection. Its documents may be
+// of any type, as those of the specification Bulk API are, whose builder has the words of the
+// functions that make them.
+type Write func(c *allium.Collection[any], upsert bool) allium.WriteModel
 
-// UpdateOneOf is the model of an update of one document.
-func UpdateOneOf(filter, u any) allium.UpdateModel {
-	return allium.UpdateModel{Filter: filter, Update: u}
+// Of makes the model of a collection.
+func (w Write) Of(c *allium.Collection[bson.D]) allium.WriteModel {
+	return w(allium.As[any](c), false)
 }
 
-// RemoveOf is the model of a delete of many documents.
-func RemoveOf(filter any) allium.WriteModel { return allium.DeleteModel{Filter: filter, Many: true} }
+// Writes are those of a bulk write.
+type Writes []Write
+
+// Of makes the models of a collection.
+func (w Writes) Of(c *allium.Collection[bson.D]) []allium.WriteModel {
+	models := make([]allium.WriteModel, len(w))
+	for i := range w {
+		models[i] = w[i].Of(c)
+	}
+	return models
+}
+
+// InsertOf inserts a document.
+func InsertOf(doc any) Write {
+	return func(c *allium.Collection[any], _ bool) allium.WriteModel { return c.InsertOneModel(doc) }
+}
+
+// UpdateOneOf updates one document.
+func UpdateOneOf(filter, u any) Write {
+	return func(c *allium.Collection[any], upsert bool) allium.WriteModel {
+		return c.UpdateOneModel(filter, u, allium.UpdateModelOptions{Upsert: upsert})
+	}
+}
+
+// UpdateOf updates many documents.
+func UpdateOf(filter, u any) Write {
+	return func(c *allium.Collection[any], upsert bool) allium.WriteModel {
+		return c.UpdateManyModel(filter, u, allium.UpdateModelOptions{Upsert: upsert})
+	}
+}
+
+// ReplaceOneOf replaces one document.
+func ReplaceOneOf(filter, doc any) Write {
+	return func(c *allium.Collection[any], upsert bool) allium.WriteModel {
+		return c.ReplaceOneModel(filter, doc, allium.ReplaceModelOptions{Upsert: upsert})
+	}
+}
+
+// RemoveOneOf deletes one document.
+func RemoveOneOf(filter any) Write {
+	return func(c *allium.Collection[any], _ bool) allium.WriteModel { return c.DeleteOneModel(filter) }
+}
+
+// RemoveOf deletes many documents.
+func RemoveOf(filter any) Write {
+	return func(c *allium.Collection[any], _ bool) allium.WriteModel { return c.DeleteManyModel(filter) }
+}
 
 // UpsertOf makes an update or a replacement upsert.
-func UpsertOf(m allium.WriteModel) allium.WriteModel {
-	switch m := m.(type) {
-	case allium.UpdateModel:
-		m.Upsert = true
-		return m
-	case allium.ReplaceModel:
-		m.Upsert = true
-		return m
-	}
-	panic("not an upsert")
+func UpsertOf(w Write) Write {
+	return func(c *allium.Collection[any], _ bool) allium.WriteModel { return w(c, true) }
 }

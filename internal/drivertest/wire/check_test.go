@@ -174,11 +174,14 @@ func TestNilContexts(t *testing.T) {
 	var ctx context.Context
 	doc, set := bson.D{{Key: "x", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
 	for name, run := range map[string]func() error{
-		"Ping":                func() error { return client.Ping(ctx) },
-		"ListDatabases":       func() error { _, err := client.ListDatabases(ctx); return err },
-		"ListDatabaseNames":   func() error { _, err := client.ListDatabaseNames(ctx); return err },
-		"Databases":           func() error { _, err := client.Databases(ctx); return err },
-		"Client.BulkWrite":    func() error { _, err := client.BulkWrite(ctx, []allium.ClientWrite{rig.InsertModel(doc)}); return err },
+		"Ping":              func() error { return client.Ping(ctx) },
+		"ListDatabases":     func() error { _, err := client.ListDatabases(ctx); return err },
+		"ListDatabaseNames": func() error { _, err := client.ListDatabaseNames(ctx); return err },
+		"Databases":         func() error { _, err := client.Databases(ctx); return err },
+		"Client.BulkWrite": func() error {
+			_, err := client.BulkWrite(ctx, []allium.WriteModel{coll.InsertOneModel(doc)})
+			return err
+		},
 		"Client.Watch":        func() error { _, err := client.Watch(ctx, nil); return err },
 		"RunCommand":          func() error { _, err := db.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}); return err },
 		"RunCursorCommand":    func() error { _, err := db.RunCursorCommand(ctx, bson.D{{Key: "find", Value: "c"}}); return err },
@@ -201,7 +204,7 @@ func TestNilContexts(t *testing.T) {
 		"FindOneAndReplace":   func() error { _, err := coll.FindOneAndReplace(ctx, doc, doc); return err },
 		"FindOneAndDelete":    func() error { _, err := coll.FindOneAndDelete(ctx, doc); return err },
 		"BulkWrite": func() error {
-			_, err := coll.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: doc}})
+			_, err := coll.BulkWrite(ctx, []allium.WriteModel{coll.InsertOneModel(doc)})
 			return err
 		},
 		"Find":                   func() error { _, err := coll.Find(ctx, doc); return err },

@@ -40,17 +40,17 @@ func TestTypedNilFilters(t *testing.T) {
 			"Count":             func() error { return rig.ErrorOf(coll.Count(t.Context(), none)) },
 			"Distinct":          func() error { return rig.ErrorOf(allium.Distinct[any](t.Context(), coll, "x", none)) },
 			"BulkWrite delete": func() error {
-				return rig.ErrorOf(coll.BulkWrite(t.Context(), []allium.WriteModel{allium.DeleteModel{Filter: none, Many: true}}))
+				return rig.ErrorOf(coll.BulkWrite(t.Context(), []allium.WriteModel{coll.DeleteManyModel(none)}))
 			},
 			"BulkWrite update": func() error {
-				return rig.ErrorOf(coll.BulkWrite(t.Context(), []allium.WriteModel{allium.UpdateModel{Filter: none, Update: set, Many: true}}))
+				return rig.ErrorOf(coll.BulkWrite(t.Context(), []allium.WriteModel{coll.UpdateManyModel(none, set)}))
 			},
 			"Client.BulkWrite": func() error {
-				return rig.ErrorOf(client.BulkWrite(t.Context(), []allium.ClientWrite{{Database: "d", Collection: "c", Model: allium.DeleteModel{Filter: none, Many: true}}}))
+				return rig.ErrorOf(client.BulkWrite(t.Context(), []allium.WriteModel{coll.DeleteManyModel(none)}))
 			},
 			"update of UpdateMany": func() error { return rig.ErrorOf(coll.UpdateMany(t.Context(), bson.D{}, none)) },
 			"replacement of a model": func() error {
-				return rig.ErrorOf(coll.BulkWrite(t.Context(), []allium.WriteModel{allium.ReplaceModel{Filter: bson.D{}, Replacement: none}}))
+				return rig.ErrorOf(coll.BulkWrite(t.Context(), []allium.WriteModel{allium.As[any](coll).ReplaceOneModel(bson.D{}, none)}))
 			},
 			"command": func() error { return rig.ErrorOf(coll.Database().RunCommand(t.Context(), none)) },
 		} {

@@ -33,16 +33,16 @@ func TestOneSessionPerOperation(t *testing.T) {
 			return rig.ErrorOf(c.InsertMany(ctx, []any{doc, doc, doc, doc, doc}))
 		}, "insert insert insert"},
 		"BulkWrite": {func(ctx context.Context, c *allium.Collection[any], doc any) error {
-			insert, remove, update := allium.InsertModel{Document: doc}, allium.DeleteModel{Filter: doc}, allium.UpdateModel{Filter: doc, Update: bson.D{{Key: "$set", Value: doc}}}
+			insert, remove, update := c.InsertOneModel(doc), c.DeleteOneModel(doc), c.UpdateOneModel(doc, bson.D{{Key: "$set", Value: doc}})
 			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{insert, insert, insert, remove, update, insert}))
 		}, "insert insert delete update insert"},
 		"BulkWrite, unordered": {func(ctx context.Context, c *allium.Collection[any], doc any) error {
-			insert, remove := allium.InsertModel{Document: doc}, allium.DeleteModel{Filter: doc}
+			insert, remove := c.InsertOneModel(doc), c.DeleteOneModel(doc)
 			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{insert, remove, insert, insert}, allium.BulkWriteOptions{Unordered: true}))
 		}, "insert insert delete"},
 		"BulkWrite of the client": {func(ctx context.Context, c *allium.Collection[any], doc any) error {
-			write := allium.ClientWrite{Database: "d", Collection: "c", Model: allium.InsertModel{Document: doc}}
-			return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.ClientWrite{write, write, write}))
+			write := c.InsertOneModel(doc)
+			return rig.ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.WriteModel{write, write, write}))
 		}, "bulkWrite getMore bulkWrite getMore"},
 	} {
 		for _, fails := range []bool{false, true} { // the last message

@@ -70,7 +70,7 @@ func TestOrderOfMaps(t *testing.T) {
 	run := func(cmd any) error { return rig.ErrorOf(db.RunCommand(ctx, cmd)) }
 	stage := func(name string, v any) bson.A { return bson.A{bson.D{{Key: name, Value: v}}} }
 	model := func(m allium.WriteModel) error {
-		return errors.Join(rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{m})), rig.ErrorOf(client.BulkWrite(ctx, []allium.ClientWrite{{Database: "d", Collection: "c", Model: m}})))
+		return errors.Join(rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{m})), rig.ErrorOf(client.BulkWrite(ctx, []allium.WriteModel{m})))
 	}
 	arguments := map[string]func(v any) error{
 		"CreateIndex": func(v any) error { return rig.ErrorOf(coll.CreateIndex(ctx, allium.IndexModel{Keys: v})) },
@@ -118,13 +118,13 @@ func TestOrderOfMaps(t *testing.T) {
 		"Distinct hint": func(v any) error {
 			return rig.ErrorOf(allium.Distinct[any](ctx, coll, "x", none, allium.DistinctOptions{Hint: v}))
 		},
-		"bulk update sort": func(v any) error { return model(allium.UpdateModel{Filter: none, Update: set, Sort: v}) },
-		"bulk update hint": func(v any) error { return model(allium.UpdateModel{Filter: none, Update: set, Hint: v}) },
+		"bulk update sort": func(v any) error { return model(coll.UpdateOneModel(none, set, allium.UpdateModelOptions{Sort: v})) },
+		"bulk update hint": func(v any) error { return model(coll.UpdateOneModel(none, set, allium.UpdateModelOptions{Hint: v})) },
 		"bulk update $push": func(v any) error {
-			return model(allium.UpdateModel{Filter: none, Update: bson.D{{Key: "$push", Value: bson.D{{Key: "l", Value: bson.D{{Key: "$each", Value: bson.A{}}, {Key: "$sort", Value: v}}}}}}})
+			return model(coll.UpdateOneModel(none, bson.D{{Key: "$push", Value: bson.D{{Key: "l", Value: bson.D{{Key: "$each", Value: bson.A{}}, {Key: "$sort", Value: v}}}}}}))
 		},
-		"bulk delete hint":  func(v any) error { return model(allium.DeleteModel{Filter: none, Hint: v}) },
-		"bulk replace sort": func(v any) error { return model(allium.ReplaceModel{Filter: none, Replacement: none, Sort: v}) },
+		"bulk delete hint":  func(v any) error { return model(coll.DeleteOneModel(none, allium.DeleteModelOptions{Hint: v})) },
+		"bulk replace sort": func(v any) error { return model(coll.ReplaceOneModel(none, none, allium.ReplaceModelOptions{Sort: v})) },
 		"Aggregate hint":    func(v any) error { return rig.ErrorOf(coll.Aggregate(ctx, bson.A{}, allium.AggregateOptions{Hint: v})) },
 		"Aggregate $sort":   func(v any) error { return rig.ErrorOf(coll.Aggregate(ctx, stage("$sort", v))) },
 		"Aggregate $sort of typed stages": func(v any) error {

@@ -208,31 +208,25 @@ func TestOptionsAreSent(t *testing.T) {
 			return found(coll.FindOneAndDelete(ctx, filter, o...))
 		}),
 		optionCaseOf("bulk write, update", "update", "", nil, []string{"Unordered", "Timeout"}, func(ctx context.Context, o ...allium.BulkWriteOptions) error {
-			return rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{allium.UpdateModel{Filter: filter, Update: set}}, o...))
+			return rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{coll.UpdateOneModel(filter, set)}, o...))
 		}),
 		optionCaseOf("bulk write, delete", "delete", "", nil, []string{"Unordered", "Timeout", "BypassDocumentValidation"}, func(ctx context.Context, o ...allium.BulkWriteOptions) error {
-			return rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{allium.DeleteModel{Filter: filter}}, o...))
+			return rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{coll.DeleteOneModel(filter)}, o...))
 		}),
 		optionCaseOf("bulk write, insert", "insert", "", nil, []string{"Unordered", "Timeout", "Let"}, func(ctx context.Context, o ...allium.BulkWriteOptions) error {
-			return rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{allium.InsertModel{Document: filter}}, o...))
+			return rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{coll.InsertOneModel(filter)}, o...))
 		}),
 		optionCaseOf("bulk write of the client", "bulkWrite", "", nil, []string{"Unordered", "VerboseResults", "WriteConcern", "Timeout"}, func(ctx context.Context, o ...allium.ClientBulkWriteOptions) error {
-			return rig.ErrorOf(p.Client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: allium.UpdateModel{Filter: filter, Update: set}}}, o...))
+			return rig.ErrorOf(p.Client.BulkWrite(ctx, []allium.WriteModel{p.Coll.UpdateOneModel(filter, set)}, o...))
 		}),
-		modelCaseOf("model: update", "update", "updates.0.", nil, []string{"Filter", "Update"}, func(ctx context.Context, m allium.UpdateModel) error {
-			if m.Sort != nil && m.Many {
-				return nil
-			}
-			m.Filter, m.Update = filter, set
-			return rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{m}))
+		modelCaseOf("model: update", "update", "updates.0.", nil, nil, func(ctx context.Context, o allium.UpdateModelOptions) error {
+			return rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{coll.UpdateOneModel(filter, set, o)}))
 		}),
-		modelCaseOf("model of the client: replace", "bulkWrite", "ops.0.", nil, []string{"Filter", "Replacement"}, func(ctx context.Context, m allium.ReplaceModel) error {
-			m.Filter, m.Replacement = filter, filter
-			return rig.ErrorOf(p.Client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}))
+		modelCaseOf("model of the client: replace", "bulkWrite", "ops.0.", nil, nil, func(ctx context.Context, o allium.ReplaceModelOptions) error {
+			return rig.ErrorOf(p.Client.BulkWrite(ctx, []allium.WriteModel{p.Coll.ReplaceOneModel(filter, filter, o)}))
 		}),
-		modelCaseOf("model of the client: delete", "bulkWrite", "ops.0.", nil, []string{"Filter", "Many"}, func(ctx context.Context, m allium.DeleteModel) error {
-			m.Filter = filter
-			return rig.ErrorOf(p.Client.BulkWrite(ctx, []allium.ClientWrite{{Database: "db", Collection: "coll", Model: m}}))
+		modelCaseOf("model of the client: delete", "bulkWrite", "ops.0.", nil, nil, func(ctx context.Context, o allium.DeleteModelOptions) error {
+			return rig.ErrorOf(p.Client.BulkWrite(ctx, []allium.WriteModel{p.Coll.DeleteOneModel(filter, o)}))
 		}),
 		optionCaseOf("watch", "aggregate", "pipeline.0.$changeStream.", changes, []string{"MaxAwaitTime", "Timeout"}, func(ctx context.Context, o ...allium.WatchOptions) error {
 			s, err := coll.Watch(ctx, nil, o...)

@@ -310,7 +310,7 @@ func plantedOperations(ctx context.Context, client *allium.Client) map[string]fu
 			return one(nil, err)
 		},
 		"bulkWrite": func() error {
-			_, err := client.BulkWrite(ctx, []allium.ClientWrite{{Database: "app", Collection: "users", Model: allium.UpdateModel{Filter: filter, Update: bson.D{e("$set", bson.D{e("x", planted)})}}}})
+			_, err := client.BulkWrite(ctx, []allium.WriteModel{client.Database("app").Collection("users").UpdateOneModel(filter, bson.D{e("$set", bson.D{e("x", planted)})})})
 			return err
 		},
 		"saslStart": func() error { // fails, and its body is a secret

@@ -110,12 +110,12 @@ func TestTracingOperations(t *testing.T) {
 	}
 	checkSpans(t, r, "insert db.coll failed\n  insert\n")
 
-	models := []allium.WriteModel{allium.InsertModel{Document: bson.D{{Key: "_id", Value: "new"}}}, allium.DeleteModel{Filter: bson.D{{Key: "_id", Value: "new"}}}}
+	models := []allium.WriteModel{coll.InsertOneModel(bson.D{{Key: "_id", Value: "new"}}), coll.DeleteOneModel(bson.D{{Key: "_id", Value: "new"}})}
 	if _, err := coll.BulkWrite(ctx, models); err != nil {
 		t.Fatal(err)
 	}
 	checkSpans(t, r, "bulkWrite db.coll\n  insert\n  delete\n")
-	writes := []allium.ClientWrite{{Database: "db", Collection: "coll", Model: allium.InsertModel{Document: docs(0, 1)[0]}}}
+	writes := []allium.WriteModel{coll.InsertOneModel(docs(0, 1)[0])}
 	if _, err := client.BulkWrite(ctx, writes); err == nil {
 		t.Fatal("a duplicate was inserted")
 	}
