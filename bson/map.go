@@ -36,7 +36,9 @@ type mapCodec struct {
 	decodeKey func(key string, k reflect.Value) error // k is settable
 }
 
-func (cm *compiler) mapCodec(t reflect.Type, fl flags) (*mapCodec, error) {
+// mapCodec returns the codec of maps of type t. Keys of a type that cannot be one are an error only
+// where there are entries.
+func (cm *compiler) mapCodec(t reflect.Type, fl flags) *mapCodec {
 	elem := cm.codec(t.Elem(), fl)
 	m := &mapCodec{t: t, elem: t.Elem(), enc: elem.encoder(), dec: elem.decoder(), flags: fl}
 	k := t.Key()
@@ -85,10 +87,7 @@ func (cm *compiler) mapCodec(t reflect.Type, fl flags) (*mapCodec, error) {
 			return err
 		}
 	}
-	if m.encodeKey == nil && m.decodeKey == nil {
-		return nil, fmt.Errorf("%s cannot be the key of a document", k)
-	}
-	return m, nil
+	return m
 }
 
 func isInt(k reflect.Kind) bool  { return k >= reflect.Int && k <= reflect.Int64 }
@@ -101,11 +100,7 @@ func (cm *compiler) compileMap(tc *typeCodec, fl flags) {
 		tc.enc, tc.dec = b.enc, b.dec
 		return
 	}
-	m, err := cm.mapCodec(t, fl)
-	if err != nil {
-		tc.fail(err)
-		return
-	}
+	m := cm.mapCodec(t, fl)
 	tc.enc = func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {
 		if p.value(t).IsNil() && e.cfg.NilMapAsNull {
 			return TypeNull, dst, nil

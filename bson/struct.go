@@ -90,12 +90,7 @@ func (cm *compiler) compileStruct(tc *typeCodec, fl flags) {
 	for _, f := range fields {
 		ff := fl | f.flags
 		if f.inlineMap {
-			mc, err := cm.mapCodec(f.typ, ff)
-			if err != nil {
-				tc.fail(err)
-				return
-			}
-			s.inline = &inlineMap{hops: f.hops, offset: f.offset, codec: mc, lenient: f.lenient}
+			s.inline = &inlineMap{hops: f.hops, offset: f.offset, codec: cm.mapCodec(f.typ, ff), lenient: f.lenient}
 			continue
 		}
 		fc := cm.codec(f.typ, ff)

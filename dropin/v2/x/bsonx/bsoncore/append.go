@@ -11,11 +11,11 @@ import (
 // objectID is an ObjectID's bytes.
 type objectID = [12]byte
 
-// appendCString appends a text that ends with a null byte, and so must not have one. what is what
-// cannot have one, for the panic.
-func appendCString(dst []byte, s, what string) []byte {
+// appendPart appends a part of a regular expression, which ends with a null byte and so must not
+// have one.
+func appendPart(dst []byte, s string) []byte {
 	if strings.IndexByte(s, 0) >= 0 {
-		panic("BSON " + what + " cannot contain null bytes")
+		panic("BSON regex values cannot contain null bytes")
 	}
 	return append(append(dst, s...), 0)
 }
@@ -29,12 +29,12 @@ func sorted(options string) string {
 // AppendType appends a type's byte.
 func AppendType(dst []byte, t Type) []byte { return append(dst, byte(t)) }
 
-// AppendKey appends a key with its null byte. It panics if the key has another.
-func AppendKey(dst []byte, key string) []byte { return appendCString(dst, key, "element keys") }
+// AppendKey appends a key with its null byte.
+func AppendKey(dst []byte, key string) []byte { return append(append(dst, key...), 0) }
 
 // AppendHeader appends an element's type and key.
 func AppendHeader(dst []byte, t Type, key string) []byte {
-	return append(append(AppendType(dst, t), key...), 0)
+	return AppendKey(AppendType(dst, t), key)
 }
 
 // AppendValueElement appends an element with a value that is encoded already.
@@ -140,7 +140,7 @@ func AppendTimeElement(dst []byte, key string, t time.Time) []byte {
 // AppendRegex appends the value of a regular expression, with its options in alphabetical order.
 // It panics if one of them has a null byte.
 func AppendRegex(dst []byte, pattern, options string) []byte {
-	return appendCString(appendCString(dst, pattern, "regex values"), sorted(options), "regex values")
+	return appendPart(appendPart(dst, pattern), sorted(options))
 }
 
 // AppendRegexElement appends an element with a regular expression, as AppendRegex.

@@ -1,0 +1,480 @@
+package bson
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"allium/bson"
+)
+
+// A ValueEncoder writes a Go value as BSON.
+type ValueEncoder interface {
+	EncodeValue(EncodeContext, ValueWriter, reflect.Value) error
+}
+
+// A ValueDecoder reads BSON into a variable, which can be set.
+type ValueDecoder interface {
+	DecodeValue(DecodeContext, ValueReader, reflect.Value) error
+}
+
+// A ValueEncoderFunc is a function that is a ValueEncoder.
+type ValueEncoderFunc func(EncodeContext, ValueWriter, reflect.Value) error
+
+// EncodeValue calls fn.
+func (fn ValueEncoderFunc) EncodeValue(ec EncodeContext, vw ValueWriter, val reflect.Value) error {
+	return fn(ec, vw, val)
+}
+
+// A ValueDecoderFunc is a function that is a ValueDecoder.
+type ValueDecoderFunc func(DecodeContext, ValueReader, reflect.Value) error
+
+// DecodeValue calls fn.
+func (fn ValueDecoderFunc) DecodeValue(dc DecodeContext, vr ValueReader, val reflect.Value) error {
+	return fn(dc, vr, val)
+}
+
+// An EncodeContext is what a ValueEncoder is given: the registry, for what is in its value.
+type EncodeContext struct {
+	*Registry
+
+	settings settings
+}
+
+// A DecodeContext is what a ValueDecoder is given: the registry, for what is in its value.
+type DecodeContext struct {
+	*Registry
+
+	settings settings
+}
+
+// A ValueEncoderError is the error for a value that a ValueEncoder is not for.
+type ValueEncoderError struct {
+	Name     string
+	Types    []reflect.Type
+	Kinds    []reflect.Kind
+	Received reflect.Value
+}
+
+// Error says what it is for, and what it got.
+func (vee ValueEncoderError) Error() string {
+	return fmt.Sprintf("%s can only encode valid %s, but got %s", vee.Name, wanted(vee.Types, vee.Kinds), received(vee.Received))
+}
+
+// A ValueDecoderError is the error for a variable that a ValueDecoder is not for.
+type ValueDecoderError struct {
+	Name     string
+	Types    []reflect.Type
+	Kinds    []reflect.Kind
+	Received reflect.Value
+}
+
+// Error says what it is for, and what it got.
+func (vde ValueDecoderError) Error() string {
+	got := received(vde.Received)
+	if !vde.Received.CanSet() {
+		got = "unsettable " + got
+	}
+	return fmt.Sprintf("%s can only decode valid and settable %s, but got %s", vde.Name, wanted(vde.Types, vde.Kinds), got)
+}
+
+func wanted(types []reflect.Type, kinds []reflect.Kind) string {
+	text := ""
+	for _, t := range types {
+		if text != "" {
+			text += ", "
+		}
+		text += typeName(t)
+	}
+	for _, k := range kinds {
+		if text != "" {
+			text += ", "
+		}
+		text += k.String()
+	}
+	return text
+}
+
+func received(v reflect.Value) string {
+	if !v.IsValid() {
+		return "invalid"
+	}
+	return v.Type().String()
+}
+
+// A Registry has the program's ways to encode and decode Go types: for types, for those that
+// implement an interface, and for kinds, in this order; before the latter two come the types that
+// the package knows and methods like MarshalBSON. What no registered way is for is encoded and
+// decoded as without a registry.
+//
+// Registering while the registry is in use by others is not safe.
+type Registry struct {
+	typeEncoders  map[reflect.Type]ValueEncoder
+	typeDecoders  map[reflect.Type]ValueDecoder
+	ifaceEncoders []ifaceEncoder
+	ifaceDecoders []ifaceDecoder
+	kindEncoders  map[reflect.Kind]ValueEncoder
+	kindDecoders  map[reflect.Kind]ValueDecoder
+	typeMap       map[Type]reflect.Type // those that were registered
+	mgo           mgoSettings
+
+	ways *sync.Map // settings -> *way: made of what is registered so far
+}
+
+type ifaceEncoder struct {
+	iface reflect.Type
+	enc   ValueEncoder
+}
+
+type ifaceDecoder struct {
+	iface reflect.Type
+	dec   ValueDecoder
+}
+
+// defaultRegistry is what is used without one.
+var defaultRegistry = NewRegistry()
+
+// NewRegistry returns a registry without the program's own ways.
+func NewRegistry() *Registry { return &Registry{ways: new(sync.Map)} }
+
+// ready prepares r for a registration.
+func (r *Registry) ready() {
+	r.ways = new(sync.Map)
+	if r.typeEncoders == nil {
+		r.typeEncoders, r.typeDecoders = map[reflect.Type]ValueEncoder{}, map[reflect.Type]ValueDecoder{}
+		r.kindEncoders, r.kindDecoders = map[reflect.Kind]ValueEncoder{}, map[reflect.Kind]ValueDecoder{}
+		r.typeMap = map[Type]reflect.Type{}
+	}
+}
+
+// RegisterTypeEncoder says how values of exactly this type are encoded. For an interface these are
+// the variables of that type.
+func (r *Registry) RegisterTypeEncoder(valueType reflect.Type, enc ValueEncoder) {
+	r.ready()
+	r.typeEncoders[valueType] = enc
+}
+
+// RegisterTypeDecoder says how variables of exactly this type are decoded.
+func (r *Registry) RegisterTypeDecoder(valueType reflect.Type, dec ValueDecoder) {
+	r.ready()
+	r.typeDecoders[valueType] = dec
+}
+
+func mustBeInterface(method string, iface reflect.Type) {
+	if iface.Kind() != reflect.Interface {
+		panic(fmt.Errorf("%s expects a type with kind reflect.Interface, got type %s with kind %s", method, iface, iface.Kind()))
+	}
+}
+
+// RegisterInterfaceEncoder says how values are encoded that implement an interface, themselves or
+// by their pointer. It panics if the type is no interface.
+func (r *Registry) RegisterInterfaceEncoder(iface reflect.Type, enc ValueEncoder) {
+	mustBeInterface("RegisterInterfaceEncoder", iface)
+	r.ready()
+	for i := range r.ifaceEncoders {
+		if r.ifaceEncoders[i].iface == iface {
+			r.ifaceEncoders[i].enc = enc
+			return
+		}
+	}
+	r.ifaceEncoders = append(r.ifaceEncoders, ifaceEncoder{iface, enc})
+}
+
+// RegisterInterfaceDecoder says how variables are decoded that implement an interface, themselves
+// or by their pointer. It panics if the type is no interface.
+func (r *Registry) RegisterInterfaceDecoder(iface reflect.Type, dec ValueDecoder) {
+	mustBeInterface("RegisterInterfaceDecoder", iface)
+	r.ready()
+	for i := range r.ifaceDecoders {
+		if r.ifaceDecoders[i].iface == iface {
+			r.ifaceDecoders[i].dec = dec
+			return
+		}
+	}
+	r.ifaceDecoders = append(r.ifaceDecoders, ifaceDecoder{iface, dec})
+}
+
+// RegisterKindEncoder says how values of a kind are encoded.
+func (r *Registry) RegisterKindEncoder(kind reflect.Kind, enc ValueEncoder) {
+	r.ready()
+	r.kindEncoders[kind] = enc
+}
+
+// RegisterKindDecoder says how variables of a kind are decoded.
+func (r *Registry) RegisterKindDecoder(kind reflect.Kind, dec ValueDecoder) {
+	r.ready()
+	r.kindDecoders[kind] = dec
+}
+
+// RegisterTypeMapEntry says what values of a BSON type become in variables of type any. Null stays
+// nil.
+func (r *Registry) RegisterTypeMapEntry(bt Type, rt reflect.Type) {
+	r.ready()
+	r.typeMap[bt] = rt
+}
+
+// typesOfTable are the types that values become in variables of type any, unless the registry says
+// otherwise.
+var typesOfTable = map[Type]reflect.Type{
+	TypeDouble: reflect.TypeFor[float64](), TypeString: reflect.TypeFor[string](), TypeEmbeddedDocument: reflect.TypeFor[D](),
+	TypeArray: reflect.TypeFor[A](), TypeObjectID: reflect.TypeFor[ObjectID](), TypeBoolean: reflect.TypeFor[bool](),
+	TypeDateTime: reflect.TypeFor[DateTime](), TypeJavaScript: reflect.TypeFor[JavaScript](), TypeSymbol: reflect.TypeFor[Symbol](),
+	TypeInt32: reflect.TypeFor[int32](), TypeInt64: reflect.TypeFor[int64](),
+}
+
+// LookupTypeMapEntry returns the Go type that values of a BSON type become in variables of type
+// any.
+func (r *Registry) LookupTypeMapEntry(bt Type) (reflect.Type, error) {
+	for _, table := range []map[Type]reflect.Type{r.typeMap, typesOfAny, typesOfTable} {
+		if t := table[bt]; t != nil {
+			return t, nil
+		}
+	}
+	return nil, errNoTypeMapEntry{bt}
+}
+
+// LookupEncoder returns how values of a type are encoded.
+func (r *Registry) LookupEncoder(valueType reflect.Type) (ValueEncoder, error) {
+	if valueType == nil {
+		return nil, errNoEncoder{}
+	}
+	if enc := r.encoder(valueType); enc != nil {
+		return enc, nil
+	}
+	if !hasForm(valueType) && !implements(valueType, marshalers) {
+		return nil, errNoEncoder{valueType}
+	}
+	return ValueEncoderFunc(defaultEncode), nil
+}
+
+// LookupDecoder returns how variables of a type are decoded.
+func (r *Registry) LookupDecoder(valueType reflect.Type) (ValueDecoder, error) {
+	if valueType == nil {
+		return nil, errors.New("cannot perform a decoder lookup on <nil>")
+	}
+	if dec := r.decoder(valueType); dec != nil {
+		return dec, nil
+	}
+	if !hasForm(valueType) && !implements(valueType, unmarshalers) {
+		return nil, errNoDecoder{valueType}
+	}
+	return ValueDecoderFunc(defaultDecode), nil
+}
+
+// hasForm reports whether values of a type's kind have a BSON form.
+func hasForm(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.Uintptr, reflect.UnsafePointer:
+		return false
+	}
+	return true
+}
+
+var (
+	marshalers   = []reflect.Type{reflect.TypeFor[ValueMarshaler](), reflect.TypeFor[Marshaler]()}
+	unmarshalers = []reflect.Type{reflect.TypeFor[ValueUnmarshaler](), reflect.TypeFor[Unmarshaler]()}
+)
+
+func implements(t reflect.Type, ifaces []reflect.Type) bool {
+	return slices.ContainsFunc(ifaces, func(iface reflect.Type) bool {
+		return t.Implements(iface) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(iface)
+	})
+}
+
+// encoder returns the registered way to encode a type, nil if there is none.
+func (r *Registry) encoder(t reflect.Type) ValueEncoder {
+	if enc := r.typeEncoders[t]; enc != nil {
+		return enc
+	}
+	if isKnown(t) {
+		return nil
+	}
+	if !implements(t, marshalers) {
+		for _, e := range r.ifaceEncoders {
+			if implements(t, []reflect.Type{e.iface}) {
+				return e.enc
+			}
+		}
+	} else if t.Kind() != reflect.Pointer {
+		return nil
+	}
+	return r.kindEncoders[t.Kind()]
+}
+
+// decoder is encoder for decoding.
+func (r *Registry) decoder(t reflect.Type) ValueDecoder {
+	if dec := r.typeDecoders[t]; dec != nil {
+		return dec
+	}
+	if isKnown(t) {
+		return nil
+	}
+	if !implements(t, unmarshalers) {
+		for _, d := range r.ifaceDecoders {
+			if implements(t, []reflect.Type{d.iface}) {
+				return d.dec
+			}
+		}
+	} else if t.Kind() != reflect.Pointer {
+		return nil
+	}
+	return r.kindDecoders[t.Kind()]
+}
+
+// way returns how the registry encodes and decodes with these settings, as of now.
+func (r *Registry) way(s settings) *way {
+	if w, ok := r.ways.Load(s); ok {
+		return w.(*way)
+	}
+	w := &way{registry: r, settings: s}
+	o := s.options()
+	types := typesOfAny
+	if len(r.typeMap) > 0 {
+		types = make(map[Type]reflect.Type, len(typesOfAny)+len(r.typeMap))
+		for t, goType := range typesOfAny {
+			types[t] = goType
+		}
+		for t, goType := range r.typeMap {
+			switch {
+			case t == TypeNull:
+			case t == TypeEmbeddedDocument && (s.documentM || s.documentMap || goType == reflect.TypeFor[D]()):
+			default:
+				types[t] = goType
+			}
+		}
+	}
+	r.mgo.apply(&o)
+	var err error
+	if o.Types, err = bson.NewTypeMap(types); err != nil {
+		panic(err) // null was left out, and there is no nil
+	}
+	if o.Codecs, err = bson.NewCodecs(bson.CodecBy(w.lookup)); err != nil {
+		panic(err) // there is one codec
+	}
+	w.options = o
+	kept, _ := r.ways.LoadOrStore(s, w)
+	return kept.(*way)
+}
+
+// lookup finds the functions for a type: registered ones, and those for the package's own types.
+func (w *way) lookup(t reflect.Type) (enc bson.EncodeFunc, dec bson.DecodeFunc) {
+	if own := ownTypes[t]; own != nil {
+		enc, dec = own(w)
+	}
+	if e := w.registry.encoder(t); e != nil {
+		enc = w.encodeBy(e)
+	}
+	if d := w.registry.decoder(t); d != nil {
+		dec = w.decodeBy(d)
+	}
+	return enc, dec
+}
+
+func (w *way) encodeBy(enc ValueEncoder) bson.EncodeFunc {
+	return func(dst []byte, v reflect.Value) (bson.Type, []byte, error) {
+		vw := valueWriter{buf: dst, first: len(dst), state: atValue}
+		if err := enc.EncodeValue(EncodeContext{w.registry, w.settings}, &vw, v); err != nil {
+			return 0, dst, err
+		}
+		if vw.state != atEnd {
+			return 0, dst, errNothingWritten
+		}
+		return vw.written, vw.buf, nil
+	}
+}
+
+var errNothingWritten = errors.New("the ValueEncoder wrote no value")
+
+func (w *way) decodeBy(dec ValueDecoder) bson.DecodeFunc {
+	return func(v bson.RawValue, into reflect.Value) error {
+		return dec.DecodeValue(DecodeContext{w.registry, w.settings}, &valueReader{t: v.Type, data: v.Value}, into)
+	}
+}
+
+// defaultEncode is the ValueEncoder of what nothing is registered for.
+func defaultEncode(ec EncodeContext, vw ValueWriter, val reflect.Value) error {
+	r := ec.Registry
+	if r == nil {
+		r = defaultRegistry
+	}
+	if !val.IsValid() {
+		return vw.WriteNull()
+	}
+	t, data, err := r.marshalValue(ec.settings, val.Interface())
+	if err != nil {
+		return err
+	}
+	return writeValue(vw, t, data)
+}
+
+// defaultDecode is the ValueDecoder of what nothing is registered for.
+func defaultDecode(dc DecodeContext, vr ValueReader, val reflect.Value) error {
+	r := dc.Registry
+	if r == nil {
+		r = defaultRegistry
+	}
+	if !val.CanSet() {
+		return ValueDecoderError{Name: "DecodeValue", Received: val}
+	}
+	t, data, err := readWhole(vr)
+	if err != nil {
+		return err
+	}
+	return r.unmarshal(dc.settings, t, data, val.Addr().Interface())
+}
+
+func (r *Registry) marshal(s settings, val any) ([]byte, error) {
+	w := r.way(s)
+	switch v := val.(type) {
+	case D:
+		if v == nil {
+			return nil, notDocument(TypeNull)
+		}
+	case Raw:
+		if v == nil {
+			return nil, frame(v)
+		}
+	case nil:
+		return nil, errNoEncoder{}
+	}
+	doc, err := w.options.Marshal(val)
+	if err == nil {
+		return doc, nil
+	}
+	if v, valueErr := w.options.MarshalValue(val); valueErr == nil && v.Type != TypeEmbeddedDocument {
+		return nil, notDocument(v.Type)
+	}
+	return nil, encodeError(err)
+}
+
+func (r *Registry) marshalValue(s settings, val any) (Type, []byte, error) {
+	if val == nil {
+		return 0, nil, errNoEncoder{}
+	}
+	v, err := r.way(s).options.MarshalValue(val)
+	if err != nil {
+		return 0, nil, encodeError(err)
+	}
+	return v.Type, v.Value, nil
+}
+
+func (r *Registry) unmarshal(s settings, t Type, data []byte, val any) error {
+	v := reflect.ValueOf(val)
+	switch {
+	case v.Kind() != reflect.Pointer && v.Kind() != reflect.Map:
+		return fmt.Errorf("argument to Decode must be a pointer or a map, but got %v", v)
+	case v.IsNil():
+		return ErrDecodeToNil
+	}
+	if t == TypeEmbeddedDocument {
+		if err := framed(data); err != nil {
+			return err
+		}
+	}
+	if err := r.way(s).options.UnmarshalValue(bson.RawValue{Type: t, Value: data}, val); err != nil {
+		return decodeError(err)
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package bson
+
+import (
+	"reflect"
+
+	"allium/bson"
+)
+
+// settings are what an Encoder or a Decoder, or a client's options, change.
+type settings struct {
+	// Of encoding.
+	intMinSize, nilBytesAsEmpty, nilMapAsEmpty, nilSliceAsEmpty, omitEmpty, omitZeroStruct, formatKeys bool
+	// Of decoding.
+	truncate, binaryAsSlice, documentM, documentMap, hex, localTime, zeroMaps, zeroStructs bool
+	// Of both.
+	jsonTags bool
+}
+
+// options returns the settings as Allium's options, without those of a registry.
+func (s settings) options() bson.Options {
+	o := bson.Options{
+		NilSliceAsNull: !s.nilSliceAsEmpty, NilMapAsNull: !s.nilMapAsEmpty, NilBytesAsNull: !s.nilBytesAsEmpty,
+		MinSize: s.intMinSize, OmitEmpty: s.omitEmpty, OmitEmptyStructs: s.omitZeroStruct, FormatKeys: s.formatKeys,
+		AllowTruncation: s.truncate, BinaryAsBytes: s.binaryAsSlice, ObjectIDAsHex: s.hex, LocalTime: s.localTime,
+		ClearMaps: s.zeroMaps, ClearStructs: s.zeroStructs, JSONTags: s.jsonTags, AllowInvalidUTF8: true,
+	}
+	switch {
+	case s.documentM:
+		o.Documents = bson.DocumentsAsM
+	case s.documentMap:
+		o.Documents = bson.DocumentsAsMap
+	}
+	return o
+}
+
+// A way is how values are encoded and decoded: a registry with settings.
+type way struct {
+	registry *Registry
+	settings settings
+	options  bson.Options
+}
+
+// ownTypes are the types of this package that Allium does not know, and how each is encoded and
+// decoded.
+var ownTypes map[reflect.Type]func(w *way) (bson.EncodeFunc, bson.DecodeFunc)
+
+func init() { ownTypes = ownWays() } // they encode what is in them, and so need this table
+
+func ownWays() map[reflect.Type]func(w *way) (bson.EncodeFunc, bson.DecodeFunc) {
+	return map[reflect.Type]func(w *way) (bson.EncodeFunc, bson.DecodeFunc){
+		reflect.TypeFor[Binary](): own(TypeBinary,
+			func(dst []byte, v *Binary) ([]byte, error) {
+				return bson.AppendBinaryValue(dst, v.Subtype, v.Data), nil
+			},
+			func(v bson.RawValue, into *Binary) (ok bool) {
+				b, ok := v.Binary()
+				*into = Binary{b.Subtype, append([]byte{}, b.Data...)}
+				return ok
+			}),
+		reflect.TypeFor[Timestamp](): own(TypeTimestamp,
+			func(dst []byte, v *Timestamp) ([]byte, error) {
+				return bson.AppendTimestampValue(dst, bson.Timestamp(*v)), nil
+			},
+			func(v bson.RawValue, into *Timestamp) bool {
+				t, ok := v.Timestamp()
+				*into = Timestamp(t)
+				return ok
+			}),
+		reflect.TypeFor[Decimal128](): own(TypeDecimal128,
+			func(dst []byte, v *Decimal128) ([]byte, error) {
+				return bson.AppendDecimal128Value(dst, v.decimal()), nil
+			},
+			func(v bson.RawValue, into *Decimal128) bool {
+				d, ok := v.Decimal128()
+				*into = decimalOf(d)
+				return ok
+			}),
+		reflect.TypeFor[Regex](): own(TypeRegex,
+			func(dst []byte, v *Regex) ([]byte, error) { return alliumValue(dst, bson.Regex(*v)) },
+			func(v bson.RawValue, into *Regex) bool {
+				r, ok := v.Regex()
+				*into = Regex(r)
+				return ok
+			}),
+		reflect.TypeFor[DBPointer](): own(TypeDBPointer,
+			func(dst []byte, v *DBPointer) ([]byte, error) { return alliumValue(dst, bson.DBPointer(*v)) },
+			func(v bson.RawValue, into *DBPointer) bool {
+				p, ok := v.DBPointer()
+				*into = DBPointer(p)
+				return ok
+			}),
+		reflect.TypeFor[Null]():          empty[Null](TypeNull),
+		reflect.TypeFor[Undefined]():     empty[Undefined](TypeUndefined),
+		reflect.TypeFor[MinKey]():        empty[MinKey](TypeMinKey),
+		reflect.TypeFor[MaxKey]():        empty[MaxKey](TypeMaxKey),
+		reflect.TypeFor[CodeWithScope](): codeWithScope,
+		reflect.TypeFor[Vector]():        vector,
+		reflect.TypeFor[Raw]():           raw,
+		reflect.TypeFor[RawValue]():      rawValue,
+	}
+}
+
+// typesOfAny are the types of this package that values become in a variable of type any.
+var typesOfAny = map[Type]reflect.Type{
+	TypeBinary: reflect.TypeFor[Binary](), TypeTimestamp: reflect.TypeFor[Timestamp](), TypeDecimal128: reflect.TypeFor[Decimal128](),
+	TypeRegex: reflect.TypeFor[Regex](), TypeDBPointer: reflect.TypeFor[DBPointer](), TypeUndefined: reflect.TypeFor[Undefined](),
+	TypeMinKey: reflect.TypeFor[MinKey](), TypeMaxKey: reflect.TypeFor[MaxKey](), TypeCodeWithScope: reflect.TypeFor[CodeWithScope](),
+}
+
+// alliumValue appends a value that Allium has a type for.
+func alliumValue(dst []byte, v any) ([]byte, error) {
+	rv, err := bson.MarshalValue(v)
+	return append(dst, rv.Value...), err
+}
+
+// own is for a type that stands for one BSON type. Null and undefined give its zero value.
+func own[T any](t Type, encode func(dst []byte, v *T) ([]byte, error), decode func(v bson.RawValue, into *T) bool) func(*way) (bson.EncodeFunc, bson.DecodeFunc) {
+	enc := func(dst []byte, v reflect.Value) (bson.Type, []byte, error) {
+		out, err := encode(dst, v.Addr().Interface().(*T))
+		return t, out, err
+	}
+	dec := func(v bson.RawValue, into reflect.Value) error {
+		p := into.Addr().Interface().(*T)
+		switch {
+		case isNull(v.Type):
+			*p = *new(T)
+		case v.Type != t:
+			return cannotDecode(v.Type, into.Type())
+		case !decode(v, p):
+			return errMalformed
+		}
+		return nil
+	}
+	return func(*way) (bson.EncodeFunc, bson.DecodeFunc) { return enc, dec }
+}
+
+func isNull(t Type) bool { return t == TypeNull || t == TypeUndefined }
+
+// empty is own for a type without content.
+func empty[T any](t Type) func(*way) (bson.EncodeFunc, bson.DecodeFunc) {
+	return own(t, func(dst []byte, _ *T) ([]byte, error) { return dst, nil }, func(bson.RawValue, *T) bool { return true })
+}
+
+func codeWithScope(w *way) (bson.EncodeFunc, bson.DecodeFunc) {
+	return own(TypeCodeWithScope,
+		func(dst []byte, v *CodeWithScope) ([]byte, error) {
+			doc, err := w.registry.marshal(w.settings, v.Scope)
+			if err != nil {
+				return dst, err
+			}
+			return alliumValue(dst, bson.CodeWithScope{Code: v.Code, Scope: bson.Raw(doc)})
+		},
+		func(v bson.RawValue, into *CodeWithScope) bool {
+			code, scope, ok := RawValue{Type: v.Type, Value: v.Value}.CodeWithScopeOK()
+			var doc D
+			if !ok || w.options.Unmarshal(scope, &doc) != nil {
+				return false
+			}
+			*into = CodeWithScope{Code: JavaScript(code), Scope: doc}
+			return true
+		})(w)
+}
+
+func vector(*way) (bson.EncodeFunc, bson.DecodeFunc) {
+	return func(dst []byte, v reflect.Value) (bson.Type, []byte, error) {
+			b := v.Addr().Interface().(*Vector).Binary()
+			return TypeBinary, bson.AppendBinaryValue(dst, b.Subtype, b.Data), nil
+		}, func(v bson.RawValue, into reflect.Value) error {
+			b, ok := v.Binary()
+			if !ok && !isNull(v.Type) {
+				return cannotDecode(v.Type, reflect.TypeFor[Binary]())
+			}
+			out, err := NewVectorFromBinary(Binary{b.Subtype, b.Data})
+			*into.Addr().Interface().(*Vector) = out
+			return err
+		}
+}
+
+func raw(*way) (bson.EncodeFunc, bson.DecodeFunc) {
+	return func(dst []byte, v reflect.Value) (bson.Type, []byte, error) {
+			r := v.Bytes()
+			if err := frame(r); err != nil {
+				return 0, dst, err
+			}
+			return TypeEmbeddedDocument, append(dst, r...), nil
+		}, func(v bson.RawValue, into reflect.Value) error {
+			switch {
+			case isNull(v.Type):
+				into.SetZero()
+			case v.Type == TypeEmbeddedDocument || v.Type == TypeArray:
+				into.SetBytes(append([]byte{}, v.Value...))
+			default:
+				return cannotDecode(v.Type, into.Type())
+			}
+			return nil
+		}
+}
+
+func rawValue(w *way) (bson.EncodeFunc, bson.DecodeFunc) {
+	return func(dst []byte, v reflect.Value) (bson.Type, []byte, error) {
+			rv := v.Addr().Interface().(*RawValue)
+			if !rv.Type.IsValid() {
+				return 0, dst, errInvalidRawValue(rv.Type)
+			}
+			return rv.Type, append(dst, rv.Value...), nil
+		}, func(v bson.RawValue, into reflect.Value) error {
+			*into.Addr().Interface().(*RawValue) = RawValue{Type: v.Type, Value: append([]byte{}, v.Value...), r: w.registry}
+			return nil
+		}
+}
