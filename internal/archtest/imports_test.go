@@ -88,6 +88,8 @@ var aside = []struct {
 	{"internal/mistakes", []string{"*"}},
 	{"internal/norace", nil},
 	{"internal/norace/cmd/", []string{"internal/norace"}},
+	{"internal/requirements", nil},
+	{"internal/requirements/cmd/", []string{"internal/requirements", "internal/spectest"}},
 	{"internal/leaks", nil},
 	{"internal/leaks/cmd/", []string{"internal/leaks"}},
 	{"internal/campaign", []string{".", "auth", "bson", "consistency", "encryption", "encryption/kms", "event", "gridfs", "internal/fakekms", "internal/leaks", "mongoerr", "mongotest"}},

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"allium/internal/fakeserver"
 	"allium/internal/wire"
 	"allium/mongoerr"
 )
@@ -232,5 +233,45 @@ func TestCloseInterrupts(t *testing.T) {
 	_, err := c.RoundTrip(t.Context(), command("ping"))
 	if _, ok := errors.AsType[*mongoerr.ConnectionError](err); !ok || !errors.Is(err, net.ErrClosed) {
 		t.Fatalf("error %v", err)
+	}
+}
+
+// One deadline holds for a reply as a whole, in whatever pieces it comes (specification: Client
+// Side Operations Timeout, "Command Execution").
+func TestRepliesHaveOneDeadline(t *testing.T) {
+	for name, byContext := range map[string]bool{"context": true, "socket timeout": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := dial(t, "slow:27017", &Config{Dialer: pipeDialer(func(p *peer) {
+					p.hello()
+					id, _, ok := p.read()
+					if !ok {
+						return
+					}
+					msg := message(1, id, 0, fakeserver.OK())
+					for len(msg) > 0 {
+						time.Sleep(400 * time.Millisecond)
+						if _, err := p.Write(msg[:min(10, len(msg))]); err != nil {
+							return
+						}
+						msg = msg[min(10, len(msg)):]
+					}
+				})})
+				ctx := t.Context()
+				if byContext {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, time.Second)
+					defer cancel()
+				} else {
+					c.SetTimeout(time.Second)
+				}
+				start := time.Now()
+				if _, err := c.RoundTrip(ctx, command("ping")); err == nil || time.Since(start) != time.Second {
+					t.Errorf("%v after %v, want an error after a second", err, time.Since(start))
+				}
+				c.Close()
+				time.Sleep(time.Minute) // until the server has noticed
+			})
+		})
 	}
 }

@@ -237,3 +237,30 @@ func TestOrphansExpire(t *testing.T) {
 		t.Errorf("%d are left", len(left))
 	}
 }
+
+// What a batch still has is read after the cursor's time is up: only a getMore needs time
+// (specification: Client Side Operations Timeout, "Non-tailable Cursors").
+func TestBatchOutlivesTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.getMore = func(req *fakeserver.Request, _ int) { req.Reply(batch(7, "nextBatch", 1, 2, 3)) }
+		c := r.open(t, Reading{}, new(time.Second))
+		ctx := t.Context()
+		if !c.Advance(ctx, true) {
+			t.Fatal(c.Err())
+		}
+		time.Sleep(time.Minute)
+		for range 2 {
+			if !c.Advance(ctx, true) {
+				t.Fatalf("a document of the batch is not read: %v", c.Err())
+			}
+		}
+		if c.Advance(ctx, true) || !timedOut(c.Err()) {
+			t.Errorf("error %v, want a timeout", c.Err())
+		}
+		if n := r.count("getMore"); n != 1 {
+			t.Errorf("%d getMores were sent", n)
+		}
+		c.Close(ctx)
+	})
+}

@@ -3,12 +3,15 @@ package exec
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/command"
 	"allium/mongoerr"
@@ -472,5 +475,208 @@ func TestOldWriteConcernErrors(t *testing.T) {
 				t.Errorf("%d attempts, want %d: %v", len(sent), attempts, err)
 			}
 		})
+	}
+}
+
+// Every attempt is a message of its own, with events of its own: another request id, the newest
+// cluster time, the same operation id, session and transaction number, which is an int64; and each
+// beginning has an end (specifications: Retryable Reads and Retryable Writes, "Command
+// Monitoring").
+func TestAttemptsAreMessages(t *testing.T) {
+	for name, op := range map[string]func(testing.TB) *Op{"read": find, "write": insert} {
+		for _, first := range []outcome{{drop: true}, {code: 7, labels: retryable}, {code: 462, labels: overloaded}} {
+			t.Run(fmt.Sprintf("%s/%+v", name, first), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var events []string
+					var infos []event.CommandInfo
+					var bodies []bson.Raw
+					cfg := both
+					cfg.Monitor = &event.CommandMonitor{
+						Started: func(_ context.Context, e *event.CommandStarted) {
+							events, infos, bodies = append(events, "started"), append(infos, e.CommandInfo), append(bodies, append(bson.Raw(nil), e.Command...))
+						},
+						Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
+							events, infos = append(events, "succeeded"), append(infos, e.CommandInfo)
+						},
+						Failed: func(_ context.Context, e *event.CommandFailed) {
+							events, infos = append(events, "failed"), append(infos, e.CommandInfo)
+						},
+					}
+					r := newRig(t, cfg)
+					r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+						if c.Name == "find" || c.Name == "insert" {
+							now := bson.Timestamp{T: 1 << 31, I: uint32(len(bodies))}
+							doc, _ := bson.Marshal(bson.D{{Key: "clusterTime", Value: now}})
+							r.x.Clock.AdvanceRaw(doc) // another operation has learned of it
+						}
+						return r.answer(c)
+					})
+					o := op(t)
+					if name == "read" && first.code == 7 {
+						first.code = 91
+					}
+					if _, err := r.play(t.Context(), o, first); err != nil {
+						t.Fatal(err)
+					}
+					if !slices.Equal(events, []string{"started", "failed", "started", "succeeded"}) {
+						t.Fatalf("events %v", events)
+					}
+					if infos[0].RequestID != infos[1].RequestID || infos[2].RequestID != infos[3].RequestID || infos[0].RequestID == infos[2].RequestID {
+						t.Errorf("request ids of %+v", infos)
+					}
+					for _, i := range infos {
+						if i.OperationID != infos[0].OperationID || i.OperationID == 0 {
+							t.Errorf("operation ids of %+v", infos)
+						}
+					}
+					for _, key := range []string{"lsid", "txnNumber"} {
+						if !bodies[0].Lookup(key).Equal(bodies[1].Lookup(key)) {
+							t.Errorf("%s differs: %v, %v", key, bodies[0], bodies[1])
+						}
+					}
+					if txn := bodies[0].Lookup("txnNumber"); name == "write" && txn.Type != bson.TypeInt64 || name == "read" && !txn.IsZero() {
+						t.Errorf("txnNumber is %v", txn)
+					}
+					if ts, _ := bodies[1].Lookup("$clusterTime", "clusterTime").Timestamp(); ts != (bson.Timestamp{T: 1 << 31, I: 1}) {
+						t.Errorf("the retry has the cluster time %v", ts)
+					}
+				})
+			})
+		}
+	}
+}
+
+// An error names the server that it comes from, also if it is not that of the last attempt
+// (specifications: Retryable Reads, "If a retry attempt fails", and Retryable Writes).
+func TestErrorNamesItsServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, both, mongotest.Sharded(1, 2))
+		for range 5 {
+			sent, err := r.play(t.Context(), insert(t), outcome{code: 7, labels: retryable}, outcome{code: 91, labels: noWrites})
+			e, ok := errors.AsType[*mongoerr.ServerError](err)
+			if len(sent) != 2 || sent[0].addr == sent[1].addr || !ok || e.Code != 7 {
+				t.Fatalf("sent %+v: %v", sent, err)
+			}
+			if e.Addr != sent[0].addr {
+				t.Errorf("error of %s names %s", sent[0].addr, e.Addr)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// What has no transaction number is sent once, unless a server is overloaded: writes on standalone
+// servers, without an answer, with statements of many documents, of the program's own, and all if
+// the option is off (specification: Retryable Writes, "Supported Server Versions" and "Unsupported
+// Write Operations").
+func TestWritesWithoutNumber(t *testing.T) {
+	off := both
+	off.RetryWrites = false
+	for _, tc := range []struct {
+		name   string
+		cfg    Config
+		kind   mongotest.Option
+		edit   func(*Op)
+		number bool
+	}{
+		{"replica set", both, mongotest.ReplicaSet(1), func(*Op) {}, true},
+		{"mongos", both, mongotest.Sharded(1, 1), func(*Op) {}, true},
+		{"standalone", both, mongotest.Standalone(), func(*Op) {}, false},
+		{"switched off", off, mongotest.ReplicaSet(1), func(*Op) {}, false},
+		{"unacknowledged", both, mongotest.ReplicaSet(1), func(op *Op) { op.WriteConcern = consistency.Unacknowledged() }, false},
+		{"many documents", both, mongotest.ReplicaSet(1), func(op *Op) { op.Retryable = false }, false},
+		{"the program's own", both, mongotest.ReplicaSet(1), func(op *Op) { op.Kind, op.Retryable = Run, false }, false},
+		{"read", both, mongotest.ReplicaSet(1), func(op *Op) { op.Kind, op.Retryable = Read, false }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, tc.cfg, tc.kind)
+				for _, first := range []outcome{{drop: true}, {code: 7, labels: retryable}} {
+					op := insert(t)
+					tc.edit(op)
+					if op.unacknowledged() {
+						first = outcome{} // nobody would learn of it
+					}
+					sent, err := r.play(t.Context(), op, first)
+					synctest.Wait() // also what asks for no answer arrives
+					r.mu.Lock()
+					sent = slices.Clone(r.seen)
+					r.mu.Unlock()
+					attempts := 1
+					if tc.number {
+						attempts = 2
+					}
+					if len(sent) != attempts || (err == nil) != (tc.number || op.unacknowledged()) {
+						t.Errorf("%d attempts, want %d: %v", len(sent), attempts, err)
+					}
+					for _, s := range sent {
+						if (s.txn > 0) != tc.number {
+							t.Errorf("transaction number %d", s.txn)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// Which errors of a write the driver labels, and which it leaves to the servers (specification:
+// Retryable Writes, "RetryableWriteError Labels"; Transactions, "Error Labels").
+func TestLabelsOfWrites(t *testing.T) {
+	network := func() error { return &mongoerr.ConnectionError{Addr: "a:1", Op: "read", Wrapped: errDrop} }
+	cleared := func() error { return &mongoerr.PoolClearedError{Addr: "a:1", Cause: errDrop} }
+	server := func() error { return &mongoerr.ServerError{Code: 91, Addr: "a:1"} }
+	concern := func() error { return &mongoerr.WriteConcernError{Code: 91, Addr: "a:1"} }
+	off := both
+	off.RetryWrites = false
+	write := func(op *Op) {}
+	for _, tc := range []struct {
+		name  string
+		err   func() error
+		stage stage
+		cfg   Config
+		edit  func(*Op)
+		inTxn bool
+		want  string
+	}{
+		{"connection broke", network, stageSent, both, write, false, mongoerr.LabelRetryableWrite},
+		{"no connection", network, stageCheckOut, both, write, false, mongoerr.LabelRetryableWrite},
+		{"pool cleared", cleared, stageCheckOut, both, write, false, mongoerr.LabelRetryableWrite},
+		{"server", server, stageSent, both, write, false, ""},
+		{"write concern", concern, stageSent, both, write, false, ""},
+		{"switched off", network, stageSent, off, write, false, ""},
+		{"pool cleared, switched off", cleared, stageCheckOut, off, write, false, ""},
+		{"many documents", network, stageSent, both, func(op *Op) { op.Retryable = false }, false, ""},
+		{"unacknowledged", network, stageSent, both, func(op *Op) { op.WriteConcern = consistency.Unacknowledged() }, false, ""},
+		{"read", network, stageSent, both, func(op *Op) { op.Kind = Read }, false, ""},
+		{"in a transaction", network, stageSent, both, write, true, mongoerr.LabelTransientTransaction},
+		{"read in a transaction", network, stageSent, both, func(op *Op) { op.Kind = Read }, true, mongoerr.LabelTransientTransaction},
+		{"pool cleared in a transaction", cleared, stageCheckOut, both, write, true, mongoerr.LabelTransientTransaction},
+		{"server in a transaction", server, stageSent, both, write, true, ""},
+		{"end of a transaction", network, stageSent, off, func(op *Op) { op.EndsTransaction = true }, false, mongoerr.LabelRetryableWrite},
+		{"end of a transaction, server", server, stageSent, off, func(op *Op) { op.EndsTransaction = true }, false, ""},
+	} {
+		op := insert(t)
+		tc.edit(op)
+		r := &run{x: New(tc.cfg), op: op, inTxn: tc.inTxn, selected: &event.ServerDescription{Kind: event.RSPrimary}}
+		err := tc.err()
+		r.label(err, tc.stage)
+		for _, label := range []string{mongoerr.LabelRetryableWrite, mongoerr.LabelTransientTransaction} {
+			if mongoerr.HasLabel(err, label) != (label == tc.want) {
+				t.Errorf("%s: label %s: %v", tc.name, label, mongoerr.HasLabel(err, label))
+			}
+		}
+	}
+
+	// What servers before 4.4 answer is labelled by its code.
+	for version, labelled := range map[int32]bool{6: true, 8: true, 9: false, 25: false} {
+		for code, listed := range map[int32]bool{91: true, 10107: true, 11600: true, 2: false, 11000: false} {
+			r := &run{x: New(both), op: insert(t), selected: &event.ServerDescription{Kind: event.RSPrimary}}
+			var got mongoerr.Labels
+			r.serverLabels(&got, code, &message{run: r, hello: &event.ServerDescription{MaxWireVersion: version}})
+			if (len(got) > 0) != (labelled && listed) {
+				t.Errorf("wire version %d, code %d: labels %v", version, code, got)
+			}
+		}
 	}
 }

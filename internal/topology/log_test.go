@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/fakeserver"
 	"allium/internal/logging"
@@ -135,4 +136,49 @@ func TestEmptyListeners(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A message about a selection says all that the operation asks for, and that the program has a
+// selector of its own; its failure does not repeat the topology, which the message has already
+// (specification: Server Selection, "Common Fields").
+func TestSelectorIsLogged(t *testing.T) {
+	rp := &consistency.ReadPreference{Mode: consistency.Secondary, TagSets: []event.TagSet{{"dc": "east"}}, MaxStaleness: 100 * time.Second, Hedge: new(true)}
+	for _, own := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			recorder := &logRecorder{}
+			log, _ := logging.New(logging.Options{Handler: recorder}, func(string) string { return "" })
+			network := &fakeserver.Network{}
+			newNode(network, "a:1", member(event.RSPrimary, "a:1", "a:1"))
+			cfg := Config{Log: log, SelectionTimeout: time.Second}
+			if own {
+				cfg.Selector = func(list []*event.ServerDescription) []*event.ServerDescription { return list }
+			}
+			topo := connect(t, network, cfg, "a:1")
+			if _, _, err := topo.Select(t.Context(), &Selection{ReadPreference: rp, Operation: "find"}); err == nil {
+				t.Fatal("a secondary was found")
+			}
+			n := 0
+			for _, m := range recorder.messages {
+				selector, ok := m["selector"].(string)
+				if !ok {
+					continue
+				}
+				n++
+				for _, part := range []string{"secondary", "dc", "east", "100", "hedge"} {
+					if !strings.Contains(strings.ToLower(selector), part) {
+						t.Errorf("selector %q lacks %s", selector, part)
+					}
+				}
+				if strings.Contains(selector, "custom") != own {
+					t.Errorf("selector %q", selector)
+				}
+				if failure, ok := m["failure"].(string); ok && strings.Contains(failure, "a:1") {
+					t.Errorf("failure %q repeats the topology", failure)
+				}
+			}
+			if n != 3 {
+				t.Errorf("%d messages about the selection", n)
+			}
+		})
+	}
 }

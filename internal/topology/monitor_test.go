@@ -375,3 +375,30 @@ func TestCloseWaitsForMonitors(t *testing.T) {
 		}
 	})
 }
+
+// The client's timeoutMS is that of operations: a monitor and the measuring of round trip times
+// take the time that they need (specification: Client Side Operations Timeout, "Server
+// Monitoring").
+func TestTimeoutIsNotTheMonitors(t *testing.T) {
+	for _, mode := range []MonitoringMode{MonitorStream, MonitorPoll} {
+		synctest.Test(t, func(t *testing.T) {
+			network := &fakeserver.Network{}
+			n := newNode(network, "a:1", nil)
+			n.before = func(*fakeserver.Request) bool { time.Sleep(time.Second); return false }
+			var failed []error
+			topo := connect(t, network, Config{
+				Monitoring: mode,
+				Pool:       pool.Config{Conn: &conn.Config{ConnectTimeout: 10 * time.Second, SocketTimeout: time.Millisecond, Timeout: new(10 * time.Millisecond)}},
+				Monitor:    &event.ServerMonitor{ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailed) { failed = append(failed, e.Failure) }},
+			}, "a:1")
+			mustSelect(t, topo, write())
+			settle(3 * DefaultHeartbeatInterval)
+			if len(failed) > 0 {
+				t.Errorf("mode %v: %v", mode, failed)
+			}
+			if d := topo.Description().Servers[0]; d.AverageRTT != time.Second || d.MinRTT != time.Second {
+				t.Errorf("mode %v: round trips of %v, at least %v", mode, d.AverageRTT, d.MinRTT)
+			}
+		})
+	}
+}

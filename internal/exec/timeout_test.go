@@ -1,0 +1,136 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium/bson"
+	"allium/internal/failure"
+	"allium/mongoerr"
+	"allium/mongotest"
+)
+
+// The error of an operation whose time is up wraps what happened before, and says it
+// (specification: Client Side Operations Timeout, "Errors" and "Error Transformations").
+func TestTimeoutKeepsItsCause(t *testing.T) {
+	const limit = time.Second
+	slow := func(o outcome) outcome { o.delay = 600 * time.Millisecond; return o }
+	for _, tc := range []struct {
+		name   string
+		script []outcome
+		code   int32 // that is found in the error
+	}{
+		{"the server's own error", []outcome{{code: 50}}, 50},
+		{"the server's own write concern error", []outcome{{code: 50, concern: true}}, 50},
+		{"an attempt before", []outcome{slow(outcome{code: 10107, labels: retryable}), slow(outcome{})}, 10107},
+		{"no attempt before", []outcome{{delay: 2 * limit}}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, both)
+				_, err := r.play(t.Context(), within(insert(t), limit), tc.script...)
+				e, ok := errors.AsType[*mongoerr.TimeoutError](err)
+				if !ok || !mongoerr.IsTimeout(err) || e.Wrapped == nil {
+					t.Fatalf("error %T %[1]v, want a TimeoutError with its cause", err)
+				}
+				if tc.code != 0 && !mongoerr.HasCode(err, tc.code) {
+					t.Errorf("code %d is not in %v", tc.code, err)
+				}
+				if !strings.Contains(err.Error(), e.Wrapped.Error()) {
+					t.Errorf("%q does not contain %q", err, e.Wrapped)
+				}
+				time.Sleep(time.Minute) // for replies that are late
+			})
+		})
+	}
+}
+
+// Only the code says that a server ran out of time, never a name or a message.
+func TestMaxTimeExpiredByCode(t *testing.T) {
+	reply := func(d bson.D) bson.Raw {
+		raw, err := bson.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	named := bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 1}, {Key: "codeName", Value: "MaxTimeMSExpired"}, {Key: "errmsg", Value: "operation exceeded time limit"}}
+	coded := bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 50}, {Key: "errmsg", Value: "anything"}}
+	if err := failure.NewServerError("find", "a:1", reply(named)); isMaxTimeExpired(err) {
+		t.Errorf("%v counts", err)
+	}
+	if err := failure.NewServerError("find", "a:1", reply(coded)); !isMaxTimeExpired(err) {
+		t.Errorf("%v does not count", err)
+	}
+	concern := bson.D{{Key: "ok", Value: 1}, {Key: "writeConcernError", Value: coded[1:]}}
+	if err := failure.NewWriteConcernError("a:1", reply(concern)); !isMaxTimeExpired(err) {
+		t.Errorf("%v does not count", err)
+	}
+}
+
+// Without a limit the errors are those of old: a selection that finds no server in its time, and a
+// server that ran out of the program's maxTimeMS. With one they are timeouts.
+func TestNoLimitKeepsErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, both)
+		if _, err := r.play(t.Context(), find(t), outcome{code: 50}); !hasCode(err, 50) || isTimeout(err) {
+			t.Errorf("error %T %[1]v, want the server's", err)
+		}
+		r.d.Node(0).Kill()
+		time.Sleep(time.Minute)
+		_, err := r.play(t.Context(), find(t))
+		if _, ok := errors.AsType[*mongoerr.SelectionError](err); !ok || isTimeout(err) {
+			t.Errorf("error %T %[1]v, want that of selection", err)
+		}
+		_, err = r.play(t.Context(), within(find(t), time.Hour))
+		e, ok := errors.AsType[*mongoerr.TimeoutError](err)
+		if _, sel := errors.AsType[*mongoerr.SelectionError](err); !ok || !sel || e.Source != mongoerr.SourceServerSelection {
+			t.Errorf("error %T %[1]v, want a timeout of selection", err)
+		}
+	})
+}
+
+// A retry that finds no server ends in the error that was the reason for it, within a limit beside
+// that of time: an operation that failed never succeeds without another answer, and what is known
+// of its first attempt is not lost (specifications: Retryable Reads and Retryable Writes,
+// "Executing").
+func TestRetryFindsNoServer(t *testing.T) {
+	for name, op := range map[string]func(testing.TB) *Op{"write": insert, "read": find} {
+		for _, first := range []outcome{{drop: true}, {code: 91, labels: retryable}, {code: 91, labels: noWrites}} {
+			for _, limit := range []time.Duration{0, 10 * time.Second, time.Hour} {
+				t.Run(fmt.Sprintf("%s/%+v/%v", name, first, limit), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						r := newRig(t, both)
+						r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+							if c.Name == "insert" || c.Name == "find" {
+								c.Node.RefuseConnections()
+								c.Node.FailCommand(mongotest.Fail{Commands: []string{"hello", "isMaster", "ismaster"}, CloseConnection: true})
+								c.Node.StepDown(time.Hour)
+							}
+							return r.answer(c)
+						})
+						o := op(t)
+						if limit > 0 {
+							o = within(o, limit)
+						}
+						sent, err := r.play(t.Context(), o, first)
+						switch {
+						case err == nil:
+							t.Error("success")
+						case len(sent) != 1:
+							t.Errorf("%d attempts", len(sent))
+						case isTimeout(err) != (limit > 0):
+							t.Errorf("error %T %[1]v, with a limit of %v", err, limit)
+						case first.drop && !isNetworkError(err), !first.drop && !hasCode(err, first.code):
+							t.Errorf("error %v is not that of the first attempt", err)
+						}
+					})
+				})
+			}
+		}
+	}
+}
