@@ -6,8 +6,8 @@ type Change struct {
 	Sentence *Sentence // nil: the sentence is gone; with a row: it was changed
 }
 
-// Compare returns what a text has and the rows do not, and what the rows have and the text does not,
-// in the text's order. Between two sentences that are as they were, those that are gone and those
+// Compare returns what a text has and the rows have not, and the other way round, in the text's
+// order. Between two sentences that are as they were, those that are gone and those
 // that are new are taken as changed, one after the other.
 func Compare(rows []Row, sentences []Sentence) []Change {
 	at := map[string]int{}

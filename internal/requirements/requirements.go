@@ -14,7 +14,7 @@
 //	text client-side-operations-timeout/client-side-operations-timeout.md
 //
 //	section timeoutMS
-//	CSOT-3 1f0a9c2b behaviour | allium.checkTimeout | allium.TestNegative | a negative limit is an error
+//	CSOT-3 1f0a9c2b behaviour | exec.limit | exec.TestLimit | a negative limit is an error
 //
 // A row has an id, the fingerprint, a kind, and, between bars, the declarations that decide, the
 // tests and our words. Lists have commas. A declaration or test is named by the end of its

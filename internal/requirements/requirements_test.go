@@ -12,8 +12,8 @@ import (
 
 const top = "../.."
 
-// TestRows holds the rows to the code: what they name exists. That a row about the driver has tests,
-// Parse sees to.
+// TestRows holds the rows to the code: what they name exists. Parse sees to it that a row about the
+// driver has tests.
 func TestRows(t *testing.T) {
 	files, err := Load()
 	if err != nil {

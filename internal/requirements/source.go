@@ -22,7 +22,7 @@ type Source struct {
 // root is how a reference names the module's own folder.
 const root = "allium"
 
-// ReadSource reads the declarations of all packages below a folder, those of the modules in it, too.
+// ReadSource reads the declarations of all packages below a folder, also of the modules in it.
 // Specifications is a folder with the JSON tests, or "" for none: then their names are not checked.
 func ReadSource(dir, specifications string) (*Source, error) {
 	s := &Source{decls: map[string][]string{}, tests: map[string][]string{}}

@@ -114,8 +114,8 @@ func printDangling(w io.Writer, files []requirements.File) (int, error) {
 	return n, nil
 }
 
-// printChanges prints the differences between rows and texts, and notes how many sentences each text
-// has.
+// printChanges prints the differences between rows and texts, and notes how many sentences each
+// text has.
 func printChanges(w io.Writer, files []requirements.File, texts string, sentences map[string]int) (int, error) {
 	amiss := 0
 	rowed := map[string]bool{}
@@ -192,8 +192,8 @@ func printTable(w io.Writer, files []requirements.File, sentences map[string]int
 	line("all", total, all)
 }
 
-// printDraft prints a row for each sentence that has none, below the sentence itself, which must not
-// stay: no file with it can be parsed.
+// printDraft prints a row for each sentence that has none, below the sentence itself, which must
+// not stay: no file with it can be parsed.
 func printDraft(w io.Writer, files []requirements.File, texts, name string) error {
 	file := requirements.File{Text: name}
 	for _, f := range files {
