@@ -597,10 +597,10 @@ func TestWritesWithoutNumber(t *testing.T) {
 					if op.unacknowledged() {
 						first = outcome{} // nobody would learn of it
 					}
-					sent, err := r.play(t.Context(), op, first)
+					_, err := r.play(t.Context(), op, first)
 					synctest.Wait() // also what asks for no answer arrives
 					r.mu.Lock()
-					sent = slices.Clone(r.seen)
+					sent := slices.Clone(r.seen)
 					r.mu.Unlock()
 					attempts := 1
 					if tc.number {

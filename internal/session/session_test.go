@@ -465,3 +465,24 @@ func TestSnapshotTimeStays(t *testing.T) {
 		t.Errorf("a session without snapshot reads at %v", got)
 	}
 }
+
+// What is at the back of the pool is looked at when a session is returned, up to the first one that
+// is not about to expire (specification: Driver Sessions, "Algorithm to return a ServerSession").
+func TestPutStopsAtTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p Pool
+		a, b, c, d := p.Get(minutes(30)), p.Get(minutes(30)), p.Get(minutes(30)), p.Get(minutes(30))
+		p.Put(a, minutes(30))
+		time.Sleep(25 * time.Minute)
+		b.Touch()
+		p.Put(b, minutes(30))
+		p.Put(c, minutes(30)) // used less recently than b, before which it is taken
+		time.Sleep(10 * time.Minute)
+		d.Touch()
+		p.Put(d, minutes(30))
+		ids := p.Drain()
+		if len(ids) != 3 || !bytes.Equal(ids[0], b.ID) || !bytes.Equal(ids[1], c.ID) || !bytes.Equal(ids[2], d.ID) {
+			t.Errorf("%d sessions are pooled, want b, c and d: only a was at the back and expired", len(ids))
+		}
+	})
+}
