@@ -262,6 +262,18 @@ func TestCreateOddOptions(t *testing.T) {
 	}, mongotest.Standalone(), mongotest.Version("4.4"))
 }
 
+// Views that lie on each other have one collation, whichever of them is older.
+func TestViewCollations(t *testing.T) {
+	mendSteps(t, []mendStep{
+		{cmd: `{"create": "upper", "viewOn": "lower", "collation": {"locale": "de"}, "$db": "t"}`},
+		{cmd: `{"create": "lower", "viewOn": "c", "$db": "t"}`, code: 167, text: "View t.lower has conflicting collation with view t.upper"},
+		{cmd: `{"create": "lower", "viewOn": "c", "collation": {"locale": "fr"}, "$db": "t"}`, code: 167, text: "View t.lower has conflicting collation with view t.upper"},
+		{cmd: `{"create": "lower", "viewOn": "c", "collation": {"locale": "de"}, "$db": "t"}`},
+		{cmd: `{"create": "top", "viewOn": "upper", "$db": "t"}`, code: 167, text: "View t.top has conflicting collation with view t.upper"},
+		{cmd: `{"create": "beside", "viewOn": "d", "$db": "t"}`},
+	}, mongotest.Standalone())
+}
+
 // The type of the size of a capped collection, as old servers write it.
 func TestCappedSizeType(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version("4.4"))

@@ -1,39 +1,56 @@
 package main
 
 import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha1"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"allium/bson"
 )
 
 // A dataFolder is the folder of -data. It is laid out as mongodump lays out a dump, so that
 // mongorestore reads it, and a dump can be served: DATABASE/COLLECTION.bson holds documents one
 // after the other, DATABASE/COLLECTION.metadata.json the options and indexes, both perhaps
-// compressed (.gz). Names are escaped as in a URL.
+// compressed (.gz). Names of collections are escaped as in the query of a URL, and cut if they are
+// long; the metadata has the whole name. Parameters, which mongodump does not know, are in a file
+// of their own.
 //
 // Nothing is taken away that was not read: a folder that has anything else is refused. A new state
 // is written beside the old one (folderNew). When all of it is on the disk the folder gets another
 // name (folderReady), and from then on the new state is the one that counts: its files are moved to
 // their places, now or by the next process that opens the folder, should this one end here.
 type dataFolder struct {
-	path   string // without symbolic links
-	stored []*storedCollection
-	known  map[string]bool // the files that were read, by their paths within the folder
-	lock   *os.File
-	rename func(from, to string) error // os.Rename, but in tests
+	path  string // without symbolic links
+	all   *contents
+	files map[string]*keptFiles // by the names of the collections with their databases
+	known map[string]bool       // the files that were read, by their paths within the folder
+	lock  *os.File
+	disk  disk
 }
+
+// keptFiles are the files of a collection, by their paths within the folder; empty if there is
+// none.
+type keptFiles struct{ documents, metadata string }
 
 // The names of what is the folder's own.
 const (
-	folderLock  = ".allium.lock"
-	folderNew   = ".allium.new"
-	folderReady = ".allium.ready"
+	folderLock       = ".allium.lock"
+	folderNew        = ".allium.new"
+	folderReady      = ".allium.ready"
+	folderParameters = "parameters.json"
 	// folderGone lists, in a state that is ready, the files that the new state has no more.
 	folderGone = "gone.json"
 )
@@ -41,29 +58,34 @@ const (
 const (
 	documentsSuffix = ".bson"
 	metadataSuffix  = ".metadata.json"
-	gzipSuffix      = ".gz"
 )
-
-// A storedCollection is a collection as the folder has it. Paths are those within the folder; they
-// are empty if there is no such file.
-type storedCollection struct {
-	db, name            string
-	documents, metadata string
-}
 
 // compressed reports whether a path is that of a compressed file.
 func compressed(path string) bool { return strings.HasSuffix(path, gzipSuffix) }
 
+// longestName is how long the escaped name of a collection may be as a part of a file's name.
+const longestName = 238
+
+// fileName returns the name of a collection's files, without suffixes, as mongodump has it.
+func fileName(name string) string {
+	escaped := url.QueryEscape(name)
+	if len(escaped) <= longestName {
+		return escaped
+	}
+	sum := sha1.Sum([]byte(name))
+	return escaped[:208] + "%24" + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
 // openFolder makes the folder if there is none, locks it, finishes what an earlier process could
 // not, and looks at what there is. It fails if that is anything but a dump.
-func openFolder(path string) (d *dataFolder, err error) {
+func openFolder(path string, disk disk) (d *dataFolder, err error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return nil, err
 	}
-	d = &dataFolder{path: path, rename: os.Rename}
+	d = &dataFolder{path: path, disk: disk}
 	if d.lock, err = lockFile(filepath.Join(path, folderLock)); err != nil {
 		return nil, fmt.Errorf("%s: another process uses it, or it cannot be locked: %w", path, err)
 	}
@@ -83,17 +105,22 @@ func openFolder(path string) (d *dataFolder, err error) {
 	return d, d.survey()
 }
 
-// close gives the folder free.
-func (d *dataFolder) close() {
-	os.Remove(d.lock.Name()) // while it is locked: whoever waits for it finds that it is gone
-	d.lock.Close()
+func (d *dataFolder) close() { unlock(d.lock) }
+
+func (d *dataFolder) contents() *contents { return d.all }
+
+// unlock takes the file of a lock away while it is locked, and lets go: whoever waits for it finds
+// that it is gone.
+func unlock(lock *os.File) {
+	os.Remove(lock.Name())
+	lock.Close()
 }
 
 func (d *dataFolder) own(name string) string { return filepath.Join(d.path, name) }
 
 // survey lists what the folder has.
 func (d *dataFolder) survey() error {
-	d.stored, d.known = nil, map[string]bool{}
+	d.all, d.files, d.known = &contents{}, map[string]*keptFiles{}, map[string]bool{}
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return err
@@ -101,8 +128,22 @@ func (d *dataFolder) survey() error {
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case name == folderLock:
-		case name == "lost+found" && e.IsDir(): // of a volume
+		case name == "lost+found" && e.IsDir() && d.isEmpty(name): // of a volume
 		case name == "prelude.json" || name == "prelude.json.gz": // mongodump's words about the server
+		case name == folderParameters:
+			d.known[name] = true
+			err := d.read(name, func(r *bufio.Reader) error {
+				text, err := io.ReadAll(r)
+				if err == nil {
+					d.all.parameters, err = bson.ParseExtJSON(text)
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		case !e.IsDir() && isArchive(d.own(name)):
+			return d.foreign(name, "it is an archive: name the file itself, and not its folder")
 		case !e.IsDir():
 			return d.foreign(name, "a dump has folders of databases here")
 		default:
@@ -114,24 +155,25 @@ func (d *dataFolder) survey() error {
 	return nil
 }
 
+// isEmpty reports whether a folder has nothing in it that can be seen.
+func (d *dataFolder) isEmpty(name string) bool {
+	entries, err := os.ReadDir(d.own(name))
+	return err != nil || len(entries) == 0
+}
+
 // foreign is the error of what is not a dump's.
 func (d *dataFolder) foreign(path, why string) error {
 	return fmt.Errorf("%s holds %q, which is not part of a dump (%s): a folder is taken only if it is empty or can be read as a whole", d.path, path, why)
 }
 
-func (d *dataFolder) surveyDatabase(dir string) error {
-	db, err := url.PathUnescape(dir)
-	if err != nil {
-		return d.foreign(dir, err.Error())
-	}
-	entries, err := os.ReadDir(filepath.Join(d.path, dir))
+func (d *dataFolder) surveyDatabase(db string) error {
+	entries, err := os.ReadDir(filepath.Join(d.path, db))
 	if err != nil {
 		return err
 	}
-	found := map[string]*storedCollection{}
-	var names []string
+	found := map[string]*keptFiles{}
 	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
+		path := filepath.Join(db, e.Name())
 		plain := strings.TrimSuffix(e.Name(), gzipSuffix)
 		base, isDocuments := strings.CutSuffix(plain, documentsSuffix)
 		if !isDocuments {
@@ -140,65 +182,149 @@ func (d *dataFolder) surveyDatabase(dir string) error {
 				return d.foreign(path, "it has files named .bson and .metadata.json")
 			}
 		}
-		name, err := url.PathUnescape(base)
-		if err != nil {
-			return d.foreign(path, err.Error())
-		}
 		if !e.Type().IsRegular() {
 			return d.foreign(path, "it is no regular file")
 		}
-		if inner(db) {
-			continue // it stays as it is
+		files := found[base]
+		if files == nil {
+			files = &keptFiles{}
+			found[base] = files
 		}
-		c := found[name]
-		if c == nil {
-			c = &storedCollection{db: db, name: name}
-			found[name] = c
-			names = append(names, name)
-		}
-		of := &c.metadata
+		of := &files.metadata
 		if isDocuments {
-			of = &c.documents
+			of = &files.documents
 		}
 		if *of != "" {
 			return d.foreign(path, "there is "+*of+", too")
 		}
 		*of = path
-		d.known[path] = true
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		d.stored = append(d.stored, found[name])
+	series := map[string]string{} // the names of the buckets of time series, by those of their files
+	described := func(base string) int { return min(len(found[base].metadata), 1) }
+	for _, base := range slices.SortedFunc(maps.Keys(found), func(a, b string) int {
+		return cmp.Or(described(b)-described(a), strings.Compare(a, b))
+	}) {
+		if err := d.surveyCollection(db, base, found[base], series); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// of returns what the folder has of a collection, with no paths if that is nothing.
-func (d *dataFolder) of(db, name string) *storedCollection {
-	for _, c := range d.stored {
-		if c.db == db && c.name == name {
-			return c
+// surveyCollection looks at the files of a collection, those with metadata before the others.
+func (d *dataFolder) surveyCollection(db, base string, files *keptFiles, series map[string]string) error {
+	path := cmp.Or(files.documents, files.metadata)
+	c := &keptCollection{db: db, bare: files.documents == "", name: series[base]}
+	cut := len(base) == longestName && strings.Contains(base, "%24")
+	if !cut {
+		var err error
+		if c.name, err = url.QueryUnescape(base); err != nil {
+			return d.foreign(path, err.Error())
 		}
 	}
-	return &storedCollection{db: db, name: name}
+	if !cut && !restorable(db, c.name) {
+		d.files[c.ns()] = files
+		return nil // it stays as it is
+	}
+	if files.metadata != "" {
+		err := d.read(files.metadata, func(r *bufio.Reader) (err error) {
+			c.metadata, err = io.ReadAll(r)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		m, err := c.parse()
+		if err != nil {
+			return fmt.Errorf("%s: %w", files.metadata, err)
+		}
+		if m.Name != "" {
+			c.name = m.Name
+		}
+		if m.Type == "timeseries" {
+			series[fileName(buckets+c.name)] = buckets + c.name
+		}
+	}
+	if c.name == "" {
+		return d.foreign(path, "its name was cut, and no metadata has the whole")
+	}
+	if d.files[c.ns()] != nil {
+		return d.foreign(path, "it holds "+c.ns()+", as another file does")
+	}
+	d.files[c.ns()] = files
+	for _, path := range []string{files.documents, files.metadata} {
+		if path != "" {
+			d.known[path] = true
+		}
+	}
+	d.all.collections = append(d.all.collections, c)
+	return nil
 }
 
-// replace makes what write writes the content of the folder: to another folder, with paths as in
-// this one. If it fails, everything is as it was.
-func (d *dataFolder) replace(write func(dir string) error) error {
+// documents reads the files of documents.
+func (d *dataFolder) documents(each func(c *keptCollection, doc bson.Raw) error) error {
+	for _, c := range d.all.collections {
+		if c.bare {
+			continue
+		}
+		err := d.read(d.files[c.ns()].documents, func(r *bufio.Reader) error {
+			for {
+				doc, err := readDocument(r)
+				if err == io.EOF {
+					return nil
+				}
+				if err == nil {
+					err = each(c, doc)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read opens a file of the folder, compressed or not.
+func (d *dataFolder) read(path string, read func(r *bufio.Reader) error) error {
+	f, err := os.Open(d.own(path))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r := bufio.NewReader(f)
+	if compressed(path) {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		r = bufio.NewReader(z)
+	}
+	if err := read(r); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// replace writes to another folder, with paths as in this one, whose files take the places of those
+// that are here.
+func (d *dataFolder) replace(all *contents, documents func(c *keptCollection, w io.Writer) error) error {
 	fresh := d.own(folderNew)
 	err := os.Mkdir(fresh, 0o700)
 	if err == nil {
-		err = write(fresh)
+		err = d.writeAll(fresh, all, documents)
 	}
 	if err == nil {
 		err = d.listGone(fresh)
 	}
 	if err == nil {
-		err = syncTree(fresh)
+		err = syncDirs(fresh)
 	}
 	if err == nil {
-		err = d.rename(fresh, d.own(folderReady))
+		err = d.disk.rename(fresh, d.own(folderReady))
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(fresh))
@@ -207,6 +333,49 @@ func (d *dataFolder) replace(write func(dir string) error) error {
 		return err
 	}
 	return d.finish()
+}
+
+func (d *dataFolder) writeAll(dir string, all *contents, documents func(c *keptCollection, w io.Writer) error) error {
+	write := func(path string, text func(w io.Writer) error) error {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		return d.disk.write(path, compressed(path), text)
+	}
+	for _, c := range all.collections {
+		files := d.files[c.ns()]
+		if files == nil {
+			files = &keptFiles{}
+		}
+		base := filepath.Join(c.db, fileName(c.name))
+		if c.metadata != nil {
+			err := write(cmp.Or(files.metadata, base+metadataSuffix), func(w io.Writer) error {
+				_, err := w.Write(append(c.metadata, '\n'))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if !c.bare {
+			err := write(cmp.Or(files.documents, base+documentsSuffix), func(w io.Writer) error { return documents(c, w) })
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if all.parameters == nil {
+		return nil
+	}
+	text, err := bson.MarshalExtJSONIndent(all.parameters, false, "", "  ")
+	if err != nil {
+		return err
+	}
+	return write(folderParameters, func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	})
 }
 
 // listGone writes which files of the old state the new one has no more.
@@ -222,7 +391,10 @@ func (d *dataFolder) listGone(fresh string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(fresh, folderGone), text, 0o600)
+	return d.disk.write(filepath.Join(fresh, folderGone), false, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
 }
 
 // finish moves the files of a state that is ready to their places. It can be done again, from
@@ -254,7 +426,7 @@ func (d *dataFolder) finish() error {
 			dirs[to] = true
 			return os.MkdirAll(to, 0o700)
 		}
-		return d.rename(path, to)
+		return d.disk.rename(path, to)
 	})
 	if err != nil {
 		return err
@@ -277,10 +449,10 @@ func (d *dataFolder) finish() error {
 	return syncPath(d.path)
 }
 
-// syncTree writes all files and folders below a folder, and itself, to the disk.
-func syncTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
+// syncDirs writes the entries of all folders below a folder, and its own, to the disk.
+func syncDirs(dir string) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
 			return err
 		}
 		return syncPath(path)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -16,15 +15,21 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/anystate"
 	"allium/mongotest"
 )
 
 // served starts a deployment that keeps its data in a folder, and returns what ends it.
 func served(t *testing.T, dir, seed string, opts ...mongotest.Option) (client *allium.Client, end func()) {
 	t.Helper()
+	return servedWith(t, &serveFlags{data: dir, seed: seed}, opts...)
+}
+
+// servedWith starts a deployment as the flags say, and returns what ends it.
+func servedWith(t *testing.T, f *serveFlags, opts ...mongotest.Option) (client *allium.Client, end func()) {
+	t.Helper()
 	d := mongotest.Start(t, opts...)
-	f := &serveFlags{data: dir, seed: seed}
-	if err := f.fill(t.Context(), d.URI()); err != nil {
+	if err := f.fill(t.Context(), d, d.URI(), t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	client, err := allium.Open(d.URI())
@@ -36,85 +41,27 @@ func served(t *testing.T, dir, seed string, opts ...mongotest.Option) (client *a
 		if err := client.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if err := f.keep(d.URI()); err != nil {
+		if err := f.keep(d, d.URI()); err != nil {
 			t.Fatal(err)
 		}
 		d.Stop()
 	}
 }
 
-// contents is all that a client sees in a deployment's own databases, by names of collections.
-func contents(t *testing.T, client *allium.Client) map[string]string {
+// visible is all that a client sees of what is kept.
+func visible(t *testing.T, client *allium.Client) map[string]string {
 	t.Helper()
-	all := map[string]string{}
-	names, err := client.ListDatabaseNames(t.Context())
+	all, err := anystate.Describe(t.Context(), client)
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, name := range names {
-		if inner(name) {
-			continue
-		}
-		db := client.Database(name)
-		infos, err := db.ListCollections(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		list, err := infos.All(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, info := range list {
-			if strings.HasPrefix(info.Name, "system.") && info.Name != "system.js" {
-				continue
-			}
-			text := fmt.Sprintln(info.Type, info.Options)
-			if info.Type != "view" {
-				cur, err := allium.RunCursorCommand[bson.Raw](t.Context(), db, bson.D{{Key: "listIndexes", Value: info.Name}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				indexes, err := cur.All(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, index := range indexes { // the order of their options is the server's business
-					var options []string
-					for key, v := range index.All() {
-						options = append(options, fmt.Sprint(key, ": ", v))
-					}
-					slices.Sort(options)
-					text += fmt.Sprintln(options)
-				}
-			}
-			cur, err := allium.CollectionOf[bson.Raw](db, info.Name).Find(t.Context(), bson.D{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			docs, err := cur.All(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if info.Type == "timeseries" { // whose buckets are in no order
-				slices.SortFunc(docs, func(a, b bson.Raw) int { return bytes.Compare(a, b) })
-			}
-			all[name+"."+info.Name] = text + fmt.Sprintln(docs)
-		}
 	}
 	return all
 }
 
 func same(t *testing.T, what string, got, want map[string]string) {
 	t.Helper()
-	for _, ns := range slices.Sorted(maps.Keys(want)) {
-		if got[ns] != want[ns] {
-			t.Errorf("%s: %s is\n%swant\n%s", what, ns, got[ns], want[ns])
-		}
-	}
-	for ns := range got {
-		if want[ns] == "" {
-			t.Errorf("%s: %s is new", what, ns)
-		}
+	for _, line := range anystate.Differences(got, want) {
+		t.Errorf("%s: %s", what, line)
 	}
 }
 
@@ -175,11 +122,11 @@ func TestFolderIsKept(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
 			client, end := served(t, dir, "", mongotest.Version(version))
 			every(t, client, version)
-			want := contents(t, client)
+			want := visible(t, client)
 			end()
 			for _, what := range []string{"the next start", "the one after it"} {
 				client, end := served(t, dir, "", mongotest.Version(version))
-				same(t, what, contents(t, client), want)
+				same(t, what, visible(t, client), want)
 				end()
 			}
 			if _, err := os.Stat(filepath.Join(dir, folderLock)); !errors.Is(err, fs.ErrNotExist) && runtime.GOOS != "windows" {
@@ -249,7 +196,7 @@ func TestForeignFolderIsRefused(t *testing.T) {
 		before := tree(t, dir)
 		d := mongotest.Start(t)
 		f := &serveFlags{data: dir}
-		err := f.fill(t.Context(), d.URI())
+		err := f.fill(t.Context(), d, d.URI(), t.Output())
 		shown := name
 		switch name {
 		case "source":
@@ -308,7 +255,7 @@ func TestCompressedDump(t *testing.T) {
 	if _, err := client.Database("app").Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 2}}); err != nil {
 		t.Fatal(err)
 	}
-	want := contents(t, client)
+	want := visible(t, client)
 	end()
 	if info, err := os.Lstat(link); linked && (err != nil || info.Mode().Type() != fs.ModeSymlink) {
 		t.Errorf("the link is %v, %v", info, err)
@@ -318,7 +265,7 @@ func TestCompressedDump(t *testing.T) {
 		t.Errorf("the folder has %v, want %v", got, files)
 	}
 	client, end = served(t, dir, "")
-	same(t, "the next start", contents(t, client), want)
+	same(t, "the next start", visible(t, client), want)
 	end()
 }
 
@@ -332,12 +279,20 @@ func TestFolderAfterACrash(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		old := contents(t, client)
+		old := visible(t, client)
 		end()
 
 		d := mongotest.Start(t)
-		f := &serveFlags{data: dir}
-		if err := f.fill(t.Context(), d.URI()); err != nil {
+		left := after
+		crashed := errors.New("the process has ended")
+		f := &serveFlags{data: dir, disk: realDisk}
+		f.disk.rename = func(from, to string) error {
+			if left--; left < 0 {
+				return crashed
+			}
+			return os.Rename(from, to)
+		}
+		if err := f.fill(t.Context(), d, d.URI(), t.Output()); err != nil {
 			t.Fatal(err)
 		}
 		client, err := allium.Open(d.URI())
@@ -354,24 +309,16 @@ func TestFolderAfterACrash(t *testing.T) {
 		if _, err := client.Database("next").Collection("d").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
 			t.Fatal(err)
 		}
-		now := contents(t, client)
+		now := visible(t, client)
 		client.Close(t.Context())
-		left := after
-		crashed := errors.New("the process has ended")
-		f.folder.rename = func(from, to string) error {
-			if left--; left < 0 {
-				return crashed
-			}
-			return os.Rename(from, to)
-		}
-		keepErr := f.keep(d.URI())
+		keepErr := f.keep(d, d.URI())
 		d.Stop()
 		if keepErr != nil && !errors.Is(keepErr, crashed) {
 			t.Fatal(keepErr)
 		}
 
 		client, end = served(t, dir, "")
-		got := contents(t, client)
+		got := visible(t, client)
 		end()
 		switch {
 		case after == 0:
@@ -395,7 +342,7 @@ func TestFolderIsLocked(t *testing.T) {
 	if _, err := client.Database("app").Collection("c").InsertOne(t.Context(), bson.D{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openFolder(dir); err == nil || !strings.Contains(err.Error(), "another process") {
+	if _, err := openFolder(dir, realDisk); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a second one: %v", err)
 	}
 	end()

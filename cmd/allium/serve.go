@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"allium/bson"
 	"allium/mongotest"
 )
 
@@ -38,7 +39,9 @@ type serveFlags struct {
 	drain        time.Duration
 	verbose      bool
 	seed, data   string
-	folder       *dataFolder // of data
+	store        dataStore         // of data
+	defaults     map[string]bson.D // the parameters that the deployment started with
+	disk         disk              // where data is; nothing: the system's
 }
 
 // parseServe reads the command line. It returns done if there is nothing to serve: the flags are
@@ -74,7 +77,7 @@ func (f *serveFlags) register(fs *flag.FlagSet) {
 	fs.DurationVar(&f.drain, "drain", time.Second, "at the end let commands that run take up to this `duration`, then interrupt them")
 	fs.BoolVar(&f.verbose, "v", false, "log every command")
 	fs.StringVar(&f.seed, "seed", "", "fill the deployment with the collections in this `file` of Extended JSON: {\"db.collection\": [documents]}")
-	fs.StringVar(&f.data, "data", "", "read the collections in this `folder` at the start, and write them there at the end, laid out as mongodump does")
+	fs.StringVar(&f.data, "data", "", "read what this `folder` or archive of mongodump holds at the start, and write it there at the end")
 }
 
 // series lists the server versions that can be chosen.
@@ -254,7 +257,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		uri += "&tlsCAFile=" + url.QueryEscape(ca) + "&tlsCertificateKeyFile=" + url.QueryEscape(client)
 		fmt.Fprintf(stderr, "allium serve: certificate authority: %s\nallium serve: a client's certificate and key: %s\n", ca, client)
 	}
-	if err := f.fill(ctx, uri); err != nil {
+	if err := f.fill(ctx, d, uri, stderr); err != nil {
 		d.Stop()
 		return fail(1, err)
 	}
@@ -276,7 +279,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stdout, uri)
 	}
 	<-ctx.Done()
-	kept := f.keep(uri)
+	kept := f.keep(d, uri)
 	status = f.stop(d, stderr)
 	if kept != nil {
 		return fail(1, kept)

@@ -74,6 +74,8 @@ var aside = []struct {
 	{"mongotest", []string{"bson", "mongotest/"}},
 	{"internal/spectest/cmd/", []string{"*"}},
 	{"internal/spectest", []string{"bson"}},
+	{"internal/anystate", []string{".", "bson"}},
+	{"internal/anystate/cmd/", []string{".", "bson", "internal/anystate"}},
 	{"internal/fakekms", []string{"internal/sigv4"}},
 	{"internal/fakeserver", []string{"bson", "internal/wire"}},
 	{"internal/testdeploy", []string{"consistency", ".", "bson", "mongotest"}},

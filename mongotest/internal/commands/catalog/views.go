@@ -68,7 +68,18 @@ type viewGraph struct {
 // check looks at the view's references: what it is on, then what its pipeline reads.
 func (g *viewGraph) check(on string, pipeline bson.Raw) error {
 	db, _ := namespace.Split(g.ns)
-	return g.visit(references(db, on, pipeline), []string{g.ns, g.ns})
+	if err := g.visit(references(db, on, pipeline), []string{g.ns, g.ns}); err != nil {
+		return err
+	}
+	// Views may be older than what they are on.
+	var err error
+	g.st.Colls(db, func(c *store.Coll) bool {
+		if name, _ := c.Raw.Lookup("viewOn").StringValue(); c.View && namespace.Join(db, name) == g.ns && !c.Collation.Same(g.coll) {
+			err = srverr.New(srverr.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", g.ns, c.NS)
+		}
+		return err == nil
+	})
+	return err
 }
 
 func (g *viewGraph) visit(refs, path []string) error {

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"allium"
+	"allium/bson"
+	"allium/mongoerr"
+	"allium/mongotest"
+)
+
+// Users and roles are kept as mongodump keeps them: as the documents of these collections of the
+// database admin. A dump of a single database has those of that database beside its collections.
+const (
+	usersColl   = "system.users"
+	rolesColl   = "system.roles"
+	versionColl = "system.version"
+	singlePart  = "$admin."
+)
+
+// What a collection has of users and roles.
+type accountsKind int
+
+const (
+	noAccounts accountsKind = iota
+	someUsers
+	someRoles
+	formOfAccounts // which version their documents have
+)
+
+func accountsOf(db, name string) accountsKind {
+	single, ok := strings.CutPrefix(name, singlePart)
+	switch {
+	case db == "admin" && name == usersColl || ok && single == usersColl:
+		return someUsers
+	case db == "admin" && name == rolesColl || ok && single == rolesColl:
+		return someRoles
+	case ok && single == versionColl:
+		return formOfAccounts
+	}
+	return noAccounts
+}
+
+// surveyAccounts lists the collections of users and roles, if there are any besides the user self.
+func surveyAccounts(ctx context.Context, client *allium.Client, self string) ([]*keptCollection, error) {
+	admin := client.Database("admin")
+	count := func(coll string) (int, error) {
+		cur, err := allium.CollectionOf[bson.Raw](admin, coll).Find(ctx, bson.D{{Key: "user", Value: bson.D{{Key: "$ne", Value: self}}}})
+		if err != nil {
+			return 0, err
+		}
+		docs, err := cur.All(ctx)
+		return len(docs), err
+	}
+	users, err := count(usersColl)
+	if err != nil {
+		return nil, err
+	}
+	roles, err := count(rolesColl)
+	if err != nil || users+roles == 0 {
+		return nil, err
+	}
+	var all []*keptCollection
+	for _, name := range []string{usersColl, rolesColl, versionColl} {
+		c := &keptCollection{db: "admin", name: name}
+		text, err := bson.MarshalExtJSON(metadata{Name: name, Type: "collection", Indexes: []bson.Raw{}}, true)
+		if err != nil {
+			return nil, err
+		}
+		c.metadata = text
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// keptAccounts are the users and roles of a dump.
+type keptAccounts struct{ users, roles []bson.Raw }
+
+// has reports whether a collection has users or roles.
+func (a *keptAccounts) has(c *keptCollection) bool { return accountsOf(c.db, c.name) != noAccounts }
+
+func (a *keptAccounts) add(c *keptCollection, doc bson.Raw) error {
+	switch accountsOf(c.db, c.name) {
+	case someUsers:
+		a.users = append(a.users, doc)
+	case someRoles:
+		a.roles = append(a.roles, doc)
+	}
+	return nil
+}
+
+// merge makes the users and roles as mongorestore does: from collections that are dropped then. The
+// user whom the command line names on the database admin is the one that it says.
+func (a *keptAccounts) merge(ctx context.Context, client *allium.Client, named string) error {
+	admin := client.Database("admin")
+	cmd := bson.D{{Key: "_mergeAuthzCollections", Value: 1}}
+	for _, kind := range []struct {
+		docs            []bson.Raw
+		argument, label string
+	}{{a.roles, "tempRolesCollection", "roles"}, {a.users, "tempUsersCollection", "users"}} {
+		var docs []bson.Raw
+		for _, doc := range kind.docs {
+			user, _ := doc.Lookup("user").StringValue()
+			db, _ := doc.Lookup("db").StringValue()
+			if kind.label == "users" && named != "" && user == named && db == "admin" {
+				continue
+			}
+			docs = append(docs, doc)
+		}
+		if len(docs) == 0 {
+			continue
+		}
+		name := "allium.temp" + kind.label + "." + rand.Text()
+		temporary := allium.CollectionOf[bson.Raw](admin, name)
+		defer temporary.Drop(context.WithoutCancel(ctx))
+		if _, err := temporary.InsertMany(ctx, docs); err != nil {
+			return fmt.Errorf("%s: %w", kind.label, err)
+		}
+		cmd = append(cmd, bson.E{Key: kind.argument, Value: "admin." + name})
+	}
+	if len(cmd) == 1 {
+		return nil
+	}
+	cmd = append(cmd, bson.E{Key: "db", Value: ""}, bson.E{Key: "drop", Value: false})
+	if _, err := admin.RunCommand(ctx, cmd); err != nil {
+		return fmt.Errorf("users and roles: %w", err)
+	}
+	return nil
+}
+
+// keeper returns a connection string with which everything can be read, whatever was done to the
+// deployment: where users log in, the user whom the command line names may be gone by now, or have
+// another password; and a replica set may have no primary.
+func (f *serveFlags) keeper(d *mongotest.Deployment, uri string) (keeperURI, self string, err error) {
+	d.ClearFailures()
+	if rest := d.Secondaries(); d.Primary() == nil && len(rest) > 0 {
+		uri = directly(uri, rest[0].Addr())
+	}
+	if f.auth == "" {
+		return uri, "", nil
+	}
+	self = "allium.keeper." + rand.Text()
+	password := rand.Text()
+	if err := d.AddUser(mongotest.User{Name: self, Password: password, Roles: []string{"root"}}); err != nil {
+		return "", "", err
+	}
+	scheme, rest, ok := strings.Cut(uri, "://")
+	at := strings.LastIndexByte(rest, '@')
+	if !ok || at < 0 {
+		return "", "", fmt.Errorf("no user in the connection string")
+	}
+	return scheme + "://" + url.UserPassword(self, password).String() + rest[at:], self, nil
+}
+
+// openKeeper opens a client for keep: it asks in a version of the Stable API where the deployment
+// wants one.
+func openKeeper(ctx context.Context, uri string) (*allium.Client, error) {
+	var opts allium.ClientOptions
+	for {
+		client, err := allium.Open(uri, opts)
+		if err != nil {
+			return nil, err
+		}
+		_, err = adminCommand(ctx, client, bson.D{{Key: "listDatabases", Value: 1}})
+		if err == nil {
+			return client, nil
+		}
+		client.Close(ctx)
+		if opts.ServerAPI != nil || !mongoerr.HasCode(err, apiVersionMissing) {
+			return nil, err
+		}
+		opts.ServerAPI = &allium.ServerAPI{Version: allium.ServerAPIV1}
+	}
+}
