@@ -21,6 +21,8 @@ type Options struct {
 	Major int
 	// Accounts asks for users and roles.
 	Accounts bool
+	// NoEmptyTimestamps leaves out what servers replace when it is inserted again.
+	NoEmptyTimestamps bool
 	// Databases are the names to choose from; nil: names of all sorts.
 	Databases []string
 }
@@ -269,7 +271,11 @@ func (m *maker) value(depth int) any {
 	case 15:
 		return bson.JavaScript("1")
 	case 16:
-		return bson.Timestamp{T: m.r.Uint32N(2), I: m.r.Uint32N(2)}
+		ts := bson.Timestamp{T: m.r.Uint32N(2), I: m.r.Uint32N(2)}
+		if m.o.NoEmptyTimestamps {
+			ts.T = 1
+		}
+		return ts
 	case 17:
 		return bson.MinKey{}
 	case 18:
