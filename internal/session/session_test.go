@@ -486,3 +486,36 @@ func TestPutStopsAtTheFirst(t *testing.T) {
 		}
 	})
 }
+
+// The recovery token of the last reply is kept as it came, and ends with its transaction
+// (specification: Transactions, "recoveryToken field").
+func TestRecoveryTokenEnds(t *testing.T) {
+	first, last := bson.Raw("\x0c\x00\x00\x00\x10a\x00\x01\x00\x00\x00\x00"), bson.Raw("\x0c\x00\x00\x00\x10b\x00\x02\x00\x00\x00\x00")
+	for name, next := range map[string]func(s *Session) error{
+		"another transaction": func(s *Session) error { return s.StartTransaction(TransactionOptions{}) },
+		"another command":     func(s *Session) error { s.txn.BeforeCommand(); return nil },
+	} {
+		s := newSession(t, Options{})
+		if err := s.StartTransaction(TransactionOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.txn.Sending()
+		for _, token := range []bson.Raw{first, last} {
+			sent := bytes.Clone(token)
+			s.Observe(ReplyTimes{RecoveryToken: sent})
+			clear(sent) // the reply's memory is used again
+		}
+		s.Observe(ReplyTimes{}) // a reply without one
+		if got := s.txn.RecoveryToken(); !bytes.Equal(got, last) {
+			t.Errorf("%s: token %v, want that of the last reply with one", name, got)
+		}
+		s.txn.Commit()
+		s.txn.Sending()
+		if !bytes.Equal(s.txn.RecoveryToken(), last) {
+			t.Errorf("%s: the commit has no token", name)
+		}
+		if err := next(s); err != nil || s.txn.RecoveryToken() != nil {
+			t.Errorf("%s: token %v, %v", name, s.txn.RecoveryToken(), err)
+		}
+	}
+}
