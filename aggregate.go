@@ -70,8 +70,8 @@ func (c *Collection[T]) Aggregate(ctx context.Context, pipeline any, opts ...Agg
 // V.
 //
 //	cur, err := allium.Aggregate[Count](ctx, users, pipeline)
-func Aggregate[V, T any](ctx context.Context, c *Collection[T], pipeline any, opts ...AggregateOptions) (*Cursor[V], error) {
-	cur := &Cursor[V]{}
+func Aggregate[V any](ctx context.Context, coll AnyCollection, pipeline any, opts ...AggregateOptions) (*Cursor[V], error) {
+	cur, c := &Cursor[V]{}, coll.base()
 	if err := aggregate(ctx, c.scope, c.err, c.name, pipeline, &cur.cur, opts); err != nil {
 		return nil, err
 	}
@@ -368,7 +368,8 @@ type DistinctOptions struct {
 // all the others.
 //
 //	names, err := allium.Distinct[string](ctx, users, "name", bson.D{})
-func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, filter any, opts ...DistinctOptions) ([]V, error) {
+func Distinct[V any](ctx context.Context, coll AnyCollection, field string, filter any, opts ...DistinctOptions) ([]V, error) {
+	c := coll.base()
 	o, err := option.Merge(opts), c.err
 	if err != nil {
 		return nil, c.failed(ctx, "distinct", c.name, err)

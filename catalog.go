@@ -148,9 +148,9 @@ func (db *Database) ListCollectionNames(ctx context.Context, opts ...ListCollect
 }
 
 // Collections lists the collections and views of the database, as Database.Collection returns them.
-func (db *Database) Collections(ctx context.Context, opts ...ListCollectionsOptions) ([]*Collection[bson.D], error) {
+func (db *Database) Collections(ctx context.Context, opts ...ListCollectionsOptions) ([]*UntypedCollection, error) {
 	names, err := db.ListCollectionNames(ctx, opts...)
-	colls := make([]*Collection[bson.D], len(names))
+	colls := make([]*UntypedCollection, len(names))
 	for i, name := range names {
 		colls[i] = db.Collection(name)
 	}

@@ -184,7 +184,8 @@ func (c *Client) Watch(ctx context.Context, pipeline any, opts ...WatchOptions) 
 	return Watch[bson.D](ctx, c, pipeline, opts...)
 }
 
-// Watched is what a change stream can be opened over: a *Client, a *Database or a *Collection.
+// Watched is what a change stream can be opened over: a *Client, a *Database or any
+// collection.
 type Watched interface {
 	watched() (scope, target, error)
 }

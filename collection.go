@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -50,26 +51,34 @@ type CollectionOptions struct {
 //
 //	users := allium.CollectionOf[User](client.Database("app"), "users")
 func CollectionOf[T any](db *Database, name string, opts ...CollectionOptions) *Collection[T] {
-	c := &Collection[T]{handle{scope: db.scope, name: name, parent: db, err: checkName("collection", name)}}
+	return &Collection[T]{db.handle(name, opts)}
+}
+
+func (db *Database) handle(name string, opts []CollectionOptions) handle {
+	c := handle{scope: db.scope, name: name, parent: db, err: checkName("collection", name)}
 	if c.err == nil {
 		c.err = db.err
 	}
 	for _, o := range opts {
-		c = c.With(o)
+		c = c.with(o)
 	}
 	return c
 }
 
-// Collection returns the collection of this name with documents of type bson.D.
-func (db *Database) Collection(name string, opts ...CollectionOptions) *Collection[bson.D] {
-	return CollectionOf[bson.D](db, name, opts...)
+// Collection returns the collection of this name for documents of any type. It does no I/O, and the
+// collection need not exist. See CollectionOf for one whose documents have a type.
+func (db *Database) Collection(name string, opts ...CollectionOptions) *UntypedCollection {
+	return &UntypedCollection{Collection[bson.D]{db.handle(name, opts)}}
 }
 
 // With returns a collection that differs from c in the settings that are not nil.
 func (c *Collection[T]) With(o CollectionOptions) *Collection[T] {
-	d := *c
-	d.scope = c.scope.inherit("collection", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout, o.BSON)
-	return &d
+	return &Collection[T]{c.with(o)}
+}
+
+func (c handle) with(o CollectionOptions) handle {
+	c.scope = c.scope.inherit("collection", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout, o.BSON)
+	return c
 }
 
 // Name returns the collection's name without its database.
@@ -81,8 +90,72 @@ func (c *Collection[T]) Database() *Database { return c.parent }
 // As returns the same collection, with the settings that c has, with documents of type V.
 //
 //	raw := allium.As[bson.Raw](users)
-func As[V, T any](c *Collection[T]) *Collection[V] {
-	return &Collection[V]{c.handle}
+func As[V any](c AnyCollection) *Collection[V] {
+	return &Collection[V]{*c.base()}
+}
+
+// An AnyCollection is a *Collection[T] of any T, or an *UntypedCollection.
+type AnyCollection interface {
+	base() *handle
+}
+
+func (c *handle) base() *handle { return c }
+
+// An UntypedCollection takes documents of any type: bson.D, bson.M, structs. Those that it returns
+// are bson.D. Everything that is not said here is as with a Collection[bson.D]. It is cheap to
+// create and safe for concurrent use.
+//
+//	users := client.Database("app").Collection("users")
+//	res, err := users.InsertOne(ctx, bson.M{"name": "Ada"})
+type UntypedCollection struct {
+	Collection[bson.D]
+}
+
+// With returns a collection that differs from c in the settings that are not nil.
+func (c *UntypedCollection) With(o CollectionOptions) *UntypedCollection {
+	return &UntypedCollection{Collection[bson.D]{c.with(o)}}
+}
+
+// InsertOne inserts a document of any type. See Collection.InsertOne.
+func (c *UntypedCollection) InsertOne(ctx context.Context, doc any, opts ...InsertOneOptions) (InsertOneResult, error) {
+	return As[any](c).InsertOne(ctx, doc, opts...)
+}
+
+// InsertMany inserts documents. docs is a slice of them: []bson.M, []User, []any. See
+// Collection.InsertMany.
+func (c *UntypedCollection) InsertMany(ctx context.Context, docs any, opts ...InsertManyOptions) (InsertManyResult, error) {
+	v := reflect.ValueOf(docs)
+	if docs == nil {
+		return c.insertMany(ctx, 0, nil, opts)
+	}
+	if v.Kind() == reflect.Slice && v.Type().Elem() != reflect.TypeFor[bson.E]() { // a bson.D is one document
+		return c.insertMany(ctx, v.Len(), func(i int) (any, *bson.Options) { return v.Index(i).Addr().Interface(), c.bson }, opts)
+	}
+	return InsertManyResult{}, c.failed(ctx, "insert", c.name, fmt.Errorf("InsertMany of a %T, want a slice of documents", docs))
+}
+
+// ReplaceOne replaces the first document that matches the filter by one of any type. See
+// Collection.ReplaceOne.
+func (c *UntypedCollection) ReplaceOne(ctx context.Context, filter, replacement any, opts ...ReplaceOptions) (UpdateResult, error) {
+	return As[any](c).ReplaceOne(ctx, filter, replacement, opts...)
+}
+
+// FindOneAndReplace replaces the first document that matches the filter by one of any type, and
+// returns it. See Collection.FindOneAndReplace.
+func (c *UntypedCollection) FindOneAndReplace(ctx context.Context, filter, replacement any, opts ...FindOneAndReplaceOptions) (bson.D, error) {
+	return findOneAndReplace[bson.D](ctx, &c.handle, filter, &replacement, opts)
+}
+
+// InsertOneModel is the write of a bulk write that inserts a document of any type. It sends
+// nothing.
+func (c *UntypedCollection) InsertOneModel(doc any) WriteModel {
+	return As[any](c).InsertOneModel(doc)
+}
+
+// ReplaceOneModel is the write of a bulk write that replaces the first document that matches the
+// filter by one of any type. It sends nothing.
+func (c *UntypedCollection) ReplaceOneModel(filter, replacement any, opts ...ReplaceModelOptions) WriteModel {
+	return As[any](c).ReplaceOneModel(filter, replacement, opts...)
 }
 
 // asDatabase returns the database with the collection's settings, for commands that are about the

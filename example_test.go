@@ -516,6 +516,54 @@ func ExampleCollection_BulkWrite() {
 	// Output: 1 1 2 <nil>
 }
 
+func ExampleUntypedCollection() {
+	client, done := connect()
+	defer done()
+	ctx := context.Background()
+	users := client.Database("app").Collection("users").With(allium.CollectionOptions{WriteConcern: consistency.Majority()})
+	_, err := users.InsertOne(ctx, bson.M{"_id": 1, "name": "Ada"})
+	fmt.Println(err)
+	res, err := users.InsertMany(ctx, []User{{"Grace", 85}, {"Edsger", 72}})
+	fmt.Println(len(res.InsertedIDs), err)
+	replaced, err := users.ReplaceOne(ctx, bson.M{"name": "Grace"}, User{"Grace", 86})
+	fmt.Println(replaced.ModifiedCount, err)
+	before, err := users.FindOneAndReplace(ctx, bson.M{"_id": 1}, User{"Ada", 36})
+	fmt.Println(before, err)
+	bulk, err := users.BulkWrite(ctx, []allium.WriteModel{
+		users.InsertOneModel(User{"Alan", 41}),
+		users.ReplaceOneModel(bson.M{"name": "Edsger"}, bson.M{"name": "Edsger", "age": 73}),
+	})
+	fmt.Println(bulk.InsertedCount, bulk.ModifiedCount, err)
+	// Output:
+	// <nil>
+	// 2 <nil>
+	// 1 <nil>
+	// {"_id":1,"name":"Ada"} <nil>
+	// 1 1 <nil>
+}
+
+func ExampleCollection_Query() {
+	client, done := connect()
+	defer done()
+	for user, err := range people(client).Query(context.Background(), bson.M{"age": bson.M{"$gt": 50}}, allium.FindOptions{Sort: bson.D{{Key: "age", Value: 1}}}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(user.Name)
+	}
+	// Output:
+	// Edsger
+	// Grace
+}
+
+func ExampleCollection_All() {
+	client, done := connect()
+	defer done()
+	old, err := people(client).All(context.Background(), bson.M{"age": bson.M{"$gt": 80}})
+	fmt.Println(old, err)
+	// Output: [{Grace 85}] <nil>
+}
+
 // One list has writes of all kinds. Each of them has options of its own.
 func ExampleWriteModel() {
 	client, done := connect()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -113,6 +114,39 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 		return nil, err
 	}
 	return cur, cur.cur.Open(ctx, c.client.cursors, &op, res)
+}
+
+// Query is Find for a loop: an iterator over the documents that match the filter. An error of Find
+// or of a later batch is its last element; a document that does not decode as T is an error between
+// others, as with Cursor.Seq. The command is sent when the loop begins, and again for another loop;
+// leaving the loop closes the cursor.
+//
+//	for user, err := range users.Query(ctx, bson.M{"age": bson.M{"$gte": 18}}) {
+//		if err != nil {
+//			return err
+//		}
+//		fmt.Println(user.Name)
+//	}
+func (c *Collection[T]) Query(ctx context.Context, filter any, opts ...FindOptions) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		cur, err := c.Find(ctx, filter, opts...)
+		if err != nil {
+			yield(*new(T), err)
+			return
+		}
+		cur.Seq(ctx)(yield)
+	}
+}
+
+// All returns all documents that match the filter: Find, and Cursor.All. It leaves out those that
+// do not decode as T; its error is then a mongoerr.DecodeErrors, which holds them. On any other
+// error it returns the documents before it.
+func (c *Collection[T]) All(ctx context.Context, filter any, opts ...FindOptions) ([]T, error) {
+	cur, err := c.Find(ctx, filter, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return cur.All(ctx)
 }
 
 // fill sets what the options say in a command. It is the only place that does, also for
@@ -384,20 +418,25 @@ func (o *FindOneAndDeleteOptions) widen() FindOneAndUpdateOptions {
 // has been updated all the same. FindOneAndReplace and FindOneAndDelete do the same.
 func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any, opts ...FindOneAndUpdateOptions) (T, error) {
 	o := option.Merge(opts)
-	return c.findAndModify(ctx, &command.FindAndModify{Filter: filter, Update: update}, &o)
+	return findAndModify[T](ctx, &c.handle, &command.FindAndModify{Filter: filter, Update: update}, &o)
 }
 
 // FindOneAndReplace replaces the first document that matches the filter and returns it as it was
 // before or, with ReturnNew, as it is after the replacement. If there is none, the error is
 // mongoerr.ErrNoDocuments.
 func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, replacement T, opts ...FindOneAndReplaceOptions) (T, error) {
+	return findOneAndReplace[T](ctx, &c.handle, filter, &replacement, opts)
+}
+
+// findOneAndReplace is FindOneAndReplace by a document that replacement points to.
+func findOneAndReplace[T any](ctx context.Context, c *handle, filter, replacement any, opts []FindOneAndReplaceOptions) (T, error) {
 	o := option.Merge(opts)
-	if command.IsNil(&replacement) {
+	if command.IsNil(replacement) {
 		var zero T
 		return zero, c.failed(ctx, "findAndModify", c.name, fmt.Errorf("replacement: %w", mongoerr.ErrNilDocument))
 	}
 	all := o.widen()
-	return c.findAndModify(ctx, &command.FindAndModify{Filter: filter, Update: &replacement, Replacement: true}, &all)
+	return findAndModify[T](ctx, c, &command.FindAndModify{Filter: filter, Update: replacement, Replacement: true}, &all)
 }
 
 // FindOneAndDelete deletes the first document that matches the filter and returns it. If there is
@@ -405,7 +444,7 @@ func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, repla
 func (c *Collection[T]) FindOneAndDelete(ctx context.Context, filter any, opts ...FindOneAndDeleteOptions) (T, error) {
 	o := option.Merge(opts)
 	all := o.widen()
-	return c.findAndModify(ctx, &command.FindAndModify{Filter: filter, Remove: true}, &all)
+	return findAndModify[T](ctx, &c.handle, &command.FindAndModify{Filter: filter, Remove: true}, &all)
 }
 
 // undecoded makes the error of a document of an operation's reply that does not decode.
@@ -414,7 +453,7 @@ func undecoded(op *exec.Op, index int64, doc bson.Raw, err error) *mongoerr.Deco
 }
 
 // findAndModify runs a command with the options of any of the three operations.
-func (c *Collection[T]) findAndModify(ctx context.Context, cmd *command.FindAndModify, o *FindOneAndUpdateOptions) (T, error) {
+func findAndModify[T any](ctx context.Context, c *handle, cmd *command.FindAndModify, o *FindOneAndUpdateOptions) (T, error) {
 	var doc T
 	cmd.Collection = c.name
 	o.fill(cmd)

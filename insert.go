@@ -90,11 +90,16 @@ type InsertManyResult struct {
 // _id get one, as with InsertOne. If the server rejects documents, the error is a
 // *mongoerr.BulkWriteError, and the result lists those that were inserted.
 func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...InsertManyOptions) (InsertManyResult, error) {
+	return c.insertMany(ctx, len(docs), func(i int) (any, *bson.Options) { return &docs[i], c.bson }, opts)
+}
+
+// insertMany inserts n documents; at gives a pointer to each, as documents.at does.
+func (c *handle) insertMany(ctx context.Context, n int, at func(i int) (any, *bson.Options), opts []InsertManyOptions) (InsertManyResult, error) {
 	o := option.Merge(opts)
-	if len(docs) == 0 {
+	if n == 0 {
 		return InsertManyResult{}, c.failed(ctx, "insert", c.name, errors.New("no documents given"))
 	}
-	src := documents{n: len(docs), at: func(i int) (any, *bson.Options) { return &docs[i], c.bson }}
+	src := documents{n: n, at: at}
 	cmd := &command.Insert{Collection: c.name, Docs: &src, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
 	defer w.done()

@@ -138,7 +138,7 @@ func (d *docs) mixedTasks() []Task {
 			return err
 		}
 		for i := range n {
-			mix := func(c *allium.Collection[bson.D]) []allium.WriteModel {
+			mix := func(c *allium.UntypedCollection) []allium.WriteModel {
 				return []allium.WriteModel{c.InsertOneModel(d.small.ours), c.ReplaceOneModel(bson.D{}, d.small.ours), c.DeleteOneModel(bson.D{})}
 			}
 			ours = append(ours, mix(d.ourDB.Collection(corpus))...)

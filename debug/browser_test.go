@@ -133,7 +133,7 @@ func TestScreenshot(t *testing.T) {
 	defer cancel()
 	d.FailCommand(mongotest.Fail{Commands: []string{"find", "count"}, Block: time.Minute})
 	for i := range 7 {
-		coll := []*allium.Collection[bson.D]{users, orders}[i%2]
+		coll := []*allium.UntypedCollection{users, orders}[i%2]
 		go coll.FindOne(ctx, bson.D{})
 		time.Sleep(130 * time.Millisecond)
 	}

@@ -176,7 +176,7 @@ func uniquePrefixes(texts ...string) int {
 }
 
 // idsOf returns the _ids of the documents that a filter finds, in order.
-func idsOf(t *testing.T, coll *allium.Collection[bson.D], filter any) []int {
+func idsOf(t *testing.T, coll *allium.UntypedCollection, filter any) []int {
 	t.Helper()
 	docs, err := must(coll.Find(t.Context(), filter, allium.FindOptions{Sort: bson.D{{Key: "_id", Value: 1}}})).All(t.Context())
 	if err != nil {

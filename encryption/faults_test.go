@@ -135,7 +135,7 @@ type faultWorker struct {
 	*model
 	number, made, stamp, compactions int
 	client                           *allium.Client
-	coll                             *allium.Collection[bson.D]
+	coll                             *allium.UntypedCollection
 	failed                           *atomic.Int64
 }
 

@@ -70,7 +70,7 @@ func (m *model) wrote(r *record) {
 }
 
 // find compares what queries find with the model: all names, ranges and parts of cities.
-func (m *model) find(t *testing.T, coll *allium.Collection[bson.D], what string) {
+func (m *model) find(t *testing.T, coll *allium.UntypedCollection, what string) {
 	t.Helper()
 	compare := func(filter bson.D, has func(r *record) bool) {
 		t.Helper()
@@ -165,7 +165,7 @@ type steps struct {
 	*rand.Rand
 	*model
 	client *allium.Client
-	coll   *allium.Collection[bson.D]
+	coll   *allium.UntypedCollection
 	next   int
 	done   map[string]int
 }

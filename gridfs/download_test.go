@@ -37,20 +37,20 @@ func openDownload(t *testing.T, b *gridfs.Bucket, id any) *gridfs.DownloadStream
 func TestCorruptFiles(t *testing.T) {
 	const size = 300_000
 	data := noise(6*size + 100)
-	set := func(n int, data any) func(c *allium.Collection[bson.D]) error {
-		return func(c *allium.Collection[bson.D]) error {
+	set := func(n int, data any) func(c *allium.UntypedCollection) error {
+		return func(c *allium.UntypedCollection) error {
 			_, err := c.UpdateOne(t.Context(), bson.D{{Key: "n", Value: n}}, bson.D{{Key: "$set", Value: bson.D{{Key: "data", Value: data}}}})
 			return err
 		}
 	}
-	remove := func(n int) func(c *allium.Collection[bson.D]) error {
-		return func(c *allium.Collection[bson.D]) error {
+	remove := func(n int) func(c *allium.UntypedCollection) error {
+		return func(c *allium.UntypedCollection) error {
 			_, err := c.DeleteOne(t.Context(), bson.D{{Key: "n", Value: n}})
 			return err
 		}
 	}
-	insert := func(n, length int) func(c *allium.Collection[bson.D]) error {
-		return func(c *allium.Collection[bson.D]) error {
+	insert := func(n, length int) func(c *allium.UntypedCollection) error {
+		return func(c *allium.UntypedCollection) error {
 			if err := c.DropIndexes(t.Context()); err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ func TestCorruptFiles(t *testing.T) {
 		}
 	}
 	for what, test := range map[string]struct {
-		corrupt func(c *allium.Collection[bson.D]) error
+		corrupt func(c *allium.UntypedCollection) error
 		chunk   int64
 		reason  string
 		end     bool // ReadAt does not look so far
@@ -73,7 +73,7 @@ func TestCorruptFiles(t *testing.T) {
 		"the last is short":            {set(6, make([]byte, 99)), 6, "bytes", false},
 		"the last is long":             {set(6, make([]byte, 101)), 6, "bytes", false},
 		"one is no binary":             {set(2, "text"), 2, "string", false},
-		"one has no data": {func(c *allium.Collection[bson.D]) error {
+		"one has no data": {func(c *allium.UntypedCollection) error {
 			_, err := c.UpdateOne(t.Context(), bson.D{{Key: "n", Value: 5}}, bson.D{{Key: "$unset", Value: bson.D{{Key: "data", Value: 1}}}})
 			return err
 		}, 5, "no data", false},

@@ -75,14 +75,11 @@ func (s *Shop) byISBN(ctx context.Context, isbn string) (Book, error) {
 
 // cheap prints the books below a price, the cheapest first.
 func (s *Shop) cheap(ctx context.Context, out io.Writer, cents int) error {
-	cur, err := s.books.Find(ctx, bson.M{"cents": bson.M{"$lt": cents}}, allium.FindOptions{
+	cheap := s.books.Query(ctx, bson.M{"cents": bson.M{"$lt": cents}}, allium.FindOptions{
 		Sort:  bson.D{{Key: "cents", Value: 1}, {Key: "_id", Value: 1}},
 		Limit: 20,
 	})
-	if err != nil {
-		return err
-	}
-	for book, err := range cur.Seq(ctx) { // closes the cursor, also on return and break
+	for book, err := range cheap {
 		if err != nil {
 			return err
 		}

@@ -104,16 +104,13 @@ func questions(ctx context.Context, decls *allium.Collection[Decl], tally *tally
 	r.printf("\nA second fmt.Println is refused by the unique index, as it should be:\n  %v\n", err)
 
 	// A query with sort and limit.
-	cur, err := decls.Find(ctx, bson.M{"kind": bson.M{"$ne": "type"}, "exported": true}, allium.FindOptions{
+	widest := decls.Query(ctx, bson.M{"kind": bson.M{"$ne": "type"}, "exported": true}, allium.FindOptions{
 		Sort:  bson.D{{Key: "arity", Value: -1}, {Key: "package", Value: 1}, {Key: "name", Value: 1}},
 		Limit: 5,
 	})
-	if err != nil {
-		return err
-	}
 	r.printf("\nThe exported functions with the most parameters:\n")
 	var most int64
-	for d, err := range cur.Seq(ctx) {
+	for d, err := range widest {
 		if err != nil {
 			return err
 		}
@@ -132,7 +129,7 @@ func questions(ctx context.Context, decls *allium.Collection[Decl], tally *tally
 
 	// An aggregation, decoded as another type.
 	groups := allium.As[group](decls)
-	cur2, err := groups.Aggregate(ctx, []bson.D{
+	cur, err := groups.Aggregate(ctx, []bson.D{
 		{{Key: "$match", Value: bson.M{"exported": true, "kind": bson.M{"$ne": "type"}, "results": "error"}}},
 		{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$package"}, {Key: "n", Value: bson.M{"$sum": 1}}}}},
 		{{Key: "$sort", Value: bson.D{{Key: "n", Value: -1}, {Key: "_id", Value: 1}}}},
@@ -141,7 +138,7 @@ func questions(ctx context.Context, decls *allium.Collection[Decl], tally *tally
 	if err != nil {
 		return err
 	}
-	top, err := cur2.All(ctx)
+	top, err := cur.All(ctx)
 	if err != nil {
 		return err
 	}

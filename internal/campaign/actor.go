@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"allium"
-	"allium/bson"
 	"allium/encryption/kms"
 	"allium/gridfs"
 	"allium/internal/leaks"
@@ -64,8 +63,8 @@ func (a *actor) begin() {
 	a.r = stream(a.plan.Seed, uint64(a.seq))
 }
 
-func (a *actor) coll(name string) *allium.Collection[bson.D] {
-	return allium.CollectionOf[bson.D](a.client().Database(dbName), name)
+func (a *actor) coll(name string) *allium.UntypedCollection {
+	return a.client().Database(dbName).Collection(name)
 }
 
 // do calls the driver with a context that ends, by its deadline or by a cancel, and holds the

@@ -197,7 +197,7 @@ func (e *Env) client(uri string, opts ...allium.ClientOptions) *allium.Client {
 
 // users returns the collection that most mistakes are made with, in a replica set of one member. It
 // holds two documents.
-func (e *Env) users() *allium.Collection[bson.D] {
+func (e *Env) users() *allium.UntypedCollection {
 	client := e.client(e.Set().URI(), allium.ClientOptions{ServerSelectionTimeout: new(10 * time.Second)})
 	users := client.Database("app").Collection("users")
 	if err := users.Drop(context.Background()); err != nil {

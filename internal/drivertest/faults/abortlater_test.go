@@ -105,8 +105,8 @@ func TestAbortLater(t *testing.T) {
 // A listener that fails in the background, before a server has been told to forget a cursor or to
 // abort a transaction, keeps neither open: the server is told later.
 func TestListenersFailInTheBackground(t *testing.T) {
-	for name, use := range map[string]func(t *testing.T, coll *allium.Collection[bson.D], arm func()){
-		"cursor": func(t *testing.T, coll *allium.Collection[bson.D], arm func()) {
+	for name, use := range map[string]func(t *testing.T, coll *allium.UntypedCollection, arm func()){
+		"cursor": func(t *testing.T, coll *allium.UntypedCollection, arm func()) {
 			cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(1))})
 			if err != nil {
 				t.Fatal(err)
@@ -116,7 +116,7 @@ func TestListenersFailInTheBackground(t *testing.T) {
 			arm()
 			_ = cur.Close(ended)
 		},
-		"transaction": func(t *testing.T, coll *allium.Collection[bson.D], arm func()) {
+		"transaction": func(t *testing.T, coll *allium.UntypedCollection, arm func()) {
 			s, err := coll.Database().Client().StartSession()
 			if err != nil {
 				t.Fatal(err)

@@ -86,8 +86,8 @@ var catalogKinds = map[string]struct {
 	fields []string
 	whole  func(name string) bson.D
 	array  string // "": a cursor
-	list   func(t *testing.T, c *allium.Collection[bson.D]) (names []string, err error)
-	names  func(t *testing.T, c *allium.Collection[bson.D]) ([]string, error)
+	list   func(t *testing.T, c *allium.UntypedCollection) (names []string, err error)
+	names  func(t *testing.T, c *allium.UntypedCollection) ([]string, error)
 }{
 	"indexes": {
 		fields: []string{"v", "key", "unique", "sparse", "hidden", "expireAfterSeconds", "collation"},
@@ -95,7 +95,7 @@ var catalogKinds = map[string]struct {
 			return bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: bson.D{}}, {Key: "name", Value: name}, {Key: "unique", Value: true}, {Key: "sparse", Value: true},
 				{Key: "hidden", Value: false}, {Key: "expireAfterSeconds", Value: int32(5)}, {Key: "collation", Value: bson.D{}}}
 		},
-		list: func(t *testing.T, c *allium.Collection[bson.D]) (names []string, err error) {
+		list: func(t *testing.T, c *allium.UntypedCollection) (names []string, err error) {
 			cur, err := c.ListIndexes(t.Context())
 			if err != nil {
 				return nil, err
@@ -109,7 +109,7 @@ var catalogKinds = map[string]struct {
 			}
 			return names, nil
 		},
-		names: func(t *testing.T, c *allium.Collection[bson.D]) ([]string, error) {
+		names: func(t *testing.T, c *allium.UntypedCollection) ([]string, error) {
 			return c.ListIndexNames(t.Context())
 		},
 	},
@@ -118,7 +118,7 @@ var catalogKinds = map[string]struct {
 		whole: func(name string) bson.D {
 			return bson.D{{Key: "name", Value: name}, {Key: "type", Value: "collection"}, {Key: "options", Value: bson.D{}}, {Key: "info", Value: bson.D{}}, {Key: "idIndex", Value: bson.D{}}}
 		},
-		list: func(t *testing.T, c *allium.Collection[bson.D]) (names []string, err error) {
+		list: func(t *testing.T, c *allium.UntypedCollection) (names []string, err error) {
 			cur, err := c.Database().ListCollections(t.Context())
 			if err != nil {
 				return nil, err
@@ -129,7 +129,7 @@ var catalogKinds = map[string]struct {
 			}
 			return names, err
 		},
-		names: func(t *testing.T, c *allium.Collection[bson.D]) ([]string, error) {
+		names: func(t *testing.T, c *allium.UntypedCollection) ([]string, error) {
 			return c.Database().ListCollectionNames(t.Context())
 		},
 	},
@@ -139,14 +139,14 @@ var catalogKinds = map[string]struct {
 			return bson.D{{Key: "name", Value: name}, {Key: "sizeOnDisk", Value: int64(1)}, {Key: "empty", Value: false}}
 		},
 		array: "databases",
-		list: func(t *testing.T, c *allium.Collection[bson.D]) (names []string, err error) {
+		list: func(t *testing.T, c *allium.UntypedCollection) (names []string, err error) {
 			all, err := c.Database().Client().ListDatabases(t.Context())
 			for _, i := range all {
 				names = append(names, i.Name)
 			}
 			return names, err
 		},
-		names: func(t *testing.T, c *allium.Collection[bson.D]) ([]string, error) {
+		names: func(t *testing.T, c *allium.UntypedCollection) ([]string, error) {
 			return c.Database().Client().ListDatabaseNames(t.Context())
 		},
 	},
@@ -156,7 +156,7 @@ var catalogKinds = map[string]struct {
 			return bson.D{{Key: "id", Value: "x"}, {Key: "name", Value: name}, {Key: "type", Value: "search"}, {Key: "status", Value: "READY"}, {Key: "queryable", Value: true},
 				{Key: "latestDefinition", Value: bson.D{}}}
 		},
-		list: func(t *testing.T, c *allium.Collection[bson.D]) (names []string, err error) {
+		list: func(t *testing.T, c *allium.UntypedCollection) (names []string, err error) {
 			cur, err := c.ListSearchIndexes(t.Context())
 			if err != nil {
 				return nil, err
@@ -206,7 +206,7 @@ func TestCatalogEntries(t *testing.T) {
 			entries := catalogEntries(t, k.fields, k.whole)
 			c := catalogOf(t, k.array, entries)
 			strict := c.With(allium.CollectionOptions{BSON: &bson.Options{DisallowUnknownFields: true}})
-			for _, c := range []*allium.Collection[bson.D]{c, strict} {
+			for _, c := range []*allium.UntypedCollection{c, strict} {
 				names, err := k.list(t, c)
 				if err != nil || len(names) != len(entries) {
 					t.Fatalf("%d of %d entries: %v", len(names), len(entries), err)
@@ -228,7 +228,7 @@ func TestCatalogEntries(t *testing.T) {
 }
 
 // catalogOf returns a collection of a server that answers everything with these entries.
-func catalogOf(t *testing.T, array string, entries []bson.Raw) *allium.Collection[bson.D] {
+func catalogOf(t *testing.T, array string, entries []bson.Raw) *allium.UntypedCollection {
 	t.Helper()
 	uri := rig.StartFake(t, func(r *fakeserver.Request) {
 		reply := func(d bson.D) {

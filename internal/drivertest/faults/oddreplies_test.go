@@ -52,7 +52,7 @@ func (o *oddReplies) change(v any) any {
 // answered is an operation and the reply of the server that it is about.
 type answered struct {
 	reply bson.D
-	run   func(ctx context.Context, client *allium.Client, c *allium.Collection[bson.D]) error
+	run   func(ctx context.Context, client *allium.Client, c *allium.UntypedCollection) error
 }
 
 // answeredOperations returns operations by name.
@@ -73,52 +73,52 @@ func answeredOperations() map[string]answered {
 		{Key: "errorLabels", Value: bson.A{"L"}}, {Key: "topologyVersion", Value: bson.D{{Key: "processId", Value: bson.NewObjectID()}, {Key: "counter", Value: int64(1)}}}}
 	filter, set := rig.FieldOf("x", 1), rig.SetOf("y", 1)
 	return map[string]answered{
-		"insert": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+		"insert": {written, func(ctx context.Context, _ *allium.Client, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.InsertMany(ctx, []bson.D{filter}))
 		}},
-		"update": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+		"update": {written, func(ctx context.Context, _ *allium.Client, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.UpdateOne(ctx, filter, set))
 		}},
-		"delete": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+		"delete": {written, func(ctx context.Context, _ *allium.Client, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.DeleteMany(ctx, filter))
 		}},
-		"bulk write": {written, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+		"bulk write": {written, func(ctx context.Context, _ *allium.Client, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{c.InsertOneModel(filter), c.InsertOneModel(filter), c.UpdateOneModel(filter, set), c.DeleteManyModel(filter)}, allium.BulkWriteOptions{Unordered: true}))
 		}},
 		"bulk write of the client": {slices.Concat(cursor("firstBatch", outcome), bson.D{{Key: "nErrors", Value: 0}, {Key: "nInserted", Value: 1}}),
-			func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
+			func(ctx context.Context, client *allium.Client, _ *allium.UntypedCollection) error {
 				return rig.ErrorOf(client.BulkWrite(ctx, []allium.WriteModel{client.Database("x").Collection("y").UpdateOneModel(filter, set)}, allium.ClientBulkWriteOptions{VerboseResults: true}))
 			}},
-		"find and modify": {bson.D{{Key: "value", Value: filter}, {Key: "lastErrorObject", Value: bson.D{}}}, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+		"find and modify": {bson.D{{Key: "value", Value: filter}, {Key: "lastErrorObject", Value: bson.D{}}}, func(ctx context.Context, _ *allium.Client, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.FindOneAndUpdate(ctx, filter, set))
 		}},
-		"find": {cursor("firstBatch", filter), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+		"find": {cursor("firstBatch", filter), func(ctx context.Context, _ *allium.Client, c *allium.UntypedCollection) error {
 			cur, err := c.Find(ctx, filter)
 			return rig.Drain(ctx, cur, err)
 		}},
-		"find one": {cursor("firstBatch", filter), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+		"find one": {cursor("firstBatch", filter), func(ctx context.Context, _ *allium.Client, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.FindOne(ctx, filter))
 		}},
-		"count": {cursor("firstBatch", bson.D{{Key: "n", Value: 1}}), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+		"count": {cursor("firstBatch", bson.D{{Key: "n", Value: 1}}), func(ctx context.Context, _ *allium.Client, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.CountDocuments(ctx, filter))
 		}},
-		"distinct": {bson.D{{Key: "values", Value: bson.A{1, 2}}}, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+		"distinct": {bson.D{{Key: "values", Value: bson.A{1, 2}}}, func(ctx context.Context, _ *allium.Client, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(allium.Distinct[int](ctx, c, "x", filter))
 		}},
-		"list indexes": {cursor("firstBatch", index), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+		"list indexes": {cursor("firstBatch", index), func(ctx context.Context, _ *allium.Client, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.ListIndexNames(ctx))
 		}},
-		"list collections": {cursor("firstBatch", bson.D{{Key: "name", Value: "c"}, {Key: "options", Value: bson.D{}}}), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+		"list collections": {cursor("firstBatch", bson.D{{Key: "name", Value: "c"}, {Key: "options", Value: bson.D{}}}), func(ctx context.Context, _ *allium.Client, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.Database().ListCollectionNames(ctx))
 		}},
 		"list databases": {bson.D{{Key: "databases", Value: bson.A{bson.D{{Key: "name", Value: "d"}, {Key: "sizeOnDisk", Value: 1.5}, {Key: "empty", Value: false}}}}},
-			func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
+			func(ctx context.Context, client *allium.Client, _ *allium.UntypedCollection) error {
 				return rig.ErrorOf(client.ListDatabases(ctx))
 			}},
-		"search indexes": {bson.D{{Key: "indexesCreated", Value: bson.A{bson.D{{Key: "name", Value: "s"}}}}}, func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+		"search indexes": {bson.D{{Key: "indexesCreated", Value: bson.A{bson.D{{Key: "name", Value: "s"}}}}}, func(ctx context.Context, _ *allium.Client, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.CreateSearchIndex(ctx, allium.SearchIndexModel{Definition: bson.D{}}))
 		}},
-		"watch": {cursor("firstBatch", event), func(ctx context.Context, _ *allium.Client, c *allium.Collection[bson.D]) error {
+		"watch": {cursor("firstBatch", event), func(ctx context.Context, _ *allium.Client, c *allium.UntypedCollection) error {
 			s, err := c.Watch(ctx, nil, allium.WatchOptions{SplitLargeEvents: true})
 			if err == nil {
 				defer s.Close(ctx)
@@ -127,10 +127,10 @@ func answeredOperations() map[string]answered {
 			}
 			return err
 		}},
-		"run command": {written, func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
+		"run command": {written, func(ctx context.Context, client *allium.Client, _ *allium.UntypedCollection) error {
 			return rig.ErrorOf(client.Database("x").RunCommand(ctx, bson.D{{Key: "insert", Value: "y"}}))
 		}},
-		"run cursor command": {cursor("firstBatch", filter), func(ctx context.Context, client *allium.Client, _ *allium.Collection[bson.D]) error {
+		"run cursor command": {cursor("firstBatch", filter), func(ctx context.Context, client *allium.Client, _ *allium.UntypedCollection) error {
 			cur, err := client.Database("x").RunCursorCommand(ctx, bson.D{{Key: "find", Value: "y"}})
 			return rig.Drain(ctx, cur, err)
 		}},

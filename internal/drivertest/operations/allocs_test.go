@@ -51,7 +51,7 @@ var costs = []struct {
 		cur, err := c.coll.Aggregate(ctx, bson.A{})
 		return drained(ctx, cur, err)
 	}},
-	{"Aggregate[V, T any]", 10, func(ctx context.Context, c *costClients) error {
+	{"Aggregate[V any]", 10, func(ctx context.Context, c *costClients) error {
 		cur, err := allium.Aggregate[tenFields](ctx, c.coll, bson.A{})
 		return drained(ctx, cur, err)
 	}},
@@ -72,7 +72,7 @@ var costs = []struct {
 		_, err := c.coll.EstimatedDocumentCount(ctx)
 		return err
 	}},
-	{"Distinct[V, T any]", 8, func(ctx context.Context, c *costClients) error {
+	{"Distinct[V any]", 8, func(ctx context.Context, c *costClients) error {
 		_, err := allium.Distinct[int32](ctx, c.coll, "age", c.filter)
 		return err
 	}},
@@ -135,6 +135,28 @@ var costs = []struct {
 	}},
 	{"(*Collection[T]) FindOneAndDelete", 8, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.FindOneAndDelete(ctx, c.filter)
+		return err
+	}},
+	{"(*Collection[T]) All", 12, func(ctx context.Context, c *costClients) error { _, err := c.coll.All(ctx, c.filter); return err }},
+	{"(*Collection[T]) Query", 14, func(ctx context.Context, c *costClients) (err error) {
+		for _, err = range c.coll.Query(ctx, c.filter) {
+		}
+		return err
+	}},
+	{"(*UntypedCollection) InsertOne", 11, func(ctx context.Context, c *costClients) error {
+		_, err := c.db.Collection("users").InsertOne(ctx, c.doc)
+		return err
+	}},
+	{"(*UntypedCollection) InsertMany", 14, func(ctx context.Context, c *costClients) error {
+		_, err := c.db.Collection("users").InsertMany(ctx, []tenFields{c.doc})
+		return err
+	}},
+	{"(*UntypedCollection) ReplaceOne", 9, func(ctx context.Context, c *costClients) error {
+		_, err := c.db.Collection("users").ReplaceOne(ctx, c.filter, c.doc)
+		return err
+	}},
+	{"(*UntypedCollection) FindOneAndReplace", 13, func(ctx context.Context, c *costClients) error {
+		_, err := c.db.Collection("users").FindOneAndReplace(ctx, c.filter, c.doc)
 		return err
 	}},
 	{"(*Collection[T]) FindOneAndReplace", 9, func(ctx context.Context, c *costClients) error {

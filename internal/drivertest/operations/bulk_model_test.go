@@ -89,7 +89,7 @@ func TestBulkWritesAgree(t *testing.T) {
 	}
 }
 
-func contents(t *testing.T, coll *allium.Collection[bson.D]) string {
+func contents(t *testing.T, coll *allium.UntypedCollection) string {
 	t.Helper()
 	cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{Sort: bson.D{{Key: "_id", Value: 1}}})
 	if err != nil {

@@ -430,20 +430,20 @@ func TestBulkWriteInsideBoundedTransaction(t *testing.T) {
 // have is an error, and no more.
 func TestMalformedWriteReplies(t *testing.T) {
 	filter, set := bson.D{{Key: "x", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 2}}}}
-	writes := map[string]func(ctx context.Context, c *allium.Collection[bson.D]) error{
-		"insert one": func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	writes := map[string]func(ctx context.Context, c *allium.UntypedCollection) error{
+		"insert one": func(ctx context.Context, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.InsertOne(ctx, filter))
 		},
-		"insert many": func(ctx context.Context, c *allium.Collection[bson.D]) error {
+		"insert many": func(ctx context.Context, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.InsertMany(ctx, []bson.D{filter}))
 		},
-		"update": func(ctx context.Context, c *allium.Collection[bson.D]) error {
+		"update": func(ctx context.Context, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.UpdateOne(ctx, filter, set))
 		},
-		"delete": func(ctx context.Context, c *allium.Collection[bson.D]) error {
+		"delete": func(ctx context.Context, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.DeleteOne(ctx, filter))
 		},
-		"bulk write": func(ctx context.Context, c *allium.Collection[bson.D]) error {
+		"bulk write": func(ctx context.Context, c *allium.UntypedCollection) error {
 			return rig.ErrorOf(c.BulkWrite(ctx, []allium.WriteModel{c.UpdateOneModel(filter, set)}))
 		},
 	}
@@ -509,4 +509,35 @@ func nested(n int) []byte {
 		doc = bson.EndDocument(bson.AppendDocument(d, "a", doc), start)
 	}
 	return doc
+}
+
+// TestUntypedInsertMany inserts slices of everything that is a document, and refuses what only
+// looks like a slice of documents.
+func TestUntypedInsertMany(t *testing.T) {
+	type user struct{ Name string }
+	p := rig.StartRecorded(t, allium.ClientOptions{})
+	raw := rig.Must(bson.Marshal(bson.D{{Key: "name", Value: "r"}}))
+	for _, docs := range []any{
+		[]bson.D{{}, {}}, []bson.M{{}, {}}, bson.A{bson.D{}, user{"a"}}, []any{&user{"b"}, bson.M{}}, []user{{"c"}, {"d"}}, []*user{{"e"}, {"f"}},
+		[]bson.Raw{raw, raw}, []map[string]int{{"x": 1}, {"x": 2}},
+	} {
+		res, err := p.Coll.InsertMany(t.Context(), docs)
+		if err != nil || len(res.InsertedIDs) != 2 {
+			t.Errorf("%T: %v, %v", docs, res.InsertedIDs, err)
+		}
+	}
+	if n, err := p.Coll.CountDocuments(t.Context(), bson.D{}); n != 16 {
+		t.Errorf("%d documents, %v", n, err)
+	}
+	p.Recorder.Reset()
+	for _, docs := range []any{
+		nil, user{"a"}, bson.M{}, bson.D{{Key: "x", Value: 1}}, raw, []byte(raw), "x", 1, []bson.D{}, []int{1}, []any{bson.D{}, 1}, []*user{nil}, (*user)(nil), new([]bson.D), []bson.E{{Key: "x"}},
+	} {
+		if _, err := p.Coll.InsertMany(t.Context(), docs); err == nil || !strings.HasPrefix(err.Error(), "insert db.coll: ") {
+			t.Errorf("%T: %v", docs, err)
+		}
+	}
+	if len(p.Recorder.Sent) != 0 {
+		t.Errorf("%v was sent", p.Recorder.Sent)
+	}
 }

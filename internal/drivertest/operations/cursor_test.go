@@ -19,7 +19,7 @@ import (
 )
 
 // startCursors returns a collection of n documents, and what its client sends.
-func startCursors(t *testing.T, n int, o allium.ClientOptions, topology ...testdeploy.Kind) (*testdeploy.Deployment, *allium.Collection[bson.D], *rig.Recorder) {
+func startCursors(t *testing.T, n int, o allium.ClientOptions, topology ...testdeploy.Kind) (*testdeploy.Deployment, *allium.UntypedCollection, *rig.Recorder) {
 	t.Helper()
 	rec := &rig.Recorder{}
 	o.CommandMonitor = rec.Monitor()

@@ -63,7 +63,7 @@ func usual(f reflect.StructField) any {
 		"Contention": new(int64(1)), "KeyExpiration": new(time.Minute), "ReadConcern": &consistency.ReadConcern{Level: "local"},
 		"WriteConcern":   &consistency.WriteConcern{W: 1, Journal: new(true)},
 		"ReadPreference": &consistency.ReadPreference{Mode: consistency.PrimaryPreferred, TagSets: []event.TagSet{{"dc": "a"}, {}}, Hedge: new(true)},
-		"BSON":           &bson.Options{NilSliceAsNull: true, Codecs: rig.Must(bson.NewCodecs())},
+		"BSON":           &bson.Options{NilSliceAsNull: true, Codecs: rig.Must(bson.NewCodecs()), Types: rig.Must(bson.NewTypeMap(nil))},
 	}
 	return by[f.Name]
 }
@@ -85,7 +85,7 @@ type hands struct {
 	uri      string
 	client   *allium.Client
 	db       *allium.Database
-	coll     *allium.Collection[bson.D]
+	coll     *allium.UntypedCollection
 	bucket   *gridfs.Bucket
 	file     bson.ObjectID
 	crypt    *encryptiontest.Deployment
@@ -93,7 +93,7 @@ type hands struct {
 	sessions []*allium.Session
 }
 
-func (h *hands) fresh(name string) *allium.Collection[bson.D] {
+func (h *hands) fresh(name string) *allium.UntypedCollection {
 	coll := h.db.Collection(name)
 	_ = coll.Drop(h.ctx)
 	rig.Must(coll.InsertOne(h.ctx, bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: bson.A{1}}}))
@@ -319,7 +319,7 @@ func allGivens(h *hands) []given {
 		}
 		return c, err
 	}
-	bulk := func(model func(coll *allium.Collection[bson.D]) allium.WriteModel) (any, error) {
+	bulk := func(model func(coll *allium.UntypedCollection) allium.WriteModel) (any, error) {
 		coll := h.fresh("bulk")
 		rig.Must(coll.CreateIndex(h.ctx, allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}))
 		if _, err := coll.BulkWrite(h.ctx, []allium.WriteModel{model(coll)}); err != nil {
@@ -401,15 +401,15 @@ func allGivens(h *hands) []given {
 			return nothing(rig.ErrorOf(h.client.BulkWrite(h.ctx, []allium.WriteModel{h.db.Collection("b").DeleteOneModel(byID)}, o)))
 		}, ""),
 		gives(func(h *hands, o allium.UpdateModelOptions) (any, error) {
-			return bulk(func(c *allium.Collection[bson.D]) allium.WriteModel { return c.UpdateOneModel(byID, set, o) })
+			return bulk(func(c *allium.UntypedCollection) allium.WriteModel { return c.UpdateOneModel(byID, set, o) })
 		}, ""),
 		gives(func(h *hands, o allium.ReplaceModelOptions) (any, error) {
-			return bulk(func(c *allium.Collection[bson.D]) allium.WriteModel {
+			return bulk(func(c *allium.UntypedCollection) allium.WriteModel {
 				return c.ReplaceOneModel(byID, bson.D{{Key: "x", Value: 1}}, o)
 			})
 		}, ""),
 		gives(func(h *hands, o allium.DeleteModelOptions) (any, error) {
-			return bulk(func(c *allium.Collection[bson.D]) allium.WriteModel { return c.DeleteOneModel(byID, o) })
+			return bulk(func(c *allium.UntypedCollection) allium.WriteModel { return c.DeleteOneModel(byID, o) })
 		}, ""),
 		gives(func(h *hands, o allium.RunCommandOptions) (any, error) {
 			return nothing(rig.ErrorOf(h.db.RunCommand(h.ctx, bson.D{{Key: "ping", Value: 1}}, o)))

@@ -23,24 +23,24 @@ import (
 // once, with the first error, on every topology and whatever kind of operation failed.
 func TestTransactSwallowedError(t *testing.T) {
 	one := bson.D{{Key: "_id", Value: 1}}
-	failing := map[string]func(ctx context.Context, coll *allium.Collection[bson.D]) error{
-		"insert one": func(ctx context.Context, coll *allium.Collection[bson.D]) error {
+	failing := map[string]func(ctx context.Context, coll *allium.UntypedCollection) error{
+		"insert one": func(ctx context.Context, coll *allium.UntypedCollection) error {
 			_, err := coll.InsertOne(ctx, one)
 			return err
 		},
-		"insert many": func(ctx context.Context, coll *allium.Collection[bson.D]) error {
+		"insert many": func(ctx context.Context, coll *allium.UntypedCollection) error {
 			_, err := coll.InsertMany(ctx, []bson.D{{{Key: "_id", Value: 2}}, one}, allium.InsertManyOptions{Unordered: true})
 			return err
 		},
-		"find and modify": func(ctx context.Context, coll *allium.Collection[bson.D]) error {
+		"find and modify": func(ctx context.Context, coll *allium.UntypedCollection) error {
 			_, err := coll.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: 3}}, bson.D{{Key: "$set", Value: bson.D{{Key: "u", Value: 1}}}}, allium.FindOneAndUpdateOptions{Upsert: true})
 			return err
 		},
-		"bulk write": func(ctx context.Context, coll *allium.Collection[bson.D]) error {
+		"bulk write": func(ctx context.Context, coll *allium.UntypedCollection) error {
 			_, err := coll.Database().Client().BulkWrite(ctx, []allium.WriteModel{coll.InsertOneModel(one)})
 			return err
 		},
-		"run command": func(ctx context.Context, coll *allium.Collection[bson.D]) error {
+		"run command": func(ctx context.Context, coll *allium.UntypedCollection) error {
 			_, err := coll.Database().RunCommand(ctx, bson.D{{Key: "insert", Value: "test"}, {Key: "documents", Value: bson.A{one}}})
 			return err
 		},
@@ -112,7 +112,7 @@ func (noForm) MarshalBSON() ([]byte, error) { return nil, errors.New("no form") 
 // An operation that never left the client has failed all the same: a function that keeps that to
 // itself commits nothing of the others.
 func TestTransactSwallowedUnsentError(t *testing.T) {
-	type coll = *allium.Collection[bson.D]
+	type coll = *allium.UntypedCollection
 	two := bson.D{{Key: "_id", Value: 2}}
 	for name, tt := range map[string]struct {
 		fail   func(ctx context.Context, c coll) error

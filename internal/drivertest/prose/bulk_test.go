@@ -28,7 +28,7 @@ func countsOf(r allium.BulkWriteResult) counts {
 }
 
 // withoutIDs prints the documents of a collection without their _id, sorted.
-func withoutIDs(t *testing.T, coll *allium.Collection[bson.D]) string {
+func withoutIDs(t *testing.T, coll *allium.UntypedCollection) string {
 	t.Helper()
 	cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{Projection: rig.FieldOf("_id", 0)})
 	if err != nil {
@@ -240,7 +240,7 @@ func TestProseBulkAPIRefuses(t *testing.T) {
 // The cases of the specification Bulk API that end in errors of the server.
 func TestProseBulkAPIErrors(t *testing.T) {
 	p := rig.StartRecorded(t, allium.ClientOptions{}, testdeploy.ReplicaSet(2))
-	unique := func(t *testing.T) *allium.Collection[bson.D] {
+	unique := func(t *testing.T) *allium.UntypedCollection {
 		t.Helper()
 		coll := emptied(t, p)
 		if _, err := coll.CreateIndex(t.Context(), allium.IndexModel{Keys: rig.FieldOf("a", 1), Unique: true}); err != nil {
@@ -409,7 +409,7 @@ func TestProseBulkAPIUnauthorized(t *testing.T) {
 }
 
 // emptied returns db.coll with nothing in it but docs.
-func emptied(t *testing.T, p *rig.Recorded, docs ...bson.D) *allium.Collection[bson.D] {
+func emptied(t *testing.T, p *rig.Recorded, docs ...bson.D) *allium.UntypedCollection {
 	t.Helper()
 	if err := p.Coll.Drop(t.Context()); err != nil {
 		t.Fatal(err)

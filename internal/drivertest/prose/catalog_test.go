@@ -158,7 +158,7 @@ func TestProseIndexManagement(t *testing.T) {
 }
 
 // awaitSearchIndex lists the index until it can be used.
-func awaitSearchIndex(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D], name string) allium.SearchIndexInfo {
+func awaitSearchIndex(ctx context.Context, t *testing.T, coll *allium.UntypedCollection, name string) allium.SearchIndexInfo {
 	t.Helper()
 	for range 1000 {
 		time.Sleep(5 * time.Millisecond)
@@ -231,12 +231,12 @@ func TestProseSearchIndexes(t *testing.T) {
 	}
 	vector := bson.D{{Key: "fields", Value: bson.A{bson.D{{Key: "type", Value: "vector"}, {Key: "path", Value: "plot_embedding"},
 		{Key: "numDimensions", Value: 1536}, {Key: "similarity", Value: "euclidean"}}}}}
-	for i, run := range []func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]){
-		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+	for i, run := range []func(ctx context.Context, t *testing.T, coll *allium.UntypedCollection){
+		func(ctx context.Context, t *testing.T, coll *allium.UntypedCollection) {
 			createSearchIndex(ctx, t, coll, allium.SearchIndexModel{Name: "test-search-index", Definition: dynamic(false)})
 			checkDynamic(t, awaitSearchIndex(ctx, t, coll, "test-search-index"), false)
 		},
-		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+		func(ctx context.Context, t *testing.T, coll *allium.UntypedCollection) {
 			names, err := coll.CreateSearchIndexes(ctx, []allium.SearchIndexModel{{Name: "test-search-index-1", Definition: dynamic(false)}, {Name: "test-search-index-2", Definition: dynamic(false)}})
 			if err != nil || !slices.Equal(names, []string{"test-search-index-1", "test-search-index-2"}) {
 				t.Fatal(names, err)
@@ -245,7 +245,7 @@ func TestProseSearchIndexes(t *testing.T) {
 				checkDynamic(t, awaitSearchIndex(ctx, t, coll, name), false)
 			}
 		},
-		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+		func(ctx context.Context, t *testing.T, coll *allium.UntypedCollection) {
 			createSearchIndex(ctx, t, coll, allium.SearchIndexModel{Name: "test-search-index", Definition: dynamic(false)})
 			awaitSearchIndex(ctx, t, coll, "test-search-index")
 			if err := coll.DropSearchIndex(ctx, "test-search-index"); err != nil {
@@ -270,7 +270,7 @@ func TestProseSearchIndexes(t *testing.T) {
 				t.Errorf("%d search indexes are left", left)
 			}
 		},
-		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+		func(ctx context.Context, t *testing.T, coll *allium.UntypedCollection) {
 			createSearchIndex(ctx, t, coll, allium.SearchIndexModel{Name: "test-search-index", Definition: dynamic(false)})
 			awaitSearchIndex(ctx, t, coll, "test-search-index")
 			if err := coll.UpdateSearchIndex(ctx, "test-search-index", dynamic(true)); err != nil {
@@ -278,17 +278,17 @@ func TestProseSearchIndexes(t *testing.T) {
 			}
 			checkDynamic(t, awaitSearchIndex(ctx, t, coll, "test-search-index"), true)
 		},
-		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+		func(ctx context.Context, t *testing.T, coll *allium.UntypedCollection) {
 			if err := coll.Database().Collection("missing").DropSearchIndex(ctx, "x"); err != nil {
 				t.Error(err)
 			}
 		},
-		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+		func(ctx context.Context, t *testing.T, coll *allium.UntypedCollection) {
 			coll = coll.With(allium.CollectionOptions{WriteConcern: &consistency.WriteConcern{W: 1}, ReadConcern: &consistency.ReadConcern{Level: "majority"}})
 			createSearchIndex(ctx, t, coll, allium.SearchIndexModel{Name: "test-search-index-case6", Definition: dynamic(false)})
 			checkDynamic(t, awaitSearchIndex(ctx, t, coll, "test-search-index-case6"), false)
 		},
-		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+		func(ctx context.Context, t *testing.T, coll *allium.UntypedCollection) {
 			for _, m := range []allium.SearchIndexModel{{Name: "test-search-index-case7-implicit", Definition: dynamic(false)},
 				{Name: "test-search-index-case7-explicit", Type: "search", Definition: dynamic(false)}, {Name: "test-search-index-case7-vector", Type: "vectorSearch", Definition: vector}} {
 				createSearchIndex(ctx, t, coll, m)
@@ -301,7 +301,7 @@ func TestProseSearchIndexes(t *testing.T) {
 				}
 			}
 		},
-		func(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D]) {
+		func(ctx context.Context, t *testing.T, coll *allium.UntypedCollection) {
 			_, err := coll.CreateSearchIndex(ctx, allium.SearchIndexModel{Name: "test-search-index-case8-error", Definition: vector})
 			if err == nil || !strings.Contains(err.Error(), "Attribute mappings missing") {
 				t.Error(err)
@@ -318,7 +318,7 @@ func TestProseSearchIndexes(t *testing.T) {
 	}
 }
 
-func createSearchIndex(ctx context.Context, t *testing.T, coll *allium.Collection[bson.D], m allium.SearchIndexModel) {
+func createSearchIndex(ctx context.Context, t *testing.T, coll *allium.UntypedCollection, m allium.SearchIndexModel) {
 	t.Helper()
 	if name, err := coll.CreateSearchIndex(ctx, m); err != nil || name != m.Name {
 		t.Fatalf("created %q, %v, want %q", name, err, m.Name)

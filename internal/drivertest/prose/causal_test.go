@@ -32,7 +32,7 @@ func causal(write bool) (list []rig.Operation) {
 		}
 	}
 	if write {
-		list = append(list, rig.Operation{Name: "an update that fails", Write: true, Run: func(ctx context.Context, c *allium.Collection[bson.D]) error {
+		list = append(list, rig.Operation{Name: "an update that fails", Write: true, Run: func(ctx context.Context, c *allium.UntypedCollection) error {
 			_, err := c.UpdateOne(ctx, rig.Everything, bson.M{"$nonsense": bson.M{"x": 1}})
 			if err == nil {
 				return context.Canceled
@@ -47,7 +47,7 @@ func causal(write bool) (list []rig.Operation) {
 func furtherReads() (list []rig.Operation) {
 	for _, name := range []string{"Client.Watch", "Collection.Count", "Collection.EstimatedDocumentCount", "Collection.Watch", "Database.Aggregate",
 		"Database.Watch", "allium.Aggregate", "Bucket.Find", "Bucket.DownloadToStreamByName"} {
-		list = append(list, rig.Operation{Name: name, Write: false, Run: func(ctx context.Context, c *allium.Collection[bson.D]) error {
+		list = append(list, rig.Operation{Name: name, Write: false, Run: func(ctx context.Context, c *allium.UntypedCollection) error {
 			err := rig.FurtherOperations[name](ctx, c)
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
@@ -107,13 +107,13 @@ func TestProseCausalConsistency(t *testing.T) {
 					return nil
 				}
 				failing := []rig.Operation{
-					{Name: "an unknown command", Write: false, Run: func(ctx context.Context, c *allium.Collection[bson.D]) error {
+					{Name: "an unknown command", Write: false, Run: func(ctx context.Context, c *allium.UntypedCollection) error {
 						return fails(rig.ErrorOf(c.Database().RunCommand(ctx, bson.D{{Key: "nonsense", Value: 1}})))
 					}},
-					{Name: "a read that fails", Write: false, Run: func(ctx context.Context, c *allium.Collection[bson.D]) error {
+					{Name: "a read that fails", Write: false, Run: func(ctx context.Context, c *allium.UntypedCollection) error {
 						return fails(rig.ErrorOf(c.FindOne(ctx, bson.D{{Key: "$nonsense", Value: 1}})))
 					}},
-					{Name: "a write error", Write: true, Run: func(ctx context.Context, c *allium.Collection[bson.D]) error {
+					{Name: "a write error", Write: true, Run: func(ctx context.Context, c *allium.UntypedCollection) error {
 						return fails(rig.ErrorOf(c.InsertMany(ctx, []bson.D{{{Key: "_id", Value: 1}}, {{Key: "_id", Value: 1}}})))
 					}},
 				}
@@ -205,7 +205,7 @@ func TestProseCausalConsistency(t *testing.T) {
 
 	t.Run("8 and 9 read concerns", func(t *testing.T) {
 		rig.On(t, rig.Replicated, func(t *testing.T, r *rig.Rig) {
-			for level, coll := range map[string]*allium.Collection[bson.D]{
+			for level, coll := range map[string]*allium.UntypedCollection{
 				"":         r.Coll,
 				"majority": r.Coll.With(allium.CollectionOptions{ReadConcern: &consistency.ReadConcern{Level: "majority"}}),
 			} {

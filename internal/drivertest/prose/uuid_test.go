@@ -16,13 +16,13 @@ import (
 var proseUUID, _ = bson.ParseUUID("00112233-4455-6677-8899-aabbccddeeff")
 
 // withRepresentation returns a client's collection.
-func withRepresentation(t *testing.T, d *testdeploy.Deployment, name string, opts ...allium.ClientOptions) *allium.Collection[bson.D] {
+func withRepresentation(t *testing.T, d *testdeploy.Deployment, name string, opts ...allium.ClientOptions) *allium.UntypedCollection {
 	t.Helper()
 	return rig.Open(t, d.URIWith("uuidRepresentation="+name), opts...).Database("x").Collection("y")
 }
 
 // insertOnly empties the collection before it inserts.
-func insertOnly(t *testing.T, c *allium.Collection[bson.D], doc bson.D) error {
+func insertOnly(t *testing.T, c *allium.UntypedCollection, doc bson.D) error {
 	t.Helper()
 	if _, err := c.DeleteMany(t.Context(), bson.D{}); err != nil {
 		t.Fatal(err)

@@ -17,111 +17,111 @@ import (
 type Operation struct {
 	Name  string
 	Write bool
-	Run   func(ctx context.Context, c *allium.Collection[bson.D]) error
+	Run   func(ctx context.Context, c *allium.UntypedCollection) error
 }
 
 // Operations are those of collections, databases and clients.
 var Operations = []Operation{
-	{"find", false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"find", false, func(ctx context.Context, c *allium.UntypedCollection) error {
 		cur, err := c.Find(ctx, Everything)
 		return Drain(ctx, cur, err)
 	}},
-	{"findOne", false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"findOne", false, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.FindOne(ctx, Everything)
 		return err
 	}},
-	{"aggregate", false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"aggregate", false, func(ctx context.Context, c *allium.UntypedCollection) error {
 		cur, err := c.Aggregate(ctx, []bson.D{})
 		return Drain(ctx, cur, err)
 	}},
-	{"countDocuments", false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"countDocuments", false, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.CountDocuments(ctx, Everything)
 		return err
 	}},
-	{"distinct", false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"distinct", false, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := allium.Distinct[any](ctx, c, "x", Everything)
 		return err
 	}},
-	{"insertOne", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"insertOne", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.InsertOne(ctx, bson.D{{Key: "x", Value: 1}})
 		return err
 	}},
-	{"insertMany", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"insertMany", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.InsertMany(ctx, []bson.D{{{Key: "x", Value: 1}}})
 		return err
 	}},
-	{"updateOne", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"updateOne", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.UpdateOne(ctx, Everything, bson.M{"$set": bson.M{"y": 1}})
 		return err
 	}},
-	{"updateMany", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"updateMany", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.UpdateMany(ctx, Everything, bson.M{"$set": bson.M{"y": 2}})
 		return err
 	}},
-	{"replaceOne", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"replaceOne", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.ReplaceOne(ctx, Everything, bson.D{{Key: "y", Value: 3}})
 		return err
 	}},
-	{"deleteOne", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"deleteOne", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.DeleteOne(ctx, bson.M{"z": 1})
 		return err
 	}},
-	{"deleteMany", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"deleteMany", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.DeleteMany(ctx, bson.M{"z": 1})
 		return err
 	}},
-	{"findOneAndUpdate", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"findOneAndUpdate", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.FindOneAndUpdate(ctx, Everything, bson.M{"$set": bson.M{"y": 4}})
 		return err
 	}},
-	{"findOneAndReplace", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"findOneAndReplace", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.FindOneAndReplace(ctx, Everything, bson.D{{Key: "y", Value: 5}})
 		return err
 	}},
-	{"findOneAndDelete", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"findOneAndDelete", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.FindOneAndDelete(ctx, bson.M{"z": 1})
 		if errors.Is(err, mongoerr.ErrNoDocuments) {
 			err = nil
 		}
 		return err
 	}},
-	{"bulkWrite", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"bulkWrite", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.BulkWrite(ctx, []allium.WriteModel{c.InsertOneModel(bson.D{{Key: "x", Value: 1}})})
 		return err
 	}},
-	{"createIndex", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"createIndex", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}})
 		return err
 	}},
-	{"dropIndex", true, func(ctx context.Context, c *allium.Collection[bson.D]) error { return c.DropIndex(ctx, "x_1") }},
-	{"listIndexes", false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"dropIndex", true, func(ctx context.Context, c *allium.UntypedCollection) error { return c.DropIndex(ctx, "x_1") }},
+	{"listIndexes", false, func(ctx context.Context, c *allium.UntypedCollection) error {
 		cur, err := c.ListIndexes(ctx)
 		return Drain(ctx, cur, err)
 	}},
-	{"runCommand", false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"runCommand", false, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.Database().RunCommand(ctx, bson.D{{Key: "ping", Value: 1}})
 		return err
 	}},
-	{"listCollections", false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"listCollections", false, func(ctx context.Context, c *allium.UntypedCollection) error {
 		cur, err := c.Database().ListCollections(ctx)
 		return Drain(ctx, cur, err)
 	}},
-	{"createCollection", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"createCollection", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		return c.Database().CreateCollection(ctx, "other")
 	}},
-	{"dropCollection", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"dropCollection", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		return c.Database().Collection("other").Drop(ctx)
 	}},
-	{"listDatabases", false, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"listDatabases", false, func(ctx context.Context, c *allium.UntypedCollection) error {
 		_, err := c.Database().Client().ListDatabases(ctx)
 		return err
 	}},
-	{"dropDatabase", true, func(ctx context.Context, c *allium.Collection[bson.D]) error {
+	{"dropDatabase", true, func(ctx context.Context, c *allium.UntypedCollection) error {
 		return c.Database().Client().Database("other").Drop(ctx)
 	}},
 }
 
-type docs = allium.Collection[bson.D]
+type docs = allium.UntypedCollection
 
 // FurtherOperations are the methods and functions that take a session and are not among operations,
 // by their receivers, or else their packages, and names. What they do to the deployment does not
@@ -134,7 +134,13 @@ var FurtherOperations = map[string]func(ctx context.Context, c *docs) error{
 	"Client.ListDatabaseNames": func(ctx context.Context, c *docs) error { return ErrorOf(c.Database().Client().ListDatabaseNames(ctx)) },
 	"Client.Ping":              func(ctx context.Context, c *docs) error { return c.Database().Client().Ping(ctx) },
 	"Client.Watch":             func(ctx context.Context, c *docs) error { return streamClosed(c.Database().Client().Watch(ctx, nil)) },
-	"Collection.Count":         func(ctx context.Context, c *docs) error { return ErrorOf(c.Count(ctx, Everything)) },
+	"Collection.All":           func(ctx context.Context, c *docs) error { return ErrorOf(c.All(ctx, Everything)) },
+	"Collection.Query": func(ctx context.Context, c *docs) (err error) {
+		for _, err = range c.Query(ctx, Everything) {
+		}
+		return err
+	},
+	"Collection.Count": func(ctx context.Context, c *docs) error { return ErrorOf(c.Count(ctx, Everything)) },
 	"Collection.CreateIndexes": func(ctx context.Context, c *docs) error {
 		return ErrorOf(c.CreateIndexes(ctx, []allium.IndexModel{{Keys: bson.D{{Key: "y", Value: 1}}}}))
 	},

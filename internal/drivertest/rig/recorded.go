@@ -17,10 +17,10 @@ type Recorded struct {
 	Client     *allium.Client
 	Deployment *testdeploy.Deployment
 	Recorder   *Recorder
-	Coll       *allium.Collection[bson.D] // db.coll, which does not exist
-	MaxDoc     int                        // maxBsonObjectSize
-	MaxMsg     int                        // maxMessageSizeBytes
-	MaxMany    int                        // maxWriteBatchSize
+	Coll       *allium.UntypedCollection // db.coll, which does not exist
+	MaxDoc     int                       // maxBsonObjectSize
+	MaxMsg     int                       // maxMessageSizeBytes
+	MaxMany    int                       // maxWriteBatchSize
 }
 
 // CheckSent compares the names of the commands that were sent.

@@ -22,7 +22,7 @@ import (
 type Retry struct {
 	Deployment *mongotest.Deployment
 	Client     *allium.Client
-	Coll       *allium.Collection[bson.D]
+	Coll       *allium.UntypedCollection
 
 	mu       sync.Mutex
 	log      []string                     // events, for example "started find a:1"

@@ -13,7 +13,7 @@ import (
 type Rig struct {
 	Deployment *testdeploy.Deployment
 	Client     *allium.Client
-	Coll       *allium.Collection[bson.D]
+	Coll       *allium.UntypedCollection
 	Log        *Sent
 	Name       string
 }

@@ -75,7 +75,7 @@ func (w *wireTap) of(names ...string) string {
 // exhaustRig is a client with a collection of documents, and what can be seen of it from outside.
 type exhaustRig struct {
 	d    *mongotest.Deployment
-	coll *allium.Collection[bson.D]
+	coll *allium.UntypedCollection
 	tap  *wireTap
 	rec  *rig.Recorder
 

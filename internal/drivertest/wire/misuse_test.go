@@ -16,7 +16,7 @@ import (
 )
 
 // misuse starts a deployment with a collection of ten documents.
-func misuse(t *testing.T) (*allium.Client, *allium.Collection[bson.D]) {
+func misuse(t *testing.T) (*allium.Client, *allium.UntypedCollection) {
 	t.Helper()
 	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI())
 	coll := client.Database("d").Collection("c")
