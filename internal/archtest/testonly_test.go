@@ -20,9 +20,7 @@ var forTests = []string{
 }
 
 // observed are methods that only tests call, and why they are there.
-var observed = map[string]string{
-	"AuthSource": "the suites of packages uri and dns compare it",
-}
+var observed = map[string]string{}
 
 // TestNothingIsForTestsAlone finds what internal packages export and only tests use. It compares
 // names: one that something else has, too, hides it.

@@ -44,4 +44,5 @@ func main() {
 	registries()
 	mgo()
 	small()
+	clientOptions()
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,11 +53,14 @@ func streams() {
 		J  int `json:"jay,omitempty"`
 		MF map[float64]int
 	}
-	for name, set := range map[string]func(e *bson.Encoder){
+	encoders := map[string]func(e *bson.Encoder){
 		"none": func(*bson.Encoder) {}, "IntMinSize": (*bson.Encoder).IntMinSize, "NilByteSliceAsEmpty": (*bson.Encoder).NilByteSliceAsEmpty,
 		"NilMapAsEmpty": (*bson.Encoder).NilMapAsEmpty, "NilSliceAsEmpty": (*bson.Encoder).NilSliceAsEmpty, "OmitEmpty": (*bson.Encoder).OmitEmpty,
 		"OmitZeroStruct": (*bson.Encoder).OmitZeroStruct, "UseJSONStructTags": (*bson.Encoder).UseJSONStructTags, "StringifyMapKeysWithFmt": (*bson.Encoder).StringifyMapKeysWithFmt,
-	} {
+	}
+	// In one order: the official driver takes the keys of a struct from where it has met it first.
+	for _, name := range slices.Sorted(maps.Keys(encoders)) {
+		set := encoders[name]
 		buf.Reset()
 		e := bson.NewEncoder(bson.NewDocumentWriter(&buf))
 		set(e)
@@ -67,11 +72,13 @@ func streams() {
 		say("encode with "+name, bson.Raw(buf.Bytes()), err)
 	}
 	doc, _ := bson.Marshal(bson.D{{Key: "d", Value: 1.5}, {Key: "b", Value: []byte{1}}, {Key: "doc", Value: bson.D{{Key: "x", Value: bson.D{}}}}, {Key: "id", Value: bson.ObjectID{1}}, {Key: "t", Value: bson.DateTime(5)}, {Key: "jay", Value: 7}, {Key: "m", Value: bson.D{{Key: "new", Value: 1}}}})
-	for name, set := range map[string]func(d *bson.Decoder){
+	decoders := map[string]func(d *bson.Decoder){
 		"none": func(*bson.Decoder) {}, "AllowTruncatingDoubles": (*bson.Decoder).AllowTruncatingDoubles, "BinaryAsSlice": (*bson.Decoder).BinaryAsSlice,
 		"DefaultDocumentM": (*bson.Decoder).DefaultDocumentM, "DefaultDocumentMap": (*bson.Decoder).DefaultDocumentMap, "ObjectIDAsHexString": (*bson.Decoder).ObjectIDAsHexString,
 		"UseJSONStructTags": (*bson.Decoder).UseJSONStructTags, "UseLocalTimeZone": (*bson.Decoder).UseLocalTimeZone, "ZeroMaps": (*bson.Decoder).ZeroMaps, "ZeroStructs": (*bson.Decoder).ZeroStructs,
-	} {
+	}
+	for _, name := range slices.Sorted(maps.Keys(decoders)) {
+		set := decoders[name]
 		d := bson.NewDecoder(bson.NewDocumentReader(bytes.NewReader(doc)))
 		set(d)
 		v := struct {

@@ -123,20 +123,15 @@ func (ete ElementTypeError) Error() string {
 	return "Call of " + ete.Method + " on " + ete.Type.String() + " type"
 }
 
-type lengthError struct {
-	of                string
-	length, remaining int
-}
-
-func (e lengthError) Error() string {
-	return fmt.Sprintf("%s length exceeds available bytes. length=%d remainingBytes=%d", e.of, e.length, e.remaining)
+func lengthError(of string, length, remaining int) error {
+	return ValidationError(fmt.Sprintf("%s length exceeds available bytes. length=%d remainingBytes=%d", of, length, remaining))
 }
 
 // NewDocumentLengthError returns the error for a document that is longer than the bytes there are.
-func NewDocumentLengthError(length, rem int) error { return lengthError{"document", length, rem} }
+func NewDocumentLengthError(length, rem int) error { return lengthError("document", length, rem) }
 
 // NewArrayLengthError returns the error for an array that is longer than the bytes there are.
-func NewArrayLengthError(length, rem int) error { return lengthError{"array", length, rem} }
+func NewArrayLengthError(length, rem int) error { return lengthError("array", length, rem) }
 
 // EqualValue reports whether two values are of the same type and the same; what is behind them does
 // not count.

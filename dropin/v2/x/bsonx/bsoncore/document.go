@@ -2,6 +2,7 @@ package bsoncore
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -159,20 +160,22 @@ func validate(b []byte, tooLong func(length, rem int) error) error {
 		return tooLong(int(length), len(b))
 	case length < EmptyDocumentLength:
 		return ErrInvalidLength
+	case b[length-1] != 0:
+		return ErrMissingNull
 	}
 	left := int(length) - 5
 	for left > 0 {
 		e, next, ok := ReadElement(rem)
-		if !ok || len(e) > left {
+		switch {
+		case ok && len(e) == left+1: // its last byte is the terminator
+			return ErrMissingNull
+		case !ok || len(e) > left:
 			return NewInsufficientBytesError(b, rem)
 		}
 		if err := e.Validate(); err != nil {
 			return err
 		}
 		left, rem = left-len(e), next
-	}
-	if b[length-1] != 0 {
-		return ErrMissingNull
 	}
 	return nil
 }
@@ -265,8 +268,22 @@ func (d Document) LookupErr(key ...string) (Value, error) {
 	return Value{}, InvalidDepthTraversalError{Key: key[0], Type: v.Type}
 }
 
-// Validate reports whether the array is whole: its frame, and those of all values.
-func (a Array) Validate() error { return validate(a, NewArrayLengthError) }
+// Validate reports whether the array is whole: its frame, those of all values, and its keys.
+func (a Array) Validate() error {
+	if err := validate(a, NewArrayLengthError); err != nil {
+		return err
+	}
+	next := 0
+	var wrong error
+	_ = walk(a, func(e Element) bool {
+		if key := e.Key(); key != strconv.Itoa(next) {
+			wrong = fmt.Errorf("array key %q is out of order or invalid", key)
+		}
+		next++
+		return wrong == nil
+	})
+	return wrong
+}
 
 // Values returns the values, with an error those before what is broken.
 func (a Array) Values() ([]Value, error) { return values(a) }

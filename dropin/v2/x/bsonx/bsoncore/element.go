@@ -67,7 +67,7 @@ func (e Element) Validate() error {
 	case TypeEmbeddedDocument:
 		return Document(v.Data).Validate()
 	case TypeArray:
-		return Array(v.Data).Validate()
+		return validate(v.Data, NewArrayLengthError)
 	}
 	return nil
 }

@@ -28,46 +28,46 @@ func cut(s string, n int) (string, bool) {
 	return strings.ToValidUTF8(s[:n], ""), true
 }
 
+// list writes a document or an array as far as n bytes need it, and cuts it there. It is empty if
+// what is written is broken.
+func list(b []byte, open, end string, n int, one func(e Element) string) (string, bool) {
+	if l, _, ok := ReadLength(b); !ok || l < EmptyDocumentLength {
+		return "", false
+	}
+	text := []byte(open)
+	if err := walk(b, func(e Element) bool {
+		if len(text) > len(open) {
+			text = append(text, ',')
+		}
+		text = append(text, one(e)...)
+		return n < 0 || len(text) <= n
+	}); err != nil {
+		return "", false
+	}
+	return cut(string(text)+end, n)
+}
+
 // String returns the document as Extended JSON, an empty text if it is broken.
 func (d Document) String() string {
-	if len(d) < EmptyDocumentLength-1 {
-		return ""
-	}
-	if l, _, ok := ReadLength(d); !ok || l < EmptyDocumentLength {
-		return ""
-	}
-	var parts []string
-	if err := walk(d, func(e Element) bool {
-		parts = append(parts, e.String())
-		return true
-	}); err != nil {
-		return ""
-	}
-	return "{" + strings.Join(parts, ",") + "}"
+	text, _ := d.StringN(-1)
+	return text
 }
 
 // StringN is String of at most n bytes, if n is not negative, and reports whether more was left
 // out.
-func (d Document) StringN(n int) (string, bool) { return cut(d.String(), n) }
+func (d Document) StringN(n int) (string, bool) { return list(d, "{", "}", n, Element.String) }
 
 // String returns the array as Extended JSON, an empty text if it is broken.
 func (a Array) String() string {
-	if l, _, ok := ReadLength(a); !ok || l < EmptyDocumentLength {
-		return ""
-	}
-	var parts []string
-	if err := walk(a, func(e Element) bool {
-		parts = append(parts, e.Value().String())
-		return true
-	}); err != nil {
-		return ""
-	}
-	return "[" + strings.Join(parts, ",") + "]"
+	text, _ := a.StringN(-1)
+	return text
 }
 
 // StringN is String of at most n bytes, if n is not negative, and reports whether more was left
 // out.
-func (a Array) StringN(n int) (string, bool) { return cut(a.String(), n) }
+func (a Array) StringN(n int) (string, bool) {
+	return list(a, "[", "]", n, func(e Element) string { return e.Value().String() })
+}
 
 // String returns the element as Extended JSON, without what is broken.
 func (e Element) String() string {
