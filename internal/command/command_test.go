@@ -299,3 +299,34 @@ func TestBatchFits(t *testing.T) {
 		}
 	}
 }
+
+// A command of the program's own is sent as it is: what the driver might add to it is not looked
+// for, nor taken out, and the program's document stays as it is (specification: Run Command).
+func TestRunKeepsTheDocument(t *testing.T) {
+	doc := bson.D{{Key: "find", Value: "c"}}
+	for _, key := range []string{"lsid", "$db", "$clusterTime", "$readPreference", "readConcern", "writeConcern", "collation"} {
+		doc = append(doc, bson.E{Key: key, Value: bson.D{{Key: "level", Value: "odd"}, {Key: "w", Value: 9}}})
+	}
+	doc = append(doc, bson.E{Key: "maxTimeMS", Value: 5}, bson.E{Key: "txnNumber", Value: 1}, bson.E{Key: "apiVersion", Value: "7"}, bson.E{Key: "find", Value: "again"})
+	raw, err := bson.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := bytes.Clone(raw)
+	for _, cmd := range []any{doc, bson.Raw(raw)} {
+		run, err := NewRun(nil, cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := run.AppendBody([]byte("before"), target())
+		if err != nil || !bytes.Equal(got, append([]byte("before"), given[4:len(given)-1]...)) {
+			t.Errorf("%T is sent as %x, want %x: %v", cmd, got, given, err)
+		}
+		if run.Name() != "find" {
+			t.Errorf("its name is %q", run.Name())
+		}
+	}
+	if !bytes.Equal(raw, given) {
+		t.Error("the program's document has changed")
+	}
+}

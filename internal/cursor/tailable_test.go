@@ -25,6 +25,7 @@ type rig struct {
 	registry *Registry
 	getMore  func(r *fakeserver.Request, n int) // n counts from 1
 	found    func()                             // called when the find was answered
+	answer   func(r *fakeserver.Request) bool   // answers a command in place of the server; may be nil
 
 	mu       sync.Mutex // of what follows
 	commands []string
@@ -45,6 +46,9 @@ func newRig(t *testing.T) *rig {
 		r.commands = append(r.commands, req.Command)
 		r.bodies = append(r.bodies, append(bson.Raw(nil), req.Body...))
 		r.mu.Unlock()
+		if r.answer != nil && r.answer(req) {
+			return
+		}
 		switch req.Command {
 		case "find":
 			req.Reply(batch(7, "firstBatch"))

@@ -220,6 +220,11 @@ func TestApplySRV(t *testing.T) {
 		}},
 		{"mongodb+srv://a.b.c/", "ssl=false", []string{"x.b.c:1"}, `"ssl" is not allowed`, nil},
 		{"mongodb+srv://a.b.c/", "authSource", []string{"x.b.c:1"}, "no value", nil},
+		{"mongodb+srv://a.b.c/", "replicaSet=r&authSource", []string{"x.b.c:1"}, "no value", nil},
+		{"mongodb+srv://a.b.c/", "authSource=%zz", []string{"x.b.c:1"}, "TXT record", nil},
+		{"mongodb+srv://a.b.c/", "loadBalanced=perhaps", []string{"x.b.c:1"}, "", func(c *Config) bool {
+			return c.LoadBalanced == nil && len(c.Warnings) == 1 // as in a connection string
+		}},
 		{"mongodb+srv://a.b.c/", "loadBalanced=true", []string{"x.b.c:1", "y.b.c:1"}, "several hosts", nil},
 		{"mongodb+srv://a.b.c/?srvMaxHosts=1", "loadBalanced=true", []string{"x.b.c:1"}, "srvMaxHosts", nil},
 		{"mongodb+srv://a.b.c/?srvMaxHosts=1", "replicaSet=r", []string{"x.b.c:1"}, "srvMaxHosts", nil},
