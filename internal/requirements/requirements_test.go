@@ -265,11 +265,14 @@ func TestCompare(t *testing.T) {
 func TestSource(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"a.go":           "package p\ntype T[K any] struct{}\nfunc (t *T[K]) M() {}\nfunc (t T[K]) N() {}\nvar x, y int\nfunc f() {}\n",
-		"a_test.go":      "package p\nfunc TestRoot() {}\n",
-		"in/q/b.go":      "package q\nfunc f() {}\nfunc g() {}\n",
-		"on/q/b.go":      "package q\nfunc f() {}\n",
-		"on/q/b_test.go": "package q\nfunc TestQ() {}\nfunc helper() {}\n",
+		"a.go":              "package p\ntype T[K any] struct{}\nfunc (t *T[K]) M() {}\nfunc (t T[K]) N() {}\nvar x, y int\nfunc f() {}\n",
+		"a_test.go":         "package p\nfunc TestRoot() {}\n",
+		"in/q/b.go":         "package q\nfunc f() {}\nfunc g() {}\n",
+		"other/go.mod":      "module other\n",
+		"other/q/b.go":      "package q\nfunc g() {}\nfunc only() {}\n",
+		"other/q/b_test.go": "package q\nfunc TestQ() {}\n",
+		"on/q/b.go":         "package q\nfunc f() {}\n",
+		"on/q/b_test.go":    "package q\nfunc TestQ() {}\nfunc helper() {}\n",
 	} {
 		file := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -286,7 +289,7 @@ func TestSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"allium.(*T).M", "allium.T.N", "allium.T", "allium.y", "allium.f", "q.g", "in/q.f"} {
+	for _, name := range []string{"allium.(*T).M", "allium.T.N", "allium.T", "allium.y", "allium.f", "q.g", "in/q.f", "q.only", "other/q.g"} {
 		if err := s.Declared(name); err != nil {
 			t.Error(err)
 		}

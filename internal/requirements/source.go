@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,10 @@ import (
 type Source struct {
 	decls map[string][]string // folders by name: "(*T).Method", "T", "run"
 	tests map[string][]string
-	json  []string // paths of JSON files below the specifications' source; nil: not at hand
+	// modules are the folders of other modules. A name stands for something of theirs only if the
+	// driver's own module does not have it.
+	modules []string
+	json    []string // paths of JSON files below the specifications' source; nil: not at hand
 }
 
 // root is how a reference names the module's own folder.
@@ -32,6 +36,13 @@ func ReadSource(dir, specifications string) (*Source, error) {
 			return err
 		}
 		if e.IsDir() {
+			if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil && name != dir {
+				rel, err := filepath.Rel(dir, name)
+				if err != nil {
+					return err
+				}
+				s.modules = append(s.modules, path.Join(root, filepath.ToSlash(rel)))
+			}
 			if base := e.Name(); name != dir && (base == "testdata" || strings.HasPrefix(base, ".") || base == "node_modules") {
 				return filepath.SkipDir
 			}
@@ -122,7 +133,7 @@ func names(d ast.Decl) []string {
 // Declared returns an error if a name such as "exec.(*Executor).Run" stands for no declaration
 // outside of tests, or for several.
 func (s *Source) Declared(name string) error {
-	_, err := one(s.decls, name)
+	_, err := s.one(s.decls, name)
 	return err
 }
 
@@ -139,7 +150,7 @@ func (s *Source) Tested(name string) error {
 	_, fn := cut(name)
 	for _, prefix := range []string{"Test", "Fuzz", "Example"} {
 		if strings.HasPrefix(fn, prefix) {
-			_, err := one(s.tests, name)
+			_, err := s.one(s.tests, name)
 			return err
 		}
 	}
@@ -160,7 +171,7 @@ func (s *Source) JSON(test string) (string, error) {
 // Package returns the folder of the package that declares a test, "." for the root.
 func (s *Source) Package(test string) (string, error) {
 	name, _, _ := strings.Cut(test, "#")
-	pkg, err := one(s.tests, name)
+	pkg, err := s.one(s.tests, name)
 	if err != nil {
 		return "", err
 	}
@@ -174,13 +185,21 @@ func cut(name string) (pkg, decl string) {
 	return name[:slash] + before, decl
 }
 
-func one(in map[string][]string, name string) (string, error) {
+func (s *Source) one(in map[string][]string, name string) (string, error) {
 	pkg, decl := cut(name)
-	var found []string
+	var found, others []string
 	for _, p := range in[decl] {
-		if p == pkg || strings.HasSuffix(p, "/"+pkg) {
+		if p != pkg && !strings.HasSuffix(p, "/"+pkg) {
+			continue
+		}
+		if slices.ContainsFunc(s.modules, func(m string) bool { return p == m || strings.HasPrefix(p, m+"/") }) {
+			others = append(others, p)
+		} else {
 			found = append(found, p)
 		}
+	}
+	if len(found) == 0 {
+		found = others
 	}
 	switch len(found) {
 	case 0:
