@@ -45,11 +45,17 @@ func HasCode(err error, want int32) bool {
 	})
 }
 
-// HasLabel reports whether err, or an error that it wraps, carries the label.
+// HasLabel reports whether err, or an error that it wraps, carries the label. Errors of other
+// packages count that have a method HasLabel or, as those of the official driver, HasErrorLabel: a
+// transaction whose function returns one with a label is tried again.
 func HasLabel(err error, label string) bool {
 	return search(err, func(err error) (yes, decided bool) {
-		l, ok := err.(interface{ HasLabel(string) bool })
-		yes = ok && l.HasLabel(label)
+		switch e := err.(type) {
+		case interface{ HasLabel(string) bool }:
+			yes = e.HasLabel(label)
+		case interface{ HasErrorLabel(string) bool }:
+			yes = e.HasErrorLabel(label)
+		}
 		return yes, yes
 	})
 }

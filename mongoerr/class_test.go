@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"testing"
 
 	"allium/event"
@@ -75,5 +76,14 @@ func TestHasLabel(t *testing.T) {
 		if got := HasLabel(err, label); got != want {
 			t.Errorf("label %s: %v", label, got)
 		}
+		if got := HasLabel(wrap(join(foreign{"a", "b"})), label); got != want {
+			t.Errorf("label %s of another package's error: %v", label, got)
+		}
 	}
 }
+
+// foreign is an error with labels as the official driver has them.
+type foreign []string
+
+func (f foreign) Error() string                   { return "foreign" }
+func (f foreign) HasErrorLabel(label string) bool { return slices.Contains(f, label) }

@@ -62,7 +62,6 @@ func run(t *testing.T, dir, modfile string) []string {
 		t.Fatalf("go build -modfile=%s: %v\n%s", modfile, err, out)
 	}
 	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), "TZ=America/New_York")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

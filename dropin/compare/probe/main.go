@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 )
 
 var out = bufio.NewWriter(os.Stdout)
@@ -33,6 +34,7 @@ func try(what string, f func() any) {
 
 func main() {
 	defer out.Flush()
+	time.Local = time.FixedZone("there", -5*60*60) // the local zone is not that of the machine
 	texts()
 	encoding()
 	decoding()

@@ -2,7 +2,7 @@ package main
 
 // connectionStrings are strings with all options, and with what is wrong in many ways.
 var connectionStrings = []string{
-	"mongodb://a", "", "a", "mongodb://",
+	"mongodb://@a", "mongodb://a", "", "a", "mongodb://",
 	"mongodb:///", "mongodb://a,b:1/db", "mongodb://u:p@a/", "mongodb://u@a",
 	"mongodb://u:@a", "mongodb://:p@a", "mongodb://u%40:p%2F@a/d%20b", "mongodb://a/?",
 	"mongodb://a?x=1", "mongodb://a/?foo=bar", "mongodb://a/?appName=x&appname=y", "mongodb://[::1]:1",

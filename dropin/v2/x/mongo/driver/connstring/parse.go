@@ -289,7 +289,7 @@ func (u *ConnString) setAuth() error {
 	}
 	switch strings.ToLower(u.AuthMechanism) {
 	case "":
-		if u.UsernameSet || u.PasswordSet || u.AuthMechanismProperties != nil {
+		if u.Username != "" || u.PasswordSet || u.AuthMechanismProperties != nil {
 			byDefault(database)
 		}
 	case "scram-sha-1", "scram-sha-256":
