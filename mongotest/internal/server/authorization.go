@@ -115,6 +115,9 @@ func (r *Request) authorize() error {
 		return nil
 	}
 	u := r.Conn.user
+	if u == nil && r.Cmd.Strangers != nil && r.Cmd.Strangers(r.Node.cfg.Version) {
+		return nil
+	}
 	if u == nil {
 		return srverr.New(srverr.Unauthorized, "command %s requires authentication", r.Cmd.Name)
 	}

@@ -41,6 +41,9 @@ type Command struct {
 	AdminOnly bool
 	NoAuth    bool  // runs before the client has authenticated; takes no part in sessions
 	Needs     Needs // the privileges; none with NoAuth
+	// Strangers reports whether clients that have not authenticated may run it in a version. It may
+	// be nil.
+	Strangers func(release.Version) bool
 	API       API
 	DataLake  bool // Atlas Data Lake has it
 

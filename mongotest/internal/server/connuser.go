@@ -1,8 +1,6 @@
 package server
 
 import (
-	"crypto/sha256"
-
 	"allium/bson"
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/bsondoc"
@@ -53,7 +51,7 @@ func (c *Conn) userDigest(given [32]byte) [32]byte {
 	if c.user == nil {
 		return given
 	}
-	return sha256.Sum256([]byte(c.user.Name + "@" + c.user.DB))
+	return UserDigest(c.user.Name, c.user.DB)
 }
 
 // HasUser reports whether the user exists.

@@ -38,6 +38,7 @@ type Cursor struct {
 	Stash bson.Raw
 
 	Session   *session.Session // that made it; nil: none
+	owner     [32]byte         // the digest of the user who made it, where users log in
 	API       string           // the Stable API's parameters of the command that made it
 	TxnNumber int64            // of the transaction that the cursor belongs to; -1: none
 	AtTime    bson.Timestamp   // of the snapshot that it reads; zero: whatever is the newest
@@ -269,6 +270,13 @@ func (t *cursorTable) CheckIn(c *Cursor, done bool, now time.Time) {
 	}
 }
 
+// OfOthers reports whether one of the cursors is another user's than the request's.
+func (t *cursorTable) OfOthers(r *Request, ids []int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(ids, func(id int64) bool { return t.byID[id] != nil && t.byID[id].owner != r.ownDigest() })
+}
+
 // Killed reports whether a cursor that is in use was killed meanwhile.
 func (t *cursorTable) Killed(c *Cursor) bool {
 	t.mu.Lock()
@@ -474,6 +482,7 @@ func AppendListCursor(dst []byte, ns string, id int64, docs func([]byte) []byte)
 // keepCursor keeps a cursor for later commands and gives it its id.
 func (r *Request) keepCursor(c *Cursor) error {
 	c.created, c.Session, c.AtTime, c.API = r.start, r.Session, r.AtTime, r.apiText()
+	c.owner = r.ownDigest()
 	if r.Txn != nil {
 		c.TxnNumber = r.Txn.Number
 	}

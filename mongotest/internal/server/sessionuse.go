@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/sha256"
 	"slices"
 
 	"allium/mongotest/internal/session"
@@ -15,6 +16,38 @@ func (r *Request) OwnSession(id session.ID) session.ID {
 	}
 	return id
 }
+
+// ownDigest stands for the connection's user, if users log in.
+func (r *Request) ownDigest() (none [32]byte) {
+	if !r.Node.cfg.Auth {
+		return none
+	}
+	return r.Conn.userDigest(none)
+}
+
+// Owns refuses a cursor that another user has made, or the same one in another session.
+func (r *Request) Owns(c *Cursor) error {
+	if c.owner != r.ownDigest() {
+		return srverr.New(srverr.Unauthorized, "cursor id %d was not created by the authenticated user", c.ID)
+	}
+	if !r.Node.cfg.Auth || c.Session == nil || c.Session == r.Session {
+		return nil
+	}
+	own := "none"
+	if r.Session != nil {
+		own = r.Session.ID.String()
+	}
+	return srverr.New(srverr.Unauthorized, "Cursor session id (%s) is not the same as the operation context's session id (%s)", c.Session.ID, own)
+}
+
+// OwnSessions reports which sessions are those of the connection's user: all of them where nobody
+// logs in.
+func (r *Request) OwnSessions(id session.ID) bool {
+	return !r.Node.cfg.Auth || id.UID == r.Conn.userDigest(id.UID)
+}
+
+// UserDigest returns what the sessions of a user have in their ids.
+func UserDigest(name, db string) [32]byte { return sha256.Sum256([]byte(name + "@" + db)) }
 
 // UseSession returns the session with this id for a command. The cursors of those that have ended
 // or expired end.

@@ -274,6 +274,14 @@ func NewID() ID {
 	return id
 }
 
+// Digest returns the digest of a user that a value holds.
+func Digest(b []byte) (digest [32]byte, err error) {
+	if len(b) != len(digest) {
+		return digest, srverr.New(srverr.UnsupportedFormat, "Unsupported SHA256Block hash length: %d", len(b))
+	}
+	return [32]byte(b), nil
+}
+
 // ParseID reads an lsid document; context names it in errors, needUID makes uid a required field.
 func ParseID(doc bson.Raw, context string, needUID bool) (ID, error) {
 	id := ID{UID: noUser}
@@ -304,10 +312,9 @@ func ParseID(doc bson.Raw, context string, needUID bool) (ID, error) {
 			if err != nil {
 				return id, err
 			}
-			if len(b) != 32 {
-				return id, srverr.New(srverr.UnsupportedFormat, "Unsupported SHA256Block hash length: %d", len(b))
+			if id.UID, err = Digest(b); err != nil {
+				return id, err
 			}
-			copy(id.UID[:], b)
 			hasUID = true
 		default:
 			return id, args.UnknownField(field)

@@ -92,7 +92,7 @@ func runKillSessions(r *server.Request, dst []byte) ([]byte, error) {
 	for _, id := range ids {
 		kill[id] = true
 	}
-	r.KillSessions(func(id session.ID) bool { return kill[id] || len(ids) == 0 })
+	r.KillSessions(func(id session.ID) bool { return kill[id] || len(ids) == 0 && r.OwnSessions(id) })
 	return dst, nil
 }
 
@@ -109,37 +109,60 @@ func runKillAllSessions(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	users := map[[32]byte]bool{}
 	for _, d := range docs {
 		var u killedUser
 		if err := killedUserArgs.Parse(r, d, &u); err != nil {
 			return dst, err
 		}
-		if !r.Node.HasUser(u.db, u.user) {
+		if !r.Node.Version().AtLeast(5, 0) && !r.Node.HasUser(u.db, u.user) { // later versions do not look
 			return dst, srverr.New(srverr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", u.user, u.db)
 		}
+		users[server.UserDigest(u.user, u.db)] = true
 	}
-	r.KillSessions(func(id session.ID) bool { return true })
+	r.KillSessions(func(id session.ID) bool { return users[id.UID] || len(docs) == 0 })
 	return dst, nil
 }
 
 // killPattern says which sessions end.
 type killPattern struct {
-	ids   map[session.ID]bool
-	users map[[32]byte]bool
+	ids     map[session.ID]bool
+	users   map[[32]byte]bool
+	all     bool // a pattern names neither
+	named   bool // the one that is being read does
+	asUsers []bson.Raw
+	asRoles []bson.Raw
 }
 
-var killPatternArgs = &args.Table[killPattern]{Name: "KillAllSessionsByPatternCmd.killAllSessionsByPattern", Fields: map[string]args.Field[killPattern]{
+const killPatternName = "KillAllSessionsByPatternCmd.killAllSessionsByPattern"
+
+// A pattern may also say as whom sessions end, which matters to an audit only.
+var (
+	killAsUserArgs = &args.Table[args.None]{Name: killPatternName + ".users", Required: []string{"user", "db"}, Fields: map[string]args.Field[args.None]{
+		"user": args.String[args.None](nil), "db": args.String[args.None](nil),
+	}}
+	killAsRoleArgs = &args.Table[args.None]{Name: killPatternName + ".roles", Required: []string{"role", "db"}, Fields: map[string]args.Field[args.None]{
+		"role": args.String[args.None](nil), "db": args.String[args.None](nil),
+	}}
+)
+
+var killPatternArgs = &args.Table[killPattern]{Name: killPatternName, Fields: map[string]args.Field[killPattern]{
 	"lsid": args.Any[killPattern](nil).Then(func(p *killPattern, v args.Value) error {
 		id, err := session.ParseID(v.Value, "KillAllSessionsByPatternCmd.killAllSessionsByPattern."+v.Name, true)
-		p.ids[id] = true
+		p.ids[id], p.named = true, true
 		return err
 	}),
 	"uid": args.Any[killPattern](nil).Then(func(p *killPattern, v args.Value) error {
 		b, err := session.BinaryField(v.RawValue, "KillAllSessionsByPatternCmd.killAllSessionsByPattern."+v.Name, bson.BinaryGeneric)
-		p.users[[32]byte(append(b, make([]byte, 32)...))] = true
+		if err != nil {
+			return err
+		}
+		digest, err := session.Digest(b)
+		p.users[digest], p.named = true, true
 		return err
 	}),
-	"users": args.Array[killPattern](nil).Must(), "roles": args.Array[killPattern](nil).Must(),
+	"users": args.Objects(func(p *killPattern) *[]bson.Raw { return &p.asUsers }).Must(),
+	"roles": args.Objects(func(p *killPattern) *[]bson.Raw { return &p.asRoles }).Must(),
 }}
 
 func runKillByPattern(r *server.Request, dst []byte) ([]byte, error) {
@@ -147,12 +170,24 @@ func runKillByPattern(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	p := killPattern{map[session.ID]bool{}, map[[32]byte]bool{}}
+	p := killPattern{ids: map[session.ID]bool{}, users: map[[32]byte]bool{}, all: len(docs) == 0}
 	for _, d := range docs {
+		p.named, p.asUsers, p.asRoles = false, nil, nil
 		if err := killPatternArgs.Parse(r, d, &p); err != nil {
 			return dst, err
 		}
+		for _, user := range p.asUsers {
+			if err := killAsUserArgs.Parse(r, user, &args.None{}); err != nil {
+				return dst, err
+			}
+		}
+		for _, role := range p.asRoles {
+			if err := killAsRoleArgs.Parse(r, role, &args.None{}); err != nil {
+				return dst, err
+			}
+		}
+		p.all = p.all || !p.named
 	}
-	r.KillSessions(func(id session.ID) bool { return p.ids[id] || p.users[id.UID] || len(docs) == 0 })
+	r.KillSessions(func(id session.ID) bool { return p.all || p.ids[id] || p.users[id.UID] })
 	return dst, nil
 }

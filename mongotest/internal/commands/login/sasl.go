@@ -13,6 +13,7 @@ import (
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 )
@@ -22,7 +23,7 @@ func init() {
 	server.Register(&server.Command{Name: "saslContinue", API: server.V1, DataLake: true, NoAuth: true, Where: server.Anywhere, Run: runSASLContinue})
 	server.Register(&server.Command{Name: "authenticate", API: server.V1, NoAuth: true, Where: server.Anywhere, Run: runAuthenticate})
 	server.Register(&server.Command{Name: "getnonce", NoAuth: true, Where: server.Anywhere, Run: runGetNonce})
-	server.Register(&server.Command{Name: "logout", Needs: server.Free, DataLake: true, Where: server.Anywhere, Run: runLogout})
+	server.Register(&server.Command{Name: "logout", Needs: server.Free, Strangers: func(v release.Version) bool { return v.AtLeast(5, 0) }, DataLake: true, Where: server.Anywhere, Run: runLogout})
 }
 
 // conversation is a SASL conversation that a connection is in.

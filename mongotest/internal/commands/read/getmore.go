@@ -184,6 +184,9 @@ func runGetMore(r *server.Request, dst []byte) ([]byte, error) {
 // ownsCursor checks that the cursor was made in the session and the transaction that the command
 // runs in.
 func ownsCursor(r *server.Request, c *server.Cursor) error {
+	if err := r.Owns(c); err != nil {
+		return err
+	}
 	const prefix = "Cannot run getMore on cursor %d, which was "
 	if r.Routing != nil && c.Session != r.Session {
 		if c.Session == nil {

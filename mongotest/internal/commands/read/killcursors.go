@@ -2,6 +2,7 @@ package read
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/server"
@@ -10,9 +11,24 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "killCursors", Help: "Kill a list of cursor ids", Needs: server.Free, API: server.V1, DataLake: true, Where: server.Anywhere,
+		Name: "killCursors", Help: "Kill a list of cursor ids", Needs: server.NeedsBy("killAnyCursor for the cursors of others", needsOfKillCursors), API: server.V1, DataLake: true, Where: server.Anywhere,
 		Txn: server.TxnLater, Run: runKillCursors,
 	})
+}
+
+// needsOfKillCursors says that the cursors of others are killed by those only who may kill any.
+func needsOfKillCursors(r *server.Request, body bson.Raw) []account.Need {
+	var ids []int64
+	list, _ := body.Lookup("cursors").Array()
+	for v := range list.Values() {
+		if id, ok := v.Int64(); ok {
+			ids = append(ids, id)
+		}
+	}
+	if r.Node.Cursors().OfOthers(r, ids) {
+		return []account.Need{{Action: "killAnyCursor"}}
+	}
+	return nil
 }
 
 func runKillCursors(r *server.Request, dst []byte) ([]byte, error) {
