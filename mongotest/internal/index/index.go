@@ -2,6 +2,7 @@
 package index
 
 import (
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -85,12 +86,26 @@ func (s *Spec) badLater(code int32, format string, args ...any) error {
 	return s.within(srverr.New(code, format, args...), s.withVersion())
 }
 
+// keyFirst yields the fields of a specification, the key before the others: what they may be is
+// for the kind of index to say.
+func keyFirst(doc bson.Raw) iter.Seq2[string, bson.RawValue] {
+	return func(yield func(string, bson.RawValue) bool) {
+		for _, wantKey := range []bool{true, false} {
+			for k, v := range doc.All() {
+				if (k == "key") == wantKey && !yield(k, v) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Parse checks what can be checked of a specification by itself. alone says that it is not
 // in a list of several, lax that options which the version does not know are passed over.
 func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error) {
 	s := &Spec{doc: doc, version: 2, alone: alone}
 	hasKey, hasName := false, false
-	for k, v := range doc.All() {
+	for k, v := range keyFirst(doc) {
 		switch k {
 		case "key":
 			key, ok := v.Document()

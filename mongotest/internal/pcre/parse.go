@@ -177,14 +177,11 @@ func (p *parser) sequence() (node, *Error) {
 			list = append(list, n)
 		}
 		last := &list[len(list)-1]
-		for {
-			n, ok, err := p.quantifier(*last)
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				break
-			}
+		n, ok, err := p.quantifier(*last)
+		if err != nil {
+			return nil, err
+		}
+		if ok { // what is repeated is not repeated again
 			*last = n
 		}
 	}
@@ -232,12 +229,14 @@ func (p *parser) quantifier(n node) (node, bool, *Error) {
 	default:
 		return nil, false, nil
 	}
-	if _, ok := n.(assertNode); ok {
-		// An assertion holds as often as it is asked.
-		r.max = min(max(r.max, -r.max), 1)
-		r.min = min(r.min, 1)
+	switch n.(type) {
+	case assertNode, keepNode:
+		return nil, false, p.fail("nothing to repeat")
 	}
 	r.lazy = p.flags.ungreedy
+	if err := p.skipIgnored(); err != nil {
+		return nil, false, err
+	}
 	switch {
 	case p.accept("?"):
 		r.lazy = !r.lazy

@@ -31,6 +31,7 @@ type geoNearStage struct {
 	ns             Namespace
 	options        *query.Options
 	near           bson.RawValue
+	nearBy         expr.Expr // what near names, if that is not fixed; or nil
 	spherical      bool
 	distance, locs []string
 	key            string
@@ -45,7 +46,12 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 		return nil, srverr.New(10065, "invalid parameter: expected an object (%s)", name)
 	}
 	g := &geoNearStage{rt: p.rt, ns: p.ns, multiplier: 1, options: p.rt.filterOptions(p.scope), near: doc.Lookup("near")}
-	if g.near.Type != bson.TypeArray && g.near.Type != bson.TypeEmbeddedDocument {
+	if namesVariable(g.near) {
+		var err error
+		if g.nearBy, err = expr.Parse(g.near, p.scope); err != nil {
+			return nil, err
+		}
+	} else if !isPlace(g.near) {
 		return nil, srverr.New(16605, "$geoNear requires a 'near' option as an Array")
 	}
 	field, ok := doc.Lookup("distanceField").StringValue()
@@ -110,6 +116,26 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 	return g, nil
 }
 
+// isPlace reports whether a value can be a point, as GeoJSON or as coordinates.
+func isPlace(v bson.RawValue) bool {
+	return v.Type == bson.TypeArray || v.Type == bson.TypeEmbeddedDocument
+}
+
+// namesVariable reports whether a value is an expression with a variable.
+func namesVariable(v bson.RawValue) bool {
+	if s, ok := v.StringValue(); ok {
+		return strings.HasPrefix(s, "$$")
+	}
+	if isPlace(v) {
+		for item := range bson.Raw(v.Value).Values() {
+			if namesVariable(item) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // distanceOption checks a distance or a factor.
 func distanceOption(name string, v bson.RawValue) error {
 	if !v.IsNumber() {
@@ -125,6 +151,16 @@ func (*geoNearStage) isSource() {}
 
 // filter makes a query with $near of the stage.
 func (g *geoNearStage) filter(field string) (*query.Filter, error) {
+	place := g.near
+	if g.nearBy != nil {
+		var err error
+		if place, err = expr.Eval(g.nearBy, g.rt.state); err != nil {
+			return nil, err
+		}
+		if !isPlace(place) {
+			return nil, srverr.New(5860401, "$geoNear requires near argument to be a GeoJSON object or a legacy point(array)")
+		}
+	}
 	operator := "$near"
 	if g.spherical {
 		operator = "$nearSphere"
@@ -132,7 +168,7 @@ func (g *geoNearStage) filter(field string) (*query.Filter, error) {
 	start, dst := bson.BeginDocument(nil)
 	dst = append(dst, g.query.Elements()...)
 	near, dst := bson.BeginDocumentElement(dst, field)
-	dst = append(bson.AppendRawValue(dst, operator, g.near), g.limits...)
+	dst = append(bson.AppendRawValue(dst, operator, place), g.limits...)
 	dst = bson.EndDocument(bson.EndDocument(dst, near), start)
 	return query.ParseFilter(dst, g.options)
 }

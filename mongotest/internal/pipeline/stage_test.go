@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -56,6 +57,63 @@ func (m *memory) run(stages []bson.Raw, o *Options) ([]bson.Raw, error) {
 		return nil, err
 	}
 	return collect(it, memoryLimit)
+}
+
+// runOn runs a pipeline on documents.
+func runOn(t testing.TB, docs, stages string) ([]bson.Raw, error) {
+	t.Helper()
+	m := newMemory()
+	ns := Namespace{"test", "c"}
+	for v := range bson.Raw(parseDoc(t, `{"d":`+docs+`}`).Lookup("d").Value).Values() {
+		m.colls[ns] = append(m.colls[ns], bson.Raw(v.Value))
+	}
+	list, err := StagesOf(parseDoc(t, `{"p":`+stages+`}`).Lookup("p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.run(list, &Options{Env: m, NS: ns, Version: release.At(8, 0, 0)})
+}
+
+// Window functions subtract dates exactly, and keep decimals.
+func TestWindowNumbers(t *testing.T) {
+	at := func(ms ...int) (docs string) {
+		for i, m := range ms {
+			docs += fmt.Sprintf(`,{"_id":%d,"t":{"$date":{"$numberLong":"%d"}},"v":%d,"d":{"$numberDecimal":"%d.10"}}`, i, 1589811030000+m, i, i)
+		}
+		return "[" + docs[1:] + "]"
+	}
+	const decimals = `[{"_id":1,"d":{"$numberDecimal":"1.1"},"x":{"$numberDecimal":"1"}},{"_id":2,"d":{"$numberDecimal":"2.3"},"x":{"$numberDecimal":"2"}},{"_id":3,"x":3},{"_id":4,"d":{"$numberDecimal":"4.5"},"x":4}]`
+	const trucks = `[{"_id":1,"t":{"$date":"2020-05-18T14:10:30Z"},"v":1295.1},{"_id":2,"t":{"$date":"2020-05-18T14:11:00Z"},"v":1295.63}]`
+	for _, c := range []struct{ sortBy, function, docs, want string }{
+		{"t", `"$derivative":{"input":"$v","unit":"hour"},"window":{"documents":[-1,0]}`, at(0, 1), `{"$numberDouble":"3600000.0"}`},
+		{"t", `"$derivative":{"input":"$v","unit":"day"},"window":{"documents":[-1,0]}`, at(0, 1), `{"$numberDouble":"86400000.0"}`},
+		{"t", `"$derivative":{"input":"$v","unit":"week"},"window":{"documents":[-1,0]}`, at(0, 7), `{"$numberDouble":"86400000.0"}`},
+		{"t", `"$derivative":{"input":"$v","unit":"hour"},"window":{"documents":[-1,0]}`, trucks, `{"$numberDouble":"63.60000000002401"}`},
+		{"t", `"$derivative":{"input":"$d","unit":"second"},"window":{"documents":[-1,0]}`, at(0, 4), `{"$numberDecimal":"250.00"}`},
+		{"t", `"$integral":{"input":"$v","unit":"hour"},"window":{"documents":["unbounded","current"]}`, at(0, 1), `{"$numberDouble":"1.3888888888888888E-07"}`},
+		{"t", `"$integral":{"input":"$d","unit":"second"},"window":{"documents":["unbounded","current"]}`, at(0, 2000), `{"$numberDecimal":"1.20"}`},
+		{"_id", `"$derivative":{"input":"$d"},"window":{"documents":[0,1]}`, decimals[:strings.Index(decimals, `,{"_id":2`)] + `,{"_id":2,"d":{"$numberDecimal":"1.3"}},{"_id":2,"d":{"$numberDecimal":"1.3"}}]`, `null`},
+		{"_id", `"$expMovingAvg":{"input":"$d","N":3}`, decimals, `{"$numberDecimal":"3.100"}`},
+		{"_id", `"$expMovingAvg":{"input":"$d","alpha":0.1}`, decimals, `{"$numberDecimal":"1.548`},
+		{"_id", `"$expMovingAvg":{"input":"$v","N":2}`, `[{"_id":1,"v":13},{"_id":2,"v":15.4},{"_id":3,"v":12},{"_id":4,"v":11.7}]`, `{"$numberDouble":"12.088888888888889"}`},
+		{"_id", `"$covariancePop":["$d","$x"]`, decimals, `{"$numberDecimal":"`},
+		{"_id", `"$covarianceSamp":["$_id","$x"]`, `[{"_id":1,"x":1},{"_id":2,"x":2},{"_id":3,"x":3},{"_id":4,"x":4}]`, `{"$numberDouble":"1.66666666666666`},
+		{"_id", `"$linearFill":"$d"`, decimals, `{"$numberDecimal":"4.5"}`},
+	} {
+		out, err := runOn(t, c.docs, `[{"$setWindowFields":{"sortBy":{"`+c.sortBy+`":1},"output":{"w":{`+c.function+`}}}}]`)
+		if err != nil {
+			t.Errorf("%s: %v", c.function, err)
+			continue
+		}
+		text, err := bson.MarshalExtJSON(bson.D{{Key: "w", Value: out[len(out)-1].Lookup("w")}}, true)
+		if got := strings.TrimSuffix(strings.TrimPrefix(string(text), `{"w":`), "}"); err != nil || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %s, want %s, %v", c.function, got, c.want, err)
+		}
+	}
+	out, err := runOn(t, decimals, `[{"$setWindowFields":{"sortBy":{"_id":1},"output":{"w":{"$linearFill":"$d"}}}}]`)
+	if err != nil || out[2].Lookup("w").Type != bson.TypeDecimal128 || out[2].Lookup("w").String() != `{"$numberDecimal":"3.4"}` {
+		t.Errorf("filled with %v, %v", out, err)
+	}
 }
 
 func TestStages(t *testing.T) {

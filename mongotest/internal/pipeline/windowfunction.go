@@ -1,12 +1,12 @@
 package pipeline
 
 import (
-	"math"
 	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/decimal"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
@@ -280,7 +280,7 @@ func (a namedArgs) read(arg bson.RawValue, noDocument, unknown func(key string) 
 
 type expMovingAvg struct {
 	operand
-	alpha float64
+	alpha decimal.Decimal
 }
 
 func parseExpMovingAvg(_ *windowStage, p *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
@@ -293,11 +293,11 @@ func parseExpMovingAvg(_ *windowStage, p *parser, arg bson.RawValue, _ bounds) (
 		if !ok || n <= 0 {
 			return srverr.New(srverr.FailedToParse, "'N' field must be an integer greater than zero, but found N: %s", bsontext.Value(v))
 		}
-		e.alpha = 2 / (float64(n) + 1)
+		e.alpha = decimal.FromInt(2).Quo(decimal.FromInt(int64(n) + 1))
 		return nil
 	}, "alpha": func(v bson.RawValue) error {
-		e.alpha = expr.ToDouble(v)
-		if !v.IsNumber() || e.alpha <= 0 || e.alpha >= 1 {
+		e.alpha = mixedOf(v).inDecimal()
+		if !v.IsNumber() || e.alpha.IsNaN() || e.alpha.Cmp(decimal.Decimal{}) <= 0 || e.alpha.Cmp(decimal.FromInt(1)) >= 0 {
 			return srverr.New(srverr.FailedToParse, "'alpha' must be between 0 and 1 (exclusive), found alpha: %s", bsontext.Value(v))
 		}
 		return nil
@@ -305,7 +305,7 @@ func parseExpMovingAvg(_ *windowStage, p *parser, arg bson.RawValue, _ bounds) (
 	if err != nil {
 		return nil, err
 	}
-	if e.input == nil || e.alpha == 0 {
+	if e.input == nil || e.alpha.IsZero() {
 		return nil, srverr.New(srverr.FailedToParse, "%s", malformed(""))
 	}
 	return e, nil
@@ -317,17 +317,27 @@ func (e *expMovingAvg) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue
 		return nil, err
 	}
 	out := make([]bson.RawValue, len(docs))
-	current, seen := 0.0, false
+	// It is computed in decimals, and a double is made of what comes out, if all numbers were.
+	var current decimal.Decimal
+	seen, isDecimal := false, false
+	rest := decimal.FromInt(1).Sub(e.alpha)
 	for i, v := range values {
-		switch {
-		case v.IsNumber() && !seen:
-			current, seen = expr.ToDouble(v), true
-		case v.IsNumber():
-			current = expr.ToDouble(v)*e.alpha + current*(1-e.alpha)
+		if v.IsNumber() {
+			x := mixedOf(v)
+			isDecimal = isDecimal || x.isDecimal
+			if seen {
+				current = x.inDecimal().Mul(e.alpha).Add(current.Mul(rest))
+			} else {
+				current, seen = x.inDecimal(), true
+			}
 		}
-		out[i] = nullValue
-		if seen {
-			out[i] = bsondoc.DoubleValue(current)
+		switch {
+		case !seen:
+			out[i] = nullValue
+		case isDecimal:
+			out[i] = mixed{decimal: current, isDecimal: true}.value()
+		default:
+			out[i] = bsondoc.DoubleValue(current.Float())
 		}
 	}
 	return out, nil
@@ -373,13 +383,13 @@ func parseSlope(integral bool) func(*windowStage, *parser, bson.RawValue, bounds
 	}
 }
 
-// position is where a document lies on the axis, in units.
-func (s *slope) position(doc bson.Raw) (float64, bool) {
+// position is where a document lies on the axis: a number, or milliseconds.
+func (s *slope) position(doc bson.Raw) (mixed, bool) {
 	v := fieldAt(doc, s.field)
 	if d, ok := v.DateTime(); ok {
-		return float64(d) / max(s.perUnit, 1), s.perUnit > 0
+		return integer(int64(d)), s.perUnit > 0
 	}
-	return expr.ToDouble(v), v.IsNumber() && s.perUnit == 0
+	return mixedOf(v), v.IsNumber() && s.perUnit == 0
 }
 
 func (s *slope) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
@@ -387,6 +397,7 @@ func (s *slope) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error
 	if err != nil {
 		return nil, err
 	}
+	unit := integer(int64(max(s.perUnit, 1)))
 	out := make([]bson.RawValue, len(docs))
 	for i := range docs {
 		out[i] = nullValue
@@ -397,7 +408,7 @@ func (s *slope) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error
 		if from == to {
 			continue
 		}
-		sum := 0.0
+		sum := integer(0)
 		for j := from; j < to; j++ {
 			if err := w.rt.interrupted(); err != nil {
 				return nil, err
@@ -408,20 +419,21 @@ func (s *slope) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error
 			if s.integral && j > from {
 				x0, _ := s.position(docs[j-1])
 				x1, _ := s.position(docs[j])
-				sum += (expr.ToDouble(values[j-1]) + expr.ToDouble(values[j])) / 2 * (x1 - x0)
+				sum = sum.add(mixedOf(values[j-1]).add(mixedOf(values[j])).mul(x1.sub(x0)).quo(integer(2)))
 			}
 		}
+		// Differences of dates are exact in milliseconds; the unit comes last.
 		if s.integral {
-			out[i] = bsondoc.DoubleValue(sum)
+			out[i] = sum.quo(unit).value()
 			continue
 		}
 		x0, _ := s.position(docs[from])
 		x1, _ := s.position(docs[to-1])
 		first, last := values[from], values[to-1]
-		if x0 == x1 || !first.IsNumber() || !last.IsNumber() {
+		if x1.sub(x0).isZero() || !first.IsNumber() || !last.IsNumber() {
 			continue
 		}
-		out[i] = bsondoc.DoubleValue((expr.ToDouble(last) - expr.ToDouble(first)) / (x1 - x0))
+		out[i] = mixedOf(last).sub(mixedOf(first)).quo(x1.sub(x0)).mul(unit).value()
 	}
 	return out, nil
 }
@@ -469,7 +481,8 @@ func (c *covariance) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, 
 		if err != nil {
 			return nil, err
 		}
-		n, meanX, meanY, sum := 0.0, 0.0, 0.0, 0.0
+		n := int64(0)
+		meanX, meanY, sum := integer(0), integer(0), integer(0)
 		for j := from; j < to; j++ {
 			if err := w.rt.interrupted(); err != nil {
 				return nil, err
@@ -477,18 +490,18 @@ func (c *covariance) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, 
 			if !xs[j].IsNumber() || !ys[j].IsNumber() {
 				continue
 			}
-			x, y := expr.ToDouble(xs[j]), expr.ToDouble(ys[j])
+			x, y := mixedOf(xs[j]), mixedOf(ys[j])
 			n++
-			dx := x - meanX
-			meanX += dx / n
-			meanY += (y - meanY) / n
-			sum += dx * (y - meanY)
+			dx := x.sub(meanX)
+			meanX = meanX.add(dx.quo(integer(n)))
+			meanY = meanY.add(y.sub(meanY).quo(integer(n)))
+			sum = sum.add(dx.mul(y.sub(meanY)))
 		}
 		if c.sample {
 			n--
 		}
 		if n > 0 {
-			out[i] = bsondoc.DoubleValue(sum / n)
+			out[i] = sum.quo(integer(n)).value()
 		}
 	}
 	return out, nil
@@ -531,12 +544,12 @@ func (f *filling) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, err
 		return out, nil
 	}
 	path := strings.Split(w.sort.Fields()[0].Path, ".")
-	position := func(i int) float64 {
+	position := func(i int) mixed {
 		v := fieldAt(docs[i], path)
 		if d, ok := v.DateTime(); ok {
-			return float64(d)
+			return integer(int64(d))
 		}
-		return expr.ToDouble(v)
+		return mixedOf(v)
 	}
 	last := -1
 	for i, v := range values {
@@ -550,11 +563,11 @@ func (f *filling) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, err
 		}
 		if last >= 0 {
 			x0, x1 := position(last), position(i)
-			y0, y1 := expr.ToDouble(values[last]), expr.ToDouble(v)
-			for j := last + 1; j < i && x1 != x0; j++ {
-				y := y0 + (position(j)-x0)*(y1-y0)/(x1-x0)
-				if !math.IsNaN(y) {
-					out[j] = bsondoc.DoubleValue(y)
+			y0, y1 := mixedOf(values[last]), mixedOf(v)
+			dx := x1.sub(x0)
+			for j := last + 1; j < i && !dx.isZero(); j++ {
+				if y := y0.add(position(j).sub(x0).mul(y1.sub(y0)).quo(dx)); !y.isNaN() {
+					out[j] = y.value()
 				}
 			}
 		}

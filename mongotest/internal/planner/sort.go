@@ -72,10 +72,9 @@ func (s *SortIter) load() (err error) {
 			return err
 		}
 		list = append(list, keyed{key, doc, s.scan.RID()})
-		if size += int64(len(doc)); s.Most > 0 && size > s.Most {
-			return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed, "Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", s.Most)
-		}
-		if s.Limit > 0 && int64(len(list)) >= 2*s.Limit+1000 {
+		size += int64(len(doc))
+		full := s.Most > 0 && size > s.Most
+		if n := int64(len(list)); s.Limit > 0 && n > s.Limit && (n >= 2*s.Limit+1000 || full) {
 			slices.SortStableFunc(list, compare)
 			clear(list[s.Limit:])
 			list = list[:s.Limit]
@@ -83,6 +82,10 @@ func (s *SortIter) load() (err error) {
 			for _, k := range list {
 				size += int64(len(k.doc))
 			}
+			full = s.Most > 0 && size > s.Most
+		}
+		if full {
+			return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed, "Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", s.Most)
 		}
 	}
 	slices.SortStableFunc(list, compare)

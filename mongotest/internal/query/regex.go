@@ -101,6 +101,13 @@ func (p *filterParser) parseRegexOperators(c condition) (node, error) {
 			options = s
 		}
 	}
+	if p.version.AtLeast(5, 0) {
+		for _, flag := range options {
+			if !strings.ContainsRune("imsxu", flag) {
+				return nil, srverr.New(codeInvalidRegexOptions, " invalid flag in regex options: %c", flag) // sic
+			}
+		}
+	}
 	t, err := newRegexTest(pattern, options, p.work)
 	if err != nil {
 		return nil, err

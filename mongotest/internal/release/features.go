@@ -81,7 +81,7 @@ var Features = []Feature{
 	{Since: At(7, 0, 0), Kind: Command, State: NotBuilt, Names: "analyzeShardKey configureQueryAnalyzer mergeAllChunksOnShard resetPlacementHistory"},
 	{Since: At(7, 0, 0), Kind: Stage, Names: "$changeStreamSplitLargeEvent"},
 	{Since: At(7, 0, 0), Kind: Stage, State: NotBuilt, Names: "$listSampledQueries $queryStats"},
-	{Since: At(7, 0, 0), Kind: Expression, Names: "$median $percentile"},
+	{Since: At(7, 0, 0), Kind: Expression, Names: "$median $percentile $toHashedIndexKey"},
 	{Since: At(7, 0, 0), Kind: Accumulator, Names: "$median $percentile"},
 	// The manual has them from 8.2 on; they came to patch releases of 7.0 and 8.0 in the summer of
 	// 2025, and the drivers' test of them asks for 7.0.

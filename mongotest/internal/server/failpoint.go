@@ -120,7 +120,7 @@ func (r *Request) failCommand() error {
 	case fails && NeedsExtraInfo[code]:
 		return srverr.New(40671, "Missing required extra info for error code %s", r.Node.CodeName(code))
 	case fails:
-		return srverr.New(code, "Failing command due to 'failCommand' failpoint")
+		return r.Node.failedCommand(code)
 	}
 	return nil
 }
@@ -143,7 +143,16 @@ func (r *Request) failSessionLookup() error {
 	if !ok {
 		return nil
 	}
-	return srverr.New(code, "Failing command due to 'failCommand' failpoint")
+	return r.Node.failedCommand(code)
+}
+
+// failedCommand is the error that failCommand answers with.
+func (n *Node) failedCommand(code int32) *srverr.Error {
+	how := "via"
+	if !n.cfg.Version.AtLeast(4, 9) {
+		how = "due to"
+	}
+	return srverr.New(code, "Failing command %s 'failCommand' failpoint", how)
 }
 
 // NeedsExtraInfo are the codes whose errors carry more than a message, so that a fail point cannot

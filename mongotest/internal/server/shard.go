@@ -209,7 +209,7 @@ func (x *Routing) shardFault(n *Node) error {
 		case data.Lookup("closeConnection").AsBool():
 			e = srverr.New(srverr.HostUnreachable, "network error while attempting to run command '%s' on host '%s' ", r.Cmd.Name, n.addr)
 		case fails:
-			e = srverr.New(int32(code), "Failing command due to 'failCommand' failpoint")
+			e = n.failedCommand(int32(code))
 		default:
 			return nil
 		}

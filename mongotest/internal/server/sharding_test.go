@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/sharding"
 )
@@ -23,7 +24,7 @@ func raw(t testing.TB, d bson.D) bson.Raw {
 func TestHashValue(t *testing.T) {
 	for _, v := range []any{1, int64(1), 1.0, 1.5} {
 		doc := raw(t, bson.D{{Key: "v", Value: v}})
-		if got := sharding.HashValue(doc.Lookup("v")); got != 5902408780260971510 {
+		if got := expr.HashKey(doc.Lookup("v")); got != 5902408780260971510 {
 			t.Errorf("hash of %v is %d", v, got)
 		}
 	}

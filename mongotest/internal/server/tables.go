@@ -356,7 +356,7 @@ func (x *Routing) reachPrimary(db string) (shard int, err error) {
 
 // staleByFault is the error of a shard whose fail point says that the mongos's table is outdated.
 func (x *Routing) staleByFault(code int32) error {
-	e := &StaleError{err: srverr.New(code, "Failing command due to 'failCommand' failpoint")}
+	e := &StaleError{err: x.r.Node.failedCommand(code)}
 	if code == srverr.StaleDbVersion {
 		e.db = x.r.DB
 	} else {

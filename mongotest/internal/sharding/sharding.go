@@ -3,17 +3,15 @@
 package sharding
 
 import (
-	"crypto/md5"
-	"encoding/binary"
 	"math"
 	"slices"
 	"sort"
 	"strings"
 
 	"allium/bson"
-	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -170,7 +168,7 @@ func (s *Metadata) KeyOf(doc bson.Raw) ([]bson.RawValue, error) {
 			return nil, err
 		}
 		if f.hashed {
-			v = bsondoc.Int64Value(HashValue(v))
+			v = bsondoc.Int64Value(expr.HashKey(v))
 		}
 		values[i] = v
 	}
@@ -257,7 +255,7 @@ func (s *Metadata) KeyIn(f *query.Filter) (key []bson.RawValue, ok bool) {
 	}
 	for i, field := range s.Fields {
 		if field.hashed {
-			key[i] = bsondoc.Int64Value(HashValue(key[i]))
+			key[i] = bsondoc.Int64Value(expr.HashKey(key[i]))
 		}
 	}
 	return key, true
@@ -357,7 +355,7 @@ func hashPoints(list []query.Interval, ok bool) ([]query.Interval, bool) {
 		if !iv.IsPoint() {
 			return nil, false
 		}
-		h := bsondoc.Int64Value(HashValue(iv.Lo))
+		h := bsondoc.Int64Value(expr.HashKey(iv.Lo))
 		points = append(points, query.Interval{Lo: h, Hi: h})
 	}
 	return points, true
@@ -418,39 +416,6 @@ func (s *Metadata) Merge(from, to int) *Metadata {
 	major, minor := s.Version()
 	n.Chunks[from].Major, n.Chunks[from].Minor = major, minor+1
 	return n
-}
-
-// canonicalHashTypes are the numbers that stand for a value's type in its hash; numbers have one
-// for all.
-var canonicalHashTypes = map[bson.Type]int32{
-	bson.TypeMinKey: -1, bson.TypeMaxKey: 127, bson.TypeUndefined: 0, bson.TypeNull: 5, bson.TypeDouble: 10, bson.TypeInt32: 10,
-	bson.TypeInt64: 10, bson.TypeDecimal128: 10, bson.TypeString: 15, bson.TypeSymbol: 15, bson.TypeEmbeddedDocument: 20,
-	bson.TypeArray: 25, bson.TypeBinary: 30, bson.TypeObjectID: 35, bson.TypeBoolean: 40, bson.TypeDateTime: 45,
-	bson.TypeTimestamp: 47, bson.TypeRegex: 50, bson.TypeDBPointer: 55, bson.TypeJavaScript: 60, bson.TypeCodeWithScope: 65,
-}
-
-// HashValue returns the hash that hashed indexes and hashed shard keys order values by.
-func HashValue(v bson.RawValue) int64 {
-	sum := md5.Sum(appendHashInput([]byte{0, 0, 0, 0}, nil, v))
-	return int64(binary.LittleEndian.Uint64(sum[:]))
-}
-
-func appendHashInput(dst []byte, name *string, v bson.RawValue) []byte {
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(canonicalHashTypes[v.Type]))
-	if name != nil {
-		dst = append(append(dst, *name...), 0)
-	}
-	switch {
-	case v.IsNumber():
-		n, _ := args.NumberOf(v) // without its fraction
-		return binary.LittleEndian.AppendUint64(dst, uint64(n))
-	case v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray:
-		for k, e := range bson.Raw(v.Value).All() {
-			dst = appendHashInput(dst, &k, e)
-		}
-		return dst
-	}
-	return append(dst, v.Value...)
 }
 
 // Range returns a function that reports whether a document's key lies in a chunk.

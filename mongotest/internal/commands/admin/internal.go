@@ -11,9 +11,9 @@ import (
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/server"
-	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -249,7 +249,7 @@ func runHashElement(r *server.Request, dst []byte) ([]byte, error) {
 		key = r.Arg()
 	}
 	seed, _ := args.NumberOf(r.Body.Lookup("seed"))
-	return bsondoc.Append(dst, "key", key, "seed", int32(seed), "out", sharding.HashValue(key)), nil
+	return bsondoc.Append(dst, "key", key, "seed", int32(seed), "out", expr.HashKey(key)), nil
 }
 
 var recordingArgs = &args.Table[args.None]{Name: "startRecordingTraffic", Required: []string{"filename"}, Fields: map[string]args.Field[args.None]{
