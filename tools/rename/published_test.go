@@ -47,17 +47,9 @@ func TestShop(t *testing.T) {
 }
 `
 
-// TestPublished renames a copy of the repository, tests it, puts it into a module proxy in the file
-// system, and has a program of somebody else get it from there and build all of it. It also follows
-// the two ways that README.md shows for as long as nothing is published.
-func TestPublished(t *testing.T) {
-	if os.Getenv("ALLIUM_RENAME") == "" {
-		t.Skip("builds the driver under another path, which takes minutes: set ALLIUM_RENAME=1, as .ci/run does")
-	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+// TestUnpublished follows the two ways that README.md shows for as long as nothing is published.
+func TestUnpublished(t *testing.T) {
+	root := repository(t)
 	t.Run("workspace", func(t *testing.T) {
 		dir := tree(t, map[string]string{"go.mod": "module shop\n\ngo 1.26\n", "shop_test.go": strings.ReplaceAll(program, "PATH", "allium")})
 		run(t, dir, nil, "go", "work", "init", ".", root)
@@ -69,30 +61,54 @@ func TestPublished(t *testing.T) {
 		run(t, dir, nil, "go", "mod", "tidy")
 		run(t, dir, nil, "go", "test", "./...")
 	})
+}
+
+func repository(t *testing.T) string {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// renamed renames a copy of the repository, in which every import resolves, those of tests too.
+func renamed(t *testing.T) string {
 	copied := filepath.Join(t.TempDir(), "copy")
-	copyTree(t, root, copied)
+	copyTree(t, repository(t), copied)
 	if _, err := Rename(copied, published); err != nil {
 		t.Fatal(err)
 	}
 	if out := run(t, copied, nil, "gofmt", "-l", "."); out != "" {
 		t.Errorf("gofmt would change:\n%s", out)
 	}
+	for _, module := range []string{".", "otel"} { // the latter has a replace directive
+		run(t, filepath.Join(copied, module), nil, "go", "list", "-test", "-deps", "./...")
+	}
+	return copied
+}
+
+func TestRenamed(t *testing.T) { renamed(t) }
+
+// TestPublished tests a renamed copy of the repository, puts it into a module proxy in the file
+// system, and has a program of somebody else get it from there and build all of it.
+func TestPublished(t *testing.T) {
+	if os.Getenv("ALLIUM_RENAME") == "" {
+		t.Skip("builds the driver under another path, which takes minutes: set ALLIUM_RENAME=1, as .ci/nightly does")
+	}
+	copied := renamed(t)
 	t.Run("copy", func(t *testing.T) {
-		// Every import resolves, those of tests too. All packages are built below, from the proxy.
-		run(t, copied, nil, "go", "list", "-test", "-deps", "./...")
 		// What is built without the path of the folder is found again by the next run of this test.
 		trimmed := "GOFLAGS=" + os.Getenv("GOFLAGS") + " -trimpath"
 		// The copy is elsewhere: it is told where the specifications are, if they are anywhere.
 		specifications := "ALLIUM_SPECIFICATIONS=" + spectest.Folder()
 		run(t, copied, []string{specifications, trimmed}, "go", "test", "./internal/archtest", "./bson", "./internal/uri")
-		run(t, filepath.Join(copied, "otel"), nil, "go", "list", "-test", "-deps", "./...") // a module with a replace directive
 	})
 	t.Run("get", func(t *testing.T) {
 		proxy := t.TempDir()
 		publish(t, copied, proxy)
 		// What else the program needs is in the module cache already, which is a proxy, too.
-		cache := strings.TrimSpace(run(t, root, nil, "go", "env", "GOMODCACHE"))
-		others := strings.TrimSpace(run(t, root, nil, "go", "env", "GOPROXY"))
+		cache := strings.TrimSpace(run(t, copied, nil, "go", "env", "GOMODCACHE"))
+		others := strings.TrimSpace(run(t, copied, nil, "go", "env", "GOPROXY"))
 		env := []string{"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GONOSUMDB=example.com", "GOWORK=off",
 			"GOPROXY=" + fileURL(proxy) + "," + fileURL(filepath.Join(cache, "cache", "download")) + "," + others}
 		dir := tree(t, map[string]string{"go.mod": "module shop\n\ngo 1.26\n", "shop_test.go": strings.ReplaceAll(program, "PATH", published)})
