@@ -173,8 +173,12 @@ func (s *Session) giveBack() {
 	if !s.busy.CompareAndSwap(false, true) { // and busy for ever
 		return
 	}
-	s.left.Store(true)
-	s.wake()
+	// Who waits in AwaitLast hears of it only then: a client that closes must find the transaction
+	// among what was left to it.
+	defer func() {
+		s.left.Store(true)
+		s.wake()
+	}()
 	if s.pool.Left != nil && s.txn.begun() {
 		s.pool.Left(s)
 		return

@@ -519,3 +519,45 @@ func TestRecoveryTokenEnds(t *testing.T) {
 		}
 	}
 }
+
+// A client that closes waits in AwaitLast until the transaction of a session that has ended is left
+// to it: were it told before, nobody would abort the transaction.
+func TestLeftBeforeItIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told, left bool
+		p := &Pool{}
+		s, err := New(p, func() *int64 { return nil }, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Left = func(s *Session) {
+			left = true
+			synctest.Wait()
+			if told {
+				t.Error("who waits is told before the session is left")
+			}
+			s.Finish()
+		}
+		if err := s.StartTransaction(TransactionOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Enter(); err != nil {
+			t.Fatal(err)
+		}
+		s.txn.Sending()
+		go func() {
+			if s.AwaitLast(t.Context()) {
+				t.Error("AwaitLast has entered a session that was left")
+			}
+			told = true
+		}()
+		synctest.Wait()
+		s.End()
+		s.busy.Store(false) // Leave, whose caller gives the session back before who waits can have it
+		s.giveBack()
+		synctest.Wait()
+		if !left || !told {
+			t.Errorf("left: %v, told: %v", left, told)
+		}
+	})
+}
