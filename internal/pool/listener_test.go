@@ -15,12 +15,11 @@ import (
 func TestListenersRunWithoutTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Pool
+		made := make(chan struct{}) // closed once p is set
 		asked := map[string]int{}
 		used := false
 		ask := func(name string) {
-			if p == nil {
-				return // it is being made
-			}
+			<-made
 			p.Stats()
 			if name == "ConnectionReady" && !used {
 				used = true
@@ -41,6 +40,7 @@ func TestListenersRunWithoutTheLock(t *testing.T) {
 			ConnectionReady:   func(*event.ConnectionReady) { ask("ConnectionReady") },
 			ConnectionClosed:  func(*event.ConnectionClosed) { ask("ConnectionClosed") },
 		}})
+		close(made)
 		c := mustCheckOut(t, p)
 		p.Told()
 		p.Clear(context.Canceled, true)

@@ -298,6 +298,7 @@ func TestSelectDescribed(t *testing.T) {
 		topo := connect(t, network, Config{SelectionTimeout: time.Minute}, "a:1")
 		time.AfterFunc(5*time.Second, func() { n.SetDown(false) })
 		for i, sel := range []*Selection{write(), write(), {ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}} { // the first one waits
+			synctest.Wait() // no check of the server is under way: its end would be another description
 			s, d, err := topo.Select(t.Context(), sel)
 			if err != nil {
 				t.Fatal(err)
