@@ -604,14 +604,7 @@ func TestClearService(t *testing.T) {
 func TestGenerationAfterClear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := bson.NewObjectID()
-		s := &fakeserver.Server{Handle: func(req *fakeserver.Request) {
-			if !req.IsHello() {
-				echo(req)
-				return
-			}
-			req.Reply(fakeserver.Hello(func(b []byte) []byte { return bson.AppendObjectID(b, "serviceId", service) }))
-		}}
-		p := newPool(t, s, Config{LoadBalanced: true, MaxPoolSize: 2, Conn: &conn.Config{LoadBalanced: true}})
+		p := balanced(t, &service)
 		old := mustCheckOut(t, p)
 		p.ClearService(service, errors.New("boom"))
 		c := mustCheckOut(t, p)

@@ -10,20 +10,26 @@ import (
 	"allium/internal/fakeserver"
 )
 
+// balanced is a pool of two connections to a load balancer that leads to the service, which may
+// become another.
+func balanced(t *testing.T, service *bson.ObjectID) *Pool {
+	s := &fakeserver.Server{Handle: func(req *fakeserver.Request) {
+		if !req.IsHello() {
+			echo(req)
+			return
+		}
+		req.Reply(fakeserver.Hello(func(b []byte) []byte { return bson.AppendObjectID(b, "serviceId", *service) }))
+	}}
+	return newPool(t, s, Config{LoadBalanced: true, MaxPoolSize: 2, Conn: &conn.Config{LoadBalanced: true}})
+}
+
 // What is known of a service behind a load balancer is how many connections lead to it, and how
 // often they were given up. It is forgotten with the last of them, so that services that come and
 // go fill no memory (specification: Connection Monitoring and Pooling, "Load Balancer Mode").
 func TestServicesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := bson.NewObjectID()
-		s := &fakeserver.Server{Handle: func(req *fakeserver.Request) {
-			if !req.IsHello() {
-				echo(req)
-				return
-			}
-			req.Reply(fakeserver.Hello(func(b []byte) []byte { return bson.AppendObjectID(b, "serviceId", service) }))
-		}}
-		p := newPool(t, s, Config{LoadBalanced: true, MaxPoolSize: 2, Conn: &conn.Config{LoadBalanced: true}})
+		p := balanced(t, &service)
 		known := func(conns int) {
 			t.Helper()
 			p.mu.Lock()
