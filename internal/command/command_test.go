@@ -117,6 +117,23 @@ func TestUpdateChecks(t *testing.T) {
 	}
 }
 
+// Only the first key of an update and of a replacement is looked at: the server judges the others
+// (specification: Bulk Write, "Update vs. replace document validation").
+func TestOnlyTheFirstKeyIsChecked(t *testing.T) {
+	set := bson.E{Key: "$set", Value: bson.D{{Key: "a", Value: 1}}}
+	for name, s := range map[string]UpdateStatement{
+		"an update with a field": {Filter: bson.D{}, Update: bson.D{set, {Key: "b", Value: 1}}},
+		"an unknown operator":    {Filter: bson.D{}, Update: bson.D{{Key: "$none", Value: 1}}},
+		"an operator behind":     {Filter: bson.D{}, Update: bson.D{{Key: "b", Value: 1}, set}, Replacement: true},
+		"an empty replacement":   {Filter: bson.D{}, Update: bson.D{}, Replacement: true},
+	} {
+		c := &Update{Collection: "c", Statements: []UpdateStatement{s}}
+		if _, err := c.AppendSequences(nil, target()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // raws are documents that are encoded already.
 type raws []bson.Raw
 

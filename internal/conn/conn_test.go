@@ -92,6 +92,7 @@ func TestMonitoringHello(t *testing.T) {
 	for _, helloOK := range []bool{true, false} {
 		names := make(chan string, 2)
 		addr := fakeServer(t, func(p *peer) {
+			messages := 0
 			for {
 				id, m, ok := p.read()
 				if !ok {
@@ -100,6 +101,13 @@ func TestMonitoringHello(t *testing.T) {
 				for key := range m.Body.All() {
 					names <- key
 					break
+				}
+				if messages++; messages > 1 {
+					for _, key := range []string{"client", "compression", "backpressure", "speculativeAuthenticate", "saslSupportedMechs"} {
+						if m.Body.Lookup(key).Type != 0 {
+							t.Errorf("a later hello has the handshake's %s", key)
+						}
+					}
 				}
 				p.reply(id, document(func(dst []byte) []byte {
 					return bson.AppendDouble(bson.AppendBool(dst, "helloOk", helloOK), "ok", 1)

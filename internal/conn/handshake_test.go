@@ -322,3 +322,15 @@ func TestMetadataErrors(t *testing.T) {
 		}
 	}
 }
+
+// The driver invents no name for an application that has none.
+func TestNoApplicationName(t *testing.T) {
+	clearEnvironment(t, nil)
+	m, err := NewMetadata("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if doc := clientOf(t, m); doc.Lookup("application").Type != 0 {
+		t.Errorf("the client document is %s", describe(doc))
+	}
+}

@@ -239,3 +239,33 @@ func TestAnswerBounds(t *testing.T) {
 		})
 	}
 }
+
+// ranked answers with records of several priorities and weights.
+type ranked struct{}
+
+func (ranked) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	return "", []*net.SRV{
+		{Target: "a.example.com.", Port: 1, Priority: 1, Weight: 0}, {Target: "b.example.com.", Port: 1, Priority: 9, Weight: 0},
+		{Target: "c.example.com.", Port: 1, Priority: 9, Weight: 99},
+	}, nil
+}
+
+func (ranked) LookupTXT(context.Context, string) ([]string, error) { return nil, nil }
+
+// Priorities and weights do not say which servers are used: each is as likely to be chosen as the
+// others.
+func TestPrioritiesDoNotMatter(t *testing.T) {
+	chosen := map[string]int{}
+	for range 1000 {
+		list, err := Lookup(t.Context(), ranked{}, "", "cluster.example.com")
+		if err != nil || len(list.Hosts) != 3 {
+			t.Fatal(list, err)
+		}
+		chosen[Limit(list.Hosts, 1)[0]]++
+	}
+	for _, host := range []string{"a.example.com:1", "b.example.com:1", "c.example.com:1"} {
+		if n := chosen[host]; n < 200 || n > 470 {
+			t.Errorf("%s was chosen %d times of 1000", host, n)
+		}
+	}
+}

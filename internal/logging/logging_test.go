@@ -3,6 +3,7 @@ package logging
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -82,6 +83,54 @@ func TestLogToFile(t *testing.T) {
 	}
 	if n := strings.Count(string(b), `msg="Connection created" component=connection serverHost=h serverPort=1`); n != 2 {
 		t.Errorf("log holds the message %d times:\n%s", n, b)
+	}
+}
+
+// How long a document may be comes from the program, else from the environment, and where the
+// messages go from the environment. What is wrong there is ignored with a warning, and no error.
+func TestEnvironment(t *testing.T) {
+	long := bson.Raw(bson.AppendString([]byte{0, 0, 0, 0}, "a", strings.Repeat("x", 2*DefaultMaxDocumentLength)))
+	long = append(long, 0)
+	binary.LittleEndian.PutUint32(long, uint32(len(long)))
+	for value, want := range map[string]struct{ length, warnings int }{
+		"":    {DefaultMaxDocumentLength, 0},
+		"20":  {20, 0},
+		"0":   {0, 0},
+		"-1":  {DefaultMaxDocumentLength, 1},
+		"1k":  {DefaultMaxDocumentLength, 1},
+		"1.5": {DefaultMaxDocumentLength, 1},
+	} {
+		env := environment(map[string]string{"MONGODB_LOG_MAX_DOCUMENT_LENGTH": value})
+		l, warnings := New(Options{Handler: slog.DiscardHandler}, env)
+		if got := l.Document(long); len(got) != want.length+len("...") || len(warnings) != want.warnings {
+			t.Errorf("length %q: %d bytes, warnings %q", value, len(got), warnings)
+		}
+		l, warnings = New(Options{Handler: slog.DiscardHandler, MaxDocumentLength: 7}, env)
+		if got := l.Document(long); len(got) != 7+len("...") || len(warnings) != 0 {
+			t.Errorf("length %q: %d bytes though the program says 7, warnings %q", value, len(got), warnings)
+		}
+	}
+	for path, warnings := range map[string]int{"": 0, "stderr": 0, "StdErr": 0, "stdout": 0, t.TempDir(): 1, filepath.Join(t.TempDir(), "none", "log"): 1} {
+		old := [2]*os.File{os.Stdout, os.Stderr}
+		file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := os.Create(filepath.Join(t.TempDir(), "other"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if os.Stdout, os.Stderr = other, file; path == "stdout" {
+			os.Stdout, os.Stderr = file, other
+		}
+		l, got := New(Options{}, environment(map[string]string{"MONGODB_LOG_ALL": "debug", "MONGODB_LOG_PATH": path}))
+		l.Log(context.Background(), Command, slog.LevelDebug, "Command started")
+		os.Stdout, os.Stderr = old[0], old[1]
+		file.Close()
+		other.Close()
+		if text, err := os.ReadFile(file.Name()); err != nil || !strings.Contains(string(text), "Command started") || len(got) != warnings {
+			t.Errorf("path %q: %q, %v, warnings %q", path, text, err, got)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"allium/bson"
 	"allium/event"
 	"allium/internal/fakeserver"
 	"allium/internal/logging"
@@ -245,6 +246,59 @@ func TestListenerSelects(t *testing.T) {
 		synctest.Wait()
 		if len(selected) != 1 || selected[0] != nil {
 			t.Errorf("the listener's selections: %v", selected)
+		}
+	})
+}
+
+// Each topology has an id of its own, which all of its events have, and begins with nothing known
+// (specification: SDAM Logging and Monitoring, "Topology IDs").
+func TestTopologyIDsDiffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := map[bson.ObjectID]bool{}
+		for range 3 {
+			network := &fakeserver.Network{}
+			newNode(network, "a:1", nil)
+			var ids []bson.ObjectID
+			var first *event.TopologyDescriptionChanged
+			servers := map[string]event.ServerKind{}
+			topo := connect(t, network, Config{Monitor: &event.ServerMonitor{
+				TopologyOpening: func(e *event.TopologyOpening) { ids = append(ids, e.TopologyID) },
+				TopologyDescriptionChanged: func(e *event.TopologyDescriptionChanged) {
+					if ids = append(ids, e.TopologyID); first == nil {
+						first = e
+					}
+				},
+				TopologyClosed: func(e *event.TopologyClosed) { ids = append(ids, e.TopologyID) },
+				ServerOpening:  func(e *event.ServerOpening) { ids = append(ids, e.TopologyID) },
+				ServerDescriptionChanged: func(e *event.ServerDescriptionChanged) {
+					if _, ok := servers[e.Addr]; !ok {
+						servers[e.Addr] = e.PreviousDescription.Kind
+					}
+					ids = append(ids, e.TopologyID)
+				},
+				ServerClosed:             func(e *event.ServerClosed) { ids = append(ids, e.TopologyID) },
+				ServerHeartbeatStarted:   func(e *event.ServerHeartbeatStarted) { ids = append(ids, e.TopologyID) },
+				ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceeded) { ids = append(ids, e.TopologyID) },
+			}}, "a:1")
+			mustSelect(t, topo, write())
+			if err := topo.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range ids {
+				if id != topo.ID() || id.IsZero() {
+					t.Errorf("an event of %v has the id %v", topo.ID(), id)
+				}
+			}
+			if seen[topo.ID()] || len(ids) < 8 {
+				t.Errorf("id %v is not the first one's alone, or there are %d events only", topo.ID(), len(ids))
+			}
+			seen[topo.ID()] = true
+			if d := first.PreviousDescription; d == nil || d.Kind != event.UnknownTopology || len(d.Servers) != 0 {
+				t.Errorf("the first description comes after %v", d)
+			}
+			if kind, ok := servers["a:1"]; !ok || kind != event.UnknownServer {
+				t.Errorf("the server begins as %v, %v", kind, ok)
+			}
 		}
 	})
 }

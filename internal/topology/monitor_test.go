@@ -402,3 +402,39 @@ func TestTimeoutIsNotTheMonitors(t *testing.T) {
 		})
 	}
 }
+
+// A heartbeat takes as long as its server needs to answer, which is also what the round trip time
+// is made of, and one that fails as long as it was waited for (specification: SDAM Logging and
+// Monitoring, "Events API").
+func TestHeartbeatDurations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &fakeserver.Network{}
+		n := newNode(network, "a:1", nil)
+		n.Server.Accept = func(context.Context, int64) error { time.Sleep(3 * time.Second); return nil }
+		n.before = func(r *fakeserver.Request) bool {
+			n.mu.Lock()
+			third := len(n.times) == 2
+			n.mu.Unlock()
+			time.Sleep(50 * time.Millisecond)
+			if third {
+				n.times = append(n.times, time.Now())
+				r.Conn.Close()
+			}
+			return third
+		}
+		var took, failed []time.Duration
+		topo := connect(t, network, Config{Monitoring: MonitorPoll, Monitor: &event.ServerMonitor{
+			ServerHeartbeatStarted:   func(*event.ServerHeartbeatStarted) { time.Sleep(time.Millisecond) },
+			ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceeded) { took = append(took, e.Duration) },
+			ServerHeartbeatFailed:    func(e *event.ServerHeartbeatFailed) { failed = append(failed, e.Duration) },
+		}}, "a:1")
+		d := mustSelect(t, topo, write()).Description()
+		settle(2*DefaultHeartbeatInterval + time.Second)
+		if len(took) < 2 || took[0] != d.AverageRTT || took[1] != 50*time.Millisecond {
+			t.Errorf("heartbeats took %v, the round trip time is %v", took, d.AverageRTT)
+		}
+		if len(failed) != 1 || failed[0] != 50*time.Millisecond {
+			t.Errorf("failed ones took %v", failed)
+		}
+	})
+}

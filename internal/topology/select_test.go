@@ -185,3 +185,43 @@ func TestNoServerIsLeft(t *testing.T) {
 		t.Errorf("last message %v", last)
 	}
 }
+
+// Whether a topology can be written to and read from, and by which read preference, nil being the
+// primary (specification: SDAM Logging and Monitoring, "Determining If A Topology Has
+// Readable/Writable Servers").
+func TestReadableAndWritableServers(t *testing.T) {
+	of := func(kind event.TopologyKind, servers ...event.ServerKind) *event.TopologyDescription {
+		d := &event.TopologyDescription{Kind: kind}
+		for i, k := range servers {
+			d.Servers = append(d.Servers, &event.ServerDescription{Addr: string(rune('a'+i)) + ":1", Kind: k, MaxWireVersion: 25})
+		}
+		return d
+	}
+	modes := []*consistency.ReadPreference{nil, {}, {Mode: consistency.Primary}, {Mode: consistency.PrimaryPreferred}, {Mode: consistency.Secondary},
+		{Mode: consistency.SecondaryPreferred}, {Mode: consistency.Nearest}}
+	for name, tc := range map[string]struct {
+		d        *event.TopologyDescription
+		writable bool
+		readable string // by the modes above: y or n
+	}{
+		"unknown":          {of(event.UnknownTopology, event.UnknownServer), false, "nnnnnnn"},
+		"standalone":       {of(event.Single, event.Standalone), true, "yyyyyyy"},
+		"standalone, gone": {of(event.Single, event.UnknownServer), false, "nnnnnnn"},
+		"primary":          {of(event.ReplicaSetWithPrimary, event.RSPrimary), true, "yyyynyy"},
+		"secondary":        {of(event.ReplicaSetNoPrimary, event.RSSecondary, event.UnknownServer), false, "nnnyyyy"},
+		"both":             {of(event.ReplicaSetWithPrimary, event.RSPrimary, event.RSSecondary), true, "yyyyyyy"},
+		"neither":          {of(event.ReplicaSetNoPrimary, event.RSArbiter, event.RSOther), false, "nnnnnnn"},
+		"mongoses":         {of(event.Sharded, event.UnknownServer, event.Mongos), true, "yyyyyyy"},
+		"no mongos":        {of(event.Sharded, event.UnknownServer), false, "nnnnnnn"},
+		"load balancer":    {of(event.LoadBalanced, event.LoadBalancer), true, "yyyyyyy"},
+	} {
+		if got := tc.d.HasWritableServer(); got != tc.writable {
+			t.Errorf("%s: writable: %v", name, got)
+		}
+		for i, rp := range modes {
+			if got := Readable(tc.d, rp); got != (tc.readable[i] == 'y') {
+				t.Errorf("%s, %v: readable: %v", name, rp, got)
+			}
+		}
+	}
+}

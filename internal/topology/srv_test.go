@@ -140,11 +140,12 @@ func TestSRVPollingHonoursTTL(t *testing.T) {
 		start := time.Now()
 		connect(t, network, Config{SRV: &SRV{TTL: 2 * time.Minute, Lookup: func(context.Context) ([]string, time.Duration, error) {
 			at = append(at, time.Since(start))
+			time.Sleep(30 * time.Second) // the time to live begins when the answer is there
 			return addrs("27017"), 5 * time.Minute, nil
 		}}}, addrs("27017")...)
-		time.Sleep(13 * time.Minute)
+		time.Sleep(14 * time.Minute)
 		synctest.Wait()
-		if want := []time.Duration{2 * time.Minute, 7 * time.Minute, 12 * time.Minute}; !slices.Equal(at, want) {
+		if want := []time.Duration{2 * time.Minute, 7*time.Minute + 30*time.Second, 13 * time.Minute}; !slices.Equal(at, want) {
 			t.Errorf("asked at %v, want %v", at, want)
 		}
 	})
@@ -177,6 +178,36 @@ func TestSRVPollingLogsWhatItLeavesOut(t *testing.T) {
 			return m["level"] == slog.LevelWarn && strings.Contains(failure, "evil.example")
 		}) {
 			t.Error("the log does not name the record")
+		}
+	})
+}
+
+// That DNS has no answer is logged, with the reason.
+func TestSRVPollingTellsOfNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recorder := &logRecorder{}
+		log, _ := logging.New(logging.Options{Handler: recorder}, func(string) string { return "" })
+		network := &fakeserver.Network{}
+		newNode(network, srvHost+"27017", mongos)
+		errs := []error{errors.New("name server is down"), nil}
+		connect(t, network, Config{Log: log, SRV: &SRV{Lookup: func(context.Context) (_ []string, _ time.Duration, err error) {
+			if len(errs) > 0 {
+				err, errs = errs[0], errs[1:]
+			}
+			return nil, 0, err
+		}}}, addrs("27017")...)
+		time.Sleep(minRescanInterval + DefaultHeartbeatInterval + time.Second)
+		synctest.Wait()
+		recorder.mu.Lock()
+		defer recorder.mu.Unlock()
+		var failures []any
+		for _, m := range recorder.messages {
+			if m["level"] == slog.LevelWarn {
+				failures = append(failures, m["failure"])
+			}
+		}
+		if len(failures) != 2 || failures[0] != "name server is down" || failures[1] != errNoHosts.Error() {
+			t.Errorf("warnings of %q", failures)
 		}
 	})
 }

@@ -352,3 +352,22 @@ func TestLongTimes(t *testing.T) {
 		}
 	}
 }
+
+// The characters that a database's name must not have, once it is decoded (specification:
+// Connection String, "Auth Database").
+func TestDatabaseNames(t *testing.T) {
+	for _, c := range []string{"/", "%2F", `\`, "%5C", " ", "%20", "%22", "$", "%24", "%00"} {
+		if _, err := Parse("mongodb://a/d" + c + "b"); err == nil || !strings.Contains(err.Error(), "database name") {
+			t.Errorf("%q: %v", c, err)
+		}
+	}
+	for in, want := range map[string]string{"d.b": "d.b", "d%2Eb": "d.b", "%C3%A4": "ä", "d-b_1": "d-b_1"} {
+		c, err := Parse("mongodb://u:p@a/" + in)
+		if err == nil {
+			err = c.Validate()
+		}
+		if err != nil || c.Credential.Source != want {
+			t.Errorf("%s: %v, want the database %q", in, err, want)
+		}
+	}
+}

@@ -172,3 +172,39 @@ func TestClientBulkWriteRules(t *testing.T) {
 		}
 	})
 }
+
+// A null that was upserted as _id is told from no upsert (specification: Bulk Write, "Result").
+func TestNullIsAnUpsertedID(t *testing.T) {
+	p := rig.StartRecorded(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
+	upsert := func(id any) allium.WriteModel {
+		return p.Coll.UpdateOneModel(bson.D{{Key: "_id", Value: id}}, rig.SetOf("x", 1), allium.UpdateModelOptions{Upsert: true})
+	}
+	for name, write := range map[string]func(...allium.WriteModel) (allium.BulkWriteResult, error){
+		"client": func(m ...allium.WriteModel) (allium.BulkWriteResult, error) {
+			return p.Client.BulkWrite(t.Context(), m, allium.ClientBulkWriteOptions{VerboseResults: true})
+		},
+		"collection": func(m ...allium.WriteModel) (allium.BulkWriteResult, error) {
+			return p.Coll.BulkWrite(t.Context(), m)
+		},
+	} {
+		if err := p.Coll.Drop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		res, err := write(upsert(nil), upsert(nil), upsert(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, ok := res.UpsertedIDs[0]; !ok || id != nil {
+			t.Errorf("%s: the first upsert has the _id %v, %v", name, id, ok)
+		}
+		if id, ok := res.UpsertedIDs[1]; ok {
+			t.Errorf("%s: the second write, which found a document, upserted %v", name, id)
+		}
+		if res.UpsertedCount != 2 {
+			t.Errorf("%s: %d upserts", name, res.UpsertedCount)
+		}
+		if u := res.Updates[0]; name == "client" && (u.UpsertedCount != 1 || u.UpsertedID != nil || res.Updates[1].UpsertedCount != 0) {
+			t.Errorf("%+v, %+v", u, res.Updates[1])
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"allium"
@@ -16,6 +18,7 @@ import (
 	"allium/internal/fakeserver"
 	"allium/internal/norace"
 	"allium/internal/testdeploy"
+	"allium/mongotest"
 )
 
 // logRecorder is a slog.Handler that keeps the fields of messages.
@@ -246,4 +249,49 @@ func TestCommandLogCost(t *testing.T) {
 	if with := allocs(allium.ClientOptions{Logger: silent}); with > without+0.5 {
 		t.Errorf("a ping allocates %v times with a logger that takes errors only, %v times without", with, without)
 	}
+}
+
+// The events of a command have one request id, which no other command has, and a duration that is
+// the command's alone, whatever listeners do (specification: Command Logging and Monitoring).
+func TestRequestIDsAndDurations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ends, durations := map[int64]int64{}, map[string][]time.Duration{}
+		end := func(i event.CommandInfo, d time.Duration) {
+			ends[i.RequestID]--
+			durations[i.CommandName] = append(durations[i.CommandName], d)
+		}
+		d, client, _ := rig.Bubble(t, allium.ClientOptions{RetryReads: new(false), CommandMonitor: &event.CommandMonitor{
+			Started: func(_ context.Context, e *event.CommandStarted) {
+				time.Sleep(time.Hour) // a slow listener
+				if ends[e.RequestID]++; ends[e.RequestID] != 1 {
+					t.Errorf("%s has the request id %d, as one before", e.CommandName, e.RequestID)
+				}
+			},
+			Succeeded: func(_ context.Context, e *event.CommandSucceeded) { end(e.CommandInfo, e.Duration) },
+			Failed:    func(_ context.Context, e *event.CommandFailed) { end(e.CommandInfo, e.Duration) },
+		}}, mongotest.ReplicaSet(1))
+		coll := client.Database("d").Collection("c")
+		d.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Block: time.Second})
+		if _, err := coll.InsertOne(t.Context(), bson.D{}); err != nil {
+			t.Fatal(err)
+		}
+		d.FailCommand(mongotest.Fail{Commands: []string{"count"}, Times: 1, Block: 2 * time.Second, Code: 8})
+		if _, err := coll.EstimatedDocumentCount(t.Context()); err == nil {
+			t.Error("no error")
+		}
+		d.FailCommand(mongotest.Fail{Commands: []string{"distinct"}, Times: 1, Block: 3 * time.Second, CloseConnection: true})
+		if _, err := allium.Distinct[int](t.Context(), coll, "x", bson.D{}); err == nil {
+			t.Error("no error")
+		}
+		for name, want := range map[string]time.Duration{"insert": time.Second, "count": 2 * time.Second, "distinct": 3 * time.Second} {
+			if got := durations[name]; len(got) != 1 || got[0] != want {
+				t.Errorf("%s took %v, want %v", name, got, want)
+			}
+		}
+		for id, n := range ends {
+			if n != 0 {
+				t.Errorf("request %d has begun and not ended once each", id)
+			}
+		}
+	})
 }

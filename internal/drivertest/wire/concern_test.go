@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"allium/consistency"
 	"allium/internal/drivertest/rig"
 	"allium/internal/spectest"
+	"allium/mongoerr"
 )
 
 // concernCase is a test case of the specification Read and Write Concern, "Document".
@@ -188,5 +190,59 @@ func checkConcern(t *testing.T, p *rig.Recorded, command, key string, want json.
 	}
 	if !maps.Equal(got, wanted) {
 		t.Errorf("%s is %v, want %v", key, got, wanted)
+	}
+}
+
+// Concerns are those of the collection, else of its database, else of the client, and a handle with
+// another one leaves the first as it is (specification: Read and Write Concern, "Via Code").
+func TestConcernsAreInherited(t *testing.T) {
+	p := rig.StartRecorded(t, allium.ClientOptions{
+		ReadConcern: &consistency.ReadConcern{Level: consistency.ReadMajority}, WriteConcern: consistency.Majority(),
+	})
+	level, w := &consistency.ReadConcern{Level: consistency.ReadLocal}, &consistency.WriteConcern{W: 1}
+	db := p.Client.Database("db")
+	own := p.Client.Database("db", allium.DatabaseOptions{ReadConcern: level, WriteConcern: w})
+	coll := db.Collection("c")
+	for name, tc := range map[string]struct {
+		coll        *allium.UntypedCollection
+		level, want string
+	}{
+		"client":                {coll, "majority", `{"w":"majority"}`},
+		"database":              {own.Collection("c"), "local", `{"w":1}`},
+		"collection":            {db.Collection("c", allium.CollectionOptions{ReadConcern: level, WriteConcern: w}), "local", `{"w":1}`},
+		"collection, by With":   {coll.With(allium.CollectionOptions{ReadConcern: level, WriteConcern: w}), "local", `{"w":1}`},
+		"database, by With":     {db.With(allium.DatabaseOptions{ReadConcern: level, WriteConcern: w}).Collection("c"), "local", `{"w":1}`},
+		"the first, after With": {coll, "majority", `{"w":"majority"}`},
+		"the server's again":    {own.Collection("c", allium.CollectionOptions{ReadConcern: &consistency.ReadConcern{}, WriteConcern: &consistency.WriteConcern{}}), "", ""},
+	} {
+		p.Recorder.Reset()
+		if _, err := tc.coll.InsertOne(t.Context(), bson.D{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tc.coll.Find(t.Context(), bson.D{}); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if wc := p.Recorder.Of("insert")[0].WriteConcern; wc != nil {
+			got = wc.String()
+		}
+		read, _ := p.Recorder.Of("find")[0].Body.Lookup("readConcern", "level").StringValue()
+		if read != tc.level || got != tc.want {
+			t.Errorf("%s: read concern %q, write concern %s; want %q, %s", name, read, got, tc.level, tc.want)
+		}
+	}
+}
+
+// What the server says of a read concern is the program's to read: the driver makes nothing of it.
+func TestReadConcernErrorsAreTheServers(t *testing.T) {
+	p := rig.StartRecorded(t, allium.ClientOptions{})
+	for _, code := range []int32{9, 148, 72} { // FailedToParse, ReadConcernMajorityNotEnabled, InvalidOptions
+		rig.FailPoint(t, p.Client, bson.D{{Key: "failCommands", Value: bson.A{"find"}}, {Key: "errorCode", Value: code}}, 1)
+		p.Recorder.Reset()
+		_, err := p.Coll.With(allium.CollectionOptions{ReadConcern: &consistency.ReadConcern{Level: "newest"}}).Find(t.Context(), bson.D{})
+		if e, ok := errors.AsType[*mongoerr.ServerError](err); !ok || e.Code != code {
+			t.Errorf("%v, want an error of code %d", err, code)
+		}
+		p.CheckSent(t, "find")
 	}
 }
