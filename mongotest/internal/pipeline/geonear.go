@@ -149,6 +149,10 @@ func distanceOption(name string, v bson.RawValue) error {
 
 func (*geoNearStage) isSource() {}
 
+func (*geoNearStage) makes(meta string) bool {
+	return meta == "geoNearDistance" || meta == "geoNearPoint"
+}
+
 // filter makes a query with $near of the stage.
 func (g *geoNearStage) filter(field string) (*query.Filter, error) {
 	place := g.near

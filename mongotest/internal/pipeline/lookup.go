@@ -14,9 +14,16 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$lookup", parse: one(parseLookup), precheck: checkLookup, reads: "from", isPipeline: isPipelineField, at: primaryShard, unsharded: before51},
+		&stageDef{name: "$lookup", parse: one(parseLookup), precheck: checkLookup, reads: "from", pipelines: "pipeline", refuses: refusedByLookup, at: primaryShard, unsharded: before51},
 		&stageDef{name: "$graphLookup", parse: one(parseGraphLookup), precheck: checkLookup, reads: "from", filter: "restrictSearchWithMatch", at: primaryShard, unsharded: before51},
 	)
+}
+
+func refusedByLookup(inner *stageDef) error {
+	if !inner.notInLookup {
+		return nil
+	}
+	return srverr.New(51047, "%s is not allowed within a $lookup's sub-pipeline", inner.name)
 }
 
 // validNamespace reports whether a database and collection may be named so.

@@ -22,6 +22,11 @@ type metaOf = func(name string) bson.RawValue
 // errors call them. The others are missing where there are none.
 var unavailable = map[string]string{"textScore": "text score", "geoNearDistance": "$geoNear distance", "geoNearPoint": "$geoNear point"}
 
+// metaMaker is a first stage that makes metadata.
+type metaMaker interface {
+	makes(name string) bool
+}
+
 // noteMeta adds the kinds that the last parsed stage asks for to those that the pipeline wants of
 // its source. What comes after a stage that makes new documents is missing, whatever there was.
 func (pl *Pipeline) noteMeta() {
@@ -42,17 +47,12 @@ func (pl *Pipeline) noteMeta() {
 
 // checkMeta refuses a pipeline that asks its source for what it does not have.
 func (pl *Pipeline) checkMeta() error {
-	have := func(string) bool { return false }
+	var first metaMaker
 	if len(pl.stages) > 0 {
-		switch s := pl.stages[0].stage.(type) {
-		case *matchStage:
-			have = func(name string) bool { return name == "textScore" && s.filter.NeedsTextIndex() }
-		case *geoNearStage:
-			have = func(name string) bool { return name != "textScore" }
-		}
+		first, _ = pl.stages[0].stage.(metaMaker)
 	}
 	for _, name := range pl.wants {
-		if what := unavailable[name]; what != "" && !have(name) {
+		if what := unavailable[name]; what != "" && (first == nil || !first.makes(name)) {
 			return srverr.New(40218, "query requires %s metadata, but it is not available", what)
 		}
 	}

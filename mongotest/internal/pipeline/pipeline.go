@@ -407,18 +407,9 @@ func (pl *Pipeline) checkPositions(p *parser) error {
 		case def.last && i < len(pl.stages)-1 && pl.stages[i+1].index != st.index:
 			return srverr.New(40601, "%s can only be the final stage in the pipeline", def.name)
 		}
-		switch p.within {
-		case "$facet":
-			if def.notInFacet {
-				return srverr.New(40600, "%s is not allowed to be used within a $facet stage", def.name)
-			}
-		case "$lookup":
-			if def.notInLookup {
-				return srverr.New(51047, "%s is not allowed within a $lookup's sub-pipeline", def.name)
-			}
-		case "$unionWith":
-			if def.notInLookup {
-				return srverr.New(31441, "%s is not allowed within a $unionWith's sub-pipeline", def.name)
+		if outer := stages[p.within]; outer != nil && outer.refuses != nil {
+			if err := outer.refuses(def); err != nil {
+				return err
 			}
 		}
 		if f, ok := st.stage.(*matchStage); ok && i > 0 && f.filter.NeedsTextIndex() {

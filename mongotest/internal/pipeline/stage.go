@@ -23,7 +23,8 @@ type stageDef struct {
 	parse func(p *parser, name string, v bson.RawValue) ([]stage, error)
 	// first and last stages have to stand there. collectionless ones run on {aggregate: 1}.
 	first, last, collectionless bool
-	// Where sub-pipelines may not use it; $lookup stands for $unionWith, too.
+	// Which sub-pipelines may not use it, which their stages see to; $lookup stands for $unionWith,
+	// too.
 	notInFacet, notInLookup bool
 	// changeStream marks what may follow $changeStream.
 	changeStream bool
@@ -46,9 +47,11 @@ type stageDef struct {
 	// a stage does that writes.
 	uses    func(s Stage) []Use
 	actions func(spec bson.RawValue) []string
-	// isPipeline tells which fields are sub-pipelines; filter is the one that is a filter.
-	isPipeline func(field string) bool
-	filter     string
+	// pipelines is the path of the sub-pipelines in the specification, in which "*" stands for every
+	// field; filter is that of its filter, or whole.
+	pipelines, filter string
+	// refuses is why a stage may not be used in a sub-pipeline of this one, nil if it may.
+	refuses func(inner *stageDef) error
 	// at is where the stage is done in a cluster. unsharded tells whether a mongos of a version
 	// refuses a collection that is sharded.
 	at        place
@@ -77,6 +80,9 @@ const (
 	refusedInParse                       // when it is its turn
 	refusedInPlace                       // when the whole pipeline is checked
 )
+
+// whole is the path of a part that is the whole specification.
+const whole = "."
 
 const notLinearizable = "not linearizable"
 
@@ -123,7 +129,7 @@ func one[S stage](f func(p *parser, name string, v bson.RawValue) (S, error)) fu
 
 func init() {
 	register(
-		&stageDef{name: "$match", parse: one(parseMatch), changeStream: true, at: eachShard},
+		&stageDef{name: "$match", parse: one(parseMatch), filter: whole, changeStream: true, at: eachShard},
 		&stageDef{name: "$limit", parse: one(parseLimit)},
 		&stageDef{name: "$skip", parse: one(parseSkip)},
 		&stageDef{name: "$count", made: "$group", parse: parseCount},
@@ -212,6 +218,10 @@ func (m *matchStage) optimize(env *expr.Env) (err error) {
 		}
 	}
 	return nil
+}
+
+func (m *matchStage) makes(meta string) bool {
+	return meta == "textScore" && m.filter.NeedsTextIndex()
 }
 
 // source returns the filter as the source of a pipeline applies it.

@@ -13,8 +13,8 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$unionWith", parse: one(parseUnion), precheck: checkUnion, reads: "coll", isPipeline: isPipelineField, at: elsewhere},
-		&stageDef{name: "$facet", parse: one(parseFacet), precheck: checkFacet, notInFacet: true, isPipeline: func(string) bool { return true }, at: elsewhere},
+		&stageDef{name: "$unionWith", parse: one(parseUnion), precheck: checkUnion, reads: "coll", pipelines: "pipeline", refuses: refusedByUnion, at: elsewhere},
+		&stageDef{name: "$facet", parse: one(parseFacet), precheck: checkFacet, notInFacet: true, pipelines: "*", refuses: refusedByFacet, at: elsewhere},
 	)
 }
 
@@ -141,11 +141,25 @@ func (i *unionIterator) Close() {
 	}
 }
 
+func refusedByUnion(inner *stageDef) error {
+	if !inner.notInLookup {
+		return nil
+	}
+	return srverr.New(31441, "%s is not allowed within a $unionWith's sub-pipeline", inner.name)
+}
+
 // facetStage is $facet: several pipelines on the same input.
 type facetStage struct {
 	rt    *runtime
 	names []string
 	subs  []*Pipeline
+}
+
+func refusedByFacet(inner *stageDef) error {
+	if !inner.notInFacet {
+		return nil
+	}
+	return srverr.New(40600, "%s is not allowed to be used within a $facet stage", inner.name)
 }
 
 // checkFacet checks the shape, which the server does before it parses any stage.

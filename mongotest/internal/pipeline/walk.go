@@ -1,7 +1,10 @@
 package pipeline
 
 import (
+	"strings"
+
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
 )
@@ -76,13 +79,8 @@ func (s *Stage) subs() (list []sub) {
 	if !reads {
 		ns = s.NS
 	}
-	if s.def.isPipeline != nil {
-		doc, _ := s.Spec.Document()
-		for field, v := range doc.All() {
-			if s.def.isPipeline(field) {
-				list = append(list, sub{ns, StagesIn(v)})
-			}
-		}
+	if s.def.pipelines != "" {
+		eachAt(s.Spec, s.def.pipelines, func(v bson.RawValue) { list = append(list, sub{ns, StagesIn(v)}) })
 	}
 	if list == nil && reads {
 		list = []sub{{ns: ns}}
@@ -90,16 +88,84 @@ func (s *Stage) subs() (list []sub) {
 	return list
 }
 
-// IsPipeline reports whether a field of the specification is a sub-pipeline.
-func (s *Stage) IsPipeline(field string) bool {
-	return s.def.isPipeline != nil && s.def.isPipeline(field)
+// eachAt visits the values at a path, in which "*" stands for every field.
+func eachAt(v bson.RawValue, path string, visit func(bson.RawValue)) {
+	if path == "" {
+		visit(v)
+		return
+	}
+	field, rest, _ := strings.Cut(path, ".")
+	doc, _ := v.Document()
+	for key, item := range doc.All() {
+		if field == "*" || field == key {
+			eachAt(item, rest, visit)
+		}
+	}
 }
 
-// IsFilter reports whether a field of the specification is a filter.
-func (s *Stage) IsFilter(field string) bool { return field == s.def.filter }
+// Parts is what becomes of the parts of a stage's specification: of its sub-pipelines, of its
+// filter, and of everything else, which may be an expression.
+type Parts struct {
+	Pipeline   func(stages []bson.Raw) ([]bson.Raw, error)
+	Filter     func(filter bson.Raw) (bson.Raw, error)
+	Expression func(v bson.RawValue) (bson.RawValue, error)
+}
 
-// HasParts reports whether the specification has fields that are pipelines or filters.
-func (s *Stage) HasParts() bool { return s.def.isPipeline != nil || s.def.filter != "" }
+// Rewrite returns the specification with its parts rewritten.
+func (s *Stage) Rewrite(p Parts) (bson.RawValue, error) {
+	if s.Spec.Type != bson.TypeEmbeddedDocument || s.def.pipelines == "" && s.def.filter == "" {
+		return p.Expression(s.Spec)
+	}
+	if s.def.filter == whole {
+		return p.filter(s.Spec)
+	}
+	return p.below(s.Spec, s.def.pipelines, s.def.filter)
+}
+
+// below rewrites a document that has pipelines and a filter at paths of their own; "" is for none.
+func (p *Parts) below(v bson.RawValue, pipelines, filter string) (bson.RawValue, error) {
+	doc, ok := v.Document()
+	if !ok {
+		return p.Expression(v)
+	}
+	field, rest, _ := strings.Cut(pipelines, ".")
+	start, b := bson.BeginDocument(nil)
+	for key, item := range doc.All() {
+		var err error
+		switch {
+		case field != "" && (field == "*" || field == key) && rest != "":
+			item, err = p.below(item, rest, "")
+		case field != "" && (field == "*" || field == key) && item.Type == bson.TypeArray:
+			item, err = p.pipeline(item)
+		case filter == key && item.Type == bson.TypeEmbeddedDocument:
+			item, err = p.filter(item)
+		default:
+			item, err = p.Expression(item)
+		}
+		if err != nil {
+			return v, err
+		}
+		b = bson.AppendRawValue(b, key, item)
+	}
+	return bsondoc.DocumentValue(bson.EndDocument(b, start)), nil
+}
+
+func (p *Parts) pipeline(v bson.RawValue) (bson.RawValue, error) {
+	list, err := p.Pipeline(StagesIn(v))
+	if err != nil {
+		return v, err
+	}
+	out := make([]bson.RawValue, len(list))
+	for i, doc := range list {
+		out[i] = bsondoc.DocumentValue(doc)
+	}
+	return bsondoc.ArrayValue(out...), nil
+}
+
+func (p *Parts) filter(v bson.RawValue) (bson.RawValue, error) {
+	doc, err := p.Filter(bson.Raw(v.Value))
+	return bsondoc.DocumentValue(doc), err
+}
 
 // Reads returns the collection that the stage reads beside its input.
 func (s *Stage) Reads() (ns Namespace, ok bool) { return s.named(s.def.reads) }
@@ -226,8 +292,6 @@ func usesOfAll(action string) func(s Stage) []Use {
 		return nil
 	}
 }
-
-func isPipelineField(field string) bool { return field == "pipeline" }
 
 func before51(v expr.Version) bool { return !v.AtLeast(5, 1) }
 

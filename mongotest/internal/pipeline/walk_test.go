@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 )
 
 // usesText shows what a pipeline does as "action@db.coll", each thing once and sorted.
@@ -110,9 +111,9 @@ func randomStages(r *rand.Rand, depth int, flat map[string]bool) string {
 		}
 		i := r.IntN(len(stage))
 		if i < 3 && depth > 0 {
-			i = 3 + r.IntN(4) // so that nothing that was noted is left out
+			i = 3 + r.IntN(len(stage)-3) // so that nothing that was noted is left out
 		}
-		if i != 0 && i != 6 {
+		if i != 0 && i < 6 {
 			flat["find@db."+coll] = true
 		}
 		list = append(list, stage[i])
@@ -134,6 +135,42 @@ func TestWalk(t *testing.T) {
 		t.Errorf("visited %s", got)
 	}
 }
+
+// Every part of a specification is rewritten once: sub-pipelines at their paths, the filter, and all
+// else as an expression.
+func TestRewrite(t *testing.T) {
+	for _, test := range []struct{ stage, want string }{
+		{`{"$match": {"a": 1}}`, `{"F":{"a":1}}`},
+		{`{"$match": 1}`, `{"E":1}`},
+		{`{"$project": {"a": 1}}`, `{"E":{"a":1}}`},
+		{`{"$geoNear": {"query": {"a": 1}, "near": [1]}}`, `{"query":{"F":{"a":1}},"near":{"E":[1]}}`},
+		{`{"$lookup": {"from": "d", "pipeline": [{"$limit": 1}], "let": {"pipeline": []}}}`, `{"from":{"E":"d"},"pipeline":[{"P":[{"$limit":1}]}],"let":{"E":{"pipeline":[]}}}`},
+		{`{"$facet": {"a": [{"$limit": 1}], "b": 2}}`, `{"a":[{"P":[{"$limit":1}]}],"b":{"E":2}}`},
+	} {
+		s := StageOf(Namespace{"db", "c"}, stagesOf(t, "["+test.stage+"]")[0])
+		wrap := func(key string, v bson.RawValue) bson.Raw { return bsondoc.Single(key, v) }
+		got, err := s.Rewrite(Parts{
+			Pipeline: func(stages []bson.Raw) ([]bson.Raw, error) {
+				var list []bson.RawValue
+				for _, doc := range stages {
+					list = append(list, bsondoc.DocumentValue(doc))
+				}
+				return []bson.Raw{wrap("P", bsondoc.ArrayValue(list...))}, nil
+			},
+			Filter:     func(f bson.Raw) (bson.Raw, error) { return wrap("F", bsondoc.DocumentValue(f)), nil },
+			Expression: func(v bson.RawValue) (bson.RawValue, error) { return bsondoc.DocumentValue(wrap("E", v)), nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := bson.Raw(got.Value).String(); compactJSON(text) != test.want {
+			t.Errorf("%s becomes\n%s, want\n%s", test.stage, compactJSON(text), test.want)
+		}
+	}
+}
+
+// compactJSON returns relaxed JSON without spaces.
+func compactJSON(text string) string { return strings.ReplaceAll(text, " ", "") }
 
 func FuzzWalk(f *testing.F) {
 	for _, text := range []string{`{"p": [{"$lookup": {"from": "d", "pipeline": [{"$facet": {"a": [{"$out": {"db": "x"}}]}}]}}]}`, `{"p": {"0": {"$merge": {"into": {"coll": 1}}}}}`} {

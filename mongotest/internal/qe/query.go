@@ -386,51 +386,11 @@ func (r *Rewriter) Pipeline(stages []bson.Raw) ([]bson.Raw, error) {
 			continue
 		}
 		s := pipeline.StageOf(pipeline.Namespace{}, stage)
-		v, err := r.stage(&s)
+		v, err := s.Rewrite(pipeline.Parts{Pipeline: r.Pipeline, Filter: r.Filter, Expression: r.Expression})
 		if err != nil {
 			return nil, err
 		}
 		out[i] = bsondoc.Single(s.Name, v)
 	}
 	return out, nil
-}
-
-func (r *Rewriter) stage(s *pipeline.Stage) (bson.RawValue, error) {
-	arg := s.Spec
-	doc, ok := arg.Document()
-	if !ok {
-		return r.Expression(arg)
-	}
-	if s.Name == "$match" {
-		doc, err := r.Filter(doc)
-		return bsondoc.DocumentValue(doc), err
-	}
-	if !s.HasParts() {
-		return r.Expression(arg)
-	}
-	start, b := bson.BeginDocument(nil)
-	for key, v := range doc.All() {
-		var err error
-		switch inner, isDocument := v.Document(); {
-		case v.Type == bson.TypeArray && s.IsPipeline(key):
-			var stages []bson.Raw
-			if stages, err = r.Pipeline(pipeline.StagesIn(v)); err == nil {
-				list := make([]bson.RawValue, len(stages))
-				for i, s := range stages {
-					list[i] = bsondoc.DocumentValue(s)
-				}
-				v = bsondoc.ArrayValue(list...)
-			}
-		case isDocument && s.IsFilter(key):
-			inner, err = r.Filter(inner)
-			v = bsondoc.DocumentValue(inner)
-		default:
-			v, err = r.Expression(v)
-		}
-		if err != nil {
-			return arg, err
-		}
-		b = bson.AppendRawValue(b, key, v)
-	}
-	return bsondoc.DocumentValue(bson.EndDocument(b, start)), nil
 }
