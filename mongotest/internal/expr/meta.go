@@ -4,6 +4,7 @@ package expr
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -19,6 +20,12 @@ func parseMeta(_ string, v bson.RawValue, s *Scope, _ int) (Expr, error) {
 	}
 	switch name {
 	case "textScore", "indexKey", "recordId", "randVal", "geoNearDistance", "geoNearPoint", "sortKey":
+		s.env.WantsMeta = append(s.env.WantsMeta, name)
+		return &metaExpr{name}, nil
+	case "score", "scoreDetails":
+		if !s.env.Version.Has(release.Value, "$meta="+name) {
+			break
+		}
 		s.env.WantsMeta = append(s.env.WantsMeta, name)
 		return &metaExpr{name}, nil
 	case "searchScore", "searchHighlights":

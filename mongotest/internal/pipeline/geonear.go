@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	register(&stageDef{name: "$geoNear", parse: one(parseGeoNear), first: true, notInFacet: true, filter: "query"})
+	register(&stageDef{name: "$geoNear", parse: one(parseGeoNear), first: true, notInFacet: true, filter: "query", selects: true, ranks: true})
 }
 
 // GeoEnv is an Env that knows geo indexes.

@@ -11,7 +11,7 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$sample", parse: one(parseSample)},
+		&stageDef{name: "$sample", parse: one(parseSample), selects: true},
 		&stageDef{name: "$redact", parse: one(parseRedact), changeStream: true, at: eachShard},
 	)
 }

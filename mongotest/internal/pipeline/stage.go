@@ -40,6 +40,10 @@ type stageDef struct {
 	// update marks what a pipeline update may consist of.
 	update bool
 
+	// selects marks what finds documents and leaves them as they are; ranks, what puts them in an
+	// order that means something.
+	selects, ranks bool
+
 	// reads and writes are the fields that name the collection which the stage reads beside its
 	// input, or writes. The whole specification may be the name.
 	reads, writes string
@@ -47,8 +51,8 @@ type stageDef struct {
 	// a stage does that writes.
 	uses    func(s Stage) []Use
 	actions func(spec bson.RawValue) []string
-	// pipelines is the path of the sub-pipelines in the specification, in which "*" stands for every
-	// field; filter is that of its filter, or whole.
+	// pipelines is the path of the sub-pipelines in the specification, in which "*" stands for
+	// every field; filter is that of its filter, or whole.
 	pipelines, filter string
 	// refuses is why a stage may not be used in a sub-pipeline of this one, nil if it may.
 	refuses func(inner *stageDef) error
@@ -129,9 +133,9 @@ func one[S stage](f func(p *parser, name string, v bson.RawValue) (S, error)) fu
 
 func init() {
 	register(
-		&stageDef{name: "$match", parse: one(parseMatch), filter: whole, changeStream: true, at: eachShard},
-		&stageDef{name: "$limit", parse: one(parseLimit)},
-		&stageDef{name: "$skip", parse: one(parseSkip)},
+		&stageDef{name: "$match", parse: one(parseMatch), filter: whole, selects: true, changeStream: true, at: eachShard},
+		&stageDef{name: "$limit", parse: one(parseLimit), selects: true},
+		&stageDef{name: "$skip", parse: one(parseSkip), selects: true},
 		&stageDef{name: "$count", made: "$group", parse: parseCount},
 		&stageDef{name: "$replaceRoot", parse: one(parseReplace), update: true, changeStream: true, at: eachShard},
 		&stageDef{name: "$replaceWith", made: "$replaceRoot", parse: one(parseReplace), update: true, changeStream: true, at: eachShard},

@@ -47,6 +47,8 @@ func TestUses(t *testing.T) {
 		{`[{"$unionWith": {"coll": "d", "pipeline": [{"$unionWith": "e"}]}}]`, "find@db.c find@db.d find@db.e"},
 		{`[{"$unionWith": {"coll": "d", "pipeline": {"0": {"$unionWith": "e"}}}}]`, "find@db.c find@db.d find@db.e"}, // servers take that, too
 		{`[{"$facet": {"a": [{"$lookup": {"from": "d"}}], "b": []}}]`, "find@db.c find@db.d"},
+		{`[{"$rankFusion": {"input": {"pipelines": {"a": [{"$lookup": {"from": "d"}}]}}}}]`, "find@db.c find@db.d"},
+		{`[{"$rankFusion": {"input": {"pipelines": 1}}}, {"$rankFusion": {"pipelines": {"a": [{"$lookup": {"from": "d"}}]}}}]`, "find@db.c"},
 		{`[{"$facet": 1}, {"$lookup": 2}, {"$unionWith": {"coll": 3}}, {"$out": 4}, {"$nothing": 5}, 6]`, "find@db.c"},
 		{`[{"$out": "d"}]`, "find@db.c insert@db.d remove@db.d"},
 		{`[{"$out": {"db": "e", "coll": "d"}}]`, "find@db.c insert@e.d remove@e.d"},
@@ -108,6 +110,7 @@ func randomStages(r *rand.Rand, depth int, flat map[string]bool) string {
 			`{"$lookup": {"from": "` + coll + `", "as": "x", "pipeline": ` + inner + `}}`,
 			`{"$lookup": {"pipeline": ` + inner + `, "from": "` + coll + `"}}`,
 			`{"$facet": {"a": [{"$limit": 1}], "b": ` + inner + `}}`,
+			`{"$rankFusion": {"combination": {"a": []}, "input": {"pipelines": {"a": [{"$limit": 1}], "b": ` + inner + `}}}}`,
 		}
 		i := r.IntN(len(stage))
 		if i < 3 && depth > 0 {
@@ -136,8 +139,8 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// Every part of a specification is rewritten once: sub-pipelines at their paths, the filter, and all
-// else as an expression.
+// Every part of a specification is rewritten once: sub-pipelines at their paths, the filter, and
+// all else as an expression.
 func TestRewrite(t *testing.T) {
 	for _, test := range []struct{ stage, want string }{
 		{`{"$match": {"a": 1}}`, `{"F":{"a":1}}`},
@@ -146,6 +149,9 @@ func TestRewrite(t *testing.T) {
 		{`{"$geoNear": {"query": {"a": 1}, "near": [1]}}`, `{"query":{"F":{"a":1}},"near":{"E":[1]}}`},
 		{`{"$lookup": {"from": "d", "pipeline": [{"$limit": 1}], "let": {"pipeline": []}}}`, `{"from":{"E":"d"},"pipeline":[{"P":[{"$limit":1}]}],"let":{"E":{"pipeline":[]}}}`},
 		{`{"$facet": {"a": [{"$limit": 1}], "b": 2}}`, `{"a":[{"P":[{"$limit":1}]}],"b":{"E":2}}`},
+		{`{"$rankFusion": {"input": {"pipelines": {"a": [{"$limit": 1}]}, "x": 1}, "combination": {"weights": {"a": 1}}}}`,
+			`{"input":{"pipelines":{"a":[{"P":[{"$limit":1}]}]},"x":{"E":1}},"combination":{"E":{"weights":{"a":1}}}}`},
+		{`{"$rankFusion": {"input": {"pipelines": 3}}}`, `{"input":{"pipelines":{"E":3}}}`},
 	} {
 		s := StageOf(Namespace{"db", "c"}, stagesOf(t, "["+test.stage+"]")[0])
 		wrap := func(key string, v bson.RawValue) bson.Raw { return bsondoc.Single(key, v) }

@@ -107,7 +107,9 @@ var Features = []Feature{
 	{Since: At(8, 1, 0), Kind: Accumulator, Names: "$concatArrays $setUnion"},
 	{Since: At(8, 1, 0), Kind: Expression, State: NotBuilt, Names: "$sigmoid"},
 	{Since: At(8, 1, 0), Kind: Value, State: NotBuilt, Names: "create.validationAction=errorAndLog"},
-	{Since: At(8, 1, 0), Kind: Stage, State: NotBuilt, Names: "$listClusterCatalog $rankFusion"},
+	{Since: At(8, 1, 0), Kind: Value, Names: "$meta=score $meta=scoreDetails"},
+	{Since: At(8, 1, 0), Kind: Stage, Names: "$rankFusion"},
+	{Since: At(8, 1, 0), Kind: Stage, State: NotBuilt, Names: "$listClusterCatalog"},
 	{Since: At(8, 1, 0), Kind: Argument, Names: "aggregate.isHybridSearch aggregate.startAt bulkWrite.includeQueryStatsMetrics delete.includeQueryStatsMetrics " +
 		"insert.includeQueryStatsMetrics update.includeQueryStatsMetrics update.updates.includeQueryStatsMetricsForOpIndex"},
 	{Since: At(8, 1, 0), Kind: Reply, Names: "$changeStream.nsType"},
