@@ -3,6 +3,7 @@ package bson_test
 // The prose tests of the specification DBRef.
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -191,4 +192,25 @@ func ExampleParseDBRef() {
 	ref, err := bson.ParseDBRef(doc)
 	fmt.Println(ref.Collection, ref.ID, ref.Extra, err)
 	// Output: users 7 {"note":"author"} <nil>
+}
+
+// Nothing is decoded as a DBRef unless a DBRef is asked for.
+func TestDBRefIsADocument(t *testing.T) {
+	for _, v := range []any{bson.DBRef{Collection: "c", ID: int32(1)}, ref("$ref", 1), ref("$ref", "c", "$id", 1, "$db", 2)} {
+		doc, err := bson.Marshal(bson.D{{Key: "a", Value: v}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d bson.D
+		var m map[string]any
+		if err := errors.Join(bson.Unmarshal(doc, &d), bson.Unmarshal(doc, &m)); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := d[0].Value.(bson.D); !ok {
+			t.Errorf("a D holds a %T", d[0].Value)
+		}
+		if _, ok := m["a"].(bson.DBRef); ok {
+			t.Error("a map holds a DBRef")
+		}
+	}
 }

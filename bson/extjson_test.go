@@ -250,3 +250,14 @@ func TestMaxDepthOfExtJSON(t *testing.T) {
 		}
 	}
 }
+
+// A Go type that is no type of BSON is an error, in Extended JSON as elsewhere.
+func TestUnknownGoTypesAreErrors(t *testing.T) {
+	for _, v := range []any{make(chan int), func() {}, 1i, uintptr(1), struct{ C chan int }{make(chan int)}, []any{func() {}}, map[string]any{"a": 1i}} {
+		for _, canonical := range []bool{false, true} {
+			if text, err := MarshalExtJSON(D{{"a", v}}, canonical); err == nil {
+				t.Errorf("%T becomes %s", v, text)
+			}
+		}
+	}
+}

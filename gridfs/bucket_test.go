@@ -21,6 +21,7 @@ import (
 	"allium/gridfs"
 	"allium/internal/norace"
 	"allium/internal/testdeploy"
+	"allium/mongoerr"
 	"allium/mongotest"
 
 	"go.uber.org/goleak"
@@ -666,6 +667,56 @@ func TestConcernsAndPreference(t *testing.T) {
 		}
 		if err := b.Delete(t.Context(), id); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// The date of a file is when its upload ended, not when it began.
+func TestUploadDateIsTheEnd(t *testing.T) {
+	w := start(t)
+	s, err := gridfs.NewBucket(w.db).OpenUploadStream(t.Context(), "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(5 * time.Millisecond)
+	written := bson.NewDateTime(time.Now())
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if date, ok := w.stored("fs.files")[0].Lookup("uploadDate").DateTime(); !ok || date < written {
+		t.Errorf("the upload ended at %v, all was written at %v", date, written)
+	}
+}
+
+// An error of a delete is raised, whichever of its commands has it.
+func TestDeleteFails(t *testing.T) {
+	w := start(t)
+	b := gridfs.NewBucket(w.db)
+	for i, tc := range []struct {
+		command string
+		skip    int
+		run     func(id any) error
+	}{
+		{"delete", 0, func(id any) error { return b.Delete(t.Context(), id) }},
+		{"delete", 1, func(id any) error { return b.Delete(t.Context(), id) }},
+		{"find", 0, func(any) error { return b.DeleteByName(t.Context(), "f") }},
+		{"delete", 0, func(any) error { return b.DeleteByName(t.Context(), "f") }},
+		{"delete", 1, func(any) error { return b.DeleteByName(t.Context(), "f") }},
+	} {
+		id := upload(t, b, "f", []byte("x"))
+		d := w.d.Mock(t, "a command that fails after others")
+		d.FailCommand(mongotest.Fail{Commands: []string{tc.command}, Skip: tc.skip, Times: 1, Code: 8})
+		err := tc.run(id)
+		d.ClearFailures()
+		var server *mongoerr.ServerError
+		if !errors.As(err, &server) || server.Code != 8 {
+			t.Errorf("%d: %v", i, err)
+		}
+		if err := b.Drop(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

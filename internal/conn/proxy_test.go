@@ -220,3 +220,25 @@ func TestUnixSocketsNeedNoProxy(t *testing.T) {
 		t.Errorf("the proxy was asked: %+v", got)
 	}
 }
+
+// asked notes what is dialled.
+type asked struct{ addr string }
+
+func (a *asked) DialContext(_ context.Context, _, addr string) (net.Conn, error) {
+	a.addr = addr
+	return nil, errors.New("no")
+}
+
+// A proxy listens on port 1080 unless another one is said.
+func TestProxyPort(t *testing.T) {
+	for port, want := range map[int]string{0: "p.example:1080", 9: "p.example:9"} {
+		forward := new(asked)
+		d, err := NewProxyDialer(&uri.Proxy{Host: "p.example", Port: port}, forward)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.DialContext(t.Context(), "tcp", "server.example:27017"); err == nil || forward.addr != want {
+			t.Errorf("port %d: dialled %q, want %q; %v", port, forward.addr, want, err)
+		}
+	}
+}

@@ -300,3 +300,18 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Responders are asked about the server's certificate, and not about those between it and the root.
+func TestIntermediatesAreNotAskedFor(t *testing.T) {
+	b := newBench(t, false, nil)
+	b.Status = ocsp.Good
+	between, err := b.Issue(false, b.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = b.checker.Check(t.Context(), &tls.ConnectionState{PeerCertificates: []*x509.Certificate{b.cert.Leaf, between.Leaf},
+		VerifiedChains: [][]*x509.Certificate{{b.cert.Leaf, b.Cert, between.Leaf, b.Cert}}}, nil)
+	if err != nil || b.Asked() != 1 {
+		t.Errorf("%v, asked %d times, want once", err, b.Asked())
+	}
+}

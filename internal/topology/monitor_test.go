@@ -438,3 +438,43 @@ func TestHeartbeatDurations(t *testing.T) {
 		}
 	})
 }
+
+// A client that declares a version of the Stable API says hello and nothing else: a server that
+// does not know it stays Unknown (specification: Stable API, "Handshake behavior").
+func TestStableAPINeedsHello(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &fakeserver.Network{}
+		n := newNode(network, "a:1", nil)
+		var said []string
+		n.before = func(r *fakeserver.Request) bool {
+			for key := range r.Body.All() {
+				said = append(said, key)
+				break
+			}
+			if v, _ := r.Body.Lookup("apiVersion").StringValue(); v != "1" {
+				t.Errorf("a hello without the version: %v", r.Body)
+			}
+			r.Reply(fakeserver.Doc(func(b []byte) []byte {
+				return bson.AppendString(bson.AppendInt32(bson.AppendDouble(b, "ok", 0), "code", 59), "errmsg", "no such command: 'hello'")
+			}))
+			return true
+		}
+		topo := connect(t, network, Config{SelectionTimeout: 3 * DefaultHeartbeatInterval, Pool: pool.Config{
+			Conn: &conn.Config{ConnectTimeout: 10 * time.Second, ServerAPI: &conn.ServerAPI{Version: "1"}},
+		}}, "a:1")
+		if _, _, err := topo.Select(t.Context(), &Selection{}); err == nil {
+			t.Error("the server was selected")
+		}
+		if d := topo.Server("a:1").Description(); d.Kind != event.UnknownServer || d.LastError == nil {
+			t.Errorf("the server is %v", d)
+		}
+		for _, name := range said {
+			if name != "hello" {
+				t.Errorf("%s was sent", name)
+			}
+		}
+		if len(said) < 2 {
+			t.Errorf("%d checks", len(said))
+		}
+	})
+}

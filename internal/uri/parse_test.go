@@ -371,3 +371,89 @@ func TestDatabaseNames(t *testing.T) {
 		}
 	}
 }
+
+// checked parses and validates a string.
+func checked(s string) error {
+	c, err := Parse(s)
+	if err == nil {
+		err = c.Validate()
+	}
+	return err
+}
+
+// No mechanism takes a property that it does not know, least of all where tokens may go.
+func TestMechanismProperties(t *testing.T) {
+	for _, s := range []string{
+		"u:p@h/?authMechanism=SCRAM-SHA-1&", "u:p@h/?authMechanism=SCRAM-SHA-256&", "u:p@h/?authMechanism=PLAIN&", "u:p@h/?",
+		"h/?authMechanism=MONGODB-X509&", "h/?authMechanism=MONGODB-AWS&", "u@h/?authMechanism=GSSAPI&",
+	} {
+		for _, property := range []string{"ALLOWED_HOSTS:h", "OTHER:x", "ENVIRONMENT:test"} {
+			if err := checked("mongodb://" + s + "authMechanismProperties=" + property); err == nil {
+				t.Errorf("%s takes %s", s, property)
+			}
+		}
+		if err := checked("mongodb://" + s); err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+	for _, properties := range []string{"ENVIRONMENT:test,ALLOWED_HOSTS:h", "ENVIRONMENT:test,OIDC_CALLBACK:f", "ENVIRONMENT:test,OIDC_HUMAN_CALLBACK:f"} {
+		if err := checked("mongodb://h/?authMechanism=MONGODB-OIDC&authMechanismProperties=" + properties); err == nil {
+			t.Errorf("MONGODB-OIDC takes %s", properties)
+		}
+	}
+}
+
+// The mechanisms with passwords want one, which may be empty.
+func TestPasswords(t *testing.T) {
+	for _, mechanism := range []string{"", "SCRAM-SHA-1", "SCRAM-SHA-256", "PLAIN"} {
+		for user, ok := range map[string]bool{"u": false, "u:": true, "u:p": true} {
+			s := "mongodb://" + user + "@h/"
+			if mechanism != "" {
+				s += "?authMechanism=" + mechanism
+			}
+			if err := checked(s); (err == nil) != ok {
+				t.Errorf("%s: %v", s, err)
+			}
+		}
+	}
+}
+
+// MONGODB-OIDC has one source of tokens: an environment or the program's callback.
+func TestOIDCSources(t *testing.T) {
+	for _, callback := range []bool{false, true} {
+		for properties, environment := range map[string]bool{"": false, "&authMechanismProperties=ENVIRONMENT:test": true} {
+			c, err := Parse("mongodb://h/?authMechanism=MONGODB-OIDC" + properties)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.OIDCCallback = callback
+			if err := c.Validate(); (err == nil) != (callback != environment) {
+				t.Errorf("environment %v, callback %v: %v", environment, callback, err)
+			}
+		}
+	}
+}
+
+// The Stable API is declared in the program, and never in a string, which may change without it
+// (specification: Stable API).
+func TestStableAPIIsNotInStrings(t *testing.T) {
+	for _, name := range []string{"apiVersion", "apiStrict", "apiDeprecationErrors", "serverApi", "api"} {
+		c, err := Parse("mongodb://h/?" + name + "=1")
+		if err != nil || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "not supported") {
+			t.Errorf("%s: %v, %v", name, c, err)
+		}
+	}
+}
+
+// An empty user name or password of a proxy is none.
+func TestEmptyProxyOptions(t *testing.T) {
+	for _, query := range []string{"proxyHost=p&proxyUsername=&proxyPassword=", "proxyHost=p&proxyUsername=", "proxyHost=p&proxyPassword=", "proxyUsername=&proxyPassword="} {
+		c, err := Parse("mongodb://a/?" + query)
+		if err == nil {
+			err = c.Validate()
+		}
+		if err != nil || c.Proxy.Username != "" || c.Proxy.Password != "" {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongotest"
@@ -232,5 +233,53 @@ func checkField(t *testing.T, doc bson.Raw, path string, want any) {
 	}
 	if got := doc.Lookup(strings.Split(path, ".")...); got.Type != v.Type || bson.Compare(got, v) != 0 {
 		t.Errorf("%s is %v, want %v", path, got, v)
+	}
+}
+
+// Names are asked for alone where that suffices, and what is listed has the options of its parent
+// (specifications: Enumerating Collections, Enumerating Databases).
+func TestNamesOnly(t *testing.T) {
+	p := rig.StartRecorded(t, allium.ClientOptions{WriteConcern: consistency.Majority()})
+	ctx, db := t.Context(), p.Client.Database("names")
+	if _, err := db.Collection("c").InsertOne(ctx, bson.D{}); err != nil {
+		t.Fatal(err)
+	}
+	named, capped := bson.D{{Key: "name", Value: "c"}}, bson.D{{Key: "name", Value: "c"}, {Key: "options.capped", Value: true}}
+	for name, tc := range map[string]struct {
+		command string
+		run     func() error
+		want    bool
+	}{
+		"collections": {"listCollections", func() error { return rig.ErrorOf(db.ListCollectionNames(ctx)) }, true},
+		"collections by name": {"listCollections", func() error {
+			return rig.ErrorOf(db.ListCollectionNames(ctx, allium.ListCollectionsOptions{Filter: named}))
+		}, true},
+		"collections by more": {"listCollections", func() error {
+			return rig.ErrorOf(db.ListCollectionNames(ctx, allium.ListCollectionsOptions{Filter: capped}))
+		}, false},
+		"collections in full":    {"listCollections", func() error { return rig.ErrorOf(db.ListCollections(ctx)) }, false},
+		"handles of collections": {"listCollections", func() error { return rig.ErrorOf(db.Collections(ctx)) }, true},
+		"databases":              {"listDatabases", func() error { return rig.ErrorOf(p.Client.ListDatabaseNames(ctx)) }, true},
+		"databases in full":      {"listDatabases", func() error { return rig.ErrorOf(p.Client.ListDatabases(ctx)) }, false},
+		"handles of databases":   {"listDatabases", func() error { return rig.ErrorOf(p.Client.Databases(ctx)) }, true},
+	} {
+		p.Recorder.Reset()
+		if err := tc.run(); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Recorder.Of(tc.command)[0].Body.Lookup("nameOnly").AsBool(); got != tc.want {
+			t.Errorf("%s: nameOnly is %v", name, got)
+		}
+	}
+	dbs, err := p.Client.Databases(ctx, allium.ListDatabasesOptions{Filter: bson.D{{Key: "name", Value: "names"}}})
+	if err != nil || len(dbs) != 1 {
+		t.Fatal(dbs, err)
+	}
+	p.Recorder.Reset()
+	if _, err := dbs[0].Collection("c").InsertOne(ctx, bson.D{}); err != nil {
+		t.Fatal(err)
+	}
+	if wc := p.Recorder.Of("insert")[0].WriteConcern; wc == nil || wc.String() != `{"w":"majority"}` {
+		t.Errorf("the write concern of a database that was listed is %v", wc)
 	}
 }
