@@ -201,6 +201,17 @@ func Single(key string, v bson.RawValue) bson.Raw {
 	return bson.EndDocument(bson.AppendRawValue(dst, key, v), at)
 }
 
+// Without returns a document that has all fields of another one but one.
+func Without(doc bson.Raw, field string) bson.Raw {
+	return Build(func(d *Builder) {
+		for k, v := range doc.All() {
+			if k != field {
+				d.B = bson.AppendRawValue(d.B, k, v)
+			}
+		}
+	})
+}
+
 // DocumentValue returns a document as a value.
 func DocumentValue(doc bson.Raw) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}

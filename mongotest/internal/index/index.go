@@ -163,7 +163,11 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 				return nil, err
 			}
 		default:
-			if (!Options[k] || !version.Has(release.IndexOption, k)) && !lax {
+			switch known := Options[k] && version.Has(release.IndexOption, k); {
+			case known:
+			case lax:
+				s.doc = bsondoc.Without(s.doc, k)
+			default:
 				return nil, s.bad(srverr.InvalidIndexSpecificationOption, "The field '%s' is not valid for an index specification. Specification: %s", k, bsontext.Document(doc))
 			}
 		}

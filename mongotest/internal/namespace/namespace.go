@@ -6,6 +6,7 @@ package namespace
 import (
 	"strings"
 
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -70,18 +71,22 @@ func CheckCreatable(ns string) error {
 	return nil
 }
 
-// CheckWritable refuses the namespaces that clients may not write to.
-func CheckWritable(ns string) error {
-	if strings.HasSuffix(ns, ".system.profile") {
+// CheckWritable refuses the namespaces that clients may not write to: from 5.0 on also what a
+// database knows of its views.
+func CheckWritable(version release.Version, ns string) error {
+	switch {
+	case strings.HasSuffix(ns, ".system.profile"):
 		return srverr.New(srverr.InvalidNamespace, "cannot write to '%s'", ns)
+	case strings.HasSuffix(ns, ".system.views") && version.AtLeast(5, 0):
+		return srverr.New(srverr.InvalidNamespace, "cannot write to %s", ns)
 	}
 	return CheckCreatable(ns)
 }
 
 // CheckRenamable refuses the namespaces that a collection may not get by a new name, or have
 // before. side is "source" or "target".
-func CheckRenamable(ns, side string) error {
-	err := CheckWritable(ns)
+func CheckRenamable(version release.Version, ns, side string) error {
+	err := CheckWritable(version, ns)
 	if err == nil {
 		return nil
 	}

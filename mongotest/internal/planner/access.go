@@ -181,8 +181,8 @@ func (a *Access) useBounds(p *Plan, ix *store.Index) error {
 
 func (a *Access) useIndex(p *Plan, ix *store.Index) {
 	p.Index = ix
-	if !ix.Ordered() { // an index without keys here: what it would find is looked for everywhere
-		p.Scan = store.NewScan(a.Coll, false, nil)
+	if !ix.Ordered() { // an index without keys here: all that it has is looked through
+		p.Scan = store.NewIndexScan(a.Coll, ix, false, nil)
 		ix.Uses.Add(1)
 		return
 	}

@@ -31,7 +31,7 @@ func (r *Request) checkAPI() error {
 	in, deprecated := r.Cmd.inAPI(version)
 	two, _ := r.Node.Parameter("acceptApiVersion2")
 	switch {
-	case !given && (strict || deprecation):
+	case !given:
 		return srverr.New(4886600, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
 	case given && version != "1" && !two.AsBool():
 		return srverr.New(srverr.APIVersionError, "API version must be \"1\"")

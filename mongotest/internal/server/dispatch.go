@@ -18,6 +18,7 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 	dst, err := n.run(r, dst)
 	n.profile(r, dst[base:], err)
 	n.count(r, err != nil)
+	n.note(r)
 	switch {
 	case err != nil:
 		extra := append([]byte(nil), dst[base+4:]...) // the writeConcernError of a failed command

@@ -192,8 +192,10 @@ func (r *Request) failCommandMatches(data bson.Raw) bool {
 			return false
 		}
 	}
-	if v := data.Lookup("threadName"); !v.IsZero() {
-		return false // threads have no names here
+	if v := data.Lookup("threadName"); !v.IsZero() { // a server calls a thread as its connection
+		if s, _ := v.StringValue(); s != "conn"+bsondoc.Itoa(r.Conn.id) {
+			return false
+		}
 	}
 	if v := data.Lookup("namespace"); !v.IsZero() {
 		if s, _ := v.StringValue(); s != r.Namespace() {

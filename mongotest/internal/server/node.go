@@ -90,6 +90,7 @@ type Node struct {
 	lastOp   atomic.Int32
 
 	counters      counters
+	usage         usage
 	establishment establishment
 
 	verbosity  map[string]int32 // of components of the log that are set, by their paths

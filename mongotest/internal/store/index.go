@@ -44,8 +44,9 @@ type IndexInfo struct {
 	Since time.Time
 
 	gen     *query.KeyGenerator
-	special bool   // has no keys
-	single  string // the only field, if its path has no dot
+	special bool          // has no keys
+	held    *query.Filter // what it has of them all, if it is special; nil: all
+	single  string        // the only field, if its path has no dot
 }
 
 // Prepare fills in what is derived from the other fields. It must be called before the index is
@@ -59,6 +60,9 @@ func (x *IndexInfo) Prepare() *IndexInfo {
 	x.gen = query.NewKeyGenerator(paths, x.Sparse)
 	if x.Pattern.Lookup("_fts").Type != 0 {
 		x.Text = fts.NewIndex(x.Spec)
+	}
+	if x.special {
+		x.held = x.holding()
 	}
 	x.single = ""
 	if len(paths) == 1 && strings.IndexByte(paths[0], '.') < 0 {

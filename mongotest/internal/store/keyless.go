@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
@@ -47,6 +48,45 @@ func (x *IndexInfo) checkSpecial(doc bson.Raw, m *work.Meter) error {
 		}
 	}
 	return nil
+}
+
+// holds reports whether an index without keys of its own here has the document on the server.
+func (x *IndexInfo) holds(doc bson.Raw) bool {
+	for _, f := range []*query.Filter{x.Partial, x.held} {
+		if f == nil {
+			continue
+		}
+		if ok, err := f.Match(doc); err != nil || !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// holding returns the filter of the documents that a geo index has, or a sparse one; nil: all. Such
+// an index lacks the documents that have nothing to index.
+func (x *IndexInfo) holding() *query.Filter {
+	var geo, any [][]byte
+	for _, f := range x.Fields {
+		there := bsondoc.Of(f.Path, bsondoc.Of("$exists", true))
+		switch {
+		case f.Special == "2dsphere" && x.sphereVersion() > 1:
+			geo = append(geo, bsondoc.Of(f.Path, bsondoc.Of("$ne", nil)))
+		case f.Special == "2d":
+			geo = append(geo, there)
+		}
+		any = append(any, there)
+	}
+	if geo == nil && x.Sparse {
+		geo = any
+	}
+	if geo == nil {
+		return nil
+	}
+	f, _ := query.ParseFilter(bsondoc.Build(func(d *bsondoc.Builder) {
+		d.B = bsondoc.AppendDocuments(d.B, "$or", geo)
+	}), nil)
+	return f
 }
 
 // plane returns the region of a 2d index.

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"strings"
+
 	"allium/bson"
 	"allium/mongotest/internal/query"
 )
@@ -13,7 +15,8 @@ const maxRanges = 10000
 var nothing = Range{Lo: "\xff", Hi: "\xff"}
 
 // Ranges returns the parts of the index in which the documents that match a filter have their keys:
-// it looks at the leading field, and as long as that is bound to single values at the next one.
+// it looks at the leading field, and as long as that is bound to single values at the next one,
+// unless both lead into the same array.
 // score tells how much that narrows the index down, 0 for not at all; sameCollation that the index
 // compares strings as the filter does.
 func (ix *Index) Ranges(f *query.Filter, sameCollation bool) (ranges []Range, score int) {
@@ -25,6 +28,9 @@ func (ix *Index) Ranges(f *query.Filter, sameCollation bool) (ranges []Range, sc
 		intervals, ok := f.Bounds(field.Path, ix.Multikey, sameCollation)
 		if !ok {
 			break
+		}
+		if ix.Multikey && ix.sharesRoot(i) {
+			break // another element of the array may fulfill the condition: it has another key
 		}
 		if i == 0 && ix.Sparse && admitsNull(intervals) {
 			return nil, 0 // documents without the field match but are not in the index
@@ -61,6 +67,18 @@ func (ix *Index) Ranges(f *query.Filter, sameCollation bool) (ranges []Range, sc
 		prefixes, score = points, score+2
 	}
 	return ranges, score
+}
+
+// sharesRoot reports whether a field of the pattern begins with the name that one before it begins
+// with, so that both may lead into the same array.
+func (ix *Index) sharesRoot(i int) bool {
+	root, _, _ := strings.Cut(ix.Fields[i].Path, ".")
+	for _, f := range ix.Fields[:i] {
+		if other, _, _ := strings.Cut(f.Path, "."); other == root {
+			return true
+		}
+	}
+	return false
 }
 
 func admitsNull(list []query.Interval) bool {

@@ -25,6 +25,8 @@ type Scan struct {
 	from   *partScan // of the last document
 	none   bool      // no shard is left
 
+	of *IndexInfo // an index without keys here, whose documents alone are wanted; nil: all
+
 	recs    recordIter
 	keys    keyIter
 	started bool
@@ -50,7 +52,9 @@ func NewScan(c *Coll, backward bool, ranges []Range) *Scan {
 	return &Scan{c: c, backward: backward, ranges: ranges}
 }
 
-// NewIndexScan returns a scan over some ranges of an index, which must be in order and apart.
+// NewIndexScan returns a scan over some ranges of an index, which must be in order and apart. Of an
+// index without keys here it yields the documents that the index has on a server, in the order of
+// the records.
 func NewIndexScan(c *Coll, ix *Index, backward bool, ranges []Range) *Scan {
 	if c.parts != nil {
 		return newPartScan(c, backward, ix.Name, func(part *Coll) *Scan {
@@ -60,6 +64,11 @@ func NewIndexScan(c *Coll, ix *Index, backward bool, ranges []Range) *Scan {
 			}
 			return NewIndexScan(part, own, backward, ranges)
 		})
+	}
+	if ix.special {
+		s := NewScan(c, backward, nil)
+		s.of = ix.IndexInfo
+		return s
 	}
 	if len(ranges) == 0 {
 		ranges = []Range{{"\x00", "\x00"}} // nothing
@@ -154,7 +163,16 @@ func (s *Scan) NextDoc() (doc bson.Raw, ok bool) {
 		return s.nextOfParts()
 	}
 	if s.index == "" {
-		return s.nextRecord()
+		for {
+			doc, ok := s.nextRecord()
+			if ok && s.of != nil && !s.of.holds(doc) {
+				continue
+			}
+			if ok {
+				s.DocsSeen++
+			}
+			return doc, ok
+		}
 	}
 	for s.nextKey() {
 		_, rid := splitEntry(s.last, s.c.Clustered)
@@ -197,7 +215,6 @@ func (s *Scan) nextRecord() (bson.Raw, bool) {
 			} else {
 				s.number, s.unmade = s.recs.numbers.key(), true
 			}
-			s.DocsSeen++
 			return s.recs.value().raw(), true
 		}
 		if s.at == len(s.ranges)-1 {

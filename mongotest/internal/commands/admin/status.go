@@ -186,7 +186,7 @@ func runConnectionStatus(r *server.Request, dst []byte) ([]byte, error) {
 func runTop(r *server.Request, dst []byte) ([]byte, error) {
 	at, dst := bson.BeginDocumentElement(dst, "totals")
 	dst = bson.AppendString(dst, "note", "all times in microseconds")
-	return bson.EndDocument(dst, at), nil
+	return bson.EndDocument(r.Node.AppendTop(dst), at), nil
 }
 
 func runFeatures(r *server.Request, dst []byte) ([]byte, error) {

@@ -45,6 +45,8 @@ func cappedSize(r *server.Request) (int64, error) {
 		return 0, &srverr.Error{Msg: "invalid command spec"}
 	case n < 0 || nan:
 		return 0, srverr.New(srverr.BadValue, "size has to be >= 0")
+	case n > maxSize:
+		return 0, srverr.New(srverr.BadValue, "size cannot exceed 1 PB")
 	}
 	return n, nil
 }
@@ -102,6 +104,9 @@ func cloneCapped(r *server.Request, tx *store.Tx, from, to string, size int64) e
 		return srverr.New(srverr.NamespaceExists, "cloneCollectionAsCapped failed - destination collection %s already exists. source collection: %s", to, from)
 	}
 	q := createSpec{ns: to, capped: true, size: size, temp: from != to && r.Body.Lookup("temp").AsBool()}
+	if c.Collation != nil {
+		q.collation = c.Collation.Spec()
+	}
 	set, err := q.settings(r)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -158,6 +159,9 @@ func (m *modification) suits(k string) error {
 	return nil
 }
 
+// indexOptions are what a collMod says of an index.
+var indexOptions = []string{"name", "keyPattern", "expireAfterSeconds", "hidden", "unique", "prepareUnique", "forceNonUnique"}
+
 // applyIndex changes an index: how long its documents live, whether queries see it, or whether it
 // is unique. Servers before 5.0 show values as they came.
 func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.Version, dst []byte) ([]byte, *store.Coll, error) {
@@ -165,6 +169,13 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 	name, byName := m.index.Lookup("name").StringValue()
 	pattern, byKey := m.index.Lookup("keyPattern").Document()
 	expire, hidden := m.index.Lookup("expireAfterSeconds"), m.index.Lookup("hidden")
+	if version.AtLeast(5, 0) {
+		for k := range m.index.All() {
+			if !slices.Contains(indexOptions, k) {
+				return dst, c, args.UnknownField("collMod.index." + k)
+			}
+		}
+	}
 	var prepare, unique bson.RawValue
 	forceNonUnique := false
 	if version.AtLeast(6, 0) {
@@ -193,6 +204,10 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 	var ix *store.Index
 	for i := range c.Indexes() {
 		if x := &c.Indexes()[i]; byName && x.Name == name || byKey && index.SamePattern(x.Pattern, pattern) {
+			if ix != nil {
+				return dst, c, srverr.New(srverr.AmbiguousIndexKeyPattern, "index keyPattern %s matches 2 indexes, must use index name. Conflicting indexes:%s, %s",
+					bsontext.Document(pattern), bsontext.Document(ix.Spec), bsontext.Document(x.Spec))
+			}
 			ix = x
 		}
 	}
@@ -375,7 +390,7 @@ func (m *modification) settings(r *server.Request, tx *store.Tx, c *store.Coll) 
 		validator, _ := raw.Lookup("validator").Document()
 		level, _ := raw.Lookup("validationLevel").StringValue()
 		action, _ := raw.Lookup("validationAction").StringValue()
-		if set.Check, err = newValidator(r, bsondoc.OrEmpty(validator), level, action, set.Collation); err != nil {
+		if set.Check, err = newValidator(r, c.NS, bsondoc.OrEmpty(validator), level, action, set.Collation); err != nil {
 			return set, false, err
 		}
 	}

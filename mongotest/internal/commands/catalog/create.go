@@ -33,6 +33,9 @@ func init() {
 }
 
 // createSpec are the options of a new collection or view.
+// maxSize is how many bytes a capped collection may be given: a petabyte.
+const maxSize = 1 << 50
+
 type createSpec struct {
 	ns        string
 	capped    bool
@@ -104,6 +107,11 @@ func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 	set, err := q.settings(r)
 	if err != nil {
 		return dst, err
+	}
+	if own := q.idIndex.Lookup("collation"); own.Type != 0 {
+		if c, err := query.ParseCollation(own.Value); err != nil || !c.Same(set.Collation) {
+			return dst, srverr.New(srverr.BadValue, "'idIndex' must have the same collation as the collection.")
+		}
 	}
 	err = r.Write(func(tx *store.Tx) error {
 		if c := tx.Coll(ns); c != nil {
@@ -235,7 +243,6 @@ func (q *createSpec) noAutoIndex() bool {
 }
 
 func (q *createSpec) check() error {
-	const maxSize = 1 << 50
 	switch {
 	case q.capped && !q.hasSize:
 		return srverr.New(srverr.InvalidOptions, "the 'size' field is required when 'capped' is true")
@@ -319,7 +326,7 @@ func (q *createSpec) settings(r *server.Request) (set store.Settings, err error)
 		}
 	}
 	if q.validator != nil {
-		if set.Check, err = newValidator(r, q.validator, q.level, q.action, set.Collation); err != nil {
+		if set.Check, err = newValidator(r, q.ns, q.validator, q.level, q.action, set.Collation); err != nil {
 			return set, err
 		}
 		if !q.validator.IsEmpty() {
@@ -431,7 +438,14 @@ func (q *createSpec) idIndexFor(set store.Settings) *store.IndexInfo {
 }
 
 // newValidator parses a collection's validator.
-func newValidator(r *server.Request, spec bson.Raw, level, action string, coll *query.Collation) (any, error) {
+func newValidator(r *server.Request, ns string, spec bson.Raw, level, action string, coll *query.Collation) (any, error) {
+	switch db, name := namespace.Split(ns); {
+	case spec.IsEmpty():
+	case strings.HasPrefix(name, "system.") && !strings.HasPrefix(name, "system.buckets."):
+		return nil, srverr.New(srverr.InvalidOptions, "Document validators not allowed on system collection %s", ns)
+	case db == "admin" || db == "local" || db == "config":
+		return nil, srverr.New(srverr.InvalidOptions, "Document validators are not allowed on collection %s in the %s internal database", ns, db)
+	}
 	f, err := query.ParseFilter(spec, r.ValidatorOptions(coll))
 	if err != nil {
 		return nil, err

@@ -97,7 +97,7 @@ func runCreateIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	if err := q.parse(r); err != nil {
 		return dst, err
 	}
-	if err := namespace.CheckWritable(ns); err != nil {
+	if err := namespace.CheckWritable(r.Node.Config().Version, ns); err != nil {
 		return dst, err
 	}
 	if _, name := namespace.Split(ns); name == "system.views" {

@@ -75,10 +75,10 @@ func runRename(r *server.Request, dst []byte) ([]byte, error) {
 	if (fromDB == "local") != (toDB == "local") {
 		return dst, srverr.New(srverr.IllegalOperation, "Cannot rename collections between a replicated and an unreplicated database")
 	}
-	if err := namespace.CheckRenamable(from, "source"); err != nil {
+	if err := namespace.CheckRenamable(r.Node.Config().Version, from, "source"); err != nil {
 		return dst, err
 	}
-	if err := namespace.CheckRenamable(to, "target"); err != nil {
+	if err := namespace.CheckRenamable(r.Node.Config().Version, to, "target"); err != nil {
 		return dst, err
 	}
 	if from == "admin.system.version" || to == "admin.system.version" {

@@ -33,17 +33,43 @@ func init() {
 	})
 }
 
-// scale reads the unit that sizes are shown in. least is how the server words the bound.
-func scale(r *server.Request, least string) (int64, error) {
+// scaleArgs are the arguments that collStats and dbStats have, from 5.0 on.
+var scaleArgs = func(command string, bound func(n int64) error) *args.Table[int64] {
+	return &args.Table[int64]{Name: command, Lax: true, Fields: map[string]args.Field[int64]{
+		"scale": args.Number(func(q *int64) *int64 { return q }).Then(func(q *int64, _ args.Value) error { return bound(*q) }),
+	}}
+}
+
+var (
+	collStatsArgs = scaleArgs("collStats", func(n int64) error {
+		if n < 1 {
+			return srverr.New(51024, "BSON field 'scale' value must be >= 1, actual value '%d'", n)
+		}
+		return nil
+	})
+	dbStatsArgs = scaleArgs("dbStats", func(n int64) error {
+		if n < 1 {
+			return srverr.New(srverr.BadValue, "Scale factor must be greater than zero")
+		}
+		return nil
+	})
+)
+
+// scale reads the unit that sizes are shown in. least is how servers before 5.0 word the bound, to
+// which a value that is none is no value at all.
+func scale(r *server.Request, t *args.Table[int64], least string) (int64, error) {
+	n := int64(1)
+	if r.Node.Config().Version.AtLeast(5, 0) {
+		return n, t.ParseCommand(r, &n)
+	}
 	v := r.Body.Lookup("scale")
-	if v.Type == 0 || v.Type == bson.TypeNull {
+	if !v.IsNumber() {
+		if v.Type != 0 && v.AsBool() {
+			return 0, &srverr.Error{Msg: "scale has to be a number " + least}
+		}
 		return 1, nil
 	}
-	if !v.IsNumber() {
-		return 0, &srverr.Error{Msg: "scale has to be a number " + least}
-	}
-	n, _ := args.NumberOf(v)
-	if n < 1 {
+	if n, _ = args.NumberOf(v); n < 1 {
 		return 0, &srverr.Error{Msg: "scale has to be " + least}
 	}
 	return n, nil
@@ -54,7 +80,10 @@ func runCollStats(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	scale, err := scale(r, ">= 1")
+	scale, err := scale(r, collStatsArgs, ">= 1")
+	if err != nil && r.Node.Config().Version.AtLeast(5, 0) {
+		return dst, err
+	}
 	if err != nil {
 		at, extra := bson.BeginDocument(nil)
 		e := *srverr.From(err)
@@ -89,7 +118,7 @@ func runDBStats(r *server.Request, dst []byte) ([]byte, error) {
 	if s, ok := r.Arg().StringValue(); ok {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid db name: %s.%s", r.DB, s)
 	}
-	scale, err := scale(r, "> 0")
+	scale, err := scale(r, dbStatsArgs, "> 0")
 	if err != nil {
 		return dst, err
 	}

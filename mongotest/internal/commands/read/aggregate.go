@@ -478,7 +478,7 @@ func (e *pipelineEnv) plan(a *planner.Access, ns pipeline.Namespace) (*planner.P
 func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {
 	r := e.run.Request
 	// The collection is filled under another name, and gets its own at the end.
-	if err := namespace.CheckRenamable(ns.String(), "target"); err != nil {
+	if err := namespace.CheckRenamable(r.Node.Config().Version, ns.String(), "target"); err != nil {
 		return err
 	}
 	return r.Write(func(tx *store.Tx) error {
@@ -547,7 +547,7 @@ func (e *pipelineEnv) MergeKey(ns pipeline.Namespace, on []string) ([]string, er
 
 func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
 	r := e.run.Request
-	if err := namespace.CheckWritable(ns.String()); err != nil {
+	if err := namespace.CheckWritable(r.Node.Config().Version, ns.String()); err != nil {
 		return err
 	}
 	doc, err := r.Prepare(doc)

@@ -107,10 +107,17 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	d.coll, d.work = op.Coll, r.Meter()
 	if c != nil {
-		if ix := distinctIndex(c, key, op.Coll); ix != nil && op.Filter.MatchesAll() {
+		ix := distinctIndex(c, key, op.Coll)
+		if !op.Filter.MatchesAll() {
+			ix = nil
+		}
+		missing, arrays := false, false
+		if ix != nil {
 			// The values come from the index, where an array within an array is a key of its own:
-			// it is taken apart once more.
+			// it is taken apart once more. What is missing has the key null there.
 			add = func(doc bson.Raw) {
+				gone, through := missingAt(doc, key)
+				missing, arrays = missing || gone, arrays || through
 				extractAlongPath(doc, key, func(v bson.RawValue) {
 					if v.Type != bson.TypeArray {
 						d.add(v)
@@ -129,6 +136,9 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 		if err != nil {
 			return dst, err
 		}
+		if missing && !arrays {
+			d.add(bson.RawValue{Type: bson.TypeNull})
+		}
 	}
 	dst, err = d.append(dst)
 	return r.AppendAtTime(dst), err
@@ -145,9 +155,6 @@ func distinctProjection(key string) bson.Raw {
 
 // distinctIndex returns an index that has the values of the key in order.
 func distinctIndex(c *store.Coll, key string, coll *query.Collation) *store.Index {
-	if strings.IndexByte(key, '.') >= 0 {
-		return nil
-	}
 	for i := range c.Indexes() {
 		ix := &c.Indexes()[i]
 		if ix.Ordered() && ix.Fields[0].Path == key && ix.Partial == nil && !ix.Sparse && !ix.Hidden && coll.Same(ix.Collation) {
@@ -155,6 +162,23 @@ func distinctIndex(c *store.Coll, key string, coll *query.Collation) *store.Inde
 		}
 	}
 	return nil
+}
+
+// missingAt reports whether a path leads to nothing, and whether there is an array on the way.
+func missingAt(doc bson.Raw, path string) (missing, through bool) {
+	for {
+		left, next, dotted := strings.Cut(path, ".")
+		v := doc.Lookup(left)
+		switch {
+		case !dotted:
+			return v.Type == 0, false
+		case v.Type == bson.TypeArray:
+			return false, true
+		case v.Type != bson.TypeEmbeddedDocument:
+			return true, false
+		}
+		doc, path = v.Value, next
+	}
 }
 
 func checkDistinctKey(key string) error {

@@ -112,12 +112,7 @@ func collStatsDocument(r *server.Request, ns string, c *store.Coll, count int64,
 			doc = bson.EndDocument(d, one)
 		case "latencyStats":
 			one, d := bson.BeginDocumentElement(doc, "latencyStats")
-			for _, kind := range []string{"reads", "writes", "commands", "transactions"} {
-				sub, x := bson.BeginDocumentElement(d, kind)
-				x = bson.AppendInt64(x, "latency", 0)
-				d = bson.EndDocument(bson.AppendInt64(x, "ops", 0), sub)
-			}
-			doc = bson.EndDocument(d, one)
+			doc = bson.EndDocument(r.Node.AppendLatencies(d, c), one)
 		}
 	}
 	return bson.EndDocument(doc, at)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/namespace"
@@ -29,6 +30,7 @@ const maxApplyDepth = 10
 type oplogApplier struct {
 	r      *server.Request
 	bypass bool // bypassDocumentValidation
+	upsert bool // an update makes the document that there is not
 	depth  int
 }
 
@@ -39,7 +41,8 @@ func runApplyOps(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.TypeMismatch, "Wrong type for 'applyOps'. Expected a array, got a %s.", bsontext.TypeName(r.Arg().Type))
 	}
 	r.KeepStamps = true // an oplog has no timestamps that are still to be filled in
-	a := &oplogApplier{r: r, bypass: r.Body.Lookup("bypassDocumentValidation").AsBool()}
+	upsert := r.Body.Lookup("alwaysUpsert")
+	a := &oplogApplier{r: r, bypass: r.Body.Lookup("bypassDocumentValidation").AsBool(), upsert: upsert.Type == 0 || upsert.AsBool()}
 	applied := int32(0)
 	for e := range list.Values() {
 		doc, ok := e.Document()
@@ -72,11 +75,16 @@ func appendApplied(dst []byte, n int32, last bool) []byte {
 func (a *oplogApplier) apply(doc bson.Raw) error {
 	kind, _ := doc.Lookup("op").StringValue()
 	ns, _ := doc.Lookup("ns").StringValue()
-	o, _ := doc.Lookup("o").Document()
-	o = bsondoc.OrEmpty(o)
-	switch kind {
-	case "n":
+	o, isDoc := doc.Lookup("o").Document()
+	switch v := doc.Lookup("o"); {
+	case kind == "n":
 		return nil
+	case v.Type == 0:
+		return args.MissingField("applyOps.o")
+	case !isDoc:
+		return args.WrongType("applyOps.o", v.Type, "object")
+	}
+	switch kind {
 	case "c":
 		return a.command(doc, ns, o)
 	case "i", "u", "d":
@@ -85,6 +93,9 @@ func (a *oplogApplier) apply(doc bson.Raw) error {
 	}
 	if err := namespace.CheckFull(ns); err != nil {
 		return err
+	}
+	if db, coll := namespace.Split(ns); coll == "system.views" {
+		return a.view(db, kind, doc, o)
 	}
 	if st := a.r.Node.Store().Latest(); st.Coll(ns) == nil && a.r.BucketSource(st, ns) == nil {
 		if kind == "d" {
@@ -100,6 +111,33 @@ func (a *oplogApplier) apply(doc bson.Raw) error {
 	}
 	op := deleteOp{updateOp: updateOp{Selection: server.Selection{Q: o}}, one: true}
 	_, err := op.run(a.r, ns, store.Statement{})
+	return err
+}
+
+// view makes, changes or drops the view that an entry of system.views is about.
+func (a *oplogApplier) view(db, kind string, doc, o bson.Raw) error {
+	id, _ := o.Lookup("_id").StringValue()
+	if key, ok := doc.Lookup("o2", "_id").StringValue(); ok && kind == "u" {
+		id = key
+	}
+	_, name := namespace.Split(id)
+	definition := func(command string) bson.Raw {
+		return bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Str(command, name)
+			for k, v := range o.All() {
+				if k != "_id" && (k != "collation" || command == "create") {
+					d.B = bson.AppendRawValue(d.B, k, v)
+				}
+			}
+		})
+	}
+	if kind == "d" {
+		return a.run("drop", db, bsondoc.Of("drop", name), nil, oplogCommands["drop"])
+	}
+	err := a.run("create", db, definition("create"), nil, nil)
+	if err != nil && srverr.From(err).Code == srverr.NamespaceExists {
+		err = a.run("collMod", db, definition("collMod"), nil, nil)
+	}
 	return err
 }
 
@@ -131,13 +169,13 @@ func (a *oplogApplier) update(doc bson.Raw, ns string, o bson.Raw) error {
 	if version.Type == 0 && !hasOperators(o) {
 		return a.replace(ns, key, o)
 	}
-	op := updateOp{Selection: server.Selection{Q: key}, bypass: a.bypass}
+	op := updateOp{Selection: server.Selection{Q: key}, bypass: a.bypass, upsert: a.upsert || doc.Lookup("b").AsBool()}
 	if n, _ := version.AsInt64(); n == 2 {
 		diff, ok := o.Lookup("diff").Document()
 		if !ok {
 			return srverr.New(4772600, "Expected 'diff' field to be present and to be an object: %s", bsontext.Document(o))
 		}
-		op.diff = query.NewDelta(diff)
+		op.diff, op.upsert = query.NewDelta(diff), false
 	} else {
 		operators := bsondoc.Build(func(d *bsondoc.Builder) {
 			for k, v := range o.All() {
@@ -188,11 +226,19 @@ func (a *oplogApplier) command(doc bson.Raw, ns string, o bson.Raw) error {
 	if cmd == "renameCollection" {
 		db = "admin"
 	}
+	var uuid *[16]byte
+	if id, ok := doc.Lookup("ui").Binary(); ok && cmd == "create" && len(id.Data) == 16 {
+		uuid = (*[16]byte)(id.Data)
+	}
+	return a.run(cmd, db, body, uuid, harmless)
+}
+
+// run runs a command. uuid is that of the collection that it makes, nil for any; harmless are the
+// errors that say that there is nothing left to do.
+func (a *oplogApplier) run(cmd, db string, body bson.Raw, uuid *[16]byte, harmless []int32) error {
 	inner, err := a.r.Inner(cmd, db, body)
 	if err == nil {
-		if id, ok := doc.Lookup("ui").Binary(); ok && cmd == "create" && len(id.Data) == 16 {
-			inner.NewUUID = (*[16]byte)(id.Data)
-		}
+		inner.NewUUID = uuid
 		_, err = inner.Cmd.Run(inner, nil)
 		a.r.Ran(inner)
 	}

@@ -99,7 +99,7 @@ func setBulkKind(e *bulkEntry, v args.Value) error {
 	if err := namespace.Check(db, coll); err != nil {
 		return err
 	}
-	return namespace.CheckWritable(e.ns)
+	return namespace.CheckWritable(v.From.Version(), e.ns)
 }
 
 func runBulkWrite(r *server.Request, dst []byte) ([]byte, error) {

@@ -57,7 +57,7 @@ func setLimit(op *deleteOp, v args.Value) error {
 
 func runDelete(r *server.Request, dst []byte) ([]byte, error) {
 	w := batchOf(r)
-	if err := namespace.CheckWritable(w.ns); err != nil {
+	if err := namespace.CheckWritable(r.Node.Config().Version, w.ns); err != nil {
 		return dst, err
 	}
 	ns, ops := w.ns, w.deletes

@@ -39,7 +39,7 @@ func runFindAndModify(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if err := namespace.CheckWritable(ns); err != nil {
+	if err := namespace.CheckWritable(r.Node.Config().Version, ns); err != nil {
 		return dst, err
 	}
 	q := findAndModify{}

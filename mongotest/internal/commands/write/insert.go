@@ -39,7 +39,7 @@ func runInsert(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.InternalError, "failAllInserts failpoint active!")
 	}
 	w := batchOf(r)
-	if err := namespace.CheckWritable(w.ns); err != nil {
+	if err := namespace.CheckWritable(r.Node.Config().Version, w.ns); err != nil {
 		return dst, err
 	}
 	if err := checkShardKeys(r, w.ns, w.docs); err != nil {

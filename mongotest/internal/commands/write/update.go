@@ -56,7 +56,7 @@ func parseUpdates(w *batch, v args.Value) error {
 
 func runUpdate(r *server.Request, dst []byte) ([]byte, error) {
 	w := batchOf(r)
-	if err := namespace.CheckWritable(w.ns); err != nil {
+	if err := namespace.CheckWritable(r.Node.Config().Version, w.ns); err != nil {
 		return dst, err
 	}
 	ns, ops := w.ns, w.updates
