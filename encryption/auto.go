@@ -21,10 +21,12 @@ type AutoOptions struct {
 	// Schemas selects the fields to encrypt with Client-Side Field Level Encryption: it has a JSON
 	// schema, a document, for each namespace ("database.collection"). With a schema here, a
 	// malicious server cannot make the client send fields in plaintext. Collections without one
-	// here use the schema of their validator.
+	// here use the schema of their validator. It is for encryption alone: what else a JSON schema
+	// can demand is an error here, and belongs in the validator.
 	Schemas map[string]any
 	// EncryptedFields selects the fields to encrypt with Queryable Encryption: it has a document
-	// for each namespace. Collections without one here use the one that they were created with.
+	// for each namespace. With one here, a malicious server cannot make the client send fields in
+	// plaintext. Collections without one here use the one that they were created with.
 	EncryptedFields map[string]any
 
 	// BypassEncryption sends commands as they are. Replies are still decrypted.

@@ -12,6 +12,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/encryption"
 	"allium/encryption/kms"
 	"allium/event"
@@ -423,5 +424,69 @@ func TestAutoClientBulkWrite(t *testing.T) {
 		if bytes.Contains(cmd.Command, []byte("457-55")) {
 			t.Errorf("%s is sent in plain", cmd.CommandName)
 		}
+	}
+}
+
+// The client that automatic encryption opens for itself has the settings of the program's, but no
+// connections that are kept ready, also if the connection string asks for them.
+func TestInternalClientMatches(t *testing.T) {
+	var mu sync.Mutex
+	var created []event.PoolOptions
+	e := startAuto(t, encryption.AutoOptions{Schemas: map[string]any{}}, func(o *allium.ClientOptions) {
+		o.MaxPoolSize, o.MinPoolSize, o.MaxConnecting = new(7), new(3), new(4)
+		o.PoolMonitor = &event.PoolMonitor{PoolCreated: func(e *event.PoolCreated) {
+			mu.Lock()
+			defer mu.Unlock()
+			created = append(created, e.Options)
+		}}
+	})
+	must(e.client.Database("db").Collection("c").InsertOne(t.Context(), bson.D{}))
+	mu.Lock()
+	defer mu.Unlock()
+	if len(created) != 2 {
+		t.Fatalf("%d pools: %+v", len(created), created)
+	}
+	slices.SortFunc(created, func(a, b event.PoolOptions) int { return a.MinPoolSize - b.MinPoolSize })
+	if created[0].MinPoolSize != 0 || created[1].MinPoolSize != 3 {
+		t.Errorf("the minima are %d and %d", created[0].MinPoolSize, created[1].MinPoolSize)
+	}
+	if created[0].MinPoolSize = 3; created[0] != created[1] {
+		t.Errorf("the pools are %+v and %+v", created[0], created[1])
+	}
+}
+
+// Data keys are read and written with the concern of the majority, whatever the client's are.
+func TestKeyVaultConcerns(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	concerns := map[string]int{}
+	client := must(allium.Open(d.URI(), allium.ClientOptions{
+		ReadConcern: &consistency.ReadConcern{Level: consistency.ReadLocal}, WriteConcern: &consistency.WriteConcern{W: 1},
+		CommandMonitor: &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStarted) {
+			switch e.CommandName {
+			case "find":
+				level, _ := e.Command.Lookup("readConcern", "level").StringValue()
+				concerns["read "+level]++
+			case "insert", "update", "delete", "findAndModify":
+				w, _ := e.Command.Lookup("writeConcern", "w").StringValue()
+				concerns["write "+w]++
+			}
+		}},
+	}))
+	defer client.Close(t.Context())
+	keys := must(encryption.New(encryption.Options{KeyOptions: encryption.KeyOptions{
+		KeyVaultClient: client, KeyVault: "keyvault.datakeys", KMS: kms.Providers{"local": kms.Local{Key: localMaster}},
+	}}))
+	defer keys.Close()
+	ctx := t.Context()
+	id := must(keys.CreateDataKey(ctx, "local", encryption.DataKeyOptions{AltNames: []string{"a"}}))
+	must(keys.Key(ctx, id))
+	must(keys.KeyByAltName(ctx, "a"))
+	must(keys.Encrypt(ctx, "x", encryption.EncryptOptions{Algorithm: encryption.Random, KeyID: &id}))
+	must(keys.AddKeyAltName(ctx, id, "b"))
+	must(keys.RemoveKeyAltName(ctx, id, "b"))
+	must(keys.RewrapManyDataKey(ctx, bson.D{}))
+	must(keys.DeleteKey(ctx, id))
+	if concerns["read majority"] < 3 || concerns["write majority"] < 5 || len(concerns) != 2 {
+		t.Errorf("the concerns are %v", concerns)
 	}
 }

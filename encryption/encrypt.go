@@ -53,6 +53,11 @@ const (
 
 // EncryptOptions are the options of Encrypt and EncryptExpression. Algorithm and one of KeyID and
 // KeyAltName are required.
+//
+// A value that is Indexed, Range or String is stored and queried by a client with Auto, whose
+// BypassQueryAnalysis may be set and whose BypassEncryption must not: it adds what the server needs
+// beside the value. Query types whose names end in Preview are for trying out: their format is not
+// final, nor is their security.
 type EncryptOptions struct {
 	Algorithm  Algorithm
 	KeyID      *bson.UUID
