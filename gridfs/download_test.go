@@ -17,6 +17,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/gridfs"
+	"allium/internal/norace"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -284,6 +285,10 @@ func TestWindows(t *testing.T) {
 // TestRandomReads compares reads, seeks and the like at random with those of a bytes.Reader.
 func TestRandomReads(t *testing.T) {
 	w := start(t)
+	ops := 60
+	if norace.Detecting { // which makes each copy of a megabyte dear
+		ops = 10
+	}
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		chunk := []int{1, 7, 1000, 300_000, 1 << 20}[seed%5]
@@ -294,7 +299,7 @@ func TestRandomReads(t *testing.T) {
 		data := noise(length)
 		b := gridfs.NewBucket(w.db, gridfs.BucketOptions{ChunkSizeBytes: int32(chunk)})
 		s := openDownload(t, b, upload(t, b, "f", data))
-		compareReads(t, fmt.Sprintf("seed %d, %d bytes in chunks of %d", seed, length, chunk), r, s, data)
+		compareReads(t, fmt.Sprintf("seed %d, %d bytes in chunks of %d", seed, length, chunk), r, s, data, ops)
 		s.Close()
 	}
 }
@@ -305,11 +310,11 @@ type reader interface {
 	io.WriterTo
 }
 
-func compareReads(t *testing.T, what string, r *rand.Rand, s reader, data []byte) {
+func compareReads(t *testing.T, what string, r *rand.Rand, s reader, data []byte, ops int) {
 	t.Helper()
 	model := bytes.NewReader(data)
 	var log []string
-	for range 60 {
+	for range ops {
 		var got, want []byte
 		var gotErr, wantErr error
 		switch op := r.IntN(10); {
@@ -399,7 +404,7 @@ func TestFailoverInDownload(t *testing.T) {
 			w := start(t, testdeploy.ReplicaSet(3))
 			mock := w.d.Mock(t, "faults of the network and of members")
 			b := gridfs.NewBucket(w.db, gridfs.BucketOptions{WriteConcern: consistency.Majority()})
-			data := noise(100 * chunkSize)
+			data := noise(40 * chunkSize)
 			s := openDownload(t, b, upload(t, b, "f", data))
 			got := make([]byte, 0, len(data))
 			for i := 0; ; i++ {
@@ -504,6 +509,10 @@ func TestFileIsDeletedMeanwhile(t *testing.T) {
 
 // TestTopologies moves a file on every kind of deployment.
 func TestTopologies(t *testing.T) {
+	ops := 60
+	if norace.Detecting {
+		ops = 10
+	}
 	for name, o := range map[string]testdeploy.Kind{"standalone": testdeploy.Standalone, "replica set": testdeploy.ReplicaSet(3), "sharded": testdeploy.Sharded(2, 2), "load balanced": testdeploy.LoadBalanced(2)} {
 		t.Run(name, func(t *testing.T) {
 			w := start(t, o)
@@ -513,7 +522,7 @@ func TestTopologies(t *testing.T) {
 			if got := download(t, b, id); !bytes.Equal(got, data) {
 				t.Error("other bytes came back")
 			}
-			compareReads(t, name, rand.New(rand.NewPCG(1, 1)), openDownload(t, b, id), data)
+			compareReads(t, name, rand.New(rand.NewPCG(1, 1)), openDownload(t, b, id), data, ops)
 			if err := b.DeleteByName(t.Context(), "f"); err != nil {
 				t.Error(err)
 			}

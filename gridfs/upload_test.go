@@ -366,12 +366,12 @@ func TestFailoverInUpload(t *testing.T) {
 			mock := w.d.Mock(t, "faults of the network and of members")
 			timeout := time.Minute
 			b := gridfs.NewBucket(w.db, gridfs.BucketOptions{Timeout: &timeout})
-			data := noise(60 * chunkSize)
+			data := noise(30 * chunkSize)
 			pr, pw := io.Pipe()
 			go func() {
 				for i, rest := 0, data; len(rest) > 0; i, rest = i+1, rest[chunkSize:] {
 					pw.Write(rest[:chunkSize])
-					if i == 30 {
+					if i == 15 {
 						fault(mock)
 					}
 				}

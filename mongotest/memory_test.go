@@ -149,6 +149,7 @@ func documents(tb testing.TB, c net.Conn, n int) (size int) {
 // the three members of a set, which share them, take hardly more. The change log shrinks when
 // nobody writes.
 func TestMemoryOfDocuments(t *testing.T) {
+	norace.Skip(t, "it measures memory")
 	for name, topology := range map[string]mongotest.Option{"standalone": mongotest.Standalone(), "replica set": mongotest.ReplicaSet(3)} {
 		t.Run(name, func(t *testing.T) {
 			d := mongotest.Start(t, topology)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/norace"
 )
 
 // TestHistories runs a short history on each topology. The command runs them by the hour.
@@ -22,6 +23,9 @@ func TestHistories(t *testing.T) {
 		t.Run(string(topology), func(t *testing.T) {
 			p := NewPlan(Seeds(1)(), topology, 0)
 			p.Length, p.Think = 2*time.Minute, time.Second // enough here
+			if norace.Detecting {
+				p.Length = time.Minute
+			}
 			p.Steps = slices.DeleteFunc(p.Steps, func(s Step) bool { return s.At > p.Length })
 			o := Run(t, p, false)
 			if len(o.Violations) > 0 {
