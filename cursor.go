@@ -35,6 +35,20 @@ type Cursor[T any] struct {
 	current T
 }
 
+// Package stats/batch shows the batches of cursors and change streams.
+func init() {
+	cursor.Inside = func(c any) *cursor.Cursor {
+		if c, ok := c.(interface{ inside() *cursor.Cursor }); ok {
+			return c.inside()
+		}
+		return nil
+	}
+}
+
+func (c *Cursor[T]) inside() *cursor.Cursor { return &c.cur }
+
+func (s *ChangeStream[T]) inside() *cursor.Cursor { return &s.stream.Cursor }
+
 // CursorType says what a cursor does after the last document.
 type CursorType string
 

@@ -1,6 +1,7 @@
 package allium
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -337,6 +338,9 @@ func (c *writeCall) take(op *exec.Op, res exec.Result) error {
 	}
 	if reply.concern = res.Concern; reply.concern != nil {
 		failure.Name(reply.concern, op.Command.Name(), op.Namespace())
+	}
+	if c.batch == nil && reply.errors != nil {
+		reply.errors[0].Reply = bytes.Clone(res.Reply)
 	}
 	return nil
 }

@@ -14,6 +14,9 @@ type WriteError struct {
 	Message string   // its errmsg
 	Details bson.Raw // its errInfo, for example what a validator found, or nil
 	Raw     bson.Raw // the whole element of writeErrors
+	// Reply is the server's whole reply to a write of a single statement, which may have labels. It
+	// is nil for other writes.
+	Reply bson.Raw
 	// Command is the command that the statement was sent in, Namespace the collection that it was
 	// for, as in "app.users", and Addr the server that answered.
 	Command, Namespace, Addr string
@@ -82,6 +85,8 @@ type WriteConcernError struct {
 	// Command is the command that was applied, and Namespace the collection that it was about.
 	Command, Namespace string
 	Raw                bson.Raw // the whole writeConcernError document
+	// Reply is the server's whole reply.
+	Reply bson.Raw
 	// TopologyVersion is the reply's, nil if there is none. It orders the error among the replies
 	// of the server.
 	TopologyVersion bson.Raw

@@ -8,17 +8,27 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"allium/mongotest"
 )
 
-var update = flag.Bool("update", false, "write testdata/differences.txt anew")
+var update = flag.Bool("update", false, "write the lists of differences in testdata anew")
 
 // TestSame builds the same program with the official driver and with the drop-in, and compares what
-// it prints. Each line that differs is in testdata/differences.txt, with what the official driver
-// prints and what the drop-in does; docs/dropin.md says why.
-func TestSame(t *testing.T) {
+// it prints about bson and options. Each line that differs is in testdata/differences.txt, with
+// what the official driver prints and what the drop-in does; docs/dropin.md says why.
+func TestSame(t *testing.T) { same(t, "./probe", "differences.txt", 1000) }
+
+// TestSameClient is TestSame about clients: on a replica set.
+func TestSameClient(t *testing.T) {
+	same(t, "./clientprobe", "client.txt", 800, mongotest.Start(t, mongotest.ReplicaSet(1)).URI())
+}
+
+// same compares what a program prints, at least so many lines, with both modules.
+func same(t *testing.T, program, listFile string, least int, args ...string) {
 	dir := t.TempDir()
-	official, ours := run(t, dir, "go.mod"), run(t, dir, "dropin.mod")
-	if len(official) < 1000 || len(official) != len(ours) {
+	official, ours := run(t, dir, program, "go.mod", args), run(t, dir, program, "dropin.mod", args)
+	if len(official) < least || len(official) != len(ours) {
 		t.Fatalf("the official driver prints %d lines, the drop-in %d", len(official), len(ours))
 	}
 	var differ []string
@@ -32,7 +42,7 @@ func TestSame(t *testing.T) {
 			differ = append(differ, what+"\n\tofficial: "+was+"\n\tdrop-in:  "+is+"\n")
 		}
 	}
-	file := filepath.Join("testdata", "differences.txt")
+	file := filepath.Join("testdata", listFile)
 	if *update {
 		if err := os.WriteFile(file, []byte(strings.Join(differ, "")), 0o644); err != nil {
 			t.Fatal(err)
@@ -54,14 +64,14 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// run returns the sorted lines that the probe prints.
-func run(t *testing.T, dir, modfile string) []string {
+// run returns the sorted lines that a program prints.
+func run(t *testing.T, dir, source, modfile string, args []string) []string {
 	t.Helper()
 	program := filepath.Join(dir, strings.TrimSuffix(modfile, ".mod")+".exe")
-	if out, err := exec.Command("go", "build", "-modfile="+modfile, "-o", program, "./probe").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-modfile="+modfile, "-o", program, source).CombinedOutput(); err != nil {
 		t.Fatalf("go build -modfile=%s: %v\n%s", modfile, err, out)
 	}
-	cmd := exec.Command(program)
+	cmd := exec.Command(program, args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -55,6 +55,7 @@ var layers = []string{
 	"internal/exec",
 	"internal/cursor",
 	".", // the public API
+	"stats/batch",
 	"debug",
 	"gridfs",
 	"encryption",

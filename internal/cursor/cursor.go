@@ -149,6 +149,40 @@ func CheckAwait(op *exec.Op, d time.Duration) error {
 // SetComment sets the comment of the commands that follow, as Prepare does.
 func (c *Cursor) SetComment(comment any) { c.comment = comment }
 
+// SetFrozenComment is SetComment for a value of the program's, which may change it later.
+func (c *Cursor) SetFrozenComment(comment any) error {
+	frozen, err := freeze(c.bson, comment)
+	if err == nil {
+		c.comment = frozen
+	}
+	return err
+}
+
+// SetBatchSize sets how many documents the getMores that follow ask for, 0 for the server's choice.
+func (c *Cursor) SetBatchSize(n int32) { c.batchSize = n }
+
+// SetMaxAwait sets how long the getMores that follow wait for data, 0 for the server's choice.
+func (c *Cursor) SetMaxAwait(d time.Duration) {
+	c.maxAwait = d
+	c.awaits = c.awaits || d > 0
+}
+
+// Left returns how many documents of the batch Advance has not come to.
+func (c *Cursor) Left() (n int) {
+	for rest := c.batch; len(rest) > 0; n++ {
+		_, _, after, err := bson.ReadElement(rest)
+		if err != nil {
+			break
+		}
+		rest = after
+	}
+	return n
+}
+
+// Inside returns what is inside of a cursor or a change stream of the root package, nil if c is
+// neither.
+var Inside func(c any) *Cursor
+
 // Borrow leaves the implicit session to the operation that the cursor is a part of, which gives it
 // back after the cursor is closed.
 func (c *Cursor) Borrow() { c.borrowed = true }

@@ -38,28 +38,28 @@ func (e *Encoder) SetRegistry(r *Registry) { e.registry = r }
 func (e *Encoder) ErrorOnInlineDuplicates() {}
 
 // IntMinSize encodes integers as 32-bit ones if they fit.
-func (e *Encoder) IntMinSize() { e.settings.intMinSize = true }
+func (e *Encoder) IntMinSize() { e.settings.IntMinSize = true }
 
 // NilByteSliceAsEmpty encodes a nil []byte as an empty binary instead of null.
-func (e *Encoder) NilByteSliceAsEmpty() { e.settings.nilBytesAsEmpty = true }
+func (e *Encoder) NilByteSliceAsEmpty() { e.settings.NilBytesAsEmpty = true }
 
 // NilMapAsEmpty encodes a nil map as an empty document instead of null.
-func (e *Encoder) NilMapAsEmpty() { e.settings.nilMapAsEmpty = true }
+func (e *Encoder) NilMapAsEmpty() { e.settings.NilMapAsEmpty = true }
 
 // NilSliceAsEmpty encodes a nil slice as an empty array instead of null.
-func (e *Encoder) NilSliceAsEmpty() { e.settings.nilSliceAsEmpty = true }
+func (e *Encoder) NilSliceAsEmpty() { e.settings.NilSliceAsEmpty = true }
 
 // OmitEmpty leaves out empty fields as the tag omitempty does.
-func (e *Encoder) OmitEmpty() { e.settings.omitEmpty = true }
+func (e *Encoder) OmitEmpty() { e.settings.OmitEmpty = true }
 
 // OmitZeroStruct makes structs count as empty whose exported fields are all zero.
-func (e *Encoder) OmitZeroStruct() { e.settings.omitZeroStruct = true }
+func (e *Encoder) OmitZeroStruct() { e.settings.OmitZeroStruct = true }
 
 // StringifyMapKeysWithFmt makes keys of map keys as fmt.Sprint does.
-func (e *Encoder) StringifyMapKeysWithFmt() { e.settings.formatKeys = true }
+func (e *Encoder) StringifyMapKeysWithFmt() { e.settings.FormatKeys = true }
 
 // UseJSONStructTags takes the json tag of a field without a bson tag.
-func (e *Encoder) UseJSONStructTags() { e.settings.jsonTags = true }
+func (e *Encoder) UseJSONStructTags() { e.settings.JSONTags = true }
 
 // A Decoder reads documents from a ValueReader.
 type Decoder struct {
@@ -93,29 +93,29 @@ func (d *Decoder) Reset(vr ValueReader) { d.vr = vr }
 func (d *Decoder) SetRegistry(r *Registry) { d.registry = r }
 
 // AllowTruncatingDoubles decodes doubles into integers without their fraction.
-func (d *Decoder) AllowTruncatingDoubles() { d.settings.truncate = true }
+func (d *Decoder) AllowTruncatingDoubles() { d.settings.Truncate = true }
 
 // BinaryAsSlice decodes binaries of the subtypes generic and old into variables of type any as
 // []byte.
-func (d *Decoder) BinaryAsSlice() { d.settings.binaryAsSlice = true }
+func (d *Decoder) BinaryAsSlice() { d.settings.BinaryAsSlice = true }
 
 // DefaultDocumentM decodes documents into variables of type any as M.
-func (d *Decoder) DefaultDocumentM() { d.settings.documentM = true }
+func (d *Decoder) DefaultDocumentM() { d.settings.DocumentM = true }
 
 // DefaultDocumentMap decodes documents into variables of type any as map[string]any.
-func (d *Decoder) DefaultDocumentMap() { d.settings.documentMap = true }
+func (d *Decoder) DefaultDocumentMap() { d.settings.DocumentMap = true }
 
 // ObjectIDAsHexString decodes ObjectIDs into strings as hexadecimal digits.
-func (d *Decoder) ObjectIDAsHexString() { d.settings.hex = true }
+func (d *Decoder) ObjectIDAsHexString() { d.settings.Hex = true }
 
 // UseJSONStructTags takes the json tag of a field without a bson tag.
-func (d *Decoder) UseJSONStructTags() { d.settings.jsonTags = true }
+func (d *Decoder) UseJSONStructTags() { d.settings.JSONTags = true }
 
 // UseLocalTimeZone decodes times in the local time zone instead of UTC.
-func (d *Decoder) UseLocalTimeZone() { d.settings.localTime = true }
+func (d *Decoder) UseLocalTimeZone() { d.settings.LocalTime = true }
 
 // ZeroMaps empties maps before they are decoded into.
-func (d *Decoder) ZeroMaps() { d.settings.zeroMaps = true }
+func (d *Decoder) ZeroMaps() { d.settings.ZeroMaps = true }
 
 // ZeroStructs sets structs to zero before they are decoded into.
-func (d *Decoder) ZeroStructs() { d.settings.zeroStructs = true }
+func (d *Decoder) ZeroStructs() { d.settings.ZeroStructs = true }

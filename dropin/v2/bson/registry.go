@@ -329,7 +329,7 @@ func (r *Registry) way(s settings) *way {
 		return w.(*way)
 	}
 	w := &way{registry: r, settings: s}
-	o := s.options()
+	o := optionsOf(s)
 	types := typesOfAny
 	if len(r.typeMap) > 0 {
 		types = make(map[Type]reflect.Type, len(typesOfAny)+len(r.typeMap))
@@ -339,7 +339,7 @@ func (r *Registry) way(s settings) *way {
 		for t, goType := range r.typeMap {
 			switch {
 			case t == TypeNull:
-			case t == TypeEmbeddedDocument && (s.documentM || s.documentMap || goType == reflect.TypeFor[D]()):
+			case t == TypeEmbeddedDocument && (s.DocumentM || s.DocumentMap || goType == reflect.TypeFor[D]()):
 			default:
 				types[t] = goType
 			}
@@ -425,8 +425,18 @@ func defaultDecode(dc DecodeContext, vr ValueReader, val reflect.Value) error {
 	return r.unmarshal(dc.settings, t, data, val.Addr().Interface())
 }
 
-func (r *Registry) marshal(s settings, val any) ([]byte, error) {
-	w := r.way(s)
+func (r *Registry) marshal(s settings, val any) ([]byte, error) { return r.way(s).Marshal(val) }
+
+func (r *Registry) marshalValue(s settings, val any) (Type, []byte, error) {
+	return r.way(s).MarshalValue(val)
+}
+
+func (r *Registry) unmarshal(s settings, t Type, data []byte, val any) error {
+	return r.way(s).Unmarshal(t, data, val)
+}
+
+// Marshal implements coding.Way.
+func (w *way) Marshal(val any) ([]byte, error) {
 	switch v := val.(type) {
 	case D:
 		if v == nil {
@@ -449,18 +459,20 @@ func (r *Registry) marshal(s settings, val any) ([]byte, error) {
 	return nil, encodeError(err)
 }
 
-func (r *Registry) marshalValue(s settings, val any) (Type, []byte, error) {
+// MarshalValue implements coding.Way.
+func (w *way) MarshalValue(val any) (Type, []byte, error) {
 	if val == nil {
 		return 0, nil, errNoEncoder{}
 	}
-	v, err := r.way(s).options.MarshalValue(val)
+	v, err := w.options.MarshalValue(val)
 	if err != nil {
 		return 0, nil, encodeError(err)
 	}
 	return v.Type, v.Value, nil
 }
 
-func (r *Registry) unmarshal(s settings, t Type, data []byte, val any) error {
+// Unmarshal implements coding.Way.
+func (w *way) Unmarshal(t Type, data []byte, val any) error {
 	v := reflect.ValueOf(val)
 	switch {
 	case v.Kind() != reflect.Pointer && v.Kind() != reflect.Map:
@@ -473,8 +485,11 @@ func (r *Registry) unmarshal(s settings, t Type, data []byte, val any) error {
 			return err
 		}
 	}
-	if err := r.way(s).options.UnmarshalValue(bson.RawValue{Type: t, Value: data}, val); err != nil {
+	if err := w.options.UnmarshalValue(bson.RawValue{Type: t, Value: data}, val); err != nil {
 		return decodeError(err)
 	}
 	return nil
 }
+
+// Options implements coding.Way.
+func (w *way) Options() *bson.Options { return &w.options }

@@ -4,30 +4,24 @@ import (
 	"reflect"
 
 	"allium/bson"
+	"go.mongodb.org/mongo-driver/v2/internal/coding"
 )
 
 // settings are what an Encoder or a Decoder, or a client's options, change.
-type settings struct {
-	// Of encoding.
-	intMinSize, nilBytesAsEmpty, nilMapAsEmpty, nilSliceAsEmpty, omitEmpty, omitZeroStruct, formatKeys bool
-	// Of decoding.
-	truncate, binaryAsSlice, documentM, documentMap, hex, localTime, zeroMaps, zeroStructs bool
-	// Of both.
-	jsonTags bool
-}
+type settings = coding.Settings
 
-// options returns the settings as Allium's options, without those of a registry.
-func (s settings) options() bson.Options {
+// optionsOf returns the settings as Allium's options, without those of a registry.
+func optionsOf(s settings) bson.Options {
 	o := bson.Options{
-		NilSliceAsNull: !s.nilSliceAsEmpty, NilMapAsNull: !s.nilMapAsEmpty, NilBytesAsNull: !s.nilBytesAsEmpty,
-		MinSize: s.intMinSize, OmitEmpty: s.omitEmpty, OmitEmptyStructs: s.omitZeroStruct, FormatKeys: s.formatKeys,
-		AllowTruncation: s.truncate, BinaryAsBytes: s.binaryAsSlice, ObjectIDAsHex: s.hex, LocalTime: s.localTime,
-		ClearMaps: s.zeroMaps, ClearStructs: s.zeroStructs, JSONTags: s.jsonTags, AllowInvalidUTF8: true,
+		NilSliceAsNull: !s.NilSliceAsEmpty, NilMapAsNull: !s.NilMapAsEmpty, NilBytesAsNull: !s.NilBytesAsEmpty,
+		MinSize: s.IntMinSize, OmitEmpty: s.OmitEmpty, OmitEmptyStructs: s.OmitZeroStruct, FormatKeys: s.FormatKeys,
+		AllowTruncation: s.Truncate, BinaryAsBytes: s.BinaryAsSlice, ObjectIDAsHex: s.Hex, LocalTime: s.LocalTime,
+		ClearMaps: s.ZeroMaps, ClearStructs: s.ZeroStructs, JSONTags: s.JSONTags, AllowInvalidUTF8: true,
 	}
 	switch {
-	case s.documentM:
+	case s.DocumentM:
 		o.Documents = bson.DocumentsAsM
-	case s.documentMap:
+	case s.DocumentMap:
 		o.Documents = bson.DocumentsAsMap
 	}
 	return o
@@ -44,7 +38,16 @@ type way struct {
 // decoded.
 var ownTypes map[reflect.Type]func(w *way) (bson.EncodeFunc, bson.DecodeFunc)
 
-func init() { ownTypes = ownWays() } // they encode what is in them, and so need this table
+func init() {
+	ownTypes = ownWays() // they encode what is in them, and so need this table
+	coding.Of = func(registry any, s settings) coding.Way {
+		r, _ := registry.(*Registry)
+		if r == nil {
+			r = defaultRegistry
+		}
+		return r.way(s)
+	}
+}
 
 func ownWays() map[reflect.Type]func(w *way) (bson.EncodeFunc, bson.DecodeFunc) {
 	return map[reflect.Type]func(w *way) (bson.EncodeFunc, bson.DecodeFunc){
@@ -97,6 +100,7 @@ func ownWays() map[reflect.Type]func(w *way) (bson.EncodeFunc, bson.DecodeFunc) 
 		reflect.TypeFor[Vector]():        vector,
 		reflect.TypeFor[Raw]():           raw,
 		reflect.TypeFor[RawValue]():      rawValue,
+		reflect.TypeFor[coding.View]():   view,
 	}
 }
 
@@ -207,4 +211,12 @@ func rawValue(w *way) (bson.EncodeFunc, bson.DecodeFunc) {
 			*into.Addr().Interface().(*RawValue) = RawValue{Type: v.Type, Value: append([]byte{}, v.Value...), r: w.registry}
 			return nil
 		}
+}
+
+// view is for a document of package mongo's that is not copied.
+func view(*way) (bson.EncodeFunc, bson.DecodeFunc) {
+	return nil, func(v bson.RawValue, into reflect.Value) error {
+		into.Addr().Interface().(*coding.View).Document = v.Value
+		return nil
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 )
 
 // AggregateOptions are the settings of an aggregation.
@@ -3224,6 +3225,8 @@ type ClientOptions struct {
 	MaxAdaptiveRetries                *uint                      // how often what an overloaded server refuses is tried again
 	EnableOverloadRetargeting         *bool                      // whether it is tried on another server then
 	Custom                            optionsutil.Options        // further fields of the command
+	Crypt                             driver.Crypt               // unused
+	Deployment                        driver.Deployment          // what is connected to in tests, in place of servers: one of package drivertest
 
 	clientState
 }

@@ -1,0 +1,255 @@
+package mongo
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	abson "allium/bson"
+	"allium/gridfs"
+	"allium/mongoerr"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+)
+
+// failure converts an error of Allium's to one of this package's types.
+func failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	var (
+		bulk      *mongoerr.BulkWriteError
+		write     *mongoerr.WriteError
+		concern   *mongoerr.WriteConcernError
+		decode    *mongoerr.DecodeError
+		timeout   *mongoerr.TimeoutError
+		selection *mongoerr.SelectionError
+		conn      *mongoerr.ConnectionError
+		cleared   *mongoerr.PoolClearedError
+		auth      *mongoerr.AuthError
+		server    *mongoerr.ServerError
+	)
+	switch {
+	case errors.As(err, &bulk):
+		return bulkFailure(bulk)
+	case errors.As(err, &decode):
+		return decode.Wrapped
+	case errors.As(err, &timeout):
+		return timedOut(timeout)
+	case errors.As(err, &server) && !errors.As(err, &auth):
+		return commandError(server)
+	case errors.As(err, &write), errors.As(err, &concern):
+		return writeException(err)
+	case errors.As(err, &selection):
+		wrapped := error(noServerInTime(selection))
+		if selection.Topology != nil && selection.Topology.CompatibilityErr != nil {
+			wrapped = selection.Topology.CompatibilityErr
+		}
+		return topology.ServerSelectionError{Desc: topologyDescription(selection.Topology), Wrapped: wrapped}
+	case errors.As(err, &conn):
+		return networkError(err, conn.Labels)
+	case errors.As(err, &cleared):
+		return networkError(err, cleared.Labels)
+	case errors.Is(err, mongoerr.ErrClientClosed):
+		return ErrClientDisconnected
+	case errors.Is(err, mongoerr.ErrNilDocument):
+		return ErrNilDocument
+	case errors.Is(err, mongoerr.ErrNoDocuments):
+		return ErrNoDocuments
+	case errors.Is(err, gridfs.ErrFileNotFound), errors.Is(err, gridfs.ErrRevisionNotFound):
+		return ErrFileNotFound
+	case errors.Is(err, gridfs.ErrClosed):
+		return ErrStreamClosed
+	}
+	return err
+}
+
+// noServerInTime is why no server was selected.
+func noServerInTime(err error) inWords {
+	return inWords{context.DeadlineExceeded.Error(), []error{context.DeadlineExceeded, topology.ErrServerSelectionTimeout, err}}
+}
+
+// commandError is the error of a command.
+func commandError(e *mongoerr.ServerError) CommandError {
+	text := e.Message
+	if e.Name != "" {
+		text = "(" + e.Name + ") " + text
+	}
+	behind := inWords{text, []error{e}}
+	if e.Code == codeMaxTimeExpired {
+		behind = inWords{text + ": " + context.DeadlineExceeded.Error(), []error{e, context.DeadlineExceeded}}
+	}
+	return CommandError{Code: e.Code, Name: e.Name, Message: e.Message, Labels: slices.Clone(e.Labels), Raw: bson.Raw(e.Raw), Wrapped: behind, whole: true}
+}
+
+// inWords is Allium's errors in the words of the official driver.
+type inWords struct {
+	text string
+	errs []error
+}
+
+func (e inWords) Error() string   { return e.text }
+func (e inWords) Unwrap() []error { return e.errs }
+
+// networkError is the error of a connection: a CommandError with the label NetworkError.
+func networkError(err error, labels []string) CommandError {
+	labels = append(slices.Clone(labels), driver.NetworkError)
+	return CommandError{Message: err.Error(), Labels: labels, Wrapped: err, whole: true}
+}
+
+// timedOut is the error of an operation whose time was up, or whose context has ended.
+func timedOut(e *mongoerr.TimeoutError) error {
+	var (
+		server    *mongoerr.ServerError
+		selection *mongoerr.SelectionError
+	)
+	if e.Phase == mongoerr.PhaseSelection || errors.As(e, &selection) {
+		s := topology.ServerSelectionError{Wrapped: noServerInTime(e)}
+		if e.Canceled() {
+			s.Wrapped = inWords{context.Canceled.Error(), []error{context.Canceled, e}}
+		}
+		if selection != nil {
+			s.Desc = topologyDescription(selection.Topology)
+		}
+		return s
+	}
+	if errors.As(e, &server) {
+		c := commandError(server)
+		c.Labels = union(c.Labels, e.Labels)
+		return c
+	}
+	labels := slices.Clone([]string(e.Labels))
+	if e.Phase == mongoerr.PhaseWrite && !e.Canceled() || e.Phase == mongoerr.PhaseRead {
+		labels = append(labels, driver.NetworkError)
+	}
+	return CommandError{Message: e.Error(), Labels: labels, Wrapped: e, whole: true}
+}
+
+// union returns the labels of both.
+func union(a, b []string) []string {
+	for _, label := range b {
+		if !slices.Contains(a, label) {
+			a = append(a, label)
+		}
+	}
+	return a
+}
+
+func writeError(e *mongoerr.WriteError) WriteError {
+	return WriteError{Index: e.Index, Code: int(e.Code), Message: e.Message, Details: bson.Raw(e.Details), Raw: bson.Raw(e.Raw)}
+}
+
+func writeConcernError(e *mongoerr.WriteConcernError) *WriteConcernError {
+	return &WriteConcernError{Name: e.Name, Code: int(e.Code), Message: e.Message, Details: bson.Raw(e.Details), Raw: bson.Raw(e.Raw)}
+}
+
+// writeException is the error of a write that was refused, or not acknowledged as it should be.
+func writeException(err error) WriteException {
+	var (
+		write   *mongoerr.WriteError
+		concern *mongoerr.WriteConcernError
+	)
+	var e WriteException
+	if errors.As(err, &write) {
+		e.WriteErrors = WriteErrors{writeError(write)}
+		e.Raw, e.Labels = bson.Raw(write.Reply), labelsOf(write.Reply)
+	}
+	if errors.As(err, &concern) {
+		e.WriteConcernError = writeConcernError(concern)
+		e.Labels = union(union(e.Labels, labelsOf(concern.Reply)), concern.Labels)
+		if e.Raw == nil {
+			e.Raw = bson.Raw(concern.Reply)
+		}
+	}
+	return e
+}
+
+// labelsOf returns the labels in a reply.
+func labelsOf(reply abson.Raw) (labels []string) {
+	array, _ := reply.Lookup("errorLabels").Array()
+	for v := range array.Values() {
+		if label, ok := v.StringValue(); ok {
+			labels = append(labels, label)
+		}
+	}
+	return labels
+}
+
+// bulkFailure is the error of many writes: the one that ended them, if no write was refused.
+func bulkFailure(e *mongoerr.BulkWriteError) error {
+	if len(e.WriteErrors) == 0 && len(e.WriteConcernErrors) == 0 {
+		return failure(e.Err)
+	}
+	return bulkWriteException(e, nil)
+}
+
+func bulkWriteException(e *mongoerr.BulkWriteError, models []WriteModel) BulkWriteException {
+	out := BulkWriteException{Labels: slices.Clone(e.Labels)}
+	for _, w := range e.WriteErrors {
+		b := BulkWriteError{WriteError: writeError(w)}
+		if w.Index < len(models) {
+			b.Request = models[w.Index]
+		}
+		out.WriteErrors = append(out.WriteErrors, b)
+	}
+	if n := len(e.WriteConcernErrors); n > 0 {
+		out.WriteConcernError = writeConcernError(e.WriteConcernErrors[n-1])
+	}
+	return out
+}
+
+// IsDuplicateKeyError reports whether an error is about a key that another document has, or one of
+// the errors in it.
+func IsDuplicateKeyError(err error) bool {
+	if se := ServerError(nil); errors.As(err, &se) {
+		return se.HasErrorCode(11000) || se.HasErrorCode(11001) || se.HasErrorCode(12582) ||
+			se.HasErrorCodeWithMessage(16460, " E11000 ")
+	}
+	return false
+}
+
+// IsTimeout reports whether time was up: the server's, or that of the context or of a connection.
+func IsTimeout(err error) bool {
+	if mongoerr.IsTimeout(err) || errors.Is(err, topology.ErrServerSelectionTimeout) {
+		return true
+	}
+	var timeout interface{ Timeout() bool }
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return true
+	}
+	var (
+		command CommandError
+		write   WriteException
+		bulk    BulkWriteException
+	)
+	if errors.As(err, &command) && command.IsMaxTimeMSExpiredError() {
+		return true
+	}
+	concern := (*WriteConcernError)(nil)
+	switch {
+	case errors.As(err, &write):
+		concern = write.WriteConcernError
+	case errors.As(err, &bulk):
+		concern = bulk.WriteConcernError
+	}
+	return concern != nil && concern.IsMaxTimeMSExpiredError() || hasLabel(err, "NetworkTimeoutError") || hasLabel(err, "ExceededTimeLimitError")
+}
+
+// IsNetworkError reports whether a connection has failed.
+func IsNetworkError(err error) bool { return hasLabel(err, driver.NetworkError) }
+
+// hasLabel reports whether one of the errors in err has a label.
+func hasLabel(err error, label string) bool {
+	var labeled LabeledError
+	return errors.As(err, &labeled) && labeled.HasErrorLabel(label)
+}
+
+// ErrorCodes returns the codes of the errors that servers have sent.
+func ErrorCodes(err error) []int {
+	var coded interface{ ErrorCodes() []int }
+	if err != nil && errors.As(err, &coded) {
+		return coded.ErrorCodes()
+	}
+	return []int{}
+}
