@@ -21,7 +21,14 @@
 // package's path, "exec.run", "session.(*Pool).Get", "drivertest/wire.TestOrder"; "allium" is the
 // root. A name of a test may be followed by "#" and the name of a case. A JSON test is
 // "json:" with folder and file: "json:transactions/pin-mongos". The rows stand in the text's order.
-// A text in which the words bind in lower case, too, says "lowercase" in a line of its own.
+// A text in which the words bind in lower case, too, says "lowercase" in a line of its own. A line
+// with "changed" has the date of the newest change that the text lists, and one with "deviation",
+// between bars, the rows in which the driver differs, what it does, and why:
+//
+//	changed 2025-10-14
+//	deviation CSOT-48 | late replies are read off | a timeout would cost a connection
+//
+// A deviation from what no sentence of the kind above says names no row.
 package requirements
 
 import (
@@ -81,7 +88,16 @@ type File struct {
 	Spec      string
 	Text      string // path of the text below the folder source
 	Lowercase bool   // "must" binds as MUST does
+	Changed   string // when the text was changed last, by its own list of changes; "" without one
 	Rows      []Row
+
+	Deviations []Deviation
+}
+
+// Deviation says in what the driver differs from a text.
+type Deviation struct {
+	Rows      []string // their ids
+	What, Why string
 }
 
 //go:embed data/*.txt
@@ -154,6 +170,16 @@ func Parse(name string, text []byte) (File, error) {
 		case "lowercase":
 			f.Lowercase = true
 			continue
+		case "changed":
+			f.Changed = rest
+			continue
+		case "deviation":
+			parts := strings.Split(rest, "|")
+			if len(parts) != 3 || strings.TrimSpace(parts[1]) == "" || strings.TrimSpace(parts[2]) == "" {
+				return fail("a deviation has rows, what and why between two bars")
+			}
+			f.Deviations = append(f.Deviations, Deviation{list(parts[0]), strings.TrimSpace(parts[1]), strings.TrimSpace(parts[2])})
+			continue
 		case "section":
 			section = rest
 			continue
@@ -175,7 +201,31 @@ func Parse(name string, text []byte) (File, error) {
 	if f.Spec == "" || f.Text == "" {
 		return File{}, fmt.Errorf("%s: no line begins with spec, or none with text", name)
 	}
-	return f, nil
+	return f, f.checkDeviations()
+}
+
+// checkDeviations wants each row in which the driver differs to be named by one deviation, and no
+// other row by any.
+func (f *File) checkDeviations() error {
+	named := map[string]int{}
+	for _, d := range f.Deviations {
+		for _, id := range d.Rows {
+			named[id]++
+		}
+	}
+	for _, r := range f.Rows {
+		switch n := named[r.ID]; {
+		case r.Kind == Differs && n != 1:
+			return fmt.Errorf("%s:%d: %s differs, and %d deviations name it", f.Name, r.Line, r.ID, n)
+		case r.Kind != Differs && n > 0:
+			return fmt.Errorf("%s:%d: a deviation names %s, which does not differ", f.Name, r.Line, r.ID)
+		}
+		delete(named, r.ID)
+	}
+	for id := range named {
+		return fmt.Errorf("%s: a deviation names %s, which does not exist", f.Name, id)
+	}
+	return nil
 }
 
 func parseRow(text string) (Row, error) {

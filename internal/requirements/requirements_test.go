@@ -3,6 +3,8 @@ package requirements
 import (
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +103,128 @@ func TestParse(t *testing.T) {
 	}
 	if _, err := Parse("a.txt", []byte("spec A\n")); err == nil {
 		t.Error("a file without a text")
+	}
+}
+
+// Each row in which the driver differs is one of a deviation's, and nothing else is.
+func TestDeviations(t *testing.T) {
+	const differs = good + "A-3 01234567 differs | | | x\n"
+	f, err := Parse("a.txt", []byte("changed 2020-02-03\ndeviation A-3 | what | why\ndeviation | more | why\n"+differs))
+	want := []Deviation{{[]string{"A-3"}, "what", "why"}, {nil, "more", "why"}}
+	if err != nil || !reflect.DeepEqual(f.Deviations, want) || f.Changed != "2020-02-03" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	for _, bad := range []string{"", "deviation A-3 | what\n", "deviation A-3 | | why\n", "deviation A-3 | what | why\ndeviation A-3 | what | why\n",
+		"deviation A-1, A-3 | what | why\n", "deviation A-3, A-9 | what | why\n"} {
+		if f, err := Parse("a.txt", []byte(bad+differs)); err == nil {
+			t.Errorf("%q: %+v", bad, f)
+		}
+	}
+}
+
+// docs/specs.md is what the data says.
+func TestPage(t *testing.T) {
+	files, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(top, "docs", "specs.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := fillPage(string(page), files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want != strings.ReplaceAll(string(page), "\r\n", "\n") {
+		t.Error("docs/specs.md is not what the data says: go run ./internal/requirements/cmd/trace -page")
+	}
+	for _, f := range files {
+		if !strings.Contains(want, "["+f.Spec+"](") {
+			t.Errorf("the page lacks %s", f.Spec)
+		}
+	}
+	if _, err := fillPage("no mark", files); err == nil {
+		t.Error("a page without the mark")
+	}
+	name := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(name, []byte("before\n"+pageMark+"old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := WritePage(name, files[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(name); err != nil || !strings.HasPrefix(string(got), "before\n"+pageMark+"\n## Sentence") || strings.Contains(string(got), "old") {
+		t.Errorf("%.200s, %v", got, err)
+	}
+}
+
+// The workflow tests with the texts that the rows are made of.
+func TestWorkflowHasTheCommit(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(top, ".github", "workflows", "ci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs := regexp.MustCompile(`repository: mongodb/specifications\s+ref: (\S+)`).FindAllStringSubmatch(string(text), -1)
+	if len(refs) == 0 {
+		t.Error("the workflow does not fetch the texts")
+	}
+	for _, m := range refs {
+		if m[1] != Commit {
+			t.Errorf("the workflow fetches %s, the rows are of %s", m[1], Commit)
+		}
+	}
+	if !strings.Contains(string(text), "cmd/trace -texts testdata/specifications") {
+		t.Error("the workflow does not compare the texts with the rows")
+	}
+}
+
+// A draw is the same for the same seed, another one for another, and nearly the same when rows
+// come or go.
+func TestDraw(t *testing.T) {
+	files, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := func(rows []Row) (list []string) {
+		for _, r := range rows {
+			if r.Kind != Behaviour {
+				t.Errorf("%s is no behaviour", r.ID)
+			}
+			list = append(list, r.ID)
+		}
+		return list
+	}
+	first := ids(Draw(files, 100, 1))
+	if again := ids(Draw(files, 100, 1)); len(first) != 100 || !slices.Equal(first, again) {
+		t.Errorf("%q, then %q", first, again)
+	}
+	common := func(other []string) (n int) {
+		for _, id := range other {
+			if slices.Contains(first, id) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := common(ids(Draw(files, 100, 2))); n > 50 {
+		t.Errorf("another seed has %d rows in common", n)
+	}
+	if n := common(ids(Draw(files[:len(files)*9/10], 100, 1))); n < 50 {
+		t.Errorf("without a tenth of the files there are %d rows in common", n)
+	}
+	if all := Draw(files, 1<<20, 1); len(all) < 1000 {
+		t.Errorf("%d rows in all", len(all))
+	}
+}
+
+func TestChanged(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "## Changelog\n\n- 2024-01-02: a\n- 2025-03-04: b\n- 2023-12-31: c\n": "2025-03-04", "## Part\n\n2030-01-01\n": "", "## Change Log\n\n- v1\n": "",
+	} {
+		if got := Changed(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }
 

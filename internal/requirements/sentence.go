@@ -64,6 +64,19 @@ func Sentences(text string, lowercase bool) []Sentence {
 	return found
 }
 
+var day = regexp.MustCompile(`\b20[0-9]{2}-[01][0-9]-[0-3][0-9]\b`)
+
+// Changed returns the newest date in a text's list of changes, "" if there is none.
+func Changed(text string) string {
+	newest := ""
+	for _, b := range blocks(text) {
+		if strings.EqualFold(strings.ReplaceAll(b.section, " ", ""), "changelog") {
+			newest = max(newest, day.FindString(b.text))
+		}
+	}
+	return newest
+}
+
 type block struct{ section, text string }
 
 // blocks cuts a text into paragraphs, items, cells and comments.

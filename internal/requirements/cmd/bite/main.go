@@ -3,6 +3,10 @@
 //
 //	go run ./internal/requirements/cmd/bite            # all breaks
 //	go run ./internal/requirements/cmd/bite CSOT- RW-7 # those of rows whose ids begin so
+//	go run ./internal/requirements/cmd/bite -draw 200  # those of rows that -seed draws
+//	go run ./internal/requirements/cmd/bite -draw 200 -list  # which of them have breaks
+//
+// A draw also names the rows that have no break yet.
 //
 // Breaks are in internal/requirements/breaks. The folder's files stay as they are: the compiler is
 // handed the broken ones. bite exits with status 1 if a break goes unnoticed, or can no longer be
@@ -27,9 +31,15 @@ import (
 
 func main() {
 	limit := flag.String("timeout", "2m", "how `long` the tests of one package may take: a test that hangs has noticed")
+	draw := flag.Int("draw", 0, "make the breaks of so `many` rows that are drawn, in place of all")
+	seed := flag.Int64("seed", 1, "the `seed` of the draw")
+	only := flag.Bool("list", false, "print the rows that are drawn, and run nothing")
 	flag.Parse()
 	b, err := newBiter(*limit)
-	if err == nil {
+	if err == nil && *draw > 0 {
+		b.draw(os.Stdout, *draw, *seed, *only)
+	}
+	if err == nil && !*only {
 		err = b.all(os.Stdout, flag.Args())
 	}
 	if err != nil {
@@ -39,6 +49,7 @@ func main() {
 }
 
 type biter struct {
+	files  []requirements.File
 	breaks []requirements.Break
 	tests  map[string][]string // by id
 	source *requirements.Source
@@ -51,7 +62,7 @@ func newBiter(limit string) (*biter, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &biter{tests: map[string][]string{}, limit: limit}
+	b := &biter{files: files, tests: map[string][]string{}, limit: limit}
 	for _, f := range files {
 		for _, r := range f.Rows {
 			b.tests[r.ID] = r.Tests
@@ -65,6 +76,30 @@ func newBiter(limit string) (*biter, error) {
 	}
 	b.source, err = requirements.ReadSource(b.root, spectest.Folder())
 	return b, err
+}
+
+// draw keeps the breaks of rows that are drawn, and names the others.
+func (b *biter) draw(w io.Writer, n int, seed int64, list bool) {
+	breaks := map[string][]requirements.Break{}
+	for _, br := range b.breaks {
+		breaks[br.ID] = append(breaks[br.ID], br)
+	}
+	b.breaks = nil
+	rows := requirements.Draw(b.files, n, seed)
+	with := 0
+	for _, r := range rows {
+		switch of := breaks[r.ID]; {
+		case len(of) == 0:
+			fmt.Fprintf(w, "%s: no break: %s: %s\n", r.ID, strings.Join(r.Where, ", "), r.Words)
+		default:
+			with++
+			b.breaks = append(b.breaks, of...)
+			if list {
+				fmt.Fprintf(w, "%s: %d breaks\n", r.ID, len(of))
+			}
+		}
+	}
+	fmt.Fprintf(w, "%d rows drawn with seed %d, %d of them with breaks\n", len(rows), seed, with)
 }
 
 // all makes the breaks of the rows that are asked for.

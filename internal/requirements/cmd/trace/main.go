@@ -5,6 +5,7 @@
 //	go run ./internal/requirements/cmd/trace -func exec.(*Executor).Run
 //	go run ./internal/requirements/cmd/trace -texts DIR          # compares with the texts
 //	go run ./internal/requirements/cmd/trace -texts DIR -draft crud/crud.md
+//	go run ./internal/requirements/cmd/trace -page              # prints docs/specs.md anew
 //
 // The texts are a checkout of github.com/mongodb/specifications:
 //
@@ -34,7 +35,19 @@ func main() {
 	texts := flag.String("texts", "", "`folder` of a checkout of github.com/mongodb/specifications")
 	fn := flag.String("func", "", "`name` of a function, or a part of it: print what it keeps")
 	draft := flag.String("draft", "", "`path` of a text below source: print rows to fill in for its sentences")
+	page := flag.Bool("page", false, "print docs/specs.md anew")
 	flag.Parse()
+	if *page {
+		files, err := requirements.Load()
+		if err == nil {
+			err = requirements.WritePage("docs/specs.md", files)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "trace:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	amiss, err := run(os.Stdout, *texts, *fn, *draft)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "trace:", err)
@@ -121,7 +134,7 @@ func printChanges(w io.Writer, files []requirements.File, texts string, sentence
 	rowed := map[string]bool{}
 	for _, f := range files {
 		rowed[f.Text] = true
-		found, err := read(texts, f.Text, f.Lowercase)
+		found, changed, err := read(texts, f.Text, f.Lowercase)
 		if errors.Is(err, fs.ErrNotExist) {
 			fmt.Fprintf(w, "%s: gone, with its %d requirements\n", f.Text, len(f.Rows))
 			amiss++
@@ -129,6 +142,10 @@ func printChanges(w io.Writer, files []requirements.File, texts string, sentence
 		}
 		if err != nil {
 			return amiss, err
+		}
+		if changed != f.Changed {
+			fmt.Fprintf(w, "%s: its newest change is of %q, not of %q\n", f.Text, changed, f.Changed)
+			amiss++
 		}
 		sentences[f.Text] = len(found)
 		for _, c := range requirements.Compare(f.Rows, found) {
@@ -153,7 +170,7 @@ func printChanges(w io.Writer, files []requirements.File, texts string, sentence
 		if err != nil || rowed[filepath.ToSlash(rel)] {
 			return err
 		}
-		found, err := read(texts, rel, false)
+		found, _, err := read(texts, rel, false)
 		if len(found) > 0 {
 			fmt.Fprintf(w, "%s: %d sentences and no file of rows\n", filepath.ToSlash(rel), len(found))
 			amiss++
@@ -163,12 +180,13 @@ func printChanges(w io.Writer, files []requirements.File, texts string, sentence
 	return amiss, err
 }
 
-func read(texts, name string, lowercase bool) ([]requirements.Sentence, error) {
+// read returns a text's sentences, and when it was changed last.
+func read(texts, name string, lowercase bool) (found []requirements.Sentence, changed string, err error) {
 	b, err := os.ReadFile(filepath.Join(texts, "source", filepath.FromSlash(name)))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return requirements.Sentences(string(b), lowercase), nil
+	return requirements.Sentences(string(b), lowercase), requirements.Changed(string(b)), nil
 }
 
 // printTable prints a line per specification.
@@ -201,9 +219,12 @@ func printDraft(w io.Writer, files []requirements.File, texts, name string) erro
 			file = f
 		}
 	}
-	found, err := read(texts, name, file.Lowercase)
+	found, changed, err := read(texts, name, file.Lowercase)
 	if err != nil {
 		return err
+	}
+	if file.Name == "" && changed != "" {
+		fmt.Fprintf(w, "changed %s\n", changed)
 	}
 	known := map[string]bool{}
 	for _, r := range file.Rows {

@@ -26,6 +26,7 @@ import (
 	"sync"
 	"testing"
 
+	"allium/internal/requirements"
 	"allium/internal/spectest"
 	"allium/internal/unified"
 	"allium/mongotest"
@@ -41,7 +42,8 @@ func main() {
 	dir := flag.String("specifications", spectest.Folder(), "`folder` of the specifications")
 	flag.Parse()
 	if *dir == "" {
-		fmt.Fprintln(os.Stderr, "ledger: no specifications found; get them with\n\n\tgit clone https://github.com/mongodb/specifications testdata/specifications\n\nor set ALLIUM_SPECIFICATIONS to the folder of a checkout")
+		fmt.Fprintf(os.Stderr, "ledger: no specifications found; get them with\n\n\tgit clone https://github.com/mongodb/specifications testdata/specifications\n"+
+			"\tgit -C testdata/specifications checkout %s\n\nor set ALLIUM_SPECIFICATIONS to the folder of a checkout\n", requirements.Commit)
 		os.Exit(2)
 	}
 	l := &ledger{verbose: *verbose, where: unified.Where{Serverless: *serverless, RequireAPI: *requireAPI}}
