@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -211,4 +212,47 @@ func TestPlainWithoutTLS(t *testing.T) {
 	}
 	cfg.RefuseCleartext = false
 	dial(t, "db.example:27017", &cfg)
+}
+
+// A connection that only monitors does not log in: its handshake asks for no mechanisms and sends
+// nothing ahead, and nothing but hellos follow (specification: Authentication).
+func TestMonitorsDoNotLogIn(t *testing.T) {
+	for _, in := range []string{"mongodb://u:p@h/", "mongodb://u:p@h/?authMechanism=SCRAM-SHA-256", "mongodb://h/?authMechanism=MONGODB-X509"} {
+		said := make(chan bson.Raw, 2)
+		addr := fakeServer(t, func(p *peer) {
+			for {
+				id, m, ok := p.read()
+				if !ok {
+					return
+				}
+				said <- slices.Clone(m.Body)
+				p.reply(id, document(func(dst []byte) []byte {
+					return bson.AppendDouble(bson.AppendBool(dst, "helloOk", true), "ok", 1)
+				}))
+			}
+		})
+		c, err := DialMonitor(t.Context(), addr, &Config{Authenticator: authenticator(t, in)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Handshake(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.RoundTrip(t.Context(), c.AppendHello(nil, AwaitHello{})); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []string{"isMaster", "hello"} {
+			doc := <-said
+			for name := range doc.All() {
+				if name != want {
+					t.Errorf("%s: message %d is %s", in, i, name)
+				}
+				break
+			}
+			if doc.Lookup("speculativeAuthenticate").Type != 0 || doc.Lookup("saslSupportedMechs").Type != 0 {
+				t.Errorf("%s: message %d is about authentication: %v", in, i, doc)
+			}
+		}
+	}
 }
