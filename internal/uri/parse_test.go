@@ -457,3 +457,47 @@ func TestEmptyProxyOptions(t *testing.T) {
 		}
 	}
 }
+
+// A value that is ignored leaves its option as if it were not there.
+func TestIgnoredValuesAreNotSet(t *testing.T) {
+	plain, err := Parse("mongodb://h/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range options {
+		if strings.HasPrefix(o.name, "tls") || o.name == "ssl" {
+			continue // any of them means TLS
+		}
+		for _, value := range []string{"", "%20"} {
+			c, err := Parse("mongodb://h/?" + o.name + "=" + value)
+			if err != nil || len(c.Warnings) == 0 {
+				continue // an error, or a value like others
+			}
+			if got, want := optionValues(c), optionValues(plain); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s=%s: %v, want %v", o.name, value, got, want)
+			}
+		}
+	}
+}
+
+// Which options of TLS exclude each other, whatever their values are.
+func TestTLSConflicts(t *testing.T) {
+	const insecure, certificates, hostnames = "tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"
+	const endpoint, revocation = "tlsDisableOCSPEndpointCheck", "tlsDisableCertificateRevocationCheck"
+	excluded := map[[2]string]bool{
+		{insecure, certificates}: true, {insecure, hostnames}: true, {insecure, endpoint}: true, {insecure, revocation}: true,
+		{certificates, endpoint}: true, {certificates, revocation}: true, {endpoint, revocation}: true,
+	}
+	names := []string{insecure, certificates, hostnames, endpoint, revocation}
+	for i, a := range names {
+		for _, b := range names[i+1:] {
+			for _, values := range [][2]string{{"true", "true"}, {"true", "false"}, {"false", "true"}, {"false", "false"}} {
+				for _, s := range []string{a + "=" + values[0] + "&" + b + "=" + values[1], b + "=" + values[1] + "&" + a + "=" + values[0]} {
+					if err := checked("mongodb://h/?" + s); (err != nil) != excluded[[2]string{a, b}] {
+						t.Errorf("%s: %v", s, err)
+					}
+				}
+			}
+		}
+	}
+}
