@@ -3,6 +3,7 @@ package hostile
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -196,10 +197,14 @@ func TestBrokenBodies(t *testing.T) {
 		"no document":    bson.Raw("HTTP/1.1 200 OK"),
 		"broken element": slices.Concat(bson.Raw{30, 0, 0, 0, 1, 'o', 'k', 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, bson.Raw{2, 'x', 0, 200, 0, 0, 0, 'a', 'b', 'c', 0, 0, 0, 0}),
 	}
-	for name, body := range bodies {
+	for i, name := range slices.Sorted(maps.Keys(bodies)) {
+		body := bodies[name]
 		t.Run(name, func(t *testing.T) {
 			attack(t, seed, usual, ever(func(*peer) bson.Raw { return body }, nil))
 		})
+		if norace.Detecting && i%3 > 0 {
+			continue
+		}
 		t.Run(name+" for operations", func(t *testing.T) {
 			attack(t, seed, usual, ever(func(*peer) bson.Raw { return standalone() }, func(p *peer, _ string, id int32) bool { return p.reply(id, 0, body) }))
 		})

@@ -145,8 +145,7 @@ func (p *Pool) wait(ctx context.Context, patience patience) (*Conn, error) {
 		p.mu.Unlock()
 		return nil, timeout(p.addr, mongoerr.SourceCancel, 0, ctx.Err())
 	}
-	w := p.waiters.Get().(*waiter)
-	w.patience, w.begun, w.overdue = patience, time.Now(), false
+	w := &waiter{patience: patience, begun: time.Now(), result: make(chan result, 1)}
 	p.queue.push(w)
 	p.waits++
 	p.grow()
@@ -154,7 +153,6 @@ func (p *Pool) wait(ctx context.Context, patience patience) (*Conn, error) {
 
 	r := p.await(ctx, w)
 	waited := time.Since(w.begun)
-	p.waiters.Put(w)
 	p.waited.Add(int64(waited))
 	if r.conn != nil {
 		r.conn.Waited = waited

@@ -121,8 +121,7 @@ type Pool struct {
 	draining uint64    // how many read off an owed reply
 	pinned   [uses]int // how many are kept checked out, and for what; ForOperation is not counted
 	queue    queue
-	waiters  sync.Pool // of *waiter that nobody uses: neither queued nor with a result or a connection being made
-	resting  bool      // no further attempts to reach the minimum until the next run in the background
+	resting  bool // no further attempts to reach the minimum until the next run in the background
 	closings stats.Closed
 	waits    int64 // checkouts that had to wait
 	gaveUp   int64 // those of them that left without a connection because their time was up
@@ -142,7 +141,7 @@ type generation struct {
 
 // New returns a pool that is paused.
 func New(addr string, cfg *Config) *Pool {
-	p := &Pool{addr: addr, cfg: cfg, waiters: sync.Pool{New: func() any { return &waiter{result: make(chan result, 1)} }}}
+	p := &Pool{addr: addr, cfg: cfg}
 	p.events.Dropped = cfg.Dropped
 	p.life, p.end = context.WithCancel(context.Background())
 	connConfig := *cfg.Conn

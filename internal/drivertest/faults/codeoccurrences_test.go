@@ -13,6 +13,7 @@ import (
 	"allium/bson"
 	"allium/gridfs"
 	"allium/internal/drivertest/rig"
+	"allium/internal/norace"
 	"allium/internal/owncode"
 	"allium/mongotest"
 )
@@ -111,6 +112,9 @@ func TestCodeAtEachOccurrence(t *testing.T) {
 		name string
 		kind mongotest.Option
 	}{{"replica set", mongotest.ReplicaSet(1)}, {"sharded", mongotest.Sharded(1, 1)}, {"load balanced", mongotest.LoadBalanced(1)}} {
+		if norace.Detecting && kind.name == "sharded" {
+			continue
+		}
 		for _, p := range codePlaces {
 			if p.set == nil || p.run != nil {
 				continue
