@@ -414,10 +414,12 @@ func TestHeartbeatDurations(t *testing.T) {
 		n.before = func(r *fakeserver.Request) bool {
 			n.mu.Lock()
 			third := len(n.times) == 2
+			if third {
+				n.times = append(n.times, time.Now())
+			}
 			n.mu.Unlock()
 			time.Sleep(50 * time.Millisecond)
 			if third {
-				n.times = append(n.times, time.Now())
 				r.Conn.Close()
 			}
 			return third
@@ -445,12 +447,15 @@ func TestStableAPINeedsHello(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &fakeserver.Network{}
 		n := newNode(network, "a:1", nil)
+		var mu sync.Mutex
 		var said []string
 		n.before = func(r *fakeserver.Request) bool {
+			mu.Lock()
 			for key := range r.Body.All() {
 				said = append(said, key)
 				break
 			}
+			mu.Unlock()
 			if v, _ := r.Body.Lookup("apiVersion").StringValue(); v != "1" {
 				t.Errorf("a hello without the version: %v", r.Body)
 			}
@@ -468,6 +473,8 @@ func TestStableAPINeedsHello(t *testing.T) {
 		if d := topo.Server("a:1").Description(); d.Kind != event.UnknownServer || d.LastError == nil {
 			t.Errorf("the server is %v", d)
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		for _, name := range said {
 			if name != "hello" {
 				t.Errorf("%s was sent", name)
