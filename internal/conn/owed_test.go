@@ -189,6 +189,26 @@ func TestWriteIsCut(t *testing.T) {
 	})
 }
 
+// A write whose context has no end is bounded by the connection's limit alone.
+func TestWriteHasTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		c := dial(t, "slow:27017", &Config{Dialer: pipeDialer(func(p *peer) {
+			p.hello()
+			p.Read(make([]byte, 10))
+			<-release
+		})})
+		c.SetTimeout(time.Second)
+		start := time.Now()
+		_, err := c.RoundTrip(t.Context(), command("ping"))
+		ce, ok := errors.AsType[*mongoerr.ConnectionError](err)
+		if !ok || !ce.Timeout() || ce.Op != "write" || c.Alive() || time.Since(start) != time.Second {
+			t.Errorf("%v after %v, alive %v", err, time.Since(start), c.Alive())
+		}
+	})
+}
+
 func TestSocketTimeoutBreaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := dial(t, "silent:27017", &Config{Dialer: pipeDialer(silent)})

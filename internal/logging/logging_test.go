@@ -93,7 +93,7 @@ func TestEnvironment(t *testing.T) {
 	long = append(long, 0)
 	binary.LittleEndian.PutUint32(long, uint32(len(long)))
 	for value, want := range map[string]struct{ length, warnings int }{
-		"":    {DefaultMaxDocumentLength, 0},
+		"":    {1000, 0}, // as the specification has it
 		"20":  {20, 0},
 		"0":   {0, 0},
 		"-1":  {DefaultMaxDocumentLength, 1},
