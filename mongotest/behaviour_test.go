@@ -30,7 +30,7 @@ func transcript(t *testing.T, version, text string, opts ...mongotest.Option) {
 		case strings.HasPrefix(body, "{"):
 			settle()
 			db := `, "$db": "t"}`
-			if strings.Contains(body, `"$db"`) {
+			if strings.Contains(body, `"$db": "`) {
 				db = "}"
 			}
 			last, checked = body, false
@@ -75,6 +75,93 @@ func TestBehaviourOfIndexes(t *testing.T) {
 			cursor.firstBatch [{"_id":3},{"_id":4}]
 		{"find": "g", "hint": "part", "projection": {"_id": 1}}
 			cursor.firstBatch [{"_id":4}]
+	`)
+}
+
+// Stages that read other collections compare as the pipeline does, whatever the collections do.
+func TestBehaviourOfCollations(t *testing.T) {
+	transcript(t, "5.0", `
+		{"insert": "plain", "documents": [{"_id": "a"}, {"_id": "b"}]}
+		{"create": "ci", "collation": {"locale": "en", "strength": 2}}
+		{"insert": "ci", "documents": [{"_id": "A"}, {"_id": "B"}]}
+		{"aggregate": "ci", "pipeline": [{"$lookup": {"from": "plain", "localField": "_id", "foreignField": "_id", "as": "r"}}], "cursor": {}}
+			cursor.firstBatch [{"_id":"A","r":[{"_id":"a"}]},{"_id":"B","r":[{"_id":"b"}]}]
+		{"aggregate": "plain", "pipeline": [{"$lookup": {"from": "ci", "localField": "_id", "foreignField": "_id", "as": "r"}}], "cursor": {}}
+			cursor.firstBatch [{"_id":"a","r":[]},{"_id":"b","r":[]}]
+		{"insert": "g", "documents": [{"_id": "foo", "name": "X", "next": ["y"]}, {"_id": "FOO", "name": "y", "next": []}]}
+		{"aggregate": "g", "pipeline": [{"$match": {"_id": "foo", "name": "X"}}, {"$graphLookup": {"from": "g", "startWith": "$name", "connectFromField": "next", "connectToField": "name", "as": "r"}}, {"$project": {"n": {"$size": "$r"}}}], "collation": {"locale": "en", "strength": 2}, "cursor": {}}
+			cursor.firstBatch.0.n 2
+		{"createIndexes": "to", "indexes": [{"key": {"b": -1, "a": 1}, "name": "u", "unique": true, "sparse": true}, {"key": {"c": 1}, "name": "c", "unique": true, "collation": {"locale": "fr"}}]}
+		{"aggregate": "plain", "pipeline": [{"$project": {"a": "x", "b": "y"}}, {"$limit": 1}, {"$merge": {"into": "to", "on": ["a", "b"]}}], "cursor": {}}
+		{"aggregate": "plain", "pipeline": [{"$merge": {"into": "to", "on": "c"}}], "cursor": {}}
+			code 51183
+		{"aggregate": "plain", "pipeline": [{"$merge": {"into": "ci", "on": "_id"}}], "cursor": {}}
+			code 51183
+	`)
+	for depth, want := range map[int]string{20: "1.0", 21: "0.0"} {
+		stages := "[]"
+		for range depth {
+			stages = `[{"$lookup": {"from": "c", "as": "r", "pipeline": ` + stages + `}}]`
+		}
+		transcript(t, "5.0", `{"aggregate": "c", "pipeline": `+stages+`, "cursor": {}}
+			ok `+want)
+	}
+}
+
+// Options that do not go together.
+func TestBehaviourOfOptions(t *testing.T) {
+	transcript(t, "5.0", `
+		{"insert": "c", "documents": [{"_id": 1, "a": 1}]}
+		{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a"}]}
+		{"find": "c", "sort": {"$natural": 1}, "hint": {"a": 1}}
+			errmsg "index hint not allowed with $natural sort order"
+		{"find": "c", "sort": {"$natural": 1}, "hint": {"$natural": 1}}
+		{"findAndModify": "c", "query": {"_id": 1}, "update": {"$set": {"b": 1}}, "sort": {"a": 1}, "fields": {"k": {"$meta": "sortKey"}}}
+			errmsg "Cannot use a $meta sortKey projection in findAndModify commands."
+		{"create": "v", "pipeline": [{"$match": {}}]}
+			errmsg "'pipeline' cannot be specified without 'viewOn'"
+	`)
+	transcript(t, "5.0", `
+		{"create": "capped", "capped": true, "size": 4096}
+		{"insert": "capped", "documents": [{"_id": 1}], "lsid": {"id": {"$binary": {"base64": "AAAAAAAAAAAAAAAAAAAAAA==", "subType": "04"}}}, "txnNumber": {"$numberLong": "1"}, "startTransaction": true, "autocommit": false}
+			writeErrors.0.code 263
+	`, mongotest.ReplicaSet(1))
+}
+
+// What an index cannot hold, or not be found by, is refused.
+func TestBehaviourOfSpecialIndexes(t *testing.T) {
+	transcript(t, "5.0", `
+		{"createIndexes": "t", "indexes": [{"key": {"a.b": 1, "words": "text", "z": 1}, "name": "x"}]}
+		{"insert": "t", "documents": [{"_id": 1, "a": {"b": []}, "words": "sun"}]}
+			writeErrors.0.code 201
+		{"insert": "t", "documents": [{"_id": 1, "words": "sun", "z": [1]}]}
+			writeErrors.0.errmsg "Field 'z' of text index contains an array in document: { _id: 1, words: \"sun\", z: [ 1 ] }"
+		{"insert": "t", "documents": [{"_id": 1, "a": {"b": 5}, "words": ["sun", "moon"]}, {"_id": 2, "words": "moon"}]}
+		{"find": "t", "filter": {"$text": {"$search": "moon"}}}
+			code 291
+		{"find": "t", "filter": {"$text": {"$search": "moon"}, "a.b": {"$in": [5, 6]}}}
+			code 291
+		{"find": "t", "filter": {"$text": {"$search": "moon"}, "a.b": 5}, "projection": {"_id": 1}}
+			cursor.firstBatch [{"_id":1}]
+		{"find": "t", "filter": {"$text": {"$search": "moon"}, "a.b": null}, "projection": {"_id": 1}}
+			cursor.firstBatch [{"_id":2}]
+		{"createIndexes": "n", "indexes": [{"key": {"a.0": 1, "words": "text"}, "name": "x"}]}
+		{"insert": "n", "documents": [{"_id": 1, "a": [0, 1]}, {"_id": 2, "a": {"0": 1}}]}
+			n 2
+		{"insert": "n", "documents": [{"_id": 3, "a": [[0], 1]}]}
+			n 0
+		{"createIndexes": "h", "indexes": [{"key": {"a": 1, "b": "hashed", "c": 1}, "name": "x"}]}
+		{"insert": "h", "documents": [{"_id": 1, "c": []}]}
+			writeErrors.0.code 16766
+		{"insert": "h", "documents": [{"_id": 1, "a": [1]}]}
+			writeErrors.0.code 16766
+		{"createIndexes": "i", "indexes": [{"key": {"a.$**": "text"}, "name": "x"}]}
+			code 67
+		{"createIndexes": "i", "indexes": [{"key": {"$db": 1}, "name": "x"}], "$db": "t"}
+			code 67
+		{"createIndexes": "i", "indexes": [{"key": {"a.$db": 1}, "name": "x"}], "$db": "t"}
+		{"_hashBSONElement": "hashthis", "seed": 1}
+			out 6271151123721111923
 	`)
 }
 

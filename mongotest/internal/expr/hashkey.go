@@ -28,8 +28,11 @@ var canonicalHashTypes = map[bson.Type]int32{
 }
 
 // HashKey returns the hash that hashed indexes and hashed shard keys order values by.
-func HashKey(v bson.RawValue) int64 {
-	sum := md5.Sum(appendHashInput([]byte{0, 0, 0, 0}, nil, v))
+func HashKey(v bson.RawValue) int64 { return SeededHash(v, 0) }
+
+// SeededHash returns the hash of a value with another seed than that of indexes.
+func SeededHash(v bson.RawValue, seed int32) int64 {
+	sum := md5.Sum(appendHashInput(binary.LittleEndian.AppendUint32(nil, uint32(seed)), nil, v))
 	return int64(binary.LittleEndian.Uint64(sum[:]))
 }
 

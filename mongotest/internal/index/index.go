@@ -261,13 +261,13 @@ func (s *Spec) parseKey(version release.Version) error {
 			return s.bad(srverr.CannotCreateIndex, "A numeric value in a $** index key pattern must be positive.")
 		case wildcard && f.Special == "":
 			f.Special, s.plugin = "wildcard", "wildcard"
-		case wildcard && f.Special == "text":
+		case k == "$**" && f.Special == "text":
 		default:
 			for part := range strings.SplitSeq(k, ".") {
 				if part == "" {
 					return s.bad(srverr.CannotCreateIndex, "Index keys cannot contain an empty field.")
 				}
-				if part[0] == '$' && part != "$ref" && part != "$id" && part != "$db" {
+				if part[0] == '$' && (strings.HasPrefix(k, part) || part != "$ref" && part != "$id" && part != "$db") {
 					return s.bad(srverr.CannotCreateIndex, "Index key contains an illegal field name: field name starts with '$'.")
 				}
 			}

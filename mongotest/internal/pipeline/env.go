@@ -22,7 +22,7 @@ type Env interface {
 	// MergeKey checks that the target of $merge may be written and has a unique index on exactly
 	// the fields of on (in any order), and returns these; without any, those that name a document
 	// of the target.
-	MergeKey(ns Namespace, on []string) ([]string, error)
+	MergeKey(ns Namespace, on []string, coll *query.Collation) ([]string, error)
 	// Insert adds a document.
 	Insert(ns Namespace, doc bson.Raw) error
 	// Update changes the one document that matches the equalities of key (as a filter) to what

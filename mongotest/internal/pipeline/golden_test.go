@@ -57,7 +57,7 @@ func (m *memory) Replace(ns Namespace, docs []bson.Raw) error {
 	return nil
 }
 
-func (m *memory) MergeKey(ns Namespace, on []string) ([]string, error) {
+func (m *memory) MergeKey(ns Namespace, on []string, _ *query.Collation) ([]string, error) {
 	if len(on) > 1 || len(on) == 1 && on[0] != "_id" {
 		return nil, srverr.New(51183, "Cannot find index to verify that join fields will be unique")
 	}

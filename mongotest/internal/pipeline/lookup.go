@@ -406,7 +406,8 @@ func (g *graphLookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 	meta := g.rt.env.Meta
 	defer func() { g.rt.env.Meta = meta }()
 	asked := expr.NewGroups(g.rt.env) // values that have been looked for
-	visited := expr.NewGroups(g.rt.env)
+	// Two documents are one if their _id is, whatever the collation.
+	visited := expr.NewGroups(&expr.Env{Version: g.rt.env.Version})
 	var frontier []bson.RawValue
 	steps := g.rt.query.Work
 	add := func(v bson.RawValue) {

@@ -272,6 +272,9 @@ func (pl *Pipeline) checkView(view string) error {
 	return nil
 }
 
+// maxSubPipelines is how deep pipelines nest in others.
+const maxSubPipelines = 20
+
 // maxStages is the server's limit on the length of a pipeline.
 const maxStages = 1000
 
@@ -280,8 +283,8 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 	if p.rt.o.Version.AtLeast(4, 9) && len(stages) > maxStages {
 		return nil, srverr.New(srverr.FailedToParse, "Pipeline length must be no longer than %d stages", maxStages)
 	}
-	if p.rt.depth++; p.rt.depth > 20 {
-		return nil, srverr.New(srverr.MaxSubPipelineDepthExceeded, "Maximum number of nested sub-pipelines exceeded. Limit is 20")
+	if p.rt.depth++; p.rt.depth > maxSubPipelines+1 {
+		return nil, srverr.New(srverr.MaxSubPipelineDepthExceeded, "Maximum number of nested sub-pipelines exceeded. Limit is %d", maxSubPipelines)
 	}
 	defer func() { p.rt.depth-- }()
 	if err := p.glance(stages); err != nil {

@@ -262,7 +262,7 @@ func (m *mergeStage) check(p *parser, let bson.Raw) error {
 	}
 	if m.into.Coll != "" && p.rt.o.Env != nil {
 		var err error
-		if m.on, err = p.rt.o.Env.MergeKey(m.into, m.on); err != nil {
+		if m.on, err = p.rt.o.Env.MergeKey(m.into, m.on, p.rt.query.Collation); err != nil {
 			return err
 		}
 	} else if len(m.on) == 0 {

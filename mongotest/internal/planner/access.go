@@ -115,6 +115,9 @@ func (a *Access) choose() (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.Natural && hinted != nil {
+		return nil, srverr.New(srverr.BadValue, "index hint not allowed with $natural sort order")
+	}
 	bounded := len(a.Min) > 5 || len(a.Max) > 5
 	switch {
 	case bounded && natural:
@@ -366,7 +369,7 @@ func (a *Access) useText() error {
 	}
 	for i := range a.Coll.Indexes() {
 		if text := a.Coll.Indexes()[i].Text; text != nil {
-			if a.Filter.NegatesText() {
+			if a.Filter.NegatesText() || !a.fixesPrefix(&a.Coll.Indexes()[i]) {
 				return a.fail(srverr.NoQueryExecutionPlans, "failed to use text index to satisfy $text query "+
 					"(if text index is compound, are equality predicates given for all prefix fields?)")
 			}
@@ -374,6 +377,21 @@ func (a *Access) useText() error {
 		}
 	}
 	return srverr.New(srverr.IndexNotFound, "text index required for $text query")
+}
+
+// fixesPrefix reports whether the query asks for one value of each field that stands before the
+// text in a text index.
+func (a *Access) fixesPrefix(ix *store.Index) bool {
+	for _, f := range ix.Fields {
+		if f.Special == "text" {
+			break
+		}
+		list, ok := a.Filter.Bounds(f.Path, false, a.Collation.Same(ix.Collation))
+		if !ok || len(list) == 0 || !list[0].IsPoint() || len(list) > 1 && (len(list) > 2 || list[0].Lo.Type != bson.TypeUndefined) {
+			return false // null has two keys
+		}
+	}
+	return true
 }
 
 // nearIndexed reports whether the collection has a geo index for the filter's $near.

@@ -387,5 +387,8 @@ func badValue(format string, args ...any) error {
 	return srverr.New(srverr.BadValue, format, args...)
 }
 
+// Collation returns what the filter compares strings by, nil for their bytes.
+func (f *Filter) Collation() *Collation { return f.coll }
+
 // SimpleCollation reports whether the filter compares strings by their bytes.
 func (f *Filter) SimpleCollation() bool { return f.coll == nil }

@@ -23,6 +23,9 @@ func (r *Request) Writable(tx *store.Tx, ns string, make bool) (*store.Coll, err
 	if c.View {
 		return nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
+	if c.Capped && r.InTxn() {
+		return nil, srverr.New(srverr.OperationNotSupportedInTransaction, "Collection '%s' is a capped collection. Writes in transactions are not allowed on capped collections.", ns)
+	}
 	return c, nil
 }
 

@@ -21,10 +21,15 @@ func (x *IndexInfo) checkSpecial(doc bson.Raw, m *work.Meter) error {
 	}
 	for i := range x.Fields {
 		f := &x.Fields[i]
+		if f.Special == "" && x.Text != nil && !strings.HasPrefix(f.Path, "_fts") && isArrayAt(doc, f.Path) {
+			return srverr.New(srverr.CannotBuildIndexKeys, "Field '%s' of text index contains an array in document: %s", f.Path, bsontext.Document(doc))
+		}
 		switch f.Special {
 		case "hashed":
-			if at := arrayOnPath(doc, f.Path); at != "" {
-				return srverr.New(16766, "Error: hashed indexes do not currently support array values. Found array at path: %s", at)
+			for i := range x.Fields { // nor do the other fields of such an index
+				if at := arrayOnPath(doc, x.Fields[i].Path); at != "" {
+					return srverr.New(16766, "Error: hashed indexes do not currently support array values. Found array at path: %s", at)
+				}
 			}
 		case "text":
 			if err := x.Text.Check(doc); err != nil {
@@ -140,6 +145,23 @@ func arrayOnPath(doc bson.Raw, path string) string {
 		at++
 	}
 	return ""
+}
+
+// isArrayAt reports whether a path leads to an array or through one, but for those whose element it
+// names by number.
+func isArrayAt(doc bson.Raw, path string) bool {
+	v, array := bson.RawValue{}, false
+	for part := range strings.SplitSeq(path, ".") {
+		if array && strings.Trim(part, "0123456789") != "" {
+			return true
+		}
+		v = doc.Lookup(part)
+		if array = v.Type == bson.TypeArray; !array && v.Type != bson.TypeEmbeddedDocument {
+			return false
+		}
+		doc = v.Value
+	}
+	return array
 }
 
 // valueAt returns the value at a path that does not go through arrays, and the name of its element.

@@ -249,7 +249,7 @@ func runHashElement(r *server.Request, dst []byte) ([]byte, error) {
 		key = r.Arg()
 	}
 	seed, _ := args.NumberOf(r.Body.Lookup("seed"))
-	return bsondoc.Append(dst, "key", key, "seed", int32(seed), "out", expr.HashKey(key)), nil
+	return bsondoc.Append(dst, "key", key, "seed", int32(seed), "out", expr.SeededHash(key, int32(seed))), nil
 }
 
 var recordingArgs = &args.Table[args.None]{Name: "startRecordingTraffic", Required: []string{"filename"}, Fields: map[string]args.Field[args.None]{

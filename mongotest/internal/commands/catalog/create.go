@@ -258,6 +258,8 @@ func (q *createSpec) check() error {
 		return srverr.New(srverr.BadValue, "size cannot exceed 1 PB")
 	case q.max >= 1<<31:
 		return srverr.New(srverr.BadValue, "max in a capped collection has to be < 2^31 or not set")
+	case !q.hasViewOn && q.pipeline.Type == bson.TypeArray && !bson.Raw(q.pipeline.Value).IsEmpty():
+		return srverr.New(srverr.BadValue, "'pipeline' cannot be specified without 'viewOn'")
 	case q.hasViewOn && q.viewOn == "":
 		return srverr.New(srverr.BadValue, "'viewOn' cannot be empty.'") // sic
 	case q.noAutoIndex() && !strings.HasPrefix(q.ns, "local."):

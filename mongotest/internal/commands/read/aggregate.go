@@ -449,7 +449,11 @@ func (e *pipelineEnv) Find(ns pipeline.Namespace, filter *query.Filter) (pipelin
 	if c == nil {
 		return pipeline.FromSlice(nil), nil
 	}
-	p, err := e.plan(&planner.Access{Coll: c, Filter: filter, Collation: c.Collation}, ns)
+	coll := c.Collation
+	if filter != nil {
+		coll = filter.Collation()
+	}
+	p, err := e.plan(&planner.Access{Coll: c, Filter: filter, Collation: coll}, ns)
 	if err != nil {
 		return nil, err
 	}
@@ -508,7 +512,7 @@ func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {
 	})
 }
 
-func (e *pipelineEnv) MergeKey(ns pipeline.Namespace, on []string) ([]string, error) {
+func (e *pipelineEnv) MergeKey(ns pipeline.Namespace, on []string, coll *query.Collation) ([]string, error) {
 	c := e.state().Coll(ns.String())
 	if len(on) == 0 {
 		if s := sharding.Of(c); s != nil { // _id names a document of one shard only
@@ -516,13 +520,13 @@ func (e *pipelineEnv) MergeKey(ns pipeline.Namespace, on []string) ([]string, er
 		}
 		return append(on, "_id"), nil
 	}
-	if len(on) == 1 && on[0] == "_id" {
+	if len(on) == 1 && on[0] == "_id" && (c == nil || coll.Same(c.Collation)) {
 		return on, nil
 	}
 	if c != nil {
 		for i := range c.Indexes() {
 			ix := &c.Indexes()[i]
-			if !ix.Unique || ix.Partial != nil || ix.Sparse || len(ix.Fields) != len(on) {
+			if !ix.Unique || ix.Partial != nil || !coll.Same(ix.Collation) || len(ix.Fields) != len(on) {
 				continue
 			}
 			all := true

@@ -206,6 +206,11 @@ func (q *findAndModify) projection(r *server.Request, ns string, op *updateOp) (
 		if proj, err = query.ParseProjection(q.fields, op.Filter, r.FullOptions(ns, op.Coll, op.Let)); err != nil {
 			return nil, err
 		}
+		for _, v := range q.fields.All() {
+			if s, _ := v.Document(); bsondoc.MustString(s.Lookup("$meta")) == "sortKey" {
+				return nil, srverr.New(srverr.BadValue, "Cannot use a $meta sortKey projection in findAndModify commands.")
+			}
+		}
 		if q.returnNew && hasPositional(q.fields) {
 			return nil, srverr.New(srverr.BadValue, "cannot use a positional projection and return the new document")
 		}
