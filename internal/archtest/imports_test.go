@@ -69,6 +69,8 @@ var aside = []struct {
 }{
 	{"mongotest/internal/randcmd/cmd/", []string{"mongotest/"}},
 	{"mongotest/internal/randcmd", []string{"bson", "internal/wire", "mongotest"}},
+	{"mongotest/internal/jstests/cmd/", []string{"mongotest", "mongotest/"}},
+	{"mongotest/internal/jstests", nil},
 	{"mongotest/internal/soak/cmd/", []string{"mongotest", "mongotest/"}},
 	{"mongotest/internal/soak", []string{"bson", "internal/wire", "mongotest", "mongotest/"}},
 	{"mongotest/", []string{"bson", "internal/fle", "internal/sigv4", "internal/wire", "mongotest/"}},
@@ -124,7 +126,7 @@ func TestMongotestImportsGoDown(t *testing.T) {
 	const under = "mongotest/internal/"
 	for pkg, imports := range packages(t) {
 		name, ok := strings.CutPrefix(pkg, under)
-		if !ok || strings.HasPrefix(name, "soak") || strings.HasPrefix(name, "randcmd") || strings.HasPrefix(name, "golden") {
+		if !ok || strings.HasPrefix(name, "soak") || strings.HasPrefix(name, "randcmd") || strings.HasPrefix(name, "golden") || strings.HasPrefix(name, "jstests") {
 			continue
 		}
 		layer := slices.Index(mongotestLayers, name)

@@ -16,7 +16,7 @@ var forTests = []string{
 	"internal/anystate", "internal/archtest", "internal/campaign", "internal/drivertest", "internal/fakekms", "internal/fakeserver", "internal/hostile", "internal/leaks", "internal/mistakes",
 	"internal/norace", "internal/ocsptest", "internal/owncode", "internal/requirements", "internal/spantest", "internal/spectest", "internal/testdeploy", "internal/unified",
 	"kerberos/internal/kdctest", "mongotest/internal/golden", "mongotest/internal/args/argstest", "mongotest/internal/randcmd",
-	"mongotest/internal/soak",
+	"mongotest/internal/soak", "mongotest/internal/jstests",
 }
 
 // observed are methods that only tests call, and why they are there.
