@@ -244,6 +244,7 @@ func TestPrivilegesAtEveryNesting(t *testing.T) {
 		`{"$lookup": {"from": "open", "pipeline": [{"$match": {}}, %s], "as": "z"}}`,
 		`{"$lookup": {"from": "open", "let": {"v": "$x"}, "localField": "x", "foreignField": "x", "pipeline": [%s], "as": "z"}}`,
 		`{"$unionWith": {"coll": "open", "pipeline": [%s]}}`,
+		`{"$rankFusion": {"input": {"pipelines": {"p": [{"$sort": {"x": 1}}, %s]}}}}`,
 	}
 	for _, read := range reads {
 		for _, inner := range wraps {
