@@ -26,7 +26,7 @@ func public(t *testing.T) []string {
 	t.Helper()
 	var out []string
 	for pkg := range packages(t) {
-		if !isInternal(pkg) && !strings.HasPrefix(pkg, "cmd/") && !strings.HasPrefix(pkg, "examples/") && !strings.HasPrefix(pkg, "tools/") {
+		if !isInternal(pkg) && !strings.HasPrefix(pkg, "cmd/") && !strings.HasPrefix(pkg, "dropin/") && !strings.HasPrefix(pkg, "examples/") && !strings.HasPrefix(pkg, "tools/") {
 			out = append(out, pkg)
 		}
 	}

@@ -101,6 +101,7 @@ var aside = []struct {
 	{"internal/campaign/cmd/", []string{"internal/campaign"}},
 	{"internal/archtest", nil},
 	{"cmd/", []string{"*"}},
+	{"dropin/cmd/", []string{"mongotest"}},
 	{"tools/", nil},
 	{"examples/", []string{"*"}},
 }

@@ -363,6 +363,10 @@ func failures(*mongo.Database) {
 	say("away cancelled", mongo.IsTimeout(err), errors.Is(err, context.Canceled))
 	say("away disconnects", away.Disconnect(ctx))
 
+	nobody := connect(options.Client().SetAuth(options.Credential{Username: "nobody", Password: "x", AuthMechanism: "SCRAM-SHA-256"}))
+	say("refused", nobody.Ping(ctx, nil))
+	check(nobody.Disconnect(ctx))
+
 	client := connect()
 	defer client.Disconnect(ctx)
 	c := client.Database("probe").Collection("failures")
@@ -374,7 +378,7 @@ func failures(*mongo.Database) {
 	closing("find", 2)
 	err = c.FindOne(ctx, bson.D{}).Err()
 	var ce mongo.CommandError
-	say("closed twice", errors.As(err, &ce), ce.Code, ce.Labels, mongo.IsNetworkError(err), mongo.IsTimeout(err), ce.Wrapped != nil)
+	say("closed twice", errors.As(err, &ce), ce.Code, ce.Labels, mongo.IsNetworkError(err), mongo.IsTimeout(err), ce.Wrapped != nil, strings.Contains(err.Error(), ") incomplete read of message header: "), strings.HasSuffix(err.Error(), "EOF"), errors.Is(err, io.EOF), strings.HasPrefix(err.Error(), "connection("))
 	closing("find", 1)
 	say("closed once", c.FindOne(ctx, bson.D{}).Err())
 	closing("insert", 2)

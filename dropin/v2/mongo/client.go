@@ -116,6 +116,9 @@ func (c *Client) AppendDriverInfo(info options.DriverInfo) {
 func (c *Client) Database(name string, opts ...options.Lister[options.DatabaseOptions]) *Database {
 	o, _ := merged(opts)
 	db := &Database{client: c, name: name, coder: c.coder.with(o.Registry, o.BSONOptions)}
+	if c.inner == nil {
+		return db // a zero Client, as tests have it, is good for handles
+	}
 	settings := allium.DatabaseOptions{
 		ReadPreference: readPreference(o.ReadPreference), ReadConcern: readConcern(o.ReadConcern), WriteConcern: writeConcern(o.WriteConcern),
 	}

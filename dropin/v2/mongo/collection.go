@@ -39,7 +39,10 @@ func (coll *Collection) settings(o *options.CollectionOptions) allium.Collection
 func (coll *Collection) Clone(opts ...options.Lister[options.CollectionOptions]) *Collection {
 	o, _ := merged(opts)
 	clone := *coll
-	clone.inner = coll.inner.With(clone.settings(o))
+	settings := clone.settings(o)
+	if coll.inner != nil {
+		clone.inner = coll.inner.With(settings)
+	}
 	return &clone
 }
 

@@ -3,8 +3,10 @@ package mongo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
+	"allium/auth"
 	abson "allium/bson"
 	"allium/gridfs"
 	"allium/mongoerr"
@@ -27,7 +29,7 @@ func failure(err error) error {
 		selection *mongoerr.SelectionError
 		conn      *mongoerr.ConnectionError
 		cleared   *mongoerr.PoolClearedError
-		auth      *mongoerr.AuthError
+		refused   *mongoerr.AuthError
 		server    *mongoerr.ServerError
 	)
 	switch {
@@ -37,7 +39,9 @@ func failure(err error) error {
 		return decode.Wrapped
 	case errors.As(err, &timeout):
 		return timedOut(timeout)
-	case errors.As(err, &server) && !errors.As(err, &auth):
+	case errors.As(err, &refused):
+		return authError(refused)
+	case errors.As(err, &server):
 		return commandError(server)
 	case errors.As(err, &write), errors.As(err, &concern):
 		return writeException(err)
@@ -48,9 +52,9 @@ func failure(err error) error {
 		}
 		return topology.ServerSelectionError{Desc: topologyDescription(selection.Topology), Wrapped: wrapped}
 	case errors.As(err, &conn):
-		return networkError(err, conn.Labels)
+		return networkError(connectionText(conn), err, conn.Labels)
 	case errors.As(err, &cleared):
-		return networkError(err, cleared.Labels)
+		return networkError(err.Error(), err, cleared.Labels)
 	case errors.Is(err, mongoerr.ErrClientClosed):
 		return ErrClientDisconnected
 	case errors.Is(err, mongoerr.ErrNilDocument):
@@ -93,9 +97,43 @@ func (e inWords) Error() string   { return e.text }
 func (e inWords) Unwrap() []error { return e.errs }
 
 // networkError is the error of a connection: a CommandError with the label NetworkError.
-func networkError(err error, labels []string) CommandError {
+func networkError(text string, err error, labels []string) CommandError {
 	labels = append(slices.Clone(labels), driver.NetworkError)
-	return CommandError{Message: err.Error(), Labels: labels, Wrapped: err, whole: true}
+	return CommandError{Message: text, Labels: labels, Wrapped: inWords{text, []error{err}}, whole: true}
+}
+
+// connectionText says what has failed in the words that programs look for.
+func connectionText(e *mongoerr.ConnectionError) string {
+	switch cause := e.Wrapped; {
+	case cause == nil:
+		return e.Error()
+	case e.Op == "read":
+		return fmt.Sprintf("connection(%s) incomplete read of message header: %v", e.Addr, cause)
+	case e.Op == "write":
+		return fmt.Sprintf("connection(%s) unable to write wire message to network: %v", e.Addr, cause)
+	default:
+		return "connection() error occurred during connection handshake: " + cause.Error()
+	}
+}
+
+// authError is the error of an authentication that was refused, or has failed.
+func authError(e *mongoerr.AuthError) CommandError {
+	var out CommandError
+	reason := fmt.Sprint(e.Wrapped)
+	if server := (*mongoerr.ServerError)(nil); errors.As(e, &server) {
+		out = commandError(server)
+		reason = out.Error()
+	}
+	sasl := "sasl conversation error: "
+	if e.Mechanism == string(auth.MechanismX509) {
+		sasl = ""
+	}
+	text := fmt.Sprintf("connection() error occurred during connection handshake: auth error: %sunable to authenticate using mechanism %q: %s", sasl, e.Mechanism, reason)
+	if out.Message == "" {
+		out.Message = text
+	}
+	out.Wrapped, out.whole = inWords{text, []error{e}}, true
+	return out
 }
 
 // timedOut is the error of an operation whose time was up, or whose context has ended.
@@ -104,7 +142,7 @@ func timedOut(e *mongoerr.TimeoutError) error {
 		server    *mongoerr.ServerError
 		selection *mongoerr.SelectionError
 	)
-	if e.Phase == mongoerr.PhaseSelection || errors.As(e, &selection) {
+	if errors.As(e, &selection) || e.Phase == mongoerr.PhaseSelection {
 		s := topology.ServerSelectionError{Wrapped: noServerInTime(e)}
 		if e.Canceled() {
 			s.Wrapped = inWords{context.Canceled.Error(), []error{context.Canceled, e}}

@@ -40,6 +40,9 @@ func (db *Database) Collection(name string, opts ...options.Lister[options.Colle
 	o, _ := merged(opts)
 	coll := &Collection{client: db.client, db: db, name: name, coder: db.coder, quiet: db.quiet}
 	settings := coll.settings(o)
+	if db.inner == nil {
+		return coll
+	}
 	if settings == (allium.CollectionOptions{}) {
 		coll.inner = allium.CollectionOf[abson.Raw](db.inner, name)
 	} else {

@@ -79,10 +79,27 @@ func (c *Client) settings(o *options.ClientOptions) (uri string, s allium.Client
 		}
 	}
 	s.Logger, s.LogLevels, s.MaxLogDocumentLength = logger(o.LoggerOptions)
+	unused(s.Logger, o)
 	if a := o.AutoEncryptionOptions; a != nil {
 		s.Encryption, err = c.autoEncryption(o, a, s.Logger)
 	}
 	return uri, s, err
+}
+
+// unused tells of settings that have no effect here, once for a client.
+func unused(log *slog.Logger, o *options.ClientOptions) {
+	if log == nil {
+		log = slog.Default()
+	}
+	if o.HTTPClient != nil && o.HTTPClient != options.Client().HTTPClient {
+		log.Debug("the setting HTTPClient is not used: requests over HTTP are made with a client of the driver's own")
+	}
+	if o.ZstdLevel != nil {
+		log.Debug("the setting ZstdLevel is not used: the level is the compressor's own")
+	}
+	if o.Crypt != nil {
+		log.Debug("the setting Crypt is not used: see AutoEncryptionOptions")
+	}
 }
 
 func isSRV(uri string) bool { return strings.HasPrefix(uri, "mongodb+srv://") }

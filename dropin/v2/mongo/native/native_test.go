@@ -58,3 +58,13 @@ func TestBothSides(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestZero makes handles of zero values, as tests of programs do that only pass them on.
+func TestZero(t *testing.T) {
+	coll := new(mongo.Client).Database("app").Collection("users")
+	if clone := coll.Clone(options.Collection()); clone.Name() != "users" || clone.Database().Name() != "app" {
+		t.Errorf("the handle is of %s.%s", clone.Database().Name(), clone.Name())
+	}
+	new(mongo.Collection).Clone()
+	new(mongo.Collection).Indexes()
+}

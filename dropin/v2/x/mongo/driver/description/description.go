@@ -172,11 +172,8 @@ type Topology struct {
 func (t Topology) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Type: %s, Servers: [", t.Kind)
-	for i, s := range t.Servers {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "{ %s }", s)
+	for _, s := range t.Servers {
+		fmt.Fprintf(&b, "{ %s }, ", s)
 	}
 	b.WriteString("]")
 	return b.String()

@@ -1,0 +1,233 @@
+// Command accept runs test suites of others, which were written for the official driver, with the
+// official driver and with the drop-in, and prints both results and the processor time of both:
+//
+//	go run ./dropin/cmd/accept            # all suites
+//	go run ./dropin/cmd/accept casbin     # those whose names have this in them
+//
+// The suites come from the Go module proxy into a temporary folder, and are not changed but for the
+// replace lines of their go.mod. Deployments are mongotest's. A suite in which a test fails that
+// passes with the official driver makes the command fail.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+var (
+	keep    = flag.Bool("keep", false, "keep the temporary folder, and print its name")
+	verbose = flag.Bool("v", false, "print what the tests print that fail with the drop-in")
+	limit   = flag.Duration("timeout", 10*time.Minute, "how long a suite may run, once for each driver")
+)
+
+func main() {
+	flag.Parse()
+	ok, err := run(context.Background(), flag.Args())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "accept:", err)
+		os.Exit(2)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+// run runs the suites, and reports whether all passed.
+func run(ctx context.Context, names []string) (bool, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return false, err
+	}
+	temp, err := os.MkdirTemp("", "accept")
+	if err != nil {
+		return false, err
+	}
+	if *keep {
+		fmt.Println(temp)
+	} else {
+		defer os.RemoveAll(temp)
+	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "suite\tofficial\tdrop-in\tofficial CPU\tdrop-in CPU\tratio")
+	all, ran := true, 0
+	for i, s := range suites {
+		if len(names) > 0 && !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(s.module, n) }) {
+			continue
+		}
+		ran++
+		official, ours, err := s.run(ctx, root, filepath.Join(temp, fmt.Sprint(i)))
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", s.module, err)
+		}
+		fmt.Fprintf(table, "%s@%s\t%v\t%v\t%v\t%v\t%.2f\n", s.module, s.version, official, ours, official.cpu.Round(time.Millisecond), ours.cpu.Round(time.Millisecond), float64(ours.cpu)/float64(max(official.cpu, 1)))
+		for _, name := range ours.failed {
+			if slices.Contains(official.failed, name) {
+				continue
+			}
+			all = false
+			fmt.Fprintf(os.Stderr, "%s: %s fails with the drop-in\n", s.module, name)
+		}
+		if lost := len(official.passed) - len(ours.passed); lost > 0 {
+			all = false
+			fmt.Fprintf(os.Stderr, "%s: %d tests fewer pass with the drop-in\n", s.module, lost)
+		}
+		if *verbose && len(ours.failed) > 0 {
+			os.Stderr.Write(ours.output)
+		}
+	}
+	if ran == 0 {
+		return false, errors.New("no suite has such a name")
+	}
+	return all, table.Flush()
+}
+
+// moduleRoot returns the folder of Allium's module.
+func moduleRoot() (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "allium").Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// An outcome is what came of a suite.
+type outcome struct {
+	passed, failed []string
+	cpu            time.Duration
+	output         []byte
+}
+
+func (o outcome) String() string {
+	if len(o.failed) == 0 {
+		return fmt.Sprintf("%d pass", len(o.passed))
+	}
+	return fmt.Sprintf("%d pass, %d fail", len(o.passed), len(o.failed))
+}
+
+// run runs the suite with both drivers.
+func (s suite) run(ctx context.Context, root, temp string) (official, ours outcome, err error) {
+	source, err := download(ctx, s.module+"@"+s.version)
+	if err != nil {
+		return official, ours, err
+	}
+	for _, with := range []struct {
+		name    string
+		outcome *outcome
+		edits   []string
+	}{
+		{"official", &official, nil},
+		{"dropin", &ours, []string{
+			"-go=1.26.0", "-require=allium@v0.0.0", "-replace=allium=" + root, "-replace=go.mongodb.org/mongo-driver/v2=" + filepath.Join(root, "dropin", "v2"),
+		}},
+	} {
+		dir := filepath.Join(temp, with.name)
+		if err := copyTree(dir, source); err != nil {
+			return official, ours, err
+		}
+		if len(with.edits) > 0 {
+			if _, err := command(ctx, dir, "go", append([]string{"mod", "edit"}, with.edits...)...); err != nil {
+				return official, ours, err
+			}
+		}
+		if *with.outcome, err = s.test(ctx, dir); err != nil {
+			return official, ours, fmt.Errorf("with the %s driver: %w", with.name, err)
+		}
+	}
+	return official, ours, nil
+}
+
+// test builds the tests of the suite in dir, and runs them.
+func (s suite) test(ctx context.Context, dir string) (o outcome, err error) {
+	ctx, cancel := context.WithTimeout(ctx, *limit)
+	defer cancel()
+	environment := os.Environ()
+	if s.deployment != nil {
+		d, env, err := s.deployment()
+		if err != nil {
+			return o, err
+		}
+		defer d.Stop()
+		environment = append(environment, env...)
+	}
+	for _, pkg := range s.packages {
+		folder := filepath.Join(dir, pkg)
+		program := filepath.Join(folder, "accept.test")
+		if _, err := command(ctx, folder, "go", "test", "-mod=mod", "-c", "-tags", s.tags, "-o", program, "."); err != nil {
+			return o, err
+		}
+		cmd := exec.CommandContext(ctx, program, "-test.v", "-test.timeout="+limit.String())
+		cmd.Dir, cmd.Env = folder, environment
+		out, err := cmd.CombinedOutput()
+		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+			return o, err
+		}
+		o.cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+		o.output = append(o.output, out...)
+		for line := range bytes.Lines(out) {
+			text := strings.TrimSpace(string(line))
+			if name, ok := strings.CutPrefix(text, "--- PASS: "); ok {
+				o.passed = append(o.passed, pkg+" "+strings.Fields(name)[0])
+			}
+			if name, ok := strings.CutPrefix(text, "--- FAIL: "); ok {
+				o.failed = append(o.failed, pkg+" "+strings.Fields(name)[0])
+			}
+		}
+		if err != nil && len(o.failed) == 0 {
+			o.failed = append(o.failed, pkg+" (its process)")
+		}
+	}
+	return o, nil
+}
+
+// download returns the folder of a module in the cache.
+func download(ctx context.Context, module string) (string, error) {
+	out, err := command(ctx, "", "go", "mod", "download", "-json", module)
+	if err != nil {
+		return "", err
+	}
+	var m struct{ Dir string }
+	if err := json.Unmarshal(out, &m); err != nil {
+		return "", err
+	}
+	return m.Dir, nil
+}
+
+// copyTree copies a folder, so that its files can be written.
+func copyTree(to, from string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return err
+	}
+	return filepath.WalkDir(to, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		mode := os.FileMode(0o644)
+		if d.IsDir() {
+			mode = 0o755
+		}
+		return os.Chmod(path, mode)
+	})
+}
+
+// command runs a program, and returns what it writes to its standard output.
+func command(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	var out, problems bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &problems
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, problems.Bytes())
+	}
+	return out.Bytes(), nil
+}
