@@ -245,7 +245,7 @@ func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) 
 				continue
 			case mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction):
 				return w.stopped(ctx, err)
-			case last != nil && s.bound != nil && timedOut(err):
+			case last != nil && s.bound != nil && failure.OutOfTime(err):
 				return w.exhausted(err, last)
 			}
 			return err
@@ -316,7 +316,7 @@ func (w *transact) commit(ctx context.Context) (again bool, err error) {
 			return false, nil
 		case mongoerr.HasLabel(err, mongoerr.LabelUnknownTransactionCommit) && !mongoerr.HasCode(err, errcode.MaxTimeMSExpired):
 			switch {
-			case last != nil && w.session.bound != nil && timedOut(err):
+			case last != nil && w.session.bound != nil && failure.OutOfTime(err):
 				return false, w.commitOnceMore(ctx, err, w.exhausted(err, last))
 			case w.over(ctx):
 				return false, w.commitOnceMore(ctx, err, w.stopped(ctx, err))
@@ -340,7 +340,7 @@ func (w *transact) commitOnceMore(ctx context.Context, last, err error) error {
 		concern *mongoerr.WriteConcernError
 	)
 	sent := w.session.inner.Transaction().State() == session.TransactionCommitted && !w.session.InTransaction()
-	if ctx.Err() == nil && !timedOut(last) || !sent || errors.As(last, &concern) || errors.As(last, &t) && t.Phase == mongoerr.PhaseRead {
+	if ctx.Err() == nil && !failure.OutOfTime(last) || !sent || errors.As(last, &concern) || errors.As(last, &t) && t.Phase == mongoerr.PhaseRead {
 		return err // there is time, nothing was sent, or a server is at it
 	}
 	ctx, cancel := flight.Linger(ctx, abortGrace)
@@ -376,7 +376,7 @@ func (w *transact) backoff(ctx context.Context, attempt int, last error) error {
 
 // stopped says that there was no time for another attempt after err, or that the context has ended.
 func (w *transact) stopped(ctx context.Context, err error) error {
-	if timedOut(err) {
+	if failure.OutOfTime(err) {
 		return err
 	}
 	t := &mongoerr.TimeoutError{Phase: mongoerr.PhaseTransaction, Source: w.source, Elapsed: time.Since(w.started), Wrapped: err}

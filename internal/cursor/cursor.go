@@ -361,7 +361,7 @@ func (c *Cursor) interrupted(ctx context.Context, err error) {
 	switch {
 	case c.kind == NonTailable:
 		c.Fail(err)
-	case c.id != 0 && timedOut(err) && !c.replyLost:
+	case c.id != 0 && failure.OutOfTime(err) && !c.replyLost:
 		c.err, c.goesOn = err, true
 	default:
 		c.Fail(err)
@@ -518,10 +518,3 @@ func (c *Cursor) ID() int64 { return c.id }
 
 // BSON returns the options that the documents are decoded with.
 func (c *Cursor) BSON() *bson.Options { return c.bson }
-
-// timedOut reports whether an operation ended because its time was up, or because its context was
-// cancelled.
-func timedOut(err error) bool {
-	_, ok := errors.AsType[*mongoerr.TimeoutError](err)
-	return ok
-}

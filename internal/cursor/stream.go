@@ -154,7 +154,7 @@ func (s *Stream) End(ctx context.Context, err error) {
 // recover deals with an error of a getMore. It reports whether the stream has resumed.
 func (s *Stream) recover(ctx context.Context, err error) bool {
 	switch {
-	case timedOut(err): // there is no time for more
+	case failure.OutOfTime(err): // there is no time for more
 	case resumes(err, s.wireVersion):
 		s.backoff(ctx)
 		return s.resume(ctx)
@@ -197,7 +197,7 @@ func (s *Stream) backoff(ctx context.Context) {
 // interrupt ends a call with an error. Time that was up, whoever measured it, does not end the
 // stream: the next call resumes (specification: Client Side Operations Timeout, "Change Streams").
 func (s *Stream) interrupt(ctx context.Context, err error) {
-	if s.lost = timedOut(err) || mongoerr.IsTimeout(err); s.lost {
+	if s.lost = failure.OutOfTime(err) || mongoerr.IsTimeout(err); s.lost {
 		s.err = err
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"allium/internal/command"
 	"allium/internal/conn"
 	"allium/internal/exec"
+	"allium/internal/failure"
 	"allium/internal/fakeserver"
 	"allium/internal/pool"
 	"allium/internal/session"
@@ -259,7 +260,7 @@ func TestBatchOutlivesTimeout(t *testing.T) {
 				t.Fatalf("a document of the batch is not read: %v", c.Err())
 			}
 		}
-		if c.Advance(ctx, true) || !timedOut(c.Err()) {
+		if c.Advance(ctx, true) || !failure.OutOfTime(c.Err()) {
 			t.Errorf("error %v, want a timeout", c.Err())
 		}
 		if n := r.count("getMore"); n != 1 {

@@ -273,7 +273,7 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 // unwritten reports whether a round trip over c that ended in err has written nothing: time was up
 // before, or the connection had broken.
 func unwritten(c *pool.Conn, err error) bool {
-	if isTimeout(err) {
+	if failure.OutOfTime(err) {
 		return c.Alive() && !c.Owed()
 	}
 	e, ok := errors.AsType[*mongoerr.ConnectionError](err)
@@ -376,7 +376,7 @@ func hasOpenCursor(reply bson.Raw) bool {
 // pin ties a transaction of a sharded cluster or behind a load balancer to where its first command
 // went.
 func (r *run) pin(c *pool.Conn, err error) {
-	if !r.inTxn || r.op.Session.Transaction().Pinned() != nil || mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) || isNetworkError(err) {
+	if !r.inTxn || r.op.Session.Transaction().Pinned() != nil || mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) || failure.Network(err) {
 		return
 	}
 	switch c.Hello().Kind {

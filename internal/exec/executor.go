@@ -426,7 +426,7 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 			sent = first
 		}
 		last := err
-		r.unsent = r.op.EndsTransaction && r.op.Session.Transaction().Pending() && isTimeout(last) && (ctx.Err() != nil || errors.Is(last, errNoTimeLeft))
+		r.unsent = r.op.EndsTransaction && r.op.Session.Transaction().Pending() && failure.OutOfTime(last) && (ctx.Err() != nil || errors.Is(last, errNoTimeLeft))
 		err = r.timedOut(ctx, sent, last, stage)
 		r.unpin(last, err, false)
 		if r.inTxn && stage == stageSent && !r.cleansUp() {

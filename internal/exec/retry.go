@@ -15,11 +15,11 @@ import (
 
 // label adds the labels that the driver must add to an error (Retryable Writes, Transactions).
 func (r *run) label(err error, stage stage) {
-	lost := isNetworkError(err) || errors.Is(err, mongoerr.ErrPoolCleared)
+	lost := failure.Network(err) || errors.Is(err, mongoerr.ErrPoolCleared)
 	if r.retryableWrite() && lost {
 		failure.AddLabel(err, mongoerr.LabelRetryableWrite)
 	}
-	if r.inTxn && (lost || stage == stageSelect && !isIncompatible(err) || stage == stageCheckOut && isTimeout(err)) {
+	if r.inTxn && (lost || stage == stageSelect && !isIncompatible(err) || stage == stageCheckOut && failure.OutOfTime(err)) {
 		failure.AddLabel(err, mongoerr.LabelTransientTransaction)
 	}
 }
@@ -37,10 +37,10 @@ func (r *run) retries(ctx context.Context, err error, stage stage) bool {
 	if ctx.Err() != nil || stage == stageBuild || stage == stageSelect || r.op.Behind {
 		return false // a selection error says that no server could be found in the time that there was
 	}
-	if isTimeout(err) {
+	if failure.OutOfTime(err) {
 		return false // there is no time left, or there was none to wait any longer for a connection
 	}
-	if isNetworkError(err) && r.pinnedConn() != nil && !r.op.EndsTransaction {
+	if failure.Network(err) && r.pinnedConn() != nil && !r.op.EndsTransaction {
 		return false // the cursor or transaction is gone with its connection
 	}
 	allowed := 1
@@ -54,7 +54,7 @@ func (r *run) retries(ctx context.Context, err error, stage stage) bool {
 		policy := r.x.ReadRetry
 		if policy.UntilSuccess {
 			allowed = math.MaxInt
-			if isSocketTimeout(err) {
+			if failure.SocketTimeout(err) {
 				if r.socketTimeouts++; r.socketTimeouts >= 2 {
 					return false
 				}
@@ -196,33 +196,13 @@ func isIncompatible(err error) bool {
 	return ok && e.Topology != nil && e.Topology.CompatibilityErr != nil
 }
 
-// isTimeout reports whether err says that time was up, or that the context was cancelled.
-func isTimeout(err error) bool {
-	_, ok := errors.AsType[*mongoerr.TimeoutError](err)
-	return ok
-}
-
-// isNetworkError reports whether err is one of the connection: it could not be made, or it broke or
-// timed out.
-func isNetworkError(err error) bool {
-	var c *mongoerr.ConnectionError
-	var t *mongoerr.TimeoutError
-	return errors.As(err, &c) || errors.As(err, &t) && (t.Phase == mongoerr.PhaseWrite || t.Phase == mongoerr.PhaseRead)
-}
-
-// isSocketTimeout reports whether err is a round trip that took longer than socketTimeoutMS.
-func isSocketTimeout(err error) bool {
-	var c *mongoerr.ConnectionError
-	return errors.As(err, &c) && c.Timeout()
-}
-
 // isMaxTimeExpired reports whether err, or an error that it wraps, is the server's
 // MaxTimeMSExpired.
 func isMaxTimeExpired(err error) bool { return mongoerr.HasCode(err, errcode.MaxTimeMSExpired) }
 
 // isRetryableRead reports whether Retryable Reads lets a read be tried again after err.
 func isRetryableRead(err error) bool {
-	if isNetworkError(err) || errors.Is(err, mongoerr.ErrPoolCleared) {
+	if failure.Network(err) || errors.Is(err, mongoerr.ErrPoolCleared) {
 		return true
 	}
 	var e *mongoerr.ServerError

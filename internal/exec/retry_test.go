@@ -14,6 +14,7 @@ import (
 	"allium/consistency"
 	"allium/event"
 	"allium/internal/command"
+	"allium/internal/failure"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
@@ -118,7 +119,7 @@ func TestRetryDecisions(t *testing.T) {
 					t.Errorf("%d attempts, want %d: %v", len(sent), tc.attempts, err)
 				}
 				switch {
-				case tc.code == 0 && err != nil, tc.code == -1 && !isNetworkError(err), tc.code > 0 && !hasCode(err, tc.code):
+				case tc.code == 0 && err != nil, tc.code == -1 && !failure.Network(err), tc.code > 0 && !hasCode(err, tc.code):
 					t.Errorf("error %v, want code %d", err, tc.code)
 				}
 				dirty := false
@@ -450,7 +451,7 @@ func TestSentIsOfAnyAttempt(t *testing.T) {
 		op := find(t)
 		op.Server, op.Conn = srv, broken
 		run := r.newRun(t, op)
-		if _, _, err := run.attempt(t.Context()); !isNetworkError(err) || run.sent {
+		if _, _, err := run.attempt(t.Context()); !failure.Network(err) || run.sent {
 			t.Fatalf("on a broken connection: %v, sent %v", err, run.sent)
 		}
 		broken.Return()

@@ -77,13 +77,13 @@ func TestMaxTimeExpiredByCode(t *testing.T) {
 func TestNoLimitKeepsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, both)
-		if _, err := r.play(t.Context(), find(t), outcome{code: 50}); !hasCode(err, 50) || isTimeout(err) {
+		if _, err := r.play(t.Context(), find(t), outcome{code: 50}); !hasCode(err, 50) || failure.OutOfTime(err) {
 			t.Errorf("error %T %[1]v, want the server's", err)
 		}
 		r.d.Node(0).Kill()
 		time.Sleep(time.Minute)
 		_, err := r.play(t.Context(), find(t))
-		if _, ok := errors.AsType[*mongoerr.SelectionError](err); !ok || isTimeout(err) {
+		if _, ok := errors.AsType[*mongoerr.SelectionError](err); !ok || failure.OutOfTime(err) {
 			t.Errorf("error %T %[1]v, want that of selection", err)
 		}
 		_, err = r.play(t.Context(), within(find(t), time.Hour))
@@ -123,9 +123,9 @@ func TestRetryFindsNoServer(t *testing.T) {
 							t.Error("success")
 						case len(sent) != 1:
 							t.Errorf("%d attempts", len(sent))
-						case isTimeout(err) != (limit > 0):
+						case failure.OutOfTime(err) != (limit > 0):
 							t.Errorf("error %T %[1]v, with a limit of %v", err, limit)
-						case first.drop && !isNetworkError(err), !first.drop && !hasCode(err, first.code):
+						case first.drop && !failure.Network(err), !first.drop && !hasCode(err, first.code):
 							t.Errorf("error %v is not that of the first attempt", err)
 						}
 					})

@@ -104,7 +104,7 @@ func commitUnknown(err error) bool {
 	switch {
 	case errors.As(err, &wc):
 		return !errcode.Is(wc.Code, errcode.NeverSatisfied) // that says nothing of the commit's fate
-	case errors.As(err, &sel), errors.As(err, &t), isNetworkError(err), isMaxTimeExpired(err):
+	case errors.As(err, &sel), errors.As(err, &t), failure.Network(err), isMaxTimeExpired(err):
 		return true
 	}
 	return mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite)

@@ -10,6 +10,7 @@ import (
 	"allium/bson"
 	"allium/event"
 	"allium/internal/conn"
+	"allium/internal/failure"
 	"allium/internal/flight"
 	"allium/internal/hello"
 	"allium/mongoerr"
@@ -156,7 +157,7 @@ func (m *monitor) run(delay time.Duration) {
 		switch {
 		case streams:
 			m.pause(m.streamed.take(maxStreamed))
-		case isNetworkError(d.LastError) && before.Kind != event.UnknownServer && !conn.IsProtocolError(d.LastError):
+		case failure.Connection(d.LastError) && before.Kind != event.UnknownServer && !conn.IsProtocolError(d.LastError):
 			m.pause(m.retried.take(maxRetried))
 		default:
 			m.sleep(ended)
@@ -175,16 +176,6 @@ func (m *monitor) pause(d time.Duration) {
 	case <-timer.C:
 	case <-m.life.Done():
 	}
-}
-
-func isNetworkError(err error) bool {
-	_, ok := errors.AsType[*mongoerr.ConnectionError](err)
-	return ok
-}
-
-func isTimeout(err error) bool {
-	e, ok := errors.AsType[*mongoerr.ConnectionError](err)
-	return ok && e.Timeout()
 }
 
 // sleep waits for the time of the next check: the heartbeat interval, or less if a check is asked

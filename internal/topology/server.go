@@ -64,7 +64,7 @@ func (s *Server) Operations() int64 { return s.pool.Operations() }
 func (s *Server) checked(d *event.ServerDescription) bool {
 	return s.topo.update(d, func(s *Server) {
 		if d.LastError != nil {
-			s.pool.Clear(d.LastError, isTimeout(d.LastError))
+			s.pool.Clear(d.LastError, failure.SocketTimeout(d.LastError))
 		}
 	})
 }
