@@ -363,6 +363,15 @@ func failures(*mongo.Database) {
 	say("away cancelled", mongo.IsTimeout(err), errors.Is(err, context.Canceled))
 	say("away disconnects", away.Disconnect(ctx))
 
+	for i, o := range []*options.ClientOptions{
+		options.Client().SetCompressors([]string{"x", "zlib"}), options.Client().SetServerSelectionTimeout(0), options.Client().SetConnectTimeout(0), options.Client().SetMaxPoolSize(0).SetMinPoolSize(1), options.Client().SetMaxConnecting(0),
+	} {
+		odd, err := mongo.Connect(options.Client().ApplyURI(uri), o)
+		say(fmt.Sprint("odd setting ", i), err)
+		if err == nil {
+			say(fmt.Sprint("odd setting reaches ", i), odd.Ping(ctx, nil), odd.Disconnect(ctx))
+		}
+	}
 	nobody := connect(options.Client().SetAuth(options.Credential{Username: "nobody", Password: "x", AuthMechanism: "SCRAM-SHA-256"}))
 	say("refused", nobody.Ping(ctx, nil))
 	check(nobody.Disconnect(ctx))

@@ -33,6 +33,13 @@ func (c *Client) settings(o *options.ClientOptions) (uri string, s allium.Client
 		Compressors: o.Compressors, ZlibCompressionLevel: o.ZlibLevel, Dialer: o.Dialer,
 		CommandMonitor: commandMonitor(o.Monitor), PoolMonitor: poolMonitor(o.PoolMonitor), ServerMonitor: serverMonitor(o.ServerMonitor),
 	}
+	s.Compressors = slices.DeleteFunc(slices.Clone(s.Compressors), func(name string) bool {
+		return !slices.Contains([]string{"snappy", "zlib", "zstd"}, name) // is left out, as servers do
+	})
+	if t := o.ServerSelectionTimeout; t != nil && *t == 0 {
+		forever := 100 * 365 * 24 * time.Hour
+		s.ServerSelectionTimeout = &forever
+	}
 	if o.MaxConnecting != nil && *o.MaxConnecting == 0 {
 		s.MaxConnecting = nil // the default
 	}
