@@ -99,9 +99,9 @@ func TestProseHandshake1(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			env, _ := clientOf(t, m).Lookup("env").Document()
-			if got := describe(env); got != tt.want {
-				t.Errorf("env is %q, want %q", got, tt.want)
+			env, there := clientOf(t, m).Lookup("env").Document()
+			if got := describe(env); got != tt.want || there != (tt.want != "") {
+				t.Errorf("env is %q, want %q; there is one: %v", got, tt.want, there)
 			}
 		})
 	}
