@@ -46,7 +46,7 @@ func TestStableAPI(t *testing.T) {
 		{`{"ping": 1, "apiVersion": 1, "$db": "admin"}`, 14, "BSON field 'APIParametersFromClient.apiVersion' is the wrong type 'int', expected type 'string'"},
 		{`{"ping": 1, "apiVersion": "1", "apiStrict": 1, "$db": "admin"}`, 14, "BSON field 'APIParametersFromClient.apiStrict' is the wrong type 'int', expected type 'bool'"},
 		{`{"ping": 1, "apiStrict": true, "$db": "admin"}`, 4886600, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion"},
-		{`{"ping": 1, "apiStrict": false, "$db": "admin"}`, 0, ""},
+		{`{"ping": 1, "apiStrict": false, "$db": "admin"}`, 4886600, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion"},
 		{`{"ping": 1, "apiVersion": "1", "apiStrict": true, "$db": "admin"}`, 0, ""},
 		{`{"distinct": "c", "key": "a", "apiVersion": "1", "apiStrict": true, "$db": "t"}`, 323, "Provided apiStrict:true, but the command distinct is not in API Version 1." + manual},
 		{`{"testVersion2": 1, "apiVersion": "1", "apiStrict": true, "$db": "admin"}`, 323, "Provided apiStrict:true, but the command testVersion2 is not in API Version 1." + manual},
