@@ -54,46 +54,46 @@ func rankFusionParts(v bson.RawValue) (pipelines, weights bson.Raw, details bool
 	if !ok {
 		return nil, nil, false, srverr.New(srverr.FailedToParse, "$rankFusion spec must be an object, got %s", typeName(v))
 	}
-	input, err := onlyDocuments("$rankFusion", doc, "input", "combination", "scoreDetails")
+	outer, details, err := rankFusionFields("$rankFusion", doc, "scoreDetails", "input", "combination")
 	if err != nil {
 		return nil, nil, false, err
 	}
-	if d := doc.Lookup("scoreDetails"); d.Type != 0 && d.Type != bson.TypeBoolean {
-		return nil, nil, false, args.WrongType("$rankFusion.scoreDetails", d.Type, "bool")
-	}
-	details = doc.Lookup("scoreDetails").AsBool()
-	if input["input"] == nil {
+	if outer["input"] == nil {
 		return nil, nil, false, args.MissingField("$rankFusion.input")
 	}
-	inner, err := onlyDocuments("$rankFusion.input", input["input"], "pipelines")
+	inner, _, err := rankFusionFields("$rankFusion.input", outer["input"], "", "pipelines")
 	if err != nil {
 		return nil, nil, false, err
 	}
 	if pipelines = inner["pipelines"]; pipelines == nil {
 		return nil, nil, false, args.MissingField("$rankFusion.input.pipelines")
 	}
-	inner, err = onlyDocuments("$rankFusion.combination", input["combination"], "weights")
+	inner, _, err = rankFusionFields("$rankFusion.combination", outer["combination"], "", "weights")
 	return pipelines, inner["weights"], details, err
 }
 
-// onlyDocuments returns the fields of a document that are documents, and refuses unknown fields,
-// and other types than a document's, but for a field scoreDetails.
-func onlyDocuments(path string, doc bson.Raw, known ...string) (map[string]bson.Raw, error) {
-	found := map[string]bson.Raw{}
+// rankFusionFields returns the fields of a document that are documents, and the one that is a flag,
+// and refuses all others.
+func rankFusionFields(path string, doc bson.Raw, flag string, documents ...string) (found map[string]bson.Raw, set bool, err error) {
+	found = map[string]bson.Raw{}
 	for key, item := range doc.All() {
-		switch inner, ok := item.Document(); {
-		case !slices.Contains(known, key):
-			return nil, args.UnknownField(path + "." + key)
-		case key == "scoreDetails":
+		inner, ok := item.Document()
+		switch {
+		case key == flag && item.Type != bson.TypeBoolean:
+			return nil, false, args.WrongType(path+"."+key, item.Type, "bool")
+		case key == flag:
+			set = item.AsBool()
+		case !slices.Contains(documents, key):
+			return nil, false, args.UnknownField(path + "." + key)
 		case !ok:
-			return nil, args.WrongType(path+"."+key, item.Type, "object")
+			return nil, false, args.WrongType(path+"."+key, item.Type, "object")
 		case found[key] != nil:
-			return nil, args.DuplicateField(path + "." + key)
+			return nil, false, args.DuplicateField(path + "." + key)
 		default:
 			found[key] = inner
 		}
 	}
-	return found, nil
+	return found, set, nil
 }
 
 func checkRankFusion(p *parser, _ string, v bson.RawValue) error {
