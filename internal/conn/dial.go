@@ -169,7 +169,7 @@ func (c *Config) outOfTime(start time.Time, addr string, err error) error {
 	if late := ok && e.Timeout() || errors.Is(err, context.DeadlineExceeded); !late {
 		return err
 	}
-	if _, ok := errors.AsType[*mongoerr.TimeoutError](err); ok {
+	if failure.OutOfTime(err) {
 		return err
 	}
 	return &mongoerr.TimeoutError{Phase: mongoerr.PhaseConnect, Source: mongoerr.SourceConnecting, Elapsed: time.Since(start), Addr: addr, Wrapped: err}

@@ -231,6 +231,5 @@ func (x *Executor) abortBehind(ctx context.Context, txn *session.Transaction, op
 	if err == nil {
 		res.Release()
 	}
-	_, broken := errors.AsType[*mongoerr.ConnectionError](err)
-	return !broken
+	return !failure.Connection(err)
 }

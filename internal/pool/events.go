@@ -8,8 +8,8 @@ import (
 
 	"allium/bson"
 	"allium/event"
+	"allium/internal/failure"
 	"allium/internal/logging"
-	"allium/mongoerr"
 )
 
 // Every function here tells the listener and the log of one event, and costs next to nothing
@@ -207,7 +207,7 @@ func (p *Pool) checkOutFailed(ctx context.Context, err error, start time.Time) {
 	d := time.Since(start)
 	p.events.Settle(ctx)
 	reason := event.CheckOutConnectionError
-	if _, ok := errors.AsType[*mongoerr.TimeoutError](err); ok {
+	if failure.OutOfTime(err) {
 		reason = event.CheckOutTimeout
 	} else if errors.Is(err, errClosed) {
 		reason = event.CheckOutPoolClosed

@@ -9,6 +9,7 @@ import (
 
 	"allium/bson"
 	"allium/event"
+	"allium/internal/failure"
 	"allium/internal/flight"
 	"allium/mongoerr"
 )
@@ -208,7 +209,7 @@ func (p *Pool) failed(c *Conn, err error) {
 	p.mu.Lock()
 	w := c.owner
 	gaveUp := c.removed || p.state == closed
-	if _, ok := errors.AsType[*mongoerr.TimeoutError](err); ok && !gaveUp {
+	if failure.OutOfTime(err) && !gaveUp {
 		p.outOfTime(c, err)
 		p.mu.Unlock()
 		return

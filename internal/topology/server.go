@@ -129,9 +129,7 @@ func (s *Server) HandleReauthError(c *pool.Conn, err error) {
 }
 
 func (s *Server) reauthFailed(f pool.Failure) {
-	_, network := errors.AsType[*mongoerr.ConnectionError](f.Err)
-	_, outOfTime := errors.AsType[*mongoerr.TimeoutError](f.Err)
-	if (network || stateChange(f.Err) != nil) && !outOfTime && !errors.Is(f.Err, mongoerr.ErrPoolCleared) {
+	if (failure.Connection(f.Err) || stateChange(f.Err) != nil) && !failure.OutOfTime(f.Err) && !errors.Is(f.Err, mongoerr.ErrPoolCleared) {
 		s.connectFailed(f)
 	}
 }
