@@ -24,6 +24,7 @@ import (
 	"allium/bson"
 	"allium/encryption"
 	"allium/encryption/kms"
+	"allium/internal/fakeserver"
 	"allium/mongotest"
 )
 
@@ -43,13 +44,8 @@ func TestKMIP(t *testing.T) {
 	}
 	folder := t.TempDir()
 	settings := certificates(t, folder)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	endpoint := l.Addr().String()
-	l.Close()
-	_, port, _ := net.SplitHostPort(endpoint)
+	port := fmt.Sprint(fakeserver.FreePorts(t, 1))
+	endpoint := net.JoinHostPort("127.0.0.1", port)
 	server := exec.Command(python, filepath.Join("scripts", "kmip_server.py"), port, folder)
 	out, err := server.StdoutPipe()
 	if err != nil {

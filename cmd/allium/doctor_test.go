@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"allium/internal/fakeserver"
 	"allium/mongotest"
 )
 
@@ -66,7 +67,7 @@ func TestDoctor(t *testing.T) {
 		do     string
 		status int
 	}{
-		{"nobody listens", func(t *testing.T) string { return "mongodb://" + closedPort(t) }, levelFail, "tcp", "connection refused", "listens on this address", failed},
+		{"nobody listens", func(t *testing.T) string { return "mongodb://" + fakeserver.Refuses }, levelFail, "tcp", "connection refused", "listens on this address", failed},
 		{"unknown host", func(*testing.T) string { return "mongodb://no-such-host.invalid" }, levelFail, "dns", "", "name server", failed},
 		{"malformed string", func(*testing.T) string { return "mongodb://a,b/?directConnection=true" }, levelFail, "options", "exclude each other", "connection string", failed},
 		{"wrong set name", func(*testing.T) string { return with(set, "replicaSet=rs1") }, levelFail, "topology", `"rs0"`, "Set replicaSet=rs0", failed},
@@ -170,15 +171,6 @@ func TestDoctorText(t *testing.T) {
 	if strings.Contains(stdout.String(), "ok ") {
 		t.Errorf("-quiet prints what is well:\n%s", &stdout)
 	}
-}
-
-func closedPort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	return l.Addr().String()
 }
 
 // serveConns handles each connection to a port until the test ends.

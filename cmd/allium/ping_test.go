@@ -2,11 +2,11 @@ package main
 
 import (
 	"bytes"
-	"net"
 	"net/url"
 	"strings"
 	"testing"
 
+	"allium/internal/fakeserver"
 	"allium/mongotest"
 )
 
@@ -20,12 +20,6 @@ func TestPing(t *testing.T) {
 	if err := secure.AddUser(mongotest.User{Name: secure.ClientSubject(), DB: "$external"}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := l.Addr().String()
-	l.Close()
 	root := "mongodb://root:open%20sesame@" + secure.Hosts()[0] + "/?tls=true&tlsCAFile=" + url.QueryEscape(ca)
 	tests := []struct {
 		name, uri string
@@ -41,7 +35,7 @@ func TestPing(t *testing.T) {
 		{"wrong password", strings.Replace(root, "open%20sesame", "hunter2", 1), 1, nil, []string{`authentication of user "root" of database "admin" with SCRAM-SHA-256`, "(18)"}},
 		{"unknown authority", "mongodb://" + secure.Hosts()[0] + "/?tls=true", 1, nil, []string{"TLS handshake", "unknown authority"}},
 		{"no TLS", "mongodb://" + secure.Hosts()[0] + "/", 1, nil, []string{"hello"}},
-		{"nobody there", "mongodb://" + nobody + "/", 1, nil, []string{"dial", "connection refused"}},
+		{"fakeserver.Refuses there", "mongodb://" + fakeserver.Refuses + "/", 1, nil, []string{"dial", "connection refused"}},
 		{"wrong replica set", "mongodb://" + plain.Hosts()[0] + "/?replicaSet=other", 1, nil, []string{`"rs0"`, `"other"`}},
 		{"bad option", "mongodb://h/?tls=true&ssl=false", 1, nil, []string{"tls"}},
 		{"missing file", "mongodb://h/?tlsCAFile=/nonexistent", 1, nil, []string{"tlsCAFile /nonexistent"}},

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -20,6 +19,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/fakeserver"
 )
 
 // asMain makes the test binary be the tool.
@@ -177,7 +177,7 @@ func TestServePorts(t *testing.T) {
 		nodes, hosts int
 	}{{"--standalone", 1, 1}, {"--replset 3", 3, 3}, {"--sharded 1x2", 2, 2}, {"--load-balanced 1", 3, 1}, {"--sharded 2x1 --shard-members 2", 5, 1}} {
 		t.Run(c.args, func(t *testing.T) {
-			port := freePorts(t, c.nodes)
+			port := fakeserver.FreePorts(t, c.nodes)
 			uri, _ := startServe(t, fmt.Sprint(c.args, " --port ", port))
 			var hosts []string
 			for i := range c.hosts {
@@ -194,31 +194,6 @@ func TestServePorts(t *testing.T) {
 			}
 		})
 	}
-}
-
-// freePorts returns the first of n consecutive ports that nobody listens on. They lie below those
-// that systems give out by themselves, so that no other test gets one of them meanwhile.
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-	for range 100 {
-		port := 10_000 + rand.IntN(20_000)
-		var listeners []net.Listener
-		for i := range n {
-			l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port+i))
-			if err != nil {
-				break
-			}
-			listeners = append(listeners, l)
-		}
-		for _, l := range listeners {
-			l.Close()
-		}
-		if len(listeners) == n {
-			return port
-		}
-	}
-	t.Fatal("no free ports")
-	return 0
 }
 
 // TestServeSignals ends the process itself.

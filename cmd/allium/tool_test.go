@@ -17,6 +17,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/fakeserver"
 	"allium/mongotest"
 )
 
@@ -117,7 +118,7 @@ func TestRun(t *testing.T) {
 	if _, errs := tool(t, failed, "run", uri, `{"pong": 1}`); !strings.Contains(errs, "CommandNotFound (59)") {
 		t.Errorf("errors %q", errs)
 	}
-	if _, errs := tool(t, failed, "run", "-timeout", "100ms", "mongodb://"+closedPort(t), `{"ping": 1}`); !strings.Contains(errs, "refused") {
+	if _, errs := tool(t, failed, "run", "-timeout", "100ms", "mongodb://"+fakeserver.Refuses, `{"ping": 1}`); !strings.Contains(errs, "refused") {
 		t.Errorf("errors %q", errs)
 	}
 }

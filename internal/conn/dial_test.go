@@ -9,16 +9,11 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/internal/fakeserver"
 	"allium/mongoerr"
 )
 
 func TestDialErrors(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := l.Addr().String()
-	l.Close()
 	closing := fakeServer(t, func(p *peer) {})
 	failing := fakeServer(t, func(p *peer) {
 		id, _, _ := p.read()
@@ -33,7 +28,7 @@ func TestDialErrors(t *testing.T) {
 		want       string
 		overload   bool
 	}{
-		{"refused", refused, Config{}, "dial", true},
+		{"refused", fakeserver.Refuses, Config{}, "dial", true},
 		{"unknown name", "host.invalid:27017", Config{Dialer: noSuchHost{}}, "dial", false},
 		{"no such socket", "/nonexistent/mongodb.sock", Config{}, "dial", true},
 		{"closing", closing, Config{}, "hello", true},

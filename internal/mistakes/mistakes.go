@@ -20,6 +20,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/fakeserver"
 	"allium/mongotest"
 )
 
@@ -115,13 +116,8 @@ func (e *Env) Dir() string {
 
 // Closed returns the address of a port that nobody listens on.
 func (e *Env) Closed() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	l.Close()
-	e.Show(l.Addr().String(), "localhost:27017")
-	return l.Addr().String()
+	e.Show(fakeserver.Refuses, "localhost:27017")
+	return fakeserver.Refuses
 }
 
 // Listen returns the address of a server that is no MongoDB server: it answers each connection with

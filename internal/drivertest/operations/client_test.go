@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,19 +49,8 @@ func TestOpenRefusesBadStrings(t *testing.T) {
 	}
 }
 
-// deadAddr returns an address on which nobody listens.
-func deadAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func TestServerThatIsNotThere(t *testing.T) {
-	client := rig.Open(t, "mongodb://"+deadAddr(t)+"/?serverSelectionTimeoutMS=200")
+	client := rig.Open(t, "mongodb://"+fakeserver.Refuses+"/?serverSelectionTimeoutMS=200")
 	err := client.Ping(t.Context())
 	var sel *mongoerr.SelectionError
 	if !errors.As(err, &sel) {
@@ -77,7 +65,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 }
 
 func TestContextEndsWhileSelecting(t *testing.T) {
-	client := rig.Open(t, "mongodb://"+deadAddr(t)+"/")
+	client := rig.Open(t, "mongodb://"+fakeserver.Refuses+"/")
 	t.Run("deadline", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()

@@ -27,6 +27,7 @@ import (
 
 	"allium"
 	"allium/event"
+	"allium/internal/fakeserver"
 	"allium/internal/norace"
 	"allium/internal/ocsptest"
 	"allium/internal/testdeploy"
@@ -149,7 +150,7 @@ func TestOCSPProse(t *testing.T) {
 					a.Set(func() { a.Status = c.status })
 					url := responder.URL
 					if !c.responder {
-						url = "http://" + closedPort(t)
+						url = "http://" + fakeserver.Refuses
 					}
 					cert, err := a.Issue(c.mustHave, url)
 					if err != nil {
@@ -184,17 +185,6 @@ func TestOCSPProse(t *testing.T) {
 			}
 		}
 	}
-}
-
-// closedPort returns an address on loopback where nobody listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // A responder that says nothing does not keep the first operation from succeeding in less than the
@@ -303,8 +293,8 @@ func TestOCSPWithOpenSSL(t *testing.T) {
 	}
 	signer := writePEM(t, "signer.pem", "CERTIFICATE", delegate.Certificate[0])
 	key := writePEM(t, "key.pem", "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(delegate.PrivateKey.(*rsa.PrivateKey)))
-	listen := closedPort(t)
-	_, port, _ := net.SplitHostPort(listen)
+	port := fmt.Sprint(fakeserver.FreePorts(t, 1))
+	listen := net.JoinHostPort("127.0.0.1", port)
 	good, err := a.Issue(false, "http://"+listen)
 	if err != nil {
 		t.Fatal(err)
