@@ -14,6 +14,7 @@ type typeCodec struct {
 	dec    decFunc
 	op     op         // if not opCall, what enc and dec do, for struct programs to do in line
 	elem   *typeCodec // of pointers: what they point to
+	shape  ShapeKind  // what enc makes
 	copies bool       // encoding may call methods with pointer receivers on the variable or parts of it
 }
 
@@ -117,6 +118,7 @@ func (cm *compiler) compile(tc *typeCodec, fl flags) {
 	t := tc.t
 	if b, ok := basicCodecs(t, fl); ok {
 		tc.enc, tc.dec, tc.op = b.enc, b.dec, b.op
+		tc.shape = basicShape(t)
 	} else {
 		cm.compileKind(tc, fl)
 		cm.useMethods(tc)
@@ -181,7 +183,7 @@ func (cm *compiler) useMethods(tc *typeCodec) {
 		{typeTextMarshaler, opaque, encTextMarshaler(t)},
 	} {
 		if m.when && pt.Implements(m.iface) {
-			tc.enc, tc.op, tc.copies = m.enc, opCall, !t.Implements(m.iface)
+			tc.enc, tc.shape, tc.op, tc.copies = m.enc, ShapeValue, opCall, !t.Implements(m.iface)
 			break
 		}
 	}
@@ -215,7 +217,7 @@ func (cm *compiler) compilePointer(tc *typeCodec, fl flags) {
 		seen[t] = true
 	}
 	elem := cm.codec(tc.t.Elem(), fl)
-	tc.elem = elem
+	tc.elem, tc.shape = elem, ShapePointer
 	sliceType := reflect.SliceOf(elem.t)
 	enc, dec := elem.encoder(), elem.decoder()
 	tc.enc = func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {

@@ -179,7 +179,8 @@ func (c *Codecs) use(tc *typeCodec) {
 func (tc *typeCodec) useOwn(u *userCodec) {
 	tc.op, tc.elem = opCall, nil
 	if u.encode != nil {
-		tc.enc, tc.copies = userEncoder(tc.t, u.encode), false
+		tc.shape, tc.copies = ShapeValue, false
+		tc.enc = userEncoder(tc.t, u.encode)
 	}
 	if u.decode != nil {
 		tc.dec = userDecoder(tc.t, u.decode)
@@ -191,7 +192,7 @@ func (tc *typeCodec) useOfPointer(u *userCodec) {
 	t := tc.t
 	tc.op = opCall
 	if u.encodeAny != nil {
-		tc.copies = true
+		tc.shape, tc.copies = ShapeValue, true
 		tc.enc = userEncoder(t, func(dst []byte, p ptr) (Type, []byte, error) {
 			return u.encodeAny(dst, p.value(t).Addr().Interface())
 		})
@@ -205,7 +206,7 @@ func (tc *typeCodec) useOfPointer(u *userCodec) {
 // pointer.
 func (tc *typeCodec) useOfInterface(u *userCodec) {
 	t := tc.t
-	tc.op, tc.elem = opCall, nil
+	tc.op, tc.elem, tc.shape = opCall, nil, ShapeValue
 	tc.copies = !t.Implements(u.t)
 	byAddress := tc.copies
 	tc.enc = userEncoder(t, func(dst []byte, p ptr) (Type, []byte, error) {
@@ -228,7 +229,7 @@ func (tc *typeCodec) useOfInterface(u *userCodec) {
 // useWhere uses a codec that matches this type.
 func (tc *typeCodec) useWhere(u *userCodec) {
 	t := tc.t
-	tc.op, tc.copies = opCall, true
+	tc.op, tc.copies, tc.shape = opCall, true, ShapeValue
 	tc.enc = userEncoder(t, func(dst []byte, p ptr) (Type, []byte, error) {
 		return u.encodeAt(dst, p.value(t).Addr().Interface())
 	})
@@ -240,7 +241,7 @@ func (tc *typeCodec) useFuncs(enc EncodeFunc, dec DecodeFunc) {
 	t := tc.t
 	tc.op = opCall
 	if enc != nil {
-		tc.elem, tc.copies = nil, true
+		tc.elem, tc.copies, tc.shape = nil, true, ShapeValue
 		tc.enc = checkedEncoder(t, func(dst []byte, p ptr) (Type, []byte, error) { return enc(dst, p.value(t)) })
 	}
 	if dec != nil {

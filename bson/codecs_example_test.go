@@ -2,6 +2,7 @@ package bson_test
 
 import (
 	"fmt"
+	"log"
 	"reflect"
 	"strconv"
 	"time"
@@ -54,4 +55,27 @@ func ExampleNewTypeMap() {
 	err = bson.Options{Types: types}.Unmarshal(data, &m)
 	fmt.Printf("%T %T %v\n", m["at"], m["n"], err)
 	// Output: time.Time int <nil>
+}
+
+// The keys of a type, and where they are.
+func ExampleShapeOf() {
+	type base struct{ Version int }
+	type user struct {
+		Name string `bson:"full_name"`
+		base `bson:",inline"`
+		Note string `bson:"-"`
+	}
+	shape, err := bson.ShapeOf(reflect.TypeFor[user]())
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, f := range shape.Fields {
+		fmt.Println(f.Key, f.Index, f.Type)
+	}
+	byJSON, err := bson.Options{JSONTags: true}.ShapeOf(reflect.TypeFor[user]())
+	fmt.Println(byJSON.Kind == bson.ShapeStruct, err)
+	// Output:
+	// full_name [0] string
+	// version [1 0] int
+	// true <nil>
 }

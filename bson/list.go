@@ -17,6 +17,9 @@ func (cm *compiler) compileSlice(tc *typeCodec, fl flags) {
 	case t.Elem() == typeByte:
 		tc.enc, tc.dec = encBytes, decBytes(t)
 		return
+	}
+	tc.shape = ShapeList
+	switch {
 	case t.Elem() == typeAny:
 		b := aCodec(fl)
 		tc.enc, tc.dec = b.enc, b.dec
@@ -112,6 +115,7 @@ func (cm *compiler) compileArray(tc *typeCodec, fl flags) {
 		tc.dec = decByteArray(t, cm.decArray(t, fl))
 		return
 	}
+	tc.shape = ShapeList
 	elem := cm.codec(t.Elem(), fl)
 	tc.copies = elem.copies
 	size := t.Elem().Size()

@@ -95,6 +95,7 @@ func isUint(k reflect.Kind) bool { return k >= reflect.Uint && k <= reflect.Uint
 
 func (cm *compiler) compileMap(tc *typeCodec, fl flags) {
 	t := tc.t
+	tc.shape = ShapeMap
 	if t.Key() == reflect.TypeFor[string]() && t.Elem() == typeAny {
 		b := mCodec(fl)
 		tc.enc, tc.dec = b.enc, b.dec

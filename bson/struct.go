@@ -81,6 +81,7 @@ func reach(p ptr, hops []hop, offset uintptr) (ptr, error) {
 }
 
 func (cm *compiler) compileStruct(tc *typeCodec, fl flags) {
+	tc.shape = ShapeStruct
 	fields, err := structFields(tc.t, cm.cfg)
 	if err != nil {
 		tc.fail(err)

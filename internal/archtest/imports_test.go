@@ -19,6 +19,9 @@ const module = "allium" //rename:module
 // before it. Test code may import anything.
 var layers = []string{
 	"bson",
+	"field/expr",
+	"field",
+	"field/stage",
 	"event",
 	"internal/errcode",
 	"stats",
@@ -55,6 +58,7 @@ var layers = []string{
 	"internal/exec",
 	"internal/cursor",
 	".", // the public API
+	"field/typed",
 	"stats/batch",
 	"debug",
 	"gridfs",

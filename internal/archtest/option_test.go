@@ -33,12 +33,14 @@ var pointers = map[string]string{
 	"*.AuthorizedDatabases":      "false: all, or an error",
 	"*.PreAndPostImages":         "false is sent (Collection Management)",
 
+	"PushOptions.Position":                 "zero: in front of all",
+	"PushOptions.Slice":                    "zero: an empty array",
 	"ModifyCollectionOptions.MaxDocuments": "zero lifts the bound",
 }
 
 // texts lists the fields of option structs that are free text. Other strings are enumerations,
 // which have types of their own.
-var texts = []string{"AppName", "ReplicaSet", "SRVServiceName", "ViewOn", "Database", "Name", "ContentType", "KeyVault", "KeyAltName", "Provider"}
+var texts = []string{"AppName", "ReplicaSet", "SRVServiceName", "ViewOn", "Database", "Name", "ContentType", "KeyVault", "KeyAltName", "Provider", "IndexField"}
 
 // settings lists the structs that are part of options, or of a client's settings, and follow the
 // same rule, with the fields of theirs that are free text.
