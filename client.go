@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	publicauth "allium/auth"
 	"allium/bson"
 	"allium/consistency"
 	"allium/event"
@@ -237,7 +238,8 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 		return nil, fmt.Errorf("server API version is %q, want %q", o.ServerAPI.Version, ServerAPIV1)
 	}
 	var authenticator *auth.Authenticator
-	if cfg.Credential != nil {
+	mechanism := or(cfg.Credential, publicauth.Credential{}).Mechanism
+	if cfg.Credential != nil || o.Credentials != nil {
 		options := auth.Options{OIDC: o.OIDC, AWS: o.AWSCredentials, GSSAPI: o.GSSAPI}
 		if t := or(cfg.Timeout, 0); t > 0 {
 			options.CallbackTimeout = t
@@ -245,7 +247,9 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 				options.CallbackTimeout = min(t, ct)
 			}
 		}
-		if authenticator, err = auth.New(cfg.Credential, options); err != nil {
+		if o.Credentials != nil {
+			authenticator = auth.NewAsking(o.Credentials, cfg.Complete, options)
+		} else if authenticator, err = auth.New(cfg.Credential, options); err != nil {
 			return nil, err
 		}
 	}
@@ -270,14 +274,14 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 	}
 	c.revocation = conn.NewServiceRevocation(&cfg.TLSIs, connections.Revocation, dialer)
 	for _, addr := range cfg.Hosts {
-		if w := connections.WarnCleartext(addr); w != "" {
+		if w := connections.WarnCleartext(addr, mechanism); w != "" {
 			c.warn([]string{w}, o.wantsWarnings(os.Getenv))
 			break
 		}
 	}
 	for _, addr := range cfg.Hosts { // those that are discovered later are looked at when they are connected to
-		if err := connections.CheckCleartext(addr); err != nil {
-			return nil, fmt.Errorf("authentication: mechanism %s: %w", cfg.Credential.Mechanism, err)
+		if err := connections.CheckCleartext(addr, mechanism); err != nil {
+			return nil, fmt.Errorf("authentication: mechanism %s: %w", mechanism, err)
 		}
 	}
 	return connections, nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"allium"
+	"allium/auth"
 	"allium/bson"
 	"allium/mongotest"
 	"allium/tracing"
@@ -114,6 +115,29 @@ func ExampleClientOptions_scram() {
 	defer d.Stop()
 	ada := url.UserPassword("ada", "p@ss/word").String()
 	client, err := allium.Open("mongodb://" + ada + "@" + d.Hosts()[0] + "/?authSource=admin")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(context.Background())
+	fmt.Println(client.Ping(context.Background()))
+	// Output: <nil>
+}
+
+// A vault changes the password now and then. The client asks for it when it needs one.
+func ExampleClientOptions_credentials() {
+	d, err := mongotest.Open(mongotest.Auth("root", "root"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Stop()
+	read := func(ctx context.Context, path string) (user, password string, err error) { return "root", "root", nil } // of the vault
+
+	client, err := allium.Open("mongodb://"+d.Hosts()[0], allium.ClientOptions{
+		Credentials: func(ctx context.Context) (auth.Credential, error) {
+			user, password, err := read(ctx, "mongodb/orders")
+			return auth.Credential{Username: user, Password: auth.Secret(password)}, err
+		},
+	})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package allium
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -36,6 +37,14 @@ type ClientOptions struct {
 	// Credential is how the client authenticates. It replaces the connection string's credential as
 	// a whole.
 	Credential *auth.Credential
+	// Credentials hands out credentials that change while the client is open, such as passwords
+	// that a vault rotates; Credential and the connection string's then do not count. It is asked
+	// when a connection is made and there is no credential. What it returns serves all connections
+	// until a server refuses it (AuthenticationFailed); the connection is then made anew with what
+	// it returns next. Connections that were made before stay. One call runs at a time, whose
+	// context has the deadline of an OIDC callback's. An error fails the operation, as a
+	// *mongoerr.AuthError, and the next one asks again. Nil: the credential does not change.
+	Credentials func(ctx context.Context) (auth.Credential, error)
 	// AllowPlainWithoutTLS lets the mechanism PLAIN send the password in the clear to servers on
 	// other machines. Without it, Open and connections to such servers fail.
 	AllowPlainWithoutTLS bool
@@ -253,6 +262,12 @@ func (o *ClientOptions) apply(c *uri.Config) error {
 	setString(&c.ReplicaSet, o.ReplicaSet)
 	setString(&c.ServerMonitoringMode, string(o.ServerMonitoringMode))
 	set(&c.Credential, o.Credential)
+	if o.Credentials != nil {
+		if o.Credential != nil {
+			return errors.New("options Credential and Credentials exclude each other")
+		}
+		c.Credential = nil
+	}
 	c.OIDCCallback, c.AWSCallback = o.OIDC != nil, o.AWSCredentials != nil
 	setString(&c.SRVServiceName, o.SRVServiceName)
 	set(&c.SRVMaxHosts, o.SRVMaxHosts)

@@ -40,7 +40,7 @@ func TestScramVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := newScram(a, tt.mechanism)
+		c, err := newScram(a.current.Load(), tt.mechanism)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +245,7 @@ func TestConversationEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = (&Attempt{a: a, mechanism: tt.mechanism}).Reauthenticate(t.Context(), &scripted{tt.replies})
+			err = (&Attempt{a: a, id: a.current.Load(), mechanism: tt.mechanism}).Reauthenticate(t.Context(), &scripted{tt.replies})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
@@ -255,7 +255,7 @@ func TestConversationEnds(t *testing.T) {
 	s := newServer(t)
 	a, _ := New(&auth.Credential{Username: "both", Password: "both", Source: "admin", Mechanism: auth.MechanismScramSHA256}, Options{})
 	early := doneTransport{s}
-	if err := (&Attempt{a: a, mechanism: auth.MechanismScramSHA256}).Reauthenticate(t.Context(), early); err == nil || !strings.Contains(err.Error(), "before it proved") {
+	if err := (&Attempt{a: a, id: a.current.Load(), mechanism: auth.MechanismScramSHA256}).Reauthenticate(t.Context(), early); err == nil || !strings.Contains(err.Error(), "before it proved") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -301,15 +301,15 @@ func TestReauthenticate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if err := (&Attempt{a: a, mechanism: auth.MechanismScramSHA256}).Reauthenticate(t.Context(), s); err != nil {
+		if err := (&Attempt{a: a, id: a.current.Load(), mechanism: auth.MechanismScramSHA256}).Reauthenticate(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if want := []string{"saslStart", "saslContinue", "saslStart", "saslContinue", "saslStart", "saslContinue"}; !slices.Equal(s.commands, want) {
 		t.Errorf("commands %q", s.commands)
 	}
-	if len(a.keys.keys) != 1 {
-		t.Errorf("%d keys were derived, want 1", len(a.keys.keys))
+	if len(a.current.Load().keys.keys) != 1 {
+		t.Errorf("%d keys were derived, want 1", len(a.current.Load().keys.keys))
 	}
 }
 
@@ -327,8 +327,8 @@ func TestNewErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newServer(t)
-	s.users["admin.sha1"] = user{[]auth.Mechanism{auth.MechanismScramSHA1}, a.passwords}
-	attempt, err := a.Attempt(s.Addr())
+	s.users["admin.sha1"] = user{[]auth.Mechanism{auth.MechanismScramSHA1}, a.current.Load().passwords}
+	attempt, err := a.Attempt(t.Context(), s.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func TestNewErrors(t *testing.T) {
 func TestNetworkErrors(t *testing.T) {
 	broken := &mongoerr.ConnectionError{Op: "authenticate", Wrapped: errors.New("reset")}
 	a, _ := New(&auth.Credential{Username: "u", Password: "p", Source: "admin", Mechanism: auth.MechanismScramSHA1}, Options{})
-	err := (&Attempt{a: a, mechanism: auth.MechanismScramSHA1}).Reauthenticate(t.Context(), brokenTransport{broken})
+	err := (&Attempt{a: a, id: a.current.Load(), mechanism: auth.MechanismScramSHA1}).Reauthenticate(t.Context(), brokenTransport{broken})
 	if _, isAuth := errors.AsType[*mongoerr.AuthError](err); isAuth || !errors.Is(err, broken) {
 		t.Errorf("error %T %v", err, err)
 	}
@@ -377,7 +377,7 @@ func FuzzScram(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := newScram(a, auth.MechanismScramSHA256)
+		c, err := newScram(a.current.Load(), auth.MechanismScramSHA256)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"allium/auth"
@@ -29,6 +30,13 @@ type Transport interface {
 
 // Authenticator authenticates the connections of one client. It is safe for concurrent use.
 type Authenticator struct {
+	// current is what connections authenticate as, nil until the program has been asked.
+	current atomic.Pointer[identity]
+	asking  *asking // nil: current never changes
+}
+
+// identity is a credential, and what has been derived from it and fetched for it.
+type identity struct {
 	credential auth.Credential
 	keys       scramCache
 	// passwords are what the SCRAM mechanisms derive their keys from.
@@ -57,24 +65,35 @@ type Options struct {
 // New returns the authenticator of a credential that uri.Config.Validate has completed. It is an
 // error if the mechanism is not there, or if it cannot work with the credential.
 func New(credential *auth.Credential, o Options) (*Authenticator, error) {
-	a := &Authenticator{credential: *credential}
-	if err := a.prepare(&o); err != nil {
+	id, err := newIdentity(credential, o)
+	if err != nil {
 		return nil, fmt.Errorf("authentication: %w", err)
 	}
+	a := new(Authenticator)
+	a.current.Store(id)
 	return a, nil
 }
 
-// Mechanism returns the name of the mechanism that the credential asks for, "" if it is negotiated.
-func (a *Authenticator) Mechanism() auth.Mechanism { return a.credential.Mechanism }
+func newIdentity(credential *auth.Credential, o Options) (*identity, error) {
+	id := &identity{credential: *credential}
+	if err := id.prepare(&o); err != nil {
+		return nil, err
+	}
+	return id, nil
+}
 
 // Waiting says what new connections wait for that no timeout of an operation ends, "" for nothing:
 // a person who logs in (specification: Authentication, "MONGODB-OIDC": five minutes, whatever the
 // timeouts).
 func (a *Authenticator) Waiting() string {
-	if a == nil || a.tokens == nil {
+	if a == nil {
 		return ""
 	}
-	begun := a.tokens.login.Load()
+	id := a.current.Load()
+	if id == nil || id.tokens == nil {
+		return ""
+	}
+	begun := id.tokens.login.Load()
 	if begun == 0 {
 		return ""
 	}
@@ -82,29 +101,29 @@ func (a *Authenticator) Waiting() string {
 		time.Since(time.Unix(0, begun)).Round(time.Millisecond), humanTimeout)
 }
 
-func (a *Authenticator) prepare(o *Options) (err error) {
+func (id *identity) prepare(o *Options) (err error) {
 	timeout := cmp.Or(o.CallbackTimeout, callbackTimeout)
-	switch a.credential.Mechanism {
+	switch id.credential.Mechanism {
 	case "", auth.MechanismScramSHA1, auth.MechanismScramSHA256:
-		return a.preparePasswords()
+		return id.preparePasswords()
 	case auth.MechanismOIDC:
-		a.tokens, err = newTokens(&a.credential, o.OIDC, timeout)
+		id.tokens, err = newTokens(&id.credential, o.OIDC, timeout)
 		return err
 	case auth.MechanismAWS:
-		a.aws = NewAWSKeys(o.AWS, timeout)
+		id.aws = NewAWSKeys(o.AWS, timeout)
 		return nil
 	case auth.MechanismGSSAPI:
 		if o.GSSAPI == nil {
 			return errNoKerberos
 		}
-		a.kerberos, a.resolver = o.GSSAPI, o.Resolver
-		if a.resolver == nil {
-			a.resolver = net.DefaultResolver
+		id.kerberos, id.resolver = o.GSSAPI, o.Resolver
+		if id.resolver == nil {
+			id.resolver = net.DefaultResolver
 		}
 		return nil
 	}
-	if _, ok := mechanisms[a.credential.Mechanism]; !ok {
-		return fmt.Errorf("mechanism %s is not available", a.credential.Mechanism)
+	if _, ok := mechanisms[id.credential.Mechanism]; !ok {
+		return fmt.Errorf("mechanism %s is not available", id.credential.Mechanism)
 	}
 	return nil
 }
@@ -121,10 +140,10 @@ type conversation interface {
 
 // mechanisms make the conversations of the mechanisms.
 var mechanisms = map[auth.Mechanism]func(*Attempt) (conversation, error){
-	auth.MechanismScramSHA1:   func(t *Attempt) (conversation, error) { return newScram(t.a, auth.MechanismScramSHA1) },
-	auth.MechanismScramSHA256: func(t *Attempt) (conversation, error) { return newScram(t.a, auth.MechanismScramSHA256) },
-	auth.MechanismPlain:       func(t *Attempt) (conversation, error) { return newPlain(t.a), nil },
-	auth.MechanismX509:        func(t *Attempt) (conversation, error) { return &x509{user: t.a.credential.Username}, nil },
+	auth.MechanismScramSHA1:   func(t *Attempt) (conversation, error) { return newScram(t.id, auth.MechanismScramSHA1) },
+	auth.MechanismScramSHA256: func(t *Attempt) (conversation, error) { return newScram(t.id, auth.MechanismScramSHA256) },
+	auth.MechanismPlain:       func(t *Attempt) (conversation, error) { return newPlain(t.id), nil },
+	auth.MechanismX509:        func(t *Attempt) (conversation, error) { return &x509{user: t.id.credential.Username}, nil },
 	auth.MechanismOIDC:        newOIDC,
 	auth.MechanismAWS:         newAWS,
 	auth.MechanismGSSAPI:      newGSSAPI,
@@ -134,22 +153,29 @@ var mechanisms = map[auth.Mechanism]func(*Attempt) (conversation, error){
 // be authenticated again.
 type Attempt struct {
 	a         *Authenticator
+	id        *identity
 	addr      string
 	mechanism auth.Mechanism // "" until it is negotiated
 	ahead     conversation   // that began with the hello, nil if none did
 	access    string         // the token that the connection was authenticated with, of MONGODB-OIDC
 }
 
-// Attempt begins the authentication of a connection to the server at addr.
-func (a *Authenticator) Attempt(addr string) (*Attempt, error) {
-	t := &Attempt{a: a, addr: addr, mechanism: a.credential.Mechanism}
+// Attempt begins the authentication of a connection to the server at addr. The error is a
+// *mongoerr.AuthError, or a *mongoerr.TimeoutError if ctx ended while the program was asked for a
+// credential.
+func (a *Authenticator) Attempt(ctx context.Context, addr string) (*Attempt, error) {
+	id, err := a.identity(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	t := &Attempt{a: a, id: id, addr: addr, mechanism: id.credential.Mechanism}
 	name := t.mechanism
 	if name == "" {
 		name = auth.MechanismScramSHA256 // what is speculated on
 	}
 	c, err := mechanisms[name](t)
 	if err != nil && t.mechanism != "" {
-		return nil, err
+		return nil, t.Error("", err)
 	}
 	if err == nil {
 		t.ahead = c
@@ -159,7 +185,7 @@ func (a *Authenticator) Attempt(addr string) (*Attempt, error) {
 
 // AppendHello appends what authentication adds to the handshake's hello.
 func (t *Attempt) AppendHello(dst []byte) []byte {
-	c := &t.a.credential
+	c := &t.id.credential
 	if t.mechanism == "" {
 		dst = bson.AppendString(dst, "saslSupportedMechs", c.Source+"."+c.Username)
 	}
@@ -182,7 +208,7 @@ func (t *Attempt) Finish(ctx context.Context, tr Transport, hello bson.Raw) erro
 		t.mechanism = negotiate(hello)
 	}
 	speculative, _ := hello.Lookup("speculativeAuthenticate").Document()
-	if t.ahead == nil || t.mechanism == auth.MechanismScramSHA1 && t.a.credential.Mechanism == "" {
+	if t.ahead == nil || t.mechanism == auth.MechanismScramSHA1 && t.id.credential.Mechanism == "" {
 		speculative = nil // it was not asked for, or is about the other mechanism
 	}
 	ahead := t.ahead
@@ -206,6 +232,11 @@ func negotiate(hello bson.Raw) auth.Mechanism {
 // errors are those of Finish.
 func (t *Attempt) Reauthenticate(ctx context.Context, tr Transport) error {
 	t.renew()
+	err := t.run(ctx, tr, nil, nil)
+	again, err := t.Again(ctx, err)
+	if !again {
+		return err
+	}
 	return t.run(ctx, tr, nil, nil)
 }
 
@@ -216,7 +247,7 @@ func (t *Attempt) run(ctx context.Context, tr Transport, ahead conversation, spe
 	if speculative == nil {
 		var err error
 		if c, err = mechanisms[t.mechanism](t); err != nil {
-			return t.authError(tr, err)
+			return t.authError(err)
 		}
 	}
 	err := c.run(ctx, tr, speculative)
@@ -225,11 +256,11 @@ func (t *Attempt) run(ctx context.Context, tr Transport, ahead conversation, spe
 		// Over while a callback for tokens was at work.
 		err = &mongoerr.TimeoutError{Phase: mongoerr.PhaseAuthentication, Source: mongoerr.SourceCancel, Elapsed: time.Since(start), Addr: tr.Addr(), Wrapped: cause}
 	}
-	return t.authError(tr, err)
+	return t.authError(err)
 }
 
 // authError says that authentication failed, unless err says that the network or the context did.
-func (t *Attempt) authError(tr Transport, err error) error {
+func (t *Attempt) authError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -239,10 +270,12 @@ func (t *Attempt) authError(tr Transport, err error) error {
 	if _, ok := errors.AsType[*mongoerr.TimeoutError](err); ok {
 		return err
 	}
-	return t.a.Error(tr.Addr(), t.mechanism, err)
+	return t.Error(t.mechanism, err)
 }
 
-// Error returns the error of an authentication on the server at addr that err has ended.
-func (a *Authenticator) Error(addr string, mechanism auth.Mechanism, err error) *mongoerr.AuthError {
-	return &mongoerr.AuthError{Addr: addr, Mechanism: string(mechanism), Username: a.credential.Username, Source: a.credential.Source, Wrapped: err}
+// Error returns the error of an authentication that err has ended.
+func (t *Attempt) Error(mechanism auth.Mechanism, err error) *mongoerr.AuthError {
+	t.a.forget(t.id, err)
+	c := &t.id.credential
+	return &mongoerr.AuthError{Addr: t.addr, Mechanism: string(mechanism), Username: c.Username, Source: c.Source, Wrapped: err}
 }

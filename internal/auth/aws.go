@@ -24,8 +24,8 @@ type aws struct {
 }
 
 func newAWS(t *Attempt) (conversation, error) {
-	s := &saslConversation{mechanism: auth.MechanismAWS, source: t.a.credential.Source, client: &awsSigner{keys: t.a.aws}}
-	return &aws{s, t.a.aws}, nil
+	s := &saslConversation{mechanism: auth.MechanismAWS, source: t.id.credential.Source, client: &awsSigner{keys: t.id.aws}}
+	return &aws{s, t.id.aws}, nil
 }
 
 func (a *aws) run(ctx context.Context, t Transport, speculative bson.Raw) error {

@@ -197,7 +197,7 @@ func TestAWSCallbackTime(t *testing.T) {
 			}
 			start := time.Now()
 			s := &awsServer{change: func(nonce []byte) bson.Raw { return awsFirst(nonce, "localhost") }}
-			err = (&Attempt{a: a, mechanism: auth.MechanismAWS}).Reauthenticate(t.Context(), s)
+			err = (&Attempt{a: a, id: a.current.Load(), mechanism: auth.MechanismAWS}).Reauthenticate(t.Context(), s)
 			if _, ok := errors.AsType[*mongoerr.AuthError](err); !ok || time.Since(start) != want {
 				t.Errorf("%v after %v, want %v", err, time.Since(start), want)
 			}
@@ -213,9 +213,9 @@ func (c *awsCloud) find(t *testing.T, id string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.aws.local, a.aws.sts = c.local, c.sts
+	a.current.Load().aws.local, a.current.Load().aws.sts = c.local, c.sts
 	s := &awsServer{change: func(nonce []byte) bson.Raw { return awsFirst(nonce, "localhost") }, takes: id}
-	return (&Attempt{a: a, mechanism: auth.MechanismAWS}).Reauthenticate(t.Context(), s)
+	return (&Attempt{a: a, id: a.current.Load(), mechanism: auth.MechanismAWS}).Reauthenticate(t.Context(), s)
 }
 
 // cached returns the one key that is cached, "" without one.
@@ -356,7 +356,7 @@ func TestAWSConversation(t *testing.T) {
 		}
 		processKeys.set(environmentSource(), &expiringKeys{auth.AWSCredentials{AccessKeyID: "AKID", SecretAccessKey: "secret key", SessionToken: "session"}, time.Now().Add(time.Hour)})
 		s := &awsServer{change: change}
-		err = (&Attempt{a: a, mechanism: auth.MechanismAWS}).Reauthenticate(t.Context(), s)
+		err = (&Attempt{a: a, id: a.current.Load(), mechanism: auth.MechanismAWS}).Reauthenticate(t.Context(), s)
 		if err == nil || strings.Contains(err.Error(), "secret key") || len(processKeys.keys) > 0 {
 			t.Errorf("%s: %v, cached %d", what, err, len(processKeys.keys))
 		}

@@ -80,7 +80,7 @@ func FuzzFinish(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		attempt, err := a.Attempt(s.addr)
+		attempt, err := a.Attempt(t.Context(), s.addr)
 		if err != nil {
 			return // refused before anything is sent
 		}

@@ -55,8 +55,8 @@ type gssapiConversation struct {
 }
 
 func newGSSAPI(t *Attempt) (conversation, error) {
-	g := &gssapi{kerberos: t.a.kerberos, resolver: t.a.resolver, user: &t.a.credential, addr: t.addr}
-	s := &saslConversation{mechanism: auth.MechanismGSSAPI, source: t.a.credential.Source, client: g}
+	g := &gssapi{kerberos: t.id.kerberos, resolver: t.id.resolver, user: &t.id.credential, addr: t.addr}
+	s := &saslConversation{mechanism: auth.MechanismGSSAPI, source: t.id.credential.Source, client: g}
 	return &gssapiConversation{s, g}, nil
 }
 

@@ -126,7 +126,7 @@ func TestGSSAPI(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			attempt, err := a.Attempt("db1.example.com:27017")
+			attempt, err := a.Attempt(t.Context(), "db1.example.com:27017")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -207,7 +207,7 @@ func TestGSSAPIPrincipal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		attempt, err := a.Attempt(tt.addr)
+		attempt, err := a.Attempt(t.Context(), tt.addr)
 		if err != nil {
 			t.Fatal(err)
 		}

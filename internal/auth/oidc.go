@@ -206,7 +206,7 @@ type oidc struct {
 	tokens  *tokens
 }
 
-func newOIDC(t *Attempt) (conversation, error) { return &oidc{t, t.a.tokens}, nil }
+func newOIDC(t *Attempt) (conversation, error) { return &oidc{t, t.id.tokens}, nil }
 
 func (o *oidc) first(dst []byte) ([]byte, bool) {
 	access := o.tokens.cached()
@@ -220,7 +220,7 @@ func (o *oidc) first(dst []byte) ([]byte, bool) {
 }
 
 func (o *oidc) conversation(c saslClient) *saslConversation {
-	return &saslConversation{mechanism: auth.MechanismOIDC, source: o.attempt.a.credential.Source, client: c, patient: o.tokens.human}
+	return &saslConversation{mechanism: auth.MechanismOIDC, source: o.attempt.id.credential.Source, client: c, patient: o.tokens.human}
 }
 
 func (o *oidc) run(ctx context.Context, t Transport, speculative bson.Raw) error {
@@ -309,8 +309,8 @@ func refused(err error) bool {
 
 // renew forgets the token that the connection was authenticated with.
 func (t *Attempt) renew() {
-	if t.a.tokens != nil && t.access != "" {
-		t.a.tokens.invalidate(t.access, false)
+	if t.id.tokens != nil && t.access != "" {
+		t.id.tokens.invalidate(t.access, false)
 		t.access = ""
 	}
 }

@@ -66,7 +66,7 @@ func (s *oidcServer) answer(cmd bson.Raw) (bson.Raw, error) {
 
 // connect authenticates a connection with whatever the authenticator says ahead.
 func (s *oidcServer) connect(ctx context.Context, a *Authenticator) (*Attempt, error) {
-	t, err := a.Attempt(s.addr)
+	t, err := a.Attempt(ctx, s.addr)
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +273,7 @@ func TestOIDCAllowedHosts(t *testing.T) {
 		{[]string{"*.example"}, "db.example:1", true}, {[]string{".example"}, "db.example:1", false},
 	} {
 		o := &auth.OIDC{HumanCallback: func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) { return auth.OIDCCredential{}, nil }, AllowedHosts: test.allowed}
-		if got := oidcAuthenticator(t, o, 0).tokens.mayGo(test.addr); got != test.want {
+		if got := oidcAuthenticator(t, o, 0).current.Load().tokens.mayGo(test.addr); got != test.want {
 			t.Errorf("%q may go to %s: %v", test.allowed, test.addr, got)
 		}
 	}
@@ -350,7 +350,7 @@ func TestOIDCNetworkErrorKeepsToken(t *testing.T) {
 		return auth.OIDCCredential{AccessToken: "a"}, nil
 	}}, 0)
 	broken := &mongoerr.ConnectionError{Op: "authenticate", Wrapped: errors.New("reset")}
-	attempt, _ := a.Attempt("s:1")
+	attempt, _ := a.Attempt(t.Context(), "s:1")
 	if err := attempt.Finish(t.Context(), brokenTransport{broken}, nil); !errors.Is(err, broken) {
 		t.Error(err)
 	}

@@ -26,7 +26,7 @@ func TestNameIsSentAsItIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		attempt, err := a.Attempt("h:1")
+		attempt, err := a.Attempt(t.Context(), "h:1")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestAWSTokens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := (&Attempt{a: a, mechanism: auth.MechanismAWS}).Reauthenticate(t.Context(), s); err != nil {
+		if err := (&Attempt{a: a, id: a.current.Load(), mechanism: auth.MechanismAWS}).Reauthenticate(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		header, _ := s.second.Lookup("a").StringValue()
@@ -217,20 +217,20 @@ func TestOIDCFailedSpeculationKeepsToken(t *testing.T) {
 	if _, err := s.connect(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	attempt, err := a.Attempt(s.addr)
+	attempt, err := a.Attempt(t.Context(), s.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if hello := document(attempt.AppendHello); hello.Lookup("speculativeAuthenticate").Type == 0 {
 		t.Error("the token that is there was not sent ahead")
 	}
-	if a.tokens.cached() != "a" {
+	if a.current.Load().tokens.cached() != "a" {
 		t.Error("the token was forgotten before the server has said anything")
 	}
 	if err := attempt.Finish(t.Context(), s, document(func(b []byte) []byte { return b })); err != nil {
 		t.Fatal(err)
 	}
-	if calls != 1 || a.tokens.cached() != "a" || s.tokens() != "a a" {
-		t.Errorf("%d calls, the token is %q, the server saw %s", calls, a.tokens.cached(), s.tokens())
+	if calls != 1 || a.current.Load().tokens.cached() != "a" || s.tokens() != "a a" {
+		t.Errorf("%d calls, the token is %q, the server saw %s", calls, a.current.Load().tokens.cached(), s.tokens())
 	}
 }

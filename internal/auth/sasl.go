@@ -133,8 +133,8 @@ func within(ctx context.Context, t Transport) (context.Context, context.CancelFu
 // directory.
 type plain struct{ user, password string }
 
-func newPlain(a *Authenticator) conversation {
-	c := &a.credential
+func newPlain(id *identity) conversation {
+	c := &id.credential
 	return &saslConversation{
 		mechanism: c.Mechanism, source: c.Source, client: &plain{user: c.Username, password: string(c.Password)},
 	}

@@ -35,14 +35,14 @@ const (
 var scramHashes = map[auth.Mechanism]func() hash.Hash{auth.MechanismScramSHA1: sha1.New, auth.MechanismScramSHA256: sha256.New}
 
 // preparePasswords derives from the password what each SCRAM mechanism starts from.
-func (a *Authenticator) preparePasswords() error {
-	c := &a.credential
-	a.passwords = make(map[auth.Mechanism]string, 2)
+func (id *identity) preparePasswords() error {
+	c := &id.credential
+	id.passwords = make(map[auth.Mechanism]string, 2)
 	sum := md5.Sum([]byte(c.Username + ":mongo:" + string(c.Password)))
-	a.passwords[auth.MechanismScramSHA1] = hex.EncodeToString(sum[:])
+	id.passwords[auth.MechanismScramSHA1] = hex.EncodeToString(sum[:])
 	prepared, err := stringprep.SASLprep.Prepare(string(c.Password))
 	if err == nil {
-		a.passwords[auth.MechanismScramSHA256] = prepared
+		id.passwords[auth.MechanismScramSHA256] = prepared
 	} else if c.Mechanism == auth.MechanismScramSHA256 {
 		return errPreparePassword
 	}
@@ -139,19 +139,19 @@ type scram struct {
 	serverProof []byte
 }
 
-func newScram(a *Authenticator, mechanism auth.Mechanism) (conversation, error) {
-	password, ok := a.passwords[mechanism]
+func newScram(id *identity, mechanism auth.Mechanism) (conversation, error) {
+	password, ok := id.passwords[mechanism]
 	if !ok {
 		return nil, errPreparePassword
 	}
 	return &saslConversation{
 		mechanism: mechanism,
-		source:    a.credential.Source,
+		source:    id.credential.Source,
 		client: &scram{
 			mechanism: mechanism,
-			user:      strings.NewReplacer("=", "=3D", ",", "=2C").Replace(a.credential.Username),
+			user:      strings.NewReplacer("=", "=3D", ",", "=2C").Replace(id.credential.Username),
 			password:  password,
-			cache:     &a.keys,
+			cache:     &id.keys,
 			newNonce:  randomNonce,
 		},
 		skipEmptyExchange: true,

@@ -184,11 +184,11 @@ func (s *server) scramFinal(final string) (bson.Raw, error) {
 func newServer(t *testing.T) *server {
 	s := &server{t: t, iterations: 4096, users: map[string]user{}}
 	add := func(name, pwd string, mechs ...auth.Mechanism) {
-		a := &Authenticator{credential: auth.Credential{Username: name, Password: auth.Secret(pwd)}}
-		if err := a.preparePasswords(); err != nil {
+		id := &identity{credential: auth.Credential{Username: name, Password: auth.Secret(pwd)}}
+		if err := id.preparePasswords(); err != nil {
 			t.Fatal(err)
 		}
-		s.users["admin."+name] = user{mechs, a.passwords}
+		s.users["admin."+name] = user{mechs, id.passwords}
 	}
 	add("sha1", "sha1", auth.MechanismScramSHA1)
 	add("sha256", "sha256", auth.MechanismScramSHA256)
@@ -214,7 +214,7 @@ func login(t *testing.T, s *server, connectionString string) (mechanism auth.Mec
 	if err != nil {
 		t.Fatal(err)
 	}
-	attempt, err := a.Attempt(s.Addr())
+	attempt, err := a.Attempt(t.Context(), s.Addr())
 	if err != nil {
 		return "", err
 	}

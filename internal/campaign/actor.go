@@ -121,6 +121,9 @@ func rest(ctx context.Context, d time.Duration) {
 func (a *actor) judge(what string, start time.Time, err error) {
 	a.rotation.judge(a.plan.Kind+" "+what, start, err)
 	kind := errorKind(err)
+	if as[*mongoerr.AuthError](err) && a.clients[a.plan.Client].plan.Asks {
+		a.violation("%s %s: the password is refused although it could be asked for: %v", a.plan.Kind, what, err)
+	}
 	if a.plan.Kind == "keys" && kind == "" && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		kind = "context" // its methods return the end of a context as it is, as those of other packages do
 	}

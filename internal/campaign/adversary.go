@@ -269,9 +269,15 @@ func (a *adversary) rollBack(s Step) {
 }
 
 // rotate replaces the password, so that new connections of the clients fail, and restores it.
+// Clients that ask for their password notice nothing: whoever asks after the servers have another
+// one gets that.
 func (a *adversary) rotate(s Step) {
 	set := func(pw string) {
-		a.must(a.w.d.AddUser(mongotest.User{Name: user, Password: pw, DB: "admin", Roles: []string{"root"}}))
+		a.w.mu.Lock()
+		a.w.password = pw
+		err := a.w.d.AddUser(mongotest.User{Name: user, Password: pw, DB: "admin", Roles: []string{"root"}})
+		a.w.mu.Unlock()
+		a.must(err)
 	}
 	set("another-" + password)
 	a.after(s, func() { set(password) })

@@ -59,6 +59,33 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
+// Passwords are replaced while clients run, and connections break, so that new ones are made: nobody
+// who asks for the password notices.
+func TestPasswords(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for _, topology := range []Topology{ReplSet, LB} {
+		t.Run(string(topology), func(t *testing.T) {
+			p := NewPlan(3, topology, 0)
+			p.Length, p.Think, p.TLS, p.Auth, p.Steps = time.Minute, time.Second, false, true, nil
+			for i := range p.Clients {
+				p.Clients[i].Asks = true
+			}
+			for i := range 9 {
+				at := time.Duration(1+6*i) * time.Second
+				p.Steps = append(p.Steps, Step{At: at, For: 3 * time.Second, Kind: "rotate"}, Step{At: at + time.Second, Kind: "closeConnections", Node: i % 3}, Step{At: at + 4*time.Second, Kind: "closeConnections", Node: (i + 1) % 3})
+			}
+			o := Run(t, p, false)
+			if len(o.Violations) > 0 {
+				o.Describe(os.Stderr)
+				t.Errorf("history %d breaks a promise", p.Seed)
+			}
+			if o.Stats.Acked < 100 || o.Stats.Asked < 2*len(p.Clients) || o.Stats.Errors["AuthError"] > 0 {
+				t.Errorf("nobody asked for a password: %+v", o.Stats)
+			}
+		})
+	}
+}
+
 // Authorities and certificates are replaced on disk and at the servers and key services while
 // clients work, in real time and on TCP: nobody notices, but for the time in which nothing fits.
 func TestRotation(t *testing.T) {

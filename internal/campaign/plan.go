@@ -47,6 +47,9 @@ type ClientPlan struct {
 	Heartbeat time.Duration
 	Compress  string
 	Polling   bool
+	// Asks says that the client has its password from ClientOptions.Credentials, in histories with
+	// authentication.
+	Asks bool
 }
 
 // ActorPlan is one goroutine's work.
@@ -139,11 +142,11 @@ func newPlan(seed uint64, topology Topology, length time.Duration, choice int) *
 		p.Length, p.Think, gap = length, 20*time.Millisecond, 500*time.Millisecond
 		p.Election, p.Lag = p.Election/20, min(p.Lag, 20*time.Millisecond)
 	}
-	for range 3 {
+	for i := range 3 {
 		c := ClientPlan{
 			MaxPool: pick(r, []int{2, 5, 100}), Timeout: pick(r, []time.Duration{0, 0, 20 * time.Second}),
 			Heartbeat: pick(r, []time.Duration{10 * time.Second, 2 * time.Second, 500 * time.Millisecond}),
-			Compress:  pick(r, []string{"", "", "zlib", "snappy", "zstd"}), Polling: r.IntN(4) == 0,
+			Compress:  pick(r, []string{"", "", "zlib", "snappy", "zstd"}), Polling: r.IntN(4) == 0, Asks: p.Auth && i > 0,
 		}
 		if p.Length > time.Hour {
 			c.Heartbeat = 30 * time.Second

@@ -40,6 +40,7 @@ type Stats struct {
 	Open       map[string]int // transactions that were, by the reason
 	Rotated    map[string]int // complete rotations of certificates, by whose
 	Refused    int            // operations that met a certificate while it had to be refused
+	Asked      int            // passwords that clients asked for
 }
 
 func newStats() Stats {
@@ -56,6 +57,7 @@ func (s *Stats) Add(o Stats) {
 	s.Unknown += o.Unknown
 	s.Events += o.Events
 	s.Refused += o.Refused
+	s.Asked += o.Asked
 	for _, m := range []struct{ to, from map[string]int }{{s.Faults, o.Faults}, {s.Work, o.Work}, {s.Errors, o.Errors}, {s.Cursors, o.Cursors}, {s.Open, o.Open}, {s.Rotated, o.Rotated}} {
 		for k, n := range m.from {
 			m.to[k] += n
@@ -384,7 +386,15 @@ func (c *client) open() error {
 		o.ServerSelectionTimeout = new(5 * time.Second)
 		o.ConnectTimeout = new(connectTimeout)
 	}
-	if c.w.plan.Auth {
+	switch {
+	case c.plan.Asks:
+		o.Credentials = func(context.Context) (auth.Credential, error) {
+			c.w.mu.Lock()
+			c.w.stats.Asked++
+			c.w.mu.Unlock()
+			return *c.w.credential(), nil
+		}
+	case c.w.plan.Auth:
 		o.Credential = c.w.credential()
 	}
 	u.monitors(&o)

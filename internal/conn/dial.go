@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"allium/internal/auth"
 	"allium/internal/failure"
 	"allium/internal/wire"
 	"allium/mongoerr"
@@ -41,9 +42,24 @@ const (
 // a step takes longer than Config.Operation, the error is a *mongoerr.TimeoutError.
 func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 	start := time.Now()
-	c, err := DialMonitor(ctx, addr, cfg)
+	c, attempt, err := dialOnce(ctx, addr, cfg)
+	if err != nil {
+		var again bool
+		if again, err = attempt.Again(ctx, err); again {
+			c, _, err = dialOnce(ctx, addr, cfg)
+		}
+	}
 	if err != nil {
 		return nil, label(cfg.outOfTime(start, addr, err))
+	}
+	return c, nil
+}
+
+// dialOnce makes a connection. Beside an error it returns the authentication if that had begun.
+func dialOnce(ctx context.Context, addr string, cfg *Config) (*Conn, *auth.Attempt, error) {
+	c, err := DialMonitor(ctx, addr, cfg)
+	if err != nil {
+		return nil, nil, err
 	}
 	introduced := false
 	defer func() {
@@ -51,13 +67,13 @@ func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 			c.Close()
 		}
 	}()
-	if err := c.introduce(ctx); err != nil {
-		return nil, label(cfg.outOfTime(start, addr, err))
+	if attempt, err := c.introduce(ctx); err != nil {
+		return nil, attempt, err
 	}
 	introduced = true
 	c.limit = 0
 	c.maxMessage = min(max(wire.DefaultMaxMessageSize, c.hello.MaxMessageSize), maxServerMessage)
-	return c, nil
+	return c, c.auth, nil
 }
 
 // DialMonitor makes a network connection with TLS, and stops there: a monitor's first Handshake is

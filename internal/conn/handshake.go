@@ -79,25 +79,31 @@ func stepError(ctx context.Context, start time.Time, addr string, cfg *Config, s
 	return connectError(ctx, start, addr, cfg, step, err)
 }
 
-// introduce is the handshake of a connection for operations: hello and authentication.
-func (c *Conn) introduce(ctx context.Context) error {
+// introduce is the handshake of a connection for operations: hello and authentication. Beside an
+// error it returns the authentication if that had begun.
+func (c *Conn) introduce(ctx context.Context) (*auth.Attempt, error) {
 	c.limit = c.cfg.handshake()
 	if c.cfg.Authenticator == nil {
 		_, err := c.greet(ctx, nil)
-		return err
+		return nil, err
 	}
-	if err := c.cfg.CheckCleartext(c.addr); err != nil {
-		return c.cfg.Authenticator.Error(c.addr, c.cfg.Authenticator.Mechanism(), err)
-	}
-	attempt, err := c.cfg.Authenticator.Attempt(c.addr)
+	attempt, err := c.cfg.Authenticator.Attempt(ctx, c.addr)
 	if err != nil {
-		return c.cfg.Authenticator.Error(c.addr, "", err)
+		return nil, err
+	}
+	return attempt, c.authenticate(ctx, attempt)
+}
+
+// authenticate is the handshake of a connection that authenticates.
+func (c *Conn) authenticate(ctx context.Context, attempt *auth.Attempt) error {
+	if err := c.cfg.CheckCleartext(c.addr, attempt.Mechanism()); err != nil {
+		return attempt.Error(attempt.Mechanism(), err)
 	}
 	reply, err := c.greet(ctx, attempt)
 	if e, ok := err.(*mongoerr.ServerError); ok {
 		// The hello is the first step of authentication (specification: Authentication,
 		// "Authentication Handshake").
-		return c.cfg.Authenticator.Error(c.addr, attempt.Mechanism(), e)
+		return attempt.Error(attempt.Mechanism(), e)
 	}
 	if err != nil || c.hello.Kind == event.RSArbiter { // arbiters have no users
 		return err

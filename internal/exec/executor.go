@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -426,6 +427,9 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 			sent = first
 		}
 		last := err
+		if refused, ok := errors.AsType[*mongoerr.AuthError](last); ok && !errors.As(sent, new(*mongoerr.AuthError)) {
+			sent = fmt.Errorf("%w; the retry failed: %w", sent, refused)
+		}
 		r.unsent = r.op.EndsTransaction && r.op.Session.Transaction().Pending() && failure.OutOfTime(last) && (ctx.Err() != nil || errors.Is(last, errNoTimeLeft))
 		err = r.timedOut(ctx, sent, last, stage)
 		r.unpin(last, err, false)

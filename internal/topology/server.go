@@ -139,6 +139,9 @@ func (s *Server) connectFailed(f pool.Failure) {
 	if mongoerr.HasLabel(f.Err, mongoerr.LabelSystemOverloaded) {
 		return
 	}
+	if _, ok := errors.AsType[*mongoerr.AuthError](f.Err); ok && s.topo.cfg.Pool.Conn.Authenticator.Asks() {
+		return // the program's business: connections that it had another credential for go on working
+	}
 	stale := func() bool { return s.pool.Outdated(f) }
 	if s.topo.cfg.LoadBalanced {
 		if f.ServiceID != nil && !stale() {

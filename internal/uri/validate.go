@@ -53,18 +53,28 @@ func (c *Config) Validate() error {
 		}
 	}
 	if c.Credential != nil {
-		own := *c.Credential // it may be the program's
-		own.Properties = nil
-		for name, value := range c.Credential.Properties {
-			addProperty(&own, name, value)
-		}
-		own.Source = cmp.Or(own.Source, c.authSource)
-		if err := complete(&own, c.Database, c.OIDCCallback); err != nil {
+		own, err := c.Complete(c.Credential)
+		if err != nil {
 			return fmt.Errorf("authentication: %w", err)
 		}
-		c.Credential = &own
+		c.Credential = own
 	}
 	return nil
+}
+
+// Complete returns a credential of the program's, which it leaves as it is, with what the
+// configuration and the mechanism fill in. It is an error if the mechanism does not allow it.
+func (c *Config) Complete(credential *auth.Credential) (*auth.Credential, error) {
+	own := *credential
+	own.Properties = nil
+	for name, value := range credential.Properties {
+		addProperty(&own, name, value)
+	}
+	own.Source = cmp.Or(own.Source, c.authSource)
+	if err := complete(&own, c.Database, c.OIDCCallback); err != nil {
+		return nil, err
+	}
+	return &own, nil
 }
 
 func is(b *bool) bool { return b != nil && *b }

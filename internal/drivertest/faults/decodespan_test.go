@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"allium"
@@ -46,14 +47,15 @@ func TestSpansOfReplies(t *testing.T) {
 		r.Take()
 	}
 	set, none := bson.D{{Key: "$set", Value: bson.D{{Key: "y", Value: 1}}}}, bson.D{{Key: "x", Value: "none"}}
-	var reply bson.Raw // of the command, in place of the server's
+	var reply atomic.Pointer[bson.Raw] // of the command, in place of the server's
 	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
-		if c.Name == "ping" || c.Name == "hello" || reply == nil {
+		if c.Name == "ping" || c.Name == "hello" {
 			return nil, nil
 		}
-		out := reply
-		reply = nil
-		return out, nil
+		if out := reply.Swap(nil); out != nil {
+			return *out, nil
+		}
+		return nil, nil
 	})
 	broken := rig.Must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "d.c"}, {Key: "firstBatch", Value: "no batch"}}}}))
 	databases := rig.Must(bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "databases", Value: bson.A{bson.D{{Key: "name", Value: 5}}}}}))
@@ -115,7 +117,9 @@ func TestSpansOfReplies(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			reset()
-			reply = test.reply
+			if test.reply != nil {
+				reply.Store(&test.reply)
+			}
 			err := test.run(ctx)
 			spans := r.Take()
 			if len(spans) != 1 {

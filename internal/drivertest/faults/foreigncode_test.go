@@ -279,6 +279,13 @@ func TestCallbacksOfConnecting(t *testing.T) {
 					return auth.AWSCredentials{AccessKeyID: key.ID, SecretAccessKey: auth.Secret(key.Secret)}, nil
 				}}
 		},
+		"credentials callback": func(t *testing.T, code func()) (string, allium.ClientOptions) {
+			d := testdeploy.Mock(t, "an in-memory network", mongotest.Auth("root", "root"), mongotest.InMemory())
+			return "mongodb://" + d.Hosts()[0], allium.ClientOptions{Dialer: d, Credentials: func(context.Context) (auth.Credential, error) {
+				code()
+				return auth.Credential{Username: "root", Password: "root"}, nil
+			}}
+		},
 		"OIDC callback as a connection is authenticated again": func(t *testing.T, code func()) (string, allium.ClientOptions) {
 			w := rig.StartOIDC(t)
 			w.FailCommand(mongotest.Fail{Commands: []string{"insert"}, Times: 1, Code: 391})
