@@ -11,8 +11,8 @@ import (
 	"allium/mongoerr"
 )
 
-// asking is how an authenticator gets the credentials of a program that hands them out, because they
-// change while it runs.
+// asking is how an authenticator gets the credentials of a program that hands them out, because
+// they change while it runs.
 type asking struct {
 	callback func(context.Context) (auth.Credential, error)
 	// complete fills in a credential's defaults and checks it.
@@ -29,8 +29,8 @@ func NewAsking(callback func(context.Context) (auth.Credential, error), complete
 	return &Authenticator{asking: &asking{callback: callback, complete: complete, options: o, turn: make(chan struct{}, 1)}}
 }
 
-// Asks reports whether the program hands out the credentials. One that a server refuses says nothing
-// about the server then, nor about the connections that were made with another one.
+// Asks reports whether the program hands out the credentials. One that a server refuses says
+// nothing about the server then, nor about the connections that were made with another one.
 func (a *Authenticator) Asks() bool { return a != nil && a.asking != nil }
 
 // identity returns what to authenticate as on the server at addr.
@@ -90,7 +90,8 @@ func (a *Authenticator) forget(id *identity, err error) {
 
 // Again reports whether an authentication that ended in err is worth another attempt: a server
 // refused what the program had handed out, and the program has been asked for another credential.
-// The connection is then made anew, or t authenticates it again. If not, the error is the attempt's.
+// The connection is then made anew, or t authenticates it again. If not, the error is the
+// attempt's.
 func (t *Attempt) Again(ctx context.Context, err error) (bool, error) {
 	if t == nil || t.a.asking == nil || !refused(err) {
 		return false, err

@@ -121,7 +121,7 @@ func rest(ctx context.Context, d time.Duration) {
 func (a *actor) judge(what string, start time.Time, err error) {
 	a.rotation.judge(a.plan.Kind+" "+what, start, err)
 	kind := errorKind(err)
-	if as[*mongoerr.AuthError](err) && a.clients[a.plan.Client].plan.Asks {
+	if as[*mongoerr.AuthError](err) && a.clients[a.plan.Client].asks() {
 		a.violation("%s %s: the password is refused although it could be asked for: %v", a.plan.Kind, what, err)
 	}
 	if a.plan.Kind == "keys" && kind == "" && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {

@@ -59,8 +59,8 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// Passwords are replaced while clients run, and connections break, so that new ones are made: nobody
-// who asks for the password notices.
+// Passwords are replaced while clients run, and connections break, so that new ones are made:
+// nobody who asks for the password notices.
 func TestPasswords(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, topology := range []Topology{ReplSet, LB} {

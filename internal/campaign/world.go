@@ -387,7 +387,7 @@ func (c *client) open() error {
 		o.ConnectTimeout = new(connectTimeout)
 	}
 	switch {
-	case c.plan.Asks:
+	case c.asks():
 		o.Credentials = func(context.Context) (auth.Credential, error) {
 			c.w.mu.Lock()
 			c.w.stats.Asked++
@@ -407,6 +407,9 @@ func (c *client) open() error {
 	c.mu.Unlock()
 	return nil
 }
+
+// asks reports whether the client asks for its password.
+func (c *client) asks() bool { return c.w.plan.Auth && c.plan.Asks }
 
 // credential returns the one that is right now.
 func (w *world) credential() *auth.Credential {
