@@ -28,7 +28,7 @@ func Compare(want, have map[string]*types.Package, prefix string, only map[strin
 	r := Report{By: make(map[string][2]int)}
 	c := comparer{report: &r, alias: make(map[*types.TypeName]string)}
 	for _, path := range slices.Sorted(maps.Keys(have)) {
-		c.aliases(have[path])
+		c.aliases(want[path], have[path])
 	}
 	for _, path := range slices.Sorted(maps.Keys(want)) {
 		c.pkg = strings.TrimPrefix(path, prefix)
@@ -61,11 +61,14 @@ type comparer struct {
 	alias map[*types.TypeName]string
 }
 
-func (c *comparer) aliases(p *types.Package) {
+func (c *comparer) aliases(want, p *types.Package) {
 	for _, name := range p.Scope().Names() {
 		obj, ok := p.Scope().Lookup(name).(*types.TypeName)
 		if !ok || !obj.Exported() || !obj.IsAlias() {
 			continue
+		}
+		if w, ok := want.Scope().Lookup(name).(*types.TypeName); ok && w.IsAlias() {
+			continue // the name is another's there, too
 		}
 		if n, ok := types.Unalias(obj.Type()).(*types.Named); ok && n.Obj().Pkg() != nil && c.alias[n.Obj()] == "" {
 			c.alias[n.Obj()] = p.Path() + "." + name

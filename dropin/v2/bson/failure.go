@@ -10,6 +10,7 @@ import (
 
 	"allium/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
 // A DecodeError is the error for a value in a document that does not decode.
@@ -32,27 +33,12 @@ func (de *DecodeError) Unwrap() error { return de.wrapped }
 // Keys returns the keys on the way to the value, the outermost first.
 func (de *DecodeError) Keys() []string { return de.keys }
 
-// errNoEncoder is the error for a type that has no BSON form.
-type errNoEncoder struct{ Type reflect.Type }
-
-func (e errNoEncoder) Error() string { return "no encoder found for " + typeName(e.Type) }
-
-// errNoDecoder is the error for a type that nothing decodes into.
-type errNoDecoder struct{ Type reflect.Type }
-
-func (e errNoDecoder) Error() string { return "no decoder found for " + typeName(e.Type) }
-
-// errNoTypeMapEntry is the error for a BSON type without a Go type.
-type errNoTypeMapEntry struct{ Type Type }
-
-func (e errNoTypeMapEntry) Error() string { return "no type map entry found for " + e.Type.String() }
-
-func typeName(t reflect.Type) string {
-	if t == nil {
-		return "<nil>"
-	}
-	return t.String()
-}
+// The errors for what is not there.
+type (
+	errNoEncoder      = coding.ErrNoEncoder
+	errNoDecoder      = coding.ErrNoDecoder
+	errNoTypeMapEntry = coding.ErrNoTypeMapEntry
+)
 
 // A TransitionError is the error for what cannot be read or written at this place.
 type TransitionError struct {
@@ -121,12 +107,17 @@ func (r reason) Error() string { return r.text }
 func (r reason) Unwrap() error { return r.err }
 
 // cannotDecode is the error for a value that does not fit into a type.
-func cannotDecode(t Type, into reflect.Type) error {
-	return fmt.Errorf("cannot decode %s into %s", t, target(t, into))
+func cannotDecode(t Type, into reflect.Type, d *coding.Dialect) error {
+	return fmt.Errorf("cannot decode %s into %s", t, target(t, into, d))
 }
 
 // target names a type as the errors do.
-func target(from Type, t reflect.Type) string {
+func target(from Type, t reflect.Type, d *coding.Dialect) string {
+	if d != nil {
+		if name := d.Name(from, t); name != "" {
+			return name
+		}
+	}
 	switch t {
 	case nil:
 		return "<nil>"
@@ -158,7 +149,7 @@ func target(from Type, t reflect.Type) string {
 	case reflect.Bool:
 		return "a boolean"
 	case reflect.Pointer:
-		return target(from, t.Elem())
+		return target(from, t.Elem(), d)
 	case reflect.Slice:
 		return "a slice"
 	case reflect.Array:
@@ -168,7 +159,7 @@ func target(from Type, t reflect.Type) string {
 }
 
 // decodeError is an error of decoding in the official driver's words.
-func decodeError(err error) error {
+func (w *way) decodeError(err error) error {
 	var e *bson.DecodeError
 	if !errors.As(err, &e) {
 		return err
@@ -179,7 +170,7 @@ func decodeError(err error) error {
 	}
 	switch text := inner.Error(); {
 	case text == "types do not fit" && e.GoType != nil:
-		inner = reason{misfit(e.BSONType, e.GoType), e}
+		inner = reason{misfit(e.BSONType, e.GoType, w.registry.dialect), e}
 	case strings.HasSuffix(text, " is out of range") && e.GoType != nil:
 		inner = reason{strings.TrimSuffix(text, " is out of range") + " overflows " + e.GoType.String(), e}
 	case strings.HasSuffix(text, " would lose precision"):
@@ -203,7 +194,7 @@ func decodeError(err error) error {
 }
 
 // misfit is the text for a value that is of a type that does not fit.
-func misfit(t Type, goType reflect.Type) string {
+func misfit(t Type, goType reflect.Type, d *coding.Dialect) string {
 	kind := goType.Kind()
 	switch {
 	case t == TypeObjectID && kind == reflect.String && goType != reflect.TypeFor[Symbol]() && goType != reflect.TypeFor[JavaScript]():
@@ -217,7 +208,7 @@ func misfit(t Type, goType reflect.Type) string {
 	case t == TypeBinary && kind == reflect.Array && goType != reflect.TypeFor[ObjectID]():
 		return "ArrayDecodeValue can only be used to decode binary into a byte array, got binary"
 	}
-	return cannotDecode(t, goType).Error()
+	return cannotDecode(t, goType, d).Error()
 }
 
 func elemName(t reflect.Type) string {
@@ -232,7 +223,7 @@ func encodeError(err error) error {
 	}
 	switch text := e.Err.Error(); {
 	case text == "type has no BSON form":
-		return errNoEncoder{e.GoType}
+		return errNoEncoder{Type: e.GoType}
 	case strings.HasSuffix(text, " is out of range"):
 		return reason{strings.TrimSuffix(text, " is out of range") + " overflows int64", e}
 	case strings.HasPrefix(text, "key ") && strings.HasSuffix(text, " contains a NUL byte"):

@@ -14,5 +14,3 @@ var knownTypes = map[reflect.Type]bool{
 	reflect.TypeFor[D](): true, reflect.TypeFor[time.Time](): true, reflect.TypeFor[[]byte](): true, reflect.TypeFor[any](): true,
 	reflect.TypeFor[json.Number](): true, reflect.TypeFor[url.URL](): true,
 }
-
-func isKnown(t reflect.Type) bool { return knownTypes[t] || ownTypes[t] != nil }

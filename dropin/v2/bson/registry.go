@@ -3,11 +3,13 @@ package bson
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
 
 	"allium/bson"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
 // A ValueEncoder writes a Go value as BSON.
@@ -86,7 +88,7 @@ func wanted(types []reflect.Type, kinds []reflect.Kind) string {
 		if text != "" {
 			text += ", "
 		}
-		text += typeName(t)
+		text += coding.TypeName(t)
 	}
 	for _, k := range kinds {
 		if text != "" {
@@ -119,6 +121,8 @@ type Registry struct {
 	kindDecoders  map[reflect.Kind]ValueDecoder
 	typeMap       map[Type]reflect.Type // those that were registered
 	mgo           mgoSettings
+	dialect       *coding.Dialect // nil for that of this version
+	documents     reflect.Type    // with a dialect: of documents in variables of type any, wherever
 
 	ways *sync.Map // settings -> *way: made of what is registered so far
 }
@@ -227,12 +231,25 @@ var typesOfTable = map[Type]reflect.Type{
 // LookupTypeMapEntry returns the Go type that values of a BSON type become in variables of type
 // any.
 func (r *Registry) LookupTypeMapEntry(bt Type) (reflect.Type, error) {
-	for _, table := range []map[Type]reflect.Type{r.typeMap, typesOfAny, typesOfTable} {
+	if t := r.typeOfAny(bt); t != nil {
+		return t, nil
+	}
+	return nil, errNoTypeMapEntry{Type: bt}
+}
+
+// typeOfAny returns what values of a BSON type become in a variable of type any, nil for those that
+// become nothing.
+func (r *Registry) typeOfAny(bt Type) reflect.Type {
+	tables := []map[Type]reflect.Type{r.typeMap, nil, typesOfAny, typesOfTable}
+	if r.dialect != nil {
+		tables[1] = r.dialect.Any
+	}
+	for _, table := range tables {
 		if t := table[bt]; t != nil {
-			return t, nil
+			return t
 		}
 	}
-	return nil, errNoTypeMapEntry{bt}
+	return nil
 }
 
 // LookupEncoder returns how values of a type are encoded.
@@ -243,8 +260,8 @@ func (r *Registry) LookupEncoder(valueType reflect.Type) (ValueEncoder, error) {
 	if enc := r.encoder(valueType); enc != nil {
 		return enc, nil
 	}
-	if !hasForm(valueType) && !implements(valueType, marshalers) {
-		return nil, errNoEncoder{valueType}
+	if !hasForm(valueType) && !implements(valueType, r.marshalers()) {
+		return nil, errNoEncoder{Type: valueType}
 	}
 	return ValueEncoderFunc(defaultEncode), nil
 }
@@ -257,8 +274,8 @@ func (r *Registry) LookupDecoder(valueType reflect.Type) (ValueDecoder, error) {
 	if dec := r.decoder(valueType); dec != nil {
 		return dec, nil
 	}
-	if !hasForm(valueType) && !implements(valueType, unmarshalers) {
-		return nil, errNoDecoder{valueType}
+	if !hasForm(valueType) && !implements(valueType, r.unmarshalers()) {
+		return nil, errNoDecoder{Type: valueType}
 	}
 	return ValueDecoderFunc(defaultDecode), nil
 }
@@ -277,6 +294,25 @@ var (
 	unmarshalers = []reflect.Type{reflect.TypeFor[ValueUnmarshaler](), reflect.TypeFor[Unmarshaler]()}
 )
 
+func (r *Registry) marshalers() []reflect.Type {
+	if r.dialect != nil {
+		return r.dialect.Marshalers
+	}
+	return marshalers
+}
+
+func (r *Registry) unmarshalers() []reflect.Type {
+	if r.dialect != nil {
+		return r.dialect.Unmarshalers
+	}
+	return unmarshalers
+}
+
+// isKnown reports whether values of a type are encoded and decoded in a way of their own.
+func (r *Registry) isKnown(t reflect.Type) bool {
+	return knownTypes[t] || ownTypes[t] != nil || r.dialect != nil && r.dialect.Own[t] != nil
+}
+
 func implements(t reflect.Type, ifaces []reflect.Type) bool {
 	return slices.ContainsFunc(ifaces, func(iface reflect.Type) bool {
 		return t.Implements(iface) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(iface)
@@ -288,10 +324,10 @@ func (r *Registry) encoder(t reflect.Type) ValueEncoder {
 	if enc := r.typeEncoders[t]; enc != nil {
 		return enc
 	}
-	if isKnown(t) {
+	if r.isKnown(t) {
 		return nil
 	}
-	if !implements(t, marshalers) {
+	if !implements(t, r.marshalers()) {
 		for _, e := range r.ifaceEncoders {
 			if implements(t, []reflect.Type{e.iface}) {
 				return e.enc
@@ -308,10 +344,10 @@ func (r *Registry) decoder(t reflect.Type) ValueDecoder {
 	if dec := r.typeDecoders[t]; dec != nil {
 		return dec
 	}
-	if isKnown(t) {
+	if r.isKnown(t) {
 		return nil
 	}
-	if !implements(t, unmarshalers) {
+	if !implements(t, r.unmarshalers()) {
 		for _, d := range r.ifaceDecoders {
 			if implements(t, []reflect.Type{d.iface}) {
 				return d.dec
@@ -329,22 +365,35 @@ func (r *Registry) way(s settings) *way {
 		return w.(*way)
 	}
 	w := &way{registry: r, settings: s}
+	if r.dialect != nil && (s.DocumentM || s.DocumentMap) {
+		s.DocumentM, s.DocumentMap, s.Documents = false, false, r.dialect.M
+	}
+	if s.Documents == nil {
+		s.Documents = r.documents
+	}
 	o := optionsOf(s)
+	o.ObjectIDAsHex = o.ObjectIDAsHex || r.dialect != nil
 	types := typesOfAny
-	if len(r.typeMap) > 0 {
-		types = make(map[Type]reflect.Type, len(typesOfAny)+len(r.typeMap))
-		for t, goType := range typesOfAny {
-			types[t] = goType
+	if len(r.typeMap) > 0 || r.dialect != nil {
+		types = maps.Clone(typesOfAny)
+		if r.dialect != nil {
+			maps.Copy(types, r.dialect.Any)
 		}
 		for t, goType := range r.typeMap {
 			switch {
-			case t == TypeNull:
+			case t == TypeNull, t == 0:
 			case t == TypeEmbeddedDocument && (s.DocumentM || s.DocumentMap || goType == reflect.TypeFor[D]()):
 			default:
 				types[t] = goType
 			}
 		}
 	}
+	if s.Documents != nil {
+		types[TypeEmbeddedDocument] = s.Documents
+	} else if s.Ancestor != nil {
+		types[TypeEmbeddedDocument] = s.Ancestor
+	}
+	w.documents, w.inherits = types[TypeEmbeddedDocument], s.Documents == nil
 	r.mgo.apply(&o)
 	var err error
 	if o.Types, err = bson.NewTypeMap(types); err != nil {
@@ -363,11 +412,40 @@ func (w *way) lookup(t reflect.Type) (enc bson.EncodeFunc, dec bson.DecodeFunc) 
 	if own := ownTypes[t]; own != nil {
 		enc, dec = own(w)
 	}
+	if d := w.registry.dialect; d != nil {
+		enc, dec = w.inDialect(d, t, enc, dec)
+	}
+	if t == w.settings.Except {
+		return enc, dec
+	}
 	if e := w.registry.encoder(t); e != nil {
 		enc = w.encodeBy(e)
 	}
 	if d := w.registry.decoder(t); d != nil {
 		dec = w.decodeBy(d)
+	}
+	return enc, dec
+}
+
+// inDialect is lookup for what a dialect does otherwise.
+func (w *way) inDialect(d *coding.Dialect, t reflect.Type, enc bson.EncodeFunc, dec bson.DecodeFunc) (bson.EncodeFunc, bson.DecodeFunc) {
+	if own := d.Own[t]; own != nil {
+		return own(w)
+	}
+	if w.inherits && t != w.documents && d.Inherits(t) {
+		s := w.settings
+		s.Ancestor, s.Except = t, nil
+		return enc, func(v bson.RawValue, into reflect.Value) error {
+			return w.registry.way(s).options.UnmarshalValue(v, into.Addr().Interface())
+		}
+	}
+	if e, d := d.Methods(w, t); e != nil || d != nil {
+		if e != nil {
+			enc = e
+		}
+		if d != nil {
+			dec = d
+		}
 	}
 	return enc, dec
 }
@@ -484,10 +562,30 @@ func (w *way) Unmarshal(t Type, data []byte, val any) error {
 		if err := framed(data); err != nil {
 			return err
 		}
+		if v, ok := val.(*any); ok && w.registry.dialect != nil {
+			return w.unmarshalAny(data, v)
+		}
 	}
 	if err := w.options.UnmarshalValue(bson.RawValue{Type: t, Value: data}, val); err != nil {
-		return decodeError(err)
+		return w.decodeError(err)
 	}
+	return nil
+}
+
+// unmarshalAny decodes a document that is in no other. In a dialect what it becomes is registered
+// for the type zero.
+func (w *way) unmarshalAny(data []byte, into *any) error {
+	t := w.documents
+	if w.inherits {
+		if t = w.registry.typeMap[0]; t == nil {
+			t = w.registry.dialect.Any[TypeEmbeddedDocument]
+		}
+	}
+	doc := reflect.New(t)
+	if err := w.Unmarshal(TypeEmbeddedDocument, data, doc.Interface()); err != nil {
+		return err
+	}
+	*into = doc.Elem().Interface()
 	return nil
 }
 

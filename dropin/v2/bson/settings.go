@@ -2,9 +2,10 @@ package bson
 
 import (
 	"reflect"
+	"sync"
 
 	"allium/bson"
-	"go.mongodb.org/mongo-driver/v2/internal/coding"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
 // settings are what an Encoder or a Decoder, or a client's options, change.
@@ -32,6 +33,9 @@ type way struct {
 	registry *Registry
 	settings settings
 	options  bson.Options
+
+	documents reflect.Type // what documents become in variables of type any
+	inherits  bool         // unless they are in a container of a dialect's
 }
 
 // ownTypes are the types of this package that Allium does not know, and how each is encoded and
@@ -46,6 +50,63 @@ func init() {
 			r = defaultRegistry
 		}
 		return r.way(s)
+	}
+	coding.NewRegistry = func(d *coding.Dialect) any {
+		r := NewRegistry()
+		r.dialect = d
+		return r
+	}
+	coding.WithDocuments = func(registry any, t reflect.Type) any {
+		r := *registry.(*Registry)
+		r.documents, r.ways = t, new(sync.Map)
+		return &r
+	}
+	coding.SettingsOf = func(context any) coding.Settings {
+		switch c := context.(type) {
+		case EncodeContext:
+			return c.settings
+		case DecodeContext:
+			return c.settings
+		}
+		return coding.Settings{}
+	}
+	coding.Registered = func(registry any, t reflect.Type, encoder bool) any {
+		r := registry.(*Registry)
+		if encoder {
+			if e := r.encoder(t); e != nil {
+				return e
+			}
+		} else if d := r.decoder(t); d != nil {
+			return d
+		}
+		return nil
+	}
+	coding.HasForm = func(registry any, t reflect.Type, encoder bool) bool {
+		r := registry.(*Registry)
+		if encoder {
+			return hasForm(t) || implements(t, r.marshalers())
+		}
+		return hasForm(t) || implements(t, r.unmarshalers())
+	}
+	coding.TypeOfAny = func(registry any, t bson.Type) reflect.Type { return registry.(*Registry).typeOfAny(t) }
+	coding.ReadValue = func(vr any) (bson.Type, []byte, error) { return readWhole(vr.(ValueReader)) }
+	coding.WriteValue = func(vw any, t bson.Type, data []byte) error { return writeValue(vw.(ValueWriter), t, data) }
+	coding.IsOwn = func(reader any) bool {
+		switch reader.(type) {
+		case *valueReader, *valueWriter:
+			return true
+		}
+		return false
+	}
+	coding.NewReader = func(t bson.Type, data []byte) any { return &valueReader{t: t, data: data} }
+	coding.NewWriter = func() (any, func() (bson.Type, []byte, error)) {
+		vw := &valueWriter{state: atValue}
+		return vw, func() (bson.Type, []byte, error) {
+			if vw.state != atEnd {
+				return 0, nil, errNothingWritten
+			}
+			return vw.written, vw.buf, nil
+		}
 	}
 }
 
@@ -129,7 +190,7 @@ func own[T any](t Type, encode func(dst []byte, v *T) ([]byte, error), decode fu
 		case isNull(v.Type):
 			*p = *new(T)
 		case v.Type != t:
-			return cannotDecode(v.Type, into.Type())
+			return cannotDecode(v.Type, into.Type(), nil)
 		case !decode(v, p):
 			return errMalformed
 		}
@@ -156,11 +217,15 @@ func codeWithScope(w *way) (bson.EncodeFunc, bson.DecodeFunc) {
 		},
 		func(v bson.RawValue, into *CodeWithScope) bool {
 			code, scope, ok := RawValue{Type: v.Type, Value: v.Value}.CodeWithScopeOK()
-			var doc D
-			if !ok || w.options.Unmarshal(scope, &doc) != nil {
+			t := reflect.TypeFor[D]()
+			if d := w.registry.dialect; d != nil {
+				t = d.Any[TypeEmbeddedDocument]
+			}
+			doc := reflect.New(t)
+			if !ok || w.options.Unmarshal(scope, doc.Interface()) != nil {
 				return false
 			}
-			*into = CodeWithScope{Code: JavaScript(code), Scope: doc}
+			*into = CodeWithScope{Code: JavaScript(code), Scope: doc.Elem().Interface()}
 			return true
 		})(w)
 }
@@ -172,7 +237,7 @@ func vector(*way) (bson.EncodeFunc, bson.DecodeFunc) {
 		}, func(v bson.RawValue, into reflect.Value) error {
 			b, ok := v.Binary()
 			if !ok && !isNull(v.Type) {
-				return cannotDecode(v.Type, reflect.TypeFor[Binary]())
+				return cannotDecode(v.Type, reflect.TypeFor[Binary](), nil)
 			}
 			out, err := NewVectorFromBinary(Binary{b.Subtype, b.Data})
 			*into.Addr().Interface().(*Vector) = out
@@ -194,7 +259,7 @@ func raw(*way) (bson.EncodeFunc, bson.DecodeFunc) {
 			case v.Type == TypeEmbeddedDocument || v.Type == TypeArray:
 				into.SetBytes(append([]byte{}, v.Value...))
 			default:
-				return cannotDecode(v.Type, into.Type())
+				return cannotDecode(v.Type, into.Type(), nil)
 			}
 			return nil
 		}

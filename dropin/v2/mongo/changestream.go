@@ -10,8 +10,8 @@ import (
 	"allium/mongoerr"
 	"allium/stats/batch"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/internal/coding"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
 // A StreamType says what a change stream is about.

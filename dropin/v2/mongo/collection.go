@@ -8,8 +8,8 @@ import (
 	"allium"
 	abson "allium/bson"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/internal/coding"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
 // A Collection is a handle to a collection. It is safe for concurrent use.
@@ -393,7 +393,7 @@ func (coll *Collection) CountDocuments(ctx context.Context, filter any, opts ...
 		return 0, err
 	}
 	a := arguments{coder: coll.coder}
-	settings := allium.CountOptions{Skip: set(o.Skip), Limit: set(o.Limit), Hint: a.hint(o.Hint), Collation: collated(o.Collation), Comment: a.comment(o.Comment), RawData: rawData(o.Internal)}
+	settings := allium.CountOptions{Skip: set(o.Skip), Limit: set(o.Limit), Hint: a.hint(o.Hint), Collation: collated(o.Collation), Comment: a.comment(o.Comment), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)}
 	if a.err != nil {
 		return 0, a.err
 	}
@@ -414,7 +414,7 @@ func (coll *Collection) EstimatedDocumentCount(ctx context.Context, opts ...opti
 	if err != nil {
 		return 0, err
 	}
-	n, err := coll.inner.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{Comment: comment, RawData: rawData(o.Internal)})
+	n, err := coll.inner.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{Comment: comment, RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)})
 	return n, failure(err)
 }
 
@@ -432,7 +432,7 @@ func (coll *Collection) Distinct(ctx context.Context, fieldName string, filter a
 		return &DistinctResult{err: err}
 	}
 	a := arguments{coder: coll.coder}
-	settings := allium.DistinctOptions{Collation: collated(o.Collation), Comment: a.comment(o.Comment), Hint: a.hint(o.Hint), RawData: rawData(o.Internal)}
+	settings := allium.DistinctOptions{Collation: collated(o.Collation), Comment: a.comment(o.Comment), Hint: a.hint(o.Hint), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)}
 	if a.err != nil {
 		return &DistinctResult{err: a.err}
 	}

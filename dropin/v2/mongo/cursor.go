@@ -12,7 +12,7 @@ import (
 	abson "allium/bson"
 	"allium/stats/batch"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/internal/coding"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 )
 

@@ -10,10 +10,10 @@ import (
 	"allium/consistency"
 	"allium/mongoerr"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/internal/coding"
 	"go.mongodb.org/mongo-driver/v2/internal/optionsutil"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
 // A Database is a handle to a database. It is safe for concurrent use.
@@ -237,6 +237,12 @@ func isRetryable(err error) bool {
 func rawData(o optionsutil.Options) bool {
 	b, _ := optionsutil.Value(o, "rawData").(bool)
 	return b
+}
+
+// maxTime is an option of version 1: how long the server may work on a command.
+func maxTime(o optionsutil.Options) time.Duration {
+	d, _ := optionsutil.Value(o, coding.MaxTime).(time.Duration)
+	return d
 }
 
 // ListCollections lists the collections that match a filter.

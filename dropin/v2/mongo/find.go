@@ -6,8 +6,8 @@ import (
 	"allium"
 	abson "allium/bson"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/internal/coding"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
 var cursorTypes = map[options.CursorType]allium.CursorType{
@@ -32,7 +32,7 @@ func (coll *Collection) Find(ctx context.Context, filter any, opts ...options.Li
 		Sort: a.ordered(o.Sort, "sort"), Projection: a.optional(o.Projection), Skip: set(o.Skip), Limit: set(o.Limit), BatchSize: o.BatchSize,
 		MaxAwaitTime: set(o.MaxAwaitTime), Hint: a.hint(o.Hint), Collation: collated(o.Collation), Let: a.optional(o.Let), Comment: a.comment(o.Comment),
 		Min: a.optional(o.Min), Max: a.optional(o.Max), AllowDiskUse: o.AllowDiskUse, AllowPartialResults: set(o.AllowPartialResults),
-		NoCursorTimeout: set(o.NoCursorTimeout), ReturnKey: set(o.ReturnKey), ShowRecordID: set(o.ShowRecordID), RawData: rawData(o.Internal),
+		NoCursorTimeout: set(o.NoCursorTimeout), ReturnKey: set(o.ReturnKey), ShowRecordID: set(o.ShowRecordID), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal),
 	}
 	if o.CursorType != nil {
 		settings.CursorType = cursorTypes[*o.CursorType]
@@ -64,7 +64,7 @@ func (coll *Collection) FindOne(ctx context.Context, filter any, opts ...options
 	settings := allium.FindOneOptions{
 		Sort: a.ordered(o.Sort, "sort"), Projection: a.optional(o.Projection), Skip: set(o.Skip), Hint: a.hint(o.Hint), Collation: collated(o.Collation),
 		Comment: a.comment(o.Comment), Min: a.optional(o.Min), Max: a.optional(o.Max), AllowPartialResults: set(o.AllowPartialResults),
-		ReturnKey: set(o.ReturnKey), ShowRecordID: set(o.ShowRecordID), RawData: rawData(o.Internal),
+		ReturnKey: set(o.ReturnKey), ShowRecordID: set(o.ShowRecordID), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal),
 	}
 	if a.err != nil {
 		return &SingleResult{err: a.err}
@@ -100,7 +100,7 @@ func (coll *Collection) FindOneAndDelete(ctx context.Context, filter any, opts .
 	a := arguments{coder: coll.coder}
 	settings := allium.FindOneAndDeleteOptions{
 		Sort: a.ordered(o.Sort, "sort"), Projection: a.optional(o.Projection), Collation: collated(o.Collation), Hint: a.hint(o.Hint),
-		Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
+		Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal),
 	}
 	if a.err != nil {
 		return &SingleResult{err: a.err}
@@ -130,7 +130,7 @@ func (coll *Collection) FindOneAndReplace(ctx context.Context, filter any, repla
 	settings := allium.FindOneAndReplaceOptions{
 		ReturnNew: set(o.ReturnDocument) == options.After, Upsert: set(o.Upsert), Sort: a.ordered(o.Sort, "sort"), Projection: a.optional(o.Projection),
 		BypassDocumentValidation: o.BypassDocumentValidation, Collation: collated(o.Collation), Hint: a.hint(o.Hint), Let: a.optional(o.Let),
-		Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
+		Comment: a.comment(o.Comment), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal),
 	}
 	if a.err != nil {
 		return &SingleResult{err: a.err}
@@ -160,7 +160,7 @@ func (coll *Collection) FindOneAndUpdate(ctx context.Context, filter any, update
 	settings := allium.FindOneAndUpdateOptions{
 		ReturnNew: set(o.ReturnDocument) == options.After, Upsert: set(o.Upsert), Sort: a.ordered(o.Sort, "sort"), Projection: a.optional(o.Projection),
 		ArrayFilters: a.filters(o.ArrayFilters), BypassDocumentValidation: o.BypassDocumentValidation, Collation: collated(o.Collation), Hint: a.hint(o.Hint),
-		Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
+		Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal),
 	}
 	if a.err != nil {
 		return &SingleResult{err: a.err}
@@ -186,7 +186,7 @@ func aggregate(ctx context.Context, client *Client, db *Database, name string, c
 	a := arguments{coder: c}
 	settings := allium.AggregateOptions{
 		AllowDiskUse: o.AllowDiskUse, BatchSize: o.BatchSize, BypassDocumentValidation: o.BypassDocumentValidation, Collation: collated(o.Collation),
-		Comment: a.comment(o.Comment), Hint: a.hint(o.Hint), Let: a.optional(o.Let), RawData: rawData(o.Internal), MaxAwaitTime: set(o.MaxAwaitTime),
+		Comment: a.comment(o.Comment), Hint: a.hint(o.Hint), Let: a.optional(o.Let), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal), MaxAwaitTime: set(o.MaxAwaitTime),
 	}
 	if a.err != nil {
 		return nil, a.err

@@ -132,7 +132,7 @@ func (iv IndexView) CreateMany(ctx context.Context, models []IndexModel, opts ..
 	if ctx, err = iv.coll.client.context(ctx); err != nil {
 		return nil, err
 	}
-	settings := allium.CreateIndexOptions{RawData: rawData(o.Internal), CommitQuorum: o.CommitQuorum}
+	settings := allium.CreateIndexOptions{RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal), CommitQuorum: o.CommitQuorum}
 	names, err := iv.coll.inner.CreateIndexes(ctx, indexes, settings)
 	if err != nil {
 		return nil, failure(err)
@@ -216,7 +216,7 @@ func (iv IndexView) drop(ctx context.Context, index any, opts []options.Lister[o
 	if ctx, err = iv.coll.client.context(ctx); err != nil {
 		return err
 	}
-	return failure(iv.coll.inner.DropIndex(ctx, index, allium.DropIndexOptions{RawData: rawData(o.Internal)}))
+	return failure(iv.coll.inner.DropIndex(ctx, index, allium.DropIndexOptions{RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)}))
 }
 
 // DropAll drops all indexes but that on _id.
@@ -228,7 +228,7 @@ func (iv IndexView) DropAll(ctx context.Context, opts ...options.Lister[options.
 	if ctx, err = iv.coll.client.context(ctx); err != nil {
 		return err
 	}
-	return failure(iv.coll.inner.DropIndexes(ctx, allium.DropIndexOptions{RawData: rawData(o.Internal)}))
+	return failure(iv.coll.inner.DropIndexes(ctx, allium.DropIndexOptions{RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)}))
 }
 
 // A SearchIndexView creates, changes, drops and lists the search indexes of a collection.

@@ -8,9 +8,9 @@ import (
 
 	abson "allium/bson"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/internal/coding"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
 // A coder is how the documents of a client, a database or a collection are encoded and decoded.

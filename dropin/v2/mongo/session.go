@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/session"
 )
@@ -94,6 +95,15 @@ func (c *Client) StartSession(opts ...options.Lister[options.SessionOptions]) (*
 }
 
 func transactionOptions(o *options.TransactionOptions) allium.TransactionOptions {
+	if o.WriteConcern != nil {
+		if w, ok := o.WriteConcern.W.(coding.TimedW); ok {
+			out := allium.TransactionOptions{ReadConcern: readConcern(o.ReadConcern), ReadPreference: readPreference(o.ReadPreference), MaxCommitTime: w.Commit}
+			if w.W != nil || w.Timeout != 0 || o.WriteConcern.Journal != nil {
+				out.WriteConcern = writeConcern(o.WriteConcern)
+			}
+			return out
+		}
+	}
 	return allium.TransactionOptions{ReadConcern: readConcern(o.ReadConcern), WriteConcern: writeConcern(o.WriteConcern), ReadPreference: readPreference(o.ReadPreference)}
 }
 

@@ -13,11 +13,13 @@ import (
 	"allium/collation"
 	"allium/consistency"
 	aevent "allium/event"
+	"go.mongodb.org/mongo-driver/v2/internal/optionsutil"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 	"go.mongodb.org/mongo-driver/v2/tag"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
 // settings returns the options of a client as Allium's, and the connection string that they belong
@@ -42,6 +44,9 @@ func (c *Client) settings(o *options.ClientOptions) (uri string, s allium.Client
 	}
 	if o.MaxConnecting != nil && *o.MaxConnecting == 0 {
 		s.MaxConnecting = nil // the default
+	}
+	if d, ok := optionsutil.Value(o.Custom, coding.SocketTimeout).(time.Duration); ok {
+		s.SocketTimeout = &d
 	}
 	if o.MaxAdaptiveRetries != nil {
 		n := int(*o.MaxAdaptiveRetries)
@@ -162,6 +167,9 @@ func readConcern(rc *readconcern.ReadConcern) *consistency.ReadConcern {
 func writeConcern(wc *writeconcern.WriteConcern) *consistency.WriteConcern {
 	if wc == nil {
 		return nil
+	}
+	if w, ok := wc.W.(coding.TimedW); ok {
+		return &consistency.WriteConcern{W: w.W, Journal: wc.Journal, Timeout: w.Timeout}
 	}
 	return &consistency.WriteConcern{W: wc.W, Journal: wc.Journal}
 }

@@ -2,10 +2,11 @@
 // with another meaning, and how many of how many in each package. It runs in the folder of its
 // module:
 //
-//	go -C dropin/compare run ./cmd/surface [-missing]
+//	go -C dropin/compare run ./cmd/surface [-1] [-missing]
 //
-// Its exit status is 1 if anything is missing or differs. With -missing it prints the list that
-// surface/testdata/missing.txt holds, and nothing else.
+// It compares version 2, with -1 version 1. Its exit status is 1 if anything is missing or differs.
+// With -missing it prints the list that surface/testdata/missing.txt or missing1.txt holds, and
+// nothing else.
 package main
 
 import (
@@ -20,8 +21,13 @@ import (
 
 func main() {
 	list := flag.Bool("missing", false, "print the list of missing names alone")
+	first := flag.Bool("1", false, "compare version 1")
 	flag.Parse()
-	r, err := surface.V2Report(".")
+	report := surface.V2Report
+	if *first {
+		report = surface.V1Report
+	}
+	r, err := report(".")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "surface:", err)
 		os.Exit(2)

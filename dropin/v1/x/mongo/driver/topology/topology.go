@@ -1,0 +1,32 @@
+// Package topology has the errors of server selection.
+package topology
+
+import (
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/mongo/description"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+)
+
+// ErrServerSelectionTimeout is inside a ServerSelectionError whose time was up.
+var ErrServerSelectionTimeout = topology.ErrServerSelectionTimeout
+
+// A ServerSelectionError says that no suitable server was found.
+type ServerSelectionError struct {
+	Desc    description.Topology // what is known of the deployment
+	Wrapped error
+}
+
+// Error returns the reason, and what is known of the deployment.
+func (e ServerSelectionError) Error() string {
+	if e.Desc.CompatibilityErr != nil {
+		return fmt.Sprintf("server selection error: compatibility error: %v, current topology: { %s }", e.Desc.CompatibilityErr, e.Desc)
+	}
+	if e.Wrapped != nil {
+		return fmt.Sprintf("server selection error: %s, current topology: { %s }", e.Wrapped, e.Desc)
+	}
+	return fmt.Sprintf("server selection error: current topology: { %s }", e.Desc)
+}
+
+// Unwrap returns the reason.
+func (e ServerSelectionError) Unwrap() error { return e.Wrapped }
