@@ -344,6 +344,19 @@ func (c *Client) Ping(ctx context.Context, opts ...PingOptions) error {
 	return err
 }
 
+// Ready waits until the client is warm: a member that suits the client's read preference has
+// answered a ping, and each server that can be reached has ClientOptions.MinPoolSize connections,
+// which the client makes in the background, two at a time. Called before a program takes its
+// traffic, it keeps the first operations from waiting for connections; it may be called at any
+// time, also as a probe: a client that is warm costs a ping. The error is that of the ping, or, if
+// ctx ends first, a *mongoerr.TimeoutError with why the last connection could not be made.
+func (c *Client) Ready(ctx context.Context) error {
+	if err := c.Ping(ctx); err != nil {
+		return err
+	}
+	return failure.Cause(ctx, c.topology.Warm(ctx))
+}
+
 // Topology returns what the driver currently knows about the deployment.
 func (c *Client) Topology() *event.TopologyDescription { return c.topology.Description() }
 
@@ -379,7 +392,7 @@ func (c *Client) Close(ctx context.Context) error {
 		select {
 		case <-c.closed:
 		default:
-			return ctx.Err()
+			return failure.Cause(ctx, ctx.Err())
 		}
 	}
 	if first {
@@ -403,7 +416,7 @@ func (c *Client) close(ctx context.Context) error {
 	err := failure.Join(ctx.Err(), aborted, killed, ended, flight.Apart(func() error { return c.closeEncryption(ctx) }),
 		flight.Apart(func() error { return c.topology.Close(ctx) }), flight.Apart(c.log.Close))
 	c.revocation.Close()
-	return err
+	return failure.Cause(ctx, err)
 }
 
 // CheckRevocation checks by OCSP whether the certificate that a service has presented in a TLS

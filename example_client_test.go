@@ -123,6 +123,33 @@ func ExampleClientOptions_scram() {
 	// Output: <nil>
 }
 
+// A service has its connections before it takes traffic.
+func ExampleClient_Ready() {
+	d, err := mongotest.Open(mongotest.ReplicaSet(3))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Stop()
+	client, err := allium.Open(d.URI(), allium.ClientOptions{MinPoolSize: new(4)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(context.Background())
+
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := client.Ready(ctx); err != nil {
+		log.Fatal(err) // it says which server was waited for, and why
+	}
+	for _, p := range client.Stats().Pools {
+		fmt.Println(p.Open-p.Connecting >= 4)
+	}
+	// Output:
+	// true
+	// true
+	// true
+}
+
 // A vault changes the password now and then. The client asks for it when it needs one.
 func ExampleClientOptions_credentials() {
 	d, err := mongotest.Open(mongotest.Auth("root", "root"))

@@ -123,7 +123,8 @@ type ClientOptions struct {
 
 	// MaxPoolSize is the maximum number of connections to each server. Nil: 100; 0: no limit.
 	MaxPoolSize *int
-	// MinPoolSize is the number of connections to each server that are kept open. Nil: 0.
+	// MinPoolSize is the number of connections to each server that are kept open. Client.Ready
+	// waits for them. Nil: 0.
 	MinPoolSize *int
 	// MaxConnecting is the maximum number of connections to each server that are established at a
 	// time. Nil: 2.
@@ -239,7 +240,7 @@ func (o *ClientOptions) logLevels() (map[logging.Component]slog.Level, error) {
 	for name, level := range o.LogLevels {
 		component, ok := components[name]
 		if !ok {
-			return nil, fmt.Errorf("log component %q is unknown", string(name))
+			return nil, fmt.Errorf("option LogLevels has component %q, want command, topology, serverSelection or connection", string(name))
 		}
 		levels[component] = level
 	}

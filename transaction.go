@@ -386,7 +386,7 @@ func (w *transact) stopped(ctx context.Context, err error) error {
 			t.Source = "" // it was the caller's context
 		}
 	}
-	return w.wrap(t, err)
+	return failure.Cause(ctx, w.wrap(t, err))
 }
 
 // exhausted says that time was up in the middle of an attempt, and keeps why there was more than

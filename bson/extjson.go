@@ -184,6 +184,9 @@ func (w extJSONWriter) single(dst []byte, v RawValue) ([]byte, error) {
 
 // String returns r as relaxed Extended JSON, or a note in angle brackets if it is malformed.
 func (r Raw) String() string {
+	if len(r) == 0 {
+		return ""
+	}
 	text, err := AppendExtJSON(nil, r, false)
 	if err != nil {
 		return "<malformed document: " + err.Error() + ">"

@@ -53,7 +53,7 @@ func (rp *ReadPreference) Validate() error {
 	case PrimaryPreferred, Secondary, SecondaryPreferred, Nearest:
 		return nil
 	default:
-		return fmt.Errorf("read preference has the unknown mode %q", string(rp.Mode))
+		return fmt.Errorf("read preference has mode %q, want primary, primaryPreferred, secondary, secondaryPreferred or nearest", string(rp.Mode))
 	}
 	switch {
 	case slices.ContainsFunc(rp.TagSets, func(s event.TagSet) bool { return len(s) > 0 }):

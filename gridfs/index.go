@@ -1,6 +1,7 @@
 package gridfs
 
 import (
+	"allium/internal/failure"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func (i *indexes) take(ctx context.Context, l limit) error {
 		}
 	case <-expired:
 	}
-	return &mongoerr.TimeoutError{Phase: mongoerr.PhaseIndexes, Source: source, Elapsed: time.Since(started), Wrapped: err}
+	return failure.Cause(ctx, &mongoerr.TimeoutError{Phase: mongoerr.PhaseIndexes, Source: source, Elapsed: time.Since(started), Wrapped: err})
 }
 
 var primary = &consistency.ReadPreference{Mode: consistency.Primary}

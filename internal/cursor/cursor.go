@@ -95,9 +95,10 @@ type Reading struct {
 // limit already, what follows from that.
 func (c *Cursor) Prepare(op *exec.Op, r Reading) error {
 	switch {
-	case r.TimeoutMode != DefaultTimeout && r.TimeoutMode != OverLifetime && r.TimeoutMode != PerIteration ||
-		r.Type != NonTailable && r.Type != Tailable && r.Type != TailableAwait:
-		return errors.New("the option TimeoutMode or CursorType has a value that does not exist")
+	case r.Type != NonTailable && r.Type != Tailable && r.Type != TailableAwait:
+		return fmt.Errorf("option CursorType is %q, want %s, %s or nothing", r.Type, Tailable, TailableAwait)
+	case r.TimeoutMode != DefaultTimeout && r.TimeoutMode != OverLifetime && r.TimeoutMode != PerIteration:
+		return fmt.Errorf("option TimeoutMode is %q, want %s, %s or nothing", r.TimeoutMode, OverLifetime, PerIteration)
 	case r.TimeoutMode != DefaultTimeout && op.Timeout == nil:
 		return errors.New("option TimeoutMode is set, but no timeout is")
 	case r.Type != NonTailable && r.TimeoutMode == OverLifetime:

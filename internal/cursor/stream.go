@@ -241,7 +241,7 @@ func (s *Stream) late(ctx context.Context, ended error) error {
 	} else if !errors.Is(ended, context.Canceled) {
 		e.Source = mongoerr.SourceContext
 	}
-	return e
+	return failure.Cause(ctx, e)
 }
 
 var errStreamClosed = errors.New("change stream is closed")

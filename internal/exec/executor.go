@@ -3,7 +3,6 @@ package exec
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -241,6 +240,7 @@ func (x *Executor) run(ctx context.Context, op *Op, closing bool) (Result, error
 	res.WireVersion = r.wireVersion
 	if err != nil {
 		failure.Name(err, op.Command.Name(), op.Namespace())
+		err = failure.Cause(ctx, err)
 		res.Conn, res.Sent, res.Unsent = r.late, r.sent, r.unsent
 	}
 	switch {
@@ -428,7 +428,7 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 		}
 		last := err
 		if refused, ok := errors.AsType[*mongoerr.AuthError](last); ok && !errors.As(sent, new(*mongoerr.AuthError)) {
-			sent = fmt.Errorf("%w; the retry failed: %w", sent, refused)
+			sent = &refusedRetry{sent, refused}
 		}
 		r.unsent = r.op.EndsTransaction && r.op.Session.Transaction().Pending() && failure.OutOfTime(last) && (ctx.Err() != nil || errors.Is(last, errNoTimeLeft))
 		err = r.timedOut(ctx, sent, last, stage)
@@ -439,6 +439,19 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 }
+
+// refusedRetry is the error of an operation whose retry could not authenticate: the one that made
+// the retry necessary, as the rules want, which alone would send whoever reads it the wrong way.
+type refusedRetry struct {
+	sent    error
+	refused *mongoerr.AuthError
+}
+
+func (e *refusedRetry) Error() string {
+	return e.sent.Error() + "; the retry failed: " + e.refused.Error()
+}
+
+func (e *refusedRetry) Unwrap() []error { return []error{e.sent, e.refused} }
 
 // unpin unpins the transaction if unpins says so.
 func (r *run) unpin(last, err error, again bool) {

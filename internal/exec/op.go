@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"allium/internal/failure"
 	"context"
 	"errors"
 	"fmt"
@@ -161,7 +162,7 @@ func Ahead(ctx context.Context, command, db, coll string, err error) error {
 		if !e.Canceled() {
 			e.Source = mongoerr.SourceContext
 		}
-		return e
+		return failure.Cause(ctx, e)
 	}
 	return named(command, namespace(db, coll), err)
 }

@@ -20,6 +20,10 @@ func Name(err error, command, namespace string) {
 		set(&e.Command, &e.Namespace, command, namespace)
 	case *mongoerr.WriteConcernError:
 		set(&e.Command, &e.Namespace, command, namespace)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			Name(err, command, namespace)
+		}
 	}
 }
 

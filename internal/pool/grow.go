@@ -104,6 +104,7 @@ func (p *Pool) settle(c *Conn) {
 		return
 	}
 	p.attempts = slices.Delete(p.attempts, i, i+1)
+	p.tellWarm()
 	c.alarm.Stop()
 	if !c.doubtful {
 		p.coming--
@@ -189,6 +190,7 @@ func (p *Pool) made(c *Conn) {
 		p.closeSocket(c)
 		return
 	}
+	p.unmadeBy = nil
 	if !c.stale() && p.state != closed {
 		p.connReady(c)
 	}
@@ -243,6 +245,7 @@ func (p *Pool) unmade(c *Conn, w *waiter, err error) {
 	case c.removed:
 		err = &mongoerr.PoolClearedError{Addr: p.addr, Interrupted: true}
 	}
+	p.unmadeBy = failure.Detach(err)
 	p.remove(c, reason, err)
 	if w != nil {
 		w.result <- result{err: err}

@@ -126,6 +126,9 @@ type Pool struct {
 	waits    int64 // checkouts that had to wait
 	gaveUp   int64 // those of them that left without a connection because their time was up
 
+	changed  chan struct{} // is closed when Warm has to look again; nil if nobody waits
+	unmadeBy error         // why the last connection could not be made; nil if it could
+
 	waited atomic.Int64 // how long all checkouts waited, in nanoseconds
 
 	timer *time.Timer // of the next run in the background
@@ -234,6 +237,7 @@ func (p *Pool) Clear(cause error, interrupt bool) {
 		}
 	}
 	p.queue.fail(func() error { return &mongoerr.PoolClearedError{Addr: p.addr, Cause: cause} })
+	p.tellWarm()
 }
 
 // takeBack closes a connection under its operation. For those who follow the events it is checked
@@ -291,6 +295,7 @@ func (p *Pool) Close() {
 	p.state = closed
 	p.end()
 	p.queue.fail(func() error { return errClosed })
+	p.tellWarm()
 	p.mu.Unlock()
 	p.work.Wait()
 	p.ended()

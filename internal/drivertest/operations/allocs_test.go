@@ -20,6 +20,7 @@ var costs = []struct {
 	most float64
 	do   func(ctx context.Context, c *costClients) error
 }{
+	{"(*Client) Ready", 10, func(ctx context.Context, c *costClients) error { return c.client.Ready(ctx) }},
 	{"(*Client) Ping", 10, func(ctx context.Context, c *costClients) error { return c.client.Ping(ctx) }},
 	{"(*Client) BulkWrite", 21, func(ctx context.Context, c *costClients) error {
 		_, err := c.client.BulkWrite(ctx, []allium.WriteModel{c.coll.InsertOneModel(c.doc)})
