@@ -72,7 +72,7 @@ func TestBehaviourOfIndexes(t *testing.T) {
 		{"find": "g", "hint": "h", "projection": {"_id": 1}}
 			cursor.firstBatch [{"_id":1},{"_id":2},{"_id":3},{"_id":4}]
 		{"find": "g", "hint": "hs", "projection": {"_id": 1}}
-			cursor.firstBatch [{"_id":3},{"_id":4}]
+			cursor.firstBatch [{"_id":4},{"_id":3}]
 		{"find": "g", "hint": "part", "projection": {"_id": 1}}
 			cursor.firstBatch [{"_id":4}]
 	`)

@@ -37,6 +37,34 @@ type Access struct {
 	Table *sharding.Metadata
 	// NoScan reports that the collection must not be read from end to end.
 	NoScan func() bool
+	// Wants is what the command does with the documents.
+	Wants Wants
+	// Memory has the index filters and the plans that were good before; nil: none.
+	Memory *Memory
+	// Explains leaves a trial out of the plan cache, and does not use it.
+	Explains bool
+
+	// OnShard plans for a process that leaves out what it has only left of a migration.
+	OnShard bool
+
+	filter        *IndexFilter // in force
+	hint          string       // the only index that may be used
+	shardFiltered bool
+}
+
+// Wants is what a command does with the documents of a plan.
+type Wants struct {
+	Skip, Limit int64
+	// Projection is nil if the documents are wanted whole; Projected is how the command has it.
+	Projection *query.Projection
+	Projected  bson.Raw
+	SortSpec   bson.Raw // how the command has the order
+	Count      bool     // only their number
+	ReturnKey  bool
+	Meta       func(doc bson.Raw, name string) bson.RawValue
+	// Distinct is the path whose values are wanted, empty for none.
+	Distinct string
+	Tailable bool
 }
 
 // fail returns the error of a query that cannot be planned.
@@ -50,26 +78,34 @@ func (a *Access) fail(code int32, text string) error {
 
 // Plan is how a command reads a collection's documents.
 type Plan struct {
-	Scan   *store.Scan
-	Index  *store.Index  // nil: the whole collection
-	Filter *query.Filter // what remains to be matched; nil: nothing
-	Sort   *query.Sort   // what remains to be sorted; nil: nothing
+	Coll  *store.Coll
+	Index *store.Index // that the plan reads first; nil: the whole collection
+	// Filter is all that a document has to match; nil: nothing.
+	Filter *query.Filter
+	Sort   *query.Sort // what remains to be sorted; nil: nothing
 	Back   bool
-	ranges []store.Range
-	Sorted bool // the index has the documents in the wanted order
-}
+	Sorted bool // the documents come in the wanted order
 
-// WholeIndex reports whether the plan goes through all of an index.
-func (p *Plan) WholeIndex() bool {
-	return p.Index != nil && (len(p.ranges) == 0 || len(p.ranges) == 1 && p.ranges[0] == store.Range{})
+	// Root is the stage that yields the documents, but for what the command does with them: order,
+	// skip, limit, projection. Rejected are the other plans there were.
+	Root     *Stage
+	Rejected []*Stage
+	Trial    *Trial // of several plans; nil: there was one
+	// Filtered tells that an index filter was in force, ByBranch that the branches of an $or were
+	// planned one by one.
+	Filtered bool
+	ByBranch bool
+	// From is the entry of the plan cache that the plan was taken from, or nil.
+	From *Cached
+
+	access *Access
+	scan   *store.Scan // of a collection; nil: Root is worked step by step
+	only   []int
 }
 
 // Plan chooses an index, and of a sharded collection the shards that may have something.
 func (a *Access) Plan() (*Plan, error) {
-	p, err := a.choose()
-	if err != nil {
-		return nil, err
-	}
+	p := &Plan{Coll: a.Coll, Filter: a.remaining(), Sort: a.Sort, access: a}
 	shards := []int{a.Coll.Shard()}
 	if sh := a.table(); sh != nil {
 		shards = sh.Shards()
@@ -79,16 +115,51 @@ func (a *Access) Plan() (*Plan, error) {
 		if a.Only != nil {
 			shards = a.Only
 		}
-		p.Scan.Only(shards)
-		shards = p.Scan.Reached()
-		if p.Sorted {
-			p.Scan.Merge()
-		}
+		p.only = shards
+		reached := store.NewScan(a.Coll, false, nil)
+		reached.Only(shards)
+		shards = reached.Reached()
+	}
+	a.shardFiltered = a.OnShard && a.Coll.Sharded()
+	if err := a.choose(p); err != nil {
+		return nil, err
 	}
 	if a.Reach != nil && !a.Coll.Derived() {
-		err = a.Reach(shards...)
+		if err := a.Reach(shards...); err != nil {
+			return nil, err
+		}
 	}
-	return p, err
+	p.settle()
+	return p, nil
+}
+
+// settle notes what the chosen plan is, and opens it.
+func (p *Plan) settle() {
+	first := p.Root
+	for len(first.Inputs) > 0 {
+		first = first.Inputs[0]
+	}
+	p.Index, p.Back = first.Index, first.Back
+	p.Root.Walk(func(s *Stage) {
+		if s.Index != nil {
+			s.Index.Uses.Add(1)
+		}
+	})
+	if p.Sorted = p.Sorted && p.access.Sort != nil; p.Sorted {
+		p.Sort = nil
+	}
+	if p.Root.Name == "COLLSCAN" {
+		p.Root.open(p.env())
+		p.scan = p.Root.scan
+	}
+}
+
+func (p *Plan) env() *env { return &env{coll: p.Coll, only: p.only, merge: p.Sorted} }
+
+// Resume makes a plan that reads the whole collection begin behind a record.
+func (p *Plan) Resume(after string) {
+	p.scan = store.NewScan(p.Coll, false, []store.Range{{Lo: after + "\x00"}})
+	p.Root.scan = p.scan
 }
 
 // table returns what says where the collection's documents are, nil if it is not sharded.
@@ -99,69 +170,10 @@ func (a *Access) table() *sharding.Metadata {
 	return sharding.Of(a.Coll)
 }
 
-// choose chooses an index.
-func (a *Access) choose() (*Plan, error) {
-	if err := a.useText(); err != nil {
-		return nil, err
-	}
-	if f := a.Filter; f != nil && f.NeedsGeoIndex() && !nearIndexed(a.Coll, f.Near()) {
-		return nil, a.fail(srverr.NoQueryExecutionPlans, "unable to find index for $geoNear query")
-	}
-	p := &Plan{Filter: a.Filter, Sort: a.Sort}
-	if p.Filter != nil && p.Filter.MatchesAll() {
-		p.Filter = nil
-	}
-	hinted, natural, back, err := a.hinted()
-	if err != nil {
-		return nil, err
-	}
-	if a.Natural && hinted != nil {
-		return nil, srverr.New(srverr.BadValue, "index hint not allowed with $natural sort order")
-	}
-	bounded := len(a.Min) > 5 || len(a.Max) > 5
-	switch {
-	case bounded && natural:
-		return nil, a.fail(srverr.NoQueryExecutionPlans, "min and max are incompatible with $natural")
-	case bounded:
-		return p, a.useBounds(p, hinted)
-	}
-	if natural || a.Natural {
-		p.Back = back || a.Back
-		p.Scan = store.NewScan(a.Coll, p.Back, nil)
-		return p, nil
-	}
-	if hinted != nil {
-		if p.Filter == nil && slices.ContainsFunc(hinted.Fields, func(f store.IndexField) bool { return f.Special == "wildcard" }) {
-			return nil, a.fail(srverr.NoQueryExecutionPlans, "No query solutions") // it cannot be scanned as a whole
-		}
-		a.useIndex(p, hinted)
-		return p, nil
-	}
-	if ix := a.narrowest(); ix != nil {
-		a.useIndex(p, ix)
-		return p, nil
-	}
-	if a.Sort != nil {
-		for i := range a.Coll.Indexes() {
-			ix := &a.Coll.Indexes()[i]
-			if ok, back := a.sorted(ix); ok && a.covers(ix) && !ix.Sparse && !ix.Hidden {
-				p.Back = back
-				a.useIndex(p, ix)
-				return p, nil
-			}
-		}
-	}
-	if a.NoScan != nil && p.Filter != nil && a.NoScan() {
-		return nil, a.fail(srverr.NoQueryExecutionPlans, "No indexed plans available, and running with 'notablescan'")
-	}
-	p.Scan = store.NewScan(a.Coll, false, nil)
-	return p, nil
-}
-
-// useBounds takes the part of an index between min and max.
-func (a *Access) useBounds(p *Plan, ix *store.Index) error {
+// useBounds is the plan of the part of an index between min and max.
+func (a *Access) useBounds(ix *store.Index) (*Stage, error) {
 	if ix == nil {
-		return a.fail(51173, "When using min()/max() a hint of which index to use must be provided")
+		return nil, a.fail(51173, "When using min()/max() a hint of which index to use must be provided")
 	}
 	bound := func(doc bson.Raw) bson.Raw {
 		if len(doc) > 5 {
@@ -172,87 +184,17 @@ func (a *Access) useBounds(p *Plan, ix *store.Index) error {
 	r, ok, inOrder := ix.Between(bound(a.Min), bound(a.Max))
 	switch {
 	case !ok:
-		return a.fail(51174, "The index chosen is not compatible with min/max")
+		return nil, a.fail(51174, "The index chosen is not compatible with min/max")
 	case !inOrder:
-		return a.fail(51175, "The value provided for min() does not come before the value provided for max() in the hinted index")
+		return nil, a.fail(51175, "The value provided for min() does not come before the value provided for max() in the hinted index")
 	}
-	a.useIndex(p, ix)
-	p.ranges = []store.Range{r}
-	p.Scan = store.NewIndexScan(a.Coll, ix, p.Back, p.ranges)
-	return nil
-}
-
-func (a *Access) useIndex(p *Plan, ix *store.Index) {
-	p.Index = ix
-	if !ix.Ordered() { // an index without keys here: all that it has is looked through
-		p.Scan = store.NewIndexScan(a.Coll, ix, false, nil)
-		ix.Uses.Add(1)
-		return
-	}
-	ranges, score := ix.Ranges(a.Filter, a.Collation.Same(ix.Collation))
-	if score == 0 {
-		ranges = []store.Range{{}}
-	}
-	p.ranges = ranges
-	if ok, back := a.sorted(ix); ok && a.Sort != nil {
-		p.Sort, p.Back, p.Sorted = nil, back, true
-	}
-	p.Scan = store.NewIndexScan(a.Coll, ix, p.Back, p.ranges)
-	ix.Uses.Add(1)
+	return fetch(&Stage{Name: "IXSCAN", Index: ix, Range: &r, Min: bound(a.Min), Max: bound(a.Max)}, a.remaining()), nil
 }
 
 // covers reports whether an index has all documents that the query can match: a partial one has
 // them if the query asks for no others.
 func (a *Access) covers(ix *store.Index) bool {
 	return ix.Partial == nil || a.Filter != nil && a.Collation.Same(ix.Collation) && a.Filter.Implies(ix.Partial)
-}
-
-// narrowest returns the index that narrows the query down most, nil if none does. Among equals one
-// that has the documents in the wanted order is better.
-func (a *Access) narrowest() *store.Index {
-	var best *store.Index
-	bestScore := 0
-	for i := range a.Coll.Indexes() {
-		ix := &a.Coll.Indexes()[i]
-		if ix.Hidden || !a.covers(ix) || !ix.Ordered() {
-			continue
-		}
-		_, score := ix.Ranges(a.Filter, a.Collation.Same(ix.Collation))
-		if score == 0 {
-			continue
-		}
-		score *= 2
-		if ok, _ := a.sorted(ix); ok {
-			score++
-		}
-		if score > bestScore {
-			best, bestScore = ix, score
-		}
-	}
-	return best
-}
-
-// sorted tells whether an index has the documents in the wanted order, or in the reverse one.
-func (a *Access) sorted(ix *store.Index) (ok, back bool) {
-	if a.Sort == nil || ix.Multikey || !ix.Ordered() || !a.Collation.Same(ix.Collation) {
-		return false, false
-	}
-	fields := a.Sort.Fields()
-	if len(fields) > len(ix.Fields) {
-		return false, false
-	}
-	for i, f := range fields {
-		if f.Meta != "" || f.Path != ix.Fields[i].Path {
-			return false, false
-		}
-		reverse := f.Descending != ix.Fields[i].Descending
-		if i == 0 {
-			back = reverse
-		} else if reverse != back {
-			return false, false
-		}
-	}
-	return true, back
 }
 
 // hinted returns the index that the command's hint names.
@@ -329,7 +271,13 @@ func ScanRange(c *store.Coll, hint bson.RawValue, min, max bson.Raw) (*store.Sca
 	if err != nil {
 		return nil, err
 	}
-	return p.Scan, nil
+	r := store.Range{}
+	p.Root.Walk(func(s *Stage) {
+		if s.Range != nil {
+			r = *s.Range
+		}
+	})
+	return store.NewIndexScan(c, p.Index, false, []store.Range{r}), nil
 }
 
 // Describe describes a query for errors of planning it.

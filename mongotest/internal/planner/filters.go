@@ -7,8 +7,8 @@ import (
 	"allium/bson"
 )
 
-// IndexFilters are the index filters of a node's collections. They are kept and listed but not
-// applied: every query is planned anew. Safe for concurrent use; the zero value has none.
+// IndexFilters are the index filters of a node's collections: which indexes the plans of some
+// queries may use. Safe for concurrent use; the zero value has none.
 type IndexFilters struct {
 	mu   sync.Mutex
 	byNS map[string][]IndexFilter
@@ -16,7 +16,7 @@ type IndexFilters struct {
 
 // IndexFilter is a filter for the queries of one shape.
 type IndexFilter struct {
-	Shape bson.Raw // query, sort, projection and collation
+	Shape string   // of the queries
 	Entry bson.Raw // as planCacheListFilters shows it
 }
 
@@ -37,11 +37,11 @@ func (f *IndexFilters) Set(ns string, filter IndexFilter) {
 	f.byNS[ns] = append(withoutShape(f.byNS[ns], filter.Shape), filter)
 }
 
-// Clear removes the filter for a shape; nil: all of the collection's.
-func (f *IndexFilters) Clear(ns string, shape bson.Raw) {
+// Clear removes the filter for a shape; an empty one: all of the collection's.
+func (f *IndexFilters) Clear(ns, shape string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if shape == nil {
+	if shape == "" {
 		delete(f.byNS, ns)
 		return
 	}
@@ -50,6 +50,6 @@ func (f *IndexFilters) Clear(ns string, shape bson.Raw) {
 	}
 }
 
-func withoutShape(list []IndexFilter, shape bson.Raw) []IndexFilter {
-	return slices.DeleteFunc(list, func(f IndexFilter) bool { return bson.Equal(f.Shape, shape) })
+func withoutShape(list []IndexFilter, shape string) []IndexFilter {
+	return slices.DeleteFunc(slices.Clone(list), func(f IndexFilter) bool { return f.Shape == shape })
 }

@@ -3,7 +3,6 @@ package planner
 import (
 	"allium/bson"
 	"allium/mongotest/internal/pipeline"
-	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/store"
 )
 
@@ -18,71 +17,184 @@ const checkAfter = 128
 
 // ScanIter yields the documents of a plan that match.
 type ScanIter struct {
-	Run    Running
-	NS     string
-	Scan   *store.Scan
-	Filter *query.Filter
-	At     int // the array element that made it match, or -1
+	Run Running
+	NS  string
 
+	plan *Plan
+	env  *env
+	row  row
 	seen int
+	at   int // the array element that made the last document match, or -1
+	docs int64
 }
 
+// Scan returns an iterator over a plan's documents, in the order in which the plan has them.
+func (p *Plan) Scan(run Running, ns string) *ScanIter {
+	return &ScanIter{Run: run, NS: ns, plan: p, env: p.env(), at: -1}
+}
+
+func (s *ScanIter) check() error {
+	if s.seen++; s.seen%checkAfter == 0 {
+		return s.Run.Interrupted()
+	}
+	return nil
+}
+
+// Next returns the next document, nil at the end.
 func (s *ScanIter) Next() (bson.Raw, error) {
+	if s.plan.scan == nil {
+		return s.step()
+	}
+	filter := s.plan.Filter
 	for {
-		doc, ok := s.Scan.NextDoc()
+		doc, ok := s.plan.scan.NextDoc()
 		if !ok {
 			return nil, nil
 		}
-		if s.seen++; s.seen%checkAfter == 0 {
-			if err := s.Run.Interrupted(); err != nil {
-				return nil, err
-			}
+		if err := s.check(); err != nil {
+			return nil, err
 		}
-		if s.Filter != nil {
-			ok, at, err := s.Filter.MatchIndex(doc)
+		if filter != nil {
+			ok, at, err := filter.MatchIndex(doc)
 			if err != nil {
 				return nil, err
 			}
 			if !ok {
 				continue
 			}
-			s.At = at
+			s.at = at
 		}
 		return doc, nil
+	}
+}
+
+func (s *ScanIter) step() (bson.Raw, error) {
+	for {
+		st, err := s.plan.Root.work(s.env, &s.row)
+		if err != nil || st == isEOF {
+			return nil, err
+		}
+		if err := s.check(); err != nil {
+			return nil, err
+		}
+		if st != advanced {
+			continue
+		}
+		if doc := s.row.document(); doc != nil {
+			return doc, nil
+		}
 	}
 }
 
 func (s *ScanIter) Close() {}
 
 // RID returns the record id of the last document that the scan has looked at.
-func (s *ScanIter) RID() string { return s.Scan.RID() }
+func (s *ScanIter) RID() string {
+	if s.plan.scan != nil {
+		return s.plan.scan.RID()
+	}
+	return s.row.rid
+}
 
-// Open returns an iterator over the plan's documents, and the scan that it begins with.
+// At returns which element of an array made the last document match, -1 for none.
+func (s *ScanIter) At() (int, error) {
+	if s.plan.scan == nil && s.plan.Filter != nil {
+		_, at, err := s.plan.Filter.MatchIndex(s.row.document())
+		return at, err
+	}
+	return s.at, nil
+}
+
+// current returns the last document with what is known of it.
+func (s *ScanIter) current(doc bson.Raw) row {
+	if s.plan.scan != nil {
+		return row{rid: s.plan.scan.RID(), doc: doc}
+	}
+	r := s.row
+	r.doc, r.scan = doc, nil
+	return r
+}
+
+// IndexKey returns the key of the index that the last document was found by, as a document with the
+// index's fields; it is empty if there was no index.
+func (s *ScanIter) IndexKey() bson.Raw {
+	if s.plan.scan != nil {
+		return (&row{}).key()
+	}
+	s.row.document()
+	return s.row.key()
+}
+
+func (r *row) key() bson.Raw {
+	start, b := bson.BeginDocument(nil)
+	switch in := r.index; {
+	case in == nil || in.Index == nil:
+	case in.Name == "IDHACK":
+		b = bson.AppendRawValue(b, "_id", r.doc.Lookup("_id"))
+	case in.Index.Ordered():
+		key, _ := in.Index.Key(r.doc, r.entry)
+		for i, v := range key {
+			name := in.Index.KeyFields[i].Path
+			if in.Wild != "" && i == 1 {
+				name = in.Wild
+			}
+			b = bson.AppendRawValue(b, name, v)
+		}
+	}
+	return bson.EndDocument(b, start)
+}
+
+// Plan returns the plan.
+func (s *ScanIter) Plan() *Plan { return s.plan }
+
+// Examined returns how many keys and documents the plan has looked at so far.
+func (s *ScanIter) Examined() (keys, docs int64) {
+	if s.plan.scan != nil {
+		return 0, s.plan.scan.DocsSeen
+	}
+	return s.plan.Root.Examined()
+}
+
+// Coll returns the state of the collection that the scan is on.
+func (s *ScanIter) Coll() *store.Coll { return s.env.coll }
+
+// Reset moves the scan on to another state of the same collection. ok is false if an index, whose
+// name it returns, is gone.
+func (s *ScanIter) Reset(c *store.Coll) (index string, ok bool) {
+	s.env.coll, s.plan.Coll = c, c
+	if s.plan.scan != nil {
+		return "", s.plan.scan.Reset(c)
+	}
+	return s.plan.Root.reset(c)
+}
+
+// Rest lets go of the collection's documents while nobody reads: a Reset has to come before the
+// next document.
+func (s *ScanIter) Rest() {
+	at := &store.Coll{Info: s.env.coll.Info}
+	s.env.coll, s.plan.Coll, s.plan.access = at, at, &Access{Sort: s.plan.access.Sort}
+	if s.plan.scan != nil {
+		s.plan.scan.Rest()
+		return
+	}
+	s.plan.Root.rest()
+}
+
+// Lost reports whether the record that a scan of the collection stands on is gone, and which it
+// was.
+func (s *ScanIter) Lost() (record int64, lost bool) {
+	if s.plan.scan == nil || !s.plan.scan.Lost() {
+		return 0, false
+	}
+	return store.RecordNumber(s.plan.scan.Position()), true
+}
+
+// Open returns an iterator over the plan's documents in the wanted order, and the scan that it
+// begins with.
 func (p *Plan) Open(run Running, ns string) (pipeline.Iterator, *ScanIter) {
-	s := &ScanIter{Run: run, NS: ns, Scan: p.Scan, Filter: p.Filter, At: -1}
+	s := p.Scan(run, ns)
 	if p.Sort == nil {
 		return s, s
 	}
 	return &SortIter{src: s, sort: p.Sort, scan: s}, s
-}
-
-// IndexKey returns the document's key in the plan's index, empty without one.
-func (p *Plan) IndexKey(doc bson.Raw) bson.Raw {
-	start, b := bson.BeginDocument(nil)
-	if p.Index != nil && p.Index.Ordered() {
-		var paths []string
-		for _, f := range p.Index.Fields {
-			paths = append(paths, f.Path)
-		}
-		first := true
-		query.NewKeyGenerator(paths, false).Keys(doc, func(key []bson.RawValue) {
-			for i := range key {
-				if first {
-					b = bson.AppendRawValue(b, paths[i], key[i])
-				}
-			}
-			first = false
-		})
-	}
-	return bson.EndDocument(b, start)
 }

@@ -16,11 +16,10 @@ type SortIter struct {
 	Limit  int64 // only the first ones are of interest; 0: all
 	Most   int64 // how many bytes it may hold; 0: any number
 	loaded bool
-	docs   []bson.Raw
-	rids   []string
-	scan   *ScanIter // tells the record ids
+	rows   []row
+	scan   *ScanIter // tells what the documents are
 	Meta   func(doc bson.Raw, name string) bson.RawValue
-	RID    string // of the last document
+	last   row
 	// Context is what the server puts before errors of sorting.
 	Context string
 }
@@ -31,23 +30,26 @@ func (s *SortIter) Next() (bson.Raw, error) {
 			return nil, err
 		}
 	}
-	if len(s.docs) == 0 {
+	if len(s.rows) == 0 {
 		return nil, nil
 	}
-	doc := s.docs[0]
-	s.docs[0] = nil
-	s.RID = s.rids[0]
-	s.docs, s.rids = s.docs[1:], s.rids[1:]
-	return doc, nil
+	s.last, s.rows[0] = s.rows[0], row{}
+	s.rows = s.rows[1:]
+	return s.last.doc, nil
 }
+
+// RID returns the record id of the last document.
+func (s *SortIter) RID() string { return s.last.rid }
+
+// IndexKey returns the key that the last document was found by.
+func (s *SortIter) IndexKey() bson.Raw { return s.last.key() }
 
 func (s *SortIter) load() (err error) {
 	defer work.Catch(&err)
 	size := int64(0)
 	type keyed struct {
 		key []bson.RawValue
-		doc bson.Raw
-		rid string
+		row row
 	}
 	var list []keyed
 	compare := func(a, b keyed) int { return s.sort.CompareKeys(a.key, b.key) }
@@ -71,7 +73,7 @@ func (s *SortIter) load() (err error) {
 			}
 			return err
 		}
-		list = append(list, keyed{key, doc, s.scan.RID()})
+		list = append(list, keyed{key, s.scan.current(doc)})
 		size += int64(len(doc))
 		full := s.Most > 0 && size > s.Most
 		if n := int64(len(list)); s.Limit > 0 && n > s.Limit && (n >= 2*s.Limit+1000 || full) {
@@ -80,7 +82,7 @@ func (s *SortIter) load() (err error) {
 			list = list[:s.Limit]
 			size = 0
 			for _, k := range list {
-				size += int64(len(k.doc))
+				size += int64(len(k.row.doc))
 			}
 			full = s.Most > 0 && size > s.Most
 		}
@@ -89,12 +91,12 @@ func (s *SortIter) load() (err error) {
 		}
 	}
 	slices.SortStableFunc(list, compare)
-	s.docs, s.rids = make([]bson.Raw, len(list)), make([]string, len(list))
+	s.rows = make([]row, len(list))
 	for i := range list {
-		s.docs[i], s.rids[i] = list[i].doc, list[i].rid
+		s.rows[i] = list[i].row
 	}
 	s.loaded = true
 	return nil
 }
 
-func (s *SortIter) Close() { s.docs = nil; s.src.Close() }
+func (s *SortIter) Close() { s.rows = nil; s.src.Close() }

@@ -52,8 +52,8 @@ func (b *boundsFinder) node(n node, prefix, path string) ([]Interval, bool) {
 	case constant:
 		return nil, !bool(n)
 	case *exprNode:
-		for _, e := range n.equals {
-			if e.path.name == path && !b.multikey {
+		for _, e := range n.compares {
+			if e.op == equal && e.path.name == path && !b.multikey {
 				return b.equal(e.value)
 			}
 		}

@@ -138,3 +138,6 @@ func isNaN(v bson.RawValue) bool {
 	}
 	return false
 }
+
+// Rank is the place of a type in the server's order across types.
+func Rank(t bson.Type) int { return canonicalType(t) }

@@ -296,12 +296,27 @@ func foldError(n node) error {
 type exprNode struct {
 	expr Expr
 	fold error
-	// equals are comparisons of fields with constants that hold in every document that matches.
-	equals []equality
+	// compares are comparisons of fields with constants that hold in every document that matches.
+	compares []exprComparison
+	source   bson.RawValue
 }
 
-// exprEqualities returns the equalities that an expression demands at its top.
-func exprEqualities(v bson.RawValue) (list []equality) {
+// exprComparison is a comparison of a field with a constant in an expression.
+type exprComparison struct {
+	path  Path
+	op    comparison
+	value bson.RawValue
+}
+
+// exprOrders are the comparisons of expressions, and what each is with its sides exchanged. Members
+// before 5.0 plan with equalities alone.
+var exprOrders = map[string][2]comparison{
+	"$eq": {equal, equal}, "$lt": {less, greater}, "$lte": {less | equal, greater | equal},
+	"$gt": {greater, less}, "$gte": {greater | equal, less | equal},
+}
+
+// exprComparisons returns the comparisons that an expression demands at its top.
+func exprComparisons(v bson.RawValue, orders bool) (list []exprComparison) {
 	doc, ok := v.Document()
 	if !ok {
 		return nil
@@ -313,16 +328,22 @@ func exprEqualities(v bson.RawValue) (list []equality) {
 		switch name {
 		case "$and":
 			for e := range bson.Raw(args.Value).Values() {
-				list = append(list, exprEqualities(e)...)
+				list = append(list, exprComparisons(e, orders)...)
 			}
-		case "$eq":
+		case "$eq", "$lt", "$lte", "$gt", "$gte":
+			if name != "$eq" && !orders {
+				break
+			}
+			op := exprOrders[name]
 			a, b := bson.Raw(args.Value).Lookup("0"), bson.Raw(args.Value).Lookup("1")
+			how := op[0]
 			path, value, ok := fieldAndConstant(a, b)
 			if !ok {
+				how = op[1]
 				path, value, ok = fieldAndConstant(b, a)
 			}
 			if ok {
-				list = append(list, equality{NewPath(path), value})
+				list = append(list, exprComparison{NewPath(path), how, value})
 			}
 		}
 	}

@@ -95,11 +95,11 @@ func init() {
 		"$nearSphere":    {field: (*filterParser).lateNear, nearest: (*filterParser).parseNear, traits: inPull},
 		"$geoNear":       {field: (*filterParser).lateNear, nearest: (*filterParser).parseNear, traits: inPull},
 
-		"$_internalExprEq":                      {field: compareDirect(exprEqual)},
-		"$_internalExprGt":                      {field: exprOrder(func(order int) bool { return order > 0 })},
-		"$_internalExprGte":                     {field: exprOrder(func(order int) bool { return order >= 0 })},
-		"$_internalExprLt":                      {field: exprOrder(func(order int) bool { return order < 0 })},
-		"$_internalExprLte":                     {field: exprOrder(func(order int) bool { return order <= 0 })},
+		"$_internalExprEq":                      {field: compareDirect(equal, exprEqual)},
+		"$_internalExprGt":                      {field: exprOrder(greater, func(order int) bool { return order > 0 })},
+		"$_internalExprGte":                     {field: exprOrder(greater|equal, func(order int) bool { return order >= 0 })},
+		"$_internalExprLt":                      {field: exprOrder(less, func(order int) bool { return order < 0 })},
+		"$_internalExprLte":                     {field: exprOrder(less|equal, func(order int) bool { return order <= 0 })},
 		"$_internalSchemaEq":                    {field: direct((*filterParser).schemaEqual)},
 		"$_internalSchemaMinItems":              {field: direct(counts(items, false))},
 		"$_internalSchemaMaxItems":              {field: direct(counts(items, true))},
@@ -197,8 +197,8 @@ func exprEqual(v, arg bson.RawValue, c *Collation) bool {
 }
 
 // exprOrder compares the whole order of values, in which a missing field is the least.
-func exprOrder(holds func(order int) bool) func(*filterParser, condition) (node, error) {
-	return compareDirect(func(v, arg bson.RawValue, c *Collation) bool { return holds(Compare(v, arg, c)) })
+func exprOrder(op comparison, holds func(order int) bool) func(*filterParser, condition) (node, error) {
+	return compareDirect(op, func(v, arg bson.RawValue, c *Collation) bool { return holds(Compare(v, arg, c)) })
 }
 
 func (p *filterParser) parseNotEqual(c condition) (node, error) {

@@ -167,7 +167,7 @@ func (p *filterParser) parseExpr(_ string, v bson.RawValue, lv level) (node, err
 	if err != nil {
 		return nil, err
 	}
-	return &exprNode{expr: e, equals: exprEqualities(v)}, nil
+	return &exprNode{expr: e, source: v, compares: exprComparisons(v, p.version.AtLeast(5, 0))}, nil
 }
 
 func (p *filterParser) parseConstant(key string, v bson.RawValue, _ level) (node, error) {

@@ -19,6 +19,9 @@ type directNode struct {
 	path   []string
 	arrays bool
 	test   func(v bson.RawValue) bool // v may be missing
+	// Of a comparison: what it compares with, and how.
+	compares comparison
+	rhs      bson.RawValue
 }
 
 func (n *directNode) match(doc bson.Raw) (bool, int, error) {
@@ -59,12 +62,12 @@ func whole(parse internalTest) func(*filterParser, string, bson.RawValue, level)
 
 // compareDirect returns the parser of a comparison as expressions have it: of all types, and true
 // of arrays on the way, of which the expression itself decides.
-func compareDirect(holds func(v, arg bson.RawValue, c *Collation) bool) func(*filterParser, condition) (node, error) {
+func compareDirect(op comparison, holds func(v, arg bson.RawValue, c *Collation) bool) func(*filterParser, condition) (node, error) {
 	return func(p *filterParser, c condition) (node, error) {
 		if c.arg.Type == bson.TypeUndefined || c.arg.Type == bson.TypeArray {
 			return nil, badValue("%s cannot be used to compare to type: %s", c.op, bsontext.TypeName(c.arg.Type))
 		}
-		return &directNode{path: strings.Split(c.field, "."), arrays: true, test: func(v bson.RawValue) bool {
+		return &directNode{path: strings.Split(c.field, "."), arrays: true, compares: op, rhs: c.arg, test: func(v bson.RawValue) bool {
 			return v.Type == bson.TypeArray || holds(v, c.arg, p.coll)
 		}}, nil
 	}

@@ -183,3 +183,39 @@ func toArrayOrEnd(doc bson.Raw, path string) (v bson.RawValue, name, rest string
 		doc, path = v.Value, more
 	}
 }
+
+// ArraysOn returns which parts of a path lead to an array in a document: a bit for each part.
+func ArraysOn(doc bson.Raw, path string) (parts uint32) {
+	return arraysOn(doc, path, 0)
+}
+
+func arraysOn(doc bson.Raw, path string, part int) (parts uint32) {
+	first, rest, dotted := strings.Cut(path, ".")
+	v := lookup(doc, first)
+	switch v.Type {
+	case bson.TypeEmbeddedDocument:
+		if dotted {
+			return arraysOn(v.Value, rest, part+1)
+		}
+	case bson.TypeArray:
+		next, after, more := strings.Cut(rest, ".")
+		if dotted && isNumericPart(next) && lookup(v.Value, next).Type != 0 {
+			// The path names the element: no other ones are looked at.
+			if e := lookup(v.Value, next); more && e.Type == bson.TypeEmbeddedDocument {
+				return arraysOn(e.Value, after, part+2)
+			} else if e.Type == bson.TypeArray {
+				return 1 << min(part+1, 31)
+			}
+			return 0
+		}
+		parts = 1 << min(part, 31)
+		if dotted {
+			for e := range bson.Raw(v.Value).Values() {
+				if e.Type == bson.TypeEmbeddedDocument {
+					parts |= arraysOn(e.Value, rest, part+1)
+				}
+			}
+		}
+	}
+	return parts
+}

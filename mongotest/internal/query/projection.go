@@ -77,7 +77,24 @@ func (p *Projection) Fields() (paths []string, ok bool) {
 	if p.exclusion || p.root.computed || p.position != nil || len(p.slices) > 0 {
 		return nil, false
 	}
-	return p.root.paths("", nil), true
+	paths = p.root.paths("", nil)
+	if p.root.find("_id") == nil {
+		paths = append(paths, "_id")
+	}
+	return paths, true
+}
+
+// Simple reports whether the projection only includes or excludes fields at the top of documents.
+func (p *Projection) Simple() bool {
+	if p.root.computed || p.position != nil || len(p.slices) > 0 || len(p.metas) > 0 {
+		return false
+	}
+	for _, f := range p.root.fields {
+		if f.kind != kindInclude && f.kind != kindExclude {
+			return false
+		}
+	}
+	return true
 }
 
 func (n *projectionNode) paths(prefix string, list []string) []string {

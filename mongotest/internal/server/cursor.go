@@ -84,6 +84,9 @@ type Running struct {
 func (x *Running) Open(p *planner.Plan, ns string) pipeline.Iterator {
 	it, scan := p.Open(x, ns)
 	x.Scans = append(x.Scans, scan)
+	if x.Request != nil {
+		x.Request.planned(scan)
+	}
 	return it
 }
 
@@ -99,13 +102,13 @@ func (x *Running) Interrupted() error {
 // abandoned cursor must not keep deleted documents in memory. Snapshots keep their state.
 func (x *Running) rest() {
 	for _, s := range x.Scans {
-		if s.Scan.Coll().Derived() {
+		if s.Coll().Derived() {
 			return
 		}
 	}
 	x.State = nil
 	for _, s := range x.Scans {
-		s.Scan.Rest()
+		s.Rest()
 	}
 }
 
@@ -113,18 +116,18 @@ func (x *Running) rest() {
 func (x *Running) Advance(st *store.State) error {
 	x.State = st
 	for _, s := range x.Scans {
-		if s.Scan.Coll().Derived() { // made for this cursor
+		if s.Coll().Derived() { // made for this cursor
 			continue
 		}
 		c := st.Coll(s.NS)
-		if c == nil || c.UUID != s.Scan.Coll().UUID {
-			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", bsondoc.UUIDString(s.Scan.Coll().UUID))
+		if c == nil || c.UUID != s.Coll().UUID {
+			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", bsondoc.UUIDString(s.Coll().UUID))
 		}
-		if !s.Scan.Reset(c) {
-			return srverr.New(srverr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.Scan.Index())
+		if index, ok := s.Reset(c); !ok {
+			return srverr.New(srverr.QueryPlanKilled, "query plan killed :: index '%s' dropped", index)
 		}
-		if c.Capped && s.Scan.Lost() {
-			return srverr.New(srverr.CappedPositionLost, "CollectionScan died due to position in capped collection being deleted. Last seen record id: RecordId(%d)", store.RecordNumber(s.Scan.Position()))
+		if record, lost := s.Lost(); lost && c.Capped {
+			return srverr.New(srverr.CappedPositionLost, "CollectionScan died due to position in capped collection being deleted. Last seen record id: RecordId(%d)", record)
 		}
 	}
 	return nil

@@ -84,7 +84,7 @@ type Node struct {
 	Net      netfault.Network // what goes wrong on it
 	cursors  cursorTable
 
-	IndexFilters planner.IndexFilters
+	Memory planner.Memory // of its planner
 
 	lastConn atomic.Int32
 	lastOp   atomic.Int32

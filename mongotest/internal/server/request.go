@@ -7,6 +7,7 @@ import (
 	"allium/bson"
 	"allium/internal/wire"
 	"allium/mongotest/internal/args"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/session"
@@ -34,6 +35,7 @@ type Request struct {
 	sessionState
 	concerns
 	interrupts
+	reads
 	transport
 	outcome
 }
@@ -65,6 +67,23 @@ type sessionState struct {
 	checkedOut bool
 	spoilt     bool     // a write in the transaction failed: see SpoilTxn
 	SessionDoc bson.Raw // the session, as the change log names it; nil: not asked for yet
+}
+
+// reads are the scans that the command has opened.
+type reads struct {
+	scans []*planner.ScanIter
+	// Summary is what the profiler calls the plan of a command that has none; empty: it tells of
+	// none.
+	Summary string
+	first   [2]*planner.ScanIter // where scans begins
+}
+
+// planned notes a scan that the command has opened.
+func (r *reads) planned(s *planner.ScanIter) {
+	if r.scans == nil {
+		r.scans = r.first[:0]
+	}
+	r.scans = append(r.scans, s)
 }
 
 // concerns are what the command asks of its reads and writes.

@@ -100,7 +100,8 @@ func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, do
 	if err != nil {
 		return err
 	}
-	a := &planner.Access{Coll: c, Only: op.Only, Table: x.Table, Reach: x.Reacher(), Filter: op.Filter, Sort: op.Order, Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll}
+	a := &planner.Access{Coll: c, Only: op.Only, Table: x.Table, Reach: x.Reacher(), Filter: op.Filter, Sort: op.Order, Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll, Memory: &r.Node.Memory}
+	a.Wants.SortSpec = op.Sort
 	a.NoScan = func() bool { return r.NoTableScan(c.NS) }
 	a.Text = func() string {
 		shown := op.Collation
@@ -113,7 +114,8 @@ func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, do
 	if err != nil {
 		return err
 	}
-	s := &planner.ScanIter{Run: &Running{Request: r}, NS: c.NS, Scan: p.Scan, Filter: p.Filter, At: -1}
+	s := p.Scan(&Running{Request: r}, c.NS)
+	r.planned(s)
 	if p.Sort == nil && op.Filter.NeedsGeoIndex() {
 		return nearestFirst(s, op.Filter.Near(), f)
 	}
@@ -123,7 +125,11 @@ func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, do
 			if err != nil || doc == nil {
 				return err
 			}
-			if more, err := f(s.RID(), doc, s.At); err != nil || !more {
+			at, err := s.At()
+			if err != nil {
+				return err
+			}
+			if more, err := f(s.RID(), doc, at); err != nil || !more {
 				return err
 			}
 		}
@@ -146,7 +152,10 @@ func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, do
 			return err
 		}
 		if hit == nil || p.Sort.CompareKeys(key, best) < 0 {
-			best, rid, hit, at = key, s.RID(), doc, s.At
+			best, rid, hit = key, s.RID(), doc
+			if at, err = s.At(); err != nil {
+				return err
+			}
 		}
 	}
 	if hit == nil {
@@ -174,7 +183,11 @@ func nearestFirst(s *planner.ScanIter, near *query.Near, f func(rid string, doc 
 			break
 		}
 		distance, _, _ := near.Distance(doc)
-		list = append(list, found{s.RID(), doc, s.At, distance})
+		at, err := s.At()
+		if err != nil {
+			return err
+		}
+		list = append(list, found{s.RID(), doc, at, distance})
 	}
 	slices.SortStableFunc(list, func(a, b found) int { return cmp.Compare(a.distance, b.distance) })
 	for _, d := range list {

@@ -177,11 +177,11 @@ func viewOf(main *Coll, parts []*Coll) *Coll {
 	for _, p := range parts {
 		v.bytes += p.bytes
 		for i := range v.idx {
-			if x := p.Index(v.idx[i].Name); x != nil && x.Multikey && !v.idx[i].Multikey {
+			if x := p.Index(v.idx[i].Name); x != nil && x.Multikey && x.Arrays != v.idx[i].Arrays {
 				if !copied {
 					v.idx, copied = slices.Clone(v.idx), true
 				}
-				v.idx[i].Multikey = true
+				v.idx[i].Multikey, v.idx[i].Arrays = true, v.idx[i].Arrays.and(x.Arrays)
 			}
 		}
 	}
@@ -667,6 +667,8 @@ type partScan struct {
 	key string
 	doc bson.Raw
 	has bool
+	// It has no more, as far as a scan by steps knows.
+	ended bool
 }
 
 func newPartScan(c *Coll, backward bool, index string, make func(part *Coll) *Scan) *Scan {
@@ -762,9 +764,71 @@ func (s *Scan) resetParts(c *Coll) bool {
 		if part == nil || !p.scan.Reset(part) {
 			return false
 		}
-		p.part = part
+		p.part, p.ended = part, false
 	}
 	return true
+}
+
+// stepOfParts is Step for a scan of a group's view. What belongs to another shard is not there,
+// unless the scan shows it.
+func (s *Scan) stepOfParts() Stepped {
+	if !s.merged {
+		for s.at < len(s.subs) {
+			p := &s.subs[s.at]
+			switch got := s.stepOf(p); got {
+			case StepEnd:
+				s.at++
+			case StepHit:
+				s.from = p
+				return s.ownOnly()
+			default:
+				return got
+			}
+		}
+		return StepEnd
+	}
+	var best *partScan
+	for i := range s.subs {
+		p := &s.subs[i]
+		if !p.has && !p.ended {
+			switch s.stepOf(p) {
+			case StepMiss:
+				return StepMiss
+			case StepHit:
+				p.has, p.key = true, p.scan.order()
+			default:
+				p.ended = true
+			}
+		}
+		if p.has && (best == nil || !s.backward && p.key < best.key || s.backward && p.key > best.key) {
+			best = p
+		}
+	}
+	if best == nil {
+		return StepEnd
+	}
+	best.has, s.from = false, best
+	return s.ownOnly()
+}
+
+func (s *Scan) stepOf(p *partScan) Stepped {
+	keys, seeks := p.scan.KeysSeen, p.scan.Seeks
+	got := p.scan.Step()
+	s.KeysSeen += p.scan.KeysSeen - keys
+	s.Seeks += p.scan.Seeks - seeks
+	return got
+}
+
+func (s *Scan) ownOnly() Stepped {
+	if !s.ShowOrphans && s.Orphan() {
+		return StepMiss
+	}
+	return StepHit
+}
+
+// Orphan reports whether the last document belongs to another shard than the one that it lies on.
+func (s *Scan) Orphan() bool {
+	return s.from != nil && s.place.ShardOf(s.Doc()) != s.from.part.shard
 }
 
 func (s *Scan) restParts() {

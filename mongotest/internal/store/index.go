@@ -8,7 +8,9 @@ import (
 	"unicode/utf8"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/fts"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
@@ -43,8 +45,14 @@ type IndexInfo struct {
 	Uses  *atomic.Int64 // operations that used the index
 	Since time.Time
 
+	// KeyFields are the fields that the keys have: those of the pattern, or of a wildcard index the
+	// path and the value. Wild is nil for other indexes.
+	KeyFields []IndexField
+	Wild      *wildcard
+
 	gen     *query.KeyGenerator
 	special bool          // has no keys
+	checks  bool          // refuses documents
 	held    *query.Filter // what it has of them all, if it is special; nil: all
 	single  string        // the only field, if its path has no dot
 }
@@ -55,7 +63,14 @@ func (x *IndexInfo) Prepare() *IndexInfo {
 	var paths []string
 	for _, f := range x.Fields {
 		paths = append(paths, f.Path)
-		x.special = x.special || f.Special != ""
+		x.checks = x.checks || f.Special != "" && f.Special != "wildcard"
+		x.special = x.special || f.Special != "" && f.Special != "hashed" && f.Special != "wildcard"
+	}
+	x.KeyFields = x.Fields
+	if len(x.Fields) == 1 && x.Fields[0].Special == "wildcard" {
+		projection, _ := x.Spec.Lookup("wildcardProjection").Document()
+		x.Wild = newWildcard(x.Fields[0].Path, projection)
+		x.KeyFields = []IndexField{{Path: "$_path"}, {Path: "", Descending: x.Fields[0].Descending}}
 	}
 	x.gen = query.NewKeyGenerator(paths, x.Sparse)
 	if x.Pattern.Lookup("_fts").Type != 0 {
@@ -65,7 +80,7 @@ func (x *IndexInfo) Prepare() *IndexInfo {
 		x.held = x.holding()
 	}
 	x.single = ""
-	if len(paths) == 1 && strings.IndexByte(paths[0], '.') < 0 {
+	if len(paths) == 1 && strings.IndexByte(paths[0], '.') < 0 && !x.checks && x.Wild == nil {
 		x.single = paths[0]
 	}
 	if x.Uses == nil {
@@ -88,8 +103,10 @@ func collator(c *query.Collation) Collation {
 // keys returns the document's encoded keys, each once, with what stands behind them in the entries
 // of its record. m counts the steps of what may take long.
 func (x *IndexInfo) keys(dst []string, doc bson.Raw, suffix string, m *work.Meter) (keys []string, multikey bool, err error) {
-	if x.special {
-		return dst, false, x.checkSpecial(doc, m)
+	if x.checks {
+		if err := x.checkSpecial(doc, m); x.special || err != nil {
+			return dst, false, err
+		}
 	}
 	if x.Partial != nil {
 		if ok, err := x.Partial.Match(doc); err != nil || !ok {
@@ -110,6 +127,15 @@ func (x *IndexInfo) keys(dst []string, doc bson.Raw, suffix string, m *work.Mete
 		}
 	}
 	seen := keySet{list: dst, from: len(dst)}
+	if x.Wild != nil {
+		x.Wild.keys(doc, "", func(path string, v bson.RawValue) {
+			b := x.encode(x.encode(nil, 0, bsondoc.StringValue(path)), 1, v)
+			if k := string(append(b, suffix...)); !seen.has(k) {
+				seen.add(k)
+			}
+		}, func(string) { multikey = true })
+		return seen.list, multikey, nil
+	}
 	multikey, err = x.gen.Keys(doc, func(key []bson.RawValue) {
 		var b []byte
 		for i, v := range key {
@@ -158,7 +184,58 @@ func (s *keySet) add(key string) {
 
 // encode appends the encoding of the value at a position of the key.
 func (x *IndexInfo) encode(dst []byte, i int, v bson.RawValue) []byte {
-	return AppendKey(dst, v, collator(x.Collation), x.Fields[i].Descending)
+	return x.encodeRaw(dst, i, x.Stored(i, v))
+}
+
+// encodeRaw is encode for a value as the index has it.
+func (x *IndexInfo) encodeRaw(dst []byte, i int, v bson.RawValue) []byte {
+	c := collator(x.Collation)
+	if x.Wild != nil && i == 0 {
+		c = nil // a path
+	}
+	return AppendKey(dst, v, c, x.KeyFields[i].Descending)
+}
+
+// Stored returns the value that a key has at a position for one of a document: the hash of it,
+// where the field is hashed.
+func (x *IndexInfo) Stored(i int, v bson.RawValue) bson.RawValue {
+	if i >= len(x.Fields) || x.Fields[i].Special != "hashed" {
+		return v
+	}
+	if x.Collation != nil {
+		v = sortKeys(x.Collation, v)
+	}
+	return bsondoc.Int64Value(expr.HashKey(v))
+}
+
+// Key returns the values of a document's key that begins an entry of the index, as the index has
+// them. ok is false if the document has no such key.
+func (x *IndexInfo) Key(doc bson.Raw, entry string) (values []bson.RawValue, ok bool) {
+	if x.Wild != nil {
+		x.Wild.keys(doc, "", func(path string, v bson.RawValue) {
+			p := bsondoc.StringValue(path)
+			if !ok && strings.HasPrefix(entry, string(x.encode(x.encode(nil, 0, p), 1, v))) {
+				values, ok = []bson.RawValue{p, v}, true
+			}
+		}, func(string) {})
+		return values, ok
+	}
+	x.gen.Keys(doc, func(key []bson.RawValue) {
+		if ok {
+			return
+		}
+		var b []byte
+		for i, v := range key {
+			b = x.encode(b, i, v)
+		}
+		if strings.HasPrefix(entry, string(b)) {
+			values, ok = make([]bson.RawValue, len(key)), true
+			for i, v := range key {
+				values[i] = x.Stored(i, v)
+			}
+		}
+	})
+	return values, ok
 }
 
 // duplicateKey is the error of a key that exists already in a unique index.
@@ -221,4 +298,47 @@ func hexString(b []byte) string {
 		out = append(out, digits[c>>4], digits[c&15])
 	}
 	return string(out)
+}
+
+// Shown is a value of a document as explain shows it among the bounds of the index: strings are
+// those of the index's collation.
+func (x *IndexInfo) Shown(v bson.RawValue) string {
+	if x.Collation == nil {
+		return bsontext.Value(v)
+	}
+	return collatedText(x.Collation, v)
+}
+
+// collatedText shows a value with the collation's keys in the place of strings.
+func collatedText(c *query.Collation, v bson.RawValue) string {
+	switch v.Type {
+	case bson.TypeString, bson.TypeSymbol:
+		text := v.Value[4 : len(v.Value)-1]
+		if len(text) == 0 {
+			return `""`
+		}
+		key, ok := c.SortKey(string(text))
+		if !ok {
+			key = c.AppendKey(nil, text)
+		}
+		return "CollationKey(" + hexString(key) + ")"
+	case bson.TypeEmbeddedDocument, bson.TypeArray:
+		opening, closing := "{ ", " }"
+		if v.Type == bson.TypeArray {
+			opening, closing = "[ ", " ]"
+		}
+		if bson.Raw(v.Value).IsEmpty() {
+			return string(opening[0]) + string(closing[1])
+		}
+		var list []string
+		for k, item := range bson.Raw(v.Value).All() {
+			s := collatedText(c, item)
+			if v.Type == bson.TypeEmbeddedDocument {
+				s = k + ": " + s
+			}
+			list = append(list, s)
+		}
+		return opening + strings.Join(list, ", ") + closing
+	}
+	return bsontext.Value(v)
 }

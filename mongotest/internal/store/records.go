@@ -229,6 +229,6 @@ func newColl(info *Info, edit uint64, idx ...*IndexInfo) *Coll {
 func (c *Coll) clear() {
 	c.recs, c.tags, c.bytes = records{clustered: c.Clustered}, tree[string, any]{}, 0
 	for i := range c.idx {
-		c.idx[i].entries, c.idx[i].Multikey = newIndex(c.Info, c.idx[i].IndexInfo).entries, false
+		c.idx[i].entries, c.idx[i].Multikey, c.idx[i].Arrays = newIndex(c.Info, c.idx[i].IndexInfo).entries, false, nil
 	}
 }

@@ -37,7 +37,139 @@ type Scan struct {
 	here    bool // which lies in the current range
 	end     bool
 
+	bounds *Bounds // of a scan by steps over an index
+	goal   *target // where it goes on, if not at the next key
+	doc    bson.Raw
+
+	// ShowOrphans makes a scan by steps of a sharded collection yield what a shard has only left of
+	// a migration.
+	ShowOrphans bool
+
 	KeysSeen, DocsSeen int64
+	Seeks              int64 // how often a scan by steps looked for a key
+}
+
+// NewBoundsScan returns a scan by steps over the keys of an index that bounds are for. It may yield
+// a document several times if the index is multikey.
+func NewBoundsScan(c *Coll, ix *Index, backward bool, b *Bounds) *Scan {
+	if c.parts != nil {
+		return newPartScan(c, backward, ix.Name, func(part *Coll) *Scan {
+			own := part.Index(ix.Name)
+			if own == nil {
+				own = &Index{IndexInfo: ix.IndexInfo}
+			}
+			return NewBoundsScan(part, own, backward, b)
+		})
+	}
+	return &Scan{c: c, index: ix.Name, backward: backward, bounds: b, end: b.empty()}
+}
+
+// Stepped is what a step of a scan came to.
+type Stepped uint8
+
+const (
+	StepEnd  Stepped = iota // there is no more
+	StepMiss                // the key looked at is none of those wanted
+	StepHit
+)
+
+// Step looks at one key of an index within bounds, or at one record.
+func (s *Scan) Step() Stepped {
+	switch {
+	case s.subs != nil || s.none:
+		return s.stepOfParts()
+	case s.bounds != nil:
+		return s.stepKey()
+	}
+	doc, ok := s.NextDoc()
+	if !ok {
+		return StepEnd
+	}
+	s.doc = doc
+	return StepHit
+}
+
+func (s *Scan) stepKey() Stepped {
+	if s.end {
+		return StepEnd
+	}
+	var tree = &entries{}
+	if ix := s.c.Index(s.index); ix != nil {
+		tree = &ix.entries
+	}
+	switch {
+	case !s.started:
+		s.started = true
+		s.seekTo(tree, s.bounds.start(s.backward))
+	case s.goal != nil:
+		s.seekTo(tree, *s.goal)
+	case s.moved && !s.here:
+		s.seekTo(tree, s.bounds.start(s.backward))
+	case s.moved:
+		s.keys = resume[keyIter](&tree.tree, s.last, s.backward)
+	case s.backward:
+		s.keys.prev()
+	default:
+		s.keys.next()
+	}
+	s.goal, s.moved = nil, false
+	if !s.keys.valid() {
+		s.stop()
+		return StepEnd
+	}
+	key := s.keys.key()
+	what, goal := s.bounds.check(key, s.backward)
+	if what == passed && s.bounds.single {
+		s.stop()
+		return StepEnd
+	}
+	s.KeysSeen++
+	s.last, s.here = key, true
+	switch what {
+	case passed:
+		s.stop()
+		return StepEnd
+	case beyond:
+		s.goal = &goal
+		return StepMiss
+	}
+	return StepHit
+}
+
+func (s *Scan) seekTo(e *entries, t target) {
+	s.Seeks++
+	switch {
+	case !s.backward:
+		s.keys = e.tree.seek(t.at)
+	case t.at == "":
+		s.keys = e.tree.last()
+	default:
+		s.keys = e.tree.seekBefore(t.at)
+	}
+}
+
+// Entry returns the entry of the index that the last step hit.
+func (s *Scan) Entry() string {
+	if s.from != nil {
+		return s.from.scan.Entry()
+	}
+	return s.last
+}
+
+// Doc returns the document that the last step hit, nil if it is gone.
+func (s *Scan) Doc() bson.Raw {
+	switch {
+	case s.from != nil:
+		return s.from.scan.Doc()
+	case s.bounds == nil:
+		return s.doc
+	}
+	_, rid := splitEntry(s.last, s.c.Clustered)
+	ref, ok := s.c.recs.get(rid)
+	if !ok {
+		return nil
+	}
+	return ref.raw()
 }
 
 // NewScan returns a scan over the documents in the order in which they were inserted (or of _id, if
@@ -321,4 +453,31 @@ func (s *Scan) Rest() {
 	s.c = &Coll{Info: s.c.Info}
 	s.recs, s.keys = recordIter{}, keyIter{}
 	s.moved = s.started
+}
+
+// SkipPrefix makes a scan by steps go on behind the keys whose first n values are those of the key
+// that it has hit last.
+func (s *Scan) SkipPrefix(n int) {
+	if s.from != nil {
+		s.from.scan.SkipPrefix(n)
+		return
+	}
+	ix := s.c.Index(s.index)
+	if ix == nil {
+		return
+	}
+	at := 0
+	for i := range n {
+		mask := byte(0)
+		if ix.KeyFields[i].Descending {
+			mask = 0xff
+		}
+		at = valueEnd(s.last, at, mask)
+	}
+	prefix := s.last[:at]
+	if s.backward {
+		s.goal = &target{prefix}
+		return
+	}
+	s.goal = &target{successor(prefix)}
 }

@@ -123,6 +123,7 @@ type Index struct {
 	*IndexInfo
 	entries
 	Multikey bool
+	Arrays   *Arrays // nil: it is not multikey
 }
 
 // Keys returns how many keys the index has.

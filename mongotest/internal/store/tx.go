@@ -267,7 +267,7 @@ func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 	c = tx.writable(c)
 	c.recs.set(tx.edit, rid, refer(doc))
 	c.bytes += int64(len(doc))
-	tx.addKeys(c, keys, marks, multikey)
+	tx.addKeys(c, doc, keys, marks, multikey)
 	if tx.tag != nil {
 		c.tags.set(tx.edit, rid, tx.tag)
 	}
@@ -360,7 +360,7 @@ func (tx *Tx) put(c *Coll, rid string, old, doc bson.Raw) (*Coll, error) {
 	c.recs.set(tx.edit, rid, refer(doc))
 	c.bytes += int64(len(doc) - len(old))
 	tx.freed += int64(len(old)) + perChange
-	tx.addKeys(c, keys, marks, multikey)
+	tx.addKeys(c, doc, keys, marks, multikey)
 	if tx.tag != nil {
 		c.tags.set(tx.edit, rid, tx.tag)
 	}
@@ -369,7 +369,7 @@ func (tx *Tx) put(c *Coll, rid string, old, doc bson.Raw) (*Coll, error) {
 
 // unchanged tells cheaply that both documents have the same keys.
 func (x *IndexInfo) unchanged(old, doc bson.Raw) bool {
-	if x.special {
+	if x.checks {
 		return x.sameSpecial(old, doc)
 	}
 	return x.single != "" && x.Partial == nil && old.Lookup(x.single).Equal(doc.Lookup(x.single))
@@ -422,7 +422,7 @@ func (tx *Tx) Fits(c *Coll, doc bson.Raw) error {
 	return nil
 }
 
-func (tx *Tx) addKeys(c *Coll, keys []string, marks []int, multikey uint64) {
+func (tx *Tx) addKeys(c *Coll, doc bson.Raw, keys []string, marks []int, multikey uint64) {
 	for i := range c.idx {
 		ix := &c.idx[i]
 		for _, k := range keys[marks[i]:marks[i+1]] {
@@ -430,7 +430,7 @@ func (tx *Tx) addKeys(c *Coll, keys []string, marks []int, multikey uint64) {
 			ix.add(tx.edit, k)
 		}
 		if multikey&(1<<i) != 0 {
-			ix.Multikey = true
+			ix.Multikey, ix.Arrays = true, ix.Arrays.with(ix.IndexInfo, doc)
 		}
 	}
 }
@@ -701,7 +701,9 @@ func (tx *Tx) build(c *Coll, x *IndexInfo) (Index, error) {
 		if keys, multi, err = x.keys(keys[:0], it.value().raw(), suffix, tx.work); err != nil {
 			return ix, err
 		}
-		ix.Multikey = ix.Multikey || multi
+		if multi {
+			ix.Multikey, ix.Arrays = true, ix.Arrays.with(x, it.value().raw())
+		}
 		for _, entry := range keys {
 			tx.work.Do(1)
 			list = append(list, indexEntry{entry, len(entry) - len(suffix)})

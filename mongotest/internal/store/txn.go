@@ -175,7 +175,7 @@ func (tx *Tx) replay(e *Entry) error {
 		c = tx.writable(c)
 		c.recs.set(tx.edit, more.rid, e.after)
 		c.bytes += int64(len(doc))
-		tx.addKeys(c, keys, marks, multikey)
+		tx.addKeys(c, doc, keys, marks, multikey)
 	case OpUpdate, OpReplace:
 		_, err := tx.put(c, more.rid, e.before.raw(), e.After())
 		return err

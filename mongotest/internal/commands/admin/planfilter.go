@@ -6,10 +6,10 @@ import (
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
 )
 
-// The commands on the plan cache and on index filters. There is no plan cache, and filters are kept
-// and listed but not applied: every query is planned anew.
+// The commands on the plan cache and on index filters.
 
 func init() {
 	for _, c := range []*server.Command{
@@ -23,65 +23,93 @@ func init() {
 	}
 }
 
-// planCollection returns the command's collection, and whether it exists.
-func planCollection(r *server.Request) (ns string, exists bool, err error) {
+// planCollection returns the command's collection, nil if there is none.
+func planCollection(r *server.Request) (c *store.Coll, ns string, err error) {
 	if ns, err = r.Collection(srverr.InvalidNamespace); err != nil {
-		return ns, false, err
+		return nil, ns, err
 	}
 	st, err := r.Snapshot()
 	if err != nil {
-		return ns, false, err
+		return nil, ns, err
 	}
-	c := st.Coll(ns)
+	c = st.Coll(ns)
 	if c != nil && c.View {
-		return ns, false, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+		return nil, ns, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
-	return ns, c != nil, nil
+	return c, ns, nil
 }
 
 func runPlanCacheClear(r *server.Request, dst []byte) ([]byte, error) {
-	_, _, err := planCollection(r)
-	return dst, err
+	c, ns, err := planCollection(r)
+	if err != nil {
+		return dst, err
+	}
+	_, a, err := queryShape(r, ns, c)
+	switch {
+	case r.Body.Lookup("query").IsZero():
+		if !r.Body.Lookup("sort").IsZero() || !r.Body.Lookup("projection").IsZero() || !r.Body.Lookup("collation").IsZero() {
+			return dst, srverr.New(srverr.BadValue, "sort, projection or collation provided without query")
+		}
+		a = nil
+	case err != nil:
+		return dst, err
+	}
+	if c != nil {
+		r.Node.Memory.Forget(c, a)
+	}
+	return dst, nil
 }
 
 func runListFilters(r *server.Request, dst []byte) ([]byte, error) {
-	ns, _, err := planCollection(r)
+	_, ns, err := planCollection(r)
 	if err != nil {
 		return dst, err
 	}
 	at, dst := bson.BeginArrayElement(dst, "filters")
-	for i, f := range r.Node.IndexFilters.List(ns) {
+	for i, f := range r.Node.Memory.Filters.List(ns) {
 		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), f.Entry...)
 	}
 	return bson.EndDocument(dst, at), nil
 }
 
-// queryShape returns the query, sort, projection and collation that a filter is for.
-func queryShape(r *server.Request) (bson.Raw, error) {
+// queryShape returns the query, sort, projection and collation that a command names, as it has them
+// and as the planner does.
+func queryShape(r *server.Request, ns string, c *store.Coll) (bson.Raw, *planner.Access, error) {
 	at, shape := bson.BeginDocument(nil)
 	for _, k := range []string{"query", "sort", "projection", "collation"} {
 		v := r.Body.Lookup(k)
 		switch {
 		case k == "query" && v.IsZero():
-			return nil, srverr.New(srverr.BadValue, "required field query missing")
+			return nil, nil, srverr.New(srverr.BadValue, "required field query missing")
 		case v.IsZero() && k == "collation":
 			continue
 		case v.IsZero():
 			v = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: bsondoc.OrEmpty(nil)}
 		case v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray:
-			return nil, srverr.New(srverr.BadValue, "required field %s must be an object", k)
+			return nil, nil, srverr.New(srverr.BadValue, "required field %s must be an object", k)
 		}
 		shape = bson.AppendRawValue(shape, k, v)
 	}
-	return bson.EndDocument(shape, at), nil
+	doc := bson.Raw(bson.EndDocument(shape, at))
+	part := func(name string) bson.Raw { return bsondoc.Copy(doc.Lookup(name).Value) }
+	op := server.Selection{Q: part("query"), Sort: part("sort"), Collation: part("collation")}
+	if op.Collation.IsEmpty() {
+		op.Collation = nil
+	}
+	if err := op.Parse(r, ns, c); err != nil {
+		return nil, nil, err
+	}
+	a := &planner.Access{Coll: c, Filter: op.Filter, Sort: op.Order, Collation: op.Coll}
+	a.Wants.SortSpec, a.Wants.Projected = op.Sort, part("projection")
+	return doc, a, nil
 }
 
 func runSetFilter(r *server.Request, dst []byte) ([]byte, error) {
-	ns, exists, err := planCollection(r)
+	c, ns, err := planCollection(r)
 	if err != nil {
 		return dst, err
 	}
-	if !exists {
+	if c == nil {
 		return dst, srverr.New(srverr.BadValue, "no such collection")
 	}
 	list := r.Body.Lookup("indexes")
@@ -101,28 +129,33 @@ func runSetFilter(r *server.Request, dst []byte) ([]byte, error) {
 			return dst, srverr.New(srverr.BadValue, "each item in indexes must be an object or string")
 		}
 	}
-	shape, err := queryShape(r)
+	shape, a, err := queryShape(r, ns, c)
 	if err != nil {
 		return dst, err
 	}
 	at, entry := bson.BeginDocument(nil)
 	entry = append(entry, shape.Elements()...)
 	entry = bson.EndDocument(bson.AppendRawValue(entry, "indexes", list), at)
-	r.Node.IndexFilters.Set(ns, planner.IndexFilter{Shape: shape, Entry: entry})
+	r.Node.Memory.Filters.Set(ns, planner.IndexFilter{Shape: a.Shape(), Entry: entry})
+	r.Node.Memory.Forget(c, a)
 	return dst, nil
 }
 
 func runClearFilters(r *server.Request, dst []byte) ([]byte, error) {
-	ns, _, err := planCollection(r)
+	c, ns, err := planCollection(r)
 	if err != nil {
 		return dst, err
 	}
-	var shape bson.Raw
+	shape, a := "", (*planner.Access)(nil)
 	if !r.Body.Lookup("query").IsZero() {
-		if shape, err = queryShape(r); err != nil {
+		if _, a, err = queryShape(r, ns, c); err != nil {
 			return dst, err
 		}
+		shape = a.Shape()
 	}
-	r.Node.IndexFilters.Clear(ns, shape)
+	r.Node.Memory.Filters.Clear(ns, shape)
+	if c != nil {
+		r.Node.Memory.Forget(c, a)
+	}
 	return dst, nil
 }

@@ -103,7 +103,7 @@ func runAggregate(r *server.Request, dst []byte) ([]byte, error) {
 		if err != nil {
 			return dst, err
 		}
-		return explain(r, dst, &e, false)
+		return explainReply(r, dst, &e, r.Body)
 	}
 	return aggregate(r, dst, q)
 }
@@ -377,7 +377,7 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 	if err != nil {
 		return nil, err
 	}
-	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: p.TakeMatch(), Hint: hint, Collation: collation}
+	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: p.TakeMatch(), Hint: hint, Collation: collation, Memory: &r.Node.Memory}
 	spec, err := p.FrontSort()
 	if err != nil {
 		return nil, err
@@ -401,9 +401,9 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 	src := run.Open(pl, c.NS)
 	scan, _ := src.(*planner.ScanIter)
 	return p.WithMeta(src, func(doc bson.Raw) func(string) bson.RawValue {
-		d := &description{plan: pl, filter: a.Filter, doc: doc}
+		d := &description{filter: a.Filter, doc: doc}
 		if scan != nil {
-			d.rid = scan.RID
+			d.found = scan
 		}
 		if pl.Sorted {
 			d.sort = a.Sort
@@ -457,7 +457,7 @@ func (e *pipelineEnv) Find(ns pipeline.Namespace, filter *query.Filter) (pipelin
 	if err != nil {
 		return nil, err
 	}
-	return &planner.ScanIter{Run: e.run, NS: c.NS, Scan: p.Scan, Filter: p.Filter, At: -1}, nil
+	return p.Scan(e.run, c.NS), nil
 }
 
 // plan plans how to read a collection beside the pipeline's own, which may have written something

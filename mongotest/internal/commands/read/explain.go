@@ -5,7 +5,6 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
-	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/commands/write"
@@ -42,10 +41,13 @@ type explainTarget struct {
 	stage  string   // what it does with them: COUNT, UPDATE, DELETE; empty: it returns them
 	writes bool     // update or delete
 	one    bool     // it is done with the first document
+	write  *write.Explained
+	key    string // of distinct
 	// Of a pipeline: the stages that the query does not stand for.
 	pipeline bool
 	rest     []bson.Raw
 	absorbed bool // the query stands for the whole pipeline
+	detail   string
 }
 
 // explainers read the commands that can be explained, as these do themselves.
@@ -65,7 +67,7 @@ var explainers = map[string]func(r *server.Request) (explainTarget, error){
 	"distinct": func(r *server.Request) (explainTarget, error) {
 		var q distinctSpec
 		err := q.parse(r)
-		return explainTarget{q: findSpec{ns: q.ns, filter: q.filter, collation: q.collation, hint: q.hint}}, err
+		return explainTarget{q: findSpec{ns: q.ns, filter: q.filter, collation: q.collation, hint: q.hint}, key: q.key}, err
 	},
 	"findAndModify": explainWrite,
 	"update":        explainWrite,
@@ -114,7 +116,7 @@ func explainWrite(r *server.Request) (explainTarget, error) {
 	if err := op.Parse(r, st.Coll(op.NS)); err != nil {
 		return explainTarget{}, err
 	}
-	return explainTarget{q: findSpec{ns: op.NS, filter: op.Q, sort: op.Sort, collation: op.Collation, let: op.Let, hint: op.Hint}, stage: op.Stage, one: op.One, writes: r.Cmd.Name != "findAndModify"}, nil
+	return explainTarget{q: findSpec{ns: op.NS, filter: op.Q, sort: op.Sort, collation: op.Collation, let: op.Let, hint: op.Hint}, stage: op.Stage, one: op.One, writes: r.Cmd.Name != "findAndModify", write: &op}, nil
 }
 
 // explanation checks the pipeline and splits it into a query and what is left.
@@ -186,7 +188,24 @@ func runExplain(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return explain(r, dst, &e, verbosity != "queryPlanner")
+	e.detail = verbosity
+	return explainReply(r, dst, &e, inner.Body)
+}
+
+// explainReply appends the explanation of a command, with what the process tells of itself.
+func explainReply(r *server.Request, dst []byte, e *explainTarget, command bson.Raw) ([]byte, error) {
+	var err error
+	at := len(dst)
+	if r.Node.Config().Version.AtLeast(5, 0) {
+		dst = bson.AppendString(dst, "explainVersion", "1")
+	}
+	if dst, err = explain(r, dst, e, e.detail != "" && e.detail != "queryPlanner"); err != nil {
+		return dst[:at], err
+	}
+	if r.Node.Config().Version.AtLeast(5, 0) {
+		dst = bson.AppendDocument(dst, "command", command)
+	}
+	return appendServerInfo(r, dst), nil
 }
 
 // explainedBody returns the explained command as if it had come by itself. An aggregate needs no
@@ -207,15 +226,12 @@ func explainedBody(cmd bson.Raw, db string) bson.Raw {
 type explained struct {
 	*explainTarget
 	plan   *planner.Plan // nil: there is no collection
-	byID   bool
+	access *planner.Access
 	filter bson.Raw // as explain shows it
-	proj   *query.Projection
-	stats  bool // the plan was run, with these figures
-	n      int64
-	keys   int64
-	docs   int64
-	// sharded tells that the plan leaves out what a shard has only left of a migration.
-	sharded bool
+	// What running it came to: the stages as they ran, with what the command does with the
+	// documents.
+	ran *planner.Stage
+	n   int64 // documents that come out
 }
 
 // explain appends how a query would be run, and with execute what running it costs.
@@ -248,6 +264,9 @@ func explain(r *server.Request, dst []byte, e *explainTarget, execute bool) ([]b
 		}
 	}
 	p := &explanation{explainTarget: e, op: &op, coll: c, order: order, natural: natural, back: back}
+	if e.key != "" {
+		e.q.projection = distinctProjection(e.key)
+	}
 	if len(e.q.projection) > 5 {
 		if p.proj, err = query.ParseProjection(e.q.projection, op.Filter, o); err != nil {
 			return dst, err
@@ -256,10 +275,7 @@ func explain(r *server.Request, dst []byte, e *explainTarget, execute bool) ([]b
 	if r.Routing != nil {
 		return p.onShards(r, dst, execute)
 	}
-	if dst, err = p.append(r, dst, execute); err != nil {
-		return dst, err
-	}
-	return appendServerInfo(r, dst), nil
+	return p.append(r, dst, execute)
 }
 
 // explanation is a command that is about to be explained.
@@ -274,23 +290,29 @@ type explanation struct {
 
 // plan plans the query, on some shards only if they are given.
 func (p *explanation) plan(r *server.Request, shards ...int) (x *explained, err error) {
-	x = &explained{explainTarget: p.explainTarget, filter: p.op.Filter.Document(), proj: p.proj}
+	x = &explained{explainTarget: p.explainTarget, filter: p.op.Filter.Document()}
+	q := &p.q
+	x.access = &planner.Access{Coll: p.coll, Filter: p.op.Filter, Sort: p.order, Natural: p.natural, Back: p.back, Hint: q.hint, Min: q.min, Max: q.max,
+		Collation: p.op.Coll, Only: shards, Memory: &r.Node.Memory, Explains: true, OnShard: len(shards) > 0}
+	x.access.NoScan = func() bool { return r.NoTableScan(q.ns) }
+	x.access.Text = func() string { return planner.Describe(q.ns, p.op.Filter, q.sort, q.projection, q.collation) }
+	w := &x.access.Wants
+	w.Skip, w.Limit, w.Projection, w.Projected, w.SortSpec, w.ReturnKey = q.skip, q.limit, p.proj, q.projection, q.sort, q.returnKey
+	w.Count, w.Distinct, w.Tailable = p.stage == "COUNT", p.key, q.tailable
+	w.Meta = func(doc bson.Raw, name string) bson.RawValue {
+		return (&description{filter: p.op.Filter, doc: doc}).meta(name)
+	}
 	if p.coll == nil {
+		x.plan = x.access.NoPlan()
 		return x, nil
 	}
-	q := &p.q
 	route, err := r.Route(p.coll, p.coll.NS)
 	if err != nil {
 		return nil, err
 	}
-	a := &planner.Access{Coll: p.coll, Table: route.Table, Reach: route.Reacher(), Filter: p.op.Filter, Sort: p.order, Natural: p.natural, Back: p.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: p.op.Coll, Only: shards}
-	if x.plan, err = a.Plan(); err != nil {
-		return nil, err
-	}
-	_, byID := p.op.Filter.IDEquality()
-	x.byID = byID && p.order == nil && q.hint.Type == 0
-	x.sharded = len(shards) > 0 && p.coll.Sharded()
-	return x, nil
+	x.access.Table, x.access.Reach = route.Table, route.Reacher()
+	x.plan, err = x.access.Plan()
+	return x, err
 }
 
 // append appends what a process explains that has the documents: the query's plan, or that of a
@@ -302,6 +324,9 @@ func (p *explanation) append(r *server.Request, dst []byte, execute bool, shards
 	}
 	if len(p.rest) == 0 {
 		return appendPlanner(r, dst, x, execute)
+	}
+	if execute {
+		return p.appendRun(r, dst, x)
 	}
 	list, dst := bson.BeginArrayElement(dst, "stages")
 	first, dst := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
@@ -346,7 +371,65 @@ func explainView(r *server.Request, dst []byte, e *explainTarget, execute bool) 
 	if err != nil {
 		return dst, err
 	}
+	inner.detail = e.detail
 	return explain(r, dst, &inner, execute)
+}
+
+// appendRun appends the stages of a pipeline with what each of them yielded.
+func (p *explanation) appendRun(r *server.Request, dst []byte, x *explained) ([]byte, error) {
+	counts, err := p.stageCounts(r)
+	if err != nil {
+		return dst, err
+	}
+	list, dst := bson.BeginArrayElement(dst, "stages")
+	first, dst := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
+	cursor, dst := bson.BeginDocumentElement(dst, "$cursor")
+	if dst, err = appendPlanner(r, dst, x, true); err != nil {
+		return dst, err
+	}
+	dst = bson.EndDocument(dst, cursor)
+	figures := func(dst []byte, n int64) []byte {
+		return bsondoc.Append(dst, "nReturned", n, "executionTimeMillisEstimate", int64(0))
+	}
+	if r.Node.Config().Version.AtLeast(4, 4) {
+		dst = figures(dst, x.ran.Advanced)
+	}
+	dst = bson.EndDocument(dst, first)
+	for i, stage := range p.rest {
+		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+1))
+		d = append(d, stage.Elements()...)
+		if r.Node.Config().Version.AtLeast(4, 4) {
+			d = figures(d, counts[i])
+		}
+		dst = bson.EndDocument(d, at)
+	}
+	return bson.EndDocument(dst, list), nil
+}
+
+// stageCounts runs the pipeline as far as each of its stages, and returns how many documents each
+// yields. What writes is not run.
+func (p *explanation) stageCounts(r *server.Request) ([]int64, error) {
+	counts := make([]int64, len(p.rest))
+	var front []bson.Raw
+	if len(p.q.filter) > 5 {
+		front = append(front, bsondoc.Single("$match", bsondoc.DocumentValue(p.q.filter)))
+	}
+	if len(p.q.sort) > 5 {
+		front = append(front, bsondoc.Single("$sort", bsondoc.DocumentValue(p.q.sort)))
+	}
+	for i := range p.rest {
+		name, _ := bsondoc.FirstElement(p.rest[i])
+		if name == "$out" || name == "$merge" {
+			continue
+		}
+		q := aggregateSpec{ns: p.q.ns, stages: append(front[:len(front):len(front)], p.rest[:i+1]...), batchSize: -1, collation: p.q.collation, let: p.q.let, hint: p.q.hint}
+		n, err := countResults(r, &q)
+		if err != nil {
+			return nil, err
+		}
+		counts[i] = n
+	}
+	return counts, nil
 }
 
 // appendPlanner appends queryPlanner and, if it is to be run, executionStats.
@@ -356,205 +439,157 @@ func appendPlanner(r *server.Request, dst []byte, x *explained, execute bool) ([
 	if !execute {
 		return dst, nil
 	}
-	if err := x.run(r); err != nil {
-		return dst, err
+	failed := x.run(r)
+	if failed != nil && !reported(failed) {
+		return dst, failed
 	}
 	at, dst = bson.BeginDocumentElement(dst, "executionStats")
-	dst = bson.AppendBool(dst, "executionSuccess", true)
+	dst = bson.AppendBool(dst, "executionSuccess", failed == nil)
+	if failed != nil {
+		e := srverr.From(failed)
+		dst = bsondoc.Append(dst, "errorMessage", e.Msg, "errorCode", e.Code)
+	}
 	dst = x.appendFigures(dst)
 	one, dst := bson.BeginDocumentElement(dst, "executionStages")
-	dst = bson.EndDocument(x.append(dst), one)
+	dst = bson.EndDocument(x.ran.Append(dst, sortLimit(r), true), one)
+	if x.detail == "allPlansExecution" {
+		dst = x.appendTrial(r, dst)
+	}
 	return bson.EndDocument(dst, at), nil
+}
+
+// reported reports whether an error of running a plan is part of the explanation.
+func reported(err error) bool {
+	switch srverr.From(err).Code {
+	case srverr.QueryExceededMemoryLimitNoDiskUseAllowed, srverr.MaxTimeMSExpired:
+		return true
+	}
+	return false
+}
+
+// appendTrial appends what each of several plans did while they were tried.
+func (x *explained) appendTrial(r *server.Request, dst []byte) []byte {
+	list, dst := bson.BeginArrayElement(dst, "allPlansExecution")
+	if t := x.plan.Trial; t != nil {
+		for i, k := range t.Best {
+			s := t.Plans[k]
+			keys, docs := s.Examined()
+			at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
+			d = bsondoc.Append(d, "nReturned", int32(s.Advanced), "executionTimeMillisEstimate", int32(0), "totalKeysExamined", int32(keys), "totalDocsExamined", int32(docs))
+			if r.Node.Config().Version.AtLeast(5, 0) {
+				d = bson.AppendDouble(d, "score", t.Scores[k])
+			}
+			one, d := bson.BeginDocumentElement(d, "executionStages")
+			dst = bson.EndDocument(bson.EndDocument(s.Append(d, sortLimit(r), true), one), at)
+		}
+	}
+	return bson.EndDocument(dst, list)
 }
 
 // appendPlan appends what queryPlanner has.
 func (x *explained) appendPlan(r *server.Request, dst []byte) []byte {
-	if !r.Node.Config().Version.AtLeast(5, 0) {
+	v := r.Node.Config().Version
+	if !v.AtLeast(5, 0) {
 		dst = bson.AppendInt32(dst, "plannerVersion", 1)
 	}
-	dst = bsondoc.Append(dst, "namespace", x.q.ns, "indexFilterSet", false, "parsedQuery", x.filter)
-	if shape, ok := x.shape(); ok && !r.Node.Config().Version.AtLeast(5, 0) {
-		dst = bson.AppendString(dst, "queryHash", shape)
-		dst = bson.AppendString(dst, "planCacheKey", shape) // no index is left out because of the query's values
+	dst = bsondoc.Append(dst, "namespace", x.q.ns, "indexFilterSet", x.plan.Filtered, "parsedQuery", x.filter)
+	if x.cacheable() {
+		dst = bsondoc.Append(dst, "queryHash", x.access.QueryHash(), "planCacheKey", x.access.PlanCacheKey())
+	}
+	if v.AtLeast(5, 0) {
+		dst = bsondoc.Append(dst, "maxIndexedOrSolutionsReached", false, "maxIndexedAndSolutionsReached", false, "maxScansToExplodeReached", false)
 	}
 	if x.absorbed {
 		dst = bson.AppendBool(dst, "optimizedPipeline", true)
 	}
 	one, dst := bson.BeginDocumentElement(dst, "winningPlan")
-	dst = bson.EndDocument(x.append(dst), one)
+	dst = bson.EndDocument(x.whole().Append(dst, sortLimit(r), false), one)
 	list, dst := bson.BeginArrayElement(dst, "rejectedPlans")
+	for i, s := range x.plan.Rejected {
+		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
+		dst = bson.EndDocument(s.Append(d, sortLimit(r), false), at)
+	}
 	return bson.EndDocument(dst, list)
+}
+
+// sortLimit is how many bytes a sort may hold.
+func sortLimit(r *server.Request) int64 {
+	if n := r.Node.IntParameter("internalQueryMaxBlockingSortMemoryUsageBytes"); n > 0 {
+		return n
+	}
+	return 100 << 20
+}
+
+// cacheable reports whether the plan cache may keep a plan for the query.
+func (x *explained) cacheable() bool {
+	if x.plan.Root.Name == "IDHACK" || x.plan.Root.Name == "EOF" || x.q.hint.Type != 0 || len(x.q.min)+len(x.q.max) > 0 {
+		return false
+	}
+	return !x.op().MatchesAll() || len(x.q.sort) > 5
+}
+
+func (x *explained) op() *query.Filter { return x.access.Filter }
+
+// whole returns the plan with what the command does with the documents, of which nothing has run.
+func (x *explained) whole() *planner.Stage {
+	s := x.plan.Whole()
+	if x.write == nil {
+		return s
+	}
+	s = &planner.Stage{Name: x.stage, Inputs: []*planner.Stage{s}}
+	if len(x.write.Fields) > 5 {
+		s = &planner.Stage{Name: "PROJECTION_DEFAULT", Spec: x.write.Fields, Inputs: []*planner.Stage{s}}
+	}
+	return s
 }
 
 // run runs the plan to see what it costs.
 func (x *explained) run(r *server.Request) error {
-	x.stats = true
-	p := x.plan
-	if p == nil {
-		return nil
+	run := &server.Running{Request: r}
+	if x.write == nil {
+		x.ran = x.plan.Whole()
+		err := x.plan.Run(x.ran, run, 0, func(bson.Raw) error { x.n++; return nil })
+		return err
 	}
-	it := (&server.Running{Request: r}).Open(p, "")
-	defer it.Close()
-	for !x.one || x.n == 0 {
-		doc, err := it.Next()
-		if err != nil {
-			return err
+	most := int64(0)
+	if x.one {
+		most = 1
+	}
+	s := x.plan.Whole()
+	top := &planner.Stage{Name: x.stage, Inputs: []*planner.Stage{s}}
+	err := x.plan.Run(s, run, most, func(doc bson.Raw) error {
+		top.Matched++
+		if x.stage != "UPDATE" {
+			return nil
 		}
-		if doc == nil {
-			break
+		modified, err := x.write.Modifies(r, doc)
+		if modified {
+			top.Modified++
 		}
-		x.n++
+		return err
+	})
+	if top.Matched == 0 && x.stage == "UPDATE" && x.write.Upserts() {
+		top.Upserted = 1
 	}
-	x.keys, x.docs = p.Scan.KeysSeen, p.Scan.DocsSeen
-	if x.byID {
-		x.keys, x.docs = x.n, x.n
+	top.Works, top.EOF = s.Works+1, true
+	if !x.writes { // findAndModify returns the document
+		top.Advanced = top.Matched
+		if x.write.ReturnsNew() {
+			top.Advanced += top.Upserted
+		}
 	}
-	return nil
+	x.n = top.Advanced
+	top.NeedTime = top.Works - 1 - top.Advanced
+	x.ran = top
+	if len(x.write.Fields) > 5 {
+		x.ran = &planner.Stage{Name: "PROJECTION_DEFAULT", Spec: x.write.Fields, Inputs: []*planner.Stage{top}, Figures: top.Figures}
+	}
+	return err
 }
 
 // appendFigures appends what a run cost.
 func (x *explained) appendFigures(dst []byte) []byte {
-	return bsondoc.Append(dst, "nReturned", int32(x.returned()), "executionTimeMillis", int32(0),
-		"totalKeysExamined", int32(x.keys), "totalDocsExamined", int32(x.docs))
-}
-
-// returned is how many documents come out at the end.
-func (x *explained) returned() int64 {
-	if x.stage != "" {
-		return 0
-	}
-	n := max(0, x.n-x.q.skip)
-	if x.q.limit > 0 {
-		n = min(n, x.q.limit)
-	}
-	return n
-}
-
-// append appends the stages of the plan, the outermost first.
-func (x *explained) append(dst []byte) []byte {
-	stages := x.stages()
-	var open []int
-	for i, s := range stages {
-		if i > 0 {
-			var at int
-			at, dst = bson.BeginDocumentElement(dst, "inputStage")
-			open = append(open, at)
-		}
-		dst = bson.AppendString(dst, "stage", s.name)
-		if x.stats {
-			dst = bsondoc.Append(dst, "nReturned", int32(s.returned), "executionTimeMillisEstimate", int32(0))
-		}
-		if s.fields != nil {
-			dst = s.fields(dst)
-		}
-	}
-	for i := len(open) - 1; i >= 0; i-- {
-		dst = bson.EndDocument(dst, open[i])
-	}
-	return dst
-}
-
-// planStage is a stage of a plan as explain shows it.
-type planStage struct {
-	name     string
-	returned int64
-	fields   func(dst []byte) []byte
-}
-
-func (x *explained) stages() (out []planStage) {
-	add := func(name string, returned int64, fields func(dst []byte) []byte) {
-		out = append(out, planStage{name, returned, fields})
-	}
-	p, q := x.plan, &x.q
-	if x.stage != "" {
-		add(x.stage, 0, nil)
-	}
-	if p == nil {
-		add("EOF", 0, nil)
-		return out
-	}
-	if x.stage == "" {
-		if q.limit > 0 && p.Sort == nil {
-			add("LIMIT", x.returned(), func(d []byte) []byte { return bson.AppendInt32(d, "limitAmount", int32(q.limit)) })
-		}
-		if q.skip > 0 {
-			add("SKIP", max(0, x.n-q.skip), func(d []byte) []byte { return bson.AppendInt32(d, "skipAmount", int32(q.skip)) })
-		}
-	}
-	if x.proj != nil {
-		name := "PROJECTION_DEFAULT"
-		if _, simple := x.proj.Fields(); simple {
-			name = "PROJECTION_SIMPLE"
-		}
-		add(name, x.returned(), func(d []byte) []byte { return bson.AppendDocument(d, "transformBy", q.projection) })
-	}
-	if p.Sort != nil {
-		add("SORT", x.n, func(d []byte) []byte {
-			d = bsondoc.Append(d, "sortPattern", q.sort, "memLimit", int32(100<<20))
-			if q.limit > 0 {
-				d = bson.AppendInt32(d, "limitAmount", int32(q.limit+q.skip))
-			}
-			return bson.AppendString(d, "type", "simple")
-		})
-	}
-	filter := func(d []byte) []byte {
-		if p.Filter != nil {
-			d = bson.AppendDocument(d, "filter", x.filter)
-		}
-		return d
-	}
-	examined := func(d []byte, name string, n int64) []byte {
-		if x.stats {
-			d = bson.AppendInt32(d, name, int32(n))
-		}
-		return d
-	}
-	if x.sharded {
-		add("SHARDING_FILTER", x.n, nil)
-	}
-	switch {
-	case x.byID:
-		add("IDHACK", x.n, func(d []byte) []byte { return examined(examined(d, "keysExamined", x.keys), "docsExamined", x.docs) })
-	case p.Index == nil:
-		add("COLLSCAN", x.n, func(d []byte) []byte {
-			return examined(bson.AppendString(filter(d), "direction", direction(p.Back)), "docsExamined", x.docs)
-		})
-	default:
-		add("FETCH", x.n, func(d []byte) []byte { return examined(filter(d), "docsExamined", x.docs) })
-		add("IXSCAN", x.docs, func(d []byte) []byte { return examined(appendIndexScan(d, p), "keysExamined", x.keys) })
-	}
-	return out
-}
-
-func direction(back bool) string {
-	if back {
-		return "backward"
-	}
-	return "forward"
-}
-
-func appendIndexScan(dst []byte, p *planner.Plan) []byte {
-	ix := p.Index
-	dst = bsondoc.Append(dst, "keyPattern", ix.Pattern, "indexName", ix.Name, "isMultiKey", ix.Multikey)
-	if !ix.Multikey {
-		at, paths := bson.BeginDocumentElement(dst, "multiKeyPaths")
-		for k := range ix.Pattern.All() {
-			paths = bsondoc.AppendStrings(paths, k, nil)
-		}
-		dst = bson.EndDocument(paths, at)
-	}
-	dst = bsondoc.Append(dst, "isUnique", ix.Unique || ix.IsID, "isSparse", ix.Sparse,
-		"isPartial", ix.Partial != nil, "indexVersion", int32(2), "direction", direction(p.Back))
-	if !p.WholeIndex() {
-		return dst
-	}
-	at, bounds := bson.BeginDocumentElement(dst, "indexBounds")
-	for k, v := range ix.Pattern.All() {
-		all := "[MinKey, MaxKey]"
-		if n, _ := args.NumberOf(v); n < 0 != p.Back {
-			all = "[MaxKey, MinKey]"
-		}
-		bounds = bsondoc.AppendStrings(bounds, k, []string{all})
-	}
-	return bson.EndDocument(bounds, at)
+	keys, docs := x.ran.Examined()
+	return bsondoc.Append(dst, "nReturned", int32(x.n), "executionTimeMillis", int32(0),
+		"totalKeysExamined", int32(keys), "totalDocsExamined", int32(docs))
 }

@@ -4,6 +4,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/server"
 )
 
@@ -17,8 +18,7 @@ func (p *explanation) onShards(r *server.Request, dst []byte, execute bool) ([]b
 	}
 	s := route.Table
 	if s == nil && p.pipeline {
-		dst, err := p.append(r, dst, execute) // the shard's, as it is
-		return appendServerInfo(r, dst), err
+		return p.append(r, dst, execute) // the shard's, as it is
 	}
 	if s != nil {
 		r.Routing.Targeted(s.Target(p.op.Filter, p.op.Coll == nil))
@@ -45,13 +45,13 @@ func (p *explanation) onShards(r *server.Request, dst []byte, execute bool) ([]b
 		}))
 	}))
 	if execute {
-		var sum explained // of all shards
-		sum.explainTarget = p.explainTarget
+		sum := explained{ran: &planner.Stage{}} // of all shards
 		for _, x := range plans {
 			if err := x.run(r); err != nil {
 				return dst, err
 			}
-			sum.n, sum.keys, sum.docs = sum.n+x.returned(), sum.keys+x.keys, sum.docs+x.docs
+			sum.n += x.n
+			sum.ran.Inputs = append(sum.ran.Inputs, x.ran)
 		}
 		d.Doc("executionStats", bsondoc.Build(func(d *bsondoc.Builder) {
 			d.B = sum.appendFigures(d.B)
@@ -61,12 +61,12 @@ func (p *explanation) onShards(r *server.Request, dst []byte, execute bool) ([]b
 				d.B = bson.AppendInt64(d.B, "totalChildMillis", 0)
 				eachShard(d, plans, func(i int, d *bsondoc.Builder) {
 					d.Str("shardName", server.ShardName(shards[i])).Flag("executionSuccess", true)
-					d.Doc("executionStages", bsondoc.Build(func(d *bsondoc.Builder) { d.B = plans[i].append(d.B) }))
+					d.Doc("executionStages", bsondoc.Build(func(d *bsondoc.Builder) { d.B = plans[i].ran.Append(d.B, sortLimit(r), true) }))
 				})
 			}))
 		}))
 	}
-	return appendServerInfo(r, d.B), nil
+	return d.B, nil
 }
 
 // plans returns the plan of each shard. Where the mongos skips documents, the shards have to find
@@ -192,5 +192,5 @@ func (p *explanation) splitPipeline(r *server.Request, dst []byte, execute bool)
 		}
 		dst = bson.EndDocument(b, one)
 	}
-	return appendServerInfo(r, bson.EndDocument(dst, at)), nil
+	return bson.EndDocument(dst, at), nil
 }

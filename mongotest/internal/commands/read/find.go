@@ -351,7 +351,8 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 	if err != nil {
 		return nil, nil, err
 	}
-	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation}
+	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation, Memory: &r.Node.Memory}
+	a.Wants = planner.Wants{Skip: q.skip, Limit: q.limit, Projection: proj, Projected: q.projection, SortSpec: q.sort, ReturnKey: q.returnKey, Tailable: q.tailable}
 	a.NoScan = func() bool { return r.NoTableScan(q.ns) }
 	a.Text = func() string { return planner.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
 	if filter != nil && filter.NeedsGeoIndex() && sort == nil && r.Routing != nil {
@@ -374,11 +375,11 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 		if !ok {
 			return nil, nil, srverr.New(srverr.KeyNotFound, "Failed to resume collection scan: the recordId from which we are attempting to resume no longer exists in the collection: RecordId(%d)", n)
 		}
-		p.Scan = store.NewScan(c, false, []store.Range{{Lo: key + "\x00"}})
+		p.Resume(key)
 	}
 	src := run.Open(p, c.NS)
 	it := &findIter{src: src, skip: q.skip, limit: q.limit, limited: q.limit > 0, tailable: q.tailable, proj: proj,
-		filter: filter, plan: p, sort: sort, returnKey: q.returnKey, showRecordID: q.showRecordID}
+		filter: filter, sort: sort, returnKey: q.returnKey, showRecordID: q.showRecordID}
 	switch s := src.(type) {
 	case *planner.SortIter:
 		s.Context = "Executor error during find command"
@@ -389,9 +390,9 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 		if q.limit > 0 {
 			s.Limit = q.limit + q.skip
 		}
-		it.rid = func() string { return s.RID }
+		it.found = s
 	case *planner.ScanIter:
-		it.rid = s.RID
+		it.found = s
 		if filter != nil && filter.NeedsGeoIndex() && sort == nil {
 			it.src = &nearIter{src: src, near: filter.Near()}
 		}
@@ -432,18 +433,22 @@ type findIter struct {
 	proj        *query.Projection
 
 	filter                  *query.Filter
-	plan                    *planner.Plan
 	sort                    *query.Sort
-	rid                     func() string // of the last document
+	found                   found // tells how the last document was found
 	returnKey, showRecordID bool
+}
+
+// found tells how the last document of a plan was found.
+type found interface {
+	RID() string
+	IndexKey() bson.Raw
 }
 
 // description is what is known of a document beside its fields.
 type description struct {
-	plan   *planner.Plan
 	filter *query.Filter
-	sort   *query.Sort   // nil: it has no sort key
-	rid    func() string // nil: nobody knows
+	sort   *query.Sort // nil: it has no sort key
+	found  found       // nil: nobody knows
 	doc    bson.Raw
 }
 
@@ -451,11 +456,14 @@ type description struct {
 func (d *description) meta(name string) bson.RawValue {
 	switch name {
 	case "recordId":
-		if d.rid != nil {
-			return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, store.RecordNumber(d.rid()))}
+		if d.found != nil {
+			return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, store.RecordNumber(d.found.RID()))}
 		}
 	case "indexKey":
-		if key := d.plan.IndexKey(d.doc); !key.IsEmpty() {
+		if d.found == nil {
+			break
+		}
+		if key := d.found.IndexKey(); !key.IsEmpty() {
 			return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: key}
 		}
 	case "sortKey":
@@ -497,7 +505,7 @@ func (f *findIter) meta(doc bson.Raw, name string) bson.RawValue {
 	if name == "randVal" {
 		return bsondoc.DoubleValue(rand.Float64())
 	}
-	return (&description{f.plan, f.filter, f.sort, f.rid, doc}).meta(name)
+	return (&description{f.filter, f.sort, f.found, doc}).meta(name)
 }
 
 // shape makes of a document what the query returns of it.
@@ -505,7 +513,7 @@ func (f *findIter) shape(doc bson.Raw) (out bson.Raw, err error) {
 	out = doc
 	switch {
 	case f.returnKey:
-		return f.plan.IndexKey(doc), nil
+		return f.found.IndexKey(), nil
 	case f.proj != nil:
 		if out, err = f.proj.Apply(doc, func(name string) bson.RawValue { return f.meta(doc, name) }); err != nil {
 			return nil, err
@@ -514,7 +522,7 @@ func (f *findIter) shape(doc bson.Raw) (out bson.Raw, err error) {
 	if f.showRecordID {
 		start, b := bson.BeginDocument(make([]byte, 0, len(out)+20))
 		b = append(b, out.Elements()...)
-		out = bson.EndDocument(bson.AppendInt64(b, "$recordId", store.RecordNumber(f.rid())), start)
+		out = bson.EndDocument(bson.AppendInt64(b, "$recordId", store.RecordNumber(f.found.RID())), start)
 	}
 	return out, nil
 }

@@ -42,5 +42,5 @@ func (e *pipelineEnv) FindNear(ns pipeline.Namespace, filter *query.Filter) (pip
 	if err != nil {
 		return nil, err
 	}
-	return &planner.ScanIter{Run: e.run, NS: c.NS, Scan: p.Scan, Filter: p.Filter, At: -1}, nil
+	return p.Scan(e.run, c.NS), nil
 }

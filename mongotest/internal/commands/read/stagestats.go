@@ -6,6 +6,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
@@ -46,9 +47,49 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 		if c == nil {
 			return nil, srverr.New(50933, "collection '%s' does not exist", ns)
 		}
-		return pipeline.FromSlice(nil), nil
+		var docs []bson.Raw
+		for _, e := range r.Node.Memory.Cached(c) {
+			docs = append(docs, cachedPlan(r, &e))
+		}
+		return pipeline.FromSlice(docs), nil
 	}
 	return systemStage(r.Node, r, stage, spec)
+}
+
+// cachedPlan is an entry of the plan cache as $planCacheStats shows it.
+func cachedPlan(r *server.Request, e *planner.Cached) bson.Raw {
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		if r.Node.Config().Version.AtLeast(5, 0) {
+			d.Str("version", "1")
+		}
+		d.Doc("createdFromQuery", bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Doc("query", bsondoc.OrEmpty(e.Query)).Doc("sort", bsondoc.OrEmpty(e.Sort)).Doc("projection", bsondoc.OrEmpty(e.Projection))
+			if e.Collation != nil {
+				d.Doc("collation", e.Collation)
+			}
+		}))
+		d.Str("queryHash", e.Hash).Str("planCacheKey", e.KeyHash).Flag("isActive", e.Active)
+		d.B = bson.AppendInt64(d.B, "works", e.Works)
+		d.B = bson.AppendDateTime(d.B, "timeOfCreation", bson.NewDateTime(r.Node.Data().Clock.Now()))
+		best := e.Trial.Plans[e.Trial.Best[0]]
+		d.Doc("cachedPlan", bsondoc.Build(func(d *bsondoc.Builder) { d.B = best.Append(d.B, sortLimit(r), false) }))
+		var stats [][]byte
+		scores, list := bson.BeginArrayElement(nil, "candidatePlanScores")
+		for i, k := range e.Trial.Best {
+			s := e.Trial.Plans[k]
+			keys, docs := s.Examined()
+			stats = append(stats, bsondoc.Build(func(d *bsondoc.Builder) {
+				d.B = bsondoc.Append(d.B, "nReturned", int32(s.Advanced), "executionTimeMillisEstimate", int32(0), "totalKeysExamined", int32(keys), "totalDocsExamined", int32(docs))
+				d.Doc("executionStages", bsondoc.Build(func(d *bsondoc.Builder) { d.B = s.Append(d.B, sortLimit(r), true) }))
+			}))
+			list = bson.AppendDoubleValue(bson.AppendIndexHeader(list, bson.TypeDouble, i), e.Trial.Scores[k])
+		}
+		d.B = bsondoc.AppendDocuments(d.B, "creationExecStats", stats)
+		d.B = append(d.B, bson.EndDocument(list, scores)...)
+		d.Flag("indexFilterSet", e.Filtered)
+		d.B = bson.AppendInt64(d.B, "estimatedSizeBytes", int64(len(e.Key)+len(e.Query)+2000))
+		d.Str("host", r.Node.Addr())
+	})
 }
 
 // systemStage serves the stages about operations and sessions.

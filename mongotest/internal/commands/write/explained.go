@@ -1,6 +1,7 @@
 package write
 
 import (
+	"allium/bson"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -13,8 +14,27 @@ type Explained struct {
 	Stage string // what a plan does with the documents: UPDATE or DELETE
 	One   bool   // it is done with the first document
 
+	// Fields is the projection of a findAndModify that has one.
+	Fields bson.Raw
+
 	op  *updateOp
 	fam *findAndModify // nil: it is another command
+}
+
+// Upserts reports whether the statement inserts a document if none matches.
+func (e *Explained) Upserts() bool { return e.op.upsert }
+
+// ReturnsNew reports whether a findAndModify returns what it inserts.
+func (e *Explained) ReturnsNew() bool { return e.fam != nil && e.fam.returnNew }
+
+// Modifies reports whether the statement would change a document.
+func (e *Explained) Modifies(r *server.Request, doc bson.Raw) (bool, error) {
+	_, at, err := e.Filter.MatchIndex(doc)
+	if err != nil {
+		return false, err
+	}
+	_, modified, err := e.op.update.Apply(doc, at, updateClock(r))
+	return modified, err
 }
 
 // ToExplain reads the findAndModify, update or delete that a request explains. An update or a
@@ -30,7 +50,7 @@ func ToExplain(r *server.Request) (Explained, error) {
 		if q.remove {
 			stage = "DELETE"
 		}
-		return Explained{&q.op.Selection, ns, stage, true, &q.op, &q}, err
+		return Explained{&q.op.Selection, ns, stage, true, q.fields, &q.op, &q}, err
 	}
 	if err := r.Cmd.Parse(r); err != nil {
 		return Explained{}, err
@@ -47,7 +67,7 @@ func ToExplain(r *server.Request) (Explained, error) {
 	}
 	one := len(w.updates) > 0 && !op.multi || len(w.deletes) > 0 && w.deletes[0].one
 	op.Let = w.let
-	return Explained{&op.Selection, w.ns, stage, one, op, nil}, nil
+	return Explained{&op.Selection, w.ns, stage, one, nil, op, nil}, nil
 }
 
 // Parse parses the statement for its collection, which may be nil.

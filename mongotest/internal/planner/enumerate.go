@@ -1,0 +1,474 @@
+package planner
+
+import (
+	"slices"
+	"strings"
+
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/store"
+)
+
+// The plans that there are for a query. Each index whose first field the query bounds gives one;
+// where the index has arrays on the way to a field, conditions on it may be fulfilled by different
+// elements, so that only one of them bounds the field, and each gives a plan. For an $or all
+// branches need an index. What the bounds do not stand for is matched on the documents.
+
+// maxPlans is how many plans are tried, and maxOrPlans how many come of one $or.
+const (
+	maxPlans   = 64
+	maxOrPlans = 10
+)
+
+// usable is an index as a query may use it: a wildcard index for one path.
+type usable struct {
+	ix     *store.Index
+	fields []store.IndexField
+	wild   string
+	same   bool // compares strings as the query does
+}
+
+// array reports whether the path of a field leads to an array somewhere.
+func (u *usable) array(i int) bool {
+	if u.wild != "" {
+		return len(u.arrayPaths()) > 0
+	}
+	return u.ix.Arrays.Any(i)
+}
+
+// arrayPaths returns the paths at which a wildcard index has arrays, of those that lead to its
+// field.
+func (u *usable) arrayPaths() (list []string) {
+	if u.ix.Arrays == nil {
+		return nil
+	}
+	for p := u.wild; ; {
+		if _, ok := u.ix.Arrays.Paths[p]; ok {
+			list = append(list, p)
+		}
+		i := strings.LastIndexByte(p, '.')
+		if i < 0 {
+			return list
+		}
+		p = p[:i]
+	}
+}
+
+// arrayOn reports whether a part of a field's path, counted from 0, leads to an array.
+func (u *usable) arrayOn(i, part int) bool {
+	if u.wild == "" {
+		return u.ix.Arrays.Holds(i, part)
+	}
+	for _, p := range u.arrayPaths() {
+		if strings.Count(p, ".") == part {
+			return true
+		}
+	}
+	return false
+}
+
+func (u *usable) field(i int) query.Field {
+	return query.Field{SameCollation: u.same, Sparse: u.ix.Sparse && len(u.fields) == 1, Array: u.array(i),
+		Hashed: u.fields[i].Special == "hashed", Wildcard: u.wild != ""}
+}
+
+// predicate is a condition on a path, somewhere in the conditions that all have to be fulfilled.
+type predicate struct {
+	cond query.Condition
+	path string
+	top  int // which of the conditions it is part of
+	// Of a condition on an element of an array: the array's path, and which $elemMatch it is of.
+	array string
+	elem  int
+	only  bool // the condition at the top is not answered by it: it follows from that
+}
+
+// plans returns the ways to find the documents that fulfill a condition, without fetching those of
+// which nothing is left to be matched. There are none if no index helps.
+func (a *Access) plans(c query.Condition) []*Stage {
+	if any, ok := c.Any(); ok {
+		return a.plansOfAny(any, c)
+	}
+	list, ok := c.All()
+	if !ok {
+		list = []query.Condition{c}
+	}
+	return a.plansOfAll(list)
+}
+
+func (a *Access) plansOfAll(list []query.Condition) (out []*Stage) {
+	preds := a.predicates(nil, list)
+	for _, u := range a.usables(preds) {
+		for _, s := range a.indexPlans(&u, list, preds) {
+			if out = append(out, s); len(out) >= maxPlans {
+				return out
+			}
+		}
+	}
+	for i, c := range list {
+		any, ok := c.Any()
+		if !ok || len(list) == 1 {
+			continue
+		}
+		rest := slices.Delete(slices.Clone(list), i, i+1)
+		for _, s := range a.plansOfAny(any, c) {
+			out = append(out, fetch(s, query.Joined(rest)))
+		}
+	}
+	return out
+}
+
+// fetch puts a stage that fetches and matches on another one.
+func fetch(s *Stage, f *query.Filter) *Stage {
+	if f == nil {
+		return s
+	}
+	if s.Name == "FETCH" && s.Filter == nil {
+		s.Filter = f
+		return s
+	}
+	return &Stage{Name: "FETCH", Filter: f, Inputs: []*Stage{s}}
+}
+
+// plansOfAny returns the plans for a condition of which one branch has to be fulfilled. Branches
+// that one scan can do are one.
+func (a *Access) plansOfAny(branches []query.Condition, whole query.Condition) (out []*Stage) {
+	if len(branches) == 0 {
+		return nil
+	}
+	lists := make([][]*Stage, len(branches))
+	n := 1
+	for i, b := range branches {
+		if lists[i] = a.plans(b); len(lists[i]) == 0 {
+			return nil
+		}
+		n *= len(lists[i])
+		if n > maxOrPlans {
+			n = maxOrPlans
+		}
+	}
+	for k := range n {
+		inputs := make([]*Stage, len(branches))
+		rest := k
+		for i := range inputs {
+			inputs[i] = lists[i][rest%len(lists[i])].Clone()
+			rest /= len(lists[i])
+		}
+		out = append(out, a.union(inputs))
+	}
+	return out
+}
+
+// union returns the stage that yields what any of some stages yields.
+func (a *Access) union(inputs []*Stage) *Stage {
+	// Scans of one index stand together.
+	order := func(s *Stage) string {
+		if s.Name == "IXSCAN" {
+			return s.Index.Name
+		}
+		return "\xff"
+	}
+	slices.SortStableFunc(inputs, func(x, y *Stage) int { return strings.Compare(order(x), order(y)) })
+	merged := inputs[:1:1]
+	for _, s := range inputs[1:] {
+		last := merged[len(merged)-1]
+		if !a.joinScans(last, s) {
+			merged = append(merged, s)
+		}
+	}
+	if len(merged) == 1 {
+		return merged[0]
+	}
+	return &Stage{Name: "OR", Inputs: merged}
+}
+
+// joinScans makes one scan of two of the same index that bound its first field alone.
+func (a *Access) joinScans(x, y *Stage) bool {
+	if x.Name != "IXSCAN" || y.Name != "IXSCAN" || x.Index.Name != y.Index.Name || x.Wild != y.Wild || x.Range != nil || y.Range != nil {
+		return false
+	}
+	if (x.Filter == nil) != (y.Filter == nil) {
+		return false
+	}
+	field := 0
+	if x.Wild != "" {
+		field = 1
+		if len(x.Bounds[0]) != len(y.Bounds[0]) {
+			return false
+		}
+	}
+	for i := field + 1; i < len(x.Bounds); i++ {
+		if !allValues(x.Bounds[i]) || !allValues(y.Bounds[i]) {
+			return false
+		}
+	}
+	x.Bounds[field] = query.Union(x.Bounds[field], y.Bounds[field], a.Collation)
+	if x.Filter != nil {
+		x.Filter = query.AnyOf([]*query.Filter{x.Filter, y.Filter})
+	}
+	return true
+}
+
+func allValues(list []query.Interval) bool {
+	all := query.AllValues()[0]
+	return len(list) == 1 && list[0].Lo.Type == all.Lo.Type && list[0].Hi.Type == all.Hi.Type && !list[0].LoOpen && !list[0].HiOpen
+}
+
+// predicates collects the conditions on paths.
+func (a *Access) predicates(out []predicate, list []query.Condition) []predicate {
+	for i, c := range list {
+		out = a.predicatesOf(out, c, predicate{top: i, elem: -1})
+	}
+	return out
+}
+
+func (a *Access) predicatesOf(out []predicate, c query.Condition, at predicate) []predicate {
+	if path, ok := c.Path(); ok {
+		at.cond, at.path = c, path
+		return append(out, at)
+	}
+	if sub, ok := c.Elements(); ok {
+		at.array, at.elem, at.only = sub.Prefix(), len(out), true
+		parts, all := sub.All()
+		if !all {
+			parts = []query.Condition{sub}
+		}
+		for _, p := range parts {
+			out = a.predicatesOf(out, p, at)
+		}
+		return out
+	}
+	for _, implied := range c.Implied() {
+		at.only = true
+		out = a.predicatesOf(out, implied, at)
+	}
+	return out
+}
+
+// usables returns the indexes that may answer some of the predicates.
+func (a *Access) usables(preds []predicate) (out []usable) {
+	for i := range a.Coll.Indexes() {
+		ix := &a.Coll.Indexes()[i]
+		if !a.allowed(ix) || !ix.Ordered() || !a.covers(ix) {
+			continue
+		}
+		same := a.Collation.Same(ix.Collation)
+		if ix.Wild == nil {
+			out = append(out, usable{ix: ix, fields: ix.KeyFields, same: same})
+			continue
+		}
+		var seen []string
+		for _, p := range preds {
+			if slices.Contains(seen, p.path) || !ix.Wild.Has(p.path) || numericPart(p.path) {
+				continue
+			}
+			seen = append(seen, p.path)
+			out = append(out, usable{ix: ix, fields: []store.IndexField{{Path: p.path, Descending: ix.KeyFields[1].Descending}}, wild: p.path, same: same})
+		}
+	}
+	return out
+}
+
+// numericPart reports whether a path may name an element of an array, which has no key of its own
+// in a wildcard index.
+func numericPart(path string) bool {
+	for part := range strings.SplitSeq(path, ".") {
+		if part != "" && strings.Trim(part, "0123456789") == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// bounded is a predicate with the bounds that it gives a field.
+type bounded struct {
+	*predicate
+	list []query.Interval
+	how  query.Tightness
+}
+
+// on returns the predicates that bound a field.
+func (u *usable) on(field int, preds []predicate) (out []bounded) {
+	f := u.field(field)
+	for i := range preds {
+		p := &preds[i]
+		if p.path != u.fields[field].Path {
+			continue
+		}
+		if list, how, ok := p.cond.Bounds(f); ok {
+			out = append(out, bounded{p, list, how})
+		}
+	}
+	return out
+}
+
+// groups divides the predicates on a field into those that one element must fulfill together: all
+// of them, if there is no array on the way.
+func (u *usable) groups(field int, list []bounded) (out [][]bounded) {
+	if !u.array(field) || len(list) < 2 {
+		return [][]bounded{list}
+	}
+	for _, p := range list {
+		if p.elem >= 0 && len(out) > 0 {
+			last := out[len(out)-1]
+			if last[0].elem == p.elem && !u.arrayBehind(field, p.array) {
+				out[len(out)-1] = append(last, p)
+				continue
+			}
+		}
+		out = append(out, []bounded{p})
+	}
+	return out
+}
+
+// arrayBehind reports whether a field's path leads to an array behind the one that it begins with.
+func (u *usable) arrayBehind(field int, array string) bool {
+	from := strings.Count(array, ".")
+	for part := from; part <= strings.Count(u.fields[field].Path, "."); part++ {
+		if u.arrayOn(field, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// together reports whether a predicate on a field may bound it beside those that bound others: not
+// if both lead into the same array, unless they are about the same element.
+func (u *usable) together(field int, p *bounded, chosen [][]bounded) bool {
+	for i, group := range chosen {
+		for _, q := range group {
+			if !u.shareArray(field, i) {
+				continue
+			}
+			if p.elem < 0 || p.elem != q.elem || u.sharesBehind(field, i, p.array) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// shareArray reports whether the paths of two fields go through the same array.
+func (u *usable) shareArray(i, j int) bool { return u.sharesBehind(i, j, "") }
+
+func (u *usable) sharesBehind(i, j int, array string) bool {
+	x, y := strings.Split(u.fields[i].Path, "."), strings.Split(u.fields[j].Path, ".")
+	from := strings.Count(array, ".")
+	for k := 0; k < min(len(x), len(y)) && x[k] == y[k]; k++ {
+		if k >= from && u.arrayOn(i, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// indexPlans returns the plans that an index gives.
+func (a *Access) indexPlans(u *usable, list []query.Condition, preds []predicate) (out []*Stage) {
+	first := u.on(0, preds)
+	if len(first) == 0 {
+		return nil
+	}
+	for _, lead := range u.groups(0, first) {
+		chosen := make([][]bounded, len(u.fields))
+		chosen[0] = lead
+		for i := 1; i < len(u.fields); i++ {
+			for _, group := range u.groups(i, u.on(i, preds)) {
+				group = slices.DeleteFunc(slices.Clone(group), func(p bounded) bool { return !u.together(i, &p, chosen[:i]) })
+				if len(group) > 0 {
+					chosen[i] = group
+					break
+				}
+			}
+		}
+		out = append(out, a.scanOf(u, list, chosen))
+	}
+	return out
+}
+
+// scanOf returns the plan that scans an index within the bounds that some predicates give its
+// fields.
+func (a *Access) scanOf(u *usable, list []query.Condition, chosen [][]bounded) *Stage {
+	s := &Stage{Name: "IXSCAN", Index: u.ix, Wild: u.wild}
+	answered := make([]bool, len(list))
+	byKey := make([]bool, len(list))
+	for i, group := range chosen {
+		bounds := query.AllValues()
+		for _, p := range group {
+			bounds = query.Intersect(bounds, p.list, a.Collation)
+			switch {
+			case p.only:
+			case u.wild != "" && belowToo(p.list) && !allValues(p.list):
+			case p.how == query.Exact:
+				answered[p.top] = true
+			case p.how == query.Covered && !u.ix.Multikey && u.wild == "":
+				byKey[p.top] = true
+			}
+		}
+		if i < len(u.ix.Fields) && u.ix.Fields[i].Special == "hashed" && len(group) > 0 {
+			bounds = u.hashed(i, bounds)
+		}
+		s.Bounds = append(s.Bounds, bounds)
+	}
+	if u.wild != "" {
+		s.Bounds = wildBounds(u, s.Bounds[0])
+	}
+	var keyed, rest []query.Condition
+	for i, c := range list {
+		switch {
+		case answered[i]:
+		case byKey[i]:
+			keyed = append(keyed, c)
+		default:
+			rest = append(rest, c)
+		}
+	}
+	s.Filter = query.Joined(keyed)
+	return fetch(s, query.Joined(rest))
+}
+
+// hashed returns the points of a hashed field's index for those of its values.
+func (u *usable) hashed(i int, list []query.Interval) (out []query.Interval) {
+	for _, in := range list {
+		v := u.ix.Stored(i, in.Lo)
+		out = query.Union(out, []query.Interval{{Lo: v, Hi: v}}, nil)
+	}
+	return out
+}
+
+// wholeScan returns the plan that scans all of an index and matches the query on the documents.
+func (a *Access) wholeScan(ix *store.Index, back bool) *Stage {
+	s := &Stage{Name: "IXSCAN", Index: ix, Back: back}
+	for range ix.KeyFields {
+		s.Bounds = append(s.Bounds, query.AllValues())
+	}
+	return fetch(s, a.remaining())
+}
+
+// remaining is the query's filter, nil if it takes all documents.
+func (a *Access) remaining() *query.Filter {
+	if a.Filter == nil || a.Filter.MatchesAll() {
+		return nil
+	}
+	return a.Filter
+}
+
+// belowToo reports whether bounds take documents, whose fields have the keys.
+func belowToo(list []query.Interval) bool {
+	return slices.ContainsFunc(list, func(in query.Interval) bool { return !in.IsPoint() && mayBeObject(in) })
+}
+
+// wildBounds are the bounds of a wildcard index for one path: documents below the path have keys
+// with longer ones.
+func wildBounds(u *usable, list []query.Interval) [][]query.Interval {
+	text := func(s string) query.Interval {
+		v := bsondoc.StringValue(s)
+		return query.Interval{Lo: v, Hi: v}
+	}
+	paths := []query.Interval{text(u.wild)}
+	if belowToo(list) {
+		below := text(u.wild + ".")
+		below.Hi, below.HiOpen = bsondoc.StringValue(u.wild+"/"), true
+		paths = append(paths, below)
+	}
+	return [][]query.Interval{paths, list}
+}
