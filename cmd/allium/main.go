@@ -5,6 +5,7 @@
 //	allium doctor [flags] URI        looks for what is wrong with a deployment; says what to do
 //	allium run [flags] URI COMMAND   runs a command and prints the reply
 //	allium watch [flags] URI         prints the events of a change stream, one on each line
+//	allium fields [flags] [PACKAGE]  writes the paths of struct types, for package field
 //	allium completion SHELL          prints a completion script for bash, zsh or fish
 //	allium version                   prints the version
 //	allium help [COMMAND]            prints this, or the flags of a command
@@ -55,6 +56,7 @@ func verbs() []verb {
 		{"doctor", "[flags] URI", "look for what is wrong with a deployment, and say what to do", new(doctorFlags).register, doctor},
 		{"run", "[flags] URI COMMAND", "run a command, given as Extended JSON, and print the reply", new(runFlags).register, runCommand},
 		{"watch", "[flags] URI", "print the events of a change stream as lines of Extended JSON", new(watchFlags).register, watch},
+		{"fields", "[flags] [PACKAGE ...]", "write the paths of struct types, as package field has them, into their packages", new(fieldsFlags).register, fields},
 		{"completion", "bash|zsh|fish", "print a completion script for a shell", nil, completion},
 		{"version", "", "print the version", nil, version},
 		{"help", "[COMMAND]", "print this list, or the flags of a command", nil, help},
