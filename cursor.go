@@ -52,11 +52,10 @@ func (s *ChangeStream[T]) inside() *cursor.Cursor { return &s.stream.Cursor }
 // CursorType says what a cursor does after the last document.
 type CursorType string
 
-// The types of cursors. Tailable cursors are for capped collections and stay open after the last
-// document, like tail -f: Next asks for documents inserted since. With CursorTailableAwait, the
-// server waits for them.
+// The types of cursors; without one a cursor ends with the last document. Tailable cursors are for
+// capped collections and stay open after the last document, like tail -f: Next asks for documents
+// inserted since. With CursorTailableAwait, the server waits for them.
 const (
-	CursorNonTailable   CursorType = ""
 	CursorTailable      CursorType = "tailable"
 	CursorTailableAwait CursorType = "tailableAwait"
 )

@@ -234,13 +234,12 @@ func Example_optimisticLock() {
 		log.Fatal(err)
 	}
 
-	errChanged := errors.New("somebody else has changed the page")
-	save := func(ctx context.Context, page Page) error {
-		old := bson.M{"_id": page.ID, "version": page.Version}
-		page.Version++
-		res, err := pages.ReplaceOne(ctx, old, page)
-		if err == nil && res.MatchedCount == 0 {
-			err = errChanged
+	edit := func(ctx context.Context, page Page, text string) error {
+		edited := page
+		edited.Text = text
+		err := allium.Save(ctx, pages, "version", page, &edited)
+		if errors.Is(err, mongoerr.ErrConflict) {
+			return errors.New("somebody else has changed the page: read it again")
 		}
 		return err
 	}
@@ -250,12 +249,11 @@ func Example_optimisticLock() {
 		log.Fatal(err)
 	}
 	grace := ada
-	ada.Text, grace.Text = "Hello from Ada", "Hello from Grace"
-	fmt.Println(save(ctx, ada))
-	fmt.Println(save(ctx, grace))
+	fmt.Println(edit(ctx, ada, "Hello from Ada"))
+	fmt.Println(edit(ctx, grace, "Hello from Grace"))
 	// Output:
 	// <nil>
-	// somebody else has changed the page
+	// somebody else has changed the page: read it again
 }
 
 // A queue of jobs. A worker takes the oldest job that nobody has, and has it for a minute: if the

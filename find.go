@@ -84,7 +84,7 @@ type FindOptions struct {
 //	cur, err := users.Find(ctx, bson.M{"age": bson.M{"$gte": 18}}, allium.FindOptions{Limit: 10})
 func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOptions) (*Cursor[T], error) {
 	o := option.Merge(opts)
-	if o.Exhaust && (o.Limit != 0 || o.CursorType != CursorNonTailable) {
+	if o.Exhaust && (o.Limit != 0 || o.CursorType != "") {
 		return nil, c.failed(ctx, "find", c.name, errors.New("option Exhaust excludes Limit and CursorType"))
 	}
 	cmd := &command.Find{Collection: c.name, Filter: filter}
@@ -157,7 +157,7 @@ func (o *FindOptions) fill(cmd *command.Find) {
 	cmd.Skip, cmd.Limit, cmd.BatchSize = o.Skip, o.Limit, o.BatchSize
 	cmd.AllowDiskUse, cmd.AllowPartialResults, cmd.NoCursorTimeout = o.AllowDiskUse, o.AllowPartialResults, o.NoCursorTimeout
 	cmd.ReturnKey, cmd.ShowRecordID = o.ReturnKey, o.ShowRecordID
-	cmd.Tailable, cmd.AwaitData = o.CursorType != CursorNonTailable, o.CursorType == CursorTailableAwait
+	cmd.Tailable, cmd.AwaitData = o.CursorType != "", o.CursorType == CursorTailableAwait
 }
 
 // FindOneOptions are the options of FindOne. The zero value of a field leaves it to the server.

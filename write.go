@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
+	"allium/bson"
 	"allium/internal/command"
 	"allium/internal/option"
 	"allium/mongoerr"
@@ -121,6 +126,187 @@ func (c *Collection[T]) update(ctx context.Context, s command.UpdateStatement, o
 		res.MatchedCount--
 	}
 	return res, err
+}
+
+// Save changes the document that was read as before so that it becomes after, if nobody else has
+// saved it meanwhile. It sends what differs and nothing else, fields that are cleared included, so
+// that fields that T does not have stay. If there is no difference it sends nothing.
+//
+// version is the key of a field at the top that counts the changes: a whole number, 0 or missing at
+// first. The filter has the version of before; Save raises it, in *after too once it is done. What
+// *after had there before does not matter. If no document matches, because somebody else saved it
+// or it has gone, the error is mongoerr.ErrConflict, and *after is as it was: read the document
+// again. Every other write of such documents must raise the version, too.
+//
+//	page, err := pages.FindOne(ctx, bson.M{"_id": "home"})
+//	edited := page
+//	edited.Text = "Hello"
+//	err = allium.Save(ctx, pages, "version", page, &edited)
+//
+// What before and *after share, such as the elements of a slice, must not be changed: Save would
+// see no difference. Arrays are set as a whole. A document that differs in a field that updates
+// cannot name is replaced: see bson.ErrNoPath. Save needs an acknowledged write concern, and does
+// not upsert. It is retried like UpdateOne.
+func Save[T any](ctx context.Context, c *Collection[T], version string, before T, after *T, opts ...UpdateOptions) error {
+	if after == nil {
+		return c.failed(ctx, "update", c.name, fmt.Errorf("Save: %w", mongoerr.ErrNilDocument))
+	}
+	s, err := newSaved(c.bson, version, &before, after)
+	if err == nil && option.Merge(opts).Upsert {
+		err = errors.New("Save does not upsert")
+	}
+	switch {
+	case err != nil:
+		return c.failed(ctx, "update", c.name, err)
+	case s == nil:
+		return nil
+	}
+	res, err := c.update(ctx, command.UpdateStatement{Filter: s.filter, Update: s.update, Replacement: s.replacement}, opts)
+	switch {
+	case err != nil:
+		return err
+	case !res.Acknowledged:
+		return c.failed(ctx, "update", c.name, errors.New("Save needs an acknowledged write concern: whether it changed the document is not known"))
+	case res.MatchedCount == 0:
+		return c.failed(ctx, "update", c.name, mongoerr.ErrConflict)
+	}
+	return s.raise(after)
+}
+
+// saved is what Save writes.
+type saved struct {
+	bson        bson.Options
+	filter      bson.D
+	update      any
+	replacement bool
+	version     string
+	next        bson.RawValue
+	after       bson.Raw // as it will be
+}
+
+// newSaved returns what leads from before to after, which point to documents; nil if there is no
+// difference.
+func newSaved(o *bson.Options, version string, before, after any) (*saved, error) {
+	s := &saved{version: version}
+	if o != nil {
+		s.bson = *o
+	}
+	old, err := s.bson.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.hasVersion(bson.Raw(old), reflect.TypeOf(before).Elem()); err != nil {
+		return nil, err
+	}
+	now, err := s.bson.Marshal(after)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.raised(bson.Raw(old).Lookup(version)); err != nil {
+		return nil, err
+	}
+	id := bson.Raw(old).Lookup("_id")
+	if id.IsZero() {
+		return nil, errors.New("Save: the document has no _id")
+	}
+	byID := bson.D{{Key: "_id", Value: id}}
+	if id.Type == bson.TypeEmbeddedDocument || id.Type == bson.TypeRegex { // no operators, no pattern
+		byID[0].Value = bson.D{{Key: "$eq", Value: id}}
+	}
+	s.filter = append(byID, s.filter...)
+	if s.after, err = s.with(now); err != nil {
+		return nil, err
+	}
+	if old, err = s.with(old); err != nil { // so that the version is no difference
+		return nil, err
+	}
+	update, err := s.bson.Diff(bson.Raw(old), s.after, bson.DiffOptions{AnyOrder: true})
+	switch {
+	case errors.Is(err, bson.ErrNoPath):
+		s.update, s.replacement = s.after, true
+		return s, nil
+	case err != nil:
+		return nil, err
+	case len(update) == 0:
+		return nil, nil
+	}
+	set, _ := update.Get("$set")
+	fields, _ := set.(bson.D)
+	update.Set("$set", append(fields, bson.E{Key: version, Value: s.next}))
+	s.update = update
+	return s, nil
+}
+
+// hasVersion reports a version that could not be counted.
+func (s *saved) hasVersion(doc bson.Raw, t reflect.Type) error {
+	if s.version == "" || s.version == "_id" || strings.Contains(s.version, ".") || s.version[0] == '$' {
+		return fmt.Errorf("Save: %q cannot be the key of a version: want that of a field at the top", s.version)
+	}
+	if !doc.Lookup(s.version).IsZero() {
+		return nil
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	shape, err := s.bson.ShapeOf(t)
+	if err != nil || shape.Kind != bson.ShapeStruct {
+		return err
+	}
+	if !slices.ContainsFunc(shape.Fields, func(f bson.ShapeField) bool { return f.Key == s.version || f.InlineMap }) {
+		return fmt.Errorf("Save: %s has no field with the key %q", t, s.version)
+	}
+	return nil
+}
+
+// raised sets the condition for the version that was read, and the next one.
+func (s *saved) raised(v bson.RawValue) error {
+	n, isNumber := v.AsInt64()
+	switch {
+	case v.IsZero() || v.Type == bson.TypeNull:
+	case !isNumber || v.Type != bson.TypeInt32 && v.Type != bson.TypeInt64:
+		return fmt.Errorf("Save: the version is a BSON %s, want a whole number", v.Type)
+	}
+	if n == 0 {
+		// Documents that nobody has saved yet may have no version.
+		s.filter = bson.D{{Key: s.version, Value: bson.D{{Key: "$in", Value: bson.A{0, nil}}}}}
+	} else {
+		s.filter = bson.D{{Key: s.version, Value: v}}
+	}
+	var err error
+	if v.Type == bson.TypeInt64 || n+1 > math.MaxInt32 {
+		s.next, err = bson.MarshalValue(n + 1)
+	} else {
+		s.next, err = bson.MarshalValue(int32(n + 1))
+	}
+	return err
+}
+
+// with returns a document with the next version.
+func (s *saved) with(doc bson.Raw) (bson.Raw, error) {
+	start, out := bson.BeginDocument(make([]byte, 0, len(doc)+len(s.version)+16))
+	found := false
+	for key, v := range doc.All() {
+		if key == s.version {
+			v, found = s.next, true
+		}
+		out = bson.AppendRawValue(out, key, v)
+	}
+	if !found {
+		out = bson.AppendRawValue(out, s.version, s.next)
+	}
+	return bson.EndDocument(out, start), nil
+}
+
+// raise sets the version of a document of the program's.
+func (s *saved) raise(after any) error {
+	o := s.bson
+	o.ClearMaps, o.ClearStructs = false, false
+	doc := s.after
+	if reflect.TypeOf(after).Elem().Kind() != reflect.Slice { // a D or a Raw is decoded as a whole
+		start, out := bson.BeginDocument(nil)
+		doc = bson.EndDocument(bson.AppendRawValue(out, s.version, s.next), start)
+	}
+	return o.Unmarshal(doc, after)
 }
 
 // DeleteOptions are the options of DeleteOne and DeleteMany. The zero value of a field leaves it to

@@ -215,3 +215,25 @@ func ExampleCodecs_With() {
 	fmt.Println(bson.Raw(data), err)
 	// Output: {"d":90.0} <nil>
 }
+
+// The update that leads from one document to another: what is cleared is removed.
+func ExampleDiff() {
+	type user struct {
+		ID    int `bson:"_id"`
+		Name  string
+		Email string   `bson:",omitempty"`
+		Tags  []string `bson:",omitempty"`
+	}
+	before := user{1, "Ada", "ada@example.com", []string{"a", "b"}}
+	after := user{1, "Ada Lovelace", "", []string{"a", "c"}}
+	update, err := bson.Diff(before, after)
+	fmt.Println(update, err)
+	update, err = bson.Options{}.Diff(before, after, bson.DiffOptions{ArrayElements: true})
+	fmt.Println(update, err)
+	_, err = bson.Diff(bson.D{{Key: "a.b", Value: 1}}, bson.D{{Key: "a.b", Value: 2}})
+	fmt.Println(errors.Is(err, bson.ErrNoPath))
+	// Output:
+	// {"$set":{"name":"Ada Lovelace","tags":["a","c"]},"$unset":{"email":""}} <nil>
+	// {"$set":{"name":"Ada Lovelace","tags.1":"c"},"$unset":{"email":""}} <nil>
+	// true
+}

@@ -16,6 +16,9 @@ var (
 	ErrNoDocuments = errors.New("no documents match the filter")
 	// ErrDuplicateKey is the class of errors of a key that a unique index already has.
 	ErrDuplicateKey = errors.New("duplicate key")
+	// ErrConflict is returned by allium.Save if the document has changed, or has gone, since it was
+	// read.
+	ErrConflict = errors.New("the document has changed since it was read")
 	// ErrNilDocument is the class of errors of a filter, update or document that is nil.
 	ErrNilDocument = errors.New("document is nil")
 	// ErrClientClosed is returned by operations on a closed client.

@@ -44,7 +44,7 @@ var names = map[string]target{
 
 	"options.UpdateLookup": {"allium", "FullDocumentUpdateLookup"}, "options.Default": {"allium", "FullDocumentDefault"},
 	"options.WhenAvailable": {"allium", "FullDocumentWhenAvailable"}, "options.Required": {"allium", "FullDocumentRequired"},
-	"options.Tailable": {"allium", "Tailable"}, "options.TailableAwait": {"allium", "TailableAwait"}, "options.NonTailable": {"allium", "NonTailable"},
+	"options.Tailable": {"allium", "CursorTailable"}, "options.TailableAwait": {"allium", "CursorTailableAwait"}, "options.NonTailable": {"allium", `CursorType("")`},
 
 	"ObjectIDFromHex": {"allium/bson", "ParseObjectID"}, "NewDateTimeFromTime": {"allium/bson", "NewDateTime"},
 	"NewObjectIDFromTimestamp": {"allium/bson", "NewObjectIDFromTime"}, "ParseDecimal128": {"allium/bson", "ParseDecimal128"},

@@ -176,6 +176,11 @@ func Distinct[D, V any](ctx context.Context, c Collection[D], p field.Path[D, V]
 	return allium.Distinct[V](ctx, c.c, p.String(), bson.D(filter), opts...)
 }
 
+// Save is the function Save of package allium with the path of the version.
+func Save[D any, N field.Integer](ctx context.Context, c Collection[D], version field.Path[D, N], before D, after *D, opts ...allium.UpdateOptions) error {
+	return allium.Save(ctx, c.c, version.String(), before, after, opts...)
+}
+
 // Index returns the model of an index with these keys, for CreateIndex: other settings of the model
 // stay as they are.
 func (c Collection[D]) Index(keys field.Keys[D], settings allium.IndexModel) allium.IndexModel {

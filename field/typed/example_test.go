@@ -16,6 +16,7 @@ type Order struct {
 	ID    int `bson:"_id"`
 	City  string
 	Total float64
+	Rev   int
 }
 
 type City struct {
@@ -27,6 +28,7 @@ var (
 	id       = field.Of(func(o *Order) *int { return &o.ID })
 	city     = field.Of(func(o *Order) *string { return &o.City })
 	total    = field.Of(func(o *Order) *float64 { return &o.Total })
+	revision = field.Of(func(o *Order) *int { return &o.Rev })
 	cityName = field.Of(func(c *City) *string { return &c.Name })
 	citySum  = field.Of(func(c *City) *float64 { return &c.Sum })
 )
@@ -52,17 +54,17 @@ func Example() {
 
 	orders := typed.Of(allium.CollectionOf[Order](client.Database("app"), "orders"))
 	check(orders.Untyped().CreateIndex(ctx, orders.Index(field.Asc(city, total), allium.IndexModel{Name: "city"})))
-	check(orders.InsertOne(ctx, Order{1, "Bonn", 10}))
+	check(orders.InsertOne(ctx, Order{ID: 1, City: "Bonn", Total: 10}))
 	check(orders.Untyped().BulkWrite(ctx, []allium.WriteModel{
 		orders.UpdateOneModel(id.Eq(2), field.Update(field.Set(city, "Bonn"), field.Inc(total, 20)), allium.UpdateModelOptions{Upsert: true}),
-		orders.ReplaceOneModel(id.Eq(3), Order{3, "Rome", 30}, allium.ReplaceModelOptions{Upsert: true}),
+		orders.ReplaceOneModel(id.Eq(3), Order{ID: 3, City: "Rome", Total: 30}, allium.ReplaceModelOptions{Upsert: true}),
 		orders.UpdateManyModel(total.Gt(15), field.Inc(total, 1)),
 		orders.DeleteOneModel(id.Eq(7)),
 		orders.DeleteManyModel(city.Eq("Oslo")),
 	}))
 	check(orders.UpdateOne(ctx, id.Eq(1), field.Inc(total, 1)))
 	check(orders.UpdateMany(ctx, city.Eq("Bonn"), field.Mul(total, 2)))
-	check(orders.ReplaceOne(ctx, id.Eq(3), Order{3, "Rome", 5}))
+	check(orders.ReplaceOne(ctx, id.Eq(3), Order{ID: 3, City: "Rome", Total: 5}))
 
 	found, err := orders.All(ctx, city.In("Bonn", "Rome"), typed.FindOptions[Order]{Sort: field.Desc(total), FindOptions: allium.FindOptions{Limit: 2}})
 	fmt.Println(found, err)
@@ -89,19 +91,24 @@ func Example() {
 	fmt.Println(sums.All(ctx))
 
 	fmt.Println(orders.FindOneAndUpdate(ctx, id.Eq(1), field.Set(city, "Bern")))
-	fmt.Println(orders.FindOneAndReplace(ctx, id.Eq(1), Order{1, "Cork", 1}))
+	fmt.Println(orders.FindOneAndReplace(ctx, id.Eq(1), Order{ID: 1, City: "Cork", Total: 1}))
 	fmt.Println(orders.FindOneAndDelete(ctx, id.Eq(1)))
+	rome, err := orders.FindOne(ctx, id.Eq(3))
+	edited := rome
+	edited.Total = 7
+	fmt.Println(typed.Save(ctx, orders, revision, rome, &edited), edited, err)
 	check(orders.DeleteOne(ctx, id.Eq(2)))
 	check(orders.DeleteMany(ctx, field.And[Order]()))
 	// Output:
-	// [{2 Bonn 42} {1 Bonn 22}] <nil>
-	// {1  22} <nil>
-	// {3 Rome 5} <nil>
-	// [{3 Rome 5}] <nil>
+	// [{2 Bonn 42 0} {1 Bonn 22 0}] <nil>
+	// {1  22 0} <nil>
+	// {3 Rome 5 0} <nil>
+	// [{3 Rome 5 0}] <nil>
 	// 2 <nil>
 	// [Bonn Rome] <nil>
 	// [{Bonn 64} {Rome 5}] <nil>
-	// {1 Bonn 22} <nil>
-	// {1 Bern 22} <nil>
-	// {1 Cork 1} <nil>
+	// {1 Bonn 22 0} <nil>
+	// {1 Bern 22 0} <nil>
+	// {1 Cork 1 0} <nil>
+	// <nil> {3 Rome 7 1} <nil>
 }

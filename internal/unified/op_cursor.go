@@ -66,7 +66,7 @@ func (a *arguments) cursorType() allium.CursorType {
 	default:
 		a.fail("cursorType", a.doc.Lookup("cursorType"), "nonTailable, tailable or tailableAwait")
 	}
-	return allium.CursorNonTailable
+	return ""
 }
 
 func (a *arguments) timeoutMode() allium.TimeoutMode {

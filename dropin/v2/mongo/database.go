@@ -149,7 +149,7 @@ func (db *Database) RunCommandCursor(ctx context.Context, runCommand any, opts .
 func commandCursorType(cmd abson.Raw) allium.CursorType {
 	switch {
 	case !cmd.Lookup("tailable").AsBool():
-		return allium.CursorNonTailable
+		return ""
 	case cmd.Lookup("awaitData").AsBool():
 		return allium.CursorTailableAwait
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 var cursorTypes = map[options.CursorType]allium.CursorType{
-	options.NonTailable: allium.CursorNonTailable, options.Tailable: allium.CursorTailable, options.TailableAwait: allium.CursorTailableAwait,
+	options.NonTailable: "", options.Tailable: allium.CursorTailable, options.TailableAwait: allium.CursorTailableAwait,
 }
 
 // Find finds the documents that match the filter.

@@ -117,6 +117,13 @@ var costs = []struct {
 		_, err := c.coll.UpdateOne(ctx, c.filter, c.update)
 		return err
 	}},
+	{"Save[T any]", 41, func(ctx context.Context, c *costClients) error {
+		before := c.doc
+		before.ID = bson.ObjectID{1}
+		after := before
+		after.Name = "Ada"
+		return allium.Save(ctx, c.coll, "age", before, &after)
+	}},
 	{"(*Collection[T]) UpdateMany", 6, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.UpdateMany(ctx, c.filter, c.update)
 		return err
