@@ -24,6 +24,14 @@ func TestSameClient(t *testing.T) {
 	same(t, "./clientprobe", "client.txt", 800, mongotest.Start(t, mongotest.ReplicaSet(1)).URI())
 }
 
+// TestSame1 is TestSame about the packages of version 1.
+func TestSame1(t *testing.T) { same(t, "./probe1", "differences1.txt", 2000) }
+
+// TestSameClient1 is TestSameClient about version 1.
+func TestSameClient1(t *testing.T) {
+	same(t, "./clientprobe1", "client1.txt", 200, mongotest.Start(t, mongotest.ReplicaSet(1)).URI())
+}
+
 // same compares what a program prints, at least so many lines, with both modules.
 func same(t *testing.T, program, listFile string, least int, args ...string) {
 	dir := t.TempDir()

@@ -171,15 +171,20 @@ func (rv RawValue) UnmarshalWithContext(dc *bsoncodec.DecodeContext, val any) er
 
 // init makes the types of this file known.
 func init() {
-	dialect.Of.Own[reflect.TypeFor[Raw]()] = func(coding.Way) (abson.EncodeFunc, abson.DecodeFunc) {
-		return func(dst []byte, v reflect.Value) (abson.Type, []byte, error) {
-				t, doc, err := bson.MarshalValue(bson.Raw(v.Bytes()))
-				return t, append(dst, doc...), err
-			}, func(v abson.RawValue, into reflect.Value) error {
-				into.SetBytes(append([]byte{}, v.Value...)) // of whatever type it is
-				return nil
-			}
+	encoded := func(of reflect.Type, as bsontype.Type) {
+		dialect.Of.Own[of] = func(coding.Way) (abson.EncodeFunc, abson.DecodeFunc) {
+			return func(dst []byte, v reflect.Value) (abson.Type, []byte, error) {
+					_, doc, err := bson.MarshalValue(bson.Raw(v.Bytes()))
+					return as, append(dst, doc...), err
+				}, func(v abson.RawValue, into reflect.Value) error {
+					into.SetBytes(append([]byte{}, v.Value...)) // of whatever type it is
+					return nil
+				}
+		}
 	}
+	encoded(reflect.TypeFor[Raw](), bsontype.EmbeddedDocument)
+	encoded(reflect.TypeFor[bsoncore.Document](), bsontype.EmbeddedDocument)
+	encoded(reflect.TypeFor[bsoncore.Array](), bsontype.Array)
 	dialect.Of.Own[reflect.TypeFor[RawValue]()] = func(w coding.Way) (abson.EncodeFunc, abson.DecodeFunc) {
 		return func(dst []byte, v reflect.Value) (abson.Type, []byte, error) {
 				rv := v.Addr().Interface().(*RawValue)
@@ -190,7 +195,6 @@ func init() {
 				return nil
 			}
 	}
-	dialect.Of.Own[reflect.TypeFor[bsoncore.Document]()] = dialect.Of.Own[reflect.TypeFor[Raw]()]
 }
 
 // PrimitiveCodecs has the encoders and decoders of Raw and RawValue.

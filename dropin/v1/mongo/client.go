@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/internal/dialect"
 	"go.mongodb.org/mongo-driver/internal/native"
 	"go.mongodb.org/mongo-driver/mongo/options"
+	"go.mongodb.org/mongo-driver/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/mongo/readpref"
 	v2mongo "go.mongodb.org/mongo-driver/v2/mongo"
 	v2options "go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -136,6 +137,9 @@ func (c *Client) Database(name string, opts ...*options.DatabaseOptions) *Databa
 		}
 		if db.writeConcern == nil {
 			db.writeConcern = c.opts.WriteConcern
+		}
+		if db.readConcern == nil {
+			db.readConcern = readconcern.New()
 		}
 		if db.readPreference == nil {
 			db.readPreference = c.opts.ReadPreference

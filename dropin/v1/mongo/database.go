@@ -53,7 +53,7 @@ func (db *Database) Client() *Client { return db.client }
 // Name returns the name.
 func (db *Database) Name() string { return db.inner.Name() }
 
-// ReadConcern returns the read concern, nil if none was set.
+// ReadConcern returns the read concern, an empty one if none was set.
 func (db *Database) ReadConcern() *readconcern.ReadConcern { return db.readConcern }
 
 // ReadPreference returns the read preference.

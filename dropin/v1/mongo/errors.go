@@ -21,20 +21,12 @@ import (
 var (
 	// ErrClientDisconnected is returned by operations of a client that was disconnected.
 	ErrClientDisconnected = v2mongo.ErrClientDisconnected
-	// ErrEmptySlice is returned for a slice that must have an element.
-	ErrEmptySlice = v2mongo.ErrEmptySlice
 	// ErrInvalidIndexValue is returned for an index with a key whose value is no number or text.
 	ErrInvalidIndexValue = v2mongo.ErrInvalidIndexValue
 	// ErrMissingResumeToken is the error of an event without a resume token.
 	ErrMissingResumeToken = v2mongo.ErrMissingResumeToken
-	// ErrMultipleIndexDrop is returned by DropOne for a name that means all indexes.
-	ErrMultipleIndexDrop = v2mongo.ErrMultipleIndexDrop
 	// ErrNilCursor is the error of a change stream without a cursor.
 	ErrNilCursor = v2mongo.ErrNilCursor
-	// ErrNilDocument is returned for a nil document.
-	ErrNilDocument = v2mongo.ErrNilDocument
-	// ErrNilValue is returned for a nil value.
-	ErrNilValue = v2mongo.ErrNilValue
 	// ErrNoDocuments is the error of a result without a document.
 	ErrNoDocuments = v2mongo.ErrNoDocuments
 	// ErrNonStringIndexName is not returned any more.
@@ -43,6 +35,18 @@ var (
 	ErrNonStringIndexName = v2mongo.ErrNonStringIndexName
 	// ErrWrongClient is returned for a session of another client.
 	ErrWrongClient = v2mongo.ErrWrongClient
+)
+
+// The errors that are others than those of version 2.
+var (
+	// ErrEmptySlice is returned for a slice that must have an element.
+	ErrEmptySlice = errors.New("must provide at least one element in input slice")
+	// ErrMultipleIndexDrop is returned by DropOne for a name that means all indexes.
+	ErrMultipleIndexDrop = errors.New("multiple indexes would be dropped")
+	// ErrNilDocument is returned for a nil document.
+	ErrNilDocument = errors.New("document is nil")
+	// ErrNilValue is returned for a nil value.
+	ErrNilValue = errors.New("value is nil")
 )
 
 // ErrUnacknowledgedWrite is the error of a write that no server answers, as its write concern
@@ -341,6 +345,16 @@ func failure(err error) error {
 		return MarshalError{Value: e.Value, Err: e.Err}
 	case v2topology.ServerSelectionError:
 		return topology.ServerSelectionError{Desc: topologyOf(e.Desc), Wrapped: e.Wrapped}
+	case nil:
+		return nil
+	}
+	switch {
+	case errors.Is(err, v2mongo.ErrNilDocument):
+		return ErrNilDocument
+	case errors.Is(err, v2mongo.ErrNilValue):
+		return ErrNilValue
+	case errors.Is(err, v2mongo.ErrEmptySlice):
+		return ErrEmptySlice
 	}
 	return err
 }

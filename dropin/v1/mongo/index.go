@@ -130,7 +130,11 @@ func (iv IndexView) drop(ctx context.Context, index any, opts []*options.DropInd
 	if d := options.MergeDropIndexesOptions(opts...).MaxTime; d != nil && *d > 0 {
 		cmd = append(cmd, bson.E{Key: "maxTimeMS", Value: d.Milliseconds()})
 	}
-	return iv.coll.db.RunCommand(ctx, cmd).Raw()
+	reply, err := iv.coll.db.RunCommand(ctx, cmd).Raw()
+	if err != nil {
+		return nil, err
+	}
+	return reply, nil
 }
 
 // An IndexOptionsBuilder makes a document of the settings of an index.

@@ -169,6 +169,8 @@ func (w *way) decodeError(err error) error {
 		return nested
 	}
 	switch text := inner.Error(); {
+	case text == "type has no BSON form" && w.registry.dialect != nil:
+		inner = errNoDecoder{Type: e.GoType}
 	case text == "types do not fit" && e.GoType != nil:
 		inner = reason{misfit(e.BSONType, e.GoType, w.registry.dialect), e}
 	case strings.HasSuffix(text, " is out of range") && e.GoType != nil:

@@ -436,7 +436,13 @@ func (w *way) inDialect(d *coding.Dialect, t reflect.Type, enc bson.EncodeFunc, 
 		s := w.settings
 		s.Ancestor, s.Except = t, nil
 		return enc, func(v bson.RawValue, into reflect.Value) error {
-			return w.registry.way(s).options.UnmarshalValue(v, into.Addr().Interface())
+			err := w.registry.way(s).options.UnmarshalValue(v, into.Addr().Interface())
+			if e, ok := err.(*bson.DecodeError); ok && e.Path == "" {
+				named := *e
+				named.GoType = t // Allium says D or M for all of their kind
+				return &named
+			}
+			return err
 		}
 	}
 	if e, d := d.Methods(w, t); e != nil || d != nil {

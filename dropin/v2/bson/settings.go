@@ -184,19 +184,20 @@ func own[T any](t Type, encode func(dst []byte, v *T) ([]byte, error), decode fu
 		out, err := encode(dst, v.Addr().Interface().(*T))
 		return t, out, err
 	}
-	dec := func(v bson.RawValue, into reflect.Value) error {
-		p := into.Addr().Interface().(*T)
-		switch {
-		case isNull(v.Type):
-			*p = *new(T)
-		case v.Type != t:
-			return cannotDecode(v.Type, into.Type(), nil)
-		case !decode(v, p):
-			return errMalformed
+	return func(w *way) (bson.EncodeFunc, bson.DecodeFunc) {
+		return enc, func(v bson.RawValue, into reflect.Value) error {
+			p := into.Addr().Interface().(*T)
+			switch {
+			case isNull(v.Type):
+				*p = *new(T)
+			case v.Type != t:
+				return cannotDecode(v.Type, into.Type(), w.registry.dialect)
+			case !decode(v, p):
+				return errMalformed
+			}
+			return nil
 		}
-		return nil
 	}
-	return func(*way) (bson.EncodeFunc, bson.DecodeFunc) { return enc, dec }
 }
 
 func isNull(t Type) bool { return t == TypeNull || t == TypeUndefined }

@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/bson/bsonrw"
 	"go.mongodb.org/mongo-driver/bson/bsontype"
 	"go.mongodb.org/mongo-driver/v2/x/coding"
+	"go.mongodb.org/mongo-driver/x/bsonx/bsoncore"
 )
 
 // wanted is what a codec is for: types or kinds.
@@ -65,7 +66,7 @@ func (ec EncodeContext) lookup() *Registry {
 	return ec.Registry
 }
 
-// An ArrayCodec is the codec of Go arrays.
+// An ArrayCodec is the codec of bsoncore.Array.
 //
 // Deprecated: a registry of bson.NewRegistry has it.
 type ArrayCodec struct{}
@@ -77,12 +78,12 @@ func NewArrayCodec() *ArrayCodec { return &ArrayCodec{} }
 
 // EncodeValue encodes an array.
 func (ac *ArrayCodec) EncodeValue(ec EncodeContext, vw bsonrw.ValueWriter, val reflect.Value) error {
-	return kinds(reflect.Array).encode("CoreArrayEncodeValue", ec, vw, val, nil)
+	return typed[bsoncore.Array]().encode("CoreArrayEncodeValue", ec, vw, val, nil)
 }
 
 // DecodeValue decodes into an array.
 func (ac *ArrayCodec) DecodeValue(dc DecodeContext, vr bsonrw.ValueReader, val reflect.Value) error {
-	return kinds(reflect.Array).decode("CoreArrayDecodeValue", dc, vr, val, nil)
+	return typed[bsoncore.Array]().decode("CoreArrayDecodeValue", dc, vr, val, nil)
 }
 
 // A ByteSliceCodec is the codec of []byte.
@@ -243,7 +244,7 @@ func NewSliceCodec(opts ...*bsonoptions.SliceCodecOptions) *SliceCodec {
 // EncodeValue encodes a slice.
 func (sc SliceCodec) EncodeValue(ec EncodeContext, vw bsonrw.ValueWriter, val reflect.Value) error {
 	return kinds(reflect.Slice).encode("SliceEncodeValue", ec, vw, val, func(s *coding.Settings) {
-		s.NilSliceAsEmpty = s.NilSliceAsEmpty || sc.EncodeNilAsEmpty
+		s.NilSliceAsEmpty, s.NilBytesAsEmpty = s.NilSliceAsEmpty || sc.EncodeNilAsEmpty, s.NilBytesAsEmpty || sc.EncodeNilAsEmpty
 	})
 }
 

@@ -3,7 +3,6 @@ package mgocompat
 
 import (
 	"errors"
-	"math"
 	"reflect"
 	"time"
 
@@ -64,7 +63,7 @@ func builder(nilAsEmpty bool) *bsoncodec.RegistryBuilder {
 		RegisterDefaultDecoder(reflect.Struct, structs).RegisterDefaultEncoder(reflect.Struct, structs).
 		RegisterDefaultDecoder(reflect.Map, maps).RegisterDefaultEncoder(reflect.Map, maps).
 		RegisterDefaultEncoder(reflect.Slice, slices).
-		RegisterDefaultEncoder(reflect.Uint, uints).RegisterDefaultEncoder(reflect.Uint32, uints).RegisterDefaultEncoder(reflect.Uint64, bsoncodec.ValueEncoderFunc(smallest)).
+		RegisterDefaultEncoder(reflect.Uint, uints).RegisterDefaultEncoder(reflect.Uint32, uints).RegisterDefaultEncoder(reflect.Uint64, uints).
 		RegisterTypeMapEntry(bsontype.Int32, reflect.TypeFor[int]()).
 		RegisterTypeMapEntry(bsontype.Int64, reflect.TypeFor[int]()).
 		RegisterTypeMapEntry(bsontype.DateTime, reflect.TypeFor[time.Time]()).
@@ -74,17 +73,6 @@ func builder(nilAsEmpty bool) *bsoncodec.RegistryBuilder {
 		RegisterHookEncoder(typeGetter, bsoncodec.ValueEncoderFunc(GetterEncodeValue)).
 		RegisterHookDecoder(typeSetter, bsoncodec.ValueDecoderFunc(SetterDecodeValue))
 	return rb
-}
-
-// smallest encodes an unsigned integer as a 32-bit one if it fits.
-func smallest(_ bsoncodec.EncodeContext, vw bsonrw.ValueWriter, val reflect.Value) error {
-	switch n := val.Uint(); {
-	case n <= math.MaxInt32:
-		return vw.WriteInt32(int32(n))
-	case n <= math.MaxInt64:
-		return vw.WriteInt64(int64(n))
-	}
-	return errors.New(val.Type().String() + " overflows int64")
 }
 
 // method returns what implements one of the interfaces: the value, or its address.

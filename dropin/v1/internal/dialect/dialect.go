@@ -3,6 +3,8 @@
 package dialect
 
 import (
+	"encoding/json"
+	"net/url"
 	"reflect"
 
 	abson "allium/bson"
@@ -58,10 +60,19 @@ func inherits(t reflect.Type) bool {
 
 func name(_ bsontype.Type, t reflect.Type) string {
 	switch t {
-	case reflect.TypeFor[primitive.D](), reflect.TypeFor[bson.D]():
+	case reflect.TypeFor[bson.D]():
 		return "a primitive.D"
-	case reflect.TypeFor[primitive.M](), reflect.TypeFor[bson.M]():
+	case reflect.TypeFor[bson.M]():
 		return "a primitive.M"
+	case reflect.TypeFor[primitive.D](), reflect.TypeFor[json.Number]():
+		return "a " + t.String()
+	case reflect.TypeFor[primitive.CodeWithScope](), reflect.TypeFor[primitive.Decimal128](), reflect.TypeFor[primitive.JavaScript](), reflect.TypeFor[primitive.Symbol]():
+		return "a primitive." + t.Name()
+	case reflect.TypeFor[url.URL]():
+		return "a *url.URL"
+	}
+	if inherits(t) {
+		return "a " + t.String()
 	}
 	return ""
 }
@@ -82,11 +93,8 @@ func methods(w coding.Way, t reflect.Type) (enc abson.EncodeFunc, dec abson.Deco
 	case p.Implements(typeProxy):
 		enc = func(dst []byte, v reflect.Value) (abson.Type, []byte, error) {
 			x, err := v.Addr().Interface().(proxy).ProxyBSON()
-			switch {
-			case err != nil:
+			if err != nil {
 				return 0, dst, err
-			case x == nil:
-				return bsontype.Null, dst, nil
 			}
 			bt, data, err := w.MarshalValue(x)
 			return bt, append(dst, data...), err

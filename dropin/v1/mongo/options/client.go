@@ -121,6 +121,10 @@ func (c *ClientOptions) copyTo(of2 *v2options.ClientOptions) {
 			field.Set(from.Field(i))
 		}
 	}
+	if d := of2.HeartbeatInterval; d != nil && *d < leastHeartbeat {
+		least := leastHeartbeat
+		of2.HeartbeatInterval = &least // this version takes any
+	}
 	if a := c.Auth; a != nil {
 		of2.Auth = &v2options.Credential{
 			AuthMechanism: a.AuthMechanism, AuthMechanismProperties: a.AuthMechanismProperties, AuthSource: a.AuthSource,
@@ -129,6 +133,9 @@ func (c *ClientOptions) copyTo(of2 *v2options.ClientOptions) {
 		}
 	}
 }
+
+// leastHeartbeat is how often a server is checked at most.
+const leastHeartbeat = 500 * time.Millisecond
 
 func init() {
 	dialect.ClientOptions = func(o any) *v2options.ClientOptions {

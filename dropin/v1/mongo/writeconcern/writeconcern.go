@@ -3,6 +3,7 @@ package writeconcern
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"go.mongodb.org/mongo-driver/bson"
@@ -126,7 +127,7 @@ func (wc *WriteConcern) MarshalBSONValue() (bsontype.Type, []byte, error) {
 	case string:
 		doc = append(doc, v2bson.E{Key: "w", Value: w})
 	default:
-		return 0, nil, errors.New("WriteConcern.W must be a string or int")
+		return 0, nil, fmt.Errorf("WriteConcern.W must be a string or int, but is a %T", w)
 	}
 	if wc.Journal != nil {
 		doc = append(doc, v2bson.E{Key: "j", Value: *wc.Journal})
