@@ -123,7 +123,7 @@ func (cm *compiler) compile(tc *typeCodec, fl flags) {
 		cm.compileKind(tc, fl)
 		cm.useMethods(tc)
 	}
-	cm.cfg.Codecs.use(tc)
+	cm.cfg.Codecs.use(tc, cm.cfg, fl)
 }
 
 // compileKind fills in tc by the kind of the type.

@@ -34,6 +34,9 @@ type userCodec struct {
 	decodeInto func(v RawValue, into any) error
 
 	lookup func(t reflect.Type) (EncodeFunc, DecodeFunc)
+
+	union   *union       // of the type t, which is its interface, or
+	variant UnionVariant // the one whose type t is
 }
 
 // CodecFor returns a codec for the Go type T. If T is a pointer type, it also is the codec of what
@@ -114,8 +117,17 @@ func (c *Codecs) With(codecs ...Codec) (*Codecs, error) {
 	if c.types == nil {
 		c.types = make(map[reflect.Type]*userCodec, len(codecs))
 	}
-	for _, codec := range codecs {
-		u := codec.user
+	for i := 0; i < len(codecs); i++ {
+		u := codecs[i].user
+		if u != nil && u.union != nil && u.variant.t == nil {
+			if err := u.union.check(u.t); err != nil {
+				return nil, fmt.Errorf("bson: new codecs: %w", err)
+			}
+			codecs = slices.Clip(codecs)
+			for _, v := range u.union.variants {
+				codecs = append(codecs, Codec{&userCodec{t: v.t, union: u.union, variant: v}})
+			}
+		}
 		switch {
 		case u == nil:
 			return nil, fmt.Errorf("bson: new codecs: zero Codec")
@@ -139,14 +151,21 @@ func (c *Codecs) With(codecs ...Codec) (*Codecs, error) {
 }
 
 // use puts the user's codec for the type of tc, if there is one, before what else is known of it.
-func (c *Codecs) use(tc *typeCodec) {
+func (c *Codecs) use(tc *typeCodec, cfg *config, fl flags) {
 	if c == nil {
 		return
 	}
 	t := tc.t
 	indirect := t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface
 	if u := c.types[t]; u != nil {
-		tc.useOwn(u)
+		switch {
+		case u.union == nil:
+			tc.useOwn(u)
+		case u.variant.t == nil:
+			tc.useUnion(u.union, fl)
+		default:
+			tc.useVariant(u.union, u.variant, cfg)
+		}
 		return
 	}
 	if !indirect {
@@ -252,7 +271,10 @@ func (tc *typeCodec) useFuncs(enc EncodeFunc, dec DecodeFunc) {
 // encodes reports whether a user's codec encodes values of type t.
 func (c *Codecs) encodes(t reflect.Type) bool {
 	tc := &typeCodec{t: t}
-	c.use(tc)
+	if u := c.types[t]; u != nil && u.union != nil {
+		return true
+	}
+	c.use(tc, nil, 0)
 	return tc.enc != nil
 }
 

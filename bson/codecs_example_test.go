@@ -79,3 +79,44 @@ func ExampleShapeOf() {
 	// version [1 0] int
 	// true <nil>
 }
+
+type Payment interface{ Amount() int }
+
+type Card struct {
+	Number string
+	Cents  int
+}
+
+func (c Card) Amount() int { return c.Cents }
+
+type Cash struct{ Cents int }
+
+func (c *Cash) Amount() int { return c.Cents }
+
+// An interface whose values are one of a few types, each with its name in the document.
+func ExampleUnion() {
+	codecs, err := bson.NewCodecs(bson.Union[Payment]("kind", bson.Variant[Card]("card"), bson.Variant[*Cash]("cash")))
+	if err != nil {
+		log.Fatal(err)
+	}
+	options := bson.Options{Codecs: codecs} // for ClientOptions.BSON or CollectionOptions.BSON
+	type order struct {
+		Payments []Payment
+	}
+	doc, err := options.Marshal(order{[]Payment{Card{"4711", 500}, &Cash{20}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(bson.Raw(doc))
+	var back order
+	err = options.Unmarshal(doc, &back)
+	for _, p := range back.Payments {
+		fmt.Printf("%T %d\n", p, p.Amount())
+	}
+	fmt.Println(err)
+	// Output:
+	// {"payments":[{"kind":"card","number":"4711","cents":500},{"kind":"cash","cents":20}]}
+	// bson_test.Card 500
+	// *bson_test.Cash 20
+	// <nil>
+}

@@ -368,8 +368,14 @@ func (d Decimal128) append(dst []byte) []byte {
 	return append(dst, digits...)
 }
 
-// MarshalText returns what String returns. In JSON, d is a string of it.
-func (d Decimal128) MarshalText() ([]byte, error) { return d.append(nil), nil }
+// MarshalText returns what String returns, but 0 for the zero value, which is a zero of an exponent
+// that nobody means: 0E-6176. In JSON, d is a string of it.
+func (d Decimal128) MarshalText() ([]byte, error) {
+	if d.IsZero() {
+		return []byte("0"), nil
+	}
+	return d.append(nil), nil
+}
 
 // UnmarshalText parses as ParseDecimal128 does.
 func (d *Decimal128) UnmarshalText(text []byte) error {

@@ -47,6 +47,8 @@
 //	                                                             netip.Addr)
 //	  that is a TextMarshaler
 //	ObjectID                       ObjectID                      string of 24 hexadecimal digits
+//	[16]byte whose text is a UUID  binary, subtype 0; with a     the same, and subtype 4
+//	                               choice in Options.UUID, 4
 //	UUID                           binary, subtype 4 (or see     the same only
 //	                               Options.UUID)
 //	DateTime                       UTC datetime                  64-bit integer

@@ -113,6 +113,9 @@ func (cm *compiler) compileArray(tc *typeCodec, fl flags) {
 			return TypeBinary, AppendBinaryValue(dst, BinaryGeneric, p.bytes(length)), nil
 		}
 		tc.dec = decByteArray(t, cm.decArray(t, fl))
+		if isUUID(t) {
+			tc.useUUID(cm.cfg.UUID)
+		}
 		return
 	}
 	tc.shape = ShapeList
@@ -173,7 +176,11 @@ func plainBytes(t Type, b []byte) (data []byte, n int, err error) {
 			return nil, 0, errOldBinary
 		}
 		if v.Subtype != BinaryGeneric && v.Subtype != BinaryOld {
-			return nil, 0, fmt.Errorf("binary has the subtype 0x%02X: use Binary", v.Subtype)
+			use := "Binary"
+			if v.Subtype == BinaryUUID || v.Subtype == BinaryUUIDOld {
+				use = "UUID, or a type of 16 bytes whose text is a UUID's"
+			}
+			return nil, 0, fmt.Errorf("binary has the subtype 0x%02X: use %s", v.Subtype, use)
 		}
 		return v.Data, n, nil
 	case TypeString, TypeSymbol:

@@ -97,12 +97,9 @@ func (id ObjectID) Timestamp() time.Time {
 // MarshalText returns the 24 hexadecimal digits. In JSON, id is a string of them.
 func (id ObjectID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, id[:]), nil }
 
-// UnmarshalText parses what MarshalText returns; empty text gives NilObjectID.
+// UnmarshalText parses what MarshalText returns. Empty text is an error: no id is not the id of
+// zeros.
 func (id *ObjectID) UnmarshalText(b []byte) error {
-	if len(b) == 0 {
-		*id = NilObjectID
-		return nil
-	}
 	v, err := ParseObjectID(string(b))
 	if err == nil {
 		*id = v
@@ -117,8 +114,8 @@ func (id ObjectID) MarshalJSON() ([]byte, error) {
 	return append(out, '"'), nil
 }
 
-// UnmarshalJSON reads a string of 24 hexadecimal digits or none, or the {"$oid": "..."} of Extended
-// JSON.
+// UnmarshalJSON reads a string of 24 hexadecimal digits, or the {"$oid": "..."} of Extended JSON.
+// An empty string is an error; null leaves id as it is.
 func (id *ObjectID) UnmarshalJSON(text []byte) error {
 	return unmarshalExtJSONOf(text, id, func(v RawValue) (ObjectID, bool) {
 		var got ObjectID

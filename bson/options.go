@@ -76,7 +76,9 @@ type Options struct {
 	BinaryAsBytes bool
 
 	// UUID is how a UUID is stored. With any choice but UUIDDefault and UUIDUnspecified, binary
-	// values that hold one in this way decode into a variable of type any as a UUID.
+	// values that hold one in this way decode into a variable of type any as a UUID, and types of
+	// other packages that are 16 bytes and whose text is a UUID, such as google/uuid's, are encoded
+	// in this way. They decode from it with any choice.
 	UUID UUIDRepresentation
 
 	// ObjectIDAsHex decodes ObjectIDs into Go strings as 24 hexadecimal digits. Without it they do

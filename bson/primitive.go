@@ -133,6 +133,22 @@ func marshalExtJSONOf(t Type, value []byte) ([]byte, error) {
 
 var errWrongExtJSON = errors.New("another type of value")
 
+// wrongJSON returns the error of JSON that does not fit into a variable: what would fit, of the
+// types that come in requests.
+func wrongJSON(into any) error {
+	switch into.(type) {
+	case *ObjectID:
+		return errors.New("want a string of 24 hexadecimal digits")
+	case *UUID:
+		return errors.New("want a string of the form 00112233-4455-6677-8899-aabbccddeeff")
+	case *Decimal128:
+		return errors.New("want a number, or a string that is one")
+	case *DateTime:
+		return errors.New("want a time as RFC 3339 has it")
+	}
+	return errWrongExtJSON
+}
+
 // unmarshalExtJSONOf reads Extended JSON of one type for an UnmarshalJSON method. As encoding/json
 // wants it, null changes nothing.
 func unmarshalExtJSONOf[T any](text []byte, into *T, get func(RawValue) (T, bool)) error {
@@ -145,7 +161,7 @@ func unmarshalExtJSONOf[T any](text []byte, into *T, get func(RawValue) (T, bool
 	}
 	got, ok := get(v)
 	if !ok {
-		return fmt.Errorf("bson: decode JSON %s into %T: %w", clip(string(text)), *into, errWrongExtJSON)
+		return fmt.Errorf("bson: decode JSON %s into %T: %w", clip(string(text)), *into, wrongJSON(into))
 	}
 	*into = got
 	return nil

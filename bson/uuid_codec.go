@@ -1,6 +1,9 @@
 package bson
 
-import "reflect"
+import (
+	"encoding"
+	"reflect"
+)
 
 // uuidCodec encodes and decodes UUIDs in the representation of Options.UUID.
 var uuidCodec = basic{
@@ -48,4 +51,36 @@ func (d *decoder) anyBinary(b Binary) any {
 		return b.Data
 	}
 	return b
+}
+
+// isUUID reports whether a type of 16 bytes is a UUID of another package's: its text is one.
+func isUUID(t reflect.Type) bool {
+	if t.Len() != len(UUID{}) || !reflect.PointerTo(t).Implements(typeTextMarshaler) {
+		return false
+	}
+	text, err := reflect.New(t).Interface().(encoding.TextMarshaler).MarshalText()
+	return err == nil && string(text) == UUID{}.String()
+}
+
+// useUUID makes tc, the codec of another package's UUIDs, decode what UUID does and, if a
+// representation was chosen, encode it. Without a choice they stay what they are with the official
+// driver, binaries of subtype 0.
+func (tc *typeCodec) useUUID(r UUIDRepresentation) {
+	dec := tc.dec
+	if _, ok := r.Subtype(); ok && r != UUIDDefault {
+		tc.enc = uuidCodec.enc // its memory is that of a UUID
+	}
+	tc.dec = func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
+		if bt == TypeBinary {
+			n, err := valueSize(bt, b)
+			if err != nil {
+				return 0, decodeErr(bt, tc.t, err)
+			}
+			v, ok := RawValue{Type: bt, Value: b[:n]}.Binary()
+			if ok && (v.Subtype == BinaryUUID || v.Subtype == BinaryUUIDOld) {
+				return uuidCodec.dec(d, bt, b, p)
+			}
+		}
+		return dec(d, bt, b, p)
+	}
 }
