@@ -63,10 +63,12 @@ func TestProfilerEntries(t *testing.T) {
 		{cmd: `{"drop": "system.profile", "$db": "t"}`, code: 20, text: "turn off profiling before dropping system.profile collection"},
 		{cmd: `{"profile": 0, "$db": "t"}`, want: map[string]string{"was": "2"}},
 		entry("i", map[string]string{"op": `"insert"`, "ninserted": "3"}),
-		entry("u", map[string]string{"op": `"update"`, "nMatched": "1", "nModified": "1", "upsert": "true"}),
+		entry("u", map[string]string{"op": `"update"`, "nMatched": "1", "nModified": "1", "nUpserted": "0", "keysExamined": "1", "planSummary": `"IDHACK"`, "command.multi": "false"}),
+		{cmd: `{"find": "system.profile", "filter": {"op": "update"}, "sort": {"$natural": -1}, "$db": "t"}`, want: map[string]string{
+			"cursor.firstBatch.0.nUpserted": "1", "cursor.firstBatch.0.keysInserted": "1", "cursor.firstBatch.2": ""}},
 		entry("d", map[string]string{"op": `"remove"`, "ndeleted": "1"}),
 		entry("f", map[string]string{"op": `"query"`, "nreturned": "2", "cursorExhausted": ""}),
-		entry("g", map[string]string{"op": `"getmore"`, "nreturned": "1", "cursorExhausted": "true", "cursorid": ""}),
+		entry("g", map[string]string{"op": `"getmore"`, "nreturned": "1", "cursorExhausted": "true", "docsExamined": "1", "originatingCommand.comment": `"f"`, "planSummary": `"COLLSCAN"`}),
 		{cmd: `{"drop": "system.profile", "$db": "t"}`},
 		{cmd: `{"profile": 1, "slowms": -1, "sampleRate": 0.0, "$db": "t"}`}, // everything is slow, nothing is sampled
 		{cmd: `{"find": "c", "comment": "s", "$db": "t"}`},

@@ -59,6 +59,7 @@ type Wants struct {
 	Projection *query.Projection
 	Projected  bson.Raw
 	SortSpec   bson.Raw // how the command has the order
+	Collated   bson.Raw // the collation that the command asks for, empty for that of the collection
 	Count      bool     // only their number
 	ReturnKey  bool
 	Meta       func(doc bson.Raw, name string) bson.RawValue
@@ -98,7 +99,12 @@ type Plan struct {
 	// From is the entry of the plan cache that the plan was taken from, or nil.
 	From *Cached
 
+	// Replanned says why a plan that was remembered was not taken; empty: it was, or there was
+	// none.
+	Replanned string
+
 	access *Access
+	blocks bool        // the order is made by sorting
 	scan   *store.Scan // of a collection; nil: Root is worked step by step
 	only   []int
 }
@@ -148,6 +154,7 @@ func (p *Plan) settle() {
 	if p.Sorted = p.Sorted && p.access.Sort != nil; p.Sorted {
 		p.Sort = nil
 	}
+	p.blocks = p.access.Sort != nil && !p.Sorted
 	if p.Root.Name == "COLLSCAN" {
 		p.Root.open(p.env())
 		p.scan = p.Root.scan

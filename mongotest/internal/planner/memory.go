@@ -48,7 +48,6 @@ type Cached struct {
 	Trial      *Trial
 
 	signature string
-	shape     string
 }
 
 // indexesOf tells the indexes of a collection apart from others.
@@ -94,12 +93,12 @@ func (m *Memory) learn(a *Access, key string, t *Trial, signature string) {
 	if best.Advanced == 0 && !best.EOF {
 		return // it says nothing
 	}
-	e := &Cached{Key: key, Hash: a.QueryHash(), KeyHash: hash(key), Works: best.Works, Created: time.Now(), Trial: t, signature: signature, shape: a.Shape(),
+	e := &Cached{Key: key, Hash: a.QueryHash(), KeyHash: hash(key), Works: best.Works, Created: time.Now(), Trial: t, signature: signature,
 		Sort: a.Wants.SortSpec, Projection: a.Wants.Projected, Filtered: a.filter != nil}
 	if a.Filter != nil {
 		e.Query = a.Filter.Source()
 	}
-	if a.Collation != nil {
+	if len(a.Wants.Collated) > 5 && a.Collation != nil {
 		e.Collation = a.Collation.Spec()
 	}
 	for i, old := range p.entries {
@@ -125,6 +124,13 @@ func (m *Memory) learn(a *Access, key string, t *Trial, signature string) {
 	p.entries = append(p.entries, e)
 }
 
+// deactivate notes that a plan took far more steps than it had.
+func (m *Memory) deactivate(e *Cached) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.Active = false
+}
+
 // Cached returns the plans of a collection, in the order in which they came.
 func (m *Memory) Cached(c *store.Coll) []Cached {
 	m.mu.Lock()
@@ -145,8 +151,8 @@ func (m *Memory) Forget(c *store.Coll, a *Access) {
 		p.entries = nil
 		return
 	}
-	shape := a.Shape()
-	p.entries = slices.DeleteFunc(p.entries, func(e *Cached) bool { return e.shape == shape })
+	key := a.cacheKey()
+	p.entries = slices.DeleteFunc(p.entries, func(e *Cached) bool { return e.Key == key })
 }
 
 // filterFor returns the index filter for a query, nil if there is none.
@@ -190,7 +196,7 @@ func (a *Access) Shape() string {
 	if len(a.Wants.Projected) > 5 {
 		s += "|" + query.ProjectionShape(a.Wants.Projected)
 	}
-	if a.Collation != nil {
+	if len(a.Wants.Collated) > 5 && a.Collation != nil { // that of the collection is no part of it
 		s += "#" + a.Collation.Spec().String()
 	}
 	return s
@@ -202,8 +208,7 @@ func (a *Access) QueryHash() string { return hash(a.Shape()) }
 // PlanCacheKey is a short form of the shape and of what decides which indexes may be used.
 func (a *Access) PlanCacheKey() string { return hash(a.cacheKey()) }
 
-// cacheKey is the shape with what decides for each partial, sparse or collated index, and each
-// wildcard index, whether the query may use it.
+// cacheKey is the shape with what decides for each index whether the query may use it.
 func (a *Access) cacheKey() string {
 	s := a.Shape() + "@"
 	marks := ""
@@ -215,7 +220,7 @@ func (a *Access) cacheKey() string {
 		if ix.Partial != nil {
 			marks += mark(a.covers(ix))
 		}
-		if a.Filter == nil || ix.Partial == nil && !ix.Sparse && ix.Collation == nil && ix.Wild == nil && a.Collation == nil {
+		if a.Filter == nil {
 			continue
 		}
 		var preds []predicate

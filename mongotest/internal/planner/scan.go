@@ -64,6 +64,7 @@ func (s *ScanIter) Next() (bson.Raw, error) {
 			}
 			s.at = at
 		}
+		s.docs++
 		return doc, nil
 	}
 }
@@ -144,6 +145,19 @@ func (r *row) key() bson.Raw {
 	return bson.EndDocument(b, start)
 }
 
+// Ran returns the stages of the plan with what they have done so far.
+func (s *ScanIter) Ran() *Stage {
+	root := s.plan.Root
+	if s.plan.scan != nil {
+		root.Docs, root.Works, root.Advanced = s.plan.scan.DocsSeen, s.plan.scan.DocsSeen+1, s.docs
+		root.NeedTime = root.Works - root.Advanced
+	}
+	if s.plan.blocks {
+		return &Stage{Name: "SORT", Spec: s.plan.access.Wants.SortSpec, Type: "simple", Inputs: []*Stage{root}, Figures: Figures{Advanced: root.Advanced}}
+	}
+	return root
+}
+
 // Plan returns the plan.
 func (s *ScanIter) Plan() *Plan { return s.plan }
 
@@ -172,7 +186,7 @@ func (s *ScanIter) Reset(c *store.Coll) (index string, ok bool) {
 // next document.
 func (s *ScanIter) Rest() {
 	at := &store.Coll{Info: s.env.coll.Info}
-	s.env.coll, s.plan.Coll, s.plan.access = at, at, &Access{Sort: s.plan.access.Sort}
+	s.env.coll, s.plan.Coll, s.plan.access = at, at, &Access{Coll: at, Sort: s.plan.access.Sort, Wants: Wants{SortSpec: s.plan.access.Wants.SortSpec}}
 	if s.plan.scan != nil {
 		s.plan.scan.Rest()
 		return

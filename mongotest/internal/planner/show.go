@@ -20,13 +20,25 @@ func (s *Stage) Summary() string {
 		}
 		text := s.Name
 		if s.Index != nil && s.Name != "IDHACK" {
-			text += " " + bsontext.Document(s.KeyPattern())
+			text += " " + patternText(s.KeyPattern())
 		}
 		if !slices.Contains(list, text) {
 			list = append(list, text)
 		}
 	})
 	return strings.Join(list, ", ")
+}
+
+// patternText shows a key pattern: numbers are whole, whatever type they have.
+func patternText(pattern bson.Raw) string {
+	return bsontext.Document(bsondoc.Build(func(d *bsondoc.Builder) {
+		for k, v := range pattern.All() {
+			if n, exact := v.AsInt64(); exact && v.IsNumber() {
+				v = bsondoc.Int64Value(n)
+			}
+			d.B = bson.AppendRawValue(d.B, k, v)
+		}
+	}))
 }
 
 // Append appends the elements of a stage and of those below it, as explain shows them: with

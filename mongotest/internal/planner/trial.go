@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -28,17 +29,18 @@ func (a *Access) try(p *Plan, list []*Stage) *Trial {
 }
 
 func (a *Access) tryAll(p *Plan, list []*Stage, sorted []bool) *Trial {
+	return a.tryFor(p, list, sorted, int64(max(trialWorks, int(trialFraction*float64(a.Coll.Count())))))
+}
+
+// tryFor runs plans for so many steps each, unless one comes to its end or yields enough before.
+func (a *Access) tryFor(p *Plan, list []*Stage, sorted []bool, works int64) *Trial {
 	t := &Trial{}
 	e := p.env()
 	e.orphans = a.shardFiltered
 	for i, s := range list {
 		t.Plans = append(t.Plans, a.finish(s.Clone(), sorted[i]))
 	}
-	works := int64(max(trialWorks, int(trialFraction*float64(a.Coll.Count()))))
-	results := int64(trialResults)
-	if n := a.Wants.Limit; n > 0 && n < results {
-		results = n
-	}
+	results := a.trialResults()
 	failed := make([]bool, len(list))
 	for step, done := int64(0), false; step < works && !done; step++ {
 		for i, s := range t.Plans {
@@ -90,6 +92,30 @@ func (a *Access) tryAll(p *Plan, list []*Stage, sorted []bool) *Trial {
 	return t
 }
 
+// trialResults is how many results end a trial.
+func (a *Access) trialResults() int64 {
+	if n := a.Wants.Limit; n > 0 && n < trialResults {
+		return n
+	}
+	return trialResults
+}
+
+// replanRatio is how many times as many steps as it took before a plan may take, as in
+// internalQueryCacheEvictionRatio.
+const replanRatio = 10
+
+// holds reports whether a plan that was remembered still does about as well as it did.
+func (a *Access) holds(p *Plan, s *Stage, sorted bool, e *Cached) bool {
+	limit := replanRatio * e.Works
+	ran := a.tryFor(p, []*Stage{s}, []bool{sorted}, limit).Plans[0]
+	if ran.EOF || ran.Advanced >= a.trialResults() {
+		return true
+	}
+	p.Replanned = fmt.Sprintf("cached plan was less efficient than expected: expected trial execution to take %d works but it took at least %d works", e.Works, limit)
+	a.Memory.deactivate(e)
+	return false
+}
+
 // best chooses one of several plans: that which did best for the last query of the same shape, or
 // in a trial.
 func (a *Access) best(p *Plan, list []*Stage, sorted []bool) int {
@@ -98,7 +124,7 @@ func (a *Access) best(p *Plan, list []*Stage, sorted []bool) int {
 		key = a.cacheKey()
 		if e := a.Memory.cached(a.Coll, key); e != nil && e.Active {
 			for i, s := range list {
-				if s.signature() == e.signature {
+				if s.signature() == e.signature && a.holds(p, s, sorted[i], e) {
 					p.From = e
 					return i
 				}

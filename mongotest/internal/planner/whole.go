@@ -55,6 +55,22 @@ func (p *Plan) Run(s *Stage, run Running, most int64, f func(doc bson.Raw) error
 	}
 }
 
+// Blocks reports whether the documents are sorted once all are there.
+func (p *Plan) Blocks() bool { return p.blocks }
+
+// Hashes returns the short forms of the query's shape and of its key in the plan cache. ok is false
+// if no plan is kept for such a query.
+func (p *Plan) Hashes() (query, key string, ok bool) {
+	a := p.access
+	if p.Root.Name == "IDHACK" || p.Root.Name == "EOF" || a.Hint.Type != 0 || len(a.Min)+len(a.Max) > 0 || a.Filter == nil && a.Sort == nil && a.Wants.SortSpec == nil {
+		return "", "", false
+	}
+	if p.Filter == nil && len(a.Wants.SortSpec) <= 5 || len(a.Coll.Indexes()) == 0 {
+		return "", "", false
+	}
+	return a.QueryHash(), a.PlanCacheKey(), true
+}
+
 // NoPlan is the plan for a collection that does not exist.
 func (a *Access) NoPlan() *Plan {
 	p := &Plan{Coll: a.Coll, Filter: a.remaining(), access: a, Root: &Stage{Name: "EOF"}}

@@ -38,6 +38,7 @@ type Cursor struct {
 	Stash bson.Raw
 
 	Session   *session.Session // that made it; nil: none
+	origin    bson.Raw         // the command that made it
 	owner     [32]byte         // the digest of the user who made it, where users log in
 	API       string           // the Stable API's parameters of the command that made it
 	TxnNumber int64            // of the transaction that the cursor belongs to; -1: none
@@ -484,6 +485,7 @@ func AppendListCursor(dst []byte, ns string, id int64, docs func([]byte) []byte)
 
 // keepCursor keeps a cursor for later commands and gives it its id.
 func (r *Request) keepCursor(c *Cursor) error {
+	c.origin = bsondoc.Copy(shown(r.Body))
 	c.created, c.Session, c.AtTime, c.API = r.start, r.Session, r.AtTime, r.apiText()
 	c.owner = r.ownDigest()
 	if r.Txn != nil {

@@ -2,12 +2,14 @@ package server
 
 import (
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -107,10 +109,54 @@ func (r *Request) Profile(l ProfileLevel) error {
 	return nil
 }
 
+// Profiled reports whether something on the node is profiled: what is only for the profiler can be
+// left out otherwise.
+func (n *Node) Profiled() bool { return n.profiler.on.Load() }
+
+// BeginStatement begins one of several statements of a command, each of which the profiler tells
+// of.
+func (r *Request) BeginStatement() {
+	if r.Node.Profiled() {
+		r.reads = reads{told: r.told}
+	}
+}
+
+// EndStatement tells the profiler of a statement: what it is and how it ended.
+func (r *Request) EndStatement(op string, statement func() bson.Raw, err error) {
+	if !r.Node.Profiled() {
+		return
+	}
+	r.told = true
+	shown := statement
+	if v := r.Body.Lookup("comment"); !v.IsZero() {
+		shown = func() bson.Raw {
+			doc := statement()
+			return bson.Raw(bson.EndDocument(bson.AppendRawValue(append(make([]byte, 4), doc.Elements()...), "comment", v), 0))
+		}
+	}
+	r.Node.enter(r, op, shown, nil, err)
+}
+
 // profile notes what a request did, if its database is profiled. reply is the reply's document,
 // which is still open.
 func (n *Node) profile(r *Request, reply []byte, err error) {
-	if !n.profiler.on.Load() || r.Cmd == nil || r.op == nil || r.Cmd.Name == "profile" || n.role == Mongos || r.DB == "local" {
+	if !n.Profiled() || r.Cmd == nil || r.op == nil || r.Cmd.Name == "profile" || r.told && err == nil {
+		return
+	}
+	n.enter(r, opKind(r.Cmd.Name), func() bson.Raw { return withoutDocuments(shown(r.Body)) }, reply, err)
+}
+
+// withoutDocuments leaves out the documents that an insert has in its body.
+func withoutDocuments(body bson.Raw) bson.Raw {
+	if name, _ := bsondoc.FirstElement(body); name == "insert" && !body.Lookup("documents").IsZero() {
+		return bsondoc.Without(body, "documents")
+	}
+	return body
+}
+
+// enter writes an entry if the level of the database wants it.
+func (n *Node) enter(r *Request, op string, command func() bson.Raw, reply []byte, err error) {
+	if n.role == Mongos || r.DB == "local" {
 		return
 	}
 	level, limits := n.Profiling(r.DB)
@@ -120,34 +166,51 @@ func (n *Node) profile(r *Request, reply []byte, err error) {
 		return
 	}
 	ns := r.Namespace()
+	if strings.HasPrefix(ns, r.DB+".$cmd.") {
+		return // a cursor of no collection
+	}
 	if ns == r.DB {
 		ns += ".$cmd"
 	}
-	at, doc := bson.BeginDocument(nil)
-	doc = bson.AppendString(doc, "op", opKind(r.Cmd.Name))
-	doc = bson.AppendString(doc, "ns", ns)
-	doc = bson.AppendDocument(doc, "command", shown(r.Body))
-	doc = appendFigures(doc, r.Cmd.Name, reply)
+	d := bsondoc.Builder{}
+	at, b := bson.BeginDocument(nil)
+	d.B = b
+	d.Str("op", op).Str("ns", ns).Doc("command", shortened(command()))
+	if r.origin != nil {
+		d.Doc("originatingCommand", shortened(r.origin))
+	}
+	d.B = r.appendFigures(d.B, reply, err)
 	if err != nil {
 		e := srverr.From(err)
-		doc = bson.AppendString(doc, "errMsg", e.Msg)
-		doc = bson.AppendString(doc, "errName", n.CodeName(e.Code))
-		doc = bson.AppendInt32(doc, "errCode", e.Code)
+		d.Flag("ok", false).Str("errMsg", e.Msg).Str("errName", n.CodeName(e.Code))
+		d.B = bson.AppendInt32(d.B, "errCode", e.Code)
 	}
-	doc = bson.AppendInt32(doc, "responseLength", int32(len(reply)))
-	doc = bson.AppendString(doc, "protocol", "op_msg")
-	doc = bson.AppendInt32(doc, "millis", int32(took.Milliseconds()))
-	doc = bson.AppendDateTime(doc, "ts", bson.NewDateTime(n.data.Clock.Now()))
-	doc = bson.AppendString(doc, "client", r.Conn.nc.RemoteAddr().String())
+	d.B = r.appendLocks(d.B, op)
+	d.Doc("storage", bsondoc.OrEmpty(nil))
+	if reply != nil {
+		d.B = bson.AppendInt32(d.B, "responseLength", int32(len(reply)))
+	}
+	d.Str("protocol", "op_msg")
+	d.B = bson.AppendInt32(d.B, "millis", int32(took.Milliseconds()))
+	d.B = r.appendPlans(d.B)
+	d.B = bson.AppendDateTime(d.B, "ts", bson.NewDateTime(n.data.Clock.Now()))
+	client := r.Conn.nc.RemoteAddr().String()
+	if host, _, ok := strings.Cut(client, ":"); ok {
+		client = host
+	}
+	d.Str("client", client)
 	if name := r.Conn.client.appName; name != "" {
-		doc = bson.AppendString(doc, "appName", name)
+		d.Str("appName", name)
 	}
-	doc = bsondoc.AppendDocuments(doc, "allUsers", nil)
+	var users [][]byte
 	user := ""
 	if u := r.Conn.user; u != nil {
 		user = u.Name + "@" + u.DB
+		users = append(users, bsondoc.Of("user", u.Name, "db", u.DB))
 	}
-	doc = bson.EndDocument(bson.AppendString(doc, "user", user), at)
+	d.B = bsondoc.AppendDocuments(d.B, "allUsers", users)
+	d.Str("user", user)
+	doc := bson.EndDocument(d.B, at)
 	if level.Filter != nil {
 		if ok, err := level.Filter.Match(doc); err != nil || !ok {
 			return
@@ -164,42 +227,132 @@ func (n *Node) profile(r *Request, reply []byte, err error) {
 	})
 }
 
-// appendFigures appends how many documents a command read and changed, as its reply says.
-func appendFigures(dst []byte, command string, reply []byte) []byte {
-	r := bson.Raw(bson.EndDocument(append([]byte(nil), reply...), 0))
-	if cursor, ok := r.Lookup("cursor").Document(); ok {
-		if id, _ := cursor.Lookup("id").AsInt64(); id != 0 {
-			dst = bson.AppendInt64(dst, "cursorid", id)
-		} else {
+// maxProfiled is how long a command may be that an entry has as it is.
+const maxProfiled = 50 << 10
+
+// shortened returns a command as an entry has it: of a long one the beginning of its text, and its
+// comment.
+func shortened(command bson.Raw) bson.Raw {
+	if len(command) <= maxProfiled {
+		return command
+	}
+	text := bsontext.Document(command)
+	if len(text) > maxProfiled {
+		text = strings.ToValidUTF8(text[:maxProfiled], "") + "..."
+	}
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Str("$truncated", text)
+		if v := command.Lookup("comment"); !v.IsZero() {
+			d.B = bson.AppendRawValue(d.B, "comment", v)
+		}
+	})
+}
+
+// appendFigures appends how many keys and documents a command looked at, and what it did.
+func (r *Request) appendFigures(dst []byte, reply []byte, failed error) []byte {
+	var doc, cursor bson.Raw
+	if reply != nil {
+		doc = bson.Raw(bson.EndDocument(append([]byte(nil), reply...), 0))
+		cursor, _ = doc.Lookup("cursor").Document()
+	}
+	id, _ := cursor.Lookup("id").AsInt64()
+	if r.Cmd.Name == "getMore" {
+		id, _ = r.Arg().AsInt64()
+	}
+	if id != 0 {
+		dst = bson.AppendInt64(dst, "cursorid", id)
+	}
+	if len(r.scans) > 0 || r.quick.summary != "" {
+		keys, docs := r.examined()
+		dst = bsondoc.AppendShortest(dst, "keysExamined", keys)
+		dst = bsondoc.AppendShortest(dst, "docsExamined", docs)
+	}
+	for _, s := range r.scans {
+		if s.Plan().Blocks() {
+			dst = bson.AppendBool(dst, "hasSortStage", true)
+			break
+		}
+	}
+	for _, s := range r.scans {
+		if p := s.Plan(); p.Trial != nil {
+			dst = bson.AppendBool(dst, "fromMultiPlanner", true)
+			if p.Replanned != "" {
+				dst = bsondoc.Append(dst, "replanned", true, "replanReason", p.Replanned)
+			}
+			break
+		}
+	}
+	short := func(name string, n int64) { dst = bsondoc.AppendShortest(dst, name, n) }
+	switch e := &r.effect; {
+	case failed != nil:
+	case e.Kind == "update":
+		short("nMatched", e.Matched)
+		short("nModified", e.Modified)
+		if e.Upserted > 0 && !r.Node.cfg.Version.AtLeast(5, 0) {
+			dst = bson.AppendBool(dst, "upsert", true)
+		}
+		if r.Node.cfg.Version.AtLeast(5, 0) {
+			short("nUpserted", e.Upserted)
+		}
+	case e.Kind == "remove":
+		short("ndeleted", e.Deleted)
+	case r.Cmd.Name == "insert":
+		n, _ := doc.Lookup("n").AsInt64()
+		short("ninserted", n)
+	}
+	if r.keys.Added > 0 {
+		short("keysInserted", r.keys.Added)
+	}
+	if r.keys.Removed > 0 {
+		short("keysDeleted", r.keys.Removed)
+	}
+	if cursor != nil {
+		if now, _ := cursor.Lookup("id").AsInt64(); now == 0 {
 			dst = bson.AppendBool(dst, "cursorExhausted", true)
 		}
+	}
+	dst = bson.AppendInt32(dst, "numYield", 0)
+	if cursor != nil {
 		batch := cursor.Lookup("firstBatch")
 		if batch.IsZero() {
 			batch = cursor.Lookup("nextBatch")
 		}
-		returned := int32(0)
+		returned := int64(0)
 		for range bson.Raw(batch.Value).Values() {
 			returned++
 		}
-		return bson.AppendInt32(dst, "nreturned", returned)
+		short("nreturned", returned)
 	}
-	n, _ := r.Lookup("n").AsInt64()
-	switch command {
-	case "insert":
-		return bson.AppendInt32(dst, "ninserted", int32(n))
-	case "delete":
-		return bson.AppendInt32(dst, "ndeleted", int32(n))
-	case "update":
-		upserted := int32(0)
-		for range bson.Raw(r.Lookup("upserted").Value).Values() {
-			upserted++
+	for _, s := range r.scans {
+		if hash, key, ok := s.Plan().Hashes(); ok {
+			return bsondoc.Append(dst, "queryHash", hash, "planCacheKey", key)
 		}
-		modified, _ := r.Lookup("nModified").AsInt64()
-		dst = bson.AppendInt32(dst, "nMatched", int32(n)-upserted)
-		dst = bson.AppendInt32(dst, "nModified", int32(modified))
-		if upserted > 0 {
-			dst = bson.AppendBool(dst, "upsert", true)
-		}
+	}
+	return dst
+}
+
+// appendLocks appends the locks that a server would have taken.
+func (r *Request) appendLocks(dst []byte, op string) []byte {
+	mode := "r"
+	if op == "insert" || op == "update" || op == "remove" || r.effect.Kind != "" {
+		mode = "w"
+	}
+	count := bsondoc.Of("acquireCount", bsondoc.Of(mode, int64(1)))
+	return bson.AppendDocument(dst, "locks", bsondoc.Of("Global", count, "Database", count, "Collection", count))
+}
+
+// appendPlans appends how the documents were found.
+func (r *Request) appendPlans(dst []byte) []byte {
+	switch {
+	case len(r.scans) > 0:
+		p := r.scans[0].Ran()
+		dst = bson.AppendString(dst, "planSummary", p.Summary())
+		at, b := bson.BeginDocumentElement(dst, "execStats")
+		return bson.EndDocument(p.Append(b, r.Node.IntParameter("internalQueryMaxBlockingSortMemoryUsageBytes"), true), at)
+	case r.quick.summary != "":
+		dst = bson.AppendString(dst, "planSummary", r.quick.summary)
+		stage := bsondoc.Of("stage", r.quick.summary, "nReturned", int32(r.quick.docs), "keysExamined", int32(r.quick.keys), "docsExamined", int32(r.quick.docs))
+		return bson.AppendDocument(dst, "execStats", stage)
 	}
 	return dst
 }

@@ -12,6 +12,7 @@ import (
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
 	"allium/mongotest/internal/work"
 )
 
@@ -69,13 +70,30 @@ type sessionState struct {
 	SessionDoc bson.Raw // the session, as the change log names it; nil: not asked for yet
 }
 
-// reads are the scans that the command has opened.
+// reads is what the command, or the statement of it that runs, does to find its documents and with
+// them, for the profiler.
 type reads struct {
-	scans []*planner.ScanIter
-	// Summary is what the profiler calls the plan of a command that has none; empty: it tells of
-	// none.
-	Summary string
-	first   [2]*planner.ScanIter // where scans begins
+	scans  []*planner.ScanIter
+	first  [2]*planner.ScanIter // where scans begins
+	quick  quick
+	before quick // what a cursor's scans had looked at before this command
+	keys   store.KeyCounts
+	effect Effect
+	origin bson.Raw // the command that made the cursor which this one reads
+	told   bool     // the profiler was told of each statement
+}
+
+// quick is what was done without a plan.
+type quick struct {
+	summary    string // as the profiler calls it; empty: nothing
+	keys, docs int64
+}
+
+// Effect is what a statement did. Its zero value tells of nothing.
+type Effect struct {
+	Kind                        string // update or remove; empty: it is none of these
+	Matched, Modified, Upserted int64
+	Deleted                     int64
 }
 
 // planned notes a scan that the command has opened.
@@ -84,6 +102,29 @@ func (r *reads) planned(s *planner.ScanIter) {
 		r.scans = r.first[:0]
 	}
 	r.scans = append(r.scans, s)
+}
+
+// Quick notes that documents were found without a plan, and how many keys and documents were looked
+// at.
+func (r *reads) Quick(summary string, keys, docs int64) { r.quick = quick{summary, keys, docs} }
+
+// Did notes what a statement did.
+func (r *reads) Did(e Effect) { r.effect = e }
+
+// Continue notes that the command goes on with a cursor's scans.
+func (r *reads) Continue(c *Cursor) {
+	r.scans, r.origin = c.Run.Scans, c.origin
+	r.before.keys, r.before.docs = r.examined()
+}
+
+// examined returns how many keys and documents were looked at.
+func (r *reads) examined() (keys, docs int64) {
+	keys, docs = r.quick.keys, r.quick.docs
+	for _, s := range r.scans {
+		k, d := s.Examined()
+		keys, docs = keys+k, docs+d
+	}
+	return keys - r.before.keys, docs - r.before.docs
 }
 
 // concerns are what the command asks of its reads and writes.

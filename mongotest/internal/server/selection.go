@@ -27,6 +27,7 @@ type Selection struct {
 	// NoExpr refuses $expr: an upsert could not tell what to insert.
 	NoExpr bool
 	State  *store.State // that the selection reads; nil: what the request reads
+	Counts bool         // the documents are only counted
 	Only   []int        // the shards to look at; nil: all that may have something
 	// Targets are the shards that a statement which writes goes to, if the collection is sharded.
 	Targets []int
@@ -90,7 +91,9 @@ func ExplicitCollation(c *query.Collation) bson.Raw {
 func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, doc bson.Raw, at int) (more bool, err error)) (err error) {
 	defer work.Catch(&err)
 	if id, ok := op.Filter.IDEquality(); ok && op.Coll.Same(c.Collation) && op.Hint.Type == 0 && !c.Sharded() && c.HasIDs() {
+		r.Quick("IDHACK", 0, 0)
 		if rid, doc, ok := c.ByID(id); ok {
+			r.Quick("IDHACK", 1, 1)
 			_, err := f(rid, doc, -1)
 			return err
 		}
@@ -101,7 +104,7 @@ func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, do
 		return err
 	}
 	a := &planner.Access{Coll: c, Only: op.Only, Table: x.Table, Reach: x.Reacher(), Filter: op.Filter, Sort: op.Order, Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll, Memory: &r.Node.Memory}
-	a.Wants.SortSpec = op.Sort
+	a.Wants.SortSpec, a.Wants.Count, a.Wants.Collated = op.Sort, op.Counts, op.Collation
 	a.NoScan = func() bool { return r.NoTableScan(c.NS) }
 	a.Text = func() string {
 		shown := op.Collation

@@ -296,7 +296,10 @@ func (r *Request) Write(fn func(tx *store.Tx) error) error {
 	counted := func(tx *store.Tx) error {
 		tx.Count(r.Meter())
 		r.Routing.reloadTable()
-		return fn(tx)
+		before := tx.KeyCounts()
+		err := fn(tx)
+		r.keys = r.keys.Plus(tx.KeyCounts().Minus(before))
+		return err
 	}
 	for {
 		r.writing = true

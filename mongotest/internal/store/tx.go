@@ -36,6 +36,7 @@ type Tx struct {
 	sub      []Tx // of a group: the right to write to each shard
 
 	work *work.Meter // of the command that writes; nil: nobody counts
+	done KeyCounts
 
 	firstKeys  [4]string // where keys, the marks in them, and log begin
 	firstMarks [8]int
@@ -49,6 +50,28 @@ func (tx *Tx) Count(m *work.Meter) {
 	for i := range tx.sub {
 		tx.sub[i].work = m
 	}
+}
+
+// KeyCounts is how many keys of indexes were added and taken away.
+type KeyCounts struct{ Added, Removed int64 }
+
+// Plus adds counts.
+func (k KeyCounts) Plus(o KeyCounts) KeyCounts {
+	return KeyCounts{k.Added + o.Added, k.Removed + o.Removed}
+}
+
+// Minus takes counts away.
+func (k KeyCounts) Minus(o KeyCounts) KeyCounts {
+	return KeyCounts{k.Added - o.Added, k.Removed - o.Removed}
+}
+
+// KeyCounts returns how many keys the writer has added and taken away so far.
+func (tx *Tx) KeyCounts() KeyCounts {
+	n := tx.done
+	for i := range tx.sub {
+		n = n.Plus(tx.sub[i].done)
+	}
+	return n
 }
 
 // Together says that what is written to several shards of a group belongs together: no rollback of
@@ -267,6 +290,7 @@ func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 	c = tx.writable(c)
 	c.recs.set(tx.edit, rid, refer(doc))
 	c.bytes += int64(len(doc))
+	tx.done.Added += int64(len(keys))
 	tx.addKeys(c, doc, keys, marks, multikey)
 	if tx.tag != nil {
 		c.tags.set(tx.edit, rid, tx.tag)
@@ -350,12 +374,16 @@ func (tx *Tx) put(c *Coll, rid string, old, doc bson.Raw) (*Coll, error) {
 		}
 		oldKeys, _, _ = ix.keys(oldKeys[:0], old, suffix, tx.work)
 		fresh := keySet{list: keys[:marks[i+1]], from: marks[i]}
+		kept := 0
 		for _, k := range oldKeys {
 			tx.work.Do(1)
 			if !fresh.has(k) {
 				ix.remove(tx.edit, k)
+			} else {
+				kept++
 			}
 		}
+		tx.done = tx.done.Plus(KeyCounts{int64(marks[i+1] - marks[i] - kept), int64(len(oldKeys) - kept)})
 	}
 	c.recs.set(tx.edit, rid, refer(doc))
 	c.bytes += int64(len(doc) - len(old))
@@ -470,6 +498,7 @@ func (tx *Tx) take(c *Coll, rid string, old bson.Raw) *Coll {
 	for i := range c.idx {
 		ix := &c.idx[i]
 		keys, _, _ = ix.keys(keys[:0], old, suffix, tx.work)
+		tx.done.Removed += int64(len(keys))
 		for _, k := range keys {
 			tx.work.Do(1)
 			ix.remove(tx.edit, k)

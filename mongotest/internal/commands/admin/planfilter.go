@@ -100,7 +100,7 @@ func queryShape(r *server.Request, ns string, c *store.Coll) (bson.Raw, *planner
 		return nil, nil, err
 	}
 	a := &planner.Access{Coll: c, Filter: op.Filter, Sort: op.Order, Collation: op.Coll}
-	a.Wants.SortSpec, a.Wants.Projected = op.Sort, part("projection")
+	a.Wants.SortSpec, a.Wants.Projected, a.Wants.Collated = op.Sort, part("projection"), op.Collation
 	return doc, a, nil
 }
 

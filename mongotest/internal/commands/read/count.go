@@ -122,6 +122,7 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 			}
 		}
 	case op.Filter.MatchesAll() && hint.Type == 0 && route.Table == nil:
+		r.Quick("RECORD_STORE_FAST_COUNT", 0, 0)
 		n = max(c.Count()-skip, 0)
 		if limit > 0 {
 			n = min(n, limit)
@@ -148,6 +149,7 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 				addCount(r, i, 0)
 			}
 		}
+		op.Counts = !op.Filter.MatchesAll()
 		if err := op.Candidates(r, c, count); err != nil {
 			return dst, countFailed(r, err)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/commands/write"
@@ -149,6 +150,13 @@ func runExplain(r *server.Request, dst []byte) ([]byte, error) {
 	cmd, ok := r.Arg().Document()
 	if !ok {
 		return dst, srverr.New(srverr.FailedToParse, "explain command requires a nested object")
+	}
+	if v := r.Node.Config().Version; v.AtLeast(5, 0) {
+		for k := range r.Body.All() {
+			if k != "explain" && k != "verbosity" && !args.Generic(v, k) {
+				return dst, srverr.New(srverr.InvalidOptions, "unknown field '%s' in an explain command", k)
+			}
+		}
 	}
 	verbosity := "allPlansExecution"
 	if v := r.Body.Lookup("verbosity"); v.Type != 0 {
@@ -298,6 +306,7 @@ func (p *explanation) plan(r *server.Request, shards ...int) (x *explained, err 
 	x.access.Text = func() string { return planner.Describe(q.ns, p.op.Filter, q.sort, q.projection, q.collation) }
 	w := &x.access.Wants
 	w.Skip, w.Limit, w.Projection, w.Projected, w.SortSpec, w.ReturnKey = q.skip, q.limit, p.proj, q.projection, q.sort, q.returnKey
+	w.Collated = q.collation
 	w.Count, w.Distinct, w.Tailable = p.stage == "COUNT", p.key, q.tailable
 	w.Meta = func(doc bson.Raw, name string) bson.RawValue {
 		return (&description{filter: p.op.Filter, doc: doc}).meta(name)

@@ -310,9 +310,11 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 		}
 		if id, ok := filter.IDEquality(); ok && c != nil && !c.Sharded() && c.HasIDs() && q.simple() && collation.Same(c.Collation) {
 			it := &oneDoc{}
+			found := int64(0)
 			if _, doc, ok := c.ByID(id); ok {
-				it.doc = doc
+				it.doc, found = doc, 1
 			}
+			r.Quick("IDHACK", found, found)
 			*run = server.Running{} // the command needs no more of it
 			return it, run, nil
 		}
@@ -352,7 +354,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 		return nil, nil, err
 	}
 	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation, Memory: &r.Node.Memory}
-	a.Wants = planner.Wants{Skip: q.skip, Limit: q.limit, Projection: proj, Projected: q.projection, SortSpec: q.sort, ReturnKey: q.returnKey, Tailable: q.tailable}
+	a.Wants = planner.Wants{Skip: q.skip, Limit: q.limit, Projection: proj, Projected: q.projection, SortSpec: q.sort, Collated: q.collation, ReturnKey: q.returnKey, Tailable: q.tailable}
 	a.NoScan = func() bool { return r.NoTableScan(q.ns) }
 	a.Text = func() string { return planner.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
 	if filter != nil && filter.NeedsGeoIndex() && sort == nil && r.Routing != nil {

@@ -154,6 +154,7 @@ func runGetMore(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}
 	c.Run.Request = r
+	r.Continue(c)
 	r.ChangeStream = c.Token != nil
 	if err := r.ReadOn(c); err != nil {
 		done = true

@@ -3,6 +3,7 @@ package write
 import (
 	"allium/bson"
 	"allium/mongotest/internal/args"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
@@ -77,11 +78,14 @@ func runDelete(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		var res updateResult
 		var err error
+		r.BeginStatement()
 		if !ops[i].one && r.IsRetryable() {
 			err = srverr.New(srverr.InvalidOptions, "Cannot use (or request) retryable writes with limit=0")
 		} else {
 			res, err = ops[i].run(r, ns, storeStatement(r, stmt))
 		}
+		r.Did(server.Effect{Kind: "remove", Deleted: int64(res.n)})
+		r.EndStatement("remove", ops[i].document, err)
 		if err == nil && res.n > 0 {
 			remember(r, stmt, executedWrite{kind: session.StatementDelete})
 		}
@@ -100,4 +104,22 @@ func runDelete(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	dst = bson.AppendInt32(dst, "n", n)
 	return appendWriteErrors(dst, errs), nil
+}
+
+// document returns the statement of a delete as the profiler shows it.
+func (op *deleteOp) document() bson.Raw {
+	limit := int32(0)
+	if op.one {
+		limit = 1
+	}
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Doc("q", bsondoc.OrEmpty(op.Q))
+		d.B = bson.AppendInt32(d.B, "limit", limit)
+		if op.Collation != nil {
+			d.Doc("collation", op.Collation)
+		}
+		if op.Hint.Type != 0 {
+			d.B = bson.AppendRawValue(d.B, "hint", op.Hint)
+		}
+	})
 }

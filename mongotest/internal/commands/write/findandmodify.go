@@ -170,6 +170,11 @@ func (q *findAndModify) run(r *server.Request, ns string, dst []byte) ([]byte, e
 	if err != nil {
 		return dst, err
 	}
+	if e := res.effect(); q.remove {
+		r.Did(server.Effect{Kind: "remove", Deleted: int64(res.n)})
+	} else {
+		r.Did(e)
+	}
 	w := executedWrite{pre: res.old, id: res.upserted}
 	value := res.old
 	switch {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/change"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
@@ -70,6 +71,38 @@ type updateResult struct {
 	upserted    bson.RawValue // the _id of a document that was inserted
 	old, new    bson.Raw      // the (last) document before and after
 	at          int           // the array element that matched, for positional projections
+}
+
+// effect is what an update did, for the profiler. A document that was inserted does not count as
+// one that matched.
+func (res *updateResult) effect() server.Effect {
+	e := server.Effect{Kind: "update", Matched: int64(res.n), Modified: int64(res.modified)}
+	if res.upserted.Type != 0 {
+		e.Matched, e.Upserted = 0, 1
+	}
+	return e
+}
+
+// document returns the statement of an update as the profiler shows it.
+func (op *updateOp) document() bson.Raw {
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Doc("q", bsondoc.OrEmpty(op.Q))
+		d.B = bson.AppendRawValue(d.B, "u", op.u)
+		d.Flag("multi", op.multi).Flag("upsert", op.upsert)
+		if op.Collation != nil {
+			d.Doc("collation", op.Collation)
+		}
+		if op.arrayFilters != nil {
+			list := make([][]byte, len(op.arrayFilters))
+			for i, f := range op.arrayFilters {
+				list[i] = f
+			}
+			d.B = bsondoc.AppendDocuments(d.B, "arrayFilters", list)
+		}
+		if op.Hint.Type != 0 {
+			d.B = bson.AppendRawValue(d.B, "hint", op.Hint)
+		}
+	})
 }
 
 // hasOperators tells an update by operators from a replacement.

@@ -79,6 +79,7 @@ func runUpdate(r *server.Request, dst []byte) ([]byte, error) {
 	count := 0
 	for i := range ops {
 		stmt := w.statement(i)
+		r.BeginStatement()
 		res, retried, err := recallUpdate(r, stmt)
 		if retried && err != nil {
 			return dst, err
@@ -95,6 +96,8 @@ func runUpdate(r *server.Request, dst []byte) ([]byte, error) {
 				remember(r, stmt, executedWrite{kind: session.StatementUpdate})
 			}
 		}
+		r.Did(res.effect())
+		r.EndStatement("update", ops[i].document, err)
 		n += res.n
 		modified += res.modified
 		if res.upserted.Type != 0 {
