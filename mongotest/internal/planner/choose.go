@@ -37,6 +37,11 @@ func (a *Access) choose(p *Plan) error {
 	if a.Natural && hinted != nil {
 		return srverr.New(srverr.BadValue, "index hint not allowed with $natural sort order")
 	}
+	if a.Memory != nil && !natural && !a.Natural {
+		if a.filter = a.Memory.filterFor(a); a.filter != nil {
+			hinted, p.Filtered = nil, true // it goes before a hint
+		}
+	}
 	bounded := len(a.Min) > 5 || len(a.Max) > 5
 	switch {
 	case bounded && natural:
@@ -48,7 +53,9 @@ func (a *Access) choose(p *Plan) error {
 		}
 		a.order(p, []*Stage{s})
 		return nil
-	case natural || a.Natural:
+	case a.Wants.Tailable && a.NoScan != nil && a.NoScan():
+		return a.fail(srverr.NoQueryExecutionPlans, "Running with 'notablescan', so tailable cursors (which always do a table scan) are not allowed")
+	case natural || a.Natural || a.Wants.Tailable:
 		p.Root = a.collection(back || a.Back)
 		return nil
 	}
@@ -59,10 +66,6 @@ func (a *Access) choose(p *Plan) error {
 	if p.Filter == nil && a.Sort == nil && hinted == nil && a.Wants.Distinct == "" {
 		p.Root = a.collection(false)
 		return nil
-	}
-	if a.Memory != nil && hinted == nil {
-		a.filter = a.Memory.filterFor(a)
-		p.Filtered = a.filter != nil
 	}
 	if a.byBranch(p, hinted) {
 		return nil

@@ -295,7 +295,11 @@ func (u *usable) on(field int, preds []predicate) (out []bounded) {
 		if p.path != u.fields[field].Path {
 			continue
 		}
-		if list, how, ok := p.cond.Bounds(f); ok {
+		g := f
+		if p.elem >= 0 && g.Array && !u.arrayBehind(field, p.array) {
+			g.Array = false // all conditions are about one element
+		}
+		if list, how, ok := p.cond.Bounds(g); ok {
 			out = append(out, bounded{p, list, how})
 		}
 	}
@@ -428,6 +432,9 @@ func (a *Access) scanOf(u *usable, list []query.Condition, chosen [][]bounded) *
 
 // hashed returns the points of a hashed field's index for those of its values.
 func (u *usable) hashed(i int, list []query.Interval) (out []query.Interval) {
+	if allValues(list) {
+		return list
+	}
 	for _, in := range list {
 		v := u.ix.Stored(i, in.Lo)
 		out = query.Union(out, []query.Interval{{Lo: v, Hi: v}}, nil)

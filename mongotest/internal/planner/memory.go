@@ -16,6 +16,8 @@ import (
 // plans did best for which queries. Safe for concurrent use; the zero value has nothing.
 type Memory struct {
 	Filters IndexFilters
+	// Parameter returns a server parameter; nil: all have their defaults.
+	Parameter func(name string) (bson.RawValue, bool)
 
 	mu    sync.Mutex
 	plans map[[16]byte]*planCache // by the UUID of the collection
@@ -48,6 +50,16 @@ type Cached struct {
 	Trial      *Trial
 
 	signature string
+}
+
+// number is a parameter, or else what it is by default.
+func (m *Memory) number(name string, usual float64) float64 {
+	if m != nil && m.Parameter != nil {
+		if v, ok := m.Parameter(name); ok && v.IsNumber() {
+			return query.Float(v)
+		}
+	}
+	return usual
 }
 
 // indexesOf tells the indexes of a collection apart from others.

@@ -29,7 +29,9 @@ func (a *Access) try(p *Plan, list []*Stage) *Trial {
 }
 
 func (a *Access) tryAll(p *Plan, list []*Stage, sorted []bool) *Trial {
-	return a.tryFor(p, list, sorted, int64(max(trialWorks, int(trialFraction*float64(a.Coll.Count())))))
+	works := max(a.Memory.number("internalQueryPlanEvaluationWorks", trialWorks),
+		a.Memory.number("internalQueryPlanEvaluationCollFraction", trialFraction)*float64(a.Coll.Count()))
+	return a.tryFor(p, list, sorted, int64(works))
 }
 
 // tryFor runs plans for so many steps each, unless one comes to its end or yields enough before.
@@ -94,10 +96,11 @@ func (a *Access) tryFor(p *Plan, list []*Stage, sorted []bool, works int64) *Tri
 
 // trialResults is how many results end a trial.
 func (a *Access) trialResults() int64 {
-	if n := a.Wants.Limit; n > 0 && n < trialResults {
+	most := int64(a.Memory.number("internalQueryPlanEvaluationMaxResults", trialResults))
+	if n := a.Wants.Limit; n > 0 && n < most {
 		return n
 	}
-	return trialResults
+	return most
 }
 
 // replanRatio is how many times as many steps as it took before a plan may take, as in

@@ -152,8 +152,9 @@ func (c Condition) Bounds(f Field) (list []Interval, t Tightness, ok bool) {
 		list, t, ok = p.direct(n)
 	}
 	if ok && f.Hashed {
+		whole := len(list) == 1 && list[0].Lo.Type == bson.TypeMinKey && list[0].Hi.Type == bson.TypeMaxKey
 		for _, in := range list {
-			if !in.IsPoint() {
+			if !in.IsPoint() && !whole {
 				return nil, 0, false
 			}
 		}
@@ -207,9 +208,7 @@ func (p *fieldBounds) test(t test) (list []Interval, how Tightness, ok bool) {
 		switch {
 		case p.field.Wildcard:
 			return AllValues(), Exact, true
-		case p.field.Hashed:
-			return nil, 0, false
-		case p.field.Sparse:
+		case p.field.Sparse && !p.field.Hashed:
 			return AllValues(), Exact, true
 		}
 		return AllValues(), Fetched, true
@@ -232,7 +231,7 @@ func (p *fieldBounds) types(set *typeSet) (list []Interval, how Tightness, ok bo
 		how = Exact
 	}
 	for _, t := range types {
-		if t == bson.TypeArray { // its elements have the keys
+		if t == bson.TypeArray || t == bson.TypeEmbeddedDocument && p.field.Wildcard { // its elements have the keys
 			return AllValues(), Fetched, true
 		}
 		switch t {
@@ -280,7 +279,7 @@ func (p *fieldBounds) element(a *and) (best []Interval, how Tightness, ok bool) 
 		return nil, 0, false
 	}
 	one := *p
-	one.field.Array, one.multikey = false, false
+	one.field.Array, one.field.Sparse, one.multikey = false, false, false
 	for _, c := range a.children {
 		if l, isLeaf := c.(*leaf); isLeaf && l.wholeArrays {
 			return nil, 0, false // the key of an array within an array is the array
@@ -340,6 +339,8 @@ func (p *fieldBounds) comparison(t *compareTest) (list []Interval, how Tightness
 	switch {
 	case p.field.Hashed || !p.comparable(v):
 		return nil, 0, false
+	case p.field.Wildcard && t.op == less|equal && v.Type == bson.TypeEmbeddedDocument && bson.Raw(v.Value).IsEmpty():
+		return []Interval{point(v)}, Exact, true // there is no lesser document
 	case p.field.Wildcard && (v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray):
 		return nil, 0, false
 	case v.Type == bson.TypeMinKey || v.Type == bson.TypeMaxKey:
@@ -473,7 +474,7 @@ func (p *fieldBounds) negated(t test) (list []Interval, how Tightness, ok bool) 
 			null = null || v.Type == bson.TypeNull
 		}
 	case existsTest:
-		if p.field.Sparse || p.field.Hashed || p.field.Wildcard {
+		if p.field.Sparse || p.field.Wildcard {
 			return nil, 0, false
 		}
 		return []Interval{point(nullValue)}, Fetched, true

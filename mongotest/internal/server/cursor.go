@@ -485,7 +485,9 @@ func AppendListCursor(dst []byte, ns string, id int64, docs func([]byte) []byte)
 
 // keepCursor keeps a cursor for later commands and gives it its id.
 func (r *Request) keepCursor(c *Cursor) error {
-	c.origin = bsondoc.Copy(shown(r.Body))
+	if r.Node.Profiled() { // else it would be kept for nothing
+		c.origin = shortened(bsondoc.Copy(shown(r.Body)))
+	}
 	c.created, c.Session, c.AtTime, c.API = r.start, r.Session, r.AtTime, r.apiText()
 	c.owner = r.ownDigest()
 	if r.Txn != nil {

@@ -114,6 +114,7 @@ func NewNode(cfg *Config, role Role, addr string, data *Data) *Node {
 		cfg: cfg, role: role, addr: addr, data: data, processID: bson.NewObjectID(), started: time.Now(),
 		conns: map[*Conn]struct{}{}, tvChanged: make(chan struct{}), shutdown: make(chan struct{}),
 	}
+	n.Memory.Parameter = n.Parameter
 	n.cursors.node = n
 	if role == Mongos {
 		data.nodes = append(data.nodes, n)

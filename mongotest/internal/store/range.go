@@ -119,7 +119,7 @@ func (ix *Index) Between(min, max bson.Raw) (r Range, ok, inOrder bool) {
 			if i >= len(ix.Fields) || ix.Fields[i].Path != k {
 				return "", false
 			}
-			b = ix.encode(b, i, v)
+			b = ix.encodeRaw(b, i, v)
 			i++
 		}
 		return string(b), i == len(ix.Fields)

@@ -73,6 +73,7 @@ func runReIndex(r *server.Request, dst []byte) ([]byte, error) {
 	case c.View:
 		return dst, srverr.New(srverr.CommandNotSupportedOnView, "can't re-index a view")
 	}
+	r.Node.Memory.Forget(c, nil)
 	n := int32(len(c.Indexes()))
 	dst = bsondoc.Append(dst, "nIndexesWas", n, "nIndexes", n)
 	at, dst := bson.BeginArrayElement(dst, "indexes")

@@ -2,6 +2,7 @@ package read
 
 import (
 	"runtime"
+	"slices"
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
@@ -114,6 +115,9 @@ func explainWrite(r *server.Request) (explainTarget, error) {
 	if err != nil {
 		return explainTarget{}, err
 	}
+	if db, _ := namespace.Split(op.NS); r.Cmd.Name == "findAndModify" && !slices.Contains(st.Databases(), db) {
+		return explainTarget{}, srverr.New(srverr.NamespaceNotFound, "database %s does not exist", db)
+	}
 	if err := op.Parse(r, st.Coll(op.NS)); err != nil {
 		return explainTarget{}, err
 	}
@@ -192,6 +196,16 @@ func runExplain(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.InvalidNamespace, "Mismatched $db in explain command. Expected %s but got %s", r.DB, db)
 	}
 	inner.Body, inner.Sequences, inner.Name = explainedBody(cmd, r.DB), nil, name
+	if inner.Arg().Type == bson.TypeBinary { // nothing is explained by a UUID
+		code := int32(srverr.InvalidNamespace)
+		switch inner.Cmd.Name {
+		case "aggregate":
+			code = srverr.TypeMismatch
+		case "update", "delete":
+			code = srverr.BadValue
+		}
+		return dst, srverr.New(code, "collection name has invalid type binData")
+	}
 	e, err := read(&inner)
 	if err != nil {
 		return dst, err
@@ -467,14 +481,9 @@ func appendPlanner(r *server.Request, dst []byte, x *explained, execute bool) ([
 	return bson.EndDocument(dst, at), nil
 }
 
-// reported reports whether an error of running a plan is part of the explanation.
-func reported(err error) bool {
-	switch srverr.From(err).Code {
-	case srverr.QueryExceededMemoryLimitNoDiskUseAllowed, srverr.MaxTimeMSExpired:
-		return true
-	}
-	return false
-}
+// reported reports whether an error of running a plan is part of the explanation: not if the
+// command itself was ended.
+func reported(err error) bool { return srverr.From(err).Code != srverr.Interrupted }
 
 // appendTrial appends what each of several plans did while they were tried.
 func (x *explained) appendTrial(r *server.Request, dst []byte) []byte {
@@ -542,7 +551,7 @@ func (x *explained) op() *query.Filter { return x.access.Filter }
 // whole returns the plan with what the command does with the documents, of which nothing has run.
 func (x *explained) whole() *planner.Stage {
 	s := x.plan.Whole()
-	if x.write == nil {
+	if x.write == nil || x.access.Coll == nil {
 		return s
 	}
 	s = &planner.Stage{Name: x.stage, Inputs: []*planner.Stage{s}}
@@ -555,7 +564,7 @@ func (x *explained) whole() *planner.Stage {
 // run runs the plan to see what it costs.
 func (x *explained) run(r *server.Request) error {
 	run := &server.Running{Request: r}
-	if x.write == nil {
+	if x.write == nil || x.access.Coll == nil {
 		x.ran = x.plan.Whole()
 		err := x.plan.Run(x.ran, run, 0, func(bson.Raw) error { x.n++; return nil })
 		return err
