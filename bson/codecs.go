@@ -278,6 +278,16 @@ func (c *Codecs) encodes(t reflect.Type) bool {
 	return tc.enc != nil
 }
 
+// decodes is encodes for decoding.
+func (c *Codecs) decodes(t reflect.Type) bool {
+	tc := &typeCodec{t: t}
+	if u := c.types[t]; u != nil && u.union != nil {
+		return true
+	}
+	c.use(tc, nil, 0)
+	return tc.dec != nil
+}
+
 // assign decodes a value, and sets the variable of type t at p to it or to what it points to.
 func (u *userCodec) assign(v RawValue, p ptr, t reflect.Type) error {
 	x, err := u.decodeAny(v)

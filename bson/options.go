@@ -131,6 +131,9 @@ type config struct {
 	maxDepth int
 	special  bool // the user has a codec for a basic type: even these must be looked up
 
+	// documents and arrays are the types of Types that trees are made of as of D, M and A.
+	documents, arrays treeType
+
 	cache [flagsEnd]sync.Map // by flags: reflect.Type -> *typeCodec, complete ones only
 	mu    sync.Mutex         // held while compiling
 }
@@ -162,7 +165,30 @@ func newConfig(o Options) *config {
 		c.maxDepth = DefaultMaxDepth
 	}
 	c.special = o.Codecs != nil && slices.ContainsFunc(shortcuts, o.Codecs.encodes)
+	if o.Types != nil && o.Documents == DocumentsAsD {
+		c.documents = c.treeType(o.Types.types[TypeEmbeddedDocument], typeE)
+		c.arrays = c.treeType(o.Types.types[TypeArray], typeAny)
+	}
 	return c
+}
+
+// A treeType is a type whose values are made as those of D, M or A, which they only differ from in
+// name.
+type treeType struct {
+	word typeOf // nil if there is none
+	m    bool   // the type is a map
+}
+
+// treeType returns what t is if it is a slice of elem, or a map as M is, and decoded as those are.
+func (c *config) treeType(t, elem reflect.Type) treeType {
+	switch {
+	case t == nil || c.Codecs != nil && c.Codecs.decodes(t) || decodesItself(t):
+	case t.Kind() == reflect.Slice && t.Elem() == elem:
+		return treeType{word: typeWord(reflect.Zero(t).Interface())}
+	case elem == typeE && t.Kind() == reflect.Map && t.Key() == reflect.TypeFor[string]() && t.Elem() == typeAny:
+		return treeType{word: typeWord(reflect.Zero(t).Interface()), m: true}
+	}
+	return treeType{}
 }
 
 // config returns the one config for o.

@@ -193,11 +193,17 @@ func (d *decoder) boxObjectID(b []byte) any {
 func (d *decoder) boxD(doc D) any {
 	p := d.documents.take(headerChunk)
 	*p = doc
+	if w := d.cfg.documents.word; w != nil {
+		return boxed(w, p)
+	}
 	return boxed(dWord, p)
 }
 
 func (d *decoder) boxA(a A) any {
 	p := d.arrays.take(headerChunk)
 	*p = a
+	if w := d.cfg.arrays.word; w != nil {
+		return boxed(w, p)
+	}
 	return boxed(aWord, p)
 }

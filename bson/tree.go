@@ -325,6 +325,13 @@ func (d *decoder) any(t Type, b []byte) (v any, n int, err error) {
 	case TypeEmbeddedDocument:
 		switch d.cfg.Documents {
 		case DocumentsAsD:
+			if d.cfg.documents.m {
+				doc, n, err := d.m(b, nil)
+				if err != nil {
+					return nil, 0, decodeErr(t, nil, err)
+				}
+				return retyped(doc, d.cfg.documents.word), n, nil
+			}
 			doc, n, err := d.d(b)
 			if err != nil {
 				return nil, 0, decodeErr(t, nil, err)
@@ -359,6 +366,9 @@ func (d *decoder) any(t Type, b []byte) (v any, n int, err error) {
 func (c *config) mapped(t Type, b []byte) bool {
 	if c.Types == nil || c.Types.types[t] == nil {
 		return false
+	}
+	if t == TypeEmbeddedDocument && c.documents.word != nil || t == TypeArray && c.arrays.word != nil {
+		return false // the tree is made of these types
 	}
 	if t == TypeBinary && c.BinaryAsBytes && len(b) > 4 {
 		return b[4] != BinaryGeneric && b[4] != BinaryOld

@@ -18,9 +18,10 @@ package bson
 //     documentation asks that of its users. The decoder asks it of nobody: its strings lie in
 //     memory of its own, and it writes the bytes of a string before the string is made and never
 //     after.
-//   - boxed builds an interface value out of a type word that the compiler made and a pointer to a
-//     variable of that type, for types that interfaces hold by pointer. The variable is never
-//     written again.
+//   - boxed builds an interface value out of a type word that the compiler or reflect made and a
+//     pointer to a variable of that type, for types that interfaces hold by pointer. The variable
+//     is never written again. retyped changes the type word for that of another map type: both have
+//     one underlying type.
 
 import (
 	"reflect"
@@ -106,8 +107,11 @@ func wordVariable(v any) ptr {
 	return ptr{unsafe.Pointer(w)}
 }
 
+// typeOf is the type word of an interface value.
+type typeOf = unsafe.Pointer
+
 // typeWord returns the type word of v.
-func typeWord(v any) unsafe.Pointer { return (*eface)(unsafe.Pointer(&v)).typ }
+func typeWord(v any) typeOf { return (*eface)(unsafe.Pointer(&v)).typ }
 
 var (
 	stringWord   = typeWord("")
@@ -119,6 +123,12 @@ var (
 	dWord        = typeWord(D{})
 	aWord        = typeWord(A{})
 )
+
+// retyped returns v with another type word, of a type with the same underlying type.
+func retyped(v any, typ typeOf) any {
+	(*eface)(unsafe.Pointer(&v)).typ = typ
+	return v
+}
 
 // boxed returns the interface value with this type word and p as its data word; see the top of the
 // file.
