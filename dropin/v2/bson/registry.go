@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"allium/bson"
 	"go.mongodb.org/mongo-driver/v2/x/coding"
@@ -124,7 +125,13 @@ type Registry struct {
 	dialect       *coding.Dialect // nil for that of this version
 	documents     reflect.Type    // with a dialect: of documents in variables of type any, wherever
 
-	ways *sync.Map // settings -> *way: made of what is registered so far
+	ways *ways // made of what is registered so far
+}
+
+// ways are the functions of a registry.
+type ways struct {
+	of   sync.Map            // settings -> *way
+	last atomic.Pointer[way] // most programs use one
 }
 
 type ifaceEncoder struct {
@@ -141,11 +148,11 @@ type ifaceDecoder struct {
 var defaultRegistry = NewRegistry()
 
 // NewRegistry returns a registry without the program's own ways.
-func NewRegistry() *Registry { return &Registry{ways: new(sync.Map)} }
+func NewRegistry() *Registry { return &Registry{ways: new(ways)} }
 
 // ready prepares r for a registration.
 func (r *Registry) ready() {
-	r.ways = new(sync.Map)
+	r.ways = new(ways)
 	if r.typeEncoders == nil {
 		r.typeEncoders, r.typeDecoders = map[reflect.Type]ValueEncoder{}, map[reflect.Type]ValueDecoder{}
 		r.kindEncoders, r.kindDecoders = map[reflect.Kind]ValueEncoder{}, map[reflect.Kind]ValueDecoder{}
@@ -361,7 +368,11 @@ func (r *Registry) decoder(t reflect.Type) ValueDecoder {
 
 // way returns how the registry encodes and decodes with these settings, as of now.
 func (r *Registry) way(s settings) *way {
-	if w, ok := r.ways.Load(s); ok {
+	if w := r.ways.last.Load(); w != nil && w.settings == s {
+		return w
+	}
+	if w, ok := r.ways.of.Load(s); ok {
+		r.ways.last.Store(w.(*way))
 		return w.(*way)
 	}
 	w := &way{registry: r, settings: s}
@@ -403,7 +414,7 @@ func (r *Registry) way(s settings) *way {
 		panic(err) // there is one codec
 	}
 	w.options = o
-	kept, _ := r.ways.LoadOrStore(s, w)
+	kept, _ := r.ways.of.LoadOrStore(s, w)
 	return kept.(*way)
 }
 
@@ -432,11 +443,9 @@ func (w *way) inDialect(d *coding.Dialect, t reflect.Type, enc bson.EncodeFunc, 
 	if own := d.Own[t]; own != nil {
 		return own(w)
 	}
-	if w.inherits && t != w.documents && d.Inherits(t) {
-		s := w.settings
-		s.Ancestor, s.Except = t, nil
+	if w.isContainer(t) {
 		return enc, func(v bson.RawValue, into reflect.Value) error {
-			err := w.registry.way(s).options.UnmarshalValue(v, into.Addr().Interface())
+			err := w.inside(t).options.UnmarshalValue(v, into.Addr().Interface())
 			if e, ok := err.(*bson.DecodeError); ok && e.Path == "" {
 				named := *e
 				named.GoType = t // Allium says D or M for all of their kind
@@ -454,6 +463,24 @@ func (w *way) inDialect(d *coding.Dialect, t reflect.Type, enc bson.EncodeFunc, 
 		}
 	}
 	return enc, dec
+}
+
+// isContainer reports whether documents in variables of type any in a t become others than they do
+// by w itself.
+func (w *way) isContainer(t reflect.Type) bool {
+	return w.inherits && t != w.documents && w.registry.dialect.Inherits(t)
+}
+
+// inside returns what decodes the inside of a container.
+func (w *way) inside(t reflect.Type) *way {
+	if in, ok := w.containers.Load(t); ok {
+		return in.(*way)
+	}
+	s := w.settings
+	s.Ancestor, s.Except = t, nil
+	in := w.registry.way(s)
+	w.containers.Store(t, in)
+	return in
 }
 
 func (w *way) encodeBy(enc ValueEncoder) bson.EncodeFunc {
@@ -571,6 +598,9 @@ func (w *way) Unmarshal(t Type, data []byte, val any) error {
 		if v, ok := val.(*any); ok && w.registry.dialect != nil {
 			return w.unmarshalAny(data, v)
 		}
+	}
+	if w.registry.dialect != nil && v.Kind() == reflect.Pointer && w.isContainer(v.Type().Elem()) {
+		w = w.inside(v.Type().Elem())
 	}
 	if err := w.options.UnmarshalValue(bson.RawValue{Type: t, Value: data}, val); err != nil {
 		return w.decodeError(err)

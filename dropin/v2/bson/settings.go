@@ -36,6 +36,8 @@ type way struct {
 
 	documents reflect.Type // what documents become in variables of type any
 	inherits  bool         // unless they are in a container of a dialect's
+
+	containers sync.Map // reflect.Type -> *way: what decodes inside of them
 }
 
 // ownTypes are the types of this package that Allium does not know, and how each is encoded and
@@ -58,7 +60,7 @@ func init() {
 	}
 	coding.WithDocuments = func(registry any, t reflect.Type) any {
 		r := *registry.(*Registry)
-		r.documents, r.ways = t, new(sync.Map)
+		r.documents, r.ways = t, new(ways)
 		return &r
 	}
 	coding.SettingsOf = func(context any) coding.Settings {
