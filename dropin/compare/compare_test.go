@@ -21,7 +21,8 @@ func TestSame(t *testing.T) { same(t, "./probe", "differences.txt", 1000) }
 
 // TestSameClient is TestSame about clients: on a replica set.
 func TestSameClient(t *testing.T) {
-	same(t, "./clientprobe", "client.txt", 800, mongotest.Start(t, mongotest.ReplicaSet(1)).URI())
+	// A server that says that it shuts down is looked at again when its next hello comes.
+	same(t, "./clientprobe", "client.txt", 800, mongotest.Start(t, mongotest.ReplicaSet(1)).URI()+"&heartbeatFrequencyMS=500")
 }
 
 // TestSame1 is TestSame about the packages of version 1.

@@ -96,6 +96,7 @@ func files(db *mongo.Database) {
 	content := strings.Repeat("0123456789", 60000)
 	id, err := b.UploadFromStream(ctx, "a.txt", strings.NewReader(content), options.GridFSUpload().SetMetadata(bson.D{{Key: "m", Value: 1}}))
 	say("upload", !id.IsZero(), err)
+	time.Sleep(2 * time.Millisecond) // the later one is the newer one, by a clock that counts milliseconds
 	err = b.UploadFromStreamWithID(ctx, "second", "a.txt", strings.NewReader("second"), options.GridFSUpload().SetChunkSizeBytes(4))
 	say("upload with id", err)
 	var buf bytes.Buffer
