@@ -62,7 +62,8 @@ type patient struct {
 	servers  map[string]*examined
 	order    []string
 	versions map[string][]string
-	many     bool // it was told that servers name too many members
+	flavours map[string]bool // those that were told of
+	many     bool            // it was told that servers name too many members
 }
 
 // examined is what is known of a server.
@@ -90,7 +91,7 @@ func (p *patient) fail(check, subject, do, format string, args ...any) {
 // returns failed if something keeps the deployment from being used.
 func doctor(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	const name = "allium doctor"
-	p := &patient{servers: map[string]*examined{}, versions: map[string][]string{}}
+	p := &patient{servers: map[string]*examined{}, versions: map[string][]string{}, flavours: map[string]bool{}}
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	p.flags.register(fs)
 	if status, done := parse(fs, args, stdout, stderr); done {
@@ -166,6 +167,7 @@ func (p *patient) examine(ctx context.Context, connectionString string) {
 	p.options()
 	for _, host := range cfg.Hosts {
 		p.add(host)
+		p.flavour(host, nil) // that a server cannot be reached from here is no reason to keep it back
 	}
 	direct := cfg.Direct != nil && *cfg.Direct || cfg.LoadBalanced != nil && *cfg.LoadBalanced
 	for i := 0; i < len(p.order); i++ { // it grows by the members that the servers name
@@ -214,7 +216,7 @@ func (p *patient) options() {
 			"Remove tlsInsecure and tlsAllowInvalidCertificates, and set tlsCAFile."},
 		{is(c.TLSIs.AllowInvalidHostnames), "the name in the server's certificate is not checked", "Remove tlsAllowInvalidHostnames."},
 		{!c.TLSEnabled() && !local(c.Hosts), "connections to other machines are not encrypted", "Set tls=true, and give the servers certificates."},
-		{not(c.RetryWrites), "writes are not tried again after a failover", "Remove retryWrites=false unless the storage engine needs it."},
+		{not(c.RetryWrites) && !slices.ContainsFunc(c.Hosts, func(addr string) bool { f := flavourOf(addr, nil); return f != nil && f.refuses }), "writes are not tried again after a failover", "Remove retryWrites=false unless the storage engine needs it."},
 		{not(c.RetryReads), "reads are not tried again after a failover", "Remove retryReads=false."},
 		{c.W == 0, "writes are not acknowledged: errors are lost", "Remove w=0."},
 		{c.W == 1, "writes are acknowledged by the primary alone: a failover can undo them", "Remove w=1, or set w=majority."},
@@ -462,6 +464,7 @@ const oldest = "7.0"
 
 func (p *patient) version(ctx context.Context, addr string, c *conn.Conn) {
 	reply, err := command(ctx, c, "admin", bson.D{{Key: "buildInfo", Value: 1}})
+	p.flavour(addr, reply)
 	v, ok := reply.Lookup("version").StringValue()
 	if err != nil || !ok {
 		return // arbiters and strict servers do not tell everybody

@@ -357,6 +357,10 @@ func (r *run) serverLabels(l *mongoerr.Labels, code int32, m *message) {
 	}
 }
 
+// noRetryableWrites is the code of Amazon DocumentDB and Azure Cosmos DB for a write with a
+// transaction number.
+const noRetryableWrites = 301
+
 // explain replaces the message of a storage engine without retryable writes by that of the
 // specification Retryable Writes, which says what to do.
 func (r *run) explain(e *mongoerr.ServerError) {
@@ -364,6 +368,10 @@ func (r *run) explain(e *mongoerr.ServerError) {
 		e.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 	} else if e.Code == errcode.IllegalOperation && strings.HasPrefix(e.Message, "Transaction numbers") && r.inTxn {
 		e.Message += "; a standalone server has no transactions: start it as a replica set, which may have one member"
+	} else if e.Code == errcode.IllegalOperation || e.Code == noRetryableWrites {
+		if said := strings.ToLower(e.Message); strings.Contains(said, "retryable writes are not supported") && !strings.Contains(said, "retrywrites=false") {
+			e.Message += "; add retryWrites=false to the connection string" // what servers of others say
+		}
 	}
 }
 

@@ -194,6 +194,36 @@ func TestProseRetryWritesMMAPv1(t *testing.T) {
 	})
 }
 
+// Servers of others refuse retryable writes with words of their own, and the error says what to do,
+// once.
+func TestRetryWritesElsewhere(t *testing.T) {
+	for message, told := range map[string]bool{
+		"Retryable writes are not supported":                                                                           true,
+		"Error: retryable writes are not supported by this account":                                                    true,
+		"Retryable writes are not supported. Please disable retryable writes by specifying \"retrywrites=false\" in …": false,
+		"something else": false,
+	} {
+		for _, code := range []int32{301, 20} {
+			synctest.Test(t, func(t *testing.T) {
+				r := rig.NewRetry(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
+				r.Deployment.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+					if c.Name != "insert" {
+						return nil, nil
+					}
+					return bson.Marshal(bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: code}, {Key: "errmsg", Value: message}})
+				})
+				want := message
+				if told {
+					want += "; add retryWrites=false to the connection string"
+				}
+				if e := wantCode(t, r.InsertOne(t), code); e.Message != want {
+					t.Errorf("message is %q, want %q", e.Message, want)
+				}
+			})
+		}
+	}
+}
+
 // Retryable Writes, prose test 3: a write concern error wins over an error that says that no write
 // was performed.
 func TestProseRetryWritesConcernErrorIsKept(t *testing.T) {
