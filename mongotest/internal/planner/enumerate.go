@@ -25,13 +25,14 @@ type usable struct {
 	ix     *store.Index
 	fields []store.IndexField
 	wild   string
-	same   bool // compares strings as the query does
+	paths  []string // under which the keys of a wildcard index may be, if there are several
+	same   bool     // compares strings as the query does
 }
 
 // array reports whether the path of a field leads to an array somewhere.
 func (u *usable) array(i int) bool {
 	if u.wild != "" {
-		return len(u.arrayPaths()) > 0
+		return len(u.paths) > 1 || len(u.arrayPaths()) > 0
 	}
 	return u.ix.Arrays.Any(i)
 }
@@ -68,7 +69,7 @@ func (u *usable) arrayOn(i, part int) bool {
 }
 
 func (u *usable) field(i int) query.Field {
-	return query.Field{SameCollation: u.same, Sparse: u.ix.Sparse && len(u.fields) == 1, Array: u.array(i),
+	return query.Field{SameCollation: u.same, Sparse: u.ix.Sparse, Several: len(u.fields) > 1, Array: u.array(i),
 		Hashed: u.fields[i].Special == "hashed", Wildcard: u.wild != ""}
 }
 
@@ -259,26 +260,42 @@ func (a *Access) usables(preds []predicate) (out []usable) {
 		}
 		var seen []string
 		for _, p := range preds {
-			if slices.Contains(seen, p.path) || !ix.Wild.Has(p.path) || numericPart(p.path) {
+			if slices.Contains(seen, p.path) || !ix.Wild.Has(p.path) {
 				continue
 			}
 			seen = append(seen, p.path)
-			out = append(out, usable{ix: ix, fields: []store.IndexField{{Path: p.path, Descending: ix.KeyFields[1].Descending}}, wild: p.path, same: same})
+			out = append(out, usable{ix: ix, fields: []store.IndexField{{Path: p.path, Descending: ix.KeyFields[1].Descending}}, wild: p.path, paths: keyPaths(ix, p.path), same: same})
 		}
 	}
 	return out
 }
 
-// numericPart reports whether a path may name an element of an array, which has no key of its own
-// in a wildcard index.
-func numericPart(path string) bool {
+// keyPaths returns the paths under which a wildcard index has the keys for a path: where a part of
+// it may be the number of an element, the keys are those of the array.
+func keyPaths(ix *store.Index, path string) []string {
+	list := []string{""}
 	for part := range strings.SplitSeq(path, ".") {
-		if part != "" && strings.Trim(part, "0123456789") == "" {
-			return true
+		var next []string
+		for _, prefix := range list {
+			whole := part
+			if prefix != "" {
+				whole = prefix + "." + part
+			}
+			next = append(next, whole)
+			if ix.Arrays != nil && part != "" && strings.Trim(part, "0123456789") == "" {
+				if _, ok := ix.Arrays.Paths[prefix]; ok && len(list) < maxKeyPaths {
+					next = append(next, prefix)
+				}
+			}
 		}
+		list = next
 	}
-	return false
+	slices.Sort(list)
+	return list
 }
+
+// maxKeyPaths bounds how many paths one may stand for.
+const maxKeyPaths = 256
 
 // bounded is a predicate with the bounds that it gives a field.
 type bounded struct {
@@ -401,7 +418,7 @@ func (a *Access) scanOf(u *usable, list []query.Condition, chosen [][]bounded) *
 			bounds = query.Intersect(bounds, p.list, a.Collation)
 			switch {
 			case p.only:
-			case u.wild != "" && belowToo(p.list) && !allValues(p.list):
+			case u.wild != "" && (len(u.paths) > 1 || belowToo(p.list) && !allValues(p.list)):
 			case p.how == query.Exact:
 				answered[p.top] = true
 			case p.how == query.Covered && !u.ix.Multikey && u.wild == "":
@@ -471,11 +488,14 @@ func wildBounds(u *usable, list []query.Interval) [][]query.Interval {
 		v := bsondoc.StringValue(s)
 		return query.Interval{Lo: v, Hi: v}
 	}
-	paths := []query.Interval{text(u.wild)}
-	if belowToo(list) {
-		below := text(u.wild + ".")
-		below.Hi, below.HiOpen = bsondoc.StringValue(u.wild+"/"), true
-		paths = append(paths, below)
+	var paths []query.Interval
+	for _, path := range u.paths {
+		paths = query.Union(paths, []query.Interval{text(path)}, nil)
+		if belowToo(list) {
+			below := text(path + ".")
+			below.Hi, below.HiOpen = bsondoc.StringValue(path+"/"), true
+			paths = query.Union(paths, []query.Interval{below}, nil)
+		}
 	}
 	return [][]query.Interval{paths, list}
 }

@@ -50,6 +50,14 @@ func (g *generator) object(depth int) string {
 
 func (g *generator) path() string { return g.pick("a", "b", "c", "a.b", "a.c", "b.a", "a.b.c") }
 
+// queried is a path that may name an element of an array.
+func (g *generator) queried() string {
+	if g.IntN(8) == 0 {
+		return g.pick("a.0", "b.1.a")
+	}
+	return g.path()
+}
+
 func (g *generator) operator() string {
 	switch g.IntN(12) {
 	case 0, 1:
@@ -91,9 +99,9 @@ func (g *generator) filter(depth int) string {
 		case n == 1 && depth > 0:
 			list = append(list, fmt.Sprintf(`"$and": [%s, %s]`, g.filter(depth-1), g.filter(depth-1)))
 		case n == 2:
-			list = append(list, fmt.Sprintf(`%q: %s`, g.path(), g.condition()))
+			list = append(list, fmt.Sprintf(`%q: %s`, g.queried(), g.condition()))
 		default:
-			list = append(list, fmt.Sprintf(`%q: %s`, g.path(), g.operator()))
+			list = append(list, fmt.Sprintf(`%q: %s`, g.queried(), g.operator()))
 		}
 	}
 	return "{" + strings.Join(list, ", ") + "}"
@@ -111,6 +119,9 @@ func (g *generator) index(i int) string {
 		return fmt.Sprintf(`{"key": {%q: 1}, "name": "i%d", "partialFilterExpression": {"b": {"$gt": 1}}}`, g.path(), i)
 	}
 	p, q := g.path(), g.path()
+	if p != q && g.IntN(4) == 0 {
+		return fmt.Sprintf(`{"key": {%q: 1, %q: -1}, "name": "i%d", "sparse": true}`, p, q, i)
+	}
 	if p == q {
 		return fmt.Sprintf(`{"key": {%q: %s}, "name": "i%d"}`, p, g.pick("1", "-1"), i)
 	}

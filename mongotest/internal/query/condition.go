@@ -131,6 +131,7 @@ const (
 type Field struct {
 	SameCollation bool // it has strings in the order of the filter's
 	Sparse        bool // documents without any of the index's fields have no key
+	Several       bool // it is one of several fields
 	Array         bool // its path leads to an array in some document
 	Hashed        bool
 	Wildcard      bool // documents without the field have no key
@@ -208,7 +209,7 @@ func (p *fieldBounds) test(t test) (list []Interval, how Tightness, ok bool) {
 		switch {
 		case p.field.Wildcard:
 			return AllValues(), Exact, true
-		case p.field.Sparse && !p.field.Hashed:
+		case p.field.Sparse && !p.field.Hashed && !p.field.Several:
 			return AllValues(), Exact, true
 		}
 		return AllValues(), Fetched, true
