@@ -6,9 +6,10 @@
 // SNAPSHOT is a checkout of the server's public sources, of which the folders jstests and
 // src/mongo/shell are read. The program that -run names takes the place of the server's shell: it
 // is called with host:port and the file of a test, and with the folders in its environment (ROOT,
-// SHELL_SRC), and ends with 0 if the test passes. Each test has a deployment of its own, whose
-// clock is the real one. The result is 1 if something is not as the list has it, which -update
-// changes.
+// SHELL_SRC), and ends with 0 if the test passes. In its handshake it says that it is the
+// application "MongoDB Shell", as the shell does: tests of the profiler look for that. Each test
+// has a deployment of its own, whose clock is the real one. The result is 1 if something is not as
+// the list has it, which -update changes.
 package main
 
 import (
