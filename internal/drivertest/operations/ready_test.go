@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +20,7 @@ import (
 // slowDialer takes a second for each connection, and reaches only the servers that it may.
 type slowDialer struct {
 	*mongotest.Deployment
-	lost string
+	lost atomic.Value // the address of the server that it does not reach
 }
 
 func (d *slowDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
@@ -28,7 +29,7 @@ func (d *slowDialer) DialContext(ctx context.Context, network, address string) (
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if address == d.lost {
+	if address == d.lost.Load() {
 		return nil, errors.New("no route to host")
 	}
 	return d.Deployment.DialContext(ctx, network, address)
@@ -49,7 +50,7 @@ func TestReady(t *testing.T) {
 				dialer := &slowDialer{Deployment: testdeploy.Mock(t, "an in-memory network", options...)}
 				away := name == "a member is away"
 				if away {
-					dialer.lost = dialer.Secondaries()[0].Addr()
+					dialer.lost.Store(dialer.Secondaries()[0].Addr())
 				}
 				client, err := allium.Open(dialer.URI(), allium.ClientOptions{Dialer: dialer, MinPoolSize: new(5)})
 				if err != nil {
@@ -60,7 +61,7 @@ func TestReady(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, p := range client.Stats().Pools {
-					if lost := away && p.Addr == dialer.lost; !lost && p.Open-p.Connecting < 5 || lost && p.Open != 0 {
+					if lost := away && p.Addr == dialer.lost.Load(); !lost && p.Open-p.Connecting < 5 || lost && p.Open != 0 {
 						t.Errorf("%s has %d connections, %d of them being made", p.Addr, p.Open, p.Connecting)
 					}
 				}
@@ -88,7 +89,7 @@ func TestNotReady(t *testing.T) {
 		"no minimum":         {0, func(*slowDialer, *allium.Client) {}, nil, ""},
 		"closed":             {5, func(_ *slowDialer, c *allium.Client) { c.Close(context.Background()) }, mongoerr.ErrClientClosed, ""},
 		"too little time":    {100, func(*slowDialer, *allium.Client) {}, errLeft, "connection checkout timed out"},
-		"no server":          {5, func(d *slowDialer, _ *allium.Client) { d.lost = d.Node(0).Addr() }, nil, "no route to host"},
+		"no server":          {5, func(d *slowDialer, _ *allium.Client) { d.lost.Store(d.Node(0).Addr()) }, nil, "no route to host"},
 		"a member is silent": {5, func(d *slowDialer, _ *allium.Client) { d.Secondaries()[0].Hang() }, errLeft, "server selection timed out"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -133,8 +133,17 @@ var FurtherOperations = map[string]func(ctx context.Context, c *docs) error{
 	"Client.Databases":         func(ctx context.Context, c *docs) error { return ErrorOf(c.Database().Client().Databases(ctx)) },
 	"Client.ListDatabaseNames": func(ctx context.Context, c *docs) error { return ErrorOf(c.Database().Client().ListDatabaseNames(ctx)) },
 	"Client.Ping":              func(ctx context.Context, c *docs) error { return c.Database().Client().Ping(ctx) },
-	"Client.Watch":             func(ctx context.Context, c *docs) error { return streamClosed(c.Database().Client().Watch(ctx, nil)) },
-	"Collection.All":           func(ctx context.Context, c *docs) error { return ErrorOf(c.All(ctx, Everything)) },
+	"Client.Ready":             func(ctx context.Context, c *docs) error { return c.Database().Client().Ready(ctx) },
+	"allium.Save": func(ctx context.Context, c *docs) error {
+		before := bson.D{{Key: "_id", Value: 1}, {Key: "v", Value: int64(1)}}
+		after := bson.D{{Key: "_id", Value: 1}, {Key: "v", Value: int64(1)}, {Key: "x", Value: 2}}
+		if err := allium.Save(ctx, &c.Collection, "v", before, &after); !errors.Is(err, mongoerr.ErrConflict) {
+			return err
+		}
+		return nil // there is no such document
+	},
+	"Client.Watch":   func(ctx context.Context, c *docs) error { return streamClosed(c.Database().Client().Watch(ctx, nil)) },
+	"Collection.All": func(ctx context.Context, c *docs) error { return ErrorOf(c.All(ctx, Everything)) },
 	"Collection.Query": func(ctx context.Context, c *docs) (err error) {
 		for _, err = range c.Query(ctx, Everything) {
 		}

@@ -147,7 +147,7 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 // distinctProjection returns the projection that the server plans with for the values of a key.
 func distinctProjection(key string) bson.Raw {
 	at, doc := bson.BeginDocument(nil)
-	if key != "_id" {
+	if key != "_id" && !strings.HasPrefix(key, "_id.") {
 		doc = bson.AppendInt32(doc, "_id", 0)
 	}
 	return bson.EndDocument(bson.AppendInt32(doc, key, 1), at)

@@ -291,7 +291,10 @@ func explain(r *server.Request, dst []byte, e *explainTarget, execute bool) ([]b
 	}
 	if len(e.q.projection) > 5 {
 		if p.proj, err = query.ParseProjection(e.q.projection, op.Filter, o); err != nil {
-			return dst, err
+			if e.key == "" {
+				return dst, err
+			}
+			e.q.projection = nil // a key that no projection can name is read from the documents
 		}
 	}
 	if r.Routing != nil {
