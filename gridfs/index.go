@@ -57,9 +57,7 @@ func (i *indexes) take(ctx context.Context, l limit) error {
 	case i.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		if err, source = ctx.Err(), mongoerr.SourceContext; errors.Is(err, context.Canceled) {
-			source = mongoerr.SourceCancel
-		}
+		err, source = ctx.Err(), failure.SourceOf(ctx)
 	case <-expired:
 	}
 	return failure.Cause(ctx, &mongoerr.TimeoutError{Phase: mongoerr.PhaseIndexes, Source: source, Elapsed: time.Since(started), Wrapped: err})

@@ -44,7 +44,7 @@ func (a *Authenticator) identity(ctx context.Context, addr string) (*identity, e
 		return id, nil
 	}
 	if cause := ctx.Err(); cause != nil && errors.Is(err, cause) {
-		return nil, &mongoerr.TimeoutError{Phase: mongoerr.PhaseAuthentication, Source: mongoerr.SourceCancel, Elapsed: time.Since(start), Addr: addr, Wrapped: cause}
+		return nil, overtaken(addr, start, cause)
 	}
 	return nil, &mongoerr.AuthError{Addr: addr, Wrapped: fmt.Errorf("ClientOptions.Credentials: %w", err)}
 }

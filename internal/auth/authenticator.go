@@ -254,9 +254,15 @@ func (t *Attempt) run(ctx context.Context, tr Transport, ahead conversation, spe
 	_, said := errors.AsType[*mongoerr.TimeoutError](err) // by the transport
 	if cause := ctx.Err(); cause != nil && !said && errors.Is(err, cause) {
 		// Over while a callback for tokens was at work.
-		err = &mongoerr.TimeoutError{Phase: mongoerr.PhaseAuthentication, Source: mongoerr.SourceCancel, Elapsed: time.Since(start), Addr: tr.Addr(), Wrapped: cause}
+		err = overtaken(tr.Addr(), start, cause)
 	}
 	return t.authError(err)
+}
+
+// overtaken is the error of an authentication whose context ended while the program was asked for a
+// token or a credential.
+func overtaken(addr string, start time.Time, cause error) error {
+	return &mongoerr.TimeoutError{Phase: mongoerr.PhaseAuthentication, Source: mongoerr.SourceCancel, Elapsed: time.Since(start), Addr: addr, Wrapped: cause}
 }
 
 // authError says that authentication failed, unless err says that the network or the context did.

@@ -30,6 +30,14 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
+// SourceOf returns whose limit the end of ctx is, for the TimeoutError of who waited.
+func SourceOf(ctx context.Context) mongoerr.Source {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return mongoerr.SourceCancel
+	}
+	return mongoerr.SourceContext
+}
+
 // ended reports whether ctx has ended. Its timer may be a moment behind that of the socket, which
 // ended the operation by the same deadline.
 func ended(ctx context.Context, err error) bool {

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"allium/internal/failure"
@@ -23,11 +22,7 @@ func (p *Pool) Warm(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			source := mongoerr.SourceContext
-			if errors.Is(ctx.Err(), context.Canceled) {
-				source = mongoerr.SourceCancel
-			}
-			return timeout(p.addr, source, time.Since(start), failure.Join(ctx.Err(), failed))
+			return timeout(p.addr, failure.SourceOf(ctx), time.Since(start), failure.Join(ctx.Err(), failed))
 		}
 	}
 }

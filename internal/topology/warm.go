@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/event"
+	"allium/internal/failure"
 	"allium/mongoerr"
 )
 
@@ -43,11 +44,7 @@ func (t *Topology) explored(ctx context.Context) (*snapshot, error) {
 		select {
 		case <-s.changed:
 		case <-ctx.Done():
-			e := &mongoerr.TimeoutError{Phase: mongoerr.PhaseSelection, Source: mongoerr.SourceContext, Elapsed: time.Since(start), Addr: s.desc.Servers[next].Addr, Wrapped: ctx.Err()}
-			if e.Canceled() {
-				e.Source = mongoerr.SourceCancel
-			}
-			return nil, e
+			return nil, &mongoerr.TimeoutError{Phase: mongoerr.PhaseSelection, Source: failure.SourceOf(ctx), Elapsed: time.Since(start), Addr: s.desc.Servers[next].Addr, Wrapped: ctx.Err()}
 		}
 	}
 }
