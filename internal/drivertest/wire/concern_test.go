@@ -246,3 +246,49 @@ func TestReadConcernErrorsAreTheServers(t *testing.T) {
 		p.CheckSent(t, "find")
 	}
 }
+
+// Every operation sends the concerns of the collection, the database or the client that it runs on,
+// with each of its commands that take one and with no other (specification: Read and Write Concern,
+// "Via Code"). What RunCommand sends is the program's own.
+func TestEveryOperationInheritsConcerns(t *testing.T) {
+	writes := []string{"insert", "update", "delete", "findAndModify", "bulkWrite", "create", "createIndexes", "drop", "dropIndexes", "dropDatabase",
+		"renameCollection", "collMod"}
+	reads := []string{"find", "aggregate", "count", "distinct"}
+	own := []string{"runCommand", "runCursorCommand", "Database.RunCursorCommand", "allium.RunCursorCommand"}
+	r := rig.New(t, "replicaset", allium.ClientOptions{
+		ReadConcern: &consistency.ReadConcern{Level: consistency.ReadLocal}, WriteConcern: &consistency.WriteConcern{W: 1, Journal: new(true)},
+	})
+	run := maps.Clone(rig.FurtherOperations)
+	for _, op := range rig.Operations {
+		run[op.Name] = op.Run
+	}
+	seen := map[string]bool{}
+	for name, run := range run {
+		if slices.Contains(own, name) {
+			continue
+		}
+		r.Log.Reset()
+		_ = run(t.Context(), r.Coll)
+		for _, e := range r.Log.Of("") {
+			body := e.Command
+			seen[e.CommandName] = true
+			pipeline, _ := body.Lookup("pipeline").Array()
+			output := strings.Contains(pipeline.String(), `"$out"`) || strings.Contains(pipeline.String(), `"$merge"`)
+			searchIndexes := strings.Contains(pipeline.String(), "$listSearchIndexes")
+			wc, rc := body.Lookup("writeConcern").String(), body.Lookup("readConcern").String()
+			switch want := slices.Contains(writes, e.CommandName) || output; {
+			case want && wc != `{"w":1,"j":true}`, !want && wc != "":
+				t.Errorf("%s: %s has the write concern %q; it takes one: %v", name, e.CommandName, wc, want)
+			}
+			switch want := slices.Contains(reads, e.CommandName) && !searchIndexes; {
+			case want && rc != `{"level":"local"}`, !want && rc != "":
+				t.Errorf("%s: %s has the read concern %q; it takes one: %v", name, e.CommandName, rc, want)
+			}
+		}
+	}
+	for _, name := range slices.Concat(writes, reads) {
+		if !seen[name] {
+			t.Errorf("no operation sends %s", name)
+		}
+	}
+}
