@@ -6,7 +6,12 @@
 //	go run ./internal/requirements/cmd/bite -draw 200  # those of rows that -seed draws
 //	go run ./internal/requirements/cmd/bite -draw 200 -list  # which of them have breaks
 //
-// A draw also names the rows that have no break yet.
+//	go run ./internal/requirements/cmd/bite -mutate 300    # small changes of functions that rows name
+//
+// A draw also names the rows that have no break yet. A mutant is a small change that a generator makes
+// in a function: conditions turned round, statements left out, numbers one off. It is held against the
+// tests of all rows that name the function. One that survives is no failure by itself: some mean
+// nothing, and some show a test that is missing.
 //
 // Breaks are in internal/requirements/breaks. The folder's files stay as they are: the compiler is
 // handed the broken ones. bite exits with status 1 if a break goes unnoticed, or can no longer be
@@ -15,9 +20,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,13 +41,18 @@ func main() {
 	limit := flag.String("timeout", "2m", "how `long` the tests of one package may take: a test that hangs has noticed")
 	draw := flag.Int("draw", 0, "make the breaks of so `many` rows that are drawn, in place of all")
 	seed := flag.Int64("seed", 1, "the `seed` of the draw")
+	mutate := flag.Int("mutate", 0, "make so `many` mutants of functions that rows name, in place of breaks")
 	only := flag.Bool("list", false, "print the rows that are drawn, and run nothing")
 	flag.Parse()
 	b, err := newBiter(*limit)
 	if err == nil && *draw > 0 {
 		b.draw(os.Stdout, *draw, *seed, *only)
 	}
-	if err == nil && !*only {
+	switch {
+	case err != nil:
+	case *mutate > 0:
+		err = b.mutants(os.Stdout, *mutate, *seed, flag.Args())
+	case !*only:
 		err = b.all(os.Stdout, flag.Args())
 	}
 	if err != nil {
@@ -142,13 +155,22 @@ func (b *biter) bites(br requirements.Break) (by string, err error) {
 	if n := strings.Count(string(text), br.Old); n != 1 {
 		return "", fmt.Errorf("%s has %q %d times", br.File, br.Old, n)
 	}
+	return b.noticed(file, []byte(strings.Replace(string(text), br.Old, br.New, 1)), tests)
+}
+
+// errCompile says that a change is none that compiles.
+var errCompile = errors.New("it does not compile")
+
+// noticed runs tests with other text in place of a file's, and returns the first one that fails, "" if
+// none does.
+func (b *biter) noticed(file string, text []byte, tests []string) (by string, err error) {
 	dir, err := os.MkdirTemp("", "bite")
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(dir)
 	broken, overlay := filepath.Join(dir, filepath.Base(file)), filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(broken, []byte(strings.Replace(string(text), br.Old, br.New, 1)), 0o644); err != nil {
+	if err := os.WriteFile(broken, text, 0o644); err != nil {
 		return "", err
 	}
 	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: broken}})
@@ -172,7 +194,7 @@ func (b *biter) bites(br requirements.Break) (by string, err error) {
 			return "", fmt.Errorf("%s has no test %s", r.pkg, r.pattern)
 		case err == nil:
 		case strings.Contains(string(out), "[build failed]") || strings.Contains(string(out), "[setup failed]"):
-			return "", fmt.Errorf("it does not compile:\n%s", out)
+			return "", fmt.Errorf("%w:\n%s", errCompile, out)
 		default:
 			if m := failed.FindSubmatch(out); m != nil {
 				return r.pkg + " " + string(m[1]), nil
@@ -184,6 +206,67 @@ func (b *biter) bites(br requirements.Break) (by string, err error) {
 }
 
 var failed = regexp.MustCompile(`--- FAIL: (\S+)`)
+
+// mutants makes n mutants, at most one of each function as long as there are others, of functions whose
+// names begin with one of the prefixes, and prints those that survive.
+func (b *biter) mutants(w io.Writer, n int, seed int64, prefixes []string) error {
+	tests, rows := map[string][]string{}, map[string][]string{}
+	for _, f := range b.files {
+		for _, r := range f.Rows {
+			for _, name := range r.Where {
+				if r.Kind != requirements.Behaviour || len(r.Tests) == 0 || len(prefixes) > 0 &&
+					!slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+					continue
+				}
+				rows[name] = append(rows[name], r.ID)
+				for _, t := range r.Tests {
+					if !slices.Contains(tests[name], t) {
+						tests[name] = append(tests[name], t)
+					}
+				}
+			}
+		}
+	}
+	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	left := map[string][]requirements.Mutant{}
+	names := slices.Sorted(maps.Keys(tests))
+	for _, name := range names {
+		found, err := b.source.Mutants(b.root, name)
+		if err != nil {
+			return err
+		}
+		random.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
+		left[name] = found
+	}
+	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	made, noticed := 0, 0
+	for made < n && len(names) > 0 {
+		name := names[0]
+		if names = names[1:]; len(left[name]) == 0 {
+			continue
+		}
+		m := left[name][0]
+		left[name] = left[name][1:]
+		by, err := b.noticed(filepath.Join(b.root, filepath.FromSlash(m.File)), m.Text, tests[name])
+		if errors.Is(err, errCompile) {
+			names = append([]string{name}, names...)
+			continue
+		}
+		names = append(names, name)
+		if err != nil {
+			fmt.Fprintf(w, "%s: %v\n", name, err)
+			continue
+		}
+		if made++; by != "" {
+			noticed++
+			fmt.Fprintf(w, "noticed by %s: %s:%d: %s\n", by, m.File, m.Line, m.What)
+			continue
+		}
+		fmt.Fprintf(w, "SURVIVES %s:%d: %s: %s (%s)\n", m.File, m.Line, name, m.What, strings.Join(rows[name], " "))
+	}
+	fmt.Fprintf(w, "%d mutants, %d noticed\n", made, noticed)
+	return nil
+}
 
 // run is what is run of one package.
 type run struct{ pkg, pattern string }
