@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -680,4 +681,68 @@ func TestLabelsOfWrites(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A retry is the same command, but for the cluster time and what is left of the time (specifications:
+// Retryable Reads, "Executing Retryable Read Commands", and Retryable Writes). Options that old
+// servers do not know stay as well.
+func TestRetryIsTheSameCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, both, mongotest.ReplicaSet(1), mongotest.Version("9.0"))
+		filter, err := bson.Marshal(bson.D{{Key: "x", Value: bson.D{{Key: "$gt", Value: 1}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reading := NewOp(&command.Find{Collection: "coll", Filter: bson.Raw(filter), Sort: bson.D{{Key: "x", Value: 1}}, Skip: 3, RawData: true, Comment: "c"})
+		reading.DB, reading.ReadConcern, reading.ReadPreference = "db", "majority", &consistency.ReadPreference{Mode: consistency.Nearest}
+		writing := insert(t)
+		writing.WriteConcern = consistency.Majority()
+		for name, op := range map[string]*Op{"find": &reading, "insert": writing} {
+			for _, first := range []outcome{{drop: true}, {code: 91, labels: retryable}} {
+				sent := r.bodies(t, name, func() {
+					if _, err := r.play(t.Context(), op, first); err != nil {
+						t.Fatalf("%s: %v", name, err)
+					}
+				})
+				if len(sent) != 2 || name == "find" && sent[0].Lookup("rawData").IsZero() {
+					t.Fatalf("%s: sent %v", name, sent)
+				}
+				if before, after := withoutTime(sent[0]), withoutTime(sent[1]); before != after {
+					t.Errorf("%s: the retry is\n%s, the first was\n%s", name, after, before)
+				}
+			}
+		}
+	})
+}
+
+// withoutTime prints a command without the fields that each message has anew.
+func withoutTime(body bson.Raw) string {
+	var b strings.Builder
+	for key, v := range body.All() {
+		if key != "$clusterTime" && key != "maxTimeMS" {
+			fmt.Fprintf(&b, "%s: %v ", key, v)
+		}
+	}
+	return b.String()
+}
+
+// The program's own command goes where its read preference says, also when that is none of the
+// primary's (specification: Run Command, "Read Preference").
+func TestRunSelectsByReadPreference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, both, mongotest.ReplicaSet(3))
+		primary := r.d.Primary().Addr()
+		for mode, onPrimary := range map[consistency.ReadMode]bool{consistency.Primary: true, consistency.Secondary: false, consistency.SecondaryPreferred: false} {
+			for _, kind := range []Kind{Run, Read} {
+				op := find(t)
+				op.Kind, op.ReadPreference = kind, &consistency.ReadPreference{Mode: mode}
+				for range 5 {
+					sent, err := r.play(t.Context(), op)
+					if err != nil || len(sent) != 1 || (sent[0].addr == primary) != onPrimary {
+						t.Errorf("%v, kind %v: %v, sent %+v; the primary is %s", mode, kind, err, sent, primary)
+					}
+				}
+			}
+		}
+	})
 }

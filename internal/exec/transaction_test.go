@@ -299,6 +299,32 @@ func TestRetryInTransactionStays(t *testing.T) {
 	}
 }
 
+// In a transaction, an operation that is not its end is sent once, whatever the error's labels say,
+// unless the server is overloaded (specification: Transactions, "Interaction with Retryable Writes").
+func TestOnceInTransaction(t *testing.T) {
+	for name, on := range deployments {
+		for op, make := range map[string]func(testing.TB) *Op{"insert": insert, "find": find} {
+			for _, first := range []outcome{{drop: true}, {code: 91, labels: retryable}, {code: 7, labels: retryable}, {code: 10107, labels: retryable}} {
+				for _, position := range []int{0, 1} {
+					synctest.Test(t, func(t *testing.T) {
+						r := newRigOn(t, both, on.balanced, on.kind)
+						s := r.begin(t, nil)
+						defer s.End()
+						for range position {
+							if _, err := r.play(t.Context(), in(s, insert(t))); err != nil {
+								t.Fatal(err)
+							}
+						}
+						if sent, err := r.play(t.Context(), in(s, make(t)), first); len(sent) != 1 || err == nil {
+							t.Errorf("%s: operation %d, %s, after %+v: %d attempts, %v", name, position+1, op, first, len(sent), err)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
 // What nobody may retry, though nothing was sent: Retryable Writes does not apply to it, and the
 // failure was not overload.
 func TestCheckOutIsNotRetried(t *testing.T) {

@@ -267,7 +267,7 @@ func TestInUse(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want %q", err, want)
 			}
-			if s := p.Stats(); s.InUse != 1 || s.Connecting != connecting || s.Draining != draining {
+			if s := p.Stats(); s.InUse != 1 || s.Idle != 0 || s.Connecting != connecting || s.Draining != draining {
 				t.Errorf("%+v", s)
 			}
 		}

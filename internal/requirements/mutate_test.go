@@ -64,3 +64,19 @@ func TestMutantsOfSource(t *testing.T) {
 		t.Error("of a function that is not there: no error")
 	}
 }
+
+// TestModule finds where the tests of packages of other modules run.
+func TestModule(t *testing.T) {
+	s, err := ReadSource("../..", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg, want := range map[string][2]string{
+		"./internal/exec": {".", "./internal/exec"}, ".": {".", "."}, "./otel": {"./otel", "."}, "./otel/example": {"./otel/example", "."},
+		"./interop/java": {"./interop", "./java"}, "./otelless": {".", "./otelless"},
+	} {
+		if dir, below := s.Module(pkg); dir != want[0] || below != want[1] {
+			t.Errorf("%s: %s in %s, want %s in %s", pkg, below, dir, want[1], want[0])
+		}
+	}
+}

@@ -178,6 +178,22 @@ func (s *Source) Package(test string) (string, error) {
 	return "." + strings.TrimPrefix(pkg, root), nil
 }
 
+// Module returns the folder of the module that has a package such as "./otel/example", and the
+// package as it is called there.
+func (s *Source) Module(pkg string) (dir, below string) {
+	dir = "."
+	for _, m := range s.modules {
+		m = "." + strings.TrimPrefix(m, root)
+		if (pkg == m || strings.HasPrefix(pkg, m+"/")) && len(m) > len(dir) {
+			dir = m
+		}
+	}
+	if dir == "." {
+		return dir, pkg
+	}
+	return dir, "." + strings.TrimPrefix(pkg, dir)
+}
+
 // cut takes "drivertest/wire.(*T).M" apart.
 func cut(name string) (pkg, decl string) {
 	slash := strings.LastIndexByte(name, '/') + 1

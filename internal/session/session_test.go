@@ -42,6 +42,16 @@ func TestPoolDropsExpiredAndDirty(t *testing.T) {
 		if ids := p.Drain(); len(ids) != 1 {
 			t.Errorf("%d sessions are pooled, want 1", len(ids))
 		}
+		// The old end goes when one is put back, though nobody asks for it.
+		early, busy := p.Get(minutes(30)), p.Get(minutes(30))
+		p.Put(early, minutes(30))
+		time.Sleep(29*time.Minute + time.Second)
+		busy.Touch()
+		p.Put(busy, minutes(30))
+		if n := p.Stats().Pooled; n != 1 {
+			t.Errorf("%d sessions are pooled, want 1: the other has expired", n)
+		}
+		p.Drain()
 		late := p.Get(minutes(30))
 		time.Sleep(30 * time.Minute) // in use, without a command
 		p.Put(late, minutes(30))

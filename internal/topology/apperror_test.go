@@ -92,6 +92,9 @@ func TestApplicationErrors(t *testing.T) {
 		if (d.TopologyVersion == nil) != (tt.version == nil) || tt.version != nil && *d.TopologyVersion != *tt.version {
 			t.Errorf("%s: version %v, want %v", name, d.TopologyVersion, tt.version)
 		}
+		if !strings.Contains(tt.err.Error(), d.LastError.Error()) {
+			t.Errorf("%s: last error %v, want that of %v", name, d.LastError, tt.err)
+		}
 		if failure.AddLabel(tt.err, "label"); d.LastError == nil || d.LastError.Error() == "" || mongoerr.HasLabel(d.LastError, "label") {
 			t.Errorf("%s: last error %v", name, d.LastError)
 		}

@@ -101,6 +101,9 @@ func TestLogMessages(t *testing.T) {
 			if m["level"] != level {
 				t.Errorf("%q has level %v", name, m["level"])
 			}
+			if host, has := m["serverHost"]; has && (host != "a" || m["serverPort"] != int64(1)) {
+				t.Errorf("%q is of %v, port %v", name, host, m["serverPort"])
+			}
 			expected := strings.Fields(want + " component message level")
 			var got []string
 			for key := range m {

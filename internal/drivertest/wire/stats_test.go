@@ -463,3 +463,45 @@ func TestSlowOperationPhases(t *testing.T) {
 		}
 	})
 }
+
+// Behind a load balancer a cursor has its connection until the server has no more documents, or it is
+// closed, however many batches it has had (specification: Load Balancer Support, "Connection
+// Pinning", "Cursors").
+func TestCursorsPinUntilTheyEnd(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 7} {
+		for name, read := range map[string]int{"to the end": n + 1, "closed": n} {
+			t.Run(fmt.Sprintf("%d/%s", n, name), func(t *testing.T) {
+				r := rig.New(t, "load-balanced")
+				docs := make([]bson.D, 2*n)
+				for i := range docs {
+					docs[i] = bson.D{{Key: "i", Value: i}}
+				}
+				coll := r.Client.Database("cursors").Collection("pinned")
+				if _, err := coll.InsertMany(t.Context(), docs); err != nil {
+					t.Fatal(err)
+				}
+				pinned := func() int { return r.Client.Stats().Pools[0].InUseByCursors }
+				cur, err := coll.Find(t.Context(), bson.D{}, allium.FindOptions{BatchSize: new(int32(2))})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range min(2*read, len(docs)) {
+					if !cur.Next(t.Context()) {
+						t.Fatal(cur.Err())
+					}
+					if got := pinned(); got != 1 {
+						t.Fatalf("document %d of %d: %d connections are pinned", i+1, len(docs), got)
+					}
+				}
+				if name == "closed" {
+					err = cur.Close(t.Context())
+				} else if cur.Next(t.Context()) {
+					t.Error("one more document")
+				}
+				if got := pinned(); err != nil || cur.Err() != nil || got != 0 {
+					t.Errorf("at the end %d connections are pinned: %v, %v", got, err, cur.Err())
+				}
+			})
+		}
+	}
+}

@@ -185,8 +185,9 @@ func (b *biter) noticed(file string, text []byte, tests []string) (by string, er
 		return "", err
 	}
 	for _, r := range runs {
-		cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout", b.limit, "-run", r.pattern, r.pkg)
-		cmd.Dir = b.root
+		module, pkg := b.source.Module(r.pkg)
+		cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout", b.limit, "-run", r.pattern, pkg)
+		cmd.Dir = filepath.Join(b.root, module)
 		cmd.Env = append(os.Environ(), "ALLIUM_SPECIFICATIONS="+spectest.Folder())
 		out, err := cmd.CombinedOutput()
 		switch {
