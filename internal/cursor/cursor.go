@@ -33,7 +33,8 @@ type Cursor struct {
 	server     *topology.Server
 	conn       *pool.Conn // the connection that the cursor is pinned to, behind a load balancer or while the server streams
 	implicit   *session.ServerSession
-	borrowed   bool // the implicit session is that of an operation, which goes on in it
+	borrowed   bool  // the implicit session is that of an operation, which goes on in it
+	operation  int64 // the id of an operation of several commands, which the cursor's share; else 0
 	session    *session.Session
 	batchSize  int32
 	limit      int64 // 0: none
@@ -194,7 +195,7 @@ func (c *Cursor) Borrow() { c.borrowed = true }
 func (c *Cursor) Open(ctx context.Context, reg *Registry, op *exec.Op, res exec.Result) error {
 	c.registry, c.exec, c.db, c.bson = reg, reg.exec, op.DB, op.BSON
 	c.server, c.conn, c.implicit, c.session = res.Server, res.Conn, res.Implicit, op.Session
-	c.within = op.Limit
+	c.within, c.operation = op.Limit, op.ID
 	r, err := command.ParseCursor(res.Reply)
 	if err != nil {
 		c.release()
@@ -374,7 +375,7 @@ func (c *Cursor) interrupted(ctx context.Context, err error) {
 // session.
 func (c *Cursor) op(cmd command.Command) exec.Op {
 	op := exec.NewOp(cmd)
-	op.DB, op.BSON, op.Session, op.Implicit = c.db, c.bson, c.session, c.implicit
+	op.ID, op.DB, op.BSON, op.Session, op.Implicit = c.operation, c.db, c.bson, c.session, c.implicit
 	op.Server, op.Conn, op.Limit = c.server, c.conn, c.within
 	return op
 }
@@ -487,7 +488,7 @@ func (c *Cursor) free(ctx context.Context, limit exec.Limit, most time.Duration,
 // remains returns what is left of the cursor, with its implicit session.
 func (c *Cursor) remains(implicit *session.ServerSession) *remains {
 	return &remains{exec: c.exec, openCursor: openCursor{id: c.id, db: c.db, coll: c.coll, server: c.server}, comment: c.comment,
-		bson: c.bson, session: c.session, implicit: implicit, conn: c.conn}
+		operation: c.operation, bson: c.bson, session: c.session, implicit: implicit, conn: c.conn}
 }
 
 // Remaining moves past the documents that are left of the batch, and returns an array of them

@@ -17,13 +17,14 @@ import (
 // remains are what is left of a cursor that is closed, until the server has been told.
 type remains struct {
 	openCursor
-	exec     *exec.Executor
-	comment  any
-	bson     *bson.Options
-	session  *session.Session
-	implicit *session.ServerSession
-	lasts    bool // the implicit session: a change stream or a bulk write goes on in it
-	conn     *pool.Conn
+	exec      *exec.Executor
+	operation int64
+	comment   any
+	bson      *bson.Options
+	session   *session.Session
+	implicit  *session.ServerSession
+	lasts     bool // the implicit session: a change stream or a bulk write goes on in it
+	conn      *pool.Conn
 }
 
 var errUnwound = errors.New("code of the program's failed while the cursor was killed")
@@ -117,7 +118,7 @@ func (r *remains) kill(ctx context.Context, limit exec.Limit) (done bool, err er
 		return true, nil
 	}
 	op := exec.NewOp(&command.KillCursors{Collection: r.coll, ID: r.id, Comment: r.comment})
-	op.DB, op.BSON, op.Session, op.Implicit, op.Server, op.Conn = r.db, r.bson, r.session, r.implicit, r.server, r.conn
+	op.ID, op.DB, op.BSON, op.Session, op.Implicit, op.Server, op.Conn = r.operation, r.db, r.bson, r.session, r.implicit, r.server, r.conn
 	op.Limit, op.NoMaxTime = limit, limit.Deadline.IsZero()
 	if r.session != nil && r.session.Ended() { // the cursor has outlived it
 		op.Session = nil

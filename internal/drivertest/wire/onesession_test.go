@@ -2,12 +2,14 @@ package wire
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"allium"
 	"allium/bson"
+	"allium/event"
 	"allium/internal/drivertest/rig"
 	"allium/internal/fakeserver"
 )
@@ -23,7 +25,8 @@ func (s sessionThief) MarshalBSON() ([]byte, error) {
 
 // TestOneSessionPerOperation: all messages of an operation, and the getMores of its cursors, carry
 // one session, which nobody else gets meanwhile. Here somebody wants one before each message. The
-// operation gives it back, however it ends (specification: Driver Sessions, Bulk Write).
+// operation gives it back, however it ends (specification: Driver Sessions, Bulk Write). Each message
+// has its events, with the operation's id (specification: Command Logging and Monitoring).
 func TestOneSessionPerOperation(t *testing.T) {
 	for name, tc := range map[string]struct {
 		run  func(ctx context.Context, c *allium.Collection[any], doc any) error
@@ -83,7 +86,18 @@ func TestOneSessionPerOperation(t *testing.T) {
 					}
 					r.Reply(rig.Must(bson.Marshal(reply)))
 				})
-				client := rig.Open(t, uri)
+				var started, ended []string
+				operations := map[int64]bool{}
+				client := rig.Open(t, uri, allium.ClientOptions{CommandMonitor: &event.CommandMonitor{
+					Started: func(_ context.Context, e *event.CommandStarted) {
+						if e.CommandName != "ping" {
+							started = append(started, e.CommandName)
+							operations[e.OperationID] = true
+						}
+					},
+					Succeeded: func(_ context.Context, e *event.CommandSucceeded) { ended = append(ended, e.CommandName) },
+					Failed:    func(_ context.Context, e *event.CommandFailed) { ended = append(ended, e.CommandName) },
+				}})
 				if err := client.Ping(t.Context()); err != nil { // leaves a session in the pool, and knows the server
 					t.Fatal(err)
 				}
@@ -99,6 +113,11 @@ func TestOneSessionPerOperation(t *testing.T) {
 				got = strings.TrimSuffix(got, " killCursors")
 				if got != tc.want || len(ids) != 1 {
 					t.Errorf("sent %s in %d sessions, want %s in one", got, len(ids), tc.want)
+				}
+				// The server of the test answers killCursors by itself.
+				began := strings.TrimSuffix(strings.Join(started, " "), " killCursors")
+				if ended = ended[1:]; began != tc.want || !slices.Equal(ended, started) || len(operations) != 1 {
+					t.Errorf("sent %s; events of the beginning of %s and of the end of %s, in %d operations", sent, started, ended, len(operations))
 				}
 				if n := client.Stats().Sessions.InUse; n != held {
 					t.Errorf("%d sessions are in use, want %d", n, held)
