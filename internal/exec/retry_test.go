@@ -683,9 +683,9 @@ func TestLabelsOfWrites(t *testing.T) {
 	}
 }
 
-// A retry is the same command, but for the cluster time and what is left of the time (specifications:
-// Retryable Reads, "Executing Retryable Read Commands", and Retryable Writes). Options that old
-// servers do not know stay as well.
+// A retry is the same command, but for the cluster time and what is left of the time
+// (specifications: Retryable Reads, "Executing Retryable Read Commands", and Retryable Writes).
+// Options that old servers do not know stay as well.
 func TestRetryIsTheSameCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, both, mongotest.ReplicaSet(1), mongotest.Version("9.0"))

@@ -300,7 +300,8 @@ func TestRetryInTransactionStays(t *testing.T) {
 }
 
 // In a transaction, an operation that is not its end is sent once, whatever the error's labels say,
-// unless the server is overloaded (specification: Transactions, "Interaction with Retryable Writes").
+// unless the server is overloaded (specification: Transactions, "Interaction with Retryable
+// Writes").
 func TestOnceInTransaction(t *testing.T) {
 	for name, on := range deployments {
 		for op, make := range map[string]func(testing.TB) *Op{"insert": insert, "find": find} {

@@ -25,8 +25,8 @@ func (s sessionThief) MarshalBSON() ([]byte, error) {
 
 // TestOneSessionPerOperation: all messages of an operation, and the getMores of its cursors, carry
 // one session, which nobody else gets meanwhile. Here somebody wants one before each message. The
-// operation gives it back, however it ends (specification: Driver Sessions, Bulk Write). Each message
-// has its events, with the operation's id (specification: Command Logging and Monitoring).
+// operation gives it back, however it ends (specification: Driver Sessions, Bulk Write). Each
+// message has its events, with the operation's id (specification: Command Logging and Monitoring).
 func TestOneSessionPerOperation(t *testing.T) {
 	for name, tc := range map[string]struct {
 		run  func(ctx context.Context, c *allium.Collection[any], doc any) error

@@ -464,8 +464,8 @@ func TestSlowOperationPhases(t *testing.T) {
 	})
 }
 
-// Behind a load balancer a cursor has its connection until the server has no more documents, or it is
-// closed, however many batches it has had (specification: Load Balancer Support, "Connection
+// Behind a load balancer a cursor has its connection until the server has no more documents, or it
+// is closed, however many batches it has had (specification: Load Balancer Support, "Connection
 // Pinning", "Cursors").
 func TestCursorsPinUntilTheyEnd(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 7} {

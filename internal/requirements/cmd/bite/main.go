@@ -6,12 +6,12 @@
 //	go run ./internal/requirements/cmd/bite -draw 200  # those of rows that -seed draws
 //	go run ./internal/requirements/cmd/bite -draw 200 -list  # which of them have breaks
 //
-//	go run ./internal/requirements/cmd/bite -mutate 300    # small changes of functions that rows name
+//	go run ./internal/requirements/cmd/bite -mutate 300      # mutants of functions that rows name
 //
-// A draw also names the rows that have no break yet. A mutant is a small change that a generator makes
-// in a function: conditions turned round, statements left out, numbers one off. It is held against the
-// tests of all rows that name the function. One that survives is no failure by itself: some mean
-// nothing, and some show a test that is missing.
+// A draw also names the rows that have no break yet. A mutant is a small change that a generator
+// makes in a function: conditions turned round, statements left out, numbers one off. It is held
+// against the tests of all rows that name the function. One that survives is no failure by itself:
+// some mean nothing, and some show a test that is missing.
 //
 // Breaks are in internal/requirements/breaks. The folder's files stay as they are: the compiler is
 // handed the broken ones. bite exits with status 1 if a break goes unnoticed, or can no longer be
@@ -161,8 +161,8 @@ func (b *biter) bites(br requirements.Break) (by string, err error) {
 // errCompile says that a change is none that compiles.
 var errCompile = errors.New("it does not compile")
 
-// noticed runs tests with other text in place of a file's, and returns the first one that fails, "" if
-// none does.
+// noticed runs tests with other text in place of a file's, and returns the first one that fails, ""
+// if none does.
 func (b *biter) noticed(file string, text []byte, tests []string) (by string, err error) {
 	dir, err := os.MkdirTemp("", "bite")
 	if err != nil {
@@ -208,8 +208,8 @@ func (b *biter) noticed(file string, text []byte, tests []string) (by string, er
 
 var failed = regexp.MustCompile(`--- FAIL: (\S+)`)
 
-// mutants makes n mutants, at most one of each function as long as there are others, of functions whose
-// names begin with one of the prefixes, and prints those that survive.
+// mutants makes n mutants, at most one of each function as long as there are others, of functions
+// whose names begin with one of the prefixes, and prints those that survive.
 func (b *biter) mutants(w io.Writer, n int, seed int64, prefixes []string) error {
 	tests, rows := map[string][]string{}, map[string][]string{}
 	for _, f := range b.files {
