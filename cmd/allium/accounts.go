@@ -9,6 +9,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/dump"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
@@ -46,7 +47,7 @@ func accountsOf(db, name string) accountsKind {
 }
 
 // surveyAccounts lists the collections of users and roles, if there are any besides the user self.
-func surveyAccounts(ctx context.Context, client *allium.Client, self string) ([]*keptCollection, error) {
+func surveyAccounts(ctx context.Context, client *allium.Client, self string) ([]*dump.Collection, error) {
 	admin := client.Database("admin")
 	count := func(coll string) (int, error) {
 		cur, err := allium.CollectionOf[bson.Raw](admin, coll).Find(ctx, bson.D{{Key: "user", Value: bson.D{{Key: "$ne", Value: self}}}})
@@ -64,14 +65,14 @@ func surveyAccounts(ctx context.Context, client *allium.Client, self string) ([]
 	if err != nil || users+roles == 0 {
 		return nil, err
 	}
-	var all []*keptCollection
+	var all []*dump.Collection
 	for _, name := range []string{usersColl, rolesColl, versionColl} {
-		c := &keptCollection{db: "admin", name: name}
-		text, err := bson.MarshalExtJSON(metadata{Name: name, Type: "collection", Indexes: []bson.Raw{}}, true)
+		c := &dump.Collection{DB: "admin", Name: name}
+		text, err := bson.MarshalExtJSON(dump.Metadata{Name: name, Type: "collection", Indexes: []bson.Raw{}}, true)
 		if err != nil {
 			return nil, err
 		}
-		c.metadata = text
+		c.Metadata = text
 		all = append(all, c)
 	}
 	return all, nil
@@ -81,10 +82,10 @@ func surveyAccounts(ctx context.Context, client *allium.Client, self string) ([]
 type keptAccounts struct{ users, roles []bson.Raw }
 
 // has reports whether a collection has users or roles.
-func (a *keptAccounts) has(c *keptCollection) bool { return accountsOf(c.db, c.name) != noAccounts }
+func (a *keptAccounts) has(c *dump.Collection) bool { return accountsOf(c.DB, c.Name) != noAccounts }
 
-func (a *keptAccounts) add(c *keptCollection, doc bson.Raw) error {
-	switch accountsOf(c.db, c.name) {
+func (a *keptAccounts) add(c *dump.Collection, doc bson.Raw) error {
+	switch accountsOf(c.DB, c.Name) {
 	case someUsers:
 		a.users = append(a.users, doc)
 	case someRoles:

@@ -4,21 +4,19 @@ import (
 	"bufio"
 	"cmp"
 	"compress/gzip"
-	"crypto/sha1"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"allium/bson"
+	"allium/internal/dump"
 )
 
 // A dataFolder is the folder of -data. It is laid out as mongodump lays out a dump, so that
@@ -34,7 +32,7 @@ import (
 // their places, now or by the next process that opens the folder, should this one end here.
 type dataFolder struct {
 	path  string // without symbolic links
-	all   *contents
+	all   *dump.Contents
 	files map[string]*keptFiles // by the names of the collections with their databases
 	known map[string]bool       // the files that were read, by their paths within the folder
 	lock  *os.File
@@ -54,27 +52,6 @@ const (
 	// folderGone lists, in a state that is ready, the files that the new state has no more.
 	folderGone = "gone.json"
 )
-
-const (
-	documentsSuffix = ".bson"
-	metadataSuffix  = ".metadata.json"
-)
-
-// compressed reports whether a path is that of a compressed file.
-func compressed(path string) bool { return strings.HasSuffix(path, gzipSuffix) }
-
-// longestName is how long the escaped name of a collection may be as a part of a file's name.
-const longestName = 238
-
-// fileName returns the name of a collection's files, without suffixes, as mongodump has it.
-func fileName(name string) string {
-	escaped := url.QueryEscape(name)
-	if len(escaped) <= longestName {
-		return escaped
-	}
-	sum := sha1.Sum([]byte(name))
-	return escaped[:208] + "%24" + base64.RawURLEncoding.EncodeToString(sum[:])
-}
 
 // openFolder makes the folder if there is none, locks it, finishes what an earlier process could
 // not, and looks at what there is. It fails if that is anything but a dump.
@@ -107,7 +84,7 @@ func openFolder(path string, disk disk) (d *dataFolder, err error) {
 
 func (d *dataFolder) close() { unlock(d.lock) }
 
-func (d *dataFolder) contents() *contents { return d.all }
+func (d *dataFolder) contents() *dump.Contents { return d.all }
 
 // unlock takes the file of a lock away while it is locked, and lets go: whoever waits for it finds
 // that it is gone.
@@ -120,7 +97,7 @@ func (d *dataFolder) own(name string) string { return filepath.Join(d.path, name
 
 // survey lists what the folder has.
 func (d *dataFolder) survey() error {
-	d.all, d.files, d.known = &contents{}, map[string]*keptFiles{}, map[string]bool{}
+	d.all, d.files, d.known = &dump.Contents{}, map[string]*keptFiles{}, map[string]bool{}
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return err
@@ -135,7 +112,7 @@ func (d *dataFolder) survey() error {
 			err := d.read(name, func(r *bufio.Reader) error {
 				text, err := io.ReadAll(r)
 				if err == nil {
-					d.all.parameters, err = bson.ParseExtJSON(text)
+					d.all.Parameters, err = bson.ParseExtJSON(text)
 				}
 				return err
 			})
@@ -174,11 +151,11 @@ func (d *dataFolder) surveyDatabase(db string) error {
 	found := map[string]*keptFiles{}
 	for _, e := range entries {
 		path := filepath.Join(db, e.Name())
-		plain := strings.TrimSuffix(e.Name(), gzipSuffix)
-		base, isDocuments := strings.CutSuffix(plain, documentsSuffix)
+		plain := strings.TrimSuffix(e.Name(), dump.GzipSuffix)
+		base, isDocuments := strings.CutSuffix(plain, dump.DocumentsSuffix)
 		if !isDocuments {
 			var ok bool
-			if base, ok = strings.CutSuffix(plain, metadataSuffix); !ok {
+			if base, ok = strings.CutSuffix(plain, dump.MetadataSuffix); !ok {
 				return d.foreign(path, "it has files named .bson and .metadata.json")
 			}
 		}
@@ -199,7 +176,7 @@ func (d *dataFolder) surveyDatabase(db string) error {
 		}
 		*of = path
 	}
-	series := map[string]string{} // the names of the buckets of time series, by those of their files
+	series := map[string]string{} // the names of the dump.Buckets of time series, by those of their files
 	described := func(base string) int { return min(len(found[base].metadata), 1) }
 	for _, base := range slices.SortedFunc(maps.Keys(found), func(a, b string) int {
 		return cmp.Or(described(b)-described(a), strings.Compare(a, b))
@@ -214,62 +191,62 @@ func (d *dataFolder) surveyDatabase(db string) error {
 // surveyCollection looks at the files of a collection, those with metadata before the others.
 func (d *dataFolder) surveyCollection(db, base string, files *keptFiles, series map[string]string) error {
 	path := cmp.Or(files.documents, files.metadata)
-	c := &keptCollection{db: db, bare: files.documents == "", name: series[base]}
-	cut := len(base) == longestName && strings.Contains(base, "%24")
-	if !cut {
-		var err error
-		if c.name, err = url.QueryUnescape(base); err != nil {
-			return d.foreign(path, err.Error())
-		}
+	c := &dump.Collection{DB: db, Bare: files.documents == "", Name: series[base]}
+	name, cut, err := dump.NameOf(base)
+	if err != nil {
+		return d.foreign(path, err.Error())
 	}
-	if !cut && !restorable(db, c.name) {
-		d.files[c.ns()] = files
+	if !cut {
+		c.Name = name
+	}
+	if !cut && !restorable(db, c.Name) {
+		d.files[c.NS()] = files
 		return nil // it stays as it is
 	}
 	if files.metadata != "" {
 		err := d.read(files.metadata, func(r *bufio.Reader) (err error) {
-			c.metadata, err = io.ReadAll(r)
+			c.Metadata, err = io.ReadAll(r)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		m, err := c.parse()
+		m, err := c.Parse()
 		if err != nil {
 			return fmt.Errorf("%s: %w", files.metadata, err)
 		}
 		if m.Name != "" {
-			c.name = m.Name
+			c.Name = m.Name
 		}
 		if m.Type == "timeseries" {
-			series[fileName(buckets+c.name)] = buckets + c.name
+			series[dump.FileName(dump.Buckets+c.Name)] = dump.Buckets + c.Name
 		}
 	}
-	if c.name == "" {
+	if c.Name == "" {
 		return d.foreign(path, "its name was cut, and no metadata has the whole")
 	}
-	if d.files[c.ns()] != nil {
-		return d.foreign(path, "it holds "+c.ns()+", as another file does")
+	if d.files[c.NS()] != nil {
+		return d.foreign(path, "it holds "+c.NS()+", as another file does")
 	}
-	d.files[c.ns()] = files
+	d.files[c.NS()] = files
 	for _, path := range []string{files.documents, files.metadata} {
 		if path != "" {
 			d.known[path] = true
 		}
 	}
-	d.all.collections = append(d.all.collections, c)
+	d.all.Collections = append(d.all.Collections, c)
 	return nil
 }
 
 // documents reads the files of documents.
-func (d *dataFolder) documents(each func(c *keptCollection, doc bson.Raw) error) error {
-	for _, c := range d.all.collections {
-		if c.bare {
+func (d *dataFolder) documents(each func(c *dump.Collection, doc bson.Raw) error) error {
+	for _, c := range d.all.Collections {
+		if c.Bare {
 			continue
 		}
-		err := d.read(d.files[c.ns()].documents, func(r *bufio.Reader) error {
+		err := d.read(d.files[c.NS()].documents, func(r *bufio.Reader) error {
 			for {
-				doc, err := readDocument(r)
+				doc, err := dump.ReadDocument(r)
 				if err == io.EOF {
 					return nil
 				}
@@ -296,7 +273,7 @@ func (d *dataFolder) read(path string, read func(r *bufio.Reader) error) error {
 	}
 	defer f.Close()
 	r := bufio.NewReader(f)
-	if compressed(path) {
+	if dump.Compressed(path) {
 		z, err := gzip.NewReader(r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
@@ -311,7 +288,7 @@ func (d *dataFolder) read(path string, read func(r *bufio.Reader) error) error {
 
 // replace writes to another folder, with paths as in this one, whose files take the places of those
 // that are here.
-func (d *dataFolder) replace(all *contents, documents func(c *keptCollection, w io.Writer) error) error {
+func (d *dataFolder) replace(all *dump.Contents, documents func(c *dump.Collection, w io.Writer) error) error {
 	fresh := d.own(folderNew)
 	err := os.Mkdir(fresh, 0o700)
 	if err == nil {
@@ -335,40 +312,40 @@ func (d *dataFolder) replace(all *contents, documents func(c *keptCollection, w 
 	return d.finish()
 }
 
-func (d *dataFolder) writeAll(dir string, all *contents, documents func(c *keptCollection, w io.Writer) error) error {
+func (d *dataFolder) writeAll(dir string, all *dump.Contents, documents func(c *dump.Collection, w io.Writer) error) error {
 	write := func(path string, text func(w io.Writer) error) error {
 		path = filepath.Join(dir, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
-		return d.disk.write(path, compressed(path), text)
+		return d.disk.write(path, dump.Compressed(path), text)
 	}
-	for _, c := range all.collections {
-		files := d.files[c.ns()]
+	for _, c := range all.Collections {
+		files := d.files[c.NS()]
 		if files == nil {
 			files = &keptFiles{}
 		}
-		base := filepath.Join(c.db, fileName(c.name))
-		if c.metadata != nil {
-			err := write(cmp.Or(files.metadata, base+metadataSuffix), func(w io.Writer) error {
-				_, err := w.Write(append(c.metadata, '\n'))
+		base := filepath.Join(c.DB, dump.FileName(c.Name))
+		if c.Metadata != nil {
+			err := write(cmp.Or(files.metadata, base+dump.MetadataSuffix), func(w io.Writer) error {
+				_, err := w.Write(append(c.Metadata, '\n'))
 				return err
 			})
 			if err != nil {
 				return err
 			}
 		}
-		if !c.bare {
-			err := write(cmp.Or(files.documents, base+documentsSuffix), func(w io.Writer) error { return documents(c, w) })
+		if !c.Bare {
+			err := write(cmp.Or(files.documents, base+dump.DocumentsSuffix), func(w io.Writer) error { return documents(c, w) })
 			if err != nil {
 				return err
 			}
 		}
 	}
-	if all.parameters == nil {
+	if all.Parameters == nil {
 		return nil
 	}
-	text, err := bson.MarshalExtJSONIndent(all.parameters, false, "", "  ")
+	text, err := bson.MarshalExtJSONIndent(all.Parameters, false, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/dump"
 	"allium/mongotest"
 )
 
@@ -21,62 +22,14 @@ import (
 // mongodump.
 type dataStore interface {
 	// contents lists what there is, without documents.
-	contents() *contents
+	contents() *dump.Contents
 	// documents calls the function with all documents, those of a collection in their order.
-	documents(each func(c *keptCollection, doc bson.Raw) error) error
+	documents(each func(c *dump.Collection, doc bson.Raw) error) error
 	// replace makes these contents what there is, with the documents that the function writes. If
 	// it fails, or the process ends in the middle, there is what was there before.
-	replace(all *contents, documents func(c *keptCollection, w io.Writer) error) error
+	replace(all *dump.Contents, documents func(c *dump.Collection, w io.Writer) error) error
 	// close gives the place free.
 	close()
-}
-
-// contents is what a deployment has besides documents.
-type contents struct {
-	collections []*keptCollection
-	parameters  bson.Raw // see parameters.go; nil if there are none
-	server      string   // the server's version
-}
-
-// A keptCollection is a collection, or the documents of one: those of a time series collection are
-// in a collection of their own.
-type keptCollection struct {
-	db, name string
-	// metadata is a document in Extended JSON with the options and indexes; nil if nothing is known
-	// but documents, as mongodump leaves collections of the server's own.
-	metadata []byte
-	bare     bool // it has no documents: a view, or a time series
-}
-
-// metadata is what a document of metadata holds.
-type metadata struct {
-	Options bson.Raw   `bson:"options"`
-	Indexes []bson.Raw `bson:"indexes"`
-	Name    string     `bson:"collectionName"`
-	Type    string     `bson:"type"`
-}
-
-func (c *keptCollection) ns() string { return c.db + "." + c.name }
-
-// parse reads the metadata.
-func (c *keptCollection) parse() (m metadata, err error) {
-	if len(c.metadata) == 0 {
-		return m, nil
-	}
-	if err := bson.UnmarshalExtJSON(c.metadata, &m); err != nil {
-		return m, fmt.Errorf("the metadata of %s: %w", c.ns(), err)
-	}
-	return m, nil
-}
-
-// of returns what there is of a collection, or nil.
-func (all *contents) of(db, name string) *keptCollection {
-	for _, c := range all.collections {
-		if c.db == db && c.name == name {
-			return c
-		}
-	}
-	return nil
 }
 
 // disk is how files are written, but in tests the system's.
@@ -107,7 +60,7 @@ func (d disk) write(path string, zip bool, write func(w io.Writer) error) (err e
 	defer func() { err = errors.Join(err, f.Close()) }()
 	buffered := bufio.NewWriter(f)
 	if zip {
-		err = zipped(buffered, write)
+		err = dump.Zipped(buffered, write)
 	} else {
 		err = write(buffered)
 	}
@@ -124,7 +77,7 @@ func (d disk) write(path string, zip bool, write func(w io.Writer) error) (err e
 func openStore(path string, d disk) (dataStore, error) {
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		if strings.HasSuffix(strings.TrimSuffix(path, gzipSuffix), archiveSuffix) {
+		if strings.HasSuffix(strings.TrimSuffix(path, dump.GzipSuffix), archiveSuffix) {
 			return openArchive(path, d)
 		}
 		return openFolder(path, d)
@@ -200,7 +153,7 @@ func (f *serveFlags) keep(d *mongotest.Deployment, uri string) (err error) {
 	if err != nil {
 		return err
 	}
-	return f.store.replace(all, func(c *keptCollection, w io.Writer) error {
+	return f.store.replace(all, func(c *dump.Collection, w io.Writer) error {
 		return dumpDocuments(ctx, client, c, self, w)
 	})
 }
@@ -222,7 +175,7 @@ func seed(ctx context.Context, client *allium.Client, path string, store dataSto
 		if !ok || !isArray {
 			return fmt.Errorf("%s: %q: want \"db.collection\" and an array of documents", path, ns)
 		}
-		if store != nil && store.contents().of(db, coll) != nil {
+		if store != nil && store.contents().Of(db, coll) != nil {
 			continue
 		}
 		var docs []bson.Raw
@@ -250,9 +203,6 @@ func seed(ctx context.Context, client *allium.Client, path string, store dataSto
 // where data is.
 func unkept(db string) bool { return db == "local" || db == "config" }
 
-// buckets is what the documents of a time series collection are stored in.
-const buckets = "system.buckets."
-
 // restorable reports whether what a dump has of a collection is put into a deployment.
 func restorable(db, name string) bool {
 	return !unkept(db) && (!ownCollection(name) || accountsOf(db, name) != noAccounts)
@@ -260,18 +210,18 @@ func restorable(db, name string) bool {
 
 // ownCollection reports whether a collection is one of the server's that is not kept.
 func ownCollection(name string) bool {
-	return strings.HasPrefix(name, "system.") && name != "system.js" && !strings.HasPrefix(name, buckets)
+	return strings.HasPrefix(name, "system.") && name != "system.js" && !strings.HasPrefix(name, dump.Buckets)
 }
 
 // survey lists what a deployment holds; self is a user whom nobody but keep knows.
-func (f *serveFlags) survey(ctx context.Context, client *allium.Client, self string) (*contents, error) {
-	all := &contents{}
+func (f *serveFlags) survey(ctx context.Context, client *allium.Client, self string) (*dump.Contents, error) {
+	all := &dump.Contents{}
 	build, err := adminCommand(ctx, client, bson.D{{Key: "buildInfo", Value: 1}})
 	if err != nil {
 		return nil, err
 	}
-	all.server, _ = build.Lookup("version").StringValue()
-	if all.parameters, err = changedParameters(ctx, client, f.defaults); err != nil {
+	all.Server, _ = build.Lookup("version").StringValue()
+	if all.Parameters, err = changedParameters(ctx, client, f.defaults); err != nil {
 		return nil, err
 	}
 	names, err := client.ListDatabaseNames(ctx)
@@ -288,18 +238,18 @@ func (f *serveFlags) survey(ctx context.Context, client *allium.Client, self str
 		if err != nil {
 			return nil, err
 		}
-		all.collections = append(all.collections, list...)
+		all.Collections = append(all.Collections, list...)
 	}
 	accounts, err := surveyAccounts(ctx, client, self)
 	if err != nil {
 		return nil, err
 	}
 	// Where mongorestore reads them in an archive: before everything else.
-	all.collections = slices.Concat(accounts, all.collections)
+	all.Collections = slices.Concat(accounts, all.Collections)
 	return all, nil
 }
 
-func surveyDatabase(ctx context.Context, db *allium.Database) (all []*keptCollection, err error) {
+func surveyDatabase(ctx context.Context, db *allium.Database) (all []*dump.Collection, err error) {
 	infos, err := allium.RunCursorCommand[bson.Raw](ctx, db, bson.D{{Key: "listCollections", Value: 1}})
 	if err != nil {
 		return nil, err
@@ -310,14 +260,14 @@ func surveyDatabase(ctx context.Context, db *allium.Database) (all []*keptCollec
 	}
 	for _, info := range list {
 		name, _ := info.Lookup("name").StringValue()
-		if ownCollection(name) || strings.HasPrefix(name, buckets) {
+		if ownCollection(name) || strings.HasPrefix(name, dump.Buckets) {
 			continue
 		}
-		c := &keptCollection{db: db.Name(), name: name}
-		m := metadata{Name: name}
+		c := &dump.Collection{DB: db.Name(), Name: name}
+		m := dump.Metadata{Name: name}
 		m.Type, _ = info.Lookup("type").StringValue()
 		m.Options, _ = info.Lookup("options").Document()
-		c.bare = m.Type == "view" || m.Type == "timeseries"
+		c.Bare = m.Type == "view" || m.Type == "timeseries"
 		if m.Type != "view" {
 			indexes, err := allium.RunCursorCommand[bson.Raw](ctx, db, bson.D{{Key: "listIndexes", Value: name}})
 			if err != nil {
@@ -327,24 +277,24 @@ func surveyDatabase(ctx context.Context, db *allium.Database) (all []*keptCollec
 				return nil, err
 			}
 		}
-		if c.metadata, err = bson.MarshalExtJSON(m, true); err != nil {
+		if c.Metadata, err = bson.MarshalExtJSON(m, true); err != nil {
 			return nil, err
 		}
 		all = append(all, c)
 		if m.Type == "timeseries" {
-			all = append(all, &keptCollection{db: db.Name(), name: buckets + name})
+			all = append(all, &dump.Collection{DB: db.Name(), Name: dump.Buckets + name})
 		}
 	}
 	return all, nil
 }
 
 // dumpDocuments writes the documents of a collection, one after the other.
-func dumpDocuments(ctx context.Context, client *allium.Client, c *keptCollection, self string, w io.Writer) error {
+func dumpDocuments(ctx context.Context, client *allium.Client, c *dump.Collection, self string, w io.Writer) error {
 	filter := bson.D{}
-	if c.db == "admin" && c.name == usersColl {
+	if c.DB == "admin" && c.Name == usersColl {
 		filter = bson.D{{Key: "user", Value: bson.D{{Key: "$ne", Value: self}}}}
 	}
-	cur, err := allium.CollectionOf[bson.Raw](client.Database(c.db), c.name).Find(ctx, filter)
+	cur, err := allium.CollectionOf[bson.Raw](client.Database(c.DB), c.Name).Find(ctx, filter)
 	if err != nil {
 		return err
 	}
@@ -362,32 +312,32 @@ func dumpDocuments(ctx context.Context, client *allium.Client, c *keptCollection
 // load makes the collections that a place has, with its users, roles and parameters.
 func (f *serveFlags) load(ctx context.Context, client *allium.Client, d *mongotest.Deployment, uri string, warnings io.Writer) error {
 	all := f.store.contents()
-	parsed := map[*keptCollection]metadata{}
-	for _, c := range all.collections {
-		m, err := c.parse()
+	parsed := map[*dump.Collection]dump.Metadata{}
+	for _, c := range all.Collections {
+		m, err := c.Parse()
 		if err != nil {
 			return err
 		}
 		parsed[c] = m
 	}
-	create := func(c *keptCollection) error {
-		_, err := client.Database(c.db).RunCommand(ctx, createCommand(c.name, parsed[c].Options))
+	create := func(c *dump.Collection) error {
+		_, err := client.Database(c.DB).RunCommand(ctx, createCommand(c.Name, parsed[c].Options))
 		if err != nil {
-			err = fmt.Errorf("create %s: %w", c.ns(), err)
+			err = fmt.Errorf("create %s: %w", c.NS(), err)
 		}
 		return err
 	}
 	accounts := &keptAccounts{}
-	for _, c := range all.collections {
-		if accounts.has(c) || c.bare && parsed[c].Type == "view" || strings.HasPrefix(c.name, buckets) {
+	for _, c := range all.Collections {
+		if accounts.has(c) || c.Bare && parsed[c].Type == "view" || strings.HasPrefix(c.Name, dump.Buckets) {
 			continue
 		}
 		if err := create(c); err != nil {
 			return err
 		}
 	}
-	in := &inserter{client: client, waiting: map[*keptCollection][]bson.Raw{}}
-	err := f.store.documents(func(c *keptCollection, doc bson.Raw) error {
+	in := &inserter{client: client, waiting: map[*dump.Collection][]bson.Raw{}}
+	err := f.store.documents(func(c *dump.Collection, doc bson.Raw) error {
 		if accounts.has(c) {
 			return accounts.add(c, doc)
 		}
@@ -399,12 +349,12 @@ func (f *serveFlags) load(ctx context.Context, client *allium.Client, d *mongote
 	if err != nil {
 		return err
 	}
-	for _, c := range all.collections {
-		if err := createIndexes(ctx, client.Database(c.db), c.name, parsed[c].Indexes); err != nil {
-			return fmt.Errorf("indexes of %s: %w", c.ns(), err)
+	for _, c := range all.Collections {
+		if err := createIndexes(ctx, client.Database(c.DB), c.Name, parsed[c].Indexes); err != nil {
+			return fmt.Errorf("indexes of %s: %w", c.NS(), err)
 		}
 	}
-	for _, c := range all.collections { // they look at the others
+	for _, c := range all.Collections { // they look at the others
 		if parsed[c].Type == "view" {
 			if err := create(c); err != nil {
 				return err
@@ -415,7 +365,7 @@ func (f *serveFlags) load(ctx context.Context, client *allium.Client, d *mongote
 	if err := accounts.merge(ctx, client, user); err != nil {
 		return err
 	}
-	return f.restoreParameters(ctx, d, uri, all.parameters, warnings)
+	return f.restoreParameters(ctx, d, uri, all.Parameters, warnings)
 }
 
 // createCommand returns the command that creates a collection with options as a server lists them.
@@ -460,11 +410,11 @@ const (
 // they.
 type inserter struct {
 	client  *allium.Client
-	waiting map[*keptCollection][]bson.Raw
+	waiting map[*dump.Collection][]bson.Raw
 	bytes   int
 }
 
-func (in *inserter) add(ctx context.Context, c *keptCollection, doc bson.Raw) error {
+func (in *inserter) add(ctx context.Context, c *dump.Collection, doc bson.Raw) error {
 	in.waiting[c] = append(in.waiting[c], doc)
 	in.bytes += len(doc)
 	if len(in.waiting[c]) == batch || in.bytes >= batchBytes {
@@ -476,7 +426,7 @@ func (in *inserter) add(ctx context.Context, c *keptCollection, doc bson.Raw) er
 func (in *inserter) flush(ctx context.Context) error {
 	for c, docs := range in.waiting {
 		if err := insertKept(ctx, in.client, c, docs); err != nil {
-			return fmt.Errorf("%s: %w", c.ns(), err)
+			return fmt.Errorf("%s: %w", c.NS(), err)
 		}
 	}
 	clear(in.waiting)
@@ -484,8 +434,8 @@ func (in *inserter) flush(ctx context.Context) error {
 	return nil
 }
 
-func insertKept(ctx context.Context, client *allium.Client, c *keptCollection, docs []bson.Raw) error {
-	coll := allium.CollectionOf[bson.Raw](client.Database(c.db), c.name)
+func insertKept(ctx context.Context, client *allium.Client, c *dump.Collection, docs []bson.Raw) error {
+	coll := allium.CollectionOf[bson.Raw](client.Database(c.DB), c.Name)
 	if _, err := coll.InsertMany(ctx, docs, allium.InsertManyOptions{BypassDocumentValidation: new(true)}); err != nil {
 		return err
 	}
@@ -512,36 +462,6 @@ func restamp(ctx context.Context, coll *allium.Collection[bson.Raw], doc bson.Ra
 	_, err := coll.UpdateOne(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$eq", Value: doc.Lookup("_id")}}}}, bson.D{{Key: "$set", Value: empty}},
 		allium.UpdateOptions{BypassDocumentValidation: new(true)})
 	return err
-}
-
-// maxDocument is the size of the largest document that a server takes, with room for its own
-// fields.
-const maxDocument = 16<<20 + 16<<10
-
-// readDocument reads the next document of a file of documents; io.EOF says that there is none.
-func readDocument(r *bufio.Reader) (bson.Raw, error) {
-	head, err := r.Peek(4)
-	if len(head) == 0 && err == io.EOF {
-		return nil, io.EOF
-	}
-	if err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, err
-	}
-	n := int(int32(uint32(head[0]) | uint32(head[1])<<8 | uint32(head[2])<<16 | uint32(head[3])<<24))
-	if n < 5 || n > maxDocument {
-		return nil, fmt.Errorf("a document has the length %d", n)
-	}
-	doc := make(bson.Raw, n)
-	if _, err := io.ReadFull(r, doc); err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, err
-	}
-	return doc, doc.Validate()
 }
 
 // sameDir returns the folder of a path whose symbolic links are followed as far as there is

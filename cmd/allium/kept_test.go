@@ -22,6 +22,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/internal/anystate"
+	"allium/internal/dump"
 	"allium/mongotest"
 )
 
@@ -73,7 +74,7 @@ func TestKept(t *testing.T) {
 }
 
 // archived returns an archive with blocks of two collections that alternate.
-func archived(t *testing.T, more ...archiveMetadata) []byte {
+func archived(t *testing.T, more ...dump.ArchiveMetadata) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	add := func(v any) []byte {
@@ -88,7 +89,7 @@ func archived(t *testing.T, more ...archiveMetadata) []byte {
 	end := func() { b.WriteString("\xff\xff\xff\xff") }
 	b.WriteString("\x6d\xe2\x99\x81")
 	add(D{{Key: "concurrent_collections", Value: 4}, {Key: "version", Value: "0.1"}, {Key: "server_version", Value: "7.0.8"}, {Key: "tool_version", Value: "100.9"}})
-	all := append([]archiveMetadata{
+	all := append([]dump.ArchiveMetadata{
 		{DB: "app", Collection: "x", Metadata: `{"indexes":[{"v":{"$numberInt":"2"},"key":{"_id":{"$numberInt":"1"}},"name":"_id_"},{"v":{"$numberInt":"2"},"key":{"n":{"$numberInt":"-1"}},"name":"n"}],"uuid":"0123","collectionName":"x"}`},
 		{DB: "app", Collection: "y y", Metadata: `{"options":{"capped":true,"size":{"$numberInt":"4096"}},"indexes":[],"collectionName":"y y"}`},
 		{DB: "app", Collection: "v", Metadata: `{"options":{"viewOn":"x","pipeline":[]},"indexes":[],"collectionName":"v","type":"view"}`, Type: "view"},
@@ -104,7 +105,7 @@ func archived(t *testing.T, more ...archiveMetadata) []byte {
 		if sums[c.Collection] == nil {
 			sums[c.Collection] = crc64.New(crc64.MakeTable(crc64.ECMA))
 		}
-		add(blockHeader{DB: c.DB, Collection: c.Collection})
+		add(dump.BlockHeader{DB: c.DB, Collection: c.Collection})
 		for j := range 2 {
 			sums[c.Collection].Write(add(D{{Key: "_id", Value: i + 100*j}, {Key: "n", Value: j}}))
 		}
@@ -116,7 +117,7 @@ func archived(t *testing.T, more ...archiveMetadata) []byte {
 			if sums[c.Collection] != nil {
 				sum = int64(sums[c.Collection].Sum64())
 			}
-			add(blockHeader{DB: c.DB, Collection: c.Collection, EOF: true, CRC: sum})
+			add(dump.BlockHeader{DB: c.DB, Collection: c.Collection, EOF: true, CRC: sum})
 			end()
 		}
 	}
@@ -159,14 +160,14 @@ func TestArchiveIsServed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes.HasPrefix(kept, gzipMagic) != zip {
+		if bytes.HasPrefix(kept, []byte{0x1f, 0x8b}) != zip {
 			t.Errorf("compressed was %v, now it is not so", zip)
 		}
 		a, err := openArchive(path, realDisk)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.documents(func(*keptCollection, bson.Raw) error { return nil }); err != nil {
+		if err := a.documents(func(*dump.Collection, bson.Raw) error { return nil }); err != nil {
 			t.Error(err)
 		}
 		if len(a.aside) != 1 || len(a.asideDocs[a.aside[0]]) != 4 {
@@ -200,7 +201,7 @@ func TestDamagedArchiveIsRefused(t *testing.T) {
 		}
 		store, err := openStore(path, realDisk)
 		if err == nil {
-			err = store.documents(func(*keptCollection, bson.Raw) error { return nil })
+			err = store.documents(func(*dump.Collection, bson.Raw) error { return nil })
 			store.close()
 		}
 		if err == nil {
@@ -231,8 +232,8 @@ func TestDamagedArchiveIsRefused(t *testing.T) {
 		t.Fatal("nothing was changed")
 	}
 	refused("another value", other, "damaged")
-	refused("an oplog", archived(t, archiveMetadata{Collection: "oplog"}), "--oplog")
-	refused("a collection twice", archived(t, archiveMetadata{DB: "app", Collection: "x"}), "twice")
+	refused("an oplog", archived(t, dump.ArchiveMetadata{Collection: "oplog"}), "--oplog")
+	refused("a collection twice", archived(t, dump.ArchiveMetadata{DB: "app", Collection: "x"}), "twice")
 	refused("a text", []byte("package main"), "mongodump --archive")
 	refused("the archive of the future", bytes.Replace(whole, []byte("0.1\x00"), []byte("0.2\x00"), 1), "0.2")
 
@@ -445,7 +446,7 @@ func TestParametersAreKept(t *testing.T) {
 				t.Errorf("%s: %v\nwant %v, %v", what, got, want, err)
 			}
 			for kind, n := range map[string]int{setParameter: 2, setClusterParameter: 1, setDefaultRWConcern: 1, setCompatibility: 1} {
-				doc, _ := f.store.contents().parameters.Lookup(kind).Document()
+				doc, _ := f.store.contents().Parameters.Lookup(kind).Document()
 				fields := 0
 				for range doc.All() {
 					fields++
@@ -486,7 +487,7 @@ func TestNamesOfFiles(t *testing.T) {
 		"plain": "plain", "a b": "a+b", "a+b": "a%2Bb", "a%b/c": "a%25b%2Fc",
 		long: strings.Repeat("%C3%BC", 34) + "%C3%" + "%24" + "GNv02GVGu-Q0Qlqm4Af4pi0FC_k",
 	} {
-		if got := fileName(name); got != want {
+		if got := dump.FileName(name); got != want {
 			t.Errorf("%q is %q, want %q", name, got, want)
 		}
 	}
@@ -497,7 +498,7 @@ func TestNamesOfFiles(t *testing.T) {
 	}
 	for path, text := range map[string]string{
 		"app%/a+b.bson": string(doc), "app%/c%2Bd.bson": string(doc), "lost+found/x.bson": string(doc),
-		"app%/" + fileName(long) + ".bson": string(doc), "app%/" + fileName(long) + ".metadata.json": `{"indexes":[],"collectionName":"` + long + `"}`,
+		"app%/" + dump.FileName(long) + ".bson": string(doc), "app%/" + dump.FileName(long) + ".metadata.json": `{"indexes":[],"collectionName":"` + long + `"}`,
 		"app%/$admin.system.version.bson": "", "app%/system.profile.bson": string(doc),
 	} {
 		path = filepath.Join(dir, path)

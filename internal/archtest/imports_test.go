@@ -79,6 +79,7 @@ var aside = []struct {
 	{"mongotest/internal/soak", []string{"bson", "internal/wire", "mongotest", "mongotest/"}},
 	{"mongotest/", []string{"bson", "internal/fle", "internal/sigv4", "internal/wire", "mongotest/"}},
 	{"mongotest", []string{"bson", "mongotest/"}},
+	{"internal/dump", []string{"bson"}},
 	{"internal/spectest/cmd/", []string{"*"}},
 	{"internal/spectest", []string{"bson"}},
 	{"internal/anystate", []string{".", "bson"}},
