@@ -22,6 +22,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	_ "allium/mongotest/internal/commands" // the server's commands
@@ -54,6 +56,11 @@ type Deployment struct {
 
 	balancers []*server.Balancer // of LoadBalanced: in front of all mongoses, and of the first
 	balanced  []string           // their addresses
+
+	waiting  []waiting // before it runs
+	running  bool
+	insideMu sync.Mutex
+	inside   atomic.Pointer[memnet.Network] // while a function of Inside runs
 }
 
 // Start starts a deployment and stops it when the test ends. A panic in the deployment fails the
@@ -169,16 +176,13 @@ func (d *Deployment) start() error {
 		}
 	}
 	if o.kind == loadBalanced {
-		var nodes []*server.Node
-		for _, n := range d.nodes {
-			nodes = append(nodes, n.n)
-		}
-		for i, behind := range [][]*server.Node{nodes, nodes[:1]} {
+		for i := range 2 {
 			l, addr, err := d.listen(i)
 			if err != nil {
 				return err
 			}
-			d.balancers, d.balanced = append(d.balancers, server.Balance(l, behind)), append(d.balanced, addr)
+			d.balanced = append(d.balanced, addr)
+			d.accept(l, func(l net.Listener) { d.balancers = append(d.balancers, server.Balance(l, d.behind(i))) })
 		}
 	}
 	if role == server.Mongos {
@@ -200,7 +204,83 @@ func (d *Deployment) start() error {
 			n.SetLag(o.lag)
 		}
 	}
+	return d.prepare()
+}
+
+// prepare runs what comes before a deployment accepts connections, and lets it accept them.
+func (d *Deployment) prepare() error {
+	for _, f := range d.opts.prepare {
+		if err := f(d); err != nil {
+			return err
+		}
+	}
+	d.running = true
+	for _, w := range d.waiting {
+		w.serve(w.l)
+	}
+	d.waiting = nil
 	return nil
+}
+
+// waiting is a listener that nobody accepts from before the deployment is prepared.
+type waiting struct {
+	l     net.Listener
+	serve func(net.Listener)
+}
+
+// accept serves a listener, once the deployment is prepared.
+func (d *Deployment) accept(l net.Listener, serve func(net.Listener)) {
+	if d.running {
+		serve(l)
+		return
+	}
+	d.waiting = append(d.waiting, waiting{l, serve})
+}
+
+// Inside calls a function with a connection string that leads into the deployment by
+// [Deployment.DialContext], in memory, past its listeners: its connections need neither TLS nor a
+// user, and may do everything. A client that the function opens with the deployment as its dialer
+// has to be closed when it returns. The string is for the process that takes writes, or if there is
+// none for one that can be read; the others are reached at their own addresses. Only one function
+// runs at a time.
+func (d *Deployment) Inside(f func(uri string) error) error {
+	d.insideMu.Lock()
+	defer d.insideMu.Unlock()
+	network := &memnet.Network{}
+	nodes := slices.Clone(d.nodes)
+	for _, s := range d.sets() {
+		nodes = append(nodes, s.nodes...)
+	}
+	for _, n := range nodes {
+		l, err := network.Listen(n.Addr())
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		n.n.ServeOwn(l)
+	}
+	d.inside.Store(network)
+	defer d.inside.Store(nil)
+	to := d.Primary()
+	if rest := d.Secondaries(); to == nil && len(rest) > 0 {
+		to = rest[0]
+	}
+	if to == nil {
+		return errors.New("mongotest: there is no node to connect to")
+	}
+	return f("mongodb://" + to.Addr() + "/?directConnection=true")
+}
+
+// behind returns the nodes behind a load balancer: all mongoses, or the first alone.
+func (d *Deployment) behind(balancer int) []*server.Node {
+	var nodes []*server.Node
+	for _, n := range d.nodes {
+		nodes = append(nodes, n.n)
+	}
+	if balancer > 0 {
+		nodes = nodes[:1]
+	}
+	return nodes
 }
 
 // listen opens the listener of a node that has no address yet.
@@ -234,6 +314,9 @@ func listenTCP(addr string) (net.Listener, error) {
 
 // Stop stops the deployment and waits for its goroutines to end. A second call does nothing.
 func (d *Deployment) Stop() {
+	for _, w := range d.waiting {
+		w.l.Close()
+	}
 	if d.set != nil {
 		d.set.Close()
 	}
@@ -351,9 +434,12 @@ func (d *Deployment) uri(hosts []string) string {
 	return u
 }
 
-// DialContext connects to a node: in memory for a deployment with [InMemory], else as net.Dialer
-// does. Clients accept it as a dialer.
+// DialContext connects to a node: in memory for a deployment with [InMemory] and within
+// [Deployment.Inside], else as net.Dialer does. Clients accept it as a dialer.
 func (d *Deployment) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if in := d.inside.Load(); in != nil {
+		return in.DialContext(ctx, network, address)
+	}
 	if d.mem != nil {
 		return d.mem.DialContext(ctx, network, address)
 	}

@@ -49,7 +49,7 @@ func (n *Node) memberConfig() *replica.MemberConfig {
 
 // serve makes the node accept connections.
 func (n *Node) serve(l net.Listener) error {
-	n.n.Serve(l)
+	n.d.accept(l, n.n.Serve)
 	path := n.SocketPath()
 	if path == "" {
 		return nil
@@ -59,7 +59,7 @@ func (n *Node) serve(l net.Listener) error {
 	if err != nil {
 		return err
 	}
-	n.n.Serve(ul)
+	n.d.accept(ul, n.n.Serve)
 	return nil
 }
 

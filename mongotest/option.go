@@ -32,6 +32,7 @@ type options struct {
 	noScripting      bool
 	search           *time.Duration
 	log              *slog.Logger
+	prepare          []func(*Deployment) error // in the order of the options
 	onPanic          func(v any, stack []byte)
 }
 
@@ -127,6 +128,15 @@ func Parameter(name string, value any) Option {
 // deployment's clock ([Deployment.ShiftClock]); 0 makes it ready at once. Stages that search, such
 // as $search, are refused nevertheless. Without Search the commands are refused, too.
 func Search(build time.Duration) Option { return func(o *options) { o.search = &build } }
+
+// Prepare calls a function when the deployment is complete and nobody can reach it, but through
+// [Deployment.Inside]. An error ends the start. Functions, [Seed], [SeedFile] and [Scripts] take
+// place in the order of the options.
+func Prepare(f func(d *Deployment) error) Option { return prepared(f) }
+
+func prepared(f func(*Deployment) error) Option {
+	return func(o *options) { o.prepare = append(o.prepare, f) }
+}
 
 // NoScripting makes a deployment without JavaScript, as --noscripting does: $where, $function,
 // $accumulator and mapReduce are refused with the server's errors.

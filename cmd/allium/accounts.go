@@ -4,14 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"allium"
 	"allium/bson"
 	"allium/internal/dump"
-	"allium/mongoerr"
-	"allium/mongotest"
 )
 
 // Users and roles are kept as mongodump keeps them: as the documents of these collections of the
@@ -46,11 +43,11 @@ func accountsOf(db, name string) accountsKind {
 	return noAccounts
 }
 
-// surveyAccounts lists the collections of users and roles, if there are any besides the user self.
-func surveyAccounts(ctx context.Context, client *allium.Client, self string) ([]*dump.Collection, error) {
+// surveyAccounts lists the collections of users and roles, if there are any.
+func surveyAccounts(ctx context.Context, client *allium.Client) ([]*dump.Collection, error) {
 	admin := client.Database("admin")
 	count := func(coll string) (int, error) {
-		cur, err := allium.CollectionOf[bson.Raw](admin, coll).Find(ctx, bson.D{{Key: "user", Value: bson.D{{Key: "$ne", Value: self}}}})
+		cur, err := allium.CollectionOf[bson.Raw](admin, coll).Find(ctx, bson.D{})
 		if err != nil {
 			return 0, err
 		}
@@ -131,49 +128,4 @@ func (a *keptAccounts) merge(ctx context.Context, client *allium.Client, named s
 		return fmt.Errorf("users and roles: %w", err)
 	}
 	return nil
-}
-
-// keeper returns a connection string with which everything can be read, whatever was done to the
-// deployment: where users log in, the user whom the command line names may be gone by now, or have
-// another password; and a replica set may have no primary.
-func (f *serveFlags) keeper(d *mongotest.Deployment, uri string) (keeperURI, self string, err error) {
-	d.ClearFailures()
-	if rest := d.Secondaries(); d.Primary() == nil && len(rest) > 0 {
-		uri = directly(uri, rest[0].Addr())
-	}
-	if f.auth == "" {
-		return uri, "", nil
-	}
-	self = "allium.keeper." + rand.Text()
-	password := rand.Text()
-	if err := d.AddUser(mongotest.User{Name: self, Password: password, Roles: []string{"root"}}); err != nil {
-		return "", "", err
-	}
-	scheme, rest, ok := strings.Cut(uri, "://")
-	at := strings.LastIndexByte(rest, '@')
-	if !ok || at < 0 {
-		return "", "", fmt.Errorf("no user in the connection string")
-	}
-	return scheme + "://" + url.UserPassword(self, password).String() + rest[at:], self, nil
-}
-
-// openKeeper opens a client for keep: it asks in a version of the Stable API where the deployment
-// wants one.
-func openKeeper(ctx context.Context, uri string) (*allium.Client, error) {
-	var opts allium.ClientOptions
-	for {
-		client, err := allium.Open(uri, opts)
-		if err != nil {
-			return nil, err
-		}
-		_, err = adminCommand(ctx, client, bson.D{{Key: "listDatabases", Value: 1}})
-		if err == nil {
-			return client, nil
-		}
-		client.Close(ctx)
-		if opts.ServerAPI != nil || !mongoerr.HasCode(err, apiVersionMissing) {
-			return nil, err
-		}
-		opts.ServerAPI = &allium.ServerAPI{Version: allium.ServerAPIV1}
-	}
 }

@@ -22,17 +22,28 @@ import (
 // served starts a deployment that keeps its data in a folder, and returns what ends it.
 func served(t *testing.T, dir, seed string, opts ...mongotest.Option) (client *allium.Client, end func()) {
 	t.Helper()
-	return servedWith(t, &serveFlags{data: dir, seed: seed}, opts...)
+	f := &serveFlags{data: dir}
+	if seed != "" {
+		f.seed = []string{seed}
+	}
+	return servedWith(t, f, opts...)
+}
+
+// kept keeps what a deployment holds, and gives the place free.
+func kept(f *serveFlags, d *mongotest.Deployment) error {
+	defer f.release()
+	return f.keep(d)
 }
 
 // servedWith starts a deployment as the flags say, and returns what ends it.
 func servedWith(t *testing.T, f *serveFlags, opts ...mongotest.Option) (client *allium.Client, end func()) {
 	t.Helper()
-	d := mongotest.Start(t, opts...)
-	if err := f.fill(t.Context(), d, d.URI(), t.Output()); err != nil {
+	contents, err := f.contents(t.Context(), t.Output())
+	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := allium.Open(d.URI())
+	d := mongotest.Start(t, append(opts, contents...)...)
+	client, err = allium.Open(d.URI())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +52,7 @@ func servedWith(t *testing.T, f *serveFlags, opts ...mongotest.Option) (client *
 		if err := client.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if err := f.keep(d, d.URI()); err != nil {
+		if err := kept(f, d); err != nil {
 			t.Fatal(err)
 		}
 		d.Stop()
@@ -196,7 +207,7 @@ func TestForeignFolderIsRefused(t *testing.T) {
 		before := tree(t, dir)
 		d := mongotest.Start(t)
 		f := &serveFlags{data: dir}
-		err := f.fill(t.Context(), d, d.URI(), t.Output())
+		err := f.open(t.Context(), d, t.Output())
 		shown := name
 		switch name {
 		case "source":
@@ -292,7 +303,7 @@ func TestFolderAfterACrash(t *testing.T) {
 			}
 			return os.Rename(from, to)
 		}
-		if err := f.fill(t.Context(), d, d.URI(), t.Output()); err != nil {
+		if err := f.open(t.Context(), d, t.Output()); err != nil {
 			t.Fatal(err)
 		}
 		client, err := allium.Open(d.URI())
@@ -311,7 +322,7 @@ func TestFolderAfterACrash(t *testing.T) {
 		}
 		now := visible(t, client)
 		client.Close(t.Context())
-		keepErr := f.keep(d, d.URI())
+		keepErr := kept(f, d)
 		d.Stop()
 		if keepErr != nil && !errors.Is(keepErr, crashed) {
 			t.Fatal(keepErr)

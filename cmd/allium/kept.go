@@ -91,110 +91,96 @@ func openStore(path string, d disk) (dataStore, error) {
 	return nil, fmt.Errorf("%s is neither a folder nor a file", path)
 }
 
-// fill reads what -data and -seed name into a deployment that has just started.
-func (f *serveFlags) fill(ctx context.Context, d *mongotest.Deployment, uri string, warnings io.Writer) error {
-	if f.seed == "" && f.data == "" {
-		return nil
-	}
-	client, err := allium.Open(uri)
-	if err != nil {
-		return err
-	}
-	defer client.Close(context.WithoutCancel(ctx))
+// contents returns what fills a deployment before it listens: what -data names, then what -seed
+// names, then scripts.
+func (f *serveFlags) contents(ctx context.Context, warnings io.Writer) ([]mongotest.Option, error) {
+	var opts []mongotest.Option
 	if f.data != "" {
-		if f.disk.create == nil {
-			f.disk = realDisk
-		}
-		if f.store, err = openStore(f.data, f.disk); err != nil {
-			return fmt.Errorf("--data: %w", err)
-		}
-		// What the deployment starts with is not what somebody has set.
-		if f.defaults, err = readParameters(ctx, client); err == nil {
-			err = f.load(ctx, client, d, uri, warnings)
-		}
-		if err != nil {
-			f.store.close()
-			return fmt.Errorf("--data: %w", err)
-		}
+		opts = append(opts, mongotest.Prepare(func(d *mongotest.Deployment) error { return f.open(ctx, d, warnings) }))
 	}
-	if f.seed != "" {
-		if err := seed(ctx, client, f.seed, f.store); err != nil {
-			if f.store != nil {
-				f.store.close()
-			}
-			return fmt.Errorf("--seed: %w", err)
+	for _, path := range f.seed {
+		opt, err := seedOption(path)
+		if err != nil {
+			return nil, fmt.Errorf("--seed: %w", err)
 		}
+		opts = append(opts, opt)
+	}
+	return opts, nil
+}
+
+// seedOption returns the option for a file or a folder.
+func seedOption(path string) (mongotest.Option, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return mongotest.Seed(os.DirFS(path)), nil
+	}
+	return mongotest.SeedFile(os.DirFS(filepath.Dir(path)), filepath.Base(path)), nil
+}
+
+// open reads what -data names into a deployment that is about to start.
+func (f *serveFlags) open(ctx context.Context, d *mongotest.Deployment, warnings io.Writer) (err error) {
+	if f.disk.create == nil {
+		f.disk = realDisk
+	}
+	if f.store, err = openStore(f.data, f.disk); err != nil {
+		return fmt.Errorf("--data: %w", err)
+	}
+	err = inside(ctx, d, func(client *allium.Client, uri string) (err error) {
+		// What the deployment starts with is not what somebody has set.
+		if f.defaults, err = readParameters(ctx, client); err != nil {
+			return err
+		}
+		return f.load(ctx, client, d, uri, warnings)
+	})
+	if err != nil {
+		f.release()
+		return fmt.Errorf("--data: %w", err)
 	}
 	return nil
 }
 
-// keep writes what a deployment holds to the place of -data.
-func (f *serveFlags) keep(d *mongotest.Deployment, uri string) (err error) {
-	if f.store == nil {
-		return nil
-	}
-	defer f.store.close()
-	defer func() {
+// inside calls a function with a client that may do everything in a deployment, whoever else can
+// reach it.
+func inside(ctx context.Context, d *mongotest.Deployment, f func(client *allium.Client, uri string) error) error {
+	return d.Inside(func(uri string) error {
+		client, err := allium.Open(uri, allium.ClientOptions{Dialer: d})
 		if err != nil {
-			err = fmt.Errorf("--data: %w", err)
+			return err
 		}
-	}()
-	ctx := context.Background() // the program's has ended: that is why
-	uri, self, err := f.keeper(d, uri)
-	if err != nil {
-		return err
-	}
-	client, err := openKeeper(ctx, uri)
-	if err != nil {
-		return err
-	}
-	defer client.Close(ctx)
-	all, err := f.survey(ctx, client, self)
-	if err != nil {
-		return err
-	}
-	return f.store.replace(all, func(c *dump.Collection, w io.Writer) error {
-		return dumpDocuments(ctx, client, c, self, w)
+		defer client.Close(context.WithoutCancel(ctx))
+		return f(client, uri)
 	})
 }
 
-// seed inserts the documents of a file: {"db.collection": [{...}, ...], ...}. Collections that a
-// place has, which may be nil, are as they were kept.
-func seed(ctx context.Context, client *allium.Client, path string, store dataStore) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
+// release gives the place of -data free.
+func (f *serveFlags) release() {
+	if f.store != nil {
+		f.store.close()
+		f.store = nil
 	}
-	all, err := bson.ParseExtJSON(text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+}
+
+// keep writes what a deployment holds to the place of -data.
+func (f *serveFlags) keep(d *mongotest.Deployment) (err error) {
+	if f.store == nil {
+		return nil
 	}
-	for ns, v := range all.All() {
-		db, coll, ok := strings.Cut(ns, ".")
-		list, isArray := v.Array()
-		if !ok || !isArray {
-			return fmt.Errorf("%s: %q: want \"db.collection\" and an array of documents", path, ns)
-		}
-		if store != nil && store.contents().Of(db, coll) != nil {
-			continue
-		}
-		var docs []bson.Raw
-		for el := range list.Values() {
-			doc, ok := el.Document()
-			if !ok {
-				return fmt.Errorf("%s: %q holds a %s, want documents", path, ns, el.Type)
-			}
-			docs = append(docs, doc)
-		}
-		if len(docs) == 0 {
-			if err := client.Database(db).CreateCollection(ctx, coll); err != nil {
-				return err
-			}
-			continue
-		}
-		if _, err := allium.CollectionOf[bson.Raw](client.Database(db), coll).InsertMany(ctx, docs); err != nil {
+	d.ClearFailures()
+	ctx := context.Background() // the program's has ended: that is why
+	err = inside(ctx, d, func(client *allium.Client, _ string) error {
+		all, err := f.survey(ctx, client)
+		if err != nil {
 			return err
 		}
+		return f.store.replace(all, func(c *dump.Collection, w io.Writer) error {
+			return dumpDocuments(ctx, client, c, w)
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("--data: %w", err)
 	}
 	return nil
 }
@@ -213,8 +199,8 @@ func ownCollection(name string) bool {
 	return strings.HasPrefix(name, "system.") && name != "system.js" && !strings.HasPrefix(name, dump.Buckets)
 }
 
-// survey lists what a deployment holds; self is a user whom nobody but keep knows.
-func (f *serveFlags) survey(ctx context.Context, client *allium.Client, self string) (*dump.Contents, error) {
+// survey lists what a deployment holds.
+func (f *serveFlags) survey(ctx context.Context, client *allium.Client) (*dump.Contents, error) {
 	all := &dump.Contents{}
 	build, err := adminCommand(ctx, client, bson.D{{Key: "buildInfo", Value: 1}})
 	if err != nil {
@@ -240,7 +226,7 @@ func (f *serveFlags) survey(ctx context.Context, client *allium.Client, self str
 		}
 		all.Collections = append(all.Collections, list...)
 	}
-	accounts, err := surveyAccounts(ctx, client, self)
+	accounts, err := surveyAccounts(ctx, client)
 	if err != nil {
 		return nil, err
 	}
@@ -289,12 +275,8 @@ func surveyDatabase(ctx context.Context, db *allium.Database) (all []*dump.Colle
 }
 
 // dumpDocuments writes the documents of a collection, one after the other.
-func dumpDocuments(ctx context.Context, client *allium.Client, c *dump.Collection, self string, w io.Writer) error {
-	filter := bson.D{}
-	if c.DB == "admin" && c.Name == usersColl {
-		filter = bson.D{{Key: "user", Value: bson.D{{Key: "$ne", Value: self}}}}
-	}
-	cur, err := allium.CollectionOf[bson.Raw](client.Database(c.DB), c.Name).Find(ctx, filter)
+func dumpDocuments(ctx context.Context, client *allium.Client, c *dump.Collection, w io.Writer) error {
+	cur, err := allium.CollectionOf[bson.Raw](client.Database(c.DB), c.Name).Find(ctx, bson.D{})
 	if err != nil {
 		return err
 	}
@@ -361,8 +343,7 @@ func (f *serveFlags) load(ctx context.Context, client *allium.Client, d *mongote
 			}
 		}
 	}
-	user, _, _ := strings.Cut(f.auth, ":")
-	if err := accounts.merge(ctx, client, user); err != nil {
+	if err := accounts.merge(ctx, client, f.root.name); err != nil {
 		return err
 	}
 	return f.restoreParameters(ctx, d, uri, all.Parameters, warnings)

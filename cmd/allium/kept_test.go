@@ -292,7 +292,7 @@ func TestFullDisk(t *testing.T) {
 			if f.defaults, err = readParameters(t.Context(), client); err != nil {
 				t.Fatal(err)
 			}
-			err = f.keep(d, d.URI())
+			err = kept(f, d)
 			return room - left, err
 		}
 		_, err = keep(math.MaxInt)
@@ -348,8 +348,8 @@ func TestKeepingIsNotLockedOut(t *testing.T) {
 				opts = append(opts, mongotest.Auth("root", "secret"))
 			}
 			d := mongotest.Start(t, opts...)
-			f := &serveFlags{data: dir, auth: c.auth}
-			if err := f.fill(t.Context(), d, d.URI(), t.Output()); err != nil {
+			f := &serveFlags{data: dir, root: account{name: c.auth}}
+			if err := f.open(t.Context(), d, t.Output()); err != nil {
 				t.Fatal(err)
 			}
 			client, err := allium.Open(d.URI())
@@ -365,7 +365,7 @@ func TestKeepingIsNotLockedOut(t *testing.T) {
 					t.Logf("%v: %v", cmd, err) // a step-down may close the connection
 				}
 			}
-			if err := f.keep(d, d.URI()); err != nil {
+			if err := kept(f, d); err != nil {
 				t.Fatal(err)
 			}
 			d.Stop()
@@ -375,22 +375,23 @@ func TestKeepingIsNotLockedOut(t *testing.T) {
 				}
 			}
 			d = mongotest.Start(t, opts...)
-			f = &serveFlags{data: dir, auth: c.auth}
-			if err := f.fill(t.Context(), d, d.URI(), t.Output()); err != nil {
+			f = &serveFlags{data: dir, root: account{name: c.auth}}
+			if err := f.open(t.Context(), d, t.Output()); err != nil {
 				t.Fatal(err)
 			}
 			defer f.store.close()
-			again, err := openKeeper(t.Context(), d.URI())
+			err = inside(t.Context(), d, func(again *allium.Client, _ string) error {
+				cur, err := again.Database("app").Collection("c").Find(t.Context(), D{{Key: "_id", Value: 1}})
+				if err != nil {
+					return err
+				}
+				if docs, err := cur.All(t.Context()); err != nil || len(docs) != 1 {
+					t.Errorf("%v, %v", docs, err)
+				}
+				return nil
+			})
 			if err != nil {
-				t.Fatal(err)
-			}
-			defer again.Close(t.Context())
-			cur, err := again.Database("app").Collection("c").Find(t.Context(), D{{Key: "_id", Value: 1}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if docs, err := cur.All(t.Context()); err != nil || len(docs) != 1 {
-				t.Errorf("%v, %v", docs, err)
+				t.Error(err)
 			}
 		})
 	}
@@ -406,7 +407,7 @@ func TestParametersAreKept(t *testing.T) {
 		start := func(d *mongotest.Deployment, warnings io.Writer) (*serveFlags, *allium.Client) {
 			t.Helper()
 			f := &serveFlags{data: path}
-			if err := f.fill(t.Context(), d, d.URI(), warnings); err != nil {
+			if err := f.open(t.Context(), d, warnings); err != nil {
 				t.Fatal(err)
 			}
 			client, err := allium.Open(d.URI())
@@ -431,7 +432,7 @@ func TestParametersAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		client.Close(t.Context())
-		if err := f.keep(d, d.URI()); err != nil {
+		if err := kept(f, d); err != nil {
 			t.Fatal(err)
 		}
 		d.Stop()
@@ -455,7 +456,7 @@ func TestParametersAreKept(t *testing.T) {
 					t.Errorf("%s: %s has %v", name, kind, doc)
 				}
 			}
-			other, err := allium.Open(processes(d, d.URI())[1])
+			other, err := allium.Open("mongodb://" + d.Secondaries()[0].Addr() + "/?directConnection=true")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -464,7 +465,7 @@ func TestParametersAreKept(t *testing.T) {
 			}
 			other.Close(t.Context())
 			client.Close(t.Context())
-			if err := f.keep(d, d.URI()); err != nil {
+			if err := kept(f, d); err != nil {
 				t.Fatal(err)
 			}
 			d.Stop()

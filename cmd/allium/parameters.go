@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"allium"
 	"allium/bson"
@@ -25,9 +24,6 @@ const (
 	compatibility       = "featureCompatibilityVersion"
 	requireAPIVersion   = "requireApiVersion"
 )
-
-// apiVersionMissing is the code of a command that has to declare a version of the Stable API.
-const apiVersionMissing = 498870
 
 // adminCommand runs a command on the database admin.
 func adminCommand(ctx context.Context, client *allium.Client, cmd bson.D) (bson.Raw, error) {
@@ -133,7 +129,7 @@ func (f *serveFlags) restoreParameters(ctx context.Context, d *mongotest.Deploym
 	if len(kept) == 0 {
 		return nil
 	}
-	client, err := allium.Open(uri)
+	client, err := allium.Open(uri, allium.ClientOptions{Dialer: d})
 	if err != nil {
 		return err
 	}
@@ -165,7 +161,7 @@ func (f *serveFlags) restoreParameters(ctx context.Context, d *mongotest.Deploym
 	}
 	last := bson.D{} // what keeps this client from setting others
 	for i, one := range processes(d, uri) {
-		client, err := allium.Open(one)
+		client, err := allium.Open(one, allium.ClientOptions{Dialer: d})
 		if err != nil {
 			return err
 		}
@@ -190,31 +186,13 @@ func (f *serveFlags) restoreParameters(ctx context.Context, d *mongotest.Deploym
 }
 
 // processes returns connection strings for each of a deployment's processes that clients connect
-// to.
+// to, the one that takes writes first.
 func processes(d *mongotest.Deployment, uri string) []string {
-	hosts := d.Hosts()
-	if len(hosts) < 2 {
-		return []string{uri}
-	}
-	var all []string
-	for _, host := range hosts {
-		all = append(all, directly(uri, host))
-	}
-	return all
-}
-
-// directly returns a connection string for one process alone.
-func directly(uri, host string) string {
-	head, tail := "mongodb://", strings.TrimPrefix(uri, "mongodb://")
-	if at := strings.LastIndexByte(tail, '@'); at >= 0 {
-		head, tail = head+tail[:at+1], tail[at+1:]
-	}
-	_, options, _ := strings.Cut(tail, "?")
-	direct := []string{"directConnection=true"}
-	for _, option := range strings.Split(options, "&") {
-		if option != "" && !strings.HasPrefix(option, "replicaSet=") {
-			direct = append(direct, option)
+	all := []string{uri}
+	for _, n := range d.Nodes() {
+		if one := "mongodb://" + n.Addr() + "/?directConnection=true"; one != uri {
+			all = append(all, one)
 		}
 	}
-	return head + host + "/?" + strings.Join(direct, "&")
+	return all
 }

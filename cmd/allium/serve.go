@@ -38,7 +38,9 @@ type serveFlags struct {
 	parent       bool
 	drain        time.Duration
 	verbose      bool
-	seed, data   string
+	seed         []string
+	data         string
+	root         account           // of auth
 	store        dataStore         // of data
 	defaults     map[string]bson.D // the parameters that the deployment started with
 	disk         disk              // where data is; nothing: the system's
@@ -76,9 +78,23 @@ func (f *serveFlags) register(fs *flag.FlagSet) {
 	fs.BoolVar(&f.parent, "parent", false, "end when the process that started this one has ended")
 	fs.DurationVar(&f.drain, "drain", time.Second, "at the end let commands that run take up to this `duration`, then interrupt them")
 	fs.BoolVar(&f.verbose, "v", false, "log every command")
-	fs.StringVar(&f.seed, "seed", "", "fill the deployment with the collections in this `file` of Extended JSON: {\"db.collection\": [documents]}")
+	fs.Func("seed", "fill the deployment with the collections of this `file or folder`: {\"db.collection\": [documents]}, DB/COLLECTION.json, .csv or .bson with .meta.json beside, a dump of mongodump, compressed or not; may be given several times", f.list(&f.seed))
 	fs.StringVar(&f.data, "data", "", "read what this `folder` or archive of mongodump holds at the start, and write it there at the end")
 }
+
+// list returns the function of a flag that can be given several times.
+func (f *serveFlags) list(to *[]string) func(string) error {
+	return func(text string) error {
+		if text == "" {
+			return errors.New("it is empty")
+		}
+		*to = append(*to, text)
+		return nil
+	}
+}
+
+// account is a user with a password.
+type account struct{ name, password string }
 
 // series lists the server versions that can be chosen.
 func series() []string {
@@ -143,6 +159,7 @@ func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
 		if !ok || user == "" || password == "" {
 			return nil, fmt.Errorf("--auth: want user:password")
 		}
+		f.root = account{user, password}
 		opts = append(opts, mongotest.Auth(user, password))
 	}
 	if f.tls {
@@ -161,6 +178,15 @@ func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
 		opts = append(opts, mongotest.Log(slog.New(slog.NewTextHandler(stderr, nil))))
 	}
 	return opts, nil
+}
+
+// statusOf returns the exit status of a deployment that did not start: what the command line, the
+// environment and files say is wrong, unless it is the machine that does not allow it now.
+func statusOf(err error) int {
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return failed
+	}
+	return misused
 }
 
 // explain says what to do about the error of a deployment that did not start.
@@ -235,10 +261,16 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			cancel()
 		}()
 	}
-	d, err := mongotest.Open(opts...)
+	contents, err := f.contents(ctx, stderr)
 	if err != nil {
-		return fail(1, f.explain(err))
+		return fail(misused, err)
 	}
+	d, err := mongotest.Open(append(opts, contents...)...)
+	if err != nil {
+		f.release()
+		return fail(statusOf(err), f.explain(err))
+	}
+	defer f.release()
 	uri := d.URI()
 	line := ready{Hosts: d.Hosts(), PID: os.Getpid()}
 	if f.tls {
@@ -256,10 +288,6 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		line.CAFile, line.CertificateFile = ca, client
 		uri += "&tlsCAFile=" + url.QueryEscape(ca) + "&tlsCertificateKeyFile=" + url.QueryEscape(client)
 		fmt.Fprintf(stderr, "allium serve: certificate authority: %s\nallium serve: a client's certificate and key: %s\n", ca, client)
-	}
-	if err := f.fill(ctx, d, uri, stderr); err != nil {
-		d.Stop()
-		return fail(1, err)
 	}
 	line.URI = uri
 	if f.given["sharded"] || f.given["load-balanced"] {
@@ -279,7 +307,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stdout, uri)
 	}
 	<-ctx.Done()
-	kept := f.keep(d, uri)
+	kept := f.keep(d)
 	status = f.stop(d, stderr)
 	if kept != nil {
 		return fail(1, kept)

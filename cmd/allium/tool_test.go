@@ -297,15 +297,15 @@ func TestServeRefusesData(t *testing.T) {
 	write("long/shop/goods.bson", "\xff\xff\xff\x7fabc")
 	write("json/shop/goods.metadata.json", "{")
 	for want, args := range map[string][]string{
-		"no such file":         {"--seed", filepath.Join(dir, "none.json")},
-		"unexpected":           {"--seed", write("broken.json", `{"shop.goods": [`)},
-		`want "db.collection"`: {"--seed", write("list.json", `{"goods": []}`)},
-		"want documents":       {"--seed", write("number.json", `{"shop.goods": [1]}`)},
-		"unexpected EOF":       {"--data", filepath.Join(dir, "short")},
-		"has the length":       {"--data", filepath.Join(dir, "long")},
-		"metadata.json":        {"--data", filepath.Join(dir, "json")},
+		"no such file":                        {"--seed", filepath.Join(dir, "none.json")},
+		"the end of the text":                 {"--seed", write("broken.json", `{"shop.goods": [`)},
+		`want {"db.collection": [documents]}`: {"--seed", write("list.json", `{"goods": []}`)},
+		"want a document":                     {"--seed", write("number.json", `{"shop.goods": [1]}`)},
+		"unexpected EOF":                      {"--data", filepath.Join(dir, "short")},
+		"has the length":                      {"--data", filepath.Join(dir, "long")},
+		"metadata.json":                       {"--data", filepath.Join(dir, "json")},
 	} {
-		if _, errs := tool(t, failed, append([]string{"serve", "--port", "0"}, args...)...); !strings.Contains(errs, want) {
+		if _, errs := tool(t, misused, append([]string{"serve", "--port", "0"}, args...)...); !strings.Contains(errs, want) {
 			t.Errorf("%v: %q, want %q", args, errs, want)
 		}
 	}

@@ -18,7 +18,7 @@ func (r *Request) checkAPI() error {
 		return nil
 	}
 	if r.apiVersion.IsZero() && r.apiStrict.IsZero() && r.apiDeprecation.IsZero() {
-		if v, _ := r.Node.Parameter("requireApiVersion"); v.AsBool() && !r.Cmd.NoAuth && !r.Cmd.Continues && !(r.InTxn() && !r.startTxn) {
+		if v, _ := r.Node.Parameter("requireApiVersion"); v.AsBool() && !r.Conn.trusted && !r.Cmd.NoAuth && !r.Cmd.Continues && !(r.InTxn() && !r.startTxn) {
 			return srverr.New(498870, "The apiVersion parameter is required, please configure your MongoClient's API version")
 		}
 		return nil

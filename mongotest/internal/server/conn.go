@@ -39,7 +39,9 @@ type Conn struct {
 
 	client ClientState
 	user   *account.User // nil: not authenticated
-	txn    *session.Txn  // the last one that a command began or continued
+	// trusted is set for the deployment's own connections, which may do everything.
+	trusted bool
+	txn     *session.Txn // the last one that a command began or continued
 
 	// SASL is the conversation that has begun and is not finished: of package login. nil: none.
 	SASL any
@@ -78,6 +80,9 @@ func (c *Conn) NetConn() net.Conn { return c.nc }
 
 // User returns who has authenticated, nil if nobody has.
 func (c *Conn) User() *account.User { return c.user }
+
+// Trusted reports whether the connection is the deployment's own.
+func (c *Conn) Trusted() bool { return c.trusted }
 
 // Client returns what the client told about itself. It belongs to the connection's goroutine.
 func (c *Conn) Client() *ClientState { return &c.client }

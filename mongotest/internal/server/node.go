@@ -163,7 +163,13 @@ func (n *Node) Data() *Data { return n.data }
 func (n *Node) Version() release.Version { return n.cfg.Version }
 
 // Serve accepts connections until the listener or the node is closed. It returns at once.
-func (n *Node) Serve(l net.Listener) {
+func (n *Node) Serve(l net.Listener) { n.serve(l, false) }
+
+// ServeOwn is Serve for connections of the deployment's own: without TLS, with all rights, and with
+// nothing that goes wrong on the network.
+func (n *Node) ServeOwn(l net.Listener) { n.serve(l, true) }
+
+func (n *Node) serve(l net.Listener, own bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
@@ -171,16 +177,16 @@ func (n *Node) Serve(l net.Listener) {
 		return
 	}
 	n.listeners = append(n.listeners, l)
-	n.wg.Go(func() { n.accept(l) })
+	n.wg.Go(func() { n.accept(l, own) })
 }
 
-func (n *Node) accept(l net.Listener) {
+func (n *Node) accept(l net.Listener, own bool) {
 	for {
 		nc, err := l.Accept()
 		if err != nil {
 			return
 		}
-		if !n.adopt(nc) {
+		if !n.adopt(nc, own) {
 			netfault.Reset(nc)
 		}
 	}
@@ -188,8 +194,8 @@ func (n *Node) accept(l net.Listener) {
 
 // adopt serves a connection that was accepted for the node. It reports false if the node takes
 // none.
-func (n *Node) adopt(nc net.Conn) bool {
-	if n.Net.Refuses() {
+func (n *Node) adopt(nc net.Conn, own bool) bool {
+	if n.Net.Refuses() && !own {
 		return false
 	}
 	n.mu.Lock()
@@ -200,11 +206,14 @@ func (n *Node) adopt(nc net.Conn) bool {
 	if tc, ok := nc.(*net.TCPConn); ok {
 		tc.SetNoDelay(true)
 	}
-	nc = n.Net.Wrap(nc)
-	if n.cfg.TLS != nil {
-		nc = tls.Server(nc, n.cfg.TLS)
+	if !own {
+		nc = n.Net.Wrap(nc)
+		if n.cfg.TLS != nil {
+			nc = tls.Server(nc, n.cfg.TLS)
+		}
 	}
 	c := newConn(n, nc)
+	c.trusted = own
 	n.conns[c] = struct{}{}
 	n.wg.Go(func() {
 		c.serve()
@@ -237,7 +246,7 @@ func (b *Balancer) accept() {
 		}
 		taken := false
 		for i := range b.nodes {
-			if taken = b.nodes[(next+i)%len(b.nodes)].adopt(nc); taken {
+			if taken = b.nodes[(next+i)%len(b.nodes)].adopt(nc, false); taken {
 				break
 			}
 		}

@@ -27,7 +27,7 @@ func TestPanic(t *testing.T) {
 		}
 	}}, Standalone, "localhost:27017", data)
 	client, server := net.Pipe()
-	if !n.adopt(server) {
+	if !n.adopt(server, false) {
 		t.Fatal("the connection was not taken")
 	}
 	send := func(name string) bson.Raw {

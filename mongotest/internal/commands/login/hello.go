@@ -30,7 +30,7 @@ func init() {
 // monitoring).
 func runHello(r *server.Request, dst []byte) ([]byte, error) {
 	n, legacy := r.Node, r.Name != "hello"
-	if n.Config().RequireLoadBalanced && !r.Conn.Client().LoadBalanced {
+	if n.Config().RequireLoadBalanced && !r.Conn.Trusted() && !r.Conn.Client().LoadBalanced {
 		if !r.Body.Lookup("loadBalanced").AsBool() {
 			return dst, srverr.New(srverr.LoadBalancerSupportMismatch, "The server is being accessed through a load balancer, but this driver does not have load balancing enabled")
 		}
@@ -72,7 +72,7 @@ func runHello(r *server.Request, dst []byte) ([]byte, error) {
 	if r.Routing != nil {
 		dst = bson.AppendString(dst, "msg", "isdbgrid")
 	}
-	if n.Config().RequireLoadBalanced {
+	if n.Config().RequireLoadBalanced && !r.Conn.Trusted() {
 		dst = bson.AppendObjectID(dst, "serviceId", n.ProcessID())
 	}
 	if n.IsConfigServer() {
