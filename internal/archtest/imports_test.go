@@ -101,6 +101,8 @@ var aside = []struct {
 	{"internal/norace/cmd/", []string{"internal/norace"}},
 	{"internal/requirements", nil},
 	{"internal/requirements/cmd/", []string{"internal/requirements", "internal/spectest"}},
+	{"internal/trust", []string{"internal/requirements", "internal/spectest", "mongotest"}},
+	{"internal/trust/cmd/", []string{"internal/trust"}},
 	{"internal/leaks", nil},
 	{"internal/leaks/cmd/", []string{"internal/leaks"}},
 	{"internal/campaign", []string{".", "auth", "bson", "consistency", "encryption", "encryption/kms", "event", "gridfs", "internal/fakekms", "internal/leaks", "mongoerr", "mongotest"}},

@@ -3,7 +3,7 @@
 // other formats it lists with the package whose tests run them. Its exit status is 1 if any test
 // failed, or if there is a suite that nobody runs.
 //
-//	go run ./internal/spectest/cmd/ledger [-v] [-json FILE] [-server VERSION]
+//	go run ./internal/spectest/cmd/ledger [-v] [-json FILE] [-page] [-server VERSION]
 //		[-serverless | -requireApiVersion] [-specifications FOLDER] [suite ...]
 //
 // A test runs on every topology that it allows, against a mongotest deployment of the newest server
@@ -16,6 +16,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -39,6 +40,7 @@ func main() {
 	server := flag.String("server", "", "run at this server `version` of mongotest, or at each if it is \"all\"")
 	serverless := flag.Bool("serverless", false, "run with the settings of the specification Atlas Serverless Tests")
 	requireAPI := flag.Bool("requireApiVersion", false, "run with a standalone server that requires authentication and a version of the Stable API")
+	page := flag.Bool("page", false, "write the counts into "+spectest.Page+"; if others stand there, the exit status is 1")
 	dir := flag.String("specifications", spectest.Folder(), "`folder` of the specifications")
 	flag.Parse()
 	if *dir == "" {
@@ -49,6 +51,10 @@ func main() {
 	l := &ledger{verbose: *verbose, where: unified.Where{Serverless: *serverless, RequireAPI: *requireAPI}}
 	if *serverless && *requireAPI {
 		fmt.Fprintln(os.Stderr, "ledger: -serverless and -requireApiVersion exclude each other")
+		os.Exit(2)
+	}
+	if *page && (*serverless || *requireAPI || *server != "" || os.Getenv("MONGODB_URI") != "" || flag.NArg() > 0) {
+		fmt.Fprintln(os.Stderr, "ledger: the page has the counts of all suites on mongotest: -page goes with no other choice")
 		os.Exit(2)
 	}
 	servers, err := versions(*server)
@@ -89,6 +95,9 @@ func main() {
 		}
 		if l.where.On != nil {
 			l.where.On.Stop()
+		}
+		if *page {
+			l.failed = !l.page() || l.failed
 		}
 		if l.failed {
 			os.Exit(1)
@@ -152,6 +161,7 @@ type ledger struct {
 
 	mu      sync.Mutex
 	total   counts
+	suites  map[string]spectest.Count
 	reasons map[string]int // of failures
 	skips   map[string]int
 	notes   map[string]int // of tests that ran otherwise than they are written
@@ -160,6 +170,7 @@ type ledger struct {
 const format = "%-52s %6v %6v %7v %7v %8v\n"
 
 func (l *ledger) run(t *testing.T, suites []spectest.Suite) {
+	l.suites = map[string]spectest.Count{}
 	l.total, l.reasons, l.skips, l.notes = counts{}, map[string]int{}, map[string]int{}, map[string]int{}
 	if l.where.Server != "" {
 		fmt.Printf("\nserver %s\n", l.where.Server)
@@ -172,6 +183,7 @@ func (l *ledger) run(t *testing.T, suites []spectest.Suite) {
 			line := l.suite(t, &s)
 			fmt.Printf(format, s.Name, line.files, line.tests, line.passed, line.failed, line.skipped)
 			l.total.add(line)
+			l.suites[s.Name] = spectest.Count{Passed: line.passed, Tests: line.tests, Skipped: line.skipped}
 		case s.Runner != "":
 			elsewhere = append(elsewhere, s)
 		case s.Reason != "":
@@ -198,6 +210,27 @@ func (l *ledger) run(t *testing.T, suites []spectest.Suite) {
 	for _, s := range nowhere {
 		fmt.Printf("\nFAIL %s: %d files that are not in the unified format, and no package is known to run them\n", s.Name, len(s.Files))
 	}
+}
+
+// page writes the counts into the page, and reports whether they were there.
+func (l *ledger) page() bool {
+	old, err := os.ReadFile(spectest.Page)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "ledger: -page wants to run in the root of the repository:", err)
+		return false
+	}
+	text := strings.ReplaceAll(string(old), "\r\n", "\n")
+	page, err := spectest.Rewrite(text, l.suites)
+	if err == nil && page != text {
+		err = errors.New("other counts were there; they are mended")
+		if e := os.WriteFile(spectest.Page, []byte(page), 0o644); e != nil {
+			err = e
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "ledger: %s: %v\n", spectest.Page, err)
+	}
+	return err == nil
 }
 
 // list prints how often each of some things was there, the most frequent first.
