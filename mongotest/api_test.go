@@ -70,9 +70,9 @@ func TestStableAPI(t *testing.T) {
 // What newer servers answer to malformed commands: there are no recordings of those.
 func TestErrorsOfNewServers(t *testing.T) {
 	steps := []errorStep{
-		{`{"find": 1, "$db": "t"}`, 2, "collection name has invalid type int"},
-		{`{"find": "c", "foo": 1, "$db": "t"}`, 40415, "BSON field 'find.foo' is an unknown field."},
-		{`{"find": "c", "filter": 1, "$db": "t"}`, 14, "BSON field 'find.filter' is the wrong type 'int', expected type 'object'"},
+		{`{"find": 1, "$db": "t"}`, 73, "Failed to parse namespace element"},
+		{`{"find": "c", "foo": 1, "$db": "t"}`, 40415, "BSON field 'FindCommandRequest.foo' is an unknown field."},
+		{`{"find": "c", "filter": 1, "$db": "t"}`, 14, "BSON field 'FindCommandRequest.filter' is the wrong type 'int', expected type 'object'"},
 		{`{"aggregate": "c", "cursor": {}, "$db": "t"}`, 40414, "BSON field 'aggregate.pipeline' is missing but a required field"},
 		{`{"aggregate": "c", "pipeline": [], "cursor": {}, "foo": 1, "$db": "t"}`, 40415, "BSON field 'aggregate.foo' is an unknown field."},
 		{`{"insert": "c", "documents": 1, "$db": "t"}`, 14, "BSON field 'insert.documents' is the wrong type 'int', expected type 'array'"},

@@ -90,9 +90,12 @@ func (u *User) SetPassword(password string) error {
 		case ScramSHA1:
 			u.Creds[m] = newSCRAMCredentials(sha1Hash, legacyDigest(u.Name, password), 10000)
 		case ScramSHA256:
+			if password == "" {
+				return srverr.New(50687, "Error preflighting UTF-8 conversion: U_STRING_NOT_TERMINATED_WARNING")
+			}
 			prepared, err := prepare(password)
 			if err != nil {
-				return srverr.New(srverr.BadValue, "Error preflighting UTF-8 conversion: %s", err)
+				return srverr.New(50692, "Error preflighting normalization: U_STRINGPREP_PROHIBITED_ERROR")
 			}
 			u.Creds[m] = newSCRAMCredentials(sha256.New, prepared, 15000)
 		}

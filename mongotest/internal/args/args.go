@@ -34,6 +34,8 @@ type Table[T any] struct {
 	// after it is kept.
 	Before, After func(q *T, k string) error
 	Old           *Old // the parser before version 5.0; nil: it was a generated one, too
+	// Struct is what errors call the command since version 5.0, if not by its name.
+	Struct string
 }
 
 // Old is a parser of versions before 5.0 that was written by hand. To it null is a value like
@@ -55,6 +57,16 @@ type None struct{}
 
 // Path is the name of a field in errors.
 func (t *Table[T]) Path(field string) string { return t.Name + "." + field }
+
+// path is Path in the words of a version.
+func (t *Table[T]) path(p *parsing, field string) string { return t.name(p) + "." + field }
+
+func (t *Table[T]) name(p *parsing) string {
+	if p.since50 && t.Struct != "" {
+		return t.Struct
+	}
+	return t.Name
+}
 
 // Gates tells of each field whether there are versions without it that the table of package release
 // knows.
@@ -99,10 +111,10 @@ func (t *Table[T]) ParseBody(from Source, body bson.Raw, q *T) error {
 	for _, s := range sequences {
 		f, ok := t.field(&p, s.ID)
 		if !ok || f.kind != objects {
-			return UnknownField(t.Path(s.ID))
+			return UnknownField(t.path(&p, s.ID))
 		}
 		if !p.seen.add(s.ID) {
-			return DuplicateField(t.Path(s.ID))
+			return DuplicateField(t.path(&p, s.ID))
 		}
 		if f.set != nil {
 			if err := f.set(q, Value{Name: s.ID, From: from}); err != nil {
@@ -110,7 +122,7 @@ func (t *Table[T]) ParseBody(from Source, body bson.Raw, q *T) error {
 			}
 		}
 	}
-	return t.missing(&p.seen)
+	return t.missing(&p)
 }
 
 // Parse reads a document within a command.
@@ -119,7 +131,7 @@ func (t *Table[T]) Parse(from Source, doc bson.Raw, q *T) error {
 	if err := t.read(&p, doc, q); err != nil || p.old {
 		return err
 	}
-	return t.missing(&p.seen)
+	return t.missing(&p)
 }
 
 // read reads the fields of a document, of which the first may be another matter.
@@ -130,6 +142,8 @@ func (t *Table[T]) read(p *parsing, doc bson.Raw, q *T) (err error) {
 		switch {
 		case !first:
 			err = t.element(p, k, v, q)
+		case valued && p.command && p.since50 && isNull(v) && t.Value.kind != anything:
+			err = MissingField(t.path(p, k))
 		case valued:
 			err = t.take(p, &t.Value, k, v, q)
 		}
@@ -140,10 +154,10 @@ func (t *Table[T]) read(p *parsing, doc bson.Raw, q *T) (err error) {
 	return nil
 }
 
-func (t *Table[T]) missing(seen *seenFields) error {
+func (t *Table[T]) missing(p *parsing) error {
 	for _, k := range t.Required {
-		if !seen.has(k) {
-			return MissingField(t.Path(k))
+		if !p.seen.has(k) {
+			return MissingField(t.path(p, k))
 		}
 	}
 	return nil
@@ -181,7 +195,7 @@ func (t *Table[T]) element(p *parsing, k string, v bson.RawValue, q *T) error {
 	case t.Lax || p.command && Generic(p.version, k):
 		return nil
 	case !p.old:
-		return UnknownField(t.Path(k))
+		return UnknownField(t.path(p, k))
 	case t.Old.Unknown == nil:
 		return nil
 	}
@@ -200,11 +214,18 @@ func (t *Table[T]) take(p *parsing, f *Field[T], k string, v bson.RawValue, q *T
 		if f.old != nil {
 			says = f.old
 		}
+	} else {
+		if f.now != nil {
+			says = f.now
+		}
+		if f.only50 {
+			kind = boolean
+		}
 	}
 	switch null := isNull(v); {
-	case null && !p.old && (f.optional || kind != anything && says == nil && (p.since50 || !kind.isArray())):
+	case null && !p.old && (f.optional || kind != anything && says == nil && !kind.isArray()):
 		if f.must || t.Must {
-			return kind.check(p.version, t.Name, k, v)
+			return kind.check(p.version, t.name(p), k, v)
 		}
 		return nil
 	case says != nil:
@@ -212,7 +233,7 @@ func (t *Table[T]) take(p *parsing, f *Field[T], k string, v bson.RawValue, q *T
 			return says.error(k, v)
 		}
 	case !p.old:
-		if err := kind.check(p.version, t.Name, k, v); err != nil {
+		if err := kind.check(p.version, t.name(p), k, v); err != nil {
 			return err
 		}
 	case !kind.takes(v):
@@ -221,7 +242,7 @@ func (t *Table[T]) take(p *parsing, f *Field[T], k string, v bson.RawValue, q *T
 		v = bsondoc.Int64Value(CastNumber(v))
 	}
 	if !p.old && !p.seen.add(k) {
-		return DuplicateField(t.Path(k))
+		return DuplicateField(t.path(p, k))
 	}
 	if f.set == nil {
 		return nil

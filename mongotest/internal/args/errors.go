@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -29,6 +30,16 @@ func MissingField(field string) error {
 // the text, so that it can be as odd as the server's.
 func WrongTypes(field string, got bson.Type, want string) error {
 	return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected types '%s", field, bsontext.TypeName(got), want)
+}
+
+// WrongNumber is the error of a field that takes numbers alone, and has something else.
+func WrongNumber(within, field string, v bson.RawValue) error {
+	return number.check(release.Version{}, within, field, v)
+}
+
+// TooSmall is the error of a number that is less than it may be.
+func TooSmall(field string, least, got int64) error {
+	return srverr.New(51024, "BSON field '%s' value must be >= %d, actual value '%d'", field, least, got)
 }
 
 // DuplicateField is the error of a field that is given twice.

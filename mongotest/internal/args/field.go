@@ -31,20 +31,21 @@ const (
 	objects // an array of documents
 	ints    // an array of int32
 	strs    // an array of strings
+	list    // an array whose elements are read elsewhere
 	date
 	timestamp
 )
 
 var kindNames = [...]string{
 	boolean: "bool", safeBool: "[bool, long, int, decimal, double']", int32s: "int", int64s: "long", number: "[long, int, decimal, double']", // sic
-	text: "string", object: "object", array: "array", objects: "array", ints: "array", strs: "array", date: "date", timestamp: "timestamp",
+	text: "string", object: "object", array: "array", objects: "array", ints: "array", strs: "array", list: "array", date: "date", timestamp: "timestamp",
 }
 
 // String returns what errors say that the kind wants.
 func (k kind) String() string { return kindNames[k] }
 
 // isArray reports whether the elements of an array are checked as well.
-func (k kind) isArray() bool { return k == objects || k == ints || k == strs }
+func (k kind) isArray() bool { return k == objects || k == ints || k == strs || k == list }
 
 // takes reports whether a value has the kind's type. Elements of arrays are not looked at.
 func (k kind) takes(v bson.RawValue) bool {
@@ -86,6 +87,8 @@ func (k kind) check(version release.Version, within, name string, v bson.RawValu
 		return checkArray(version, within, name, v, int32s)
 	case k == strs:
 		return checkArray(version, within, name, v, text)
+	case k == list:
+		return checkArray(version, within, name, v, anything)
 	case k.takes(v):
 		return nil
 	case k == safeBool || k == number:
@@ -106,12 +109,13 @@ func CheckDocuments(from Source, within, name string, v bson.RawValue) error {
 func isNull(v bson.RawValue) bool { return v.Type == bson.TypeNull || v.Type == bson.TypeUndefined }
 
 // checkArray checks an array and the types of its elements. Before version 5.0 a document did as
-// well, if its fields were called like those of an array.
+// well, if its fields were called like those of an array. No version has null for an array that is
+// not given.
 func checkArray(version release.Version, within, name string, v bson.RawValue, element kind) error {
 	old := !version.AtLeast(5, 0)
 	switch {
 	case v.Type == bson.TypeArray || old && v.Type == bson.TypeEmbeddedDocument:
-	case old:
+	case old || isNull(v):
 		return NoObject(name)
 	default:
 		return WrongType(within+"."+name, v.Type, "array")
@@ -125,7 +129,7 @@ func checkArray(version release.Version, within, name string, v bson.RawValue, e
 			return srverr.New(40423, "BSON array field '%s' has a non-sequential value '%s' for an array field name, expected value '%d'.", within+"."+name, k, i)
 		}
 		want := element.String()
-		if !isNull(e) && bsontext.TypeName(e.Type) != want {
+		if element != anything && !isNull(e) && bsontext.TypeName(e.Type) != want {
 			return WrongType(within+"."+name+"."+k, e.Type, want)
 		}
 		i++
@@ -158,11 +162,13 @@ type rule struct {
 	when     when
 	before   kind // what it took before version 5.0, if differs
 	differs  bool
+	only50   bool   // a boolean alone since version 5.0
 	optional bool   // null says that there is none, although it would be a value
 	must     bool   // null is a wrong type
 	kept     bool   // the value itself is kept, which lies in the message
 	says     *words // what is said of a wrong type, if not as a generated parser says it
 	old      *words // likewise, before version 5.0
+	now      *words // likewise, since version 5.0
 }
 
 // words are the error of a value of a wrong type.
@@ -282,6 +288,9 @@ func Ints[T any](to func(*T) *[]int32) Field[T] {
 	})
 }
 
+// List takes an array of anything, whose elements are read elsewhere.
+func List[T any](to func(*T) *bson.RawValue) Field[T] { return bind(list, to, valueOf).Kept() }
+
 // Strings takes an array of strings.
 func Strings[T any](to func(*T) *bson.RawValue) Field[T] { return bind(strs, to, valueOf) }
 
@@ -323,6 +332,25 @@ func (f Field[T]) Says(code int32, format string) Field[T] { f.says = &words{cod
 
 // Old has a wrong type answered in other words before version 5.0.
 func (f Field[T]) Old(code int32, format string) Field[T] { f.old = &words{code, format}; return f }
+
+// Now has a wrong type, also null, answered in other words since version 5.0.
+func (f Field[T]) Now(code int32, format string) Field[T] { f.now = &words{code, format}; return f }
+
+// Flag50 is for what is a boolean and nothing else since version 5.0, and has an error of its own.
+func (f Field[T]) Flag50() Field[T] {
+	f.now, f.only50 = &words{srverr.TypeMismatch, "Field '%s' should be a boolean value, but found: %s"}, true
+	return f
+}
+
+// AtLeast refuses smaller numbers since version 5.0.
+func (f Field[T]) AtLeast(least int64) Field[T] {
+	return f.Then(func(_ *T, v Value) error {
+		if n := v.Long(); n < least && v.From.Version().AtLeast(5, 0) {
+			return TooSmall(v.Name, least, n)
+		}
+		return nil
+	})
+}
 
 // Then has more done after the value is kept.
 func (f Field[T]) Then(then func(q *T, v Value) error) Field[T] {

@@ -212,6 +212,9 @@ func checkVariable(name string, v Version, define bool) error {
 		return srverr.New(code(16869), "empty variable names are not allowed")
 	}
 	if !lower(name[0]) && !upper(name[0]) {
+		if v.AtLeast(5, 0) {
+			return srverr.New(srverr.FailedToParse, "'%s' starts with an invalid character for a user variable name", name)
+		}
 		return srverr.New(code(16870), "'%s' starts with an invalid character for a variable name", name)
 	}
 	for i := 1; i < len(name); i++ {

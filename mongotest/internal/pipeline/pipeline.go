@@ -406,6 +406,9 @@ func (pl *Pipeline) checkPositions(p *parser) error {
 		case p.rt.o.InTxn && def.noTxn == refusedInPlace:
 			return srverr.New(srverr.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: %s", def.name)
 		case def.first && st.index > 0:
+			if p.rt.o.Version.AtLeast(5, 0) {
+				return srverr.New(40602, "%s is only valid as the first stage in a pipeline", def.name)
+			}
 			return srverr.New(40602, "%s is only valid as the first stage in a pipeline.", def.name)
 		case def.last && i < len(pl.stages)-1 && pl.stages[i+1].index != st.index:
 			return srverr.New(40601, "%s can only be the final stage in the pipeline", def.name)

@@ -9,6 +9,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -347,10 +348,13 @@ func (pp *projectParser) element(parent []string, key string, v bson.RawValue) e
 	if strings.HasSuffix(key, ".$") {
 		return srverr.New(31324, "Cannot use positional projection in aggregation projection")
 	}
+	if strings.Contains(key, ".$.") && version.AtLeast(5, 0) {
+		return query.ErrPositionalMiddle()
+	}
 	path := append(append([]string(nil), parent...), strings.Split(key, ".")...)
 	sub, isDocument := v.Document()
 	if isDocument && sub.IsEmpty() {
-		return srverr.New(51270, "An empty sub-projection is not a valid value. Found empty object at path%s", pathSuffix(strings.Join(path, "."), version))
+		return srverr.New(51270, "An empty sub-projection is not a valid value. Found empty object at path")
 	}
 	if err := expr.CheckPath(key, version); err != nil {
 		return err

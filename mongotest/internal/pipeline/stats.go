@@ -107,8 +107,12 @@ func checkListSearchIndexes(p *parser, name string, v bson.RawValue) (bson.Raw, 
 	return doc, nil
 }
 
-func checkCollStats(_ *parser, name string, v bson.RawValue) (bson.Raw, error) {
+func checkCollStats(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
 	doc, ok := v.Document()
+	since50 := p.rt.o.Version.AtLeast(5, 0)
+	if !ok && since50 {
+		return nil, srverr.New(5447000, "$collStats must take a nested object but found: %s", elementText(name, v))
+	}
 	if !ok {
 		return nil, srverr.New(40166, "$collStats must take a nested object but found: %s", elementText(name, v))
 	}
@@ -128,11 +132,28 @@ func checkCollStats(_ *parser, name string, v bson.RawValue) (bson.Raw, error) {
 			}
 			return nil, srverr.New(code, "%s argument must be %s, but got %s of type %s", key, kind, elementText(key, item), typeName(item))
 		}
+		if scale := bson.Raw(item.Value).Lookup("scale"); key == "storageStats" && since50 && scale.Type != 0 && scale.Type != bson.TypeNull {
+			if err := checkScale(scale); err != nil {
+				return nil, err
+			}
+		}
 		if histograms := bson.Raw(item.Value).Lookup("histograms"); key == "latencyStats" && histograms.Type != 0 && histograms.Type != bson.TypeBoolean {
 			return nil, srverr.New(40305, "histograms option to latencyStats must be bool, got %s of type %s", elementText(key, item), typeName(item))
 		}
 	}
 	return doc, nil
+}
+
+// checkScale checks the unit of the figures that $collStats shows of a collection's storage.
+func checkScale(v bson.RawValue) error {
+	n, ok := args.NumberOf(v)
+	switch {
+	case !ok:
+		return args.WrongNumber("$collStats.storageStats", "scale", v)
+	case n < 1:
+		return args.TooSmall("scale", 1, n)
+	}
+	return nil
 }
 
 func checkPlanCacheStats(_ *parser, _ string, v bson.RawValue) (bson.Raw, error) {

@@ -5,13 +5,15 @@ import (
 	"sync"
 
 	"allium/bson"
+	"allium/mongotest/internal/store"
 )
 
 // IndexFilters are the index filters of a node's collections: which indexes the plans of some
-// queries may use. Safe for concurrent use; the zero value has none.
+// queries may use. A collection that is renamed keeps its filters, and one that is dropped leaves
+// none to the next of its name. Safe for concurrent use; the zero value has none.
 type IndexFilters struct {
-	mu   sync.Mutex
-	byNS map[string][]IndexFilter
+	mu     sync.Mutex
+	byUUID map[[16]byte][]IndexFilter // by the UUID of the collection
 }
 
 // IndexFilter is a filter for the queries of one shape.
@@ -21,32 +23,32 @@ type IndexFilter struct {
 }
 
 // List returns the filters of a collection in the order in which they were set.
-func (f *IndexFilters) List(ns string) []IndexFilter {
+func (f *IndexFilters) List(c *store.Coll) []IndexFilter {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.byNS[ns])
+	return slices.Clone(f.byUUID[c.UUID])
 }
 
 // Set adds a filter in place of that for the same shape.
-func (f *IndexFilters) Set(ns string, filter IndexFilter) {
+func (f *IndexFilters) Set(c *store.Coll, filter IndexFilter) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.byNS == nil {
-		f.byNS = map[string][]IndexFilter{}
+	if f.byUUID == nil {
+		f.byUUID = map[[16]byte][]IndexFilter{}
 	}
-	f.byNS[ns] = append(withoutShape(f.byNS[ns], filter.Shape), filter)
+	f.byUUID[c.UUID] = append(withoutShape(f.byUUID[c.UUID], filter.Shape), filter)
 }
 
 // Clear removes the filter for a shape; an empty one: all of the collection's.
-func (f *IndexFilters) Clear(ns, shape string) {
+func (f *IndexFilters) Clear(c *store.Coll, shape string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if shape == "" {
-		delete(f.byNS, ns)
+		delete(f.byUUID, c.UUID)
 		return
 	}
-	if list := f.byNS[ns]; list != nil {
-		f.byNS[ns] = withoutShape(list, shape)
+	if list := f.byUUID[c.UUID]; list != nil {
+		f.byUUID[c.UUID] = withoutShape(list, shape)
 	}
 }
 

@@ -169,7 +169,7 @@ func (m *Memory) Forget(c *store.Coll, a *Access) {
 
 // filterFor returns the index filter for a query, nil if there is none.
 func (m *Memory) filterFor(a *Access) *IndexFilter {
-	list := m.Filters.List(a.Coll.NS)
+	list := m.Filters.List(a.Coll)
 	if len(list) == 0 {
 		return nil
 	}

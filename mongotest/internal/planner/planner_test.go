@@ -219,27 +219,28 @@ func TestRangeIndex(t *testing.T) {
 
 func TestIndexFilters(t *testing.T) {
 	var f IndexFilters
+	c, d := collection(t, `{"key": {"a": 1}, "name": "x"}`), collection(t, `{"key": {"a": 1}, "name": "x"}`)
 	shape := func(field string) string { return "eq" + field }
-	f.Clear("db.c", shape("a")) // there is nothing
-	f.Set("db.c", IndexFilter{shape("a"), doc(t, `{"n": 1}`)})
-	f.Set("db.c", IndexFilter{shape("b"), doc(t, `{"n": 2}`)})
-	f.Set("db.c", IndexFilter{shape("a"), doc(t, `{"n": 3}`)})
-	f.Set("db.d", IndexFilter{shape("a"), doc(t, `{"n": 4}`)})
-	want := func(ns string, numbers ...int32) {
+	f.Clear(c, shape("a")) // there is nothing
+	f.Set(c, IndexFilter{shape("a"), doc(t, `{"n": 1}`)})
+	f.Set(c, IndexFilter{shape("b"), doc(t, `{"n": 2}`)})
+	f.Set(c, IndexFilter{shape("a"), doc(t, `{"n": 3}`)})
+	f.Set(d, IndexFilter{shape("a"), doc(t, `{"n": 4}`)})
+	want := func(c *store.Coll, numbers ...int32) {
 		t.Helper()
 		var got []int32
-		for _, x := range f.List(ns) {
+		for _, x := range f.List(c) {
 			n, _ := x.Entry.Lookup("n").Int32()
 			got = append(got, n)
 		}
 		if fmt.Sprint(got) != fmt.Sprint(numbers) {
-			t.Errorf("%s: %v, not %v", ns, got, numbers)
+			t.Errorf("%v, not %v", got, numbers)
 		}
 	}
-	want("db.c", 2, 3)
-	f.Clear("db.c", shape("b"))
-	want("db.c", 3)
-	f.Clear("db.c", "")
-	want("db.c")
-	want("db.d", 4)
+	want(c, 2, 3)
+	f.Clear(c, shape("b"))
+	want(c, 3)
+	f.Clear(c, "")
+	want(c)
+	want(d, 4)
 }

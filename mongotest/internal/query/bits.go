@@ -9,6 +9,7 @@ import (
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/decimal"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -56,12 +57,17 @@ func exactInt64(v bson.RawValue) (int64, bool) {
 }
 
 // bitPositions reads the positions that an operator on bits names.
-func bitPositions(c condition) (positions []uint32, err error) {
+func (p *filterParser) bitPositions(c condition) (positions []uint32, err error) {
 	v := c.arg
 	switch v.Type {
 	case bson.TypeArray:
 		i := 0
 		for e := range bson.Raw(v.Value).Values() {
+			if p.version.AtLeast(5, 0) {
+				if _, err := parseNonNegativeLong(strconv.Itoa(i), e, p.version); err != nil {
+					return nil, badValue("Failed to parse bit position. %s", srverr.From(err).Msg)
+				}
+			}
 			at := bsontext.Element(strconv.Itoa(i), e)
 			n, _ := exactInt64(e)
 			f, isDouble := e.Double()
@@ -87,7 +93,7 @@ func bitPositions(c condition) (positions []uint32, err error) {
 		}
 		slices.Sort(positions)
 	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128:
-		n, err := parseNonNegativeLong(c.op, v)
+		n, err := parseNonNegativeLong(c.op, v, p.version)
 		if err != nil {
 			return nil, err
 		}
@@ -164,8 +170,11 @@ func parseLong(key string, v bson.RawValue) (int64, error) {
 	return n, nil
 }
 
-func parseNonNegativeLong(key string, v bson.RawValue) (int64, error) {
+func parseNonNegativeLong(key string, v bson.RawValue, version release.Version) (int64, error) {
 	n, err := parseLong(key, v)
+	if err == nil && n < 0 && version.AtLeast(5, 0) {
+		return 0, srverr.New(srverr.FailedToParse, "Expected a non-negative number in: %s", bsontext.Element(key, v))
+	}
 	if err == nil && n < 0 {
 		return 0, srverr.New(srverr.FailedToParse, "Expected a positive number in: %s", bsontext.Element(key, v))
 	}

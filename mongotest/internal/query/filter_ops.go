@@ -179,7 +179,7 @@ func negated(parse func(*filterParser, condition) (node, error)) func(*filterPar
 
 func bits(set, all bool) func(*filterParser, condition) (node, error) {
 	return func(p *filterParser, c condition) (node, error) {
-		t, err := bitPositions(c)
+		t, err := p.bitPositions(c)
 		if err != nil {
 			return nil, err
 		}

@@ -76,8 +76,8 @@ func compareDirect(op comparison, holds func(v, arg bson.RawValue, c *Collation)
 // counts returns the test of a count: that it is at least, or at most, the argument. A count is
 // negative of values that the operator is not about.
 func counts(of func(v bson.RawValue) int64, atMost bool) internalTest {
-	return func(_ *filterParser, c condition) (func(v bson.RawValue) bool, error) {
-		limit, err := parseNonNegativeLong(c.op, c.arg)
+	return func(p *filterParser, c condition) (func(v bson.RawValue) bool, error) {
+		limit, err := parseNonNegativeLong(c.op, c.arg, p.version)
 		return func(v bson.RawValue) bool {
 			n := of(v)
 			return n >= 0 && (atMost && n <= limit || !atMost && n >= limit)
@@ -145,7 +145,7 @@ func (p *filterParser) allFromIndex(c condition) (func(v bson.RawValue) bool, er
 	if len(list) != 2 {
 		return nil, srverr.New(srverr.FailedToParse, "%s must be an array of size 2", c.op)
 	}
-	from, err := parseNonNegativeLong("0", list[0])
+	from, err := parseNonNegativeLong("0", list[0], p.version)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/pcre"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
 )
@@ -32,7 +33,7 @@ func (p *filterParser) parseJSONSchema(_ string, v bson.RawValue, _ level) (node
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, srverr.New(srverr.TypeMismatch, "$jsonSchema must be an object")
 	}
-	sp := schemaParser{work: p.work}
+	sp := schemaParser{work: p.work, version: p.version}
 	s, err := sp.parse(v.Value)
 	if err != nil {
 		return nil, err
@@ -41,9 +42,10 @@ func (p *filterParser) parseJSONSchema(_ string, v bson.RawValue, _ level) (node
 }
 
 type schemaParser struct {
-	depth int
-	work  *work.Meter
-	below int // how many properties and items deep: at 0 the schema is about the document itself
+	version release.Version
+	depth   int
+	work    *work.Meter
+	below   int // how many properties and items deep: at 0 the schema is about the document itself
 }
 
 // mismatch is the error for a keyword's value of the wrong type.
@@ -116,8 +118,8 @@ var schemaOrder = []string{"type", "bsonType", "pattern", "maxLength", "minLengt
 
 func init() {
 	number := func(to func(*schema) *int64) keywordParser {
-		return func(_ *schemaParser, s *schema, key string, v bson.RawValue, _ map[string]bson.RawValue) error {
-			n, err := parseNonNegativeLong(key, v)
+		return func(p *schemaParser, s *schema, key string, v bson.RawValue, _ map[string]bson.RawValue) error {
+			n, err := parseNonNegativeLong(key, v, p.version)
 			*to(s) = n
 			return err
 		}

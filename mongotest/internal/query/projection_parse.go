@@ -76,12 +76,17 @@ func (n *projectionNode) settle() bool {
 	return n.computed
 }
 
+// ErrPositionalMiddle is the error of a path that goes on after the positional operator.
+func ErrPositionalMiddle() error {
+	return srverr.New(31394, "As of 4.4, it's illegal to specify positional operator in the middle of a path."+
+		"Positional projection may only be used at the end, for example: a.b.$. If the query previously used a form like a.b.$.d, "+
+		"remove the parts following the '$' and the results will be equivalent.")
+}
+
 // element parses {key: v} below a node; prefix is the path to the node.
 func (p *projectionParser) element(n *projectionNode, key string, v bson.RawValue, prefix string) error {
-	if strings.Contains(key, ".$.") || strings.HasPrefix(key, "$.") {
-		return srverr.New(31394, "As of 4.4, it's illegal to specify positional operator in the middle of a path."+
-			"Positional projection may only be used at the end, for example: a.b.$. If the query previously used a form like a.b.$.d, "+
-			"remove the parts following the '$' and the results will be equivalent.")
+	if strings.Contains(key, ".$.") || strings.HasPrefix(key, "$.") && !p.o.version().AtLeast(5, 0) {
+		return ErrPositionalMiddle()
 	}
 	positional := strings.HasSuffix(key, ".$")
 	switch {

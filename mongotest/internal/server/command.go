@@ -58,6 +58,8 @@ type Command struct {
 	Snapshot     bool // takes read concern snapshot outside of transactions (since 5.0)
 	NoAfterTime  bool // takes no afterClusterTime; so do those with NoAuth
 	WriteConcern bool // takes writeConcern; the dispatcher waits for it
+	// MaxTime is for commands which name maxTimeMS among their own arguments since version 5.0.
+	MaxTime MaxTime
 	// NoWriteConcern tells that this request of the command takes no writeConcern nevertheless. It
 	// may be nil.
 	NoWriteConcern func(r *Request) bool

@@ -7,6 +7,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/srverr"
 )
@@ -352,7 +353,7 @@ func (r *Request) maxTime() error {
 	if r.maxTimeMS.IsZero() || r.Cmd.Continues {
 		return nil
 	}
-	ms, err := ParseMaxTimeMS(r.maxTimeMS)
+	ms, err := r.Cmd.MaxTime.Parse(r.maxTimeMS, r.Version())
 	if err != nil {
 		return err
 	}
@@ -369,14 +370,32 @@ func (r *Request) maxTime() error {
 	return nil
 }
 
-func ParseMaxTimeMS(v bson.RawValue) (int64, error) {
+// MaxTime is what a command says of maxTimeMS if that is one of its own arguments. The zero value
+// is for others.
+type MaxTime struct {
+	Of       string // what errors call the command
+	Positive bool   // less than nothing is an error of the argument
+}
+
+// Parse reads maxTimeMS.
+func (m MaxTime) Parse(v bson.RawValue, version release.Version) (int64, error) {
+	since50 := version.AtLeast(5, 0)
 	if !v.IsNumber() {
+		if since50 && m.Of != "" && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined {
+			return 0, args.WrongNumber(m.Of, "maxTimeMS", v)
+		}
 		return 0, srverr.New(srverr.BadValue, "maxTimeMS must be a number")
+	}
+	n, _ := args.NumberOf(v)
+	if since50 && m.Positive && n < 0 {
+		return 0, args.TooSmall("maxTimeMS", 0, n)
+	}
+	if since50 && (n < 0 || n > math.MaxInt32) {
+		return 0, srverr.New(srverr.BadValue, "%d value for maxTimeMS is out of range [0, %d]", n, math.MaxInt32)
 	}
 	if f, ok := v.Double(); ok && f != math.Trunc(f) {
 		return 0, srverr.New(srverr.BadValue, "maxTimeMS has non-integral value")
 	}
-	n, _ := args.NumberOf(v)
 	if n < 0 || n > math.MaxInt32 {
 		return 0, srverr.New(srverr.BadValue, "maxTimeMS is out of range")
 	}

@@ -542,10 +542,21 @@ func (r *Request) KeepDocuments(ns string, docs []bson.Raw) (id int64, err error
 
 // CursorOption has a field set the batch size that a cursor's options give, if they do.
 func CursorOption[T any](f args.Field[T], batchSize func(*T) *int64) args.Field[T] {
-	return f.Then(func(q *T, v args.Value) error { return parseCursorOption(v.RawValue, batchSize(q)) })
+	return f.Then(func(q *T, v args.Value) error {
+		if v.Type == bson.TypeEmbeddedDocument && v.From.Version().AtLeast(5, 0) {
+			return cursorArgs.Parse(v.From, v.Value, batchSize(q))
+		}
+		return parseCursorOption(v.RawValue, batchSize(q))
+	})
 }
 
-// parseCursorOption sets the batch size that a cursor's options give, if they do.
+// cursorArgs are a cursor's options.
+var cursorArgs = &args.Table[int64]{Name: "cursor", Fields: map[string]args.Field[int64]{
+	"batchSize": args.Number(func(n *int64) *int64 { return n }).AtLeast(0),
+}}
+
+// parseCursorOption is what servers before 5.0 do, and sets the batch size that a cursor's options
+// give, if they do.
 func parseCursorOption(v bson.RawValue, batchSize *int64) error {
 	doc, ok := v.Document()
 	if !ok {

@@ -103,6 +103,13 @@ func (r *Request) stamps(v bson.RawValue) bool {
 
 // CheckID refuses values that cannot be an _id.
 func (r *Request) CheckID(v bson.RawValue) error {
+	since50 := r.Version().AtLeast(5, 0)
+	switch v.Type {
+	case bson.TypeRegex, bson.TypeUndefined, bson.TypeArray:
+		if since50 {
+			return srverr.New(srverr.InvalidIdField, "The '_id' value cannot be of type %s", bsontext.TypeName(v.Type))
+		}
+	}
 	switch v.Type {
 	case bson.TypeRegex, bson.TypeUndefined:
 		return srverr.New(srverr.BadValue, "can't use a %s for _id", bsontext.TypeName(v.Type))

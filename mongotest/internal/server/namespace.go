@@ -34,6 +34,9 @@ func (r *Request) Readable(code int32) (ns string, err error) {
 	if b, ok := r.Arg().Binary(); ok && b.Subtype == bson.BinaryUUID && r.Routing == nil {
 		return r.resolve(b.Data)
 	}
+	if v := r.Arg(); v.Type != bson.TypeString && v.Type != bson.TypeSymbol && r.Version().AtLeast(7, 0) {
+		return "", srverr.New(srverr.InvalidNamespace, "Failed to parse namespace element")
+	}
 	if ns, err = r.Collection(code); err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"strings"
 	"sync"
 
 	"allium/bson"
@@ -206,10 +207,29 @@ func (x *Routing) shardError(err error) error {
 // FromShard is an error that a mongos got from a shard, with what it says of that, and on other
 // nodes the error itself.
 func (x *Routing) FromShard(err error, context string) error {
-	if err == nil || x == nil || IsBlocked(err) || IsStale(err) {
+	if err == nil || x == nil || inside(err) {
 		return err
 	}
 	return srverr.From(err).Prefix(context + " :: caused by :: ")
+}
+
+// inside reports whether an error is for the server itself, which tries again.
+func inside(err error) bool { return IsBlocked(err) || IsStale(err) }
+
+// Failed says of an error of running a plan, since version 5.0, what it happened in: context, of
+// the namespace since 8.0. The plan may have said so itself.
+func (r *Request) Failed(err error, context, ns string) error {
+	if err == nil || inside(err) || !r.Version().AtLeast(5, 0) {
+		return err
+	}
+	e := srverr.From(err)
+	if strings.HasPrefix(e.Msg, context) {
+		return err
+	}
+	if r.Version().AtLeast(8, 0) {
+		context += ": " + ns
+	}
+	return e.Prefix(context + " :: caused by :: ")
 }
 
 // missingDatabase answers a command on a database that the cluster does not have, as servers before

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"math"
+
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/sharding"
@@ -91,9 +93,19 @@ func (r *Request) appendSizes(dst []byte, c *store.Coll, count, bytes, scale int
 	sizes = bson.EndDocument(sizes, at)
 	dst = bsondoc.AppendStrings(dst, "indexBuilds", nil)
 	dst = bsondoc.AppendShortest(dst, "totalIndexSize", total/scale)
+	if v5 {
+		dst = append(dst, sizes...)
+	}
 	dst = bsondoc.AppendShortest(dst, "totalSize", (total+int64(DiskSize(bytes)))/scale)
-	dst = append(dst, sizes...)
-	return bson.AppendInt32(dst, "scaleFactor", int32(scale))
+	if !v5 {
+		dst = append(dst, sizes...)
+	}
+	return AppendScale(dst, scale)
+}
+
+// AppendScale appends the unit of sizes.
+func AppendScale(dst []byte, scale int64) []byte {
+	return bson.AppendInt32(dst, "scaleFactor", int32(min(scale, math.MaxInt32)))
 }
 
 // appendWiredTiger appends what the storage engine would tell of a file, as far as there is

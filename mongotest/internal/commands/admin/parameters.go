@@ -63,23 +63,54 @@ func appendParameter(r *server.Request, dst []byte, name string) ([]byte, bool) 
 	return bson.AppendRawValue(dst, name, v), true
 }
 
+// shown is how getParameter shows parameters, if its first argument is a document.
+type shown struct{ all, details bool }
+
+var shownArgs = &args.Table[shown]{Name: "getParameter", Fields: map[string]args.Field[shown]{
+	"allParameters": args.SafeBool(func(s *shown) *bool { return &s.all }),
+	"showDetails":   args.SafeBool(func(s *shown) *bool { return &s.details }),
+}}
+
+// append appends a parameter, as a value or with what may be done with it.
+func (s *shown) append(r *server.Request, dst []byte, name string) ([]byte, bool) {
+	if !s.details {
+		return appendParameter(r, dst, name)
+	}
+	at, out := bson.BeginDocumentElement(dst, name)
+	start := len(out)
+	out, ok := appendParameter(r, out, name)
+	if !ok {
+		return dst, false
+	}
+	_, v := bsondoc.FirstElement(bson.Raw(bson.EndDocument(append([]byte{0, 0, 0, 0}, out[start:]...), 0)))
+	out = bson.AppendRawValue(out[:start], "value", v)
+	state := name == "featureCompatibilityVersion" // it belongs to the data
+	out = bson.AppendBool(out, "settableAtRuntime", !state && !fixedParameters[name])
+	out = bson.AppendBool(out, "settableAtStartup", !state)
+	return bson.EndDocument(out, at), true
+}
+
 func runGetParameter(r *server.Request, dst []byte) ([]byte, error) {
 	none := srverr.New(refusal(r, srverr.InvalidOptions), "no option found to get")
 	arg := r.Arg()
-	all := false
+	var show shown
 	switch s, _ := arg.StringValue(); {
 	case s == "*":
-		all = true
+		show.all = true
+	case arg.Type == bson.TypeEmbeddedDocument && r.Version().AtLeast(5, 0):
+		if err := shownArgs.Parse(r, arg.Value, &show); err != nil {
+			return dst, err
+		}
 	case arg.Type == bson.TypeEmbeddedDocument:
-		all = bson.Raw(arg.Value).Lookup("allParameters").AsBool()
+		show.all = bson.Raw(arg.Value).Lookup("allParameters").AsBool()
 	}
 	found := false
 	var ok bool
-	if all {
+	if show.all {
 		names := append(bsondoc.SortedKeys(server.Parameters), "featureCompatibilityVersion", "authenticationMechanisms", "authSchemaVersion", server.LogVerbosity)
 		slices.Sort(names)
 		for _, name := range names {
-			dst, _ = appendParameter(r, dst, name)
+			dst, _ = show.append(r, dst, name)
 		}
 		return dst, nil
 	}
@@ -89,7 +120,7 @@ func runGetParameter(r *server.Request, dst []byte) ([]byte, error) {
 			first = false
 			continue
 		}
-		if dst, ok = appendParameter(r, dst, k); ok {
+		if dst, ok = show.append(r, dst, k); ok {
 			found = true
 		}
 	}

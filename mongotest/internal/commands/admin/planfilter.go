@@ -61,13 +61,15 @@ func runPlanCacheClear(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runListFilters(r *server.Request, dst []byte) ([]byte, error) {
-	_, ns, err := planCollection(r)
+	c, _, err := planCollection(r)
 	if err != nil {
 		return dst, err
 	}
 	at, dst := bson.BeginArrayElement(dst, "filters")
-	for i, f := range r.Node.Memory.Filters.List(ns) {
-		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), f.Entry...)
+	if c != nil {
+		for i, f := range r.Node.Memory.Filters.List(c) {
+			dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), f.Entry...)
+		}
 	}
 	return bson.EndDocument(dst, at), nil
 }
@@ -136,7 +138,7 @@ func runSetFilter(r *server.Request, dst []byte) ([]byte, error) {
 	at, entry := bson.BeginDocument(nil)
 	entry = append(entry, shape.Elements()...)
 	entry = bson.EndDocument(bson.AppendRawValue(entry, "indexes", list), at)
-	r.Node.Memory.Filters.Set(ns, planner.IndexFilter{Shape: a.Shape(), Entry: entry})
+	r.Node.Memory.Filters.Set(c, planner.IndexFilter{Shape: a.Shape(), Entry: entry})
 	r.Node.Memory.Forget(c, a)
 	return dst, nil
 }
@@ -153,8 +155,8 @@ func runClearFilters(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		shape = a.Shape()
 	}
-	r.Node.Memory.Filters.Clear(ns, shape)
 	if c != nil {
+		r.Node.Memory.Filters.Clear(c, shape)
 		r.Node.Memory.Forget(c, a)
 	}
 	return dst, nil

@@ -134,7 +134,16 @@ func runHostInfo(r *server.Request, dst []byte) ([]byte, error) {
 		"extra", bsondoc.Of()), nil
 }
 
+// getLogArgs are the arguments since version 5.0.
+var getLogArgs = &args.Table[args.None]{Name: "getLog", Value: args.String[args.None](nil), Fields: map[string]args.Field[args.None]{}}
+
 func runGetLog(r *server.Request, dst []byte) ([]byte, error) {
+	since50 := r.Version().AtLeast(5, 0)
+	if since50 {
+		if err := getLogArgs.ParseCommand(r, nil); err != nil {
+			return dst, err
+		}
+	}
 	name, ok := r.Arg().StringValue()
 	if !ok {
 		v := r.Arg()
@@ -144,6 +153,9 @@ func runGetLog(r *server.Request, dst []byte) ([]byte, error) {
 		return bsondoc.AppendStrings(dst, "names", []string{"global", "startupWarnings"}), nil
 	}
 	if name != "global" && name != "startupWarnings" {
+		if since50 {
+			return dst, srverr.New(srverr.OperationFailed, "No log named '%s'", name)
+		}
 		return dst, srverr.New(0, "no RamLog named: %s", name)
 	}
 	dst = bson.AppendInt32(dst, "totalLinesWritten", 0)

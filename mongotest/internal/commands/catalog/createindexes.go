@@ -35,7 +35,7 @@ type createIndexesSpec struct {
 }
 
 var createIndexesArgs = &args.Table[createIndexesSpec]{Name: "createIndexes", Copy: true, Required: []string{"indexes"}, Fields: map[string]args.Field[createIndexesSpec]{
-	"indexes": args.Array[createIndexesSpec](nil).Says(srverr.TypeMismatch, args.MustBe("an array")).Then(func(q *createIndexesSpec, v args.Value) error {
+	"indexes": args.Objects[createIndexesSpec](nil).Old(srverr.TypeMismatch, args.MustBe("an array")).Then(func(q *createIndexesSpec, v args.Value) error {
 		q.specs = []bson.Raw{}
 		for e := range bson.Raw(v.Value).Values() {
 			doc, ok := e.Document()
@@ -47,7 +47,7 @@ var createIndexesArgs = &args.Table[createIndexesSpec]{Name: "createIndexes", Co
 		return nil
 	}),
 	"commitQuorum":              args.Any[createIndexesSpec](nil).Then(checkCommitQuorum),
-	"ignoreUnknownIndexOptions": args.Bool[createIndexesSpec](nil).Says(srverr.TypeMismatch, args.MustBe("a boolean")),
+	"ignoreUnknownIndexOptions": args.Bool[createIndexesSpec](nil).Old(srverr.TypeMismatch, args.MustBe("a boolean")),
 	"isTimeseriesNamespace":     {}, "runtimeConstants": {},
 }, Old: &args.Old{Unknown: func(_ args.Source, k string) error {
 	return srverr.New(srverr.BadValue, "Invalid field specified for createIndexes command: %s", k)
@@ -89,7 +89,7 @@ type indexBuild struct {
 }
 
 func runCreateIndexes(r *server.Request, dst []byte) ([]byte, error) {
-	ns, err := r.Collection(srverr.InvalidNamespace)
+	ns, err := r.Collection(wrongName(r))
 	if err != nil {
 		return dst, err
 	}

@@ -19,17 +19,45 @@ func init() {
 	})
 }
 
+// dropIndexesArgs are the arguments since version 5.0.
+var dropIndexesArgs = &args.Table[args.None]{Name: "dropIndexes", Required: []string{"index"}, Fields: map[string]args.Field[args.None]{
+	"index": args.Any[args.None](nil).Optional().Then(func(_ *args.None, v args.Value) error {
+		const field = "dropIndexes.index"
+		switch v.Type {
+		case bson.TypeString, bson.TypeEmbeddedDocument:
+			return nil
+		case bson.TypeArray:
+			for e := range bson.Raw(v.Value).Values() {
+				if e.Type != bson.TypeString {
+					return args.WrongTypes(field, v.Type, "[string']")
+				}
+			}
+			return nil
+		}
+		return args.WrongTypes(field, v.Type, "[string, object']")
+	}),
+	"collectionUUID": args.Any[args.None](nil), "isTimeseriesNamespace": args.Bool[args.None](nil),
+}}
+
+// wrongName is the code of a collection's name that is no text.
+func wrongName(r *server.Request) int32 {
+	if r.Version().AtLeast(5, 0) {
+		return srverr.BadValue
+	}
+	return srverr.InvalidNamespace
+}
+
 func runDropIndexes(r *server.Request, dst []byte) ([]byte, error) {
-	ns, err := r.Collection(srverr.InvalidNamespace)
+	if r.Version().AtLeast(5, 0) {
+		if err := dropIndexesArgs.ParseCommand(r, nil); err != nil {
+			return dst, err
+		}
+	}
+	ns, err := r.Collection(wrongName(r))
 	if err != nil {
 		return dst, err
 	}
 	index := r.Body.Lookup("index")
-	for k := range r.Body.All() {
-		if k != r.Name && k != "index" && !r.Generic(k) && r.Node.Config().Version.AtLeast(5, 0) {
-			return dst, args.UnknownField("dropIndexes." + k)
-		}
-	}
 	before := 0
 	all := false
 	err = r.Write(func(tx *store.Tx) error {

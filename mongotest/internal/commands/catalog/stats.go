@@ -43,7 +43,7 @@ var scaleArgs = func(command string, bound func(n int64) error) *args.Table[int6
 var (
 	collStatsArgs = scaleArgs("collStats", func(n int64) error {
 		if n < 1 {
-			return srverr.New(51024, "BSON field 'scale' value must be >= 1, actual value '%d'", n)
+			return args.TooSmall("scale", 1, n)
 		}
 		return nil
 	})
@@ -103,13 +103,15 @@ func runCollStats(r *server.Request, dst []byte) ([]byte, error) {
 		if dst, ok := r.AppendSystemStats(dst, ns, scale); ok {
 			return dst, nil
 		}
-		for _, f := range []string{"size", "count", "storageSize", "totalSize", "nindexes", "totalIndexSize"} {
-			dst = bson.AppendInt32(dst, f, 0)
+		for _, f := range []string{"size", "count", "numOrphanDocs", "storageSize", "totalSize", "nindexes", "totalIndexSize"} {
+			if f != "numOrphanDocs" || r.Version().AtLeast(5, 0) {
+				dst = bson.AppendInt32(dst, f, 0)
+			}
 		}
 		for _, f := range []string{"indexDetails", "indexSizes"} {
 			dst = bson.AppendDocument(dst, f, bsondoc.OrEmpty(nil))
 		}
-		return bson.AppendInt32(dst, "scaleFactor", int32(scale)), nil
+		return server.AppendScale(dst, scale), nil
 	}
 	return r.AppendCollStats(dst, c, scale), nil
 }
@@ -155,7 +157,7 @@ func runDBStats(r *server.Request, dst []byte) ([]byte, error) {
 			dst = bson.AppendDouble(dst, key, float64(n)/float64(scale))
 		}
 	}
-	count := func(key string, n int64) { dst = bsondoc.AppendShortest(dst, key, n) }
+	count := func(key string, n int64) { dst = appendCount(r, dst, key, n) }
 	dst = bson.AppendString(dst, "db", r.DB)
 	count("collections", colls)
 	count("views", views)
@@ -175,7 +177,14 @@ func runDBStats(r *server.Request, dst []byte) ([]byte, error) {
 	if colls > 0 || !old {
 		size("totalSize", storage+indexSize)
 	}
-	dst = appendScale(dst, scale, old && colls == 0)
+	switch {
+	case !old:
+		dst = bson.AppendInt64(dst, "scaleFactor", scale)
+	case colls == 0:
+		dst = bson.AppendInt32(dst, "scaleFactor", int32(scale))
+	default:
+		dst = bson.AppendDouble(dst, "scaleFactor", float64(scale))
+	}
 	if colls == 0 && old {
 		dst = bson.AppendInt32(dst, "fileSize", 0)
 	}
@@ -189,11 +198,12 @@ func runDBStats(r *server.Request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-func appendScale(dst []byte, scale int64, whole bool) []byte {
-	if whole {
-		return bson.AppendInt32(dst, "scaleFactor", int32(scale))
+// appendCount appends a number that servers since version 5.0 give as a long.
+func appendCount(r *server.Request, dst []byte, key string, n int64) []byte {
+	if r.Version().AtLeast(5, 0) {
+		return bson.AppendInt64(dst, key, n)
 	}
-	return bson.AppendDouble(dst, "scaleFactor", float64(scale))
+	return bsondoc.AppendShortest(dst, key, n)
 }
 
 // dataSizeSpec are the arguments of dataSize.
@@ -222,8 +232,12 @@ func oldObject(to func(*dataSizeSpec) *bson.Raw) args.Field[dataSizeSpec] {
 
 func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 	ns, ok := r.Arg().StringValue()
-	if !ok {
+	switch old := !r.Version().AtLeast(5, 0); {
+	case ok:
+	case old:
 		return dst, srverr.New(srverr.BadValue, "collection name has invalid type %s", typeOf(r.Arg()))
+	default:
+		return dst, args.WrongType("dataSize.dataSize", r.Arg().Type, "string")
 	}
 	if _, name := namespace.Split(ns); name == "" && r.Routing != nil {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s'", ns)
@@ -245,9 +259,12 @@ func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
 	var size, count int64
+	old := !r.Version().AtLeast(5, 0)
 	if c != nil {
 		size, count = c.Bytes(), c.Count()
-		dst = bson.AppendBool(dst, "estimate", estimate)
+		if old {
+			dst = bson.AppendBool(dst, "estimate", estimate)
+		}
 	}
 	if c != nil && len(lo) > 5 && len(hi) > 5 {
 		if len(pattern) <= 5 {
@@ -274,9 +291,15 @@ func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 	} else if len(lo) > 5 || len(hi) > 5 {
 		return dst, badRange("only one of min or max specified", estimate)
 	}
-	dst = bsondoc.AppendShortest(dst, "size", size)
-	dst = bsondoc.AppendShortest(dst, "numObjects", count)
-	return bson.AppendInt32(dst, "millis", 0), nil
+	dst = appendCount(r, dst, "size", size)
+	dst = appendCount(r, dst, "numObjects", count)
+	if old {
+		return bson.AppendInt32(dst, "millis", 0), nil
+	}
+	if dst = bson.AppendInt64(dst, "millis", 0); c != nil {
+		dst = bson.AppendBool(dst, "estimate", estimate)
+	}
+	return dst, nil
 }
 
 // badRange is the error of a range that has no size. The reply has the estimate, too.

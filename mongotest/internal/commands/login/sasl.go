@@ -52,7 +52,11 @@ func saslStart(r *server.Request, cmd bson.Raw, db string, dst []byte) ([]byte, 
 	payload, err := saslPayload(r, cmd)
 	if err == nil {
 		if v := cmd.Lookup("options"); !v.IsZero() && v.Type != bson.TypeEmbeddedDocument {
-			err = srverr.New(srverr.BadValue, "saslStart.options must be an object")
+			if r.Version().AtLeast(5, 0) {
+				err = args.WrongType("saslStart.options", v.Type, "object")
+			} else {
+				err = srverr.New(srverr.BadValue, "saslStart.options must be an object")
+			}
 		}
 	}
 	if err != nil {
@@ -249,6 +253,9 @@ func appendSpeculative(r *server.Request, dst []byte) ([]byte, error) {
 	if v.IsZero() || r.Streaming {
 		return dst, nil
 	}
+	if v.Type != bson.TypeEmbeddedDocument && r.Version().AtLeast(5, 0) {
+		return dst, args.WrongType(r.Name+".speculativeAuthenticate", v.Type, "object")
+	}
 	if v.Type != bson.TypeEmbeddedDocument {
 		return dst, srverr.New(srverr.BadValue, "%s.speculativeAuthenticate must be an Object", r.Name)
 	}
@@ -281,6 +288,9 @@ func appendMechanisms(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	db, user, ok := strings.Cut(name, ".")
 	if !ok {
+		if r.Version().AtLeast(5, 0) {
+			return dst, srverr.New(srverr.BadValue, "UserName must contain a '.' separated database.user pair")
+		}
 		return dst, srverr.New(srverr.BadValue, "username must contain a '.' separated database.user pair")
 	}
 	u := r.Node.Data().Accounts().Find(user, db)

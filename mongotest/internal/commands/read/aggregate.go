@@ -25,7 +25,8 @@ func init() {
 		Name: "aggregate", Help: "Runs the aggregation command. See http://dochub.mongodb.org/core/aggregation for more details.",
 		Needs: needsOfAggregate, API: server.V1, DataLake: true, Where: server.OptIn,
 		Txn: server.TxnOK, Sequences: true, ReadConcern: true, CheckConcern: checkAggregateConcern, Snapshot: true, WriteConcern: true,
-		Mongos: server.OnMongos{Documents: true, Missing: missingDatabase}, Parse: parseAggregate, Run: runAggregate,
+		MaxTime: server.MaxTime{Of: "aggregate", Positive: true},
+		Mongos:  server.OnMongos{Documents: true, Missing: missingDatabase}, Parse: parseAggregate, Run: runAggregate,
 	})
 }
 
@@ -156,7 +157,7 @@ var aggregateArgs = &args.Table[aggregateSpec]{Name: "aggregate", Copy: true, Re
 		return nil
 	}),
 	"maxTimeMS": args.Any[aggregateSpec](nil).Before50().Then(func(_ *aggregateSpec, v args.Value) error {
-		_, err := server.ParseMaxTimeMS(v.RawValue)
+		_, err := server.MaxTime{}.Parse(v.RawValue, v.From.Version())
 		return err
 	}),
 	"runtimeConstants": args.AnyObject[aggregateSpec](nil).Before50().Then(func(_ *aggregateSpec, v args.Value) error {

@@ -38,14 +38,14 @@ var countArgs = &args.Table[countSpec]{Name: "count", Fields: map[string]args.Fi
 	"query":     args.Object(func(q *countSpec) *bson.Raw { return &q.filter }),
 	"collation": args.Object(func(q *countSpec) *bson.Raw { return &q.collation }),
 	"hint":      args.Hint(func(q *countSpec) *bson.RawValue { return &q.hint }),
-	"limit": args.Any[countSpec](nil).Then(func(q *countSpec, v args.Value) (err error) {
+	"limit": countField(func(q *countSpec, v args.Value) (err error) {
 		if q.limit, err = countNumber(v.Name, v.RawValue); err == nil && q.limit == math.MinInt64 {
 			err = srverr.New(srverr.BadValue, "limit value for count cannot be min long")
 		}
 		q.limit = max(q.limit, -q.limit)
 		return err
 	}),
-	"skip": args.Any[countSpec](nil).Then(func(q *countSpec, v args.Value) (err error) {
+	"skip": countField(func(q *countSpec, v args.Value) (err error) {
 		if q.skip, err = countNumber(v.Name, v.RawValue); err == nil && q.skip < 0 {
 			err = srverr.New(srverr.FailedToParse, "Expected a positive number in: %s", bsontext.Element(v.Name, v.RawValue))
 		}
@@ -55,6 +55,16 @@ var countArgs = &args.Table[countSpec]{Name: "count", Fields: map[string]args.Fi
 	"encryptionInformation": args.Object[countSpec](nil).Gated(), "collectionUUID": args.Any[countSpec](nil).Gated(),
 	"includeQueryStatsMetrics": args.SafeBool[countSpec](nil).Gated(),
 }}
+
+// countField takes a number. Since version 5.0 null is none.
+func countField(set func(q *countSpec, v args.Value) error) args.Field[countSpec] {
+	return args.Any[countSpec](nil).Then(func(q *countSpec, v args.Value) error {
+		if v.Type == bson.TypeNull && v.From.Version().AtLeast(5, 0) {
+			return nil
+		}
+		return set(q, v)
+	})
+}
 
 // countFailed is an error of a shard's count.
 func countFailed(r *server.Request, err error) error {

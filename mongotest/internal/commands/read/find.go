@@ -89,35 +89,38 @@ func (q *findSpec) parse(r *server.Request, body bson.Raw) (err error) {
 	return err
 }
 
-var findArgs = &args.Table[findSpec]{Name: "find", Must: true, Fields: map[string]args.Field[findSpec]{
+// notOwned is what is said since version 5.0 of a document's place that has something else.
+const notOwned = "Expected field %sto be of type object" // sic
+
+var findArgs = &args.Table[findSpec]{Name: "find", Struct: "FindCommandRequest", Fields: map[string]args.Field[findSpec]{
 	"filter":     args.Object(func(q *findSpec) *bson.Raw { return &q.filter }),
-	"projection": args.Object(func(q *findSpec) *bson.Raw { return &q.projection }),
-	"sort":       args.Object(func(q *findSpec) *bson.Raw { return &q.sort }),
-	"min":        args.Object(func(q *findSpec) *bson.Raw { return &q.min }),
-	"max":        args.Object(func(q *findSpec) *bson.Raw { return &q.max }),
-	"collation":  args.Object(func(q *findSpec) *bson.Raw { return &q.collation }),
+	"projection": args.Object(func(q *findSpec) *bson.Raw { return &q.projection }).Now(srverr.TypeMismatch, notOwned),
+	"sort":       args.Object(func(q *findSpec) *bson.Raw { return &q.sort }).Now(srverr.TypeMismatch, notOwned),
+	"min":        args.Object(func(q *findSpec) *bson.Raw { return &q.min }).Now(srverr.TypeMismatch, notOwned),
+	"max":        args.Object(func(q *findSpec) *bson.Raw { return &q.max }).Now(srverr.TypeMismatch, notOwned),
+	"collation":  args.Object(func(q *findSpec) *bson.Raw { return &q.collation }).Now(srverr.TypeMismatch, notOwned),
 	"let":        args.Object(func(q *findSpec) *bson.Raw { return &q.let }).Gated(),
 	"hint":       args.Hint(func(q *findSpec) *bson.RawValue { return &q.hint }).Says(srverr.FailedToParse, "hint must be either a string or nested object"),
-	"skip":       args.Number(func(q *findSpec) *int64 { return &q.skip }),
-	"limit":      args.Number(func(q *findSpec) *int64 { return &q.limit }).Note(func(q *findSpec) *bool { return &q.hasLimit }),
-	"batchSize":  args.Number(func(q *findSpec) *int64 { return &q.batchSize }).Then(notNegative("BatchSize", func(q *findSpec) int64 { return q.batchSize })),
-	"ntoreturn": args.Number(func(q *findSpec) *int64 { return &q.returns }).Note(func(q *findSpec) *bool { return &q.ntoreturn }).
+	"skip":       args.Number(func(q *findSpec) *int64 { return &q.skip }).AtLeast(0),
+	"limit":      args.Number(func(q *findSpec) *int64 { return &q.limit }).AtLeast(0).Note(func(q *findSpec) *bool { return &q.hasLimit }),
+	"batchSize":  args.Number(func(q *findSpec) *int64 { return &q.batchSize }).AtLeast(0).Then(notNegative("BatchSize", func(q *findSpec) int64 { return q.batchSize })),
+	"ntoreturn": args.Number(func(q *findSpec) *int64 { return &q.returns }).AtLeast(0).Note(func(q *findSpec) *bool { return &q.ntoreturn }).
 		Then(notNegative("NToReturn", func(q *findSpec) int64 { return q.returns })),
-	"singleBatch":              args.SafeBool(func(q *findSpec) *bool { return &q.single }),
-	"tailable":                 args.SafeBool(func(q *findSpec) *bool { return &q.tailable }),
-	"awaitData":                args.SafeBool(func(q *findSpec) *bool { return &q.awaitData }),
-	"noCursorTimeout":          args.SafeBool(func(q *findSpec) *bool { return &q.noTimeout }),
-	"returnKey":                args.SafeBool(func(q *findSpec) *bool { return &q.returnKey }),
-	"showRecordId":             args.SafeBool(func(q *findSpec) *bool { return &q.showRecordID }),
+	"singleBatch":              args.SafeBool(func(q *findSpec) *bool { return &q.single }).Flag50(),
+	"tailable":                 args.SafeBool(func(q *findSpec) *bool { return &q.tailable }).Flag50(),
+	"awaitData":                args.SafeBool(func(q *findSpec) *bool { return &q.awaitData }).Flag50(),
+	"noCursorTimeout":          args.SafeBool(func(q *findSpec) *bool { return &q.noTimeout }).Flag50(),
+	"returnKey":                args.SafeBool(func(q *findSpec) *bool { return &q.returnKey }).Flag50(),
+	"showRecordId":             args.SafeBool(func(q *findSpec) *bool { return &q.showRecordID }).Flag50(),
 	"readOnce":                 args.SafeBool(func(q *findSpec) *bool { return &q.readOnce }),
 	"oplogReplay":              args.SafeBool(func(q *findSpec) *bool { return &q.oplogReplay }),
-	"allowPartialResults":      args.SafeBool(func(q *findSpec) *bool { return &q.partial }),
-	"allowDiskUse":             args.SafeBool(func(q *findSpec) *bool { return &q.disk }).Gated(),
-	"$_requestResumeToken":     args.SafeBool(func(q *findSpec) *bool { return &q.resumeToken }),
+	"allowPartialResults":      args.SafeBool(func(q *findSpec) *bool { return &q.partial }).Flag50(),
+	"allowDiskUse":             args.SafeBool(func(q *findSpec) *bool { return &q.disk }).Flag50().Gated(),
+	"$_requestResumeToken":     args.SafeBool(func(q *findSpec) *bool { return &q.resumeToken }).Flag50(),
 	"$_resumeAfter":            args.Object(resumeAfter),
 	"$_startAt":                args.Object(resumeAfter),
-	"mirrored":                 args.SafeBool[findSpec](nil).Since50(),
-	"includeQueryStatsMetrics": args.SafeBool[findSpec](nil).Since50(),
+	"mirrored":                 args.SafeBool[findSpec](nil).Flag50().Since50(),
+	"includeQueryStatsMetrics": args.SafeBool[findSpec](nil).Flag50().Since50(),
 	"_use44SortKeys":           args.Bool[findSpec](nil).Before50(),
 	"encryptionInformation":    args.Object[findSpec](nil).Gated(),
 	"runtimeConstants":         args.RuntimeConstants[findSpec]("runtimeConstants", 51202).Before50(),
@@ -278,7 +281,7 @@ func find(r *server.Request, dst []byte, st *store.State, q *findSpec) ([]byte, 
 	}
 	// A tailable cursor on an empty collection is dead from the start.
 	dst, err = r.AppendCursor(dst, cur, q.batchSize, q.single || q.tailable && c.Count() == 0)
-	return dst, remote(r, err)
+	return dst, remote(r, r.Failed(err, "Executor error during find command", q.ns))
 }
 
 // remote is an error of a query that comes from a shard.

@@ -39,7 +39,7 @@ type getMoreSpec struct {
 }
 
 var (
-	getMoreArgs = &args.Table[getMoreSpec]{Name: "getMore", Must: true, Required: []string{"collection"}, Value: args.Long(func(q *getMoreSpec) *int64 { return &q.id }),
+	getMoreArgs = &args.Table[getMoreSpec]{Name: "getMore", Required: []string{"collection"}, Value: args.Long(func(q *getMoreSpec) *int64 { return &q.id }),
 		Fields: map[string]args.Field[getMoreSpec]{
 			"collection": args.String(func(q *getMoreSpec) *string { return &q.coll }).Note(func(q *getMoreSpec) *bool { return &q.hasColl }),
 			"batchSize":  args.Number[getMoreSpec](nil).Note(func(q *getMoreSpec) *bool { return &q.hasBatch }).Then(setBatchSize),
@@ -69,7 +69,7 @@ var (
 func setBatchSize(q *getMoreSpec, v args.Value) error {
 	q.batchSize = args.CastNumber(v.RawValue)
 	if q.batchSize < 0 && v.From.Version().AtLeast(5, 0) {
-		return srverr.New(srverr.BadValue, "BSON field 'batchSize' value must be >= 0, actual value '%d'", q.batchSize)
+		return args.TooSmall("batchSize", 0, q.batchSize)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func setBatchSize(q *getMoreSpec, v args.Value) error {
 // setAwait takes how long to wait. From 5.0 on no time at all is a time, too: such a getMore does
 // not wait.
 func setAwait(q *getMoreSpec, v args.Value) error {
-	n, err := server.ParseMaxTimeMS(v.RawValue)
+	n, err := server.MaxTime{Of: "getMore"}.Parse(v.RawValue, v.From.Version())
 	q.maxTime, q.hasTime = time.Duration(n)*time.Millisecond, n > 0 || v.From.Version().AtLeast(5, 0)
 	return err
 }
@@ -91,6 +91,8 @@ func (q *getMoreSpec) parse(r *server.Request) error {
 	switch {
 	case !q.hasColl:
 		return srverr.New(srverr.FailedToParse, "Field 'collection' missing in: %s", bsontext.Document(r.Body))
+	case q.coll == "" && !old:
+		return srverr.New(srverr.InvalidNamespace, "Collection names cannot be empty")
 	case q.coll == "" || r.DB == "":
 		return srverr.New(srverr.InvalidNamespace, "Invalid namespace for getMore: %s.%s", r.DB, q.coll)
 	case q.id == 0 && old:

@@ -27,9 +27,13 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 				return pipeline.FromSlice([]bson.Raw{collStatsDocument(r, ns.String(), nil, int64(len(docs)), spec)}), nil
 			}
 			for k := range spec.All() {
-				if k == "count" || k == "storageStats" {
-					return nil, srverr.New(40481, "Unable to retrieve %s in $collStats stage: Collection [%s] not found.", k, ns)
+				if k != "count" && k != "storageStats" {
+					continue
 				}
+				if r.Version().AtLeast(5, 0) {
+					return nil, srverr.New(srverr.NamespaceNotFound, "Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s] not found.", k, ns)
+				}
+				return nil, srverr.New(40481, "Unable to retrieve %s in $collStats stage: Collection [%s] not found.", k, ns)
 			}
 		}
 		return pipeline.FromSlice(r.PerShard(c, func(part *store.Coll) bson.Raw {

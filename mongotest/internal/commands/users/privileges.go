@@ -33,7 +33,7 @@ func needsOfGranted(r *server.Request, body bson.Raw, action string) (list []acc
 		}
 	}
 	roles, _ := body.Lookup("roles").Array()
-	granted, _ := parseRoles(roles, r.DB) // of a list that cannot be read nothing is granted
+	granted, _ := parseRoles(r, roles) // of a list that cannot be read nothing is granted
 	for _, role := range granted {
 		on(role.DB)
 	}

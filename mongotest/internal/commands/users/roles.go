@@ -44,15 +44,16 @@ type roleArgs struct {
 }
 
 func parseRole(r *server.Request) (a roleArgs, err error) {
-	if a.role.Role, err = userName(r); err != nil {
-		return a, err
-	}
-	a.role.DB = r.DB
-	privileges, err := args.ExtractArray(r.Body, "privileges")
+	name, body, err := nameAndArguments(r)
 	if err != nil {
 		return a, err
 	}
-	list, err := args.ExtractArray(r.Body, "roles")
+	a.role = account.Role{Role: name, DB: r.DB}
+	privileges, err := args.ExtractArray(body, "privileges")
+	if err != nil {
+		return a, err
+	}
+	list, err := args.ExtractArray(body, "roles")
 	if err != nil {
 		return a, err
 	}
@@ -62,11 +63,11 @@ func parseRole(r *server.Request) (a roleArgs, err error) {
 		}
 	}
 	if a.hasRoles = list != nil; a.hasRoles {
-		if a.roles, err = parseRoles(list, r.DB); err != nil {
+		if a.roles, err = parseRoles(r, list); err != nil {
 			return a, err
 		}
 	}
-	restrictions, err := args.ExtractArray(r.Body, "authenticationRestrictions")
+	restrictions, err := args.ExtractArray(body, "authenticationRestrictions")
 	if err != nil {
 		return a, err
 	}
@@ -169,7 +170,7 @@ func changeRole(r *server.Request, name account.Role, change func(*account.Custo
 }
 
 func runDropRole(r *server.Request, dst []byte) ([]byte, error) {
-	name, err := userName(r)
+	name, _, err := nameAndArguments(r)
 	if err != nil {
 		return dst, err
 	}
@@ -185,20 +186,20 @@ func runDropRole(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runDropAllRoles(r *server.Request, dst []byte) ([]byte, error) {
-	if err := checkUserFields(r); err != nil {
+	if _, err := arguments(r); err != nil {
 		return dst, err
 	}
 	n := r.Node.Data().Accounts().DropRoles(func(rn account.Role) bool { return rn.DB == r.DB })
 	r.NoteChange()
-	return bson.AppendInt64(dst, "n", int64(n)), nil
+	return appendDropped(r, dst, n), nil
 }
 
 func runChangePrivileges(r *server.Request, dst []byte) ([]byte, error) {
-	name, err := userName(r)
+	name, body, err := nameAndArguments(r)
 	if err != nil {
 		return dst, err
 	}
-	list, err := args.ExtractArray(r.Body, "privileges")
+	list, err := args.ExtractArray(body, "privileges")
 	switch {
 	case err != nil:
 		return dst, err
@@ -270,11 +271,11 @@ func stringSet(v bson.RawValue) (list []string) {
 }
 
 func runChangeRoles(r *server.Request, dst []byte) ([]byte, error) {
-	name, err := userName(r)
+	name, body, err := nameAndArguments(r)
 	if err != nil {
 		return dst, err
 	}
-	list, err := grantedRoles(r)
+	list, err := grantedRoles(r, body)
 	if err != nil {
 		return dst, err
 	}
@@ -296,21 +297,22 @@ func runCacheGeneration(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runRolesInfo(r *server.Request, dst []byte) ([]byte, error) {
-	if err := checkUserFields(r); err != nil {
+	body, err := arguments(r)
+	if err != nil {
 		return dst, err
 	}
-	roles, err := askedRoles(r)
+	roles, err := askedRoles(r, body)
 	if err != nil {
 		return dst, err
 	}
 	privileges := false
-	if v := r.Body.Lookup("showPrivileges"); !v.IsZero() {
+	if v := body.Lookup("showPrivileges"); !v.IsZero() {
 		if v.Type != bson.TypeBoolean && !v.IsNumber() {
 			return dst, srverr.New(srverr.FailedToParse, "Failed to parse 'showPrivileges'. 'showPrivileges' should either be a boolean or the string 'asUserFragment', given: %s", bsontext.Element("showPrivileges", v))
 		}
 		privileges = v.AsBool()
 	}
-	restrictions, err := args.ExtractFlag(r.Body, "showAuthenticationRestrictions")
+	restrictions, err := args.ExtractFlag(body, "showAuthenticationRestrictions")
 	if err != nil {
 		return dst, err
 	}
@@ -342,8 +344,8 @@ func runRolesInfo(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 // askedRoles returns the roles that rolesInfo asks for and that there are.
-func askedRoles(r *server.Request) ([]account.Role, error) {
-	builtin, err := args.ExtractBool(r.Body, "showBuiltinRoles", false)
+func askedRoles(r *server.Request, body bson.Raw) ([]account.Role, error) {
+	builtin, err := args.ExtractBool(body, "showBuiltinRoles", false)
 	if err != nil {
 		return nil, err
 	}
@@ -358,10 +360,10 @@ func askedRoles(r *server.Request) ([]account.Role, error) {
 			asked = append(asked, account.BuiltinRoles(r.DB)...)
 		}
 	case v.Type == bson.TypeArray:
-		asked, err = parseRoles(v.Value, r.DB)
+		asked, err = parseRoles(r, v.Value)
 	default:
 		asked = make([]account.Role, 1)
-		asked[0], err = parseName(v, "role", r.DB)
+		asked[0], err = parseName(r, v, "role")
 	}
 	return slices.DeleteFunc(asked, func(rn account.Role) bool { return !accounts.HasRole(rn) }), err
 }

@@ -122,7 +122,7 @@ func runUpdateUser(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runDropUser(r *server.Request, dst []byte) ([]byte, error) {
-	name, err := userName(r)
+	name, _, err := nameAndArguments(r)
 	if err != nil {
 		return dst, err
 	}
@@ -134,20 +134,28 @@ func runDropUser(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runDropAllUsers(r *server.Request, dst []byte) ([]byte, error) {
-	if err := checkUserFields(r); err != nil {
+	if _, err := arguments(r); err != nil {
 		return dst, err
 	}
 	n := r.Node.Data().Accounts().Remove(func(u *account.User) bool { return u.DB == r.DB })
 	r.NoteChange()
-	return bson.AppendInt64(dst, "n", int64(n)), nil
+	return appendDropped(r, dst, n), nil
+}
+
+// appendDropped appends how many users or roles there were.
+func appendDropped(r *server.Request, dst []byte, n int) []byte {
+	if r.Version().AtLeast(5, 0) {
+		return bson.AppendInt32(dst, "n", int32(n))
+	}
+	return bson.AppendInt64(dst, "n", int64(n))
 }
 
 func runGrantRoles(r *server.Request, dst []byte) ([]byte, error) {
-	name, err := userName(r)
+	name, body, err := nameAndArguments(r)
 	if err != nil {
 		return dst, err
 	}
-	list, err := grantedRoles(r)
+	list, err := grantedRoles(r, body)
 	if err != nil {
 		return dst, err
 	}
@@ -175,28 +183,29 @@ func changedRoles(roles, list []account.Role, grant bool) []account.Role {
 }
 
 func runUsersInfo(r *server.Request, dst []byte) ([]byte, error) {
-	if err := checkUserFields(r); err != nil {
+	body, err := arguments(r)
+	if err != nil {
 		return dst, err
 	}
 	match, err := userQuery(r, r.Arg(), true)
 	if err != nil {
 		return dst, err
 	}
-	privileges, err := args.ExtractBool(r.Body, "showPrivileges", false)
+	privileges, err := args.ExtractBool(body, "showPrivileges", false)
 	if err != nil {
 		return dst, err
 	}
-	credentials, err := args.ExtractBool(r.Body, "showCredentials", false)
+	credentials, err := args.ExtractBool(body, "showCredentials", false)
 	if err != nil {
 		return dst, err
 	}
-	restrictions, err := args.ExtractFlag(r.Body, "showAuthenticationRestrictions")
+	restrictions, err := args.ExtractFlag(body, "showAuthenticationRestrictions")
 	if err != nil {
 		return dst, err
 	}
 	privileges = privileges || restrictions // both ask for everything about the user
 	var filter *query.Filter
-	if v := r.Body.Lookup("filter"); !v.IsZero() {
+	if v := body.Lookup("filter"); !v.IsZero() {
 		if v.Type != bson.TypeEmbeddedDocument {
 			return dst, srverr.New(srverr.TypeMismatch, "filter must be an Object")
 		}
@@ -209,7 +218,11 @@ func runUsersInfo(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	at, dst := bson.BeginArrayElement(dst, "users")
 	i := 0
-	for _, u := range r.Node.Data().Accounts().List(match) {
+	list := r.Node.Data().Accounts().List(match)
+	if r.Version().AtLeast(5, 0) { // by names, and only then by databases
+		slices.SortStableFunc(list, func(a, b *account.User) int { return strings.Compare(a.Name, b.Name) })
+	}
+	for _, u := range list {
 		start, doc := bson.BeginDocument(nil)
 		doc = bson.EndDocument(appendUser(r, doc, u, credentials, privileges, restrictions), start)
 		if filter != nil {
@@ -255,7 +268,7 @@ func userQuery(r *server.Request, v bson.RawValue, top bool) (func(*account.User
 			return slices.ContainsFunc(any, func(f func(*account.User) bool) bool { return f(u) })
 		}, nil
 	}
-	name, err := parseName(v, "user", r.DB)
+	name, err := parseName(r, v, "user")
 	return func(u *account.User) bool { return u.Name == name.Role && u.DB == name.DB }, err
 }
 

@@ -58,7 +58,7 @@ func batchOf(r *server.Request) *batch { return r.Writes.(*batch) }
 func writeTable[T any](name string, required []string, to func(*T) *batch, more map[string]args.Field[T]) *args.Table[T] {
 	t := &args.Table[T]{Name: name, Required: required, Fields: more}
 	for k, f := range map[string]args.Field[batch]{
-		"ordered":                  args.SafeBool(func(w *batch) *bool { return &w.ordered }).Strict(),
+		"ordered":                  args.Bool(func(w *batch) *bool { return &w.ordered }),
 		"bypassDocumentValidation": args.SafeBool(func(w *batch) *bool { return &w.bypass }),
 		"bypassEmptyTsReplacement": args.SafeBool(func(w *batch) *bool { return &w.stamps }).Gated(),
 		"stmtId":                   args.Int(func(w *batch) *int32 { return &w.stmt }).Note(func(w *batch) *bool { return &w.hasStmt }),

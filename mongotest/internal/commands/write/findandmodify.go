@@ -78,9 +78,9 @@ var findAndModifyArgs = &args.Table[findAndModify]{Name: "findAndModify", Fields
 	"collation": args.Object(func(q *findAndModify) *bson.Raw { return &q.op.Collation }),
 	"update":    args.Any(func(q *findAndModify) *bson.RawValue { return &q.op.u }).Optional(),
 	"hint":      args.Hint(func(q *findAndModify) *bson.RawValue { return &q.op.Hint }).Optional().Gated(),
-	"remove":    args.Truth(func(q *findAndModify) *bool { return &q.remove }),
-	"new":       args.Truth(func(q *findAndModify) *bool { return &q.returnNew }),
-	"upsert":    args.Truth(func(q *findAndModify) *bool { return &q.op.upsert }),
+	"remove":    args.SafeBool(func(q *findAndModify) *bool { return &q.remove }).Loose(),
+	"new":       args.SafeBool(func(q *findAndModify) *bool { return &q.returnNew }).Loose(),
+	"upsert":    args.SafeBool(func(q *findAndModify) *bool { return &q.op.upsert }).Loose(),
 	"arrayFilters": args.Objects(func(q *findAndModify) *[]bson.Raw { return &q.op.arrayFilters }).Then(func(q *findAndModify, v args.Value) error {
 		for e := range bson.Raw(v.Value).Values() {
 			if e.Type != bson.TypeEmbeddedDocument && !v.From.Version().AtLeast(5, 0) {
@@ -92,8 +92,8 @@ var findAndModifyArgs = &args.Table[findAndModify]{Name: "findAndModify", Fields
 		}
 		return nil
 	}),
-	"bypassDocumentValidation": args.Truth(func(q *findAndModify) *bool { return &q.op.bypass }),
-	"bypassEmptyTsReplacement": args.Truth(func(q *findAndModify) *bool { return &q.stamps }).Gated(),
+	"bypassDocumentValidation": args.SafeBool(func(q *findAndModify) *bool { return &q.op.bypass }).Loose(),
+	"bypassEmptyTsReplacement": args.SafeBool(func(q *findAndModify) *bool { return &q.stamps }).Loose().Gated(),
 	"stmtId":                   args.Number(func(q *findAndModify) *int64 { return &q.stmt }).Old(srverr.TypeMismatch, badStatement),
 	"writeConcern": args.Any[findAndModify](nil).Before50().Then(func(_ *findAndModify, v args.Value) error {
 		if doc, ok := v.Document(); ok && doc.IsEmpty() {
@@ -124,6 +124,9 @@ func (q *findAndModify) parse(r *server.Request) error {
 	case q.remove && hasUpdate:
 		return bad("Cannot specify both an update and remove=true")
 	case q.remove && q.op.upsert:
+		if r.Version().AtLeast(5, 0) {
+			return bad("Cannot specify both upsert=true and remove=true ") // sic
+		}
 		return bad("Cannot specify both upsert=true and remove=true")
 	case q.remove && q.returnNew:
 		return bad("Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
@@ -159,12 +162,14 @@ func (q *findAndModify) run(r *server.Request, ns string, dst []byte) ([]byte, e
 			return err
 		}
 		meta = op.Meta
+		const context = "Plan executor error during findAndModify"
 		if q.remove {
 			d := deleteOp{updateOp: op, one: true}
 			res, failed = d.apply(r, tx, ns, storeStatement(r, int32(q.stmt)))
 		} else {
 			res, failed = op.apply(r, tx, ns, storeStatement(r, int32(q.stmt)))
 		}
+		failed = r.Failed(failed, context, ns)
 		return failed
 	})
 	if err != nil {

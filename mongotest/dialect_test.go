@@ -1,0 +1,156 @@
+package mongotest_test
+
+import (
+	"testing"
+
+	"allium/mongotest"
+)
+
+// dialects are versions of each way in which servers have spoken of wrong arguments: until 4.4 many
+// parsers were written by hand, since 5.0 they are made of definitions.
+var dialects = []string{"4.4.0", "5.0", "7.0.8", "9.0"}
+
+// What servers since 5.0 say to wrong arguments. The texts are those of a 7.0.8, as others have
+// published them: what a test suite for that version expects. Where 4.4 says something else, the
+// recordings have it.
+func TestDialect(t *testing.T) {
+	const numbers = "expected types '[long, int, decimal, double']"
+	const flags = "expected types '[bool, long, int, decimal, double']"
+	tests := []argumentTest{
+		{"db", `{"find": "c", "batchSize": true}`, "14: BSON field 'FindCommandRequest.batchSize' is the wrong type 'bool', " + numbers},
+		{"db", `{"find": "c", "limit": {}}`, "14: BSON field 'FindCommandRequest.limit' is the wrong type 'object', " + numbers},
+		{"db", `{"find": "c", "filter": "x"}`, "14: BSON field 'FindCommandRequest.filter' is the wrong type 'string', expected type 'object'"},
+		{"db", `{"find": "c", "nosuch": 1}`, "40415: BSON field 'FindCommandRequest.nosuch' is an unknown field."},
+		{"db", `{"find": "c", "batchSize": -1}`, "51024: BSON field 'batchSize' value must be >= 0, actual value '-1'"},
+		{"db", `{"find": "c", "limit": -1}`, "51024: BSON field 'limit' value must be >= 0, actual value '-1'"},
+		{"db", `{"find": "c", "skip": -1.5}`, "51024: BSON field 'skip' value must be >= 0, actual value '-1'"},
+		{"db", `{"find": "c", "skip": null, "filter": null, "limit": null}`, "ok"},
+		{"db", `{"find": "c", "sort": "x"}`, "14: Expected field sortto be of type object"},
+		{"db", `{"find": "c", "singleBatch": 1}`, "14: Field 'singleBatch' should be a boolean value, but found: int"},
+		{"db", `{"find": "c", "showRecordId": null}`, "14: Field 'showRecordId' should be a boolean value, but found: null"},
+		{"db", `{"find": "c", "maxTimeMS": "x"}`, "2: maxTimeMS must be a number"},
+		{"db", `{"find": "c", "maxTimeMS": -1}`, "2: -1 value for maxTimeMS is out of range [0, 2147483647]"},
+		{"db", `{"aggregate": "c", "pipeline": [], "cursor": {}, "maxTimeMS": -1}`, "51024: BSON field 'maxTimeMS' value must be >= 0, actual value '-1'"},
+		{"db", `{"aggregate": "c", "pipeline": [], "cursor": {}, "maxTimeMS": "x"}`, "14: BSON field 'aggregate.maxTimeMS' is the wrong type 'string', " + numbers},
+		{"db", `{"aggregate": "c", "pipeline": [], "cursor": {}, "maxTimeMS": null}`, "2: maxTimeMS must be a number"},
+		{"db", `{"aggregate": "c", "pipeline": [], "cursor": {"batchSize": true}}`, "14: BSON field 'cursor.batchSize' is the wrong type 'bool', " + numbers},
+		{"db", `{"aggregate": "c", "pipeline": [], "cursor": {"batchSize": -1}}`, "51024: BSON field 'batchSize' value must be >= 0, actual value '-1'"},
+		{"db", `{"aggregate": "c", "pipeline": [], "cursor": 1}`, "14: cursor field must be missing or an object"},
+		{"db", `{"getMore": {"$numberLong": "1"}, "collection": "c", "batchSize": -1}`, "51024: BSON field 'batchSize' value must be >= 0, actual value '-1'"},
+		{"db", `{"getMore": {"$numberLong": "1"}, "collection": "c", "maxTimeMS": "x"}`, "14: BSON field 'getMore.maxTimeMS' is the wrong type 'string', " + numbers},
+		{"db", `{"getMore": {"$numberLong": "1"}, "collection": "c", "maxTimeMS": -1}`, "2: -1 value for maxTimeMS is out of range [0, 2147483647]"},
+		{"db", `{"getMore": {"$numberLong": "1"}, "collection": ""}`, "73: Collection names cannot be empty"},
+		{"db", `{"count": "c", "query": {}, "skip": null, "limit": null}`, "ok"},
+
+		{"db", `{"update": "c", "updates": [{"q": {}, "u": {"$set": {"a": 1}}, "multi": 1}]}`, "14: BSON field 'update.updates.multi' is the wrong type 'int', expected type 'bool'"},
+		{"db", `{"insert": "c", "documents": [{"_id": 1}], "ordered": "x"}`, "14: BSON field 'insert.ordered' is the wrong type 'string', expected type 'bool'"},
+		{"db", `{"findAndModify": "c", "query": {}, "remove": "x"}`, "14: BSON field 'findAndModify.remove' is the wrong type 'string', " + flags},
+		{"db", `{"findAndModify": "c", "query": {}, "new": "x"}`, "14: BSON field 'findAndModify.new' is the wrong type 'string', " + flags},
+		{"db", `{"findAndModify": "c", "query": {}, "upsert": true, "remove": true}`, "9: Cannot specify both upsert=true and remove=true "},
+
+		{"db", `{"create": "c"}`, "ok"},
+		{"db", `{"createIndexes": "c", "indexes": null}`, "10065: invalid parameter: expected an object (indexes)"},
+		{"db", `{"createIndexes": "c", "indexes": {}}`, "14: BSON field 'createIndexes.indexes' is the wrong type 'object', expected type 'array'"},
+		{"db", `{"createIndexes": "c", "indexes": ["x"]}`, "14: BSON field 'createIndexes.indexes.0' is the wrong type 'string', expected type 'object'"},
+		{"db", `{"createIndexes": 1, "indexes": []}`, "2: collection name has invalid type int"},
+		{"db", `{"dropIndexes": "c"}`, "40414: BSON field 'dropIndexes.index' is missing but a required field"},
+		{"db", `{"dropIndexes": "c", "index": true}`, "14: BSON field 'dropIndexes.index' is the wrong type 'bool', expected types '[string, object']"},
+		{"db", `{"dropIndexes": "c", "index": [{"v": 1}]}`, "14: BSON field 'dropIndexes.index' is the wrong type 'array', expected types '[string']"},
+		{"db", `{"dropIndexes": 1, "index": "x"}`, "2: collection name has invalid type int"},
+		{"db", `{"dataSize": {}}`, "14: BSON field 'dataSize.dataSize' is the wrong type 'object', expected type 'string'"},
+
+		{"admin", `{"getParameter": {"allParameters": "1"}}`, "14: BSON field 'getParameter.allParameters' is the wrong type 'string', " + flags},
+		{"admin", `{"getParameter": {"showDetails": true}}`, "72: no option found to get"},
+		{"admin", `{"getParameter": "1", "quiet": 1}`, "ok"},
+		{"admin", `{"getLog": null}`, "40414: BSON field 'getLog.getLog' is missing but a required field"},
+		{"admin", `{"getLog": []}`, "14: BSON field 'getLog.getLog' is the wrong type 'array', expected type 'string'"},
+		{"admin", `{"getLog": "x"}`, "96: No log named 'x'"},
+
+		{"db", `{"createUser": "u", "roles": [], "pwd": true}`, "14: BSON field 'createUser.pwd' is the wrong type 'bool', expected type 'string'"},
+		{"db", `{"createUser": "u", "roles": [], "pwd": ""}`, "50687: Error preflighting UTF-8 conversion: U_STRING_NOT_TERMINATED_WARNING"},
+		{"db", `{"createUser": "u", "roles": [], "pwd": "pass\u0007word"}`, "50692: Error preflighting normalization: U_STRINGPREP_PROHIBITED_ERROR"},
+		{"db", `{"createUser": "u", "roles": [], "pwd": "p", "mechanisms": []}`, "2: mechanisms field must not be empty"},
+		{"db", `{"createUser": "u", "pwd": "p"}`, "40414: BSON field 'createUser.roles' is missing but a required field"},
+		{"db", `{"createUser": "u", "pwd": "p", "roles": null}`, "10065: invalid parameter: expected an object (roles)"},
+		{"db", `{"createUser": "u", "pwd": "p", "roles": "x"}`, "14: BSON field 'createUser.roles' is the wrong type 'string', expected type 'array'"},
+		{"db", `{"createUser": "", "pwd": "p", "roles": []}`, "2: User document needs 'user' field to be non-empty"},
+		{"db", `{"updateUser": "", "pwd": "p"}`, "11: User @db not found"},
+		{"db", `{"updateUser": "u", "roles": "x"}`, "14: BSON field 'updateUser.roles' is the wrong type 'string', expected type 'array'"},
+		{"db", `{"usersInfo": null}`, "2: UserName must be either a string or an object"},
+		{"db", `{"usersInfo": {"foo": "bar"}}`, "2: UserName contains an unknown field named: 'foo"},
+		{"db", `{"usersInfo": {"user": 123, "db": "db"}}`, "2: UserName must contain a string field named: user. But, has type int"},
+		{"db", `{"usersInfo": [{"user": "u"}]}`, "2: UserName must contain a field named: db"},
+		{"db", `{"usersInfo": [{"db": "db"}]}`, "2: UserName must contain a field named: user"},
+		{"db", `{"usersInfo": []}`, "2: $and/$or/$nor must be a nonempty array"},
+		// As the definitions of these are written like those above:
+		{"db", `{"createRole": "r", "roles": []}`, "40414: BSON field 'createRole.privileges' is missing but a required field"},
+		{"db", `{"grantRolesToUser": "u"}`, "40414: BSON field 'grantRolesToUser.roles' is missing but a required field"},
+		{"db", `{"dropUser": 1}`, "14: BSON field 'dropUser.dropUser' is the wrong type 'int', expected type 'string'"},
+		{"db", `{"rolesInfo": [1]}`, "2: RoleName must be either a string or an object"},
+	}
+	since70 := []argumentTest{
+		{"db", `{"find": 1}`, "73: Failed to parse namespace element"},
+		{"db", `{"distinct": null, "key": "a"}`, "73: Failed to parse namespace element"},
+	}
+	for _, version := range dialects[1:] {
+		d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version(version), mongotest.InMemory())
+		c := dialNode(t, d, d.Node(0))
+		all := tests
+		if version != "5.0" {
+			all = append(since70, tests...)
+		}
+		for _, test := range all {
+			if got := errorOf(askText(t, c, test.db, test.cmd)); got != test.want {
+				t.Errorf("%s: %s:\ngot  %s\nwant %s", version, test.cmd, got, test.want)
+			}
+		}
+	}
+}
+
+// TestUsersAcrossDatabases: since 5.0 usersInfo has users by their names, and only then by their
+// databases.
+func TestUsersAcrossDatabases(t *testing.T) {
+	for version, want := range map[string][]string{"4.4.0": {"a.one", "a.two", "b.i"}, "7.0.8": {"b.i", "a.one", "a.two"}} {
+		d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version(version), mongotest.InMemory())
+		c := dialNode(t, d, d.Node(0))
+		for _, u := range [][2]string{{"a", "one"}, {"a", "two"}, {"b", "i"}} {
+			ok(t, askText(t, c, u[0], `{"createUser": "`+u[1]+`", "pwd": "p", "roles": []}`))
+		}
+		reply := ok(t, askText(t, c, "admin", `{"usersInfo": {"forAllDBs": true}}`))
+		users, _ := reply.Lookup("users").Array()
+		var got []string
+		for v := range users.Values() {
+			doc, _ := v.Document()
+			id, _ := doc.Lookup("_id").StringValue()
+			got = append(got, id)
+		}
+		if len(got) != len(want) || got[0] != want[0] || got[2] != want[2] {
+			t.Errorf("%s: %v, want %v", version, got, want)
+		}
+	}
+}
+
+// An index filter goes with its collection.
+func TestIndexFilterOfDropped(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version("7.0"), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	filters := func(coll string) int {
+		list, _ := ok(t, askText(t, c, "db", `{"planCacheListFilters": "`+coll+`"}`)).Lookup("filters").Array()
+		n := 0
+		for range list.Values() {
+			n++
+		}
+		return n
+	}
+	ok(t, askText(t, c, "db", `{"create": "c"}`))
+	ok(t, askText(t, c, "db", `{"planCacheSetFilter": "c", "query": {"a": 1}, "indexes": [{"a": 1}]}`))
+	ok(t, askText(t, c, "admin", `{"renameCollection": "db.c", "to": "db.d"}`))
+	if got := filters("d"); got != 1 {
+		t.Errorf("after a rename: %d filters", got)
+	}
+	ok(t, askText(t, c, "db", `{"drop": "d"}`))
+	ok(t, askText(t, c, "db", `{"create": "d"}`))
+	if got := filters("d"); got != 0 {
+		t.Errorf("after a drop: %d filters", got)
+	}
+}
