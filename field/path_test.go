@@ -63,7 +63,7 @@ type order struct {
 	None    empty
 	Skip    string `bson:"-"`
 	private string
-	Dotted  int            `bson:"a.b"`
+	Dotted  int            `bson:"a.b"` //allium:ignore bsontags has no path
 	Extra   map[string]any `bson:",inline"`
 }
 
@@ -134,7 +134,7 @@ type twins struct{ A, B empty }
 
 type twice struct {
 	A string `bson:"k"`
-	B string `bson:"k"`
+	B string `bson:"k"` //allium:ignore bsontags is refused
 }
 
 type shadowed struct {

@@ -120,6 +120,7 @@ var mongotestLayers = []string{
 	"release", "srverr", "clock", "bsontext", "bsondoc", "decimal", "pcre", "memnet", "netfault", "column", "work", // know nothing of each other's insides
 	"args", "args/argstest", "namespace", // the arguments of commands
 	"fts", "expr", "js", "query", "pipeline", "qe", // filters, expressions, stages
+	"vocabulary", "vocabulary/cmd/vocabulary", // what of them programs can write
 	"store", "index", "validation", "searchindex", // documents and what is defined for collections
 	"account", "session", "replica", "sharding", "change", "failpoint", // the state of a deployment
 	"planner", // how a command reads a collection

@@ -91,7 +91,7 @@ func (r *renamer) walk(dir string) (files []string, err error) {
 			return filepath.SkipDir
 		case d.IsDir() && rel != ".":
 			r.folders = append(r.folders, filepath.ToSlash(rel))
-		case d.Type().IsRegular() && slices.Contains([]string{".go", ".mod", ".md"}, filepath.Ext(name)):
+		case d.Type().IsRegular() && (slices.Contains([]string{".go", ".mod", ".md"}, filepath.Ext(name)) || strings.HasSuffix(name, ".go.golden")):
 			files = append(files, rel)
 		}
 		return nil

@@ -58,6 +58,7 @@ import (
 	"bson/bson.go":         "package bson\n",
 	"bson/bson_test.go":    "package bson_test\n\nimport \"allium\"\n\nvar _ = allium.DriverName\n",
 	"bson/testdata/bad.go": "package {",
+	"vet/x.go.golden":      "package x\n\nimport \"allium/bson\"\n",
 	"README.md": "Module `allium/otel`, package allium/bson, example.com/allium/bson, allium-bson, `allium serve`.\n\n```go\nimport \"allium\"\n\n\t\"allium\"\n\tx \"allium/bson\"\n" +
 		"```\n\nThe word \"allium\" stays.\n\"allium\"\n",
 	"notes.txt": "allium/bson\n",
@@ -93,6 +94,7 @@ import (
 )
 ` + "`" + `
 `,
+	"vet/x.go.golden":   "package x\n\nimport \"example.com/x/driver/bson\"\n",
 	"bson/bson_test.go": "package bson_test\n\nimport \"example.com/x/driver\"\n\nvar _ = allium.DriverName\n",
 	"README.md": "Module `example.com/x/driver/otel`, package example.com/x/driver/bson, example.com/allium/bson, allium-bson, `allium serve`.\n\n```go\nimport \"example.com/x/driver\"\n\n" +
 		"\t\"example.com/x/driver\"\n\tx \"example.com/x/driver/bson\"\n```\n\nThe word \"allium\" stays.\n\"allium\"\n",

@@ -12,7 +12,9 @@
 package expr
 
 import (
+	"maps"
 	"math/rand/v2"
+	"slices"
 
 	"allium/bson"
 	"allium/mongotest/internal/release"
@@ -379,3 +381,9 @@ func fold(e Expr, isConstant bool, env *Env) (Expr, error) {
 	}
 	return &constant{v}, nil
 }
+
+// Operators lists the operators of expressions by name.
+func Operators() []string { return slices.Sorted(maps.Keys(operators)) }
+
+// Accumulators lists the accumulators of $group by name.
+func Accumulators() []string { return slices.Sorted(maps.Keys(accumulators)) }

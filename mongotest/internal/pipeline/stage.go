@@ -3,6 +3,7 @@ package pipeline
 // The table of stages, and the simple ones.
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -589,4 +590,21 @@ func parseMergeCursors(_ *parser, name string, v bson.RawValue) (*nothingStage, 
 		}
 	}
 	return nil, srverr.New(srverr.CommandNotSupported, "%s is for the routers of a cluster alone", name)
+}
+
+// Place says where in which pipelines a stage may stand.
+type Place struct {
+	Name           string
+	First, Last    bool // only there
+	Update, Stream bool // in the pipeline of an update, behind $changeStream
+	NotInFacet     bool
+}
+
+// Places lists the stages by name.
+func Places() (all []Place) {
+	for _, name := range slices.Sorted(maps.Keys(stages)) {
+		d := stages[name]
+		all = append(all, Place{Name: name, First: d.first, Last: d.last, Update: d.update, Stream: d.changeStream, NotInFacet: d.notInFacet})
+	}
+	return all
 }

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -575,3 +577,6 @@ func (f *filling) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, err
 	}
 	return out, nil
 }
+
+// WindowFunctions lists the functions by name that only $setWindowFields has.
+func WindowFunctions() []string { return slices.Sorted(maps.Keys(windowKinds)) }

@@ -323,8 +323,8 @@ func (r *Rewriter) compared(name string, arg bson.RawValue) (field string, t tag
 		}
 		return err
 	}
-	switch name {
-	case "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in":
+	switch {
+	case slices.Contains([]string{"$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in"}, name):
 		args, _ := arg.Array()
 		for v := range args.Values() {
 			values := []bson.RawValue{v}
@@ -337,7 +337,7 @@ func (r *Rewriter) compared(name string, arg bson.RawValue) (field string, t tag
 				}
 			}
 		}
-	case "$encStrStartsWith", "$encStrEndsWith", "$encStrContains", "$encStrNormalizedEq":
+	case slices.Contains(textQueries, name):
 		args, _ := arg.Document()
 		for _, v := range args.All() {
 			if err := take(v); err != nil {
@@ -394,3 +394,9 @@ func (r *Rewriter) Pipeline(stages []bson.Raw) ([]bson.Raw, error) {
 	}
 	return out, nil
 }
+
+// textQueries are the operators of expressions that only encrypted fields have.
+var textQueries = []string{"$encStrContains", "$encStrEndsWith", "$encStrNormalizedEq", "$encStrStartsWith"}
+
+// Expressions lists them.
+func Expressions() []string { return slices.Clone(textQueries) }

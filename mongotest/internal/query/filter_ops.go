@@ -1,6 +1,8 @@
 package query
 
 import (
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/release"
@@ -243,4 +245,20 @@ func (p *filterParser) parseOperator(c condition) (node, error) {
 		return op.field(p, c)
 	}
 	return nil, badValue("unknown operator: %s", c.op)
+}
+
+// FilterOperators lists the operators of filters by name: those that stand in the place of a field
+// name, and those that are conditions on a field. Some are both.
+func FilterOperators() (top, field []string) {
+	for name, op := range filterOps {
+		if op.top != nil {
+			top = append(top, name)
+		}
+		if op.field != nil && op.top == nil {
+			field = append(field, name)
+		}
+	}
+	slices.Sort(top)
+	slices.Sort(field)
+	return top, field
 }

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"maps"
 	"slices"
 
 	"allium/bson"
@@ -327,3 +328,6 @@ func parsePullAll(u *Update, _ string, v bson.RawValue) (modifier, error) {
 		return slices.ContainsFunc(values, func(x bson.RawValue) bool { return Equal(e, x, u.coll) })
 	}}, nil
 }
+
+// UpdateOperators lists the update operators by name.
+func UpdateOperators() []string { return slices.Sorted(maps.Keys(modifiers)) }
