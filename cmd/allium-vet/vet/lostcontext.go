@@ -68,6 +68,9 @@ func contextAround(info *types.Info, stack []ast.Node) string {
 				}
 				switch t := info.TypeOf(id); {
 				case t != nil && isContext(t):
+					if asks(info, stack[i], info.ObjectOf(id)) {
+						return "" // goes on when it has ended
+					}
 					return id.Name
 				case t != nil && isRequest(t) && named(t).Obj().Pkg().Path() == "net/http":
 					return "the request " + id.Name
@@ -77,6 +80,19 @@ func contextAround(info *types.Info, stack []ast.Node) string {
 		return ""
 	}
 	return ""
+}
+
+// asks reports whether a function asks whether its context has ended.
+func asks(info *types.Info, fn ast.Node, ctx types.Object) bool {
+	found := false
+	ast.Inspect(fn, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok && (sel.Sel.Name == "Done" || sel.Sel.Name == "Err") {
+			id, ok := sel.X.(*ast.Ident)
+			found = found || ok && info.ObjectOf(id) == ctx
+		}
+		return !found
+	})
+	return found
 }
 
 // inTransaction reports whether a call is in the function of a transaction.

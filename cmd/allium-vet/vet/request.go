@@ -37,19 +37,26 @@ var readers = []string{
 }
 
 // binders are the methods that decode what a request has into their last argument.
-var binders = []string{"Bind", "BindJSON", "ShouldBind", "ShouldBindJSON", "ShouldBindBodyWithJSON", "BodyParser", "BindBody", "JSON"}
+var binders = []string{"Bind", "BindJSON", "ShouldBind", "ShouldBindJSON", "ShouldBindBodyWithJSON", "BodyParser", "BindBody"}
 
 // input says what in a function comes from a request.
 type input struct {
 	*usage
 	requests []types.Object
 	decoded  map[types.Object]bool // variables that JSON was decoded into
+	checked  map[types.Object]bool // variables that a condition asks about: they may be looked up in a list
 }
 
 // inputOf looks for it in a function that answers requests.
 func inputOf(u *usage, reqs []types.Object, body *ast.BlockStmt) *input {
-	in := &input{u, reqs, map[types.Object]bool{}}
+	in := &input{u, reqs, map[types.Object]bool{}, map[types.Object]bool{}}
 	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IfStmt:
+			in.noteChecked(n.Cond)
+		case *ast.SwitchStmt:
+			in.noteChecked(n.Tag)
+		}
 		call, ok := n.(*ast.CallExpr)
 		if !ok || len(call.Args) == 0 {
 			return true
@@ -77,6 +84,26 @@ func inputOf(u *usage, reqs []types.Object, body *ast.BlockStmt) *input {
 		return true
 	})
 	return in
+}
+
+// noteChecked notes the variables of a condition, but for those that are only compared with "".
+func (in *input) noteChecked(cond ast.Expr) {
+	if cond == nil {
+		return
+	}
+	ast.Inspect(cond, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			if text, ok := in.text(n.Y); ok && text == "" {
+				return false
+			}
+		case *ast.Ident:
+			if obj := in.info.ObjectOf(n); obj != nil {
+				in.checked[obj] = true
+			}
+		}
+		return true
+	})
 }
 
 func (in *input) isRequestVar(x ast.Expr) bool {
@@ -134,6 +161,9 @@ func (in *input) isDecoded(x ast.Expr, depth int) bool {
 // isInputText reports whether x is a string that the client chose, or begins with one.
 func (in *input) isInputText(x ast.Expr, depth int) bool {
 	if depth > 6 || in.info.Types[x].Value != nil || !isText(in.info.TypeOf(x)) {
+		return false
+	}
+	if id := rootIdent(x); id != nil && in.checked[in.info.ObjectOf(id)] {
 		return false
 	}
 	switch x := ast.Unparen(x).(type) {

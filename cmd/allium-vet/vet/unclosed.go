@@ -246,10 +246,14 @@ func (l *life) gone(cond ast.Node, isTrue bool, err types.Object) bool {
 			return isTrue == (c.Op == token.EQL)
 		}
 	case *ast.CallExpr:
-		sel, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr)
-		return ok && l.ends && sel.Sel.Name == "Next" && l.is(sel.X) && !isTrue
+		return l.ends && l.isNext(c) && !isTrue
 	}
 	return false
+}
+
+func (l *life) isNext(call *ast.CallExpr) bool {
+	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	return ok && sel.Sel.Name == "Next" && l.is(sel.X)
 }
 
 func isNil(info *types.Info, x ast.Expr) bool { return info.Types[x].IsNil() }
@@ -315,6 +319,13 @@ func (l *life) use(n ast.Node) usageKind {
 			case *ast.BinaryExpr:
 				if l.is(n.X) && isNil(l.u.info, n.Y) {
 					return false
+				}
+			case *ast.AssignStmt:
+				// What a variable says of the end is not followed.
+				for _, x := range n.Rhs {
+					if call, ok := ast.Unparen(x).(*ast.CallExpr); ok && l.ends && l.isNext(call) {
+						mark(closes)
+					}
 				}
 			case *ast.CallExpr:
 				sel, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr)

@@ -50,7 +50,7 @@ func runUpdateForm(pass *analysis.Pass) (any, error) {
 // plainStruct reports whether values of the type become documents without operators.
 func plainStruct(t types.Type) bool {
 	s, n := structOf(t)
-	if s == nil || marshals(t) || n != nil && n.Obj().Pkg() != nil && (isDriver(n.Obj().Pkg()) || strings.HasPrefix(n.Obj().Pkg().Path(), module+"/")) {
+	if s == nil || marshals(t) || n != nil && n.Obj().Pkg() != nil && (isDriver(n.Obj().Pkg()) || isBSON(n.Obj().Pkg()) || strings.HasPrefix(n.Obj().Pkg().Path(), module+"/")) {
 		return false
 	}
 	keys, certain := structKeys(s)

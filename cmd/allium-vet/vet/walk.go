@@ -109,16 +109,22 @@ func (w *walker) conditions(ops document) {
 				w.conditions(inner)
 			}
 		case e.key == "$elemMatch":
-			if inner, ok := w.document(e.value); ok && placed("filter", inner.first(), "field") {
-				w.conditions(inner)
-			} else {
-				w.inFilter(e.value)
-			}
+			inner, _ := w.document(e.value)
+			w.elements(e.value, inner)
 		case placed("filter", e.key, "top"):
 			w.wrong(e.node, "%s stands in the place of a field: want {%s: …} beside the fields, not below one", e.key, e.key)
 		default:
 			w.tell(e, "filter", "field")
 		}
+	}
+}
+
+// elements goes through what is asked of the elements of an array: of themselves, or of their fields.
+func (w *walker) elements(x ast.Expr, d document) {
+	if placed("filter", d.first(), "field") {
+		w.conditions(d)
+	} else {
+		w.inFilter(x)
 	}
 }
 
@@ -144,9 +150,7 @@ func (w *walker) update(x ast.Expr) {
 				w.wrong(f.node, "%s stands below %s: operators of an update stand beside each other", f.key, op.key)
 			case !ok:
 			case op.key == "$pull":
-				if inner.hasOperator() {
-					w.conditions(inner)
-				}
+				w.elements(f.value, inner)
 			case op.key == "$push" && inner.has("$each"):
 				w.ordered(inner.get("$sort"), "$sort")
 			case op.key == "$set" || op.key == "$setOnInsert":

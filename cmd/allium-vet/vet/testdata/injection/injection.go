@@ -55,6 +55,11 @@ func good(w http.ResponseWriter, r *http.Request, c *allium.UntypedCollection, o
 	c.FindOne(ctx, bson.M{"name": r.FormValue("name")})
 	c.UpdateOne(ctx, bson.M{"name": name}, bson.M{"$set": body})
 	o.Aggregate(ctx, obson.A{obson.M{"$project": obson.M{"label": obson.M{"$literal": r.FormValue("label")}}}})
+	by := r.FormValue("by")
+	if by != "city" && by != "name" {
+		return
+	}
+	o.Aggregate(ctx, obson.A{obson.M{"$group": obson.M{"_id": "$" + by}}})
 	var l struct{ Name string }
 	json.NewDecoder(r.Body).Decode(&l)
 	c.FindOne(ctx, bson.M{"name": l.Name})

@@ -26,4 +26,9 @@ func good(ctx context.Context, c *allium.UntypedCollection, cur *mongo.Cursor) {
 	c.InsertOne(context.WithoutCancel(ctx), bson.D{})
 }
 
+func release(ctx context.Context, c *allium.UntypedCollection) {
+	<-ctx.Done()
+	c.DeleteOne(context.Background(), bson.D{})
+}
+
 func start(c *allium.UntypedCollection) { c.InsertOne(context.Background(), bson.D{}) }

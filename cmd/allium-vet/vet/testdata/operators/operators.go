@@ -51,7 +51,7 @@ func good(ctx context.Context, c *allium.UntypedCollection, o *mongo.Collection,
 	c.Find(ctx, bson.M{"$expr": bson.M{"$gt": bson.A{"$a", "$b"}}, "$text": bson.M{"$search": "x"}, "$comment": "x"})
 	c.UpdateOne(ctx, bson.M{}, bson.M{"$push": bson.M{"l": bson.M{"$each": bson.A{1}, "$slice": -5}}, "$set": bson.M{"a": bson.M{"$ref": "x", "$id": 1}}})
 	c.UpdateOne(ctx, bson.M{}, bson.A{bson.M{"$set": bson.M{"n": bson.M{"$add": bson.A{"$n", 1}}}}})
-	c.UpdateOne(ctx, bson.M{}, bson.M{"$pull": bson.M{"l": bson.M{"$in": bson.A{1}}}})
+	c.UpdateOne(ctx, bson.M{}, bson.M{"$pull": bson.M{"l": bson.M{"$in": bson.A{1}}, "m": bson.M{"$or": bson.A{bson.M{"a": 1}}}}})
 	o.Aggregate(ctx, mongo.Pipeline{
 		{{Key: "$match", Value: obson.M{"a": 1}}},
 		{{Key: "$group", Value: obson.D{{Key: "_id", Value: "$a"}, {Key: "n", Value: obson.M{"$sum": 1}}, {Key: "top", Value: obson.M{"$topN": obson.M{"n": 3, "sortBy": obson.D{{Key: "a", Value: 1}, {Key: "b", Value: 1}}, "output": "$a"}}}}}},

@@ -105,6 +105,13 @@ func good(ctx context.Context, c *allium.Collection[bson.D], o *mongo.Collection
 	if !total.Next(ctx) {
 		return nil, total.Err()
 	}
+	one, err := o.Find(ctx, bson.D{})
+	if err != nil {
+		return nil, err
+	}
+	if ok := one.Next(ctx); !ok {
+		return nil, one.Err()
+	}
 	kept, err := o.Find(ctx, bson.D{})
 	k.cur = kept
 	if err != nil {
