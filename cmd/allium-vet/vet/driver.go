@@ -166,6 +166,21 @@ func (m method) isOperation() bool {
 	return receivers[m.recv] != ""
 }
 
+// inTransactions reports whether the operation can be a part of a transaction: servers refuse Drop,
+// Watch and others there.
+func (m method) inTransactions() bool {
+	for _, begins := range []string{"Find", "Insert", "Update", "Replace", "Delete"} {
+		if strings.HasPrefix(m.name, begins) {
+			return true
+		}
+	}
+	switch m.name {
+	case "Aggregate", "All", "BulkWrite", "CountDocuments", "Distinct", "Query", "Save":
+		return true
+	}
+	return false
+}
+
 // opensClient reports whether the call makes a client.
 func (m method) opensClient() bool {
 	path := m.fn.Pkg().Path()

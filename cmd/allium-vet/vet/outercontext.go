@@ -3,6 +3,7 @@ package vet
 import (
 	"go/ast"
 	"go/types"
+	"strings"
 
 	"golang.org/x/tools/go/analysis"
 )
@@ -83,17 +84,25 @@ func checkTransaction(pass *analysis.Pass, u *usage, how string, fn *ast.FuncLit
 			o := u.origin(ctx)
 			switch {
 			case o.background:
-				report(pass, ctx, contextFix(u, ctx, inner, within), "%s runs outside the transaction: its context is not that of the function of %s", name, how)
+				report(pass, ctx, contextFix(u, ctx, inner, within), "%s runs outside the %s: its context is not that of the function of %s", name, scope(how), how)
 			case o.obj == nil || o.obj.Pos() == 0 || o.obj.Parent() == nil || o.obj.Pkg() != nil && o.obj.Parent() == o.obj.Pkg().Scope():
 			case o.obj.Pos() >= fn.Pos() && o.obj.Pos() < fn.End():
 			case inside(o.obj, within):
 			case isContext(o.obj.Type()) && !u.made(o.obj) || isRequest(o.obj.Type()):
-				report(pass, ctx, contextFix(u, ctx, inner, within), "%s runs outside the transaction: %s is the context from outside the function of %s", name, o.obj.Name(), how)
+				report(pass, ctx, contextFix(u, ctx, inner, within), "%s runs outside the %s: %s is the context from outside the function of %s", name, scope(how), o.obj.Name(), how)
 			}
 			return true
 		})
 	}
 	look(fn.Body, nil)
+}
+
+// scope is what the function of a method runs in.
+func scope(method string) string {
+	if strings.Contains(method, "Session") {
+		return "session"
+	}
+	return "transaction"
 }
 
 // made reports whether the variable holds a context that was made of something else than contexts,
@@ -152,7 +161,7 @@ func contextFix(u *usage, ctx ast.Expr, inner string, within []*ast.FuncLit) []a
 // function of this package, and the name of what is called; nil if it does not.
 func operationContext(u *usage, call *ast.CallExpr, helpers map[*types.Func]int) (ast.Expr, string) {
 	if m, ok := callee(u.info, call); ok {
-		if m.isOperation() && len(call.Args) > 0 {
+		if m.isOperation() && m.inTransactions() && len(call.Args) > 0 {
 			return call.Args[0], m.name
 		}
 		return nil, ""

@@ -212,7 +212,7 @@ func TestStageVersions(t *testing.T) {
 			if built != (f.State != release.NotBuilt) {
 				t.Errorf("%s is built: %t, and %v says the table", name, built, f.State)
 			}
-			if got := runText(t, stages, `[]`, release.At(4, 2, 0)); f.Kind == release.Stage && got != unknown {
+			if got := runText(t, stages, `[]`, release.At(4, 2, 0)); f.Kind == release.Stage && !f.In(release.At(4, 2, 0)) && got != unknown {
 				t.Errorf("%s in 4.2: %s", name, got)
 			}
 			if got := runText(t, stages, `[]`, f.Since); built == strings.HasPrefix(got, unknown) || !built && !strings.Contains(got, "mongotest does not") {

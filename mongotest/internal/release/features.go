@@ -9,6 +9,7 @@ const emptyStamps = "bulkWrite.bypassEmptyTsReplacement delete.bypassEmptyTsRepl
 // version refuses, and docs/mongotest.md shows it. What is in no row is in every version; how a
 // version does what all of them have is in the code of that.
 var Features = []Feature{
+	{Since: At(4, 2, 0), Kind: Stage, State: NotBuilt, Names: "$backupCursor $backupCursorExtend"}, // Enterprise, and Percona's
 	{Since: At(4, 2, 10), Until: At(4, 3, 0), Kind: Command, Names: "hello"},
 	{Since: At(4, 4, 2), Kind: Command, Names: "hello"},
 

@@ -34,7 +34,7 @@ func bad(ctx context.Context, client *allium.Client, c *allium.Collection[bson.D
 		return old.InsertOne(ctx, bson.D{}) // want `InsertOne runs outside`
 	})
 	mongo.WithSession(ctx, sess, func(sc context.Context) error {
-		_, err := o.InsertOne(ctx, bson.D{}) // want `InsertOne runs outside`
+		_, err := o.InsertOne(ctx, bson.D{}) // want `InsertOne runs outside the session`
 		return err
 	})
 
@@ -75,6 +75,7 @@ func good(ctx context.Context, client *allium.Client, c *allium.Collection[bson.
 	})
 	sess.WithTransaction(ctx, func(sc context.Context) (any, error) {
 		log(ctx)
+		o.Drop(ctx) // servers refuse it in a transaction
 		defer sess.EndSession(ctx)
 		return o.InsertOne(sc, bson.D{})
 	})
