@@ -347,3 +347,59 @@ func TestRunKeepsTheDocument(t *testing.T) {
 		t.Error("the program's document has changed")
 	}
 }
+
+// TestRawData wants the option of every command that has it to be the last element, for servers from
+// 8.2 on alone, and nothing without it (specification: CRUD, "rawData").
+func TestRawData(t *testing.T) {
+	doc := bson.Raw{5, 0, 0, 0, 0}
+	set := bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
+	for name, of := range map[string]func(raw bool) Command{
+		"aggregate":   func(raw bool) Command { return &Aggregate{Collection: "c", Pipeline: []bson.D{}, RawData: raw} },
+		"bulkWrite":   func(raw bool) Command { return &BulkWrite{RawData: raw} },
+		"listIndexes": func(raw bool) Command { return &ListIndexes{Collection: "c", RawData: raw} },
+		"count":       func(raw bool) Command { return &Count{Collection: "c", RawData: raw} },
+		"delete": func(raw bool) Command {
+			return &Delete{Collection: "c", Statements: []DeleteStatement{{Filter: doc}}, RawData: raw}
+		},
+		"distinct": func(raw bool) Command { return &Distinct{Collection: "c", Field: "k", Filter: doc, RawData: raw} },
+		"find":     func(raw bool) Command { return &Find{Collection: "c", Filter: doc, RawData: raw} },
+		"findAndModify": func(raw bool) Command {
+			return &FindAndModify{Collection: "c", Filter: doc, Remove: true, RawData: raw}
+		},
+		"insert": func(raw bool) Command { return &Insert{Collection: "c", RawData: raw} },
+		"update": func(raw bool) Command {
+			return &Update{Collection: "c", Statements: []UpdateStatement{{Filter: doc, Update: set}}, RawData: raw}
+		},
+		"createIndexes": func(raw bool) Command {
+			return &CreateIndexes{Collection: "c", Indexes: []Index{{Keys: bson.D{{Key: "x", Value: 1}}}}, RawData: raw}
+		},
+		"dropIndexes":     func(raw bool) Command { return &DropIndexes{Collection: "c", Index: "x", RawData: raw} },
+		"listCollections": func(raw bool) Command { return &ListCollections{RawData: raw} },
+	} {
+		for _, raw := range []bool{false, true} {
+			var target Target
+			start, dst := bson.BeginDocument(nil)
+			dst, err := of(raw).AppendBody(dst, &target)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if !raw {
+				if whole := bson.Raw(bson.EndDocument(dst, start)); target.Since != 0 || !whole.Lookup("rawData").IsZero() {
+					t.Errorf("%s: %v has an option for servers from %d on", name, whole, target.Since)
+				}
+				continue
+			}
+			if target.Since != 27 {
+				t.Errorf("%s: an option for servers from %d on, want 27", name, target.Since)
+				continue
+			}
+			_, last := bson.BeginDocument(nil)
+			option := bson.Raw(bson.EndDocument(append(last, dst[target.Optional:]...), 0))
+			old := bson.Raw(bson.EndDocument(dst[:target.Optional:target.Optional], start))
+			if fmt.Sprint(option) != `{"rawData":true}` || !old.Lookup("rawData").IsZero() || old.Validate() != nil {
+				t.Errorf("%s: the option is %v, other servers see %v", name, option, old)
+			}
+		}
+	}
+}

@@ -687,32 +687,40 @@ func TestLabelsOfWrites(t *testing.T) {
 // (specifications: Retryable Reads, "Executing Retryable Read Commands", and Retryable Writes).
 // Options that old servers do not know stay as well.
 func TestRetryIsTheSameCommand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, both, mongotest.ReplicaSet(1), mongotest.Version("9.0"))
-		filter, err := bson.Marshal(bson.D{{Key: "x", Value: bson.D{{Key: "$gt", Value: 1}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		reading := NewOp(&command.Find{Collection: "coll", Filter: bson.Raw(filter), Sort: bson.D{{Key: "x", Value: 1}}, Skip: 3, RawData: true, Comment: "c"})
-		reading.DB, reading.ReadConcern, reading.ReadPreference = "db", "majority", &consistency.ReadPreference{Mode: consistency.Nearest}
-		writing := insert(t)
-		writing.WriteConcern = consistency.Majority()
-		for name, op := range map[string]*Op{"find": &reading, "insert": writing} {
-			for _, first := range []outcome{{drop: true}, {code: 91, labels: retryable}} {
-				sent := r.bodies(t, name, func() {
-					if _, err := r.play(t.Context(), op, first); err != nil {
-						t.Fatalf("%s: %v", name, err)
-					}
-				})
-				if len(sent) != 2 || name == "find" && sent[0].Lookup("rawData").IsZero() {
-					t.Fatalf("%s: sent %v", name, sent)
+	for version, old := range map[string]bool{"8.0": true, "9.0": false} {
+		t.Run(version, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { retryIsTheSame(t, version, old) }) })
+	}
+}
+
+// retryIsTheSame runs against a server that is too old for the option RawData, or not.
+func retryIsTheSame(t *testing.T, version string, old bool) {
+	r := newRig(t, both, mongotest.ReplicaSet(1), mongotest.Version(version))
+	filter, err := bson.Marshal(bson.D{{Key: "x", Value: bson.D{{Key: "$gt", Value: 1}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reading := NewOp(&command.Find{Collection: "coll", Filter: bson.Raw(filter), Sort: bson.D{{Key: "x", Value: 1}}, Skip: 3, RawData: true, Comment: "c"})
+	reading.DB, reading.ReadConcern, reading.ReadPreference = "db", "majority", &consistency.ReadPreference{Mode: consistency.Nearest}
+	writing := insert(t)
+	writing.WriteConcern = consistency.Majority()
+	for name, op := range map[string]*Op{"find": &reading, "insert": writing} {
+		for _, first := range []outcome{{drop: true}, {code: 91, labels: retryable}} {
+			sent := r.bodies(t, name, func() {
+				if _, err := r.play(t.Context(), op, first); err != nil {
+					t.Fatalf("%s: %v", name, err)
 				}
-				if before, after := withoutTime(sent[0]), withoutTime(sent[1]); before != after {
-					t.Errorf("%s: the retry is\n%s, the first was\n%s", name, after, before)
-				}
+			})
+			if len(sent) != 2 {
+				t.Fatalf("%s: sent %v", name, sent)
+			}
+			if name == "find" && (sent[0].Lookup("rawData").IsZero()) != old {
+				t.Errorf("to a server of %s: %v", version, sent[0])
+			}
+			if before, after := withoutTime(sent[0]), withoutTime(sent[1]); before != after {
+				t.Errorf("%s: the retry is\n%s, the first was\n%s", name, after, before)
 			}
 		}
-	})
+	}
 }
 
 // withoutTime prints a command without the fields that each message has anew.

@@ -1,19 +1,23 @@
 package keyservice
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"allium/auth"
 	"allium/encryption/kms"
+	"allium/internal/ocsptest"
 )
 
 // keysAt returns a master key of each kind on a host.
@@ -248,5 +252,57 @@ func TestDialsAreBounded(t *testing.T) {
 				t.Errorf("%s: %v after %v and %d dials", provider, err, took, dials)
 			}
 		})
+	}
+}
+
+// The certificate must be that of the service's name, whichever address is dialed, unless the options
+// name another (specification: Client Side Encryption, "KMS TLS connections").
+func TestServiceNames(t *testing.T) {
+	a, err := ocsptest.New(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := a.Issue(false, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		host, option string
+		good         bool
+	}{
+		{"127.0.0.1", "", true},
+		{"kms.example.com", "", false},
+		{"kms.example.com", "localhost", true},
+		{"127.0.0.1", "kms.example.com", false},
+	} {
+		var asked atomic.Value
+		l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			asked.Store(h.ServerName)
+			return &cert, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "reached", http.StatusForbidden) }))
+		dial := func(ctx context.Context, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+		}
+		p := kms.Providers{"aws": kms.AWS{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}}
+		c, err := New(Config{Providers: naming(p, tt.host), TLS: map[string]*tls.Config{"aws": {RootCAs: a.Pool(), ServerName: tt.option}}, Dial: dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = c.Wrap(t.Context(), "aws", kms.AWSKey{Region: "us-east-1", Key: "arn", Endpoint: tt.host}, material(0))
+		l.Close()
+		name := cmp.Or(tt.option, tt.host)
+		var wrong x509.HostnameError
+		switch {
+		case err == nil, net.ParseIP(name) == nil && asked.Load() != name: // nobody asks for an address by name
+			t.Errorf("%+v: the service is asked for as %v: %v", tt, asked.Load(), err)
+		case tt.good && !strings.Contains(err.Error(), "reached"):
+			t.Errorf("%+v: %v", tt, err)
+		case !tt.good && (!errors.As(err, &wrong) || wrong.Host != name):
+			t.Errorf("%+v: %v, want a certificate that is not for %s", tt, err, name)
+		}
 	}
 }
