@@ -134,3 +134,32 @@ func TestRetryFindsNoServer(t *testing.T) {
 		}
 	}
 }
+
+// The checkout has what the selection has left of serverSelectionTimeoutMS, not all of it again
+// (specification: Client Side Operations Timeout, "Server Selection").
+func TestCheckOutHasWhatSelectionLeft(t *testing.T) {
+	for _, away := range []time.Duration{0, 6 * time.Second, 20 * time.Second} {
+		t.Run(away.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, both)
+				srv := r.x.Topology.Server(r.d.Primary().Addr())
+				for range 10 { // as many as the pool has
+					c, err := srv.CheckOut(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer c.Return()
+				}
+				if away > 0 {
+					r.d.Primary().StepDown(away)
+					synctest.Wait()
+				}
+				start := time.Now()
+				sent, err := r.play(t.Context(), within(insert(t), time.Hour))
+				if took := time.Since(start); len(sent) != 0 || err == nil || took != r.x.SelectionTimeout {
+					t.Errorf("%d attempts in %v, want none in %v: %v", len(sent), took, r.x.SelectionTimeout, err)
+				}
+			})
+		})
+	}
+}
