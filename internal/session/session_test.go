@@ -571,3 +571,43 @@ func TestLeftBeforeItIsTold(t *testing.T) {
 		}
 	})
 }
+
+// Only the message that begins a transaction, or first tells a server to end it, changes the state,
+// and can take that back if nothing of it was written (specification: Transactions).
+func TestSendingChangesTheStateOnce(t *testing.T) {
+	s := newSession(t, Options{})
+	if s.txn.Sending() {
+		t.Error("a message without a transaction changes the state")
+	}
+	if err := s.StartTransaction(TransactionOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	steps := func(from, to TransactionState) {
+		t.Helper()
+		if got := s.txn.now(); got != from {
+			t.Fatalf("state %v, want %v", got, from)
+		}
+		if !s.txn.Sending() || s.txn.now() != to {
+			t.Errorf("the first message from %v leads to %v, want %v", from, s.txn.now(), to)
+		}
+		if s.txn.NotSent(); s.txn.now() != from {
+			t.Errorf("taken back, it leads to %v, want %v", s.txn.now(), from)
+		}
+		if !s.txn.Sending() || s.txn.Sending() || s.txn.Sending() || s.txn.now() != to {
+			t.Errorf("further messages change the state %v, which is %v", to, s.txn.now())
+		}
+	}
+	steps(StartingTransaction, TransactionInProgress)
+	if _, _, err := s.txn.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	steps(commitUnsent, TransactionCommitted)
+	if err := s.StartTransaction(TransactionOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.txn.Sending()
+	if _, err := s.txn.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	steps(abortUnsent, TransactionAborted)
+}
