@@ -133,6 +133,12 @@ func TestSessionMisuse(t *testing.T) {
 			t.Errorf("%+v was accepted", o)
 		}
 	}
+	at := &bson.Timestamp{T: 1}
+	for _, o := range []Options{{}, {CausalConsistency: new(false)}, {Snapshot: true}, {Snapshot: true, SnapshotTime: at}, {Snapshot: true, CausalConsistency: new(false), SnapshotTime: at}} {
+		if _, err := New(new(Pool), nil, o); err != nil {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
 }
 
 // TestTransactionStates walks through the table of the specification Transactions: what each method
