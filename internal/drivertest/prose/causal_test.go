@@ -249,6 +249,10 @@ func TestProseCausalConsistency(t *testing.T) {
 func TestSessionAdvances(t *testing.T) {
 	r := rig.New(t, "replicaset")
 	s := rig.StartSession(t, r.Client)
+	tiny := bson.Timestamp{I: 5}
+	if s.AdvanceOperationTime(tiny); s.OperationTime() == nil || *s.OperationTime() != tiny {
+		t.Errorf("operation time %v, want %v: any is taken", s.OperationTime(), tiny)
+	}
 	later, earlier := bson.Timestamp{T: 20, I: 2}, bson.Timestamp{T: 20, I: 1}
 	s.AdvanceOperationTime(later)
 	s.AdvanceOperationTime(earlier)
