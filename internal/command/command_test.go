@@ -348,8 +348,8 @@ func TestRunKeepsTheDocument(t *testing.T) {
 	}
 }
 
-// TestRawData wants the option of every command that has it to be the last element, for servers from
-// 8.2 on alone, and nothing without it (specification: CRUD, "rawData").
+// TestRawData wants the option of every command that has it to be the last element, for servers
+// from 8.2 on alone, and nothing without it (specification: CRUD, "rawData").
 func TestRawData(t *testing.T) {
 	doc := bson.Raw{5, 0, 0, 0, 0}
 	set := bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}

@@ -255,8 +255,8 @@ func TestDialsAreBounded(t *testing.T) {
 	}
 }
 
-// The certificate must be that of the service's name, whichever address is dialed, unless the options
-// name another (specification: Client Side Encryption, "KMS TLS connections").
+// The certificate must be that of the service's name, whichever address is dialed, unless the
+// options name another (specification: Client Side Encryption, "KMS TLS connections").
 func TestServiceNames(t *testing.T) {
 	a, err := ocsptest.New(false)
 	if err != nil {
