@@ -93,8 +93,8 @@ func runUnclosed(pass *analysis.Pass) (any, error) {
 	return nil, nil
 }
 
-// oneDocument reports whether a call is an aggregation of one document at most, which the first batch
-// has: its cursor is closed on the server when it comes.
+// oneDocument reports whether a call is an aggregation of one document at most, which the first
+// batch has: its cursor is closed on the server when it comes.
 func oneDocument(u *usage, m method, call *ast.CallExpr) bool {
 	for i, r := range arguments[receivers[m.recv]][m.name] {
 		if r != pipelineRole || i >= len(call.Args) {

@@ -119,7 +119,8 @@ func (w *walker) conditions(ops document) {
 	}
 }
 
-// elements goes through what is asked of the elements of an array: of themselves, or of their fields.
+// elements goes through what is asked of the elements of an array: of themselves, or of their
+// fields.
 func (w *walker) elements(x ast.Expr, d document) {
 	if placed("filter", d.first(), "field") {
 		w.conditions(d)
