@@ -63,7 +63,7 @@ func NewMetrics(provider metric.MeterProvider) (*Metrics, error) {
 	if provider == nil {
 		provider = api.GetMeterProvider()
 	}
-	b := builder{meter: provider.Meter(scope, metric.WithInstrumentationVersion(tracing.DriverVersion))}
+	b := builder{meter: provider.Meter(scope, metric.WithInstrumentationVersion(tracing.DriverVersion()))}
 	m := &Metrics{
 		duration:   b.seconds("db.client.operation.duration", "Duration of database client operations."),
 		count:      b.upDown("db.client.connection.count", "{connection}", "The number of connections that are currently in the state that the attribute says."),

@@ -44,7 +44,7 @@ func read(t testing.TB, r *metrics.ManualReader) map[string]int64 {
 	}
 	out := map[string]int64{}
 	for _, s := range data.ScopeMetrics {
-		if s.Scope.Name != "allium" || s.Scope.Version != tracing.DriverVersion {
+		if s.Scope.Name != "allium" || s.Scope.Version != tracing.DriverVersion() {
 			t.Errorf("scope %s %q", s.Scope.Name, s.Scope.Version)
 		}
 		for _, m := range s.Metrics {

@@ -28,7 +28,7 @@ func NewTracer(provider trace.TracerProvider) tracing.Tracer {
 	if provider == nil {
 		provider = api.GetTracerProvider()
 	}
-	return tracer{provider.Tracer(scope, trace.WithInstrumentationVersion(tracing.DriverVersion))}
+	return tracer{provider.Tracer(scope, trace.WithInstrumentationVersion(tracing.DriverVersion()))}
 }
 
 type tracer struct{ tracer trace.Tracer }

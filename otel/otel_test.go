@@ -145,7 +145,7 @@ func TestSpans(t *testing.T) {
 		if c.InstrumentationScope.Name != "allium" {
 			t.Errorf("span %q is of the scope %q", child, c.InstrumentationScope.Name)
 		}
-		if v := c.InstrumentationScope.Version; v != tracing.DriverVersion {
+		if v := c.InstrumentationScope.Version; v != tracing.DriverVersion() {
 			t.Errorf("span %q is of the version %q, want what the handshake says", child, v)
 		}
 	}

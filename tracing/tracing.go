@@ -6,11 +6,15 @@ package tracing
 import (
 	"context"
 	"time"
+
+	"allium/internal/version"
 )
 
-// DriverVersion is the version of the driver, as it tells it to servers and as its instrumentation
-// has it.
-const DriverVersion = "0.1.0"
+// DriverVersion returns the version of the driver that the program was built with, such as "0.1.0",
+// as the driver tells it to servers and as its instrumentation has it: "devel" for one that was
+// built from a folder. It comes from the program's build information. It is safe for concurrent
+// use.
+func DriverVersion() string { return version.Driver() }
 
 // Tracer begins spans. It is called by many goroutines.
 type Tracer interface {

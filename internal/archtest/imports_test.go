@@ -25,6 +25,7 @@ var layers = []string{
 	"event",
 	"internal/errcode",
 	"stats",
+	"internal/version",
 	"tracing",
 	"internal/option",
 	"internal/redact",

@@ -11,14 +11,11 @@ import (
 	"unicode/utf8"
 
 	"allium/bson"
-	"allium/tracing"
+	"allium/internal/version"
 )
 
-// The name and version that the driver tells servers.
-const (
-	DriverName    = "allium"
-	DriverVersion = tracing.DriverVersion
-)
+// DriverName is what the driver tells servers that it is.
+const DriverName = "allium"
 
 const (
 	maxMetadata = 512 // bytes of the client document
@@ -113,12 +110,12 @@ func (m *Metadata) Document() bson.Raw {
 // build makes the document, and leaves out what the specification's rules of truncation say until
 // it is small enough.
 func (m *Metadata) build(infos []DriverInfo) (bson.Raw, error) {
-	name, version, platform := DriverName, DriverVersion, runtime.Version()
+	name, release, platform := DriverName, version.Driver(), runtime.Version()
 	for _, info := range infos {
-		name, version, platform = join(name, info.Name), join(version, info.Version), join(platform, info.Platform)
+		name, release, platform = join(name, info.Name), join(release, info.Version), join(platform, info.Platform)
 	}
 	env := m.env
-	doc := m.encode(name, version, platform, &env)
+	doc := m.encode(name, release, platform, &env)
 	for _, shrink := range []func(){
 		func() { env = environment{faas: env.faas, os: env.os} },
 		func() { env.os = osInfo{kind: env.os.kind} },
@@ -129,7 +126,7 @@ func (m *Metadata) build(infos []DriverInfo) (bson.Raw, error) {
 			return doc, nil
 		}
 		shrink()
-		doc = m.encode(name, version, platform, &env)
+		doc = m.encode(name, release, platform, &env)
 	}
 	if len(doc) > maxMetadata {
 		return nil, fmt.Errorf("driver infos do not fit: client metadata would have %d bytes, servers accept %d", len(doc), maxMetadata)
