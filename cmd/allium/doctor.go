@@ -118,7 +118,7 @@ func doctor(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	p.examine(ctx, fs.Arg(0))
 	if !p.flags.json {
-		fmt.Fprintf(stdout, "%d failures, %d warnings, %d checks passed\n", counts[levelFail], counts[levelWarn], counts[levelOK])
+		fmt.Fprintf(stdout, "%s, %s, %s passed\n", count(counts[levelFail], "failure"), count(counts[levelWarn], "warning"), count(counts[levelOK], "check"))
 	}
 	if counts[levelFail] > 0 {
 		return failed
@@ -614,4 +614,12 @@ func prepareConfig(ctx context.Context, cfg *uri.Config, timeout time.Duration) 
 		}
 	}
 	return connect(cfg, timeout)
+}
+
+// count is a number of things in words: "1 check", "2 checks".
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }

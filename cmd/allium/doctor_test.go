@@ -158,7 +158,7 @@ func TestDoctorText(t *testing.T) {
 	if status := run(t.Context(), []string{"doctor", "mongodb://ada:hunter2@" + d.Hosts()[0]}, &stdout, &stderr); status != failed {
 		t.Errorf("status %d", status)
 	}
-	for _, want := range []string{"ok    tcp", "fail  authentication", "-> Check user, password", "1 failures, 1 warnings"} {
+	for _, want := range []string{"ok    tcp", "fail  authentication", "-> Check user, password", "1 failure, 1 warning, "} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output lacks %q:\n%s", want, &stdout)
 		}

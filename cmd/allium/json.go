@@ -8,18 +8,28 @@ import (
 	"allium/internal/uri"
 )
 
-// document reads a document in Extended JSON.
+// document reads a document in Extended JSON, or as the shell has it.
 func document(text string) (bson.Raw, error) {
 	raw, err := bson.ParseExtJSON([]byte(text))
+	if err != nil {
+		if text, err = shellJSON(text); err == nil {
+			raw, err = bson.ParseExtJSON([]byte(text))
+		}
+	}
 	if err == nil && len(raw) <= 5 {
 		err = errors.New("document is empty")
 	}
 	return raw, err
 }
 
-// array reads an array of documents in Extended JSON.
+// array reads an array of documents in Extended JSON, or as the shell has it.
 func array(text string) ([]bson.Raw, error) {
 	v, err := bson.ParseExtJSONValue([]byte(text))
+	if err != nil {
+		if text, err = shellJSON(text); err == nil {
+			v, err = bson.ParseExtJSONValue([]byte(text))
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@
 //	allium watch [flags] URI         prints the events of a change stream, one on each line
 //	allium fields [flags] [PACKAGE]  writes the paths of struct types, for package field
 //	allium completion SHELL          prints a completion script for bash, zsh or fish
+//	allium man                       prints the page of the manual, for the program man
 //	allium version                   prints the version
 //	allium help [COMMAND]            prints this, or the flags of a command
 //
@@ -54,10 +55,11 @@ func verbs() []verb {
 		{"serve", "[flags]", "run a mongotest deployment as a process", new(serveFlags).register, serve},
 		{"ping", "[flags] URI", "connect to every server of a deployment", new(pingFlags).register, ping},
 		{"doctor", "[flags] URI", "look for what is wrong with a deployment, and say what to do", new(doctorFlags).register, doctor},
-		{"run", "[flags] URI COMMAND", "run a command, given as Extended JSON, and print the reply", new(runFlags).register, runCommand},
+		{"run", "[flags] URI COMMAND", "run a command, given as Extended JSON or as in the shell, and print the reply", new(runFlags).register, runCommand},
 		{"watch", "[flags] URI", "print the events of a change stream as lines of Extended JSON", new(watchFlags).register, watch},
 		{"fields", "[flags] [PACKAGE ...]", "write the paths of struct types, as package field has them, into their packages", new(fieldsFlags).register, fields},
 		{"completion", "bash|zsh|fish", "print a completion script for a shell", nil, completion},
+		{"man", "", "print the page of the manual, for the program man", nil, man},
 		{"version", "", "print the version", nil, version},
 		{"help", "[COMMAND]", "print this list, or the flags of a command", nil, help},
 	}
@@ -110,17 +112,31 @@ func choose(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return v.run(ctx, args[1:], stdout, stderr)
 }
 
-// parse reads the flags of a verb, which come before its arguments. It returns done if the verb
-// must not run: the flags are wrong, or help was asked for.
+// parse reads the flags of a verb, which may stand before, between and behind its arguments; behind
+// "--" everything is an argument. It returns done if the verb must not run: the flags are wrong, or
+// help was asked for.
 func parse(fs *flag.FlagSet, args []string, stdout, stderr io.Writer) (status int, done bool) {
 	fs.SetOutput(io.Discard)
-	err := fs.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return help(context.Background(), []string{strings.TrimPrefix(fs.Name(), "allium ")}, stdout, stderr), true
-	case err != nil:
-		return misuse(fs.Name(), stderr, err.Error()), true
+	arguments := []string{"--"}
+	for len(args) > 0 {
+		err := fs.Parse(args)
+		switch {
+		case errors.Is(err, flag.ErrHelp):
+			return help(context.Background(), []string{strings.TrimPrefix(fs.Name(), "allium ")}, stdout, stderr), true
+		case err != nil:
+			return misuse(fs.Name(), stderr, err.Error()), true
+		}
+		flags := args[:len(args)-fs.NArg()]
+		if args = fs.Args(); len(args) == 0 {
+			break
+		}
+		if len(flags) > 0 && flags[len(flags)-1] == "--" {
+			arguments = append(arguments, args...)
+			break
+		}
+		arguments, args = append(arguments, args[0]), args[1:]
 	}
+	fs.Parse(arguments) // all of them at once: fs.Args returns these
 	return succeeded, false
 }
 

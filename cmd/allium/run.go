@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -66,9 +68,15 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	return printJSON(name, stdout, stderr, reply, f.canonical)
 }
 
-// printJSON prints a document on one line.
+// printJSON prints a document: on one line, which is what programs read, and indented on a terminal.
 func printJSON(name string, stdout, stderr io.Writer, doc bson.Raw, canonical bool) int {
 	text, err := extJSON(doc, canonical)
+	if t, ok := stdout.(interface{ IsTerminal() bool }); ok && t.IsTerminal() && err == nil {
+		var indented bytes.Buffer
+		if err = json.Indent(&indented, text, "", "  "); err == nil {
+			text = indented.Bytes()
+		}
+	}
 	if err == nil {
 		_, err = fmt.Fprintf(stdout, "%s\n", text)
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -339,5 +340,51 @@ COMP_WORDS=(allium ping -c) COMP_CWORD=2; _allium; echo "${COMPREPLY[@]}"`)
 		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "doctor\n-count\n" {
 			t.Errorf("%q, %v", out, err)
 		}
+	}
+}
+
+// Flags stand before, between and behind arguments; behind "--" nothing is a flag.
+func TestFlagsAnywhere(t *testing.T) {
+	d := mongotest.Start(t)
+	uri := "mongodb://" + d.Hosts()[0]
+	var want string
+	for i, args := range [][]string{
+		{"-canonical", "-db", "shop", uri, "{ping: 1}"}, {uri, "-canonical", "{ping: 1}", "-db", "shop"}, {uri, "{ping: 1}", "-db=shop", "-canonical"},
+		{"-canonical", "--db", "shop", "--", uri, "{ping: 1}"},
+	} {
+		out, _ := tool(t, succeeded, append([]string{"run"}, args...)...)
+		if i == 0 {
+			want = out
+		}
+		if out != want || !strings.Contains(out, "$numberDouble") {
+			t.Errorf("%q prints %q, want %q", args, out, want)
+		}
+	}
+	if out, errs := tool(t, misused, "run", uri, "--", "{ping: 1}", "-canonical"); out != "" || !strings.Contains(errs, "want a connection string and a command") {
+		t.Errorf("%q, %q", out, errs)
+	}
+}
+
+// The manual's page has every command and every flag, and no line of it is a request but those that
+// are meant.
+func TestMan(t *testing.T) {
+	page, _ := tool(t, succeeded, "man")
+	for _, v := range verbs() {
+		if !strings.Contains(page, ".SS allium "+v.name) {
+			t.Errorf("%s is not there", v.name)
+		}
+		for _, f := range flagsOf(v) {
+			if !strings.Contains(page, `\fB\-`+roff(f.Name)) {
+				t.Errorf("%s: -%s is not there", v.name, f.Name)
+			}
+		}
+	}
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "'") || strings.HasPrefix(line, ".") && !slices.Contains([]string{".TH", ".SH", ".SS", ".TP", ".B", ".I"}, strings.Fields(line)[0]) {
+			t.Errorf("a request that is not meant: %s", line)
+		}
+	}
+	if got := roff("a\\b-c\n.so /etc/passwd\n'x"); got != "a\\eb\\-c\n\\&.so /etc/passwd\n\\&'x" {
+		t.Errorf("%q", got)
 	}
 }

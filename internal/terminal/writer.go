@@ -4,6 +4,7 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"unicode"
 	"unicode/utf16"
@@ -24,6 +25,16 @@ type Writer struct {
 
 // NewWriter returns a Writer that writes to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+
+// IsTerminal reports whether the text goes to a terminal, or another device of characters.
+func (w *Writer) IsTerminal() bool {
+	f, ok := w.w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
 
 // Write implements io.Writer.
 func (w *Writer) Write(p []byte) (int, error) {

@@ -7,6 +7,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -153,4 +155,32 @@ func numbered(e ast.Expr) (found bool) {
 		return true
 	})
 	return found
+}
+
+// A pipe and a file are no terminals, and neither is what is no file.
+func TestIsTerminal(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for _, c := range []struct {
+		w    io.Writer
+		want bool
+	}{{w, false}, {file, false}, {io.Discard, false}, {null, true}} {
+		if got := NewWriter(c.w).IsTerminal(); got != c.want {
+			t.Errorf("%v: %v", c.w, got)
+		}
+	}
 }
