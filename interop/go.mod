@@ -1,4 +1,4 @@
-module allium/interop
+module allium/interop // not published: it is for the development of the others
 
 go 1.26.0
 

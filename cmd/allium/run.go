@@ -68,7 +68,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	return printJSON(name, stdout, stderr, reply, f.canonical)
 }
 
-// printJSON prints a document: on one line, which is what programs read, and indented on a terminal.
+// printJSON prints a document: on one line, as programs read it, or indented on a terminal.
 func printJSON(name string, stdout, stderr io.Writer, doc bson.Raw, canonical bool) int {
 	text, err := extJSON(doc, canonical)
 	if t, ok := stdout.(interface{ IsTerminal() bool }); ok && t.IsTerminal() && err == nil {

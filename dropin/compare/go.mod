@@ -1,4 +1,4 @@
-module allium/dropin/compare
+module allium/dropin/compare // not published: it is for the development of the others
 
 go 1.26.0
 

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -61,5 +62,59 @@ func TestWorkflowsArePinnedFinds(t *testing.T) {
 		if got := unpinned(text); len(got) != want {
 			t.Errorf("%q: %q", text, got)
 		}
+	}
+}
+
+// TestUpdatesOfDependencies wants the bot that updates dependencies to know of each module.
+func TestUpdatesOfDependencies(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(t), ".github", "dependabot.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)package-ecosystem: gomod\r?\n\s+directory: /(\S*)`).FindAllStringSubmatch(string(text), -1) {
+		listed[m[1]] = true
+	}
+	modules := 0
+	for file := range readTree(t).paths {
+		if path.Base(file) != "go.mod" || strings.Contains(file, "testdata/") {
+			continue
+		}
+		modules++
+		dir := strings.TrimPrefix(path.Dir(file), ".")
+		if !listed[dir] {
+			t.Errorf(".github/dependabot.yml does not know of the module in /%s", dir)
+		}
+		delete(listed, dir)
+	}
+	for dir := range listed {
+		t.Errorf(".github/dependabot.yml: there is no module in /%s", dir)
+	}
+	if modules < 8 {
+		t.Errorf("%d modules found, want more", modules)
+	}
+}
+
+// TestWorkflowsCallScripts finds scripts that a hosted workflow calls, and that are not there.
+func TestWorkflowsCallScripts(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root(t), ".github", "workflows", "*.y*ml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?:bash|go run) (\.?/?[\w./-]+)`).FindAllStringSubmatch(string(text), -1) {
+			calls++
+			if _, err := os.Stat(filepath.Join(root(t), filepath.FromSlash(m[1]))); err != nil {
+				t.Errorf("%s: %v", filepath.Base(file), err)
+			}
+		}
+	}
+	if calls < 6 {
+		t.Errorf("%d calls found, want more", calls)
 	}
 }

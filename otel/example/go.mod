@@ -1,4 +1,4 @@
-module allium/otel/example
+module allium/otel/example // not published: it is for the development of the others
 
 go 1.26.0
 
