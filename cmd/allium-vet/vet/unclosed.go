@@ -228,7 +228,18 @@ func (l *life) stops(n ast.Node) bool {
 // cursor is at its end.
 func (l *life) gone(cond ast.Node, isTrue bool, err types.Object) bool {
 	switch c := cond.(type) {
+	case *ast.ParenExpr:
+		return l.gone(c.X, isTrue, err)
+	case *ast.UnaryExpr:
+		return c.Op == token.NOT && l.gone(c.X, !isTrue, err)
 	case *ast.BinaryExpr:
+		switch either := (c.Op == token.LAND) == isTrue; {
+		case c.Op != token.LAND && c.Op != token.LOR:
+		case either: // one side tells
+			return l.gone(c.X, isTrue, err) || l.gone(c.Y, isTrue, err)
+		default:
+			return l.gone(c.X, isTrue, err) && l.gone(c.Y, isTrue, err)
+		}
 		if !isNil(l.u.info, c.Y) || c.Op != token.EQL && c.Op != token.NEQ {
 			return false
 		}

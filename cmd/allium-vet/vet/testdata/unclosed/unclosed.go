@@ -59,6 +59,16 @@ func early(ctx context.Context, o *mongo.Collection, stop bool) error {
 	return cur.Close(ctx)
 }
 
+func some(ctx context.Context, o *mongo.Collection) error {
+	cur, err := o.Find(ctx, bson.D{}) // want `cur is not closed`
+	if err != nil {
+		return err
+	}
+	for n := 0; n < 10 && cur.Next(ctx); n++ {
+	}
+	return cur.Err()
+}
+
 type keeper struct{ cur *mongo.Cursor }
 
 func good(ctx context.Context, c *allium.Collection[bson.D], o *mongo.Collection, client *mongo.Client, k *keeper) (*mongo.Cursor, error) {
@@ -105,6 +115,16 @@ func good(ctx context.Context, c *allium.Collection[bson.D], o *mongo.Collection
 	if !total.Next(ctx) {
 		return nil, total.Err()
 	}
+	not, err := o.Find(ctx, bson.D{})
+	if err != nil {
+		return nil, err
+	}
+	if !not.Next(ctx) || !(not.Next(ctx)) {
+		return nil, not.Err()
+	}
+	for i := 0; i < 3 && not.Next(ctx); i++ {
+	}
+	not.Close(ctx)
 	one, err := o.Find(ctx, bson.D{})
 	if err != nil {
 		return nil, err
