@@ -35,7 +35,7 @@ func Seed(fsys fs.FS) Option {
 		if err != nil {
 			return fmt.Errorf("seed: %w", err)
 		}
-		return d.fill(all)
+		return d.fill(all, false)
 	})
 }
 
@@ -47,18 +47,19 @@ func SeedFile(fsys fs.FS, name string) Option {
 		if err != nil {
 			return fmt.Errorf("seed: %w", err)
 		}
-		return d.fill(all)
+		return d.fill(all, false)
 	})
 }
 
-// fill makes collections, all but those that exist.
-func (d *Deployment) fill(all []*fixture.Collection) error {
+// fill makes collections. To those that exist it adds the documents and indexes, or leaves them as
+// they are.
+func (d *Deployment) fill(all []*fixture.Collection, adds bool) error {
 	l := d.local()
 	if l == nil {
 		return errors.New("seed: there is no primary")
 	}
 	defer l.Close()
-	f := filler{l: l, accounts: d.data.Accounts()}
+	f := filler{l: l, accounts: d.data.Accounts(), adds: adds}
 	for _, c := range all {
 		if err := f.fill(c); err != nil {
 			return fmt.Errorf("seed: %w", err)
@@ -85,6 +86,7 @@ func (d *Deployment) local() *server.Local {
 type filler struct {
 	l        *server.Local
 	accounts *account.Registry
+	adds     bool // to collections that exist
 	views    []*fixture.Collection
 }
 
@@ -103,7 +105,7 @@ func (f *filler) fill(c *fixture.Collection) error {
 		return nil
 	case !isBuckets:
 		made, err := f.made(c)
-		if err != nil || !made {
+		if err != nil || !made && !f.adds {
 			return err
 		}
 	}

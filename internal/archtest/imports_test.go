@@ -122,6 +122,7 @@ var mongotestLayers = []string{
 	"args", "args/argstest", "namespace", // the arguments of commands
 	"fts", "expr", "js", "query", "pipeline", "qe", // filters, expressions, stages
 	"vocabulary", "vocabulary/cmd/vocabulary", // what of them programs can write
+	"shell",                                       // programs of a shell
 	"store", "index", "validation", "searchindex", // documents and what is defined for collections
 	"account", "session", "replica", "sharding", "change", "failpoint", // the state of a deployment
 	"planner", // how a command reads a collection

@@ -44,6 +44,26 @@ func newSCRAMCredentials(h func() hash.Hash, password string, iterations int) sc
 	return c
 }
 
+// HasPassword reports whether a password is the user's.
+func (u *User) HasPassword(password string) bool {
+	of := map[string]func() (func() hash.Hash, string){
+		ScramSHA1: func() (func() hash.Hash, string) { return sha1Hash, legacyDigest(u.Name, password) },
+		ScramSHA256: func() (func() hash.Hash, string) {
+			prepared, _ := prepare(password)
+			return sha256.New, prepared
+		},
+	}
+	for mechanism, known := range u.Creds {
+		h, secret := of[mechanism]()
+		salted, err := pbkdf2.Key(h, secret, known.Salt, known.Iterations, h().Size())
+		if err != nil {
+			return false
+		}
+		return hmac.Equal(mac(h, salted, "Server Key"), known.ServerKey)
+	}
+	return u.Password != "" && u.Password == password
+}
+
 func mac(h func() hash.Hash, key []byte, text string) []byte {
 	m := hmac.New(h, key)
 	m.Write([]byte(text))

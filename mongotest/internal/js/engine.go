@@ -50,6 +50,8 @@ type Config struct {
 	Stored func() []bson.Raw
 	// ServerVersion is what version() returns.
 	ServerVersion string
+	// Shell makes the engine that of a program; nil: it is that of functions.
+	Shell *Shell
 }
 
 // Engine is the interpreter of one operation. The interpreter is made when the first function is.
@@ -105,8 +107,14 @@ func (e *Engine) start() (err error) {
 		return err
 	}
 	build, _ := goja.AssertFunction(v)
-	if _, err := build(goja.Undefined(), e.natives()); err != nil {
+	natives := e.natives()
+	if _, err := build(goja.Undefined(), natives); err != nil {
 		return err
+	}
+	if e.cfg.Shell != nil {
+		if err := e.startShell(natives); err != nil {
+			return err
+		}
 	}
 	if e.cfg.Stored != nil {
 		for _, doc := range e.cfg.Stored() {
@@ -353,6 +361,9 @@ func (e *Engine) check() error {
 			return err
 		}
 	}
+	if e.cfg.Shell != nil {
+		return nil
+	}
 	return e.checkMemory()
 }
 
@@ -371,6 +382,9 @@ func (e *Engine) failure(err error) error {
 	var known *srverr.Error
 	if errors.As(err, &known) { // also what a native threw
 		return known
+	}
+	if x, ok := errors.AsType[*goja.Exception](err); ok && e.cfg.Shell != nil && x.Unwrap() != nil {
+		return x.Unwrap() // of a native
 	}
 	if _, ok := errors.AsType[*goja.StackOverflowError](err); ok {
 		return srverr.New(interpreterFailure, "InternalError: too much recursion :\n")

@@ -52,6 +52,19 @@ func (e *Engine) natives() goja.Value {
 		}
 		return goja.Undefined()
 	})
+	set("run", func(call goja.FunctionCall) goja.Value { // a program that another one loads
+		name, source := call.Argument(0).String(), call.Argument(1).String()
+		p, _, err := compile(name, source)
+		if err != nil {
+			panic(e.vm.NewGoError(err))
+		}
+		e.sources[name] = source
+		v, err := e.vm.RunProgram(p)
+		if err != nil {
+			panic(err)
+		}
+		return v
+	})
 	set("sleep", func(call goja.FunctionCall) goja.Value {
 		ms := call.Argument(0).ToFloat()
 		if len(call.Arguments) != 1 || math.IsNaN(ms) {
@@ -168,6 +181,8 @@ func (e *Engine) make(t bson.Type, args []goja.Value) bson.RawValue {
 			bad("invalid object id: length")
 		}
 		return value(id)
+	case bson.TypeDouble:
+		return value(bson.AppendDoubleValue(nil, arg(0).ToFloat()))
 	case bson.TypeInt32:
 		return value(bson.AppendInt32Value(nil, int32(e.integer(arg(0)))))
 	case bson.TypeInt64:

@@ -161,6 +161,8 @@ func (e *Engine) encode(v goja.Value, was bson.RawValue, depth int) (bson.RawVal
 		return bson.RawValue{}, srverr.New(17279, "Exceeded depth limit of %d when converting js object to BSON. Do you have a cycle?", maxDepth)
 	}
 	switch {
+	case (v == nil || goja.IsUndefined(v)) && e.cfg.Shell != nil:
+		return bson.RawValue{Type: bson.TypeNull}, nil
 	case v == nil || goja.IsUndefined(v):
 		return bson.RawValue{Type: bson.TypeUndefined}, nil
 	case goja.IsNull(v):
@@ -173,18 +175,20 @@ func (e *Engine) encode(v goja.Value, was bson.RawValue, depth int) (bson.RawVal
 	case bool:
 		return bson.RawValue{Type: bson.TypeBoolean, Value: bson.AppendBoolValue(nil, x)}, nil
 	case int64:
-		return number(float64(x), was), nil
+		return e.number(float64(x), was), nil
 	case float64:
-		return number(x, was), nil
+		return e.number(x, was), nil
 	case string:
 		return bsondoc.StringValue(x), nil
 	}
 	return bson.RawValue{}, srverr.New(16662, "unable to convert JavaScript property to mongo element")
 }
 
-// number is a double, unless the field held an integer before and does so now.
-func number(x float64, was bson.RawValue) bson.RawValue {
-	if was.Type == bson.TypeInt32 && x == math.Trunc(x) && math.Abs(x) <= math.MaxInt32 {
+// number is a double, unless the field held an integer before and does so now, or a shell's program
+// has a whole number.
+func (e *Engine) number(x float64, was bson.RawValue) bson.RawValue {
+	whole := was.Type == bson.TypeInt32 || e.cfg.Shell != nil && was.Type != bson.TypeDouble && !(x == 0 && math.Signbit(x))
+	if whole && x == math.Trunc(x) && math.Abs(x) <= math.MaxInt32 {
 		return bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, int32(x))}
 	}
 	return bson.RawValue{Type: bson.TypeDouble, Value: bson.AppendDoubleValue(nil, x)}
@@ -214,7 +218,7 @@ func (e *Engine) encodeObject(o *goja.Object, depth int) (bson.RawValue, error) 
 	case "Function":
 		return bson.RawValue{Type: bson.TypeJavaScript, Value: bson.AppendStringValue(nil, o.String())}, nil
 	case "Number":
-		return number(o.ToFloat(), bson.RawValue{}), nil
+		return e.number(o.ToFloat(), bson.RawValue{}), nil
 	case "String":
 		return bsondoc.StringValue(o.String()), nil
 	case "Boolean":
