@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	_ "allium/mongotest/internal/commands" // the server's commands
@@ -230,6 +232,12 @@ type waiting struct {
 
 // accept serves a listener, once the deployment is prepared.
 func (d *Deployment) accept(l net.Listener, serve func(net.Listener)) {
+	if all, ok := l.(several); ok {
+		for _, l := range all {
+			d.accept(l, serve)
+		}
+		return
+	}
 	if d.running {
 		serve(l)
 		return
@@ -297,19 +305,71 @@ func (d *Deployment) listen(i int) (net.Listener, string, error) {
 		l, err := d.mem.Listen(addr)
 		return l, addr, err
 	}
-	l, err := listenTCP(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	hosts := d.opts.hosts()
+	l, err := listenOn(hosts, port)
 	if err != nil {
 		return nil, "", err
 	}
-	return l, l.Addr().String(), nil
+	_, bound, err := net.SplitHostPort(l.Addr().String())
+	return l, net.JoinHostPort(cmp.Or(d.opts.advertise, hosts[0]), bound), err
+}
+
+// listenOn listens on a port of several hosts, or on a free one of all of them if the port is 0.
+func listenOn(hosts []string, port int) (net.Listener, error) {
+	const tries = 50
+	for try := 1; ; try++ {
+		var all several
+		at := port
+		for _, host := range hosts {
+			l, err := listenTCP(net.JoinHostPort(host, strconv.Itoa(at)))
+			if err != nil {
+				all.Close()
+				if port == 0 && at != 0 && try < tries && errors.Is(err, syscall.EADDRINUSE) {
+					break // the others have another port in common
+				}
+				return nil, err
+			}
+			all = append(all, l)
+			at = l.Addr().(*net.TCPAddr).Port
+		}
+		switch {
+		case len(all) < len(hosts):
+			continue
+		case len(all) == 1:
+			return all[0], nil
+		}
+		return all, nil
+	}
+}
+
+// several are the listeners of one node. They are served one by one.
+type several []net.Listener
+
+func (s several) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+
+func (s several) Addr() net.Addr { return s[0].Addr() }
+
+func (s several) Close() error {
+	var err error
+	for _, l := range s {
+		err = errors.Join(err, l.Close())
+	}
+	return err
 }
 
 // listenTCP listens without multipath TCP, which Go asks for by default: it doubles what a listener
-// costs, and nobody uses it on one machine.
+// costs, and nobody uses it on one machine. An address of one version of the protocol stands for
+// that version alone, so that 0.0.0.0 and :: can both be there.
 func listenTCP(addr string) (net.Listener, error) {
 	var c net.ListenConfig
 	c.SetMultipathTCP(false)
-	return c.Listen(context.Background(), "tcp", addr)
+	network := "tcp"
+	if at, err := netip.ParseAddrPort(addr); err == nil && at.Addr().Is4() {
+		network = "tcp4"
+	} else if err == nil {
+		network = "tcp6"
+	}
+	return c.Listen(context.Background(), network, addr)
 }
 
 // Stop stops the deployment and waits for its goroutines to end. A second call does nothing.

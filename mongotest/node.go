@@ -5,6 +5,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
 	"time"
 
 	"allium/mongotest/internal/replica"
@@ -39,6 +42,17 @@ func (n *Node) SocketPath() string {
 	return filepath.Join(n.d.opts.socketDir, "mongodb-"+port+".sock")
 }
 
+// sockets returns the paths of the node's Unix sockets.
+func (n *Node) sockets() (paths []string) {
+	if path := n.SocketPath(); path != "" {
+		paths = append(paths, path)
+	}
+	if n.d.opts.socket != "" && n.index == 0 && slices.Contains(n.d.nodes, n) {
+		paths = append(paths, n.d.opts.socket)
+	}
+	return paths
+}
+
 func (n *Node) memberConfig() *replica.MemberConfig {
 	if n.d.set == nil || n.set != n.d.set {
 		return nil
@@ -50,16 +64,20 @@ func (n *Node) memberConfig() *replica.MemberConfig {
 // serve makes the node accept connections.
 func (n *Node) serve(l net.Listener) error {
 	n.d.accept(l, n.n.Serve)
-	path := n.SocketPath()
-	if path == "" {
-		return nil
+	for _, path := range n.sockets() {
+		if c, err := net.Dial("unix", path); err == nil {
+			c.Close()
+			return &net.OpError{Op: "listen", Net: "unix", Addr: &net.UnixAddr{Name: path, Net: "unix"}, Err: syscall.EADDRINUSE}
+		}
+		if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+			os.Remove(path)
+		}
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			return err
+		}
+		n.d.accept(l, n.n.Serve)
 	}
-	os.Remove(path)
-	ul, err := net.Listen("unix", path)
-	if err != nil {
-		return err
-	}
-	n.d.accept(ul, n.n.Serve)
 	return nil
 }
 
@@ -70,7 +88,9 @@ func (n *Node) relisten() error {
 	if n.d.mem != nil {
 		l, err = n.d.mem.Listen(n.Addr())
 	} else {
-		l, err = listenTCP(n.Addr())
+		_, port, _ := net.SplitHostPort(n.Addr())
+		at, _ := strconv.Atoi(port)
+		l, err = listenOn(n.d.opts.hosts(), at)
 	}
 	if err != nil {
 		return fmt.Errorf("mongotest: listen again: %w", err)

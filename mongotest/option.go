@@ -3,6 +3,7 @@ package mongotest
 import (
 	"log/slog"
 	"regexp"
+	"strings"
 	"time"
 
 	"allium/mongotest/internal/account"
@@ -23,6 +24,9 @@ type options struct {
 	port             int
 	inMemory         bool
 	socketDir        string
+	bind             []string // hosts; empty: 127.0.0.1
+	socket           string   // of the first node, empty: none
+	advertise        string
 	tls              bool
 	user, password   string
 	oidc             []account.IdentityProvider
@@ -151,6 +155,36 @@ func Port(first int) Option { return func(o *options) { o.port = first } }
 // with [Deployment.DialContext]. It waits on channels and timers only, so a deployment that is
 // started inside a testing/synctest bubble runs on the bubble's clock.
 func InMemory() Option { return func(o *options) { o.inMemory = true } }
+
+// Bind makes the deployment listen on these hosts, names or addresses of version 4 or 6, in place of
+// 127.0.0.1; each node has the same port on all of them. One that begins with a slash is the path
+// of a Unix socket, which the first node listens on as well; a file that nobody listens on is
+// replaced. Whoever reaches the hosts can do everything, unless [Auth] keeps them from it.
+func Bind(hosts ...string) Option {
+	return func(o *options) {
+		o.bind, o.socket = nil, ""
+		for _, h := range hosts {
+			if strings.HasPrefix(h, "/") {
+				o.socket = h
+			} else {
+				o.bind = append(o.bind, h)
+			}
+		}
+	}
+}
+
+// hosts returns where the nodes listen.
+func (o *options) hosts() []string {
+	if len(o.bind) == 0 {
+		return []string{"127.0.0.1"}
+	}
+	return o.bind
+}
+
+// Advertise is the host under which clients reach the nodes, in the connection string and in the
+// configuration of replica sets: a name that containers resolve, for example. The default is the
+// first host of [Bind], and 127.0.0.1.
+func Advertise(host string) Option { return func(o *options) { o.advertise = host } }
 
 // UnixSockets makes every node listen on a socket in this folder as well: see [Node.SocketPath].
 func UnixSockets(dir string) Option { return func(o *options) { o.socketDir = dir } }

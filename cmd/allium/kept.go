@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,19 +94,59 @@ func openStore(path string, d disk) (dataStore, error) {
 
 // contents returns what fills a deployment before it listens: what -data names, then what -seed
 // names, then scripts.
-func (f *serveFlags) contents(ctx context.Context, warnings io.Writer) ([]mongotest.Option, error) {
+func (f *serveFlags) contents(ctx context.Context, stderr io.Writer) ([]mongotest.Option, error) {
 	var opts []mongotest.Option
-	if f.data != "" {
-		opts = append(opts, mongotest.Prepare(func(d *mongotest.Deployment) error { return f.open(ctx, d, warnings) }))
-	}
 	for _, path := range f.seed {
 		opt, err := seedOption(path)
 		if err != nil {
-			return nil, fmt.Errorf("--seed: %w", err)
+			return nil, fmt.Errorf("--seed: want a file or a folder: %w", err)
 		}
 		opts = append(opts, opt)
 	}
-	return opts, nil
+	scripts, err := f.scriptOption(ctx, stderr)
+	if err != nil {
+		return nil, err
+	}
+	if f.data != "" {
+		if err := f.openStore(); err != nil {
+			return nil, err
+		}
+		opts = append([]mongotest.Option{mongotest.Prepare(func(d *mongotest.Deployment) error { return f.open(ctx, d, stderr) })}, opts...)
+		if len(f.store.contents().Collections) > 0 {
+			return opts, nil // the scripts have run
+		}
+	}
+	return append(opts, scripts...), nil
+}
+
+// scriptOption returns the option for the folder of scripts, if there is one.
+func (f *serveFlags) scriptOption(ctx context.Context, stderr io.Writer) ([]mongotest.Option, error) {
+	if f.scripts == "" {
+		return nil, nil
+	}
+	if info, err := os.Stat(f.scripts); err != nil || !info.IsDir() {
+		if !f.given["init-scripts"] {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("--init-scripts %q: want a folder", f.scripts)
+	}
+	env := map[string]string{}
+	for _, v := range os.Environ() {
+		name, value, _ := strings.Cut(v, "=")
+		env[name] = value
+	}
+	return []mongotest.Option{mongotest.Scripts(os.DirFS(f.scripts), mongotest.ScriptOptions{DB: f.initial.Database, Out: scriptOutput{f, stderr}, Env: env, Check: ctx.Err})}, nil
+}
+
+// scriptOutput writes what scripts print to the error output, each line as one of the program's.
+type scriptOutput struct {
+	f      *serveFlags
+	stderr io.Writer
+}
+
+func (o scriptOutput) Write(b []byte) (int, error) {
+	o.f.say(o.stderr, slog.LevelInfo, "script", slog.String("says", strings.TrimSuffix(string(b), "\n")))
+	return len(b), nil
 }
 
 // seedOption returns the option for a file or a folder.
@@ -121,14 +162,11 @@ func seedOption(path string) (mongotest.Option, error) {
 }
 
 // open reads what -data names into a deployment that is about to start.
-func (f *serveFlags) open(ctx context.Context, d *mongotest.Deployment, warnings io.Writer) (err error) {
-	if f.disk.create == nil {
-		f.disk = realDisk
+func (f *serveFlags) open(ctx context.Context, d *mongotest.Deployment, warnings io.Writer) error {
+	if err := f.openStore(); err != nil {
+		return err
 	}
-	if f.store, err = openStore(f.data, f.disk); err != nil {
-		return fmt.Errorf("--data: %w", err)
-	}
-	err = inside(ctx, d, func(client *allium.Client, uri string) (err error) {
+	err := inside(ctx, d, func(client *allium.Client, uri string) (err error) {
 		// What the deployment starts with is not what somebody has set.
 		if f.defaults, err = readParameters(ctx, client); err != nil {
 			return err
@@ -137,6 +175,21 @@ func (f *serveFlags) open(ctx context.Context, d *mongotest.Deployment, warnings
 	})
 	if err != nil {
 		f.release()
+		return fmt.Errorf("--data: %w", err)
+	}
+	return nil
+}
+
+// openStore opens the place of -data, unless it is open.
+func (f *serveFlags) openStore() (err error) {
+	if f.store != nil {
+		return nil
+	}
+	if f.disk.create == nil {
+		f.disk = realDisk
+	}
+	if f.store, err = openStore(f.data, f.disk); err != nil {
+		f.store = nil
 		return fmt.Errorf("--data: %w", err)
 	}
 	return nil

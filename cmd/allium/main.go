@@ -1,6 +1,7 @@
 // Command allium is Allium's command-line tool.
 //
 //	allium serve [flags]             runs a mongotest deployment as a process
+//	allium healthcheck [URI]         says by the exit status whether a deployment is ready
 //	allium ping [flags] URI          connects to every server; says what it found or what failed
 //	allium doctor [flags] URI        looks for what is wrong with a deployment; says what to do
 //	allium run [flags] URI COMMAND   runs a command and prints the reply
@@ -53,6 +54,7 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		{"serve", "[flags]", "run a mongotest deployment as a process", new(serveFlags).register, serve},
+		{"healthcheck", "[flags] [URI]", "say by the exit status whether a deployment is ready", new(healthFlags).register, healthcheck},
 		{"ping", "[flags] URI", "connect to every server of a deployment", new(pingFlags).register, ping},
 		{"doctor", "[flags] URI", "look for what is wrong with a deployment, and say what to do", new(doctorFlags).register, doctor},
 		{"run", "[flags] URI COMMAND", "run a command, given as Extended JSON or as in the shell, and print the reply", new(runFlags).register, runCommand},

@@ -381,7 +381,7 @@ func TestServeRefuses(t *testing.T) {
 		"serve --sharded 1x1 --replset 1":       "choose one of",
 		"serve --replset 0":                     "--replset 0: want 1 to 50",
 		"serve --replset 51":                    "--replset 51: want 1 to 50",
-		"serve --replset two":                   "-replset",
+		"serve --replset 3 --replset :":         "--replset",
 		"serve --load-balanced -1":              "--load-balanced -1",
 		"serve --shard-members 3":               "--shard-members: only",
 		"serve --sharded 1x1 --shard-members 0": "--shard-members 0: want 1 to 50",
