@@ -16,7 +16,7 @@ func ExampleScripts() {
 		"02-report.js": {Data: []byte(`print(db.getName(), db.getUsers().users.length)`)},
 	}
 	d, err := mongotest.Open(mongotest.Auth("root", "secret"), mongotest.Scripts(scripts, mongotest.ScriptOptions{
-		DB: "shop", Out: os.Stdout, Env: map[string]string{"APP_PASSWORD": "apple"},
+		Database: "shop", Out: os.Stdout, Env: map[string]string{"APP_PASSWORD": "apple"},
 	}))
 	if err != nil {
 		panic(err) // 01-users.js:2:24: MongoServerError: ...

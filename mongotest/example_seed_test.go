@@ -3,6 +3,7 @@ package mongotest_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing/fstest"
 
 	"allium"
@@ -71,4 +72,103 @@ func ExampleDeployment_Inside() {
 	})
 	fmt.Println(err)
 	// Output: <nil>
+}
+
+func ExampleDeployment_Restore() {
+	ctx := context.Background()
+	d, err := mongotest.Open(mongotest.ReplicaSet(1), mongotest.Seed(users))
+	if err != nil {
+		panic(err)
+	}
+	defer d.Stop()
+	fresh, err := d.Snapshot() // once, with all fixtures
+	if err != nil {
+		panic(err)
+	}
+	client, err := allium.Open(d.URI())
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close(ctx)
+	coll := client.Database("app").Collection("users")
+	for range 3 { // before each test
+		if err := d.Restore(fresh); err != nil {
+			panic(err)
+		}
+		if _, err := coll.DeleteOne(ctx, bson.D{{Key: "name", Value: "Ada"}}); err != nil {
+			panic(err)
+		}
+		n, err := coll.CountDocuments(ctx, bson.D{})
+		fmt.Println(n, err)
+	}
+	// Output:
+	// 1 <nil>
+	// 1 <nil>
+	// 1 <nil>
+}
+
+func ExampleFrom() {
+	d, err := mongotest.Open(mongotest.Seed(users))
+	if err != nil {
+		panic(err)
+	}
+	defer d.Stop()
+	fresh, err := d.Snapshot()
+	if err != nil {
+		panic(err)
+	}
+	for range 2 { // tests that run in parallel, each with a copy
+		mine, err := mongotest.Open(mongotest.From(fresh))
+		if err != nil {
+			panic(err)
+		}
+		defer mine.Stop()
+		fmt.Println(mine.Hosts()[0] != d.Hosts()[0])
+	}
+	// Output:
+	// true
+	// true
+}
+
+func ExampleSnapshotCommands() {
+	ctx := context.Background()
+	d, err := mongotest.Open(mongotest.SnapshotCommands(), mongotest.Seed(users))
+	if err != nil {
+		panic(err)
+	}
+	defer d.Stop()
+	client, err := allium.Open(d.URI())
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close(ctx)
+	for _, cmd := range []string{"saveSnapshot", "restoreSnapshot", "dropSnapshot"} {
+		_, err := client.Database("admin").RunCommand(ctx, bson.D{{Key: cmd, Value: "fresh"}})
+		fmt.Println(cmd, err)
+	}
+	// Output:
+	// saveSnapshot <nil>
+	// restoreSnapshot <nil>
+	// dropSnapshot <nil>
+}
+
+func ExampleBind() {
+	d, err := mongotest.Open(mongotest.Bind("0.0.0.0"), mongotest.Auth("root", "secret"), mongotest.Advertise("localhost"))
+	if err != nil {
+		panic(err)
+	}
+	defer d.Stop()
+	host, _, _ := strings.Cut(d.Hosts()[0], ":")
+	fmt.Println(host)
+	// Output: localhost
+}
+
+func ExampleAdvertise() {
+	d, err := mongotest.Open(mongotest.ReplicaSet(1), mongotest.Advertise("localhost"))
+	if err != nil {
+		panic(err)
+	}
+	defer d.Stop()
+	fmt.Println(strings.HasPrefix(d.URI(), "mongodb://localhost:"), strings.HasSuffix(d.URI(), "replicaSet=rs0"))
+	// Output: true true
 }

@@ -15,7 +15,7 @@ import (
 func scripted(t *testing.T, fsys fstest.MapFS, opts ...mongotest.Option) (*mongotest.Deployment, string) {
 	t.Helper()
 	var out bytes.Buffer
-	d, err := mongotest.Open(append(opts, mongotest.Scripts(fsys, mongotest.ScriptOptions{DB: "app", Out: &out, Env: map[string]string{"PASSWORD": "apple"}}))...)
+	d, err := mongotest.Open(append(opts, mongotest.Scripts(fsys, mongotest.ScriptOptions{Database: "app", Out: &out, Env: map[string]string{"PASSWORD": "apple"}}))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,6 +99,9 @@ func (d *Deployment) start() error {
 		Version: release.DefaultVersion, Log: o.log, OnPanic: o.onPanic, Auth: o.user != "" || o.oidc != nil || o.acceptor != nil, OIDC: o.oidc, Kerberos: o.acceptor,
 		Compressors: []string{"snappy", "zstd", "zlib"}, RequireLoadBalanced: o.kind == loadBalanced, NoScripting: o.noScripting,
 	}
+	if o.snapshotCommands {
+		d.cfg.Snapshots = &snapshots{d: d, byName: map[string]*Snapshot{}}
+	}
 	if o.search != nil {
 		d.cfg.Search = &searchindex.Indexes{Build: *o.search}
 	}

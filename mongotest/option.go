@@ -34,6 +34,7 @@ type options struct {
 	electionDelay    time.Duration
 	lag              time.Duration
 	noScripting      bool
+	snapshotCommands bool
 	search           *time.Duration
 	log              *slog.Logger
 	prepare          []func(*Deployment) error // in the order of the options
@@ -156,7 +157,7 @@ func Port(first int) Option { return func(o *options) { o.port = first } }
 // started inside a testing/synctest bubble runs on the bubble's clock.
 func InMemory() Option { return func(o *options) { o.inMemory = true } }
 
-// Bind makes the deployment listen on these hosts, names or addresses of version 4 or 6, in place of
+// Bind makes the deployment listen on these hosts, names or addresses of either version, instead of
 // 127.0.0.1; each node has the same port on all of them. One that begins with a slash is the path
 // of a Unix socket, which the first node listens on as well; a file that nobody listens on is
 // replaced. Whoever reaches the hosts can do everything, unless [Auth] keeps them from it.

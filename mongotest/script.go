@@ -16,9 +16,9 @@ import (
 
 // ScriptOptions say what scripts run in.
 type ScriptOptions struct {
-	// DB is the database that db stands for, and that .json files without a database in their names
-	// go to. Empty: "test".
-	DB string
+	// Database is the one that db stands for, and that .json files go to which name none. Empty:
+	// "test".
+	Database string
 	// Out gets what scripts print, and which files are passed over. Nil: it is thrown away.
 	Out io.Writer
 	// Env are the variables of the environment that scripts see as process.env; nil: none.
@@ -40,7 +40,7 @@ func Scripts(fsys fs.FS, o ScriptOptions) Option {
 		if o.Out == nil {
 			o.Out = io.Discard
 		}
-		o.DB = cmp.Or(o.DB, "test")
+		o.Database = cmp.Or(o.Database, "test")
 		entries, err := fs.ReadDir(fsys, ".")
 		if err != nil {
 			return err
@@ -53,7 +53,7 @@ func Scripts(fsys fs.FS, o ScriptOptions) Option {
 				err = d.script(fsys, name, o)
 			case strings.HasSuffix(plain, ".json"):
 				var all []*fixture.Collection
-				if all, err = fixture.ReadInto(fsys, name, o.DB); err == nil {
+				if all, err = fixture.ReadInto(fsys, name, o.Database); err == nil {
 					err = d.fill(all, true)
 				}
 			case strings.HasSuffix(name, ".sh"):
@@ -81,7 +81,7 @@ func (d *Deployment) script(fsys fs.FS, name string, o ScriptOptions) error {
 	}
 	defer l.Close()
 	s := shell.New(shell.Config{
-		DB: o.DB, Env: o.Env, Version: d.cfg.Version.String(), Check: o.Check,
+		DB: o.Database, Env: o.Env, Version: d.cfg.Version.String(), Check: o.Check,
 		Run: func(db string, cmd bson.Raw) bson.Raw {
 			reply, _ := l.Run(db, cmd) // the script looks at what went wrong
 			return reply

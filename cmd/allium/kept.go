@@ -135,7 +135,7 @@ func (f *serveFlags) scriptOption(ctx context.Context, stderr io.Writer) ([]mong
 		name, value, _ := strings.Cut(v, "=")
 		env[name] = value
 	}
-	return []mongotest.Option{mongotest.Scripts(os.DirFS(f.scripts), mongotest.ScriptOptions{DB: f.initial.Database, Out: scriptOutput{f, stderr}, Env: env, Check: ctx.Err})}, nil
+	return []mongotest.Option{mongotest.Scripts(os.DirFS(f.scripts), mongotest.ScriptOptions{Database: f.initial.Database, Out: scriptOutput{f, stderr}, Env: env, Check: ctx.Err})}, nil
 }
 
 // scriptOutput writes what scripts print to the error output, each line as one of the program's.

@@ -204,7 +204,7 @@ func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
 	default:
 		return nil, fmt.Errorf("--log %q: want text or json", f.logForm)
 	}
-	opts := []mongotest.Option{mongotest.Port(f.port), mongotest.Version(f.version)}
+	opts := []mongotest.Option{mongotest.Port(f.port), mongotest.Version(f.version), mongotest.SnapshotCommands()}
 	for _, add := range []func() ([]mongotest.Option, error){f.topology, f.security, f.address} {
 		more, err := add()
 		if err != nil {

@@ -46,6 +46,7 @@ type Command struct {
 	Strangers func(release.Version) bool
 	API       API
 	DataLake  bool // Atlas Data Lake has it
+	Own       bool // no server's, but a deployment's that keeps snapshots (Config.Snapshots)
 
 	Where       Where
 	Txn         InTxn
@@ -149,7 +150,7 @@ func Commands() []*Command {
 // Lookup returns the command that the node offers under this name.
 func (n *Node) Lookup(name string) *Command {
 	c := table[name]
-	if c == nil || !n.cfg.Version.Has(release.Command, c.Name) {
+	if c == nil || c.Own && n.cfg.Snapshots == nil || !n.cfg.Version.Has(release.Command, c.Name) {
 		return nil
 	}
 	if c.Roles == nil {

@@ -47,6 +47,7 @@ type Config struct {
 	NoScripting bool                       // no JavaScript, as --noscripting
 	Kerberos    account.Kerberos           // nil: GSSAPI is off
 	DataLake    bool                       // only reads; cursors have a namespace of their own
+	Snapshots   Snapshots                  // nil: clients keep none
 	// RequireLoadBalanced makes mongoses stand behind a load balancer: clients must say so in
 	// hello.
 	RequireLoadBalanced bool

@@ -254,7 +254,7 @@ func (st *State) stored(ns string) *Coll {
 func (s *Store) beginGroup(t *Txn) *Tx {
 	tx := &Tx{s: s, txn: t, sub: make([]Tx, len(s.shards))}
 	for i, shard := range s.shards {
-		shard.edit++
+		shard.edit = edits.Add(1)
 		st := shard.latest.Load()
 		sub := &tx.sub[i]
 		*sub = Tx{s: shard, edit: shard.edit, colls: st.colls, ts: st.TS}

@@ -40,6 +40,12 @@ type Options struct {
 
 const initialEditing = 1
 
+// edits numbers the writes of all stores: trees that two of them share, as after Tx.Restore, have
+// nodes of both, and a write may change its own alone.
+var edits atomic.Uint64
+
+func init() { edits.Store(initialEditing) }
+
 // Store is safe for concurrent use.
 type Store struct {
 	opts    Options
@@ -139,7 +145,7 @@ func (s *Store) Write(fn func(tx *Tx) error) (err error) {
 		return s.writeGroup(fn)
 	}
 	st := s.latest.Load()
-	s.edit++
+	s.edit = edits.Add(1)
 	tx := &s.tx
 	defer func() { *tx = Tx{} }() // it must not keep what it saw
 	*tx = Tx{s: s, edit: s.edit, colls: st.colls, ts: st.TS}

@@ -107,7 +107,7 @@ func (t *Txn) Write(fn func(tx *Tx) error) (err error) {
 	if t.parts != nil {
 		return t.writeParts(fn)
 	}
-	s.edit++
+	s.edit = edits.Add(1)
 	tx := Tx{s: s, txn: t, edit: s.edit, colls: t.state.colls, ts: t.base.TS}
 	if err := fn(&tx); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (t *Txn) Commit(lsid bson.Raw, number int64) (bson.Timestamp, error) {
 		return bson.Timestamp{}, nil
 	}
 	st := s.latest.Load()
-	s.edit++
+	s.edit = edits.Add(1)
 	tx := Tx{s: s, edit: s.edit, colls: st.colls, ts: st.TS, dirty: true}
 	tx.tick()
 	for i, e := range t.log {

@@ -1,7 +1,8 @@
-// Package serverlog writes log lines in the JSON form that MongoDB's servers have since version 4.4,
-// so that what reads theirs reads these.
+// Package serverlog writes log lines in the JSON form that MongoDB's servers have since version
+// 4.4, so that what reads theirs reads these.
 //
-//	{"t":{"$date":"2024-05-01T15:16:17.180+00:00"},"s":"I","c":"NETWORK","id":0,"ctx":"main","msg":"ready","attr":{"uri":"..."}}
+//	{"t":{"$date":"2024-05-01T15:16:17.180+00:00"},"s":"I","c":"CONTROL","id":0,"ctx":"main",
+//	 "msg":"ready","attr":{"hosts":"..."}}
 package serverlog
 
 import (
@@ -20,29 +21,30 @@ const (
 	Context   = "ctx" // who did it; the default is "main"
 )
 
-// Handler is a slog.Handler. All lines have the id 0: those of servers number their sources.
-type Handler struct {
+// handler is what New returns.
+type handler struct {
 	mu    *sync.Mutex
 	w     io.Writer
 	attrs []slog.Attr
 	group string
 }
 
-// New returns a handler, which writes each line with one Write. It is safe for concurrent use.
-func New(w io.Writer) *Handler { return &Handler{mu: new(sync.Mutex), w: w} }
+// New returns a handler that writes each line with one Write; all
+// have the id 0, since those of servers number their sources. It is safe for concurrent use.
+func New(w io.Writer) slog.Handler { return &handler{mu: new(sync.Mutex), w: w} }
 
 // Enabled reports true for everything but what is for debugging.
-func (h *Handler) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
 // WithAttrs returns a handler whose lines have these attributes, too.
-func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	next := *h
 	next.attrs = append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)
 	return &next
 }
 
 // WithGroup returns a handler whose attributes have names that begin with the group's.
-func (h *Handler) WithGroup(name string) slog.Handler {
+func (h *handler) WithGroup(name string) slog.Handler {
 	next := *h
 	next.group += name + "."
 	return &next
@@ -62,7 +64,7 @@ type line struct {
 }
 
 // Handle writes a line.
-func (h *Handler) Handle(_ context.Context, r slog.Record) error {
+func (h *handler) Handle(_ context.Context, r slog.Record) error {
 	l := line{Severity: "I", Component: "CONTROL", Context: "main", Msg: r.Message, Attr: map[string]any{}}
 	l.T.Date = r.Time.Format("2006-01-02T15:04:05.000-07:00")
 	switch {

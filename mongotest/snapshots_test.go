@@ -1,0 +1,240 @@
+package mongotest_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"allium/bson"
+	"allium/mongotest"
+)
+
+type D = bson.D
+
+// in runs a command and wants it to succeed.
+func in(t *testing.T, d *mongotest.Deployment, db string, cmd ...bson.E) bson.Raw {
+	t.Helper()
+	c := dialNode(t, d, d.Primary())
+	defer c.Close()
+	return ok(t, run(t, c, append(append(D{}, cmd...), bson.E{Key: "$db", Value: db})))
+}
+
+// content is what a deployment holds, as text.
+func content(t *testing.T, d *mongotest.Deployment) string {
+	t.Helper()
+	text := ""
+	dbs, _ := in(t, d, "admin", bson.E{Key: "listDatabases", Value: 1}, bson.E{Key: "nameOnly", Value: true}).Lookup("databases").Array()
+	for v := range dbs.Values() {
+		doc, _ := v.Document()
+		db, _ := doc.Lookup("name").StringValue()
+		if db == "local" || db == "config" {
+			continue
+		}
+		colls, _ := in(t, d, db, bson.E{Key: "listCollections", Value: 1}).Lookup("cursor", "firstBatch").Array()
+		for v := range colls.Values() {
+			info, _ := v.Document()
+			name, _ := info.Lookup("name").StringValue()
+			text += db + "." + info.String()
+			for _, cmd := range []string{"find", "listIndexes"} {
+				batch, _ := in(t, d, db, bson.E{Key: cmd, Value: name}).Lookup("cursor", "firstBatch").Array()
+				text += batch.String()
+			}
+		}
+	}
+	users, _ := in(t, d, "app", bson.E{Key: "usersInfo", Value: 1}).Lookup("users").Array()
+	return text + users.String() + in(t, d, "admin", bson.E{Key: "getClusterParameter", Value: "changeStreamOptions"}).Lookup("clusterParameters").String()
+}
+
+// change changes what change number i finds, differently each time.
+func change(t *testing.T, d *mongotest.Deployment, i int) {
+	t.Helper()
+	in(t, d, "app", bson.E{Key: "insert", Value: "c"}, bson.E{Key: "documents", Value: bson.A{D{{Key: "n", Value: i}}}})
+	in(t, d, "app", bson.E{Key: "update", Value: "c"}, bson.E{Key: "updates", Value: bson.A{D{{Key: "q", Value: D{}}, {Key: "u", Value: D{{Key: "$inc", Value: D{{Key: "n", Value: 1}}}}}, {Key: "multi", Value: true}}}})
+	in(t, d, "app", bson.E{Key: "createIndexes", Value: "c"}, bson.E{Key: "indexes", Value: bson.A{D{{Key: "key", Value: D{{Key: fmt.Sprint("f", i), Value: 1}}}, {Key: "name", Value: fmt.Sprint("f", i)}}}})
+	in(t, d, fmt.Sprint("db", i), bson.E{Key: "create", Value: "x"})
+	if i%2 == 0 {
+		in(t, d, "app", bson.E{Key: "drop", Value: "c"})
+	}
+	in(t, d, "app", bson.E{Key: "createUser", Value: fmt.Sprint("u", i)}, bson.E{Key: "pwd", Value: "x"}, bson.E{Key: "roles", Value: bson.A{}}, bson.E{Key: "mechanisms", Value: bson.A{"SCRAM-SHA-256"}})
+	in(t, d, "admin", bson.E{Key: "setClusterParameter", Value: D{{Key: "changeStreamOptions", Value: D{{Key: "preAndPostImages", Value: D{{Key: "expireAfterSeconds", Value: 100 + i}}}}}}})
+}
+
+// TestSnapshots goes back to any of several states, in any order.
+func TestSnapshots(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(3))
+	var taken []*mongotest.Snapshot
+	var want []string
+	for i := range 4 {
+		change(t, d, i)
+		s, err := d.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken, want = append(taken, s), append(want, content(t, d))
+	}
+	for _, i := range []int{0, 3, 1, 1, 2, 0} {
+		change(t, d, 10+i)
+		if err := d.Restore(taken[i]); err != nil {
+			t.Fatal(err)
+		}
+		if got := content(t, d); got != want[i] {
+			t.Errorf("snapshot %d:\ngot  %s\nwant %s", i, got, want[i])
+		}
+	}
+	// The other members see it, too.
+	d.StepDown()
+	if got := content(t, d); got != want[0] {
+		t.Errorf("after an election: %s\nwant %s", got, want[0])
+	}
+}
+
+// TestCopies: deployments that share a snapshot do not see each other's writes.
+func TestCopies(t *testing.T) {
+	for _, kind := range []mongotest.Option{mongotest.Standalone(), mongotest.ReplicaSet(1)} {
+		d := mongotest.Start(t, kind)
+		var docs bson.A
+		for i := range 500 {
+			docs = append(docs, D{{Key: "_id", Value: i}, {Key: "n", Value: 0}})
+		}
+		in(t, d, "app", bson.E{Key: "insert", Value: "c"}, bson.E{Key: "documents", Value: docs})
+		s, err := d.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() {
+				mine := d
+				if i > 0 {
+					mine = mongotest.Start(t, kind, mongotest.From(s), mongotest.Auth("root", "x"), mongotest.Prepare(func(*mongotest.Deployment) error { return nil }))
+				}
+				err := mine.Inside(func(string) error { return nil })
+				if err != nil {
+					t.Error(err)
+				}
+				for round := range 20 {
+					mine.Inside(func(uri string) error {
+						c, err := mine.DialContext(t.Context(), "tcp", mine.Primary().Addr())
+						if err != nil {
+							t.Error(err)
+							return nil
+						}
+						defer c.Close()
+						ok(t, run(t, c, D{{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{D{{Key: "q", Value: D{}}, {Key: "u", Value: D{{Key: "$set", Value: D{{Key: "n", Value: i}, {Key: "r", Value: round}}}}}, {Key: "multi", Value: true}}}}, {Key: "$db", Value: "app"}}))
+						n, _ := ok(t, run(t, c, D{{Key: "count", Value: "c"}, {Key: "query", Value: D{{Key: "n", Value: i}, {Key: "r", Value: round}}}, {Key: "$db", Value: "app"}})).Lookup("n").AsInt64()
+						if n != 500 {
+							t.Errorf("copy %d, round %d: %d documents", i, round, n)
+						}
+						return nil
+					})
+					if err := mine.Restore(s); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// What is open ends: transactions and cursors.
+func TestRestoreEndsWhatIsOpen(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1))
+	in(t, d, "app", bson.E{Key: "insert", Value: "c"}, bson.E{Key: "documents", Value: bson.A{D{{Key: "_id", Value: 1}}, D{{Key: "_id", Value: 2}}}})
+	s, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := dialNode(t, d, d.Primary())
+	lsid := D{{Key: "id", Value: bson.Binary{Subtype: bson.BinaryUUID, Data: make([]byte, 16)}}}
+	txn := D{{Key: "lsid", Value: lsid}, {Key: "txnNumber", Value: int64(1)}, {Key: "autocommit", Value: false}}
+	ok(t, run(t, c, append(D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{D{{Key: "_id", Value: 3}}}}, {Key: "$db", Value: "app"}, {Key: "startTransaction", Value: true}}, txn...)))
+	id := ok(t, run(t, c, D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 1}, {Key: "$db", Value: "app"}})).Lookup("cursor", "id")
+	if err := d.Restore(s); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, c, D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}, {Key: "$db", Value: "app"}}); r.Lookup("codeName").String() != `"CursorNotFound"` {
+		t.Error(r)
+	}
+	if r := run(t, c, append(D{{Key: "commitTransaction", Value: 1}, {Key: "$db", Value: "admin"}}, txn...)); r.Lookup("codeName").String() != `"NoSuchTransaction"` {
+		t.Error(r)
+	}
+	if n, _ := in(t, d, "app", bson.E{Key: "count", Value: "c"}).Lookup("n").AsInt64(); n != 2 {
+		t.Errorf("%d documents", n)
+	}
+}
+
+func TestSnapshotCommands(t *testing.T) {
+	d := mongotest.Start(t, mongotest.SnapshotCommands())
+	code := func(cmd ...bson.E) string {
+		c := dialNode(t, d, d.Primary())
+		defer c.Close()
+		return run(t, c, append(append(D{}, cmd...), bson.E{Key: "$db", Value: "admin"})).Lookup("codeName").String()
+	}
+	in(t, d, "admin", bson.E{Key: "saveSnapshot", Value: "empty"})
+	change(t, d, 1)
+	in(t, d, "admin", bson.E{Key: "saveSnapshot", Value: "full"})
+	full := content(t, d)
+	in(t, d, "admin", bson.E{Key: "restoreSnapshot", Value: "empty"})
+	if n := in(t, d, "app", bson.E{Key: "count", Value: "c"}).Lookup("n").String(); n != "0" {
+		t.Error(n)
+	}
+	in(t, d, "admin", bson.E{Key: "restoreSnapshot", Value: "full"})
+	if got := content(t, d); got != full {
+		t.Errorf("%s\nwant %s", got, full)
+	}
+	if list := in(t, d, "admin", bson.E{Key: "listSnapshots", Value: 1}).Lookup("snapshots").String(); list != `["empty","full"]` {
+		t.Error(list)
+	}
+	in(t, d, "admin", bson.E{Key: "dropSnapshot", Value: "full"})
+	for want, cmd := range map[string]bson.E{
+		`"IllegalOperation"`: {Key: "restoreSnapshot", Value: "full"}, `"NamespaceNotFound"`: {Key: "dropSnapshot", Value: "full"}, `"BadValue"`: {Key: "saveSnapshot", Value: 1},
+	} {
+		if got := code(cmd); got != want {
+			t.Errorf("%v: %s, want %s", cmd, got, want)
+		}
+	}
+	d = mongotest.Start(t)
+	if got := code(bson.E{Key: "saveSnapshot", Value: "x"}); got != `"CommandNotFound"` {
+		t.Error(got)
+	}
+}
+
+func TestNoSnapshot(t *testing.T) {
+	sharded := mongotest.Start(t, mongotest.Sharded(1, 1))
+	if _, err := sharded.Snapshot(); err == nil {
+		t.Error("a cluster has a snapshot")
+	}
+	old := mongotest.Start(t, mongotest.Version("7.0"))
+	s, err := old.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mongotest.Start(t).Restore(s); err == nil {
+		t.Error("of another version")
+	}
+	if err := sharded.Restore(s); err == nil {
+		t.Error("into a cluster")
+	}
+	set := mongotest.Start(t, mongotest.ReplicaSet(1))
+	set.Primary().Kill()
+	if _, err := set.Snapshot(); err == nil {
+		t.Error("without a primary")
+	}
+}
+
+// What expires does so in a deployment that is made from a snapshot.
+func TestSnapshotExpires(t *testing.T) {
+	d := mongotest.Start(t)
+	in(t, d, "app", bson.E{Key: "createIndexes", Value: "c"}, bson.E{Key: "indexes", Value: bson.A{D{{Key: "key", Value: D{{Key: "at", Value: 1}}}, {Key: "name", Value: "at"}, {Key: "expireAfterSeconds", Value: 1}}}})
+	in(t, d, "app", bson.E{Key: "insert", Value: "c"}, bson.E{Key: "documents", Value: bson.A{D{{Key: "at", Value: bson.DateTime(0)}}}})
+	s, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := mongotest.Start(t, mongotest.From(s))
+	next.ShiftClock(1)
+	if n := in(t, next, "app", bson.E{Key: "count", Value: "c"}).Lookup("n").String(); n != "0" {
+		t.Errorf("%s documents", n)
+	}
+}
