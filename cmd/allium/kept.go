@@ -16,6 +16,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/internal/dump"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -252,23 +253,42 @@ func ownCollection(name string) bool {
 	return strings.HasPrefix(name, "system.") && name != "system.js" && !strings.HasPrefix(name, dump.Buckets)
 }
 
-// survey lists what a deployment holds.
+// survey lists what a deployment of the program's own holds, with its parameters.
 func (f *serveFlags) survey(ctx context.Context, client *allium.Client) (*dump.Contents, error) {
+	parameters, err := changedParameters(ctx, client, f.defaults)
+	if err != nil {
+		return nil, err
+	}
+	// What follows reads whole collections. Where it cannot be set, it is not so.
+	_, _ = client.Database("admin").RunCommand(ctx, bson.D{{Key: setParameter, Value: 1}, {Key: "notablescan", Value: false}})
+	all, err := surveyDeployment(ctx, client, choice{})
+	if err != nil {
+		return nil, err
+	}
+	all.Parameters = parameters
+	return all, nil
+}
+
+// surveyDeployment lists what a deployment holds of what is chosen.
+func surveyDeployment(ctx context.Context, client *allium.Client, chosen choice) (*dump.Contents, error) {
 	all := &dump.Contents{}
 	build, err := adminCommand(ctx, client, bson.D{{Key: "buildInfo", Value: 1}})
 	if err != nil {
 		return nil, err
 	}
 	all.Server, _ = build.Lookup("version").StringValue()
-	if all.Parameters, err = changedParameters(ctx, client, f.defaults); err != nil {
-		return nil, err
+	names := []string{chosen.db}
+	if chosen.db == "" {
+		if names, err = client.ListDatabaseNames(ctx); err != nil {
+			return nil, err
+		}
 	}
-	names, err := client.ListDatabaseNames(ctx)
-	if err != nil {
-		return nil, err
+	if chosen.db == "" || chosen.db == "admin" {
+		// Where mongorestore reads them in an archive: before everything else.
+		if all.Collections, err = surveyAccounts(ctx, client); err != nil {
+			return nil, err
+		}
 	}
-	// What follows reads whole collections. Where it cannot be set, it is not so.
-	_, _ = client.Database("admin").RunCommand(ctx, bson.D{{Key: setParameter, Value: 1}, {Key: "notablescan", Value: false}})
 	for _, name := range names {
 		if unkept(name) {
 			continue
@@ -279,12 +299,7 @@ func (f *serveFlags) survey(ctx context.Context, client *allium.Client) (*dump.C
 		}
 		all.Collections = append(all.Collections, list...)
 	}
-	accounts, err := surveyAccounts(ctx, client)
-	if err != nil {
-		return nil, err
-	}
-	// Where mongorestore reads them in an archive: before everything else.
-	all.Collections = slices.Concat(accounts, all.Collections)
+	all.Collections = slices.DeleteFunc(all.Collections, func(c *dump.Collection) bool { return !chosen.takes(c) })
 	return all, nil
 }
 
@@ -344,9 +359,32 @@ func dumpDocuments(ctx context.Context, client *allium.Client, c *dump.Collectio
 	return nil
 }
 
-// load makes the collections that a place has, with its users, roles and parameters.
+// load makes what the place of -data has, with its parameters.
 func (f *serveFlags) load(ctx context.Context, client *allium.Client, d *mongotest.Deployment, uri string, warnings io.Writer) error {
-	all := f.store.contents()
+	l := loader{client: client, store: f.store, root: f.root.name}
+	if err := l.load(ctx); err != nil {
+		return err
+	}
+	return f.restoreParameters(ctx, d, uri, f.store.contents().Parameters, warnings)
+}
+
+// A loader puts what a place has into a deployment, with its users and roles.
+type loader struct {
+	client *allium.Client
+	store  dataStore
+	choice
+	root string // a user of the deployment who stays what he is; empty: none
+	adds bool   // to collections that exist
+}
+
+func (l *loader) load(ctx context.Context) error {
+	client := l.client
+	all := &dump.Contents{}
+	for _, c := range l.store.contents().Collections {
+		if l.takes(c) {
+			all.Collections = append(all.Collections, c)
+		}
+	}
 	parsed := map[*dump.Collection]dump.Metadata{}
 	for _, c := range all.Collections {
 		m, err := c.Parse()
@@ -357,6 +395,9 @@ func (f *serveFlags) load(ctx context.Context, client *allium.Client, d *mongote
 	}
 	create := func(c *dump.Collection) error {
 		_, err := client.Database(c.DB).RunCommand(ctx, createCommand(c.Name, parsed[c].Options))
+		if l.adds && mongoerr.HasCode(err, namespaceExists) {
+			return nil
+		}
 		if err != nil {
 			err = fmt.Errorf("create %s: %w", c.NS(), err)
 		}
@@ -372,7 +413,10 @@ func (f *serveFlags) load(ctx context.Context, client *allium.Client, d *mongote
 		}
 	}
 	in := &inserter{client: client, waiting: map[*dump.Collection][]bson.Raw{}}
-	err := f.store.documents(func(c *dump.Collection, doc bson.Raw) error {
+	err := l.store.documents(func(c *dump.Collection, doc bson.Raw) error {
+		if !l.takes(c) {
+			return nil
+		}
 		if accounts.has(c) {
 			return accounts.add(c, doc)
 		}
@@ -396,11 +440,11 @@ func (f *serveFlags) load(ctx context.Context, client *allium.Client, d *mongote
 			}
 		}
 	}
-	if err := accounts.merge(ctx, client, f.root.name); err != nil {
-		return err
-	}
-	return f.restoreParameters(ctx, d, uri, all.Parameters, warnings)
+	return accounts.merge(ctx, client, l.root)
 }
+
+// namespaceExists is the code of a collection that cannot be made because there is one.
+const namespaceExists = 48
 
 // createCommand returns the command that creates a collection with options as a server lists them.
 func createCommand(name string, options bson.Raw) bson.D {

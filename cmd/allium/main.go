@@ -6,6 +6,8 @@
 //	allium doctor [flags] URI        looks for what is wrong with a deployment; says what to do
 //	allium run [flags] URI COMMAND   runs a command and prints the reply
 //	allium watch [flags] URI         prints the events of a change stream, one on each line
+//	allium dump [flags] URI          writes what a deployment holds, as mongodump does
+//	allium restore [flags] URI PATH  puts what mongodump or allium dump wrote into a deployment
 //	allium fields [flags] [PACKAGE]  writes the paths of struct types, for package field
 //	allium completion SHELL          prints a completion script for bash, zsh or fish
 //	allium man                       prints the page of the manual, for the program man
@@ -59,6 +61,8 @@ func verbs() []verb {
 		{"doctor", "[flags] URI", "look for what is wrong with a deployment, and say what to do", new(doctorFlags).register, doctor},
 		{"run", "[flags] URI COMMAND", "run a command, given as Extended JSON or as in the shell, and print the reply", new(runFlags).register, runCommand},
 		{"watch", "[flags] URI", "print the events of a change stream as lines of Extended JSON", new(watchFlags).register, watch},
+		{"dump", "[flags] URI", "write what a deployment holds, as mongodump does", new(dumpFlags).register, dumpDeployment},
+		{"restore", "[flags] URI PATH", "put what mongodump or allium dump wrote into a deployment", new(restoreFlags).register, restoreDeployment},
 		{"fields", "[flags] [PACKAGE ...]", "write the paths of struct types, as package field has them, into their packages", new(fieldsFlags).register, fields},
 		{"completion", "bash|zsh|fish", "print a completion script for a shell", nil, completion},
 		{"man", "", "print the page of the manual, for the program man", nil, man},
