@@ -95,7 +95,7 @@ func TestDumpChooses(t *testing.T) {
 		}
 	}
 	restore(0, "-db", "app", "-collection", "a")
-	if a, b := count(t, to.URI(), "a"), count(t, to.URI(), "b"); a != 2 || b != 1 {
+	if a, b := countDocs(t, to.URI(), "a"), countDocs(t, to.URI(), "b"); a != 2 || b != 1 {
 		t.Errorf("%d and %d documents", a, b)
 	}
 	restore(failed) // the documents of a are there
@@ -103,7 +103,7 @@ func TestDumpChooses(t *testing.T) {
 		t.Error(&errs)
 	}
 	restore(0, "-drop")
-	if a, b := count(t, to.URI(), "a"), count(t, to.URI(), "b"); a != 1 || b != 1 {
+	if a, b := countDocs(t, to.URI(), "a"), countDocs(t, to.URI(), "b"); a != 1 || b != 1 {
 		t.Errorf("%d and %d documents", a, b)
 	}
 	for _, args := range [][]string{{}, {"-collection", "c", "mongodb://x"}, {"nonsense"}, {"a", "b"}} {

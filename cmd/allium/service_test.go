@@ -67,8 +67,8 @@ func writeFile(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// count counts the documents of a collection of the database app.
-func count(t *testing.T, uri, coll string) int64 {
+// countDocs counts the documents of a collection of the database app.
+func countDocs(t *testing.T, uri, coll string) int64 {
 	t.Helper()
 	client, err := allium.Open(uri)
 	if err != nil {
@@ -98,7 +98,7 @@ func TestServiceOfAContainer(t *testing.T) {
 			t.Errorf("%+v", line)
 		}
 		web := "mongodb://web:apple@" + strings.Join(line.Hosts, ",") + "/app?replicaSet=rs7"
-		if items, users := count(t, web, "items"), count(t, web, "users"); items != 2 || users != 3 {
+		if items, users := countDocs(t, web, "items"), countDocs(t, web, "users"); items != 2 || users != 3 {
 			t.Errorf("%d items, %d users\n%s", items, users, stderr)
 		}
 		client, err := allium.Open(line.URI)
@@ -135,17 +135,17 @@ func TestServiceListens(t *testing.T) {
 		hosts = append(hosts, "[::1]:"+port)
 	}
 	for _, host := range hosts {
-		if n := count(t, "mongodb://"+host+"/", "c"); n != 0 {
+		if n := countDocs(t, "mongodb://"+host+"/", "c"); n != 0 {
 			t.Errorf("%s: %d", host, n)
 		}
 	}
 	// Everywhere, with a name that clients know.
 	line, _ = service(t, nil, "--bind", "0.0.0.0", "--allow-unauthenticated", "--replset", "rs0", "--advertise", "localhost")
-	if !strings.HasPrefix(line.Hosts[0], "localhost:") || count(t, line.URI, "c") != 0 {
+	if !strings.HasPrefix(line.Hosts[0], "localhost:") || countDocs(t, line.URI, "c") != 0 {
 		t.Errorf("%+v", line)
 	}
 	line, _ = service(t, map[string]string{"MONGO_INITDB_ROOT_USERNAME": "a", "MONGO_INITDB_ROOT_PASSWORD": "b"}, "--bind", "0.0.0.0")
-	if !strings.HasPrefix(line.Hosts[0], "127.0.0.1:") || count(t, line.URI, "c") != 0 {
+	if !strings.HasPrefix(line.Hosts[0], "127.0.0.1:") || countDocs(t, line.URI, "c") != 0 {
 		t.Errorf("%+v", line)
 	}
 }
@@ -164,7 +164,7 @@ func TestServiceCertificates(t *testing.T) {
 	cert, _ := issue(dir)
 	line, stderr := service(t, nil, "--tls-cert", cert, "--ready-file", filepath.Join(dir, "ready"))
 	insecure := line.URI + "&tlsInsecure=true"
-	if count(t, insecure, "c") != 0 || !strings.Contains(line.URI, "tls=true") {
+	if countDocs(t, insecure, "c") != 0 || !strings.Contains(line.URI, "tls=true") {
 		t.Error(line.URI)
 	}
 	if status := healthcheck(t.Context(), []string{"--ready-file", filepath.Join(dir, "ready")}, io.Discard, io.Discard); status != 0 {
@@ -190,14 +190,14 @@ func TestServiceCertificates(t *testing.T) {
 	}
 	syscall.Kill(os.Getpid(), syscall.SIGHUP)
 	says("stays what it was")
-	if count(t, insecure, "c") != 0 {
+	if countDocs(t, insecure, "c") != 0 {
 		t.Error("it does not answer")
 	}
 	if err := os.WriteFile(cert, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	says("the certificate was read again")
-	if count(t, insecure, "c") != 0 {
+	if countDocs(t, insecure, "c") != 0 {
 		t.Error("it does not answer")
 	}
 }
@@ -208,7 +208,7 @@ func TestServiceLog(t *testing.T) {
 	t.Run("", func(t *testing.T) {
 		var line ready
 		line, stderr = service(t, nil, "--log", "json", "-v", "--auth", "root:hunter2", "--tls")
-		count(t, line.URI, "c")
+		countDocs(t, line.URI, "c")
 	})
 	found := map[string]bool{}
 	for text := range strings.SplitSeq(strings.TrimSpace(stderr.String()), "\n") {
