@@ -60,7 +60,7 @@ type AggregateOptions struct {
 // that begins with $listSearchIndexes is sent without a read concern, as search indexes want it.
 func (c *Collection[T]) Aggregate(ctx context.Context, pipeline any, opts ...AggregateOptions) (*Cursor[T], error) {
 	cur := &Cursor[T]{}
-	if err := aggregate(ctx, c.scope, c.err, c.name, pipeline, &cur.cur, opts); err != nil {
+	if err := aggregate(ctx, c.inherited, c.err, c.name, pipeline, &cur.cur, opts); err != nil {
 		return nil, err
 	}
 	return cur, nil
@@ -72,7 +72,7 @@ func (c *Collection[T]) Aggregate(ctx context.Context, pipeline any, opts ...Agg
 //	cur, err := allium.Aggregate[Count](ctx, users, pipeline)
 func Aggregate[V any](ctx context.Context, coll AnyCollection, pipeline any, opts ...AggregateOptions) (*Cursor[V], error) {
 	cur, c := &Cursor[V]{}, coll.base()
-	if err := aggregate(ctx, c.scope, c.err, c.name, pipeline, &cur.cur, opts); err != nil {
+	if err := aggregate(ctx, c.inherited, c.err, c.name, pipeline, &cur.cur, opts); err != nil {
 		return nil, err
 	}
 	return cur, nil
@@ -82,14 +82,14 @@ func Aggregate[V any](ctx context.Context, coll AnyCollection, pipeline any, opt
 // $currentOp or $documents.
 func (db *Database) Aggregate(ctx context.Context, pipeline any, opts ...AggregateOptions) (*Cursor[bson.D], error) {
 	cur := &Cursor[bson.D]{}
-	if err := aggregate(ctx, db.scope, db.err, "", pipeline, &cur.cur, opts); err != nil {
+	if err := aggregate(ctx, db.inherited, db.err, "", pipeline, &cur.cur, opts); err != nil {
 		return nil, err
 	}
 	return cur, nil
 }
 
 // aggregate opens cur over a pipeline on a collection or, with name empty, on a database.
-func aggregate(ctx context.Context, s scope, scopeErr error, name string, pipeline any, cur *cursor.Cursor, opts []AggregateOptions) error {
+func aggregate(ctx context.Context, s inherited, scopeErr error, name string, pipeline any, cur *cursor.Cursor, opts []AggregateOptions) error {
 	o, err := option.Merge(opts), scopeErr
 	var stages bson.RawValue
 	if err == nil {
@@ -194,7 +194,7 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 	if err := maxTime(&op, o.MaxTime, &cmd.MaxTimeMS); err != nil {
 		return 0, c.failed(ctx, "aggregate", c.name, err)
 	}
-	return counted(ctx, &c.scope, &op, parseSum)
+	return counted(ctx, &c.inherited, &op, parseSum)
 }
 
 // countPipeline makes the pipeline of the CRUD specification: $match, $skip, $limit, and $group
@@ -289,7 +289,7 @@ func (c *Collection[T]) count(ctx context.Context, cmd *command.Count, maxTimeOp
 	if err := maxTime(&op, maxTimeOpt, &cmd.MaxTimeMS); err != nil {
 		return 0, op.Named(err)
 	}
-	return counted(ctx, &c.scope, &op, command.ParseN)
+	return counted(ctx, &c.inherited, &op, command.ParseN)
 }
 
 // parseSum finds the number in the reply to an aggregate that counts: no document has come as far
@@ -328,7 +328,7 @@ func (c *countCall) take(op *exec.Op, res exec.Result) (err error) {
 }
 
 // counted runs an operation that returns a number, which parse finds in its reply.
-func counted(ctx context.Context, s *scope, op *exec.Op, parse func(reply bson.Raw) (int64, error)) (int64, error) {
+func counted(ctx context.Context, s *inherited, op *exec.Op, parse func(reply bson.Raw) (int64, error)) (int64, error) {
 	c := countCalls.Get().(*countCall)
 	defer func() {
 		*c = countCall{read: c.read}

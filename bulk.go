@@ -11,6 +11,7 @@ import (
 	"allium/internal/command"
 	"allium/internal/failure"
 	"allium/internal/option"
+	"allium/internal/scope"
 	"allium/mongoerr"
 )
 
@@ -72,6 +73,9 @@ func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts
 	} else {
 		err = checkModels(models, c.client, &c.handle)
 	}
+	if err == nil && c.scopes != nil {
+		err = checkScopes(c.scopes.Begin(ctx), models)
+	}
 	if err != nil {
 		return BulkWriteResult{}, c.failed(ctx, "bulkWrite", c.name, err)
 	}
@@ -83,7 +87,7 @@ func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts
 
 // all runs all writes.
 func (b *bulk[T]) all(ctx context.Context) error {
-	w := writer{scope: &b.coll.scope, err: b.coll.err, timeout: b.opts.Timeout}
+	w := writer{inherited: &b.coll.inherited, err: b.coll.err, timeout: b.opts.Timeout}
 	defer w.done()
 	for _, run := range groups(b.models, b.opts.Unordered) {
 		if err := b.run(ctx, &w, run); err != nil {
@@ -318,8 +322,27 @@ func (c *handle) deleteModel(filter any, many bool, opts []DeleteModelOptions) W
 var (
 	errNoModel         = errors.New("it is the zero value: a collection makes a write, for example by InsertOneModel")
 	errOtherClient     = errors.New("its collection is another client's")
+	errOtherScope      = errors.New("its collection has another scope: the one that runs a bulk write makes its writes")
 	errOtherCollection = errors.New("its collection is another one: use BulkWrite of the client")
 )
+
+// checkScopes finds writes that are not within the scopes of their collection, before any of them
+// is sent. Documents that are inserted are looked at when they are encoded.
+func checkScopes(run *scope.Run, models []WriteModel) error {
+	for i, m := range models {
+		var err error
+		switch m.kind {
+		case updateKind:
+			err = run.Update(m.on.bson, new(*m.update))
+		case deleteKind:
+			err = run.Delete(m.on.bson, new(*m.delete))
+		}
+		if err != nil {
+			return fmt.Errorf("write %d: %w", i, err)
+		}
+	}
+	return nil
+}
 
 // checkModels finds what is wrong with the writes of a bulk write before any of them is sent. They
 // are for collections of client or, unless coll is nil, for that collection alone.
@@ -336,6 +359,8 @@ func checkModels(models []WriteModel, client *Client, coll *handle) error {
 			err = errOtherClient
 		case coll != nil && (m.on.db != coll.db || m.on.name != coll.name):
 			err = errOtherCollection
+		case coll != nil && m.on.scopes != coll.scopes:
+			err = errOtherScope
 		case m.on.err != nil:
 			err = m.on.err
 		case m.kind == insertKind:

@@ -65,7 +65,7 @@ func (c *Client) Databases(ctx context.Context, opts ...ListDatabasesOptions) ([
 }
 
 func (c *Client) listDatabases(ctx context.Context, nameOnly bool, opts []ListDatabasesOptions) ([]DatabaseInfo, error) {
-	s := c.scope()
+	s := c.inherited()
 	s.db = "admin"
 	o := option.Merge(opts)
 	op, err := s.op(ctx, &command.ListDatabases{Filter: o.Filter, NameOnly: nameOnly, AuthorizedDatabases: o.AuthorizedDatabases, Comment: o.Comment}, o.Timeout)

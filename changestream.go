@@ -187,17 +187,17 @@ func (c *Client) Watch(ctx context.Context, pipeline any, opts ...WatchOptions) 
 // Watched is what a change stream can be opened over: a *Client, a *Database or any
 // collection.
 type Watched interface {
-	watched() (scope, target, error)
+	watched() (inherited, target, error)
 }
 
-func (c *Collection[T]) watched() (scope, target, error) {
-	return c.scope, target{collection: c.name}, c.err
+func (c *Collection[T]) watched() (inherited, target, error) {
+	return c.inherited, target{collection: c.name}, c.err
 }
 
-func (db *Database) watched() (scope, target, error) { return db.scope, target{}, db.err }
+func (db *Database) watched() (inherited, target, error) { return db.inherited, target{}, db.err }
 
-func (c *Client) watched() (scope, target, error) {
-	s := c.scope()
+func (c *Client) watched() (inherited, target, error) {
+	s := c.inherited()
 	s.db = "admin"
 	return s, target{cluster: true}, nil
 }
@@ -207,9 +207,9 @@ func (c *Client) watched() (scope, target, error) {
 //
 //	stream, err := allium.Watch[bson.Raw](ctx, client.Database("app"), nil)
 func Watch[V any](ctx context.Context, over Watched, pipeline any, opts ...WatchOptions) (*ChangeStream[V], error) {
-	scope, t, err := over.watched()
+	inherited, t, err := over.watched()
 	s := &ChangeStream[V]{}
-	if err := scope.watch(ctx, &s.stream, err, t, pipeline, opts); err != nil {
+	if err := inherited.watch(ctx, &s.stream, err, t, pipeline, opts); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -222,7 +222,7 @@ type target struct {
 }
 
 // watch opens the stream.
-func (s *scope) watch(ctx context.Context, stream *cursor.Stream, scopeErr error, t target, pipeline any, opts []WatchOptions) error {
+func (s *inherited) watch(ctx context.Context, stream *cursor.Stream, scopeErr error, t target, pipeline any, opts []WatchOptions) error {
 	op, o, err := exec.NewOp(&command.Aggregate{}), cursor.StreamOptions{}, scopeErr
 	if err == nil {
 		o, err = s.watchOptions(ctx, &op, t, pipeline, opts)
@@ -234,7 +234,7 @@ func (s *scope) watch(ctx context.Context, stream *cursor.Stream, scopeErr error
 }
 
 // watchOptions checks the options, and returns them as the stream takes them.
-func (s *scope) watchOptions(ctx context.Context, op *exec.Op, t target, pipeline any, opts []WatchOptions) (so cursor.StreamOptions, err error) {
+func (s *inherited) watchOptions(ctx context.Context, op *exec.Op, t target, pipeline any, opts []WatchOptions) (so cursor.StreamOptions, err error) {
 	o := option.Merge(opts)
 	if err := s.inherits(ctx, op, o.Timeout); err != nil {
 		return so, err
@@ -256,5 +256,8 @@ func (s *scope) watchOptions(ctx context.Context, op *exec.Op, t target, pipelin
 		}
 		so.Stages = bson.Raw(stages.Value)
 	}
-	return so, nil
+	if s.scopes != nil {
+		so.Stages, so.FullDocument, err = s.scopes.Watch(so.Stages, so.FullDocument, so.FullDocumentBeforeChange, so.Collation)
+	}
+	return so, err
 }

@@ -35,7 +35,7 @@ import (
 // pools connections and monitors the servers in the background. Create one per deployment and
 // process, and share it: it is safe for concurrent use.
 type Client struct {
-	defaults scope
+	defaults inherited
 	topology *topology.Topology
 	exec     *exec.Executor
 	sessions session.Pool
@@ -111,8 +111,8 @@ func Open(connectionString string, opts ...ClientOptions) (*Client, error) {
 }
 
 // defaults returns what databases inherit.
-func defaults(c *Client, cfg *uri.Config, o *ClientOptions) (scope, error) {
-	s := scope{client: c, timeout: cfg.Timeout, timeoutLevel: "client", readConcern: o.ReadConcern, writeConcern: o.WriteConcern, readPreference: o.ReadPreference, bson: o.BSON}
+func defaults(c *Client, cfg *uri.Config, o *ClientOptions) (inherited, error) {
+	s := inherited{client: c, timeout: cfg.Timeout, timeoutLevel: "client", readConcern: o.ReadConcern, writeConcern: o.WriteConcern, readPreference: o.ReadPreference, bson: o.BSON}
 	if cfg.UUIDRepresentation != "" {
 		representation, err := bson.ParseUUIDRepresentation(cfg.UUIDRepresentation)
 		if err != nil {
@@ -312,8 +312,8 @@ func monitoringMode(s string) (topology.MonitoringMode, error) {
 	return 0, fmt.Errorf("server monitoring mode is %q, want stream, poll or auto", s)
 }
 
-// scope returns what databases inherit.
-func (c *Client) scope() scope { return c.defaults }
+// inherited returns what databases inherit.
+func (c *Client) inherited() inherited { return c.defaults }
 
 // AppendDriverInfo adds a library that wraps the driver to the metadata that new connections send.
 // Servers show it in their logs and profiles. Info that is already there is not added again. It is

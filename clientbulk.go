@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"allium/bson"
@@ -13,6 +14,7 @@ import (
 	"allium/internal/exec"
 	"allium/internal/failure"
 	"allium/internal/option"
+	"allium/internal/scope"
 	"allium/mongoerr"
 )
 
@@ -59,12 +61,12 @@ func (c *Client) BulkWrite(ctx context.Context, models []WriteModel, opts ...Cli
 	if len(models) == 0 {
 		err = errNoWrites
 	}
-	s := c.scope()
+	s := c.inherited()
 	s.db = "admin"
 	if o.WriteConcern != nil {
 		s.writeConcern = o.WriteConcern
 	}
-	b := clientBulk{scope: &s, writes: clientWrites{list: models}, opts: o}
+	b := clientBulk{inherited: &s, writes: clientWrites{list: models}, opts: o}
 	b.writes.docs = documents{n: len(models), at: func(int) (any, *bson.Options) { return &b.writes.at.insert, b.writes.at.on.bson }}
 	var op exec.Op
 	if err == nil {
@@ -90,6 +92,8 @@ type clientWrites struct {
 	ordinals  []int32
 	at        *WriteModel // whose document is asked for
 	namespace string      // of the write that was asked for last
+	// scopes holds the scopes of the writes' collections at work, nil if there are none.
+	scopes map[*scope.Set]*scope.Run
 }
 
 // Len implements command.BulkWrites.
@@ -107,7 +111,50 @@ func (w *clientWrites) Write(i int) command.BulkStatement {
 // AppendDocument implements command.BulkWrites.
 func (w *clientWrites) AppendDocument(dst []byte, i int) ([]byte, error) {
 	w.at = &w.list[i]
-	return w.docs.Append(dst, int(w.ordinals[i]))
+	start := len(dst)
+	dst, err := w.docs.Append(dst, int(w.ordinals[i]))
+	if err == nil && w.scopes != nil {
+		on := w.at.on
+		dst, err = w.scopes[on.scopes].Insert(on.bson, dst, start)
+	}
+	return dst, err
+}
+
+// scope keeps the writes within the scopes of their collections: each of them has one, or none has.
+func (w *clientWrites) scope(ctx context.Context, rawData bool) error {
+	scoped := slices.IndexFunc(w.list, func(m WriteModel) bool { return m.on.scopes != nil })
+	if scoped < 0 {
+		return nil
+	}
+	if i := slices.IndexFunc(w.list, func(m WriteModel) bool { return m.on.scopes == nil }); i >= 0 {
+		return fmt.Errorf("write %d: %w: its collection has none, while that of write %d has: run them apart", i, mongoerr.ErrScope, scoped)
+	}
+	if rawData {
+		return fmt.Errorf("%w: option RawData writes what the filter does not know", mongoerr.ErrScope)
+	}
+	w.scopes = map[*scope.Set]*scope.Run{}
+	w.list = slices.Clone(w.list)
+	for i := range w.list {
+		m := &w.list[i]
+		run := w.scopes[m.on.scopes]
+		if run == nil {
+			run = m.on.scopes.Begin(ctx)
+			w.scopes[m.on.scopes] = run
+		}
+		var err error
+		switch m.kind {
+		case updateKind:
+			m.update = new(*m.update)
+			err = run.Update(m.on.bson, m.update)
+		case deleteKind:
+			m.delete = new(*m.delete)
+			err = run.Delete(m.on.bson, m.delete)
+		}
+		if err != nil {
+			return fmt.Errorf("write %d on %s.%s: %w", i, m.on.db, m.on.name, err)
+		}
+	}
+	return nil
 }
 
 // check finds what is wrong with the writes before any of them is sent, and numbers the inserts.
@@ -128,12 +175,12 @@ func (w *clientWrites) check(c *Client) error {
 
 // clientBulk is the state of a Client.BulkWrite.
 type clientBulk struct {
-	scope  *scope
-	writes clientWrites
-	cmd    *command.BulkWrite
-	opts   ClientBulkWriteOptions
-	result BulkWriteResult
-	errs   mongoerr.BulkWriteError
+	inherited *inherited
+	writes    clientWrites
+	cmd       *command.BulkWrite
+	opts      ClientBulkWriteOptions
+	result    BulkWriteResult
+	errs      mongoerr.BulkWriteError
 	// done says that it is certain that some write was done.
 	done bool
 }
@@ -143,15 +190,18 @@ type clientBulk struct {
 func (b *clientBulk) op(ctx context.Context) (op exec.Op, err error) {
 	o := &b.opts
 	w := &b.writes
-	if err := w.check(b.scope.client); err != nil {
+	if err := w.check(b.inherited.client); err != nil {
 		return op, err
 	}
 	b.cmd = &command.BulkWrite{Writes: w, ErrorsOnly: !o.VerboseResults, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation,
 		Let: o.Let, Comment: o.Comment, RawData: o.RawData}
-	if op, err = b.scope.op(ctx, b.cmd, o.Timeout); err != nil {
+	if op, err = b.inherited.op(ctx, b.cmd, o.Timeout); err != nil {
 		return op, err
 	}
-	op.ID = b.scope.client.exec.NewOperationID()
+	if err := w.scope(ctx, o.RawData); err != nil {
+		return op, err
+	}
+	op.ID = b.inherited.client.exec.NewOperationID()
 	if o.WriteConcern != nil && op.Session != nil && op.Session.Transaction().Running() {
 		return op, errors.New("cannot set write concern after starting a transaction")
 	}
@@ -173,10 +223,10 @@ func (b *clientBulk) op(ctx context.Context) (op exec.Op, err error) {
 
 // run sends message after message.
 func (b *clientBulk) run(ctx context.Context, op *exec.Op) (BulkWriteResult, error) {
-	defer func() { b.scope.client.exec.PutSession(op.Implicit) }()
+	defer func() { b.inherited.client.exec.PutSession(op.Implicit) }()
 	for b.cmd.Left() > 0 {
 		op.Retryable = b.cmd.Retryable(1)
-		res, err := b.scope.run(ctx, op)
+		res, err := b.inherited.run(ctx, op)
 		if err == nil {
 			op.Implicit = res.Implicit // of all messages, and of their cursors
 		}
@@ -225,7 +275,7 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 	var cur cursor.Cursor
 	cur.SetComment(b.opts.Comment)
 	cur.Borrow()
-	if err := cur.Open(ctx, b.scope.client.cursors, op, res); err != nil {
+	if err := cur.Open(ctx, b.inherited.client.cursors, op, res); err != nil {
 		return err
 	}
 	before := len(b.errs.WriteErrors)

@@ -14,6 +14,7 @@ import (
 	"allium/internal/exec"
 	"allium/internal/failure"
 	"allium/internal/option"
+	"allium/internal/scope"
 	"allium/internal/session"
 	"allium/mongoerr"
 )
@@ -27,7 +28,7 @@ type Collection[T any] struct {
 
 // handle is what a Collection has, whatever the type of its documents.
 type handle struct {
-	scope
+	inherited
 	name   string
 	parent *Database
 	err    error // an invalid name, reported by every operation
@@ -55,7 +56,7 @@ func CollectionOf[T any](db *Database, name string, opts ...CollectionOptions) *
 }
 
 func (db *Database) handle(name string, opts []CollectionOptions) handle {
-	c := handle{scope: db.scope, name: name, parent: db, err: checkName("collection", name)}
+	c := handle{inherited: db.inherited, name: name, parent: db, err: checkName("collection", name)}
 	if c.err == nil {
 		c.err = db.err
 	}
@@ -77,7 +78,7 @@ func (c *Collection[T]) With(o CollectionOptions) *Collection[T] {
 }
 
 func (c handle) with(o CollectionOptions) handle {
-	c.scope = c.scope.inherit("collection", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout, o.BSON)
+	c.inherited = c.inherited.inherit("collection", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout, o.BSON)
 	return c
 }
 
@@ -161,12 +162,12 @@ func (c *UntypedCollection) ReplaceOneModel(filter, replacement any, opts ...Rep
 // asDatabase returns the database with the collection's settings, for commands that are about the
 // collection and addressed to its database.
 func (c *Collection[T]) asDatabase() *Database {
-	return &Database{scope: c.scope, err: checkName("database", c.db)}
+	return &Database{inherited: c.inherited, err: checkName("database", c.db)}
 }
 
-// scope is what a database or a collection hands down to its operations: where they run, and the
-// settings that are inherited from the client downwards.
-type scope struct {
+// inherited is what a database or a collection hands down to its operations: where they run, and
+// the settings that are inherited from the client downwards.
+type inherited struct {
 	client         *Client
 	db             string
 	readPreference *consistency.ReadPreference
@@ -175,10 +176,11 @@ type scope struct {
 	timeout        *time.Duration
 	timeoutLevel   string // whose timeout it is
 	bson           *bson.Options
+	scopes         *scope.Set // nil: none
 }
 
 // inherit overrides what a level below sets itself.
-func (s scope) inherit(level string, rp *consistency.ReadPreference, rc *consistency.ReadConcern, wc *consistency.WriteConcern, timeout *time.Duration, o *bson.Options) scope {
+func (s inherited) inherit(level string, rp *consistency.ReadPreference, rc *consistency.ReadConcern, wc *consistency.WriteConcern, timeout *time.Duration, o *bson.Options) inherited {
 	s.bson = overrideBSON(s.bson, option.Copy(o))
 	if rp != nil {
 		s.readPreference = option.Copy(rp)
@@ -212,16 +214,16 @@ func overrideBSON(outer, o *bson.Options) *bson.Options {
 var errNilContext = failure.ErrNilContext
 
 // op makes the operation that runs a command, with what it inherits: its session from ctx, its time
-// limit from opTimeout or the scope, and from the scope the preference and the concerns that the
-// command takes.
-func (s *scope) op(ctx context.Context, cmd command.Command, opTimeout *time.Duration) (exec.Op, error) {
+// limit from opTimeout or s, and from s the preference and the concerns that the command takes. A
+// scope changes the command, or refuses it.
+func (s *inherited) op(ctx context.Context, cmd command.Command, opTimeout *time.Duration) (exec.Op, error) {
 	op := exec.NewOp(cmd)
 	err := s.inherits(ctx, &op, opTimeout)
 	return op, err
 }
 
 // inherits is op for an operation that is made already.
-func (s *scope) inherits(ctx context.Context, op *exec.Op, opTimeout *time.Duration) error {
+func (s *inherited) inherits(ctx context.Context, op *exec.Op, opTimeout *time.Duration) error {
 	op.DB, op.BSON = s.db, s.bson
 	if ctx == nil {
 		return errNilContext
@@ -231,6 +233,11 @@ func (s *scope) inherits(ctx context.Context, op *exec.Op, opTimeout *time.Durat
 			op.Session.Transaction().Fail(err)
 		}
 		return err
+	}
+	if s.scopes != nil {
+		if err := s.scopes.Apply(ctx, s.bson, op.Command); err != nil {
+			return err
+		}
 	}
 	takes := op.Command.Traits().Inherits
 	if takes.Has(command.ReadPreferences) {
@@ -252,12 +259,12 @@ func (s *scope) inherits(ctx context.Context, op *exec.Op, opTimeout *time.Durat
 
 // failed says which command on which collection of the database, if any, an error is about that is
 // found before the command is made, or in its reply. Package exec does so with all others.
-func (s *scope) failed(ctx context.Context, command, collection string, err error) error {
+func (s *inherited) failed(ctx context.Context, command, collection string, err error) error {
 	return exec.Ahead(ctx, command, s.db, collection, err)
 }
 
 // within gives op its session and its limit.
-func (s *scope) within(ctx context.Context, op *exec.Op, opTimeout *time.Duration) error {
+func (s *inherited) within(ctx context.Context, op *exec.Op, opTimeout *time.Duration) error {
 	sess := SessionFrom(ctx)
 	if sess != nil {
 		if sess.client != s.client {
@@ -277,9 +284,9 @@ func (s *scope) within(ctx context.Context, op *exec.Op, opTimeout *time.Duratio
 	return err
 }
 
-// limit returns what bounds an operation in time that begins now: opTimeout, or the scope's timeout
+// limit returns what bounds an operation in time that begins now: opTimeout, or that of s
 // if that is nil.
-func (s *scope) limit(opTimeout *time.Duration) (exec.Limit, error) {
+func (s *inherited) limit(opTimeout *time.Duration) (exec.Limit, error) {
 	timeout, level := s.timeout, s.timeoutLevel
 	if opTimeout != nil {
 		timeout, level = opTimeout, "operation"
@@ -298,7 +305,7 @@ var timeoutSources = map[string]mongoerr.Source{"client": mongoerr.SourceClient,
 	"collection": mongoerr.SourceCollection, "session": mongoerr.SourceSession, "operation": mongoerr.SourceOperation}
 
 // operation runs an operation of several commands, in one span if the client traces.
-func (s *scope) operation(ctx context.Context, name, collection string, run func(context.Context) error) error {
+func (s *inherited) operation(ctx context.Context, name, collection string, run func(context.Context) error) error {
 	var inner *session.Session
 	if own := SessionFrom(ctx); own != nil && own.client == s.client {
 		inner = own.inner
@@ -325,7 +332,7 @@ func releaseOp(op *exec.Op) {
 }
 
 // run runs an operation that is complete.
-func (s *scope) run(ctx context.Context, op *exec.Op) (exec.Result, error) {
+func (s *inherited) run(ctx context.Context, op *exec.Op) (exec.Result, error) {
 	return s.client.exec.Run(ctx, op)
 }
 

@@ -46,27 +46,15 @@ func (f adminFields) document() any {
 	return bson.D(f)
 }
 
-// ValidationLevel says which documents a collection's validator applies to. The empty
-// ValidationLevel leaves it to the server.
+// ValidationLevel says which documents a collection's validator applies to: "off" for none,
+// "strict" for all that are inserted or updated, "moderate" for all but updates of documents that
+// did not match before. The empty ValidationLevel leaves it to the server.
 type ValidationLevel string
 
-// The validation levels.
-const (
-	ValidationLevelOff      ValidationLevel = "off"      // to none
-	ValidationLevelStrict   ValidationLevel = "strict"   // to all that are inserted or updated
-	ValidationLevelModerate ValidationLevel = "moderate" // to all but updates of documents that did not match before
-)
-
-// ValidationAction says what happens to documents that do not match a collection's validator. The
+// ValidationAction says what happens to documents that do not match a collection's validator:
+// "error" rejects the write, "warn" logs it, "errorAndLog" does both (server 8.1 and later). The
 // empty ValidationAction leaves it to the server.
 type ValidationAction string
-
-// The validation actions.
-const (
-	ValidationActionError       ValidationAction = "error"       // the write is rejected
-	ValidationActionWarn        ValidationAction = "warn"        // the server logs it
-	ValidationActionErrorAndLog ValidationAction = "errorAndLog" // both (server 8.1 and later)
-)
 
 // CreateCollectionOptions are the options of CreateCollection. The zero value of a field leaves it
 // to the server.
@@ -277,7 +265,7 @@ func (c *Collection[T]) Rename(ctx context.Context, name string, opts ...RenameO
 	f := adminFields{{Key: "to", Value: o.Database + "." + name}}
 	f.add(o.DropTarget, "dropTarget", true)
 	f.value("comment", o.Comment)
-	admin := Database{scope: c.scope}
+	admin := Database{inherited: c.inherited}
 	admin.db = "admin"
 	return admin.admin(ctx, &command.Named{Command: "renameCollection", Target: c.db + "." + c.name, Fields: f.document()}, o.Timeout)
 }

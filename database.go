@@ -17,7 +17,7 @@ import (
 
 // Database is a handle to a database. It is cheap to create and safe for concurrent use.
 type Database struct {
-	scope
+	inherited
 	err error // an invalid name, reported by every operation
 }
 
@@ -36,7 +36,7 @@ type DatabaseOptions struct {
 
 // Database returns the database of this name. It does no I/O, and the database need not exist.
 func (c *Client) Database(name string, opts ...DatabaseOptions) *Database {
-	db := &Database{scope: c.scope(), err: checkName("database", name)}
+	db := &Database{inherited: c.inherited(), err: checkName("database", name)}
 	db.db = name
 	for _, o := range opts {
 		db = db.With(o)
@@ -46,7 +46,7 @@ func (c *Client) Database(name string, opts ...DatabaseOptions) *Database {
 
 // With returns a database that differs from db in the settings that are not nil.
 func (db *Database) With(o DatabaseOptions) *Database {
-	return &Database{scope: db.scope.inherit("database", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout, o.BSON), err: db.err}
+	return &Database{inherited: db.inherited.inherit("database", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout, o.BSON), err: db.err}
 }
 
 // Settings returns the settings that operations inherit from the database: its own, and those of

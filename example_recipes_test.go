@@ -511,3 +511,86 @@ func Example_gracefulShutdown() {
 	// <nil>
 	// <nil>
 }
+
+func Example_tenants() {
+	d, err := mongotest.Open(mongotest.ReplicaSet(1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Stop()
+	client, err := allium.Open(d.URI())
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	defer client.Close(ctx)
+	type Order struct {
+		ID     int    `bson:"_id"`
+		Tenant string `bson:"tenant"`
+		Total  int    `bson:"total"`
+	}
+	shop := client.Database("shop")
+	forTenant := func(name string) *allium.Database {
+		return shop.Scoped(allium.Scope{
+			Filter:   bson.D{{Key: "tenant", Value: name}},
+			OnInsert: func(context.Context) bson.D { return bson.D{{Key: "tenant", Value: name}} },
+		})
+	}
+	ours := allium.CollectionOf[Order](forTenant("acme"), "orders")
+	theirs := allium.CollectionOf[Order](forTenant("initech"), "orders")
+	ours.InsertOne(ctx, Order{ID: 1, Total: 10})
+	theirs.InsertOne(ctx, Order{ID: 2, Total: 20})
+
+	all, err := ours.All(ctx, bson.D{})
+	fmt.Println(all, err)
+	res, err := ours.UpdateMany(ctx, bson.D{}, bson.D{{Key: "$inc", Value: bson.D{{Key: "total", Value: 1}}}})
+	fmt.Println(res.ModifiedCount, err)
+	_, err = ours.UpdateMany(ctx, bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "tenant", Value: "initech"}}}})
+	fmt.Println(errors.Is(err, mongoerr.ErrScope))
+	fmt.Println(err)
+	// Output:
+	// [{1 acme 10}] <nil>
+	// 1 <nil>
+	// true
+	// update shop.orders: not in this scope: $set of "tenant" could move a document out of it: leave the field alone, or use the collection without the scope
+}
+
+func Example_softDelete() {
+	d, err := mongotest.Open(mongotest.ReplicaSet(1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Stop()
+	client, err := allium.Open(d.URI())
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	defer client.Close(ctx)
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	stamped := allium.Scope{
+		OnInsert: func(context.Context) bson.D { return bson.D{{Key: "created", Value: now}, {Key: "version", Value: 1}} },
+		OnUpdate: func(context.Context) bson.D {
+			return bson.D{{Key: "$set", Value: bson.D{{Key: "changed", Value: now}}}, {Key: "$inc", Value: bson.D{{Key: "version", Value: 1}}}}
+		},
+	}
+	alive := allium.Scope{Name: "deleted", Filter: bson.D{{Key: "deleted", Value: nil}}}
+	pages := client.Database("app").Collection("pages").Scoped(stamped).Scoped(alive)
+	pages.InsertMany(ctx, []bson.M{{"_id": "home"}, {"_id": "about"}})
+
+	everything := pages.Without("deleted")
+	everything.UpdateOne(ctx, bson.M{"_id": "about"}, bson.M{"$set": bson.M{"deleted": now}})
+
+	n, err := pages.CountDocuments(ctx, bson.D{})
+	fmt.Println(n, err)
+	typed := allium.As[bson.M](pages).Scoped(allium.Scope{Name: "home", Filter: bson.D{{Key: "_id", Value: "home"}}})
+	n, err = typed.Without("home").Without("deleted").CountDocuments(ctx, bson.D{})
+	fmt.Println(n, err)
+	gone, err := everything.FindOne(ctx, bson.M{"_id": "about"})
+	version, _ := gone.Get("version")
+	fmt.Println(version, err)
+	// Output:
+	// 1 <nil>
+	// 2 <nil>
+	// 2 <nil>
+}

@@ -341,7 +341,7 @@ func (c *Collection[T]) ListSearchIndexes(ctx context.Context, opts ...ListSearc
 		stage = bson.D{{Key: "name", Value: o.Name}}
 	}
 	cur := &Cursor[SearchIndexInfo]{}
-	err := aggregate(ctx, c.scope, c.err, c.name, bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}, &cur.cur, []AggregateOptions{{
+	err := aggregate(ctx, c.inherited, c.err, c.name, bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}, &cur.cur, []AggregateOptions{{
 		BatchSize: o.BatchSize, AllowDiskUse: o.AllowDiskUse, Collation: o.Collation, Comment: o.Comment, TimeoutMode: o.TimeoutMode, Timeout: o.Timeout,
 	}})
 	if err != nil {

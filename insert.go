@@ -53,7 +53,7 @@ func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneO
 	o := option.Merge(opts)
 	docs := documents{n: 1, at: func(int) (any, *bson.Options) { return &doc, c.bson }}
 	cmd := &command.Insert{Collection: c.name, Docs: &docs, Ordered: true, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
-	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
+	w := writer{inherited: &c.inherited, err: c.err, timeout: o.Timeout}
 	_, acknowledged, err := w.one(ctx, cmd)
 	res := InsertOneResult{Acknowledged: acknowledged}
 	if docs.ids != nil {
@@ -102,7 +102,7 @@ func (c *handle) insertMany(ctx context.Context, n int, at func(i int) (any, *bs
 	}
 	src := documents{n: n, at: at}
 	cmd := &command.Insert{Collection: c.name, Docs: &src, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
-	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
+	w := writer{inherited: &c.inherited, err: c.err, timeout: o.Timeout}
 	defer w.done()
 	var done written
 	err := c.operation(ctx, "insert", c.name, func(ctx context.Context) (err error) {
@@ -187,9 +187,9 @@ func (d *documents) inserted(ids map[int]any, done written, failed *mongoerr.Bul
 
 // writer runs write commands for a collection.
 type writer struct {
-	scope   *scope
-	err     error // of the collection's name
-	timeout *time.Duration
+	inherited *inherited
+	err       error // of the collection's name
+	timeout   *time.Duration
 	// limit is the timeout, which runs from the first command on, and id the operationId of all of
 	// them.
 	limit   exec.Limit
@@ -201,20 +201,20 @@ type writer struct {
 
 // done gives the implicit session back.
 func (w *writer) done() {
-	w.scope.client.exec.PutSession(w.implicit)
+	w.inherited.client.exec.PutSession(w.implicit)
 	w.implicit = nil
 }
 
 // op prepares the operation.
 func (w *writer) op(ctx context.Context, cmd command.Command) (exec.Op, error) {
 	if w.id == 0 {
-		w.id = w.scope.client.exec.NewOperationID()
+		w.id = w.inherited.client.exec.NewOperationID()
 	}
 	op := exec.NewOp(cmd)
-	op.ID, op.DB = w.id, w.scope.db
+	op.ID, op.DB = w.id, w.inherited.db
 	err := w.err
 	if err == nil {
-		err = w.scope.inherits(ctx, &op, w.timeout)
+		err = w.inherited.inherits(ctx, &op, w.timeout)
 	}
 	if !w.started {
 		w.limit, w.started = op.Limit, true
@@ -235,7 +235,7 @@ func (w *writer) one(ctx context.Context, cmd command.Command) (reply writeReply
 		return writeReply{}, false, err
 	}
 	acknowledged = call.op.WriteConcern.Acknowledged()
-	if reply, _, err = call.run(ctx, w.scope); err != nil {
+	if reply, _, err = call.run(ctx, w.inherited); err != nil {
 		var wc *mongoerr.WriteConcernError
 		return writeReply{}, acknowledged && errors.As(err, &wc), err
 	}
@@ -279,7 +279,7 @@ func (c *writeCall) release() {
 }
 
 // run runs the command of c.op and returns what its reply says, nothing if it is not acknowledged.
-func (c *writeCall) run(ctx context.Context, s *scope) (writeReply, exec.Result, error) {
+func (c *writeCall) run(ctx context.Context, s *inherited) (writeReply, exec.Result, error) {
 	c.bson, c.reply = s.bson, writeReply{}
 	if c.op.WriteConcern.Acknowledged() {
 		c.op.Read = c.read
@@ -371,7 +371,7 @@ func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (wri
 	total.acknowledged = op.WriteConcern.Acknowledged()
 	for cmd.Left() > 0 {
 		op.Retryable, op.Implicit, op.KeepSession = cmd.Retryable(1), w.implicit, true
-		reply, res, err := call.run(ctx, w.scope)
+		reply, res, err := call.run(ctx, w.inherited)
 		if err == nil {
 			w.implicit = res.Implicit
 		} else {

@@ -152,11 +152,11 @@ func (s *Session) abortOpen(ctx context.Context, timeout *time.Duration) {
 // limit returns what bounds a commit or an abort that begins now: timeout, or what the session has
 // if that is nil.
 func (s *Session) limit(timeout *time.Duration) (exec.Limit, error) {
-	scope := s.client.scope()
+	inherited := s.client.inherited()
 	if t := s.inner.Options().Timeout; t != nil && timeout == nil {
-		scope.timeout, scope.timeoutLevel = t, "session"
+		inherited.timeout, inherited.timeoutLevel = t, "session"
 	}
-	return scope.limit(timeout)
+	return inherited.limit(timeout)
 }
 
 // ID returns the session's lsid document. It is nil if the session ended without being used.

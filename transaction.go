@@ -51,8 +51,8 @@ func (s *Session) StartTransaction(opts ...TransactionOptions) error {
 }
 
 func (s *Session) start(o TransactionOptions) error {
-	scope := s.client.scope()
-	clientDefaults := TransactionOptions{ReadConcern: scope.readConcern, WriteConcern: scope.writeConcern, ReadPreference: scope.readPreference}
+	inherited := s.client.inherited()
+	clientDefaults := TransactionOptions{ReadConcern: inherited.readConcern, WriteConcern: inherited.writeConcern, ReadPreference: inherited.readPreference}
 	o = option.Copy(o)
 	t := o.inner().Inherit(s.inner.Options().Transaction).Inherit(clientDefaults.inner())
 	if t.MaxCommitTime < 0 {

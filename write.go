@@ -117,7 +117,7 @@ func (c *Collection[T]) update(ctx context.Context, s command.UpdateStatement, o
 		Collection: c.name, Statements: []command.UpdateStatement{s}, Ordered: true,
 		BypassDocumentValidation: o.BypassDocumentValidation, Let: o.Let, Comment: o.Comment, RawData: o.RawData,
 	}
-	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
+	w := writer{inherited: &c.inherited, err: c.err, timeout: o.Timeout}
 	reply, acknowledged, err := w.one(ctx, cmd)
 	res := UpdateResult{MatchedCount: reply.n, ModifiedCount: reply.modified, Acknowledged: acknowledged}
 	if id, ok := reply.upserted[0]; ok {
@@ -349,7 +349,7 @@ func (c *Collection[T]) delete(ctx context.Context, s command.DeleteStatement, o
 	o := option.Merge(opts)
 	s.Collation, s.Hint = o.Collation.raw(), o.Hint
 	cmd := &command.Delete{Collection: c.name, Statements: []command.DeleteStatement{s}, Ordered: true, Let: o.Let, Comment: o.Comment, RawData: o.RawData}
-	w := writer{scope: &c.scope, err: c.err, timeout: o.Timeout}
+	w := writer{inherited: &c.inherited, err: c.err, timeout: o.Timeout}
 	reply, acknowledged, err := w.one(ctx, cmd)
 	return DeleteResult{DeletedCount: reply.n, Acknowledged: acknowledged}, err
 }

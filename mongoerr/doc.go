@@ -19,6 +19,9 @@ var (
 	// ErrConflict is returned by allium.Save if the document has changed, or has gone, since it was
 	// read.
 	ErrConflict = errors.New("the document has changed since it was read")
+	// ErrScope is the class of errors of what a scope does not allow (allium.Scope): to write a
+	// document that is not within it, or what it cannot keep within it.
+	ErrScope = errors.New("not in this scope")
 	// ErrNilDocument is the class of errors of a filter, update or document that is nil.
 	ErrNilDocument = errors.New("document is nil")
 	// ErrClientClosed is returned by operations on a closed client.

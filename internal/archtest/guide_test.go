@@ -17,6 +17,7 @@ func TestGuide(t *testing.T) {
 		"guide.md":      {"examples/guide/*.go"},
 		"fields.md":     {"field/example_test.go", "field/*/example_test.go"},
 		"recipes.md":    {"example_recipes_test.go"},
+		"scopes.md":     {"example_recipes_test.go"},
 		"production.md": {"example_*_test.go"},
 		"encryption.md": {"encryption/example_test.go", "encryption/encryptiontest/example_test.go"},
 	} {

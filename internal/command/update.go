@@ -94,3 +94,24 @@ func (f *fields) array(key string, v any) {
 		f.err = fmt.Errorf("%s: a %T is a BSON %s, want an array", key, v, bson.Type(f.dst[at]))
 	}
 }
+
+// EncodeUpdate returns an update or a replacement as a command encodes it under key, with the
+// checks that it makes.
+func EncodeUpdate(o *bson.Options, key string, v any, replacement bool) (bson.RawValue, error) {
+	f := fields{bson: o}
+	f.update(key, v, replacement)
+	if f.err != nil {
+		return bson.RawValue{}, f.err
+	}
+	return bson.RawValue{Type: bson.Type(f.dst[0]), Value: f.dst[1+len(key)+1:]}, nil
+}
+
+// EncodeFilter is EncodeUpdate for a filter.
+func EncodeFilter(o *bson.Options, key string, v any) (bson.Raw, error) {
+	f := fields{bson: o}
+	f.filter(key, v)
+	if f.err != nil {
+		return nil, f.err
+	}
+	return f.dst[1+len(key)+1:], nil
+}

@@ -1,11 +1,6 @@
 package wire
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -42,65 +37,6 @@ var withoutSession = map[string]string{
 // listedAs are the methods of operations whose names there are not their own.
 var listedAs = map[string]string{"Collection.Drop": "dropCollection", "Database.Drop": "dropDatabase", "allium.Distinct": "distinct"}
 
-// takingContext returns the exported functions and methods of the package in a folder whose first
-// parameter is a context, by their receivers, or else the package, and names.
-func takingContext(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range files {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range file.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if !ok || !f.Name.IsExported() || len(f.Type.Params.List) == 0 || !isContext(f.Type.Params.List[0].Type) {
-				continue
-			}
-			of := file.Name.Name
-			if f.Recv != nil {
-				of = receiver(f.Recv.List[0].Type)
-			}
-			if f.Recv == nil || ast.IsExported(of) {
-				names = append(names, of+"."+f.Name.Name)
-			}
-		}
-	}
-	return names
-}
-
-func isContext(e ast.Expr) bool {
-	s, ok := e.(*ast.SelectorExpr)
-	if !ok || s.Sel.Name != "Context" {
-		return false
-	}
-	of, ok := s.X.(*ast.Ident)
-	return ok && of.Name == "context"
-}
-
-// receiver returns the name of a receiver's type.
-func receiver(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.Ident:
-		return e.Name
-	case *ast.StarExpr:
-		return receiver(e.X)
-	case *ast.IndexExpr:
-		return receiver(e.X)
-	}
-	return ""
-}
-
 // TestEveryOperationTakesSession: every method and function of the driver and of GridFS that takes
 // a context sends the session of it, and refuses that of another client, and one that has ended.
 // One that is in no list fails the test (specification: Driver Sessions, prose tests 4, 5 and 6).
@@ -109,7 +45,7 @@ func TestEveryOperationTakesSession(t *testing.T) {
 	for _, op := range rig.Operations {
 		known[op.Name] = true
 	}
-	all := append(takingContext(t, "../../.."), takingContext(t, "../../../gridfs")...)
+	all := append(rig.TakingContext(t, "../../.."), rig.TakingContext(t, "../../../gridfs")...)
 	exist := map[string]bool{}
 	for _, name := range all {
 		exist[name] = true
