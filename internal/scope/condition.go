@@ -104,8 +104,8 @@ func (c condition) equal(d condition) bool {
 	return c.path == d.path && c.op == d.op && slices.EqualFunc(c.values, d.values, same)
 }
 
-// same reports whether two values are equal as the server compares them. Of numbers it knows the
-// simple cases: it must not call equal what is not.
+// same reports whether two values are equal for sure as the server compares them: of numbers it
+// knows the simple cases.
 func same(a, b bson.RawValue) bool {
 	if a.Type == b.Type && string(a.Value) == string(b.Value) {
 		return true
@@ -126,6 +126,36 @@ func whole(v bson.RawValue) (int64, bool) {
 	return v.AsInt64()
 }
 
+// differs reports whether two values differ for sure as the server compares them, which compares
+// numbers of all types, symbols with texts, and the fields of documents so, too.
+func differs(a, b bson.RawValue) bool {
+	if same(a, b) {
+		return false
+	}
+	kind := func(t bson.Type) bson.Type {
+		switch t {
+		case bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128:
+			return bson.TypeInt32
+		case bson.TypeSymbol:
+			return bson.TypeString
+		}
+		return t
+	}
+	switch k := kind(a.Type); {
+	case k != kind(b.Type):
+		return true
+	case k == bson.TypeEmbeddedDocument:
+		return false
+	case k == bson.TypeInt32:
+		_, whole1 := whole(a)
+		_, whole2 := whole(b)
+		return whole1 && whole2
+	case k == bson.TypeString:
+		return string(a.Value) != string(b.Value)
+	}
+	return true
+}
+
 // null reports whether a value stands for a missing one as well.
 func null(v bson.RawValue) bool { return v.Type == bson.TypeNull }
 
@@ -134,16 +164,14 @@ func (c *condition) holds(v bson.RawValue) bool {
 	if v.Type == bson.TypeArray || v.Type == bson.TypeUndefined { // the server would look at its elements
 		return false
 	}
-	found := slices.ContainsFunc(c.values, func(want bson.RawValue) bool {
-		return null(want) && (v.IsZero() || null(v)) || !v.IsZero() && same(v, want)
-	})
+	missing := v.IsZero() || null(v)
 	switch c.op {
 	case "$exists":
 		return c.values[0].AsBool() != v.IsZero()
 	case "$ne", "$nin":
-		return !found
+		return !slices.ContainsFunc(c.values, func(not bson.RawValue) bool { return null(not) && missing || !v.IsZero() && !differs(v, not) })
 	}
-	return found
+	return slices.ContainsFunc(c.values, func(want bson.RawValue) bool { return null(want) && missing || !v.IsZero() && same(v, want) })
 }
 
 // check reports whether the value at a path in a document satisfies the condition.

@@ -294,6 +294,9 @@ const (
 func (r *Run) fieldsOf(o *bson.Options) ([]element, error) {
 	var out []element
 	for _, d := range r.called(insert) {
+		if len(d) == 0 {
+			continue
+		}
 		raw, err := command.EncodeFilter(o, "OnInsert", d)
 		if err == nil {
 			err = wellFormed(raw)

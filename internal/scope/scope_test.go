@@ -173,6 +173,12 @@ func TestDocuments(t *testing.T) {
 		{`{"deleted":null}`, `{"deleted":true}`, `"deleted" has another value`},
 		{`{"x":{"$nin":[1,null]}}`, `{"x":2}`, ""},
 		{`{"x":{"$nin":[1,null]}}`, `{}`, `"x" is missing`},
+		{`{"x":{"$ne":3}}`, `{"x":{"$numberDecimal":"3"}}`, `"x" has another value`},
+		{`{"x":{"$ne":3}}`, `{"x":3.0}`, `"x" has another value`},
+		{`{"x":{"$ne":3}}`, `{"x":4}`, ""},
+		{`{"x":{"$ne":3}}`, `{"x":"3"}`, ""},
+		{`{"x":{"$ne":"s"}}`, `{"x":{"$symbol":"s"}}`, `"x" has another value`},
+		{`{"x":{"$ne":{"n":1}}}`, `{"x":{"n":1.0}}`, `"x" has another value`},
 		{`{"x":{"$exists":false}}`, `{"x":null}`, `"x" has another value`},
 		{`{"x":9007199254740993}`, `{"x":9007199254740992.0}`, `"x" has another value`},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +15,9 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/collation"
+	"allium/encryption"
+	"allium/encryption/encryptiontest"
+	"allium/gridfs"
 	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
@@ -41,12 +45,15 @@ func d(kv ...any) bson.D {
 	return doc
 }
 
+// three is 3 as a type that compares with the other numbers.
+var three, _ = bson.ParseDecimal128("3.0")
+
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 // value is one that the fields of scopes have.
 func (w *scopedWorld) value() any {
 	return pick[any](w.r, "a", "b", "A", "", 1, int64(1), 1.0, 2, nil, true, bson.A{"a", "b"}, bson.A{}, d("id", 1), d("id", pick[any](w.r, 2, "a")), bson.A{d("id", 1)},
-		bson.DateTime(7))
+		bson.DateTime(7), bson.Symbol("b"), bson.Symbol("a"), three, 3.0)
 }
 
 // document is one that is in some scopes and not in others. Its mark is a text that no other has.
@@ -60,7 +67,7 @@ func (w *scopedWorld) document() bson.D {
 	add("tenant", pick[any](w.r, "a", "b", "A", w.value()))
 	add("deleted", pick[any](w.r, nil, nil, bson.DateTime(5), w.value()))
 	add("owner", pick[any](w.r, d("id", 1), d("id", 1, "x", 2), d("id", 2), bson.A{d("id", 1)}, w.value()))
-	add("x", w.r.IntN(4))
+	add("x", pick[any](w.r, 0, 1, 1, 2, 3, three, w.value()))
 	add("at", bson.A{w.r.Float64(), w.r.Float64()})
 	if w.r.IntN(8) == 0 {
 		add("tenant", w.value()) // twice
@@ -675,4 +682,95 @@ func markIn(told map[string]bool, doc string) bool {
 		}
 	}
 	return false
+}
+
+// TestScopedBucket: GridFS keeps within a scope of the database, with both of its collections.
+func TestScopedBucket(t *testing.T) {
+	dep := testdeploy.Start(t, testdeploy.Any)
+	db := rig.Open(t, dep.URI()).Database("scoped")
+	of := func(tenant string) *gridfs.Bucket {
+		return gridfs.NewBucket(db.Scoped(allium.Scope{Filter: d("tenant", tenant), OnInsert: func(context.Context) bson.D { return d("tenant", tenant) }}))
+	}
+	ctx := t.Context()
+	if _, err := of("a").UploadFromStream(ctx, "f", strings.NewReader("a")); !errors.Is(err, mongoerr.ErrScope) {
+		t.Errorf("an upload makes indexes: %v", err)
+	}
+	if _, err := gridfs.NewBucket(db).UploadFromStream(ctx, "f", strings.NewReader("nobody's")); err != nil {
+		t.Fatal(err)
+	}
+	id, err := of("a").UploadFromStream(ctx, "f", strings.NewReader("a's"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	if _, err := of("a").DownloadToStreamByName(ctx, "f", &got); err != nil || got.String() != "a's" {
+		t.Errorf("%q %v", &got, err)
+	}
+	if _, err := of("b").DownloadToStream(ctx, id, &got); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("another tenant reads the file: %v", err)
+	}
+	if err := of("b").Delete(ctx, id); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("another tenant deletes the file: %v", err)
+	}
+	for name, want := range map[string]int64{"fs.files": 2, "fs.chunks": 2} {
+		if n, err := db.Collection(name).CountDocuments(ctx, d()); n != want || err != nil {
+			t.Errorf("%s: %d %v", name, n, err)
+		}
+	}
+}
+
+// TestScopedEncryption: a scope holds for what is encrypted on its way to the server, also by a
+// field that is.
+func TestScopedEncryption(t *testing.T) {
+	type patient struct {
+		Tenant string `bson:"tenant"`
+		Ward   string `bson:"ward"`
+		SSN    string `bson:"ssn"`
+	}
+	dep := encryptiontest.Start(t)
+	ctx := t.Context()
+	fields, err := encryption.EncryptedFieldsFor[patient](encryption.Field{Path: "ssn", Algorithm: encryption.Indexed}, encryption.Field{Path: "tenant", Algorithm: encryption.Indexed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = dep.Keys.CreateEncryptedCollection(ctx, dep.Plain.Database("app"), "patients", encryption.CollectionOptions{
+		Provider: encryptiontest.Provider, Create: allium.CreateCollectionOptions{EncryptedFields: fields}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dep.Client(encryption.AutoOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close(context.Background()) })
+	all := allium.CollectionOf[patient](client.Database("app"), "patients")
+	if _, err := all.InsertMany(ctx, []patient{{"a", "1", "11"}, {"b", "1", "22"}, {"a", "2", "33"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		field string
+		want  int
+	}{{"tenant", 2}, {"ward", 2}} {
+		value := map[string]string{"tenant": "a", "ward": "1"}[c.field]
+		scoped := all.Scoped(allium.Scope{Filter: d(c.field, value)})
+		docs, err := scoped.All(ctx, d())
+		if err != nil || len(docs) != c.want {
+			t.Errorf("%s: %v %v", c.field, docs, err)
+		}
+		if _, err := scoped.FindOne(ctx, d("ssn", map[string]string{"tenant": "22", "ward": "33"}[c.field])); !errors.Is(err, mongoerr.ErrNoDocuments) {
+			t.Errorf("%s: a foreign document is found by an encrypted field: %v", c.field, err)
+		}
+		if _, err := scoped.FindOne(ctx, d("ssn", "11")); err != nil {
+			t.Errorf("%s: %v", c.field, err)
+		}
+		if _, err := scoped.InsertOne(ctx, patient{"c", "9", "44"}); !errors.Is(err, mongoerr.ErrScope) {
+			t.Errorf("%s: %v", c.field, err)
+		}
+		if res, err := scoped.UpdateOne(ctx, d("ssn", "11"), d("$set", d("ssn", "11"))); err != nil || res.MatchedCount != 1 {
+			t.Errorf("%s: %v %v", c.field, res, err)
+		}
+		if _, err := scoped.UpdateOne(ctx, d(), d("$set", d(c.field, "z"))); !errors.Is(err, mongoerr.ErrScope) {
+			t.Errorf("%s: %v", c.field, err)
+		}
+	}
 }
