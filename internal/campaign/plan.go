@@ -180,6 +180,10 @@ func newPlan(seed uint64, topology Topology, length time.Duration, choice int) *
 			p.Actors = append(p.Actors, ActorPlan{ID: len(p.Actors), Kind: "keys", Seed: kr.Uint64()})
 		}
 	}
+	tr := stream(seed, 5)
+	for range tenants {
+		p.Actors = append(p.Actors, ActorPlan{ID: len(p.Actors), Kind: "tenant", Client: tr.IntN(len(p.Clients)), Seed: tr.Uint64()})
+	}
 	sr := stream(seed, 2)
 	for at := about(sr, gap); at < p.Length; at += about(sr, gap) {
 		s := drawStep(sr, p)
@@ -197,4 +201,4 @@ var crew = map[string]int{
 
 // kinds lists the actors' kinds in a fixed order.
 var kinds = []string{"lister", "bulk", "weak", "counter", "transaction", "bank", "auditor", "inserter", "follower", "files", "scanner", "causal",
-	"failing", "ending", "careless", "many", "odd"}
+	"failing", "ending", "careless", "many", "odd", "tenant"}
