@@ -63,6 +63,7 @@ var layers = []string{
 	"field/typed",
 	"stats/batch",
 	"debug",
+	"debug/advisor",
 	"gridfs",
 	"encryption",
 }

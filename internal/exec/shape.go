@@ -22,6 +22,13 @@ func shapeOf(name string, msg []byte) string {
 	if err != nil {
 		return ""
 	}
+	return shapeIn(name, &m)
+}
+
+// Shape is the shape of the filter or pipeline of a command as listeners see it.
+func Shape(name string, cmd bson.Raw) string { return shapeIn(name, &wire.Msg{Body: cmd}) }
+
+func shapeIn(name string, m *wire.Msg) string {
 	var v bson.RawValue
 	switch name {
 	case "find":
@@ -33,11 +40,11 @@ func shapeOf(name string, msg []byte) string {
 			return pipelineShape(stages)
 		}
 	case "update":
-		v = first(&m, "updates").Lookup("q")
+		v = first(m, "updates").Lookup("q")
 	case "delete":
-		v = first(&m, "deletes").Lookup("q")
+		v = first(m, "deletes").Lookup("q")
 	case "bulkWrite":
-		v = first(&m, "ops").Lookup("filter")
+		v = first(m, "ops").Lookup("filter")
 	case "explain":
 		return "" // of another command, which the server does not say took long
 	}

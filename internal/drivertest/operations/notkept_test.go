@@ -21,6 +21,7 @@ import (
 	"allium/auth"
 	"allium/bson"
 	"allium/consistency"
+	"allium/debug/advisor"
 	"allium/encryption"
 	"allium/encryption/encryptiontest"
 	"allium/encryption/kms"
@@ -309,6 +310,7 @@ func TestNothingIsKept(t *testing.T) {
 var neverSet = map[string]string{
 	"allium.ClientOptions.SRVMaxHosts":           "it needs a name server; TestOptionsAreCopied has it",
 	"allium/encryption.CollectionOptions.Create": "allium.CreateCollectionOptions is tried by itself",
+	"allium/debug/advisor.Options.Declared":      "a client that is used as long as the advisor",
 	"allium.SessionOptions.Transaction.Timeout":  "it is refused: SessionOptions.Timeout is the one",
 }
 
@@ -516,6 +518,17 @@ func allGivens(h *hands) []given {
 		gives(func(h *hands, o allium.CollectionOptions) (any, error) {
 			return drain(h.db.Collection("c", o).Find(h.ctx, bson.D{}))
 		}, ""),
+		gives(func(h *hands, s allium.Scope) (any, error) {
+			c := h.db.Collection("c").Scoped(s)
+			return c, rig.ErrorOf(c.CountDocuments(h.ctx, bson.D{}))
+		}, "", allium.Scope{Shared: []string{"lands"}}),
+		gives(func(h *hands, o advisor.Options) (any, error) {
+			c, a, err := advisor.Open(h.uri, o)
+			if err == nil {
+				h.t.Cleanup(func() { rig.Must(c, c.Close(context.Background())); rig.Must(a, a.Close(context.Background())) })
+			}
+			return []any{c, a}, err
+		}, "", advisor.Options{Exempt: map[string][]advisor.Rule{"c": {advisor.RuleIndex}}}),
 		gives(func(h *hands, o allium.SessionOptions) (any, error) {
 			s, err := h.client.StartSession(o)
 			if err == nil && !o.Snapshot {
