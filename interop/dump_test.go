@@ -151,6 +151,36 @@ func TestDumps(t *testing.T) {
 			}
 			run(t, mongorestore, append(args, "--uri", restored.URI())...)
 			same("what allium serve wrote", restored.URI())
+
+			// The verbs, each against the other's tool.
+			again := filepath.Join(t.TempDir(), "dump")
+			verb := []string{"dump", "-out", again}
+			if archive {
+				verb[1] = "-archive"
+			}
+			if zip {
+				verb = append(verb, "-gzip")
+			}
+			run(t, tool, append(verb, d.URI())...)
+			restored = mongotest.Start(t, mongotest.Version(version))
+			args[1] = "--dir=" + again
+			if archive {
+				args[1] = "--archive=" + again
+			}
+			run(t, mongorestore, append(args, "--uri", restored.URI())...)
+			same("what allium dump wrote", restored.URI())
+			dumped := filepath.Join(t.TempDir(), "dump")
+			form = "--out=" + dumped
+			if archive {
+				form = "--archive=" + dumped
+			}
+			if args = []string{form}; zip {
+				args = append(args, "--gzip")
+			}
+			run(t, mongodump, append(args, "--uri", d.URI())...)
+			restored = mongotest.Start(t, mongotest.Version(version))
+			run(t, tool, "restore", restored.URI(), dumped)
+			same("what allium restore made", restored.URI())
 		})
 	}
 }

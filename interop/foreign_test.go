@@ -80,7 +80,7 @@ func npm(t *testing.T) string {
 		}
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "npm.mjs", "topics.mjs", "mongoose.mjs"} {
+	for _, name := range []string{"package.json", "package-lock.json", "npm.mjs", "topics.mjs", "mongoose.mjs", "service.mjs"} {
 		text, err := os.ReadFile(filepath.Join("scripts", name))
 		if err != nil {
 			t.Fatal(err)

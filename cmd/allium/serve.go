@@ -73,6 +73,10 @@ type parameterFlag struct {
 	value bson.RawValue
 }
 
+// serveVariable is the variable of the environment with flags that come before those of the command
+// line: for services of a workflow, which take variables alone.
+const serveVariable = "ALLIUM_SERVE"
+
 // parseServe reads the command line. It returns done if there is nothing to serve: the flags are
 // wrong, or help was asked for.
 func parseServe(args []string, stdout, stderr io.Writer) (f *serveFlags, status int, done bool) {
@@ -80,7 +84,17 @@ func parseServe(args []string, stdout, stderr io.Writer) (f *serveFlags, status 
 	fs := flag.NewFlagSet("allium serve", flag.ContinueOnError)
 	f.register(fs)
 	fs.SetOutput(io.Discard)
-	switch err := fs.Parse(args); {
+	err := fs.Parse(strings.Fields(os.Getenv(serveVariable)))
+	if err == nil && fs.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		err = fmt.Errorf("%s: %w", serveVariable, err)
+	}
+	if err == nil {
+		err = fs.Parse(args)
+	}
+	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return nil, help(context.Background(), []string{"serve"}, stdout, stderr), true
 	case err != nil: // one line: what starts a service shows it

@@ -70,12 +70,18 @@ func writeFile(t *testing.T, dir, name, text string) string {
 // countDocs counts the documents of a collection of the database app.
 func countDocs(t *testing.T, uri, coll string) int64 {
 	t.Helper()
+	return docsOf(t, uri, "app", coll)
+}
+
+// docsOf counts the documents of a collection.
+func docsOf(t *testing.T, uri, db, coll string) int64 {
+	t.Helper()
 	client, err := allium.Open(uri)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close(context.Background())
-	n, err := client.Database("app").Collection(coll).CountDocuments(t.Context(), bson.D{})
+	n, err := client.Database(db).Collection(coll).CountDocuments(t.Context(), bson.D{})
 	if err != nil {
 		t.Fatal(err)
 	}
