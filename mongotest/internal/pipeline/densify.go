@@ -18,7 +18,7 @@ func init() {
 	register(
 		&stageDef{name: "$documents", parse: one(parseDocuments), first: true, collectionless: true, notInFacet: true, uses: uses()},
 		&stageDef{name: "$densify", parse: one(parseDensify)},
-		&stageDef{name: "$fill", parse: parseFill},
+		&stageDef{name: "$fill", parse: parseFill, update: true},
 	)
 }
 

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"strings"
 	"testing"
 
 	"allium/bson"
@@ -15,6 +16,31 @@ func parseDoc(t testing.TB, text string) bson.Raw {
 		t.Fatalf("%s: %v", text, err)
 	}
 	return raw
+}
+
+// TestFillInUpdate: $fill with values is $addFields, and may stand in an update.
+func TestFillInUpdate(t *testing.T) {
+	parse := func(text string) (*Update, error) {
+		stages, err := StagesOf(parseDoc(t, text).Lookup("p"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ParseUpdate(stages, &Options{Version: expr.Version{Major: 8}})
+	}
+	u, err := parse(`{"p":[{"$fill":{"output":{"a.b":{"value":7}}}}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for doc, want := range map[string]string{`{"_id":1}`: `{"_id":1,"a":{"b":7}}`, `{"_id":1,"a":{"b":2}}`: `{"_id":1,"a":{"b":2}}`} {
+		if got, err := u.Apply(parseDoc(t, doc)); err != nil || !bson.Equal(got, parseDoc(t, want)) {
+			t.Errorf("%s: %s, %v; want %s", doc, expr.Text(bsondoc.DocumentValue(got)), err, want)
+		}
+	}
+	for _, refused := range []string{`{"p":[{"$fill":{"output":{"a":{"method":"locf"}}}}]}`, `{"p":[{"$setWindowFields":{"output":{"a":{"$sum":1}}}}]}`} {
+		if _, err := parse(refused); err == nil || !strings.Contains(err.Error(), "not allowed to be used within an update") {
+			t.Errorf("%s: %v", refused, err)
+		}
+	}
 }
 
 func TestUpdate(t *testing.T) {

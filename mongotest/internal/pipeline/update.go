@@ -20,7 +20,8 @@ type transformer interface {
 }
 
 // ParseUpdate parses a pipeline of the stages that an update may have: $addFields, $set, $project,
-// $unset, $replaceRoot, $replaceWith. Let in the options is the update's constants ("c").
+// $unset, $replaceRoot, $replaceWith, and $fill with values, which is $addFields. Let in the
+// options is the update's constants ("c").
 func ParseUpdate(stages []bson.Raw, o *Options) (*Update, error) {
 	p, err := newRuntime(o)
 	if err != nil {
@@ -38,9 +39,13 @@ func (p *parser) update(stages []bson.Raw) (*Update, error) {
 	pl.linkHoles()
 	u := &Update{}
 	for _, st := range pl.stages {
-		if !st.def.update {
+		_, window := st.stage.(*windowStage) // of a $fill with methods
+		if !st.def.update || window {
 			name := st.def.name
-			if st.def.made != "" {
+			switch {
+			case window && st.def.update:
+				name = "$_internalSetWindowFields"
+			case st.def.made != "":
 				name = st.def.made
 			}
 			return nil, srverr.New(srverr.InvalidOptions, "%s is not allowed to be used within an update", name)
