@@ -33,11 +33,13 @@ var all = &analysis.Analyzer{
 // the golden files have them.
 func TestRules(t *testing.T) {
 	all.Requires = nil
+	patterns := []string{"./tasks"}
 	seen := map[*analysis.Analyzer]bool{}
 	for _, rule := range Analyzers {
 		if _, err := os.Stat(filepath.Join("testdata", rule.Name, rule.Name+".go")); err != nil {
 			t.Errorf("rule %s has no examples: %v", rule.Name, err)
 		}
+		patterns = append(patterns, "./"+rule.Name)
 		for _, needed := range rule.Requires {
 			if !seen[needed] {
 				seen[needed] = true
@@ -45,7 +47,19 @@ func TestRules(t *testing.T) {
 			}
 		}
 	}
-	analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), all, "./...")
+	analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), all, patterns...)
+}
+
+// TestServer declares a version, and wants what this does not have.
+func TestServer(t *testing.T) {
+	set := func(v string) {
+		if err := Operators.Flags.Set("server", v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("5.0")
+	defer set("")
+	analysistest.Run(t, analysistest.TestData(), Operators, "./oldserver")
 }
 
 // TestFixesCompile checks the types of the examples with their fixes.

@@ -62,4 +62,13 @@ func good(ctx context.Context, c *allium.UntypedCollection, o *mongo.Collection,
 	})
 	o.Aggregate(ctx, obson.A{obson.M{"$match": obson.M{}}, obson.M{"$merge": "x"}})
 	c.Find(ctx, bson.M{"$gte": 5}) //allium:ignore operators shows what a server answers
+	//allium:ignore operators so does this
+	c.Find(ctx, bson.M{"$gte": 5})
+}
+
+func ignored(ctx context.Context, c *allium.UntypedCollection) {
+	//allium:ignore operators
+	c.Find(ctx, bson.M{"$gte": 5}) // want `\$gte is a condition on a field`
+	//allium:ignore maporder of another rule
+	c.Find(ctx, bson.M{"$gte": 5}) // want `\$gte is a condition on a field`
 }
