@@ -109,6 +109,11 @@ func legacyDigest(user, password string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// HasPlain reports whether any user may log in with PLAIN: then the mechanism is on.
+func (g *Registry) HasPlain() bool {
+	return len(g.List(func(u *User) bool { return u.DB == ExternalDB && u.Password != "" })) > 0
+}
+
 // Add adds or replaces a user.
 func (g *Registry) Add(u *User) {
 	g.mu.Lock()

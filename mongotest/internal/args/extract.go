@@ -1,12 +1,33 @@
 package args
 
 import (
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/srverr"
 )
 
 // Arguments as the commands read them whose parsers are written by hand.
+
+// CheckFields refuses what is none of these fields of a command since version 5.0: for commands that
+// the release notes of that version name among those which took any field before, and whose other
+// arguments are read by hand.
+func CheckFields(from Source, command string, fields ...string) error {
+	version := from.Version()
+	if !version.AtLeast(5, 0) {
+		return nil
+	}
+	body, _ := from.Message()
+	first := true
+	for k := range body.All() {
+		if !first && !Generic(version, k) && !slices.Contains(fields, k) {
+			return UnknownField(command + "." + k)
+		}
+		first = false
+	}
+	return nil
+}
 
 // NotA is the error of a field that has to have one type and has another one.
 func NotA(field, want string, v bson.RawValue) error {

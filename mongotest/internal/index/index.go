@@ -122,6 +122,10 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 				return nil, s.bad(srverr.TypeMismatch, "The field 'name' must be a string, but got %s", bsontext.TypeName(v.Type))
 			}
 			s.Name, hasName = name, true
+		case "unique", "sparse":
+			if !v.IsNumber() && v.Type != bson.TypeBoolean && version.AtLeast(5, 0) {
+				return nil, s.bad(srverr.TypeMismatch, "The field '%s has value %s, which is not convertible to bool", k, bsontext.Element(k, v)) // sic
+			}
 		case "hidden":
 			if v.Type != bson.TypeBoolean {
 				return nil, s.bad(srverr.TypeMismatch, "The field 'name' must be a bool, but got %s", bsontext.TypeName(v.Type)) // sic

@@ -51,6 +51,9 @@ func (r *Request) parseDB() error {
 				return namespace.CheckDB(r.DB)
 			}
 		}
+		if r.Version().AtLeast(7, 0) {
+			return srverr.New(srverr.InvalidNamespace, "'.' is an invalid character in a db name: %s", r.DB)
+		}
 		return srverr.New(srverr.InvalidNamespace, "'.' is an invalid character in a database name")
 	}
 	return nil
@@ -60,6 +63,9 @@ func (r *Request) parseDB() error {
 func (r *Request) checkDB() error {
 	if r.DB == "" && r.Cmd.Continues {
 		return nil
+	}
+	if len(r.DB) > 63 && r.Version().AtLeast(7, 0) {
+		return srverr.New(srverr.InvalidNamespace, "db name must be at most 63 characters, found: %d", len(r.DB))
 	}
 	return namespace.CheckDB(r.DB)
 }
@@ -218,7 +224,7 @@ func (r *Request) sessionArgs() error {
 			return args.WrongType("OperationSessionInfo.lsid", r.lsid.Type, "object")
 		}
 		var err error
-		if id, err = session.ParseID(r.lsid.Value, "OperationSessionInfo.lsid", false); err != nil {
+		if id, err = session.ParseID(r.Version(), r.lsid.Value, "OperationSessionInfo.lsid", false); err != nil {
 			return err
 		}
 	}

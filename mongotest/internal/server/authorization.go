@@ -119,6 +119,9 @@ func (r *Request) authorize() error {
 		return nil
 	}
 	if u == nil {
+		if r.Version().AtLeast(7, 0) {
+			return srverr.New(srverr.Unauthorized, "Command %s requires authentication", r.Cmd.Name)
+		}
 		return srverr.New(srverr.Unauthorized, "command %s requires authentication", r.Cmd.Name)
 	}
 	for _, n := range r.NeedsOf(r.Cmd, r.Body) {

@@ -34,7 +34,11 @@ func (r *Request) NoteClient() error {
 		return nil
 	}
 	if c.sawHello {
-		return srverr.New(srverr.ClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first %s", r.Cmd.Name)
+		first := r.Cmd.Name
+		if r.Version().AtLeast(5, 0) {
+			first = "hello"
+		}
+		return srverr.New(srverr.ClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first %s", first)
 	}
 	c.sawHello = true
 	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {

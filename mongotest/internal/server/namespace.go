@@ -22,6 +22,9 @@ func (r *Request) Collection(code int32) (ns string, err error) {
 		return "", srverr.New(code, "collection name has invalid type %s", bsontext.TypeName(v.Type))
 	}
 	name := string(v.Value[4 : len(v.Value)-1])
+	if strings.HasPrefix(name, ".") && r.Version().AtLeast(7, 0) {
+		return "", srverr.New(srverr.InvalidNamespace, "Collection names cannot start with '.': %s", name)
+	}
 	if err := namespace.Check(r.DB, name); err != nil {
 		return "", err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/args"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -283,22 +284,22 @@ func Digest(b []byte) (digest [32]byte, err error) {
 }
 
 // ParseID reads an lsid document; context names it in errors, needUID makes uid a required field.
-func ParseID(doc bson.Raw, context string, needUID bool) (ID, error) {
+func ParseID(v release.Version, doc bson.Raw, context string, needUID bool) (ID, error) {
 	id := ID{UID: noUser}
 	var hasID, hasUID bool
 	seen := map[string]bool{}
-	for k, v := range doc.All() {
+	for k, e := range doc.All() {
 		field := context + "." + k
 		if seen[k] {
 			return id, srverr.New(40413, "BSON field '%s' is a duplicate field", field)
 		}
 		seen[string([]byte(k))] = true
-		if (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) && (k == "id" || k == "uid") {
+		if (e.Type == bson.TypeNull || e.Type == bson.TypeUndefined) && (k == "id" || k == "uid") {
 			continue
 		}
 		switch k {
 		case "id":
-			b, err := BinaryField(v, field, bson.BinaryUUID)
+			b, err := BinaryField(v, e, field, bson.BinaryUUID)
 			if err != nil {
 				return id, err
 			}
@@ -308,7 +309,7 @@ func ParseID(doc bson.Raw, context string, needUID bool) (ID, error) {
 			copy(id.ID[:], b)
 			hasID = true
 		case "uid":
-			b, err := BinaryField(v, field, bson.BinaryGeneric)
+			b, err := BinaryField(v, e, field, bson.BinaryGeneric)
 			if err != nil {
 				return id, err
 			}
@@ -335,7 +336,7 @@ var subtypeNames = map[byte]string{
 }
 
 // BinaryField returns the bytes of a binary value of this subtype.
-func BinaryField(v bson.RawValue, field string, subtype byte) ([]byte, error) {
+func BinaryField(version release.Version, v bson.RawValue, field string, subtype byte) ([]byte, error) {
 	if v.Type != bson.TypeBinary {
 		return nil, args.WrongType(field, v.Type, "binData")
 	}
@@ -344,7 +345,11 @@ func BinaryField(v bson.RawValue, field string, subtype byte) ([]byte, error) {
 		if len(v.Value) >= 5 {
 			got = subtypeNames[v.Value[4]]
 		}
-		return nil, srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong bindData type '%s', expected type '%s'", field, got, subtypeNames[subtype])
+		binary := "binData"
+		if !version.AtLeast(5, 0) {
+			binary = "bindData" // sic
+		}
+		return nil, srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong %s type '%s', expected type '%s'", field, binary, got, subtypeNames[subtype])
 	}
 	return v.Value[5:], nil
 }

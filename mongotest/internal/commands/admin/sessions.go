@@ -35,24 +35,37 @@ func runStartSession(r *server.Request, dst []byte) ([]byte, error) {
 	return bson.AppendInt32(dst, "timeoutMinutes", int32(session.Timeout/time.Minute)), nil
 }
 
-// argDocuments returns the documents of the command's array, or the server's error for anything
-// else.
-func argDocuments(r *server.Request, parser string) ([]bson.Raw, error) {
+// argDocuments returns the documents of the command's array, which errors call list, or the server's
+// error for anything else.
+func argDocuments(r *server.Request, parser, list string) ([]bson.Raw, error) {
 	v := args.Value{RawValue: r.Arg(), From: r}
-	if err := args.CheckDocuments(r, parser, r.Cmd.Name, v.RawValue); err != nil {
+	if v.Type != bson.TypeArray {
+		list = r.Cmd.Name
+	}
+	if err := args.CheckDocuments(r, parser, list, v.RawValue); err != nil {
 		return nil, err
 	}
 	return v.Documents(), nil
 }
 
-func sessionIDs(r *server.Request, parser string) ([]session.ID, error) {
-	docs, err := argDocuments(r, parser)
+// sessionIDs returns the sessions that the command names. Errors call the command by the name of its
+// parser, and since version 5.0 may have a name of their own for the list.
+func sessionIDs(r *server.Request, parser, list string) ([]session.ID, error) {
+	if !r.Version().AtLeast(5, 0) || list == "" {
+		list = r.Cmd.Name
+	} else {
+		parser = r.Cmd.Name
+		if err := args.CheckFields(r, parser); err != nil {
+			return nil, err
+		}
+	}
+	docs, err := argDocuments(r, parser, list)
 	if err != nil {
 		return nil, err
 	}
 	ids := make([]session.ID, len(docs))
 	for i, d := range docs {
-		if ids[i], err = session.ParseID(d, parser+"."+r.Cmd.Name, false); err != nil {
+		if ids[i], err = session.ParseID(r.Version(), d, parser+"."+list, false); err != nil {
 			return nil, err
 		}
 		ids[i] = r.OwnSession(ids[i])
@@ -63,7 +76,7 @@ func sessionIDs(r *server.Request, parser string) ([]session.ID, error) {
 // runEndSessions only marks the sessions as ended: they go when the server next looks through its
 // sessions.
 func runEndSessions(r *server.Request, dst []byte) ([]byte, error) {
-	ids, err := sessionIDs(r, "EndSessionsCmdFromClient")
+	ids, err := sessionIDs(r, "EndSessionsCmdFromClient", "endSessions")
 	if err == nil {
 		r.Node.Data().EndSessions(ids)
 	}
@@ -71,7 +84,7 @@ func runEndSessions(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runRefreshSessions(r *server.Request, dst []byte) ([]byte, error) {
-	ids, err := sessionIDs(r, "RefreshSessionsCmdFromClient")
+	ids, err := sessionIDs(r, "RefreshSessionsCmdFromClient", "refreshSessionsFromClient")
 	if err != nil {
 		return dst, err
 	}
@@ -84,7 +97,7 @@ func runRefreshSessions(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runKillSessions(r *server.Request, dst []byte) ([]byte, error) {
-	ids, err := sessionIDs(r, "KillSessionsCmd")
+	ids, err := sessionIDs(r, "KillSessionsCmd", "")
 	if err != nil {
 		return dst, err
 	}
@@ -105,7 +118,7 @@ var killedUserArgs = &args.Table[killedUser]{Name: "KillAllSessionsCmd.killAllSe
 }}
 
 func runKillAllSessions(r *server.Request, dst []byte) ([]byte, error) {
-	docs, err := argDocuments(r, "KillAllSessionsCmd")
+	docs, err := argDocuments(r, "KillAllSessionsCmd", r.Cmd.Name)
 	if err != nil {
 		return dst, err
 	}
@@ -148,12 +161,15 @@ var (
 
 var killPatternArgs = &args.Table[killPattern]{Name: killPatternName, Fields: map[string]args.Field[killPattern]{
 	"lsid": args.Any[killPattern](nil).Then(func(p *killPattern, v args.Value) error {
-		id, err := session.ParseID(v.Value, "KillAllSessionsByPatternCmd.killAllSessionsByPattern."+v.Name, true)
+		if v.Type != bson.TypeEmbeddedDocument && v.From.Version().AtLeast(5, 0) {
+			return args.WrongType(killPatternName+"."+v.Name, v.Type, "object")
+		}
+		id, err := session.ParseID(v.From.Version(), v.Value, "KillAllSessionsByPatternCmd.killAllSessionsByPattern."+v.Name, true)
 		p.ids[id], p.named = true, true
 		return err
 	}),
 	"uid": args.Any[killPattern](nil).Then(func(p *killPattern, v args.Value) error {
-		b, err := session.BinaryField(v.RawValue, "KillAllSessionsByPatternCmd.killAllSessionsByPattern."+v.Name, bson.BinaryGeneric)
+		b, err := session.BinaryField(v.From.Version(), v.RawValue, "KillAllSessionsByPatternCmd.killAllSessionsByPattern."+v.Name, bson.BinaryGeneric)
 		if err != nil {
 			return err
 		}
@@ -166,7 +182,7 @@ var killPatternArgs = &args.Table[killPattern]{Name: killPatternName, Fields: ma
 }}
 
 func runKillByPattern(r *server.Request, dst []byte) ([]byte, error) {
-	docs, err := argDocuments(r, "KillAllSessionsByPatternCmd")
+	docs, err := argDocuments(r, "KillAllSessionsByPatternCmd", r.Cmd.Name)
 	if err != nil {
 		return dst, err
 	}

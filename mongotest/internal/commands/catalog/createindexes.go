@@ -160,6 +160,9 @@ func (b *indexBuild) missing(c *store.Coll) (fresh []*store.IndexInfo, err error
 		}
 		if same {
 			if slices.ContainsFunc(fresh, func(other *store.IndexInfo) bool { return other.Name == info.Name }) {
+				if b.r.Version().AtLeast(5, 0) {
+					return nil, srverr.New(srverr.IndexAlreadyExists, "Identical index already exists: %s", info.Name)
+				}
 				return nil, srverr.New(srverr.OperationFailed, "Cannot build two identical indexes. Try again without duplicate indexes.")
 			}
 			b.existed++
@@ -258,6 +261,10 @@ func indexConflict(r *server.Request, c *store.Coll, fresh []*store.IndexInfo, x
 		case old.Name == x.Name && index.SamePattern(old.Pattern, x.Pattern) && !old.Collation.Same(x.Collation):
 			return false, srverr.New(srverr.IndexOptionsConflict, "An index with the same key pattern, but a different collation already exists with the same name.  Try again with a unique name. Existing index: %s Requested index: %s", bsontext.Document(old.Spec), bsontext.Document(x.Spec))
 		case old.Name == x.Name && !sameKey:
+			if r.Version().AtLeast(5, 0) {
+				return false, srverr.New(srverr.IndexKeySpecsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can "+
+					"cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", bsontext.Document(x.Spec), bsontext.Document(old.Spec))
+			}
 			return false, srverr.New(srverr.IndexKeySpecsConflict, "Index must have unique name.The existing index: %s has the same name as the requested index: %s", bsontext.Document(old.Spec), bsontext.Document(x.Spec))
 		case old.Name == x.Name:
 			if !sameIndexOptions(old, x) {
@@ -269,11 +276,10 @@ func indexConflict(r *server.Request, c *store.Coll, fresh []*store.IndexInfo, x
 				if !sameIndexOptions(old, x) {
 					return false, srverr.New(srverr.IndexOptionsConflict, "Index: %s already exists with different options: %s", bsontext.Document(x.Spec), bsontext.Document(old.Spec))
 				}
-				name := x.Name
-				if r.Node.Config().Version.AtLeast(5, 0) {
-					name = old.Name
+				if r.Version().AtLeast(5, 0) {
+					return false, srverr.New(srverr.IndexOptionsConflict, "Index already exists with a different name: %s", old.Name)
 				}
-				return false, srverr.New(srverr.IndexOptionsConflict, "Index with name: %s already exists with a different name", name)
+				return false, srverr.New(srverr.IndexOptionsConflict, "Index with name: %s already exists with a different name", x.Name)
 			}
 		}
 	}

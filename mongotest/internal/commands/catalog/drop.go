@@ -29,6 +29,9 @@ func init() {
 }
 
 func runDrop(r *server.Request, dst []byte) ([]byte, error) {
+	if err := args.CheckFields(r, r.Cmd.Name, "collectionUUID", "isTimeseriesNamespace"); err != nil {
+		return dst, err
+	}
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
@@ -78,6 +81,9 @@ func runDrop(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runDropDatabase(r *server.Request, dst []byte) ([]byte, error) {
+	if err := args.CheckFields(r, r.Cmd.Name); err != nil {
+		return dst, err
+	}
 	if n, _ := args.NumberOf(r.Arg()); n != 1 && !r.Node.Config().Version.AtLeast(5, 0) {
 		return dst, srverr.New(srverr.IllegalOperation, "have to pass 1 as db parameter")
 	}

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"math"
+
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
@@ -43,7 +45,7 @@ var scaleArgs = func(command string, bound func(n int64) error) *args.Table[int6
 var (
 	collStatsArgs = scaleArgs("collStats", func(n int64) error {
 		if n < 1 {
-			return args.TooSmall("scale", 1, n)
+			return args.TooSmall("scale", 1, max(n, math.MinInt32))
 		}
 		return nil
 	})

@@ -71,6 +71,9 @@ func saslStart(r *server.Request, cmd bson.Raw, db string, dst []byte) ([]byte, 
 		c.SASL = &conversation{scram: s, user: user, skipEmpty: cmd.Lookup("options", "skipEmptyExchange").AsBool()}
 		return appendSASL(r, dst, false, reply), nil
 	case account.Plain:
+		if !r.Node.Data().Accounts().HasPlain() {
+			return dst, errMechanism(r, mech)
+		}
 		parts := bytes.Split(payload, []byte{0})
 		if len(parts) != 3 {
 			return dst, account.ErrAuthentication()
@@ -190,6 +193,9 @@ func runSASLContinue(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runAuthenticate(r *server.Request, dst []byte) ([]byte, error) {
+	if err := args.CheckFields(r, r.Cmd.Name, "mechanism", "user", "nonce", "key"); err != nil {
+		return dst, err
+	}
 	mech, ok := r.Body.Lookup("mechanism").StringValue()
 	if !ok {
 		return dst, srverr.New(srverr.BadValue, "Auth mechanism not specified")

@@ -56,6 +56,9 @@ type explainTarget struct {
 var explainers = map[string]func(r *server.Request) (explainTarget, error){
 	"find": func(r *server.Request) (e explainTarget, err error) {
 		if v := r.Arg(); v.Type != bson.TypeString {
+			if r.Version().AtLeast(7, 0) {
+				return e, srverr.New(srverr.InvalidNamespace, "Failed to parse namespace element")
+			}
 			return e, srverr.New(srverr.InvalidNamespace, "collection name has invalid type %s", bsontext.TypeName(v.Type))
 		}
 		e.q.batchSize = -1

@@ -35,6 +35,9 @@ func runKillCursors(r *server.Request, dst []byte) ([]byte, error) {
 	idl := r.Node.Config().Version.AtLeast(4, 9)
 	name, ok := r.Arg().StringValue()
 	list := r.Body.Lookup("cursors")
+	if err := args.CheckFields(r, r.Cmd.Name, "cursors"); err != nil {
+		return dst, err
+	}
 	switch {
 	case !ok && idl:
 		return dst, args.WrongType("killCursors.killCursors", r.Arg().Type, "string")

@@ -31,7 +31,7 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 					continue
 				}
 				if r.Version().AtLeast(5, 0) {
-					return nil, srverr.New(srverr.NamespaceNotFound, "Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s] not found.", k, ns)
+					return nil, srverr.New(srverr.NamespaceNotFound, "PlanExecutor error during aggregation :: caused by :: Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s] not found.", k, ns)
 				}
 				return nil, srverr.New(40481, "Unable to retrieve %s in $collStats stage: Collection [%s] not found.", k, ns)
 			}
