@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"allium/bson"
 	"allium/mongotest"
 )
 
@@ -11,9 +12,9 @@ import (
 // parsers were written by hand, since 5.0 they are made of definitions.
 var dialects = []string{"4.4.0", "5.0", "7.0.8", "9.0"}
 
-// dialectTests are what servers since 5.0 say to wrong arguments. The texts are those of a 7.0.8, as
-// others have published them: what a test suite for that version expects. Where 4.4 says something
-// else, the recordings have it.
+// dialectTests are what servers since 5.0 say to wrong arguments. The texts are those of a 7.0.8,
+// as others have published them: what a test suite for that version expects. Where 4.4 says
+// something else, the recordings have it.
 var dialectTests = func() []argumentTest {
 	const numbers = "expected types '[long, int, decimal, double']"
 	const flags = "expected types '[bool, long, int, decimal, double']"
@@ -72,6 +73,9 @@ var dialectTests = func() []argumentTest {
 		{"db", `{"createIndexes": "c", "indexes": [{"key": {"v": 1}, "name": "v_1"}, {"key": {"v": 1}, "name": "v_1"}]}`, "68: Identical index already exists: v_1"},
 		{"db", `{"createIndexes": "c", "indexes": [{"key": {"w": 1}, "name": "foo"}]}`, "ok"},
 		{"db", `{"createIndexes": "c", "indexes": [{"key": {"w": 1}, "name": "bar"}]}`, "85: Index already exists with a different name: foo"},
+		{"db", `{"createIndexes": "c", "indexes": [{"key": {"v": -1, "v": 1}, "name": "twice"}]}`,
+			"2: Error in specification { key: { v: -1, v: 1 }, name: \"twice\" } :: caused by :: The field 'v' appears multiple times in the index key pattern { v: -1, v: 1 }"},
+		{"admin", `{"saslStart": 1, "mechanism": "PLAIN", "payload": ""}`, "334: Received authentication for mechanism PLAIN which is not enabled"},
 		{"db", `{"dropIndexes": "c"}`, "40414: BSON field 'dropIndexes.index' is missing but a required field"},
 		{"db", `{"dropIndexes": "c", "index": true}`, "14: BSON field 'dropIndexes.index' is the wrong type 'bool', expected types '[string, object']"},
 		{"db", `{"dropIndexes": "c", "index": [{"v": 1}]}`, "14: BSON field 'dropIndexes.index' is the wrong type 'array', expected types '[string']"},
@@ -129,6 +133,37 @@ func TestDialect(t *testing.T) {
 				t.Errorf("%s: %s:\ngot  %s\nwant %s", version, test.cmd, got, test.want)
 			}
 		}
+	}
+}
+
+// What servers since 5.0 have in replies which 4.4 has not, and how: of numbers the type.
+func TestRepliesSince50(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version("7.0.8"), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	ok(t, askText(t, c, "db", `{"insert": "c", "documents": [{"_id": 1}]}`))
+	for _, test := range []struct{ db, cmd, field, want string }{
+		{"db", `{"dbStats": 1}`, "collections", "long"},
+		{"db", `{"dbStats": 1}`, "scaleFactor", "long"},
+		{"db", `{"dbStats": 1}`, "freeStorageSize", ""},
+		{"db", `{"dbStats": 1, "freeStorage": 1}`, "freeStorageSize", "double"},
+		{"db", `{"dataSize": "db.c"}`, "numObjects", "long"},
+		{"db", `{"dataSize": "db.nosuch"}`, "estimate", ""},
+		{"db", `{"collStats": "nosuch"}`, "numOrphanDocs", "int"},
+		{"db", `{"validate": "c"}`, "uuid", "binData"},
+		{"db", `{"validate": "c"}`, "corruptRecords", "array"},
+		{"db", `{"dropAllUsersFromDatabase": 1}`, "n", "int"},
+		{"admin", `{"getLog": "global"}`, "log", "array"},
+		{"admin", `{"getParameter": {"showDetails": true}, "quiet": 1}`, "quiet", "object"},
+	} {
+		v := ok(t, askText(t, c, test.db, test.cmd)).Lookup(test.field)
+		got := map[bson.Type]string{bson.TypeInt64: "long", bson.TypeInt32: "int", bson.TypeDouble: "double", bson.TypeBinary: "binData",
+			bson.TypeArray: "array", bson.TypeEmbeddedDocument: "object"}[v.Type]
+		if got != test.want {
+			t.Errorf("%s: %s is of type %q, want %q", test.cmd, test.field, got, test.want)
+		}
+	}
+	if used, _ := ok(t, askText(t, c, "db", `{"dbStats": 1}`)).Lookup("fsUsedSize").Double(); used <= 0 {
+		t.Errorf("%v bytes of the disk are used", used)
 	}
 }
 

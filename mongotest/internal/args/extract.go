@@ -10,9 +10,9 @@ import (
 
 // Arguments as the commands read them whose parsers are written by hand.
 
-// CheckFields refuses what is none of these fields of a command since version 5.0: for commands that
-// the release notes of that version name among those which took any field before, and whose other
-// arguments are read by hand.
+// CheckFields refuses what is none of these fields of a command since version 5.0: for commands
+// that the release notes of that version name among those which took any field before, and whose
+// other arguments are read by hand.
 func CheckFields(from Source, command string, fields ...string) error {
 	version := from.Version()
 	if !version.AtLeast(5, 0) {

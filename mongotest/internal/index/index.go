@@ -228,6 +228,9 @@ func (s *Spec) parseKey(version release.Version) error {
 	if s.plugin == "geoHaystack" && version.AtLeast(5, 0) {
 		return srverr.New(srverr.CannotCreateIndex, "GeoHaystack indexes cannot be created in version 4.9 and above")
 	}
+	if twice := duplicate(s.Key); twice != "" && version.AtLeast(5, 0) {
+		return s.bad(srverr.BadValue, "The field '%s' appears multiple times in the index key pattern %s", twice, bsontext.Document(s.Key))
+	}
 	for k, v := range s.Key.All() {
 		f := store.IndexField{Path: strings.Clone(k)}
 		switch {
@@ -470,6 +473,18 @@ func (s *Spec) Define(version release.Version, c *store.Coll) (*store.IndexInfo,
 // truthyOption is how the server reads boolean index options: numbers other than 0 count, and
 // strings do.
 func truthyOption(v bson.RawValue) bool { return v.Type != 0 && v.AsBool() }
+
+// duplicate returns a field that a key pattern has twice, empty if there is none.
+func duplicate(key bson.Raw) string {
+	seen := map[string]bool{}
+	for k := range key.All() {
+		if seen[k] {
+			return strings.Clone(k)
+		}
+		seen[strings.Clone(k)] = true
+	}
+	return ""
+}
 
 // textPattern returns the key pattern that a text index really has.
 func textPattern(key bson.Raw) bson.Raw {

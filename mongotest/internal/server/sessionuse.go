@@ -25,19 +25,25 @@ func (r *Request) ownDigest() (none [32]byte) {
 	return r.Conn.userDigest(none)
 }
 
-// Owns refuses a cursor that another user has made, or the same one in another session.
+// Owns refuses a cursor of another session, with authentication, and one that another user has
+// made.
 func (r *Request) Owns(c *Cursor) error {
+	if r.Node.cfg.Auth && c.Session != r.Session {
+		id := func(s *session.Session) string {
+			if s == nil {
+				return "none"
+			}
+			if r.Version().AtLeast(7, 0) { // with the transaction that an internal session would have
+				return s.ID.String() + " -  - "
+			}
+			return s.ID.String()
+		}
+		return srverr.New(srverr.Unauthorized, "Cursor session id (%s) is not the same as the operation context's session id (%s)", id(c.Session), id(r.Session))
+	}
 	if c.owner != r.ownDigest() {
 		return srverr.New(srverr.Unauthorized, "cursor id %d was not created by the authenticated user", c.ID)
 	}
-	if !r.Node.cfg.Auth || c.Session == nil || c.Session == r.Session {
-		return nil
-	}
-	own := "none"
-	if r.Session != nil {
-		own = r.Session.ID.String()
-	}
-	return srverr.New(srverr.Unauthorized, "Cursor session id (%s) is not the same as the operation context's session id (%s)", c.Session.ID, own)
+	return nil
 }
 
 // OwnSessions reports which sessions are those of the connection's user: all of them where nobody

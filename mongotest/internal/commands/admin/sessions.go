@@ -35,8 +35,8 @@ func runStartSession(r *server.Request, dst []byte) ([]byte, error) {
 	return bson.AppendInt32(dst, "timeoutMinutes", int32(session.Timeout/time.Minute)), nil
 }
 
-// argDocuments returns the documents of the command's array, which errors call list, or the server's
-// error for anything else.
+// argDocuments returns the documents of the command's array, which errors call list, or the
+// server's error for anything else.
 func argDocuments(r *server.Request, parser, list string) ([]bson.Raw, error) {
 	v := args.Value{RawValue: r.Arg(), From: r}
 	if v.Type != bson.TypeArray {
@@ -48,8 +48,8 @@ func argDocuments(r *server.Request, parser, list string) ([]bson.Raw, error) {
 	return v.Documents(), nil
 }
 
-// sessionIDs returns the sessions that the command names. Errors call the command by the name of its
-// parser, and since version 5.0 may have a name of their own for the list.
+// sessionIDs returns the sessions that the command names. Errors call the command by the name of
+// its parser, and since version 5.0 may have a name of their own for the list.
 func sessionIDs(r *server.Request, parser, list string) ([]session.ID, error) {
 	if !r.Version().AtLeast(5, 0) || list == "" {
 		list = r.Cmd.Name

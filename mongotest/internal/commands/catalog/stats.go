@@ -118,6 +118,12 @@ func runCollStats(r *server.Request, dst []byte) ([]byte, error) {
 	return r.AppendCollStats(dst, c, scale), nil
 }
 
+// The disk that dbStats tells of: what it has without data, and its size.
+const (
+	emptyDisk = 1 << 30
+	wholeDisk = 1 << 40
+)
+
 func runDBStats(r *server.Request, dst []byte) ([]byte, error) {
 	if s, ok := r.Arg().StringValue(); ok {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid db name: %s.%s", r.DB, s)
@@ -179,6 +185,11 @@ func runDBStats(r *server.Request, dst []byte) ([]byte, error) {
 	if colls > 0 || !old {
 		size("totalSize", storage+indexSize)
 	}
+	if !old && r.Body.Lookup("freeStorage").AsBool() { // nothing is free
+		size("freeStorageSize", 0)
+		size("indexFreeStorageSize", 0)
+		size("totalFreeStorageSize", 0)
+	}
 	switch {
 	case !old:
 		dst = bson.AppendInt64(dst, "scaleFactor", scale)
@@ -190,13 +201,12 @@ func runDBStats(r *server.Request, dst []byte) ([]byte, error) {
 	if colls == 0 && old {
 		dst = bson.AppendInt32(dst, "fileSize", 0)
 	}
-	for _, f := range []string{"fsUsedSize", "fsTotalSize"} {
-		if colls == 0 && old {
-			dst = bson.AppendInt32(dst, f, 0)
-		} else {
-			dst = bson.AppendDouble(dst, f, 0)
-		}
+	disk := [...]int64{0, 0} // there is none: later versions tell of one that is large enough
+	if !old && colls > 0 {
+		disk = [...]int64{emptyDisk + storage + indexSize, wholeDisk}
 	}
+	size("fsUsedSize", disk[0])
+	size("fsTotalSize", disk[1])
 	return dst, nil
 }
 
@@ -341,7 +351,15 @@ func runValidate(r *server.Request, dst []byte) ([]byte, error) {
 	case c.View:
 		return dst, srverr.New(srverr.CommandNotSupportedOnView, "Cannot validate a view")
 	}
-	dst = bsondoc.Append(dst, "ns", ns, "nInvalidDocuments", int32(0))
+	since50, since70 := r.Version().AtLeast(5, 0), r.Version().AtLeast(7, 0)
+	dst = bson.AppendString(dst, "ns", ns)
+	if since70 {
+		dst = bson.AppendBinary(dst, "uuid", bson.BinaryUUID, c.UUID[:])
+	}
+	dst = bson.AppendInt32(dst, "nInvalidDocuments", 0)
+	if since70 {
+		dst = bson.AppendInt32(dst, "nNonCompliantDocuments", 0)
+	}
 	dst = bsondoc.AppendShortest(dst, "nrecords", c.Count())
 	dst = bson.AppendInt32(dst, "nIndexes", int32(len(c.Indexes())))
 	at, dst := bson.BeginDocumentElement(dst, "keysPerIndex")
@@ -349,7 +367,7 @@ func runValidate(r *server.Request, dst []byte) ([]byte, error) {
 		dst = bsondoc.AppendShortest(dst, c.Indexes()[i].Name, int64(c.Indexes()[i].Keys()))
 	}
 	dst = bson.EndDocument(dst, at)
-	if r.Body.Lookup("full").AsBool() || r.Node.Config().Version.AtLeast(5, 0) {
+	if r.Body.Lookup("full").AsBool() || since50 {
 		at, dst = bson.BeginDocumentElement(dst, "indexDetails")
 		for i := range c.Indexes() {
 			one, d := bson.BeginDocumentElement(dst, c.Indexes()[i].Name)
@@ -358,8 +376,14 @@ func runValidate(r *server.Request, dst []byte) ([]byte, error) {
 		dst = bson.EndDocument(dst, at)
 	}
 	dst = bson.AppendBool(dst, "valid", true)
+	if since50 {
+		dst = bson.AppendBool(dst, "repaired", false)
+	}
 	for _, f := range []string{"warnings", "errors", "extraIndexEntries", "missingIndexEntries"} {
 		dst = bsondoc.AppendStrings(dst, f, nil)
+	}
+	if since50 {
+		dst = bsondoc.AppendStrings(dst, "corruptRecords", nil)
 	}
 	return dst, nil
 }

@@ -107,11 +107,10 @@ func saslStart(r *server.Request, cmd bson.Raw, db string, dst []byte) ([]byte, 
 
 // errMechanism says that the server does not have a mechanism.
 func errMechanism(r *server.Request, name string) error {
-	code := srverr.MechanismUnavailable
-	if !r.Node.Config().Version.AtLeast(5, 0) {
-		code = srverr.BadValue
+	if r.Version().AtLeast(5, 0) {
+		return srverr.New(srverr.MechanismUnavailable, "Received authentication for mechanism %s which is not enabled", name)
 	}
-	return srverr.New(code, "Received authentication for mechanism %s which is unknown or not enabled", name)
+	return srverr.New(srverr.BadValue, "Received authentication for mechanism %s which is unknown or not enabled", name)
 }
 
 // saslPayload returns the payload of a message, which some clients send as text. They get such
