@@ -112,6 +112,11 @@ func TestDialect(t *testing.T) {
 	tests := dialectTests
 	since70 := []argumentTest{
 		{"db", `{"find": 1}`, "73: Failed to parse namespace element"},
+		{"db", `{"create": "a$"}`, "73: Invalid collection name: a$"},
+		{"db", `{"create": ".c."}`, "73: Collection names cannot start with '.': .c."},
+		{"a$b", `{"create": "c"}`, "73: Invalid namespace: a$b.c"},
+		{"database.test", `{"create": "c"}`, "73: '.' is an invalid character in a db name: database.test"},
+		{"db", `{"dataSize": "invalid"}`, "73: Namespace invalid is not a valid collection name"},
 		{"db", `{"distinct": null, "key": "a"}`, "73: Failed to parse namespace element"},
 	}
 	// The definitions of these are written like those above.
@@ -153,6 +158,7 @@ func TestRepliesSince50(t *testing.T) {
 		{"db", `{"validate": "c"}`, "corruptRecords", "array"},
 		{"db", `{"dropAllUsersFromDatabase": 1}`, "n", "int"},
 		{"admin", `{"getLog": "global"}`, "log", "array"},
+		{"admin", `{"listCommands": 1}`, "commands", "object"},
 		{"admin", `{"getParameter": {"showDetails": true}, "quiet": 1}`, "quiet", "object"},
 	} {
 		v := ok(t, askText(t, c, test.db, test.cmd)).Lookup(test.field)

@@ -54,6 +54,7 @@ var unheard = func() map[string]string {
 	m := map[string]string{}
 	for why, names := range map[string]string{
 		"answered by the service of search indexes": `createSearchIndexes dropSearchIndex listSearchIndexes updateSearchIndex`,
+		"of mongotest, no server has them":          `dropSnapshot listSnapshots restoreSnapshot saveSnapshot`,
 		"of the server's own tests":                 `testDeprecation testDeprecationInVersion2 testRemoval testVersion2 testVersions1And2`,
 		"of members for each other, or of an operator's hands": `_isSelf replSetAbortPrimaryCatchUp replSetGetRBID replSetHeartbeat replSetMaintenance 
 		replSetRequestVotes replSetResizeOplog replSetStepDownWithForce replSetStepUp 

@@ -54,13 +54,20 @@ func creatableSystem(db, name string) bool {
 }
 
 // CheckCreatable refuses the namespaces that clients may not create.
-func CheckCreatable(ns string) error {
+func CheckCreatable(version release.Version, ns string) error {
 	db, name := Split(ns)
 	switch {
 	case strings.IndexByte(name, '$') >= 0 || strings.HasPrefix(name, "."):
+		if version.AtLeast(7, 0) {
+			return srverr.New(srverr.InvalidNamespace, "Invalid collection name: %s", name)
+		}
 		return srverr.New(srverr.InvalidNamespace, "invalid collection name")
 	case len(ns) > maxLength:
-		return srverr.New(4862100, "Fully qualified namespace is too long. Namespace: %s Max: %d", ns, maxLength)
+		code := int32(4862100)
+		if version.AtLeast(7, 0) {
+			code = srverr.InvalidNamespace
+		}
+		return srverr.New(code, "Fully qualified namespace is too long. Namespace: %s Max: %d", ns, maxLength)
 	case strings.HasPrefix(name, "system."):
 		if !creatableSystem(db, name) {
 			return srverr.New(srverr.InvalidNamespace, "cannot write to '%s'", ns)
@@ -80,7 +87,7 @@ func CheckWritable(version release.Version, ns string) error {
 	case strings.HasSuffix(ns, ".system.views") && version.AtLeast(5, 0):
 		return srverr.New(srverr.InvalidNamespace, "cannot write to %s", ns)
 	}
-	return CheckCreatable(ns)
+	return CheckCreatable(version, ns)
 }
 
 // CheckRenamable refuses the namespaces that a collection may not get by a new name, or have

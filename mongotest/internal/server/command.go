@@ -136,6 +136,14 @@ func Register(c *Command) {
 	}
 }
 
+// HelpText is what the command says of itself.
+func (c *Command) HelpText() string {
+	if c.Help == "" {
+		return "no help defined"
+	}
+	return c.Help
+}
+
 // Commands returns all commands by name.
 func Commands() []*Command {
 	var list []*Command

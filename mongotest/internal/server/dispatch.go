@@ -198,11 +198,7 @@ func (r *Request) parse() error {
 // answerHelp answers a request for the command's help.
 func (r *Request) answerHelp() (done bool, err error) {
 	if r.help {
-		text := r.Cmd.Help
-		if text == "" {
-			text = "no help defined"
-		}
-		r.answer = bson.AppendString(nil, "help", "help for: "+r.Cmd.Name+" "+text)
+		r.answer = bson.AppendString(nil, "help", "help for: "+r.Cmd.Name+" "+r.Cmd.HelpText())
 	}
 	return r.help, nil
 }

@@ -218,8 +218,16 @@ func runListCommands(r *server.Request, dst []byte) ([]byte, error) {
 		if r.Node.Lookup(c.Name) == nil {
 			continue
 		}
-		dst = bsondoc.Append(dst, c.Name, bsondoc.Of(
-			"requiresAuth", !c.NoAuth, "slaveOk", c.Where == server.Anywhere, "adminOnly", c.AdminOnly))
+		if !r.Version().AtLeast(5, 0) {
+			dst = bsondoc.Append(dst, c.Name, bsondoc.Of(
+				"requiresAuth", !c.NoAuth, "slaveOk", c.Where == server.Anywhere, "adminOnly", c.AdminOnly))
+			continue
+		}
+		one, d := bson.BeginDocumentElement(dst, c.Name)
+		d = bsondoc.Append(d, "help", c.HelpText(), "requiresAuth", !c.NoAuth, "secondaryOk", c.Where == server.Anywhere, "adminOnly", c.AdminOnly)
+		d = bsondoc.AppendStrings(d, "apiVersions", strings.Split(c.API.In, ""))
+		d = bsondoc.AppendStrings(d, "deprecatedApiVersions", strings.Split(c.API.Deprecated, ""))
+		dst = bson.EndDocument(d, one)
 	}
 	return bson.EndDocument(dst, at), nil
 }

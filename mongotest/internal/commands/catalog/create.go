@@ -182,10 +182,13 @@ func (q *createSpec) parse(r *server.Request) error {
 	if q.ns, err = r.Collection(srverr.BadValue); err != nil {
 		return err
 	}
+	if strings.IndexByte(r.DB, '$') >= 0 && r.Version().AtLeast(7, 0) {
+		return srverr.New(srverr.InvalidNamespace, "Invalid namespace: %s", q.ns)
+	}
 	if strings.IndexByte(r.DB, '$') >= 0 {
 		return srverr.New(17320, "cannot do createCollection on namespace with a $ in it: %s", q.ns)
 	}
-	if err := namespace.CheckCreatable(q.ns); err != nil {
+	if err := namespace.CheckCreatable(r.Version(), q.ns); err != nil {
 		return err
 	}
 	if !r.Node.Config().Version.AtLeast(5, 0) {

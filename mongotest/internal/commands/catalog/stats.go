@@ -251,6 +251,9 @@ func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 	default:
 		return dst, args.WrongType("dataSize.dataSize", r.Arg().Type, "string")
 	}
+	if _, name := namespace.Split(ns); name == "" && r.Version().AtLeast(7, 0) {
+		return dst, srverr.New(srverr.InvalidNamespace, "Namespace %s is not a valid collection name", ns)
+	}
 	if _, name := namespace.Split(ns); name == "" && r.Routing != nil {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s'", ns)
 	}

@@ -1,8 +1,6 @@
 package read
 
 import (
-	"os"
-
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
@@ -131,9 +129,7 @@ func countOf(c *store.Coll) int64 {
 func collStatsDocument(r *server.Request, ns string, c *store.Coll, count int64, spec bson.Raw) bson.Raw {
 	at, doc := bson.BeginDocument(nil)
 	doc = bson.AppendString(doc, "ns", ns)
-	if host, err := os.Hostname(); err == nil {
-		doc = bson.AppendString(doc, "host", host)
-	}
+	doc = bson.AppendString(doc, "host", r.Node.Addr())
 	doc = bson.AppendDateTime(doc, "localTime", bson.NewDateTime(r.Node.Data().Clock.Now()))
 	for k, v := range spec.All() {
 		switch k {
