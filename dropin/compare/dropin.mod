@@ -24,6 +24,6 @@ require (
 
 replace (
 	allium => ../..
-	go.mongodb.org/mongo-driver => ../v1
+	go.mongodb.org/mongo-driver => ../driver1
 	go.mongodb.org/mongo-driver/v2 => ../v2
 )

@@ -4,8 +4,9 @@
 //
 // It rewrites, in the repository that it is run in, the module line and the requirements of every
 // go.mod, the import paths of every Go file, and the paths that comments, strings and documents
-// name. The package itself keeps its name, allium. Run it again to choose another path. It prints
-// the files that it changed.
+// name; where a document says how to install what cannot be got, it says how to get it instead.
+// The package itself keeps its name, allium. Run it again to choose another path. It prints the
+// files that it changed.
 package main
 
 import (

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"archive/zip"
 	"bytes"
-	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +17,8 @@ import (
 // published is the path under which TestPublished publishes the driver.
 const published = "example.com/garden/allium"
 
-const version = "v0.1.0"
+// version is that of a candidate, of which the changelog may say that it is not released.
+const version = "v0.1.0-rc.1"
 
 // program is a user's test: it imports the driver and runs it against mongotest.
 const program = `package shop
@@ -84,13 +85,63 @@ func renamed(t *testing.T) string {
 	for _, module := range []string{".", "otel"} { // the latter has a replace directive
 		run(t, filepath.Join(copied, module), nil, "go", "list", "-test", "-deps", "./...")
 	}
+	checkPages(t, copied)
 	return copied
 }
 
 func TestRenamed(t *testing.T) { renamed(t) }
 
-// TestPublished tests a renamed copy of the repository, puts it into a module proxy in the file
-// system, and has a program of somebody else get it from there and build all of it.
+// checkPages finds what pages of a renamed repository still say of one that nobody can get.
+func checkPages(t *testing.T, dir string) {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.Join(dir, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := regexp.MustCompile(`(?m)^.*(<!--rename:|import "allium["/]|\ballium(/\w+)?@|=allium\b|-replace=|\.\./allium|not published|no published path|\bMODULE\b).*$`)
+	got := false
+	for _, page := range append(pages, filepath.Join(dir, "README.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range old.FindAllString(string(text), -1) {
+			if !strings.Contains(line, published) && !slices.Contains([]string{"history.md", "releasing.md"}, filepath.Base(page)) {
+				t.Errorf("%s still says: %s", filepath.Base(page), line)
+			}
+		}
+		got = got || strings.Contains(string(text), "go get "+published+"@latest")
+	}
+	if !got {
+		t.Error("no page says how to get the driver")
+	}
+}
+
+// modules are those of the repository that others can get, each with a program that uses it.
+var modules = []struct{ get, replace, program string }{
+	{get: "PATH", program: `import "PATH"
+
+func main() { client, err := allium.Open("mongodb://localhost"); fmt.Println(client != nil, err) }`},
+	{get: "PATH/otel", program: `import "PATH/otel"
+
+func main() { fmt.Println(otel.NewTracer(nil) != nil, error(nil)) }`},
+	{get: "PATH/kerberos", program: `import "PATH/kerberos"
+
+func main() { fmt.Println(kerberos.New() != nil, error(nil)) }`},
+	{get: "PATH/libmongocrypt", program: `import _ "PATH/libmongocrypt"
+
+func main() { fmt.Println(true, error(nil)) }`},
+	{replace: "go.mongodb.org/mongo-driver/v2=PATH/dropin/v2", program: `import "go.mongodb.org/mongo-driver/v2/mongo"
+
+func main() { client, err := mongo.Connect(); fmt.Println(client != nil, err) }`},
+	{replace: "go.mongodb.org/mongo-driver/v2=PATH/dropin/v2 go.mongodb.org/mongo-driver=PATH/dropin/driver1", program: `import "go.mongodb.org/mongo-driver/mongo"
+
+func main() { client, err := mongo.NewClient(); fmt.Println(client != nil, err) }`},
+}
+
+// TestPublished renames a copy of the repository and makes a release of it; then programs of
+// somebody else get each module from the release's proxy, each alone, and a test of somebody else's
+// gets the driver and builds all of it.
 func TestPublished(t *testing.T) {
 	if os.Getenv("ALLIUM_RENAME") == "" {
 		t.Skip("builds the driver under another path, which takes minutes: set ALLIUM_RENAME=1, as .ci/nightly does")
@@ -103,15 +154,36 @@ func TestPublished(t *testing.T) {
 		specifications := "ALLIUM_SPECIFICATIONS=" + spectest.Folder()
 		run(t, copied, []string{specifications, trimmed}, "go", "test", "./internal/archtest", "./bson", "./internal/uri")
 	})
-	t.Run("get", func(t *testing.T) {
-		proxy := t.TempDir()
-		publish(t, copied, proxy)
-		// What else the program needs is in the module cache already, which is a proxy, too.
-		cache := strings.TrimSpace(run(t, copied, nil, "go", "env", "GOMODCACHE"))
-		others := strings.TrimSpace(run(t, copied, nil, "go", "env", "GOPROXY"))
-		env := []string{"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GONOSUMDB=example.com", "GOWORK=off",
-			"GOPROXY=" + fileURL(proxy) + "," + fileURL(filepath.Join(cache, "cache", "download")) + "," + others}
-		dir := tree(t, map[string]string{"go.mod": "module shop\n\ngo 1.26\n", "shop_test.go": strings.ReplaceAll(program, "PATH", published)})
+	git := []string{"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com"}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "all"}} {
+		run(t, copied, git, "git", args...)
+	}
+	dist := filepath.Join(t.TempDir(), "dist")
+	host := runtime.GOOS + "/" + runtime.GOARCH
+	t.Log(run(t, copied, git, "go", "run", "./tools/release", "-out", dist, "-platforms", host, version))
+	// What else the programs need is in the module cache already, which is a proxy, too.
+	cache := strings.TrimSpace(run(t, copied, nil, "go", "env", "GOMODCACHE"))
+	others := strings.TrimSpace(run(t, copied, nil, "go", "env", "GOPROXY"))
+	env := []string{"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GONOSUMDB=example.com", "GOWORK=off",
+		"GOPROXY=" + fileURL(filepath.Join(dist, "modules")) + "," + fileURL(filepath.Join(cache, "cache", "download")) + "," + others}
+	path := func(s string) string { return strings.ReplaceAll(s, "PATH", published) }
+	for _, m := range modules {
+		t.Run(path(m.get+m.replace), func(t *testing.T) {
+			dir := tree(t, map[string]string{"go.mod": "module shop\n\ngo 1.26\n", "main.go": path("package main\n\nimport \"fmt\"\n\n" + m.program + "\n")})
+			if m.get != "" {
+				run(t, dir, env, "go", "get", path(m.get)+"@"+version)
+			}
+			for _, r := range strings.Fields(path(m.replace)) {
+				run(t, dir, env, "go", "mod", "edit", "-replace="+r+"@latest")
+			}
+			run(t, dir, env, "go", "mod", "tidy")
+			if out := run(t, dir, env, "go", "run", "."); out != "true <nil>\n" {
+				t.Errorf("it prints %q", out)
+			}
+		})
+	}
+	t.Run("test", func(t *testing.T) {
+		dir := tree(t, map[string]string{"go.mod": "module shop\n\ngo 1.26\n", "shop_test.go": path(program)})
 		run(t, dir, env, "go", "get", "-t", published+"@"+version)
 		run(t, dir, env, "go", "mod", "tidy")
 		run(t, dir, env, "go", "test", "./...")
@@ -156,60 +228,6 @@ func copyTree(t *testing.T, from, to string) {
 			err = os.WriteFile(filepath.Join(to, file), content, 0o644)
 		}
 		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// publish puts the module in a folder into a proxy, as GOPROXY=file:// wants it.
-func publish(t *testing.T, module, proxy string) {
-	t.Helper()
-	dir := filepath.Join(proxy, filepath.FromSlash(published), "@v")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var archive bytes.Buffer
-	z := zip.NewWriter(&archive)
-	err = filepath.WalkDir(module, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(module, path)
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && rel != "." {
-				return filepath.SkipDir // a module of its own
-			}
-			return nil
-		}
-		w, err := z.Create(published + "@" + version + "/" + filepath.ToSlash(rel))
-		if err != nil {
-			return err
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		_, err = io.Copy(w, f)
-		return err
-	})
-	if err == nil {
-		err = z.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string][]byte{
-		"list": []byte(version + "\n"), version + ".info": []byte(`{"Version":"` + version + `"}`), version + ".mod": mod, version + ".zip": archive.Bytes(),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

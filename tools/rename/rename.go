@@ -204,8 +204,18 @@ func indexField(line, field string) int {
 // alone is a line of an import declaration in a document.
 var alone = regexp.MustCompile(`^(\s*(?:import\s+)?(?:[\w.]+\s+)?")([^"]+)("\s*)$`)
 
+// install is what a document says for as long as nothing can be got, and behind it, in a comment,
+// what it is to say afterwards, in which MODULE stands for the path.
+var install = regexp.MustCompile(`(?s)<!--rename:unpublished-->\n.*?<!--rename:published\n(.*?)-->\n`)
+
 // markdown rewrites the mentions in a document, and the imports in its blocks of code.
 func (r *renamer) markdown(content []byte) []byte {
+	content = install.ReplaceAllFunc(content, func(marked []byte) []byte {
+		return bytes.ReplaceAll(install.FindSubmatch(marked)[1], []byte("MODULE"), []byte(r.to))
+	})
+	if strings.Contains(r.from, ".") { // no other word is the module's old path
+		content = regexp.MustCompile(`(^|[^\w./-])`+regexp.QuoteMeta(r.from)+`([^\w-]|$)`).ReplaceAll(content, []byte("${1}"+strings.ReplaceAll(r.to, "$", "$$")+"${2}"))
+	}
 	var b strings.Builder
 	fenced := false
 	for line := range strings.Lines(r.text(string(content))) {

@@ -164,3 +164,18 @@ func TestRenameRefuses(t *testing.T) {
 		t.Error("a go.mod without a module: no error")
 	}
 }
+
+// What a page says about installing becomes what it is to say, and follows the path from then on.
+func TestInstallLines(t *testing.T) {
+	const page = "a\n<!--rename:unpublished-->\nclone\n<!--rename:published\n`go get MODULE@latest`, `MODULE/bson`\n-->\nz allium\n"
+	dir := tree(t, map[string]string{"go.mod": "module allium\n", "README.md": page, "bson/bson.go": "package bson\n"})
+	for _, to := range []string{"example.com/garden/allium", "example.org/allium"} {
+		if _, err := Rename(dir, to); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(dir, "README.md"))
+		if want := "a\n`go get " + to + "@latest`, `" + to + "/bson`\nz allium\n"; string(got) != want || err != nil {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	}
+}

@@ -131,7 +131,7 @@ func (s suite) run(ctx context.Context, root, temp string) (official, ours outco
 		{"official", &official, nil},
 		{"dropin", &ours, []string{
 			"-go=1.26.0", "-require=allium@v0.0.0", "-replace=allium=" + root,
-			"-replace=go.mongodb.org/mongo-driver=" + filepath.Join(root, "dropin", "v1"),
+			"-replace=go.mongodb.org/mongo-driver=" + filepath.Join(root, "dropin", "driver1"),
 			"-replace=go.mongodb.org/mongo-driver/v2=" + filepath.Join(root, "dropin", "v2"),
 		}},
 	} {

@@ -18,6 +18,6 @@ require (
 
 replace allium => ../../../..
 
-replace go.mongodb.org/mongo-driver => ../../../../dropin/v1
+replace go.mongodb.org/mongo-driver => ../../../../dropin/driver1
 
 replace go.mongodb.org/mongo-driver/v2 => ../../../../dropin/v2
