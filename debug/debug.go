@@ -149,5 +149,6 @@ func ago(now, t time.Time) string {
 	return millis(milliseconds(now.Sub(t))) + " ago"
 }
 
-// clock shows the time of day.
-func clock(t time.Time) string { return t.Format("15:04:05") }
+// clock shows the time of day in UTC, as the page's own script does: the program and the browser
+// may be in different zones.
+func clock(t time.Time) string { return t.UTC().Format("15:04:05") }

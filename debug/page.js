@@ -14,7 +14,7 @@
     status.className = bad ? "bad" : "";
     document.body.classList.toggle("stale", Boolean(bad));
   };
-  const shown = () => new Date(Number(document.getElementById("report").dataset.time)).toLocaleTimeString();
+  const shown = () => new Date(Number(document.getElementById("report").dataset.time)).toISOString().slice(11, 19) + " UTC";
 
   const update = async () => {
     const selection = document.getSelection();

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"allium"
@@ -246,4 +247,48 @@ func pageAfter(ctx context.Context, goods *allium.Collection[bson.Raw], order bs
 		return nil, err
 	}
 	return cur.All(ctx)
+}
+
+// TestQuietStreams shows how long Next waits where nothing happens: docs/guide.md, "Watch".
+func TestQuietStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.InMemory())
+		client, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d, Timeout: new(10 * time.Second)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close(t.Context())
+		coll := client.Database("app").Collection("users")
+		wait := func(stream *allium.ChangeStream[bson.D], ctx context.Context) time.Duration {
+			start := time.Now()
+			if stream.Next(ctx) {
+				t.Error("an event of nothing")
+			}
+			return time.Since(start)
+		}
+		stream, err := coll.Watch(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stream.Close(t.Context())
+		if took := wait(stream, t.Context()); took != 10*time.Second || !mongoerr.IsTimeout(stream.Err()) {
+			t.Errorf("with the client's Timeout: %v, %v", took, stream.Err())
+		}
+		if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		if !stream.Next(t.Context()) {
+			t.Errorf("the next Next does not go on: %v", stream.Err())
+		}
+		patient, err := coll.Watch(t.Context(), nil, allium.WatchOptions{Timeout: new(time.Duration(0))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer patient.Close(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if took := wait(patient, ctx); took != time.Hour {
+			t.Errorf("without one: %v, %v", took, patient.Err())
+		}
+	})
 }
