@@ -61,7 +61,13 @@ func startWith(t *testing.T, o allium.ClientOptions, kind ...testdeploy.Kind) *w
 	}
 	w := &world{t: t, d: testdeploy.Start(t, kind[0])}
 	if testdeploy.Real() {
-		o.CommandMonitor = &event.CommandMonitor{Started: w.started}
+		own := o.CommandMonitor // the test's, which hears of the commands, too
+		o.CommandMonitor = &event.CommandMonitor{Started: func(ctx context.Context, e *event.CommandStarted) {
+			if own != nil && own.Started != nil {
+				own.Started(ctx, e)
+			}
+			w.started(ctx, e)
+		}}
 	}
 	client, err := allium.Open(w.d.URI(), o)
 	if err != nil {
