@@ -47,11 +47,11 @@ func parse(filter bson.Raw) ([]condition, error) {
 			case "$in", "$nin":
 				arr, ok := operand.Array()
 				if !ok {
-					return nil, fmt.Errorf("Filter: %s of %q is a BSON %s, want an array", op, key, operand.Type)
+					return nil, fmt.Errorf("filter: %s of %q is a BSON %s, want an array", op, key, operand.Type)
 				}
 				c.values = slices.Collect(arr.Values())
 			default:
-				return nil, fmt.Errorf("Filter: %q has the operator %s: %s", key, op, known)
+				return nil, fmt.Errorf("filter: %q has the operator %s: %s", key, op, known)
 			}
 			out = append(out, c)
 		}
@@ -60,7 +60,7 @@ func parse(filter bson.Raw) ([]condition, error) {
 		for j, v := range out[i].values {
 			switch v.Type {
 			case bson.TypeArray, bson.TypeRegex, bson.TypeUndefined, bson.TypeMinKey, bson.TypeMaxKey, bson.TypeCodeWithScope, bson.TypeDBPointer:
-				return nil, fmt.Errorf("Filter: %q has a BSON %s, want another value", out[i].path, v.Type)
+				return nil, fmt.Errorf("filter: %q has a BSON %s, want another value", out[i].path, v.Type)
 			}
 			out[i].values[j].Value = slices.Clone(v.Value)
 		}
@@ -73,11 +73,11 @@ func checkPath(path string) error {
 	for _, part := range strings.Split(path, ".") {
 		switch {
 		case part == "":
-			return fmt.Errorf("Filter: %q is no path to a field", path)
+			return fmt.Errorf("filter: %q is no path to a field", path)
 		case part[0] == '$':
-			return fmt.Errorf("Filter: it has %s: %s", part, known)
+			return fmt.Errorf("filter has %s: %s", part, known)
 		case index(part):
-			return fmt.Errorf("Filter: %q leads into an array: a document has one value for a scope", path)
+			return fmt.Errorf("filter: %q leads into an array: a document has one value for a scope", path)
 		}
 	}
 	return nil

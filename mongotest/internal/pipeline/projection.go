@@ -423,14 +423,6 @@ func (pp *projectParser) element(parent []string, key string, v bson.RawValue) e
 	return pp.pr.root.add(path, key, e)
 }
 
-// pathSuffix is the path in a message that servers up to 4.4 forgot there.
-func pathSuffix(path string, v expr.Version) string {
-	if v.AtLeast(5, 0) {
-		return " " + path
-	}
-	return ""
-}
-
 // addParser parses the specification of $addFields and $set.
 type addParser struct {
 	p    *parser
