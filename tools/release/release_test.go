@@ -116,8 +116,12 @@ func TestRelease(t *testing.T) {
 		}
 	})
 	t.Run("drop-in", func(t *testing.T) {
-		p := program(`import "go.mongodb.org/mongo-driver/v2/mongo"`, `func main() { println(mongo.Driver) }`)
-		run(t, p, proxy, "go", "mod", "edit", "-replace=go.mongodb.org/mongo-driver/v2=example.com/Garden/allium/dropin/v2@latest")
+		p := program(`import (
+	_ "go.mongodb.org/mongo-driver"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+)`, `func main() { println(mongo.Driver) }`)
+		run(t, p, proxy, "go", "mod", "edit", "-replace=go.mongodb.org/mongo-driver/v2=example.com/Garden/allium/dropin/v2@latest",
+			"-replace=go.mongodb.org/mongo-driver=example.com/Garden/allium/dropin/one@latest")
 		run(t, p, proxy, "go", "mod", "tidy")
 		run(t, p, proxy, "go", "build", "-o", os.DevNull, ".")
 		if mod, _ := os.ReadFile(filepath.Join(p, "go.mod")); !strings.Contains(string(mod), "allium/dropin/v2 v2.2.1") {
