@@ -13,6 +13,7 @@ import (
 
 	"allium"
 	"allium/internal/dump"
+	"allium/internal/terminal"
 )
 
 // A choice says which databases and collections of a deployment, or of a dump, are meant.
@@ -104,12 +105,18 @@ func (c counting) Write(doc []byte) (int, error) {
 func (f *dumpFlags) writeArchive(all *dump.Contents, documents func(*dump.Collection, io.Writer) error, stdout io.Writer) error {
 	write := func(w io.Writer) error { return dump.WriteArchive(w, all, documents) }
 	if f.archive == "-" {
-		w := bufio.NewWriter(os.Stdout) // not what escapes bytes that steer a terminal
-		err := write(w)
-		if f.gzip {
-			err = dump.Zipped(w, write)
+		if t, ok := stdout.(*terminal.Writer); ok {
+			var err error
+			if stdout, err = t.Binary(); err != nil {
+				return err
+			}
 		}
-		return errors.Join(err, w.Flush())
+		w := bufio.NewWriter(stdout)
+		into := write
+		if f.gzip {
+			into = func(w io.Writer) error { return dump.Zipped(w, write) }
+		}
+		return errors.Join(into(w), w.Flush())
 	}
 	half := f.archive + archiveNew
 	err := realDisk.write(half, f.gzip, write)

@@ -12,12 +12,13 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/internal/anystate"
+	"allium/internal/terminal"
 	"allium/mongotest"
 )
 
 // TestDumpAndRestore takes random states from one deployment to another, in every form.
 func TestDumpAndRestore(t *testing.T) {
-	for i, form := range [][]string{{}, {"-gzip"}, {"-archive"}, {"-gzip", "-archive"}} {
+	for i, form := range [][]string{{}, {"-gzip"}, {"-archive"}, {"-gzip", "-archive"}, {"-archive", "-"}, {"-gzip", "-archive", "-"}} {
 		d := mongotest.Start(t)
 		client, err := allium.Open(d.URI())
 		if err != nil {
@@ -29,14 +30,20 @@ func TestDumpAndRestore(t *testing.T) {
 		}
 		place := filepath.Join(t.TempDir(), "dump")
 		args := form
-		if i >= 2 {
-			args = append(args, place)
-		} else {
+		switch i {
+		case 0, 1:
 			args = append(args, "-out", place)
+		case 2, 3:
+			args = append(args, place)
 		}
-		var errs bytes.Buffer
-		if status := dumpDeployment(t.Context(), append(args, d.URI()), io.Discard, &errs); status != 0 {
+		var out, errs bytes.Buffer
+		if status := dumpDeployment(t.Context(), append(args, d.URI()), terminal.NewWriter(&out), &errs); status != 0 {
 			t.Fatalf("%v: %d, %s", form, status, &errs)
+		}
+		if i >= 4 {
+			if err := os.WriteFile(place, out.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		to := mongotest.Start(t)
 		other, err := allium.Open(to.URI())

@@ -2,6 +2,7 @@
 package terminal
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,6 +35,15 @@ func (w *Writer) IsTerminal() bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// Binary returns where bytes go that are no text, such as an archive's, which must stay as they
+// are. A terminal gets none.
+func (w *Writer) Binary() (io.Writer, error) {
+	if w.IsTerminal() {
+		return nil, errors.New("the standard output is a terminal: send it to a file or a program")
+	}
+	return w.w, nil
 }
 
 // Write implements io.Writer.

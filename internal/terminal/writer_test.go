@@ -157,7 +157,8 @@ func numbered(e ast.Expr) (found bool) {
 	return found
 }
 
-// A pipe and a file are no terminals, and neither is what is no file.
+// A pipe and a file are no terminals, and neither is what is no file. Bytes that are no text go there
+// as they are.
 func TestIsTerminal(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -181,6 +182,9 @@ func TestIsTerminal(t *testing.T) {
 	}{{w, false}, {file, false}, {io.Discard, false}, {null, true}} {
 		if got := NewWriter(c.w).IsTerminal(); got != c.want {
 			t.Errorf("%v: %v", c.w, got)
+		}
+		if raw, err := NewWriter(c.w).Binary(); (err != nil) != c.want || err == nil && raw != c.w {
+			t.Errorf("%v: bytes go to %v, %v", c.w, raw, err)
 		}
 	}
 }
