@@ -157,8 +157,8 @@ func numbered(e ast.Expr) (found bool) {
 	return found
 }
 
-// A pipe and a file are no terminals, and neither is what is no file. Bytes that are no text go there
-// as they are.
+// A pipe and a file are no terminals, and neither is what is no file. Bytes that are no text go
+// there as they are.
 func TestIsTerminal(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
