@@ -50,6 +50,11 @@ func TestTraits(t *testing.T) {
 		if got.Kind != tc.kind || got.Retryable != tc.retryable || got.Inherits != tc.inherits || got.OutputStage != tc.output {
 			t.Errorf("%s: %+v", tc.name, got)
 		}
+		_, program := tc.cmd.(*Run) // whose errors the program reads
+		_, statements := tc.cmd.(Batch)
+		if _, modifies := tc.cmd.(*FindAndModify); got.WriteErrors != (program || statements || modifies) {
+			t.Errorf("%s: may report errors of a write beside ok: %v", tc.name, got.WriteErrors)
+		}
 		if _, ends := tc.cmd.(*EndTransaction); got.EndsTransaction != ends {
 			t.Errorf("%s: ends a transaction: %v", tc.name, got.EndsTransaction)
 		}

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -136,4 +137,48 @@ func TestMalformedCompressedReply(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The level of zlib is the option's, and else the library's own (specification: OP_COMPRESSED,
+// "zlibCompressionLevel").
+func TestZlibLevel(t *testing.T) {
+	text := strings.Repeat("all work and no play makes Jack a dull boy; ", 200)
+	sizes := map[string]int{}
+	for name, level := range map[string]*int{"unset": nil, "own": new(-1), "none": new(0), "best": new(9)} {
+		lengths := make(chan int, 10)
+		seen := make(chan string, 10)
+		serve := compressing([]string{"zlib"}, seen)
+		addr := fakeServer(t, func(p *peer) {
+			p.Conn = counted{p.Conn, lengths}
+			serve(p)
+		})
+		c := dial(t, addr, &Config{Compressors: []string{"zlib"}, ZlibLevel: level})
+		for len(lengths) > 0 {
+			<-lengths
+		}
+		msg := message(wire.NextRequestID(), 0, 0, document(func(dst []byte) []byte {
+			return bson.AppendString(bson.AppendInt32(dst, "echo", 1), "text", text)
+		}))
+		if _, err := c.RoundTrip(t.Context(), msg); err != nil {
+			t.Fatal(err)
+		}
+		for len(lengths) > 0 {
+			sizes[name] += <-lengths
+		}
+	}
+	if sizes["none"] < len(text) || sizes["unset"] != sizes["own"] || sizes["best"] >= sizes["none"]/10 || sizes["own"] >= sizes["none"]/10 {
+		t.Errorf("bytes by level: %v", sizes)
+	}
+}
+
+// counted tells how many bytes each read brings.
+type counted struct {
+	net.Conn
+	lengths chan<- int
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.lengths <- n
+	return n, err
 }

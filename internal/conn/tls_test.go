@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"allium/auth"
+	"allium/internal/ocsp"
 	"allium/internal/uri"
 	"allium/mongoerr"
 )
@@ -313,5 +314,28 @@ func TestRefusedCertificateIsNoOverload(t *testing.T) {
 	}
 	if mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) {
 		t.Errorf("%v: counts as overload", err)
+	}
+}
+
+// What checks services beside the servers is what checks those, and else asks responders unless an
+// option forbids it (specification: Client Side Encryption, "KMS provider TLS options").
+func TestServiceRevocation(t *testing.T) {
+	on, off := new(true), new(false)
+	for _, tc := range []struct {
+		o          uri.TLSOptions
+		responders bool
+	}{
+		{uri.TLSOptions{}, true},
+		{uri.TLSOptions{DisableOCSPEndpointCheck: off, DisableCertificateRevocationCheck: off}, true},
+		{uri.TLSOptions{DisableOCSPEndpointCheck: on}, false},
+		{uri.TLSOptions{DisableCertificateRevocationCheck: on}, false},
+	} {
+		if c := NewServiceRevocation(&tc.o, nil, nil); c.Responders != tc.responders {
+			t.Errorf("%+v: responders are asked: %v", tc.o, c.Responders)
+		}
+	}
+	servers := &ocsp.Checker{}
+	if c := NewServiceRevocation(&uri.TLSOptions{}, servers, nil); c != servers {
+		t.Error("not what checks the servers")
 	}
 }

@@ -1,0 +1,87 @@
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"allium/bson"
+)
+
+// TestParseCursor wants a cursor in a reply to have an id and a batch; what else is there is read,
+// and what is not known is left alone.
+func TestParseCursor(t *testing.T) {
+	at, token := bson.Timestamp{T: 5, I: 6}, bson.D{{Key: "_data", Value: "x"}}
+	cursor := func(fields ...bson.E) bson.Raw {
+		raw, err := bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D(fields)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	id, ns, batch := bson.E{Key: "id", Value: int64(7)}, bson.E{Key: "ns", Value: "d.c"}, bson.A{bson.D{{Key: "x", Value: 1}}}
+	first, next := bson.E{Key: "firstBatch", Value: batch}, bson.E{Key: "nextBatch", Value: batch}
+	none, err := bson.Marshal(bson.D{{Key: "ok", Value: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		reply bson.Raw
+		want  string // in the error; "": none
+	}{
+		"first batch":  {cursor(id, ns, first), ""},
+		"next batch":   {cursor(next, ns, id, bson.E{Key: "partialResultsReturned", Value: true}), ""},
+		"an int32":     {cursor(bson.E{Key: "id", Value: int32(7)}, ns, first), ""},
+		"no cursor":    {none, "no cursor document"},
+		"no id":        {cursor(ns, first), "without an id"},
+		"id is a text": {cursor(bson.E{Key: "id", Value: "7"}, ns, first), "without an id"},
+		"no batch":     {cursor(id, ns), "without a batch"},
+		"batch: a doc": {cursor(id, ns, bson.E{Key: "firstBatch", Value: bson.D{}}), "without a batch"},
+	} {
+		c, err := ParseCursor(tc.reply)
+		switch {
+		case tc.want != "":
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: %v, want %q", name, err, tc.want)
+			}
+		case err != nil || c.ID != 7 || c.NS != "d.c" || c.Batch.String() != `{"0":{"x":1}}` || c.PostBatchResumeToken != nil || !c.AtClusterTime.IsZero():
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
+	c, err := ParseCursor(cursor(id, first, bson.E{Key: "postBatchResumeToken", Value: token}, bson.E{Key: "atClusterTime", Value: at}))
+	if err != nil || c.PostBatchResumeToken.String() != `{"_data":"x"}` || c.AtClusterTime != at {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestCommentsOfCursorCommands wants the comment of a getMore and a killCursors to be for servers
+// from 4.4 on (specification: Find, getMore and killCursors Commands).
+func TestCommentsOfCursorCommands(t *testing.T) {
+	for name, of := range map[string]func(comment any) Command{
+		"getMore":     func(comment any) Command { return &GetMore{ID: 7, Collection: "c", Comment: comment} },
+		"killCursors": func(comment any) Command { return &KillCursors{ID: 7, Collection: "c", Comment: comment} },
+	} {
+		for _, comment := range []any{nil, "why", bson.D{{Key: "a", Value: 1}}} {
+			var target Target
+			start, dst := bson.BeginDocument(nil)
+			dst, err := of(comment).AppendBody(dst, &target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if comment == nil {
+				if whole := bson.Raw(bson.EndDocument(dst, start)); target.Since != 0 || !whole.Lookup("comment").IsZero() {
+					t.Errorf("%s without a comment: %v, for servers from %d on", name, whole, target.Since)
+				}
+				continue
+			}
+			if target.Since != 9 {
+				t.Errorf("%s: the comment is for servers from %d on, want 9", name, target.Since)
+				continue
+			}
+			_, last := bson.BeginDocument(nil)
+			option := bson.Raw(bson.EndDocument(append(last, dst[target.Optional:]...), 0))
+			if got := option.Lookup("comment"); got.IsZero() || bson.Raw(bson.EndDocument(dst[:target.Optional:target.Optional], start)).Validate() != nil {
+				t.Errorf("%s: the last element is %v", name, option)
+			}
+		}
+	}
+}
