@@ -166,3 +166,45 @@ func TestConcernIsCopied(t *testing.T) {
 		t.Errorf("without a limit: %v", got)
 	}
 }
+
+// A message whose common fields are larger than what is set aside for them is whole nevertheless:
+// the documents stay, in one piece (specification: OP_MSG).
+func TestLargeCommonFields(t *testing.T) {
+	for _, size := range []int{0, 900, 1100, 5000, 100_000} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, both)
+			signed, err := bson.Marshal(bson.D{{Key: "clusterTime", Value: bson.Timestamp{T: 1 << 31}}, {Key: "signature", Value: make([]byte, size)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.x.Clock.AdvanceRaw(signed)
+			const n = 5
+			op := NewOp(insertOf(n))
+			op.DB = "db"
+			arrived, documents, signature := 0, 0, 0
+			r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+				if c.Name == "insert" {
+					arrived++
+					for _, s := range c.Sequences {
+						for rest := s.Docs; len(rest) > 0; documents++ {
+							doc, after, err := bson.ReadDocument(rest)
+							if v, ok := doc.Lookup("_id").AsInt64(); err != nil || !ok || v != int64(documents) {
+								t.Errorf("%d bytes: document %d is %v", size, documents, doc)
+							}
+							rest = after
+						}
+					}
+					data, _ := c.Body.Lookup("$clusterTime", "signature").Binary()
+					signature = len(data.Data)
+				}
+				return r.answer(c)
+			})
+			if _, err := r.play(t.Context(), &op); err != nil {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+			if arrived != 1 || documents != n || signature != size {
+				t.Errorf("%d bytes: %d messages with %d documents and a signature of %d bytes arrived", size, arrived, documents, signature)
+			}
+		})
+	}
+}
