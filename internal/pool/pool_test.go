@@ -271,6 +271,10 @@ func TestInterrupt(t *testing.T) {
 		c.Return()
 		r.expect(t, "ConnectionPoolCreated ConnectionPoolReady ConnectionCheckOutStarted ConnectionCreated ConnectionReady "+
 			"ConnectionCheckedOut ConnectionPoolCleared ConnectionCheckedIn ConnectionClosed")
+		events := r.all()
+		if closed, ok := events[len(events)-1].(*event.ConnectionClosed); !ok || closed.Reason != event.ClosedStale {
+			t.Errorf("last event %+v, want one of a stale connection", events[len(events)-1])
+		}
 		defer func() {
 			if recover() == nil {
 				t.Error("a connection can be returned twice")
@@ -580,6 +584,9 @@ func TestClearService(t *testing.T) {
 		synctest.Wait()
 		if closed, open := count[*event.ConnectionClosed](&r), s.Open(); closed != 2 || open != 4 || p.Generation() != 0 {
 			t.Errorf("%d connections were closed, %d are open, generation %d", closed, open, p.Generation())
+		}
+		if s := p.Stats(); s.Idle != 4 || s.Open != 4 {
+			t.Errorf("after the clear: %+v, want 4 open and idle", s)
 		}
 		var used []*Conn
 		for range 4 {
