@@ -576,20 +576,29 @@ func changes(db *mongo.Database) {
 
 // settings prints what registries and settings of encoding do.
 func settings(client *mongo.Client) {
+	// The official driver keeps what it has learned of a struct type, also which tags count. So the tags of
+	// JSON are for a type of their own, and nothing depends on the order of the map.
+	type user struct {
+		ID int `bson:"_id"`
+		M  map[string]int
+		S  []int
+		I  int64
+		J  string `json:"jay"`
+		B  primitive.Binary
+		D  bson.D
+	}
+	type tagged user
 	for name, o := range map[string]*options.BSONOptions{
 		"D": {DefaultDocumentD: true}, "M": {DefaultDocumentM: true}, "nil": {NilMapAsEmpty: true, NilSliceAsEmpty: true, NilByteSliceAsEmpty: true},
 		"small": {IntMinSize: true, UseJSONStructTags: true}, "local": {UseLocalTimeZone: true, BinaryAsSlice: true},
 	} {
 		coll := client.Database("probe1", options.Database().SetBSONOptions(o)).Collection("settings" + name)
-		_, err := coll.InsertOne(ctx, struct {
-			ID int `bson:"_id"`
-			M  map[string]int
-			S  []int
-			I  int64
-			J  string `json:"jay"`
-			B  primitive.Binary
-			D  bson.D
-		}{1, nil, nil, 5, "j", primitive.Binary{Data: []byte{1}}, bson.D{{Key: "in", Value: bson.D{}}}})
+		doc := user{1, nil, nil, 5, "j", primitive.Binary{Data: []byte{1}}, bson.D{{Key: "in", Value: bson.D{}}}}
+		var v any = doc
+		if o.UseJSONStructTags {
+			v = tagged(doc)
+		}
+		_, err := coll.InsertOne(ctx, v)
 		raw, err2 := coll.FindOne(ctx, bson.M{}).Raw()
 		line("settings "+name, err, raw, err2)
 		var m struct {
