@@ -576,8 +576,8 @@ func changes(db *mongo.Database) {
 
 // settings prints what registries and settings of encoding do.
 func settings(client *mongo.Client) {
-	// The official driver keeps what it has learned of a struct type, also which tags count. So the tags of
-	// JSON are for a type of their own, and nothing depends on the order of the map.
+	// The official driver keeps what it has learned of a struct type, also which tags count. So the
+	// tags of JSON are for a type of their own, and nothing depends on the order of the map.
 	type user struct {
 		ID int `bson:"_id"`
 		M  map[string]int
