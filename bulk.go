@@ -73,13 +73,15 @@ func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts
 	} else {
 		err = checkModels(models, c.client, &c.handle)
 	}
+	own := c.inherited
 	if err == nil && c.scopes != nil {
-		err = checkScopes(c.scopes.Begin(ctx), models)
+		own.scoping = c.scopes.Begin(ctx)
+		err = checkScopes(own.scoping, models)
 	}
 	if err != nil {
 		return BulkWriteResult{}, c.failed(ctx, "bulkWrite", c.name, err)
 	}
-	b := bulk[T]{coll: c, models: models, opts: o}
+	b := bulk[T]{coll: c, inherited: &own, models: models, opts: o}
 	b.result.InsertedIDs, b.result.UpsertedIDs = map[int]any{}, map[int]any{}
 	err = c.operation(ctx, "bulkWrite", c.name, b.all)
 	return b.result, err
@@ -87,7 +89,7 @@ func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts
 
 // all runs all writes.
 func (b *bulk[T]) all(ctx context.Context) error {
-	w := writer{inherited: &b.coll.inherited, err: b.coll.err, timeout: b.opts.Timeout}
+	w := writer{inherited: b.inherited, err: b.coll.err, timeout: b.opts.Timeout}
 	defer w.done()
 	for _, run := range groups(b.models, b.opts.Unordered) {
 		if err := b.run(ctx, &w, run); err != nil {
@@ -137,11 +139,12 @@ func groups(models []WriteModel, unordered bool) []group {
 
 // bulk is the state of a BulkWrite.
 type bulk[T any] struct {
-	coll   *Collection[T]
-	models []WriteModel
-	opts   BulkWriteOptions
-	result BulkWriteResult
-	errs   mongoerr.BulkWriteError
+	coll      *Collection[T]
+	inherited *inherited // the collection's, with its scopes at work on all commands
+	models    []WriteModel
+	opts      BulkWriteOptions
+	result    BulkWriteResult
+	errs      mongoerr.BulkWriteError
 }
 
 // run runs one group and adds up what it did.

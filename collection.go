@@ -177,6 +177,7 @@ type inherited struct {
 	timeoutLevel   string // whose timeout it is
 	bson           *bson.Options
 	scopes         *scope.Set // nil: none
+	scoping        *scope.Run // the scopes at work on an operation of several commands; nil: each command's own
 }
 
 // inherit overrides what a level below sets itself.
@@ -235,7 +236,11 @@ func (s *inherited) inherits(ctx context.Context, op *exec.Op, opTimeout *time.D
 		return err
 	}
 	if s.scopes != nil {
-		if err := s.scopes.Apply(ctx, s.bson, op.Command); err != nil {
+		run := s.scoping
+		if run == nil {
+			run = s.scopes.Begin(ctx)
+		}
+		if err := run.Apply(s.bson, op.Command); err != nil {
 			return err
 		}
 	}

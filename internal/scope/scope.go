@@ -108,12 +108,6 @@ func refused(format string, args ...any) error {
 
 const wayOut = "use the collection without the scope"
 
-// Apply keeps a command within the scopes, or refuses it. The command is changed; what it has of
-// the program's is not.
-func (s *Set) Apply(ctx context.Context, o *bson.Options, cmd command.Command) error {
-	return s.Begin(ctx).apply(o, cmd)
-}
-
 // Run is the scopes at work on one operation: what the program's functions set is the same in all
 // of its documents and attempts.
 type Run struct {
@@ -127,7 +121,9 @@ type Run struct {
 // Begin returns a Run for an operation.
 func (s *Set) Begin(ctx context.Context) *Run { return &Run{Set: s, ctx: ctx} }
 
-func (r *Run) apply(o *bson.Options, cmd command.Command) (err error) {
+// Apply keeps a command within the scopes, or refuses it. The command is changed; what it has of
+// the program's is not.
+func (r *Run) Apply(o *bson.Options, cmd command.Command) (err error) {
 	raw := func(rawData bool) error {
 		if rawData && len(r.conditions) > 0 {
 			return refused("option RawData reads and writes what the filter does not know: %s", wayOut)

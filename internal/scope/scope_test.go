@@ -215,7 +215,7 @@ func TestPipelines(t *testing.T) {
 		p := parsed(t, `{"p":`+c.pipeline+`}`).Lookup("p")
 		cmd := &command.Aggregate{Collection: "docs", Pipeline: p}
 		got := ""
-		if err := set(t, Options{Shared: []string{"lands"}}, `{"tenant":"a"}`).Apply(t.Context(), nil, cmd); err != nil {
+		if err := set(t, Options{Shared: []string{"lands"}}, `{"tenant":"a"}`).Begin(t.Context()).Apply(nil, cmd); err != nil {
 			got = err.Error()
 		} else {
 			got = cmd.Pipeline.(bson.RawValue).String()
@@ -269,11 +269,11 @@ func TestWithout(t *testing.T) {
 // TestUnknownCommand: what is not known is refused.
 func TestUnknownCommand(t *testing.T) {
 	for _, cmd := range []command.Command{&command.Run{}, &command.Named{Command: "drop"}, &command.CreateIndexes{}, &command.DropIndexes{}} {
-		if err := set(t, Options{}, `{"tenant":"a"}`).Apply(t.Context(), nil, cmd); !errors.Is(err, mongoerr.ErrScope) {
+		if err := set(t, Options{}, `{"tenant":"a"}`).Begin(t.Context()).Apply(nil, cmd); !errors.Is(err, mongoerr.ErrScope) {
 			t.Errorf("%T: %v", cmd, err)
 		}
 	}
-	if err := set(t, Options{}, `{}`).Apply(t.Context(), nil, &command.Named{Command: "drop"}); err != nil {
+	if err := set(t, Options{}, `{}`).Begin(t.Context()).Apply(nil, &command.Named{Command: "drop"}); err != nil {
 		t.Errorf("a scope without a filter: %v", err)
 	}
 }

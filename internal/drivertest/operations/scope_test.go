@@ -774,3 +774,40 @@ func TestScopedEncryption(t *testing.T) {
 		}
 	}
 }
+
+// A scope's functions are called once for an operation, however many commands it takes, so that all
+// that it writes has the same values.
+func TestScopeFunctionsAreCalledOnce(t *testing.T) {
+	r := rig.New(t, "replicaset")
+	inserts, updates := 0, 0
+	coll := r.Client.Database("once").Collection("docs").Scoped(allium.Scope{
+		Filter:   d("tenant", "a"),
+		OnInsert: func(context.Context) bson.D { inserts++; return d("tenant", "a", "made", inserts) },
+		OnUpdate: func(context.Context) bson.D { updates++; return d("$set", d("changed", updates)) },
+	})
+	change := d("$set", d("x", 1))
+	doc := func() bson.D { return d("y", 1) }
+	mixed := func() []allium.WriteModel {
+		return []allium.WriteModel{coll.InsertOneModel(doc()), coll.UpdateManyModel(d(), change), coll.InsertOneModel(doc()), coll.InsertOneModel(doc()),
+			coll.UpdateOneModel(d(), change), coll.DeleteOneModel(d("none", 1)), coll.UpdateManyModel(d(), change), coll.InsertOneModel(doc())}
+	}
+	for name, tc := range map[string]struct {
+		run              func(ctx context.Context) error
+		inserts, updates int
+	}{
+		"InsertMany": {func(ctx context.Context) error {
+			return rig.ErrorOf(coll.InsertMany(ctx, []bson.D{doc(), doc(), doc()}))
+		}, 1, 0},
+		"UpdateMany": {func(ctx context.Context) error { return rig.ErrorOf(coll.UpdateMany(ctx, d(), change)) }, 0, 1},
+		"BulkWrite":  {func(ctx context.Context) error { return rig.ErrorOf(coll.BulkWrite(ctx, mixed())) }, 1, 1},
+		"BulkWrite, unordered": {func(ctx context.Context) error {
+			return rig.ErrorOf(coll.BulkWrite(ctx, mixed(), allium.BulkWriteOptions{Unordered: true}))
+		}, 1, 1},
+		"BulkWrite of the client": {func(ctx context.Context) error { return rig.ErrorOf(r.Client.BulkWrite(ctx, mixed())) }, 1, 1},
+	} {
+		inserts, updates = 0, 0
+		if err := tc.run(t.Context()); err != nil || inserts != tc.inserts || updates != tc.updates {
+			t.Errorf("%s: OnInsert was called %d times, OnUpdate %d: want %d and %d; %v", name, inserts, updates, tc.inserts, tc.updates, err)
+		}
+	}
+}
