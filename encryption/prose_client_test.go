@@ -174,8 +174,8 @@ func TestProseDeadlocks(t *testing.T) {
 		if c.external {
 			vaultEvents.expect(t, "the client of the key vault", finds)
 		}
-		if events.clients != c.clients {
-			t.Errorf("case %d: %d clients, want %d", i+1, events.clients, c.clients)
+		if n, err := events.opened(ctx, client); err != nil || n != c.clients {
+			t.Errorf("case %d: %d clients, want %d, %v", i+1, n, c.clients, err)
 		}
 		if t.Failed() {
 			t.Fatalf("case %d", i+1)
@@ -224,13 +224,14 @@ func TestProseDecryptionEvents(t *testing.T) {
 		if (err == nil) != (i == 3) {
 			t.Errorf("%s: error %v", name, err)
 		}
+		reply, failure := events.outcome("aggregate")
 		if i < 2 {
-			if events.failed["aggregate"] == nil {
+			if failure == nil {
 				t.Errorf("%s: no event of a failure", name)
 			}
 			continue
 		}
-		batch, _ := events.succeeded["aggregate"].Lookup("cursor", "firstBatch").Array()
+		batch, _ := reply.Lookup("cursor", "firstBatch").Array()
 		n := 0
 		for v := range batch.Values() {
 			n++

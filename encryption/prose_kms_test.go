@@ -240,8 +240,8 @@ func TestProseNothingIsSpawned(t *testing.T) {
 				t.Errorf("%s: connected to %s, which is not of the deployment %v", c.name, address, hosts)
 			}
 		}
-		if len(dialer.addresses()) == 0 || events.clients == 0 {
-			t.Errorf("%s: nothing was seen", c.name)
+		if n, err := events.opened(ctx, client); err != nil || n == 0 || len(dialer.addresses()) == 0 {
+			t.Errorf("%s: nothing was seen, %v", c.name, err)
 		}
 	}
 }

@@ -219,6 +219,22 @@ func (r *recorder) fail(_ context.Context, e *event.CommandFailed) {
 	r.failed[e.CommandName] = e.Failure
 }
 
+// opened closes the client whose events these are and returns how many topologies it has opened.
+// Such events come on a goroutine of the client's own, which Close waits for.
+func (r *recorder) opened(ctx context.Context, c *allium.Client) (int, error) {
+	err := c.Close(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.clients, err
+}
+
+// outcome returns the last reply to a command, and its last failure.
+func (r *recorder) outcome(command string) (bson.Raw, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.succeeded[command], r.failed[command]
+}
+
 // count returns how many commands of a name were started.
 func (r *recorder) count(name string) int {
 	r.mu.Lock()
