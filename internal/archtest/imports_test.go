@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -8,7 +9,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -311,8 +311,24 @@ func root(t *testing.T) string {
 // packages returns, per package of the module, the imports of each of its files but the tests.
 func packages(t *testing.T) map[string]map[string][]string {
 	t.Helper()
-	top := root(t)
 	pkgs := map[string]map[string][]string{}
+	eachFile(t, func(rel string, f *ast.File) {
+		if strings.HasSuffix(rel, "_test.go") {
+			return
+		}
+		pkg := path.Dir(rel)
+		if pkgs[pkg] == nil {
+			pkgs[pkg] = map[string][]string{}
+		}
+		pkgs[pkg][rel] = importsOf(f)
+	})
+	return pkgs
+}
+
+// eachFile calls visit for every Go file of the module, of which the imports alone are parsed.
+func eachFile(t *testing.T, visit func(rel string, f *ast.File)) {
+	t.Helper()
+	top := root(t)
 	err := filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -323,7 +339,7 @@ func packages(t *testing.T) map[string]map[string][]string {
 			}
 			return nil
 		}
-		if !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+		if !strings.HasSuffix(p, ".go") {
 			return nil
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.ImportsOnly)
@@ -334,25 +350,20 @@ func packages(t *testing.T) map[string]map[string][]string {
 		if err != nil {
 			return err
 		}
-		rel = filepath.ToSlash(rel)
-		pkg := path.Dir(rel)
-		if pkgs[pkg] == nil {
-			pkgs[pkg] = map[string][]string{}
-		}
-		pkgs[pkg][rel] = []string{}
-		for _, s := range f.Imports {
-			imp, err := strconv.Unquote(s.Path.Value)
-			if err != nil {
-				return err
-			}
-			pkgs[pkg][rel] = append(pkgs[pkg][rel], imp)
-		}
+		visit(filepath.ToSlash(rel), f)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pkgs
+}
+
+func importsOf(f *ast.File) []string {
+	list := make([]string, 0, len(f.Imports))
+	for _, s := range f.Imports {
+		list = append(list, strings.Trim(s.Path.Value, "\"`"))
+	}
+	return list
 }
 
 func exists(p string) bool {
