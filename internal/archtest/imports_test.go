@@ -66,6 +66,7 @@ var layers = []string{
 	"debug/advisor",
 	"gridfs",
 	"encryption",
+	"patterns/lease",
 }
 
 // aside lists what stands beside the driver, and what each of them may import of the module. A
