@@ -65,3 +65,27 @@ func TestRootFitsOnAScreen(t *testing.T) {
 		t.Errorf("the root has %d names, want at most 60: %v", len(names), names)
 	}
 }
+
+// TestExamplesAreShort wants the programs that README offers to begin from to be read in one go.
+func TestExamplesAreShort(t *testing.T) {
+	for _, name := range []string{"rest", "worker", "importer"} {
+		files, err := filepath.Glob(filepath.Join(root(t), "examples", name, "*.go"))
+		if err != nil || len(files) < 3 {
+			t.Fatalf("examples/%s: %q, %v", name, files, err)
+		}
+		lines := 0
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines += strings.Count(string(text), "\n")
+		}
+		if lines >= 300 {
+			t.Errorf("examples/%s has %d lines, want less than 300", name, lines)
+		}
+	}
+}
