@@ -15,7 +15,7 @@ import (
 	"allium/mongotest"
 )
 
-// The cost of encryption, side by side with none (docs/performance.md, "In-use encryption"):
+// The cost of encryption, side by side with none (docs/performance-encryption.md):
 //
 //	go test ./encryption -run '^$' -bench Cost -count 5
 //

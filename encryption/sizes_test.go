@@ -12,8 +12,8 @@ import (
 	"allium/internal/fle"
 )
 
-// TestRangeSizes makes the table of docs/performance.md that shows how large values and queries of
-// a range field become, and wants it to stand there.
+// TestRangeSizes makes the table of docs/performance-encryption.md that shows how large values and
+// queries of a range field become, and wants it to stand there.
 func TestRangeSizes(t *testing.T) {
 	w := start(t, encryption.Options{})
 	id := must(w.keys.CreateDataKey(t.Context(), "local"))
@@ -36,9 +36,9 @@ func TestRangeSizes(t *testing.T) {
 	for _, trim := range []int32{0, 2, 4, 8, 10} {
 		table = append(table, line(all, 2, trim))
 	}
-	page := string(must(os.ReadFile("../docs/performance.md")))
+	page := string(must(os.ReadFile("../docs/performance-encryption.md")))
 	if want := strings.Join(table, "\n"); !strings.Contains(page, want) {
-		t.Errorf("docs/performance.md does not have this table:\n%s", want)
+		t.Errorf("docs/performance-encryption.md does not have this table:\n%s", want)
 	}
 }
 

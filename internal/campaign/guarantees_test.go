@@ -9,15 +9,20 @@ import (
 	"testing"
 )
 
-// Every test that docs/guarantees.md names exists, and every row of a promise or fault names one.
+// Every test that the pages of guarantees and campaigns name exists, and every row of a promise or
+// fault names one.
 func TestGuarantees(t *testing.T) {
-	page, err := os.ReadFile("../../docs/guarantees.md")
-	if err != nil {
-		t.Fatal(err)
+	var page []byte
+	for _, name := range []string{"guarantees", "callbacks", "campaigns", "campaign-log"} {
+		text, err := os.ReadFile("../../docs/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page = append(page, text...)
 	}
 	there := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Example)\w+)\(`)
-	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}

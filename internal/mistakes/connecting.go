@@ -34,7 +34,7 @@ func warns(uri string) func(context.Context, *Env) error {
 	return func(_ context.Context, e *Env) error { return warning(e, uri) }
 }
 
-var connectionStrings = Section{"Connection strings", []Mistake{
+var connectionStrings = Section{"Connection strings", false, []Mistake{
 	{
 		Name: "no scheme", Code: `allium.Open("localhost:27017")`,
 		Make: opens("localhost:27017"),
@@ -131,7 +131,7 @@ var connectionStrings = Section{"Connection strings", []Mistake{
 	},
 }}
 
-var connecting = Section{"Connecting", []Mistake{
+var connecting = Section{"Connecting", false, []Mistake{
 	{
 		Name: "nobody listens", Code: `client.Ping(ctx)`,
 		Make: func(ctx context.Context, e *Env) error { return ping(ctx, e, "mongodb://"+e.Closed()) },

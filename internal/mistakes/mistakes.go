@@ -1,7 +1,7 @@
 // Package mistakes holds ordinary mistakes of people who use the driver. Its test makes every one
 // of them against mongotest, compares the error with its exact text in testdata/allium.json, and
-// makes docs/errors.md from it. testdata/official.json holds what the official driver answers, as a
-// test in module interop has recorded it.
+// makes docs/errors.md and docs/errors-operations.md from it. testdata/official.json holds what the
+// official driver answers, as a test in module interop has recorded it.
 package mistakes
 
 import (
@@ -39,13 +39,14 @@ type Mistake struct {
 
 // A Section is a group of mistakes under one heading.
 type Section struct {
-	Title    string
-	Mistakes []Mistake
+	Title      string
+	Operations bool // it is on the page of operations
+	Mistakes   []Mistake
 }
 
 // Sections returns all mistakes.
 func Sections() []Section {
-	return []Section{connectionStrings, connecting, commands, documents, cursors, writes, schema, lateness}
+	return []Section{connectionStrings, connecting, lateness, commands, documents, cursors, writes, schema}
 }
 
 // Env is what mistakes are made with: deployments that are started when they are needed.

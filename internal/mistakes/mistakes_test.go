@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write testdata/allium.json and docs/errors.md")
+var update = flag.Bool("update", false, "write testdata/allium.json, docs/errors.md and docs/errors-operations.md")
 
 const (
 	texts    = "testdata/allium.json"
 	official = "testdata/official.json"
-	page     = "../../docs/errors.md"
+	docs     = "../../docs/"
 )
 
 // read returns a file of texts by the names of mistakes.
@@ -62,8 +62,10 @@ func TestMistakes(t *testing.T) {
 	}
 	if *update {
 		write(t, texts, got)
-		if err := os.WriteFile(page, []byte(Page(got, read(t, official))), 0o644); err != nil {
-			t.Fatal(err)
+		for name, text := range Pages(got, read(t, official)) {
+			if err := os.WriteFile(docs+name, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
@@ -82,14 +84,16 @@ func write(t *testing.T, path string, m map[string]string) {
 	}
 }
 
-// The page is what the table says.
-func TestPage(t *testing.T) {
-	data, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := Page(read(t, texts), read(t, official)); string(data) != want {
-		t.Error("docs/errors.md is not what the table says: run go test ./internal/mistakes -update")
+// The pages are what the table says.
+func TestPages(t *testing.T) {
+	for name, want := range Pages(read(t, texts), read(t, official)) {
+		data, err := os.ReadFile(docs + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(data) != want {
+			t.Errorf("docs/%s is not what the table says: run go test ./internal/mistakes -update", name)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ type user struct {
 	Age  int    `bson:"age"`
 }
 
-var commands = Section{"Filters, updates and commands", []Mistake{
+var commands = Section{"Filters, updates and commands", true, []Mistake{
 	{
 		Name: "nil filter", Code: `users.FindOne(ctx, nil)`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
@@ -146,7 +146,7 @@ var commands = Section{"Filters, updates and commands", []Mistake{
 	},
 }}
 
-var documents = Section{"Documents and types", []Mistake{
+var documents = Section{"Documents and types", true, []Mistake{
 	{
 		Name: "text in a field of numbers", Code: `type User struct { Age int }; users.FindOne(ctx, filter) // {age: "36"}`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
@@ -236,7 +236,7 @@ var documents = Section{"Documents and types", []Mistake{
 	},
 }}
 
-var cursors = Section{"Cursors, sessions and transactions", []Mistake{
+var cursors = Section{"Cursors, sessions and transactions", true, []Mistake{
 	{
 		Name: "cursor that was closed", Code: `cur.Close(ctx); cur.All(ctx)`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
@@ -387,7 +387,7 @@ var cursors = Section{"Cursors, sessions and transactions", []Mistake{
 	},
 }}
 
-var writes = Section{"Writes that the server rejects", []Mistake{
+var writes = Section{"Writes that the server rejects", true, []Mistake{
 	{
 		Name: "key that is there already", Code: `users.InsertOne(ctx, bson.D{{"_id", 1}})`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
@@ -439,7 +439,7 @@ var writes = Section{"Writes that the server rejects", []Mistake{
 	},
 }}
 
-var schema = Section{"Databases, collections and indexes", []Mistake{
+var schema = Section{"Databases, collections and indexes", true, []Mistake{
 	{
 		Name: "empty database name", Code: `client.Database("").Collection("users").FindOne(ctx, filter)`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
@@ -497,7 +497,7 @@ var schema = Section{"Databases, collections and indexes", []Mistake{
 	},
 }}
 
-var lateness = Section{"Time", []Mistake{
+var lateness = Section{"Time", false, []Mistake{
 	{
 		Name: "answer that comes too late", Code: `users.FindOne(ctx, filter, allium.FindOneOptions{Timeout: new(100 * time.Millisecond)})`,
 		Make: func(ctx context.Context, e *Env) error {

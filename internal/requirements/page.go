@@ -4,40 +4,59 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// pageMark stands in docs/specs.md before what is printed from the data.
+// pageMark stands on a page before what is printed from the data.
 const pageMark = "<!-- From here on the page is printed from internal/requirements/data: go run ./internal/requirements/cmd/trace -page -->\n"
 
-// WritePage prints the files into a page, behind its mark.
-func WritePage(name string, files []File) error {
-	old, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	page, err := fillPage(string(old), files)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return os.WriteFile(name, []byte(page), 0o644)
+// pages are the documents, from the root, and what is printed on each.
+var pages = map[string]func(files []File) string{
+	"docs/specs.md":           printed,
+	"docs/specs-texts.md":     printedTexts,
+	"docs/specs-not-asked.md": printedReasons,
 }
 
-func fillPage(page string, files []File) (string, error) {
+// WritePages prints the files into the pages of the repository at root, behind their marks.
+func WritePages(root string, files []File) error {
+	for name, print := range pages {
+		name = filepath.Join(root, filepath.FromSlash(name))
+		old, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		page, err := fillPage(string(old), print(sorted(files)))
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := os.WriteFile(name, []byte(page), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fillPage(page, printed string) (string, error) {
 	before, _, ok := strings.Cut(page, pageMark)
 	if !ok {
 		return "", errors.New("there is no line that says where the printed part begins")
 	}
-	return before + pageMark + printed(files), nil
+	return before + pageMark + printed, nil
 }
 
-// printed returns the part of the page that is made of the data.
-func printed(files []File) string {
+// sorted returns the files by the names of their specifications.
+func sorted(files []File) []File {
 	files = slices.Clone(files)
 	slices.SortStableFunc(files, func(a, b File) int {
 		return strings.Compare(strings.ToLower(a.Spec), strings.ToLower(b.Spec))
 	})
+	return files
+}
+
+// printed returns the counts and where the driver differs.
+func printed(files []File) string {
 	var all Count
 	for _, f := range files {
 		all.Add(f.Count())
@@ -49,10 +68,11 @@ func printed(files []File) string {
 The texts ask for more than their JSON tests look at. At commit `+"`%s`"+` of github.com/mongodb/specifications, %d texts
 have %d sentences with MUST, SHOULD, SHALL or REQUIRED, and `+"`internal/requirements`"+` has a row for each: which function decides, and
 which tests fail if it decides otherwise. %d are tested, %d are for the documentation to keep, in %d the driver differs, %d ask nothing of
-it, %d are recommendations and choices that it leaves, and %d say again what another one says.
+it, %d are recommendations and choices that it leaves, and %d say again what another one says: [by text](specs-texts.md),
+[and why](specs-not-asked.md).
 
 `+"```"+`
-go run ./internal/requirements/cmd/trace                      # the table below, and rows that name what is not there
+go run ./internal/requirements/cmd/trace                      # the counts of each text, and rows that name what is not there
 go run ./internal/requirements/cmd/trace -func exec.(*run).retries   # what a function has to keep
 go run ./internal/requirements/cmd/trace -texts DIR           # what DIR, a checkout of the texts, has and the rows have not
 go run ./internal/requirements/cmd/bite RW-                   # breaks the code of these rows, and sees that tests fail
@@ -68,7 +88,13 @@ go run ./internal/requirements/cmd/bite RW-                   # breaks the code 
 		}
 	}
 
-	b.WriteString("\n## The texts\n\nA version is the date of the newest change that the text itself lists.\n\n")
+	return b.String()
+}
+
+// printedTexts returns the counts of each text.
+func printedTexts(files []File) string {
+	var b strings.Builder
+	b.WriteString("\nA version is the date of the newest change that the text itself lists.\n\n")
 	b.WriteString("| text | version | sentences | tested | documentation | differs | not ours | left | said again |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, f := range files {
 		c := f.Count()
@@ -76,6 +102,12 @@ go run ./internal/requirements/cmd/bite RW-                   # breaks the code 
 			f.Spec, Commit, f.Text, f.Changed, c.Rows, c.Tested, c.documented(), c.Differs, c.NotOurs, c.Choice, c.Same)
 	}
 
+	return b.String()
+}
+
+// printedReasons returns why the driver does not do what a sentence says.
+func printedReasons(files []File) string {
+	var b strings.Builder
 	b.WriteString("\n## What is not asked of the driver\n\nThe reasons, each with how many sentences it is about.\n\n")
 	reasons(&b, files, Other, Superseded)
 	b.WriteString("\n## Recommendations that it leaves\n\n")

@@ -122,40 +122,50 @@ func TestDeviations(t *testing.T) {
 	}
 }
 
-// docs/specs.md is what the data says.
+// The pages are what the data says.
 func TestPage(t *testing.T) {
 	files, err := Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(filepath.Join(top, "docs", "specs.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := fillPage(string(page), files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want != strings.ReplaceAll(string(page), "\r\n", "\n") {
-		t.Error("docs/specs.md is not what the data says: go run ./internal/requirements/cmd/trace -page")
-	}
-	for _, f := range files {
-		if !strings.Contains(want, "["+f.Spec+"](") {
-			t.Errorf("the page lacks %s", f.Spec)
+	for name, print := range pages {
+		page, err := os.ReadFile(filepath.Join(top, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := fillPage(string(page), print(sorted(files)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want != strings.ReplaceAll(string(page), "\r\n", "\n") {
+			t.Errorf("%s is not what the data says: go run ./internal/requirements/cmd/trace -page", name)
 		}
 	}
-	if _, err := fillPage("no mark", files); err == nil {
+	for _, f := range files {
+		if !strings.Contains(printedTexts(files), "["+f.Spec+"](") {
+			t.Errorf("the pages lack %s", f.Spec)
+		}
+	}
+	if _, err := fillPage("no mark", ""); err == nil {
 		t.Error("a page without the mark")
 	}
-	name := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(name, []byte("before\n"+pageMark+"old"), 0o644); err != nil {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "docs"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := WritePage(name, files[:1]); err != nil {
+	for name := range pages {
+		if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(name)), []byte("before\n"+pageMark+"old"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := WritePages(root, files[:1]); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile(name); err != nil || !strings.HasPrefix(string(got), "before\n"+pageMark+"\n## Sentence") || strings.Contains(string(got), "old") {
-		t.Errorf("%.200s, %v", got, err)
+	for name, print := range pages {
+		got, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		if want := "before\n" + pageMark + print(files[:1]); string(got) != want || err != nil {
+			t.Errorf("%s: %.200s, %v", name, got, err)
+		}
 	}
 }
 

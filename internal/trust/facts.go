@@ -197,9 +197,9 @@ func (c *counter) tests() {
 	c.number("hostile tests", count["hostile Test"])
 }
 
-// faults counts the rows of the tables of docs/guarantees.md.
+// faults counts the rows of the tables of guarantees.
 func (c *counter) faults() {
-	page := c.read("docs/guarantees.md")
+	page := c.read("docs/guarantees.md") + c.read("docs/callbacks.md")
 	c.number("promises", rows(page, "| Promise | Test |"))
 	c.number("faults", rows(page, "| Fault | "))
 	c.number("places of code", rows(page, "| Code | "))

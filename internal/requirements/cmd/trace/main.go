@@ -5,7 +5,7 @@
 //	go run ./internal/requirements/cmd/trace -func exec.(*Executor).Run
 //	go run ./internal/requirements/cmd/trace -texts DIR          # compares with the texts
 //	go run ./internal/requirements/cmd/trace -texts DIR -draft crud/crud.md
-//	go run ./internal/requirements/cmd/trace -page              # prints docs/specs.md anew
+//	go run ./internal/requirements/cmd/trace -page               # prints docs/specs*.md anew
 //
 // The texts are a checkout of github.com/mongodb/specifications:
 //
@@ -35,12 +35,12 @@ func main() {
 	texts := flag.String("texts", "", "`folder` of a checkout of github.com/mongodb/specifications")
 	fn := flag.String("func", "", "`name` of a function, or a part of it: print what it keeps")
 	draft := flag.String("draft", "", "`path` of a text below source: print rows to fill in for its sentences")
-	page := flag.Bool("page", false, "print docs/specs.md anew")
+	page := flag.Bool("page", false, "print docs/specs*.md anew")
 	flag.Parse()
 	if *page {
 		files, err := requirements.Load()
 		if err == nil {
-			err = requirements.WritePage("docs/specs.md", files)
+			err = requirements.WritePages(".", files)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "trace:", err)
