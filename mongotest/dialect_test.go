@@ -76,6 +76,7 @@ var dialectTests = func() []argumentTest {
 		{"db", `{"createIndexes": "c", "indexes": [{"key": {"v": -1, "v": 1}, "name": "twice"}]}`,
 			"2: Error in specification { key: { v: -1, v: 1 }, name: \"twice\" } :: caused by :: The field 'v' appears multiple times in the index key pattern { v: -1, v: 1 }"},
 		{"admin", `{"saslStart": 1, "mechanism": "PLAIN", "payload": ""}`, "334: Received authentication for mechanism PLAIN which is not enabled"},
+		{"admin", `{"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": "", "options": {"skipEmptyExchange": "x"}}`, "18: Authentication failed."},
 		{"db", `{"dropIndexes": "c"}`, "40414: BSON field 'dropIndexes.index' is missing but a required field"},
 		{"db", `{"dropIndexes": "c", "index": true}`, "14: BSON field 'dropIndexes.index' is the wrong type 'bool', expected types '[string, object']"},
 		{"db", `{"dropIndexes": "c", "index": [{"v": 1}]}`, "14: BSON field 'dropIndexes.index' is the wrong type 'array', expected types '[string']"},
@@ -116,6 +117,10 @@ func TestDialect(t *testing.T) {
 		{"db", `{"create": ".c."}`, "73: Collection names cannot start with '.': .c."},
 		{"a$b", `{"create": "c"}`, "73: Invalid namespace: a$b.c"},
 		{"database.test", `{"create": "c"}`, "73: '.' is an invalid character in a db name: database.test"},
+		{"a b", `{"create": "c"}`, "73: Invalid namespace specified 'a b.c'"},
+		{"/", `{"insert": "c", "documents": [{}]}`, "73: Invalid namespace specified '/.c'"},
+		{`a\b`, `{"find": "c"}`, `73: Invalid namespace specified 'a\b.c'`},
+		{"/", `{"dbStats": 1}`, "73: Invalid database name: '/'"},
 		{"db", `{"dataSize": "invalid"}`, "73: Namespace invalid is not a valid collection name"},
 		{"db", `{"distinct": null, "key": "a"}`, "73: Failed to parse namespace element"},
 	}
@@ -170,6 +175,31 @@ func TestRepliesSince50(t *testing.T) {
 	}
 	if used, _ := ok(t, askText(t, c, "db", `{"dbStats": 1}`)).Lookup("fsUsedSize").Double(); used <= 0 {
 		t.Errorf("%v bytes of the disk are used", used)
+	}
+}
+
+// TestCollStatsStage is what $collStats shows of a collection, in its order whatever the order of
+// what is asked for, and that its unit is cut.
+func TestCollStatsStage(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version("7.0.8"), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	ok(t, askText(t, c, "db", `{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}`))
+	for _, spec := range []string{`{"count": {}, "storageStats": {"scale": 42.9}, "latencyStats": {}}`, `{"latencyStats": {}, "storageStats": {"scale": 42}, "count": {}}`} {
+		reply := ok(t, askText(t, c, "db", `{"aggregate": "c", "pipeline": [{"$collStats": `+spec+`}], "cursor": {}}`))
+		doc, _ := reply.Lookup("cursor", "firstBatch", "0").Document()
+		var keys []string
+		for k := range doc.All() {
+			keys = append(keys, k)
+		}
+		if want := []string{"ns", "host", "localTime", "latencyStats", "storageStats", "count"}; !slices.Equal(keys, want) {
+			t.Errorf("%s: %v, want %v", spec, keys, want)
+		}
+		if v := doc.Lookup("count"); v.Type != bson.TypeInt32 {
+			t.Errorf("%s: count is %v", spec, v)
+		}
+		if scale, _ := doc.Lookup("storageStats", "scaleFactor").AsInt64(); scale != 42 {
+			t.Errorf("%s: scaleFactor %d, want 42", spec, scale)
+		}
 	}
 }
 

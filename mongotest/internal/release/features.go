@@ -4,6 +4,11 @@ package release
 const emptyStamps = "bulkWrite.bypassEmptyTsReplacement delete.bypassEmptyTsReplacement findAndModify.bypassEmptyTsReplacement " +
 	"insert.bypassEmptyTsReplacement update.bypassEmptyTsReplacement"
 
+// rateLimiter is what limits how fast connections are established. The manual has it from 8.2 on;
+// it came to patch releases of 7.0 and 8.0 in the summer of 2025.
+const rateLimiter = "ingressConnectionEstablishmentBurstCapacitySecs ingressConnectionEstablishmentMaxQueueDepth " +
+	"ingressConnectionEstablishmentRateLimiterEnabled ingressConnectionEstablishmentRatePerSec"
+
 // Features is what came and went with the versions from 4.4 on: commands, stages, operators and the
 // like by name, as the public release notes and manuals say. It decides what a deployment of a
 // version refuses, and docs/mongotest.md shows it. What is in no row is in every version; how a
@@ -84,15 +89,12 @@ var Features = []Feature{
 	{Since: At(7, 0, 0), Kind: Stage, State: NotBuilt, Names: "$listSampledQueries $queryStats"},
 	{Since: At(7, 0, 0), Kind: Expression, Names: "$median $percentile $toHashedIndexKey"},
 	{Since: At(7, 0, 0), Kind: Accumulator, Names: "$median $percentile"},
-	// The manual has them from 8.2 on; they came to patch releases of 7.0 and 8.0 in the summer of
-	// 2025, and the drivers' test of them asks for 7.0.
-	{Since: At(7, 0, 0), Kind: Parameter, Names: "ingressConnectionEstablishmentBurstCapacitySecs ingressConnectionEstablishmentMaxQueueDepth " +
-		"ingressConnectionEstablishmentRateLimiterEnabled ingressConnectionEstablishmentRatePerSec"},
-	{Since: At(7, 0, 0), Kind: Reply, Names: "serverStatus.queues.ingressSessionEstablishment"},
 	{Since: At(7, 0, 0), Kind: Variable, Names: "$$USER_ROLES"},
 	{Since: At(7, 0, 0), Kind: Argument, Names: "aggregate.resumeAfter delete.deletes.sampleId expectPrefix isClusterQueryWithoutShardKeyCmd serialization_context " +
 		"setFeatureCompatibilityVersion.confirm update.updates.allowShardKeyUpdatesWithoutFullShardKeyInQuery update.updates.sampleId $changeStream.showCommitTimestamp $out.timeseries"},
 	{Since: At(7, 0, 13), Until: At(7, 1, 0), Kind: Argument, Names: emptyStamps},
+	{Since: At(7, 0, 23), Until: At(7, 1, 0), Kind: Parameter, Names: rateLimiter},
+	{Since: At(7, 0, 23), Until: At(7, 1, 0), Kind: Reply, Names: "serverStatus.queues.ingressSessionEstablishment"},
 	{Since: At(7, 1, 0), Kind: Argument, Names: "distinct.hint requestGossipRoutingCache"},
 	{Until: At(7, 1, 0), Kind: Command, Names: "getFreeMonitoringStatus setFreeMonitoring"},
 
@@ -105,6 +107,8 @@ var Features = []Feature{
 	{Since: At(8, 0, 0), Kind: QueryType, Names: "range"},
 	{Since: At(8, 0, 0), Kind: Argument, Names: "aggregate.includeQueryStatsMetrics count.includeQueryStatsMetrics distinct.includeQueryStatsMetrics update.updates.sort " +
 		"$convert.format"},
+	{Since: At(8, 0, 12), Kind: Parameter, Names: rateLimiter},
+	{Since: At(8, 0, 12), Kind: Reply, Names: "serverStatus.queues.ingressSessionEstablishment"},
 	{Since: At(8, 1, 0), Kind: Accumulator, Names: "$concatArrays $setUnion"},
 	{Since: At(8, 1, 0), Kind: Expression, State: NotBuilt, Names: "$sigmoid"},
 	{Since: At(8, 1, 0), Kind: Value, State: NotBuilt, Names: "create.validationAction=errorAndLog"},

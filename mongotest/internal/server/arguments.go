@@ -67,7 +67,16 @@ func (r *Request) checkDB() error {
 	if len(r.DB) > 63 && r.Version().AtLeast(7, 0) {
 		return srverr.New(srverr.InvalidNamespace, "db name must be at most 63 characters, found: %d", len(r.DB))
 	}
-	return namespace.CheckDB(r.DB)
+	err := namespace.CheckDB(r.DB)
+	if err != nil && r.Version().AtLeast(7, 0) && r.Cmd.Needs.of != nil {
+		// They parse the name of the collection first, and the database's with it.
+		for _, n := range r.Cmd.Needs.of(r, r.Body) {
+			if n.DB == r.DB && n.Coll != "" {
+				return namespace.Check(n.DB, n.Coll)
+			}
+		}
+	}
+	return err
 }
 
 // dbName returns the name as a string; a connection's commands mostly are on one database.

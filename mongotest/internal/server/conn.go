@@ -271,7 +271,11 @@ func (c *Conn) beginReply(h wire.Header) (start int) {
 	start = len(c.out)
 	if c.req.legacy {
 		c.out = wire.AppendHeader(c.out, wire.NextRequestID(), h.RequestID, wire.OpReply)
-		c.out = append(c.out, 8, 0, 0, 0) // await capable
+		flags := byte(8) // await capable
+		if c.req.finds {
+			flags |= queryFailure
+		}
+		c.out = append(c.out, flags, 0, 0, 0)
 		c.out = append(c.out, make([]byte, 12)...)
 		c.out = append(c.out, 1, 0, 0, 0)
 		return start

@@ -37,7 +37,9 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 		}
 	}
 	dst = r.Routing.appendRecovery(dst)
-	dst = n.appendTimes(r, dst)
+	if !r.finds {
+		dst = n.appendTimes(r, dst)
+	}
 	if r.op != nil {
 		r.Conn.end(r)
 	}
@@ -63,6 +65,7 @@ var steps []step
 func init() {
 	steps = []step{
 		check("message", (*Request).validateMessage),
+		check("OP_QUERY", (*Request).checkQuery),
 		check("database", (*Request).parseDB),
 		check("command", (*Request).findCommand),
 		check("data lake", (*Request).refuseInDataLake),
@@ -284,6 +287,9 @@ func (n *Node) appendOpTime(r *Request, dst []byte) []byte {
 
 // appendError appends the elements of a failed command's reply.
 func (n *Node) appendError(r *Request, dst []byte, e *srverr.Error) []byte {
+	if r.finds {
+		return appendQueryError(dst, e)
+	}
 	dst = n.appendVersionFor(dst, e.Code)
 	dst = bson.AppendDouble(dst, "ok", 0)
 	dst = bson.AppendString(dst, "errmsg", e.Msg)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"time"
 
 	"allium/bson"
@@ -150,8 +149,8 @@ type interrupts struct {
 
 // transport is how the message came, and how its reply goes.
 type transport struct {
-	Flags      wire.Flags
-	legacy     bool // came as OP_QUERY
+	Flags wire.Flags
+	legacyQuery
 	compressed bool
 	compressor wire.CompressorID
 
@@ -225,37 +224,6 @@ func (r *Request) endStream() {
 	if r.StreamOf != 0 {
 		r.Node.cursors.Kill(func(c *Cursor) bool { return c.ID == r.StreamOf })
 	}
-}
-
-// parseQuery reads an OP_QUERY, which may only carry a command.
-func (r *Request) parseQuery(msg []byte) error {
-	b := msg[wire.HeaderLen:]
-	if len(b) < 4 {
-		return errors.New("message ends early")
-	}
-	b = b[4:]
-	end := 0
-	for end < len(b) && b[end] != 0 {
-		end++
-	}
-	if len(b) < end+1+8+5 {
-		return errors.New("message ends early")
-	}
-	ns := string(b[:end])
-	doc, _, err := bson.ReadDocument(b[end+9:])
-	if err != nil {
-		return err
-	}
-	const suffix = ".$cmd"
-	if len(ns) <= len(suffix) || ns[len(ns)-len(suffix):] != suffix {
-		return errors.New("OP_QUERY is for commands only")
-	}
-	if q := doc.Lookup("$query"); q.Type == bson.TypeEmbeddedDocument {
-		doc = q.Value
-	}
-	r.legacy, r.DB, r.Body = true, ns[:len(ns)-len(suffix)], doc
-	r.dbSeen = true
-	return nil
 }
 
 // Arg returns the command's own value: the first element of the body.

@@ -17,6 +17,7 @@ import (
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/store"
 )
 
 func init() {
@@ -63,7 +64,7 @@ func runServerStatus(r *server.Request, dst []byte) ([]byte, error) {
 		"uptime", float64(int64(up.Seconds())), "uptimeMillis", up.Milliseconds(),
 		"uptimeEstimate", int64(up.Seconds()), "localTime", bson.NewDateTime(now))
 	for _, s := range statusSections {
-		if v := r.Body.Lookup(s.name); !v.IsZero() && !v.AsBool() || s.member && n.Set() == nil || s.name == "queues" && !n.LimitsConnections() || s.name == "shardingStatistics" && !n.InCluster() {
+		if v := r.Body.Lookup(s.name); !v.IsZero() && !v.AsBool() || s.has != nil && !s.has(n) {
 			continue
 		}
 		at, d := bson.BeginDocumentElement(dst, s.name)
@@ -74,44 +75,45 @@ func runServerStatus(r *server.Request, dst []byte) ([]byte, error) {
 
 // statusSections are the sections of serverStatus that say something here.
 var statusSections = []struct {
-	name   string
-	member bool // only on replica set members
-	fill   func(r *server.Request, dst []byte) []byte
+	name string
+	has  func(n *server.Node) bool // nil: every node has it
+	fill func(r *server.Request, dst []byte) []byte
 }{
-	{"asserts", false, func(r *server.Request, dst []byte) []byte {
+	{"asserts", nil, func(r *server.Request, dst []byte) []byte {
 		for _, k := range []string{"regular", "warning", "msg", "user", "rollovers"} {
 			dst = bson.AppendInt32(dst, k, 0)
 		}
 		return dst
 	}},
-	{"connections", false, func(r *server.Request, dst []byte) []byte {
+	{"catalogStats", func(n *server.Node) bool { return n.Role() != server.Mongos && n.Config().Version.AtLeast(5, 0) }, appendCatalogStats},
+	{"connections", nil, func(r *server.Request, dst []byte) []byte {
 		current, created := r.Node.Connections()
 		dst = bsondoc.Append(dst, "current", int32(current), "available", int32(51200-current),
 			"totalCreated", created, "active", int32(len(r.Node.CurrentOps(false))))
 		return r.Node.AppendEstablishment(dst)
 	}},
-	{"logicalSessionRecordCache", false, func(r *server.Request, dst []byte) []byte {
+	{"logicalSessionRecordCache", nil, func(r *server.Request, dst []byte) []byte {
 		return bson.AppendInt32(dst, "activeSessionsCount", int32(len(r.Node.Data().Sessions().All(func(session.ID) bool { return true }))))
 	}},
-	{"mem", false, func(r *server.Request, dst []byte) []byte {
+	{"mem", nil, func(r *server.Request, dst []byte) []byte {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return bsondoc.Append(dst, "bits", int32(64), "resident", int32(m.Sys>>20), "supported", true)
 	}},
-	{"metrics", false, func(r *server.Request, dst []byte) []byte { return r.Node.AppendMetrics(dst) }},
-	{"network", false, func(r *server.Request, dst []byte) []byte { return r.Node.AppendNetwork(dst) }},
-	{"opcounters", false, func(r *server.Request, dst []byte) []byte { return r.Node.AppendOpcounters(dst) }},
-	{"queues", false, func(r *server.Request, dst []byte) []byte { return r.Node.AppendQueues(dst) }},
-	{"repl", true, func(r *server.Request, dst []byte) []byte {
+	{"metrics", nil, func(r *server.Request, dst []byte) []byte { return r.Node.AppendMetrics(dst) }},
+	{"network", nil, func(r *server.Request, dst []byte) []byte { return r.Node.AppendNetwork(dst) }},
+	{"opcounters", nil, func(r *server.Request, dst []byte) []byte { return r.Node.AppendOpcounters(dst) }},
+	{"queues", (*server.Node).LimitsConnections, func(r *server.Request, dst []byte) []byte { return r.Node.AppendQueues(dst) }},
+	{"repl", func(n *server.Node) bool { return n.Set() != nil }, func(r *server.Request, dst []byte) []byte {
 		return r.Node.Set().AppendHello(dst, r.Node, r.Node.Config().Version, true)
 	}},
-	{"shardingStatistics", false, func(r *server.Request, dst []byte) []byte { return r.Node.AppendShardingStatistics(dst) }},
-	{"storageEngine", false, func(r *server.Request, dst []byte) []byte {
+	{"shardingStatistics", (*server.Node).InCluster, func(r *server.Request, dst []byte) []byte { return r.Node.AppendShardingStatistics(dst) }},
+	{"storageEngine", nil, func(r *server.Request, dst []byte) []byte {
 		return bsondoc.Append(dst, "name", "wiredTiger", "supportsCommittedReads", true,
 			"supportsPendingDrops", true, "supportsSnapshotReadConcern", true, "readOnly", false,
 			"persistent", true)
 	}},
-	{"transactions", false, func(r *server.Request, dst []byte) []byte {
+	{"transactions", nil, func(r *server.Request, dst []byte) []byte {
 		open := 0
 		for _, s := range r.Node.Data().Sessions().All(func(session.ID) bool { return true }) {
 			if s != r.Session && s.Mu.TryLock() {
@@ -123,6 +125,45 @@ var statusSections = []struct {
 		}
 		return bson.AppendInt64(dst, "currentOpen", int64(open))
 	}},
+}
+
+// catalogKinds are the kinds of collections that serverStatus counts, in its order. A collection
+// may be of several.
+var catalogKinds = []struct {
+	name  string
+	since release.Version
+	is    func(c *store.Coll, own bool) bool
+}{
+	{"collections", release.At(5, 0, 0), func(c *store.Coll, own bool) bool { return !c.View && !c.TimeSeries && !own }},
+	{"capped", release.At(5, 0, 0), func(c *store.Coll, own bool) bool { return c.Capped && !own }},
+	{"clustered", release.At(5, 3, 0), func(c *store.Coll, own bool) bool { return c.Clustered && !own }},
+	{"timeseries", release.At(5, 0, 0), func(c *store.Coll, own bool) bool { return c.TimeSeries && !own }},
+	{"queryableEncryption", release.At(7, 0, 0), func(c *store.Coll, own bool) bool { return !own && !c.Raw.Lookup("encryptedFields").IsZero() }},
+	{"views", release.At(5, 0, 0), func(c *store.Coll, own bool) bool { return c.View && !own }},
+	// The buckets of a time series collection are one of its own.
+	{"internalCollections", release.At(5, 0, 0), func(c *store.Coll, own bool) bool { return !c.View && (own || c.TimeSeries) }},
+	{"internalViews", release.At(5, 0, 0), func(c *store.Coll, own bool) bool { return c.View && own }},
+}
+
+// appendCatalogStats counts collections by their kind: those of users, and those which the server
+// keeps for itself by their names or databases.
+func appendCatalogStats(r *server.Request, dst []byte) []byte {
+	n := make([]int32, len(catalogKinds))
+	r.Node.Store().Latest().Colls("", func(c *store.Coll) bool {
+		own := c.DB == "admin" || c.DB == "config" || c.DB == "local" || strings.HasPrefix(c.Name, "system.")
+		for i := range catalogKinds {
+			if catalogKinds[i].is(c, own) {
+				n[i]++
+			}
+		}
+		return true
+	})
+	for i := range catalogKinds {
+		if k := &catalogKinds[i]; r.Version().AtLeastPatch(k.since) {
+			dst = bson.AppendInt32(dst, k.name, n[i])
+		}
+	}
+	return dst
 }
 
 func runHostInfo(r *server.Request, dst []byte) ([]byte, error) {

@@ -68,7 +68,11 @@ func saslStart(r *server.Request, cmd bson.Raw, db string, dst []byte) ([]byte, 
 		if err != nil {
 			return dst, err
 		}
-		c.SASL = &conversation{scram: s, user: user, skipEmpty: cmd.Lookup("options", "skipEmptyExchange").AsBool()}
+		skip := cmd.Lookup("options", "skipEmptyExchange")
+		if r.Version().AtLeast(5, 0) && !skip.IsZero() && skip.Type != bson.TypeBoolean {
+			return dst, account.ErrAuthentication()
+		}
+		c.SASL = &conversation{scram: s, user: user, skipEmpty: skip.AsBool()}
 		return appendSASL(r, dst, false, reply), nil
 	case account.Plain:
 		if !r.Node.Data().Accounts().HasPlain() {

@@ -2,6 +2,7 @@ package read
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/planner"
@@ -131,30 +132,25 @@ func collStatsDocument(r *server.Request, ns string, c *store.Coll, count int64,
 	doc = bson.AppendString(doc, "ns", ns)
 	doc = bson.AppendString(doc, "host", r.Node.Addr())
 	doc = bson.AppendDateTime(doc, "localTime", bson.NewDateTime(r.Node.Data().Clock.Now()))
-	for k, v := range spec.All() {
-		switch k {
-		case "count":
-			if r.Node.Config().Version.AtLeast(5, 0) {
-				doc = bson.AppendInt64(doc, "count", count)
-			} else {
-				doc = bsondoc.AppendShortest(doc, "count", count)
-			}
-		case "storageStats":
-			scale := int64(1)
-			if n, ok := bson.Raw(v.Value).Lookup("scale").AsInt64(); ok && n > 0 {
-				scale = n
-			}
-			one, d := bson.BeginDocumentElement(doc, "storageStats")
-			if c == nil {
-				d, _ = r.AppendSystemStats(d, ns, scale)
-			} else {
-				d = r.AppendCollStats(d, c, scale)
-			}
-			doc = bson.EndDocument(d, one)
-		case "latencyStats":
-			one, d := bson.BeginDocumentElement(doc, "latencyStats")
-			doc = bson.EndDocument(r.Node.AppendLatencies(d, c), one)
+	if v := spec.Lookup("latencyStats"); !v.IsZero() {
+		one, d := bson.BeginDocumentElement(doc, "latencyStats")
+		doc = bson.EndDocument(r.Node.AppendLatencies(d, c), one)
+	}
+	if v := spec.Lookup("storageStats"); !v.IsZero() {
+		scale := int64(1)
+		if n, ok := args.NumberOf(bson.Raw(v.Value).Lookup("scale")); ok && n > 0 {
+			scale = n
 		}
+		one, d := bson.BeginDocumentElement(doc, "storageStats")
+		if c == nil {
+			d, _ = r.AppendSystemStats(d, ns, scale)
+		} else {
+			d = r.AppendCollStats(d, c, scale)
+		}
+		doc = bson.EndDocument(d, one)
+	}
+	if v := spec.Lookup("count"); !v.IsZero() {
+		doc = bsondoc.AppendShortest(doc, "count", count)
 	}
 	return bson.EndDocument(doc, at)
 }
