@@ -10,9 +10,14 @@ import (
 
 // call rewrites a call of the official driver.
 func (r *rewriter) call(n *ast.CallExpr) (string, bool) {
-	pkg, recv, name := r.object(n.Fun)
+	pkg, recv, name := r.object(ast.Unparen(n.Fun))
 	switch {
 	case pkg == "":
+		r.handedOver(n)
+		r.errorText(n)
+		if s, ok := r.errorCall(n); ok {
+			return s, true
+		}
 		return r.containerEnd(n)
 	case strings.HasPrefix(pkg, "bson"):
 		return r.bsonCall(n, recv, name)
@@ -27,23 +32,24 @@ func (r *rewriter) call(n *ast.CallExpr) (string, bool) {
 				return r.done(r.optionsLiteral(kind.Name(), fields))
 			}
 		}
+		r.leave(n, name+" is a field now: set it in a statement of its own.")
 		return "", false
 	}
 	if s, ok := r.model(n); ok {
 		return s, true
 	}
-	sel, ok := n.Fun.(*ast.SelectorExpr)
+	sel, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr)
 	if !ok {
 		return "", false
+	}
+	if _, typ := r.officialType(sel.X); typ == "SessionContext" && recv == "Session" {
+		return r.sessionOf(n, sel, name)
 	}
 	if method := methods[recv+"."+name]; method != nil {
 		return method(r, n, sel)
 	}
 	if kept[recv+"."+name] {
 		return r.done(r.receiver(sel) + "." + name + "(" + strings.Join(r.args(n), ", ") + ellipsis(n) + ")")
-	}
-	if recv == "SingleResult" || recv == "Session" || recv == "SessionContext" {
-		return "", false // the helper has the method, or it is not known
 	}
 	r.leave(n, recv+"."+name+" has no counterpart that is used in the same way: see docs/migrating.md.")
 	return "", false
@@ -138,11 +144,14 @@ func init() {
 	for name := range strings.FieldsSeq(`Client.StartSession Collection.Name Collection.Database Database.Name Database.Client Collection.Drop Database.Drop
 		Cursor.Next Cursor.TryNext Cursor.Err Cursor.Close Cursor.ID ChangeStream.Next ChangeStream.TryNext ChangeStream.Err ChangeStream.Close ChangeStream.ID
 		ChangeStream.ResumeToken Session.StartTransaction Session.CommitTransaction Session.AbortTransaction Session.ID Session.ClusterTime Session.OperationTime
-		Session.AdvanceClusterTime Session.AdvanceOperationTime Session.Client CommandError.Error CommandError.HasErrorLabel BulkWriteException.Error
-		WriteException.Error SingleResult.Decode SingleResult.Err SingleResult.Raw SingleResult.DecodeBytes`) {
+		Session.AdvanceClusterTime Session.Client SingleResult.Decode SingleResult.Err SingleResult.Raw SingleResult.DecodeBytes`) {
 		kept[name] = true
 	}
-	delete(kept, "CommandError.HasErrorLabel")
+	for name := range errorTypes {
+		for _, method := range append(errorMethods, "Error", "Unwrap") {
+			kept[name+"."+method] = true
+		}
+	}
 }
 
 type method = func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool)
@@ -185,7 +194,7 @@ func init() {
 		"Client.Ping":              (*rewriter).ping,
 		"Client.Connect":           (*rewriter).nothing,
 		"Client.ListDatabaseNames": filtered("ListDatabaseNames", "ListDatabasesOptions", 1),
-		"Client.Watch":             on("Watch", 2), "Database.Watch": on("Watch", 2), "Collection.Watch": reads("Watch", 2),
+		"Client.Watch":             (*rewriter).watch, "Database.Watch": (*rewriter).watch, "Collection.Watch": reads("Watch", 2),
 		"Client.UseSession": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
 			return r.done(fmt.Sprintf("%s(%s, %s, %s)", r.help("useSession"), r.text(n.Args[0]), r.receiver(sel), r.text(n.Args[1])))
 		},
@@ -196,18 +205,23 @@ func init() {
 			return r.done(r.help("one") + "(" + r.receiver(sel) + ".RunCommand(" + r.callArgs(n, 2) + "))")
 		},
 		"Database.RunCommandCursor": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
-			return r.done(r.use("allium") + ".RunCursorCommand[" + r.use("allium/bson") + ".Raw](" + r.text(n.Args[0]) + ", " + r.receiver(sel) + ", " + r.text(n.Args[1]) + ")")
+			return r.runCursor(n, 2, r.receiver(sel), r.text(n.Args[1]))
 		},
 		"Database.Aggregate": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
 			r.leave(n, "Database.Aggregate returns a cursor of bson.D: decode with bson.Convert, or run the command with allium.RunCursorCommand[T].")
 			return r.receiver(sel) + ".Aggregate(" + r.callArgs(n, 2) + ")", true
 		},
 		"Database.ListCollections": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
-			return r.done(fmt.Sprintf("%s.RunCursorCommand[%s.Raw](%s, %s, bson.D{{Key: \"listCollections\", Value: 1}, {Key: \"filter\", Value: %s}})", r.use("allium"),
-				r.use("allium/bson"), r.text(n.Args[0]), r.receiver(sel), r.text(n.Args[1])))
+			return r.runCursor(n, 2, r.receiver(sel), `bson.D{{Key: "listCollections", Value: 1}, {Key: "filter", Value: `+r.text(n.Args[1])+`}}`)
 		},
 		"Database.CreateCollection": on("CreateCollection", 2), "Database.ListCollectionNames": filtered("ListCollectionNames", "ListCollectionsOptions", 1),
-		"Collection.Clone": on("With", 0),
+		"Collection.Clone": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			if _, two := r.info.TypeOf(n).(*types.Tuple); two || len(n.Args) != 1 {
+				r.leave(n, "Collection.With(allium.CollectionOptions{...}) returns a collection with other options, and no error.")
+				return "", false
+			}
+			return r.done(r.receiver(sel) + ".With(" + r.callArgs(n, 0) + ")")
+		},
 
 		"Collection.InsertOne": write("InsertOne", 2), "Collection.InsertMany": (*rewriter).insertMany,
 		"Collection.UpdateOne": write("UpdateOne", 3), "Collection.UpdateMany": write("UpdateMany", 3), "Collection.ReplaceOne": write("ReplaceOne", 3),
@@ -236,17 +250,17 @@ func init() {
 		"IndexView.DropOne": dropped("DropIndex", 2), "IndexView.DropAll": dropped("DropIndexes", 1), "IndexView.DropWithKey": dropped("DropIndex", 2),
 		"IndexView.List": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
 			coll := r.indexedCollection(sel)
-			return r.done(fmt.Sprintf("%s.RunCursorCommand[%s.Raw](%s, %s.Database(), bson.D{{Key: \"listIndexes\", Value: %s.Name()}})", r.use("allium"), r.use("allium/bson"),
-				r.text(n.Args[0]), coll, coll))
+			return r.runCursor(n, 1, coll+".Database()", `bson.D{{Key: "listIndexes", Value: `+coll+`.Name()}}`)
 		},
 
 		"Cursor.Decode": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
-			return r.done(r.use("allium/bson") + ".Unmarshal(" + r.receiver(sel) + ".Current(), " + r.text(n.Args[0]) + ")")
+			return r.done(r.clientBSON() + ".Unmarshal(" + r.receiver(sel) + ".Current(), " + r.text(n.Args[0]) + ")")
 		},
 		"ChangeStream.Decode": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
-			return r.done(r.use("allium/bson") + ".Unmarshal(" + r.receiver(sel) + ".Current().Raw, " + r.text(n.Args[0]) + ")")
+			return r.done(r.clientBSON() + ".Unmarshal(" + r.receiver(sel) + ".Current().Raw, " + r.text(n.Args[0]) + ")")
 		},
 		"Cursor.All": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+			r.allAfterNext(n, sel)
 			if t, ok := types.Unalias(r.info.TypeOf(n.Args[1])).(*types.Pointer); !ok || !isSlice(t.Elem()) {
 				return r.done(r.help("allInto") + "(" + r.text(n.Args[0]) + ", " + r.receiver(sel) + ", " + r.text(n.Args[1]) + ")")
 			}
@@ -254,34 +268,60 @@ func init() {
 		},
 
 		"Session.EndSession": on("End", 1), "Session.WithTransaction": (*rewriter).transaction,
-		"CommandError.HasErrorLabel": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
-			return r.done(r.receiver(sel) + ".HasLabel(" + r.text(n.Args[0]) + ")")
-		},
-		"CommandError.HasErrorCode": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
-			return r.done(r.use("allium/mongoerr") + ".HasCode(" + r.receiver(sel) + ", int32(" + r.text(n.Args[0]) + "))")
-		},
-		"ServerError.HasErrorLabel": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
-			return r.done(r.use("allium/mongoerr") + ".HasLabel(" + r.receiver(sel) + ", " + r.text(n.Args[0]) + ")")
-		},
 	}
-	for _, name := range []string{"StartTransaction", "CommitTransaction", "AbortTransaction"} {
-		methods["Session."+name] = func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
-			x := r.receiver(sel)
-			if pkg, typ := r.officialType(sel.X); pkg == "mongo" && typ == "SessionContext" {
-				x = r.use("allium") + ".SessionFrom(" + x + ")"
-			}
-			before := 1
-			if name == "StartTransaction" {
-				before = 0
-			}
-			return r.done(x + "." + name + "(" + r.callArgs(n, before) + ")")
+	for name, before := range map[string]int{"StartTransaction": 0, "CommitTransaction": 1, "AbortTransaction": 1} {
+		methods["Session."+name] = on(name, before)
+	}
+	methods["Session.AdvanceOperationTime"] = func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+		if _, alone := r.parents[n].(*ast.ExprStmt); !alone {
+			r.leave(n, "AdvanceOperationTime returns no error.")
 		}
+		t := r.text(n.Args[0])
+		if _, pointer := types.Unalias(r.info.TypeOf(n.Args[0])).(*types.Pointer); pointer {
+			t = "*" + t
+		}
+		return r.done(r.receiver(sel) + ".AdvanceOperationTime(" + t + ")")
 	}
+}
+
+// sessionOf rewrites a method of a SessionContext that is one of its session.
+func (r *rewriter) sessionOf(n *ast.CallExpr, sel *ast.SelectorExpr, name string) (string, bool) {
+	x := r.use("allium") + ".SessionFrom(" + r.receiver(sel) + ")"
+	switch name {
+	case "StartTransaction":
+		return r.done(x + ".StartTransaction(" + r.callArgs(n, 0) + ")")
+	case "CommitTransaction", "AbortTransaction":
+		return r.done(x + "." + name + "(" + r.callArgs(n, 1) + ")")
+	case "EndSession":
+		return r.done(x + ".End(" + r.callArgs(n, 1) + ")")
+	case "ID", "Client", "ClusterTime", "OperationTime", "AdvanceClusterTime":
+		return r.done(x + "." + name + "(" + strings.Join(r.args(n), ", ") + ")")
+	}
+	r.leave(n, "The session is "+x+".")
+	return "", false
 }
 
 func isSlice(t types.Type) bool {
 	_, ok := t.Underlying().(*types.Slice)
 	return ok
+}
+
+// watch rewrites Watch of a client or a database, whose events have documents of many collections.
+func (r *rewriter) watch(n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
+	args := r.text(n.Args[0]) + ", " + r.receiver(sel) + ", " + r.text(n.Args[1])
+	if o := r.options(n, 2); o != "" {
+		args += ", " + o
+	}
+	return r.done(r.use("allium") + ".Watch[" + r.use("allium/bson") + ".Raw](" + args + ")")
+}
+
+// runCursor returns a call of RunCursorCommand in place of an operation whose options it has not.
+func (r *rewriter) runCursor(n *ast.CallExpr, before int, db, command string) (string, bool) {
+	if len(n.Args) > before {
+		r.leave(n, "The options of this operation are fields of the command now.")
+	}
+	r.use("allium/bson")
+	return r.done(r.use("allium") + ".RunCursorCommand[bson.Raw](" + r.text(n.Args[0]) + ", " + db + ", " + command + ")")
 }
 
 // nothing replaces a call that is not needed any more by one that does nothing.
@@ -402,7 +442,12 @@ func (r *rewriter) function(n *ast.CallExpr, pkg, name string) (string, bool) {
 			return r.done(r.optionsLiteral(t.Name(), nil))
 		}
 	}
-	args := r.args(n)
+	var args []string
+	switch short {
+	case "readpref", "writeconcern", "readconcern": // their arguments may become fields
+	default:
+		args = r.args(n)
+	}
 	switch short + "." + name {
 	case "mongo.Connect", "mongo.NewClient":
 		var opts []ast.Expr
@@ -410,6 +455,9 @@ func (r *rewriter) function(n *ast.CallExpr, pkg, name string) (string, bool) {
 			if p, typ := r.officialType(a); p == "mongo/options" && (typ == "ClientOptions" || typ == "ClientOptionsBuilder") {
 				opts = append(opts, a)
 			}
+		}
+		if len(opts) > 1 || n.Ellipsis.IsValid() {
+			r.leave(n, "Options of a client are not merged: put all into one clientOptions. connect takes the first.")
 		}
 		if len(opts) == 1 && !r.onlyUse(n.Args) {
 			if base, kind := r.chainBase(opts[0]); base != nil {
@@ -495,51 +543,8 @@ func (r *rewriter) openCall(fields []string) (string, bool) {
 	if uri == "" {
 		uri = `"mongodb://localhost:27017"`
 	}
-	if len(rest) == 0 {
-		return r.use("allium") + ".Open(" + uri + ")", true
-	}
+	rest = append(rest, "BSON: &"+r.clientBSON())
 	return r.use("allium") + ".Open(" + uri + ", " + r.use("allium") + ".ClientOptions{" + strings.Join(rest, ", ") + "})", true
-}
-
-// bsonCall rewrites a call of the packages that encode.
-func (r *rewriter) bsonCall(n *ast.CallExpr, recv, name string) (string, bool) {
-	switch {
-	case recv == "RawValue":
-		sel := n.Fun.(*ast.SelectorExpr)
-		if base, ok := strings.CutSuffix(name, "OK"); ok {
-			return r.done(r.receiver(sel) + "." + base + "()")
-		}
-		switch name {
-		case "StringValue", "ObjectID", "Int32", "Int64", "Double", "Boolean", "Document", "Array", "Decimal128":
-			return r.done(r.help("value") + "(" + r.receiver(sel) + "." + name + "())")
-		case "AsInt64":
-			return r.done(r.help("value") + "(" + r.receiver(sel) + ".AsInt64())")
-		case "Time":
-			return r.done(r.help("value") + "(" + r.receiver(sel) + ".DateTime()).Time()")
-		}
-		return "", false
-	case recv == "Raw" && name == "LookupErr":
-		r.leave(n, "Raw.Lookup returns a RawValue whose IsZero reports that there is none.")
-		return "", false
-	case recv == "Raw" && name == "Elements":
-		r.leave(n, "Raw.All iterates over keys and values.")
-		return "", false
-	case recv != "":
-		return "", false
-	}
-	switch name {
-	case "MarshalExtJSON":
-		if len(n.Args) == 3 {
-			return r.done(r.use("allium/bson") + ".MarshalExtJSON(" + r.text(n.Args[0]) + ", " + r.text(n.Args[1]) + ")")
-		}
-	case "UnmarshalExtJSON":
-		if len(n.Args) == 3 {
-			return r.done(r.use("allium/bson") + ".UnmarshalExtJSON(" + r.text(n.Args[0]) + ", " + r.text(n.Args[2]) + ")")
-		}
-	case "IsValidObjectID":
-		return r.done(r.help("isObjectID") + "(" + r.text(n.Args[0]) + ")")
-	}
-	return "", false
 }
 
 // containerEnd rewrites the end of a container with MongoDB, which the package for all containers

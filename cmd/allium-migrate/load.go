@@ -30,6 +30,8 @@ type loaded struct {
 	info   *types.Info
 	pkg    *types.Package
 	errors []error
+
+	renamed map[string]string // helpers that have another name, since the package has theirs
 }
 
 // listed is what the go command says of a package.

@@ -63,11 +63,14 @@ func migrate(args []string, dir string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	var total statistics
+	told := newNotices(dir)
+	settings := clientSettings(pkgs)
 	for _, p := range pkgs {
 		for _, err := range p.errors {
 			fmt.Fprintf(stderr, "allium-migrate: %v (what is there of types is used)\n", err)
 		}
-		files := rewrite(p, *module, &total)
+		tellTypes(p, told)
+		files := rewrite(p, *module, settings, &total, told)
 		for _, name := range slices.Sorted(mapKeys(files)) {
 			before, _ := os.ReadFile(name)
 			after := files[name]
@@ -93,6 +96,7 @@ func migrate(args []string, dir string, stdout, stderr io.Writer) int {
 			}
 		}
 	}
+	told.print(stderr)
 	fmt.Fprintf(stderr, "%d uses of the official driver in %d files: %d rewritten, %d left with a comment\n",
 		total.rewritten+total.left, total.files, total.rewritten, total.left)
 	if !*write && total.files > 0 {

@@ -49,7 +49,7 @@ func TestPrograms(t *testing.T) {
 // Every helper is formatted, and what it imports is what it uses.
 func TestHelpers(t *testing.T) {
 	for name := range helperSources {
-		file := string(helperFile("p", "example.com/allium", map[string]bool{name: true}))
+		file := string(helperFile("p", "example.com/allium", map[string]bool{name: true}, bridging{first: true}))
 		if !strings.Contains(file, "package p\n") || strings.Contains(file, "\"allium") {
 			t.Errorf("%s:\n%s", name, file)
 		}

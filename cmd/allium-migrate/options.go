@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"go/ast"
+	"go/types"
 	"maps"
 	"reflect"
 	"slices"
@@ -163,10 +164,15 @@ func (r *rewriter) option(kind reflect.Type, name string, arg ast.Expr) (field s
 	case "ExpireAfterSeconds":
 		return "ExpireAfter: new(" + r.use("time") + ".Duration(" + v + ") * time.Second)", true
 	case "ServerAPIOptions":
-		return "ServerAPI: &" + r.use("allium") + ".ServerAPI{Version: \"1\"}", true
+		return r.serverAPI(arg)
 	case "Auth":
 		return "Credential: &" + v, true
-	case "Monitor", "PoolMonitor", "ServerMonitor", "LoggerOptions", "Registry", "BSONOptions", "Hosts":
+	case "BSONOptions":
+		if r.settings != nil {
+			return "BSON: &" + r.clientBSON(), true
+		}
+		return "", false
+	case "Monitor", "PoolMonitor", "ServerMonitor", "LoggerOptions", "Registry", "Hosts":
 		return "", false
 	case "ArrayFilters":
 		if lit, ok := arg.(*ast.CompositeLit); ok && len(lit.Elts) == 1 {
@@ -243,13 +249,107 @@ func (r *rewriter) options(call *ast.CallExpr, from int) string {
 // callArgs returns the first n arguments of a call, and its options behind them.
 func (r *rewriter) callArgs(call *ast.CallExpr, n int) string {
 	var list []string
-	for _, a := range call.Args[:min(n, len(call.Args))] {
+	_, recv, name := r.object(call.Fun)
+	for i, a := range call.Args[:min(n, len(call.Args))] {
+		if i == 1 && recv == "Collection" && filtering[name] {
+			list = append(list, r.filter(a))
+			continue
+		}
 		list = append(list, r.text(a))
 	}
 	if o := r.options(call, n); o != "" {
 		list = append(list, o)
 	}
 	return strings.Join(list, ", ")
+}
+
+// filtering are the methods of a collection whose second argument is a filter.
+var filtering = map[string]bool{"Find": true, "FindOne": true, "FindOneAndDelete": true, "FindOneAndUpdate": true, "FindOneAndReplace": true, "CountDocuments": true,
+	"UpdateOne": true, "UpdateMany": true, "ReplaceOne": true, "DeleteOne": true, "DeleteMany": true}
+
+// filter returns a filter that may be a nil map, which has no conditions.
+func (r *rewriter) filter(e ast.Expr) string {
+	text := r.text(e)
+	t := r.info.TypeOf(e)
+	if t == nil || text == "nil" {
+		return text
+	}
+	switch t.Underlying().(type) {
+	case *types.Map, *types.Interface:
+	default:
+		return text
+	}
+	if r.made(e) {
+		return text
+	}
+	return r.help("given") + "(" + text + ")"
+}
+
+// made reports whether an expression is a literal, or a variable that is given nothing but
+// literals.
+func (r *rewriter) made(e ast.Expr) bool {
+	isLiteral := func(e ast.Expr) bool {
+		switch e := ast.Unparen(e).(type) {
+		case *ast.CompositeLit:
+			return true
+		case *ast.CallExpr:
+			id, ok := e.Fun.(*ast.Ident)
+			return ok && id.Name == "make"
+		}
+		return false
+	}
+	id, ok := ast.Unparen(e).(*ast.Ident)
+	if !ok {
+		return isLiteral(e)
+	}
+	obj := r.info.Uses[id]
+	if obj == nil || obj.Parent() == r.pkg.Scope() {
+		return false
+	}
+	given := false
+	for _, names := range []map[*ast.Ident]types.Object{r.info.Defs, r.info.Uses} {
+		for other, o := range names {
+			if o != obj {
+				continue
+			}
+			switch p := r.parents[other].(type) {
+			case *ast.AssignStmt:
+				at := slices.Index(p.Lhs, ast.Expr(other))
+				if at < 0 {
+					continue
+				}
+				if len(p.Lhs) != len(p.Rhs) || !isLiteral(p.Rhs[at]) {
+					return false
+				}
+				given = true
+			case *ast.ValueSpec:
+				at := slices.Index(p.Names, other)
+				if at < 0 {
+					continue
+				}
+				if at >= len(p.Values) || !isLiteral(p.Values[at]) {
+					return false
+				}
+				given = true
+			case *ast.Field, *ast.UnaryExpr, *ast.RangeStmt: // a parameter, an address
+				return false
+			}
+		}
+	}
+	return given
+}
+
+// noContext reports whether a nil is the context of a call of the official driver.
+func (r *rewriter) noContext(id *ast.Ident) bool {
+	call, ok := r.parents[id].(*ast.CallExpr)
+	if !ok || id.Name != "nil" || len(call.Args) == 0 || call.Args[0] != ast.Expr(id) {
+		return false
+	}
+	if pkg, _, _ := r.object(call.Fun); pkg == "" {
+		return false
+	}
+	sig, ok := r.info.TypeOf(call.Fun).(*types.Signature)
+	return ok && sig.Params().Len() > 0 && sig.Params().At(0).Type().String() == "context.Context"
 }
 
 // models are the writes of a bulk write: the helper that makes each, what it is told by arguments,

@@ -41,12 +41,18 @@ type rewriter struct {
 	parents map[ast.Node]ast.Node
 	// pointers are the results of writes that are used as pointers.
 	pointers map[types.Object]bool
+	defined  map[types.Object]bool // variables that are declared by an assignment of a call
+	// settings are how the program's client encodes and decodes, nil if it has no such options.
+	settings map[string]bool
+	told     *notices
 }
 
 // rewrite returns the new contents of the files of a package that use the official driver.
-func rewrite(p *loaded, module string, stats *statistics) map[string][]byte {
+func rewrite(p *loaded, module string, settings map[string]bool, stats *statistics, told *notices) map[string][]byte {
 	out := map[string][]byte{}
 	helpers := map[string]bool{}
+	p.keepHelpers(helpers)
+	had := len(helpers)
 	dir := ""
 	for _, f := range p.files {
 		uses := false
@@ -59,15 +65,15 @@ func rewrite(p *loaded, module string, stats *statistics) map[string][]byte {
 		}
 		dir = filepath.Dir(p.paths[f])
 		r := &rewriter{loaded: p, module: module, file: f, src: p.source[f], stats: stats, helpers: helpers,
-			imports: map[string]bool{}, notes: map[int][]string{}, parents: map[ast.Node]ast.Node{}, pointers: map[types.Object]bool{}}
+			imports: map[string]bool{}, notes: map[int][]string{}, parents: map[ast.Node]ast.Node{}, pointers: map[types.Object]bool{}, settings: settings, told: told}
 		out[p.paths[f]] = r.run()
 	}
-	if len(helpers) > 0 {
+	if len(helpers) > had {
 		file := "allium_migrate.go"
 		if slices.ContainsFunc(p.files, func(f *ast.File) bool { return strings.HasSuffix(p.paths[f], "_test.go") }) && strings.HasSuffix(p.name, "_test") {
 			file = "allium_migrate_test.go"
 		}
-		out[filepath.Join(dir, file)] = helperFile(p.name, module, helpers)
+		out[filepath.Join(dir, file)] = helperFile(p.name, module, helpers, bridging{first: p.first(), settings: settings, taken: p.taken(helpers)})
 	}
 	return out
 }
@@ -169,8 +175,11 @@ func (r *rewriter) use(pkg string) string {
 // help notes that a helper is used and returns its name.
 func (r *rewriter) help(name string) string {
 	r.helpers[name] = true
-	return name
+	return r.named(name)
 }
+
+// named returns the name that something in a helper has in this package.
+func (r *rewriter) named(name string) string { return cmp.Or(r.taken(nil)[name], name) }
 
 // done counts something that was rewritten.
 func (r *rewriter) done(s string) (string, bool) {
@@ -344,7 +353,7 @@ func (r *rewriter) importLines(body string) string {
 		if spec != "" && spec != "_" && spec != "." {
 			name = spec
 		}
-		if m[3] == "go.mongodb.org/mongo-driver/v2" || stillUsed(body, name) && !r.taken(name) {
+		if m[3] == "go.mongodb.org/mongo-driver/v2" || stillUsed(body, name) && !r.isTaken(name) {
 			return line
 		}
 		return ""
@@ -392,8 +401,8 @@ func (r *rewriter) importLines(body string) string {
 	return body[:at] + "\n" + block + body[at:]
 }
 
-// taken reports whether a name is now that of a package of Allium.
-func (r *rewriter) taken(name string) bool {
+// isTaken reports whether a name is now that of a package of Allium.
+func (r *rewriter) isTaken(name string) bool {
 	return name == "bson" && r.imports["allium/bson"] || name == "event" && r.imports["allium/event"]
 }
 

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,11 +29,6 @@ var names = map[string]target{
 	"mongo.ErrNoDocuments":        {"allium/mongoerr", "ErrNoDocuments"},
 	"mongo.ErrClientDisconnected": {"allium/mongoerr", "ErrClientClosed"},
 	"mongo.ErrNilDocument":        {"allium/mongoerr", "ErrNilDocument"},
-	"mongo.IsTimeout":             {"allium/mongoerr", "IsTimeout"},
-	"mongo.CommandError":          {"allium/mongoerr", "*mongoerr.ServerError"},
-	"mongo.BulkWriteException":    {"allium/mongoerr", "*mongoerr.BulkWriteError"},
-	"mongo.WriteError":            {"allium/mongoerr", "*mongoerr.WriteError"},
-	"mongo.WriteConcernError":     {"allium/mongoerr", "WriteConcernError"},
 	"mongo.SessionContext":        {"context", "Context"},
 	"mongo.SessionFromContext":    {"allium", "SessionFrom"},
 	"mongo.NewSessionContext":     {"allium", "WithSession"},
@@ -56,10 +52,10 @@ var sameInBSON = map[string]bool{}
 
 func init() {
 	for name := range strings.FieldsSeq(`A D E M Raw RawValue ObjectID NilObjectID NewObjectID DateTime Timestamp Decimal128 NewDecimal128 Binary Regex
-		Null MinKey MaxKey Undefined Symbol JavaScript CodeWithScope DBPointer Marshal Unmarshal Marshaler Unmarshaler ValueMarshaler ValueUnmarshaler
+		Null MinKey MaxKey Undefined Symbol JavaScript CodeWithScope DBPointer Marshaler Unmarshaler ValueMarshaler ValueUnmarshaler
 		Type TypeDouble TypeString TypeEmbeddedDocument TypeArray TypeBinary TypeUndefined TypeObjectID TypeBoolean TypeDateTime TypeNull TypeRegex
 		TypeDBPointer TypeJavaScript TypeSymbol TypeCodeWithScope TypeInt32 TypeTimestamp TypeInt64 TypeDecimal128 TypeMinKey TypeMaxKey
-		MarshalValue Vector NewFloat32Vector NewInt8Vector`) {
+		Vector NewFloat32Vector NewInt8Vector`) {
 		sameInBSON[name] = true
 	}
 }
@@ -72,6 +68,12 @@ func isContainer(path string) bool {
 // node returns what becomes of a node, and whether anything does; else its parts are looked at.
 func (r *rewriter) node(n ast.Node) (string, bool) {
 	switch n := n.(type) {
+	case *ast.Ident:
+		if r.noContext(n) {
+			return r.done(r.use("context") + ".Background()")
+		}
+	case *ast.FuncDecl:
+		return r.valueMethod(n)
 	case *ast.StarExpr:
 		return r.star(n)
 	case *ast.IndexExpr: // options.Lister[options.FindOptions]
@@ -82,6 +84,8 @@ func (r *rewriter) node(n ast.Node) (string, bool) {
 		}
 	case *ast.CallExpr:
 		return r.call(n)
+	case *ast.TypeAssertExpr:
+		return r.errorAssertion(n)
 	case *ast.UnaryExpr:
 		if lit, ok := n.X.(*ast.CompositeLit); ok && n.Op == token.AND && lit.Type != nil {
 			if pkg, _, name := r.object(lit.Type); pkg == "mongo/options" && name != "ClientOptions" && optionType(name) != nil {
@@ -142,6 +146,9 @@ func (r *rewriter) selector(n *ast.SelectorExpr) (string, bool) {
 		if t, ok := names[name]; ok && !strings.Contains(name, ".") {
 			return r.done(r.use(t.pkg) + "." + t.name)
 		}
+		if bsonFunctions[name] {
+			return r.done(r.help("asBefore") + "." + name)
+		}
 		if sameInBSON[name] {
 			return r.done(r.use("allium/bson") + "." + name)
 		}
@@ -164,6 +171,10 @@ func (r *rewriter) selector(n *ast.SelectorExpr) (string, bool) {
 		}
 		return r.done(r.use(t.pkg) + "." + t.name)
 	}
+	if bridge := errorTypes[name]; short == "mongo" && bridge != "" {
+		r.help("errorTypes")
+		return r.done(r.named(bridge))
+	}
 	switch short + "." + name {
 	case "mongo.Session":
 		return r.done("*" + r.use("allium") + ".Session")
@@ -173,10 +184,8 @@ func (r *rewriter) selector(n *ast.SelectorExpr) (string, bool) {
 		return r.done(r.help("writeModel"))
 	case "mongo.Cursor", "mongo.ChangeStream":
 		return r.done(r.use("allium") + "." + name + "[" + r.use("allium/bson") + ".Raw]")
-	case "mongo.WriteException":
-		r.leave(n, "A write of one statement fails with *mongoerr.WriteError, *mongoerr.WriteConcernError or *mongoerr.ServerError, and a bulk write with "+
-			"*mongoerr.BulkWriteError: use errors.As with the type that is meant, errors.Is(err, mongoerr.ErrDuplicateKey) or mongoerr.HasCode.")
-		return r.use("allium/mongoerr") + ".BulkWriteError", true
+	case "mongo.IsTimeout":
+		return r.done(r.help("isTimeout"))
 	case "options.ClientOptions":
 		return r.done(r.help("clientOptions"))
 	case "options.After", "options.Before":
@@ -217,6 +226,13 @@ func (r *rewriter) field(n *ast.SelectorExpr, pkg, recv, name string) (string, b
 		return r.done(x() + ".Current()")
 	case "ChangeStream.Current":
 		return r.done(x() + ".Current().Raw")
+	case "BulkWriteResult.UpsertedIDs":
+		if call, ok := r.parents[n].(*ast.CallExpr); ok {
+			if id, ok := call.Fun.(*ast.Ident); ok && id.Name == "len" {
+				return "", false
+			}
+		}
+		return r.done(r.help("upsertedIDs") + "(" + x() + ".UpsertedIDs)")
 	case "InsertManyResult.InsertedIDs":
 		switch p := r.parents[n].(type) {
 		case *ast.IndexExpr:
@@ -227,11 +243,67 @@ func (r *rewriter) field(n *ast.SelectorExpr, pkg, recv, name string) (string, b
 			}
 		}
 		return r.done(r.help("inOrder") + "(" + x() + ".InsertedIDs)")
-	case "WriteException.WriteErrors", "BulkWriteException.WriteErrors", "CommandError.Code", "CommandError.Message", "CommandError.Name", "CommandError.Labels",
-		"WriteError.Code", "WriteError.Message", "WriteError.Index", "BulkWriteError.Code", "BulkWriteError.Message", "BulkWriteError.Index":
+	}
+	if renamed := otherFields[recv+"."+name]; renamed != "" {
+		return r.done(x() + "." + renamed)
+	}
+	if sameFields[recv+"."+name] || strings.HasPrefix(pkg, "bson") && sameInBSON[recv] {
 		return "", false
 	}
+	if _, method := r.info.Uses[n.Sel].(*types.Func); method { // a method value
+		if kept[recv+"."+name] || bsonMethods[recv+"."+name] || recv == "SingleResult" {
+			return "", false
+		}
+		r.leave(n, recv+"."+name+" is not called here, and has no counterpart of the same form.")
+		return "", false
+	}
+	if of := optionType(strings.TrimSuffix(recv, "Builder")); pkg == "mongo/options" && of != nil {
+		return r.optionField(n, of, name)
+	}
+	r.leave(n, recv+"."+name+" has no counterpart that is used in the same way: see docs/migrating.md.")
 	return "", false
+}
+
+// sameFields are the fields that have the same name and type, otherFields those of another name.
+var (
+	sameFields  = map[string]bool{}
+	otherFields = map[string]string{
+		"WriteConcern.WTimeout": "Timeout", "Credential.AuthSource": "Source", "Credential.AuthMechanism": "Mechanism",
+		"Credential.AuthMechanismProperties": "Properties",
+	}
+)
+
+func init() {
+	for name := range strings.FieldsSeq(`InsertOneResult.InsertedID InsertOneResult.Acknowledged InsertManyResult.Acknowledged
+		UpdateResult.MatchedCount UpdateResult.ModifiedCount UpdateResult.UpsertedCount UpdateResult.UpsertedID UpdateResult.Acknowledged
+		DeleteResult.DeletedCount DeleteResult.Acknowledged BulkWriteResult.InsertedCount BulkWriteResult.MatchedCount BulkWriteResult.ModifiedCount
+		BulkWriteResult.DeletedCount BulkWriteResult.UpsertedCount BulkWriteResult.Acknowledged IndexModel.Keys WriteConcern.W WriteConcern.Journal
+		ReadConcern.Level Credential.Username Credential.Password Collation.Locale Collation.CaseLevel Collation.CaseFirst Collation.Strength
+		Collation.NumericOrdering Collation.Alternate Collation.MaxVariable Collation.Normalization Collation.Backwards
+		CommandError.Code CommandError.Message CommandError.Labels CommandError.Name CommandError.Wrapped CommandError.Raw
+		WriteError.Index WriteError.Code WriteError.Message WriteError.Details WriteError.Raw
+		WriteConcernError.Name WriteConcernError.Code WriteConcernError.Message WriteConcernError.Details WriteConcernError.Raw
+		WriteException.WriteConcernError WriteException.WriteErrors WriteException.Labels WriteException.Raw BulkWriteError.WriteError
+		BulkWriteError.Index BulkWriteError.Code BulkWriteError.Message BulkWriteError.Details BulkWriteError.Raw
+		BulkWriteException.WriteConcernError BulkWriteException.WriteErrors BulkWriteException.Labels`) {
+		sameFields[name] = true
+	}
+}
+
+// optionField rewrites the use of a field of an option struct of version 1, whose fields are
+// pointers.
+func (r *rewriter) optionField(n *ast.SelectorExpr, of reflect.Type, name string) (string, bool) {
+	old := name
+	if to := renamed[name]; to != "" {
+		name = to
+	}
+	f, ok := of.FieldByName(name)
+	_, pointer := types.Unalias(r.info.TypeOf(n)).(*types.Pointer)
+	if !ok || pointer != (f.Type.Kind() == reflect.Pointer) {
+		r.leave(n, fmt.Sprintf("Option %s is otherwise in %s: look at its fields.", old, of))
+		return "", false
+	}
+	return r.done(r.text(n.X) + "." + name)
 }
 
 // statement returns the statement that holds a node if the node is all of it.
@@ -256,12 +328,46 @@ func (r *rewriter) result(call *ast.CallExpr, text string) string {
 	if a, ok := r.parents[call].(*ast.AssignStmt); ok && len(a.Lhs) == 2 {
 		if id, ok := a.Lhs[0].(*ast.Ident); ok {
 			obj := r.info.Defs[id]
-			if obj != nil && !r.pointers[obj] {
+			if obj == nil {
+				obj = r.info.Uses[id]
+			}
+			if obj != nil && !r.pointers[obj] && r.byWrite(obj) {
 				return text
 			}
 		}
 	}
+	if _, name := r.resultType(call); name == "InsertManyResult" || name == "BulkWriteResult" || r.many(call) {
+		return r.help("partial") + "(" + text + ")"
+	}
 	return r.help("pointer") + "(" + text + ")"
+}
+
+// resultType returns the package and name of the type of a call's first result.
+func (r *rewriter) resultType(call *ast.CallExpr) (pkg, name string) {
+	t, ok := r.info.TypeOf(call).(*types.Tuple)
+	if !ok || t.Len() == 0 {
+		return "", ""
+	}
+	return "mongo", typeName(t.At(0).Type())
+}
+
+// many reports whether a call writes many documents.
+func (r *rewriter) many(call *ast.CallExpr) bool {
+	_, _, name := r.object(call.Fun)
+	return strings.HasSuffix(name, "Many")
+}
+
+// byWrite reports whether a variable is declared where a write assigns to it, and so has the type
+// that the write returns.
+func (r *rewriter) byWrite(v types.Object) bool {
+	if r.defined == nil {
+		r.defined = map[types.Object]bool{}
+		for id, obj := range r.info.Defs {
+			a, ok := r.parents[id].(*ast.AssignStmt)
+			r.defined[obj] = ok && len(a.Rhs) == 1 && len(a.Lhs) == 2
+		}
+	}
+	return r.defined[v]
 }
 
 // composite rewrites literals whose fields differ.
@@ -429,6 +535,11 @@ func (r *rewriter) assign(n *ast.AssignStmt) (string, bool) {
 	if len(n.Lhs) != 1 || len(n.Rhs) != 1 {
 		return "", false
 	}
+	if call, ok := n.Rhs[0].(*ast.CallExpr); ok && n.Tok == token.ASSIGN {
+		if base, _ := r.chainBase(call); base != nil && r.raw(base) == r.raw(n.Lhs[0]) {
+			return r.setter(&ast.ExprStmt{X: call})
+		}
+	}
 	decode, ok := n.Rhs[0].(*ast.CallExpr)
 	if !ok || len(decode.Args) != 1 {
 		return "", false
@@ -463,12 +574,13 @@ func (r *rewriter) assign(n *ast.AssignStmt) (string, bool) {
 		}
 	}
 	op := n.Tok.String()
-	if n.Tok == token.DEFINE {
-		_, inBlock := r.parents[n].(*ast.BlockStmt)
-		inner := r.pkg.Scope().Innermost(n.Pos())
-		if !inBlock || inner == nil || obj.Parent() != inner {
-			return "", false // := would declare another variable
-		}
+	_, inBlock := r.parents[n].(*ast.BlockStmt)
+	inner := r.pkg.Scope().Innermost(n.Pos())
+	if !inBlock || inner == nil || obj.Parent() != inner {
+		return "", false // := would declare another variable, and another scope may come here again
+	}
+	if !r.fresh(id, obj) || !r.leftOnError(n, obj) {
+		return "", false // Decode keeps what the document does not have, and leaves what it has decoded
 	}
 	if name := find.Fun.(*ast.SelectorExpr).Sel.Name; name == "FindOneAndReplace" {
 		return "", false // its replacement need not have the type of the document
@@ -481,6 +593,66 @@ func (r *rewriter) assign(n *ast.AssignStmt) (string, bool) {
 	call := fmt.Sprintf("%s[%s](%s).%s(%s)", r.help("of"), named.Obj().Name(), r.text(find.Fun.(*ast.SelectorExpr).X), find.Fun.(*ast.SelectorExpr).Sel.Name, args)
 	r.use("allium")
 	return r.done(id.Name + ", " + r.text(n.Lhs[0]) + " " + op + " " + call)
+}
+
+// leftOnError reports whether a block is left behind an assignment if there is an error, without a
+// look at a variable.
+func (r *rewriter) leftOnError(n *ast.AssignStmt, obj types.Object) bool {
+	block, ok := r.parents[n].(*ast.BlockStmt)
+	if !ok {
+		return false
+	}
+	at := slices.Index(block.List, ast.Stmt(n))
+	if at < 0 || at+1 >= len(block.List) {
+		return false
+	}
+	check, ok := block.List[at+1].(*ast.IfStmt)
+	if !ok || check.Init != nil || check.Else != nil || len(check.Body.List) == 0 {
+		return false
+	}
+	if cond, ok := check.Cond.(*ast.BinaryExpr); !ok || cond.Op != token.NEQ || r.raw(cond.X) != r.raw(n.Lhs[0]) || r.raw(cond.Y) != "nil" {
+		return false
+	}
+	switch last := check.Body.List[len(check.Body.List)-1].(type) {
+	case *ast.ReturnStmt, *ast.BranchStmt:
+	case *ast.ExprStmt:
+		call, ok := last.X.(*ast.CallExpr)
+		if !ok {
+			return false
+		}
+		switch r.raw(call.Fun) {
+		case "panic", "t.Fatal", "t.Fatalf", "log.Fatal", "log.Fatalf", "log.Fatalln", "os.Exit":
+		default:
+			return false
+		}
+	default:
+		return false
+	}
+	used := false
+	ast.Inspect(check.Body, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		used = used || ok && r.info.Uses[id] == obj
+		return !used
+	})
+	return !used
+}
+
+// fresh reports whether a variable has its zero value where it is used: it is declared without one,
+// and not used before.
+func (r *rewriter) fresh(at *ast.Ident, obj types.Object) bool {
+	zero := false
+	for id, def := range r.info.Defs {
+		if def == obj {
+			spec, ok := r.parents[id].(*ast.ValueSpec)
+			zero = ok && len(spec.Values) == 0
+		}
+	}
+	for id, use := range r.info.Uses {
+		if use == obj && id.Pos() < at.Pos() {
+			return false
+		}
+	}
+	return zero
 }
 
 // oneDocument are the methods of a collection that return a SingleResult.

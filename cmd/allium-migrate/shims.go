@@ -1,12 +1,5 @@
 package main
 
-import (
-	"go/format"
-	"regexp"
-	"slices"
-	"strings"
-)
-
 // helperSources are the bridges between the two ways of doing things.
 var helperSources = map[string]string{
 	"of": `// of returns the collection with documents of type T.
@@ -27,7 +20,7 @@ func (r *singleResult) Decode(into any) error {
 	if r.err != nil {
 		return r.err
 	}
-	return bson.Unmarshal(r.doc, into)
+	return asBefore.Unmarshal(r.doc, into)
 }
 
 func (r *singleResult) Err() error { return r.err }
@@ -38,38 +31,55 @@ func (r *singleResult) Raw() (bson.Raw, error) { return r.doc, r.err }
 func (r *singleResult) DecodeBytes() (bson.Raw, error) { return r.doc, r.err }`,
 	"one": `// one makes a singleResult of what FindOne and RunCommand return.
 func one(doc bson.Raw, err error) *singleResult { return &singleResult{doc, err} }`,
-	"all": `// all decodes the remaining documents of a cursor into a slice.
+	"all": `// all decodes the remaining documents of a cursor into a slice. As before, it decodes into the elements
+// that the slice has, and a nil slice stays nil without documents.
 func all[T any](ctx context.Context, cur *allium.Cursor[bson.Raw], into *[]T) error {
 	docs, err := cur.All(ctx)
 	if err != nil {
 		return err
 	}
-	list := make([]T, len(docs))
+	list := *into
 	for i, doc := range docs {
-		if err := bson.Unmarshal(doc, &list[i]); err != nil {
+		if i == len(list) {
+			var none T
+			list = append(list, none)
+			list = list[:cap(list)]
+		}
+		if err := asBefore.Unmarshal(doc, &list[i]); err != nil {
 			return err
 		}
 	}
-	*into = list
+	*into = list[:len(docs)]
 	return nil
 }`,
-	"allInto": `// allInto decodes the remaining documents of a cursor into the slice that into points to.
+	"allInto": `// allInto decodes the remaining documents of a cursor into the slice that into points to. As before, it
+// decodes into the elements that the slice has, and a nil slice stays nil without documents.
 func allInto(ctx context.Context, cur *allium.Cursor[bson.Raw], into any) error {
 	docs, err := cur.All(ctx)
 	if err != nil {
 		return err
 	}
 	to := reflect.ValueOf(into)
-	if to.Kind() != reflect.Pointer || to.Elem().Kind() != reflect.Slice {
-		return errors.New("documents are decoded into a pointer to a slice")
+	if to.Kind() != reflect.Pointer {
+		return fmt.Errorf("results argument must be a pointer to a slice, but was a %s", to.Kind())
 	}
-	list := reflect.MakeSlice(to.Elem().Type(), len(docs), len(docs))
+	list := to.Elem()
+	if list.Kind() == reflect.Interface {
+		list = list.Elem()
+	}
+	if list.Kind() != reflect.Slice {
+		return fmt.Errorf("results argument must be a pointer to a slice, but was a pointer to %s", list.Kind())
+	}
 	for i, doc := range docs {
-		if err := bson.Unmarshal(doc, list.Index(i).Addr().Interface()); err != nil {
+		if i == list.Len() {
+			list = reflect.Append(list, reflect.Zero(list.Type().Elem()))
+			list = list.Slice(0, list.Cap())
+		}
+		if err := asBefore.Unmarshal(doc, list.Index(i).Addr().Interface()); err != nil {
 			return err
 		}
 	}
-	to.Elem().Set(list)
+	to.Elem().Set(list.Slice(0, len(docs)))
 	return nil
 }`,
 	"distinctResult": `// distinctResult are values that are decoded later. allium.Distinct[T] returns them as a []T.
@@ -90,7 +100,7 @@ func (r *distinctResult) Decode(into any) error {
 	}
 	list := reflect.MakeSlice(to.Elem().Type(), len(r.values), len(r.values))
 	for i, v := range r.values {
-		if err := v.Unmarshal(list.Index(i).Addr().Interface()); err != nil {
+		if err := asBefore.UnmarshalValue(v, list.Index(i).Addr().Interface()); err != nil {
 			return err
 		}
 	}
@@ -105,13 +115,44 @@ func connectContext(_ context.Context, opts ...*clientOptions) (*allium.Client, 
 }`,
 	"connected": `// connected stands where a client was told to connect: it does so by itself.
 func connected(context.Context) error { return nil }`,
-	"pointer": `// pointer returns a result as a pointer.
-func pointer[T any](v T, err error) (*T, error) { return &v, err }`,
+	"pointer": `// pointer returns a result as a pointer, which is nil after an error.
+func pointer[T any](v T, err error) (*T, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &v, nil
+}`,
+	"partial": `// partial returns the result of many writes as a pointer, which is nil after an error unless some of
+// the writes were refused.
+func partial[T any](v T, err error) (*T, error) {
+	var bulk *mongoerr.BulkWriteError
+	var one *mongoerr.WriteError
+	var concern *mongoerr.WriteConcernError
+	if err == nil || errors.As(err, &bulk) || errors.As(err, &one) || errors.As(err, &concern) {
+		return &v, err
+	}
+	return nil, err
+}`,
+	"given": `// given returns a filter. A map that is nil is one without conditions: Allium takes it for a mistake.
+func given(filter any) any {
+	if v := reflect.ValueOf(filter); v.Kind() == reflect.Map && v.IsNil() {
+		return bson.D{}
+	}
+	return filter
+}`,
 	"inOrder": `// inOrder returns identifiers in the order of their documents.
 func inOrder(ids map[int]any) []any {
 	list := make([]any, 0, len(ids))
 	for _, i := range slices.Sorted(maps.Keys(ids)) {
 		list = append(list, ids[i])
+	}
+	return list
+}`,
+	"upsertedIDs": `// upsertedIDs returns the identifiers of the documents that updates have inserted, by their writes.
+func upsertedIDs(ids map[int]any) map[int64]any {
+	list := make(map[int64]any, len(ids))
+	for i, id := range ids {
+		list[int64(i)] = id
 	}
 	return list
 }`,
@@ -152,10 +193,17 @@ type clientOptions struct {
 }`,
 	"connect": `// connect opens a client.
 func connect(opts ...*clientOptions) (*allium.Client, error) {
-	if len(opts) == 0 {
-		return allium.Open("mongodb://localhost:27017")
+	var o clientOptions
+	if len(opts) > 0 {
+		o = *opts[0]
 	}
-	return allium.Open(opts[0].URI, opts[0].ClientOptions)
+	if o.URI == "" {
+		o.URI = "mongodb://localhost:27017"
+	}
+	if o.BSON == nil {
+		o.BSON = &asBefore
+	}
+	return allium.Open(o.URI, o.ClientOptions)
 }`,
 	"value": `// value returns what a raw value holds, and panics if it has another type.
 func value[T any](v T, ok bool) T {
@@ -211,7 +259,7 @@ func modelsOf(c *allium.Collection[any], list []writeModel) []allium.WriteModel 
 }`,
 	"findOneAndReplace": `// findOneAndReplace replaces a document by one of another type than the collection's.
 func findOneAndReplace(ctx context.Context, c *allium.Collection[any], filter, replacement any, opts ...allium.FindOneAndReplaceOptions) *singleResult {
-	doc, err := bson.Marshal(replacement)
+	doc, err := asBefore.Marshal(replacement)
 	if err != nil {
 		return &singleResult{err: err}
 	}
@@ -221,46 +269,8 @@ func findOneAndReplace(ctx context.Context, c *allium.Collection[any], filter, r
 
 // helperUses are the helpers that a helper needs.
 var helperUses = map[string][]string{
-	"one": {"singleResult"}, "connect": {"clientOptions"}, "connectContext": {"connect", "clientOptions"}, "values": {"distinctResult"},
+	"one": {"singleResult"}, "connect": {"clientOptions"}, "connectContext": {"connect"}, "values": {"distinctResult"},
 	"findOneAndReplace": {"one", "raw", "singleResult"},
 	"modelsOf":          {"writeModel"}, "insertOneModel": {"writeModel"}, "updateOneModel": {"writeModel"}, "updateManyModel": {"writeModel"},
 	"replaceOneModel": {"writeModel"}, "deleteOneModel": {"writeModel"}, "deleteManyModel": {"writeModel"},
-}
-
-// helperFile returns the file with the helpers of a package.
-func helperFile(pkg, module string, needed map[string]bool) []byte {
-	all := map[string]bool{}
-	for name := range needed {
-		all[name] = true
-		for _, other := range helperUses[name] {
-			all[other] = true
-		}
-	}
-	var body strings.Builder
-	for _, name := range slices.Sorted(mapKeys(all)) {
-		body.WriteString("\n" + helperSources[name] + "\n")
-	}
-	var std, own []string
-	for _, i := range []struct{ name, path string }{
-		{"context", "context"}, {"errors", "errors"}, {"maps", "maps"}, {"reflect", "reflect"}, {"slices", "slices"},
-		{"allium", module}, {"bson", module + "/bson"}, {"mongoerr", module + "/mongoerr"},
-	} {
-		if !regexp.MustCompile(`\b` + i.name + `\.[A-Z]`).MatchString(body.String()) {
-			continue
-		}
-		if strings.HasPrefix(i.path, module) {
-			own = append(own, "\t\""+i.path+"\"")
-		} else {
-			std = append(std, "\t\""+i.path+"\"")
-		}
-	}
-	text := "// This file was made by allium-migrate. Inline what is in it, or remove it, as the program moves on.\n\npackage " + pkg + "\n"
-	if len(std)+len(own) > 0 {
-		text += "\nimport (\n" + strings.Join(slices.Concat(std, []string{""}, own), "\n") + "\n)\n"
-	}
-	out, err := format.Source([]byte(text + body.String()))
-	if err != nil {
-		panic(err) // the sources above are wrong
-	}
-	return out
 }
