@@ -114,6 +114,7 @@ var aside = []struct {
 	{"internal/archtest", nil},
 	{"cmd/", []string{"*"}},
 	{"dropin/cmd/", []string{"mongotest"}},
+	{"tools/pictures", []string{".", "bson", "encryption", "encryption/kms", "event", "mongotest"}},
 	{"tools/", nil},
 	{"examples/", []string{"*"}},
 }
