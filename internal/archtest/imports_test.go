@@ -115,6 +115,7 @@ var aside = []struct {
 	{"cmd/", []string{"*"}},
 	{"dropin/cmd/", []string{"mongotest"}},
 	{"tools/pictures", []string{".", "bson", "encryption", "encryption/kms", "event", "mongotest"}},
+	{"tools/realserver", []string{".", "bson", "mongoerr"}},
 	{"tools/", nil},
 	{"examples/", []string{"*"}},
 }
