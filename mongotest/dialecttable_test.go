@@ -64,7 +64,7 @@ var unheard = func() map[string]string {
 		getClusterParameter getDatabaseVersion getDiagnosticData hello invalidateUserCache 
 		moveRange reapLogicalSessionCacheNow refreshLogicalSessionCacheNow removeShardFromZone 
 		reshardCollection rotateCertificates setClusterParameter setFreeMonitoring 
-		shardConnPoolStats stopRecordingTraffic unshardCollection`,
+		shardConnPoolStats shutdown stopRecordingTraffic unshardCollection`,
 	} {
 		for name := range strings.FieldsSeq(names) {
 			m[name] = why

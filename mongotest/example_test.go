@@ -206,6 +206,18 @@ func ExampleDeployment_Shutdown() {
 	// Output: <nil>
 }
 
+// A program that serves a deployment leaves when a client has ended its last process.
+func ExampleDeployment_Done() {
+	d := open()
+	defer d.Stop()
+	client := connect(d.URI())
+	defer client.Close(context.Background())
+	_, err := client.Database("admin").RunCommand(context.Background(), bson.D{{Key: "shutdown", Value: 1}})
+	<-d.Done()
+	fmt.Println(err != nil) // the connection is closed in the place of an answer
+	// Output: true
+}
+
 // Only one of two mongoses fails. The driver tries the read once more.
 func ExampleNode_FailCommand() {
 	d := open(mongotest.Sharded(1, 2))

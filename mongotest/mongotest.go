@@ -63,6 +63,8 @@ type Deployment struct {
 	running  bool
 	insideMu sync.Mutex
 	inside   atomic.Pointer[memnet.Network] // while a function of Inside runs
+	done     chan struct{}                  // see Done
+	doneOnce sync.Once
 }
 
 // Start starts a deployment and stops it when the test ends. A panic in the deployment fails the
@@ -85,7 +87,7 @@ func Open(opts ...Option) (*Deployment, error) {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	d := &Deployment{opts: o}
+	d := &Deployment{opts: o, done: make(chan struct{})}
 	if err := d.start(); err != nil {
 		d.Stop()
 		return nil, err
@@ -98,6 +100,11 @@ func (d *Deployment) start() error {
 	d.cfg = &server.Config{
 		Version: release.DefaultVersion, Log: o.log, OnPanic: o.onPanic, Auth: o.user != "" || o.oidc != nil || o.acceptor != nil, OIDC: o.oidc, Kerberos: o.acceptor,
 		Compressors: []string{"snappy", "zstd", "zlib"}, RequireLoadBalanced: o.kind == loadBalanced, NoScripting: o.noScripting,
+	}
+	d.cfg.Ended = func(*server.Node) {
+		if !slices.ContainsFunc(d.nodes, func(n *Node) bool { return !n.n.Stopped() }) {
+			d.doneOnce.Do(func() { close(d.done) })
+		}
 	}
 	if o.snapshotCommands {
 		d.cfg.Snapshots = &snapshots{d: d, byName: map[string]*Snapshot{}}
@@ -262,7 +269,16 @@ func (d *Deployment) Inside(f func(uri string) error) error {
 	for _, s := range d.sets() {
 		nodes = append(nodes, s.nodes...)
 	}
+	// Of a deployment whose processes clients have ended the data is there, and these run for f.
+	ended := !slices.ContainsFunc(d.nodes, func(n *Node) bool { return !n.n.Stopped() })
 	for _, n := range nodes {
+		if ended && n.n.Stopped() {
+			n.n.Restart()
+			if n.set != nil {
+				n.set.Up(n.n)
+			}
+			defer n.Kill()
+		}
 		l, err := network.Listen(n.Addr())
 		if err != nil {
 			return err
@@ -410,6 +426,10 @@ func (d *Deployment) Stop() {
 		d.data.Close()
 	}
 }
+
+// Done returns a channel that is closed when a client has ended the last of [Deployment.Nodes] that
+// ran with the command shutdown, as db.shutdownServer() of a shell does. Safe for concurrent use.
+func (d *Deployment) Done() <-chan struct{} { return d.done }
 
 // Shutdown lets the commands that run at the moment end before it stops the deployment, but no
 // longer than the context lasts: then they are interrupted, as by [Deployment.Stop]. New

@@ -566,7 +566,10 @@ func (f *serveFlags) serve(ctx context.Context, stdout, stderr io.Writer) int {
 		d.Stop()
 		return fail(misused, err)
 	}
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case <-d.Done():
+	}
 	if f.readyFile != "" {
 		os.Remove(f.readyFile)
 	}

@@ -312,6 +312,48 @@ func TestServeParent(t *testing.T) {
 	}
 }
 
+// TestServeShutdown ends servers by the command shutdown, which keeps what is in it as a signal
+// does.
+func TestServeShutdown(t *testing.T) {
+	for _, more := range [][]string{nil, {"--replset", "1"}, {"--sharded", "2x1"}} {
+		t.Run(strings.Join(more, " "), func(t *testing.T) { serveUntilShutdown(t, more) })
+	}
+}
+
+func serveUntilShutdown(t *testing.T, more []string) {
+	dir := t.TempDir()
+	for i := range 2 {
+		out, w := io.Pipe()
+		status := make(chan int, 1)
+		var stderr output
+		go func() {
+			status <- run(context.Background(), append([]string{"serve", "--port", "0", "--data", dir}, more...), w, &stderr)
+		}()
+		uri, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := allium.Open(strings.TrimSpace(uri))
+		if err != nil {
+			t.Fatal(err)
+		}
+		coll := client.Database("d").Collection("c")
+		if n, err := coll.CountDocuments(t.Context(), bson.D{}); err != nil || n != int64(i) {
+			t.Errorf("start %d: %d documents, %v", i, n, err)
+		}
+		if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "a", Value: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "shutdown", Value: 1}}); err == nil {
+			t.Error("it answers")
+		}
+		client.Close(context.Background())
+		if s := <-status; s != 0 {
+			t.Fatalf("exit status %d: %s", s, &stderr)
+		}
+	}
+}
+
 // TestServeDrain ends a server while a command runs that would take an hour, and one that ends.
 func TestServeDrain(t *testing.T) {
 	for _, c := range []struct {

@@ -293,6 +293,13 @@ func (s *Set) Join(n Peer) {
 	s.Elect()
 }
 
+// Single reports whether the set has one member alone, which nobody can take the place of.
+func (s *Set) Single() bool {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return len(s.members) == 1
+}
+
 // Primary returns the node that takes writes, or nil.
 func (s *Set) Primary() Peer {
 	s.Mu.Lock()

@@ -54,6 +54,8 @@ type Config struct {
 	Log                 *slog.Logger
 	// OnPanic is told of a panic in a command handler: a bug in the deployment, not in the client.
 	OnPanic func(v any, stack []byte)
+	// Ended is told of each node whose process a client has ended, after that. It may be nil.
+	Ended func(n *Node)
 
 	hook atomic.Pointer[Hook]
 }
@@ -286,6 +288,22 @@ func (n *Node) Close() {
 			c.nc.Close()
 		}
 	}
+}
+
+// EndProcess ends the node's process as the command shutdown does: without an answer.
+func (r *Request) EndProcess() {
+	n := r.Node
+	r.hangUp = true
+	n.Close()
+	go func() {
+		n.Stop()
+		if n.set != nil {
+			n.set.Down(n)
+		}
+		if n.cfg.Ended != nil {
+			n.cfg.Ended(n)
+		}
+	}()
 }
 
 // Restart makes a stopped node ready to serve again, as a new process: fresh process id, no

@@ -34,6 +34,34 @@ func init() {
 	})
 }
 
+func init() {
+	server.Register(&server.Command{
+		Name: "shutdown", Help: "shutdown the database.  must run against admin db", AdminOnly: true, Needs: server.OnCluster("shutdown"), Where: server.Anywhere, Run: runShutdown,
+	})
+}
+
+// runShutdown ends the process. A primary steps down first, which takes another member that has
+// caught up in time, unless it is alone or forced.
+func runShutdown(r *server.Request, dst []byte) ([]byte, error) {
+	const period = 120 * time.Second // for which it is not elected again
+	wait := int64(10)
+	if r.Version().AtLeast(5, 0) {
+		wait = 15
+	}
+	if v := r.Body.Lookup("timeoutSecs"); !v.IsZero() {
+		wait, _ = args.NumberOf(v)
+	}
+	set := r.Node.Set()
+	if set != nil && !set.Single() && set.Primary() == r.Node {
+		err := set.StepDown(r, r.Node, period, time.Duration(max(wait, 0))*time.Second, r.Body.Lookup("force").AsBool())
+		if err != nil {
+			return dst, err
+		}
+	}
+	r.EndProcess()
+	return dst, nil
+}
+
 // replicated refuses replication commands on a standalone.
 func replicated(r *server.Request) error {
 	if r.Node.Set() == nil {
