@@ -109,8 +109,11 @@ func (d *Deployment) start() error {
 	if o.snapshotCommands {
 		d.cfg.Snapshots = &snapshots{d: d, byName: map[string]*Snapshot{}}
 	}
-	if o.search != nil {
-		d.cfg.Search = &searchindex.Indexes{Build: *o.search}
+	if o.search != nil || o.searchEngine != nil {
+		d.cfg.Search = &searchindex.Indexes{Engine: o.searchEngine}
+		if o.search != nil {
+			d.cfg.Search.Build = *o.search
+		}
 	}
 	if o.kind == dataLake {
 		if o.user == "" {

@@ -36,6 +36,7 @@ type options struct {
 	noScripting      bool
 	snapshotCommands bool
 	search           *time.Duration
+	searchEngine     SearchEngine
 	log              *slog.Logger
 	prepare          []func(*Deployment) error // in the order of the options
 	onPanic          func(v any, stack []byte)
@@ -131,7 +132,8 @@ func Parameter(name string, value any) Option {
 // Search lets a deployment keep search indexes, as one on Atlas does: they can be created, updated,
 // dropped and listed. An index is PENDING and BUILDING until it is READY after this time on the
 // deployment's clock ([Deployment.ShiftClock]); 0 makes it ready at once. Stages that search, such
-// as $search, are refused nevertheless. Without Search the commands are refused, too.
+// as $search, are refused nevertheless, unless [SearchWith] gives the deployment an engine. Without
+// either the commands are refused, too.
 func Search(build time.Duration) Option { return func(o *options) { o.search = &build } }
 
 // Prepare calls a function when the deployment is complete and nobody can reach it, but through

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"allium/bson"
+	"allium/mongotest"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/search/internal/index"
 )
@@ -21,16 +22,12 @@ import (
 // engine makes indexes.
 type engine struct{}
 
-// Engine returns the engine of the option [mongotest.SearchWith]. It has no state and is safe for
-// concurrent use; each deployment, and each index, keeps its own.
-//
-// [mongotest.SearchWith]: https://pkg.go.dev/allium/mongotest#SearchWith
-func Engine() engine { return engine{} }
+// Engine returns an engine for [mongotest.SearchWith]. It has no state and is safe for concurrent
+// use; each index of a deployment keeps its own.
+func Engine() mongotest.SearchEngine { return engine{} }
 
-// Open reads an index's definition and returns what answers its queries. It is for deployments, not
-// for programs: see mongotest.SearchEngine.
-func (engine) Open(kind string, definition bson.Raw) (answer func(stage string, spec bson.Raw, read func(collection string) iter.Seq2[bson.Raw, error], step func(n int)) (
-	hits iter.Seq2[bson.Raw, bson.Raw], meta bson.Raw, err error), err error) {
+// Open reads an index's definition and returns what answers its queries.
+func (engine) Open(kind string, definition bson.Raw) (mongotest.SearchAnswer, error) {
 	if kind == "vectorSearch" {
 		def, err := parseVectors(definition)
 		if err != nil {

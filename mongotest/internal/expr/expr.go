@@ -36,6 +36,8 @@ type Env struct {
 	ClusterTime bson.Timestamp
 	// UserRoles is $$USER_ROLES, an array; zero where the server has none.
 	UserRoles bson.RawValue
+	// SearchMeta is $$SEARCH_META: what a $search has found, missing before.
+	SearchMeta bson.RawValue
 	// ParseSort parses the sort specification of $top and its like.
 	ParseSort func(spec bson.Raw) (Sorter, error)
 	// Rand is the source of $rand and $sampleRate; nil is the global one.

@@ -30,6 +30,11 @@ func parseMeta(_ string, v bson.RawValue, s *Scope, _ int) (Expr, error) {
 		return &metaExpr{name}, nil
 	case "searchScore", "searchHighlights":
 		return &metaExpr{name}, nil
+	case "searchScoreDetails", "searchSequenceToken", "vectorSearchScore":
+		if !s.env.Version.Has(release.Value, "$meta="+name) {
+			break
+		}
+		return &metaExpr{name}, nil
 	}
 	return nil, srverr.New(17308, "Unsupported argument to $meta: %s", name)
 }

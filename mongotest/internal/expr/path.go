@@ -143,8 +143,8 @@ func parseFieldPath(text string, s *Scope) (Expr, error) {
 		return &systemVariable{name: name, parts: parts}, nil
 	case "NOW", "CLUSTER_TIME":
 		return &systemVariable{name: name, parts: parts}, nil
-	case "USER_ROLES":
-		if s.env.Version.Has(release.Variable, "$$USER_ROLES") {
+	case "USER_ROLES", "SEARCH_META":
+		if s.env.Version.Has(release.Variable, "$$"+name) {
 			return &systemVariable{name: name, parts: parts}, nil
 		}
 	}
@@ -169,6 +169,8 @@ func (v *systemVariable) eval(st *State) (bson.RawValue, error) {
 		out = bsondoc.TimestampValue(st.env.ClusterTime)
 	case "USER_ROLES":
 		out = st.env.UserRoles
+	case "SEARCH_META":
+		out = st.env.SearchMeta
 	}
 	return walk(out, v.parts), nil
 }

@@ -24,7 +24,7 @@ var unavailable = map[string]string{
 	"textScore": "text score", "geoNearDistance": "$geoNear distance", "geoNearPoint": "$geoNear point", "score": "score", "scoreDetails": "scoreDetails",
 }
 
-// metaMaker is a first stage that makes metadata.
+// metaMaker is a stage that makes metadata.
 type metaMaker interface {
 	makes(name string) bool
 }
@@ -49,12 +49,14 @@ func (pl *Pipeline) noteMeta() {
 
 // checkMeta refuses a pipeline that asks its source for what it does not have.
 func (pl *Pipeline) checkMeta() error {
-	var first metaMaker
-	if len(pl.stages) > 0 {
-		first, _ = pl.stages[0].stage.(metaMaker)
+	makes := func(name string) bool {
+		return slices.ContainsFunc(pl.stages, func(st parsedStage) bool {
+			m, ok := st.stage.(metaMaker)
+			return ok && m.makes(name)
+		})
 	}
 	for _, name := range pl.wants {
-		if what := unavailable[name]; what != "" && (first == nil || !first.makes(name)) {
+		if what := unavailable[name]; what != "" && !makes(name) {
 			return srverr.New(40218, "query requires %s metadata, but it is not available", what)
 		}
 	}

@@ -181,7 +181,8 @@ type fused struct {
 	hit
 	id    bson.RawValue
 	score float64
-	ranks []int // by input, from 1; 0 where it was not found
+	ranks []int    // by input, from 1; 0 where it was not found
+	metas []metaOf // what each input knows of it
 }
 
 func (f *rankFusionStage) open(src Iterator) (Iterator, error) {
@@ -196,19 +197,19 @@ func (f *rankFusionStage) fuse() ([]hit, error) {
 		if err != nil {
 			return nil, err
 		}
-		docs, err := collect(it, memoryLimit)
+		rows, err := f.rt.hits(it)
 		if err != nil {
 			return nil, err
 		}
-		for rank, doc := range docs {
-			id := doc.Lookup("_id")
+		for rank, row := range rows {
+			id := row.doc.Lookup("_id")
 			key := string(append([]byte{byte(id.Type)}, id.Value...))
 			d := byID[key]
 			if d == nil {
-				d = &fused{hit: hit{doc: doc}, id: id, ranks: make([]int, len(f.inputs))}
+				d = &fused{hit: hit{doc: row.doc}, id: id, ranks: make([]int, len(f.inputs)), metas: make([]metaOf, len(f.inputs))}
 				byID[key], all = d, append(all, d)
 			}
-			d.ranks[i] = rank + 1
+			d.ranks[i], d.metas[i] = rank+1, row.meta
 			d.score += in.weight / float64(rankConstant+rank+1)
 		}
 	}
@@ -237,7 +238,32 @@ func (f *rankFusionStage) explain(d *fused) bson.Raw {
 		if d.ranks[i] > 0 {
 			rank = bsondoc.Int32Value(int32(d.ranks[i]))
 		}
-		list[i] = bsondoc.DocumentValue(bsondoc.Of("inputPipelineName", in.name, "rank", rank, "weight", in.weight, "details", bsondoc.ArrayValue()))
+		list[i] = bsondoc.DocumentValue(bsondoc.Build(func(b *bsondoc.Builder) {
+			b.B = bsondoc.Append(b.B, "inputPipelineName", in.name, "rank", rank, "weight", in.weight)
+			if v := metaValue(d.metas[i], "score"); v.Type != 0 {
+				b.B = bsondoc.Append(b.B, "value", v)
+			}
+			b.B = bsondoc.Append(b.B, "details", inputDetails(d.metas[i]))
+		}))
 	}
 	return bsondoc.Of("value", d.score, "description", rankDescription, "details", bsondoc.ArrayValue(list...))
+}
+
+// metaValue returns a kind of metadata, missing where there is none.
+func metaValue(meta metaOf, name string) bson.RawValue {
+	if meta == nil {
+		return bson.RawValue{}
+	}
+	return meta(name)
+}
+
+// inputDetails is what an input pipeline tells of a document's score.
+func inputDetails(meta metaOf) bson.RawValue {
+	v := metaValue(meta, "scoreDetails")
+	if doc, ok := v.Document(); ok {
+		if list := doc.Lookup("details"); list.Type == bson.TypeArray {
+			return list
+		}
+	}
+	return bsondoc.ArrayValue()
 }

@@ -42,8 +42,8 @@ type stageDef struct {
 	update bool
 
 	// selects marks what finds documents and leaves them as they are; ranks, what puts them in an
-	// order that means something.
-	selects, ranks bool
+	// order that means something; scores, what gives each a score.
+	selects, ranks, scores bool
 
 	// reads and writes are the fields that name the collection which the stage reads beside its
 	// input, or writes. The whole specification may be the name.

@@ -17,17 +17,8 @@ func init() {
 			return &statsStage{p.rt, name, p.ns, spec}, err
 		})
 	}
-	refused := func(code int32, text string) func(*parser, string, bson.RawValue) ([]stage, error) {
-		return func(*parser, string, bson.RawValue) ([]stage, error) {
-			return nil, &srverr.Error{Code: code, Msg: text}
-		}
-	}
-	const needsAtlas = "Using $search and $vectorSearch aggregation stages requires additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable."
 	register(
 		&stageDef{name: "$listSearchIndexes", parse: stats(checkListSearchIndexes), concern: "local", first: true, notInFacet: true, uses: uses("listSearchIndexes"), notV1: true},
-		&stageDef{name: "$search", parse: refused(srverr.SearchNotEnabled, needsAtlas), notV1: true},
-		&stageDef{name: "$searchMeta", parse: refused(srverr.SearchNotEnabled, needsAtlas), notV1: true},
-		&stageDef{name: "$vectorSearch", parse: refused(srverr.SearchNotEnabled, needsAtlas), notV1: true},
 		&stageDef{name: "$indexStats", parse: stats(checkIndexStats), noTxn: refusedInPlace, first: true, notInFacet: true, uses: uses("indexStats"), at: elsewhere, notV1: true},
 		&stageDef{name: "$collStats", parse: stats(checkCollStats), noTxn: refusedInPlace, first: true, notInFacet: true, uses: uses("collStats"), at: elsewhere, v1Field: "count"},
 		&stageDef{name: "$planCacheStats", parse: stats(checkPlanCacheStats), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, uses: uses("planCacheRead"), notV1: true},

@@ -60,7 +60,9 @@ var Features = []Feature{
 
 	{Since: At(6, 0, 0), Kind: Command, Names: "compactStructuredEncryptionData getClusterParameter moveRange setClusterParameter"},
 	{Since: At(6, 0, 0), Kind: Command, State: NotBuilt, Names: "setUserWriteBlockMode"},
-	{Since: At(6, 0, 0), Kind: Stage, State: Refused, Names: "$search $searchMeta"},
+	{Since: At(6, 0, 0), Kind: Stage, Names: "$search $searchMeta"},
+	{Since: At(6, 0, 0), Kind: Variable, Names: "$$SEARCH_META"},
+	{Since: At(6, 0, 0), Kind: Value, Names: "$meta=searchScoreDetails"},
 	{Since: At(6, 0, 0), Kind: IndexOption, Names: "originalSpec prepareUnique"},
 	{Since: At(6, 0, 0), Kind: Argument, Names: "aggregate.collectionUUID aggregate.encryptionInformation bulkWrite.collectionUUID bulkWrite.encryptionInformation " +
 		"collMod.cappedMax collMod.cappedSize collMod.changeStreamPreAndPostImages collMod.timeseriesBucketsMayHaveMixedSchemaData " +
@@ -75,7 +77,9 @@ var Features = []Feature{
 	{Since: At(6, 0, 7), Kind: Stage, Names: "$listSearchIndexes"},
 	{Since: At(6, 0, 7), Kind: Command, Names: "createSearchIndexes dropSearchIndex listSearchIndexes updateSearchIndex"},
 	{Since: At(6, 0, 9), Until: At(6, 1, 0), Kind: Stage, Names: "$changeStreamSplitLargeEvent"},
-	{Since: At(6, 0, 11), Kind: Stage, State: Refused, Names: "$vectorSearch"},
+	{Since: At(6, 0, 11), Kind: Stage, Names: "$vectorSearch"},
+	{Since: At(6, 0, 11), Kind: Value, Names: "$meta=vectorSearchScore"},
+	{Since: At(6, 0, 13), Kind: Value, Names: "$meta=searchSequenceToken"},
 	{Since: At(6, 0, 17), Until: At(6, 1, 0), Kind: Argument, Names: emptyStamps},
 	{Since: At(6, 1, 0), Kind: Reply, Names: "$changeStream.updateDescription.disambiguatedPaths"},
 	{Until: At(6, 2, 0), Kind: Command, Names: "getnonce"},
@@ -119,7 +123,7 @@ var Features = []Feature{
 		"insert.includeQueryStatsMetrics update.includeQueryStatsMetrics update.updates.includeQueryStatsMetricsForOpIndex"},
 	{Since: At(8, 1, 0), Kind: Reply, Names: "$changeStream.nsType"},
 	{Until: At(8, 1, 0), Kind: Command, Names: "driverOIDTest"},
-	{Since: At(8, 2, 0), Kind: Stage, State: NotBuilt, Names: "$score $scoreFusion"},
+	{Since: At(8, 2, 0), Kind: Stage, Names: "$score $scoreFusion"},
 	{Since: At(8, 2, 0), Kind: Argument, Names: "aggregate.translatedForViewlessTimeseries rawData $changeStream.ignoreRemovedShards $changeStream.supportedEvents $changeStream.version"},
 	{Since: At(8, 2, 0), Kind: Expression, Names: "$currentDate"},
 	{Since: At(8, 2, 0), Kind: Window, State: NotBuilt, Names: "$minMaxScaler"},

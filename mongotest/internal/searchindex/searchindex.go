@@ -3,6 +3,7 @@
 package searchindex
 
 import (
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,8 @@ import (
 type Indexes struct {
 	// Build is how long an index takes to be ready, and a dropped one to be gone.
 	Build time.Duration
+	// Engine answers the stages that search; nil: they are refused.
+	Engine Engine
 
 	mu     sync.Mutex
 	byColl map[UUID][]*index
@@ -24,6 +27,19 @@ type Indexes struct {
 
 // UUID names a collection.
 type UUID = [16]byte
+
+// Engine makes indexes that answer.
+type Engine interface {
+	// Open reads a definition and returns what answers its queries, or says what is wrong with it.
+	Open(kind string, definition bson.Raw) (answer Answer, err error)
+}
+
+// Answer answers a stage that searches. read yields the documents of a collection of the database,
+// with "" those of the index's own; they must not change. step is called with what the answer
+// takes, and may leave it by a panic. hits are the documents that were found, with what $meta shows
+// of each; meta is what is known of all of them.
+type Answer = func(stage string, spec bson.Raw, read func(collection string) iter.Seq2[bson.Raw, error], step func(n int)) (
+	hits iter.Seq2[bson.Raw, bson.Raw], meta bson.Raw, err error)
 
 // index is one index of a collection.
 type index struct {
@@ -38,6 +54,7 @@ type definition struct {
 	spec    bson.Raw
 	version int64
 	created time.Time
+	answer  Answer // nil: there is no engine
 }
 
 // Spec describes an index to create.
@@ -87,6 +104,14 @@ func CheckDefinition(kind string, definition bson.Raw) error {
 	return nil
 }
 
+// open prepares what answers the queries of a definition.
+func (x *Indexes) open(kind string, spec bson.Raw) (Answer, error) {
+	if x.Engine == nil {
+		return nil, nil
+	}
+	return x.Engine.Open(kind, spec)
+}
+
 // Create creates the indexes that a collection does not have yet: all or none.
 func (x *Indexes) Create(coll UUID, specs []Spec, now time.Time) ([]Created, error) {
 	x.mu.Lock()
@@ -96,11 +121,20 @@ func (x *Indexes) Create(coll UUID, specs []Spec, now time.Time) ([]Created, err
 			return nil, srverr.New(srverr.IndexAlreadyExists, "Index %s already exists with a different definition. Drop it first if needed.", s.Name)
 		}
 	}
+	answers := make([]Answer, len(specs))
+	for n, s := range specs {
+		spec := bsondoc.Copy(s.Definition)
+		var err error
+		if answers[n], err = x.open(s.Kind, spec); err != nil {
+			return nil, err
+		}
+		specs[n].Definition = spec
+	}
 	var created []Created
-	for _, s := range specs {
+	for n, s := range specs {
 		i, _ := x.find(coll, "", s.Name)
 		if i == nil {
-			i = &index{id: bson.NewObjectID(), name: s.Name, kind: s.Kind, latest: definition{spec: bsondoc.Copy(s.Definition), created: now}}
+			i = &index{id: bson.NewObjectID(), name: s.Name, kind: s.Kind, latest: definition{spec: s.Definition, created: now, answer: answers[n]}}
 			if x.byColl == nil {
 				x.byColl = map[UUID][]*index{}
 			}
@@ -126,12 +160,39 @@ func (x *Indexes) Update(coll UUID, id, name string, spec bson.Raw, now time.Tim
 	if err := CheckDefinition(i.kind, spec); err != nil {
 		return err
 	}
+	spec = bsondoc.Copy(spec)
+	answer, err := x.open(i.kind, spec)
+	if err != nil {
+		return err
+	}
 	if x.state(&i.latest, now) == "READY" {
 		served := i.latest
 		i.served = &served
 	}
-	i.latest = definition{bsondoc.Copy(spec), i.latest.version + 1, now}
+	i.latest = definition{spec, i.latest.version + 1, now, answer}
 	return nil
+}
+
+// syncStates are what the search service calls the states of an index that cannot be asked yet.
+var syncStates = map[string]string{"PENDING": "NOT_STARTED", "BUILDING": "INITIAL_SYNC"}
+
+// Answer returns what answers the queries of an index: while another definition is built, that of
+// the one before. Without such an index there is nil.
+func (x *Indexes) Answer(coll UUID, name string, now time.Time) (Answer, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	i, err := x.find(coll, "", name)
+	if err != nil {
+		return nil, nil
+	}
+	switch state := x.state(&i.latest, now); {
+	case state == "READY":
+		return i.latest.answer, nil
+	case i.served != nil:
+		return i.served.answer, nil
+	default:
+		return nil, srverr.New(srverr.UnknownError, "cannot query search index %s while in state %s", name, syncStates[state])
+	}
 }
 
 // Drop drops an index, which its id or its name tells.

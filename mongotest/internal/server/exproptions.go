@@ -34,7 +34,7 @@ func (r *Request) ExprOptions(ns string, coll *query.Collation, let bson.Raw) *p
 		CheckChangeStream: func(spec bson.Raw) error {
 			return ChangeStreamArgs.Parse(r, spec, &ChangeStreamSpec{})
 		},
-		Script: r.scripts(), Search: r.Node.cfg.Search != nil,
+		Script: r.scripts(), Search: r.Node.cfg.Search != nil, Searches: r.Node.cfg.Search != nil && r.Node.cfg.Search.Engine != nil,
 	}
 }
 
