@@ -26,6 +26,7 @@ import (
 	"allium/cmd/allium/internal/environ"
 	"allium/cmd/allium/internal/serverlog"
 	"allium/mongotest"
+	"allium/mongotest/search"
 )
 
 // serveFlags are the command line of allium serve.
@@ -125,7 +126,7 @@ func (f *serveFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&f.certificate.Certificate, "tls-cert", "", "accept TLS only, with the certificate in this `file` of PEM, which is read again when it changes and on SIGHUP")
 	fs.StringVar(&f.certificate.Key, "tls-key", "", "the `file` with the certificate's key (default: that of the certificate)")
 	fs.StringVar(&f.certificate.Clients, "tls-client-ca", "", "clients must show a certificate of one of the authorities in this `file`")
-	fs.DurationVar(&f.search, "search", 0, "keep search indexes, which are ready after this `duration` (0s: at once)")
+	fs.DurationVar(&f.search, "search", 0, "search indexes are ready after this `duration` (0s: at once)")
 	fs.BoolVar(&f.noScripting, "noscripting", false, "run no server-side JavaScript")
 	fs.IntVar(&f.port, "port", 27017, "first `port` to listen on; further nodes take those that follow")
 	fs.BoolVar(&f.json, "json", false, "print a line of JSON with the connection string, the hosts and the process instead of the string alone")
@@ -229,6 +230,7 @@ func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
 	for _, p := range f.parameters {
 		opts = append(opts, mongotest.Parameter(p.name, p.value))
 	}
+	opts = append(opts, mongotest.SearchWith(search.Engine()))
 	if f.given["search"] {
 		if f.search < 0 {
 			return nil, fmt.Errorf("--search %v: want a time that is not negative", f.search)

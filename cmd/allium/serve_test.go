@@ -145,6 +145,33 @@ func TestServeTLS(t *testing.T) {
 	}
 }
 
+// TestServeSearches searches what it has written, on a deployment that was given no flag for it.
+func TestServeSearches(t *testing.T) {
+	uri, _ := startServe(t, "--port 0")
+	client, err := allium.Open(uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close(context.Background())
+	c := client.Database("app").Collection("c")
+	if _, err := c.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}, {Key: "x", Value: "Boats and trains"}}); err != nil {
+		t.Fatal(err)
+	}
+	mappings := bson.D{{Key: "mappings", Value: bson.D{{Key: "dynamic", Value: true}}}}
+	if _, err := c.CreateSearchIndex(t.Context(), allium.SearchIndexModel{Definition: mappings}); err != nil {
+		t.Fatal(err)
+	}
+	for word, want := range map[string]int{"trains": 1, "planes": 0} {
+		cur, err := c.Aggregate(t.Context(), bson.A{bson.D{{Key: "$search", Value: bson.D{{Key: "text", Value: bson.D{{Key: "query", Value: word}, {Key: "path", Value: "x"}}}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := cur.All(t.Context()); err != nil || len(found) != want {
+			t.Errorf("%s: %v, %v", word, found, err)
+		}
+	}
+}
+
 // TestServeLog logs commands with -v, and no passwords.
 func TestServeLog(t *testing.T) {
 	uri, stderr := startServe(t, "-v --auth root:hunter2 --port 0")

@@ -81,6 +81,7 @@ var aside = []struct {
 	{"mongotest/internal/jstests", nil},
 	{"mongotest/internal/soak/cmd/", []string{"mongotest", "mongotest/"}},
 	{"mongotest/internal/soak", []string{"bson", "internal/wire", "mongotest", "mongotest/"}},
+	{"mongotest/search", []string{"bson", "mongotest", "mongotest/"}}, // linked by those who search only
 	{"mongotest/", []string{"bson", "internal/fle", "internal/sigv4", "internal/wire", "mongotest/"}},
 	{"internal/fixture", []string{"bson", "internal/dump"}},
 	{"mongotest", []string{"bson", "internal/dump", "internal/fixture", "internal/wire", "mongotest/"}},

@@ -1,5 +1,5 @@
-// Package search makes the search indexes of a mongotest deployment answer: $search, $searchMeta and
-// $vectorSearch, and with them $rankFusion and $scoreFusion.
+// Package search makes the search indexes of a mongotest deployment answer: $search,
+// $searchMeta and $vectorSearch, and with them $rankFusion and $scoreFusion.
 //
 //	d := mongotest.Start(t, mongotest.SearchWith(search.Engine()))
 //

@@ -67,7 +67,8 @@ type Options struct {
 	// Script makes what runs JavaScript, for as long as check has no error. nil: the server runs
 	// none.
 	Script func(check func() error) expr.Script
-	// Search tells that there are search indexes, Searches that they answer: then Env is a SearchEnv.
+	// Search tells that there are search indexes, Searches that they answer: then Env is a
+	// SearchEnv.
 	Search, Searches bool
 	// Validator tells that the expressions are part of a collection's validator.
 	Validator bool

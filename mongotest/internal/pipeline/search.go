@@ -1,7 +1,7 @@
 package pipeline
 
-// $search, $searchMeta and $vectorSearch: what a search index finds. The deployment's engine answers
-// them; one that has none refuses them as a server does that stands alone.
+// $search, $searchMeta and $vectorSearch: what a search index finds. The deployment's engine
+// answers them; one that has none refuses them as a server does that stands alone.
 
 import (
 	"iter"
@@ -102,4 +102,3 @@ func searchMeta(known bson.Raw) metaOf {
 		return known.Lookup(name)
 	}
 }
-

@@ -1,7 +1,7 @@
 package analysis
 
-// The Daitch-Mokotoff Soundex: six digits for how a name sounds, several where a spelling is read in
-// several ways.
+// The Daitch-Mokotoff Soundex: six digits for how a name sounds, several where a spelling is
+// read in several ways.
 
 import (
 	"slices"

@@ -1,8 +1,8 @@
 package analysis
 
 // Words that say little of what a text is about, by language: articles, pronouns, prepositions,
-// conjunctions and the forms of auxiliary verbs. English has the list of Lucene's documentation; the
-// others are this project's, and docs/search.md says so.
+// conjunctions and the forms of auxiliary verbs. English has the list of Lucene's
+// documentation; the others are this project's, and docs/search.md says so.
 
 const stopEnglish = `a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with`
 

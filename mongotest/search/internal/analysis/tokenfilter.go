@@ -382,8 +382,8 @@ func stopFilter(words []string, fold bool) tokenFilter {
 	})
 }
 
-// delimiterFilter is wordDelimiterGraph: it cuts tokens where their characters change, and joins the
-// parts.
+// delimiterFilter is wordDelimiterGraph: it cuts tokens where their characters change, and
+// joins the parts.
 func delimiterFilter(spec bson.Raw) (tokenFilter, error) {
 	o := map[string]bool{"generateWordParts": true, "generateNumberParts": true, "splitOnCaseChange": true, "splitOnNumerics": true, "stemEnglishPossessive": true,
 		"concatenateWords": false, "concatenateNumbers": false, "concatenateAll": false, "preserveOriginal": false, "ignoreKeywords": false}

@@ -204,8 +204,8 @@ func (c *compiler) queries(doc bson.Raw) ([]string, error) {
 // target is a field that an operator looks at.
 type target struct{ path, multi string }
 
-// paths returns the fields that an operator looks at; many tells that it takes several, and those of
-// other analyzers and wildcards.
+// paths returns the fields that an operator looks at; many tells that it takes several, and
+// those of other analyzers and wildcards.
 func (c *compiler) paths(doc bson.Raw, many bool) ([]target, error) {
 	v, err := c.required(doc, "path")
 	if err != nil {

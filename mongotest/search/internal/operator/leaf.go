@@ -250,8 +250,8 @@ func (c *compiler) sequence(key string, f *index.Field, places []phraseTerm, slo
 	return q
 }
 
-// find returns how often the phrase is in a text, weighted by how far apart its words are, and where
-// its words are.
+// find returns how often the phrase is in a text, weighted by how far apart its words are, and
+// where its words are.
 func (q *phraseQuery) find(t *index.Text) (freq float32, at map[int]bool) {
 	lists := make([][]int, len(q.places))
 	for i, p := range q.places {
@@ -283,8 +283,8 @@ func (q *phraseQuery) find(t *index.Text) (freq float32, at map[int]bool) {
 	return q.sloppy(lists, at)
 }
 
-// sloppy finds matches whose words are moved by no more than the slop: each of the shortest stretches
-// that has all words counts 1/(1+length).
+// sloppy finds matches whose words are moved by no more than the slop: each of the shortest
+// stretches that has all words counts 1/(1+length).
 func (q *phraseQuery) sloppy(lists [][]int, at map[int]bool) (freq float32, _ map[int]bool) {
 	next := make([]int, len(lists)) // of each list, by place less where it stands in the phrase
 	place := func(i int) int { return lists[i][next[i]] - q.places[i].at }

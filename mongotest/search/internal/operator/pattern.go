@@ -11,8 +11,8 @@ import (
 	"allium/bson"
 )
 
-// like reports whether a text matches a pattern in which many stands for any characters, and one, if
-// it is not 0, for a single one; escape, if it is not 0, takes the meaning of the next.
+// like reports whether a text matches a pattern in which many stands for any characters, and
+// one, if it is not 0, for a single one; escape, if it is not 0, takes the meaning of the next.
 func like(text, pattern string, many, one, escape rune) bool {
 	type state struct{ text, pattern string }
 	var again *state // after the last many, with less of the text
@@ -190,8 +190,8 @@ func Expression(s string) (*regexp.Regexp, error) {
 // maxInterval is how many numbers an interval of a regular expression may have.
 const maxInterval = 10000
 
-// interval translates n-m: the numbers from one to another, with leading zeros if both have the same
-// number of digits.
+// interval translates n-m: the numbers from one to another, with leading zeros if both have the
+// same number of digits.
 func interval(s string) (string, error) {
 	from, to, ok := strings.Cut(s, "-")
 	lo, err := strconv.ParseUint(from, 10, 32)

@@ -172,8 +172,8 @@ func distance(a, b []rune, most int) int {
 	return last[len(b)]
 }
 
-// likeTerm makes a query for the terms that are like one. They score as if all were as frequent as the
-// most frequent.
+// likeTerm makes a query for the terms that are like one. They score as if all were as frequent
+// as the most frequent.
 func (c *compiler) likeTerm(key string, field *index.Field, term string, f *fuzzy) Query {
 	all := c.expand(key, term, f)
 	df := 0
