@@ -2,8 +2,8 @@ package search_test
 
 // What the documentation of Atlas Search prints: testdata/pages has a file for each of its pages,
 // with documents and an index, and queries with the results that the page shows. Where the page's
-// documents cannot be had (the sample databases), the file has others and says so: their results are
-// worked out from what the page says of the operator.
+// documents cannot be had (the sample databases), the file has others and says so: their results
+// are worked out from what the page says of the operator.
 
 import (
 	"context"
