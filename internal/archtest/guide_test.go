@@ -18,6 +18,7 @@ func TestGuide(t *testing.T) {
 		"fields.md":     {"field/example_test.go", "field/*/example_test.go"},
 		"recipes.md":    {"example_recipes_test.go"},
 		"scopes.md":     {"example_recipes_test.go"},
+		"patterns.md":   {"patterns/*/example_test.go"},
 		"production.md": {"example_*_test.go"},
 		"encryption.md": {"encryption/example_test.go", "encryption/encryptiontest/example_test.go"},
 	} {

@@ -67,6 +67,7 @@ var layers = []string{
 	"gridfs",
 	"encryption",
 	"patterns/lease",
+	"patterns/paging",
 }
 
 // aside lists what stands beside the driver, and what each of them may import of the module. A

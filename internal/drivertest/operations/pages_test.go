@@ -2,7 +2,6 @@ package operations
 
 import (
 	"context"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,80 +172,6 @@ func TestDefaultOfSetsWithArbiters(t *testing.T) {
 			t.Errorf("%d members: the default is %v, want %v", len(tt.members), got, tt.want)
 		}
 	}
-}
-
-// TestPagesLoseNothing follows the recipe "Pages by keys" over sort keys of every kind, and page
-// sizes that end within equal keys.
-func TestPagesLoseNothing(t *testing.T) {
-	ctx := t.Context()
-	goods := allium.CollectionOf[bson.Raw](rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI()).Database("app"), "goods")
-	if err := goods.Drop(ctx); err != nil {
-		t.Fatal(err)
-	}
-	prices := []any{
-		3, 1, nil, 2.5, "text", "", true, false, bson.M{}, bson.M{"a": 1}, time.Unix(0, 0), bson.NewObjectID(), nil, bson.MinKey{}, bson.MaxKey{},
-		bson.Regex{Pattern: "a"}, bson.Timestamp{T: 1}, bson.Binary{Data: []byte{1}}, 3, 3, bson.Undefined{}, bson.JavaScript("f"),
-	}
-	want := len(prices) + 2
-	untyped := allium.CollectionOf[bson.D](goods.Database(), "goods")
-	for i, price := range prices {
-		if _, err := untyped.InsertOne(ctx, bson.D{{Key: "_id", Value: i}, {Key: "price", Value: price}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 2 {
-		if _, err := untyped.InsertOne(ctx, bson.D{{Key: "price is", Value: "missing"}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	order := bson.D{{Key: "price", Value: 1}, {Key: "_id", Value: 1}}
-	if _, err := goods.CreateIndex(ctx, allium.IndexModel{Keys: order}); err != nil {
-		t.Fatal(err)
-	}
-	for size := int64(1); size <= 5; size++ {
-		t.Run(strconv.FormatInt(size, 10), func(t *testing.T) {
-			seen := map[string]int{}
-			var after bson.Raw
-			for range want + 1 {
-				page, err := pageAfter(ctx, goods, order, after, size)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if len(page) == 0 {
-					break
-				}
-				for _, doc := range page {
-					seen[doc.Lookup("_id").String()]++
-				}
-				after = page[len(page)-1]
-			}
-			for id, n := range seen {
-				if n != 1 {
-					t.Errorf("%s is shown %d times", id, n)
-				}
-			}
-			if len(seen) != want {
-				t.Errorf("%d of %d documents are shown", len(seen), want)
-			}
-		})
-	}
-}
-
-func pageAfter(ctx context.Context, goods *allium.Collection[bson.Raw], order bson.D, after bson.Raw, size int64) ([]bson.Raw, error) {
-	filter, opts := bson.D{}, allium.FindOptions{Sort: order, Hint: order, Limit: size}
-	if after != nil {
-		price, id := after.Lookup("price"), after.Lookup("_id")
-		if price.IsZero() {
-			price = bson.RawValue{Type: bson.TypeNull}
-		}
-		opts.Min = bson.D{{Key: "price", Value: price}, {Key: "_id", Value: id}}
-		filter = bson.D{{Key: "_id", Value: bson.M{"$ne": id}}}
-	}
-	cur, err := goods.Find(ctx, filter, opts)
-	if err != nil {
-		return nil, err
-	}
-	return cur.All(ctx)
 }
 
 // TestQuietStreams shows how long Next waits where nothing happens: docs/guide.md, "Watch".
