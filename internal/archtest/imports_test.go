@@ -68,6 +68,8 @@ var layers = []string{
 	"encryption",
 	"patterns/lease",
 	"patterns/paging",
+	"patterns/internal/again",
+	"patterns/stream",
 }
 
 // aside lists what stands beside the driver, and what each of them may import of the module. A

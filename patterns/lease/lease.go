@@ -65,8 +65,8 @@ type Info struct {
 	Holder string `bson:"holder"`
 	// Token is the number of this holder. It grows with each.
 	Token int64 `bson:"token"`
-	// Since is when the holder got it, and Until when it ends unless it is renewed, by the server's
-	// clock.
+	// Since is when the holder got it, and Until when it ends unless it is renewed, by the
+	// server's clock.
 	Since time.Time `bson:"since"`
 	Until time.Time `bson:"until"`
 	// Now is the time of the server when Read found the lease.
@@ -79,8 +79,8 @@ func (i Info) Held() bool { return i.Holder != "" && i.Until.After(i.Now) }
 // Options are the options of Acquire, TryAcquire and Run.
 type Options struct {
 	// TTL is how long a lease outlives its holder's last sign of life. Zero: 30 seconds. A shorter
-	// one passes on sooner, and is lost by shorter interruptions, such as elections. It is at least
-	// 10 milliseconds.
+	// one passes on sooner, and is lost by shorter interruptions, such as elections. It is at
+	// least 10 milliseconds.
 	TTL time.Duration
 	// Renew is how often it is renewed. Zero: a third of TTL.
 	Renew time.Duration
@@ -113,10 +113,12 @@ func Acquire(ctx context.Context, coll allium.AnyCollection, name string, opts .
 			return l, nil
 		}
 		if !errors.Is(err, ErrHeld) {
+			l.end(nil)
 			return nil, err
 		}
 		// Not all at once, when several wait.
 		if !pause(ctx, l.opts.Poll/2+rand.N(l.opts.Poll)) {
+			l.end(nil)
 			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}
@@ -126,6 +128,7 @@ func Acquire(ctx context.Context, coll allium.AnyCollection, name string, opts .
 func TryAcquire(ctx context.Context, coll allium.AnyCollection, name string, opts ...Options) (*Lease, error) {
 	l := prepare(ctx, coll, name, opts)
 	if err := l.take(ctx); err != nil {
+		l.end(nil) // what the caller's context has of it
 		return nil, err
 	}
 	return l, nil
@@ -311,8 +314,8 @@ func (l *Lease) Token() int64 { return l.token }
 func (l *Lease) Holder() string { return l.holder }
 
 // Fence asks the database whether the lease is still held; if it is not the error is ErrLost. In a
-// transaction it is a write: the transaction commits only if the lease is held until then, whatever
-// time has passed.
+// transaction it is a write: the transaction commits only if the lease is held until then,
+// whatever time has passed.
 func (l *Lease) Fence(ctx context.Context) error {
 	res, err := l.coll.UpdateOne(ctx, l.own(), bson.D{{Key: "$inc", Value: bson.D{{Key: "fenced", Value: int64(1)}}}})
 	if err != nil {

@@ -297,6 +297,7 @@ func TestNothingIsKept(t *testing.T) {
 		"allium/bson.RawValue":              "a value, which is decoded in the call",
 		"allium/event.ServerDescription":    "what the driver tells listeners; no call keeps one",
 		"allium/event.TopologyDescription":  "what the driver tells listeners; no call keeps one",
+		"allium/patterns/stream.Options":    "Run uses them until it returns",
 		"allium/patterns/paging.Options":    "a find command is made of it in the call, whose options are tried",
 		"allium/consistency.ReadPreference": "the parameter of a method of a description, which looks at it in the call",
 	}

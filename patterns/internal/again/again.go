@@ -1,0 +1,84 @@
+// Package again is what programs that run for ever do about what fails: whether it may succeed
+// later, how long to wait until then, and what code of the program's does instead of returning.
+package again
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"allium/internal/errcode"
+	"allium/mongoerr"
+)
+
+// Transient reports whether what failed with err may succeed later without anybody's doing: a
+// server was away, an election took place, time was up.
+func Transient(err error) bool {
+	var server *mongoerr.ServerError
+	switch {
+	case err == nil, errors.Is(err, mongoerr.ErrClientClosed):
+		return false
+	case mongoerr.IsTimeout(err), is[*mongoerr.ConnectionError](err), is[*mongoerr.SelectionError](err), is[*mongoerr.PoolClearedError](err),
+		is[*mongoerr.WriteConcernError](err), mongoerr.HasLabel(err, mongoerr.LabelRetryable), mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite),
+		mongoerr.HasLabel(err, mongoerr.LabelResumableChangeStream), mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction),
+		mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded):
+		return true
+	case errors.As(err, &server):
+		return errcode.Is(server.Code, errcode.RetryableRead) || errcode.Is(server.Code, errcode.Resumable) || errcode.Is(server.Code, errcode.OutOfTime) ||
+			errcode.Is(server.Code, errcode.StateChange) || server.Code == interrupted || server.Code == errcode.CursorKilled
+	}
+	return false
+}
+
+const interrupted = 11601 // by killOp
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// Backoff returns how long to wait before the attempt behind the nth, from 1: twice as long each
+// time, at most the bound, and half of it by chance.
+func Backoff(first, most time.Duration, n int) time.Duration {
+	d := most
+	if n < 30 {
+		d = min(first<<(n-1), most)
+	}
+	return d/2 + rand.N(d/2+1)
+}
+
+// Pause waits, and reports whether the context is still alive.
+func Pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// ErrExit is the error of code that has ended its goroutine.
+var ErrExit = errors.New("runtime.Goexit was called")
+
+// Call calls code of the program's, on a goroutine of its own. That it panics or ends the
+// goroutine is an error: what made it do so is met again after a restart, and would end the
+// program for ever.
+func Call(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		err := ErrExit
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+			}
+			done <- err
+		}()
+		err = f()
+	}()
+	return <-done
+}

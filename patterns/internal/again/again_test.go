@@ -1,0 +1,88 @@
+package again_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"allium/mongoerr"
+	"allium/patterns/internal/again"
+)
+
+func TestTransient(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{errors.New("mine"), false},
+		{mongoerr.ErrClientClosed, false},
+		{fmt.Errorf("x: %w", &mongoerr.ConnectionError{Wrapped: mongoerr.ErrClientClosed}), false},
+		{&mongoerr.ConnectionError{}, true},
+		{fmt.Errorf("x: %w", &mongoerr.SelectionError{}), true},
+		{&mongoerr.PoolClearedError{}, true},
+		{&mongoerr.WriteConcernError{}, true},
+		{&mongoerr.TimeoutError{}, true},
+		{&mongoerr.ServerError{Code: 10107}, true},
+		{&mongoerr.ServerError{Code: 91}, true},
+		{&mongoerr.ServerError{Code: 50}, true},
+		{&mongoerr.ServerError{Code: 43}, true},
+		{&mongoerr.ServerError{Code: 11601}, true},
+		{&mongoerr.ServerError{Code: 237}, true},
+		{&mongoerr.ServerError{Code: 13}, false},
+		{&mongoerr.ServerError{Code: 40324}, false},
+		{&mongoerr.ServerError{Code: 11000}, false},
+		{&mongoerr.ServerError{Code: 1, Labels: mongoerr.Labels{mongoerr.LabelTransientTransaction}}, true},
+		{&mongoerr.AuthError{}, false},
+		{mongoerr.ErrNoDocuments, false},
+	} {
+		if got := again.Transient(c.err); got != c.want {
+			t.Errorf("%v (%T): %v, want %v", c.err, c.err, got, c.want)
+		}
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	for n, most := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 7: time.Minute, 29: time.Minute, 1 << 40: time.Minute} {
+		for range 100 {
+			if d := again.Backoff(time.Second, time.Minute, n); d < most/2 || d > most {
+				t.Fatalf("behind attempt %d: %v, want half of %v to all of it", n, d, most)
+			}
+		}
+	}
+}
+
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began := time.Now()
+		if !again.Pause(ctx, 2*time.Second) || time.Since(began) != 2*time.Second {
+			t.Errorf("a pause of 2 s took %v", time.Since(began))
+		}
+		if again.Pause(ctx, 2*time.Second) || time.Since(began) != 3*time.Second {
+			t.Errorf("a pause ended %v after the context began", time.Since(began))
+		}
+	})
+}
+
+func TestCall(t *testing.T) {
+	mine := errors.New("mine")
+	if err := again.Call(func() error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if err := again.Call(func() error { return mine }); err != mine {
+		t.Error(err)
+	}
+	if err := again.Call(func() error { panic("boom") }); err == nil || !strings.HasPrefix(err.Error(), "panic: boom\n") || !strings.Contains(err.Error(), "again_test.go") {
+		t.Error(err)
+	}
+	if err := again.Call(func() error { runtime.Goexit(); return nil }); err != again.ErrExit {
+		t.Error(err)
+	}
+}
