@@ -80,6 +80,16 @@ func TestSnippetsCompile(t *testing.T) {
 	}
 }
 
+// iterates reports whether a name in a block is a cursor's or a change stream's.
+func iterates(block, name string) bool {
+	for _, method := range []string{"Next", "Seq", "Current", "ResumeToken"} {
+		if strings.Contains(block, name+"."+method+"(") {
+			return true
+		}
+	}
+	return false
+}
+
 // compile returns what is wrong with a snippet.
 func compile(fset *token.FileSet, imports types.Importer, from map[string]string, block string) []string {
 	block = ellipsis.ReplaceAllString(block, "$1$2")
@@ -90,7 +100,8 @@ func compile(fset *token.FileSet, imports types.Importer, from map[string]string
 	b.WriteString("package p\nimport context \"context\"\n")
 	seen := map[string]bool{"context": true}
 	for _, m := range qualified.FindAllStringSubmatch(block, -1) {
-		if imp, ok := from[m[1]]; ok && !seen[imp] {
+		// A change stream is called as the package of that name: its methods tell.
+		if imp, ok := from[m[1]]; ok && !seen[imp] && !iterates(block, m[1]) {
 			seen[imp] = true
 			fmt.Fprintf(&b, "import %s %q\n", m[1], imp)
 		}
