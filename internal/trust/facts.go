@@ -36,6 +36,8 @@ func Facts(root string) (map[string]string, error) {
 	c.number("drop-in suites", c.elements("dropin/cmd/accept/suites.go", "suites"))
 	c.platforms()
 	c.dropin()
+	c.measured()
+	c.limits()
 	return c.facts, c.err
 }
 
@@ -265,4 +267,52 @@ func (c *counter) dropin() {
 		c.fail(fmt.Errorf("docs/dropin.md has %d suites, the command accept %d", suites, want))
 	}
 	c.number("drop-in tests", tests)
+}
+
+// found is a fact that is written elsewhere, as the group of a pattern.
+func (c *counter) found(name, file, pattern string) {
+	m := regexp.MustCompile(pattern).FindStringSubmatch(c.read(file))
+	if m == nil {
+		c.fail(fmt.Errorf("%s: %s has nothing like %s", name, file, pattern))
+		return
+	}
+	c.facts[name] = m[1]
+}
+
+// measured takes from the tables of benchmarks what other pages say of them.
+func (c *counter) measured() {
+	c.found("go version", "go.mod", `(?m)^go ([0-9]+\.[0-9]+)`)
+	c.found("server binary", "docs/mongotest.md", "\\| `allium serve` \\| [^|]*\\| [^|]*\\| ([0-9]+) MB,")
+	const cell = `[^|]*\|`
+	row := `(?m)^\| single/find one by _id \|` + strings.Repeat(cell, 6)
+	c.found("allocations of a find", "docs/performance.md", row+` ([0-9]+) \|`)
+	c.found("allocations of the official find", "docs/performance.md", row+cell+` ([0-9]+) \|`)
+	// The least and the greatest ratio of raw documents, and of values.
+	least, most := [2]float64{1e9, 1e9}, [2]float64{}
+	for _, m := range regexp.MustCompile(`(?m)^\| bson/[^|]* (\w+) \|(?:[^|]*\|){4} ([0-9.]+) \|`).FindAllStringSubmatch(c.read("docs/performance-bson.md"), -1) {
+		kind := 0
+		if m[1] == "Raw" {
+			kind = 1
+		}
+		ratio, err := strconv.ParseFloat(m[2], 64)
+		if err != nil {
+			c.fail(err)
+		}
+		least[kind], most[kind] = min(least[kind], ratio), max(most[kind], ratio)
+	}
+	c.facts["least ratio of values"], c.facts["most ratio of values"] = fmt.Sprintf("%.0f", least[0]), fmt.Sprintf("%.0f", most[0])
+	c.facts["least ratio of raw documents"], c.facts["most ratio of raw documents"] = fmt.Sprintf("%.1f", least[1]), fmt.Sprintf("%.0f", most[1])
+}
+
+// limits takes from the source the times and bounds that are promised.
+func (c *counter) limits() {
+	for name, in := range map[string][3]string{
+		"time to unwind": {"internal/exec/unwind.go", "unwindTime", "Millisecond"}, "time to drain": {"internal/pool/pool.go", "drainTimeout", "Second"},
+		"time to select": {"internal/topology/topology.go", "DefaultSelectionTimeout", "Second"}, "time to connect": {"client.go", "defaultConnectTimeout", "Second"},
+		"time to transact": {"transaction.go", "transactTimeout", "Second"}, "longest backoff": {"internal/exec/retry.go", "maxBackoff", "Second"},
+	} {
+		c.found(name, in[0], in[1]+` *= ([0-9]+) \* time\.`+in[2])
+	}
+	c.found("goroutines of a hostile server", "internal/hostile/world_test.go", `var usual = .*goroutines: ([0-9]+)`)
+	c.found("megabytes of a hostile server", "internal/hostile/world_test.go", `var usual = .*allocated: ([0-9]+) << 20`)
 }

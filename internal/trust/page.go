@@ -5,7 +5,7 @@
 //
 // A number that cannot be counted in the source, because it came of a run of hours or of programs
 // that are not here, stands in runs.txt with the commit and the command of its run, from which the
-// page prints its table. What docs/trust.md says has no other numbers.
+// page prints its table. What docs/trust.md and README.md say has no other numbers.
 package trust
 
 import (
@@ -56,8 +56,8 @@ func Loose(page string) []string {
 	return out
 }
 
-// aside is code, or the target of a link, within a line.
-var aside = regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)")
+// aside is code, the target of a link, or a name with a number, within a line.
+var aside = regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)|X\\.509|SOCKS5|Apache-2\\.0")
 
 // The pages' table of runs is between these lines.
 const (

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,8 +23,31 @@ const published = "example.com/garden/allium"
 // version is that of a candidate, of which the changelog may say that it is not released.
 const version = "v0.1.0-rc.1"
 
-// program is a user's test: it imports the driver and runs it against mongotest.
-const program = `package shop
+// traced is a file of a user's program that imports a module beside the driver's.
+func traced(path string) string {
+	return "package shop\n\nimport (\n\t\"" + path + "\"\n\t\"" + path + "/otel\"\n)\n\nvar Tracing = allium.Tracing{Tracer: otel.NewTracer(nil)}\n"
+}
+
+// wrong is a file of a user's program with a mistake that allium-vet finds.
+const wrong = `package shop
+
+import (
+	"context"
+
+	"PATH"
+	"PATH/bson"
+)
+
+func Find(ctx context.Context, c *allium.Collection[bson.D]) error {
+	_, err := c.FindOne(ctx, bson.M{"price": bson.M{"$gtte": 5}})
+	return err
+}
+`
+
+// program is a user's test: it imports the driver, under a path, and runs it against mongotest.
+func program(path string) string { return strings.ReplaceAll(test, "PATH", path) }
+
+const test = `package shop
 
 import (
 	"testing"
@@ -48,20 +74,96 @@ func TestShop(t *testing.T) {
 }
 `
 
-// TestUnpublished follows the two ways that README.md shows for as long as nothing is published.
+// TestUnpublished runs what README.md has for as long as nothing is published: each block of its
+// section Install in the folder of a program of its own, with the clone beside it, and what it has
+// to try in the clone.
 func TestUnpublished(t *testing.T) {
 	root := repository(t)
-	t.Run("workspace", func(t *testing.T) {
-		dir := tree(t, map[string]string{"go.mod": "module shop\n\ngo 1.26\n", "shop_test.go": strings.ReplaceAll(program, "PATH", "allium")})
-		run(t, dir, nil, "go", "work", "init", ".", root)
-		run(t, dir, nil, "go", "test", "./...")
+	readme := read(t, filepath.Join(root, "README.md"))
+	blocks := blocks(section(readme, "Install"))
+	if len(blocks) != 2 {
+		t.Fatalf("README.md has %d ways to install, want 2", len(blocks))
+	}
+	dir := t.TempDir()
+	clone := filepath.Join(dir, "allium")
+	copyTree(t, root, clone) // as it is in the work tree: git would clone the last commit
+	for i, block := range blocks {
+		t.Run(strconv.Itoa(i+1), func(t *testing.T) {
+			shop := filepath.Join(dir, "shop"+strconv.Itoa(i+1))
+			writeTree(t, shop, map[string]string{"go.mod": "module shop\n\ngo 1.26\n", "shop_test.go": program("allium"), "traced.go": traced("allium")})
+			shell(t, shop, []string{"GOFLAGS=" + goflags()}, strings.Replace(block, "git clone REPOSITORY ../allium", "test -d ../allium", 1))
+			run(t, shop, []string{"GOFLAGS=" + goflags()}, "go", "test", "./...")
+		})
+	}
+	t.Run("try", func(t *testing.T) {
+		lines := strings.Split(strings.TrimSpace(strings.Join(commands(section(readme, "Try it")), "\n")), "\n")
+		if len(lines) != 3 || !strings.Contains(lines[1], "allium serve") || lines[2] != "go test ./..." {
+			t.Fatalf("README.md has other things to try: %q", lines)
+		}
+		shell(t, clone, nil, "env -u MONGODB_URI "+lines[0])
+		// It serves until it is interrupted, or what started it ends; that it is ready is enough.
+		shell(t, clone, nil, strings.Replace(lines[1], "--port 27017", "--port "+strconv.Itoa(port(t))+" --ready-file ready --parent", 1)+
+			` >serve.log 2>&1 </dev/null & serve=$!; trap 'kill $serve' EXIT
+			for i in $(seq 1200); do [ ! -s ready ] || exit 0; sleep 0.1; done; cat serve.log; exit 1`)
 	})
-	t.Run("replace", func(t *testing.T) {
-		dir := tree(t, map[string]string{"go.mod": "module shop\n\ngo 1.26\n", "shop_test.go": strings.ReplaceAll(program, "PATH", "allium")})
-		run(t, dir, nil, "go", "mod", "edit", "-require=allium@v0.0.0", "-replace=allium="+root)
-		run(t, dir, nil, "go", "mod", "tidy")
-		run(t, dir, nil, "go", "test", "./...")
-	})
+}
+
+// section returns the text below a heading of a page, to the next one.
+func section(page, heading string) string {
+	_, text, _ := strings.Cut(page, "\n## "+heading+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	return hidden.ReplaceAllString(text, "")
+}
+
+// hidden is what a page does not show.
+var hidden = regexp.MustCompile(`(?s)<!--.*?-->`)
+
+// blocks returns the blocks of code without a language.
+func blocks(text string) (list []string) {
+	for _, m := range regexp.MustCompile("(?ms)^```\n(.*?)^```").FindAllStringSubmatch(text, -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+// commands returns the lines of the blocks, without comments.
+func commands(text string) (list []string) {
+	for line := range strings.Lines(strings.Join(blocks(text), "")) {
+		line, _, _ = strings.Cut(line, " #")
+		list = append(list, strings.TrimSpace(line))
+	}
+	return list
+}
+
+// shell runs lines as somebody would who copies them, and stops at the first that fails.
+func shell(t *testing.T, dir string, env []string, script string) string {
+	t.Helper()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash")
+	}
+	return run(t, dir, env, bash, "-euo", "pipefail", "-c", script)
+}
+
+// goflags are those of this test, without what the folder of a build would change.
+func goflags() string { return strings.TrimSpace(os.Getenv("GOFLAGS") + " -trimpath") }
+
+func port(t *testing.T) int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func repository(t *testing.T) string {
@@ -178,15 +280,44 @@ func TestPublished(t *testing.T) {
 			for _, r := range strings.Fields(path(m.replace)) {
 				edit = append(edit, "-replace="+r+"@latest")
 			}
-			run(t, dir, env, "go", edit...)
+			if len(edit) > 2 {
+				run(t, dir, env, "go", edit...)
+			}
 			run(t, dir, env, "go", "mod", "tidy")
 			if out := run(t, dir, env, "go", "run", "."); out != "true <nil>\n" {
 				t.Errorf("it prints %q", out)
 			}
 		})
 	}
+	t.Run("readme", func(t *testing.T) {
+		// README's lines, as they stand in a repository that has a path.
+		blocks := blocks(section(read(t, filepath.Join(copied, "README.md")), "Install"))
+		if len(blocks) != 1 || !strings.Contains(blocks[0], "go get "+published+"@latest") {
+			t.Fatalf("README.md says how to install: %q", blocks)
+		}
+		dir := tree(t, map[string]string{"go.mod": "module shop\n\ngo 1.26\n", "shop_test.go": program(published), "traced.go": traced(published)})
+		shell(t, dir, env, blocks[0])
+		run(t, dir, env, "go", "test", "./...")
+	})
+	t.Run("vet", func(t *testing.T) {
+		install := blocks(read(t, filepath.Join(copied, "docs", "vet.md")))[0]
+		if !strings.HasPrefix(install, "go install "+published+"/cmd/allium-vet@latest") {
+			t.Fatalf("docs/vet.md says how to install: %s", install)
+		}
+		bin := t.TempDir()
+		shell(t, t.TempDir(), append(env, "GOBIN="+bin), install)
+		dir := tree(t, map[string]string{"go.mod": "module shop\n\ngo 1.26\n", "shop_test.go": program(published),
+			"wrong.go": strings.ReplaceAll(wrong, "PATH", published)})
+		run(t, dir, env, "go", "mod", "tidy")
+		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "allium-vet"), "./...")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+		out, err := cmd.CombinedOutput()
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 3 || !strings.Contains(string(out), "$gtte") {
+			t.Errorf("allium-vet: %v\n%s", err, out)
+		}
+	})
 	t.Run("test", func(t *testing.T) {
-		dir := tree(t, map[string]string{"go.mod": "module shop\n\ngo 1.26\n", "shop_test.go": path(program)})
+		dir := tree(t, map[string]string{"go.mod": "module shop\n\ngo 1.26\n", "shop_test.go": program(published)})
 		run(t, dir, env, "go", "get", "-t", published+"@"+version)
 		run(t, dir, env, "go", "mod", "tidy")
 		run(t, dir, env, "go", "test", "./...")
