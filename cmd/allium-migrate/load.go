@@ -41,8 +41,13 @@ type listed struct {
 	TestGoFiles                            []string
 	ImportMap                              map[string]string
 	DepOnly                                bool
-	Module                                 *struct{ GoVersion string }
-	Error                                  *struct{ Err string }
+	Imports                                []string
+	Standard                               bool
+	Module                                 *struct {
+		Path, Version, GoVersion string
+		Replace                  *struct{ Path string }
+	}
+	Error *struct{ Err string }
 }
 
 func mapKeys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }

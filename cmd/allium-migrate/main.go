@@ -6,11 +6,21 @@
 // It is run in the module of the program, and takes packages as the go command does; without any,
 // those of the current folder and below. It prints how many calls it rewrites. With -diff it shows
 // the changes, and only with -w it writes them. What has no counterpart stays, with a comment
-// before it that begins with "allium-migrate:" and says what to do. docs/migrating.md describes the
-// rewriting call by call.
+// before it that begins with "allium-migrate:" and says what to do; what does not mean the same is
+// told with file and line. docs/migrating.md describes the rewriting call by call.
 //
 // Where a package needs them, small functions that bridge the two ways of doing things go into a
 // file of its own, allium_migrate.go, to be inlined or removed with time.
+//
+//	allium-migrate -check [-allium FOLDER] [PACKAGES]
+//	allium-migrate -dropin [-allium FOLDER] [PACKAGES]
+//
+// do without rewriting: -check says which names of the official driver the packages use, with
+// their tests and all that they import, and whether the drop-in has each; -dropin writes the lines
+// that put the drop-in in its place into go.mod, builds and vets the packages, and puts everything
+// back if that fails. The status is 0 if the drop-in has all, 3 if it lacks something, 4 if
+// something was put back, 2 for wrong arguments and 1 for other failures. docs/dropin.md is about
+// the drop-in.
 package main
 
 import (
@@ -43,8 +53,11 @@ func migrate(args []string, dir string, stdout, stderr io.Writer) int {
 	diff := fs.Bool("diff", false, "show the changes")
 	write := fs.Bool("w", false, "write the changes")
 	module := fs.String("module", "allium", "the module `path` that Allium has")
+	check := fs.Bool("check", false, "say what the module uses of the official driver, and whether the drop-in has it")
+	dropin := fs.Bool("dropin", false, "put the drop-in in the official driver's place, if the module builds with it")
+	folder := fs.String("allium", "", "the `folder` of Allium's sources, for -check and -dropin (default ../allium)")
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "usage: allium-migrate [-diff] [-w] [packages]")
+		fmt.Fprintln(stderr, "usage: allium-migrate [-diff] [-w] [packages]\n       allium-migrate -check|-dropin [-allium folder] [packages]")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); err != nil {
@@ -56,6 +69,13 @@ func migrate(args []string, dir string, stdout, stderr io.Writer) int {
 	patterns := fs.Args()
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
+	}
+	if *check || *dropin {
+		if *diff || *write || *check && *dropin {
+			fs.Usage()
+			return statusUsage
+		}
+		return checkModule(dir, patterns, *folder, *module, *dropin, stdout, stderr)
 	}
 	pkgs, err := load(dir, patterns)
 	if err != nil {

@@ -180,7 +180,7 @@ func init() {
 		check(err)
 		fmt.Println(string(text))
 		var back doc
-		data, err := bson.Marshal(bson.M{"UP": 3, "up": 4, "A": 5})
+		data, err := bson.Marshal(bson.D{{Key: "UP", Value: 3}, {Key: "up", Value: 4}, {Key: "A", Value: 5}})
 		check(err)
 		check(bson.Unmarshal(data, &back))
 		fmt.Println(back.UP, back.A)
