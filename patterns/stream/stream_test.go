@@ -162,7 +162,7 @@ func TestEveryEvent(t *testing.T) {
 					}
 				})
 			}
-			for i := 0; newest == 0 && i < 60; i++ { // the first position is stored
+			for range 60 { // until the first position is stored
 				time.Sleep(time.Second)
 				if _, err := b.coll("consumers").FindOne(ctx, bson.M{"position": bson.M{"$exists": true}}); err == nil {
 					break
@@ -525,9 +525,12 @@ func TestParallel(t *testing.T) {
 func TestTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := setUp(t, 1)
+		var mu sync.Mutex
 		seen := map[int][]int64{}
 		o := b.options(func(ctx context.Context, ev allium.ChangeEvent[doc]) error {
 			_, n := what(ev)
+			mu.Lock()
+			defer mu.Unlock()
 			seen[n] = append(seen[n], stream.Token(ctx))
 			return nil
 		})
@@ -545,9 +548,11 @@ func TestTakeover(t *testing.T) {
 		other.Close(t.Context())
 		b.write("a", 3)
 		time.Sleep(20 * time.Second)
+		mu.Lock()
 		if fmt.Sprint(seen) != "map[1:[1] 2:[1] 3:[2]]" {
 			t.Errorf("handled by %v", seen)
 		}
+		mu.Unlock()
 		run.end()
 		if err := stream.StoreAs(t.Context(), b.coll("consumers"), "test", 1); !errors.Is(err, lease.ErrLost) {
 			t.Errorf("the first holder stores a position: %v", err)
