@@ -203,6 +203,35 @@ func TestCollStatsStage(t *testing.T) {
 	}
 }
 
+// TestCompatibilityVersions is to which series a version may be set: itself, the one before, and
+// the last one that is supported for long.
+func TestCompatibilityVersions(t *testing.T) {
+	series := []string{"4.2", "4.4", "5.0", "6.0", "7.0", "8.0", "8.1", "8.2", "8.3", "9.0"}
+	for version, want := range map[string][]string{
+		"5.0": {"4.4", "5.0"}, "6.0": {"5.0", "6.0"}, "8.0": {"7.0", "8.0"}, "8.1": {"8.0", "8.1"}, "8.2": {"8.0", "8.1", "8.2"}, "9.0": {"8.0", "8.3", "9.0"},
+	} {
+		d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version(version), mongotest.InMemory())
+		c := dialNode(t, d, d.Node(0))
+		var got []string
+		for _, s := range series {
+			if errorOf(askText(t, c, "admin", `{"setFeatureCompatibilityVersion": "`+s+`", "confirm": true}`)) == "ok" {
+				got = append(got, s)
+			}
+		}
+		if version < "7" { // they do not have to be asked twice
+			got = nil
+			for _, s := range series {
+				if errorOf(askText(t, c, "admin", `{"setFeatureCompatibilityVersion": "`+s+`"}`)) == "ok" {
+					got = append(got, s)
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", version, got, want)
+		}
+	}
+}
+
 // TestUsersAcrossDatabases: since 5.0 usersInfo has users by their names, and only then by their
 // databases.
 func TestUsersAcrossDatabases(t *testing.T) {

@@ -331,6 +331,15 @@ func runLockInfo(r *server.Request, dst []byte) ([]byte, error) {
 	return bsondoc.AppendStrings(dst, "lockInfo", nil), nil
 }
 
+// lastLTS returns the series before a version that is supported for long, as those with a zero are
+// since 5.0: the one to which a version may also be set back.
+func lastLTS(v release.Version) string {
+	if v.Minor > 0 {
+		return release.At(v.Major, 0, 0).Series()
+	}
+	return release.At(v.Major-1, 0, 0).Series()
+}
+
 func runSetFCV(r *server.Request, dst []byte) ([]byte, error) {
 	v := r.Node.Config().Version
 	tail := func() string {
@@ -347,7 +356,7 @@ func runSetFCV(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		first = false
 	}
-	if before := previousSeries(v); s != v.Series() && s != before {
+	if before := previousSeries(v); s != v.Series() && s != before && (!v.AtLeast(6, 0) || s != lastLTS(v)) {
 		return dst, srverr.New(srverr.BadValue, "Invalid command argument. Expected '%s' or '%s', found %s in: %s", v.Series(), before, s, tail())
 	}
 	if confirms := r.Node.Version().Has(release.Argument, "setFeatureCompatibilityVersion.confirm"); confirms && !r.Body.Lookup("confirm").AsBool() {
