@@ -36,6 +36,9 @@ type ShapeField struct {
 	Type reflect.Type
 	// InlineMap says that the field is a map whose entries are keys of the document itself.
 	InlineMap bool
+	// Optional says that the key is left out for some values: omitempty, omitzero, or a struct that
+	// is inline by a pointer, which may be nil.
+	Optional bool
 }
 
 // ShapeOf returns what becomes of values of the type t. It is for libraries that need to know which
@@ -57,7 +60,7 @@ func (c *config) shapeOf(t reflect.Type) (Shape, error) {
 	}
 	s.Fields = make([]ShapeField, len(fields))
 	for i, f := range fields {
-		s.Fields[i] = ShapeField{Key: f.key, Index: f.index, Type: f.typ, InlineMap: f.inlineMap}
+		s.Fields[i] = ShapeField{Key: f.key, Index: f.index, Type: f.typ, InlineMap: f.inlineMap, Optional: f.omitEmpty || f.omitZero || len(f.hops) > 0}
 		if f.inlineMap {
 			s.Fields[i].Key = ""
 		}

@@ -49,7 +49,7 @@ func TestShapeOf(t *testing.T) {
 		}
 	}
 	s, err := bson.ShapeOf(reflect.TypeFor[shaped]())
-	if got, want := fmt.Sprint(s.Fields), "[{_id [0] int false} {name [1] string false} {created_at [2 0] time.Time false} { [4] map[string]interface {} true}]"; got != want || err != nil {
+	if got, want := fmt.Sprint(s.Fields), "[{_id [0] int false false} {name [1] string false false} {created_at [2 0] time.Time false true} { [4] map[string]interface {} true false}]"; got != want || err != nil {
 		t.Errorf("fields %s, %v, want %s", got, err, want)
 	}
 	if _, err := bson.ShapeOf(reflect.TypeFor[struct {

@@ -38,6 +38,10 @@ func words(v verb) []string {
 	switch v.name {
 	case "completion":
 		list = append(list, "bash", "zsh", "fish")
+	case "schema":
+		list = append(list, "plan", "apply", "diff", "export")
+	case "migrate":
+		list = append(list, "status", "unlock")
 	case "help":
 		for _, other := range verbs() {
 			list = append(list, other.name)

@@ -9,12 +9,15 @@
 //	allium dump [flags] URI          writes what a deployment holds, as mongodump does
 //	allium restore [flags] URI PATH  puts what mongodump or allium dump wrote into a deployment
 //	allium fields [flags] [PACKAGE]  writes the paths of struct types, for package field
+//	allium schema ACTION ...         compares indexes, validators, options with a schema
+//	allium migrate ACTION URI        says which steps of a migration were run; unlocks
 //	allium completion SHELL          prints a completion script for bash, zsh or fish
 //	allium man                       prints the page of the manual, for the program man
 //	allium version                   prints the version
 //	allium help [COMMAND]            prints this, or the flags of a command
 //
-// The exit status is 0 on success, 1 on failure and 2 if the command line is wrong.
+// The exit status is 0 on success, 1 on failure and 2 if the command line is wrong. It is 3 if
+// "schema plan" or "schema diff" finds a difference, or "migrate status" a step that is not done.
 package main
 
 import (
@@ -39,6 +42,7 @@ const (
 	succeeded = 0
 	failed    = 1
 	misused   = 2
+	differs   = 3 // a comparison has found a difference
 )
 
 // verb is a command of the tool.
@@ -64,6 +68,8 @@ func verbs() []verb {
 		{"dump", "[flags] URI", "write what a deployment holds, as mongodump does", new(dumpFlags).register, dumpDeployment},
 		{"restore", "[flags] URI PATH", "put what mongodump or allium dump wrote into a deployment", new(restoreFlags).register, restoreDeployment},
 		{"fields", "[flags] [PACKAGE ...]", "write the paths of struct types, as package field has them, into their packages", new(fieldsFlags).register, fields},
+		{"schema", "plan|apply|diff|export [flags] URI ...", "compare indexes, validators and options of collections with what is declared, and make them so", new(schemaFlags).register, schemaVerb},
+		{"migrate", "status|unlock [flags] URI", "say which steps of a migration were run, or end the lease of a program that has died", new(migrateFlags).register, migrateVerb},
 		{"completion", "bash|zsh|fish", "print a completion script for a shell", nil, completion},
 		{"man", "", "print the page of the manual, for the program man", nil, man},
 		{"version", "", "print the version", nil, version},
@@ -166,7 +172,8 @@ func usage(w io.Writer) {
 	for _, v := range verbs() {
 		fmt.Fprintf(w, "  %-34s %s\n", strings.TrimSpace("allium "+v.name+" "+v.args), v.summary)
 	}
-	fmt.Fprint(w, "\nThe exit status is 0 on success, 1 on failure and 2 if the command line is wrong.\n")
+	fmt.Fprint(w, "\nThe exit status is 0 on success, 1 on failure and 2 if the command line is wrong, and 3 if\n"+
+		"schema plan, schema diff or migrate status finds a difference.\n")
 }
 
 func help(_ context.Context, args []string, stdout, stderr io.Writer) int {

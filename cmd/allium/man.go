@@ -24,7 +24,7 @@ func man(_ context.Context, args []string, stdout, stderr io.Writer) int {
 			}
 		}
 	}
-	fmt.Fprint(stdout, ".SH EXIT STATUS\n0 on success, 1 on failure, and 2 if the command line is wrong.\n")
+	fmt.Fprint(stdout, ".SH EXIT STATUS\n0 on success, 1 on failure, 2 if the command line is wrong, and 3 if schema plan, schema diff or migrate status finds a difference.\n")
 	return succeeded
 }
 

@@ -70,6 +70,8 @@ var layers = []string{
 	"patterns/paging",
 	"patterns/internal/again",
 	"patterns/stream",
+	"patterns/schema",
+	"patterns/migrate",
 }
 
 // aside lists what stands beside the driver, and what each of them may import of the module. A

@@ -243,6 +243,8 @@ func (l *Lease) take(ctx context.Context) error {
 			return fmt.Errorf("lease %q: %w", l.name, err)
 		case found.Holder != l.holder:
 			return &HeldError{Info: found}
+		case time.Since(sent) > l.opts.TTL/3:
+			continue // it has waited, for an open transaction of a holder that died: too late to count from then
 		}
 		l.token = found.Token
 		go l.renew(sent)
@@ -314,8 +316,9 @@ func (l *Lease) Token() int64 { return l.token }
 func (l *Lease) Holder() string { return l.holder }
 
 // Fence asks the database whether the lease is still held; if it is not the error is ErrLost. In a
-// transaction it is a write: the transaction commits only if the lease is held until then,
-// whatever time has passed.
+// transaction it is a write: the transaction commits only if the lease is held until then, whatever
+// time has passed. Such a transaction must be shorter than the TTL, since the lease is not renewed
+// while it is open.
 func (l *Lease) Fence(ctx context.Context) error {
 	res, err := l.coll.UpdateOne(ctx, l.own(), bson.D{{Key: "$inc", Value: bson.D{{Key: "fenced", Value: int64(1)}}}})
 	if err != nil {

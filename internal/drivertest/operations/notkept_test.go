@@ -287,19 +287,24 @@ func TestNothingIsKept(t *testing.T) {
 		}
 	}
 	declared := map[string]string{
-		"allium/bson.Binary":                "a value, which is encoded or decrypted in the call",
-		"allium/bson.Options":               "how field.Of names fields, which it does in the call",
-		"allium/field.PushOptions":          "a part of a document, which is made in the call",
-		"allium/field/expr.Case":            "a part of a document, which is made in the call",
-		"allium/field/stage.MergeOptions":   "a part of a document, which is made in the call",
-		"allium/field/typed.FindOptions":    "those of package allium, which are tried, with other types",
-		"allium/field/typed.FindOneOptions": "those of package allium, which are tried, with other types",
-		"allium/bson.RawValue":              "a value, which is decoded in the call",
-		"allium/event.ServerDescription":    "what the driver tells listeners; no call keeps one",
-		"allium/event.TopologyDescription":  "what the driver tells listeners; no call keeps one",
-		"allium/patterns/stream.Options":    "Run uses them until it returns",
-		"allium/patterns/paging.Options":    "a find command is made of it in the call, whose options are tried",
-		"allium/consistency.ReadPreference": "the parameter of a method of a description, which looks at it in the call",
+		"allium/bson.Binary":                  "a value, which is encoded or decrypted in the call",
+		"allium/bson.Options":                 "how field.Of names fields, which it does in the call",
+		"allium/field.PushOptions":            "a part of a document, which is made in the call",
+		"allium/field/expr.Case":              "a part of a document, which is made in the call",
+		"allium/field/stage.MergeOptions":     "a part of a document, which is made in the call",
+		"allium/field/typed.FindOptions":      "those of package allium, which are tried, with other types",
+		"allium/field/typed.FindOneOptions":   "those of package allium, which are tried, with other types",
+		"allium/bson.RawValue":                "a value, which is decoded in the call",
+		"allium/event.ServerDescription":      "what the driver tells listeners; no call keeps one",
+		"allium/event.TopologyDescription":    "what the driver tells listeners; no call keeps one",
+		"allium/patterns/schema.Schema":       "what is declared, which lives as long as the program",
+		"allium/patterns/schema.ReadOptions":  "names, which are sent in the call",
+		"allium/patterns/migrate.Step":        "what a program runs, which lives as long as it",
+		"allium/patterns/migrate.Options":     "settings of a call, which are looked at in it",
+		"allium/patterns/migrate.EachOptions": "a part of a step",
+		"allium/consistency.ReadPreference":   "the parameter of a method of a description, which looks at it in the call",
+		"allium/patterns/stream.Options":      "Run uses them until it returns",
+		"allium/patterns/paging.Options":      "a find command is made of it in the call, whose options are tried",
 	}
 	for _, name := range handedOver(t) {
 		if (missing[name] != nil) == (declared[name] != "") {

@@ -424,9 +424,9 @@ func (m *modification) settings(r *server.Request, tx *store.Tx, c *store.Coll) 
 			set.Size = m.size
 			raw = setOption(raw, "size", bsondoc.Int64Value(m.size), false)
 		}
-		if m.max > 0 {
-			set.Max = m.max
-			raw = setOption(raw, "max", bsondoc.Int64Value(m.max), false)
+		if !r.Body.Lookup("cappedMax").IsZero() { // without a bound if it is not positive
+			set.Max = max(m.max, 0)
+			raw = setOption(raw, "max", bsondoc.Int64Value(m.max), m.max <= 0)
 		}
 	}
 	if c.View && (m.viewOn != "" || m.pipeline.Type != 0) {
