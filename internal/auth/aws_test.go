@@ -184,6 +184,34 @@ func TestAWSSources(t *testing.T) {
 	}
 }
 
+// An answer without keys is an error, whoever gives it, and is not kept.
+func TestAWSAnswersWithoutKeys(t *testing.T) {
+	clearAWS(t)
+	c := startCloud(t)
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("web token"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, environment := range map[string]map[string]string{
+		"instance":     {},
+		"container":    {"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/v2/credentials/x"},
+		"web identity": {"AWS_WEB_IDENTITY_TOKEN_FILE": file, "AWS_ROLE_ARN": "arn:aws:iam::1:role/r"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for key, v := range environment {
+				t.Setenv(key, v)
+			}
+			c.keys.Forget()
+			c.id = ""
+			if _, err := c.keys.Get(t.Context()); err == nil || !strings.Contains(err.Error(), "no access key id") {
+				t.Errorf("error %v, want one about the missing key", err)
+			}
+			c.id = "AKID1"
+			c.get(t, "AKID1", "t")
+		})
+	}
+}
+
 // A provider that does not come to an end does not hold a connection for ever.
 func TestAWSCallbackTime(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, 3 * time.Second: 3 * time.Second} {

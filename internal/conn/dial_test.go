@@ -2,11 +2,15 @@ package conn
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"allium/bson"
 	"allium/internal/fakeserver"
@@ -74,6 +78,24 @@ func (d pipeDialer) DialContext(context.Context, string, string) (net.Conn, erro
 		d(&peer{Conn: server})
 	}()
 	return client, nil
+}
+
+// A server that is silent while TLS begins holds up nobody for longer than connectTimeoutMS, be the
+// connection for operations or a monitor's (specification: Server Monitoring, "connectTimeoutMS").
+func TestSilenceBeforeTLSIsBounded(t *testing.T) {
+	for name, dial := range map[string]func(ctx context.Context, addr string, cfg *Config) (*Conn, error){"for operations": Dial, "for a monitor": DialMonitor} {
+		synctest.Test(t, func(t *testing.T) {
+			silent := pipeDialer(func(p *peer) { io.Copy(io.Discard, p.Conn) })
+			start := time.Now()
+			c, err := dial(t.Context(), "a:27017", &Config{Dialer: silent, ConnectTimeout: 3 * time.Second, TLS: FixedTLS(&tls.Config{InsecureSkipVerify: true})})
+			if err == nil {
+				c.Close()
+			}
+			if took := time.Since(start); err == nil || took != 3*time.Second {
+				t.Errorf("%s: %v after %v", name, err, took)
+			}
+		})
+	}
 }
 
 func TestUsersDialer(t *testing.T) {

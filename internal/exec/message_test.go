@@ -12,6 +12,7 @@ import (
 	"allium/event"
 	"allium/internal/command"
 	"allium/internal/session"
+	"allium/internal/topology"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
@@ -77,6 +78,33 @@ func TestNoTimeLeftIsTimeout(t *testing.T) {
 		}
 		if len(sent) != 0 {
 			t.Errorf("%d commands were sent, want none", len(sent))
+		}
+	})
+}
+
+// What takes no maxTimeMS, too, is not sent when less than a round trip is left of its time.
+func TestLessThanARoundTripIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{})
+		r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+			if c.Name == "hello" && c.Body.Lookup("maxAwaitTimeMS").IsZero() {
+				time.Sleep(5 * time.Millisecond)
+			}
+			return r.answer(c)
+		})
+		time.Sleep(15 * topology.DefaultHeartbeatInterval) // the monitor measures it
+		rtt := r.x.Topology.Description().Servers[0].MinRTT
+		if rtt < 5*time.Millisecond {
+			t.Fatalf("the round trip takes %v", rtt)
+		}
+		for left, sends := range map[time.Duration]bool{rtt - 1: false, 10 * rtt: true} {
+			op := find(t)
+			op.NoMaxTime = true
+			op.Limit = NewLimit(&left, "the timeout of the test")
+			sent, err := r.play(t.Context(), op)
+			if (len(sent) == 1) != sends || errors.Is(err, errNoTimeLeft) == sends {
+				t.Errorf("%v left: %d commands, error %v", left, len(sent), err)
+			}
 		}
 	})
 }

@@ -209,6 +209,28 @@ func TestCancelledCheckOutLosesNoConnection(t *testing.T) {
 	})
 }
 
+// Connections that wait to be used are closed while the pool is cleared, not when the next one looks
+// for a connection, and those in use when they come back.
+func TestClearClosesIdleAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		p := newPool(t, &fakeserver.Server{Handle: echo}, Config{MaxPoolSize: 3, Monitor: r.monitor()})
+		idle, other, used := mustCheckOut(t, p), mustCheckOut(t, p), mustCheckOut(t, p)
+		idle.Return()
+		other.Return()
+		p.Clear(errors.New("boom"), false)
+		synctest.Wait()
+		if n := count[*event.ConnectionClosed](&r); n != 2 || idle.Alive() || other.Alive() || !used.Alive() {
+			t.Errorf("%d connections closed, those that were idle live: %v, %v; the one in use: %v", n, idle.Alive(), other.Alive(), used.Alive())
+		}
+		used.Return()
+		synctest.Wait()
+		if n := count[*event.ConnectionClosed](&r); n != 3 {
+			t.Errorf("%d connections closed, want all 3", n)
+		}
+	})
+}
+
 func TestClear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recorder

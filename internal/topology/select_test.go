@@ -160,8 +160,12 @@ func TestSelectionLogsOnce(t *testing.T) {
 			if m["message"] == "Waiting for suitable server to become available" && m["remainingTimeMS"] != int64(5000) {
 				t.Errorf("remaining time %v", m["remainingTimeMS"])
 			}
-			if failure, ok := m["failure"].(string); ok && strings.Contains(failure, "b:1") {
+			failure, ok := m["failure"].(string)
+			if strings.Contains(failure, "b:1") {
 				t.Errorf("the failure tells of the topology: %s", failure)
+			}
+			if failed := m["message"] == "Server selection failed"; failed != ok || failed && !strings.Contains(failure, "no server available") {
+				t.Errorf("%v: the failure is %q", m["message"], failure)
 			}
 		}
 		want := []string{"Server selection started", "Waiting for suitable server to become available", "Server selection failed"}

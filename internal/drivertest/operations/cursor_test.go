@@ -360,6 +360,56 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// A cursor lives on one server: its getMores, and the killCursors at its end, go to that one,
+// whichever the client would choose for another operation (specification: Server Selection, "Cursors").
+func TestCursorsStayWithTheirServer(t *testing.T) {
+	sent := &rig.Sent{}
+	d := testdeploy.Start(t, testdeploy.Sharded(1, 3))
+	client := rig.Open(t, d.URI(), allium.ClientOptions{CommandMonitor: sent.Monitor()})
+	coll, ctx := client.Database("d").Collection("c"), t.Context()
+	var docs []bson.D
+	for i := range 20 {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}})
+	}
+	if _, err := coll.InsertMany(ctx, docs); err != nil {
+		t.Fatal(err)
+	}
+	for name, open := range map[string]func() (*allium.Cursor[bson.D], error){
+		"find": func() (*allium.Cursor[bson.D], error) {
+			return coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(1))})
+		},
+		"aggregate": func() (*allium.Cursor[bson.D], error) {
+			return coll.Aggregate(ctx, bson.A{}, allium.AggregateOptions{BatchSize: new(int32(1))})
+		},
+		"run": func() (*allium.Cursor[bson.D], error) {
+			return coll.Database().RunCursorCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 1}}, allium.RunCursorCommandOptions{BatchSize: new(int32(1))})
+		},
+	} {
+		sent.Reset()
+		cur, err := open()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for range 15 {
+			if !cur.Next(ctx) {
+				t.Fatalf("%s: ended with %v", name, cur.Err())
+			}
+		}
+		if err := cur.Close(ctx); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		all := sent.Of("")
+		for _, e := range all {
+			if e.Addr != all[0].Addr {
+				t.Errorf("%s: %s went to %s, the cursor is at %s", name, e.CommandName, e.Addr, all[0].Addr)
+			}
+		}
+		if last := all[len(all)-1]; len(all) < 16 || last.CommandName != "killCursors" {
+			t.Errorf("%s: %d commands, the last is %s", name, len(all), last.CommandName)
+		}
+	}
+}
+
 func TestRunCursorCommand(t *testing.T) {
 	for name, topology := range map[string]testdeploy.Kind{"replica set": testdeploy.ReplicaSet(1), "load balanced": testdeploy.LoadBalanced(1)} {
 		t.Run(name, func(t *testing.T) {

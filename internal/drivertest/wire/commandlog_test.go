@@ -168,12 +168,50 @@ func TestCommandLogRedaction(t *testing.T) {
 	}
 	started, failed := log.last(t, "Command started", "createUser"), m
 	for _, field := range []string{"databaseName", "requestId", "operationId", "driverConnectionId", "serverConnectionId", "serverHost", "serverPort"} {
-		if started[field].String() == "" || started[field].String() != failed[field].String() {
+		if _, there := started[field]; !there || started[field].String() == "" || started[field].String() != failed[field].String() {
 			t.Errorf("%s is %v, then %v", field, started[field], failed[field])
 		}
 	}
+	if _, there := started["serviceId"]; there {
+		t.Error("there is a service without a load balancer")
+	}
 	if started["level"].String() != "DEBUG" || started["component"].String() != "command" {
 		t.Errorf("level %v, component %v", started["level"], started["component"])
+	}
+}
+
+// Behind a load balancer events and messages name the service that a command went to.
+func TestCommandsNameTheirService(t *testing.T) {
+	d := testdeploy.Start(t, testdeploy.LoadBalanced(1))
+	var events []event.CommandInfo
+	client, log := logged(t, d, allium.ClientOptions{CommandMonitor: &event.CommandMonitor{
+		Started:   func(_ context.Context, e *event.CommandStarted) { events = append(events, e.CommandInfo) },
+		Succeeded: func(_ context.Context, e *event.CommandSucceeded) { events = append(events, e.CommandInfo) },
+		Failed:    func(_ context.Context, e *event.CommandFailed) { events = append(events, e.CommandInfo) },
+	}})
+	db, ctx := client.Database("admin"), t.Context()
+	if err := client.Ping(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.RunCommand(ctx, bson.D{{Key: "notARealCommand", Value: 1}}); err == nil {
+		t.Fatal("no error")
+	}
+	if len(events) != 4 {
+		t.Fatalf("events %v", events)
+	}
+	for _, e := range events {
+		if e.ServiceID == nil {
+			t.Errorf("%s: the event names no service", e.CommandName)
+			continue
+		}
+		for _, message := range []string{"Command started", map[string]string{"ping": "Command succeeded"}[e.CommandName], map[string]string{"notARealCommand": "Command failed"}[e.CommandName]} {
+			if message == "" {
+				continue
+			}
+			if got := log.last(t, message, e.CommandName)["serviceId"]; got.String() != e.ServiceID.Hex() {
+				t.Errorf("%s of %s: service %v, want %s", message, e.CommandName, got, e.ServiceID.Hex())
+			}
+		}
 	}
 }
 

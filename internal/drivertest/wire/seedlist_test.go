@@ -195,6 +195,45 @@ func TestProseSeedlistClient(t *testing.T) {
 	}
 }
 
+// textResolver answers with two hosts and a text.
+type textResolver string
+
+func (textResolver) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	return "", []*net.SRV{{Target: "a.mongo.local.", Port: 27017}, {Target: "b.mongo.local.", Port: 27017}}, nil
+}
+
+func (r textResolver) LookupTXT(context.Context, string) ([]string, error) {
+	return []string{string(r)}, nil
+}
+
+// A string is judged together with what DNS says: neither may contradict the other (specification:
+// Initial DNS Seedlist Discovery).
+func TestAnswersOfDNSAreJudged(t *testing.T) {
+	for _, c := range []struct{ options, text, want string }{
+		{"", "replicaSet=rs", ""},
+		{"", "loadBalanced=true", "loadBalanced=true and several hosts"},
+		{"srvMaxHosts=1", "replicaSet=rs", "srvMaxHosts and replicaSet"},
+		{"srvMaxHosts=1", "loadBalanced=true", "srvMaxHosts and loadBalanced=true"},
+		{"replicaSet=rs", "loadBalanced=true", "loadBalanced=true"},
+		{"readPreference=primary&maxStalenessSeconds=90", "", "maxStalenessSeconds"},
+		{"minPoolSize=9&maxPoolSize=3", "authSource=other", "minPoolSize"},
+	} {
+		dialed := &refusingDialer{}
+		client, err := allium.Open("mongodb+srv://mongo.local/?"+c.options, allium.ClientOptions{Resolver: textResolver(c.text), Dialer: dialed})
+		if err == nil {
+			client.Close(t.Context())
+		}
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%q with %q: %v", c.options, c.text, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%q with %q: error %v, want one about %s", c.options, c.text, err, c.want)
+		case c.want != "" && len(dialed.Seen()) != 0:
+			t.Errorf("%q with %q: %v were dialed", c.options, c.text, dialed.Seen())
+		}
+	}
+}
+
 // manyResolver names a number of servers, all of whose names lead to one deployment.
 type manyResolver int
 
