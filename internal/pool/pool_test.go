@@ -209,8 +209,8 @@ func TestCancelledCheckOutLosesNoConnection(t *testing.T) {
 	})
 }
 
-// Connections that wait to be used are closed while the pool is cleared, not when the next one looks
-// for a connection, and those in use when they come back.
+// Connections that wait to be used are closed while the pool is cleared, not when the next one
+// looks for a connection, and those in use when they come back.
 func TestClearClosesIdleAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recorder

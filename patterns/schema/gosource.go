@@ -120,7 +120,7 @@ func (g *goWriter) value(v reflect.Value) string {
 		}
 		return g.list(v, "\n", func(e reflect.Value) string { return strings.TrimPrefix(g.value(e), g.name(e.Type())) })
 	case reflect.Array:
-		return fmt.Sprintf("%s(%q)", g.name(v.Type()), fmt.Sprintf("%s", v.Slice(0, v.Len()).Bytes()))
+		return fmt.Sprintf("%s(%q)", g.name(v.Type()), string(v.Slice(0, v.Len()).Bytes()))
 	case reflect.Struct:
 		var parts []string
 		for i := range v.NumField() {

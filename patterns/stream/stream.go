@@ -192,11 +192,11 @@ func (f final) Unwrap() error        { return f.error }
 func (o *Options[T]) complete() error {
 	switch {
 	case o.Name == "":
-		return errors.New("Name is empty")
+		return errors.New("there is no Name")
 	case o.Store == nil:
-		return errors.New("Store is nil")
+		return errors.New("there is no Store")
 	case o.Watch.ResumeAfter != nil || o.Watch.StartAfter != nil || o.Watch.StartAtOperationTime != nil:
-		return errors.New("Watch says where to begin: the stored position does")
+		return errors.New("option Watch says where to begin: the stored position does")
 	case o.Parallel < 0 || o.Backoff < 0 || o.StoreEvery < 0:
 		return errors.New("a number or time is negative")
 	}

@@ -361,7 +361,8 @@ func TestBatches(t *testing.T) {
 }
 
 // A cursor lives on one server: its getMores, and the killCursors at its end, go to that one,
-// whichever the client would choose for another operation (specification: Server Selection, "Cursors").
+// whichever the client would choose for another operation (specification: Server Selection,
+// "Cursors").
 func TestCursorsStayWithTheirServer(t *testing.T) {
 	sent := &rig.Sent{}
 	d := testdeploy.Start(t, testdeploy.Sharded(1, 3))

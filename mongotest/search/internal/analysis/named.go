@@ -13,7 +13,6 @@ type language struct {
 	after  []tokenFilter // instead of folding it; nil: it is
 	stop   string        // words
 	stem   func(string) string
-	last   []tokenFilter
 }
 
 // languages are the language analyzers by name, without "lucene.".
