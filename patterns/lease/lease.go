@@ -29,8 +29,10 @@ import (
 
 	"allium"
 	"allium/bson"
-	"allium/consistency"
+	"allium/internal/option"
 	"allium/mongoerr"
+	"allium/patterns/internal/again"
+	"allium/patterns/internal/settled"
 )
 
 var (
@@ -117,7 +119,7 @@ func Acquire(ctx context.Context, coll allium.AnyCollection, name string, opts .
 			return nil, err
 		}
 		// Not all at once, when several wait.
-		if !pause(ctx, l.opts.Poll/2+rand.N(l.opts.Poll)) {
+		if !again.Pause(ctx, l.opts.Poll/2+rand.N(l.opts.Poll)) {
 			l.end(nil)
 			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
@@ -151,7 +153,7 @@ func Run(ctx context.Context, coll allium.AnyCollection, name string, fn func(ct
 
 // Read returns the lease of this name. One that nobody ever held has no holder and the token 0.
 func Read(ctx context.Context, coll allium.AnyCollection, name string) (Info, error) {
-	cur, err := documents(coll).Aggregate(ctx, bson.A{
+	cur, err := settled.Collection[Info](coll).Aggregate(ctx, bson.A{
 		bson.D{{Key: "$match", Value: bson.D{{Key: "_id", Value: name}}}},
 		bson.D{{Key: "$set", Value: bson.D{{Key: "now", Value: "$$NOW"}}}},
 	})
@@ -168,16 +170,13 @@ func Read(ctx context.Context, coll allium.AnyCollection, name string) (Info, er
 // Break ends a lease whoever holds it: its holder loses it with the next renewal, and what it
 // fences fails at once. It is for people who know that the holder has died.
 func Break(ctx context.Context, coll allium.AnyCollection, name string) error {
-	_, err := documents(coll).UpdateOne(ctx, bson.D{{Key: "_id", Value: name}}, bson.A{set(
+	_, err := settled.Collection[Info](coll).UpdateOne(ctx, bson.D{{Key: "_id", Value: name}}, bson.A{set(
 		"holder", "", "token", bson.D{{Key: "$add", Value: bson.A{"$token", 1}}}, "until", "$$NOW")})
 	return err
 }
 
 func prepare(ctx context.Context, coll allium.AnyCollection, name string, opts []Options) *Lease {
-	var o Options
-	if len(opts) > 0 {
-		o = opts[len(opts)-1]
-	}
+	o := option.Merge(opts)
 	if o.TTL == 0 {
 		o.TTL = 30 * time.Second
 	}
@@ -192,15 +191,9 @@ func prepare(ctx context.Context, coll allium.AnyCollection, name string, opts [
 	if err != nil {
 		host = "unknown"
 	}
-	l := &Lease{coll: documents(coll), name: name, opts: o, holder: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), bson.NewObjectID().Hex()), done: make(chan struct{})}
+	l := &Lease{coll: settled.Collection[Info](coll), name: name, opts: o, holder: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), bson.NewObjectID().Hex()), done: make(chan struct{})}
 	l.ctx, l.end = context.WithCancelCause(ctx)
 	return l
-}
-
-// documents returns the collection as this package uses it.
-func documents(coll allium.AnyCollection) *allium.Collection[Info] {
-	return allium.As[Info](coll).With(allium.CollectionOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Primary},
-		ReadConcern: &consistency.ReadConcern{Level: consistency.ReadMajority}, WriteConcern: consistency.Majority(), BSON: &bson.Options{}})
 }
 
 // set is a stage that sets fields to expressions.
@@ -259,7 +252,7 @@ func (l *Lease) renew(sent time.Time) {
 	for {
 		// A little early: clocks do not run equally fast.
 		deadline := sent.Add(l.opts.TTL - l.opts.TTL/10)
-		if !pause(l.ctx, min(l.opts.Renew, time.Until(deadline))) {
+		if !again.Pause(l.ctx, min(l.opts.Renew, time.Until(deadline))) {
 			return
 		}
 		ctx, cancel := context.WithDeadline(l.ctx, deadline)
@@ -275,7 +268,7 @@ func (l *Lease) renew(sent time.Time) {
 				sent = at
 				break
 			}
-			if ctx.Err() != nil || !pause(ctx, l.opts.TTL/20) {
+			if ctx.Err() != nil || !again.Pause(ctx, l.opts.TTL/20) {
 				lost = fmt.Errorf("%w: %q could not be renewed: %w", ErrLost, l.name, err)
 				break
 			}
@@ -291,18 +284,6 @@ func (l *Lease) renew(sent time.Time) {
 // own selects the lease as long as this holder has it.
 func (l *Lease) own() bson.D {
 	return bson.D{{Key: "_id", Value: l.name}, {Key: "holder", Value: l.holder}, {Key: "token", Value: l.token}}
-}
-
-// pause waits, and reports whether the context is still alive.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // Context ends when the lease is lost or released, and with the context that it was acquired with.

@@ -9,12 +9,11 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/option"
 	"allium/mongoerr"
 	"allium/patterns/internal/again"
 	"allium/patterns/lease"
 )
-
-var errNoDocuments = mongoerr.ErrNoDocuments
 
 // EachOptions are the options of Each.
 type EachOptions struct {
@@ -36,10 +35,7 @@ type EachOptions struct {
 // The package's documentation says what is promised. If the function fails the step stops, with the
 // _id in the error. In a sharded collection the _id must be unique.
 func Each[T any](collection string, f func(ctx context.Context, doc T) (update any, err error), opts ...EachOptions) Work {
-	var o EachOptions
-	if len(opts) > 0 {
-		o = opts[len(opts)-1]
-	}
+	o := option.Merge(opts)
 	if o.Filter == nil {
 		o.Filter = bson.D{}
 	}
@@ -103,7 +99,7 @@ func (e *each) run() error {
 func (e *each) batch(ctx context.Context) (end bool, err error) {
 	rec := record{Last: e.status.Last, Documents: e.status.Documents, Modified: e.status.Modified}
 	if !e.job.opts.DryRun {
-		if rec, err = e.records().FindOne(ctx, e.mine()); errors.Is(err, errNoDocuments) {
+		if rec, err = e.records().FindOne(ctx, e.mine()); errors.Is(err, mongoerr.ErrNoDocuments) {
 			err = fmt.Errorf("%w: another program runs the step", lease.ErrLost)
 		}
 		if err != nil {

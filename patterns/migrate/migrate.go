@@ -44,7 +44,7 @@ import (
 
 	"allium"
 	"allium/bson"
-	"allium/consistency"
+	"allium/patterns/internal/settled"
 	"allium/patterns/lease"
 )
 
@@ -174,7 +174,7 @@ func List(ctx context.Context, db *allium.Database, steps []Step) ([]Status, err
 	if err := check(steps); err != nil {
 		return nil, err
 	}
-	recorded, err := read(ctx, settled(db))
+	recorded, err := read(ctx, settled.Database(db))
 	if err != nil {
 		return nil, err
 	}
@@ -209,12 +209,12 @@ func List(ctx context.Context, db *allium.Database, steps []Step) ([]Status, err
 // Unlock ends the lease of a program that runs steps, for people who know that it has died: it
 // would end by itself after its TTL. A program that is alive stops before it writes more.
 func Unlock(ctx context.Context, db *allium.Database) error {
-	return lease.Break(ctx, settled(db).Collection(leases), leaseName)
+	return lease.Break(ctx, settled.Database(db).Collection(leases), leaseName)
 }
 
 // Holder returns who runs steps at the moment, or did last.
 func Holder(ctx context.Context, db *allium.Database) (lease.Info, error) {
-	return lease.Read(ctx, settled(db).Collection(leases), leaseName)
+	return lease.Read(ctx, settled.Database(db).Collection(leases), leaseName)
 }
 
 // WriteJSON writes the names of steps and what they are recorded by, for "allium migrate status".
@@ -302,12 +302,6 @@ type record struct {
 
 func (r *record) status() Status {
 	return Status{Name: r.Name, State: r.State, Started: r.Started, Finished: r.Finished, Documents: r.Documents, Modified: r.Modified, Last: r.Last, Error: r.Error}
-}
-
-// settled returns the database as this package uses it for its own documents.
-func settled(db *allium.Database) *allium.Database {
-	return db.With(allium.DatabaseOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Primary},
-		ReadConcern: &consistency.ReadConcern{}, WriteConcern: consistency.Majority(), BSON: &bson.Options{}})
 }
 
 func read(ctx context.Context, db *allium.Database) (map[string]record, error) {

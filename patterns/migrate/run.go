@@ -9,6 +9,9 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/consistency"
+	"allium/internal/option"
+	"allium/mongoerr"
+	"allium/patterns/internal/settled"
 	"allium/patterns/lease"
 )
 
@@ -27,10 +30,7 @@ type runner struct {
 
 // walk takes the lease, looks at what is recorded, and runs or undoes steps.
 func walk(ctx context.Context, db *allium.Database, steps []Step, opts []Options, do func(*runner) error) ([]Status, error) {
-	r := &runner{ctx: ctx, db: db, own: settled(db), steps: steps}
-	if len(opts) > 0 {
-		r.opts = opts[len(opts)-1]
-	}
+	r := &runner{ctx: ctx, db: db, own: settled.Database(db), steps: steps, opts: option.Merge(opts)}
 	if err := check(steps); err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (r record) fresh() bson.D {
 // later holder has written it.
 func (j *job) write(ctx context.Context, update bson.D, into *record) error {
 	rec, err := j.records().FindOneAndUpdate(ctx, j.mine(), update, allium.FindOneAndUpdateOptions{ReturnNew: true})
-	if errors.Is(err, errNoDocuments) {
+	if errors.Is(err, mongoerr.ErrNoDocuments) {
 		return fmt.Errorf("%w: another program runs the step", lease.ErrLost)
 	}
 	if err == nil && into != nil {

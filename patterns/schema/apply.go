@@ -9,8 +9,10 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/option"
 	"allium/mongoerr"
 	"allium/patterns/internal/again"
+	"allium/patterns/internal/settled"
 	"allium/patterns/lease"
 )
 
@@ -64,11 +66,8 @@ func (e *ApplyError) Unwrap() []error { return e.Errs }
 //
 // Index builds take as long as they take: the Timeout of the client does not bound them, ctx does.
 func Apply(ctx context.Context, db *allium.Database, declared Schema, opts ...ApplyOptions) (Changes, error) {
-	var o ApplyOptions
-	if len(opts) > 0 {
-		o = opts[len(opts)-1]
-	}
-	db = settled(db)
+	o := option.Merge(opts)
+	db = settled.Database(db)
 	todo, err := o.todo(ctx, db, declared)
 	if err != nil || len(todo) == 0 {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/option"
 )
 
 // Action is what a change does.
@@ -125,10 +126,7 @@ type DiffOptions struct {
 // same. What both deployments would fill in counts for nothing. The error is that of a schema which
 // no database can have.
 func Diff(from, to Schema, opts ...DiffOptions) (Changes, error) {
-	var o DiffOptions
-	if len(opts) > 0 {
-		o = opts[len(opts)-1]
-	}
+	o := option.Merge(opts)
 	at := newest
 	if o.Server != "" {
 		var err error

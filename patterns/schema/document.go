@@ -15,14 +15,14 @@ import (
 	"allium/collation"
 )
 
-// option is a field of a command. at returns a pointer to its place in a declaration.
-type option[T any] struct {
+// setting is a field of a command. at returns a pointer to its place in a declaration.
+type setting[T any] struct {
 	key string
 	at  func(*T) any
 }
 
 // createOptions are the fields of the command create.
-var createOptions = []option[allium.CreateCollectionOptions]{
+var createOptions = []setting[allium.CreateCollectionOptions]{
 	{"capped", func(o *allium.CreateCollectionOptions) any { return &o.Capped }},
 	{"size", func(o *allium.CreateCollectionOptions) any { return &o.SizeInBytes }},
 	{"max", func(o *allium.CreateCollectionOptions) any { return &o.MaxDocuments }},
@@ -43,7 +43,7 @@ var createOptions = []option[allium.CreateCollectionOptions]{
 }
 
 // indexOptions are the fields of an index in the command createIndexes.
-var indexOptions = []option[allium.IndexModel]{
+var indexOptions = []setting[allium.IndexModel]{
 	{"key", func(m *allium.IndexModel) any { return &m.Keys }},
 	{"name", func(m *allium.IndexModel) any { return &m.Name }},
 	{"unique", func(m *allium.IndexModel) any { return &m.Unique }},
@@ -67,14 +67,14 @@ var indexOptions = []option[allium.IndexModel]{
 }
 
 // searchOptions are the fields of an index in the command createSearchIndexes.
-var searchOptions = []option[allium.SearchIndexModel]{
+var searchOptions = []setting[allium.SearchIndexModel]{
 	{"name", func(m *allium.SearchIndexModel) any { return &m.Name }},
 	{"type", func(m *allium.SearchIndexModel) any { return &m.Type }},
 	{"definition", func(m *allium.SearchIndexModel) any { return &m.Definition }},
 }
 
 // collationOptions are the fields of a collation.
-var collationOptions = []option[allium.Collation]{
+var collationOptions = []setting[allium.Collation]{
 	{"locale", func(c *allium.Collation) any { return &c.Locale }},
 	{"caseFirst", func(c *allium.Collation) any { return (*string)(&c.CaseFirst) }},
 	{"alternate", func(c *allium.Collation) any { return (*string)(&c.Alternate) }},
@@ -94,7 +94,7 @@ type (
 )
 
 // document returns a declaration as a document: the fields that are set.
-func document[T any](options []option[T], from *T) (bson.Raw, error) {
+func document[T any](options []setting[T], from *T) (bson.Raw, error) {
 	start, doc := bson.BeginDocument(nil)
 	var err error
 	for _, o := range options {
@@ -168,7 +168,7 @@ func appendOption(doc []byte, key string, at any) ([]byte, error) {
 }
 
 // readFields fills a declaration from a document. Fields that it does not know are passed over.
-func readFields[T any](options []option[T], into *T, doc bson.Raw) error {
+func readFields[T any](options []setting[T], into *T, doc bson.Raw) error {
 	for _, o := range options {
 		v := doc.Lookup(o.key)
 		if v.IsZero() {
@@ -182,9 +182,9 @@ func readFields[T any](options []option[T], into *T, doc bson.Raw) error {
 }
 
 // known returns an error for a field that no row of a table has.
-func known[T any](options []option[T], doc bson.Raw) error {
+func known[T any](options []setting[T], doc bson.Raw) error {
 	for key := range doc.All() {
-		if !slices.ContainsFunc(options, func(o option[T]) bool { return o.key == key }) {
+		if !slices.ContainsFunc(options, func(o setting[T]) bool { return o.key == key }) {
 			return fmt.Errorf("there is no option %q", key)
 		}
 	}
@@ -355,7 +355,7 @@ func documents(s Schema) ([]bson.D, error) {
 	return list, nil
 }
 
-func all[T any](options []option[T], from []T) (docs []bson.Raw, err error) {
+func all[T any](options []setting[T], from []T) (docs []bson.Raw, err error) {
 	for i := range from {
 		doc, err := document(options, &from[i])
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/option"
 )
 
 // WriteGoOptions are the options of WriteGo.
@@ -27,10 +28,7 @@ type WriteGoOptions struct {
 // declarations have the documents of a server's catalog: what they are about is for people to
 // replace, a $jsonSchema by a Validator, keys by those of package field.
 func WriteGo(w io.Writer, s Schema, opts ...WriteGoOptions) error {
-	var o WriteGoOptions
-	if len(opts) > 0 {
-		o = opts[len(opts)-1]
-	}
+	o := option.Merge(opts)
 	if o.Package == "" {
 		o.Package = "schema"
 	}

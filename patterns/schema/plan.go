@@ -9,6 +9,8 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/option"
+	"allium/patterns/internal/settled"
 )
 
 // PlanOptions are the options of Plan.
@@ -31,11 +33,8 @@ type PlanOptions struct {
 // and the pipeline of a view can be changed, and the buckets of a time series collection can become
 // coarser.
 func Plan(ctx context.Context, db *allium.Database, declared Schema, opts ...PlanOptions) (Changes, error) {
-	var o PlanOptions
-	if len(opts) > 0 {
-		o = opts[len(opts)-1]
-	}
-	db = settled(db)
+	o := option.Merge(opts)
+	db = settled.Database(db)
 	changes, err := plan(ctx, db, declared, o.Whole)
 	if err != nil {
 		return nil, err

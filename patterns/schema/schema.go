@@ -37,8 +37,9 @@ import (
 
 	"allium"
 	"allium/bson"
-	"allium/consistency"
+	"allium/internal/option"
 	"allium/mongoerr"
+	"allium/patterns/internal/settled"
 )
 
 // Schema is what a database has beside its documents, as it is declared or as it was read.
@@ -80,11 +81,8 @@ type ReadOptions struct {
 // its neighbours, whose names begin with "allium_", are left out. Search indexes are read where the
 // deployment has such. An option of a newer server that this package does not know is left out.
 func Read(ctx context.Context, db *allium.Database, opts ...ReadOptions) (Schema, error) {
-	var o ReadOptions
-	if len(opts) > 0 {
-		o = opts[len(opts)-1]
-	}
-	db = settled(db)
+	o := option.Merge(opts)
+	db = settled.Database(db)
 	lo := allium.ListCollectionsOptions{}
 	if o.Collections != nil {
 		lo.Filter = bson.D{{Key: "name", Value: bson.D{{Key: "$in", Value: o.Collections}}}}
@@ -125,13 +123,6 @@ func Read(ctx context.Context, db *allium.Database, opts ...ReadOptions) (Schema
 	}
 	s.Collections = append(s.Collections, inOrder(views)...)
 	return s, nil
-}
-
-// settled returns the database as this package uses it: what it reads is the primary's, what it
-// writes stays, and options for the program's own types are not used.
-func settled(db *allium.Database) *allium.Database {
-	return db.With(allium.DatabaseOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Primary},
-		ReadConcern: &consistency.ReadConcern{}, WriteConcern: consistency.Majority(), BSON: &bson.Options{}})
 }
 
 // inOrder puts views behind those that they are on.

@@ -13,6 +13,7 @@ import (
 	"allium/bson"
 	"allium/mongoerr"
 	"allium/patterns/internal/again"
+	"allium/patterns/internal/settled"
 )
 
 // A consumer is the work of one holder of the lease. One goroutine reads events, some handle them,
@@ -309,7 +310,7 @@ func (c *consumer[T]) park(id, event bson.Raw, reason error, attempts int) error
 	}
 	p := Parked{Event: event, Reason: reason.Error(), Attempts: attempts, At: time.Now()}
 	p.ID.Name, p.ID.Event = c.Name, id
-	coll := majority(c.Park)
+	coll := settled.Collection[bson.Raw](c.Park)
 	for n := 1; ; n++ {
 		change := bson.D{{Key: "$setOnInsert", Value: bson.D{
 			{Key: "event", Value: p.Event}, {Key: "cut", Value: p.Cut}, {Key: "reason", Value: p.Reason}, {Key: "attempts", Value: p.Attempts}, {Key: "at", Value: p.At}}}}

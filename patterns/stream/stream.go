@@ -41,9 +41,9 @@ import (
 
 	"allium"
 	"allium/bson"
-	"allium/consistency"
 	"allium/mongoerr"
 	"allium/patterns/internal/again"
+	"allium/patterns/internal/settled"
 	"allium/patterns/lease"
 )
 
@@ -235,17 +235,12 @@ func hold[T any](ctx context.Context, over allium.Watched, o Options[T], log *sl
 	log = log.With("token", l.Token())
 	log.InfoContext(ctx, "stream has the lease")
 	work, end := context.WithCancelCause(context.WithValue(l.Context(), tokenKey{}, l.Token()))
-	c := &consumer[T]{Options: o, log: log, over: over, place: place{majority(o.Store), o.Name, l.Token()}, work: work, end: end, room: make(chan struct{}, 64*o.Parallel)}
+	c := &consumer[T]{Options: o, log: log, over: over, place: place{settled.Collection[bson.Raw](o.Store), o.Name, l.Token()}, work: work, end: end, room: make(chan struct{}, 64*o.Parallel)}
 	err = c.run()
 	if cause := context.Cause(work); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
 	return err
-}
-
-func majority(coll allium.AnyCollection) *allium.Collection[bson.Raw] {
-	return allium.As[bson.Raw](coll).With(allium.CollectionOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Primary},
-		ReadConcern: &consistency.ReadConcern{Level: consistency.ReadMajority}, WriteConcern: consistency.Majority(), BSON: &bson.Options{}})
 }
 
 // A place is where the position of a consumer is stored, as seen by a holder of its lease.

@@ -4,7 +4,6 @@ package pipeline
 // $score, which gives documents a score.
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -14,44 +13,25 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
-	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
 	register(
 		&stageDef{name: "$scoreFusion", parse: one(parseScoreFusion), precheck: checkScoreFusion, first: true, notInFacet: true, notV1: true,
-			pipelines: "input.pipelines.*", refuses: refusedByScoreFusion, at: elsewhere},
+			pipelines: "input.pipelines.*", refuses: refusedBy("$scoreFusion", 9402500), at: elsewhere},
 		&stageDef{name: "$score", parse: one(parseScore), selects: true, ranks: true, scores: true, notV1: true},
 	)
 }
 
 const fusionDescription = "the value calculated by combining the scores (either normalized or raw) across input pipelines from which this document is output from:"
 
-// scoreFusionStage is $scoreFusion. The codes of its refusals are those of no recording.
+// scoreFusionStage is $scoreFusion.
 type scoreFusionStage struct {
-	rt        *runtime
-	ns        Namespace
-	inputs    []scoredInput // in the order of their names
+	fusion
 	normalize string
 	expr      expr.Expr // of the combination; nil: the average
 	text      string    // of the expression
-	details   bool
-}
-
-// scoredInput is an input pipeline.
-type scoredInput struct {
-	name   string
-	weight float64
-	sub    *Pipeline
-	slot   expr.Slot // its score in the expression
-}
-
-func refusedByScoreFusion(inner *stageDef) error {
-	if inner.selects {
-		return nil
-	}
-	return srverr.New(9402500, "%s is not allowed within an input pipeline of $scoreFusion, which must select documents and not change them", inner.name)
 }
 
 // scoreFusionParts are the parts of the specification.
@@ -153,15 +133,7 @@ func checkScoreFusion(p *parser, _ string, v bson.RawValue) error {
 	if err != nil {
 		return err
 	}
-	for name, item := range parts.pipelines.All() {
-		if item.Type != bson.TypeArray {
-			return args.WrongType("$scoreFusion.input.pipelines."+name, item.Type, "array")
-		}
-		if err := p.checkNames(item); err != nil {
-			return err
-		}
-	}
-	return nil
+	return checkInputs(p, "$scoreFusion", parts.pipelines)
 }
 
 func parseScoreFusion(p *parser, _ string, v bson.RawValue) (*scoreFusionStage, error) {
@@ -169,42 +141,16 @@ func parseScoreFusion(p *parser, _ string, v bson.RawValue) (*scoreFusionStage, 
 	if err != nil {
 		return nil, err
 	}
-	f := &scoreFusionStage{rt: p.rt, ns: p.ns, details: parts.details, normalize: parts.normalization}
-	for name, item := range parts.pipelines.All() {
-		if err := checkInputName("$scoreFusion", name); err != nil {
-			return nil, err
+	shared, err := parseFusion(p, "$scoreFusion", parts.pipelines, parts.weights, parts.details, func(in fusionInput) error {
+		if in.sub.scored() {
+			return nil
 		}
-		if slices.ContainsFunc(f.inputs, func(in scoredInput) bool { return in.name == name }) {
-			return nil, srverr.New(srverr.BadValue, "$scoreFusion pipeline names must be unique, but found duplicate pipeline name '%s'", name)
-		}
-		stages, err := StagesOf(item)
-		if err != nil {
-			return nil, err
-		}
-		sub, err := p.sub("$scoreFusion", p.ns, p.scope).pipeline(stages)
-		if err != nil {
-			return nil, err
-		}
-		if !sub.scored() {
-			return nil, srverr.New(9402502, "$scoreFusion input pipeline '%s' is not scored: it must begin with $search, $vectorSearch or a $match with $text, or have a $score", name)
-		}
-		f.inputs = append(f.inputs, scoredInput{name: name, weight: 1, sub: sub})
+		return srverr.New(9402502, "$scoreFusion input pipeline '%s' is not scored: it must begin with $search, $vectorSearch or a $match with $text, or have a $score", in.name)
+	})
+	if err != nil {
+		return nil, err
 	}
-	if len(f.inputs) == 0 {
-		return nil, srverr.New(srverr.FailedToParse, "$scoreFusion must have at least one input pipeline")
-	}
-	for name, w := range parts.weights.All() {
-		i := slices.IndexFunc(f.inputs, func(in scoredInput) bool { return in.name == name })
-		if i < 0 {
-			return nil, srverr.New(srverr.BadValue, "$scoreFusion.combination.weights names '%s', which is no input pipeline", name)
-		}
-		weight := expr.ToDouble(w)
-		if !w.IsNumber() || !(weight >= 0) {
-			return nil, srverr.New(srverr.BadValue, "$scoreFusion.combination.weights.%s must be a non-negative number", name)
-		}
-		f.inputs[i].weight = weight
-	}
-	slices.SortFunc(f.inputs, func(a, b scoredInput) int { return strings.Compare(a.name, b.name) })
+	f := &scoreFusionStage{fusion: shared, normalize: parts.normalization}
 	if parts.expression.Type != 0 {
 		scope := p.scope
 		for i := range f.inputs {
@@ -218,14 +164,6 @@ func parseScoreFusion(p *parser, _ string, v bson.RawValue) (*scoreFusionStage, 
 	return f, nil
 }
 
-// checkInputName refuses names that an input pipeline cannot have.
-func checkInputName(stage, name string) error {
-	if name == "" || name[0] == '$' || strings.ContainsAny(name, ".\x00") {
-		return srverr.New(srverr.BadValue, "%s pipeline names must not be empty, begin with '$', or contain '.' or a null byte, but found '%s'", stage, name)
-	}
-	return nil
-}
-
 // scored reports whether the pipeline's documents have scores.
 func (pl *Pipeline) scored() bool {
 	return slices.ContainsFunc(pl.stages, func(st parsedStage) bool {
@@ -234,17 +172,9 @@ func (pl *Pipeline) scored() bool {
 	})
 }
 
-func (*scoreFusionStage) isSource() {}
-
-func (f *scoreFusionStage) makes(meta string) bool {
-	return meta == "score" || meta == "scoreDetails" && f.details
-}
-
 func (f *scoreFusionStage) optimize(env *expr.Env) (err error) {
-	for _, in := range f.inputs {
-		if err := in.sub.optimize(); err != nil {
-			return err
-		}
+	if err := f.fusion.optimize(env); err != nil {
+		return err
 	}
 	if f.expr != nil {
 		f.expr, err = expr.Optimize(f.expr, env)
@@ -256,112 +186,71 @@ func (f *scoreFusionStage) open(src Iterator) (Iterator, error) {
 	return &keeper{src: src, rt: f.rt, fill: f.fuse}, nil
 }
 
-// weighed is a document that an input pipeline found.
-type weighed struct {
-	hit
-	id     bson.RawValue
-	score  float64
-	raw    []float64 // by input
-	normal []float64 // by input, with its weight
-	metas  []metaOf
-}
-
 func (f *scoreFusionStage) fuse() ([]hit, error) {
-	var all []*weighed
-	byID := map[string]*weighed{}
 	f.rt.meta = true // scores are asked for, whether a later stage does or not
-	for i, in := range f.inputs {
-		it, err := in.sub.runOn(f.ns, nil)
-		if err != nil {
-			return nil, err
-		}
-		rows, err := f.rt.hits(it)
-		if err != nil {
-			return nil, err
-		}
-		scores := make([]float64, len(rows))
-		for n, row := range rows {
-			v := metaValue(row.meta, "score")
+	all, err := f.candidates(func(in fusionInput, found []finding) {
+		scores := make([]float64, len(found))
+		for i := range found {
+			v := metaValue(found[i].meta, "score")
 			if v.Type == 0 {
-				v = metaValue(row.meta, "textScore")
+				v = metaValue(found[i].meta, "textScore")
 			}
-			scores[n] = expr.ToDouble(v)
+			scores[i] = expr.ToDouble(v)
 		}
-		normal := normalized(f.normalize, scores)
-		for n, row := range rows {
-			id := row.doc.Lookup("_id")
-			key := string(append([]byte{byte(id.Type)}, id.Value...))
-			d := byID[key]
-			if d == nil {
-				d = &weighed{hit: hit{doc: row.doc}, id: id, raw: make([]float64, len(f.inputs)), normal: make([]float64, len(f.inputs)), metas: make([]metaOf, len(f.inputs))}
-				byID[key], all = d, append(all, d)
-			}
-			d.raw[i], d.normal[i], d.metas[i] = scores[n], normal[n]*in.weight, row.meta
-			if d.metas[i] == nil {
-				d.metas[i] = func(string) bson.RawValue { return bson.RawValue{} }
-			}
+		for i, n := range normalized(f.normalize, scores) {
+			found[i].raw, found[i].value = scores[i], n*in.weight
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
-	for _, d := range all {
-		if err := f.combine(d); err != nil {
+	for _, c := range all {
+		if err := f.combine(c); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *weighed) int {
-		if c := cmp.Compare(b.score, a.score); c != 0 {
-			return c
-		}
-		return query.Compare(a.id, b.id, nil)
-	})
-	out := make([]hit, len(all))
-	for i, d := range all {
-		d.meta = withMeta(nil, "score", bsondoc.DoubleValue(d.score))
-		if f.details {
-			d.meta = withMeta(d.meta, "scoreDetails", bsondoc.DocumentValue(f.explain(d)))
-		}
-		out[i] = d.hit
-	}
-	return out, nil
+	return f.ordered(all, f.explain), nil
 }
 
 // combine computes a document's score. What a pipeline did not find has 0 there.
-func (f *scoreFusionStage) combine(d *weighed) error {
+func (f *scoreFusionStage) combine(c *candidate) error {
 	if f.expr == nil {
-		for _, s := range d.normal {
-			d.score += s
+		for _, by := range c.found {
+			c.score += by.value
 		}
-		d.score /= float64(len(d.normal))
+		c.score /= float64(len(c.found))
 		return nil
 	}
 	for i, in := range f.inputs {
-		f.rt.state.Set(in.slot, bsondoc.DoubleValue(d.normal[i]))
+		f.rt.state.Set(in.slot, bsondoc.DoubleValue(c.found[i].value))
 	}
-	v, err := expr.Eval(f.expr, f.rt.state.WithRoot(d.doc))
+	v, err := expr.Eval(f.expr, f.rt.state.WithRoot(c.doc))
 	if err != nil {
 		return err
 	}
 	if !v.IsNumber() {
 		return srverr.New(srverr.TypeMismatch, "the expression of $scoreFusion must evaluate to a number, but resulted in %s", typeName(v))
 	}
-	d.score = expr.ToDouble(v)
+	c.score = expr.ToDouble(v)
 	return nil
 }
 
 // explain returns a document's scoreDetails.
-func (f *scoreFusionStage) explain(d *weighed) bson.Raw {
+func (f *scoreFusionStage) explain(c *candidate) bson.Raw {
 	var list []bson.RawValue
 	for i, in := range f.inputs {
-		if d.metas[i] == nil {
+		by := c.found[i]
+		if by.rank == 0 {
 			continue
 		}
-		list = append(list, bsondoc.DocumentValue(bsondoc.Of("inputPipelineName", in.name, "inputPipelineRawScore", d.raw[i], "weight", in.weight,
-			"value", d.normal[i], "details", inputDetails(d.metas[i]))))
+		list = append(list, bsondoc.DocumentValue(bsondoc.Of("inputPipelineName", in.name, "inputPipelineRawScore", by.raw, "weight", in.weight,
+			"value", by.value, "details", inputDetails(by.meta))))
 	}
 	combination := bsondoc.Of("method", "average")
 	if f.expr != nil {
 		combination = bsondoc.Of("method", "custom expression", "expression", f.text)
 	}
-	return bsondoc.Of("value", d.score, "description", fusionDescription, "normalization", f.normalize, "combination", combination, "details", bsondoc.ArrayValue(list...))
+	return bsondoc.Of("value", c.score, "description", fusionDescription, "normalization", f.normalize, "combination", combination, "details", bsondoc.ArrayValue(list...))
 }
 
 var normalizations = map[string]bool{"none": true, "sigmoid": true, "minMaxScaler": true}

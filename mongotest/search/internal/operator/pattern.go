@@ -70,15 +70,7 @@ func (c *compiler) regex(doc bson.Raw) (Query, error) {
 }
 
 func (c *compiler) patterns(doc bson.Raw, make func(x indexed, query string, analyzed bool) (Query, error)) (Query, error) {
-	queries, err := c.queries(doc)
-	if err != nil {
-		return nil, err
-	}
-	paths, err := c.paths(doc, true)
-	if err != nil {
-		return nil, err
-	}
-	fields, err := c.strings(paths)
+	queries, fields, err := c.wanted(doc)
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,19 @@ func (c *compiler) strings(list []target) (all []indexed, err error) {
 	return all, nil
 }
 
+// wanted returns what an operator looks for, and the fields in which it does.
+func (c *compiler) wanted(doc bson.Raw) (queries []string, fields []indexed, err error) {
+	if queries, err = c.queries(doc); err != nil {
+		return nil, nil, err
+	}
+	paths, err := c.paths(doc, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	fields, err = c.strings(paths)
+	return queries, fields, err
+}
+
 // matching returns the paths that are indexed as strings and match a pattern with stars.
 func (c *compiler) matching(pattern string) (all []target) {
 	prefix := c.context.StringKey("", "")
@@ -188,15 +201,7 @@ func (c *compiler) likeTerm(key string, field *index.Field, term string, f *fuzz
 }
 
 func (c *compiler) text(doc bson.Raw) (Query, error) {
-	queries, err := c.queries(doc)
-	if err != nil {
-		return nil, err
-	}
-	paths, err := c.paths(doc, true)
-	if err != nil {
-		return nil, err
-	}
-	fields, err := c.strings(paths)
+	queries, fields, err := c.wanted(doc)
 	if err != nil {
 		return nil, err
 	}
@@ -254,15 +259,7 @@ func (c *compiler) text(doc bson.Raw) (Query, error) {
 }
 
 func (c *compiler) phrase(doc bson.Raw) (Query, error) {
-	queries, err := c.queries(doc)
-	if err != nil {
-		return nil, err
-	}
-	paths, err := c.paths(doc, true)
-	if err != nil {
-		return nil, err
-	}
-	fields, err := c.strings(paths)
+	queries, fields, err := c.wanted(doc)
 	if err != nil {
 		return nil, err
 	}
