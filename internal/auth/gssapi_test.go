@@ -224,3 +224,27 @@ func TestGSSAPIPrincipal(t *testing.T) {
 		}
 	}
 }
+
+// A host whose name DNS does not tell otherwise keeps the one that it has, in every mode and
+// whatever is missing (specification: Authentication, "Hostname Canonicalization").
+func TestCanonicalHost(t *testing.T) {
+	known := &names{addrs: map[string]string{"a": "192.0.2.1"}, cname: map[string]string{"a": "A.Example.com."}, reverse: map[string]string{"192.0.2.1": "R.example.com."}}
+	for _, c := range []struct {
+		name, mode string
+		dns        *names
+		want       string
+	}{
+		{"not asked for", "none", known, "a"},
+		{"by the name", "forward", known, "a.example.com"},
+		{"by the address", "forwardAndReverse", known, "r.example.com"},
+		{"no address", "forward", &names{cname: known.cname}, "a"},
+		{"no address either", "forwardAndReverse", &names{reverse: known.reverse}, "a"},
+		{"no other name", "forward", &names{addrs: known.addrs}, "a"},
+		{"no name of the address", "forwardAndReverse", &names{addrs: known.addrs}, "a"},
+		{"an empty name", "forward", &names{addrs: known.addrs, cname: map[string]string{"a": "."}}, "a"},
+	} {
+		if got := canonicalHost(t.Context(), c.dns, "a", c.mode); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"bytes"
 	"errors"
 	"reflect"
 	"testing"
@@ -234,5 +235,24 @@ func TestLargeCommonFields(t *testing.T) {
 				t.Errorf("%d bytes: %d messages with %d documents and a signature of %d bytes arrived", size, arrived, documents, signature)
 			}
 		})
+	}
+}
+
+// What all commands have is not in the text of a query: it would make each one another text.
+func TestQueryTextLeavesOut(t *testing.T) {
+	command := bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "lsid", Value: 1}}}}
+	common := bson.D{{Key: "lsid", Value: 1}, {Key: "$db", Value: "d"}, {Key: "$clusterTime", Value: 1}, {Key: "signature", Value: 1}}
+	want, err := bson.Marshal(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range common {
+		doc, err := bson.Marshal(append(append(command[:1:1], common[i:]...), command[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := withoutCommon(doc); !bytes.Equal(got, want) {
+			t.Errorf("%s, want %s", got, bson.Raw(want))
+		}
 	}
 }

@@ -633,7 +633,7 @@ func TestClearService(t *testing.T) {
 func TestGenerationAfterClear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := bson.NewObjectID()
-		p := balanced(t, &service)
+		p := balanced(t, &service, nil)
 		old := mustCheckOut(t, p)
 		p.ClearService(service, errors.New("boom"))
 		c := mustCheckOut(t, p)

@@ -6,13 +6,14 @@ import (
 	"testing/synctest"
 
 	"allium/bson"
+	"allium/event"
 	"allium/internal/conn"
 	"allium/internal/fakeserver"
 )
 
 // balanced is a pool of two connections to a load balancer that leads to the service, which may
 // become another.
-func balanced(t *testing.T, service *bson.ObjectID) *Pool {
+func balanced(t *testing.T, service *bson.ObjectID, monitor *event.PoolMonitor) *Pool {
 	s := &fakeserver.Server{Handle: func(req *fakeserver.Request) {
 		if !req.IsHello() {
 			echo(req)
@@ -20,7 +21,7 @@ func balanced(t *testing.T, service *bson.ObjectID) *Pool {
 		}
 		req.Reply(fakeserver.Hello(func(b []byte) []byte { return bson.AppendObjectID(b, "serviceId", *service) }))
 	}}
-	return newPool(t, s, Config{LoadBalanced: true, MaxPoolSize: 2, Conn: &conn.Config{LoadBalanced: true}})
+	return newPool(t, s, Config{LoadBalanced: true, MaxPoolSize: 2, Conn: &conn.Config{LoadBalanced: true}, Monitor: monitor})
 }
 
 // What is known of a service behind a load balancer is how many connections lead to it, and how
@@ -29,7 +30,7 @@ func balanced(t *testing.T, service *bson.ObjectID) *Pool {
 func TestServicesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := bson.NewObjectID()
-		p := balanced(t, &service)
+		p := balanced(t, &service, nil)
 		known := func(conns int) {
 			t.Helper()
 			p.mu.Lock()
@@ -57,5 +58,28 @@ func TestServicesAreForgotten(t *testing.T) {
 		c.Return()
 		p.Close()
 		known(0)
+	})
+}
+
+// An event of a pool that is cleared says for which service (specification: Connection Monitoring
+// and Pooling, "Events").
+func TestClearedNamesTheService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		service := bson.NewObjectID()
+		p := balanced(t, &service, r.monitor())
+		c := mustCheckOut(t, p)
+		p.ClearService(service, errors.New("boom"))
+		synctest.Wait()
+		var cleared []*event.PoolCleared
+		for _, e := range r.all() {
+			if e, ok := e.(*event.PoolCleared); ok {
+				cleared = append(cleared, e)
+			}
+		}
+		if len(cleared) != 1 || cleared[0].ServiceID == nil || *cleared[0].ServiceID != service {
+			t.Errorf("events %+v, want one of the service %s", cleared, service)
+		}
+		c.Return()
 	})
 }

@@ -220,6 +220,22 @@ func TestTransactionStates(t *testing.T) {
 	}
 }
 
+// A transaction without an operation is unknown to every server: committing it sends nothing, and
+// committing it again sends nothing either.
+func TestEmptyTransactionIsNeverSent(t *testing.T) {
+	s := newSession(t, Options{})
+	s.StartTransaction(TransactionOptions{})
+	for i := range 3 {
+		send, again, err := s.txn.Commit()
+		if send || again != (i > 0) || err != nil {
+			t.Errorf("commit %d: send %v, again %v, error %v", i+1, send, again, err)
+		}
+	}
+	if _, err := s.txn.Abort(); !errors.Is(err, ErrAbortAfterCommit) {
+		t.Errorf("abort after it: %v", err)
+	}
+}
+
 // A session that ends while an operation runs gives its server session back when that leaves, and
 // who waits for the operation learns that the session has ended.
 func TestEndOfBusySession(t *testing.T) {

@@ -294,6 +294,25 @@ func TestProgramsCredential(t *testing.T) {
 	}
 }
 
+// A credential that a program gives is judged as one of a string: mechanisms with a password need a
+// name and a password.
+func TestProgramsCredentialIsComplete(t *testing.T) {
+	for _, m := range []auth.Mechanism{"", auth.MechanismScramSHA1, auth.MechanismScramSHA256, auth.MechanismPlain} {
+		for want, c := range map[string]*auth.Credential{
+			"no user name": {Password: "p"},
+			"no password":  {Username: "u"},
+			"NUL":          {Username: "u\x00", Password: "p"},
+			"":             {Username: "u", Password: "p"},
+		} {
+			c.Mechanism = m
+			config := &Config{Hosts: []string{"a:1"}, Credential: c}
+			if err := config.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%q with %q and %q: error %v, want %q", m, c.Username, string(c.Password), err, want)
+			}
+		}
+	}
+}
+
 func TestServiceName(t *testing.T) {
 	for name, ok := range map[string]bool{
 		"mongodb": true, "a": true, "1a": true, "a-b-1": true, strings.Repeat("a", 62): true, strings.Repeat("a", 63): false,

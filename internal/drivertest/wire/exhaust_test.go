@@ -14,6 +14,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/consistency"
 	"allium/event"
 	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
@@ -23,7 +24,7 @@ import (
 )
 
 // wireTap remembers the messages that a client writes: the commands' names, with a + where more
-// than one reply is allowed.
+// than one reply is allowed, and a - where none is expected.
 type wireTap struct {
 	dialer allium.Dialer
 	mu     sync.Mutex
@@ -50,6 +51,9 @@ func (c *tappedConn) Write(b []byte) (int, error) {
 			if m.Flags&wire.ExhaustAllowed != 0 {
 				name += "+"
 			}
+			if m.Flags&wire.MoreToCome != 0 {
+				name += "-"
+			}
 			c.tap.mu.Lock()
 			c.tap.sent = append(c.tap.sent, name)
 			c.tap.mu.Unlock()
@@ -65,7 +69,7 @@ func (w *wireTap) of(names ...string) string {
 	defer w.mu.Unlock()
 	var list []string
 	for _, name := range w.sent {
-		if slices.Contains(names, strings.TrimSuffix(name, "+")) {
+		if slices.Contains(names, strings.TrimRight(name, "+-")) {
 			list = append(list, name)
 		}
 	}
@@ -370,5 +374,21 @@ func TestExhaustCursorRules(t *testing.T) {
 		if _, err := r.coll.Find(t.Context(), bson.D{}, o); err == nil || !strings.Contains(err.Error(), "Exhaust") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A message says by its flags whether replies are expected: none of a write that is not to be
+// acknowledged, and one, but for streams, of anything else (specification: OP_MSG, "moreToCome").
+func TestFlagsOfMessages(t *testing.T) {
+	r := startExhaust(t)
+	ctx, none := t.Context(), r.coll.With(allium.CollectionOptions{WriteConcern: consistency.Unacknowledged()})
+	if _, err := none.InsertOne(ctx, bson.D{{Key: "x", Value: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.coll.UpdateOne(ctx, bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 2}}}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.tap.of("insert", "update"); !strings.HasSuffix(got, "insert- update") {
+		t.Errorf("sent %q, want an insert with moreToCome and an update without", got)
 	}
 }
