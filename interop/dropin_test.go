@@ -123,14 +123,7 @@ func state(t *testing.T, dir string) map[string]string {
 // tests and through other modules, and what the drop-in lacks. Where it is not put in the official
 // driver's place, every file is as before, byte for byte.
 func TestMigrateCheck(t *testing.T) {
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tool := filepath.Join(t.TempDir(), "allium-migrate.exe")
-	if out, err := goIn(t, root, "build", "-o", tool, "./cmd/allium-migrate"); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	root, tool := migrateTool(t)
 	const second = "module example.com/app\n\ngo 1.26.0\n\nrequire go.mongodb.org/mongo-driver/v2 v2.9.3\n"
 	const through = "module example.com/app\n\ngo 1.26.0\n\nrequire example.com/store v0.0.0\n\nrequire go.mongodb.org/mongo-driver v1.16.0 // indirect\n\nreplace example.com/store => ../store\n"
 	const store = "module example.com/store\n\ngo 1.26.0\n\nrequire go.mongodb.org/mongo-driver v1.16.0\n"

@@ -18,16 +18,7 @@ import (
 // print is the same, unless the tool has said what differs: each piece that does not print the
 // same stands in a file whose first line has the words in which it was told.
 func TestMigrateKeepsMeaning(t *testing.T) {
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tool := filepath.Join(t.TempDir(), "allium-migrate.exe")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", tool, "./cmd/allium-migrate")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	root, tool := migrateTool(t)
 	count := map[string]int{}
 	for _, version := range []string{"v1", "v2"} {
 		t.Run(version, func(t *testing.T) {
@@ -178,4 +169,20 @@ func (p *program) migrate(t *testing.T, tool string) (told map[string]string, le
 		}
 	}
 	return told, left
+}
+
+// migrateTool builds allium-migrate, and returns where the driver and the program are.
+func migrateTool(t *testing.T) (root, tool string) {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool = filepath.Join(t.TempDir(), "allium-migrate.exe")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", tool, "./cmd/allium-migrate")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return root, tool
 }

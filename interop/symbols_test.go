@@ -32,16 +32,7 @@ var symbolPackages = map[string][]string{
 // of the official driver in a function of its own and rewrites those: each compiles with Allium,
 // or has a comment of the tool's that says what to do.
 func TestMigrateKnowsSymbols(t *testing.T) {
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tool := filepath.Join(t.TempDir(), "allium-migrate.exe")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", tool, "./cmd/allium-migrate")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	root, tool := migrateTool(t)
 	for _, version := range []string{"v1", "v2"} {
 		t.Run(version, func(t *testing.T) {
 			prefix := "go.mongodb.org/mongo-driver/"

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -44,24 +44,18 @@ func migrateVerb(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	case fs.NArg() != 2:
 		return misuse(name, stderr, action+" wants one connection string")
 	}
-	client, db, err := open(fs.Arg(1), 30*time.Second)
-	if err != nil {
-		return fail(name, stderr, err)
-	}
-	defer client.Close(context.WithoutCancel(ctx))
-	if f.db != "" {
-		db = f.db
-	}
-	if db == "" {
-		return misuse(name, stderr, "no database: name one by -db or in the connection string")
-	}
 	status := succeeded
-	if action == "status" {
-		status, err = f.status(ctx, client.Database(db), stdout, stderr)
-	} else {
-		err = f.unlock(ctx, client.Database(db), stdout)
-	}
-	if err != nil {
+	err := inDatabase(ctx, fs.Arg(1), f.db, 30*time.Second, func(db *allium.Database) (err error) {
+		if action == "status" {
+			status, err = f.status(ctx, db, stdout, stderr)
+			return err
+		}
+		return f.unlock(ctx, db, stdout)
+	})
+	switch {
+	case errors.Is(err, errNoDatabase):
+		return misuse(name, stderr, err.Error())
+	case err != nil:
 		return fail(name, stderr, err)
 	}
 	return status
@@ -102,16 +96,11 @@ type stepJSON struct {
 func (f *migrateFlags) status(ctx context.Context, db *allium.Database, stdout, stderr io.Writer) (int, error) {
 	var steps []migrate.Step
 	if f.steps != "" {
-		in := io.Reader(os.Stdin)
-		if f.steps != "-" {
-			file, err := os.Open(f.steps)
-			if err != nil {
-				return failed, err
-			}
-			defer file.Close()
-			in = file
+		in, err := input(f.steps)
+		if err != nil {
+			return failed, err
 		}
-		var err error
+		defer in.Close()
 		if steps, err = migrate.ReadJSON(in); err != nil {
 			return failed, err
 		}

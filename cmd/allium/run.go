@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"allium"
@@ -99,4 +102,29 @@ func open(connectionString string, timeout time.Duration) (*allium.Client, strin
 	}
 	client, err := allium.Open(connectionString, o)
 	return client, db, err
+}
+
+// errNoDatabase is a mistake in the command line.
+var errNoDatabase = errors.New("no database: name one by -db or in the connection string")
+
+// inDatabase opens the database of this name or, if it is empty, the one that the connection string
+// names, and calls a function with it.
+func inDatabase(ctx context.Context, connectionString, name string, timeout time.Duration, use func(*allium.Database) error) error {
+	client, db, err := open(connectionString, timeout)
+	if err != nil {
+		return err
+	}
+	defer client.Close(context.WithoutCancel(ctx))
+	if db = cmp.Or(name, db); db == "" {
+		return errNoDatabase
+	}
+	return use(client.Database(db))
+}
+
+// input opens a file, or the standard input for "-".
+func input(file string) (io.ReadCloser, error) {
+	if file == "-" {
+		return io.NopCloser(os.Stdin), nil
+	}
+	return os.Open(file)
 }

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -76,34 +75,23 @@ func schemaVerb(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		return misuse(name, stderr, "-only says what -drop drops")
 	}
 	status, err := action(ctx, &f, fs.Args()[1:], stdout, stderr)
+	if errors.Is(err, errNoDatabase) {
+		return misuse(name, stderr, err.Error())
+	}
 	if err != nil {
 		return fail(name, stderr, err)
 	}
 	return status
 }
 
-// database opens the database that a connection string or -db names, and calls a function with it.
+// database calls a function with the database that a connection string or -db names.
 func (f *schemaFlags) database(ctx context.Context, connectionString string, use func(*allium.Database) error) error {
-	client, db, err := open(connectionString, 0)
-	if err != nil {
-		return err
-	}
-	defer client.Close(context.WithoutCancel(ctx))
-	if f.db != "" {
-		db = f.db
-	}
-	if db == "" {
-		return errors.New("no database: name one by -db or in the connection string")
-	}
-	return use(client.Database(db))
+	return inDatabase(ctx, connectionString, f.db, 0, use)
 }
 
-// read reads a schema from a file, or from the standard input.
+// readSchema reads a schema from a file, or from the standard input.
 func readSchema(file string) (schema.Schema, error) {
-	if file == "-" {
-		return schema.ReadJSON(os.Stdin)
-	}
-	r, err := os.Open(file)
+	r, err := input(file)
 	if err != nil {
 		return schema.Schema{}, err
 	}

@@ -65,7 +65,7 @@ func TestSchema(t *testing.T) {
 		tool(t, misused, append([]string{"schema"}, args...)...)
 	}
 	tool(t, failed, "schema", "plan", "-file", file+"x", uri)
-	tool(t, failed, "schema", "export", "mongodb://"+d.Hosts()[0])
+	tool(t, misused, "schema", "export", "mongodb://"+d.Hosts()[0])
 }
 
 // TestMigrate lists steps, with and without those of the program, and unlocks.
