@@ -67,7 +67,7 @@ func (u *uses) install(dir string, patterns []string, allium, module string) (un
 			return nil, err
 		}
 		build := []string{"build"}
-		vet = []string{"vet"}
+		vet = slices.Clone(vetting)
 		switch vendored := slices.ContainsFunc(roots, hasVendor); {
 		case work != "" && vendored:
 			if err := run(filepath.Dir(work), "work", "vendor"); err != nil {
@@ -112,7 +112,7 @@ func (u *uses) install(dir string, patterns []string, allium, module string) (un
 	// What go vet says of the program with the official driver is no reason.
 	after := complaints
 	complaints = ""
-	if run(dir, append([]string{"vet"}, patterns...)...) == nil || complaints == "" || len(newLines(complaints, after)) > 0 {
+	if run(dir, append(slices.Clone(vetting), patterns...)...) == nil || complaints == "" || len(newLines(complaints, after)) > 0 {
 		return true, fmt.Errorf("go vet says with the drop-in\n%s", strings.Join(newLines(complaints, after), "\n"))
 	}
 	if _, err := write(); err != nil {
@@ -120,6 +120,10 @@ func (u *uses) install(dir string, patterns []string, allium, module string) (un
 	}
 	return false, nil
 }
+
+// vetting is the command whose results are compared. With trimmed paths the go command repeats what
+// it said of the same files in another folder, with the names of that folder.
+var vetting = []string{"vet", "-trimpath=false"}
 
 // newLines returns what a run of go vet says that an earlier one does not.
 func newLines(before, after string) []string {
