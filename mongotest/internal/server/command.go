@@ -52,6 +52,7 @@ type Command struct {
 	Txn         InTxn
 	Continues   bool // works on what an earlier command has opened, whose limits hold
 	Sequences   bool // takes document sequences
+	OpQuery     bool // is taken as an OP_QUERY since version 5.1, too: connections may begin with it
 	ReadConcern bool // takes read concern levels other than local
 	// CheckConcern says why a command does not go with a read concern level that it takes in
 	// general. It may be nil.

@@ -20,12 +20,6 @@ type legacyQuery struct {
 	toReturn int32 // how many documents it wants
 }
 
-// queryCommands are the commands that are taken as an OP_QUERY since version 5.1.
-var queryCommands = map[string]bool{
-	"hello": true, "isMaster": true, "ismaster": true, "saslStart": true, "saslContinue": true, "authenticate": true,
-	"buildInfo": true, "buildinfo": true, "_isSelf": true,
-}
-
 // updateDriver is how the refusals end.
 const updateDriver = "The client driver may require an upgrade. For more details see https://dochub.mongodb.org/core/legacy-opcode-removal"
 
@@ -60,19 +54,21 @@ func (r *Request) parseQuery(msg []byte) error {
 // checkQuery refuses what no OP_QUERY may say, and what it may not any more.
 func (r *Request) checkQuery() error {
 	refuses := r.Version().AtLeast(5, 1)
+	if !r.legacy {
+		return nil
+	}
 	name := ""
 	for k := range r.Body.All() {
 		name = k
 		break
 	}
+	cmd := r.Node.Lookup(name)
 	switch {
-	case !r.legacy:
-		return nil
 	case r.finds:
 		return srverr.New(5739101, "OP_QUERY is no longer supported. %s", updateDriver)
 	case r.toReturn != 1 && r.toReturn != -1:
 		return srverr.New(16979, "Bad numberToReturn (%d) for $cmd type ns - can only be 1 or -1", r.toReturn)
-	case refuses && !queryCommands[name]:
+	case refuses && (cmd == nil || !cmd.OpQuery):
 		return srverr.New(srverr.UnsupportedOpQueryCommand, "Unsupported OP_QUERY command: %s. %s", name, updateDriver)
 	case !r.Body.Lookup("$db").IsZero():
 		return srverr.New(40621, "$db is not allowed in OP_QUERY requests")

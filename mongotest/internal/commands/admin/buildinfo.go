@@ -10,7 +10,7 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "buildInfo", Aliases: []string{"buildinfo"}, Help: "get version #, etc.\n{ buildinfo:1 }", NoAuth: true, DataLake: true,
+		Name: "buildInfo", Aliases: []string{"buildinfo"}, Help: "get version #, etc.\n{ buildinfo:1 }", NoAuth: true, OpQuery: true, DataLake: true,
 		Where: server.Anywhere, Run: runBuildInfo,
 	})
 }

@@ -35,7 +35,7 @@ func init() {
 		{Name: "_killOperations", AdminOnly: true, Needs: server.Internal, Parse: required("_killOperations", "operationKeys", args.Any[args.None](nil)), Run: server.Nothing},
 		{Name: "connPoolSync", Needs: server.OnCluster("connPoolSync"), Run: server.Nothing},
 		{Name: "shardConnPoolStats", Needs: server.OnCluster("connPoolStats"), Run: runConnPoolStats},
-		{Name: "_isSelf", Needs: server.Free, Run: runIsSelf},
+		{Name: "_isSelf", Needs: server.Free, OpQuery: true, Run: runIsSelf},
 		{Name: "getDiagnosticData", AdminOnly: true, Needs: server.OnCluster("serverStatus", "replSetGetStatus"), Run: runDiagnosticData},
 	} {
 		c.Where = server.Anywhere

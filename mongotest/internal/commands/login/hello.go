@@ -20,10 +20,10 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "isMaster", Aliases: []string{"ismaster"}, Help: "Check if this server is primary for a replica set\n{ isMaster : 1 }", NoAuth: true,
+		Name: "isMaster", Aliases: []string{"ismaster"}, Help: "Check if this server is primary for a replica set\n{ isMaster : 1 }", NoAuth: true, OpQuery: true,
 		API: server.V1, DataLake: true, Where: server.Anywhere, Run: runHello,
 	})
-	server.Register(&server.Command{Name: "hello", API: server.V1, DataLake: true, NoAuth: true, Where: server.Anywhere, Run: runHello})
+	server.Register(&server.Command{Name: "hello", API: server.V1, DataLake: true, NoAuth: true, OpQuery: true, Where: server.Anywhere, Run: runHello})
 }
 
 // runHello answers hello and its older name isMaster (specifications: handshake, server

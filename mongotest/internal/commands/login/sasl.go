@@ -19,9 +19,9 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "saslStart", API: server.V1, DataLake: true, NoAuth: true, Where: server.Anywhere, Run: runSASLStart})
-	server.Register(&server.Command{Name: "saslContinue", API: server.V1, DataLake: true, NoAuth: true, Where: server.Anywhere, Run: runSASLContinue})
-	server.Register(&server.Command{Name: "authenticate", API: server.V1, NoAuth: true, Where: server.Anywhere, Run: runAuthenticate})
+	server.Register(&server.Command{Name: "saslStart", API: server.V1, DataLake: true, NoAuth: true, OpQuery: true, Where: server.Anywhere, Run: runSASLStart})
+	server.Register(&server.Command{Name: "saslContinue", API: server.V1, DataLake: true, NoAuth: true, OpQuery: true, Where: server.Anywhere, Run: runSASLContinue})
+	server.Register(&server.Command{Name: "authenticate", API: server.V1, NoAuth: true, OpQuery: true, Where: server.Anywhere, Run: runAuthenticate})
 	server.Register(&server.Command{Name: "getnonce", NoAuth: true, Where: server.Anywhere, Run: runGetNonce})
 	server.Register(&server.Command{Name: "logout", Needs: server.Free, Strangers: func(v release.Version) bool { return v.AtLeast(5, 0) }, DataLake: true, Where: server.Anywhere, Run: runLogout})
 }
