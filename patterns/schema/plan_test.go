@@ -252,9 +252,11 @@ func TestSearchIndexes(t *testing.T) {
 // is what the driver sends.
 func TestTablesAreTheDrivers(t *testing.T) {
 	d := mongotest.Start(t, mongotest.InMemory())
-	sent := map[string]bson.Raw{} // commands come one after the other
+	sent := map[string]bson.Raw{}
 	d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
-		sent[c.Name] = slices.Clone(c.Body)
+		if c.Name == "createIndexes" || c.Name == "create" { // those come one after the other, a monitor's do not
+			sent[c.Name] = slices.Clone(c.Body)
+		}
 		return nil, nil
 	})
 	db := connect(t, d)
