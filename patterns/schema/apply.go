@@ -9,6 +9,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/errcode"
 	"allium/internal/option"
 	"allium/mongoerr"
 	"allium/patterns/internal/again"
@@ -154,7 +155,6 @@ func (o *ApplyOptions) pass(ctx context.Context, db *allium.Database, todo Chang
 // an index build was interrupted.
 const (
 	namespaceExists   = 48
-	namespaceNotFound = 26
 	indexNotFound     = 27
 	indexBuildAborted = 276
 )
@@ -170,7 +170,7 @@ func worthAgain(err error) bool {
 }
 
 func passing(err error) bool {
-	for _, code := range []int32{namespaceExists, namespaceNotFound, indexNotFound, indexBuildAborted} {
+	for _, code := range []int32{namespaceExists, errcode.NamespaceNotFound, indexNotFound, indexBuildAborted} {
 		if mongoerr.HasCode(err, code) {
 			return true
 		}
