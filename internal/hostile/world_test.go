@@ -53,10 +53,15 @@ func (w *world) DialContext(ctx context.Context, _, addr string) (net.Conn, erro
 		<-w.ended
 		return nil, net.ErrClosed
 	}
-	client, server := net.Pipe()
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-w.ended: // stop waits for those that there are
+		return nil, net.ErrClosed
+	default:
+	}
+	client, server := net.Pipe()
 	w.conns = append(w.conns, server)
-	w.mu.Unlock()
 	w.wg.Go(func() {
 		defer server.Close()
 		w.serve(&peer{Conn: server, world: w, addr: addr})

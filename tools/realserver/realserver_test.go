@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -95,16 +96,20 @@ func play(args []string) {
 }
 
 // member waits until it is told to form a set, or to make room for one. One that is behind a mongos
-// makes room for that one's own.
+// makes room for that one's own. Who has told it must have the reply: it waits until that client
+// says goodbye, by endSessions.
 func member(alone *mongotest.Deployment, port int, set string, behind bool) {
 	told := make(chan bson.Raw, 1)
+	var initiate atomic.Pointer[bson.Raw]
 	alone.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
-		if c.Name == "replSetInitiate" {
-			select {
-			case told <- slices.Clone(c.Body):
-			default:
-			}
+		switch c.Name {
+		case "replSetInitiate":
+			initiate.Store(new(slices.Clone(c.Body)))
 			return bson.Marshal(bson.D{{Key: "ok", Value: 1}})
+		case "endSessions":
+			if body := initiate.Swap(nil); body != nil {
+				told <- *body
+			}
 		}
 		return nil, nil
 	})
