@@ -20,7 +20,7 @@ func TestVetHasThisTable(t *testing.T) {
 	}
 	for _, line := range []string{
 		"filter $and top", "filter $gt field", "filter $sampleRate top since=4.4.2", "update $inc -", "expression $abs -", "accumulator $sum -",
-		"window $rank - since=5.0.0", "stage $out last,nofacet", "stage $scoreFusion - since=8.2.0",
+		"window $rank - since=5.0.0", "stage $out last,nofacet", "stage $scoreFusion first,nofacet since=8.2.0", "stage $score - since=8.2.0",
 	} {
 		if !strings.Contains(want, "\n"+line+"\n") {
 			t.Errorf("no line %q", line)
