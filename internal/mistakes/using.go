@@ -2,11 +2,13 @@ package mistakes
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
 	"allium"
 	"allium/bson"
+	"allium/event"
 	"allium/mongotest"
 )
 
@@ -293,29 +295,33 @@ var cursors = Section{"Cursors, sessions and transactions", true, []Mistake{
 	{
 		Name: "session used by two goroutines", Code: `go users.FindOne(allium.WithSession(ctx, s), filter); users.FindOne(allium.WithSession(ctx, s), filter)`,
 		Make: func(ctx context.Context, e *Env) error {
-			users := e.users()
+			started, release := make(chan struct{}), make(chan struct{})
+			users := e.client(e.Set().URI(), allium.ClientOptions{CommandMonitor: &event.CommandMonitor{
+				Started: func(_ context.Context, ev *event.CommandStarted) {
+					if ev.CommandName == "aggregate" { // The other operation has the session until it is released.
+						close(started)
+						<-release
+					}
+				},
+			}}).Database("app").Collection("users")
 			s, err := users.Database().Client().StartSession()
 			if err != nil {
 				return err
 			}
 			defer s.End(ctx)
 			ctx = allium.WithSession(ctx, s)
-			started, done := make(chan struct{}), make(chan struct{})
+			done := make(chan error)
 			go func() {
-				defer close(done)
-				e.Set().FailCommand(mongotest.Fail{Commands: []string{"aggregate"}, Block: 300 * time.Millisecond, Times: 1})
-				close(started)
-				users.CountDocuments(ctx, bson.M{})
+				_, err := users.CountDocuments(ctx, bson.M{})
+				done <- err
 			}()
 			<-started
-			defer func() { <-done }()
-			for range 1000 { // until the other one is under way
-				if _, err := users.FindOne(ctx, bson.M{}); err != nil {
-					return err
-				}
-				time.Sleep(time.Millisecond)
+			_, err = users.FindOne(ctx, bson.M{})
+			close(release)
+			if other := <-done; other != nil {
+				return fmt.Errorf("the operation that had the session: %w", other)
 			}
-			return nil
+			return err
 		},
 	},
 	{
