@@ -10,8 +10,8 @@ import (
 // repository here, once.
 var contents = []chapter{
 	{"Begin", []string{"README.md", "docs/guide.md", "docs/recipes.md", "docs/connecting.md", "docs/authentication.md", "docs/errors.md", "docs/errors-operations.md"}},
-	{"Use", []string{"docs/api.md", "docs/fields.md", "docs/scopes.md", "docs/encryption.md", "docs/vet.md", "docs/other-servers.md"}},
-	{"Test", []string{"docs/mongotest.md"}},
+	{"Use", []string{"docs/api.md", "docs/fields.md", "docs/scopes.md", "docs/patterns.md", "docs/schema.md", "docs/encryption.md", "docs/vet.md", "docs/other-servers.md"}},
+	{"Test", []string{"docs/mongotest.md", "docs/search.md"}},
 	{"Run", []string{"docs/production.md", "docs/observability.md", "docs/performance.md", "docs/performance-bson.md", "docs/performance-encryption.md", "docs/performance-load.md", "docs/performance-c.md", "docs/growth.md"}},
 	{"Trust", []string{"docs/trust.md", "docs/guarantees.md", "docs/callbacks.md", "docs/campaigns.md", "docs/specs.md", ".github/SUPPORT.md", ".github/SECURITY.md", "docs/maintainers.md", "docs/dependencies.md"}},
 	{"Move over", []string{"docs/migrating.md", "docs/dropin.md"}},

@@ -33,6 +33,7 @@ func bad(ctx context.Context, c *allium.UntypedCollection, o *mongo.Collection) 
 	o.Aggregate(ctx, obson.A{obson.M{"$match": obson.M{"$where2": 1}}})                                                                              // want `unknown operator of filters \$where2`
 	o.Aggregate(ctx, obson.A{obson.M{"$out": "x"}, obson.M{"$limit": 1}})                                                                            // want `\$out must be the last stage`
 	o.Aggregate(ctx, obson.A{obson.M{"$limit": 1}, obson.M{"$geoNear": obson.M{}}})                                                                  // want `\$geoNear must be the first stage`
+	o.Aggregate(ctx, obson.A{obson.M{"$limit": 1}, obson.M{"$search": obson.M{}}})                                                                   // want `\$search must be the first stage`
 	o.Aggregate(ctx, obson.A{obson.M{"$group": obson.M{"_id": nil, "n": obson.M{"$summ": 1}}}})                                                      // want `unknown accumulator \$summ: \$sum is meant`
 	o.Aggregate(ctx, obson.A{obson.M{"$project": obson.M{"n": obson.M{"$exists": true}}}})                                                           // want `unknown operator of expressions \$exists: it is an operator of filters`
 	o.Aggregate(ctx, obson.A{obson.M{"$lookup": obson.M{"from": "x", "pipeline": obson.A{obson.M{"$mtch": 1}}}}})                                    // want `unknown stage \$mtch`
@@ -58,8 +59,8 @@ func good(ctx context.Context, c *allium.UntypedCollection, o *mongo.Collection,
 		{{Key: "$project", Value: obson.M{"x": obson.M{"$cond": obson.M{"if": obson.M{"$eq": obson.A{1, 1}}, "then": 1, "else": 2}}, "y": obson.M{"$literal": obson.M{"$x": 1}}}}},
 		{{Key: "$setWindowFields", Value: obson.M{"output": obson.M{"r": obson.M{"$rank": obson.M{}, "window": obson.M{}}, "s": obson.M{"$sum": "$x"}}}}},
 		{{Key: "$facet", Value: obson.M{"a": obson.A{obson.M{"$count": "n"}}}}},
-		{{Key: "$search", Value: obson.M{"text": obson.M{"$anything": 1}}}},
 	})
+	o.Aggregate(ctx, mongo.Pipeline{{{Key: "$search", Value: obson.M{"text": obson.M{"$anything": 1}}}}, {{Key: "$limit", Value: 5}}})
 	o.Aggregate(ctx, obson.A{obson.M{"$match": obson.M{}}, obson.M{"$merge": "x"}})
 	c.Find(ctx, bson.M{"$gte": 5}) //allium:ignore operators shows what a server answers
 	//allium:ignore operators so does this
