@@ -218,7 +218,9 @@ func insertX(id, x int) []bson.E {
 }
 
 // A transaction over two shards is on both or on none, whenever one of them goes.
-func TestShardKilledInTransaction(t *testing.T) {
+func TestShardKilledInTransaction(t *testing.T) { synctest.Test(t, shardKilledInTransaction) }
+
+func shardKilledInTransaction(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Sharded(2, 2), mongotest.InMemory())
 	c, other := dialNode(t, d, d.Node(0)), dialNode(t, d, d.Node(1))
 	shard(t, c, bson.D{{Key: "x", Value: 1}})

@@ -100,9 +100,11 @@ func TestUnpublished(t *testing.T) {
 		if len(lines) != 3 || !strings.Contains(lines[1], "allium serve") || lines[2] != "go test ./..." {
 			t.Fatalf("README.md has other things to try: %q", lines)
 		}
-		shell(t, clone, nil, "env -u MONGODB_URI "+lines[0])
+		// With the flags of the two above nothing is compiled twice.
+		env := []string{"GOFLAGS=" + goflags()}
+		shell(t, clone, env, "env -u MONGODB_URI "+lines[0])
 		// It serves until it is interrupted, or what started it ends; that it is ready is enough.
-		shell(t, clone, nil, strings.Replace(lines[1], "--port 27017", "--port "+strconv.Itoa(port(t))+" --ready-file ready --parent", 1)+
+		shell(t, clone, env, strings.Replace(lines[1], "--port 27017", "--port "+strconv.Itoa(port(t))+" --ready-file ready --parent", 1)+
 			` >serve.log 2>&1 </dev/null & serve=$!; trap 'kill $serve' EXIT
 			for i in $(seq 1200); do [ ! -s ready ] || exit 0; sleep 0.1; done; cat serve.log; exit 1`)
 	})

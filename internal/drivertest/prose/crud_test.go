@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"allium"
 	"allium/bson"
@@ -84,7 +85,8 @@ func TestProseCRUDBulkWriteSplitsBySize(t *testing.T) {
 // CRUD prose test 5.
 func TestProseCRUDBulkWriteCollectsWriteConcernErrors(t *testing.T) {
 	norace.Skip(t, rig.Huge)
-	p := rig.StartRecorded(t, allium.ClientOptions{RetryWrites: new(false)})
+	// After each of the errors the server is unknown until its next heartbeat.
+	p := rig.StartRecorded(t, allium.ClientOptions{RetryWrites: new(false), HeartbeatInterval: new(500 * time.Millisecond)})
 	rig.FailPoint(t, p.Client, bson.D{{Key: "failCommands", Value: bson.A{"bulkWrite"}},
 		{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 91}, {Key: "errmsg", Value: "Replication is being shut down"}}}}, 2)
 	res, err := p.Client.BulkWrite(t.Context(), rig.Repeat(p.Insert(bson.D{{Key: "a", Value: "b"}}), p.MaxMany+1))

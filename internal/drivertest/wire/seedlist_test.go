@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"allium"
@@ -307,9 +308,11 @@ func TestUseTLS(t *testing.T) {
 		}
 	}
 	// On by the option alone: the system's authorities are asked.
-	d := testdeploy.Mock(t, "an in-memory network", mongotest.Standalone(), mongotest.InMemory(), mongotest.TLS())
-	client := rig.Open(t, d.URI(), allium.ClientOptions{UseTLS: new(true), Dialer: d, ServerSelectionTimeout: new(20 * time.Second)})
-	if err := client.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "unknown authority") {
-		t.Errorf("an unknown authority: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		d := testdeploy.Mock(t, "an in-memory network", mongotest.Standalone(), mongotest.InMemory(), mongotest.TLS())
+		client := rig.Open(t, d.URI(), allium.ClientOptions{UseTLS: new(true), Dialer: d})
+		if err := client.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+			t.Errorf("an unknown authority: %v", err)
+		}
+	})
 }
