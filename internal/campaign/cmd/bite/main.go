@@ -9,6 +9,7 @@
 package main
 
 import (
+	"allium/internal/patch"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -75,11 +76,12 @@ func (b bug) build(dir string) (bin string, err error) {
 		if err != nil {
 			return "", err
 		}
-		if n := strings.Count(string(text), e.old); n != 1 {
-			return "", fmt.Errorf("%s has %d places to change instead of one: the list of bugs is out of date", e.file, n)
+		bad, err := patch.Once(text, e.old, e.new)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w: the list of bugs is out of date", e.file, err)
 		}
 		changed := filepath.Join(dir, fmt.Sprintf("%d-%s", i, filepath.Base(e.file)))
-		if err := os.WriteFile(changed, []byte(strings.Replace(string(text), e.old, e.new, 1)), 0o600); err != nil {
+		if err := os.WriteFile(changed, bad, 0o600); err != nil {
 			return "", err
 		}
 		overlay.Replace[path] = changed

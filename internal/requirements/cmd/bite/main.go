@@ -33,6 +33,7 @@ import (
 	"slices"
 	"strings"
 
+	"allium/internal/patch"
 	"allium/internal/requirements"
 	"allium/internal/spectest"
 )
@@ -152,10 +153,11 @@ func (b *biter) bites(br requirements.Break) (by string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if n := strings.Count(string(text), br.Old); n != 1 {
-		return "", fmt.Errorf("%s has %q %d times", br.File, br.Old, n)
+	broken, err := patch.Once(text, br.Old, br.New)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", br.File, err)
 	}
-	return b.noticed(file, []byte(strings.Replace(string(text), br.Old, br.New, 1)), tests)
+	return b.noticed(file, broken, tests)
 }
 
 // errCompile says that a change is none that compiles.
