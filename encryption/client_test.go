@@ -152,6 +152,7 @@ func TestNewErrors(t *testing.T) {
 		{with(func(o *encryption.Options) { o.KeyVaultClient = nil }), "KeyVaultClient is nil"},
 		{with(func(o *encryption.Options) { o.KeyVault = "a" }), `KeyVault is "a"`},
 		{with(func(o *encryption.Options) { o.KeyVault = ".a" }), `KeyVault is ".a"`},
+		{with(func(o *encryption.Options) { o.KeyVault = "a." }), `KeyVault is "a."`},
 		{with(func(o *encryption.Options) { o.KMS = nil }), "no key service"},
 		{with(func(o *encryption.Options) { o.KMS = kms.Providers{"local": kms.Local{Key: localMaster[:5]}} }), "5 bytes"},
 		{with(func(o *encryption.Options) { o.KeyExpiration = new(-time.Second) }), "KeyExpiration is -1s"},

@@ -2,6 +2,8 @@ package event_test
 
 import (
 	"errors"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -44,12 +46,45 @@ func TestServerDescriptionEqual(t *testing.T) {
 		"set version": func(d *event.ServerDescription) { d.SetVersion = nil },
 		"tags":        func(d *event.ServerDescription) { d.Tags = nil },
 		"error":       func(d *event.ServerDescription) { d.LastError = errors.New("x") },
+		"cryptd":      func(d *event.ServerDescription) { d.Cryptd = true },
 		"version":     func(d *event.ServerDescription) { d.TopologyVersion = &event.TopologyVersion{} },
 	} {
 		other := *a
 		change(&other)
 		if a.Equal(&other) || other.Equal(a) {
 			t.Errorf("descriptions that differ in their %s are equal", name)
+		}
+	}
+	// Each field that says what the server is counts, none that says how the last check went.
+	ignored := []string{"LastWriteDate", "OpTime", "AverageRTT", "MinRTT", "LastUpdate", "HeartbeatInterval", "MaxBSONObjectSize", "MaxMessageSize",
+		"MaxWriteBatchSize", "Compressors", "HelloOK", "ServerConnectionID", "ServiceID"}
+	for field := range reflect.TypeFor[event.ServerDescription]().Fields() {
+		other := *a
+		v := reflect.ValueOf(&other).Elem().FieldByIndex(field.Index)
+		switch field.Type {
+		case reflect.TypeFor[string]():
+			v.SetString("other")
+		case reflect.TypeFor[[]string]():
+			v.Set(reflect.ValueOf([]string{"other:1"}))
+		case reflect.TypeFor[int32](), reflect.TypeFor[time.Duration]():
+			v.SetInt(v.Int() + 1)
+		case reflect.TypeFor[*int64](), reflect.TypeFor[*bson.ObjectID](), reflect.TypeFor[*event.OpTime](), reflect.TypeFor[*event.TopologyVersion]():
+			v.Set(reflect.New(field.Type.Elem()))
+		case reflect.TypeFor[bool]():
+			v.SetBool(true)
+		case reflect.TypeFor[time.Time]():
+			v.Set(reflect.ValueOf(time.Unix(1, 0)))
+		case reflect.TypeFor[event.TagSet]():
+			v.Set(reflect.ValueOf(event.TagSet{"other": "1"}))
+		case reflect.TypeFor[event.ServerKind]():
+			v.Set(reflect.ValueOf(event.RSPrimary))
+		case reflect.TypeFor[error]():
+			v.Set(reflect.ValueOf(errors.New("other")))
+		default:
+			t.Errorf("%s has a type that this test does not know", field.Name)
+		}
+		if got, want := a.Equal(&other), slices.Contains(ignored, field.Name); got != want || other.Equal(a) != want {
+			t.Errorf("descriptions that differ in %s are equal: %t, want %t", field.Name, got, want)
 		}
 	}
 }

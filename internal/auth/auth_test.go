@@ -364,6 +364,21 @@ func BenchmarkScramCachedKeys(b *testing.B) {
 	}
 }
 
+func TestServerFirstMessage(t *testing.T) {
+	const good = "r=nonce,s=QUJD,i=4096"
+	for _, text := range []string{good, good + ",x=y"} {
+		if nonce, salt, iterations, err := parseServerFirst(text); nonce != "nonce" || salt != "ABC" || iterations != 4096 || err != nil {
+			t.Errorf("%q: %q, %q, %d, %v", text, nonce, salt, iterations, err)
+		}
+	}
+	for _, text := range []string{"", "r=nonce", "r=nonce,s=QUJD", "m=x," + good, "x=nonce,s=QUJD,i=4096", "r=nonce,x=QUJD,i=4096", "r=nonce,s=QUJD,x=4096",
+		"r=nonce,s=,i=4096", "r=nonce,s=QUJ,i=4096", "r=nonce,s=QUJD,i=", "r=nonce,s=QUJD,i=4096x", "s=QUJD,r=nonce,i=4096"} {
+		if nonce, salt, iterations, err := parseServerFirst(text); err == nil {
+			t.Errorf("%q: no error but %q, %q, %d", text, nonce, salt, iterations)
+		}
+	}
+}
+
 // Whatever a server says that does not know the password, it is not believed.
 func FuzzScram(f *testing.F) {
 	f.Add("r=nonceX,s=QUJD,i=4096", "v=AAAA")

@@ -76,6 +76,34 @@ func TestStreamOptions(t *testing.T) {
 	}
 }
 
+// An empty batch moves the token on if the server says where to, and only then: a stream between
+// two events, or whose server sends no such tokens, keeps what it has.
+func TestEmptyBatchMovesTheToken(t *testing.T) {
+	token := func(s string) bson.Raw {
+		raw, _ := bson.Marshal(bson.D{{Key: "_data", Value: s}})
+		return raw
+	}
+	for _, c := range []struct {
+		name  string
+		batch []byte
+		post  bson.Raw
+		split int64
+		want  string
+	}{
+		{"an empty batch with a token", nil, token("post"), 0, "post"},
+		{"an empty batch without one", nil, nil, 0, "mine"},
+		{"events", []byte{1}, token("post"), 0, "mine"},
+		{"an event that is not whole", nil, token("post"), 2, "mine"},
+	} {
+		s := &Stream{token: token("mine")}
+		s.batch, s.postBatch, s.split.next = c.batch, c.post, c.split
+		s.observeBatch()
+		if got, _ := s.token.Lookup("_data").StringValue(); got != c.want {
+			t.Errorf("%s: the token is %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 // The time of the first reply is where a stream resumes as long as there is nothing better: no
 // event, no token of a batch, and no point that the program named (specification: Change Streams,
 // "startAtOperationTime").

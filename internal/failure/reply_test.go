@@ -1,7 +1,9 @@
 package failure
 
 import (
+	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -41,6 +43,37 @@ func TestErrorsAreOneLine(t *testing.T) {
 	}
 	if server.Message != evil {
 		t.Errorf("Message is %q, want what the server sent", server.Message)
+	}
+}
+
+func TestNewWriteConcernError(t *testing.T) {
+	reply := func(v any) bson.Raw {
+		raw, err := bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "writeConcernError", Value: v}, {Key: "errorLabels", Value: bson.A{"of the reply"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	empty, _ := bson.Marshal(bson.D{{Key: "ok", Value: 1}})
+	for name, raw := range map[string]bson.Raw{"none": empty, "null": reply(nil)} {
+		if e := NewWriteConcernError("a:1", raw); e != nil {
+			t.Errorf("%s: %v", name, e)
+		}
+	}
+	if e := NewWriteConcernError("a:1", reply("late")); e == nil || e.Addr != "a:1" || !strings.Contains(e.Message, "string, want a document") {
+		t.Errorf("a text: %v", e)
+	}
+	raw := reply(bson.D{{Key: "code", Value: 64}, {Key: "codeName", Value: "WriteConcernFailed"}, {Key: "errmsg", Value: "late"},
+		{Key: "errInfo", Value: bson.D{{Key: "wtimeout", Value: true}}}, {Key: "errorLabels", Value: bson.A{"of the error"}}})
+	e := NewWriteConcernError("a:1", raw)
+	if e == nil || e.Code != 64 || e.Name != "WriteConcernFailed" || e.Message != "late" || e.Addr != "a:1" ||
+		!e.Details.Lookup("wtimeout").Equal(bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}}) ||
+		!slices.Equal(e.Labels, []string{"of the reply", "of the error"}) || !bytes.Equal(e.Reply, raw) {
+		t.Errorf("%+v", e)
+	}
+	clear(raw) // the buffer is used again
+	if e.Message != "late" || e.Raw.Lookup("code").IsZero() || e.Reply.Lookup("ok").IsZero() {
+		t.Errorf("the error holds what the buffer of the reply has: %+v", e)
 	}
 }
 

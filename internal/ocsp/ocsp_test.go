@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"errors"
 	"io"
 	"net"
@@ -71,6 +73,27 @@ func refused(t *testing.T, name string, err error, want string) {
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); !ok || want == "" || !strings.Contains(err.Error(), want) {
 		t.Errorf("%s: error %v, want %q", name, err, want)
+	}
+}
+
+// A certificate asks for a stapled response by the feature status_request, and by no other.
+func TestMustStaple(t *testing.T) {
+	for _, c := range []struct {
+		id       asn1.ObjectIdentifier
+		features any
+		want     bool
+	}{
+		{tlsFeature, []int{5}, true}, {tlsFeature, []int{17, 5}, true}, {tlsFeature, []int{17}, false}, {tlsFeature, []int{}, false},
+		{tlsFeature, "5", false}, {asn1.ObjectIdentifier{1, 2, 3}, []int{5}, false},
+	} {
+		value, err := asn1.Marshal(c.features)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cert := &x509.Certificate{Extensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 15}}, {Id: c.id, Value: value}}}
+		if got := mustStaple(cert); got != c.want {
+			t.Errorf("%v %v: %t, want %t", c.id, c.features, got, c.want)
+		}
 	}
 }
 
