@@ -52,11 +52,12 @@ type InsertOneResult struct {
 func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneOptions) (InsertOneResult, error) {
 	o := option.Merge(opts)
 	docs := documents{n: 1, at: func(int) (any, *bson.Options) { return &doc, c.bson }}
+	docs.ids = docs.first[:0]
 	cmd := &command.Insert{Collection: c.name, Docs: &docs, Ordered: true, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{inherited: &c.inherited, err: c.err, timeout: o.Timeout}
 	_, acknowledged, err := w.one(ctx, cmd)
 	res := InsertOneResult{Acknowledged: acknowledged}
-	if docs.ids != nil {
+	if len(docs.ids) > 0 {
 		res.InsertedID = docs.ids[0]
 	}
 	return res, err
@@ -120,6 +121,8 @@ type documents struct {
 	n   int
 	at  func(i int) (any, *bson.Options) // a pointer to document i, and how it is encoded
 	ids []any
+
+	first [1]any // the memory of ids, for one document
 }
 
 // Len implements command.Documents.

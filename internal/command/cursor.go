@@ -58,13 +58,20 @@ func (f *fields) lateComment(v any, t *Target) {
 	}
 }
 
-// CursorReply is the cursor field of a reply. Batch shares the reply's memory.
+// CursorReply is the cursor field of a reply, whose memory it shares.
 type CursorReply struct {
 	ID                   int64
-	NS                   string
+	ns                   bson.RawValue
 	Batch                bson.Raw // the array firstBatch or nextBatch
 	PostBatchResumeToken bson.Raw
 	AtClusterTime        bson.Timestamp
+}
+
+// NS returns the namespace, "" if there is none. Who reads all there is in the first batch needs
+// none.
+func (r *CursorReply) NS() string {
+	ns, _ := r.ns.StringValue()
+	return ns
 }
 
 // First returns the first document of the batch, nil if there is none.
@@ -97,7 +104,7 @@ func ParseCursor(reply bson.Raw) (CursorReply, error) {
 		case "id":
 			c.ID, idOK = v.AsInt64()
 		case "ns":
-			c.NS, _ = v.StringValue()
+			c.ns = v
 		case "firstBatch", "nextBatch":
 			c.Batch, _ = v.Array()
 		case "postBatchResumeToken":

@@ -43,7 +43,7 @@ func TestParseCursor(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: %v, want %q", name, err, tc.want)
 			}
-		case err != nil || c.ID != 7 || c.NS != "d.c" || c.Batch.String() != `{"0":{"x":1}}` || c.PostBatchResumeToken != nil || !c.AtClusterTime.IsZero():
+		case err != nil || c.ID != 7 || c.NS() != "d.c" || c.Batch.String() != `{"0":{"x":1}}` || c.PostBatchResumeToken != nil || !c.AtClusterTime.IsZero():
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
 	}

@@ -43,9 +43,10 @@ type Conn struct {
 	streaming  bool
 	drainLeft  time.Duration
 
-	// The socket's deadline. interrupt is called by context.AfterFunc when a context ends, and
-	// reports on interrupted.
+	// The socket's deadline. interrupt is called by watch when a context ends, and reports on
+	// interrupted.
 	hasDeadline bool
+	watch       watch
 	interrupt   func()
 	interrupted chan struct{}
 

@@ -13,7 +13,8 @@ import (
 type guard struct {
 	ctx   context.Context
 	start time.Time
-	stop  func() bool // nil if the context cannot be cancelled
+	// watched says that the context can be cancelled.
+	watched bool
 	// own is the connection's own deadline when it is earlier than the context's.
 	own bool
 }
@@ -38,15 +39,15 @@ func (c *Conn) begin(ctx context.Context, limit time.Duration) guard {
 		c.nc.SetDeadline(time.Time{})
 	}
 	c.hasDeadline = ok
-	if done != nil {
-		g.stop = context.AfterFunc(ctx, c.interrupt)
+	if g.watched = done != nil; g.watched {
+		c.watch.begin(ctx, c.interrupt)
 	}
 	return g
 }
 
 // end takes the context off the socket. No late call of interrupt can hit the next operation.
 func (c *Conn) end(g *guard) {
-	if g.stop != nil && !g.stop() {
+	if g.watched && !c.watch.end() {
 		<-c.interrupted
 		c.hasDeadline = true
 	}

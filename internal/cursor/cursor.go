@@ -222,7 +222,7 @@ func (c *Cursor) Open(ctx context.Context, reg *Registry, op *exec.Op, res exec.
 func (c *Cursor) take(res exec.Result, r command.CursorReply) {
 	c.result.Release()
 	c.result, c.batch, c.postBatch, c.id = res, r.Batch.Elements(), r.PostBatchResumeToken, r.ID
-	if db, coll, ok := cutNamespace(r.NS); ok {
+	if db, coll, ok := cutNamespace(r.NS()); ok {
 		c.db, c.coll = db, coll
 	}
 }

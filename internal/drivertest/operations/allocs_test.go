@@ -20,166 +20,166 @@ var costs = []struct {
 	most float64
 	do   func(ctx context.Context, c *costClients) error
 }{
-	{"(*Client) Ready", 10, func(ctx context.Context, c *costClients) error { return c.client.Ready(ctx) }},
-	{"(*Client) Ping", 10, func(ctx context.Context, c *costClients) error { return c.client.Ping(ctx) }},
-	{"(*Client) BulkWrite", 21, func(ctx context.Context, c *costClients) error {
+	{"(*Client) Ready", 8, func(ctx context.Context, c *costClients) error { return c.client.Ready(ctx) }},
+	{"(*Client) Ping", 8, func(ctx context.Context, c *costClients) error { return c.client.Ping(ctx) }},
+	{"(*Client) BulkWrite", 18, func(ctx context.Context, c *costClients) error {
 		_, err := c.client.BulkWrite(ctx, []allium.WriteModel{c.coll.InsertOneModel(c.doc)})
 		return err
 	}},
-	{"(*Client) ListDatabases", 8, func(ctx context.Context, c *costClients) error { _, err := c.client.ListDatabases(ctx); return err }},
-	{"(*Client) ListDatabaseNames", 9, func(ctx context.Context, c *costClients) error { _, err := c.client.ListDatabaseNames(ctx); return err }},
-	{"(*Client) Databases", 11, func(ctx context.Context, c *costClients) error { _, err := c.client.Databases(ctx); return err }},
-	{"(*Client) Transact", 28, func(ctx context.Context, c *costClients) error {
+	{"(*Client) ListDatabases", 6, func(ctx context.Context, c *costClients) error { _, err := c.client.ListDatabases(ctx); return err }},
+	{"(*Client) ListDatabaseNames", 7, func(ctx context.Context, c *costClients) error { _, err := c.client.ListDatabaseNames(ctx); return err }},
+	{"(*Client) Databases", 9, func(ctx context.Context, c *costClients) error { _, err := c.client.Databases(ctx); return err }},
+	{"(*Client) Transact", 18, func(ctx context.Context, c *costClients) error {
 		return c.client.Transact(ctx, func(ctx context.Context) error { _, err := c.coll.InsertOne(ctx, c.doc); return err })
 	}},
-	{"(*Client) Watch", 12, func(ctx context.Context, c *costClients) error {
+	{"(*Client) Watch", 10, func(ctx context.Context, c *costClients) error {
 		s, err := c.client.Watch(ctx, nil)
 		return closed(ctx, s, err)
 	}},
-	{"(*Database) Watch", 12, func(ctx context.Context, c *costClients) error {
+	{"(*Database) Watch", 10, func(ctx context.Context, c *costClients) error {
 		s, err := c.db.Watch(ctx, nil)
 		return closed(ctx, s, err)
 	}},
-	{"Watch[V any]", 12, func(ctx context.Context, c *costClients) error {
+	{"Watch[V any]", 10, func(ctx context.Context, c *costClients) error {
 		s, err := allium.Watch[tenFields](ctx, c.db, nil)
 		return closed(ctx, s, err)
 	}},
-	{"(*Collection[T]) Watch", 12, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) Watch", 10, func(ctx context.Context, c *costClients) error {
 		s, err := c.coll.Watch(ctx, nil)
 		return closed(ctx, s, err)
 	}},
-	{"(*Collection[T]) Aggregate", 10, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) Aggregate", 8, func(ctx context.Context, c *costClients) error {
 		cur, err := c.coll.Aggregate(ctx, bson.A{})
 		return drained(ctx, cur, err)
 	}},
-	{"Aggregate[V any]", 10, func(ctx context.Context, c *costClients) error {
+	{"Aggregate[V any]", 8, func(ctx context.Context, c *costClients) error {
 		cur, err := allium.Aggregate[tenFields](ctx, c.coll, bson.A{})
 		return drained(ctx, cur, err)
 	}},
-	{"(*Database) Aggregate", 13, func(ctx context.Context, c *costClients) error {
+	{"(*Database) Aggregate", 11, func(ctx context.Context, c *costClients) error {
 		cur, err := c.db.Aggregate(ctx, bson.A{})
 		return drained(ctx, cur, err)
 	}},
-	{"(*Collection[T]) BulkWrite", 17, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) BulkWrite", 14, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.BulkWrite(ctx, []allium.WriteModel{c.coll.InsertOneModel(c.doc)})
 		return err
 	}},
-	{"(*Collection[T]) Count", 5, func(ctx context.Context, c *costClients) error { _, err := c.coll.Count(ctx, c.filter); return err }},
-	{"(*Collection[T]) CountDocuments", 13, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) Count", 2, func(ctx context.Context, c *costClients) error { _, err := c.coll.Count(ctx, c.filter); return err }},
+	{"(*Collection[T]) CountDocuments", 8, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.CountDocuments(ctx, c.filter)
 		return err
 	}},
-	{"(*Collection[T]) EstimatedDocumentCount", 4, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) EstimatedDocumentCount", 1, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.EstimatedDocumentCount(ctx)
 		return err
 	}},
-	{"Distinct[V any]", 8, func(ctx context.Context, c *costClients) error {
+	{"Distinct[V any]", 6, func(ctx context.Context, c *costClients) error {
 		_, err := allium.Distinct[int32](ctx, c.coll, "age", c.filter)
 		return err
 	}},
-	{"(*Collection[T]) CreateIndex", 7, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) CreateIndex", 5, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.CreateIndex(ctx, c.index)
 		return err
 	}},
-	{"(*Collection[T]) CreateIndexes", 7, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) CreateIndexes", 5, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.CreateIndexes(ctx, []allium.IndexModel{c.index})
 		return err
 	}},
-	{"(*Collection[T]) ListIndexes", 11, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) ListIndexes", 7, func(ctx context.Context, c *costClients) error {
 		cur, err := c.coll.ListIndexes(ctx)
 		return drained(ctx, cur, err)
 	}},
-	{"(*Collection[T]) ListIndexNames", 13, func(ctx context.Context, c *costClients) error { _, err := c.coll.ListIndexNames(ctx); return err }},
-	{"(*Collection[T]) DropIndex", 4, func(ctx context.Context, c *costClients) error { return c.coll.DropIndex(ctx, "age_1") }},
-	{"(*Collection[T]) DropIndexes", 4, func(ctx context.Context, c *costClients) error { return c.coll.DropIndexes(ctx) }},
-	{"(*Collection[T]) CreateSearchIndex", 9, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) ListIndexNames", 7, func(ctx context.Context, c *costClients) error { _, err := c.coll.ListIndexNames(ctx); return err }},
+	{"(*Collection[T]) DropIndex", 2, func(ctx context.Context, c *costClients) error { return c.coll.DropIndex(ctx, "age_1") }},
+	{"(*Collection[T]) DropIndexes", 2, func(ctx context.Context, c *costClients) error { return c.coll.DropIndexes(ctx) }},
+	{"(*Collection[T]) CreateSearchIndex", 7, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.CreateSearchIndex(ctx, c.search)
 		return err
 	}},
-	{"(*Collection[T]) CreateSearchIndexes", 9, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) CreateSearchIndexes", 7, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.CreateSearchIndexes(ctx, []allium.SearchIndexModel{c.search})
 		return err
 	}},
-	{"(*Collection[T]) ListSearchIndexes", 19, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) ListSearchIndexes", 15, func(ctx context.Context, c *costClients) error {
 		cur, err := c.coll.ListSearchIndexes(ctx)
 		return drained(ctx, cur, err)
 	}},
-	{"(*Collection[T]) UpdateSearchIndex", 4, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) UpdateSearchIndex", 2, func(ctx context.Context, c *costClients) error {
 		return c.coll.UpdateSearchIndex(ctx, "s", c.search.Definition)
 	}},
-	{"(*Collection[T]) DropSearchIndex", 4, func(ctx context.Context, c *costClients) error { return c.coll.DropSearchIndex(ctx, "s") }},
-	{"(*Collection[T]) DeleteOne", 5, func(ctx context.Context, c *costClients) error { _, err := c.coll.DeleteOne(ctx, c.filter); return err }},
-	{"(*Collection[T]) DeleteMany", 5, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) DropSearchIndex", 2, func(ctx context.Context, c *costClients) error { return c.coll.DropSearchIndex(ctx, "s") }},
+	{"(*Collection[T]) DeleteOne", 3, func(ctx context.Context, c *costClients) error { _, err := c.coll.DeleteOne(ctx, c.filter); return err }},
+	{"(*Collection[T]) DeleteMany", 3, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.DeleteMany(ctx, c.filter)
 		return err
 	}},
-	{"(*Collection[T]) UpdateOne", 6, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) UpdateOne", 4, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.UpdateOne(ctx, c.filter, c.update)
 		return err
 	}},
-	{"Save[T any]", 41, func(ctx context.Context, c *costClients) error {
+	{"Save[T any]", 39, func(ctx context.Context, c *costClients) error {
 		before := c.doc
 		before.ID = bson.ObjectID{1}
 		after := before
 		after.Name = "Ada"
 		return allium.Save(ctx, c.coll, "age", before, &after)
 	}},
-	{"(*Collection[T]) UpdateMany", 6, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) UpdateMany", 4, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.UpdateMany(ctx, c.filter, c.update)
 		return err
 	}},
-	{"(*Collection[T]) ReplaceOne", 6, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) ReplaceOne", 4, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.ReplaceOne(ctx, c.filter, c.doc)
 		return err
 	}},
-	{"(*Collection[T]) InsertOne", 8, func(ctx context.Context, c *costClients) error { _, err := c.coll.InsertOne(ctx, c.doc); return err }},
-	{"(*Collection[T]) InsertMany", 11, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) InsertOne", 5, func(ctx context.Context, c *costClients) error { _, err := c.coll.InsertOne(ctx, c.doc); return err }},
+	{"(*Collection[T]) InsertMany", 9, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.InsertMany(ctx, []tenFields{c.doc})
 		return err
 	}},
-	{"(*Collection[T]) FindOne with its filter, as BenchmarkFindOne", 7, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) FindOne with its filter, as BenchmarkFindOne", 4, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.FindOne(ctx, bson.D{{Key: "_id", Value: 1}})
 		return err
 	}},
-	{"(*Collection[T]) FindOneAndDelete", 8, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) FindOneAndDelete", 6, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.FindOneAndDelete(ctx, c.filter)
 		return err
 	}},
-	{"(*Collection[T]) All", 12, func(ctx context.Context, c *costClients) error { _, err := c.coll.All(ctx, c.filter); return err }},
-	{"(*Collection[T]) Query", 14, func(ctx context.Context, c *costClients) (err error) {
+	{"(*Collection[T]) All", 7, func(ctx context.Context, c *costClients) error { _, err := c.coll.All(ctx, c.filter); return err }},
+	{"(*Collection[T]) Query", 6, func(ctx context.Context, c *costClients) (err error) {
 		for _, err = range c.coll.Query(ctx, c.filter) {
 		}
 		return err
 	}},
-	{"(*UntypedCollection) InsertOne", 11, func(ctx context.Context, c *costClients) error {
+	{"(*UntypedCollection) InsertOne", 7, func(ctx context.Context, c *costClients) error {
 		_, err := c.db.Collection("users").InsertOne(ctx, c.doc)
 		return err
 	}},
-	{"(*UntypedCollection) InsertMany", 14, func(ctx context.Context, c *costClients) error {
+	{"(*UntypedCollection) InsertMany", 11, func(ctx context.Context, c *costClients) error {
 		_, err := c.db.Collection("users").InsertMany(ctx, []tenFields{c.doc})
 		return err
 	}},
-	{"(*UntypedCollection) ReplaceOne", 9, func(ctx context.Context, c *costClients) error {
+	{"(*UntypedCollection) ReplaceOne", 6, func(ctx context.Context, c *costClients) error {
 		_, err := c.db.Collection("users").ReplaceOne(ctx, c.filter, c.doc)
 		return err
 	}},
-	{"(*UntypedCollection) FindOneAndReplace", 13, func(ctx context.Context, c *costClients) error {
+	{"(*UntypedCollection) FindOneAndReplace", 10, func(ctx context.Context, c *costClients) error {
 		_, err := c.db.Collection("users").FindOneAndReplace(ctx, c.filter, c.doc)
 		return err
 	}},
-	{"(*Collection[T]) FindOneAndReplace", 9, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) FindOneAndReplace", 7, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.FindOneAndReplace(ctx, c.filter, c.doc)
 		return err
 	}},
-	{"(*Collection[T]) FindOneAndUpdate", 9, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) FindOneAndUpdate", 7, func(ctx context.Context, c *costClients) error {
 		_, err := c.coll.FindOneAndUpdate(ctx, c.filter, c.update)
 		return err
 	}},
-	{"(*Collection[T]) Find", 8, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) Find", 6, func(ctx context.Context, c *costClients) error {
 		cur, err := c.coll.Find(ctx, c.filter)
 		return drained(ctx, cur, err)
 	}},
-	{"(*Cursor[T]) Seq over 1,000 documents", 1007, func(ctx context.Context, c *costClients) error {
+	{"(*Cursor[T]) Seq over 1,000 documents", 1005, func(ctx context.Context, c *costClients) error {
 		cur, err := c.many.Find(ctx, c.filter)
 		if err != nil {
 			return err
@@ -191,11 +191,11 @@ var costs = []struct {
 		}
 		return nil
 	}},
-	{"(*Cursor[T]) Next, 1,000 documents", 1007, func(ctx context.Context, c *costClients) error {
+	{"(*Cursor[T]) Next, 1,000 documents", 1005, func(ctx context.Context, c *costClients) error {
 		cur, err := c.many.Find(ctx, c.filter)
 		return drained(ctx, cur, err)
 	}},
-	{"(*Cursor[T]) TryNext, 1,000 documents", 1007, func(ctx context.Context, c *costClients) error {
+	{"(*Cursor[T]) TryNext, 1,000 documents", 1005, func(ctx context.Context, c *costClients) error {
 		cur, err := c.many.Find(ctx, c.filter)
 		if err != nil {
 			return err
@@ -204,7 +204,7 @@ var costs = []struct {
 		}
 		return cur.Err()
 	}},
-	{"(*Cursor[T]) All, 1,000 documents", 1018, func(ctx context.Context, c *costClients) error {
+	{"(*Cursor[T]) All, 1,000 documents", 1016, func(ctx context.Context, c *costClients) error {
 		cur, err := c.many.Find(ctx, c.filter)
 		if err != nil {
 			return err
@@ -212,7 +212,7 @@ var costs = []struct {
 		_, err = cur.All(ctx)
 		return err
 	}},
-	{"(*Cursor[T]) Batches, 1,000 documents", 8, func(ctx context.Context, c *costClients) error {
+	{"(*Cursor[T]) Batches, 1,000 documents", 6, func(ctx context.Context, c *costClients) error {
 		cur, err := c.many.Find(ctx, c.filter)
 		if err != nil {
 			return err
@@ -224,33 +224,33 @@ var costs = []struct {
 		}
 		return nil
 	}},
-	{"(*Collection[T]) Drop", 6, func(ctx context.Context, c *costClients) error { return c.coll.Drop(ctx) }},
-	{"(*Collection[T]) Rename", 9, func(ctx context.Context, c *costClients) error { return c.coll.Rename(ctx, "people") }},
-	{"(*Database) Collections", 11, func(ctx context.Context, c *costClients) error { _, err := c.db.Collections(ctx); return err }},
-	{"(*Database) CreateCollection", 4, func(ctx context.Context, c *costClients) error { return c.db.CreateCollection(ctx, "people") }},
-	{"(*Database) ModifyCollection", 4, func(ctx context.Context, c *costClients) error { return c.db.ModifyCollection(ctx, "people") }},
-	{"(*Database) Drop", 4, func(ctx context.Context, c *costClients) error { return c.db.Drop(ctx) }},
-	{"(*Database) ListCollections", 7, func(ctx context.Context, c *costClients) error {
+	{"(*Collection[T]) Drop", 4, func(ctx context.Context, c *costClients) error { return c.coll.Drop(ctx) }},
+	{"(*Collection[T]) Rename", 7, func(ctx context.Context, c *costClients) error { return c.coll.Rename(ctx, "people") }},
+	{"(*Database) Collections", 9, func(ctx context.Context, c *costClients) error { _, err := c.db.Collections(ctx); return err }},
+	{"(*Database) CreateCollection", 2, func(ctx context.Context, c *costClients) error { return c.db.CreateCollection(ctx, "people") }},
+	{"(*Database) ModifyCollection", 2, func(ctx context.Context, c *costClients) error { return c.db.ModifyCollection(ctx, "people") }},
+	{"(*Database) Drop", 2, func(ctx context.Context, c *costClients) error { return c.db.Drop(ctx) }},
+	{"(*Database) ListCollections", 5, func(ctx context.Context, c *costClients) error {
 		cur, err := c.db.ListCollections(ctx)
 		return drained(ctx, cur, err)
 	}},
-	{"(*Database) ListCollectionNames", 9, func(ctx context.Context, c *costClients) error { _, err := c.db.ListCollectionNames(ctx); return err }},
-	{"(*Database) RunCommand", 9, func(ctx context.Context, c *costClients) error { _, err := c.db.RunCommand(ctx, c.command); return err }},
-	{"(*Database) RunCursorCommand", 13, func(ctx context.Context, c *costClients) error {
+	{"(*Database) ListCollectionNames", 7, func(ctx context.Context, c *costClients) error { _, err := c.db.ListCollectionNames(ctx); return err }},
+	{"(*Database) RunCommand", 6, func(ctx context.Context, c *costClients) error { _, err := c.db.RunCommand(ctx, c.command); return err }},
+	{"(*Database) RunCursorCommand", 11, func(ctx context.Context, c *costClients) error {
 		cur, err := c.db.RunCursorCommand(ctx, c.cursorCommand)
 		return drained(ctx, cur, err)
 	}},
-	{"RunCursorCommand[T any]", 11, func(ctx context.Context, c *costClients) error {
+	{"RunCursorCommand[T any]", 9, func(ctx context.Context, c *costClients) error {
 		cur, err := allium.RunCursorCommand[tenFields](ctx, c.db, c.cursorCommand)
 		return drained(ctx, cur, err)
 	}},
-	{"(*Session) Transact", 24, func(ctx context.Context, c *costClients) error {
+	{"(*Session) Transact", 14, func(ctx context.Context, c *costClients) error {
 		return c.session.Transact(ctx, func(ctx context.Context) error { _, err := c.coll.InsertOne(ctx, c.doc); return err })
 	}},
-	{"(*Session) CommitTransaction", 23, func(ctx context.Context, c *costClients) error {
+	{"(*Session) CommitTransaction", 13, func(ctx context.Context, c *costClients) error {
 		return c.transaction(ctx, c.session.CommitTransaction)
 	}},
-	{"(*Session) AbortTransaction", 27, func(ctx context.Context, c *costClients) error {
+	{"(*Session) AbortTransaction", 18, func(ctx context.Context, c *costClients) error {
 		return c.transaction(ctx, c.session.AbortTransaction)
 	}},
 	{"(*Session) End", 4, func(ctx context.Context, c *costClients) error {
@@ -367,15 +367,20 @@ func openCostClients(t *testing.T) *costClients {
 // made.
 func TestAllocations(t *testing.T) {
 	norace.Skip(t, "the race detector allocates")
-	ctx := t.Context() // like most, it can be cancelled, for which an operation allocates more
+	ctx := t.Context() // like most, it can be cancelled, for which an operation that is slow allocates more
 	c := openCostClients(t)
 	for _, row := range costs {
 		t.Run(row.name, func(t *testing.T) {
-			n := testing.AllocsPerRun(100, func() {
-				if err := row.do(ctx, c); err != nil {
-					t.Fatal(err)
+			n := row.most + 1
+			for range 5 { // On a machine that is busy, operations are slow.
+				if n > row.most {
+					n = testing.AllocsPerRun(100, func() {
+						if err := row.do(ctx, c); err != nil {
+							t.Fatal(err)
+						}
+					})
 				}
-			})
+			}
 			if n > row.most {
 				t.Errorf("%v allocations, at most %v are allowed", n, row.most)
 			}
