@@ -72,7 +72,7 @@ func TestErrorsOfNewServers(t *testing.T) {
 	steps := []errorStep{
 		{`{"find": 1, "$db": "t"}`, 73, "Failed to parse namespace element"},
 		{`{"find": "c", "foo": 1, "$db": "t"}`, 40415, "BSON field 'FindCommandRequest.foo' is an unknown field."},
-		{`{"find": "c", "filter": 1, "$db": "t"}`, 14, "BSON field 'FindCommandRequest.filter' is the wrong type 'int', expected type 'object'"},
+		{`{"find": "c", "filter": 1, "$db": "t"}`, 14, "Expected field filterto be of type object"},
 		{`{"aggregate": "c", "cursor": {}, "$db": "t"}`, 40414, "BSON field 'aggregate.pipeline' is missing but a required field"},
 		{`{"aggregate": "c", "pipeline": [], "cursor": {}, "foo": 1, "$db": "t"}`, 40415, "BSON field 'aggregate.foo' is an unknown field."},
 		{`{"insert": "c", "documents": 1, "$db": "t"}`, 14, "BSON field 'insert.documents' is the wrong type 'int', expected type 'array'"},

@@ -34,8 +34,8 @@ type Table[T any] struct {
 	// after it is kept.
 	Before, After func(q *T, k string) error
 	Old           *Old // the parser before version 5.0; nil: it was a generated one, too
-	// Struct is what errors call the command since version 5.0, if not by its name.
-	Struct string
+	// Struct is what errors of a version call the command, if not by its name. It may be nil.
+	Struct func(release.Version) string
 }
 
 // Old is a parser of versions before 5.0 that was written by hand. To it null is a value like
@@ -55,6 +55,16 @@ type Old struct {
 // None is what a table fills whose arguments are only checked.
 type None struct{}
 
+// Since is for the Struct of a table: another name than the command's from a version on.
+func Since(major, minor int, name, command string) func(release.Version) string {
+	return func(v release.Version) string {
+		if v.AtLeast(major, minor) {
+			return name
+		}
+		return command
+	}
+}
+
 // Path is the name of a field in errors.
 func (t *Table[T]) Path(field string) string { return t.Name + "." + field }
 
@@ -62,8 +72,8 @@ func (t *Table[T]) Path(field string) string { return t.Name + "." + field }
 func (t *Table[T]) path(p *parsing, field string) string { return t.name(p) + "." + field }
 
 func (t *Table[T]) name(p *parsing) string {
-	if p.since50 && t.Struct != "" {
-		return t.Struct
+	if t.Struct != nil {
+		return t.Struct(p.version)
 	}
 	return t.Name
 }
@@ -142,10 +152,10 @@ func (t *Table[T]) read(p *parsing, doc bson.Raw, q *T) (err error) {
 		switch {
 		case !first:
 			err = t.element(p, k, v, q)
-		case valued && p.command && p.since50 && isNull(v) && t.Value.kind != anything:
+		case valued && p.command && p.since50 && isNull(v) && (t.Value.kind != anything || t.Value.typed != anything && p.version.AllParsed()):
 			err = MissingField(t.path(p, k))
 		case valued:
-			err = t.take(p, &t.Value, k, v, q)
+			_, err = t.take(p, &t.Value, k, v, q)
 		}
 		if first = false; err != nil {
 			return err
@@ -182,13 +192,13 @@ func (t *Table[T]) element(p *parsing, k string, v bson.RawValue, q *T) error {
 	f, ok := t.field(p, k)
 	switch {
 	case ok:
-		if t.Before != nil {
+		if t.Before != nil && !(isNull(v) && f.typed != anything && p.version.AllParsed()) {
 			if err := t.Before(q, k); err != nil {
 				return err
 			}
 		}
-		err := t.take(p, &f, k, v, q)
-		if err == nil && t.After != nil {
+		given, err := t.take(p, &f, k, v, q)
+		if err == nil && t.After != nil && (given || !p.version.AllParsed()) {
 			err = t.After(q, k)
 		}
 		return err
@@ -202,10 +212,12 @@ func (t *Table[T]) element(p *parsing, k string, v bson.RawValue, q *T) error {
 	return t.Old.Unknown(p.from, k)
 }
 
-// take checks a value and gives it to q.
-func (t *Table[T]) take(p *parsing, f *Field[T], k string, v bson.RawValue, q *T) error {
-	kind, says := f.kind, f.says
-	if !p.since50 {
+// take checks a value and gives it to q. What is null may mean that none is given.
+func (t *Table[T]) take(p *parsing, f *Field[T], k string, v bson.RawValue, q *T) (given bool, err error) {
+	kind, says, must := f.kind, f.says, f.must || t.Must
+	if f.typed != anything && p.version.AllParsed() {
+		kind, says, must = f.typed, nil, false
+	} else if !p.since50 {
 		if f.differs {
 			kind = f.before
 		} else if kind == safeBool && p.old && t.Old.Strict {
@@ -223,34 +235,34 @@ func (t *Table[T]) take(p *parsing, f *Field[T], k string, v bson.RawValue, q *T
 		}
 	}
 	switch null := isNull(v); {
-	case null && !p.old && (f.optional || kind != anything && says == nil && !kind.isArray()):
-		if f.must || t.Must {
-			return kind.check(p.version, t.name(p), k, v)
+	case null && !p.old && (f.optional || kind != anything && says == nil && (!kind.isArray() || p.version.AllParsed())):
+		if must {
+			return false, kind.check(p.version, t.name(p), k, v)
 		}
-		return nil
+		return false, nil
 	case says != nil:
 		if !kind.takes(v) {
-			return says.error(k, v)
+			return false, says.error(k, v)
 		}
 	case !p.old:
 		if err := kind.check(p.version, t.name(p), k, v); err != nil {
-			return err
+			return false, err
 		}
 	case !kind.takes(v):
-		return t.Old.Wrong(p.from, k, v, kind.String())
+		return false, t.Old.Wrong(p.from, k, v, kind.String())
 	case kind == number && t.Old.Cast && v.Type != bson.TypeInt32 && v.Type != bson.TypeInt64:
 		v = bsondoc.Int64Value(CastNumber(v))
 	}
 	if !p.old && !p.seen.add(k) {
-		return DuplicateField(t.path(p, k))
+		return false, DuplicateField(t.path(p, k))
 	}
 	if f.set == nil {
-		return nil
+		return true, nil
 	}
 	if t.Copy && f.kept {
 		v = bsondoc.CopyValue(v)
 	}
-	return f.set(q, Value{v, k, p.from})
+	return true, f.set(q, Value{v, k, p.from})
 }
 
 // seenFields is a small set of field names.

@@ -33,13 +33,31 @@ func WrongTypes(field string, got bson.Type, want string) error {
 }
 
 // WrongNumber is the error of a field that takes numbers alone, and has something else.
-func WrongNumber(within, field string, v bson.RawValue) error {
-	return number.check(release.Version{}, within, field, v)
+func WrongNumber(version release.Version, within, field string, v bson.RawValue) error {
+	return number.check(version, within, field, v)
+}
+
+// WrongFlag is the error of a field that takes booleans and numbers, and has something else.
+func WrongFlag(version release.Version, within, field string, v bson.RawValue) error {
+	return safeBool.check(version, within, field, v)
 }
 
 // TooSmall is the error of a number that is less than it may be.
-func TooSmall(field string, least, got int64) error {
-	return srverr.New(51024, "BSON field '%s' value must be >= %d, actual value '%d'", field, least, got)
+func TooSmall(version release.Version, field string, least, got int64) error {
+	return outOfRange(version, field, ">=", least, got)
+}
+
+// TooLarge is the error of a number that is more than it may be.
+func TooLarge(version release.Version, field string, most, got int64) error {
+	return outOfRange(version, field, "<=", most, got)
+}
+
+func outOfRange(version release.Version, field, relation string, bound, got int64) error {
+	code := int32(51024)
+	if version.AllParsed() {
+		code = srverr.BadValue
+	}
+	return srverr.New(code, "BSON field '%s' value must be %s %d, actual value '%d'", field, relation, bound, got)
 }
 
 // DuplicateField is the error of a field that is given twice.

@@ -29,6 +29,15 @@ func CheckFields(from Source, command string, fields ...string) error {
 	return nil
 }
 
+// CheckParsed is CheckFields where nearly every command has a definition
+// ([release.Version.AllParsed]): for those that took any field until then.
+func CheckParsed(from Source, command string, fields ...string) error {
+	if !from.Version().AllParsed() {
+		return nil
+	}
+	return CheckFields(from, command, fields...)
+}
+
 // NotA is the error of a field that has to have one type and has another one.
 func NotA(field, want string, v bson.RawValue) error {
 	return srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s", field, want, bsontext.TypeName(v.Type))

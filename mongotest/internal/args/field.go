@@ -44,6 +44,17 @@ var kindNames = [...]string{
 // String returns what errors say that the kind wants.
 func (k kind) String() string { return kindNames[k] }
 
+// types is what errors of a version say that the kind wants, if that are several types.
+func (k kind) types(version release.Version) string {
+	switch {
+	case !version.AllParsed():
+		return k.String()
+	case k == safeBool:
+		return "[int, decimal, long, bool, double]'"
+	}
+	return "[decimal, int, double, long]'"
+}
+
 // isArray reports whether the elements of an array are checked as well.
 func (k kind) isArray() bool { return k == objects || k == ints || k == strs || k == list }
 
@@ -92,7 +103,7 @@ func (k kind) check(version release.Version, within, name string, v bson.RawValu
 	case k.takes(v):
 		return nil
 	case k == safeBool || k == number:
-		return WrongTypes(within+"."+name, v.Type, k.String())
+		return WrongTypes(within+"."+name, v.Type, k.types(version))
 	}
 	return WrongType(within+"."+name, v.Type, k.String())
 }
@@ -109,8 +120,7 @@ func CheckDocuments(from Source, within, name string, v bson.RawValue) error {
 func isNull(v bson.RawValue) bool { return v.Type == bson.TypeNull || v.Type == bson.TypeUndefined }
 
 // checkArray checks an array and the types of its elements. Before version 5.0 a document did as
-// well, if its fields were called like those of an array. No version has null for an array that is
-// not given.
+// well, if its fields were called like those of an array. Null is no array.
 func checkArray(version release.Version, within, name string, v bson.RawValue, element kind) error {
 	old := !version.AtLeast(5, 0)
 	switch {
@@ -163,6 +173,7 @@ type rule struct {
 	before   kind // what it took before version 5.0, if differs
 	differs  bool
 	only50   bool   // a boolean alone since version 5.0
+	typed    kind   // what a definition has it take where all arguments have one (release.AllParsed)
 	optional bool   // null says that there is none, although it would be a value
 	must     bool   // null is a wrong type
 	kept     bool   // the value itself is kept, which lies in the message
@@ -342,11 +353,34 @@ func (f Field[T]) Flag50() Field[T] {
 	return f
 }
 
+// Typed is for what a definition checks where servers have one for all arguments
+// ([release.Version.AllParsed]), and code before: a wrong type is answered as others are, and null
+// says that there is no value.
+func (f Field[T]) Typed() Field[T] {
+	f.typed = f.kind
+	if f.kind == either {
+		f.typed = object
+	}
+	return f
+}
+
+// TypedBool is Typed for what has to be a boolean there.
+func (f Field[T]) TypedBool() Field[T] { f.typed = boolean; return f }
+
+// TypedFlag is Typed for what has to be a boolean or a number there.
+func (f Field[T]) TypedFlag() Field[T] { f.typed = safeBool; return f }
+
+// TypedObject is Typed for what has to be a document there.
+func (f Field[T]) TypedObject() Field[T] { f.typed = object; return f }
+
+// TypedNumber is Typed for what has to be a number there.
+func (f Field[T]) TypedNumber() Field[T] { f.typed = number; return f }
+
 // AtLeast refuses smaller numbers since version 5.0.
 func (f Field[T]) AtLeast(least int64) Field[T] {
 	return f.Then(func(_ *T, v Value) error {
 		if n := v.Long(); n < least && v.From.Version().AtLeast(5, 0) {
-			return TooSmall(v.Name, least, n)
+			return TooSmall(v.From.Version(), v.Name, least, n)
 		}
 		return nil
 	})

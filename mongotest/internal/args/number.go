@@ -4,7 +4,9 @@ import (
 	"math"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/decimal"
+	"allium/mongotest/internal/srverr"
 )
 
 // NumberOf returns any number cut to an int64, as the server's numberLong does.
@@ -24,6 +26,25 @@ func NumberOf(v bson.RawValue) (int64, bool) {
 		return math.MinInt64, true
 	}
 	return 0, true // not a number
+}
+
+// ExactLong returns a number that has to be an integer, and to fit.
+func ExactLong(field string, v bson.RawValue) (int64, error) {
+	if f, ok := v.Double(); ok {
+		switch {
+		case math.IsNaN(f):
+			return 0, srverr.New(srverr.FailedToParse, "Expected an integer, but found NaN in: %s", bsontext.Element(field, v))
+		case f != math.Trunc(f):
+			return 0, srverr.New(srverr.FailedToParse, "Expected an integer: %s", bsontext.Element(field, v))
+		case f >= math.MaxInt64 || f < math.MinInt64:
+			return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s", bsontext.Element(field, v))
+		}
+	}
+	n, exact := v.AsInt64()
+	if !exact {
+		return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s", bsontext.Element(field, v))
+	}
+	return n, nil
 }
 
 // CastNumber is NumberOf for commands that cast as a processor does: what does not fit is the least

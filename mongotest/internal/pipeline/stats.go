@@ -7,6 +7,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/args"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -124,7 +125,7 @@ func checkCollStats(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
 			return nil, srverr.New(code, "%s argument must be %s, but got %s of type %s", key, kind, elementText(key, item), typeName(item))
 		}
 		if scale := bson.Raw(item.Value).Lookup("scale"); key == "storageStats" && since50 && scale.Type != 0 && scale.Type != bson.TypeNull {
-			if err := checkScale(scale); err != nil {
+			if err := checkScale(p.rt.o.Version, scale); err != nil {
 				return nil, err
 			}
 		}
@@ -136,13 +137,13 @@ func checkCollStats(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
 }
 
 // checkScale checks the unit of the figures that $collStats shows of a collection's storage.
-func checkScale(v bson.RawValue) error {
+func checkScale(version release.Version, v bson.RawValue) error {
 	n, ok := args.NumberOf(v)
 	switch {
 	case !ok:
-		return args.WrongNumber("$collStats.storageStats", "scale", v)
+		return args.WrongNumber(version, "$collStats.storageStats", "scale", v)
 	case n < 1:
-		return args.TooSmall("scale", 1, n)
+		return args.TooSmall(version, "scale", 1, n)
 	}
 	return nil
 }

@@ -79,12 +79,12 @@ func checkField(v release.Version, name, k string, x bson.RawValue) error {
 			break
 		}
 		if !x.IsNumber() {
-			return args.WrongTypes(name, x.Type, "[long, int, decimal, double]")
+			return args.WrongNumber(v, strings.TrimSuffix(name, "."+k), k, x)
 		}
 		if n, _ := args.NumberOf(x); n < 1 {
-			return srverr.New(51024, "BSON field '%s' value must be >= 1, actual value '%d'", k, n)
+			return args.TooSmall(v, k, 1, n)
 		} else if n > maxBucketSpan {
-			return srverr.New(51024, "BSON field '%s' value must be <= %d, actual value '%d'", k, maxBucketSpan, n)
+			return args.TooLarge(v, k, maxBucketSpan, n)
 		}
 		return nil
 	}

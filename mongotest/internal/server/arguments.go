@@ -92,7 +92,16 @@ func (r *Request) parseArgs() error {
 	if r.dbTwice {
 		return srverr.New(40413, "BSON field 'OperationSessionInfo.$db' is a duplicate field")
 	}
+	parsed := r.Version().AllParsed()
 	for k, v := range r.Body.All() {
+		if parsed {
+			if skip, err := r.parseGeneric(k, v); skip || err != nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+		}
 		switch k {
 		case "lsid":
 			r.lsid = v
@@ -151,6 +160,34 @@ func (r *Request) parseArgs() error {
 		}
 	}
 	return nil
+}
+
+// parseGeneric checks the type of an argument that every command takes, as servers do that read
+// these with the command's own. An argument that is null is not given: skip.
+func (r *Request) parseGeneric(k string, v bson.RawValue) (skip bool, err error) {
+	switch k {
+	case "readConcern", "writeConcern", "maxTimeMS":
+	default:
+		return false, nil
+	}
+	if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+		return true, nil
+	}
+	if k != "maxTimeMS" && v.Type != bson.TypeEmbeddedDocument {
+		return false, args.WrongType(r.structName()+"."+k, v.Type, "object")
+	}
+	if k == "maxTimeMS" {
+		_, err = MaxTime{Of: r.structName()}.Parse(v, r.Version())
+	}
+	return false, err
+}
+
+// structName is what errors about the arguments that every command takes call the command.
+func (r *Request) structName() string {
+	if r.Cmd.Struct != "" {
+		return r.Cmd.Struct
+	}
+	return r.Cmd.Name
 }
 
 // checkDuplicates refuses a command with the same field twice. The parser of the session's

@@ -60,6 +60,9 @@ type Command struct {
 	Snapshot     bool // takes read concern snapshot outside of transactions (since 5.0)
 	NoAfterTime  bool // takes no afterClusterTime; so do those with NoAuth
 	WriteConcern bool // takes writeConcern; the dispatcher waits for it
+	// Struct is what errors about the arguments that every command takes call it from version 8.1
+	// on, if not by its name.
+	Struct string
 	// MaxTime is for commands which name maxTimeMS among their own arguments since version 5.0.
 	MaxTime MaxTime
 	// NoWriteConcern tells that this request of the command takes no writeConcern nevertheless. It

@@ -64,14 +64,14 @@ func (r *Request) readWriteConcern() error {
 		return nil
 	}
 	wc := replica.WriteConcern{W: 1, Provenance: "clientSupplied"}
-	fsync := false
+	fsync, parsed := false, r.Version().AllParsed()
 	for k, v := range doc.All() {
 		switch k {
 		case "w":
 			switch {
 			case v.IsNumber():
 				n, _ := args.NumberOf(v)
-				if n < 0 || n > 50 {
+				if n < 0 || n > 50 || parsed && isNaN(v) {
 					return srverr.New(srverr.FailedToParse, "w has to be a non-negative number and not greater than 50")
 				}
 				wc.W = int32(n)
@@ -83,10 +83,19 @@ func (r *Request) readWriteConcern() error {
 				}
 			case v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
 			case v.Type == bson.TypeEmbeddedDocument && r.Node.cfg.Version.AtLeast(5, 0):
+				if err := checkTags(v.Value); parsed && err != nil {
+					return err
+				}
 			default:
 				return srverr.New(srverr.FailedToParse, "w has to be a number or a string")
 			}
 		case "j", "fsync":
+			if parsed && (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) {
+				continue
+			}
+			if !v.IsNumber() && v.Type != bson.TypeBoolean && parsed {
+				return args.WrongFlag(r.Version(), "writeConcern", k, v)
+			}
 			if !v.IsNumber() && v.Type != bson.TypeBoolean {
 				return srverr.New(srverr.FailedToParse, "%s must be numeric or a boolean value", k)
 			}
@@ -97,6 +106,9 @@ func (r *Request) readWriteConcern() error {
 			}
 		case "wtimeout":
 			wc.Wtimeout, _ = args.NumberOf(v)
+			if parsed && wc.Wtimeout > math.MaxInt32 {
+				return srverr.New(srverr.FailedToParse, "wtimeout must be less than or equal to %d", math.MaxInt32)
+			}
 			wc.Wtimeout = min(max(wc.Wtimeout, 0), math.MaxInt32)
 		case "wElectionId", "wOpTime", "getLastError":
 		case "provenance":
@@ -112,6 +124,9 @@ func (r *Request) readWriteConcern() error {
 			}
 			wc.Provenance = s
 		default:
+			if parsed {
+				return args.UnknownField("writeConcern." + k)
+			}
 			return srverr.New(srverr.FailedToParse, "unrecognized write concern field: %s", k)
 		}
 	}
@@ -128,6 +143,27 @@ func (r *Request) readWriteConcern() error {
 	}
 	r.WC = wc
 	return nil
+}
+
+// checkTags checks a w that names tags, and how many members have to have each.
+func checkTags(doc bson.Raw) error {
+	if doc.IsEmpty() {
+		return srverr.New(srverr.FailedToParse, "tagged write concern requires tags to be specified")
+	}
+	for k, v := range doc.All() {
+		if !v.IsNumber() {
+			return srverr.New(srverr.FailedToParse, "tags must be numeric values, found: %s", bsontext.Element(k, v))
+		}
+	}
+	return nil
+}
+
+func isNaN(v bson.RawValue) bool {
+	if d, ok := v.Decimal128(); ok {
+		return d.IsNaN()
+	}
+	f, _ := v.Double()
+	return f != f
 }
 
 // waitWriteConcern waits until the client's last write satisfies the write concern, and appends a
@@ -189,10 +225,16 @@ func (r *Request) parseReadConcern() error {
 	if v.Type != bson.TypeEmbeddedDocument {
 		return srverr.New(srverr.FailedToParse, "readConcern field should be an object")
 	}
-	rc := &r.rc
+	rc, parsed := &r.rc, r.Version().AllParsed()
 	var hasAfter, hasAt, hasOpTime bool
 	for k, v := range bson.Raw(v.Value).All() {
+		if parsed && k == "level" && (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) {
+			continue
+		}
 		wrong := func(want string) error {
+			if parsed {
+				return args.WrongType("readConcern."+k, v.Type, want)
+			}
 			return srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s", k, want, bsontext.TypeName(v.Type))
 		}
 		ts, isTS := v.Timestamp()
@@ -201,6 +243,9 @@ func (r *Request) parseReadConcern() error {
 			s, ok := v.StringValue()
 			if !ok {
 				return wrong("string")
+			}
+			if !readLevels[s] && parsed {
+				return srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'readConcern.level' is not a valid value.", s)
 			}
 			if !readLevels[s] {
 				return srverr.New(srverr.FailedToParse, "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
@@ -235,6 +280,9 @@ func (r *Request) parseReadConcern() error {
 			continue
 		case "$$waitLastStableRecoveryTimestamp", "allowTransactionTableSnapshot":
 		default:
+			if parsed {
+				return args.UnknownField("readConcern." + k)
+			}
 			return srverr.New(srverr.InvalidOptions, "Unrecognized option in readConcern: %s", k)
 		}
 		rc.given = true
@@ -379,16 +427,22 @@ type MaxTime struct {
 
 // Parse reads maxTimeMS.
 func (m MaxTime) Parse(v bson.RawValue, version release.Version) (int64, error) {
+	if version.AllParsed() {
+		return m.parse(v, version)
+	}
 	since50 := version.AtLeast(5, 0)
 	if !v.IsNumber() {
 		if since50 && m.Of != "" && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined {
-			return 0, args.WrongNumber(m.Of, "maxTimeMS", v)
+			return 0, args.WrongNumber(version, m.Of, "maxTimeMS", v)
 		}
 		return 0, srverr.New(srverr.BadValue, "maxTimeMS must be a number")
 	}
 	n, _ := args.NumberOf(v)
 	if since50 && m.Positive && n < 0 {
-		return 0, args.TooSmall("maxTimeMS", 0, n)
+		return 0, args.TooSmall(version, "maxTimeMS", 0, n)
+	}
+	if since50 && (n < 0 || n > math.MaxInt32) && !version.AtLeast(7, 0) {
+		return 0, srverr.New(srverr.BadValue, "%d value for maxTimeMS is out of range", n)
 	}
 	if since50 && (n < 0 || n > math.MaxInt32) {
 		return 0, srverr.New(srverr.BadValue, "%d value for maxTimeMS is out of range [0, %d]", n, math.MaxInt32)
@@ -398,6 +452,26 @@ func (m MaxTime) Parse(v bson.RawValue, version release.Version) (int64, error) 
 	}
 	if n < 0 || n > math.MaxInt32 {
 		return 0, srverr.New(srverr.BadValue, "maxTimeMS is out of range")
+	}
+	return n, nil
+}
+
+// parse reads maxTimeMS as an argument whose definition has its bounds.
+func (m MaxTime) parse(v bson.RawValue, version release.Version) (int64, error) {
+	if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+		return 0, nil
+	}
+	if !v.IsNumber() {
+		return 0, args.WrongNumber(version, m.Of, "maxTimeMS", v)
+	}
+	n, err := args.ExactLong("maxTimeMS", v)
+	switch {
+	case err != nil:
+		return 0, err
+	case n < 0:
+		return 0, args.TooSmall(version, "maxTimeMS", 0, n)
+	case n > math.MaxInt32:
+		return 0, args.TooLarge(version, "maxTimeMS", math.MaxInt32, n)
 	}
 	return n, nil
 }

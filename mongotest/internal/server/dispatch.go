@@ -348,6 +348,9 @@ func (r *Request) appendLabels(dst []byte, code int32, own []string) []byte {
 }
 
 func (n *Node) CodeName(code int32) string {
+	if n.cfg.Version.AtLeast(8, 0) {
+		return srverr.NameSince80(code)
+	}
 	if n.cfg.Version.AtLeast(5, 0) {
 		return srverr.Name(code)
 	}

@@ -15,6 +15,9 @@ import (
 // invalid name: BadValue from generated parsers, InvalidNamespace from the older ones.
 func (r *Request) Collection(code int32) (ns string, err error) {
 	v := r.Arg()
+	if r.Version().AllParsed() {
+		code = srverr.InvalidNamespace
+	}
 	if b, ok := v.Binary(); ok && b.Subtype == bson.BinaryUUID {
 		return "", srverr.New(code, "Collection name must be provided. UUID is not valid in this context")
 	}

@@ -83,6 +83,17 @@ var namesBefore50 = map[int32]string{
 	KeyTooLong:              "OSBELETE_KeyTooLong", // sic
 }
 
+// namesSince80 are the names that codes of generated parsers have since 8.0.
+var namesSince80 = map[int32]string{40414: "IDLFailedToParse", 40415: "IDLUnknownField"}
+
+// NameSince80 is Name for servers since 8.0.
+func NameSince80(code int32) string {
+	if n, ok := namesSince80[code]; ok {
+		return n
+	}
+	return Name(code)
+}
+
 // NameBefore50 is Name for servers before 5.0.
 func NameBefore50(code int32) string {
 	if n, ok := namesBefore50[code]; ok {

@@ -42,6 +42,9 @@ func argDocuments(r *server.Request, parser, list string) ([]bson.Raw, error) {
 	if v.Type != bson.TypeArray {
 		list = r.Cmd.Name
 	}
+	if v.Type == bson.TypeNull && r.Version().AllParsed() {
+		return nil, args.MissingField(parser + "." + list)
+	}
 	if err := args.CheckDocuments(r, parser, list, v.RawValue); err != nil {
 		return nil, err
 	}

@@ -41,6 +41,8 @@ func cappedSize(r *server.Request) (int64, error) {
 		nan = math.IsNaN(f) // which is not zero
 	}
 	switch {
+	case r.Version().AllParsed() && (!v.IsNumber() || n <= 0):
+		return 0, srverr.New(srverr.InvalidOptions, "Capped collection size must be greater than zero")
 	case !v.IsNumber() || n == 0 && !nan:
 		return 0, &srverr.Error{Msg: "invalid command spec"}
 	case n < 0 || nan:
@@ -85,6 +87,17 @@ func runCloneAsCapped(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if r.Version().AtLeast(7, 0) {
+		if err := namespace.Check(r.DB, from); err != nil {
+			return dst, err
+		}
+		if err := namespace.CheckCreatable(r.Version(), namespace.Join(r.DB, to)); err != nil {
+			return dst, err
+		}
+		if from == to {
+			return dst, srverr.New(srverr.NamespaceExists, "cloneCollectionAsCapped failed - destination collection %s already exists. source collection: %s", to, from)
+		}
+	}
 	return dst, r.Write(func(tx *store.Tx) error {
 		return cloneCapped(r, tx, namespace.Join(r.DB, from), namespace.Join(r.DB, to), size)
 	})
@@ -98,7 +111,7 @@ func cloneCapped(r *server.Request, tx *store.Tx, from, to string, size int64) e
 		return srverr.New(srverr.NamespaceNotFound, "database %s not found", r.DB)
 	case c == nil:
 		return srverr.New(srverr.NamespaceNotFound, "source collection %s does not exist", from)
-	case c.View:
+	case c.View || c.TimeSeries:
 		return srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", from)
 	case from != to && tx.Coll(to) != nil:
 		return srverr.New(srverr.NamespaceExists, "cloneCollectionAsCapped failed - destination collection %s already exists. source collection: %s", to, from)

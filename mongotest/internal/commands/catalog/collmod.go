@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"errors"
+	"math"
 	"slices"
 	"strings"
 
@@ -42,6 +44,7 @@ type modification struct {
 	capped       bool
 	isValidation bool
 	series       bson.Raw
+	dry          bool // dryRun
 }
 
 func runCollMod(r *server.Request, dst []byte) ([]byte, error) {
@@ -61,6 +64,9 @@ func runCollMod(r *server.Request, dst []byte) ([]byte, error) {
 	if err := collModArgs.ParseCommand(r, m); err != nil {
 		return dst, err
 	}
+	if err := m.checkParsed(r.Version()); err != nil {
+		return dst, err
+	}
 	base := len(dst)
 	err = r.Write(func(tx *store.Tx) error {
 		dst = dst[:base]
@@ -74,6 +80,9 @@ func runCollMod(r *server.Request, dst []byte) ([]byte, error) {
 				return err
 			}
 		}
+		if m.dry {
+			return errDry
+		}
 		set, changed, err := m.settings(r, tx, c)
 		if err != nil || !changed && m.index != nil {
 			return err // what applyIndex did is noted already
@@ -86,8 +95,35 @@ func runCollMod(r *server.Request, dst []byte) ([]byte, error) {
 		_, err = tx.Modify(c, set, collModDescription(r))
 		return err
 	})
+	if errors.Is(err, errDry) {
+		return dst[:base], nil
+	}
 	r.Node.ArmTTL(false)
 	return dst, err
+}
+
+// errDry ends a collMod that was only to look for what stands in its way.
+var errDry = errors.New("dry run")
+
+// checkParsed checks what goes with what, and with the collection, since there is a definition of
+// the command's arguments.
+func (m *modification) checkParsed(v release.Version) error {
+	bad := func(format string, values ...any) error { return srverr.New(srverr.InvalidOptions, format, values...) }
+	unique := m.index.Lookup("unique")
+	switch {
+	case !v.AllParsed():
+	case unique.Type != 0 && !unique.AsBool():
+		return srverr.New(srverr.BadValue, "'unique: false' is not supported")
+	case m.dry && unique.Type == 0:
+		return bad("dry-run mode is only supported for the index option 'unique'")
+	case m.expire.Type != 0 && !m.coll.TimeSeries && !m.coll.Clustered:
+		return bad("'expireAfterSeconds' option is only supported on collections clustered by _id")
+	case m.capped && !m.coll.Capped:
+		return bad("Collection must be capped.")
+	case m.index.Lookup("prepareUnique").AsBool() && (m.index.Lookup("hidden").Type != 0 || m.index.Lookup("expireAfterSeconds").Type != 0):
+		return bad("'prepareUnique' cannot be changed together with other options of the index")
+	}
+	return nil
 }
 
 // collModDescription is what change streams show of the command.
@@ -106,25 +142,92 @@ func collModDescription(r *server.Request) bson.Raw {
 const notString = "wrong type for field (%s) %s != string"
 
 var collModArgs = &args.Table[modification]{Name: "collMod", Copy: true, Before: (*modification).fits, After: (*modification).suits, Fields: map[string]args.Field[modification]{
-	"index":     args.AnyObject(func(m *modification) *bson.Raw { return &m.index }),
-	"validator": args.AnyObject(func(m *modification) *bson.Raw { return &m.validator }).Note(validates),
+	"index":     args.AnyObject(func(m *modification) *bson.Raw { return &m.index }).Then(checkIndexChange).Typed(),
+	"validator": args.AnyObject(func(m *modification) *bson.Raw { return &m.validator }).Note(validates).Typed(),
 	"validationLevel": args.String(func(m *modification) *string { return &m.level }).Note(validates).
-		OneOf("invalid validation level: %s", "off", "strict", "moderate").Old(13111, notString),
+		OneOf("invalid validation level: %s", "off", "strict", "moderate").Old(13111, notString).Typed(),
 	"validationAction": args.String(func(m *modification) *string { return &m.action }).Note(validates).
-		OneOf("invalid validation action: %s", "warn", "error", "errorAndLog").Old(13111, notString),
-	"viewOn":                       args.String(func(m *modification) *string { return &m.viewOn }).Says(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type 'string'"),
-	"pipeline":                     args.Array(func(m *modification) *bson.RawValue { return &m.pipeline }).Says(srverr.InvalidOptions, "not a valid aggregation pipeline"),
-	"changeStreamPreAndPostImages": args.AnyObject(func(m *modification) *bson.Raw { return &m.images }).Gated(),
+		OneOf("invalid validation action: %s", "warn", "error", "errorAndLog").Old(13111, notString).Typed(),
+	"viewOn":                       args.String(func(m *modification) *string { return &m.viewOn }).Says(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type 'string'").Typed(),
+	"pipeline":                     args.Array(func(m *modification) *bson.RawValue { return &m.pipeline }).Says(srverr.InvalidOptions, "not a valid aggregation pipeline").Typed(),
+	"changeStreamPreAndPostImages": args.AnyObject(func(m *modification) *bson.Raw { return &m.images }).Gated().Then(checkImages[modification]("collMod")).Typed(),
 	"recordPreImages":              args.Truth(func(m *modification) *bool { m.preImages = new(bool); return m.preImages }).Gated(),
-	"expireAfterSeconds":           args.Any(func(m *modification) *bson.RawValue { return &m.expire }).Gated(),
-	"cappedSize":                   args.AnyNumber(func(m *modification) *int64 { return &m.size }).Note(capped).Gated(),
-	"cappedMax":                    args.AnyNumber(func(m *modification) *int64 { return &m.max }).Note(capped).Gated(),
-	"timeseries":                   args.Object(func(m *modification) *bson.Raw { return &m.series }).Must().Gated(),
-	"dryRun":                       {}, "isTimeseriesNamespace": {}, "prepareUnique": {},
+	"expireAfterSeconds":           args.Any(func(m *modification) *bson.RawValue { return &m.expire }).Gated().Then(checkExpire),
+	"cappedSize":                   args.AnyNumber(func(m *modification) *int64 { return &m.size }).Note(capped).Gated().Then(checkCappedSize).TypedNumber(),
+	"cappedMax":                    args.AnyNumber(func(m *modification) *int64 { return &m.max }).Note(capped).Gated().Then(checkCappedMax).TypedNumber(),
+	"timeseries":                   args.Object(func(m *modification) *bson.Raw { return &m.series }).Must().Gated().Typed(),
+	"dryRun":                       args.Truth(func(m *modification) *bool { return &m.dry }).TypedFlag(), "isTimeseriesNamespace": {}, "prepareUnique": {},
 	"timeseriesBucketsMayHaveMixedSchemaData": args.Flag[modification](nil).Gated(),
 }, Old: &args.Old{Unknown: func(_ args.Source, k string) error {
 	return srverr.New(srverr.InvalidOptions, "unknown option to collMod: %s", k)
 }}}
+
+// indexChangeArgs are what a collMod says of an index where a definition checks that.
+var indexChangeArgs = &args.Table[args.None]{Name: "collMod.index", Fields: map[string]args.Field[args.None]{
+	"name": args.String[args.None](nil), "keyPattern": args.Object[args.None](nil), "expireAfterSeconds": args.Number[args.None](nil),
+	"hidden": args.SafeBool[args.None](nil), "unique": args.SafeBool[args.None](nil), "prepareUnique": args.SafeBool[args.None](nil),
+	"forceNonUnique": args.SafeBool[args.None](nil),
+}}
+
+// checkIndexChange checks what is said of an index. What is null is not said.
+func checkIndexChange(m *modification, v args.Value) error {
+	if !v.From.Version().AllParsed() {
+		return nil
+	}
+	if err := indexChangeArgs.Parse(v.From, m.index, nil); err != nil {
+		return err
+	}
+	at, said := bson.BeginDocument(nil)
+	for k, e := range m.index.All() {
+		if e.Type != bson.TypeNull && e.Type != bson.TypeUndefined {
+			said = bson.AppendRawValue(said, k, e)
+		}
+	}
+	m.index = bson.EndDocument(said, at)
+	return nil
+}
+
+// imagesArgs are the arguments of changeStreamPreAndPostImages.
+var imagesArgs = args.Table[args.None]{Required: []string{"enabled"}, Fields: map[string]args.Field[args.None]{"enabled": args.Bool[args.None](nil)}}
+
+// checkImages checks the changeStreamPreAndPostImages of a command.
+func checkImages[T any](command string) func(q *T, v args.Value) error {
+	table := imagesArgs
+	table.Name = command + ".changeStreamPreAndPostImages"
+	return func(_ *T, v args.Value) error { return table.Parse(v.From, v.Value, nil) }
+}
+
+func checkExpire(_ *modification, v args.Value) error {
+	s, isString := v.StringValue()
+	switch {
+	case !v.From.Version().AllParsed():
+	case isString && s != "off":
+		return srverr.New(srverr.InvalidOptions, "Invalid string value for the 'clusteredIndex::expireAfterSeconds' option. Got: '%s'. Accepted value is 'off'", s)
+	case !isString && !v.IsNumber():
+		return args.WrongTypes("collMod."+v.Name, v.Type, "[string, decimal, int, double, long]'")
+	case v.IsNumber() && (v.Long() < 0 || v.Long() > math.MaxInt64/1000):
+		return srverr.New(srverr.InvalidOptions, "TTL index '%s' option must be within an acceptable range, try a different number than %d", v.Name, v.Long())
+	}
+	return nil
+}
+
+func checkCappedSize(m *modification, v args.Value) error {
+	switch {
+	case !v.From.Version().AllParsed():
+	case m.size < 1:
+		return args.TooSmall(v.From.Version(), v.Name, 1, m.size)
+	case m.size > maxSize:
+		return args.TooLarge(v.From.Version(), v.Name, maxSize, m.size)
+	}
+	return nil
+}
+
+func checkCappedMax(m *modification, v args.Value) error {
+	if v.From.Version().AllParsed() && m.max > math.MaxInt32-1 {
+		return srverr.New(srverr.BadValue, "BSON field '%s' value must be < %d, actual value '%d'", v.Name, math.MaxInt32, m.max)
+	}
+	return nil
+}
 
 func validates(m *modification) *bool { return &m.isValidation }
 
@@ -198,7 +301,7 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 		return dst, c, bad("no expireAfterSeconds or hidden field")
 	case expire.Type != 0 && !expire.IsNumber():
 		return dst, c, bad("expireAfterSeconds field must be a number")
-	case hidden.Type != 0 && hidden.Type != bson.TypeBoolean:
+	case hidden.Type != 0 && hidden.Type != bson.TypeBoolean && !version.AllParsed():
 		return dst, c, bad("hidden field must be a boolean")
 	}
 	var ix *store.Index
@@ -233,7 +336,11 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 	if expire.Type != 0 {
 		switch {
 		case x.Expire != nil:
-			dst = bson.AppendRawValue(dst, "expireAfterSeconds_old", spec.Lookup("expireAfterSeconds"))
+			old := spec.Lookup("expireAfterSeconds")
+			if version.AllParsed() {
+				old = bsondoc.Int64Value(*x.Expire)
+			}
+			dst = bson.AppendRawValue(dst, "expireAfterSeconds_old", old)
 		case !version.AtLeast(6, 0):
 			return dst, c, bad("no expireAfterSeconds field to update")
 		case x.IsID:
@@ -242,6 +349,12 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 			return dst, c, bad("TTL indexes are single-field indexes, compound indexes do not support TTL")
 		}
 		n, _ := args.NumberOf(expire)
+		if version.AllParsed() {
+			if n < 0 || x.Text != nil {
+				return dst, c, bad("TTL index 'expireAfterSeconds' option cannot be less than 0, nor belong to an index of that type")
+			}
+			n = min(n, math.MaxInt32)
+		}
 		if !version.AtLeast(5, 0) {
 			dst = bson.AppendRawValue(dst, "expireAfterSeconds_new", expire)
 		} else {

@@ -77,7 +77,7 @@ var createArgs = &args.Table[createSpec]{Name: "create", Copy: true, Fields: map
 	"collation":                    args.Object(func(q *createSpec) *bson.Raw { return &q.collation }),
 	"viewOn":                       args.String(func(q *createSpec) *string { return &q.viewOn }).Note(func(q *createSpec) *bool { return &q.hasViewOn }),
 	"timeseries":                   args.Object(func(q *createSpec) *bson.Raw { return &q.series }).Gated(),
-	"clusteredIndex":               args.Any(func(q *createSpec) *bson.RawValue { return &q.clustered }).Gated(),
+	"clusteredIndex":               args.Any(func(q *createSpec) *bson.RawValue { return &q.clustered }).Gated().Then(checkClustered),
 	"encryptedFields":              args.Object(func(q *createSpec) *bson.Raw { return &q.encrypted }).Gated(),
 	"pipeline":                     args.Objects[createSpec](nil).Then(func(q *createSpec, v args.Value) error { q.pipeline = v.RawValue; return nil }),
 	"expireAfterSeconds":           args.Number(func(q *createSpec) *int64 { return &q.expire }).Gated().Note(func(q *createSpec) *bool { return &q.hasExpire }),
@@ -85,9 +85,45 @@ var createArgs = &args.Table[createSpec]{Name: "create", Copy: true, Fields: map
 	"validationAction":             args.String(func(q *createSpec) *string { return &q.action }),
 	"recordPreImages":              args.SafeBool(func(q *createSpec) *bool { return &q.preImages }).Gated(),
 	"indexOptionDefaults":          args.Object(func(q *createSpec) *bson.Raw { return &q.defaults }),
-	"changeStreamPreAndPostImages": args.Object(func(q *createSpec) *bson.Raw { return &q.images }).Gated(),
+	"changeStreamPreAndPostImages": args.Object(func(q *createSpec) *bson.Raw { return &q.images }).Gated().Then(checkImages[createSpec]("create")),
 	"flags":                        args.Number[createSpec](nil),
 }}
+
+// clusteredArgs are the arguments of clusteredIndex.
+var clusteredArgs = args.Table[args.None]{Name: "create.clusteredIndex", Required: []string{"key", "unique"}, Fields: map[string]args.Field[args.None]{
+	"v": args.Number[args.None](nil).Then(func(_ *args.None, v args.Value) error {
+		if v.Long() != 2 {
+			return srverr.New(5979704, "The 'v' of a clustered index has to be 2, found %d", v.Long())
+		}
+		return nil
+	}),
+	"key": args.Object[args.None](nil).Then(func(_ *args.None, v args.Value) error {
+		if k, x := bsondoc.FirstElement(v.Value); k != "_id" || x.AsBool() != true {
+			return srverr.New(srverr.InvalidIndexSpecificationOption, "The 'key' field for the clusteredIndex has to be { _id: 1 }, found %s", bsontext.Document(v.Value))
+		}
+		return nil
+	}),
+	"name": args.String[args.None](nil),
+	"unique": args.SafeBool[args.None](nil).Then(func(_ *args.None, v args.Value) error {
+		if !v.AsBool() {
+			return srverr.New(5979700, "The clusteredIndex option requires unique: true to be specified")
+		}
+		return nil
+	}),
+}}
+
+// checkClustered checks the clusteredIndex of create: a document, or what says yes or no as the
+// server's own collections have it.
+func checkClustered(q *createSpec, v args.Value) error {
+	if doc, ok := v.Document(); ok {
+		return clusteredArgs.Parse(v.From, doc, nil)
+	}
+	if !v.IsNumber() && v.Type != bson.TypeBoolean {
+		return args.WrongTypes("create.clusteredIndex", v.Type, "[bool, object]'")
+	}
+	q.clustered = bsondoc.BoolValue(v.AsBool())
+	return nil
+}
 
 func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 	q := createSpec{}
@@ -247,6 +283,12 @@ func (q *createSpec) noAutoIndex() bool {
 
 func (q *createSpec) check() error {
 	switch {
+	case q.clustered.Type != 0 && q.capped:
+		return srverr.New(6049200, "'capped' and 'clusteredIndex' options cannot both be set")
+	case q.clustered.Type != 0 && q.hasViewOn:
+		return srverr.New(6026500, "The 'clusteredIndex' option is not supported with views")
+	case q.clustered.Type == bson.TypeBoolean && q.clustered.AsBool() && !strings.Contains(q.ns, ".system.buckets."):
+		return srverr.New(5979703, "The 'clusteredIndex' legacy format {clusteredIndex: <bool>} is only supported for specific internal collections and vice versa")
 	case q.capped && !q.hasSize:
 		return srverr.New(srverr.InvalidOptions, "the 'size' field is required when 'capped' is true")
 	case !q.capped && (q.hasSize || q.hasMax):

@@ -80,8 +80,17 @@ func runDrop(r *server.Request, dst []byte) ([]byte, error) {
 	return bson.AppendString(dst, "ns", ns), nil
 }
 
+// dropDatabaseArgs: the command's value has to be 1, but was not looked at by the first versions
+// that had a definition.
+var dropDatabaseArgs = &args.Table[args.None]{Name: "dropDatabase", Value: args.Any[args.None](nil).TypedNumber().Then(func(_ *args.None, v args.Value) error {
+	if v.From.Version().AllParsed() && v.Long() != 1 {
+		return srverr.New(5255100, "Have to pass 1 as 'dropDatabase' parameter")
+	}
+	return nil
+}), Old: &args.Old{}}
+
 func runDropDatabase(r *server.Request, dst []byte) ([]byte, error) {
-	if err := args.CheckFields(r, r.Cmd.Name); err != nil {
+	if err := dropDatabaseArgs.ParseCommand(r, &args.None{}); err != nil {
 		return dst, err
 	}
 	if n, _ := args.NumberOf(r.Arg()); n != 1 && !r.Node.Config().Version.AtLeast(5, 0) {

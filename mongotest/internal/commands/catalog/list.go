@@ -39,16 +39,16 @@ var (
 	listCursor          = server.CursorOption(args.Any[listSpec](nil), func(q *listSpec) *int64 { return &q.batchSize })
 	listFilter          = args.Object(func(q *listSpec) *bson.Raw { return &q.filter })
 	listCollectionsArgs = &args.Table[listSpec]{Name: "listCollections", Fields: map[string]args.Field[listSpec]{
-		"cursor": listCursor, "authorizedCollections": {}, "includePendingDrops": args.Flag[listSpec](nil),
-		"filter":   listFilter.Says(srverr.BadValue, "\"%s\" must be an object").Optional(),
-		"nameOnly": args.Truth(func(q *listSpec) *bool { return &q.nameOnly }),
+		"cursor": listCursor.TypedObject(), "authorizedCollections": args.Truth[listSpec](nil).TypedBool(), "includePendingDrops": args.Flag[listSpec](nil),
+		"filter":   listFilter.Says(srverr.BadValue, "\"%s\" must be an object").Optional().Typed(),
+		"nameOnly": args.Truth(func(q *listSpec) *bool { return &q.nameOnly }).TypedBool(),
 	}, Old: &args.Old{}}
 	listIndexesArgs = &args.Table[listSpec]{Name: "listIndexes", Fields: map[string]args.Field[listSpec]{
-		"cursor": listCursor, "includeBuildUUIDs": {}, "includeIndexBuildInfo": {},
+		"cursor": listCursor.TypedObject(), "includeBuildUUIDs": args.Truth[listSpec](nil).TypedBool(), "includeIndexBuildInfo": args.Truth[listSpec](nil).TypedBool(),
 	}, Old: &args.Old{}}
 	listDatabasesArgs = &args.Table[listSpec]{Name: "listDatabases", Fields: map[string]args.Field[listSpec]{
 		"filter": listFilter, "nameOnly": args.SafeBool(func(q *listSpec) *bool { return &q.nameOnly }),
-		"authorizedDatabases": args.SafeBool(func(q *listSpec) *bool { return &q.authorized }).Strict().Note(func(q *listSpec) *bool { return &q.hasAuthorized }),
+		"authorizedDatabases": args.SafeBool(func(q *listSpec) *bool { return &q.authorized }).Strict().TypedBool().Note(func(q *listSpec) *bool { return &q.hasAuthorized }),
 	}}
 )
 

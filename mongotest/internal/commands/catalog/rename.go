@@ -47,12 +47,15 @@ type renameSpec struct {
 
 var renameArgs = &args.Table[renameSpec]{Name: "renameCollection", Required: []string{"to"}, Fields: map[string]args.Field[renameSpec]{
 	"to":         args.String(func(q *renameSpec) *string { return &q.to }),
-	"dropTarget": args.SafeBool(func(q *renameSpec) *bool { return &q.drop }).Strict(),
-	"stayTemp":   args.SafeBool[renameSpec](nil).Strict(), "collectionUUID": args.Any[renameSpec](nil).Gated(),
+	"dropTarget": args.SafeBool(func(q *renameSpec) *bool { return &q.drop }).Strict().TypedBool(),
+	"stayTemp":   args.SafeBool[renameSpec](nil).Strict().TypedBool(), "collectionUUID": args.Any[renameSpec](nil).Gated(),
 }}
 
 func runRename(r *server.Request, dst []byte) ([]byte, error) {
 	from, ok := r.Arg().StringValue()
+	if !ok && r.Version().AllParsed() {
+		return dst, args.WrongType("renameCollection.renameCollection", r.Arg().Type, "string")
+	}
 	if !ok {
 		return dst, srverr.New(srverr.BadValue, "collection name has invalid type %s", typeOf(r.Arg()))
 	}

@@ -8,6 +8,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/planner"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -36,20 +37,20 @@ func init() {
 }
 
 // scaleArgs are the arguments that collStats and dbStats have, from 5.0 on.
-var scaleArgs = func(command string, bound func(n int64) error) *args.Table[int64] {
+var scaleArgs = func(command string, bound func(v release.Version, n int64) error) *args.Table[int64] {
 	return &args.Table[int64]{Name: command, Lax: true, Fields: map[string]args.Field[int64]{
-		"scale": args.Number(func(q *int64) *int64 { return q }).Then(func(q *int64, _ args.Value) error { return bound(*q) }),
+		"scale": args.Number(func(q *int64) *int64 { return q }).Then(func(q *int64, v args.Value) error { return bound(v.From.Version(), *q) }),
 	}}
 }
 
 var (
-	collStatsArgs = scaleArgs("collStats", func(n int64) error {
+	collStatsArgs = scaleArgs("collStats", func(v release.Version, n int64) error {
 		if n < 1 {
-			return args.TooSmall("scale", 1, max(n, math.MinInt32))
+			return args.TooSmall(v, "scale", 1, max(n, math.MinInt32))
 		}
 		return nil
 	})
-	dbStatsArgs = scaleArgs("dbStats", func(n int64) error {
+	dbStatsArgs = scaleArgs("dbStats", func(_ release.Version, n int64) error {
 		if n < 1 {
 			return srverr.New(srverr.BadValue, "Scale factor must be greater than zero")
 		}

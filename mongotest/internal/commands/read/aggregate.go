@@ -238,11 +238,17 @@ func (q *aggregateSpec) parse(r *server.Request) (err error) {
 // namespace reads the command's value: a collection, or 1 for a pipeline that needs none.
 func (q *aggregateSpec) namespace(r *server.Request, v bson.RawValue) (err error) {
 	if v.IsNumber() {
+		if query.Float(v) != 1 && r.Version().AllParsed() {
+			return srverr.New(srverr.BadValue, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
+		}
 		if query.Float(v) != 1 {
 			return srverr.New(srverr.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
 		}
 		q.ns, q.collectionless = r.DB+".$cmd.aggregate", true
 		return nil
+	}
+	if v.Type != bson.TypeString && r.Version().AllParsed() {
+		return srverr.New(srverr.InvalidNamespace, "Failed to parse namespace element")
 	}
 	if v.Type != bson.TypeString {
 		return srverr.New(srverr.TypeMismatch, "collection name has invalid type: %s", bsontext.TypeName(v.Type))

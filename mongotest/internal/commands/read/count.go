@@ -46,6 +46,14 @@ var countArgs = &args.Table[countSpec]{Name: "count", Fields: map[string]args.Fi
 		return err
 	}),
 	"skip": countField(func(q *countSpec, v args.Value) (err error) {
+		if v.From.Version().AllParsed() {
+			if q.skip = v.Long(); !v.IsNumber() {
+				return args.WrongNumber(v.From.Version(), "count", v.Name, v.RawValue)
+			} else if q.skip < 0 {
+				return args.TooSmall(v.From.Version(), v.Name, 0, q.skip)
+			}
+			return nil
+		}
 		if q.skip, err = countNumber(v.Name, v.RawValue); err == nil && q.skip < 0 {
 			err = srverr.New(srverr.FailedToParse, "Expected a positive number in: %s", bsontext.Element(v.Name, v.RawValue))
 		}
@@ -59,7 +67,7 @@ var countArgs = &args.Table[countSpec]{Name: "count", Fields: map[string]args.Fi
 // countField takes a number. Since version 5.0 null is none.
 func countField(set func(q *countSpec, v args.Value) error) args.Field[countSpec] {
 	return args.Any[countSpec](nil).Then(func(q *countSpec, v args.Value) error {
-		if v.Type == bson.TypeNull && v.From.Version().AtLeast(5, 0) {
+		if v.Type == bson.TypeNull && v.From.Version().AtLeast(5, 0) && !(v.Name == "limit" && v.From.Version().AllParsed()) {
 			return nil
 		}
 		return set(q, v)
@@ -205,21 +213,7 @@ func countNumber(k string, v bson.RawValue) (int64, error) {
 	if !v.IsNumber() {
 		return 0, srverr.New(srverr.BadValue, "%s value is not a valid number", k)
 	}
-	if f, ok := v.Double(); ok {
-		switch {
-		case math.IsNaN(f):
-			return 0, srverr.New(srverr.FailedToParse, "Expected an integer, but found NaN in: %s", bsontext.Element(k, v))
-		case f != math.Trunc(f):
-			return 0, srverr.New(srverr.FailedToParse, "Expected an integer: %s", bsontext.Element(k, v))
-		case f >= math.MaxInt64 || f < math.MinInt64:
-			return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s", bsontext.Element(k, v))
-		}
-	}
-	n, exact := v.AsInt64()
-	if !exact {
-		return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s", bsontext.Element(k, v))
-	}
-	return n, nil
+	return args.ExactLong(k, v)
 }
 
 // countView counts the documents of a view.

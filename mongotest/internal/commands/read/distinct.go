@@ -31,7 +31,7 @@ type distinctSpec struct {
 	hint              bson.RawValue
 }
 
-var distinctArgs = &args.Table[distinctSpec]{Name: "distinct", Required: []string{"key"}, Fields: map[string]args.Field[distinctSpec]{
+var distinctArgs = &args.Table[distinctSpec]{Name: "distinct", Struct: args.Since(8, 1, "distinctCommandRequest", "distinct"), Required: []string{"key"}, Fields: map[string]args.Field[distinctSpec]{
 	"key":                      args.String(func(q *distinctSpec) *string { return &q.key }),
 	"query":                    args.Object(func(q *distinctSpec) *bson.Raw { return &q.filter }),
 	"collation":                args.Object(func(q *distinctSpec) *bson.Raw { return &q.collation }),

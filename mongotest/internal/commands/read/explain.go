@@ -153,29 +153,36 @@ func (e *explainTarget) absorb() {
 	e.absorbed = len(e.rest) == 0
 }
 
+// explainSpec are the arguments of explain.
+type explainSpec struct {
+	cmd       bson.Raw
+	verbosity string
+}
+
+var explainArgs = &args.Table[explainSpec]{
+	Name:  "explain",
+	Value: args.Object(func(q *explainSpec) *bson.Raw { return &q.cmd }).Old(srverr.FailedToParse, "explain command requires a nested object"),
+	Fields: map[string]args.Field[explainSpec]{
+		"verbosity": args.String(func(q *explainSpec) *string { return &q.verbosity }).Old(srverr.FailedToParse, "explain verbosity must be a string").
+			Then(func(q *explainSpec, v args.Value) error {
+				switch {
+				case q.verbosity == "queryPlanner" || q.verbosity == "executionStats" || q.verbosity == "allPlansExecution":
+					return nil
+				case v.From.Version().AtLeast(5, 0):
+					return srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", q.verbosity)
+				}
+				return srverr.New(srverr.FailedToParse, "verbosity string must be one of {'queryPlanner', 'executionStats', 'allPlansExecution'}")
+			}),
+	},
+	Old: &args.Old{},
+}
+
 func runExplain(r *server.Request, dst []byte) ([]byte, error) {
-	cmd, ok := r.Arg().Document()
-	if !ok {
-		return dst, srverr.New(srverr.FailedToParse, "explain command requires a nested object")
+	q := explainSpec{verbosity: "allPlansExecution"}
+	if err := explainArgs.ParseCommand(r, &q); err != nil {
+		return dst, err
 	}
-	if v := r.Node.Config().Version; v.AtLeast(5, 0) {
-		for k := range r.Body.All() {
-			if k != "explain" && k != "verbosity" && !args.Generic(v, k) {
-				return dst, srverr.New(srverr.InvalidOptions, "unknown field '%s' in an explain command", k)
-			}
-		}
-	}
-	verbosity := "allPlansExecution"
-	if v := r.Body.Lookup("verbosity"); v.Type != 0 {
-		s, ok := v.StringValue()
-		if !ok {
-			return dst, srverr.New(srverr.FailedToParse, "explain verbosity must be a string")
-		}
-		if s != "queryPlanner" && s != "executionStats" && s != "allPlansExecution" {
-			return dst, srverr.New(srverr.FailedToParse, "verbosity string must be one of {'queryPlanner', 'executionStats', 'allPlansExecution'}")
-		}
-		verbosity = s
-	}
+	cmd, verbosity := q.cmd, q.verbosity
 	name, _ := bsondoc.FirstElement(cmd)
 	inner := *r
 	inner.Cmd = r.Node.Lookup(name)

@@ -22,7 +22,7 @@ import (
 func init() {
 	server.Register(&server.Command{
 		Name: "find", Help: "query for documents", Needs: server.OnColl("find"), API: server.V1, DataLake: true, Where: server.OptIn,
-		Txn: server.TxnOK, Sequences: true, ReadConcern: true, Snapshot: true, Run: runFind,
+		Txn: server.TxnOK, Sequences: true, ReadConcern: true, Snapshot: true, Struct: "FindCommandRequest", Run: runFind,
 	})
 }
 
@@ -92,15 +92,15 @@ func (q *findSpec) parse(r *server.Request, body bson.Raw) (err error) {
 // notOwned is what is said since version 5.0 of a document's place that has something else.
 const notOwned = "Expected field %sto be of type object" // sic
 
-var findArgs = &args.Table[findSpec]{Name: "find", Struct: "FindCommandRequest", Fields: map[string]args.Field[findSpec]{
-	"filter":     args.Object(func(q *findSpec) *bson.Raw { return &q.filter }),
+var findArgs = &args.Table[findSpec]{Name: "find", Struct: args.Since(5, 0, "FindCommandRequest", "find"), Fields: map[string]args.Field[findSpec]{
+	"filter":     args.Object(func(q *findSpec) *bson.Raw { return &q.filter }).Now(srverr.TypeMismatch, notOwned),
 	"projection": args.Object(func(q *findSpec) *bson.Raw { return &q.projection }).Now(srverr.TypeMismatch, notOwned),
 	"sort":       args.Object(func(q *findSpec) *bson.Raw { return &q.sort }).Now(srverr.TypeMismatch, notOwned),
 	"min":        args.Object(func(q *findSpec) *bson.Raw { return &q.min }).Now(srverr.TypeMismatch, notOwned),
 	"max":        args.Object(func(q *findSpec) *bson.Raw { return &q.max }).Now(srverr.TypeMismatch, notOwned),
 	"collation":  args.Object(func(q *findSpec) *bson.Raw { return &q.collation }).Now(srverr.TypeMismatch, notOwned),
 	"let":        args.Object(func(q *findSpec) *bson.Raw { return &q.let }).Gated(),
-	"hint":       args.Hint(func(q *findSpec) *bson.RawValue { return &q.hint }).Says(srverr.FailedToParse, "hint must be either a string or nested object"),
+	"hint":       args.Hint(func(q *findSpec) *bson.RawValue { return &q.hint }).Old(srverr.FailedToParse, "hint must be either a string or nested object"),
 	"skip":       args.Number(func(q *findSpec) *int64 { return &q.skip }).AtLeast(0),
 	"limit":      args.Number(func(q *findSpec) *int64 { return &q.limit }).AtLeast(0).Note(func(q *findSpec) *bool { return &q.hasLimit }),
 	"batchSize":  args.Number(func(q *findSpec) *int64 { return &q.batchSize }).AtLeast(0).Then(notNegative("BatchSize", func(q *findSpec) int64 { return q.batchSize })),

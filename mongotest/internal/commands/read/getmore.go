@@ -69,7 +69,7 @@ var (
 func setBatchSize(q *getMoreSpec, v args.Value) error {
 	q.batchSize = args.CastNumber(v.RawValue)
 	if q.batchSize < 0 && v.From.Version().AtLeast(5, 0) {
-		return args.TooSmall("batchSize", 0, q.batchSize)
+		return args.TooSmall(v.From.Version(), "batchSize", 0, q.batchSize)
 	}
 	return nil
 }

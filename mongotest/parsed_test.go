@@ -1,0 +1,149 @@
+package mongotest_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"allium/bson"
+	"allium/mongotest"
+	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/server"
+)
+
+// Servers of version 8.2 have a definition of nearly every command, and read with it what all
+// commands take. What is here are the answers of an 8.2.4 that a test suite of others has, which
+// compares codes; the texts follow the definitions'.
+
+// parsedVersions are versions that read all arguments in this way.
+var parsedVersions = []string{"8.2.4", "9.0"}
+
+// wrongTypes are a value of each type, by the name that errors have for it.
+var wrongTypes = []struct {
+	name  string
+	value any
+}{
+	{"string", "x"}, {"array", bson.A{1}}, {"bool", true}, {"objectId", bson.ObjectID{1}}, {"date", bson.DateTime(1)},
+	{"regex", bson.Regex{Pattern: "a"}}, {"timestamp", bson.Timestamp{T: 1}}, {"minKey", bson.MinKey{}}, {"maxKey", bson.MaxKey{}},
+	{"int", int32(1)}, {"long", int64(1)}, {"double", 1.5}, {"object", bson.D{}},
+}
+
+// TestEveryCommandReadsWhatAllTake sends every command each of the arguments that all take with a
+// value of each type, to a mongod and to a mongos: a wrong one is refused in the same words, and
+// null is as if there were none.
+func TestEveryCommandReadsWhatAllTake(t *testing.T) {
+	for _, version := range parsedVersions {
+		v, err := release.ParseVersion(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for role, topology := range map[server.Role]mongotest.Option{server.Member: mongotest.ReplicaSet(1), server.Mongos: mongotest.Sharded(1, 1)} {
+			d := mongotest.Start(t, topology, mongotest.Version(version), mongotest.InMemory(), mongotest.NoScripting())
+			c := dialNode(t, d, d.Node(0))
+			asked := 0
+			for _, cmd := range server.Commands() {
+				if !v.Has(release.Command, cmd.Name) || cmd.Own || hangsUp[cmd.Name] || cmd.Roles != nil && !slices.Contains(cmd.Roles, role) ||
+					cmd.Needs.Text == server.Internal.Text || cmd.Parse != nil { // whose own arguments come first
+					continue
+				}
+				name, db := cmd.Name, "db"
+				if cmd.AdminOnly {
+					db = "admin"
+				}
+				if name == "find" {
+					name = "FindCommandRequest"
+				}
+				asked++
+				for _, field := range []string{"readConcern", "writeConcern", "maxTimeMS"} {
+					for _, w := range wrongTypes {
+						want := fmt.Sprintf("14: BSON field '%s.%s' is the wrong type '%s', expected type 'object'", name, field, w.name)
+						if field == "maxTimeMS" {
+							if w.name == "int" || w.name == "long" || w.name == "double" {
+								continue
+							}
+							want = fmt.Sprintf("14: BSON field '%s.%s' is the wrong type '%s', expected types '[decimal, int, double, long]'", name, field, w.name)
+						} else if w.name == "object" {
+							continue
+						}
+						got := errorOrHangUp(t, c, bson.D{{Key: cmd.Name, Value: 1}, {Key: field, Value: w.value}, {Key: "$db", Value: db}})
+						if got != want {
+							t.Errorf("%s %v: %s with %s of type %s:\ngot  %s\nwant %s", version, role, cmd.Name, field, w.name, got, want)
+						}
+					}
+				}
+			}
+			if asked < 60 {
+				t.Errorf("%s %v: only %d commands were asked", version, role, asked)
+			}
+		}
+	}
+}
+
+// TestParsedArguments are what servers of version 8.2 say to the arguments of commands whose
+// parsers were still written by hand in 7.0, and of what all commands take.
+func TestParsedArguments(t *testing.T) {
+	tests := []argumentTest{
+		{"db", `{"create": "c"}`, "ok"},
+		{"db", `{"count": "c", "maxTimeMS": 1.5}`, "9: Expected an integer: maxTimeMS: 1.5"},
+		{"db", `{"count": "c", "maxTimeMS": -1.5}`, "9: Expected an integer: maxTimeMS: -1.5"},
+		{"db", `{"count": "c", "maxTimeMS": {"$numberDecimal": "1.5"}}`, "9: Cannot represent as a 64-bit integer: maxTimeMS: 1.5"},
+		{"db", `{"count": "c", "maxTimeMS": {"$numberLong": "2147483648"}}`, "2: BSON field 'maxTimeMS' value must be <= 2147483647, actual value '2147483648'"},
+		{"db", `{"count": "c", "maxTimeMS": null, "readConcern": null}`, "ok"},
+		{"db", `{"count": "c", "readConcern": {"level": "nope"}}`, "2: Enumeration value 'nope' for field 'readConcern.level' is not a valid value."},
+		{"db", `{"count": "c", "readConcern": {"nosuch": 1}}`, "40415: BSON field 'readConcern.nosuch' is an unknown field."},
+		{"db", `{"count": "c", "readConcern": {"afterClusterTime": null}}`, "14: BSON field 'readConcern.afterClusterTime' is the wrong type 'null', expected type 'timestamp'"},
+		{"db", `{"insert": "c", "documents": [{}], "writeConcern": {"j": "x"}}`, "14: BSON field 'writeConcern.j' is the wrong type 'string', expected types '[int, decimal, long, bool, double]'"},
+		{"db", `{"insert": "c", "documents": [{}], "writeConcern": {"nosuch": 1}}`, "40415: BSON field 'writeConcern.nosuch' is an unknown field."},
+		{"db", `{"drop": "nosuch", "writeConcern": {"w": {}}}`, "9: tagged write concern requires tags to be specified"},
+		{"db", `{"drop": "nosuch", "writeConcern": {"j": null}}`, "ok"},
+		{"db", `{"count": "c", "skip": "x"}`, "14: BSON field 'count.skip' is the wrong type 'string', expected types '[decimal, int, double, long]'"},
+		{"db", `{"count": "c", "skip": -1}`, "2: BSON field 'skip' value must be >= 0, actual value '-1'"},
+		{"db", `{"distinct": "c", "key": "a", "nosuch": 1}`, "40415: BSON field 'distinctCommandRequest.nosuch' is an unknown field."},
+		{"db", `{"listIndexes": "c", "cursor": 5}`, "14: BSON field 'listIndexes.cursor' is the wrong type 'int', expected type 'object'"},
+		{"db", `{"listIndexes": "c", "cursor": null}`, "ok"},
+		{"db", `{"listCollections": 1, "nameOnly": 1}`, "14: BSON field 'listCollections.nameOnly' is the wrong type 'int', expected type 'bool'"},
+		{"db", `{"listCollections": 1, "filter": "x"}`, "14: BSON field 'listCollections.filter' is the wrong type 'string', expected type 'object'"},
+		{"db", `{"dropDatabase": 2}`, "5255100: Have to pass 1 as 'dropDatabase' parameter"},
+		{"db", `{"dropDatabase": null}`, "40414: BSON field 'dropDatabase.dropDatabase' is missing but a required field"},
+		{"db", `{"dropDatabase": true}`, "14: BSON field 'dropDatabase.dropDatabase' is the wrong type 'bool', expected types '[decimal, int, double, long]'"},
+		{"db", `{"collMod": "c", "index": 1}`, "14: BSON field 'collMod.index' is the wrong type 'int', expected type 'object'"},
+		{"db", `{"collMod": "c", "index": null, "validator": null, "viewOn": null}`, "ok"},
+		{"db", `{"collMod": "c", "index": {"name": 1}}`, "14: BSON field 'collMod.index.name' is the wrong type 'int', expected type 'string'"},
+		{"db", `{"collMod": "c", "validationLevel": 1}`, "14: BSON field 'collMod.validationLevel' is the wrong type 'int', expected type 'string'"},
+		{"db", `{"collMod": "c", "cappedSize": "x"}`, "14: BSON field 'collMod.cappedSize' is the wrong type 'string', expected types '[decimal, int, double, long]'"},
+		{"db", `{"collMod": "c", "cappedSize": 0}`, "2: BSON field 'cappedSize' value must be >= 1, actual value '0'"},
+		{"db", `{"collMod": "c", "changeStreamPreAndPostImages": {}}`, "40414: BSON field 'collMod.changeStreamPreAndPostImages.enabled' is missing but a required field"},
+		{"db", `{"create": "d", "changeStreamPreAndPostImages": {"enabled": 1}}`, "14: BSON field 'create.changeStreamPreAndPostImages.enabled' is the wrong type 'int', expected type 'bool'"},
+		{"db", `{"create": "d", "clusteredIndex": {"key": {"_id": 1}}}`, "40414: BSON field 'create.clusteredIndex.unique' is missing but a required field"},
+		{"db", `{"create": "d", "clusteredIndex": {"key": {"_id": 1}, "unique": false}}`, "5979700: The clusteredIndex option requires unique: true to be specified"},
+		{"db", `{"convertToCapped": "c", "size": 0}`, "72: Capped collection size must be greater than zero"},
+		{"db", `{"insert": 1, "documents": [{}]}`, "73: collection name has invalid type int"},
+		{"admin", `{"renameCollection": 1, "to": "db.x"}`, "14: BSON field 'renameCollection.renameCollection' is the wrong type 'int', expected type 'string'"},
+		{"admin", `{"killAllSessions": null}`, "40414: BSON field 'KillAllSessionsCmd.killAllSessions' is missing but a required field"},
+	}
+	for _, version := range parsedVersions {
+		d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version(version), mongotest.InMemory())
+		c := dialNode(t, d, d.Node(0))
+		for _, test := range tests {
+			if got := errorOf(askText(t, c, test.db, test.cmd)); got != test.want {
+				t.Errorf("%s: %s:\ngot  %s\nwant %s", version, test.cmd, got, test.want)
+			}
+		}
+	}
+}
+
+// TestDryRun: a collMod with dryRun says whether an index could be made unique, and changes nothing.
+func TestDryRun(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version("8.2.4"), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	ok(t, askText(t, c, "db", `{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1", "prepareUnique": true}]}`))
+	reply := ok(t, askText(t, c, "db", `{"collMod": "c", "index": {"name": "a_1", "unique": true}, "dryRun": true}`))
+	if v := reply.Lookup("unique_new"); !v.IsZero() {
+		t.Errorf("a dry run has changed something: %v", reply)
+	}
+	spec, _ := ok(t, askText(t, c, "db", `{"listIndexes": "c"}`)).Lookup("cursor", "firstBatch", "1").Document()
+	if !strings.Contains(fmt.Sprint(spec), "prepareUnique") || spec.Lookup("unique").AsBool() {
+		t.Errorf("after a dry run the index is %v", spec)
+	}
+}
