@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"allium"
 	"allium/bson"
 	"allium/mongotest"
 	"allium/mongotest/internal/release"
@@ -120,6 +121,20 @@ func TestParsedArguments(t *testing.T) {
 		{"db", `{"convertToCapped": "c", "size": 0}`, "72: Capped collection size must be greater than zero"},
 		{"db", `{"insert": 1, "documents": [{}]}`, "73: collection name has invalid type int"},
 		{"admin", `{"renameCollection": 1, "to": "db.x"}`, "14: BSON field 'renameCollection.renameCollection' is the wrong type 'int', expected type 'string'"},
+		{"db", `{"buildInfo": 1, "nosuch": 1}`, "40415: BSON field 'buildInfo.nosuch' is an unknown field."},
+		{"db", `{"connectionStatus": 1, "nosuch": 1}`, "40415: BSON field 'connectionStatus.nosuch' is an unknown field."},
+		{"db", `{"connectionStatus": 1, "showPrivileges": null}`, "ok"},
+		{"db", `{"dbStats": 1, "nosuch": 1}`, "40415: BSON field 'dbStats.nosuch' is an unknown field."},
+		{"db", `{"dbStats": 1, "freeStorage": "x"}`, "14: BSON field 'dbStats.freeStorage' is the wrong type 'string', expected types '[int, decimal, long, bool, double]'"},
+		{"db", `{"hostInfo": 1, "nosuch": 1}`, "40415: BSON field 'hostInfo.nosuch' is an unknown field."},
+		{"db", `{"profile": 0, "nosuch": 1}`, "40415: BSON field 'profile.nosuch' is an unknown field."},
+		{"db", `{"profile": null}`, "40414: BSON field 'profile.profile' is missing but a required field"},
+		{"db", `{"profile": 0, "sampleRate": 1.5}`, "2: 'sampleRate' must be between 0.0 and 1.0 inclusive"},
+		{"admin", `{"logRotate": 1}`, "ok"},
+		{"admin", `{"logRotate": 1, "nosuch": 1}`, "40415: BSON field 'logRotate.nosuch' is an unknown field."},
+		{"admin", `{"logRotate": {}}`, "14: BSON field 'logRotate.logRotate' is the wrong type 'object', expected types '[int, string, decimal, long, bool, double]'"},
+		{"admin", `{"getCmdLineOpts": 1, "nosuch": 1}`, "40415: BSON field 'getCmdLineOpts.nosuch' is an unknown field."},
+		{"admin", `{"lockInfo": 1, "nosuch": 1}`, "40415: BSON field 'lockInfo.nosuch' is an unknown field."},
 		{"admin", `{"killAllSessions": null}`, "40414: BSON field 'KillAllSessionsCmd.killAllSessions' is missing but a required field"},
 	}
 	for _, version := range parsedVersions {
@@ -133,7 +148,8 @@ func TestParsedArguments(t *testing.T) {
 	}
 }
 
-// TestDryRun: a collMod with dryRun says whether an index could be made unique, and changes nothing.
+// TestDryRun: a collMod with dryRun says whether an index could be made unique, and changes
+// nothing.
 func TestDryRun(t *testing.T) {
 	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version("8.2.4"), mongotest.InMemory())
 	c := dialNode(t, d, d.Node(0))
@@ -145,5 +161,68 @@ func TestDryRun(t *testing.T) {
 	spec, _ := ok(t, askText(t, c, "db", `{"listIndexes": "c"}`)).Lookup("cursor", "firstBatch", "1").Document()
 	if !strings.Contains(fmt.Sprint(spec), "prepareUnique") || spec.Lookup("unique").AsBool() {
 		t.Errorf("after a dry run the index is %v", spec)
+	}
+}
+
+// TestLaxCommands are commands that take any field even where others refuse what they do not know:
+// that is measured, too.
+func TestLaxCommands(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version("8.2.4"), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	ok(t, askText(t, c, "db", `{"create": "c"}`))
+	for _, test := range []struct{ db, cmd string }{
+		{"db", `{"hello": 1, "nosuch": 1}`}, {"db", `{"isMaster": 1, "nosuch": 1}`}, {"db", `{"serverStatus": 1, "nosuch": 1}`}, {"db", `{"whatsmyuri": 1, "nosuch": 1}`},
+		{"db", `{"connPoolStats": 1, "nosuch": 1}`}, {"db", `{"validate": "c", "nosuch": 1}`}, {"db", `{"startSession": 1, "nosuch": 1}`},
+		{"db", `{"killAllSessions": [], "nosuch": 1}`}, {"db", `{"planCacheClear": "c", "nosuch": 1}`}, {"db", `{"planCacheListFilters": "c", "nosuch": 1}`},
+		{"db", `{"planCacheClearFilters": "c", "nosuch": 1}`}, {"db", `{"convertToCapped": "c", "size": 4096, "nosuch": 1}`}, {"admin", `{"top": 1, "nosuch": 1}`},
+		{"admin", `{"killOp": 1, "op": 1, "nosuch": 1}`}, {"admin", `{"applyOps": [], "nosuch": 1}`},
+	} {
+		if got := errorOf(askText(t, c, test.db, test.cmd)); got != "ok" {
+			t.Errorf("%s: %s", test.cmd, got)
+		}
+	}
+}
+
+// TestPrivilegesOfBuiltinRoles: connectionStatus, usersInfo and rolesInfo show what the roles that
+// nobody has made may do, each resource once.
+func TestPrivilegesOfBuiltinRoles(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Standalone(), mongotest.Auth("root", "root"))
+	root, err := allium.Open(d.URI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close(t.Context())
+	roles := bson.A{"read", "dbAdmin", bson.D{{Key: "role", Value: "clusterMonitor"}, {Key: "db", Value: "admin"}}}
+	if _, err := root.Database("db").RunCommand(t.Context(), bson.D{{Key: "createUser", Value: "u"}, {Key: "pwd", Value: "p"}, {Key: "roles", Value: roles}}); err != nil {
+		t.Fatal(err)
+	}
+	client, err := allium.Open(fmt.Sprintf("mongodb://u:p@%s/?authSource=db", d.Hosts()[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close(t.Context())
+	reply, err := client.Database("db").RunCommand(t.Context(), bson.D{{Key: "connectionStatus", Value: 1}, {Key: "showPrivileges", Value: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _ := reply.Lookup("authInfo", "authenticatedUserPrivileges").Array()
+	actions := map[string]string{}
+	for v := range list.Values() {
+		p, _ := v.Document()
+		resource := fmt.Sprint(p.Lookup("resource"))
+		if actions[resource] != "" {
+			t.Errorf("%s stands there twice", resource)
+		}
+		actions[resource] = fmt.Sprint(p.Lookup("actions"))
+	}
+	if len(actions) != 3 {
+		t.Errorf("privileges of %d resources, want those of the cluster, of db and of all databases: %v", len(actions), actions)
+	}
+	for resource, a := range actions {
+		for _, want := range map[bool][]string{true: {"serverStatus", "listDatabases"}, false: {"collStats", "dbStats"}}[strings.Contains(resource, "cluster")] {
+			if !strings.Contains(a, want) {
+				t.Errorf("%s lacks %s: %s", resource, want, a)
+			}
+		}
 	}
 }

@@ -1,9 +1,11 @@
 package account
 
 import (
+	"maps"
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 )
 
 // Which roles may do what, as the server's manual lists the actions of its built-in roles, and
@@ -63,6 +65,61 @@ var builtinGrants = map[string]grant{
 	"clusterAdmin":         {onDB: ActionSet(monitorAnyDB, shardingActions, "killCursors dropDatabase"), cluster: ActionSet(monitorActions, hostActions, managerActions)},
 	"backup":               {onDB: ActionSet(backupActions), cluster: ActionSet("appendOplogNote getParameter listDatabases serverStatus")},
 	"restore":              {onDB: ActionSet(restoreActions, userAdminActions), cluster: ActionSet("getParameter")},
+}
+
+// rootOf are the roles that root has the privileges of, as the manual lists them.
+var rootOf = []string{"readWriteAnyDatabase", "dbAdminAnyDatabase", "userAdminAnyDatabase", "clusterAdmin", "restore", "backup"}
+
+// BuiltinPrivileges returns the privileges of a role that nobody has to make; nil if it is none.
+func BuiltinPrivileges(r Role) (list [][]byte) {
+	if !IsBuiltin(r) {
+		return nil
+	}
+	if r.Role == "__system" {
+		return [][]byte{privilegeOf(bsondoc.Of("anyResource", true), []string{"anyAction"})}
+	}
+	names := []string{r.Role}
+	if r.Role == "root" {
+		names = rootOf
+	}
+	onDB, cluster := map[string]bool{}, map[string]bool{}
+	for _, name := range names {
+		maps.Copy(onDB, builtinGrants[name].onDB)
+		maps.Copy(cluster, builtinGrants[name].cluster)
+	}
+	db := r.DB
+	if adminRoles[r.Role] && !builtinRoles[r.Role] {
+		db = "" // all
+	}
+	if len(cluster) > 0 {
+		list = append(list, privilegeOf(bsondoc.Of("cluster", true), sortedNames(cluster)))
+	}
+	if len(onDB) > 0 {
+		list = append(list, privilegeOf(bsondoc.Of("db", db, "collection", ""), sortedNames(onDB)))
+	}
+	return list
+}
+
+// MergePrivileges returns the privileges with one for each resource, which has the actions of all.
+func MergePrivileges(list [][]byte) (merged [][]byte) {
+	at := map[string]int{}
+	var actions [][]string
+	for _, p := range list {
+		resource := bson.Raw(bson.Raw(p).Lookup("resource").Value)
+		i, ok := at[string(resource)]
+		if !ok {
+			i = len(merged)
+			at[string(resource)] = i
+			merged, actions = append(merged, resource), append(actions, nil)
+		}
+		for a := range bson.Raw(bson.Raw(p).Lookup("actions").Value).Values() {
+			actions[i] = append(actions[i], bsondoc.MustString(a))
+		}
+	}
+	for i := range merged {
+		merged[i] = privilegeOf(merged[i], actions[i])
+	}
+	return merged
 }
 
 // Need is an action that a command does: on a collection, on a database (coll is empty), or on the

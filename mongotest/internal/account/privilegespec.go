@@ -214,6 +214,8 @@ func (g *Registry) Inherited(list []Role) (roles []Role, privileges [][]byte) {
 			if def := g.FindRole(r); def != nil {
 				privileges = append(privileges, def.Privileges...)
 				walk(def.Roles)
+			} else {
+				privileges = append(privileges, BuiltinPrivileges(r)...)
 			}
 		}
 	}

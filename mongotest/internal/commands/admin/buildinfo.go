@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/server"
 )
@@ -16,6 +17,9 @@ func init() {
 }
 
 func runBuildInfo(r *server.Request, dst []byte) ([]byte, error) {
+	if err := args.CheckParsed(r, r.Cmd.Name); err != nil {
+		return dst, err
+	}
 	v := r.Node.Config().Version
 	dst = bsondoc.Append(dst, "version", v.String(), "gitVersion", "0000000000000000000000000000000000000000")
 	dst = bsondoc.AppendStrings(dst, "modules", nil)

@@ -34,6 +34,12 @@ func parseProfile(r *server.Request) (a profileArgs, err error) {
 		n, _ := args.NumberOf(v)
 		return n, true, nil
 	}
+	if err := args.CheckParsed(r, r.Cmd.Name, "slowms", "sampleRate", "filter"); err != nil {
+		return a, err
+	}
+	if v := r.Arg(); v.Type == bson.TypeNull && r.Version().AllParsed() {
+		return a, args.MissingField("profile.profile")
+	}
 	level, given, err := number("profile", r.Arg())
 	if err != nil {
 		return a, err
@@ -44,8 +50,12 @@ func parseProfile(r *server.Request) (a profileArgs, err error) {
 	if a.slow, a.hasSlow, err = number("slowms", r.Body.Lookup("slowms")); err != nil {
 		return a, err
 	}
-	if _, _, err := number("sampleRate", r.Body.Lookup("sampleRate")); err != nil {
+	rate := r.Body.Lookup("sampleRate")
+	if _, _, err := number("sampleRate", rate); err != nil {
 		return a, err
+	}
+	if f := query.Float(rate); r.Version().AllParsed() && rate.IsNumber() && (f < 0 || f > 1) {
+		return a, srverr.New(srverr.BadValue, "'sampleRate' must be between 0.0 and 1.0 inclusive")
 	}
 	if r.Routing != nil && a.level != 0 && a.level != -1 {
 		settings := "'slowms', 'sampleRate' or 'filter'"
@@ -55,6 +65,9 @@ func parseProfile(r *server.Request) (a profileArgs, err error) {
 		return a, srverr.New(srverr.BadValue, "Profiling is not permitted on mongoS: the 'profile' field should be 0 to change %s settings for logging, or -1 to view current values", settings)
 	}
 	a.spec = r.Body.Lookup("filter")
+	if s, _ := a.spec.StringValue(); r.Version().AllParsed() && a.spec.Type != 0 && a.spec.Type != bson.TypeEmbeddedDocument && a.spec.Type != bson.TypeNull && s != "unset" {
+		return a, srverr.New(srverr.BadValue, "Expected an object or the string 'unset'.")
+	}
 	if doc, ok := a.spec.Document(); ok {
 		a.filter, err = query.ParseFilter(doc, r.FullOptions(r.DB, nil, nil))
 	}

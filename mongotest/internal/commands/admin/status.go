@@ -28,7 +28,7 @@ func init() {
 		{Name: "getCmdLineOpts", Needs: server.OnCluster("getCmdLineOpts"), AdminOnly: true, Run: runCmdLineOpts},
 		{Name: "whatsmyuri", Help: "{whatsmyuri:1}", DataLake: true, NoAuth: true, Run: runWhatsMyURI},
 		{Name: "connectionStatus", DataLake: true, NoAuth: true, Run: runConnectionStatus},
-		{Name: "logRotate", Needs: server.OnCluster("logRotate"), AdminOnly: true, Run: server.Nothing},
+		{Name: "logRotate", Needs: server.OnCluster("logRotate"), AdminOnly: true, Run: runLogRotate},
 		{Name: "top", Needs: server.OnCluster("top"), AdminOnly: true, Roles: server.Mongod, Run: runTop},
 		{Name: "features", Needs: server.Free, Run: runFeatures},
 		{Name: "listCommands", NoAuth: true, Run: runListCommands},
@@ -167,6 +167,9 @@ func appendCatalogStats(r *server.Request, dst []byte) []byte {
 }
 
 func runHostInfo(r *server.Request, dst []byte) ([]byte, error) {
+	if err := args.CheckParsed(r, r.Cmd.Name); err != nil {
+		return dst, err
+	}
 	return bsondoc.Append(dst,
 		"system", bsondoc.Of(
 			"currentTime", bson.NewDateTime(r.Node.Data().Clock.Now()), "hostname", r.Node.Addr(),
@@ -210,9 +213,33 @@ func runGetLog(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runCmdLineOpts(r *server.Request, dst []byte) ([]byte, error) {
+	if err := args.CheckParsed(r, r.Cmd.Name); err != nil {
+		return dst, err
+	}
 	dst = bsondoc.AppendStrings(dst, "argv", []string{"mongod"})
 	at, dst := bson.BeginDocumentElement(dst, "parsed")
 	return bson.EndDocument(dst, at), nil
+}
+
+// logRotateArgs: its value says which log; any number or boolean is all of them.
+var logRotateArgs = &args.Table[args.None]{Name: "logRotate", Old: &args.Old{}, Value: args.Any[args.None](nil).Then(func(_ *args.None, v args.Value) error {
+	s, isString := v.StringValue()
+	switch {
+	case !v.From.Version().AllParsed() || s == "server":
+	case isString:
+		return srverr.New(srverr.NoSuchKey, "Unknown log type '%s' for logRotate", s)
+	case !v.IsNumber() && v.Type != bson.TypeBoolean:
+		return args.WrongTypes("logRotate.logRotate", v.Type, "[int, string, decimal, long, bool, double]'")
+	}
+	return nil
+}), Fields: map[string]args.Field[args.None]{"comment": {}}}
+
+// runLogRotate checks what it is told: there is no file.
+func runLogRotate(r *server.Request, dst []byte) ([]byte, error) {
+	if !r.Version().AllParsed() {
+		return dst, nil
+	}
+	return dst, logRotateArgs.ParseCommand(r, &args.None{})
 }
 
 func runWhatsMyURI(r *server.Request, dst []byte) ([]byte, error) {
@@ -220,7 +247,13 @@ func runWhatsMyURI(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runConnectionStatus(r *server.Request, dst []byte) ([]byte, error) {
+	if err := args.CheckParsed(r, r.Cmd.Name, "showPrivileges"); err != nil {
+		return dst, err
+	}
 	show := r.Body.Lookup("showPrivileges")
+	if show.Type == bson.TypeNull && r.Version().AllParsed() {
+		show = bson.RawValue{}
+	}
 	if !show.IsZero() && !show.IsNumber() && show.Type != bson.TypeBoolean {
 		return dst, srverr.New(srverr.TypeMismatch, "Expected boolean or number type for field \"showPrivileges\", found %s", bsontext.TypeName(show.Type))
 	}
@@ -237,7 +270,8 @@ func runConnectionStatus(r *server.Request, dst []byte) ([]byte, error) {
 	dst = bson.EndDocument(dst, list)
 	dst = account.AppendRoles(dst, "authenticatedUserRoles", roles)
 	if show.AsBool() {
-		dst = bsondoc.AppendStrings(dst, "authenticatedUserPrivileges", nil)
+		_, privileges := r.Node.Data().Accounts().Inherited(roles)
+		dst = bsondoc.AppendDocuments(dst, "authenticatedUserPrivileges", account.MergePrivileges(privileges))
 	}
 	return bson.EndDocument(dst, at), nil
 }
@@ -328,7 +362,7 @@ func runConnPoolStats(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runLockInfo(r *server.Request, dst []byte) ([]byte, error) {
-	return bsondoc.AppendStrings(dst, "lockInfo", nil), nil
+	return bsondoc.AppendStrings(dst, "lockInfo", nil), args.CheckParsed(r, r.Cmd.Name, "includeStorageEngineDump")
 }
 
 // lastLTS returns the series before a version that is supported for long, as those with a zero are

@@ -126,8 +126,14 @@ const (
 )
 
 func runDBStats(r *server.Request, dst []byte) ([]byte, error) {
-	if s, ok := r.Arg().StringValue(); ok {
+	if s, ok := r.Arg().StringValue(); ok && !r.Version().AllParsed() {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid db name: %s.%s", r.DB, s)
+	}
+	if err := args.CheckParsed(r, r.Cmd.Name, "scale", "freeStorage"); err != nil {
+		return dst, err
+	}
+	if v := r.Body.Lookup("freeStorage"); r.Version().AllParsed() && v.Type != 0 && v.Type != bson.TypeNull && v.Type != bson.TypeBoolean && !v.IsNumber() {
+		return dst, args.WrongFlag(r.Version(), r.Cmd.Name, "freeStorage", v)
 	}
 	scale, err := scale(r, dbStatsArgs, "> 0")
 	if err != nil {

@@ -322,7 +322,7 @@ func runRolesInfo(r *server.Request, dst []byte) ([]byte, error) {
 		def := accounts.FindRole(rn)
 		builtin := def == nil
 		if builtin {
-			def = &account.CustomRole{Name: rn}
+			def = &account.CustomRole{Name: rn, Privileges: account.BuiltinPrivileges(rn)}
 		}
 		inherited, inheritedPrivileges := accounts.Inherited(def.Roles)
 		start, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
