@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -84,6 +85,21 @@ func TestNoLoadBalancer(t *testing.T) {
 		if err == nil || mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) || !strings.Contains(err.Error(), "load balancing mode") {
 			t.Errorf("a server %s: %v", name, err)
 		}
+	}
+}
+
+// What else goes wrong with the hello of a load balanced server is what the server says.
+func TestLoadBalancedServerRefusesHello(t *testing.T) {
+	addr := fakeServer(t, func(p *peer) {
+		id, _, _ := p.read()
+		p.reply(id, document(func(dst []byte) []byte {
+			return bson.AppendString(bson.AppendInt32(bson.AppendDouble(dst, "ok", 0), "code", 91), "codeName", "ShutdownInProgress")
+		}))
+		p.read()
+	})
+	_, err := Dial(t.Context(), addr, &Config{LoadBalanced: true})
+	if e, ok := errors.AsType[*mongoerr.ServerError](err); !ok || e.Code != 91 || strings.Contains(err.Error(), "load balancing mode") {
+		t.Errorf("%v", err)
 	}
 }
 

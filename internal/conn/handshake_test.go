@@ -277,6 +277,30 @@ func TestProseMetadata9(t *testing.T) {
 	}
 }
 
+func TestMetadataNamesTheSystem(t *testing.T) {
+	clearEnvironment(t, nil)
+	m, err := NewMetadata("app", DriverInfo{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := environment{os: osInfo{kind: "Linux", name: "Debian", architecture: "amd64", version: "13"}}
+	for _, c := range []struct {
+		want  string
+		empty func(o *osInfo)
+	}{
+		{`{"type":"Linux","name":"Debian","architecture":"amd64","version":"13"}`, func(*osInfo) {}},
+		{`{"type":"Linux","architecture":"amd64","version":"13"}`, func(o *osInfo) { o.name = "" }},
+		{`{"type":"Linux"}`, func(o *osInfo) { *o = osInfo{kind: o.kind} }},
+	} {
+		e := env
+		c.empty(&e.os)
+		doc := m.encode("driver", "1", "go", &e)
+		if got, _ := doc.Lookup("os").Document(); got.String() != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
 func TestMetadataTruncation(t *testing.T) {
 	clearEnvironment(t, map[string]string{"AWS_EXECUTION_ENV": "AWS_Lambda_java8", "AWS_REGION": "us-east-2", "KUBERNETES_SERVICE_HOST": "1"})
 	for n := 0; n < 400; n++ {

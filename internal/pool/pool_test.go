@@ -611,8 +611,19 @@ func TestClearService(t *testing.T) {
 			t.Errorf("after the clear: %+v, want 4 open and idle", s)
 		}
 		var used []*Conn
+		kept := 0
 		for range 4 {
-			used = append(used, mustCheckOut(t, p))
+			c := mustCheckOut(t, p)
+			used = append(used, c)
+			if c.ID > 4 {
+				continue
+			}
+			if kept++; *c.ServiceID != services[1] {
+				t.Errorf("connection %d to the service that was cleared is still there", c.ID)
+			}
+		}
+		if kept != 2 {
+			t.Errorf("%d connections to the other service are still there, want 2", kept)
 		}
 		p.ClearService(services[1], errors.New("boom"))
 		for _, c := range used {

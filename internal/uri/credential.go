@@ -41,9 +41,6 @@ func (c *Config) setUserInfo(info *userInfo) {
 	} else if c.Credential != nil && c.Credential.Mechanism == "" {
 		c.Credential = nil
 	}
-	if c.Credential != nil {
-		c.Credential.Source = c.authSource
-	}
 }
 
 // mechanism says what a credential with a mechanism may and must have.
