@@ -21,6 +21,7 @@ func (k *Keys) Encrypt(ctx context.Context, doc bson.Raw, random io.Reader) (bso
 			ids = append(ids, id)
 		}
 	}
+	var orders []order // in the order of doc
 	if err := fle.Each(doc, func(data []byte) error {
 		switch fle.Kind(data[0]) {
 		case fle.KindMarking:
@@ -33,6 +34,7 @@ func (k *Keys) Encrypt(ctx context.Context, doc bson.Raw, random io.Reader) (bso
 			} else if !slices.Contains(names, m.KeyAltName) {
 				names = append(names, m.KeyAltName)
 			}
+			orders = append(orders, order{marking: m})
 		case fle.KindPlaceholder:
 			p, err := fle.ParsePlaceholder(data)
 			if err != nil {
@@ -40,12 +42,13 @@ func (k *Keys) Encrypt(ctx context.Context, doc bson.Raw, random io.Reader) (bso
 			}
 			addID(p.IndexKey)
 			addID(p.UserKey)
+			orders = append(orders, order{placeholder: p})
 		}
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	if len(ids) == 0 && len(names) == 0 {
+	if len(orders) == 0 {
 		return doc, nil
 	}
 	held, err := k.Hold(ctx, ids, names)
@@ -53,35 +56,35 @@ func (k *Keys) Encrypt(ctx context.Context, doc bson.Raw, random io.Reader) (bso
 		return nil, err
 	}
 	defer held.Release()
-	out, err := fle.Replace(make([]byte, 0, 2*len(doc)), doc, func(data []byte) (bson.RawValue, bool, error) {
-		var sealed []byte
-		switch fle.Kind(data[0]) {
-		case fle.KindMarking:
-			m, err := fle.ParseMarking(data)
-			if err != nil {
-				return bson.RawValue{}, false, err
-			}
-			id, key := m.KeyID, held.Key(m.KeyID)
-			if m.KeyAltName != "" {
-				id, key = held.ByName(m.KeyAltName)
-			}
-			if sealed, err = m.Seal(id, key, random); err != nil {
-				return bson.RawValue{}, false, err
-			}
-		case fle.KindPlaceholder:
-			p, err := fle.ParsePlaceholder(data)
-			if err != nil {
-				return bson.RawValue{}, false, err
-			}
-			if sealed, err = p.Seal(held.Key(p.IndexKey), held.Key(p.UserKey), random); err != nil {
-				return bson.RawValue{}, false, err
-			}
-		default:
+	return fle.Replace(make([]byte, 0, 2*len(doc)), doc, func(data []byte) (bson.RawValue, bool, error) {
+		if kind := fle.Kind(data[0]); kind != fle.KindMarking && kind != fle.KindPlaceholder {
 			return bson.RawValue{}, false, nil
+		}
+		sealed, err := orders[0].seal(held, random)
+		orders = orders[1:]
+		if err != nil {
+			return bson.RawValue{}, false, err
 		}
 		return fle.Value(sealed), true, nil
 	})
-	return out, err
+}
+
+// order is a value that is to be encrypted, one of both.
+type order struct {
+	marking     *fle.Marking
+	placeholder *fle.Placeholder
+}
+
+func (o *order) seal(held *Held, random io.Reader) ([]byte, error) {
+	if p := o.placeholder; p != nil {
+		return p.Seal(held.Key(p.IndexKey), held.Key(p.UserKey), random)
+	}
+	m := o.marking
+	if m.KeyAltName == "" {
+		return m.Seal(m.KeyID, held.Key(m.KeyID), random)
+	}
+	id, key := held.ByName(m.KeyAltName)
+	return m.Seal(id, key, random)
 }
 
 // Decrypt returns doc with every value in it decrypted that can be: doc itself if there is none.
@@ -167,46 +170,51 @@ type Key struct {
 	AltName string
 }
 
-// id returns the key's id.
-func (k *Keys) id(ctx context.Context, key Key) (bson.UUID, error) {
+// held holds one key.
+func (k *Keys) held(ctx context.Context, key Key) (*Held, bson.UUID, error) {
 	switch {
 	case key.AltName == "" && key.ID == nil:
-		return bson.UUID{}, errors.New("either key id or key alt name required")
+		return nil, bson.UUID{}, errors.New("either key id or key alt name required")
 	case key.AltName != "" && key.ID != nil:
-		return bson.UUID{}, errors.New("cannot have both key id and key alt name")
+		return nil, bson.UUID{}, errors.New("cannot have both key id and key alt name")
 	case key.AltName == "":
-		return *key.ID, nil
+		h, err := k.Hold(ctx, []bson.UUID{*key.ID}, nil)
+		return h, *key.ID, err
 	}
-	held, err := k.Hold(ctx, nil, []string{key.AltName})
+	h, err := k.Hold(ctx, nil, []string{key.AltName})
 	if err != nil {
-		return bson.UUID{}, err
+		return nil, bson.UUID{}, err
 	}
-	defer held.Release()
-	id, _ := held.ByName(key.AltName)
-	return id, nil
+	id, _ := h.ByName(key.AltName)
+	return h, id, nil
+}
+
+// of returns the key that was held for key.
+func (h *Held) of(key Key) *fle.Key {
+	if key.AltName == "" {
+		return h.Key(*key.ID)
+	}
+	_, found := h.ByName(key.AltName)
+	return found
 }
 
 // EncryptValue encrypts one value as an application says.
 func (k *Keys) EncryptValue(ctx context.Context, v bson.RawValue, o *fle.Explicit, key Key, random io.Reader) (bson.RawValue, error) {
 	// What is wrong with the options is told before any key is looked for.
-	if _, err := o.Placeholder(v, bson.UUID{}, bson.UUID{}); err != nil {
-		return bson.RawValue{}, err
-	}
-	id, err := k.id(ctx, key)
+	order, err := o.Order(v)
 	if err != nil {
 		return bson.RawValue{}, err
 	}
-	data, err := o.Placeholder(v, id, id)
+	held, id, err := k.held(ctx, key)
 	if err != nil {
 		return bson.RawValue{}, err
 	}
-	start, doc := bson.BeginDocument(nil)
-	doc = bson.EndDocument(bson.AppendRawValue(doc, "v", fle.Value(data)), start)
-	out, err := k.Encrypt(ctx, doc, random)
+	defer held.Release()
+	sealed, err := order.Seal(id, held.of(key), random)
 	if err != nil {
-		return bson.RawValue{}, plain(err)
+		return bson.RawValue{}, err
 	}
-	return out.Lookup("v"), nil
+	return fle.Value(sealed), nil
 }
 
 // EncryptExpression encrypts the bounds of a range query as an application says.
@@ -214,10 +222,11 @@ func (k *Keys) EncryptExpression(ctx context.Context, expr bson.Raw, o *fle.Expl
 	if _, err := o.Expression(expr, bson.UUID{}, bson.UUID{}, 0); err != nil {
 		return nil, err
 	}
-	id, err := k.id(ctx, key)
+	held, id, err := k.held(ctx, key)
 	if err != nil {
 		return nil, err
 	}
+	defer held.Release()
 	doc, err := o.Expression(expr, id, id, payload)
 	if err != nil {
 		return nil, err

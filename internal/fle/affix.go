@@ -44,14 +44,36 @@ func paddedLength(n int) int {
 	return block*((n+around+block)/block) - around
 }
 
-// prefixes and suffixes return the affixes of a folded text whose unfolded form has n bytes. Its
-// code points are runes.
-func (a *Affix) prefixes(runes []rune, n int) affixes {
-	return a.each(len(runes), n, func(length int) string { return string(runes[:length]) })
+// cuts is a text with the places at which it can be cut: the starts of its code points, and its end.
+// Pieces of it share its bytes.
+type cuts struct {
+	text string
+	at   []int
 }
 
-func (a *Affix) suffixes(runes []rune, n int) affixes {
-	return a.each(len(runes), n, func(length int) string { return string(runes[len(runes)-length:]) })
+func cutsOf(text string) cuts {
+	c := cuts{text, make([]int, 0, len(text)+1)}
+	for i := range text {
+		c.at = append(c.at, i)
+	}
+	c.at = append(c.at, len(text))
+	return c
+}
+
+// length returns how many code points the text has, and piece those from one to before another.
+func (c *cuts) length() int { return len(c.at) - 1 }
+
+// piece is described with length.
+func (c *cuts) piece(from, to int) string { return c.text[c.at[from]:c.at[to]] }
+
+// prefixes and suffixes return the affixes of a folded text whose unfolded form has n bytes.
+func (a *Affix) prefixes(folded *cuts, n int) affixes {
+	return a.each(folded.length(), n, func(length int) string { return folded.piece(0, length) })
+}
+
+// suffixes is described with prefixes.
+func (a *Affix) suffixes(folded *cuts, n int) affixes {
+	return a.each(folded.length(), n, func(length int) string { return folded.piece(folded.length()-length, folded.length()) })
 }
 
 func (a *Affix) each(length, n int, cut func(int) string) affixes {
@@ -64,6 +86,7 @@ func (a *Affix) each(length, n int, cut func(int) string) affixes {
 		return out
 	}
 	size := min(padded, int(a.Upper)) - int(a.Lower) + 1
+	out.real = make([]string, 0, min(size, max(length-int(a.Lower)+1, 0)))
 	for i := int(a.Lower); i <= min(length, int(a.Upper)); i++ {
 		out.real = append(out.real, cut(i))
 	}
@@ -73,7 +96,7 @@ func (a *Affix) each(length, n int, cut func(int) string) affixes {
 
 // substrings returns the distinct substrings of a folded text, and padding for as many as a text of
 // that length can have. A server keeps their tags in this order.
-func (s *Substring) substrings(runes []rune, n, unfolded int) (affixes, error) {
+func (s *Substring) substrings(folded *cuts, n, unfolded int) (affixes, error) {
 	var out affixes
 	if s == nil {
 		return out, nil
@@ -90,9 +113,9 @@ func (s *Substring) substrings(runes []rune, n, unfolded int) (affixes, error) {
 		size += padded - j + 1
 	}
 	seen := make(map[string]bool)
-	for start := range runes {
-		for length := int(s.Lower); length <= min(int(s.Upper), len(runes)-start); length++ {
-			if text := string(runes[start : start+length]); !seen[text] {
+	for start := range folded.length() {
+		for length := int(s.Lower); length <= min(int(s.Upper), folded.length()-start); length++ {
+			if text := folded.piece(start, start+length); !seen[text] {
 				seen[text] = true
 				out.real = append(out.real, text)
 			}
@@ -147,7 +170,8 @@ func (t *Text) query() (string, TextKind, error) {
 }
 
 // stringBytes returns the bytes of a BSON string. Padding is no valid UTF-8, so bson cannot.
-func stringBytes(s string) []byte {
-	b := bson.AppendInt32Value(make([]byte, 0, len(s)+5), int32(len(s)+1))
-	return append(append(b, s...), 0)
+func stringBytes(s string) []byte { return appendString(make([]byte, 0, len(s)+5), s) }
+
+func appendString(dst []byte, s string) []byte {
+	return append(append(bson.AppendInt32Value(dst, int32(len(s)+1)), s...), 0)
 }

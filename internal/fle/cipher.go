@@ -179,6 +179,27 @@ func decryptCBC(block cipher.Block, iv, data []byte) {
 	}
 }
 
+// ctr is a block cipher in counter mode for short data. The counter mode of package cipher copies
+// the key for every value. One goroutine uses it at a time.
+type ctr struct {
+	block           cipher.Block
+	counter, stream [aes.BlockSize]byte
+}
+
+// xor encrypts or decrypts data in place.
+func (c *ctr) xor(iv, data []byte) {
+	copy(c.counter[:], iv)
+	for len(data) > 0 {
+		c.block.Encrypt(c.stream[:], c.counter[:])
+		data = data[subtle.XORBytes(data, data, c.stream[:]):]
+		for i := aes.BlockSize - 1; i >= 0; i-- {
+			if c.counter[i]++; c.counter[i] != 0 {
+				break
+			}
+		}
+	}
+}
+
 // sealCTR encrypts plaintext with AES-256 in counter mode, without a tag, and appends the result to
 // dst.
 func sealCTR(dst []byte, key Token, plaintext []byte, random io.Reader) ([]byte, error) {

@@ -53,14 +53,15 @@ func (d *Domain) Edges(v bson.RawValue, sparsity int64, trim int32) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	var out []string
+	out := make([]string, 0, 2+int64(d.bits)/sparsity)
 	if trim == 0 {
 		out = append(out, rootEdge)
 	}
-	out = append(out, d.prefix(number, d.bits))
+	leaf := d.prefix(number, d.bits)
+	out = append(out, leaf)
 	for n := max(int(trim), 1); n < d.bits; n++ {
 		if int64(n)%sparsity == 0 {
-			out = append(out, d.prefix(number, n))
+			out = append(out, leaf[:n])
 		}
 	}
 	return out, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"unicode/utf8"
 
 	"allium/bson"
 )
@@ -76,19 +77,21 @@ func (p *Placeholder) Seal(index, user *Key, random io.Reader) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return insert.Append(nil), nil
+		return insert.Append(make([]byte, 0, insert.size())), nil
 	case p.Purpose == ForFind && p.Index == IndexEquality:
 		if err := CheckValue(p.Value, false); err != nil {
 			return nil, err
 		}
-		find := FindEquality{FindSet: index.Tokens().Find(p.Value.Value), Contention: p.Contention}
-		return find.Append(nil), nil
+		finder := index.finder()
+		defer index.finders.Put(finder)
+		find := FindEquality{FindSet: finder.find(p.Value.Value), Contention: p.Contention}
+		return find.Append(make([]byte, 0, findSetSize+64)), nil
 	case p.Purpose == ForFind && p.Index == IndexRange:
 		find, err := p.findRange(index)
 		if err != nil {
 			return nil, err
 		}
-		return find.Append(nil), nil
+		return find.Append(make([]byte, 0, 256+len(find.Edges)*findSetSize)), nil
 	case p.Purpose == ForFind && p.Index == IndexText:
 		find, err := p.findText(index)
 		if err != nil {
@@ -133,20 +136,38 @@ type inserting struct {
 	tokens     *Tokens
 	contention uint64
 	random     io.Reader
+	ecoc       ctr    // encrypts the states
+	states     []byte // room for them
 }
 
 // set returns the tokens of data, with state after the ESC token in State.
-func (in *inserting) set(tokens *Tokens, data, state []byte) (TokenSet, error) {
-	s := tokens.Find(data).With(in.contention)
+func (in *inserting) set(f *finder, data, state []byte) (TokenSet, error) {
+	s := f.find(data).With(in.contention)
 	out := TokenSet{EDC: s.EDC, ESC: s.ESC, Server: s.Server}
 	var err error
 	out.State, err = in.state(out.ESC, state)
 	return out, err
 }
 
+// stateSize is the length of a state of a text, which is the longest.
+const stateSize = ivSize + len(Token{}) + 3
+
+// expect makes room for the states of n sets of tokens.
+func (in *inserting) expect(n int) { in.states = make([]byte, 0, n*stateSize) }
+
 func (in *inserting) state(esc Token, state []byte) ([]byte, error) {
-	plain := append(esc[:], state...)
-	return sealCTR(make([]byte, 0, ivSize+len(plain)), in.tokens.ECOC, plain, in.random)
+	if cap(in.states)-len(in.states) < stateSize {
+		in.expect(1)
+	}
+	start := len(in.states)
+	in.states = in.states[:start+ivSize]
+	if _, err := io.ReadFull(in.random, in.states[start:]); err != nil {
+		return nil, err
+	}
+	in.states = append(append(in.states, esc[:]...), state...)
+	sealed := in.states[start:len(in.states):len(in.states)]
+	in.ecoc.xor(sealed[:ivSize], sealed[ivSize:])
+	return sealed, nil
 }
 
 func (p *Placeholder) insert(index, user *Key, random io.Reader) (*Insert, error) {
@@ -173,15 +194,18 @@ func (p *Placeholder) insert(index, user *Key, random io.Reader) (*Insert, error
 	if err != nil {
 		return nil, err
 	}
+	finder := index.finder()
+	defer index.finders.Put(finder)
 	in := &inserting{tokens: index.Tokens(), contention: contention, random: random}
+	in.ecoc.block = index.ecoc.get(in.tokens.ECOC[:])
 	out := &Insert{IndexKey: p.IndexKey, Type: value.Type, ServerToken: in.tokens.ServerDataEncryption, Contention: int64(contention)}
 
 	// The order in which random bytes are drawn is part of the test vectors.
 	switch p.Index {
 	case IndexEquality:
-		out.TokenSet, err = in.set(in.tokens, value.Value, nil)
+		out.TokenSet, err = in.set(finder, value.Value, nil)
 	case IndexRange:
-		out.TokenSet, err = in.set(in.tokens, value.Value, []byte{0})
+		out.TokenSet, err = in.set(finder, value.Value, []byte{0})
 	case IndexText:
 		out.State, err = in.state(Token{}, []byte{0, 0, 0})
 	}
@@ -194,7 +218,7 @@ func (p *Placeholder) insert(index, user *Key, random io.Reader) (*Insert, error
 	}
 	switch p.Index {
 	case IndexRange:
-		err = out.addEdges(in, p, spec)
+		err = out.addEdges(in, finder, p, spec)
 	case IndexText:
 		out.Text, err = in.text(text)
 	}
@@ -204,7 +228,7 @@ func (p *Placeholder) insert(index, user *Key, random io.Reader) (*Insert, error
 	return out, nil
 }
 
-func (out *Insert) addEdges(in *inserting, p *Placeholder, spec *RangeInsert) error {
+func (out *Insert) addEdges(in *inserting, f *finder, p *Placeholder, spec *RangeInsert) error {
 	d, err := NewDomain(spec.Value.Type, spec.Min, spec.Max, spec.Precision)
 	if err != nil {
 		return err
@@ -218,12 +242,14 @@ func (out *Insert) addEdges(in *inserting, p *Placeholder, spec *RangeInsert) er
 		return err
 	}
 	out.Edges = make([]TokenSet, 0, len(edges))
+	in.expect(len(edges))
+	leaf := []byte{0}
 	for _, edge := range edges {
-		leaf := []byte{0}
+		leaf[0] = 0
 		if len(edge) == d.bits && edge != rootEdge {
 			leaf[0] = 1
 		}
-		set, err := in.set(in.tokens, []byte(edge), leaf)
+		set, err := in.set(f, f.edge(edge), leaf)
 		if err != nil {
 			return err
 		}
@@ -240,20 +266,21 @@ func (in *inserting) text(t *Text) (*TextTokens, error) {
 		return nil, err
 	}
 	folded := Fold(t.Value, t.FoldCase, t.FoldDiacritics)
-	runes := []rune(folded)
+	cut := cutsOf(folded)
 	n := len(t.Value)
-	substrings, err := t.Substring.substrings(runes, n, len([]rune(t.Value)))
+	substrings, err := t.Substring.substrings(&cut, n, utf8.RuneCountInString(t.Value))
 	if err != nil {
 		return nil, err
 	}
-	suffixes, prefixes := t.Suffix.suffixes(runes, n), t.Prefix.prefixes(runes, n)
+	suffixes, prefixes := t.Suffix.suffixes(&cut, n), t.Prefix.prefixes(&cut, n)
 	total := 1 + substrings.size() + suffixes.size() + prefixes.size()
 	if total >= 1<<24 {
 		return nil, fmt.Errorf("StrEncode: the string has %d tokens, too many for its field", total)
 	}
 	out := new(TextTokens)
+	in.expect(4 + len(substrings.real) + len(suffixes.real) + len(prefixes.real)) // all padding of a kind is one set
 	exact := in.tokens.Text(TextExact)
-	if out.Exact, err = in.set(&exact, stringBytes(folded), []byte{byte(total), byte(total >> 8), byte(total >> 16)}); err != nil {
+	if out.Exact, err = in.set(exact.finder(), stringBytes(folded), []byte{byte(total), byte(total >> 8), byte(total >> 16)}); err != nil {
 		return nil, err
 	}
 	if out.Substrings, err = in.affixes(TextSubstring, substrings, folded); err != nil {
@@ -267,18 +294,22 @@ func (in *inserting) text(t *Text) (*TextTokens, error) {
 }
 
 func (in *inserting) affixes(kind TextKind, a affixes, folded string) ([]TokenSet, error) {
-	tokens := in.tokens.Text(kind)
-	none := []byte{0, 0, 0}
 	out := make([]TokenSet, 0, a.size())
+	if a.size() == 0 {
+		return out, nil
+	}
+	tokens := in.tokens.Text(kind)
+	finder := tokens.finder()
+	none := []byte{0, 0, 0}
 	for _, s := range a.real {
-		set, err := in.set(&tokens, stringBytes(s), none)
+		set, err := in.set(finder, finder.string(s), none)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, set)
 	}
 	if a.padding > 0 {
-		set, err := in.set(&tokens, stringBytes(padText(folded)), none)
+		set, err := in.set(finder, stringBytes(padText(folded)), none)
 		if err != nil {
 			return nil, err
 		}
@@ -320,8 +351,10 @@ func (p *Placeholder) findRange(index *Key) (*FindRange, error) {
 		return nil, err
 	}
 	out.Edges = make([]FindSet, 0, len(edges))
+	finder := index.finder()
+	defer index.finders.Put(finder)
 	for _, edge := range edges {
-		out.Edges = append(out.Edges, index.Tokens().Find([]byte(edge)))
+		out.Edges = append(out.Edges, finder.find(finder.edge(edge)))
 	}
 	out.Contention, out.Sparsity, out.Precision, out.TrimFactor = p.Contention, p.Sparsity, e.Precision, &trim
 	out.Min, out.Max = d.Bounds()

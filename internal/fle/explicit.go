@@ -3,6 +3,7 @@ package fle
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"allium/bson"
@@ -206,9 +207,39 @@ func (t *TextOptions) check(query TextKind) error {
 	return nil
 }
 
+// Order is a value with how it is encrypted, as Explicit says. Exactly one of its fields is there.
+type Order struct {
+	marking     *Marking
+	placeholder *Placeholder
+}
+
+// Seal encrypts the value with key, whose id is id.
+func (o *Order) Seal(id bson.UUID, key *Key, random io.Reader) ([]byte, error) {
+	if o.marking != nil {
+		return o.marking.Seal(id, key, random)
+	}
+	p := *o.placeholder
+	p.IndexKey, p.UserKey = id, id
+	return p.Seal(key, key, random)
+}
+
 // Placeholder returns the bytes of a KindMarking or KindPlaceholder for v: user is the key that it
 // is encrypted with, index the one of its tokens.
 func (e *Explicit) Placeholder(v bson.RawValue, user, index bson.UUID) ([]byte, error) {
+	o, err := e.Order(v)
+	if err != nil {
+		return nil, err
+	}
+	if o.marking != nil {
+		o.marking.KeyID = user
+		return o.marking.Append(nil), nil
+	}
+	o.placeholder.UserKey, o.placeholder.IndexKey = user, index
+	return o.placeholder.Append(nil), nil
+}
+
+// Order returns the order for v, or what is wrong with it or with e.
+func (e *Explicit) Order(v bson.RawValue) (*Order, error) {
 	a, text, err := e.check(false)
 	if err != nil {
 		return nil, err
@@ -216,11 +247,15 @@ func (e *Explicit) Placeholder(v bson.RawValue, user, index bson.UUID) ([]byte, 
 	if err := CheckValue(v, a.csfle == Deterministic); err != nil {
 		return nil, err
 	}
-	if a.csfle != 0 {
-		m := Marking{Value: v, Algorithm: a.csfle, KeyID: user}
-		return m.Append(nil), nil
+	if v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray { // other values were checked when they were encoded
+		if err := bson.Raw(v.Value).Validate(); err != nil {
+			return nil, err
+		}
 	}
-	p := Placeholder{Purpose: ForInsert, Index: a.index, IndexKey: index, UserKey: user, Value: v}
+	if a.csfle != 0 {
+		return &Order{marking: &Marking{Value: v, Algorithm: a.csfle}}, nil
+	}
+	p := &Placeholder{Purpose: ForInsert, Index: a.index, Value: v}
 	if e.QueryType != "" {
 		p.Purpose = ForFind
 	}
@@ -256,7 +291,7 @@ func (e *Explicit) Placeholder(v bson.RawValue, user, index bson.UUID) ([]byte, 
 		}
 		p.Value = t.RawValue()
 	}
-	return p.Append(nil), nil
+	return &Order{placeholder: p}, nil
 }
 
 // comparison is one operand of an expression.

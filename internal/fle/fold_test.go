@@ -70,7 +70,7 @@ func FuzzFold(f *testing.F) {
 // TestSubstringOrder pins the order in which a server keeps the tags of substrings.
 func TestSubstringOrder(t *testing.T) {
 	s := Substring{MaxLength: 10, Upper: 6, Lower: 3}
-	a, err := s.substrings([]rune("foobar"), 6, 6)
+	a, err := s.substrings(new(cutsOf("foobar")), 6, 6)
 	want := strings.Split("fooba oob oba foob oobar ooba foobar bar foo obar", " ")
 	if err != nil || !slices.Equal(a.real, want) {
 		t.Errorf("%q, %v", a.real, err)
@@ -78,7 +78,7 @@ func TestSubstringOrder(t *testing.T) {
 	if a.padding != 8+7+6+5-10 {
 		t.Errorf("padding %d", a.padding)
 	}
-	if _, err := s.substrings([]rune("foobarfoobar"), 12, 12); err == nil {
+	if _, err := s.substrings(new(cutsOf("foobarfoobar")), 12, 12); err == nil {
 		t.Error("longer than it may be")
 	}
 }

@@ -23,6 +23,8 @@ type Key struct {
 	qe       sync.Pool   // of *state
 	root     sync.Once
 	tokens   Tokens
+	finders  sync.Pool // of *finder, of tokens
+	ecoc     schedule  // of tokens.ECOC
 }
 
 // schedule is a block cipher with a key. There is one for all users of a key, since each holds a
@@ -57,12 +59,21 @@ func (k *Key) Clear() {
 	k.blocks = [2]schedule{}
 	k.csfle, k.qe = sync.Pool{}, sync.Pool{}
 	k.tokens = Tokens{}
+	k.finders, k.ecoc = sync.Pool{}, schedule{}
 }
 
 // Tokens returns the tokens that are derived from k.
 func (k *Key) Tokens() *Tokens {
 	k.root.Do(func() { k.tokens = NewTokens(Token(k.material[64:])) })
 	return &k.tokens
+}
+
+// finder returns what derives the tokens of values from k. It is given back to k.finders.
+func (k *Key) finder() *finder {
+	if f, ok := k.finders.Get().(*finder); ok {
+		return f
+	}
+	return k.Tokens().finder()
 }
 
 // state is what takes time to set up for a key and does not hold a value.

@@ -29,7 +29,7 @@ const (
 	KindFindText        Kind = 18 // QE: payload of a prefix, suffix or substring query
 )
 
-var kindNames = map[Kind]string{
+var kindNames = [...]string{
 	KindMarking: "CSFLE placeholder", KindDeterministic: "deterministic value", KindRandom: "random value",
 	KindPlaceholder: "placeholder", KindUnindexedV1: "unindexed value of version 1", KindInsert: "insert payload", KindFindEquality: "equality payload",
 	KindFindRange: "range payload", KindIndexedEquality: "indexed equality value", KindIndexedRange: "indexed range value",
@@ -38,8 +38,8 @@ var kindNames = map[Kind]string{
 
 // String returns what a binary of kind k is.
 func (k Kind) String() string {
-	if s, ok := kindNames[k]; ok {
-		return s
+	if int(k) < len(kindNames) && kindNames[k] != "" {
+		return kindNames[k]
 	}
 	return "kind " + strconv.Itoa(int(k))
 }
@@ -71,7 +71,7 @@ func Data(v bson.RawValue) ([]byte, bool) {
 
 // Value returns data, the Kind first, as a BSON value.
 func Value(data []byte) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeBinary, Value: bson.AppendBinaryValue(nil, bson.BinaryEncrypted, data)}
+	return bson.RawValue{Type: bson.TypeBinary, Value: bson.AppendBinaryValue(make([]byte, 0, 5+len(data)), bson.BinaryEncrypted, data)}
 }
 
 // document returns the document that follows the kind in data, after it is validated.

@@ -74,6 +74,22 @@ func (p *Insert) Append(dst []byte) []byte {
 	return bson.EndDocument(dst, start)
 }
 
+// setSize is more than a TokenSet takes, and findSetSize more than a FindSet does: with what an array
+// adds.
+const (
+	findSetSize = 3*(len(Token{})+8) + 16
+	setSize     = findSetSize + stateSize + 8
+)
+
+// size returns more than the bytes that Append appends, but for the bounds of decimals.
+func (p *Insert) size() int {
+	n := 1 + len(p.Edges)
+	if t := p.Text; t != nil {
+		n += 1 + len(t.Substrings) + len(t.Suffixes) + len(t.Prefixes)
+	}
+	return 256 + len(p.Value) + n*setSize
+}
+
 func appendToken(dst []byte, key string, t Token) []byte {
 	return bson.AppendBinary(dst, key, bson.BinaryGeneric, t[:])
 }

@@ -14,10 +14,15 @@ type reader struct {
 	what   string
 	doc    bson.Raw
 	asked  []string
+	room   [12]string // for asked, of most documents
 	broken error
 }
 
-func read(what string, doc bson.Raw) *reader { return &reader{what: what, doc: doc} }
+func read(what string, doc bson.Raw) *reader {
+	r := &reader{what: what, doc: doc}
+	r.asked = r.room[:0]
+	return r
+}
 
 func (r *reader) fail(format string, args ...any) {
 	if r.broken == nil {

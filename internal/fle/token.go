@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash"
 )
 
 // Token is a key that is derived from a data key's third 32 bytes, or from another token, with
@@ -31,11 +32,21 @@ func (t Token) derive(data []byte) Token {
 	return out
 }
 
-// number returns HMAC-SHA-256(t, n), n as 8 bytes.
+// number returns HMAC-SHA-256(t, n), n as 8 bytes. Two of five derivations are of this kind, each
+// with a key that is used once: it is written out, since hmac.New allocates for a key.
 func (t Token) number(n uint64) Token {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], n)
-	return t.derive(b[:])
+	var inner [sha256.BlockSize + 8]byte
+	var outer [sha256.BlockSize + sha256.Size]byte
+	copy(inner[:], t[:])
+	copy(outer[:], t[:])
+	for i := range sha256.BlockSize {
+		inner[i] ^= 0x36
+		outer[i] ^= 0x5c
+	}
+	binary.LittleEndian.PutUint64(inner[sha256.BlockSize:], n)
+	sum := sha256.Sum256(inner[:])
+	copy(outer[sha256.BlockSize:], sum[:])
+	return sha256.Sum256(outer[:])
 }
 
 // Tokens are the roots that all tokens of a key are derived from.
@@ -75,10 +86,44 @@ type FindSet struct {
 	Server Token // field l
 }
 
-// Find returns the tokens of the value data: the bytes of a BSON value, or the text of an edge.
-func (t *Tokens) Find(data []byte) FindSet {
-	return FindSet{EDC: t.EDC.derive(data), ESC: t.ESC.derive(data), Server: t.ServerDerivation.derive(data)}
+// finder derives the tokens of values from the roots of a Tokens. It keeps the hashes that have
+// taken the roots as their keys. One goroutine uses it at a time.
+type finder struct {
+	edc, esc, server hash.Hash
+	sum              Token
+	data             []byte // of one value
 }
+
+func (t *Tokens) finder() *finder {
+	return &finder{edc: hmac.New(sha256.New, t.EDC[:]), esc: hmac.New(sha256.New, t.ESC[:]), server: hmac.New(sha256.New, t.ServerDerivation[:]), data: make([]byte, 0, 128)}
+}
+
+// find returns the tokens of the value data: the bytes of a BSON value, or the text of an edge.
+func (f *finder) find(data []byte) FindSet {
+	return FindSet{EDC: f.derive(f.edc, data), ESC: f.derive(f.esc, data), Server: f.derive(f.server, data)}
+}
+
+// edge and string return the bytes of an edge and of a BSON string, as long as nothing else is asked.
+func (f *finder) edge(s string) []byte {
+	f.data = append(f.data[:0], s...)
+	return f.data
+}
+
+// string is described with edge.
+func (f *finder) string(s string) []byte {
+	f.data = appendString(f.data[:0], s)
+	return f.data
+}
+
+func (f *finder) derive(h hash.Hash, data []byte) Token {
+	h.Reset()
+	h.Write(data)
+	h.Sum(f.sum[:0])
+	return f.sum
+}
+
+// Find returns the tokens of the value data: the bytes of a BSON value, or the text of an edge.
+func (t *Tokens) Find(data []byte) FindSet { return t.finder().find(data) }
 
 // Text returns the roots of the tokens of kind.
 func (t *Tokens) Text(kind TextKind) Tokens {
