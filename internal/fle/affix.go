@@ -44,8 +44,8 @@ func paddedLength(n int) int {
 	return block*((n+around+block)/block) - around
 }
 
-// cuts is a text with the places at which it can be cut: the starts of its code points, and its end.
-// Pieces of it share its bytes.
+// cuts is a text with the places at which it can be cut: the starts of its code points, and its
+// end. Pieces of it share its bytes.
 type cuts struct {
 	text string
 	at   []int

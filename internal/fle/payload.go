@@ -74,8 +74,8 @@ func (p *Insert) Append(dst []byte) []byte {
 	return bson.EndDocument(dst, start)
 }
 
-// setSize is more than a TokenSet takes, and findSetSize more than a FindSet does: with what an array
-// adds.
+// setSize is more than a TokenSet takes, and findSetSize more than a FindSet does: with what an
+// array adds.
 const (
 	findSetSize = 3*(len(Token{})+8) + 16
 	setSize     = findSetSize + stateSize + 8

@@ -103,7 +103,7 @@ func (f *finder) find(data []byte) FindSet {
 	return FindSet{EDC: f.derive(f.edc, data), ESC: f.derive(f.esc, data), Server: f.derive(f.server, data)}
 }
 
-// edge and string return the bytes of an edge and of a BSON string, as long as nothing else is asked.
+// edge and string return the bytes of an edge and of a BSON string, until the next is asked for.
 func (f *finder) edge(s string) []byte {
 	f.data = append(f.data[:0], s...)
 	return f.data
