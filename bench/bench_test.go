@@ -2,6 +2,7 @@ package bench
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -82,6 +83,48 @@ func TestTasks(t *testing.T) {
 			t.Errorf("%s: %v", task.Name, err)
 		}
 		task.done()
+	}
+}
+
+// TestFloors: every task that makes exchanges has a floor, which can make them again and again.
+func TestFloors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts servers and moves some 200 MB")
+	}
+	env := &Env{Files: 1}
+	t.Cleanup(func() {
+		if err := env.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := env.WithFloors(); err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := Tasks(env, "")
+	if err != nil {
+		if os.Getenv("CI") == "" {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		if strings.HasPrefix(task.Name, "bson/") {
+			if task.Floor != nil {
+				t.Errorf("%s has a floor", task.Name)
+			}
+			continue
+		}
+		floor, err := task.Floor()
+		if err != nil {
+			t.Errorf("%s: %v", task.Name, err)
+			continue
+		}
+		if _, err := take(floor.Before, floor.Do, 2, false); err != nil {
+			t.Errorf("%s: %v", task.Name, err)
+		}
+		if err := floor.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ func largeFile(env *Env, uri string, ourDB *allium.Database, theirDB *mongo.Data
 		}
 		return errors.Join(err, expect(n, len(data)))
 	}
-	down = Task{Bytes: len(data), Scale: 1, CPUOfC: 0.8, C: env.cTask(uri, "download", ourDB.Name(), bucket, id.Hex(), fmt.Sprint(len(data))),
+	down = Task{Bytes: len(data), Scale: 1, Values: fileValues(memory), CPUOfC: 0.8, C: env.cTask(uri, "download", ourDB.Name(), bucket, id.Hex(), fmt.Sprint(len(data))),
 		Allium: repeat(func() error {
 			s, err := gridfs.NewBucket(ourDB, gridfs.BucketOptions{Name: bucket}).OpenDownloadStream(ctx, id)
 			if err != nil {

@@ -13,3 +13,6 @@ func outsideHeap(n int) []byte {
 	}
 	return b[:n]
 }
+
+// giveBack gives back what outsideHeap returned.
+func giveBack(b []byte) { _ = syscall.Munmap(b[:cap(b)]) }

@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"maps"
 	"os"
 	"runtime"
@@ -80,6 +81,7 @@ type Measurement struct {
 	Allium Usage
 	Peers  map[Peer]*Usage
 	Bare   *Usage // what Task.Bare needs; nil without one
+	Floor  *Usage // what Task.Floor needs; nil without one
 }
 
 // A side is a driver that takes its turns at a task.
@@ -134,6 +136,16 @@ func Measure(t Task, plan Plan, peers ...Peer) (Measurement, error) {
 		bare = &side{take: func(n int) (turn, error) { return take(nil, t.Bare, n, false) }}
 		sides = append(sides, bare)
 	}
+	var floor *side
+	if t.Floor != nil {
+		f, err := t.Floor()
+		if err != nil {
+			return m, fmt.Errorf("floor: %w", err)
+		}
+		defer f.Close()
+		floor = &side{take: func(n int) (turn, error) { return take(f.Before, f.Do, n, false) }}
+		sides = append(sides, floor)
+	}
 	for _, s := range sides {
 		if s.n = t.Scale; plan.Full && t.Scale > 0 {
 			continue
@@ -167,6 +179,10 @@ func Measure(t Task, plan Plan, peers ...Peer) (Measurement, error) {
 	if bare != nil {
 		u := summary(bare.turns)
 		m.Bare = &u
+	}
+	if floor != nil {
+		u := summary(floor.turns)
+		m.Floor = &u
 	}
 	if !plan.Memory {
 		return m, nil

@@ -25,7 +25,7 @@ func multiTasks(env *Env) ([]Task, error) {
 		return nil, err
 	}
 	tasks := []Task{{Name: "multi/find many and empty the cursor", Bytes: d.tweet.size * tweets, Scale: 1,
-		CPUOfC: 0.5, C: d.cTask("find_all", "tweets", fmt.Sprint(tweets)),
+		CPUOfC: 0.5, C: d.cTask("find_all", "tweets", fmt.Sprint(tweets)), Values: documentValues,
 		Allium: repeat(func() error {
 			cur, err := ourTweets.Find(ctx, bson.D{})
 			if err != nil {
@@ -98,7 +98,7 @@ func (d *docs) insertTasks(name string, doc *sourceDoc, n int, ofC float64) []Ta
 	}
 	// c is the C program's operation, "" if that driver has none.
 	task := func(how, c string, ours, theirs func() error) Task {
-		t := Task{Name: "multi/" + name + " " + how, Bytes: doc.size * n, Scale: 1, Before: inTurn(d.fresh(corpus), load), After: drop,
+		t := Task{Name: "multi/" + name + " " + how, Bytes: doc.size * n, Scale: 1, Before: inTurn(d.fresh(corpus), load), After: drop, Values: idValues(n),
 			Allium: repeat(ours), Official: repeat(theirs)}
 		if c != "" {
 			t.CPUOfC, t.C = ofC, d.cTask(c, corpus, doc.path, fmt.Sprint(n))
@@ -163,7 +163,7 @@ func (d *docs) mixedTasks() []Task {
 		{Name: "multi/small doc Client BulkWrite mixed", Bytes: size, Scale: 1, Before: inTurn(d.fresh(names...), load), After: drop,
 			Allium:   repeat(func() error { _, err := d.ours.BulkWrite(ctx, ourWrites); return err }),
 			Official: repeat(func() error { _, err := d.theirs.BulkWrite(ctx, theirWrites); return err })},
-		{Name: "multi/small doc Collection BulkWrite mixed", Bytes: size, Scale: 1, Before: inTurn(d.fresh(corpus), load), After: drop,
+		{Name: "multi/small doc Collection BulkWrite mixed", Bytes: size, Scale: 1, Before: inTurn(d.fresh(corpus), load), After: drop, Values: idValues(n),
 			CPUOfC: 0.5, C: d.cTask("bulk_mixed", corpus, d.small.path, fmt.Sprint(n)),
 			Allium:   repeat(func() error { _, err := d.ourDB.Collection(corpus).BulkWrite(ctx, ours); return err }),
 			Official: repeat(func() error { _, err := d.theirDB.Collection(corpus).BulkWrite(ctx, theirs); return err })},

@@ -63,7 +63,7 @@ func nullTasks(env *Env) ([]Task, error) {
 		return nil, err
 	}
 	find := Task{Name: "null/find one", CPU: 0.42, // 2 of 4.8 times the bare ping-pong
-		CPUOfC: 0.85, C: env.cTask(uri, "find_sample", "db", nullserver.One), Bare: bareFind,
+		CPUOfC: 0.85, C: env.cTask(uri, "find_sample", "db", nullserver.One), Values: sampleValues, Bare: bareFind,
 		Allium: func(n int) error {
 			c := allium.CollectionOf[ourSample](ourDB, nullserver.One)
 			for range n {
@@ -83,7 +83,7 @@ func nullTasks(env *Env) ([]Task, error) {
 			}
 			return nil
 		}}
-	insert := Task{Name: "null/insert one", CPUOfC: 0.85, C: env.cTask(uri, "insert_sample", "db", "c"), Bare: bareInsert,
+	insert := Task{Name: "null/insert one", CPUOfC: 0.85, C: env.cTask(uri, "insert_sample", "db", "c"), Values: idValues(1), Bare: bareInsert,
 		Allium: func(n int) error {
 			c := allium.CollectionOf[ourSample](ourDB, "c")
 			s := newSample[bson.ObjectID]()
@@ -104,7 +104,7 @@ func nullTasks(env *Env) ([]Task, error) {
 			}
 			return nil
 		}}
-	findMany := Task{Name: "null/find 10,000", CPU: 0.3, CPUOfC: 0.5, C: env.cTask(uri, "find_samples", "db", nullserver.Many, many),
+	findMany := Task{Name: "null/find 10,000", CPU: 0.3, CPUOfC: 0.5, C: env.cTask(uri, "find_samples", "db", nullserver.Many, many), Values: sampleValues,
 		Allium: repeat(func() error {
 			cur, err := allium.CollectionOf[ourSample](ourDB, nullserver.Many).Find(ctx, bson.D{})
 			if err != nil {
@@ -138,7 +138,7 @@ func nullTasks(env *Env) ([]Task, error) {
 	for i := range ourDocs {
 		ourDocs[i], theirDocs[i] = newSample[bson.ObjectID](), newSample[official.ObjectID]()
 	}
-	bulk := Task{Name: "null/insert many 10,000", CPU: 0.4, CPUOfC: 0.5, C: env.cTask(uri, "insert_samples", "db", "c", many),
+	bulk := Task{Name: "null/insert many 10,000", CPU: 0.4, CPUOfC: 0.5, C: env.cTask(uri, "insert_samples", "db", "c", many), Values: idValues(nullserver.ManyDocs),
 		Allium: repeat(func() error {
 			_, err := allium.CollectionOf[ourSample](ourDB, "c").InsertMany(ctx, ourDocs)
 			return err

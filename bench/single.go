@@ -90,7 +90,11 @@ func corpusDocs(env *Env, group string) (*docs, error) {
 	if d.ours, d.theirs, err = env.Clients(uri); err != nil {
 		return nil, err
 	}
-	d.ourDB, d.theirDB = d.ours.Database("perftest_"+group), d.theirs.Database("perftest_"+group)
+	name := "perftest_" + group
+	if env.recorder != nil {
+		name += "_floor"
+	}
+	d.ourDB, d.theirDB = d.ours.Database(name), d.theirs.Database(name)
 	env.onClose(func() error { return d.ourDB.Drop(context.Background()) })
 	return d, d.ourDB.Drop(context.Background())
 }
@@ -133,7 +137,7 @@ func singleTasks(env *Env) ([]Task, error) {
 	}
 	insert := func(name string, doc *sourceDoc, scale int, ofC float64) Task {
 		return Task{Name: "single/" + name, Bytes: doc.size, Scale: scale, Before: inTurn(d.fresh(corpus), doc.load), After: doc.drop,
-			CPUOfC: ofC, C: d.cTask("insert_one", corpus, doc.path),
+			CPUOfC: ofC, C: d.cTask("insert_one", corpus, doc.path), Values: idValues(1),
 			Allium: repeat(func() error {
 				_, err := d.ourDB.Collection(corpus).InsertOne(ctx, doc.ours)
 				return err
@@ -150,7 +154,7 @@ func singleTasks(env *Env) ([]Task, error) {
 		hello = "isMaster"
 	}
 	return []Task{
-		{Name: "single/run command", Bytes: 13, Scale: 10_000, CPUOfC: 0.85, C: d.cTask("command", hello),
+		{Name: "single/run command", Bytes: 13, Scale: 10_000, CPUOfC: 0.85, C: d.cTask("command", hello), Values: replyValue,
 			Allium: repeat(func() error {
 				_, err := d.ourDB.RunCommand(ctx, bson.D{{Key: hello, Value: true}})
 				return err
@@ -158,7 +162,7 @@ func singleTasks(env *Env) ([]Task, error) {
 			Official: repeat(func() error {
 				return d.theirDB.RunCommand(ctx, official.D{{Key: hello, Value: true}}).Err()
 			})},
-		{Name: "single/find one by _id", Bytes: d.tweet.size, Scale: tweets, CPUOfC: 0.85, C: d.cTask("find_one", "tweets"),
+		{Name: "single/find one by _id", Bytes: d.tweet.size, Scale: tweets, CPUOfC: 0.85, C: d.cTask("find_one", "tweets"), Values: documentValues,
 			Allium: func(n int) error {
 				for i := range n {
 					if doc, err := ourTweets.FindOne(ctx, bson.D{{Key: "_id", Value: int32(i%tweets + 1)}}); err != nil || len(doc) < 2 {

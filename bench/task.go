@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"allium"
+	"allium/bson"
 	"allium/consistency"
 )
 
@@ -29,6 +30,8 @@ type Task struct {
 	Allium   func(n int) error // does the operation n times
 	Official func(n int) error
 	C        func(n int, memory bool) (turn, error) // the same in a process of the C driver; nil if it is not there or cannot do it
+	Values   func(reply bson.Raw)                   // makes of a reply what the caller gets, for the floor; nil: nothing
+	Floor    func() (*Floor, error)                 // nil without WithFloors, or if the task makes no exchanges
 	Bare     func(n int) error                      // an exchange of as many bytes over a bare TCP connection; nil: it is not compared with that
 }
 
@@ -48,8 +51,10 @@ type Env struct {
 
 	uri        string // of the deployment that holds data
 	null, ping string
-	dir        string  // for files; "" as long as there are none
-	c          *cPeers // nil without WithC
+	dir        string    // for files; "" as long as there are none
+	c          *cPeers   // nil without WithC
+	recording  *Env      // does tasks to record them; nil without WithFloors
+	recorder   *recorder // of a recording environment
 	closers    []func() error
 }
 
@@ -98,7 +103,11 @@ func (e *Env) Null() (uri, ping string, err error) {
 
 // Clients returns a client of each driver with the write concern w: 1, as the specification asks.
 func (e *Env) Clients(uri string) (*allium.Client, *mongo.Client, error) {
-	ours, err := allium.Open(uri, allium.ClientOptions{WriteConcern: &consistency.WriteConcern{W: 1}})
+	o := allium.ClientOptions{WriteConcern: &consistency.WriteConcern{W: 1}}
+	if e.recorder != nil {
+		o.Dialer = e.recorder
+	}
+	ours, err := allium.Open(uri, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -151,6 +160,9 @@ func Tasks(env *Env, prefixes ...string) ([]Task, error) {
 		tasks, err := g.tasks(env)
 		if err != nil {
 			return nil, fmt.Errorf("set up %s: %w", g.name, err)
+		}
+		if err := env.addFloors(g, tasks); err != nil {
+			return nil, fmt.Errorf("set up the floors of %s: %w", g.name, err)
 		}
 		out = append(out, slices.DeleteFunc(tasks, func(t Task) bool {
 			return !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(t.Name, p) })

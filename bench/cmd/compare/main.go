@@ -5,6 +5,7 @@
 //	go -C bench run ./cmd/compare -run multi         # one group
 //	go -C bench run ./cmd/compare -full -svg a.svg   # as long as the specification says
 //	go -C bench run ./cmd/compare -peers c -memory   # the C driver alone, with memory
+//	go -C bench run ./cmd/compare -floor             # beside the floor, too
 //
 // The drivers do the same work in turns, so that what else the machine does hits all of them. The
 // C driver has a process of its own and needs a C compiler, pkg-config and libmongoc (Debian's
@@ -39,6 +40,7 @@ type settings struct {
 	markdown, percentiles bool
 	svg, peers            string
 	files, heap           int
+	floor                 bool
 }
 
 func main() {
@@ -54,6 +56,7 @@ func main() {
 	flag.StringVar(&s.peers, "peers", "official,c", "the drivers beside Allium, separated by commas: official, c")
 	flag.BoolVar(&s.plan.Memory, "memory", false, "also measure by how much each process grows during a turn at most (Linux)")
 	flag.IntVar(&s.heap, "heap", 128, "how many megabytes the program holds beside the drivers while time is measured; memory is measured without")
+	flag.BoolVar(&s.floor, "floor", false, "also measure the floor: a program that makes the same exchanges with prepared messages")
 	flag.StringVar(&s.svg, "svg", "", "also draw the comparison as a bar chart into this `file`")
 	flag.Parse()
 	if err := run(s); err != nil {
@@ -76,6 +79,11 @@ func run(s settings) (err error) {
 	if err != nil {
 		return err
 	}
+	if s.floor {
+		if err := env.WithFloors(); err != nil {
+			return err
+		}
+	}
 	tasks, err := bench.Tasks(env, strings.Split(s.prefix, ",")...)
 	if err != nil {
 		return err
@@ -93,6 +101,11 @@ func run(s settings) (err error) {
 			return fmt.Errorf("%s: %w", task.Name, err)
 		}
 		all = append(all, m)
+	}
+	if s.floor {
+		if err := tableFloor(all, s.markdown); err != nil {
+			return err
+		}
 	}
 	if slices.Contains(peers, bench.Official) {
 		if err := tableOfficial(all, s.markdown); err != nil {
@@ -155,6 +168,29 @@ func tableOfficial(all []bench.Measurement, markdown bool) error {
 		t.Row(m.Task.Name, speed(a, m.Task.Bytes), speed(o, m.Task.Bytes), ratio(o.Wall, a.Wall), aim(">=", m.Task.Target),
 			table.Round(a.CPU), table.Round(o.CPU), ratio(a.CPU, o.CPU), aim("<=", m.Task.CPU),
 			fmt.Sprint(a.Allocs), fmt.Sprint(o.Allocs), fmt.Sprint(a.Bytes), fmt.Sprint(o.Bytes), calls(a), calls(o))
+	}
+	return t.End()
+}
+
+// tableFloor sets Allium and the others beside the floor, by processor time.
+func tableFloor(all []bench.Measurement, markdown bool) error {
+	fmt.Println()
+	t := table.New(os.Stdout, markdown, "task", "floor CPU/op", "Allium CPU/op", "C CPU/op", "official CPU/op", "Allium / floor", "C / floor", "Allium / C",
+		"floor allocs", "Allium allocs", "floor calls", "Allium calls")
+	for i := range all {
+		m := &all[i]
+		if m.Floor == nil {
+			continue
+		}
+		a, f := &m.Allium, m.Floor
+		row := []string{m.Task.Name, table.Round(f.CPU), table.Round(a.CPU), "none", "none", ratio(a.CPU, f.CPU), "", ""}
+		if c := m.Peers[bench.C]; c != nil {
+			row[3], row[6], row[7] = table.Round(c.CPU), ratio(c.CPU, f.CPU), ratio(a.CPU, c.CPU)
+		}
+		if o := m.Peers[bench.Official]; o != nil {
+			row[4] = table.Round(o.CPU)
+		}
+		t.Row(append(row, fmt.Sprint(f.Allocs), fmt.Sprint(a.Allocs), calls(f), calls(a))...)
 	}
 	return t.End()
 }

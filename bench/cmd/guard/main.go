@@ -1,6 +1,10 @@
-// Command guard compares the benchmarks of two commits, so that a regression is noticed before it
-// lands.
+// Command guard notices a regression before it lands. With -table it counts allocations, system
+// calls and instructions of operations against the null server, which do not depend on how busy the
+// machine is, and fails if one takes more than guard.txt says; CI does that. Else it compares the
+// benchmarks of two commits.
 //
+//	go -C bench run ./cmd/guard -table         # the working tree against guard.txt
+//	go -C bench run ./cmd/guard -table -update # writes guard.txt
 //	go -C bench run ./cmd/guard main           # main against the working tree
 //	go -C bench run ./cmd/guard -bench FindOne -count 10 main HEAD
 //
@@ -23,6 +27,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"allium/bench"
 )
 
 // The packages with benchmarks of a layer each.
@@ -33,20 +39,31 @@ type settings struct {
 	packages      string
 	count         int
 	base, head    string // head "" is the working tree
+	table, update bool
 }
 
 func main() {
+	bench.Child()
 	var s settings
 	flag.StringVar(&s.bench, "bench", ".", "run the benchmarks that match this regular expression")
 	flag.StringVar(&s.packages, "packages", packages, "the packages, separated by blanks")
 	flag.StringVar(&s.length, "benchtime", "200ms", "how long each benchmark runs, as go test's -benchtime")
 	flag.IntVar(&s.count, "count", 6, "how often each side takes its turn")
+	flag.BoolVar(&s.table, "table", false, "count, and compare with "+tableFile+", in the current directory")
+	flag.BoolVar(&s.update, "update", false, "with -table: write "+tableFile)
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: guard [flags] BASE [HEAD]")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: guard [flags] BASE [HEAD]\n       guard -table [-update]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if flag.NArg() < 1 || flag.NArg() > 2 {
+	if s.table && flag.NArg() == 0 {
+		if err := table(s.update); err != nil {
+			fmt.Fprintln(os.Stderr, "guard:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if s.table || flag.NArg() < 1 || flag.NArg() > 2 {
 		flag.Usage()
 		os.Exit(2)
 	}

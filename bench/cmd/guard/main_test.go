@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"allium/bench"
 )
 
 func TestGrown(t *testing.T) {
@@ -25,5 +27,32 @@ BenchmarkX   100   12 ns/op   8 B/op   9 allocs/op
 	err := grown(before, after)
 	if err == nil || err.Error() != "./a BenchmarkX: 5 allocations, were 4" {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAgainst(t *testing.T) {
+	a, b := bench.Count{Task: "null/a", Allocs: 8, Calls: 3, Instructions: -1}, bench.Count{Task: "null/b", Allocs: 8, Calls: 3, Instructions: -1}
+	worse := a
+	worse.Allocs++
+	for _, c := range []struct {
+		before, now []bench.Count
+		want        string
+	}{
+		{[]bench.Count{a, b}, []bench.Count{a, b}, ""},
+		{[]bench.Count{a}, []bench.Count{worse}, "null/a: 9 allocations, were 8"},
+		{[]bench.Count{a}, []bench.Count{a, b}, "null/b: not in guard.txt"},
+		{[]bench.Count{a, b}, []bench.Count{a}, "null/b: in guard.txt, and not counted any more"},
+	} {
+		before := map[string]bench.Count{}
+		for _, x := range c.before {
+			before[x.Task] = x
+		}
+		got := ""
+		if err := against(before, c.now); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%v against %v: %q, want %q", c.now, c.before, got, c.want)
+		}
 	}
 }
