@@ -135,6 +135,12 @@ func TestParsedArguments(t *testing.T) {
 		{"admin", `{"logRotate": {}}`, "14: BSON field 'logRotate.logRotate' is the wrong type 'object', expected types '[int, string, decimal, long, bool, double]'"},
 		{"admin", `{"getCmdLineOpts": 1, "nosuch": 1}`, "40415: BSON field 'getCmdLineOpts.nosuch' is an unknown field."},
 		{"admin", `{"lockInfo": 1, "nosuch": 1}`, "40415: BSON field 'lockInfo.nosuch' is an unknown field."},
+		{"db", `{"insert": "n", "documents": [{"_id": 1, "a": {"$numberDecimal": "1.5"}}, {"_id": 2, "a": {"$numberDecimal": "1"}}]}`, "ok"},
+		{"db", `{"count": "n", "query": {"a": {"$size": {"$numberDecimal": "0"}}}}`, "ok"},
+		{"db", `{"createIndexes": "c", "indexes": [{"key": {"g": "2d"}, "name": "g", "min": "x"}]}`,
+			`14: Error in specification { key: { g: "2d" }, name: "g", min: "x" } :: caused by :: The field 'min' must be a number, but got string`},
+		{"db", `{"validateDBMetadata": 1, "apiParameters": {"version": "1"}, "collection": ".c"}`, "73: Invalid collection name: .c"},
+		{"admin", `{"renameCollection": "db.c", "to": "db.y", "collectionUUID": 1}`, "14: BSON field 'renameCollection.collectionUUID' is the wrong type 'int', expected type 'binData'"},
 		{"admin", `{"killAllSessions": null}`, "40414: BSON field 'KillAllSessionsCmd.killAllSessions' is missing but a required field"},
 	}
 	for _, version := range parsedVersions {
@@ -223,6 +229,51 @@ func TestPrivilegesOfBuiltinRoles(t *testing.T) {
 			if !strings.Contains(a, want) {
 				t.Errorf("%s lacks %s: %s", resource, want, a)
 			}
+		}
+	}
+}
+
+// TestEquivalentIndexes: since 5.0 an index with the key, the collation and the filter of another,
+// and unique and sparse as that is, is the same one whatever its other options are; a collection
+// has one text index.
+func TestEquivalentIndexes(t *testing.T) {
+	for _, version := range []string{"5.0", "7.0.8", "8.0", "9.0"} {
+		d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version(version), mongotest.InMemory())
+		c := dialNode(t, d, d.Node(0))
+		for _, test := range []struct{ index, want string }{
+			{`{"key": {"a": 1}, "name": "a"}`, "ok"},
+			{`{"key": {"a": 1}, "name": "a"}`, "ok"},
+			{`{"key": {"a": 1}, "name": "b"}`, "85: Index already exists with a different name: a"},
+			{`{"key": {"a": 1}, "name": "b", "expireAfterSeconds": 5}`, "85: An equivalent index already exists with a different name and options."},
+			{`{"key": {"a": 1}, "name": "a", "expireAfterSeconds": 5}`, "85: An equivalent index already exists with the same name but different options."},
+			{`{"key": {"a": 1}, "name": "a", "hidden": true}`, "85: An equivalent index already exists with the same name but different options."},
+			{`{"key": {"a": 1}, "name": "a", "unique": true}`, "86: An existing index has the same name as the requested index."},
+			{`{"key": {"a": 1}, "name": "u", "unique": true}`, "ok"},
+			{`{"key": {"a": 1}, "name": "s", "sparse": true}`, "ok"},
+			{`{"key": {"a": 1}, "name": "p", "partialFilterExpression": {"b": 1}}`, "ok"},
+			{`{"key": {"a": 1}, "name": "c", "collation": {"locale": "en"}}`, "ok"},
+			{`{"key": {"b": 1}, "name": "a"}`, "86: An existing index has the same name as the requested index."},
+			{`{"key": {"x": "text", "y": "text"}, "name": "t"}`, "ok"},
+			{`{"key": {"x": "text"}, "name": "t2"}`, "85: An equivalent index already exists with a different name and options."},
+			{`{"key": {"g": "2d"}, "name": "g"}`, "ok"},
+			{`{"key": {"g": "2d"}, "name": "h", "bits": 20}`, "85: An equivalent index already exists with a different name and options."},
+		} {
+			got := errorOf(askText(t, c, "db", `{"createIndexes": "c", "indexes": [`+test.index+`]}`))
+			if got != test.want && !(strings.HasSuffix(test.want, ".") && strings.HasPrefix(got, test.want)) {
+				t.Errorf("%s: %s:\ngot  %s\nwant %s", version, test.index, got, test.want)
+			}
+		}
+	}
+}
+
+// TestBitsOfDecimals: a decimal that is no integer has no bits from 8.1 on.
+func TestBitsOfDecimals(t *testing.T) {
+	for version, want := range map[string]int64{"8.0": 2, "8.2.4": 1} {
+		d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version(version), mongotest.InMemory())
+		c := dialNode(t, d, d.Node(0))
+		ok(t, askText(t, c, "db", `{"insert": "n", "documents": [{"a": {"$numberDecimal": "1.2"}}, {"a": {"$numberDecimal": "1"}}]}`))
+		if n, _ := ok(t, askText(t, c, "db", `{"count": "n", "query": {"a": {"$bitsAllSet": 1}}}`)).Lookup("n").AsInt64(); n != want {
+			t.Errorf("%s: %d documents, want %d", version, n, want)
 		}
 	}
 }

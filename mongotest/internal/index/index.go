@@ -166,6 +166,10 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 			if err := s.checkWildcardProjection(version, v); err != nil {
 				return nil, err
 			}
+		case "bits", "min", "max", "2dsphereIndexVersion":
+			if !v.IsNumber() && version.AllParsed() {
+				return nil, s.bad(srverr.TypeMismatch, "The field '%s' must be a number, but got %s", k, bsontext.TypeName(v.Type))
+			}
 		default:
 			switch known := Options[k] && version.Has(release.IndexOption, k); {
 			case known:

@@ -18,14 +18,15 @@ type bitTest struct {
 	positions []uint32 // ascending
 	set       bool     // looks for ones, else for zeros
 	all       bool
+	whole     bool // a decimal that is no integer, or none of 64 bits, has no bits
 }
 
 func (t *bitTest) test(v bson.RawValue) (bool, int) {
 	var bit func(uint32) bool
 	switch v.Type {
 	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128:
-		n := args.CastNumber(v) // the server does not look whether a decimal is a whole number
-		if _, ok := v.AsInt64(); !ok && v.Type == bson.TypeDouble {
+		n := args.CastNumber(v) // servers before 8.1 do not look whether a decimal is a whole number
+		if _, ok := v.AsInt64(); !ok && (v.Type == bson.TypeDouble || t.whole) {
 			return false, noIndex
 		}
 		bit = func(p uint32) bool { return n>>min(p, 63)&1 != 0 } // the sign extends

@@ -185,7 +185,7 @@ func bits(set, all bool) func(*filterParser, condition) (node, error) {
 		if err != nil {
 			return nil, err
 		}
-		return p.leaf(c.field, &bitTest{t, set, all}), nil
+		return p.leaf(c.field, &bitTest{t, set, all, p.version.AllParsed()}), nil
 	}
 }
 

@@ -346,6 +346,12 @@ func (p *filterParser) parseSize(c condition) (node, error) {
 			return nil, badValue("$size must be a whole number")
 		}
 		size = int64(f)
+	case bson.TypeDecimal128:
+		n, whole := exactInt64(v)
+		if !p.version.AllParsed() || !whole || n != int64(int32(n)) {
+			return nil, badValue("$size needs a number")
+		}
+		size = n
 	default:
 		return nil, badValue("$size needs a number")
 	}

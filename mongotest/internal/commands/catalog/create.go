@@ -98,7 +98,7 @@ var clusteredArgs = args.Table[args.None]{Name: "create.clusteredIndex", Require
 		return nil
 	}),
 	"key": args.Object[args.None](nil).Then(func(_ *args.None, v args.Value) error {
-		if k, x := bsondoc.FirstElement(v.Value); k != "_id" || x.AsBool() != true {
+		if k, x := bsondoc.FirstElement(v.Value); k != "_id" || !x.AsBool() {
 			return srverr.New(srverr.InvalidIndexSpecificationOption, "The 'key' field for the clusteredIndex has to be { _id: 1 }, found %s", bsontext.Document(v.Value))
 		}
 		return nil

@@ -254,33 +254,53 @@ func indexConflict(r *server.Request, c *store.Coll, fresh []*store.IndexInfo, x
 		return false, srverr.New(srverr.BadValue, "The _id index must have the same collation as the collection. Index collation: %s, collection collation: %s",
 			bsontext.Document(server.ExplicitCollation(x.Collation)), bsontext.Document(server.ExplicitCollation(c.Collation)))
 	}
+	if r.Version().AtLeast(5, 0) {
+		return indexEquivalent(all, x)
+	}
 	for _, old := range all {
 		sameKey := index.SamePattern(old.Pattern, x.Pattern) && old.Collation.Same(x.Collation)
-		partial := bson.Equal(old.Spec.Lookup("partialFilterExpression").Value, x.Spec.Lookup("partialFilterExpression").Value)
 		switch {
 		case old.Name == x.Name && index.SamePattern(old.Pattern, x.Pattern) && !old.Collation.Same(x.Collation):
 			return false, srverr.New(srverr.IndexOptionsConflict, "An index with the same key pattern, but a different collation already exists with the same name.  Try again with a unique name. Existing index: %s Requested index: %s", bsontext.Document(old.Spec), bsontext.Document(x.Spec))
 		case old.Name == x.Name && !sameKey:
-			if r.Version().AtLeast(5, 0) {
-				return false, srverr.New(srverr.IndexKeySpecsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can "+
-					"cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", bsontext.Document(x.Spec), bsontext.Document(old.Spec))
-			}
 			return false, srverr.New(srverr.IndexKeySpecsConflict, "Index must have unique name.The existing index: %s has the same name as the requested index: %s", bsontext.Document(old.Spec), bsontext.Document(x.Spec))
 		case old.Name == x.Name:
 			if !sameIndexOptions(old, x) {
 				return false, srverr.New(srverr.IndexOptionsConflict, "Index with name: %s already exists with different options", x.Name)
 			}
 			return true, nil
-		case sameKey && (partial || !r.Node.Config().Version.AtLeast(5, 0)):
-			if sameIndexOptions(old, x) || !r.Node.Config().Version.AtLeast(5, 0) {
-				if !sameIndexOptions(old, x) {
-					return false, srverr.New(srverr.IndexOptionsConflict, "Index: %s already exists with different options: %s", bsontext.Document(x.Spec), bsontext.Document(old.Spec))
-				}
-				if r.Version().AtLeast(5, 0) {
-					return false, srverr.New(srverr.IndexOptionsConflict, "Index already exists with a different name: %s", old.Name)
-				}
-				return false, srverr.New(srverr.IndexOptionsConflict, "Index with name: %s already exists with a different name", x.Name)
-			}
+		case sameKey && !sameIndexOptions(old, x):
+			return false, srverr.New(srverr.IndexOptionsConflict, "Index: %s already exists with different options: %s", bsontext.Document(x.Spec), bsontext.Document(old.Spec))
+		case sameKey:
+			return false, srverr.New(srverr.IndexOptionsConflict, "Index with name: %s already exists with a different name", x.Name)
+		}
+	}
+	return false, nil
+}
+
+// indexEquivalent is indexConflict since 5.0: two indexes are equivalent if they have the same key,
+// collation and filter, and both or none are unique or sparse. A collection has one index of a
+// kind, whatever else it is told, and one text index.
+func indexEquivalent(all []*store.IndexInfo, x *store.IndexInfo) (same bool, err error) {
+	conflict := func(code int32, text string, old *store.IndexInfo) error {
+		return srverr.New(code, "%s. Requested index: %s, existing index: %s", text, bsontext.Document(x.Spec), bsontext.Document(old.Spec))
+	}
+	for _, old := range all {
+		equivalent := index.SamePattern(old.Pattern, x.Pattern) && old.Collation.Same(x.Collation) && old.Unique == x.Unique && old.Sparse == x.Sparse &&
+			old.Spec.Lookup("partialFilterExpression").Equal(x.Spec.Lookup("partialFilterExpression")) || old.Text != nil && x.Text != nil
+		options := sameIndexOptions(old, x) && old.Hidden == x.Hidden
+		switch {
+		case old.Name == x.Name && !equivalent:
+			return false, conflict(srverr.IndexKeySpecsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are "+
+				"auto generated and can cause conflicts. Please refer to our documentation", old)
+		case old.Name == x.Name && !options:
+			return false, conflict(srverr.IndexOptionsConflict, "An equivalent index already exists with the same name but different options", old)
+		case old.Name == x.Name:
+			return true, nil
+		case equivalent && !options:
+			return false, conflict(srverr.IndexOptionsConflict, "An equivalent index already exists with a different name and options", old)
+		case equivalent:
+			return false, srverr.New(srverr.IndexOptionsConflict, "Index already exists with a different name: %s", old.Name)
 		}
 	}
 	return false, nil

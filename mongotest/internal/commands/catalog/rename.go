@@ -48,8 +48,22 @@ type renameSpec struct {
 var renameArgs = &args.Table[renameSpec]{Name: "renameCollection", Required: []string{"to"}, Fields: map[string]args.Field[renameSpec]{
 	"to":         args.String(func(q *renameSpec) *string { return &q.to }),
 	"dropTarget": args.SafeBool(func(q *renameSpec) *bool { return &q.drop }).Strict().TypedBool(),
-	"stayTemp":   args.SafeBool[renameSpec](nil).Strict().TypedBool(), "collectionUUID": args.Any[renameSpec](nil).Gated(),
+	"stayTemp":   args.SafeBool[renameSpec](nil).Strict().TypedBool(), "collectionUUID": args.Any[renameSpec](nil).Gated().Then(checkUUID),
 }}
+
+// checkUUID checks the collectionUUID of a rename.
+func checkUUID(_ *renameSpec, v args.Value) error {
+	switch b, ok := v.Binary(); {
+	case !v.From.Version().AllParsed() || v.Type == bson.TypeNull:
+	case !ok:
+		return args.WrongType("renameCollection.collectionUUID", v.Type, "binData")
+	case b.Subtype != bson.BinaryUUID:
+		return args.WrongType("renameCollection.collectionUUID", v.Type, "UUID")
+	case len(b.Data) != 16:
+		return srverr.New(srverr.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
+	}
+	return nil
+}
 
 func runRename(r *server.Request, dst []byte) ([]byte, error) {
 	from, ok := r.Arg().StringValue()

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"strings"
+
 	"allium/bson"
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/args"
@@ -57,6 +59,16 @@ func runValidateMetadata(r *server.Request, dst []byte) ([]byte, error) {
 	if err := metadataAPIArgs.Parse(r, q.api, &q); err != nil {
 		return dst, err
 	}
+	if r.Version().AllParsed() {
+		if q.db != "" && !namespace.ValidDB(q.db) || !r.Body.Lookup("db").IsZero() && q.db == "" {
+			return dst, srverr.New(srverr.InvalidNamespace, "Invalid db name: %s", q.db)
+		}
+		if v := r.Body.Lookup("collection"); v.Type == bson.TypeString {
+			if err := namespace.Check("db", q.coll); err != nil || strings.HasPrefix(q.coll, ".") {
+				return dst, srverr.New(srverr.InvalidNamespace, "Invalid collection name: %s", q.coll)
+			}
+		}
+	}
 	st, err := r.Snapshot()
 	if err != nil {
 		return dst, err
@@ -75,7 +87,7 @@ func runValidateMetadata(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		return true
 	})
-	return bson.AppendBool(bson.EndDocument(dst, list), "hasMoreErrors", false), nil
+	return bson.EndDocument(dst, list), nil
 }
 
 // checkStable reports what of a collection version 1 of the Stable API does not have.
