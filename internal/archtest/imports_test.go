@@ -71,6 +71,7 @@ var layers = []string{
 	"patterns/lease",
 	"patterns/paging",
 	"patterns/stream",
+	"patterns/queue",
 	"patterns/schema",
 	"patterns/migrate",
 }

@@ -40,7 +40,7 @@ var pointers = map[string]string{
 
 // texts lists the fields of option structs that are free text. Other strings are enumerations,
 // which have types of their own.
-var texts = []string{"AppName", "ReplicaSet", "SRVServiceName", "ViewOn", "Database", "Name", "ContentType", "KeyVault", "KeyAltName", "Provider", "IndexField", "Server", "Package", "Variable", "Token"}
+var texts = []string{"AppName", "ReplicaSet", "SRVServiceName", "ViewOn", "Database", "Name", "ContentType", "KeyVault", "KeyAltName", "Provider", "IndexField", "Server", "Package", "Variable", "Token", "ID"}
 
 // settings lists the structs that are part of options, or of a client's settings, and follow the
 // same rule, with the fields of theirs that are free text.

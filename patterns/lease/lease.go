@@ -246,38 +246,15 @@ func (l *Lease) take(ctx context.Context) error {
 }
 
 // renew renews the lease until its context ends, or it is lost. sent is when the command was sent
-// that got it: the server's time of it is not before.
+// that got it.
 func (l *Lease) renew(sent time.Time) {
 	defer close(l.done)
-	for {
-		// A little early: clocks do not run equally fast.
-		deadline := sent.Add(l.opts.TTL - l.opts.TTL/10)
-		if !again.Pause(l.ctx, min(l.opts.Renew, time.Until(deadline))) {
-			return
-		}
-		ctx, cancel := context.WithDeadline(l.ctx, deadline)
-		var lost error
-		for {
-			at := time.Now()
-			res, err := l.coll.UpdateOne(ctx, l.own(), bson.A{set("until", l.ends())})
-			if err == nil && res.MatchedCount == 0 {
-				lost = fmt.Errorf("%w: %q has passed on", ErrLost, l.name)
-				break
-			}
-			if err == nil {
-				sent = at
-				break
-			}
-			if ctx.Err() != nil || !again.Pause(ctx, l.opts.TTL/20) {
-				lost = fmt.Errorf("%w: %q could not be renewed: %w", ErrLost, l.name, err)
-				break
-			}
-		}
-		cancel()
-		if lost != nil {
-			l.end(lost)
-			return
-		}
+	err := again.Keep(l.ctx, sent, l.opts.TTL, l.opts.Renew, func(ctx context.Context) (bool, error) {
+		res, err := l.coll.UpdateOne(ctx, l.own(), bson.A{set("until", l.ends())})
+		return res.MatchedCount > 0, err
+	})
+	if err != nil {
+		l.end(fmt.Errorf("%w: %q: %w", ErrLost, l.name, err))
 	}
 }
 

@@ -86,3 +86,45 @@ func TestCall(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestKeep: what is held is renewed until the context ends, which is no loss, also within a
+// renewal; it is lost when it has passed on, or when renewals have failed for nine tenths of its
+// time.
+func TestKeep(t *testing.T) {
+	away := errors.New("away")
+	for name, c := range map[string]struct {
+		renew func(ctx context.Context, n int) (bool, error)
+		want  error
+		after time.Duration
+	}{
+		"renewed":   {func(context.Context, int) (bool, error) { return true, nil }, nil, 5 * time.Minute},
+		"passed on": {func(_ context.Context, n int) (bool, error) { return n < 4, nil }, again.ErrPassed, 40 * time.Second},
+		"away":      {func(context.Context, int) (bool, error) { return false, away }, away, 27 * time.Second},
+		"away, later": {func(_ context.Context, n int) (bool, error) {
+			return true, errors.Join(map[bool]error{true: away}[n > 2])
+		}, away, 47 * time.Second},
+		"back in time": {func(_ context.Context, n int) (bool, error) {
+			return true, errors.Join(map[bool]error{true: away}[n%5 > 0])
+		}, nil, 5 * time.Minute},
+		"hangs": {func(ctx context.Context, _ int) (bool, error) { <-ctx.Done(); return false, ctx.Err() }, context.DeadlineExceeded, 27 * time.Second},
+		"hangs at the end": {func(ctx context.Context, n int) (bool, error) {
+			if n < 29 {
+				return true, nil
+			}
+			<-ctx.Done()
+			return false, ctx.Err()
+		}, nil, 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
+				n, began := 0, time.Now()
+				err := again.Keep(ctx, began, 30*time.Second, 10*time.Second, func(ctx context.Context) (bool, error) { n++; return c.renew(ctx, n) })
+				if took := time.Since(began); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || took != c.after {
+					t.Errorf("%v after %v, want %v after %v", err, took, c.want, c.after)
+				}
+			})
+		})
+	}
+}

@@ -18,6 +18,12 @@ func Database(db *allium.Database) *allium.Database {
 // Collection returns a collection of which a program reads only what a majority has: nothing that
 // an election could undo.
 func Collection[T any](coll allium.AnyCollection) *allium.Collection[T] {
+	return Values[T](coll).With(allium.CollectionOptions{BSON: &bson.Options{}})
+}
+
+// Values is Collection for documents that have values of the program's in them, which are encoded
+// and decoded as it has set.
+func Values[T any](coll allium.AnyCollection) *allium.Collection[T] {
 	return allium.As[T](coll).With(allium.CollectionOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Primary},
-		ReadConcern: &consistency.ReadConcern{Level: consistency.ReadMajority}, WriteConcern: consistency.Majority(), BSON: &bson.Options{}})
+		ReadConcern: &consistency.ReadConcern{Level: consistency.ReadMajority}, WriteConcern: consistency.Majority()})
 }
