@@ -32,7 +32,7 @@ var work = map[string]func(a *actor){
 	"lister": (*actor).list, "bulk": (*actor).bulk, "weak": (*actor).weak, "counter": (*actor).count, "transaction": (*actor).transaction,
 	"bank": (*actor).transfer, "auditor": (*actor).audit, "inserter": (*actor).insert, "files": (*actor).file, "scanner": (*actor).scan,
 	"causal": (*actor).causal, "failing": (*actor).fail, "ending": (*actor).end, "careless": (*actor).careless, "many": (*actor).many, "odd": (*actor).odd,
-	"keys": (*actor).keys, "tenant": (*actor).tenant,
+	"keys": (*actor).keys, "tenant": (*actor).tenant, "saver": (*actor).save, "worker": (*actor).messages,
 }
 
 // run works until the plan's length has passed.
@@ -103,8 +103,8 @@ func (a *actor) within(what string, limit time.Duration, cancels bool, fn func(c
 // try, AbortTransaction and End; to wait for chunks of a file and to delete them.
 var cleanup = map[string]time.Duration{
 	"transaction": 500 * time.Millisecond, byHand: time.Second, "bank": 500 * time.Millisecond, "auditor": 500 * time.Millisecond,
-	"tenant": 500 * time.Millisecond,
-	"files":  750 * time.Millisecond, "failing": 500 * time.Millisecond,
+	"tenant": 500 * time.Millisecond, "worker": 500 * time.Millisecond,
+	"files": 750 * time.Millisecond, "failing": 500 * time.Millisecond,
 }
 
 // byHand is the name of a transaction without Transact.

@@ -46,6 +46,7 @@ func (w *world) settle(followers *sync.WaitGroup) {
 		c.usage.check()
 	}()
 	w.checkEndings(ctx, c)
+	w.drain(ctx, c.get())
 	db := c.get().Database(dbName)
 	if _, err := allium.CollectionOf[bson.D](db, "events").InsertOne(ctx, byID(last)); err != nil {
 		w.violation("an insert when all is quiet: %v", err)
@@ -216,6 +217,9 @@ func (w *world) check(ctx context.Context, db *allium.Database) error {
 			return err
 		}
 		final[i] = doc.Tokens
+	}
+	if err := w.readPatterns(ctx, db, final); err != nil {
+		return err
 	}
 	w.mu.Lock()
 	records, increments, own := slices.Clone(w.hist.records), slices.Clone(w.hist.increments), w.hist.own

@@ -82,6 +82,7 @@ type history struct {
 	changes    []*change
 	heaps      []*heap
 	token      int32
+	held       map[string]time.Time // messages of the queue, and how long nobody else gets them
 }
 
 // ownCounter is a counter that only one actor writes.
@@ -93,4 +94,5 @@ func (h *history) init() {
 	h.inserted = map[string]*inserted{"first": {outcome: acked, actor: -1}}
 	h.files = map[bson.ObjectID]*file{}
 	h.own = map[int]*ownCounter{}
+	h.held = map[string]time.Time{}
 }

@@ -184,6 +184,10 @@ func newPlan(seed uint64, topology Topology, length time.Duration, choice int) *
 	for range tenants {
 		p.Actors = append(p.Actors, ActorPlan{ID: len(p.Actors), Kind: "tenant", Client: tr.IntN(len(p.Clients)), Seed: tr.Uint64()})
 	}
+	pr := stream(seed, 6)
+	for _, kind := range []string{"saver", "saver", "worker", "worker", "worker"} {
+		p.Actors = append(p.Actors, ActorPlan{ID: len(p.Actors), Kind: kind, Client: pr.IntN(len(p.Clients)), Seed: pr.Uint64()})
+	}
 	sr := stream(seed, 2)
 	for at := about(sr, gap); at < p.Length; at += about(sr, gap) {
 		s := drawStep(sr, p)
@@ -201,4 +205,4 @@ var crew = map[string]int{
 
 // kinds lists the actors' kinds in a fixed order.
 var kinds = []string{"lister", "bulk", "weak", "counter", "transaction", "bank", "auditor", "inserter", "follower", "files", "scanner", "causal",
-	"failing", "ending", "careless", "many", "odd", "tenant"}
+	"failing", "ending", "careless", "many", "odd", "tenant", "saver", "worker"}

@@ -593,6 +593,9 @@ func (w *world) prepare() error {
 	if _, err := allium.CollectionOf[bson.D](db, "counters").InsertMany(ctx, docs); err != nil {
 		return err
 	}
+	if err := w.preparePatterns(ctx, db); err != nil {
+		return err
+	}
 	odd, files := oddDocuments()
 	for coll, docs := range map[string][]bson.D{"odd": odd, "fs.files": files, "heaps": {byID(taken)}, "left": {byID("first")}, "herds": w.herds(), "events": {byID("first")}} {
 		if _, err := allium.CollectionOf[bson.D](db, coll).InsertMany(ctx, docs); err != nil {

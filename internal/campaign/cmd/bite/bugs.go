@@ -52,6 +52,9 @@ var bugs = []bug{
 	{name: "a connection that returns takes its cursor", topology: "sharded", edits: one("internal/exec/unwind.go", "\tr.killUnread(ctx, c, reply)", "\tif r.conn != nil {\n\t\tr.killUnread(ctx, c, reply)\n\t}")},
 	{name: "a document that does not decode is left out", topology: "replset", edits: one("cursor.go", "\t\tc.cur.Pass(c.cur.Undecoded(err))\n\t\treturn false\n", "\t\treturn c.next(ctx, block)\n")},
 	{name: "an event that does not decode is met again", topology: "replset", edits: one("changestream.go", "\ts.stream.Accept() // else", "\tif err == nil {\n\t\ts.stream.Accept()\n\t} // else")},
+	{name: "a message is taken before its time", topology: "replset", edits: one("patterns/queue/take.go", "isDue := bson.D{{Key: \"$lte\", Value: bson.A{\"$due\", \"$$NOW\"}}}", "isDue := true")},
+	{name: "who has lost a message ends it", topology: "replset", edits: one("patterns/queue/take.go", "if err == nil && n == 0 {", "if false {")},
+	{name: "Save does not look at the version", topology: "replset", edits: one("write.go", "s.filter = bson.D{{Key: s.version, Value: v}}", "s.filter = bson.D{}")},
 	{name: "certificates are read once", topology: "replset", real: true, edits: one("internal/conn/tls.go", "\troots, own := t.roots.read(), t.own.read()\n", "\troots, own := false, false\n")},
 	{name: "a key service's certificates are read once", topology: "replset", real: true, edits: []edit{
 		{"internal/keyservice/client.go", "var past = time.Unix(1, 0)\n", "var past = time.Unix(1, 0)\n\nvar first sync.Map\n"},
