@@ -217,6 +217,9 @@ type turn struct {
 
 // calibrate returns how many operations take about length.
 func calibrate(take func(n int) (turn, error), length time.Duration) (int, error) {
+	if _, err := take(1); err != nil { // it connects, and fills caches
+		return 0, err
+	}
 	for n := 1; ; n *= 4 {
 		t, err := take(n)
 		if err != nil {

@@ -163,7 +163,7 @@ func (d *docs) mixedTasks() []Task {
 		{Name: "multi/small doc Client BulkWrite mixed", Bytes: size, Scale: 1, Before: inTurn(d.fresh(names...), load), After: drop,
 			Allium:   repeat(func() error { _, err := d.ours.BulkWrite(ctx, ourWrites); return err }),
 			Official: repeat(func() error { _, err := d.theirs.BulkWrite(ctx, theirWrites); return err })},
-		{Name: "multi/small doc Collection BulkWrite mixed", Bytes: size, Scale: 1, Before: inTurn(d.fresh(corpus), load), After: drop, Values: idValues(n),
+		{Name: "multi/small doc Collection BulkWrite mixed", Bytes: size, Scale: 1, Before: inTurn(d.fresh(corpus), load), After: drop,
 			CPUOfC: 0.5, C: d.cTask("bulk_mixed", corpus, d.small.path, fmt.Sprint(n)),
 			Allium:   repeat(func() error { _, err := d.ourDB.Collection(corpus).BulkWrite(ctx, ours); return err }),
 			Official: repeat(func() error { _, err := d.theirDB.Collection(corpus).BulkWrite(ctx, theirs); return err })},

@@ -43,8 +43,9 @@ func within(doc []byte, name string) []byte {
 	}
 }
 
-// sampleValues makes the documents of nullserver.Sample.
+// sampleValues makes the documents of nullserver.Sample. They share the text of the reply.
 func sampleValues(reply bson.Raw) {
+	whole := string(reply)
 	eachOfBatch(reply, func(doc []byte) {
 		b := doc[4:]
 		s := new(ourSample)
@@ -55,7 +56,9 @@ func sampleValues(reply bson.Raw) {
 		}
 		text := func(name string) string {
 			size := int(binary.LittleEndian.Uint32(b[len(name)+2:]))
-			return string(next(name, 4+size)[4 : 3+size])
+			at := cap(reply) - cap(b) + len(name) + 2 + 4
+			next(name, 4+size)
+			return whole[at : at+size-1]
 		}
 		s.ID = bson.ObjectID(next("_id", 12))
 		s.Name, s.Email = text("name"), text("email")
