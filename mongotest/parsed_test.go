@@ -141,6 +141,7 @@ func TestParsedArguments(t *testing.T) {
 			`14: Error in specification { key: { g: "2d" }, name: "g", min: "x" } :: caused by :: The field 'min' must be a number, but got string`},
 		{"db", `{"validateDBMetadata": 1, "apiParameters": {"version": "1"}, "collection": ".c"}`, "73: Invalid collection name: .c"},
 		{"admin", `{"renameCollection": "db.c", "to": "db.y", "collectionUUID": 1}`, "14: BSON field 'renameCollection.collectionUUID' is the wrong type 'int', expected type 'binData'"},
+		{"admin", `{"fsyncUnlock": 1}`, "20: fsyncUnlock called when not locked"},
 		{"admin", `{"killAllSessions": null}`, "40414: BSON field 'KillAllSessionsCmd.killAllSessions' is missing but a required field"},
 	}
 	for _, version := range parsedVersions {

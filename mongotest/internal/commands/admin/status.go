@@ -342,6 +342,9 @@ func runFsyncUnlock(r *server.Request, dst []byte) ([]byte, error) {
 	for {
 		n := r.Node.FsyncLocks().Load()
 		if n == 0 {
+			if r.Version().AllParsed() {
+				return dst, srverr.New(srverr.IllegalOperation, "fsyncUnlock called when not locked")
+			}
 			return dst, srverr.New(0, "fsyncUnlock called when not locked")
 		}
 		if r.Node.FsyncLocks().CompareAndSwap(n, n-1) {
