@@ -20,6 +20,7 @@ const usual = 27017
 
 var suites = []suite{
 	{module: "github.com/casbin/mongodb-adapter/v4", version: "v4.3.0", packages: []string{"."}, deployment: casbin},
+	{module: "github.com/paulmach/orb", version: "v0.13.0", packages: []string{"geojson"}},
 	// The tests of mon and monc have a deployment without a server, of package drivertest.
 	{module: "github.com/zeromicro/go-zero", version: "v1.10.3", packages: []string{"core/stores/mon", "core/stores/monc"}},
 
@@ -28,6 +29,7 @@ var suites = []suite{
 	{module: "github.com/chidiwilliams/flatbson", version: "v0.3.0", packages: []string{"."}},
 	{module: "github.com/gin-contrib/sessions", version: "v1.0.4", packages: []string{"mongo/mongodriver"}, deployment: at(nil)},
 	{module: "github.com/gofiber/storage/mongodb", version: "v1.3.9", packages: []string{"."}, deployment: at(nil)},
+	{module: "github.com/go-openapi/strfmt", version: "v0.21.7", packages: []string{"."}},
 	{module: "github.com/kamva/mgm/v3", version: "v3.5.0", packages: []string{"."}, deployment: at(nil, mongotest.Auth("root", "12345"))},
 	{
 		module: "github.com/looplab/eventhorizon", version: "v0.16.0", packages: []string{"repo/mongodb", "eventstore/mongodb", "eventstore/mongodb_v2", "outbox/mongodb"},

@@ -130,6 +130,64 @@ func (l *level) UnmarshalBSONValue(t bsontype.Type, data []byte) error {
 	return nil
 }
 
+// A formed is a document for itself, and a text inside of one.
+type formed struct{ s string }
+
+func (f formed) MarshalBSON() ([]byte, error) { return bson.Marshal(bson.M{"data": f.s}) }
+
+func (f formed) MarshalBSONValue() (bsontype.Type, []byte, error) {
+	return bson.MarshalValue("in " + f.s)
+}
+
+func (f *formed) UnmarshalBSON(data []byte) error {
+	f.s = "document " + bson.Raw(data).Lookup("data").StringValue()
+	return nil
+}
+
+func (f *formed) UnmarshalBSONValue(t bsontype.Type, _ []byte) error {
+	f.s = "value " + t.String()
+	return nil
+}
+
+// TestTwoForms encodes and decodes a type that has methods for documents and for values.
+func TestTwoForms(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{formed{"x"}, `{"data": "x"}`},
+		{&formed{"x"}, `{"data": "x"}`},
+		{bson.M{"a": formed{"x"}}, `{"a": "in x"}`},
+		{bson.D{{Key: "a", Value: &formed{"x"}}}, `{"a": "in x"}`},
+		{bson.M{"a": proxied{formed{"x"}}}, `{"a": "in x"}`},
+	} {
+		data, err := bson.Marshal(c.value)
+		if have := bson.Raw(data).String(); err != nil || have != c.want {
+			t.Errorf("%#v: %s, %v", c.value, have, err)
+		}
+		bt, data, err := bson.MarshalValue(c.value)
+		if have := bson.Raw(data).String(); err != nil || bt != bson.TypeEmbeddedDocument || have != c.want {
+			t.Errorf("%#v as a value: %v %s, %v", c.value, bt, have, err)
+		}
+	}
+	doc, err := bson.Marshal(bson.M{"data": "y"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole formed
+	if err := bson.Unmarshal(doc, &whole); err != nil || whole.s != "document y" {
+		t.Errorf("decoded: %v, %v", whole, err)
+	}
+	outer, err := bson.Marshal(bson.M{"a": bson.Raw(doc)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inside struct{ A formed }
+	if err := bson.Unmarshal(outer, &inside); err != nil || inside.A.s != "value embedded document" {
+		t.Errorf("decoded inside: %v, %v", inside, err)
+	}
+}
+
 // A proxied is encoded as another value.
 type proxied struct{ v any }
 

@@ -181,7 +181,7 @@ func (rv RawValue) UnmarshalWithRegistry(r *Registry, val any) error {
 	if r == nil {
 		return ErrNilRegistry
 	}
-	return r.unmarshal(settings{}, rv.Type, rv.Value, val)
+	return r.way(settings{}).UnmarshalInside(rv.Type, rv.Value, val)
 }
 
 // UnmarshalWithContext decodes the value with a context's registry and settings.
@@ -192,5 +192,5 @@ func (rv RawValue) UnmarshalWithContext(dc *DecodeContext, val any) error {
 	case dc.Registry == nil:
 		return ErrNilRegistry
 	}
-	return dc.Registry.unmarshal(dc.settings, rv.Type, rv.Value, val)
+	return dc.Registry.way(dc.settings).UnmarshalInside(rv.Type, rv.Value, val)
 }

@@ -513,7 +513,7 @@ func defaultEncode(ec EncodeContext, vw ValueWriter, val reflect.Value) error {
 	if !val.IsValid() {
 		return vw.WriteNull()
 	}
-	t, data, err := r.marshalValue(ec.settings, val.Interface())
+	t, data, err := r.way(ec.settings).MarshalInside(val.Interface())
 	if err != nil {
 		return err
 	}
@@ -533,7 +533,7 @@ func defaultDecode(dc DecodeContext, vr ValueReader, val reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	return r.unmarshal(dc.settings, t, data, val.Addr().Interface())
+	return r.way(dc.settings).UnmarshalInside(t, data, val.Addr().Interface())
 }
 
 func (r *Registry) marshal(s settings, val any) ([]byte, error) { return r.way(s).Marshal(val) }
@@ -560,6 +560,10 @@ func (w *way) Marshal(val any) ([]byte, error) {
 	case nil:
 		return nil, errNoEncoder{}
 	}
+	val, err := w.whole(val)
+	if err != nil {
+		return nil, err
+	}
 	doc, err := w.options.Marshal(val)
 	if err == nil {
 		return doc, nil
@@ -570,8 +574,34 @@ func (w *way) Marshal(val any) ([]byte, error) {
 	return nil, encodeError(err)
 }
 
+// whole returns the document that a value makes of itself where it is in no other document,
+// although its type also has a method for values inside of one. Otherwise it returns val.
+func (w *way) whole(val any) (any, error) {
+	m, ok := val.(Marshaler)
+	if !ok || !reflect.TypeOf(val).Implements(w.registry.marshalers()[0]) {
+		return val, nil
+	}
+	if v := reflect.ValueOf(val); v.Kind() == reflect.Pointer && v.IsNil() {
+		return val, nil
+	}
+	doc, err := m.MarshalBSON()
+	if err != nil {
+		return nil, err
+	}
+	return Raw(doc), frame(doc)
+}
+
 // MarshalValue implements coding.Way.
 func (w *way) MarshalValue(val any) (Type, []byte, error) {
+	val, err := w.whole(val)
+	if err != nil {
+		return 0, nil, err
+	}
+	return w.MarshalInside(val)
+}
+
+// MarshalInside implements coding.Way.
+func (w *way) MarshalInside(val any) (Type, []byte, error) {
 	if val == nil {
 		return 0, nil, errNoEncoder{}
 	}
@@ -582,8 +612,24 @@ func (w *way) MarshalValue(val any) (Type, []byte, error) {
 	return v.Type, v.Value, nil
 }
 
-// Unmarshal implements coding.Way.
+// Unmarshal implements coding.Way. A type with methods for documents and for values gets a document
+// that is in no other by the former.
 func (w *way) Unmarshal(t Type, data []byte, val any) error {
+	u, ok := val.(Unmarshaler)
+	if !ok || t != TypeEmbeddedDocument || !reflect.TypeOf(val).Implements(w.registry.unmarshalers()[0]) {
+		return w.UnmarshalInside(t, data, val)
+	}
+	if reflect.ValueOf(val).IsNil() {
+		return ErrDecodeToNil
+	}
+	if err := framed(data); err != nil {
+		return err
+	}
+	return u.UnmarshalBSON(slices.Clone(data))
+}
+
+// UnmarshalInside implements coding.Way.
+func (w *way) UnmarshalInside(t Type, data []byte, val any) error {
 	v := reflect.ValueOf(val)
 	switch {
 	case v.Kind() != reflect.Pointer && v.Kind() != reflect.Map:

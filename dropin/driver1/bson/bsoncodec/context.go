@@ -43,7 +43,7 @@ func (ec EncodeContext) encode(vw bsonrw.ValueWriter, val reflect.Value, change 
 	if coding.Registered(r.behind, val.Type(), true) != nil {
 		s.Except = val.Type()
 	}
-	t, data, err := coding.Of(r.behind, s).MarshalValue(val.Interface())
+	t, data, err := coding.Of(r.behind, s).MarshalInside(val.Interface())
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (dc DecodeContext) decode(vr bsonrw.ValueReader, val reflect.Value, change 
 	if err != nil {
 		return err
 	}
-	return coding.Of(r.behind, s).Unmarshal(t, data, val.Addr().Interface())
+	return coding.Of(r.behind, s).UnmarshalInside(t, data, val.Addr().Interface())
 }
 
 // The methods of DecodeContext do what those of bson.Decoder do.

@@ -96,7 +96,7 @@ func methods(w coding.Way, t reflect.Type) (enc abson.EncodeFunc, dec abson.Deco
 			if err != nil {
 				return 0, dst, err
 			}
-			bt, data, err := w.MarshalValue(x)
+			bt, data, err := w.MarshalInside(x)
 			return bt, append(dst, data...), err
 		}
 	}

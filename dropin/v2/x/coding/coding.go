@@ -84,6 +84,10 @@ type Way interface {
 	MarshalValue(val any) (bson.Type, []byte, error)
 	// Unmarshal decodes a value into the variable that into points to, or into the map into.
 	Unmarshal(t bson.Type, data []byte, into any) error
+	// MarshalInside and UnmarshalInside are for values inside of documents. A type may have methods
+	// for both.
+	MarshalInside(val any) (bson.Type, []byte, error)
+	UnmarshalInside(t bson.Type, data []byte, into any) error
 	// Options are the same as Allium's options.
 	Options() *bson.Options
 }
