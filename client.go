@@ -150,6 +150,10 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 	if err := o.ReadRetryPolicy.validate(); err != nil {
 		return err
 	}
+	warm, most := or(o.Warm, 0), or(cfg.MaxPoolSize, pool.DefaultMaxPoolSize)
+	if warm < 0 || most > 0 && warm > most {
+		return fmt.Errorf("option Warm is %d, want 0 to the maximum pool size, which is %d", warm, most)
+	}
 	var warnings []string
 	var handler slog.Handler
 	if o.Logger != nil {
@@ -179,7 +183,7 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 		LocalThreshold:   or(cfg.LocalThreshold, topology.DefaultLocalThreshold),
 		SelectionTimeout: or(cfg.ServerSelectionTimeout, 0), Selector: o.ServerSelector,
 		Pool: pool.Config{
-			Conn: connections, MaxPoolSize: or(cfg.MaxPoolSize, pool.DefaultMaxPoolSize), MinPoolSize: or(cfg.MinPoolSize, 0),
+			Conn: connections, MaxPoolSize: most, MinPoolSize: or(cfg.MinPoolSize, 0), Warm: warm,
 			MaxConnecting: or(cfg.MaxConnecting, 0), MaxIdleTime: or(cfg.MaxIdleTime, 0), WaitQueueTimeout: or(cfg.WaitQueueTimeout, 0),
 			LoadBalanced: or(cfg.LoadBalanced, false), Monitor: o.PoolMonitor, Log: c.log,
 		},
@@ -345,8 +349,9 @@ func (c *Client) Ping(ctx context.Context, opts ...PingOptions) error {
 }
 
 // Ready waits until the client is warm: a member that suits the client's read preference has
-// answered a ping, and each server that can be reached has ClientOptions.MinPoolSize connections,
-// which the client makes in the background, two at a time. Called before a program takes its
+// answered a ping, and each server that can be reached has as many connections as
+// ClientOptions.MinPoolSize and Warm ask for, which the client makes in the background, two at a
+// time. Called before a program takes its
 // traffic, it keeps the first operations from waiting for connections; it may be called at any
 // time, also as a probe: a client that is warm costs a ping. The error is that of the ping, or, if
 // ctx ends first, a *mongoerr.TimeoutError with why the last connection could not be made.

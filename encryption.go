@@ -73,7 +73,7 @@ func (c *Client) attach(connectionString string, cfg *uri.Config, o *ClientOptio
 			return c.plain, nil
 		}
 		without := *o
-		without.Encryption, without.MinPoolSize = nil, new(int)
+		without.Encryption, without.MinPoolSize, without.Warm = nil, new(int), new(int)
 		var err error
 		if c.plain, err = Open(connectionString, without); err == nil {
 			c.internal = c.plain

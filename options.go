@@ -127,6 +127,12 @@ type ClientOptions struct {
 	// MinPoolSize is the number of connections to each server that are kept open. Client.Ready
 	// waits for them. Nil: 0.
 	MinPoolSize *int
+	// Warm is the number of connections to each server that are made at the start, at most
+	// MaxPoolSize, so that the first operations need not wait for them. Client.Ready waits for
+	// them. Unlike those of MinPoolSize they are not replaced when they are closed. With either the
+	// first of them is dialed before it is known whether the server can be used, which spares the
+	// first operation a round trip, with TLS two. Nil: 0.
+	Warm *int
 	// MaxConnecting is the maximum number of connections to each server that are established at a
 	// time. Nil: 2.
 	MaxConnecting *int

@@ -122,6 +122,8 @@ func TestOpenRefusesBadOptions(t *testing.T) {
 	for want, o := range map[string]ClientOptions{
 		"maxPoolSize":              {MaxPoolSize: new(-1)},
 		"minPoolSize":              {MinPoolSize: new(-1)},
+		"Warm is -1":               {Warm: new(-1)},
+		"Warm is 5":                {Warm: new(5), MaxPoolSize: new(3)},
 		"minPoolSize 5":            {MinPoolSize: new(5), MaxPoolSize: new(3)},
 		"maxConnecting":            {MaxConnecting: new(0)},
 		"maxAdaptiveRetries":       {MaxAdaptiveRetries: new(-1)},

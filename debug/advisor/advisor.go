@@ -172,7 +172,7 @@ func Open(uri string, o Options, opts ...allium.ClientOptions) (*allium.Client, 
 		}
 	}
 	quiet := append(slices.Clone(opts), allium.ClientOptions{CommandMonitor: &event.CommandMonitor{}, PoolMonitor: &event.PoolMonitor{},
-		ServerMonitor: &event.ServerMonitor{}, MinPoolSize: new(int), SlowOperation: -1})
+		ServerMonitor: &event.ServerMonitor{}, MinPoolSize: new(int), Warm: new(int), SlowOperation: -1})
 	for i := range quiet {
 		quiet[i].Encryption, quiet[i].Tracing = nil, nil
 	}

@@ -47,6 +47,9 @@ type Config struct {
 	// Greeted is called with what the server said in the handshake's hello, before the
 	// authentication, on the goroutine of Dial. It may be nil.
 	Greeted func(*event.ServerDescription)
+	// Ahead is a network connection to the server that was dialed ahead, which Dial takes if it is
+	// still there. It may be nil.
+	Ahead *Ahead
 	// ConnectTimeout bounds the time of each step of making a connection: the dial, the TLS
 	// handshake and each round trip of the handshake and the authentication. Zero: no bound but the
 	// context's and those below.

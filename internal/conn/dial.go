@@ -57,7 +57,10 @@ func Dial(ctx context.Context, addr string, cfg *Config) (*Conn, error) {
 
 // dialOnce makes a connection. Beside an error it returns the authentication if that had begun.
 func dialOnce(ctx context.Context, addr string, cfg *Config) (*Conn, *auth.Attempt, error) {
-	c, err := DialMonitor(ctx, addr, cfg)
+	c, err := cfg.Ahead.take(ctx, addr, cfg)
+	if c == nil && err == nil {
+		c, err = DialMonitor(ctx, addr, cfg)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"allium/bson"
 	"allium/event"
+	"allium/internal/conn"
 	"allium/internal/failure"
 	"allium/internal/flight"
 	"allium/mongoerr"
@@ -86,7 +87,7 @@ var errReplyOwed = errors.New("the reply to an operation that has ended had not 
 // belowMinimum reports whether there are too few connections, unless making one has just failed:
 // then the next run in the background tries again.
 func (p *Pool) belowMinimum() bool {
-	return len(p.all) < p.cfg.MinPoolSize && p.cfg.background >= 0 && !p.resting
+	return len(p.all) < p.minimum() && p.cfg.background >= 0 && !p.resting
 }
 
 // doubt notes that an attempt may hang, so that nobody counts on it. The lock is held.
@@ -135,9 +136,12 @@ func (p *Pool) make(w *waiter, operation *time.Duration) {
 	c.cancel = cancel
 	c.created = time.Now()
 	p.connCreated(c)
+	cfg := p.conn
+	cfg.Operation, cfg.Greeted = operation, func(hello *event.ServerDescription) { p.greeted(c, hello) }
+	cfg.Ahead, p.ahead = p.ahead, nil
 	flight.Go(&p.work, func() {
 		var err error
-		c.Conn, err = p.dial(ctx, operation, func(hello *event.ServerDescription) { p.greeted(c, hello) })
+		c.Conn, err = conn.Dial(ctx, p.addr, &cfg)
 		cancel()
 		if err != nil {
 			p.failed(c, err)

@@ -42,6 +42,7 @@ type Config struct {
 
 	MaxPoolSize      int           // 0: no limit
 	MinPoolSize      int           // 0: connections are made when operations need them only
+	Warm             int           // how many are made at first, if that is more than MinPoolSize; they need not be replaced
 	MaxConnecting    int           // how many connections may be made at the same time; 0: DefaultMaxConnecting
 	MaxIdleTime      time.Duration // 0: no limit
 	WaitQueueTimeout time.Duration // how long a checkout may wait, deprecated; 0: no limit but the context's
@@ -92,7 +93,7 @@ const (
 type Pool struct {
 	addr string
 	cfg  *Config
-	dial func(ctx context.Context, operation *time.Duration, greeted func(*event.ServerDescription)) (*conn.Conn, error)
+	conn conn.Config // of its connections
 
 	// operations counts the operations that have a connection or wait for one.
 	operations atomic.Int64
@@ -126,6 +127,8 @@ type Pool struct {
 	waits    int64 // checkouts that had to wait
 	gaveUp   int64 // those of them that left without a connection because their time was up
 
+	ahead    *conn.Ahead   // what the first connection is made of, nil if it is dialed as the others are
+	warmed   bool          // there were as many connections as there are to be at first
 	changed  chan struct{} // is closed when Warm has to look again; nil if nobody waits
 	unmadeBy error         // why the last connection could not be made; nil if it could
 
@@ -147,14 +150,9 @@ func New(addr string, cfg *Config) *Pool {
 	p := &Pool{addr: addr, cfg: cfg}
 	p.events.Dropped = cfg.Dropped
 	p.life, p.end = context.WithCancel(context.Background())
-	connConfig := *cfg.Conn
-	if connConfig.DrainTimeout == 0 {
-		connConfig.DrainTimeout = drainTimeout
-	}
-	p.dial = func(ctx context.Context, operation *time.Duration, greeted func(*event.ServerDescription)) (*conn.Conn, error) {
-		own := connConfig
-		own.Operation, own.Greeted = operation, greeted
-		return conn.Dial(ctx, addr, &own)
+	p.conn = *cfg.Conn
+	if p.conn.DrainTimeout == 0 {
+		p.conn.DrainTimeout = drainTimeout
 	}
 	p.created()
 	return p
@@ -220,6 +218,7 @@ func (p *Pool) Clear(cause error, interrupt bool) {
 		p.state, p.cause = paused, cause
 		p.cleared(nil, interrupt, cause)
 	}
+	p.giveUpAhead()
 	for _, c := range p.idle {
 		p.remove(c, event.ClosedStale, nil)
 	}

@@ -43,6 +43,15 @@ func newServer(t *Topology, d *event.ServerDescription) *Server {
 	return s
 }
 
+// admit makes the pool ready if a check has found that operations can use the server.
+func (s *Server) admit(t *event.TopologyDescription, now *event.ServerDescription) {
+	if now.DataBearing() || t.Kind == event.Single && now.Kind != event.UnknownServer {
+		s.pool.Ready()
+	} else {
+		s.pool.Unusable()
+	}
+}
+
 // Addr returns the server's address.
 func (s *Server) Addr() string { return s.addr }
 

@@ -206,6 +206,7 @@ func (t *Topology) Connect() {
 		return
 	}
 	for _, s := range t.servers {
+		s.pool.DialAhead()
 		s.startMonitor(0)
 	}
 	if t.cfg.SRV != nil {
@@ -359,9 +360,7 @@ func (t *Topology) change(old, next *event.TopologyDescription, sd *event.Server
 	if sd != nil {
 		if now := after[sd.Addr]; now != nil {
 			checked = now
-			if now.DataBearing() || next.Kind == event.Single && now.Kind != event.UnknownServer {
-				t.servers[sd.Addr].pool.Ready()
-			}
+			t.servers[sd.Addr].admit(next, now)
 		}
 	}
 	t.publish(next)
@@ -404,9 +403,7 @@ func (t *Topology) changeKnown(old, next *event.TopologyDescription, sd *event.S
 		at = slices.IndexFunc(next.Servers, func(d *event.ServerDescription) bool { return d.Addr == sd.Addr })
 	}
 	if at >= 0 {
-		if now := next.Servers[at]; now.DataBearing() || next.Kind == event.Single && now.Kind != event.UnknownServer {
-			t.servers[sd.Addr].pool.Ready()
-		}
+		t.servers[sd.Addr].admit(next, next.Servers[at])
 	}
 	t.publish(next)
 

@@ -705,7 +705,7 @@ func clientOptions(tls bool) allium.ClientOptions {
 		}, AllowedHosts: []string{"localhost"}},
 		RetryReads: new(true), RetryWrites: new(true), MaxAdaptiveRetries: new(1), EnableOverloadRetargeting: new(true), ServerSelectionTimeout: new(time.Second),
 		ConnectTimeout: new(time.Second), SocketTimeout: new(time.Second), WaitQueueTimeout: new(time.Second), HeartbeatInterval: new(time.Second), LocalThreshold: new(time.Second),
-		MaxPoolSize: new(1), MinPoolSize: new(0), MaxConnecting: new(1), MaxIdleTime: new(time.Second), Compressors: []string{"zlib"}, ZlibCompressionLevel: new(1),
+		MaxPoolSize: new(1), MinPoolSize: new(0), Warm: new(0), MaxConnecting: new(1), MaxIdleTime: new(time.Second), Compressors: []string{"zlib"}, ZlibCompressionLevel: new(1),
 		Proxy: &allium.Proxy{Host: "localhost", Port: 1}, ServerAPI: &allium.ServerAPI{Version: "1", Strict: new(true), DeprecationErrors: new(true)},
 		CommandMonitor: &event.CommandMonitor{}, PoolMonitor: &event.PoolMonitor{}, ServerMonitor: &event.ServerMonitor{}, Logger: slog.New(slog.DiscardHandler),
 		LogLevels: map[allium.LogComponent]slog.Level{allium.LogCommand: slog.LevelDebug}, Tracing: &allium.Tracing{Tracer: &spantest.Recorder{}, Enabled: new(true)}, UseTLS: new(tls)}

@@ -41,7 +41,7 @@ func TestReady(t *testing.T) {
 	for name, topology := range map[string]mongotest.Option{
 		"standalone": nil, "replica set": mongotest.ReplicaSet(3), "sharded": mongotest.Sharded(2, 1), "load balancer": mongotest.LoadBalanced(1), "a member is away": mongotest.ReplicaSet(3),
 	} {
-		t.Run(name, func(t *testing.T) {
+		ready := func(t *testing.T, least, warm int) {
 			synctest.Test(t, func(t *testing.T) {
 				options := []mongotest.Option{mongotest.InMemory()}
 				if topology != nil {
@@ -52,7 +52,7 @@ func TestReady(t *testing.T) {
 				if away {
 					dialer.lost.Store(dialer.Secondaries()[0].Addr())
 				}
-				client, err := allium.Open(dialer.URI(), allium.ClientOptions{Dialer: dialer, MinPoolSize: new(5)})
+				client, err := allium.Open(dialer.URI(), allium.ClientOptions{Dialer: dialer, MinPoolSize: &least, Warm: &warm})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -73,7 +73,9 @@ func TestReady(t *testing.T) {
 					t.Errorf("a client that is warm waits for %v, %v", time.Since(start), err)
 				}
 			})
-		})
+		}
+		t.Run(name, func(t *testing.T) { ready(t, 5, 0) })
+		t.Run(name+", warm", func(t *testing.T) { ready(t, 0, 5) })
 	}
 }
 

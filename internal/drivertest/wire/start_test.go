@@ -60,7 +60,8 @@ func (r farResolver) LookupTXT(context.Context, string) ([]string, error) {
 // From Open to the first reply a client takes no more round trips than the protocol demands: the
 // monitor connects and says hello, then a connection of the pool does (and logs in), then the
 // command goes out. (specification: Server Discovery and Monitoring, "a monitor ... MUST NOT"
-// share its connection with operations; Authentication, speculative authentication.)
+// share its connection with operations; Authentication, speculative authentication.) A client that
+// is to be warm dials the pool's connection beside the monitor's.
 func TestRoundTripsOfStart(t *testing.T) {
 	const (
 		monitor = 2 // connect, hello
@@ -72,25 +73,26 @@ func TestRoundTripsOfStart(t *testing.T) {
 		options []mongotest.Option
 		uri     func(d *mongotest.Deployment) string
 		trips   int
+		warm    int // the same with ClientOptions.Warm
 		why     string
 	}{
-		{"standalone", []mongotest.Option{mongotest.Standalone()}, nil, monitor + pooled + command, ""},
-		{"replica set", []mongotest.Option{mongotest.ReplicaSet(3)}, nil, monitor + pooled + command, "its members are asked at the same time"},
-		{"sharded cluster", []mongotest.Option{mongotest.Sharded(1, 2)}, nil, monitor + pooled + command, ""},
-		{"load balancer", []mongotest.Option{mongotest.LoadBalanced(1)}, nil, pooled + command, "nothing is monitored"},
-		{"SCRAM-SHA-256", []mongotest.Option{mongotest.Standalone(), mongotest.Auth("ada", "pencil")}, nil, monitor + pooled + command + 1,
+		{"standalone", []mongotest.Option{mongotest.Standalone()}, nil, monitor + pooled + command, 4, ""},
+		{"replica set", []mongotest.Option{mongotest.ReplicaSet(3)}, nil, monitor + pooled + command, 4, "its members are asked at the same time"},
+		{"sharded cluster", []mongotest.Option{mongotest.Sharded(1, 2)}, nil, monitor + pooled + command, 4, ""},
+		{"load balancer", []mongotest.Option{mongotest.LoadBalanced(1)}, nil, pooled + command, 3, "nothing is monitored"},
+		{"SCRAM-SHA-256", []mongotest.Option{mongotest.Standalone(), mongotest.Auth("ada", "pencil")}, nil, monitor + pooled + command + 1, 5,
 			"the first message of two goes with hello"},
 		{"SCRAM-SHA-1", []mongotest.Option{mongotest.Standalone(), mongotest.Auth("ada", "pencil")},
-			func(d *mongotest.Deployment) string { return d.URI() + "&authMechanism=SCRAM-SHA-1" }, monitor + pooled + command + 1,
+			func(d *mongotest.Deployment) string { return d.URI() + "&authMechanism=SCRAM-SHA-1" }, monitor + pooled + command + 1, 5,
 			"the first message of two goes with hello"},
-		{"TLS", []mongotest.Option{mongotest.Standalone(), mongotest.TLS()}, nil, monitor + pooled + command + 2, "TLS 1.3 takes one for each connection"},
+		{"TLS", []mongotest.Option{mongotest.Standalone(), mongotest.TLS()}, nil, monitor + pooled + command + 2, 5, "TLS 1.3 takes one for each connection"},
 		{"SRV", []mongotest.Option{mongotest.Standalone()}, func(d *mongotest.Deployment) string { return "mongodb+srv://db.example.test/?tls=false" },
-			1 + monitor + pooled + command, "both records are asked for at the same time"},
+			1 + monitor + pooled + command, 5, "both records are asked for at the same time"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		start := func(t *testing.T, warm, trips int) {
 			synctest.Test(t, func(t *testing.T) {
 				d := mongotest.Start(t, append(tt.options, mongotest.InMemory())...)
-				uri, o := d.URI(), allium.ClientOptions{Dialer: farDialer{d}, TLS: d.TLSConfig()}
+				uri, o := d.URI(), allium.ClientOptions{Dialer: farDialer{d}, TLS: d.TLSConfig(), Warm: &warm}
 				if tt.uri != nil {
 					uri = tt.uri(d)
 				}
@@ -107,11 +109,13 @@ func TestRoundTripsOfStart(t *testing.T) {
 				if _, err := client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "ping", Value: 1}}); err != nil {
 					t.Fatal(err)
 				}
-				if got := time.Since(start); got != time.Duration(tt.trips)*trip {
-					t.Errorf("%v round trips, want %d; %s", got.Seconds(), tt.trips, tt.why)
+				if got := time.Since(start); got != time.Duration(trips)*trip {
+					t.Errorf("%v round trips, want %d; %s", got.Seconds(), trips, tt.why)
 				}
 			})
-		})
+		}
+		t.Run(tt.name, func(t *testing.T) { start(t, 0, tt.trips) })
+		t.Run(tt.name+", warm", func(t *testing.T) { start(t, 1, tt.warm) })
 	}
 }
 
