@@ -53,24 +53,57 @@ func (st *State) step() error { return st.Work(1) }
 // copied counts the copying of some bytes.
 func (st *State) copied(n int) error { return st.Work(1 + n>>10) }
 
+// counter is the variable that has the index of the item (8.3): the one that arrayIndexAs names, or
+// else $$IDX.
+type counter struct {
+	slot Slot
+	on   bool
+}
+
+// define defines the variable of the iteration, in versions that have one.
+func (c *counter) define(as bson.RawValue, s *Scope) (*Scope, error) {
+	if as.Type == 0 {
+		if !s.env.Version.Has(release.Variable, "$$IDX") {
+			return s, nil
+		}
+		s, c.slot = s.Define("IDX")
+	} else {
+		var err error
+		if s, c.slot, err = defineAs(as, "", s); err != nil {
+			return nil, err
+		}
+	}
+	c.on = true
+	return s, nil
+}
+
+func (c counter) set(st *State, i int) {
+	if c.on {
+		st.Set(c.slot, bsondoc.Int32Value(int32(i)))
+	}
+}
+
 type mapExpr struct {
 	input, in Expr
 	slot      Slot
+	index     counter
 }
 
 func parseMap(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, srverr.New(16878, "$map only supports an object as its argument")
 	}
-	var input, as, in bson.RawValue
+	var input, as, in, index bson.RawValue
 	for key, item := range bson.Raw(v.Value).All() {
-		switch key {
-		case "input":
+		switch {
+		case key == "input":
 			input = item
-		case "as":
+		case key == "as":
 			as = item
-		case "in":
+		case key == "in":
 			in = item
+		case key == "arrayIndexAs" && s.env.Version.Has(release.Argument, "$map.arrayIndexAs"):
+			index = item
 		default:
 			return nil, srverr.New(16879, "Unrecognized parameter to $map: %s", key)
 		}
@@ -91,6 +124,9 @@ func parseMap(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 		return nil, err
 	}
 	m.slot = slot
+	if inner, err = m.index.define(index, inner); err != nil {
+		return nil, err
+	}
 	m.in, err = parse(in, inner, depth+1)
 	return m, err
 }
@@ -118,11 +154,14 @@ func (m *mapExpr) eval(st *State) (bson.RawValue, error) {
 		return missing, srverr.New(16883, "input to $map must be an array not %s", typeName(in))
 	}
 	b := newArray()
+	n := 0
 	for item := range bson.Raw(in.Value).Values() {
 		if err := st.step(); err != nil {
 			return missing, err
 		}
 		st.Set(m.slot, item)
+		m.index.set(st, n)
+		n++
 		v, err := m.in.eval(st)
 		if err != nil {
 			return missing, err
@@ -142,19 +181,20 @@ func (m *mapExpr) optimize(env *Env) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mapExpr{args[0], args[1], m.slot}, nil
+	return &mapExpr{args[0], args[1], m.slot, m.index}, nil
 }
 
 type filterExpr struct {
 	input, cond, limit Expr
 	slot               Slot
+	index              counter
 }
 
 func parseFilter(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, srverr.New(28646, "$filter only supports an object as its argument")
 	}
-	var input, as, cond, limit bson.RawValue
+	var input, as, cond, limit, index bson.RawValue
 	for key, item := range bson.Raw(v.Value).All() {
 		switch {
 		case key == "input":
@@ -165,6 +205,8 @@ func parseFilter(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 			cond = item
 		case key == "limit" && s.env.Version.Has(release.Argument, "$filter.limit"):
 			limit = item
+		case key == "arrayIndexAs" && s.env.Version.Has(release.Argument, "$filter.arrayIndexAs"):
+			index = item
 		default:
 			return nil, srverr.New(28647, "Unrecognized parameter to $filter: %s", key)
 		}
@@ -185,6 +227,9 @@ func parseFilter(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 		return nil, err
 	}
 	f.slot = slot
+	if inner, err = f.index.define(index, inner); err != nil {
+		return nil, err
+	}
 	if f.cond, err = parse(cond, inner, depth+1); err != nil {
 		return nil, err
 	}
@@ -218,6 +263,7 @@ func (f *filterExpr) eval(st *State) (bson.RawValue, error) {
 		}
 	}
 	b := newArray()
+	n := 0
 	for item := range bson.Raw(in.Value).Values() {
 		if limit >= 0 && int64(b.n) >= limit {
 			break
@@ -226,6 +272,8 @@ func (f *filterExpr) eval(st *State) (bson.RawValue, error) {
 			return missing, err
 		}
 		st.Set(f.slot, item)
+		f.index.set(st, n)
+		n++
 		v, err := f.cond.eval(st)
 		if err != nil {
 			return missing, err
@@ -242,12 +290,13 @@ func (f *filterExpr) optimize(env *Env) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &filterExpr{args[0], args[1], args[2], f.slot}, nil
+	return &filterExpr{args[0], args[1], args[2], f.slot, f.index}, nil
 }
 
 type reduceExpr struct {
 	input, initial, in Expr
 	value, this        Slot
+	index              counter
 }
 
 func parseReduce(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
@@ -258,6 +307,10 @@ func parseReduce(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 	inner, slot := s.Define("this")
 	r.this = slot
 	inner, r.value = inner.Define("value")
+	inner, err := r.index.define(r.indexAs(v, s), inner)
+	if err != nil {
+		return nil, err
+	}
 	for key, item := range bson.Raw(v.Value).All() {
 		target, scope := &r.input, s
 		switch key {
@@ -266,6 +319,11 @@ func parseReduce(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 			target = &r.initial
 		case "in":
 			target, scope = &r.in, inner
+		case "arrayIndexAs":
+			if s.env.Version.Has(release.Argument, "$reduce.arrayIndexAs") {
+				continue
+			}
+			fallthrough
 		default:
 			return nil, srverr.New(40076, "$reduce found an unknown argument: %s", key)
 		}
@@ -286,6 +344,14 @@ func parseReduce(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 	return r, nil
 }
 
+// indexAs returns the argument arrayIndexAs, which may stand behind the expression that needs it.
+func (r *reduceExpr) indexAs(v bson.RawValue, s *Scope) bson.RawValue {
+	if !s.env.Version.Has(release.Argument, "$reduce.arrayIndexAs") {
+		return bson.RawValue{}
+	}
+	return bson.Raw(v.Value).Lookup("arrayIndexAs")
+}
+
 func (r *reduceExpr) eval(st *State) (bson.RawValue, error) {
 	in, err := r.input.eval(st)
 	if err != nil || nullish(in) {
@@ -298,6 +364,7 @@ func (r *reduceExpr) eval(st *State) (bson.RawValue, error) {
 	if err != nil {
 		return missing, err
 	}
+	n := 0
 	for item := range bson.Raw(in.Value).Values() {
 		if err := st.step(); err != nil {
 			return missing, err
@@ -307,6 +374,8 @@ func (r *reduceExpr) eval(st *State) (bson.RawValue, error) {
 		}
 		st.Set(r.this, item)
 		st.Set(r.value, acc)
+		r.index.set(st, n)
+		n++
 		if acc, err = r.in.eval(st); err != nil {
 			return missing, err
 		}
@@ -319,7 +388,7 @@ func (r *reduceExpr) optimize(env *Env) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reduceExpr{args[0], args[1], args[2], r.value, r.this}, nil
+	return &reduceExpr{args[0], args[1], args[2], r.value, r.this, r.index}, nil
 }
 
 type zipExpr struct {

@@ -147,6 +147,7 @@ func init() {
 		"$integral":       {false, true, parseSlope(true)},
 		"$covariancePop":  {false, false, parseCovariance(false)},
 		"$covarianceSamp": {false, false, parseCovariance(true)},
+		"$minMaxScaler":   {false, false, parseMinMaxScaler},
 		"$locf":           {true, false, parseFilling(false)},
 		"$linearFill":     {true, true, parseFilling(true)},
 	}
