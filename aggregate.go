@@ -70,7 +70,8 @@ func (c *Collection[T]) Aggregate(ctx context.Context, pipeline any, opts ...Agg
 // V.
 //
 //	cur, err := allium.Aggregate[Count](ctx, users, pipeline)
-func Aggregate[V any](ctx context.Context, coll AnyCollection, pipeline any, opts ...AggregateOptions) (*Cursor[V], error) {
+func Aggregate[V any](ctx context.Context, coll AnyCollection, pipeline any,
+	opts ...AggregateOptions) (*Cursor[V], error) {
 	cur, c := &Cursor[V]{}, coll.base()
 	if err := aggregate(ctx, c.inherited, c.err, c.name, pipeline, &cur.cur, opts); err != nil {
 		return nil, err
@@ -89,7 +90,8 @@ func (db *Database) Aggregate(ctx context.Context, pipeline any, opts ...Aggrega
 }
 
 // aggregate opens cur over a pipeline on a collection or, with name empty, on a database.
-func aggregate(ctx context.Context, s inherited, scopeErr error, name string, pipeline any, cur *cursor.Cursor, opts []AggregateOptions) error {
+func aggregate(ctx context.Context, s inherited, scopeErr error, name string, pipeline any, cur *cursor.Cursor,
+	opts []AggregateOptions) error {
 	o, err := option.Merge(opts), scopeErr
 	var stages bson.RawValue
 	if err == nil {
@@ -100,8 +102,10 @@ func aggregate(ctx context.Context, s inherited, scopeErr error, name string, pi
 	}
 	cmd := &command.Aggregate{
 		Collection: name, Pipeline: stages, BatchSize: o.BatchSize, AllowDiskUse: o.AllowDiskUse,
-		BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation.raw(), Comment: o.Comment, Hint: o.Hint, Let: o.Let,
-		RawData: o.RawData, Writes: command.HasWriteStage(stages.Value), SearchIndexes: command.ListsSearchIndexes(stages.Value),
+		BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation.raw(), Comment: o.Comment,
+		Hint: o.Hint, Let: o.Let,
+		RawData: o.RawData, Writes: command.HasWriteStage(stages.Value),
+		SearchIndexes: command.ListsSearchIndexes(stages.Value),
 	}
 	op, err := s.op(ctx, cmd, o.Timeout)
 	if err != nil {
@@ -112,7 +116,9 @@ func aggregate(ctx context.Context, s inherited, scopeErr error, name string, pi
 		err = errors.New("TimeoutPerIteration cannot be used with $out and $merge")
 	}
 	if err == nil {
-		err = cur.Prepare(&op, cursor.Reading{Type: cursorType(stages.Value), TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxAwaitTime, BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
+		err = cur.Prepare(&op, cursor.Reading{Type: cursorType(stages.Value),
+			TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxAwaitTime, BatchSize: or(o.BatchSize, 0),
+			Comment: o.Comment})
 	}
 	if err != nil {
 		return s.failed(ctx, "aggregate", name, err)
@@ -186,7 +192,8 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 	if err != nil {
 		return 0, c.failed(ctx, "aggregate", c.name, err)
 	}
-	cmd := &command.Aggregate{Collection: c.name, Pipeline: pipeline, Hint: o.Hint, Collation: o.Collation.raw(), Comment: o.Comment, RawData: o.RawData, SingleResult: true}
+	cmd := &command.Aggregate{Collection: c.name, Pipeline: pipeline, Hint: o.Hint, Collation: o.Collation.raw(),
+		Comment: o.Comment, RawData: o.RawData, SingleResult: true}
 	op, err := c.op(ctx, cmd, o.Timeout)
 	if err != nil {
 		return 0, c.failed(ctx, "aggregate", c.name, err)
@@ -275,13 +282,15 @@ func (c *Collection[T]) Count(ctx context.Context, filter any, opts ...CountOpti
 	if err != nil {
 		return 0, c.failed(ctx, "count", c.name, err)
 	}
-	cmd := &command.Count{Collection: c.name, Filter: filter, Skip: o.Skip, Limit: o.Limit, Hint: o.Hint, Collation: o.Collation.raw(),
-		Comment: o.Comment, RawData: o.RawData}
+	cmd := &command.Count{Collection: c.name, Filter: filter, Skip: o.Skip, Limit: o.Limit, Hint: o.Hint,
+		Collation: o.Collation.raw(),
+		Comment:   o.Comment, RawData: o.RawData}
 	return c.count(ctx, cmd, o.MaxTime, o.Timeout)
 }
 
 // count runs the command count.
-func (c *Collection[T]) count(ctx context.Context, cmd *command.Count, maxTimeOpt time.Duration, timeout *time.Duration) (int64, error) {
+func (c *Collection[T]) count(ctx context.Context, cmd *command.Count, maxTimeOpt time.Duration,
+	timeout *time.Duration) (int64, error) {
 	op, err := c.op(ctx, cmd, timeout)
 	if err != nil {
 		return 0, op.Named(err)
@@ -368,13 +377,15 @@ type DistinctOptions struct {
 // all the others.
 //
 //	names, err := allium.Distinct[string](ctx, users, "name", bson.D{})
-func Distinct[V any](ctx context.Context, coll AnyCollection, field string, filter any, opts ...DistinctOptions) ([]V, error) {
+func Distinct[V any](ctx context.Context, coll AnyCollection, field string, filter any,
+	opts ...DistinctOptions) ([]V, error) {
 	c := coll.base()
 	o, err := option.Merge(opts), c.err
 	if err != nil {
 		return nil, c.failed(ctx, "distinct", c.name, err)
 	}
-	cmd := &command.Distinct{Collection: c.name, Field: field, Filter: filter, Collation: o.Collation.raw(), Comment: o.Comment, Hint: o.Hint, RawData: o.RawData}
+	cmd := &command.Distinct{Collection: c.name, Field: field, Filter: filter, Collation: o.Collation.raw(),
+		Comment: o.Comment, Hint: o.Hint, RawData: o.RawData}
 	op, err := c.op(ctx, cmd, o.Timeout)
 	if err != nil {
 		return nil, c.failed(ctx, "distinct", c.name, err)

@@ -66,7 +66,8 @@ type BulkWriteResult struct {
 //
 // All messages go in one session. Each is retried separately, unless it holds an update or a delete
 // of many documents.
-func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel, opts ...BulkWriteOptions) (BulkWriteResult, error) {
+func (c *Collection[T]) BulkWrite(ctx context.Context, models []WriteModel,
+	opts ...BulkWriteOptions) (BulkWriteResult, error) {
 	o, err := option.Merge(opts), error(nil)
 	if len(models) == 0 {
 		err = errNoWrites
@@ -157,9 +158,11 @@ func (b *bulk[T]) run(ctx context.Context, w *writer, g group) error {
 			m := &b.models[g.indexes[i]]
 			return &m.insert, m.on.bson
 		}}
-		cmd = &command.Insert{Collection: name, Docs: docs, Ordered: ordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
+		cmd = &command.Insert{Collection: name, Docs: docs, Ordered: ordered,
+			BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	case updateKind:
-		u := &command.Update{Collection: name, Ordered: ordered, BypassDocumentValidation: o.BypassDocumentValidation, Let: o.Let, Comment: o.Comment, RawData: o.RawData}
+		u := &command.Update{Collection: name, Ordered: ordered, BypassDocumentValidation: o.BypassDocumentValidation,
+			Let: o.Let, Comment: o.Comment, RawData: o.RawData}
 		for _, i := range g.indexes {
 			u.Statements = append(u.Statements, *b.models[i].update)
 		}
@@ -211,7 +214,8 @@ func (b *bulk[T]) run(ctx context.Context, w *writer, g group) error {
 // done, or another error.
 func (b *bulk[T]) started() bool {
 	r := &b.result
-	return r.InsertedCount+r.MatchedCount+r.DeletedCount+r.UpsertedCount > 0 || len(b.errs.WriteErrors)+len(b.errs.WriteConcernErrors) > 0
+	return r.InsertedCount+r.MatchedCount+r.DeletedCount+r.UpsertedCount > 0 ||
+		len(b.errs.WriteErrors)+len(b.errs.WriteConcernErrors) > 0
 }
 
 // A WriteModel is one write of a bulk write. The collection that it is for makes it, so that its
@@ -293,7 +297,8 @@ func (c *Collection[T]) UpdateManyModel(filter, update any, opts ...UpdateModelO
 
 func (c *handle) updateModel(filter, update any, many bool, opts []UpdateModelOptions) WriteModel {
 	o := option.Merge(opts)
-	return WriteModel{on: c, kind: updateKind, update: &command.UpdateStatement{BSON: c.bson, Filter: filter, Update: update, Multi: many, Upsert: o.Upsert,
+	return WriteModel{on: c, kind: updateKind, update: &command.UpdateStatement{BSON: c.bson, Filter: filter,
+		Update: update, Multi: many, Upsert: o.Upsert,
 		Sort: o.Sort, ArrayFilters: o.ArrayFilters, Collation: o.Collation.raw(), Hint: o.Hint}}
 }
 
@@ -301,8 +306,9 @@ func (c *handle) updateModel(filter, update any, many bool, opts []UpdateModelOp
 // filter, as ReplaceOne does. It sends nothing.
 func (c *Collection[T]) ReplaceOneModel(filter any, replacement T, opts ...ReplaceModelOptions) WriteModel {
 	o := option.Merge(opts)
-	return WriteModel{on: &c.handle, kind: updateKind, update: &command.UpdateStatement{BSON: c.bson, Filter: filter, Update: replacement, Replacement: true,
-		Upsert: o.Upsert, Sort: o.Sort, Collation: o.Collation.raw(), Hint: o.Hint}}
+	return WriteModel{on: &c.handle, kind: updateKind,
+		update: &command.UpdateStatement{BSON: c.bson, Filter: filter, Update: replacement, Replacement: true,
+			Upsert: o.Upsert, Sort: o.Sort, Collation: o.Collation.raw(), Hint: o.Hint}}
 }
 
 // DeleteOneModel is the write of a bulk write that deletes the first document that matches the
@@ -319,7 +325,8 @@ func (c *Collection[T]) DeleteManyModel(filter any, opts ...DeleteModelOptions) 
 
 func (c *handle) deleteModel(filter any, many bool, opts []DeleteModelOptions) WriteModel {
 	o := option.Merge(opts)
-	return WriteModel{on: c, kind: deleteKind, delete: &command.DeleteStatement{BSON: c.bson, Filter: filter, Multi: many, Collation: o.Collation.raw(), Hint: o.Hint}}
+	return WriteModel{on: c, kind: deleteKind, delete: &command.DeleteStatement{BSON: c.bson, Filter: filter,
+		Multi: many, Collation: o.Collation.raw(), Hint: o.Hint}}
 }
 
 var (

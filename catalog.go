@@ -64,11 +64,13 @@ func (c *Client) Databases(ctx context.Context, opts ...ListDatabasesOptions) ([
 	return dbs, err
 }
 
-func (c *Client) listDatabases(ctx context.Context, nameOnly bool, opts []ListDatabasesOptions) ([]DatabaseInfo, error) {
+func (c *Client) listDatabases(ctx context.Context, nameOnly bool,
+	opts []ListDatabasesOptions) ([]DatabaseInfo, error) {
 	s := c.inherited()
 	s.db = "admin"
 	o := option.Merge(opts)
-	op, err := s.op(ctx, &command.ListDatabases{Filter: o.Filter, NameOnly: nameOnly, AuthorizedDatabases: o.AuthorizedDatabases, Comment: o.Comment}, o.Timeout)
+	op, err := s.op(ctx, &command.ListDatabases{Filter: o.Filter, NameOnly: nameOnly,
+		AuthorizedDatabases: o.AuthorizedDatabases, Comment: o.Comment}, o.Timeout)
 	if err != nil {
 		return nil, op.Named(err)
 	}
@@ -130,7 +132,8 @@ type CollectionInfo struct {
 }
 
 // ListCollections lists the collections and views of the database.
-func (db *Database) ListCollections(ctx context.Context, opts ...ListCollectionsOptions) (*Cursor[CollectionInfo], error) {
+func (db *Database) ListCollections(ctx context.Context,
+	opts ...ListCollectionsOptions) (*Cursor[CollectionInfo], error) {
 	cur := &Cursor[CollectionInfo]{}
 	if err := db.listCollections(ctx, false, &cur.cur, opts); err != nil {
 		return nil, err
@@ -157,18 +160,21 @@ func (db *Database) Collections(ctx context.Context, opts ...ListCollectionsOpti
 	return colls, err
 }
 
-func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cursor.Cursor, opts []ListCollectionsOptions) error {
+func (db *Database) listCollections(ctx context.Context, nameOnly bool, cur *cursor.Cursor,
+	opts []ListCollectionsOptions) error {
 	o, err := option.Merge(opts), db.err
 	if err != nil {
 		return db.failed(ctx, "listCollections", "", err)
 	}
 	op, err := db.op(ctx, &command.ListCollections{
-		Filter: o.Filter, NameOnly: nameOnly, AuthorizedCollections: o.AuthorizedCollections, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData,
+		Filter: o.Filter, NameOnly: nameOnly, AuthorizedCollections: o.AuthorizedCollections, BatchSize: o.BatchSize,
+		Comment: o.Comment, RawData: o.RawData,
 	}, o.Timeout)
 	if err == nil {
 		// The server itself gives the comment to the getMores, which must not carry it
 		// (specification: Enumerating Collections).
-		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0)})
+		err = cur.Prepare(&op,
+			cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0)})
 	}
 	if err != nil {
 		return db.failed(ctx, "listCollections", "", err)
@@ -235,9 +241,11 @@ func (c *Collection[T]) listIndexes(ctx context.Context, cur *cursor.Cursor, opt
 	if err != nil {
 		return c.failed(ctx, "listIndexes", c.name, err)
 	}
-	op, err := c.op(ctx, &command.ListIndexes{Collection: c.name, BatchSize: o.BatchSize, Comment: o.Comment, RawData: o.RawData}, o.Timeout)
+	op, err := c.op(ctx, &command.ListIndexes{Collection: c.name, BatchSize: o.BatchSize, Comment: o.Comment,
+		RawData: o.RawData}, o.Timeout)
 	if err == nil {
-		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
+		err = cur.Prepare(&op, cursor.Reading{TimeoutMode: cursor.TimeoutMode(o.TimeoutMode),
+			BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
 	}
 	if err != nil {
 		return c.failed(ctx, "listIndexes", c.name, err)
@@ -666,7 +674,8 @@ func (c *Collection[T]) Rename(ctx context.Context, name string, opts ...RenameO
 	f.value("comment", o.Comment)
 	admin := Database{inherited: c.inherited}
 	admin.db = "admin"
-	return admin.admin(ctx, &command.Named{Command: "renameCollection", Target: c.db + "." + c.name, Fields: f.document()}, o.Timeout)
+	return admin.admin(ctx, &command.Named{Command: "renameCollection", Target: c.db + "." + c.name,
+		Fields: f.document()}, o.Timeout)
 }
 
 // DropOptions are the options of Collection.Drop and Database.Drop.

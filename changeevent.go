@@ -229,7 +229,8 @@ func updateDescription(d bson.Raw) *UpdateDescription {
 }
 
 // eventKeys are the fields of an event that ChangeEvent has, in the server's order.
-var eventKeys = []string{"_id", "operationType", "clusterTime", "wallTime", "lsid", "txnNumber", "collectionUUID", "nsType", "fullDocument", "ns", "to",
+var eventKeys = []string{"_id", "operationType", "clusterTime", "wallTime", "lsid", "txnNumber", "collectionUUID",
+	"nsType", "fullDocument", "ns", "to",
 	"documentKey", "updateDescription", "fullDocumentBeforeChange", "operationDescription", "splitEvent"}
 
 // MarshalBSON encodes the event as a server sends it, so that it can be stored, and read back as a
@@ -237,14 +238,18 @@ var eventKeys = []string{"_id", "operationType", "clusterTime", "wallTime", "lsi
 // that a pipeline has added, is kept. Documents are encoded from FullDocument and
 // FullDocumentBeforeChange with the defaults of package bson: what T has no field for is left out.
 func (e ChangeEvent[T]) MarshalBSON() ([]byte, error) {
-	now := ChangeEvent[bson.Raw]{ID: e.ID, OperationType: e.OperationType, Namespace: e.Namespace, To: e.To, NamespaceType: e.NamespaceType,
-		DocumentKey: e.DocumentKey, UpdateDescription: e.UpdateDescription, OperationDescription: e.OperationDescription,
-		CollectionUUID: e.CollectionUUID, ClusterTime: e.ClusterTime, WallTime: e.WallTime, LSID: e.LSID, TxnNumber: e.TxnNumber, SplitEvent: e.SplitEvent}
+	now := ChangeEvent[bson.Raw]{ID: e.ID, OperationType: e.OperationType, Namespace: e.Namespace, To: e.To,
+		NamespaceType: e.NamespaceType,
+		DocumentKey:   e.DocumentKey, UpdateDescription: e.UpdateDescription,
+		OperationDescription: e.OperationDescription,
+		CollectionUUID:       e.CollectionUUID, ClusterTime: e.ClusterTime, WallTime: e.WallTime, LSID: e.LSID,
+		TxnNumber: e.TxnNumber, SplitEvent: e.SplitEvent}
 	for _, image := range []struct {
 		from *T
 		to   **bson.Raw
 		key  string
-	}{{e.FullDocument, &now.FullDocument, "fullDocument"}, {e.FullDocumentBeforeChange, &now.FullDocumentBeforeChange, "fullDocumentBeforeChange"}} {
+	}{{e.FullDocument, &now.FullDocument, "fullDocument"},
+		{e.FullDocumentBeforeChange, &now.FullDocumentBeforeChange, "fullDocumentBeforeChange"}} {
 		if image.from == nil {
 			continue
 		}

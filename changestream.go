@@ -222,7 +222,8 @@ type target struct {
 }
 
 // watch opens the stream.
-func (s *inherited) watch(ctx context.Context, stream *cursor.Stream, scopeErr error, t target, pipeline any, opts []WatchOptions) error {
+func (s *inherited) watch(ctx context.Context, stream *cursor.Stream, scopeErr error, t target, pipeline any,
+	opts []WatchOptions) error {
 	op, o, err := exec.NewOp(&command.Aggregate{}), cursor.StreamOptions{}, scopeErr
 	if err == nil {
 		o, err = s.watchOptions(ctx, &op, t, pipeline, opts)
@@ -234,7 +235,8 @@ func (s *inherited) watch(ctx context.Context, stream *cursor.Stream, scopeErr e
 }
 
 // watchOptions checks the options, and returns them as the stream takes them.
-func (s *inherited) watchOptions(ctx context.Context, op *exec.Op, t target, pipeline any, opts []WatchOptions) (so cursor.StreamOptions, err error) {
+func (s *inherited) watchOptions(ctx context.Context, op *exec.Op, t target, pipeline any,
+	opts []WatchOptions) (so cursor.StreamOptions, err error) {
 	o := option.Merge(opts)
 	if err := s.inherits(ctx, op, o.Timeout); err != nil {
 		return so, err
@@ -244,10 +246,13 @@ func (s *inherited) watchOptions(ctx context.Context, op *exec.Op, t target, pip
 	}
 	o = option.Copy(o) // the stream keeps them, to resume
 	so = cursor.StreamOptions{
-		Collection: t.collection, Cluster: t.cluster, FullDocument: string(o.FullDocument), FullDocumentBeforeChange: string(o.FullDocumentBeforeChange),
-		ResumeAfter: o.ResumeAfter, StartAfter: o.StartAfter, StartAtOperationTime: o.StartAtOperationTime, BatchSize: o.BatchSize,
-		MaxAwait: o.MaxAwaitTime, Collation: o.Collation.raw(), Comment: o.Comment, ShowExpandedEvents: o.ShowExpandedEvents,
-		SplitLargeEvents: o.SplitLargeEvents,
+		Collection: t.collection, Cluster: t.cluster, FullDocument: string(o.FullDocument),
+		FullDocumentBeforeChange: string(o.FullDocumentBeforeChange),
+		ResumeAfter:              o.ResumeAfter, StartAfter: o.StartAfter, StartAtOperationTime: o.StartAtOperationTime,
+		BatchSize: o.BatchSize,
+		MaxAwait:  o.MaxAwaitTime, Collation: o.Collation.raw(), Comment: o.Comment,
+		ShowExpandedEvents: o.ShowExpandedEvents,
+		SplitLargeEvents:   o.SplitLargeEvents,
 	}
 	if v := reflect.ValueOf(pipeline); v.IsValid() && !(v.Kind() == reflect.Slice && v.IsNil()) {
 		stages, err := encodePipeline(s.bson, pipeline)
@@ -257,7 +262,8 @@ func (s *inherited) watchOptions(ctx context.Context, op *exec.Op, t target, pip
 		so.Stages = bson.Raw(stages.Value)
 	}
 	if s.scopes != nil {
-		so.Stages, so.FullDocument, err = s.scopes.Watch(so.Stages, so.FullDocument, so.FullDocumentBeforeChange, so.Collation)
+		so.Stages, so.FullDocument,
+			err = s.scopes.Watch(so.Stages, so.FullDocument, so.FullDocumentBeforeChange, so.Collation)
 	}
 	return so, err
 }

@@ -112,7 +112,8 @@ func Open(connectionString string, opts ...ClientOptions) (*Client, error) {
 
 // defaults returns what databases inherit.
 func defaults(c *Client, cfg *uri.Config, o *ClientOptions) (inherited, error) {
-	s := inherited{client: c, timeout: cfg.Timeout, timeoutLevel: "client", readConcern: o.ReadConcern, writeConcern: o.WriteConcern, readPreference: o.ReadPreference, bson: o.BSON}
+	s := inherited{client: c, timeout: cfg.Timeout, timeoutLevel: "client", readConcern: o.ReadConcern,
+		writeConcern: o.WriteConcern, readPreference: o.ReadPreference, bson: o.BSON}
 	if cfg.UUIDRepresentation != "" {
 		representation, err := bson.ParseUUIDRepresentation(cfg.UUIDRepresentation)
 		if err != nil {
@@ -129,7 +130,8 @@ func defaults(c *Client, cfg *uri.Config, o *ClientOptions) (inherited, error) {
 	if err := s.writeConcern.Validate(); err != nil {
 		return s, err
 	}
-	if s.readPreference == nil && (cfg.ReadPreference != "" || cfg.ReadPreferenceTags != nil || or(cfg.MaxStaleness, -1) >= 0) {
+	if s.readPreference == nil &&
+		(cfg.ReadPreference != "" || cfg.ReadPreferenceTags != nil || or(cfg.MaxStaleness, -1) >= 0) {
 		rp := &consistency.ReadPreference{}
 		if limit := or(cfg.MaxStaleness, -1); limit >= 0 {
 			rp.MaxStaleness = max(limit, 1) // 0 seconds is too small a bound; here 0 would be none
@@ -163,7 +165,8 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 	if err != nil {
 		return err
 	}
-	c.log, warnings = logging.New(logging.Options{Handler: handler, Levels: levels, MaxDocumentLength: o.MaxLogDocumentLength}, os.Getenv)
+	c.log, warnings = logging.New(logging.Options{Handler: handler, Levels: levels,
+		MaxDocumentLength: o.MaxLogDocumentLength}, os.Getenv)
 	tracer, queryText, ignored, err := o.Tracing.settings(os.Getenv)
 	if err != nil {
 		return err
@@ -178,14 +181,16 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 		return err
 	}
 	c.topology, err = topology.New(&topology.Config{
-		Seeds: cfg.Hosts, SRV: srv, Direct: or(cfg.Direct, false), LoadBalanced: or(cfg.LoadBalanced, false), SetName: cfg.ReplicaSet,
+		Seeds: cfg.Hosts, SRV: srv, Direct: or(cfg.Direct, false), LoadBalanced: or(cfg.LoadBalanced, false),
+		SetName:           cfg.ReplicaSet,
 		HeartbeatInterval: or(cfg.HeartbeatInterval, 0), Monitoring: mode,
 		LocalThreshold:   or(cfg.LocalThreshold, topology.DefaultLocalThreshold),
 		SelectionTimeout: or(cfg.ServerSelectionTimeout, 0), Selector: o.ServerSelector,
 		Pool: pool.Config{
 			Conn: connections, MaxPoolSize: most, MinPoolSize: or(cfg.MinPoolSize, 0), Warm: warm,
-			MaxConnecting: or(cfg.MaxConnecting, 0), MaxIdleTime: or(cfg.MaxIdleTime, 0), WaitQueueTimeout: or(cfg.WaitQueueTimeout, 0),
-			LoadBalanced: or(cfg.LoadBalanced, false), Monitor: o.PoolMonitor, Log: c.log,
+			MaxConnecting: or(cfg.MaxConnecting, 0), MaxIdleTime: or(cfg.MaxIdleTime, 0),
+			WaitQueueTimeout: or(cfg.WaitQueueTimeout, 0),
+			LoadBalanced:     or(cfg.LoadBalanced, false), Monitor: o.PoolMonitor, Log: c.log,
 		},
 		Monitor: o.ServerMonitor, Log: c.log,
 	})
@@ -193,12 +198,15 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 		return err
 	}
 	c.exec = exec.New(exec.Config{
-		Topology: c.topology, Sessions: &c.sessions, RetryReads: or(cfg.RetryReads, true), RetryWrites: or(cfg.RetryWrites, true),
-		MaxAdaptiveRetries: or(cfg.MaxAdaptiveRetries, exec.DefaultMaxAdaptiveRetries), OverloadRetargeting: or(cfg.EnableOverloadRetargeting, false),
-		ReadRetry: exec.ReadRetryPolicy(o.ReadRetryPolicy), Slow: c.slow(o),
+		Topology: c.topology, Sessions: &c.sessions, RetryReads: or(cfg.RetryReads, true),
+		RetryWrites:         or(cfg.RetryWrites, true),
+		MaxAdaptiveRetries:  or(cfg.MaxAdaptiveRetries, exec.DefaultMaxAdaptiveRetries),
+		OverloadRetargeting: or(cfg.EnableOverloadRetargeting, false),
+		ReadRetry:           exec.ReadRetryPolicy(o.ReadRetryPolicy), Slow: c.slow(o),
 		ServerAPI: connServerAPI(o.ServerAPI), Monitor: o.CommandMonitor, Log: c.log,
 		Tracer: tracer, QueryTextMaxLength: queryText,
-		SelectionTimeout: cmp.Or(or(cfg.ServerSelectionTimeout, 0), topology.DefaultSelectionTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
+		SelectionTimeout: cmp.Or(or(cfg.ServerSelectionTimeout, 0), topology.DefaultSelectionTimeout),
+		SocketTimeout:    or(cfg.SocketTimeout, 0),
 	})
 	c.cursors = cursor.NewRegistry(c.exec)
 	c.sessions.Left = c.abortLater
@@ -269,9 +277,11 @@ func (c *Client) connections(cfg *uri.Config, o *ClientOptions) (*conn.Config, e
 	}
 	connections := &conn.Config{
 		Authenticator: authenticator, RefuseCleartext: !o.AllowPlainWithoutTLS, ZlibLevel: cfg.ZlibCompressionLevel,
-		Dialer: dialer, TLS: secure, Metadata: metadata, Compressors: cfg.Compressors, ServerAPI: connServerAPI(o.ServerAPI),
-		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout), SocketTimeout: or(cfg.SocketTimeout, 0),
-		Timeout: cfg.Timeout,
+		Dialer: dialer, TLS: secure, Metadata: metadata, Compressors: cfg.Compressors,
+		ServerAPI:    connServerAPI(o.ServerAPI),
+		LoadBalanced: or(cfg.LoadBalanced, false), ConnectTimeout: or(cfg.ConnectTimeout, defaultConnectTimeout),
+		SocketTimeout: or(cfg.SocketTimeout, 0),
+		Timeout:       cfg.Timeout,
 	}
 	if secure != nil {
 		connections.Revocation = conn.NewRevocation(&cfg.TLSIs, secure, dialer)
@@ -344,7 +354,8 @@ func (c *Client) Ping(ctx context.Context, opts ...PingOptions) error {
 	if rp == nil {
 		rp = c.defaults.readPreference
 	}
-	_, err := c.Database("admin").RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}, RunCommandOptions{ReadPreference: rp})
+	_, err := c.Database("admin").RunCommand(ctx, bson.D{{Key: "ping", Value: 1}},
+		RunCommandOptions{ReadPreference: rp})
 	return err
 }
 
@@ -519,7 +530,8 @@ func (c *Client) endSessions(ctx context.Context) {
 	for len(ids) > 0 && ctx.Err() == nil {
 		n := min(len(ids), command.MaxEndSessions)
 		op := exec.NewOp(&command.EndSessions{IDs: ids[:n]})
-		op.DB, op.NoMaxTime, op.NoSession, op.ReadPreference = "admin", true, true, &consistency.ReadPreference{Mode: consistency.PrimaryPreferred}
+		op.DB, op.NoMaxTime, op.NoSession, op.ReadPreference = "admin", true, true,
+			&consistency.ReadPreference{Mode: consistency.PrimaryPreferred}
 		res, _ := c.exec.RunClosing(ctx, &op)
 		res.Release()
 		ids = ids[n:]
@@ -566,7 +578,10 @@ func discover(cfg *uri.Config, r Resolver) (*topology.SRV, error) {
 		return nil, err
 	}
 	if n := len(list.Hosts); limit == 0 && n > dns.MaxHosts {
-		cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("DNS names %d servers for %s; %d of them are used, unless srvMaxHosts says how many", n, host, dns.MaxHosts))
+		cfg.Warnings = append(
+			cfg.Warnings, fmt.Sprintf(
+				"DNS names %d servers for %s; %d of them are used, unless srvMaxHosts says how many", n, host,
+				dns.MaxHosts))
 	}
 	if err := cfg.ApplySRV(dns.Limit(list.Hosts, limit), list.TXT); err != nil {
 		return nil, err

@@ -56,7 +56,8 @@ type ClientBulkWriteOptions struct {
 // Each message is retried once after a network error or a failover, unless it holds an update or a
 // delete of many documents; no write is applied twice. An unacknowledged write concern requires
 // Unordered and excludes VerboseResults.
-func (c *Client) BulkWrite(ctx context.Context, models []WriteModel, opts ...ClientBulkWriteOptions) (BulkWriteResult, error) {
+func (c *Client) BulkWrite(ctx context.Context, models []WriteModel,
+	opts ...ClientBulkWriteOptions) (BulkWriteResult, error) {
 	o, err := option.Merge(opts), error(nil)
 	if len(models) == 0 {
 		err = errNoWrites
@@ -67,7 +68,9 @@ func (c *Client) BulkWrite(ctx context.Context, models []WriteModel, opts ...Cli
 		s.writeConcern = o.WriteConcern
 	}
 	b := clientBulk{inherited: &s, writes: clientWrites{list: models}, opts: o}
-	b.writes.docs = documents{n: len(models), at: func(int) (any, *bson.Options) { return &b.writes.at.insert, b.writes.at.on.bson }}
+	b.writes.docs = documents{n: len(models), at: func(int) (any, *bson.Options) {
+		return &b.writes.at.insert, b.writes.at.on.bson
+	}}
 	var op exec.Op
 	if err == nil {
 		op, err = b.op(ctx)
@@ -102,7 +105,8 @@ func (w *clientWrites) Len() int { return len(w.list) }
 // Write implements command.BulkWrites.
 func (w *clientWrites) Write(i int) command.BulkStatement {
 	m := &w.list[i]
-	if on := m.on; len(w.namespace) != len(on.db)+1+len(on.name) || w.namespace[:len(on.db)] != on.db || w.namespace[len(on.db)+1:] != on.name {
+	if on := m.on; len(w.namespace) != len(on.db)+1+len(on.name) || w.namespace[:len(on.db)] != on.db ||
+		w.namespace[len(on.db)+1:] != on.name {
 		w.namespace = on.db + "." + on.name
 	}
 	return command.BulkStatement{Namespace: w.namespace, Update: m.update, Delete: m.delete}
@@ -127,7 +131,8 @@ func (w *clientWrites) scope(ctx context.Context, rawData bool) error {
 		return nil
 	}
 	if i := slices.IndexFunc(w.list, func(m WriteModel) bool { return m.on.scopes == nil }); i >= 0 {
-		return fmt.Errorf("write %d: %w: its collection has none, while that of write %d has: run them apart", i, mongoerr.ErrScope, scoped)
+		return fmt.Errorf("write %d: %w: its collection has none, while that of write %d has: run them apart", i,
+			mongoerr.ErrScope, scoped)
 	}
 	if rawData {
 		return fmt.Errorf("%w: option RawData writes what the filter does not know", mongoerr.ErrScope)
@@ -193,8 +198,9 @@ func (b *clientBulk) op(ctx context.Context) (op exec.Op, err error) {
 	if err := w.check(b.inherited.client); err != nil {
 		return op, err
 	}
-	b.cmd = &command.BulkWrite{Writes: w, ErrorsOnly: !o.VerboseResults, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation,
-		Let: o.Let, Comment: o.Comment, RawData: o.RawData}
+	b.cmd = &command.BulkWrite{Writes: w, ErrorsOnly: !o.VerboseResults, Ordered: !o.Unordered,
+		BypassDocumentValidation: o.BypassDocumentValidation,
+		Let:                      o.Let, Comment: o.Comment, RawData: o.RawData}
 	if op, err = b.inherited.op(ctx, b.cmd, o.Timeout); err != nil {
 		return op, err
 	}
@@ -215,7 +221,8 @@ func (b *clientBulk) op(ctx context.Context) (op exec.Op, err error) {
 	}
 	if o.VerboseResults {
 		r := &b.result
-		r.InsertedIDs, r.UpsertedIDs, r.Updates, r.Deletes = map[int]any{}, map[int]any{}, map[int]UpdateResult{}, map[int]DeleteResult{}
+		r.InsertedIDs, r.UpsertedIDs, r.Updates, r.Deletes = map[int]any{}, map[int]any{}, map[int]UpdateResult{},
+			map[int]DeleteResult{}
 	}
 	b.cmd.CheckSize = !b.result.Acknowledged
 	return op, nil

@@ -124,26 +124,32 @@ func (c *UntypedCollection) InsertOne(ctx context.Context, doc any, opts ...Inse
 
 // InsertMany inserts documents. docs is a slice of them: []bson.M, []User, []any. See
 // Collection.InsertMany.
-func (c *UntypedCollection) InsertMany(ctx context.Context, docs any, opts ...InsertManyOptions) (InsertManyResult, error) {
+func (c *UntypedCollection) InsertMany(ctx context.Context, docs any,
+	opts ...InsertManyOptions) (InsertManyResult, error) {
 	v := reflect.ValueOf(docs)
 	if docs == nil {
 		return c.insertMany(ctx, 0, nil, opts)
 	}
 	if v.Kind() == reflect.Slice && v.Type().Elem() != reflect.TypeFor[bson.E]() { // a bson.D is one document
-		return c.insertMany(ctx, v.Len(), func(i int) (any, *bson.Options) { return v.Index(i).Addr().Interface(), c.bson }, opts)
+		return c.insertMany(ctx, v.Len(), func(i int) (any, *bson.Options) {
+			return v.Index(i).Addr().Interface(), c.bson
+		}, opts)
 	}
-	return InsertManyResult{}, c.failed(ctx, "insert", c.name, fmt.Errorf("InsertMany of a %T, want a slice of documents", docs))
+	return InsertManyResult{}, c.failed(ctx, "insert", c.name,
+		fmt.Errorf("InsertMany of a %T, want a slice of documents", docs))
 }
 
 // ReplaceOne replaces the first document that matches the filter by one of any type. See
 // Collection.ReplaceOne.
-func (c *UntypedCollection) ReplaceOne(ctx context.Context, filter, replacement any, opts ...ReplaceOptions) (UpdateResult, error) {
+func (c *UntypedCollection) ReplaceOne(ctx context.Context, filter, replacement any,
+	opts ...ReplaceOptions) (UpdateResult, error) {
 	return As[any](c).ReplaceOne(ctx, filter, replacement, opts...)
 }
 
 // FindOneAndReplace replaces the first document that matches the filter by one of any type, and
 // returns it. See Collection.FindOneAndReplace.
-func (c *UntypedCollection) FindOneAndReplace(ctx context.Context, filter, replacement any, opts ...FindOneAndReplaceOptions) (bson.D, error) {
+func (c *UntypedCollection) FindOneAndReplace(ctx context.Context, filter, replacement any,
+	opts ...FindOneAndReplaceOptions) (bson.D, error) {
 	return findOneAndReplace[bson.D](ctx, &c.handle, filter, &replacement, opts)
 }
 
@@ -181,7 +187,8 @@ type inherited struct {
 }
 
 // inherit overrides what a level below sets itself.
-func (s inherited) inherit(level string, rp *consistency.ReadPreference, rc *consistency.ReadConcern, wc *consistency.WriteConcern, timeout *time.Duration, o *bson.Options) inherited {
+func (s inherited) inherit(level string, rp *consistency.ReadPreference, rc *consistency.ReadConcern,
+	wc *consistency.WriteConcern, timeout *time.Duration, o *bson.Options) inherited {
 	s.bson = overrideBSON(s.bson, option.Copy(o))
 	if rp != nil {
 		s.readPreference = option.Copy(rp)

@@ -46,14 +46,16 @@ func (c *Client) Database(name string, opts ...DatabaseOptions) *Database {
 
 // With returns a database that differs from db in the settings that are not nil.
 func (db *Database) With(o DatabaseOptions) *Database {
-	return &Database{inherited: db.inherited.inherit("database", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout, o.BSON), err: db.err}
+	return &Database{inherited: db.inherited.inherit("database", o.ReadPreference, o.ReadConcern, o.WriteConcern,
+		o.Timeout, o.BSON), err: db.err}
 }
 
 // Settings returns the settings that operations inherit from the database: its own, and those of
 // its client. A field is nil if neither sets it. It is for packages that build on this one, such as
 // allium/gridfs.
 func (db *Database) Settings() DatabaseOptions {
-	return option.Copy(DatabaseOptions{ReadPreference: db.readPreference, ReadConcern: db.readConcern, WriteConcern: db.writeConcern, Timeout: db.timeout, BSON: db.bson})
+	return option.Copy(DatabaseOptions{ReadPreference: db.readPreference, ReadConcern: db.readConcern,
+		WriteConcern: db.writeConcern, Timeout: db.timeout, BSON: db.bson})
 }
 
 // Name returns the database's name.
@@ -75,7 +77,8 @@ func (db *Database) admin(ctx context.Context, cmd command.Command, timeout *tim
 
 // adminWithin is admin for commands that take a maxTimeMS of the user's, which is put where
 // maxTimeMS points to.
-func (db *Database) adminWithin(ctx context.Context, cmd command.Command, maxTimeMS *int64, maxTimeOpt time.Duration, timeout *time.Duration) error {
+func (db *Database) adminWithin(ctx context.Context, cmd command.Command, maxTimeMS *int64, maxTimeOpt time.Duration,
+	timeout *time.Duration) error {
 	op, err := db.op(ctx, cmd, timeout)
 	if db.err != nil {
 		err = db.err
@@ -145,7 +148,8 @@ func writeOutcome(op *exec.Op, res *exec.Result) error {
 	case err != nil:
 		err = op.Named(err)
 	case len(rejected) > 0:
-		bulk := &mongoerr.BulkWriteError{WriteErrors: rejected, Labels: failure.Strings(res.Reply.Lookup("errorLabels"))}
+		bulk := &mongoerr.BulkWriteError{WriteErrors: rejected,
+			Labels: failure.Strings(res.Reply.Lookup("errorLabels"))}
 		if res.Concern != nil {
 			bulk.WriteConcernErrors = append(bulk.WriteConcernErrors, res.Concern)
 			for _, l := range res.Concern.Labels {
@@ -185,12 +189,14 @@ type RunCursorCommandOptions struct {
 //
 // If the reply has a cursor and also reports write errors, as RunCommand describes,
 // RunCursorCommand returns both the cursor and the error; the cursor must then be closed.
-func (db *Database) RunCursorCommand(ctx context.Context, cmd any, opts ...RunCursorCommandOptions) (*Cursor[bson.D], error) {
+func (db *Database) RunCursorCommand(ctx context.Context, cmd any,
+	opts ...RunCursorCommandOptions) (*Cursor[bson.D], error) {
 	return RunCursorCommand[bson.D](ctx, db, cmd, opts...)
 }
 
 // RunCursorCommand is like Database.RunCursorCommand, and decodes documents as T.
-func RunCursorCommand[T any](ctx context.Context, db *Database, cmd any, opts ...RunCursorCommandOptions) (*Cursor[T], error) {
+func RunCursorCommand[T any](ctx context.Context, db *Database, cmd any,
+	opts ...RunCursorCommandOptions) (*Cursor[T], error) {
 	cur := &Cursor[T]{}
 	opened, err := db.runCursorCommand(ctx, &cur.cur, cmd, opts)
 	if !opened {
@@ -200,7 +206,8 @@ func RunCursorCommand[T any](ctx context.Context, db *Database, cmd any, opts ..
 }
 
 // runCursorCommand opens cur. An error beside an open cursor is one of a write.
-func (db *Database) runCursorCommand(ctx context.Context, cur *cursor.Cursor, cmd any, opts []RunCursorCommandOptions) (opened bool, err error) {
+func (db *Database) runCursorCommand(ctx context.Context, cur *cursor.Cursor, cmd any,
+	opts []RunCursorCommandOptions) (opened bool, err error) {
 	o, err := option.Merge(opts), db.err
 	var run *command.Run
 	if err == nil {
@@ -219,7 +226,8 @@ func (db *Database) runCursorCommand(ctx context.Context, cur *cursor.Cursor, cm
 		err = errors.New("options MaxTime and Timeout exclude each other")
 	}
 	if err == nil {
-		err = cur.Prepare(&op, cursor.Reading{Type: cursor.Type(o.CursorType), TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxTime,
+		err = cur.Prepare(&op, cursor.Reading{Type: cursor.Type(o.CursorType),
+			TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxTime,
 			BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
 	}
 	if err != nil {

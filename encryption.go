@@ -68,7 +68,8 @@ func (c *Client) attach(connectionString string, cfg *uri.Config, o *ClientOptio
 			config := c.exec.Config
 			config.Cipher = nil
 			x := exec.New(config)
-			c.plain = &Client{defaults: c.defaults, topology: c.topology, exec: x, cursors: cursor.NewRegistry(x), log: c.log, metadata: c.metadata, revocation: c.revocation}
+			c.plain = &Client{defaults: c.defaults, topology: c.topology, exec: x, cursors: cursor.NewRegistry(x),
+				log: c.log, metadata: c.metadata, revocation: c.revocation}
 			c.plain.defaults.client = c.plain
 			return c.plain, nil
 		}
@@ -80,7 +81,8 @@ func (c *Client) attach(connectionString string, cfg *uri.Config, o *ClientOptio
 		}
 		return c.plain, err
 	}
-	cipher, err := o.Encryption.Attach(EncryptionTarget{Client: c, Plain: plain, Unbounded: unbounded, Logger: o.Logger})
+	cipher, err := o.Encryption.Attach(EncryptionTarget{Client: c, Plain: plain, Unbounded: unbounded,
+		Logger: o.Logger})
 	if err != nil {
 		c.closeEncryption(context.Background())
 		return err
@@ -199,13 +201,16 @@ func (s *steps) createEncrypted(ctx context.Context, fields bson.Raw, o *CreateC
 	}
 	for _, state := range stateCollections(s.name, fields) {
 		var f adminFields
-		f.value("clusteredIndex", bson.D{{Key: "key", Value: bson.D{{Key: "_id", Value: int32(1)}}}, {Key: "unique", Value: true}})
+		f.value("clusteredIndex", bson.D{{Key: "key", Value: bson.D{{Key: "_id", Value: int32(1)}}},
+			{Key: "unique", Value: true}})
 		f.value("comment", o.Comment)
-		if err := s.run(ctx, &command.Named{Command: "create", Target: state, Fields: f.document(), Queryable: true}, o.Timeout); err != nil {
+		if err := s.run(ctx, &command.Named{Command: "create", Target: state, Fields: f.document(), Queryable: true},
+			o.Timeout); err != nil {
 			return err
 		}
 	}
-	if err := s.run(ctx, &command.Named{Command: "create", Target: s.name, Fields: bson.Raw(own), Queryable: true}, nil); err != nil {
+	if err := s.run(ctx, &command.Named{Command: "create", Target: s.name, Fields: bson.Raw(own), Queryable: true},
+		nil); err != nil {
 		return err
 	}
 	return s.run(ctx, &command.CreateIndexes{Collection: s.name, Comment: o.Comment,

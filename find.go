@@ -99,8 +99,9 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 		err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	}
 	if err == nil {
-		r := cursor.Reading{Type: cursor.Type(o.CursorType), TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), BatchSize: or(o.BatchSize, 0),
-			Limit: o.Limit, Exhaust: o.Exhaust, Comment: o.Comment}
+		r := cursor.Reading{Type: cursor.Type(o.CursorType), TimeoutMode: cursor.TimeoutMode(o.TimeoutMode),
+			BatchSize: or(o.BatchSize, 0),
+			Limit:     o.Limit, Exhaust: o.Exhaust, Comment: o.Comment}
 		if o.CursorType == CursorTailableAwait || o.MaxAwaitTime < 0 {
 			r.MaxAwait = o.MaxAwaitTime
 		}
@@ -155,7 +156,8 @@ func (o *FindOptions) fill(cmd *command.Find) {
 	cmd.Sort, cmd.Projection, cmd.Hint, cmd.Min, cmd.Max = o.Sort, o.Projection, o.Hint, o.Min, o.Max
 	cmd.Collation, cmd.Let, cmd.Comment, cmd.RawData = o.Collation.raw(), o.Let, o.Comment, o.RawData
 	cmd.Skip, cmd.Limit, cmd.BatchSize = o.Skip, o.Limit, o.BatchSize
-	cmd.AllowDiskUse, cmd.AllowPartialResults, cmd.NoCursorTimeout = o.AllowDiskUse, o.AllowPartialResults, o.NoCursorTimeout
+	cmd.AllowDiskUse, cmd.AllowPartialResults, cmd.NoCursorTimeout = o.AllowDiskUse, o.AllowPartialResults,
+		o.NoCursorTimeout
 	cmd.ReturnKey, cmd.ShowRecordID = o.ReturnKey, o.ShowRecordID
 	cmd.Tailable, cmd.AwaitData = o.CursorType != "", o.CursorType == CursorTailableAwait
 }
@@ -202,9 +204,11 @@ type FindOneOptions struct {
 // widen returns the options as those of Find.
 func (o *FindOneOptions) widen() FindOptions {
 	return FindOptions{
-		Sort: o.Sort, Projection: o.Projection, Skip: o.Skip, Hint: o.Hint, Collation: o.Collation, Let: o.Let, Comment: o.Comment,
-		MaxTime: o.MaxTime, Min: o.Min, Max: o.Max, AllowDiskUse: o.AllowDiskUse, AllowPartialResults: o.AllowPartialResults,
-		ReturnKey: o.ReturnKey, ShowRecordID: o.ShowRecordID,
+		Sort: o.Sort, Projection: o.Projection, Skip: o.Skip, Hint: o.Hint, Collation: o.Collation, Let: o.Let,
+		Comment: o.Comment,
+		MaxTime: o.MaxTime, Min: o.Min, Max: o.Max, AllowDiskUse: o.AllowDiskUse,
+		AllowPartialResults: o.AllowPartialResults,
+		ReturnKey:           o.ReturnKey, ShowRecordID: o.ShowRecordID,
 		RawData: o.RawData, Timeout: o.Timeout,
 	}
 }
@@ -387,7 +391,8 @@ type FindOneAndDeleteOptions struct {
 // fill sets what the options say in a command. It is the only place that does, also for
 // FindOneAndReplaceOptions and FindOneAndDeleteOptions.
 func (o *FindOneAndUpdateOptions) fill(cmd *command.FindAndModify) {
-	cmd.New, cmd.Upsert, cmd.Sort, cmd.Projection, cmd.ArrayFilters = o.ReturnNew, o.Upsert, o.Sort, o.Projection, o.ArrayFilters
+	cmd.New, cmd.Upsert, cmd.Sort, cmd.Projection, cmd.ArrayFilters = o.ReturnNew, o.Upsert, o.Sort, o.Projection,
+		o.ArrayFilters
 	cmd.BypassDocumentValidation, cmd.Collation, cmd.Hint = o.BypassDocumentValidation, o.Collation.raw(), o.Hint
 	cmd.Let, cmd.Comment, cmd.RawData = o.Let, o.Comment, o.RawData
 }
@@ -395,8 +400,11 @@ func (o *FindOneAndUpdateOptions) fill(cmd *command.FindAndModify) {
 // widen returns the options as those of FindOneAndUpdate.
 func (o *FindOneAndReplaceOptions) widen() FindOneAndUpdateOptions {
 	return FindOneAndUpdateOptions{
-		ReturnNew: o.ReturnNew, Upsert: o.Upsert, Sort: o.Sort, Projection: o.Projection, BypassDocumentValidation: o.BypassDocumentValidation,
-		Collation: o.Collation, Hint: o.Hint, Let: o.Let, Comment: o.Comment, MaxTime: o.MaxTime, RawData: o.RawData, Timeout: o.Timeout,
+		ReturnNew: o.ReturnNew, Upsert: o.Upsert, Sort: o.Sort, Projection: o.Projection,
+		BypassDocumentValidation: o.BypassDocumentValidation,
+		Collation:                o.Collation, Hint: o.Hint, Let: o.Let, Comment: o.Comment, MaxTime: o.MaxTime,
+		RawData: o.RawData,
+		Timeout: o.Timeout,
 	}
 }
 
@@ -416,7 +424,8 @@ func (o *FindOneAndDeleteOptions) widen() FindOneAndUpdateOptions {
 //
 // If the document does not decode as T, the error is a *mongoerr.DecodeError, which holds it: it
 // has been updated all the same. FindOneAndReplace and FindOneAndDelete do the same.
-func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any, opts ...FindOneAndUpdateOptions) (T, error) {
+func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any,
+	opts ...FindOneAndUpdateOptions) (T, error) {
 	o := option.Merge(opts)
 	return findAndModify[T](ctx, &c.handle, &command.FindAndModify{Filter: filter, Update: update}, &o)
 }
@@ -424,19 +433,22 @@ func (c *Collection[T]) FindOneAndUpdate(ctx context.Context, filter, update any
 // FindOneAndReplace replaces the first document that matches the filter and returns it as it was
 // before or, with ReturnNew, as it is after the replacement. If there is none, the error is
 // mongoerr.ErrNoDocuments.
-func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, replacement T, opts ...FindOneAndReplaceOptions) (T, error) {
+func (c *Collection[T]) FindOneAndReplace(ctx context.Context, filter any, replacement T,
+	opts ...FindOneAndReplaceOptions) (T, error) {
 	return findOneAndReplace[T](ctx, &c.handle, filter, &replacement, opts)
 }
 
 // findOneAndReplace is FindOneAndReplace by a document that replacement points to.
-func findOneAndReplace[T any](ctx context.Context, c *handle, filter, replacement any, opts []FindOneAndReplaceOptions) (T, error) {
+func findOneAndReplace[T any](ctx context.Context, c *handle, filter, replacement any,
+	opts []FindOneAndReplaceOptions) (T, error) {
 	o := option.Merge(opts)
 	if command.IsNil(replacement) {
 		var zero T
 		return zero, c.failed(ctx, "findAndModify", c.name, fmt.Errorf("replacement: %w", mongoerr.ErrNilDocument))
 	}
 	all := o.widen()
-	return findAndModify[T](ctx, c, &command.FindAndModify{Filter: filter, Update: replacement, Replacement: true}, &all)
+	return findAndModify[T](ctx, c, &command.FindAndModify{Filter: filter, Update: replacement, Replacement: true},
+		&all)
 }
 
 // FindOneAndDelete deletes the first document that matches the filter and returns it. If there is
@@ -449,11 +461,13 @@ func (c *Collection[T]) FindOneAndDelete(ctx context.Context, filter any, opts .
 
 // undecoded makes the error of a document of an operation's reply that does not decode.
 func undecoded(op *exec.Op, index int64, doc bson.Raw, err error) *mongoerr.DecodeError {
-	return &mongoerr.DecodeError{Command: op.Command.Name(), Namespace: op.Namespace(), Index: index, Document: bytes.Clone(doc), Wrapped: err}
+	return &mongoerr.DecodeError{Command: op.Command.Name(), Namespace: op.Namespace(), Index: index,
+		Document: bytes.Clone(doc), Wrapped: err}
 }
 
 // findAndModify runs a command with the options of any of the three operations.
-func findAndModify[T any](ctx context.Context, c *handle, cmd *command.FindAndModify, o *FindOneAndUpdateOptions) (T, error) {
+func findAndModify[T any](ctx context.Context, c *handle, cmd *command.FindAndModify,
+	o *FindOneAndUpdateOptions) (T, error) {
 	var doc T
 	cmd.Collection = c.name
 	o.fill(cmd)

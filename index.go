@@ -71,7 +71,8 @@ func (m *IndexModel) options() any {
 	for _, f := range []struct {
 		key string
 		v   any
-	}{{"partialFilterExpression", m.PartialFilter}, {"weights", m.Weights}, {"wildcardProjection", m.WildcardProjection}, {"storageEngine", m.StorageEngine}} {
+	}{{"partialFilterExpression", m.PartialFilter}, {"weights", m.Weights},
+		{"wildcardProjection", m.WildcardProjection}, {"storageEngine", m.StorageEngine}} {
 		if f.v != nil {
 			add(f.key, f.v)
 		}
@@ -79,7 +80,8 @@ func (m *IndexModel) options() any {
 	if m.Collation != nil {
 		add("collation", m.Collation.raw())
 	}
-	for _, f := range []struct{ key, v string }{{"default_language", m.DefaultLanguage}, {"language_override", m.LanguageOverride}} {
+	for _, f := range []struct{ key, v string }{{"default_language", m.DefaultLanguage},
+		{"language_override", m.LanguageOverride}} {
 		if f.v != "" {
 			add(f.key, f.v)
 		}
@@ -87,7 +89,8 @@ func (m *IndexModel) options() any {
 	for _, f := range []struct {
 		key string
 		v   int32
-	}{{"textIndexVersion", m.TextVersion}, {"2dsphereIndexVersion", m.SphereVersion}, {"bits", m.Bits}, {"v", m.Version}} {
+	}{{"textIndexVersion", m.TextVersion}, {"2dsphereIndexVersion", m.SphereVersion}, {"bits", m.Bits},
+		{"v", m.Version}} {
 		if f.v != 0 {
 			add(f.key, f.v)
 		}
@@ -134,17 +137,20 @@ func (c *Collection[T]) CreateIndex(ctx context.Context, index IndexModel, opts 
 }
 
 // CreateIndexes creates indexes and returns their names.
-func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel, opts ...CreateIndexOptions) ([]string, error) {
+func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel,
+	opts ...CreateIndexOptions) ([]string, error) {
 	o, err := option.Merge(opts), c.err
 	if err != nil {
 		return nil, c.failed(ctx, "createIndexes", c.name, err)
 	}
-	cmd := &command.CreateIndexes{Collection: c.name, CommitQuorum: o.CommitQuorum, Comment: o.Comment, RawData: o.RawData}
+	cmd := &command.CreateIndexes{Collection: c.name, CommitQuorum: o.CommitQuorum, Comment: o.Comment,
+		RawData: o.RawData}
 	for i := range indexes {
 		if err := checkExpiry(indexes[i].ExpireAfter, math.MaxInt32); err != nil {
 			return nil, c.failed(ctx, "createIndexes", c.name, fmt.Errorf("index %d: %w", i, err))
 		}
-		cmd.Indexes = append(cmd.Indexes, command.Index{Keys: indexes[i].Keys, Name: indexes[i].Name, Options: indexes[i].options()})
+		cmd.Indexes = append(cmd.Indexes,
+			command.Index{Keys: indexes[i].Keys, Name: indexes[i].Name, Options: indexes[i].options()})
 	}
 	op, err := c.op(ctx, cmd, o.Timeout)
 	if err == nil {
@@ -234,19 +240,22 @@ type SearchIndexOptions struct {
 
 // CreateSearchIndex creates a search index and returns its name. The server replies before the
 // index is built: poll ListSearchIndexes until it is Queryable.
-func (c *Collection[T]) CreateSearchIndex(ctx context.Context, index SearchIndexModel, opts ...SearchIndexOptions) (string, error) {
+func (c *Collection[T]) CreateSearchIndex(ctx context.Context, index SearchIndexModel,
+	opts ...SearchIndexOptions) (string, error) {
 	names, err := c.CreateSearchIndexes(ctx, []SearchIndexModel{index}, opts...)
 	if err != nil {
 		return "", err
 	}
 	if len(names) != 1 {
-		return "", c.failed(ctx, "createSearchIndexes", c.name, fmt.Errorf("server names %d indexes, want 1", len(names)))
+		return "", c.failed(ctx, "createSearchIndexes", c.name,
+			fmt.Errorf("server names %d indexes, want 1", len(names)))
 	}
 	return names[0], nil
 }
 
 // CreateSearchIndexes creates search indexes and returns their names. See CreateSearchIndex.
-func (c *Collection[T]) CreateSearchIndexes(ctx context.Context, indexes []SearchIndexModel, opts ...SearchIndexOptions) ([]string, error) {
+func (c *Collection[T]) CreateSearchIndexes(ctx context.Context, indexes []SearchIndexModel,
+	opts ...SearchIndexOptions) ([]string, error) {
 	cmd := &command.CreateSearchIndexes{Collection: c.name}
 	for _, i := range indexes {
 		cmd.Indexes = append(cmd.Indexes, command.SearchIndex{Name: i.Name, Type: i.Type, Definition: i.Definition})
@@ -275,8 +284,10 @@ func (c *Collection[T]) CreateSearchIndexes(ctx context.Context, indexes []Searc
 
 // UpdateSearchIndex replaces the definition of the search index with this name. The server replies
 // before the new definition is in use.
-func (c *Collection[T]) UpdateSearchIndex(ctx context.Context, name string, definition any, opts ...SearchIndexOptions) error {
-	return c.searchIndexes(ctx, &command.UpdateSearchIndex{Collection: c.name, Index: name, Definition: definition}, opts, nil)
+func (c *Collection[T]) UpdateSearchIndex(ctx context.Context, name string, definition any,
+	opts ...SearchIndexOptions) error {
+	return c.searchIndexes(ctx, &command.UpdateSearchIndex{Collection: c.name, Index: name, Definition: definition},
+		opts, nil)
 }
 
 // DropSearchIndex deletes the search index with this name. It is no error if the collection does
@@ -290,7 +301,8 @@ func (c *Collection[T]) DropSearchIndex(ctx context.Context, name string, opts .
 }
 
 // searchIndexes runs a command about search indexes. read gets the reply.
-func (c *Collection[T]) searchIndexes(ctx context.Context, cmd command.Command, opts []SearchIndexOptions, read func(reply bson.Raw) error) error {
+func (c *Collection[T]) searchIndexes(ctx context.Context, cmd command.Command, opts []SearchIndexOptions,
+	read func(reply bson.Raw) error) error {
 	o, err := option.Merge(opts), c.err
 	op := exec.NewOp(cmd)
 	if err == nil {
@@ -334,16 +346,19 @@ type ListSearchIndexesOptions struct {
 
 // ListSearchIndexes lists the search indexes of the collection. No command about search indexes is
 // sent with a read or a write concern, whatever the collection and the session have.
-func (c *Collection[T]) ListSearchIndexes(ctx context.Context, opts ...ListSearchIndexesOptions) (*Cursor[SearchIndexInfo], error) {
+func (c *Collection[T]) ListSearchIndexes(ctx context.Context,
+	opts ...ListSearchIndexesOptions) (*Cursor[SearchIndexInfo], error) {
 	o := option.Merge(opts)
 	stage := bson.D{}
 	if o.Name != "" {
 		stage = bson.D{{Key: "name", Value: o.Name}}
 	}
 	cur := &Cursor[SearchIndexInfo]{}
-	err := aggregate(ctx, c.inherited, c.err, c.name, bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}, &cur.cur, []AggregateOptions{{
-		BatchSize: o.BatchSize, AllowDiskUse: o.AllowDiskUse, Collation: o.Collation, Comment: o.Comment, TimeoutMode: o.TimeoutMode, Timeout: o.Timeout,
-	}})
+	err := aggregate(ctx, c.inherited, c.err, c.name, bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}},
+		&cur.cur, []AggregateOptions{{
+			BatchSize: o.BatchSize, AllowDiskUse: o.AllowDiskUse, Collation: o.Collation, Comment: o.Comment,
+			TimeoutMode: o.TimeoutMode, Timeout: o.Timeout,
+		}})
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,8 @@ func (c *Collection[T]) InsertOne(ctx context.Context, doc T, opts ...InsertOneO
 	o := option.Merge(opts)
 	docs := documents{n: 1, at: func(int) (any, *bson.Options) { return &doc, c.bson }}
 	docs.ids = docs.first[:0]
-	cmd := &command.Insert{Collection: c.name, Docs: &docs, Ordered: true, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
+	cmd := &command.Insert{Collection: c.name, Docs: &docs, Ordered: true,
+		BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{inherited: &c.inherited, err: c.err, timeout: o.Timeout}
 	_, acknowledged, err := w.one(ctx, cmd)
 	res := InsertOneResult{Acknowledged: acknowledged}
@@ -96,13 +97,15 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs []T, opts ...Insert
 }
 
 // insertMany inserts n documents; at gives a pointer to each, as documents.at does.
-func (c *handle) insertMany(ctx context.Context, n int, at func(i int) (any, *bson.Options), opts []InsertManyOptions) (InsertManyResult, error) {
+func (c *handle) insertMany(ctx context.Context, n int, at func(i int) (any, *bson.Options),
+	opts []InsertManyOptions) (InsertManyResult, error) {
 	o := option.Merge(opts)
 	if n == 0 {
 		return InsertManyResult{}, c.failed(ctx, "insert", c.name, errors.New("no documents given"))
 	}
 	src := documents{n: n, at: at}
-	cmd := &command.Insert{Collection: c.name, Docs: &src, Ordered: !o.Unordered, BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
+	cmd := &command.Insert{Collection: c.name, Docs: &src, Ordered: !o.Unordered,
+		BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	w := writer{inherited: &c.inherited, err: c.err, timeout: o.Timeout}
 	defer w.done()
 	var done written
@@ -112,7 +115,8 @@ func (c *handle) insertMany(ctx context.Context, n int, at func(i int) (any, *bs
 	})
 	var failed *mongoerr.BulkWriteError
 	errors.As(err, &failed)
-	return InsertManyResult{InsertedIDs: src.inserted(make(map[int]any, len(src.ids)), done, failed, nil), Acknowledged: done.acknowledged}, err
+	return InsertManyResult{InsertedIDs: src.inserted(make(map[int]any, len(src.ids)), done, failed, nil),
+		Acknowledged: done.acknowledged}, err
 }
 
 // documents gives an insert command its documents: each with the _id that it has or, the same in
@@ -168,7 +172,8 @@ func (d *documents) Append(dst []byte, i int) ([]byte, error) {
 
 // inserted adds the _id of every document that was inserted to ids, by its index or, if there is a
 // list of indexes, by the index that stands there, and returns ids.
-func (d *documents) inserted(ids map[int]any, done written, failed *mongoerr.BulkWriteError, indexes []int) map[int]any {
+func (d *documents) inserted(ids map[int]any, done written, failed *mongoerr.BulkWriteError,
+	indexes []int) map[int]any {
 	var rejected map[int]bool
 	if failed != nil {
 		rejected = make(map[int]bool, len(failed.WriteErrors))

@@ -116,13 +116,17 @@ func (c *Client) addPlain(s *stats.Client) {
 		s.Sessions.Pooled += p.Sessions.Pooled
 	}
 	s.Operations += p.Operations
-	s.OldestOperations = merge(s.OldestOperations, p.OldestOperations, func(a, b stats.Operation) int { return a.Started.Compare(b.Started) })
+	s.OldestOperations = merge(s.OldestOperations, p.OldestOperations, func(a, b stats.Operation) int {
+		return a.Started.Compare(b.Started)
+	})
 	s.SlowOperations += p.SlowOperations
 	s.RecentSlowOperations = merge(s.RecentSlowOperations, p.RecentSlowOperations, func(a, b stats.SlowOperation) int {
 		return b.Started.Add(b.Duration).Compare(a.Started.Add(a.Duration))
 	})
 	s.Cursors += p.Cursors
-	s.OldestCursors = merge(s.OldestCursors, p.OldestCursors, func(a, b stats.Cursor) int { return a.Opened.Compare(b.Opened) })
+	s.OldestCursors = merge(s.OldestCursors, p.OldestCursors, func(a, b stats.Cursor) int {
+		return a.Opened.Compare(b.Opened)
+	})
 }
 
 // merge returns the first of two lists, in order, as many as a list may have.

@@ -203,7 +203,8 @@ type ServerMonitoringMode string
 
 // The monitoring modes.
 const (
-	MonitoringAuto   ServerMonitoringMode = "auto"   // as MonitoringStream, but as MonitoringPoll on platforms for functions
+	// as MonitoringStream, but as MonitoringPoll on platforms for functions
+	MonitoringAuto   ServerMonitoringMode = "auto"
 	MonitoringStream ServerMonitoringMode = "stream" // servers tell of each change at once
 	MonitoringPoll   ServerMonitoringMode = "poll"   // servers are asked at each HeartbeatInterval
 )
@@ -247,7 +248,9 @@ func (o *ClientOptions) logLevels() (map[logging.Component]slog.Level, error) {
 	for name, level := range o.LogLevels {
 		component, ok := components[name]
 		if !ok {
-			return nil, fmt.Errorf("option LogLevels has component %q, want command, topology, serverSelection or connection", string(name))
+			return nil, fmt.Errorf(
+				"option LogLevels has component %q, want command, topology, serverSelection or connection",
+				string(name))
 		}
 		levels[component] = level
 	}
@@ -258,7 +261,8 @@ func (o *ClientOptions) logLevels() (map[logging.Component]slog.Level, error) {
 func (o *ClientOptions) apply(c *uri.Config) error {
 	if len(o.Hosts) > 0 {
 		if c.SRVHost != "" {
-			return errors.New("option Hosts and a mongodb+srv connection string exclude each other: its hosts come from DNS")
+			return errors.New(
+				"option Hosts and a mongodb+srv connection string exclude each other: its hosts come from DNS")
 		}
 		hosts, err := uri.ParseHosts(o.Hosts)
 		if err != nil {
@@ -377,7 +381,8 @@ func (c *Collation) raw() bson.Raw {
 		return nil
 	}
 	start, dst := bson.BeginDocument(nil)
-	for _, f := range []struct{ key, value string }{{"locale", c.Locale}, {"caseFirst", string(c.CaseFirst)}, {"alternate", string(c.Alternate)}, {"maxVariable", string(c.MaxVariable)}} {
+	for _, f := range []struct{ key, value string }{{"locale", c.Locale}, {"caseFirst", string(c.CaseFirst)},
+		{"alternate", string(c.Alternate)}, {"maxVariable", string(c.MaxVariable)}} {
 		if f.value != "" {
 			dst = bson.AppendString(dst, f.key, f.value)
 		}
@@ -388,7 +393,8 @@ func (c *Collation) raw() bson.Raw {
 	for _, f := range []struct {
 		key   string
 		value *bool
-	}{{"caseLevel", c.CaseLevel}, {"numericOrdering", c.NumericOrdering}, {"normalization", c.Normalization}, {"backwards", c.Backwards}} {
+	}{{"caseLevel", c.CaseLevel}, {"numericOrdering", c.NumericOrdering}, {"normalization", c.Normalization},
+		{"backwards", c.Backwards}} {
 		if f.value != nil {
 			dst = bson.AppendBool(dst, f.key, *f.value)
 		}
@@ -462,9 +468,12 @@ func (o TLSFiles) Format(f fmt.State, _ rune) { redact.SetFields(f, o) }
 // options returns the settings as those of a connection string.
 func (o *TLSFiles) options() uri.TLSOptions {
 	return uri.TLSOptions{
-		CAFile: o.CAFile, CertificateKeyFile: o.CertificateKeyFile, CertificateKeyFilePassword: o.CertificateKeyFilePassword,
-		Insecure: yes(o.Insecure), AllowInvalidCertificates: yes(o.AllowInvalidCertificates), AllowInvalidHostnames: yes(o.AllowInvalidHostnames),
-		DisableOCSPEndpointCheck: yes(o.DisableOCSPEndpointCheck), DisableCertificateRevocationCheck: yes(o.DisableCertificateRevocationCheck),
+		CAFile: o.CAFile, CertificateKeyFile: o.CertificateKeyFile,
+		CertificateKeyFilePassword: o.CertificateKeyFilePassword,
+		Insecure:                   yes(o.Insecure), AllowInvalidCertificates: yes(o.AllowInvalidCertificates),
+		AllowInvalidHostnames:             yes(o.AllowInvalidHostnames),
+		DisableOCSPEndpointCheck:          yes(o.DisableOCSPEndpointCheck),
+		DisableCertificateRevocationCheck: yes(o.DisableCertificateRevocationCheck),
 	}
 }
 

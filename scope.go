@@ -55,7 +55,8 @@ type Scope struct {
 
 // compile returns the scope as operations use it.
 func (s Scope) compile(o *bson.Options) (*scope.Scope, error) {
-	return scope.New(scope.Options{Name: s.Name, Filter: s.Filter, OnInsert: s.OnInsert, OnUpdate: s.OnUpdate, Shared: slices.Clone(s.Shared), BSON: o})
+	return scope.New(scope.Options{Name: s.Name, Filter: s.Filter, OnInsert: s.OnInsert, OnUpdate: s.OnUpdate,
+		Shared: slices.Clone(s.Shared), BSON: o})
 }
 
 // Scoped returns the collection within a scope, and within those that c has. Its Database is in the

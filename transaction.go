@@ -37,7 +37,8 @@ type TransactionOptions struct {
 }
 
 func (o TransactionOptions) inner() session.TransactionOptions {
-	return session.TransactionOptions{ReadConcern: o.ReadConcern, WriteConcern: o.WriteConcern, ReadPreference: o.ReadPreference, MaxCommitTime: o.MaxCommitTime}
+	return session.TransactionOptions{ReadConcern: o.ReadConcern, WriteConcern: o.WriteConcern,
+		ReadPreference: o.ReadPreference, MaxCommitTime: o.MaxCommitTime}
 }
 
 // StartTransaction starts a transaction: the operations whose context carries the session belong to
@@ -52,7 +53,8 @@ func (s *Session) StartTransaction(opts ...TransactionOptions) error {
 
 func (s *Session) start(o TransactionOptions) error {
 	inherited := s.client.inherited()
-	clientDefaults := TransactionOptions{ReadConcern: inherited.readConcern, WriteConcern: inherited.writeConcern, ReadPreference: inherited.readPreference}
+	clientDefaults := TransactionOptions{ReadConcern: inherited.readConcern, WriteConcern: inherited.writeConcern,
+		ReadPreference: inherited.readPreference}
 	o = option.Copy(o)
 	t := o.inner().Inherit(s.inner.Options().Transaction).Inherit(clientDefaults.inner())
 	if t.MaxCommitTime < 0 {
@@ -196,7 +198,8 @@ func (s *Session) Transact(ctx context.Context, fn func(ctx context.Context) err
 		return fmt.Errorf("transact: %w", err)
 	}
 	o.Timeout = nil
-	w := transact{session: s, caller: ctx, opts: o, timeout: timeout, started: time.Now(), limit: transactTimeout, source: mongoerr.SourceTransact}
+	w := transact{session: s, caller: ctx, opts: o, timeout: timeout, started: time.Now(), limit: transactTimeout,
+		source: mongoerr.SourceTransact}
 	if bound.Timeout != nil {
 		w.limit, w.source = math.MaxInt64, bound.Source
 		if d := *bound.Timeout; d > 0 {
@@ -282,7 +285,9 @@ func (w *transact) call(ctx context.Context, fn func(ctx context.Context) error)
 	err = fn(ctx)
 	if txn := w.session.inner.Transaction(); err == nil && txn.Running() && ctx.Err() == nil {
 		if first := txn.Failed(); first != nil {
-			err = fmt.Errorf("transact: an operation in the transaction failed, and the function did not return its error: %w", first)
+			err = fmt.Errorf(
+				"transact: an operation in the transaction failed, and the function did not return its error: %w",
+				first)
 		}
 	}
 	returned = true
@@ -314,7 +319,8 @@ func (w *transact) commit(ctx context.Context) (again bool, err error) {
 		switch {
 		case err == nil:
 			return false, nil
-		case mongoerr.HasLabel(err, mongoerr.LabelUnknownTransactionCommit) && !mongoerr.HasCode(err, errcode.MaxTimeMSExpired):
+		case mongoerr.HasLabel(err, mongoerr.LabelUnknownTransactionCommit) &&
+			!mongoerr.HasCode(err, errcode.MaxTimeMSExpired):
 			switch {
 			case last != nil && w.session.bound != nil && failure.OutOfTime(err):
 				return false, w.commitOnceMore(ctx, err, w.exhausted(err, last))
@@ -340,7 +346,8 @@ func (w *transact) commitOnceMore(ctx context.Context, last, err error) error {
 		concern *mongoerr.WriteConcernError
 	)
 	sent := w.session.inner.Transaction().State() == session.TransactionCommitted && !w.session.InTransaction()
-	if ctx.Err() == nil && !failure.OutOfTime(last) || !sent || errors.As(last, &concern) || errors.As(last, &t) && t.Phase == mongoerr.PhaseRead {
+	if ctx.Err() == nil && !failure.OutOfTime(last) || !sent || errors.As(last, &concern) ||
+		errors.As(last, &t) && t.Phase == mongoerr.PhaseRead {
 		return err // there is time, nothing was sent, or a server is at it
 	}
 	ctx, cancel := flight.Linger(ctx, abortGrace)
@@ -379,7 +386,8 @@ func (w *transact) stopped(ctx context.Context, err error) error {
 	if failure.OutOfTime(err) {
 		return err
 	}
-	t := &mongoerr.TimeoutError{Phase: mongoerr.PhaseTransaction, Source: w.source, Elapsed: time.Since(w.started), Wrapped: err}
+	t := &mongoerr.TimeoutError{Phase: mongoerr.PhaseTransaction, Source: w.source, Elapsed: time.Since(w.started),
+		Wrapped: err}
 	if ended := ctx.Err(); ended != nil {
 		t.Wrapped = failure.Join(ended, err)
 		if t.Elapsed < w.limit {
@@ -392,7 +400,8 @@ func (w *transact) stopped(ctx context.Context, err error) error {
 // exhausted says that time was up in the middle of an attempt, and keeps why there was more than
 // one: the error last.
 func (w *transact) exhausted(err, last error) error {
-	return w.wrap(&mongoerr.TimeoutError{Phase: mongoerr.PhaseTransaction, Source: w.source, Elapsed: time.Since(w.started), Wrapped: failure.Join(err, last)}, last)
+	return w.wrap(&mongoerr.TimeoutError{Phase: mongoerr.PhaseTransaction, Source: w.source,
+		Elapsed: time.Since(w.started), Wrapped: failure.Join(err, last)}, last)
 }
 
 // wrap copies the labels of err to t.

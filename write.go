@@ -83,31 +83,38 @@ type UpdateResult struct {
 //
 // UpdateOne is retried once after a network error or a failover unless the client's RetryWrites is
 // off, and is never applied twice.
-func (c *Collection[T]) UpdateOne(ctx context.Context, filter, update any, opts ...UpdateOptions) (UpdateResult, error) {
+func (c *Collection[T]) UpdateOne(ctx context.Context, filter, update any,
+	opts ...UpdateOptions) (UpdateResult, error) {
 	return c.update(ctx, command.UpdateStatement{Filter: filter, Update: update}, opts)
 }
 
 // UpdateMany updates all documents that match the filter. It is not retried after a network error.
-func (c *Collection[T]) UpdateMany(ctx context.Context, filter, update any, opts ...UpdateOptions) (UpdateResult, error) {
+func (c *Collection[T]) UpdateMany(ctx context.Context, filter, update any,
+	opts ...UpdateOptions) (UpdateResult, error) {
 	return c.update(ctx, command.UpdateStatement{Filter: filter, Update: update, Multi: true}, opts)
 }
 
 // ReplaceOne replaces the first document that matches the filter, except for its _id. It is retried
 // like UpdateOne.
-func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement T, opts ...ReplaceOptions) (UpdateResult, error) {
+func (c *Collection[T]) ReplaceOne(ctx context.Context, filter any, replacement T,
+	opts ...ReplaceOptions) (UpdateResult, error) {
 	o := option.Merge(opts)
 	if command.IsNil(&replacement) {
 		return UpdateResult{}, c.failed(ctx, "update", c.name, fmt.Errorf("replacement: %w", mongoerr.ErrNilDocument))
 	}
-	return c.update(ctx, command.UpdateStatement{Filter: filter, Update: &replacement, Replacement: true}, []UpdateOptions{{
-		Upsert: o.Upsert, Sort: o.Sort, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint,
-		Let: o.Let, Comment: o.Comment, RawData: o.RawData, Timeout: o.Timeout,
-	}})
+	return c.update(ctx, command.UpdateStatement{Filter: filter, Update: &replacement, Replacement: true},
+		[]UpdateOptions{{
+			Upsert: o.Upsert, Sort: o.Sort, BypassDocumentValidation: o.BypassDocumentValidation,
+			Collation: o.Collation,
+			Hint:      o.Hint,
+			Let:       o.Let, Comment: o.Comment, RawData: o.RawData, Timeout: o.Timeout,
+		}})
 }
 
 var errSortMany = errors.New("option Sort cannot be used with a write of many documents")
 
-func (c *Collection[T]) update(ctx context.Context, s command.UpdateStatement, opts []UpdateOptions) (UpdateResult, error) {
+func (c *Collection[T]) update(ctx context.Context, s command.UpdateStatement,
+	opts []UpdateOptions) (UpdateResult, error) {
 	o := option.Merge(opts)
 	if s.Multi && o.Sort != nil {
 		return UpdateResult{}, c.failed(ctx, "update", c.name, errSortMany)
@@ -147,7 +154,8 @@ func (c *Collection[T]) update(ctx context.Context, s command.UpdateStatement, o
 // see no difference. Arrays are set as a whole. A document that differs in a field that updates
 // cannot name is replaced: see bson.ErrNoPath. Save needs an acknowledged write concern, and does
 // not upsert. It is retried like UpdateOne.
-func Save[T any](ctx context.Context, c *Collection[T], version string, before T, after *T, opts ...UpdateOptions) error {
+func Save[T any](ctx context.Context, c *Collection[T], version string, before T, after *T,
+	opts ...UpdateOptions) error {
 	if after == nil {
 		return c.failed(ctx, "update", c.name, fmt.Errorf("Save: %w", mongoerr.ErrNilDocument))
 	}
@@ -161,12 +169,14 @@ func Save[T any](ctx context.Context, c *Collection[T], version string, before T
 	case s == nil:
 		return nil
 	}
-	res, err := c.update(ctx, command.UpdateStatement{Filter: s.filter, Update: s.update, Replacement: s.replacement}, opts)
+	res, err := c.update(ctx, command.UpdateStatement{Filter: s.filter, Update: s.update, Replacement: s.replacement},
+		opts)
 	switch {
 	case err != nil:
 		return err
 	case !res.Acknowledged:
-		return c.failed(ctx, "update", c.name, errors.New("Save needs an acknowledged write concern: whether it changed the document is not known"))
+		return c.failed(ctx, "update", c.name, errors.New(
+			"Save needs an acknowledged write concern: whether it changed the document is not known"))
 	case res.MatchedCount == 0:
 		return c.failed(ctx, "update", c.name, mongoerr.ErrConflict)
 	}
@@ -345,10 +355,12 @@ func (c *Collection[T]) DeleteMany(ctx context.Context, filter any, opts ...Dele
 	return c.delete(ctx, command.DeleteStatement{Filter: filter, Multi: true}, opts)
 }
 
-func (c *Collection[T]) delete(ctx context.Context, s command.DeleteStatement, opts []DeleteOptions) (DeleteResult, error) {
+func (c *Collection[T]) delete(ctx context.Context, s command.DeleteStatement,
+	opts []DeleteOptions) (DeleteResult, error) {
 	o := option.Merge(opts)
 	s.Collation, s.Hint = o.Collation.raw(), o.Hint
-	cmd := &command.Delete{Collection: c.name, Statements: []command.DeleteStatement{s}, Ordered: true, Let: o.Let, Comment: o.Comment, RawData: o.RawData}
+	cmd := &command.Delete{Collection: c.name, Statements: []command.DeleteStatement{s}, Ordered: true, Let: o.Let,
+		Comment: o.Comment, RawData: o.RawData}
 	w := writer{inherited: &c.inherited, err: c.err, timeout: o.Timeout}
 	reply, acknowledged, err := w.one(ctx, cmd)
 	return DeleteResult{DeletedCount: reply.n, Acknowledged: acknowledged}, err

@@ -29,7 +29,8 @@ type OIDC struct {
 // DefaultOIDCHosts returns the hosts that may receive the tokens of OIDC.HumanCallback if
 // OIDC.AllowedHosts is nil.
 func DefaultOIDCHosts() []string {
-	return []string{"*.mongodb.net", "*.mongodb-qa.net", "*.mongodb-dev.net", "*.mongodbgov.net", "localhost", "127.0.0.1", "::1", "*.mongo.com"}
+	return []string{"*.mongodb.net", "*.mongodb-qa.net", "*.mongodb-dev.net", "*.mongodbgov.net", "localhost",
+		"127.0.0.1", "::1", "*.mongo.com"}
 }
 
 // OIDCCallback returns an access token. It must return when ctx ends.

@@ -49,7 +49,8 @@ func bsonTasks(*Env) ([]Task, error) {
 		case "flat":
 			// The struct has the document's keys, all of them: reflection makes it, since the keys
 			// are random.
-			t, err = structTasks("bson/flat", len(json), data, reflect.New(structOf(d, false)).Interface(), reflect.New(structOf(d, true)).Interface())
+			t, err = structTasks("bson/flat", len(json), data, reflect.New(structOf(d, false)).Interface(),
+				reflect.New(structOf(d, true)).Interface())
 		case "deep":
 			t, err = structTasks("bson/deep", len(json), data, new(tree), new(tree))
 		default:
@@ -85,7 +86,8 @@ func documentTasks(name string, size int, data []byte) ([]Task, error) {
 	var od official.D
 	var om official.M
 	for _, err := range []error{
-		bson.Unmarshal(data, &d), bson.Unmarshal(data, &m), official.Unmarshal(data, &od), official.Unmarshal(data, &om),
+		bson.Unmarshal(data, &d), bson.Unmarshal(data, &m), official.Unmarshal(data, &od),
+		official.Unmarshal(data, &om),
 	} {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)

@@ -10,10 +10,12 @@ type Composite struct {
 }
 
 var (
-	bsonBench = []string{"bson/flat/encode D", "bson/flat/decode D", "bson/deep/encode D", "bson/deep/decode D", "bson/full/encode D", "bson/full/decode D"}
-	reads     = []string{"single/find one by _id", "multi/find many and empty the cursor", "multi/GridFS download",
+	bsonBench = []string{"bson/flat/encode D", "bson/flat/decode D", "bson/deep/encode D", "bson/deep/decode D",
+		"bson/full/encode D", "bson/full/decode D"}
+	reads = []string{"single/find one by _id", "multi/find many and empty the cursor", "multi/GridFS download",
 		"parallel/LDJSON multi-file export", "parallel/GridFS multi-file download"}
-	writes = []string{"single/small doc insertOne", "single/large doc insertOne", "multi/small doc bulk insert", "multi/large doc bulk insert",
+	writes = []string{"single/small doc insertOne", "single/large doc insertOne", "multi/small doc bulk insert",
+		"multi/large doc bulk insert",
 		"multi/small doc Collection BulkWrite insert", "multi/large doc Collection BulkWrite insert",
 		"multi/small doc Client BulkWrite insert", "multi/large doc Client BulkWrite insert",
 		"multi/small doc Client BulkWrite mixed", "multi/small doc Collection BulkWrite mixed", "multi/GridFS upload",
@@ -31,11 +33,14 @@ func Composites(all []Measurement) []Composite {
 		return names
 	}
 	out := []Composite{
-		average("BSONBench", bsonBench, all), average("SingleBench", with("single/"), all), average("MultiBench", with("multi/"), all),
-		average("ParallelBench", with("parallel/"), all), average("ReadBench", reads, all), average("WriteBench", writes, all),
+		average("BSONBench", bsonBench, all), average("SingleBench", with("single/"), all),
+		average("MultiBench", with("multi/"), all),
+		average("ParallelBench", with("parallel/"), all), average("ReadBench", reads, all),
+		average("WriteBench", writes, all),
 	}
 	r, w := out[len(out)-2], out[len(out)-1]
-	return append(out, Composite{"DriverBench", (r.Allium + w.Allium) / 2, (r.Official + w.Official) / 2, r.Of + w.Of, r.Missing + w.Missing})
+	return append(out, Composite{"DriverBench", (r.Allium + w.Allium) / 2, (r.Official + w.Official) / 2, r.Of + w.Of,
+		r.Missing + w.Missing})
 }
 
 // average is the simple average of the scores of tasks.

@@ -69,7 +69,8 @@ func count(t *Task) (Count, error) {
 			c.Allocs, c.Calls, c.Instructions = now.allocs, now.calls, each
 			continue
 		}
-		c.Allocs, c.Calls, c.Instructions = min(c.Allocs, now.allocs), min(c.Calls, now.calls), min(c.Instructions, each)
+		c.Allocs, c.Calls, c.Instructions = min(c.Allocs, now.allocs), min(c.Calls, now.calls),
+			min(c.Instructions, each)
 	}
 	return c, nil
 }
@@ -101,7 +102,8 @@ func (c Count) Worse(now Count) error {
 func FormatCounts(all []Count) string {
 	var b strings.Builder
 	for _, c := range all {
-		fmt.Fprintf(&b, "%-36s %8d %8.1f %12.0f\n", strings.ReplaceAll(c.Task, " ", "_"), c.Allocs, c.Calls, c.Instructions)
+		fmt.Fprintf(&b, "%-36s %8d %8.1f %12.0f\n", strings.ReplaceAll(c.Task, " ", "_"), c.Allocs, c.Calls,
+			c.Instructions)
 	}
 	return b.String()
 }

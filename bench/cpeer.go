@@ -44,7 +44,8 @@ func (e *Env) WithC() error {
 	if err := os.WriteFile(source, cProgram, 0o600); err != nil {
 		return err
 	}
-	args := append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-o", binary, source}, strings.Fields(string(flags))...)
+	args := append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-o", binary, source},
+		strings.Fields(string(flags))...)
 	if text, err := exec.Command("cc", append(args, "-lpthread")...).CombinedOutput(); err != nil {
 		return fmt.Errorf("cc: %w\n%s", err, text)
 	}

@@ -47,7 +47,8 @@ func (d *docs) fileTasks() ([]Task, error) {
 
 // nullFileTasks are the same against the null server.
 func nullFileTasks(env *Env, uri string, ours *allium.Client, theirs *mongo.Client) ([]Task, error) {
-	up, down, err := largeFile(env, uri, ours.Database("db"), theirs.Database("db"), "fs", nullserver.FileID, outsideHeap(nullserver.FileSize))
+	up, down, err := largeFile(env, uri, ours.Database("db"), theirs.Database("db"), "fs", nullserver.FileID,
+		outsideHeap(nullserver.FileSize))
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +61,8 @@ func nullFileTasks(env *Env, uri string, ours *allium.Client, theirs *mongo.Clie
 			return errors.Join(err, expect(int(n), nullserver.FileSize))
 		}),
 		Official: repeat(func() error {
-			n, err := theirs.Database("db").GridFSBucket().DownloadToStream(ctx, official.ObjectID(nullserver.FileID), io.Discard)
+			n, err := theirs.Database("db").GridFSBucket().DownloadToStream(ctx, official.ObjectID(nullserver.FileID),
+				io.Discard)
 			return errors.Join(err, expect(int(n), nullserver.FileSize))
 		})}
 	return []Task{up, down, through}, nil
@@ -68,7 +70,8 @@ func nullFileTasks(env *Env, uri string, ours *allium.Client, theirs *mongo.Clie
 
 // largeFile returns the tasks of uploading data from memory to the default bucket, and of
 // downloading a file with data from another bucket to memory.
-func largeFile(env *Env, uri string, ourDB *allium.Database, theirDB *mongo.Database, bucket string, id bson.ObjectID, data []byte) (up, down Task, err error) {
+func largeFile(env *Env, uri string, ourDB *allium.Database, theirDB *mongo.Database, bucket string, id bson.ObjectID,
+	data []byte) (up, down Task, err error) {
 	ctx := context.Background()
 	path, err := env.scratchFile("gridfs_"+ourDB.Name(), data)
 	if err != nil {
@@ -90,7 +93,8 @@ func largeFile(env *Env, uri string, ourDB *allium.Database, theirDB *mongo.Data
 		}
 		return errors.Join(err, expect(n, len(data)))
 	}
-	down = Task{Bytes: len(data), Scale: 1, Values: fileValues(memory), CPUOfC: 0.8, C: env.cTask(uri, "download", ourDB.Name(), bucket, id.Hex(), fmt.Sprint(len(data))),
+	down = Task{Bytes: len(data), Scale: 1, Values: fileValues(memory), CPUOfC: 0.8,
+		C: env.cTask(uri, "download", ourDB.Name(), bucket, id.Hex(), fmt.Sprint(len(data))),
 		Allium: repeat(func() error {
 			s, err := gridfs.NewBucket(ourDB, gridfs.BucketOptions{Name: bucket}).OpenDownloadStream(ctx, id)
 			if err != nil {
@@ -100,7 +104,8 @@ func largeFile(env *Env, uri string, ourDB *allium.Database, theirDB *mongo.Data
 			return errors.Join(check(n, err), s.Close())
 		}),
 		Official: repeat(func() error {
-			s, err := theirDB.GridFSBucket(options.GridFSBucket().SetName(bucket)).OpenDownloadStream(ctx, official.ObjectID(id))
+			s, err := theirDB.GridFSBucket(options.GridFSBucket().SetName(bucket)).OpenDownloadStream(ctx,
+				official.ObjectID(id))
 			if err != nil {
 				return err
 			}
@@ -161,7 +166,8 @@ func (d *docs) manyFilesTasks(dir string, most int) ([]Task, error) {
 		CPUOfC: 0.8, C: d.cTask("download_files", append([]string{"stored", out}, files...)...),
 		Before: func() error {
 			for _, name := range files {
-				if err := os.Remove(filepath.Join(out, filepath.Base(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
+				if err := os.Remove(filepath.Join(out, filepath.Base(name))); err != nil &&
+					!errors.Is(err, os.ErrNotExist) {
 					return fmt.Errorf("clear downloads: %w", err)
 				}
 			}
@@ -169,11 +175,15 @@ func (d *docs) manyFilesTasks(dir string, most int) ([]Task, error) {
 		},
 		Allium: repeat(func() error {
 			b := gridfs.NewBucket(d.ourDB, stored)
-			return download(func(name string, w io.Writer) (int64, error) { return b.DownloadToStreamByName(ctx, name, w) })
+			return download(func(name string, w io.Writer) (int64, error) {
+				return b.DownloadToStreamByName(ctx, name, w)
+			})
 		}),
 		Official: repeat(func() error {
 			b := d.theirDB.GridFSBucket(options.GridFSBucket().SetName("stored"))
-			return download(func(name string, w io.Writer) (int64, error) { return b.DownloadToStreamByName(ctx, name, w) })
+			return download(func(name string, w io.Writer) (int64, error) {
+				return b.DownloadToStreamByName(ctx, name, w)
+			})
 		})}
 	return []Task{ups, downs}, nil
 }

@@ -237,7 +237,8 @@ func newPlayer(events []event, session uint16, values func(bson.Raw)) (p *player
 				st.size = n
 				largest = max(largest, n)
 				if id, _ := bson.Raw(message[messageHeader:]).Lookup("cursor", "id").Int64(); id != 0 {
-					st.cursor = 4 + bytes.Index(message, binary.LittleEndian.AppendUint64([]byte("\x12id\x00"), uint64(id)))
+					st.cursor = 4 +
+						bytes.Index(message, binary.LittleEndian.AppendUint64([]byte("\x12id\x00"), uint64(id)))
 					cursors[uint64(id)] = len(p.steps)
 				}
 			}

@@ -30,7 +30,8 @@ func countInstructions(f func() error) (float64, error) {
 	if err != nil {
 		return -1, f()
 	}
-	attributes := perfAttributes{kind: perfHardware, config: perfInstructions, options: perfInherit | perfNoKernel | perfNoHypervisor}
+	attributes := perfAttributes{kind: perfHardware, config: perfInstructions,
+		options: perfInherit | perfNoKernel | perfNoHypervisor}
 	attributes.size = uint32(unsafe.Sizeof(attributes))
 	var counters []int
 	defer func() {
@@ -43,7 +44,8 @@ func countInstructions(f func() error) (float64, error) {
 		if err != nil {
 			return -1, f()
 		}
-		fd, _, errno := syscall.Syscall6(syscall.SYS_PERF_EVENT_OPEN, uintptr(unsafe.Pointer(&attributes)), uintptr(id), ^uintptr(0), ^uintptr(0), 0, 0)
+		fd, _, errno := syscall.Syscall6(syscall.SYS_PERF_EVENT_OPEN, uintptr(unsafe.Pointer(&attributes)), uintptr(id),
+			^uintptr(0), ^uintptr(0), 0, 0)
 		switch errno {
 		case 0:
 			counters = append(counters, int(fd))

@@ -54,7 +54,9 @@ type Usage struct {
 	Allocs uint64
 	Bytes  uint64  // allocated
 	Calls  float64 // system calls that read and write, -1 where they cannot be counted
-	Peak   int64   // by how many bytes the process grew in a turn at most (with Plan.Memory), -1 where the kernel does not tell
+	// by how many bytes the process grew in a turn at most (with Plan.Memory), -1 where the kernel
+	// does not tell
+	Peak int64
 
 	turns []time.Duration // wall time per operation, sorted
 }

@@ -88,7 +88,8 @@ func (d *docs) insertTasks(name string, doc *sourceDoc, n int, ofC float64) []Ta
 		for range n {
 			ourModels = append(ourModels, ourCorpus.InsertOneModel(doc.ours))
 			theirModels = append(theirModels, mongo.NewInsertOneModel().SetDocument(doc.theirs))
-			theirWrites = append(theirWrites, mongo.ClientBulkWrite{Database: d.theirDB.Name(), Collection: corpus, Model: mongo.NewClientInsertOneModel().SetDocument(doc.theirs)})
+			theirWrites = append(theirWrites, mongo.ClientBulkWrite{Database: d.theirDB.Name(), Collection: corpus,
+				Model: mongo.NewClientInsertOneModel().SetDocument(doc.theirs)})
 		}
 		return nil
 	}
@@ -98,7 +99,8 @@ func (d *docs) insertTasks(name string, doc *sourceDoc, n int, ofC float64) []Ta
 	}
 	// c is the C program's operation, "" if that driver has none.
 	task := func(how, c string, ours, theirs func() error) Task {
-		t := Task{Name: "multi/" + name + " " + how, Bytes: doc.size * n, Scale: 1, Before: inTurn(d.fresh(corpus), load), After: drop, Values: idValues(n),
+		t := Task{Name: "multi/" + name + " " + how, Bytes: doc.size * n, Scale: 1,
+			Before: inTurn(d.fresh(corpus), load), After: drop, Values: idValues(n),
 			Allium: repeat(ours), Official: repeat(theirs)}
 		if c != "" {
 			t.CPUOfC, t.C = ofC, d.cTask(c, corpus, doc.path, fmt.Sprint(n))
@@ -139,18 +141,21 @@ func (d *docs) mixedTasks() []Task {
 		}
 		for i := range n {
 			mix := func(c *allium.UntypedCollection) []allium.WriteModel {
-				return []allium.WriteModel{c.InsertOneModel(d.small.ours), c.ReplaceOneModel(bson.D{}, d.small.ours), c.DeleteOneModel(bson.D{})}
+				return []allium.WriteModel{c.InsertOneModel(d.small.ours), c.ReplaceOneModel(bson.D{}, d.small.ours),
+					c.DeleteOneModel(bson.D{})}
 			}
 			ours = append(ours, mix(d.ourDB.Collection(corpus))...)
 			theirs = append(theirs, mongo.NewInsertOneModel().SetDocument(d.small.theirs),
-				mongo.NewReplaceOneModel().SetFilter(official.D{}).SetReplacement(d.small.theirs), mongo.NewDeleteOneModel().SetFilter(official.D{}))
+				mongo.NewReplaceOneModel().SetFilter(official.D{}).SetReplacement(d.small.theirs),
+				mongo.NewDeleteOneModel().SetFilter(official.D{}))
 			name := names[i%collections]
 			ourWrites = append(ourWrites, mix(d.ourDB.Collection(name))...)
 			at := func(m mongo.ClientWriteModel) mongo.ClientBulkWrite {
 				return mongo.ClientBulkWrite{Database: d.theirDB.Name(), Collection: name, Model: m}
 			}
 			theirWrites = append(theirWrites, at(mongo.NewClientInsertOneModel().SetDocument(d.small.theirs)),
-				at(mongo.NewClientReplaceOneModel().SetFilter(official.D{}).SetReplacement(d.small.theirs)), at(mongo.NewClientDeleteOneModel().SetFilter(official.D{})))
+				at(mongo.NewClientReplaceOneModel().SetFilter(official.D{}).SetReplacement(d.small.theirs)),
+				at(mongo.NewClientDeleteOneModel().SetFilter(official.D{})))
 		}
 		return nil
 	}
@@ -160,13 +165,18 @@ func (d *docs) mixedTasks() []Task {
 	}
 	size := d.small.size * 2 * n
 	return []Task{
-		{Name: "multi/small doc Client BulkWrite mixed", Bytes: size, Scale: 1, Before: inTurn(d.fresh(names...), load), After: drop,
+		{Name: "multi/small doc Client BulkWrite mixed", Bytes: size, Scale: 1, Before: inTurn(d.fresh(names...), load),
+			After:    drop,
 			Allium:   repeat(func() error { _, err := d.ours.BulkWrite(ctx, ourWrites); return err }),
 			Official: repeat(func() error { _, err := d.theirs.BulkWrite(ctx, theirWrites); return err })},
-		{Name: "multi/small doc Collection BulkWrite mixed", Bytes: size, Scale: 1, Before: inTurn(d.fresh(corpus), load), After: drop,
+		{Name: "multi/small doc Collection BulkWrite mixed", Bytes: size, Scale: 1,
+			Before: inTurn(d.fresh(corpus), load), After: drop,
 			CPUOfC: 0.5, C: d.cTask("bulk_mixed", corpus, d.small.path, fmt.Sprint(n)),
-			Allium:   repeat(func() error { _, err := d.ourDB.Collection(corpus).BulkWrite(ctx, ours); return err }),
-			Official: repeat(func() error { _, err := d.theirDB.Collection(corpus).BulkWrite(ctx, theirs); return err })},
+			Allium: repeat(func() error { _, err := d.ourDB.Collection(corpus).BulkWrite(ctx, ours); return err }),
+			Official: repeat(func() error {
+				_, err := d.theirDB.Collection(corpus).BulkWrite(ctx, theirs)
+				return err
+			})},
 	}
 }
 

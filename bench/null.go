@@ -77,13 +77,15 @@ func nullTasks(env *Env) ([]Task, error) {
 			c := theirDB.Collection(nullserver.One)
 			for range n {
 				var s theirSample
-				if err := c.FindOne(ctx, official.D{{Key: "_id", Value: official.ObjectID(nullserver.FileID)}}).Decode(&s); err != nil || s.Age != 36 {
+				if err := c.FindOne(ctx, official.D{{Key: "_id",
+					Value: official.ObjectID(nullserver.FileID)}}).Decode(&s); err != nil || s.Age != 36 {
 					return fmt.Errorf("%+v: %w", s, err)
 				}
 			}
 			return nil
 		}}
-	insert := Task{Name: "null/insert one", CPUOfC: 0.85, C: env.cTask(uri, "insert_sample", "db", "c"), Values: idValues(1), Bare: bareInsert,
+	insert := Task{Name: "null/insert one", CPUOfC: 0.85, C: env.cTask(uri, "insert_sample", "db", "c"),
+		Values: idValues(1), Bare: bareInsert,
 		Allium: func(n int) error {
 			c := allium.CollectionOf[ourSample](ourDB, "c")
 			s := newSample[bson.ObjectID]()
@@ -104,7 +106,8 @@ func nullTasks(env *Env) ([]Task, error) {
 			}
 			return nil
 		}}
-	findMany := Task{Name: "null/find 10,000", CPU: 0.3, CPUOfC: 0.5, C: env.cTask(uri, "find_samples", "db", nullserver.Many, many), Values: sampleValues,
+	findMany := Task{Name: "null/find 10,000", CPU: 0.3, CPUOfC: 0.5,
+		C: env.cTask(uri, "find_samples", "db", nullserver.Many, many), Values: sampleValues,
 		Allium: repeat(func() error {
 			cur, err := allium.CollectionOf[ourSample](ourDB, nullserver.Many).Find(ctx, bson.D{})
 			if err != nil {
@@ -138,7 +141,8 @@ func nullTasks(env *Env) ([]Task, error) {
 	for i := range ourDocs {
 		ourDocs[i], theirDocs[i] = newSample[bson.ObjectID](), newSample[official.ObjectID]()
 	}
-	bulk := Task{Name: "null/insert many 10,000", CPU: 0.4, CPUOfC: 0.5, C: env.cTask(uri, "insert_samples", "db", "c", many), Values: idValues(nullserver.ManyDocs),
+	bulk := Task{Name: "null/insert many 10,000", CPU: 0.4, CPUOfC: 0.5,
+		C: env.cTask(uri, "insert_samples", "db", "c", many), Values: idValues(nullserver.ManyDocs),
 		Allium: repeat(func() error {
 			_, err := allium.CollectionOf[ourSample](ourDB, "c").InsertMany(ctx, ourDocs)
 			return err

@@ -72,9 +72,11 @@ func parallelTasks(env *Env) ([]Task, error) {
 				return err
 			})
 		})}
-	exports := Task{Name: "parallel/LDJSON multi-file export", Bytes: size, Scale: 1, CPUOfC: 0.6, C: d.cTask("export", "exported", out),
-		Before: func() error { return d.exportable(files) },
-		Allium: repeat(func() error { return exportOurs(d.ourDB, out) }), Official: repeat(func() error { return exportTheirs(d.theirDB, out) })}
+	exports := Task{Name: "parallel/LDJSON multi-file export", Bytes: size, Scale: 1, CPUOfC: 0.6,
+		C:        d.cTask("export", "exported", out),
+		Before:   func() error { return d.exportable(files) },
+		Allium:   repeat(func() error { return exportOurs(d.ourDB, out) }),
+		Official: repeat(func() error { return exportTheirs(d.theirDB, out) })}
 	gridFS, err := d.manyFilesTasks(dir, max(env.Files/2, 1))
 	return append([]Task{imports, exports}, gridFS...), err
 }
@@ -139,7 +141,8 @@ func eachFile(files []string, do func(lines [][]byte) error) error {
 
 // export writes batches of documents to files: one goroutine reads the cursor, the others make
 // JSON.
-func export[T any](dir string, read func(yield func([]T) error) error, appendJSON func([]byte, T) ([]byte, error)) error {
+func export[T any](dir string, read func(yield func([]T) error) error,
+	appendJSON func([]byte, T) ([]byte, error)) error {
 	type batch struct {
 		name string
 		docs []T

@@ -70,7 +70,8 @@ func corpusDocs(env *Env, group string) (*docs, error) {
 	}
 	d := &docs{env: env, uri: uri, gridFSLarge: outsideHeap(len(files["gridfs_large.bin"]))}
 	copy(d.gridFSLarge, files["gridfs_large.bin"])
-	for name, doc := range map[string]*sourceDoc{"tweet.json": &d.tweet, "small_doc.json": &d.small, "large_doc.json": &d.large} {
+	for name, doc := range map[string]*sourceDoc{"tweet.json": &d.tweet, "small_doc.json": &d.small,
+		"large_doc.json": &d.large} {
 		doc.size = len(files[name])
 		var ours bson.D
 		if err := bson.UnmarshalExtJSON(files[name], &ours); err != nil {
@@ -136,7 +137,8 @@ func singleTasks(env *Env) ([]Task, error) {
 		return nil, err
 	}
 	insert := func(name string, doc *sourceDoc, scale int, ofC float64) Task {
-		return Task{Name: "single/" + name, Bytes: doc.size, Scale: scale, Before: inTurn(d.fresh(corpus), doc.load), After: doc.drop,
+		return Task{Name: "single/" + name, Bytes: doc.size, Scale: scale, Before: inTurn(d.fresh(corpus), doc.load),
+			After:  doc.drop,
 			CPUOfC: ofC, C: d.cTask("insert_one", corpus, doc.path), Values: idValues(1),
 			Allium: repeat(func() error {
 				_, err := d.ourDB.Collection(corpus).InsertOne(ctx, doc.ours)
@@ -154,7 +156,8 @@ func singleTasks(env *Env) ([]Task, error) {
 		hello = "isMaster"
 	}
 	return []Task{
-		{Name: "single/run command", Bytes: 13, Scale: 10_000, CPUOfC: 0.85, C: d.cTask("command", hello), Values: replyValue,
+		{Name: "single/run command", Bytes: 13, Scale: 10_000, CPUOfC: 0.85, C: d.cTask("command", hello),
+			Values: replyValue,
 			Allium: repeat(func() error {
 				_, err := d.ourDB.RunCommand(ctx, bson.D{{Key: hello, Value: true}})
 				return err
@@ -162,10 +165,12 @@ func singleTasks(env *Env) ([]Task, error) {
 			Official: repeat(func() error {
 				return d.theirDB.RunCommand(ctx, official.D{{Key: hello, Value: true}}).Err()
 			})},
-		{Name: "single/find one by _id", Bytes: d.tweet.size, Scale: tweets, CPUOfC: 0.85, C: d.cTask("find_one", "tweets"), Values: documentValues,
+		{Name: "single/find one by _id", Bytes: d.tweet.size, Scale: tweets, CPUOfC: 0.85,
+			C: d.cTask("find_one", "tweets"), Values: documentValues,
 			Allium: func(n int) error {
 				for i := range n {
-					if doc, err := ourTweets.FindOne(ctx, bson.D{{Key: "_id", Value: int32(i%tweets + 1)}}); err != nil || len(doc) < 2 {
+					if doc, err := ourTweets.FindOne(ctx,
+						bson.D{{Key: "_id", Value: int32(i%tweets + 1)}}); err != nil || len(doc) < 2 {
 						return fmt.Errorf("%d fields: %w", len(doc), err)
 					}
 				}
@@ -175,7 +180,8 @@ func singleTasks(env *Env) ([]Task, error) {
 				c := d.theirDB.Collection("tweets")
 				for i := range n {
 					var doc official.D
-					if err := c.FindOne(ctx, official.D{{Key: "_id", Value: int32(i%tweets + 1)}}, options.FindOne()).Decode(&doc); err != nil || len(doc) < 2 {
+					if err := c.FindOne(ctx, official.D{{Key: "_id", Value: int32(i%tweets + 1)}},
+						options.FindOne()).Decode(&doc); err != nil || len(doc) < 2 {
 						return fmt.Errorf("%d fields: %w", len(doc), err)
 					}
 				}

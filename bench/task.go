@@ -19,20 +19,25 @@ import (
 
 // A Task is one thing that both drivers do.
 type Task struct {
-	Name     string            // group/what/how, for example "bson/flat/decode D"
-	Bytes    int               // the size of the data set for one operation, for MB/s
-	Scale    int               // how many operations the specification's iteration has; 0: it does not say
-	Target   float64           // the ratio of the speeds that Allium aims at; 0 if there is none
-	CPU      float64           // the share of the official driver's processor time that Allium aims at, at most; 0 if there is none
+	Name   string  // group/what/how, for example "bson/flat/decode D"
+	Bytes  int     // the size of the data set for one operation, for MB/s
+	Scale  int     // how many operations the specification's iteration has; 0: it does not say
+	Target float64 // the ratio of the speeds that Allium aims at; 0 if there is none
+	// the share of the official driver's processor time that Allium aims at, at most; 0 if there is
+	// none
+	CPU      float64
 	CPUOfC   float64           // likewise, of the C driver's
 	Before   func() error      // is called before each turn and not measured; nil: nothing
 	After    func()            // is called after the last turn and lets go of what Before made; nil: nothing
 	Allium   func(n int) error // does the operation n times
 	Official func(n int) error
-	C        func(n int, memory bool) (turn, error) // the same in a process of the C driver; nil if it is not there or cannot do it
-	Values   func(reply bson.Raw)                   // makes of a reply what the caller gets, for the floor; nil: nothing
-	Floor    func() (*Floor, error)                 // nil without WithFloors, or if the task makes no exchanges
-	Bare     func(n int) error                      // an exchange of as many bytes over a bare TCP connection; nil: it is not compared with that
+	// the same in a process of the C driver; nil if it is not there or cannot do it
+	C func(n int, memory bool) (turn, error)
+	// makes of a reply what the caller gets, for the floor; nil: nothing
+	Values func(reply bson.Raw)
+	Floor  func() (*Floor, error) // nil without WithFloors, or if the task makes no exchanges
+	// an exchange of as many bytes over a bare TCP connection; nil: it is not compared with that
+	Bare func(n int) error
 }
 
 // done lets go of the task's data.
@@ -154,7 +159,9 @@ var groups = []group{
 func Tasks(env *Env, prefixes ...string) ([]Task, error) {
 	var out []Task
 	for _, g := range groups {
-		if !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(p, g.name) || strings.HasPrefix(g.name, p) }) {
+		if !slices.ContainsFunc(prefixes, func(p string) bool {
+			return strings.HasPrefix(p, g.name) || strings.HasPrefix(g.name, p)
+		}) {
 			continue
 		}
 		tasks, err := g.tasks(env)

@@ -127,7 +127,9 @@ func init() {
 			dec: exact(TypeRegex, RawValue.validRegex),
 		},
 		reflect.TypeFor[JavaScript](): {
-			enc: checked(TypeJavaScript, func(dst []byte, v JavaScript) ([]byte, error) { return appendText(dst, string(v)) }),
+			enc: checked(TypeJavaScript, func(dst []byte, v JavaScript) ([]byte, error) {
+				return appendText(dst, string(v))
+			}),
 			dec: decText[JavaScript](TypeJavaScript),
 		},
 		reflect.TypeFor[Symbol](): {
@@ -461,9 +463,10 @@ func kindCodecs(t reflect.Type, fl flags) (basic, bool) {
 			return TypeDouble, AppendDoubleValue(dst, float64(*at[float32](p))), nil
 		}}, true
 	case reflect.Float64:
-		return basic{op: opFloat64, dec: decFloat64(t, fl), enc: func(_ *encoder, dst []byte, p ptr) (Type, []byte, error) {
-			return TypeDouble, AppendDoubleValue(dst, *at[float64](p)), nil
-		}}, true
+		return basic{op: opFloat64, dec: decFloat64(t, fl),
+			enc: func(_ *encoder, dst []byte, p ptr) (Type, []byte, error) {
+				return TypeDouble, AppendDoubleValue(dst, *at[float64](p)), nil
+			}}, true
 	case reflect.String:
 		return basic{op: opString, dec: decString(t), enc: func(_ *encoder, dst []byte, p ptr) (Type, []byte, error) {
 			dst, err := appendText(dst, *at[string](p))

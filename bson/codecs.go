@@ -81,7 +81,8 @@ func CodecFor[T any](encode func(dst []byte, v T) (Type, []byte, error), decode 
 // pointer to the variable, which it sets; it must copy the bytes of v if it keeps them. A nil
 // pointer becomes null and back without them. None of the functions may be nil: NewCodecs refuses
 // that.
-func CodecWhere(match func(t reflect.Type) bool, encode func(dst []byte, v any) (Type, []byte, error), decode func(v RawValue, into any) error) Codec {
+func CodecWhere(match func(t reflect.Type) bool, encode func(dst []byte, v any) (Type, []byte, error),
+	decode func(v RawValue, into any) error) Codec {
 	return Codec{&userCodec{match: match, encodeAt: encode, decodeInto: decode}}
 }
 
@@ -135,7 +136,8 @@ func (c *Codecs) With(codecs ...Codec) (*Codecs, error) {
 			c.rules = append(c.rules, u)
 			continue
 		case u.t == nil && (u.match == nil || u.encodeAt == nil || u.decodeInto == nil):
-			return nil, fmt.Errorf("bson: new codecs: a function of CodecWhere is nil: it needs a predicate and both directions")
+			return nil, fmt.Errorf(
+				"bson: new codecs: a function of CodecWhere is nil: it needs a predicate and both directions")
 		case u.t == nil:
 			c.rules = append(c.rules, u)
 			continue
@@ -327,5 +329,6 @@ func decodesItself(t reflect.Type) bool {
 	}
 	pt := reflect.PointerTo(t)
 	opaque := t.Kind() == reflect.Struct && !hasExportedField(t)
-	return pt.Implements(typeValueUnmarshaler) || pt.Implements(typeUnmarshaler) || opaque && pt.Implements(typeTextUnmarshaler)
+	return pt.Implements(typeValueUnmarshaler) || pt.Implements(typeUnmarshaler) ||
+		opaque && pt.Implements(typeTextUnmarshaler)
 }

@@ -179,9 +179,11 @@ func compareNumbers(a, b RawValue) int {
 	if a.Type == b.Type && len(a.Value) == len(b.Value) {
 		switch {
 		case a.Type == TypeInt32 && len(a.Value) == 4:
-			return compareOrdered(int32(binary.LittleEndian.Uint32(a.Value)), int32(binary.LittleEndian.Uint32(b.Value)))
+			return compareOrdered(int32(binary.LittleEndian.Uint32(a.Value)),
+				int32(binary.LittleEndian.Uint32(b.Value)))
 		case a.Type == TypeInt64 && len(a.Value) == 8:
-			return compareOrdered(int64(binary.LittleEndian.Uint64(a.Value)), int64(binary.LittleEndian.Uint64(b.Value)))
+			return compareOrdered(int64(binary.LittleEndian.Uint64(a.Value)),
+				int64(binary.LittleEndian.Uint64(b.Value)))
 		}
 	}
 	if a.Type == TypeDecimal128 || b.Type == TypeDecimal128 {

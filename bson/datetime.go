@@ -91,7 +91,8 @@ func appendTwo(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), by
 // parseDateTime parses a date as RFC 3339 has it; digits after the milliseconds are cut off. With
 // lenient the zone may do without its colon, as old versions of mongoexport wrote it.
 func parseDateTime(s []byte, lenient bool) (ms int64, ok bool) {
-	if len(s) < len("0000-00-00T00:00:00Z") || s[4] != '-' || s[7] != '-' || s[10]|0x20 != 't' || s[13] != ':' || s[16] != ':' {
+	if len(s) < len("0000-00-00T00:00:00Z") || s[4] != '-' || s[7] != '-' || s[10]|0x20 != 't' || s[13] != ':' ||
+		s[16] != ':' {
 		return 0, false
 	}
 	var field [6]int
@@ -101,7 +102,8 @@ func parseDateTime(s []byte, lenient bool) (ms int64, ok bool) {
 		}
 	}
 	year, month, day := field[0], field[1], field[2]
-	if month < 1 || month > 12 || day < 1 || day > daysIn(year, month) || field[3] > 23 || field[4] > 59 || field[5] > 59 {
+	if month < 1 || month > 12 || day < 1 || day > daysIn(year, month) || field[3] > 23 || field[4] > 59 ||
+		field[5] > 59 {
 		return 0, false
 	}
 	ms = int64(field[3]*3600+field[4]*60+field[5]) * 1000

@@ -59,7 +59,8 @@ func NewDecimal128FromInt64(n int64) Decimal128 {
 func NewDecimal128FromBigInt(coefficient *big.Int, exponent int) (Decimal128, error) {
 	// Far beyond any representable number the digits need not be looked at.
 	if coefficient.BitLen() > 1<<16 {
-		return Decimal128{}, fmt.Errorf("bson: number of %d bits as a decimal: %w", coefficient.BitLen(), ErrDecimal128Range)
+		return Decimal128{}, fmt.Errorf("bson: number of %d bits as a decimal: %w", coefficient.BitLen(),
+			ErrDecimal128Range)
 	}
 	digits := new(big.Int).Abs(coefficient).Append(nil, 10)
 	var p decimalDigits

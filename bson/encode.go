@@ -302,9 +302,12 @@ func (e *encoder) appendA(dst []byte, a []any, fl flags) ([]byte, error) {
 // shortcuts are the types that values are encoded of without a look at their compiled codecs,
 // unless one of them is the user's.
 var shortcuts = []reflect.Type{
-	reflect.TypeFor[string](), reflect.TypeFor[int32](), reflect.TypeFor[int](), reflect.TypeFor[int64](), reflect.TypeFor[float64](),
-	reflect.TypeFor[bool](), reflect.TypeFor[D](), reflect.TypeFor[M](), reflect.TypeFor[A](), reflect.TypeFor[ObjectID](),
-	reflect.TypeFor[DateTime](), reflect.TypeFor[time.Time](), reflect.TypeFor[Binary](), reflect.TypeFor[[]byte](), reflect.TypeFor[Raw](),
+	reflect.TypeFor[string](), reflect.TypeFor[int32](), reflect.TypeFor[int](), reflect.TypeFor[int64](),
+	reflect.TypeFor[float64](),
+	reflect.TypeFor[bool](), reflect.TypeFor[D](), reflect.TypeFor[M](), reflect.TypeFor[A](),
+	reflect.TypeFor[ObjectID](),
+	reflect.TypeFor[DateTime](), reflect.TypeFor[time.Time](), reflect.TypeFor[Binary](), reflect.TypeFor[[]byte](),
+	reflect.TypeFor[Raw](),
 	reflect.TypeFor[RawValue](), reflect.TypeFor[Timestamp](), reflect.TypeFor[Decimal128](), reflect.TypeFor[Regex](),
 	reflect.TypeFor[[]string](),
 }

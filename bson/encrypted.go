@@ -38,7 +38,8 @@ var ErrNotEncrypted = errors.New("it is marked to be encrypted, but not encrypte
 func (b Binary) Encrypted() (EncryptedValue, error) {
 	switch {
 	case b.Subtype != BinaryEncrypted:
-		return EncryptedValue{}, fmt.Errorf("bson: binary of subtype %d as an encrypted value: want subtype %d", b.Subtype, BinaryEncrypted)
+		return EncryptedValue{}, fmt.Errorf("bson: binary of subtype %d as an encrypted value: want subtype %d",
+			b.Subtype, BinaryEncrypted)
 	case len(b.Data) == 0:
 		return EncryptedValue{}, errors.New("bson: binary without bytes as an encrypted value")
 	case b.Data[0] == encryptedMarking:
@@ -46,10 +47,12 @@ func (b Binary) Encrypted() (EncryptedValue, error) {
 	}
 	e := EncryptedValue{Algorithm: EncryptedAlgorithm(b.Data[0])}
 	if e.Algorithm != EncryptedDeterministic && e.Algorithm != EncryptedRandom {
-		return EncryptedValue{}, fmt.Errorf("bson: binary as an encrypted value: format %d is not one of AEAD_AES_256_CBC_HMAC_SHA_512", b.Data[0])
+		return EncryptedValue{}, fmt.Errorf(
+			"bson: binary as an encrypted value: format %d is not one of AEAD_AES_256_CBC_HMAC_SHA_512", b.Data[0])
 	}
 	if len(b.Data) < encryptedHead {
-		return EncryptedValue{}, fmt.Errorf("bson: binary of %d bytes as an encrypted value: want at least %d", len(b.Data), encryptedHead)
+		return EncryptedValue{}, fmt.Errorf("bson: binary of %d bytes as an encrypted value: want at least %d",
+			len(b.Data), encryptedHead)
 	}
 	copy(e.KeyID[:], b.Data[1:])
 	e.OriginalType, e.Ciphertext = Type(b.Data[encryptedHead-1]), b.Data[encryptedHead:]

@@ -37,9 +37,11 @@ const (
 )
 
 var wrapperKeys = [...]string{
-	wrapBinary: "$binary", wrapCode: "$code", wrapDate: "$date", wrapDBPointer: "$dbPointer", wrapDecimal: "$numberDecimal",
-	wrapDouble: "$numberDouble", wrapInt: "$numberInt", wrapLong: "$numberLong", wrapMaxKey: "$maxKey", wrapMinKey: "$minKey",
-	wrapOID: "$oid", wrapRegex: "$regularExpression", wrapScope: "$scope", wrapSymbol: "$symbol",
+	wrapBinary: "$binary", wrapCode: "$code", wrapDate: "$date", wrapDBPointer: "$dbPointer",
+	wrapDecimal: "$numberDecimal",
+	wrapDouble:  "$numberDouble", wrapInt: "$numberInt", wrapLong: "$numberLong", wrapMaxKey: "$maxKey",
+	wrapMinKey: "$minKey",
+	wrapOID:    "$oid", wrapRegex: "$regularExpression", wrapScope: "$scope", wrapSymbol: "$symbol",
 	wrapTimestamp: "$timestamp", wrapUndefined: "$undefined", wrapUUID: "$uuid",
 }
 

@@ -159,7 +159,8 @@ func (w extJSONWriter) value(dst []byte, v RawValue, depth int) ([]byte, error) 
 		}
 		return append(dst, '}'), nil
 	case TypeDBPointer:
-		if dst, err = appendQuotedValue(append(dst, `{"$dbPointer":{"$ref":`...), v.Value[:len(v.Value)-12]); err != nil {
+		if dst, err = appendQuotedValue(append(dst, `{"$dbPointer":{"$ref":`...),
+			v.Value[:len(v.Value)-12]); err != nil {
 			return dst, err
 		}
 		dst = append(dst, `,"$id":{"$oid":"`...)

@@ -66,7 +66,8 @@ func (cm *compiler) compileSlice(tc *typeCodec, fl flags) {
 }
 
 // appendList appends n variables, size bytes apart from first on, as an array.
-func (e *encoder) appendList(dst []byte, enc encFunc, t reflect.Type, first ptr, n int, size uintptr) (Type, []byte, error) {
+func (e *encoder) appendList(dst []byte, enc encFunc, t reflect.Type, first ptr, n int,
+	size uintptr) (Type, []byte, error) {
 	if err := e.enter(); err != nil {
 		return 0, dst, err
 	}

@@ -200,7 +200,8 @@ func (m *mapCodec) appendEntries(e *encoder, dst []byte, p ptr, taken map[string
 // decodeEntry decodes a value and puts it into the map at p under key.
 func (m *mapCodec) decodeEntry(d *decoder, t Type, b []byte, p ptr, key []byte) (int, error) {
 	if m.decodeKey == nil {
-		return 0, &DecodeError{BSONType: t, GoType: m.t, Err: fmt.Errorf("%s cannot be the key of a document", m.t.Key())}
+		return 0, &DecodeError{BSONType: t, GoType: m.t,
+			Err: fmt.Errorf("%s cannot be the key of a document", m.t.Key())}
 	}
 	v := p.value(m.t)
 	if v.IsNil() {

@@ -18,7 +18,8 @@ const wipeOnFork = 18 // MADV_WIPEONFORK, which the package syscall does not kno
 
 func newForkMark() forkMark {
 	m := forkMark{pid: os.Getpid()}
-	page, err := syscall.Mmap(-1, 0, os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	page, err := syscall.Mmap(-1, 0, os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		return m
 	}

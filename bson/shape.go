@@ -60,7 +60,8 @@ func (c *config) shapeOf(t reflect.Type) (Shape, error) {
 	}
 	s.Fields = make([]ShapeField, len(fields))
 	for i, f := range fields {
-		s.Fields[i] = ShapeField{Key: f.key, Index: f.index, Type: f.typ, InlineMap: f.inlineMap, Optional: f.omitEmpty || f.omitZero || len(f.hops) > 0}
+		s.Fields[i] = ShapeField{Key: f.key, Index: f.index, Type: f.typ, InlineMap: f.inlineMap,
+			Optional: f.omitEmpty || f.omitZero || len(f.hops) > 0}
 		if f.inlineMap {
 			s.Fields[i].Key = ""
 		}

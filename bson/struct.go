@@ -71,7 +71,8 @@ func reach(p ptr, hops []hop, offset uintptr) (ptr, error) {
 		at := p.add(h.offset)
 		if p = at.elem(); p.isNil() {
 			if !h.exported {
-				return p, fmt.Errorf("embedded pointer to the unexported struct %s is nil: set it before decoding", h.elem)
+				return p, fmt.Errorf("embedded pointer to the unexported struct %s is nil: set it before decoding",
+					h.elem)
 			}
 			p = pointerOf(reflect.New(h.elem))
 			at.setElem(p)

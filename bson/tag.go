@@ -122,15 +122,19 @@ func collectFields(out *[]structField, t reflect.Type, cfg *config, outer []refl
 		f := structField{
 			key: tag.key, typ: sf.Type, hops: where.hops, offset: where.offset + sf.Offset,
 			index: append(slices.Clip(where.index), i),
-			flags: where.flags | tag.flags, omitEmpty: tag.omitEmpty, structs: cfg.OmitEmptyStructs, omitZero: tag.omitZero, lenient: tag.lenient || where.lenient,
+			flags: where.flags | tag.flags, omitEmpty: tag.omitEmpty, structs: cfg.OmitEmptyStructs,
+			omitZero: tag.omitZero, lenient: tag.lenient || where.lenient,
 		}
 		if !sf.IsExported() {
 			// The exported fields of an unexported embedded struct are reachable, it itself is not.
 			if !tag.inline {
 				continue
 			}
-			if t := sf.Type; t.Kind() != reflect.Struct && (t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct) {
-				return fmt.Errorf("embedded field %s has the tag inline and is not exported: want a struct or a pointer to one", sf.Name)
+			if t := sf.Type; t.Kind() != reflect.Struct &&
+				(t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct) {
+				return fmt.Errorf(
+					"embedded field %s has the tag inline and is not exported: want a struct or a pointer to one",
+					sf.Name)
 			}
 		}
 		if strings.IndexByte(f.key, 0) >= 0 {
@@ -253,7 +257,8 @@ func ownZeroness(t reflect.Type) (zero func(p ptr) bool, copies bool) {
 	case kind == reflect.Interface && t.Implements(typeZeroer):
 		return func(p ptr) bool {
 			v := p.value(t)
-			return v.IsNil() || v.Elem().Kind() == reflect.Pointer && v.Elem().IsNil() || v.Interface().(zeroer).IsZero()
+			return v.IsNil() || v.Elem().Kind() == reflect.Pointer && v.Elem().IsNil() ||
+				v.Interface().(zeroer).IsZero()
 		}, false
 	case kind != reflect.Pointer && kind != reflect.Interface && reflect.PointerTo(t).Implements(typeZeroer):
 		return func(p ptr) bool { return p.value(t).Addr().Interface().(zeroer).IsZero() }, !t.Implements(typeZeroer)

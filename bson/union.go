@@ -184,7 +184,9 @@ func (tc *typeCodec) useVariant(u *union, v UnionVariant, cfg *config) {
 	strict := false // the field is unknown to the type
 	if cfg.DisallowUnknownFields && tc.shape == ShapeStruct {
 		fields, err := structFields(v.t, cfg)
-		strict = err == nil && !slices.ContainsFunc(fields, func(f structField) bool { return f.key == u.key || f.inlineMap })
+		strict = err == nil && !slices.ContainsFunc(fields, func(f structField) bool {
+			return f.key == u.key || f.inlineMap
+		})
 	}
 	tc.dec = func(d *decoder, bt Type, b []byte, p ptr) (int, error) {
 		name, ok, err := u.nameIn(bt, b)
@@ -192,7 +194,8 @@ func (tc *typeCodec) useVariant(u *union, v UnionVariant, cfg *config) {
 		case err != nil || !ok:
 			return dec(d, bt, b, p) // a null, or what the type itself says to it
 		case name != v.name:
-			return 0, &DecodeError{BSONType: bt, GoType: v.t, Err: fmt.Errorf("%s is %q, want %q", u.key, clip(name), v.name)}
+			return 0, &DecodeError{BSONType: bt, GoType: v.t,
+				Err: fmt.Errorf("%s is %q, want %q", u.key, clip(name), v.name)}
 		case !strict:
 			return dec(d, bt, b, p)
 		}

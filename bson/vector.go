@@ -96,10 +96,12 @@ func newVector(t VectorType, padding int, packed []byte) (Vector, error) {
 			return Vector{}, fmt.Errorf("bson: vector of PACKED_BIT with padding %d: want 0 to 7", padding)
 		}
 		if padding > 0 && len(packed) == 0 {
-			return Vector{}, fmt.Errorf("bson: vector of PACKED_BIT with padding %d: it has no bits to leave out", padding)
+			return Vector{},
+				fmt.Errorf("bson: vector of PACKED_BIT with padding %d: it has no bits to leave out", padding)
 		}
 		if padding > 0 && packed[len(packed)-1]&(1<<padding-1) != 0 {
-			return Vector{}, fmt.Errorf("bson: vector of PACKED_BIT with padding %d: the bits to leave out are not zero", padding)
+			return Vector{}, fmt.Errorf(
+				"bson: vector of PACKED_BIT with padding %d: the bits to leave out are not zero", padding)
 		}
 		return Vector{kind: t, padding: uint8(padding), packed: packed}, nil
 	default:

@@ -18,11 +18,12 @@ type ReadLevel string
 
 // The levels of a read concern.
 const (
-	ReadLocal        ReadLevel = "local"        // the newest data of the member, which may be rolled back
-	ReadAvailable    ReadLevel = "available"    // as local; on a sharded cluster, orphaned documents may come back
-	ReadMajority     ReadLevel = "majority"     // data that a majority of the members has acknowledged
-	ReadLinearizable ReadLevel = "linearizable" // all majority writes that ended before the read began; on the primary only
-	ReadSnapshot     ReadLevel = "snapshot"     // majority data of one point in time
+	ReadLocal     ReadLevel = "local"     // the newest data of the member, which may be rolled back
+	ReadAvailable ReadLevel = "available" // as local; on a sharded cluster, orphaned documents may come back
+	ReadMajority  ReadLevel = "majority"  // data that a majority of the members has acknowledged
+	// all majority writes that ended before the read began; on the primary only
+	ReadLinearizable ReadLevel = "linearizable"
+	ReadSnapshot     ReadLevel = "snapshot" // majority data of one point in time
 )
 
 // WriteConcern says when a write counts as done. The zero WriteConcern

@@ -15,11 +15,12 @@ type ReadMode string
 
 // The modes of a read preference.
 const (
-	Primary            ReadMode = "primary"            // the primary only
-	PrimaryPreferred   ReadMode = "primaryPreferred"   // the primary, or a secondary while there is no primary
-	Secondary          ReadMode = "secondary"          // a secondary only
-	SecondaryPreferred ReadMode = "secondaryPreferred" // a secondary, or the primary while there is no suitable secondary
-	Nearest            ReadMode = "nearest"            // any member, the nearest ones by network latency first
+	Primary          ReadMode = "primary"          // the primary only
+	PrimaryPreferred ReadMode = "primaryPreferred" // the primary, or a secondary while there is no primary
+	Secondary        ReadMode = "secondary"        // a secondary only
+	// a secondary, or the primary while there is no suitable secondary
+	SecondaryPreferred ReadMode = "secondaryPreferred"
+	Nearest            ReadMode = "nearest" // any member, the nearest ones by network latency first
 )
 
 // ReadPreference says which members of a replica set may be read from. The zero value and nil mean
@@ -53,7 +54,9 @@ func (rp *ReadPreference) Validate() error {
 	case PrimaryPreferred, Secondary, SecondaryPreferred, Nearest:
 		return nil
 	default:
-		return fmt.Errorf("read preference has mode %q, want primary, primaryPreferred, secondary, secondaryPreferred or nearest", string(rp.Mode))
+		return fmt.Errorf(
+			"read preference has mode %q, want primary, primaryPreferred, secondary, secondaryPreferred or nearest",
+			string(rp.Mode))
 	}
 	switch {
 	case slices.ContainsFunc(rp.TagSets, func(s event.TagSet) bool { return len(s) > 0 }):

@@ -133,30 +133,40 @@ func newReport(client *allium.Client, now time.Time) *report {
 	r := &report{
 		Time: now, Topology: topology{Kind: t.Kind.String(), SetName: t.SetName, Servers: []server{}},
 		Sessions: sessions(s.Sessions), Operations: s.Operations, Cursors: s.Cursors,
-		SlowThresholdMS: milliseconds(s.SlowThreshold), SlowOperations: s.SlowOperations, DroppedEvents: s.DroppedEvents,
-		Pools: []pool{}, OldestOperations: []operation{}, OldestCursors: []cursor{}, RecentSlowOperations: []slow{}, RecentEvents: []event{},
+		SlowThresholdMS: milliseconds(s.SlowThreshold), SlowOperations: s.SlowOperations,
+		DroppedEvents: s.DroppedEvents,
+		Pools:         []pool{}, OldestOperations: []operation{}, OldestCursors: []cursor{},
+		RecentSlowOperations: []slow{},
+		RecentEvents:         []event{},
 	}
 	if t.CompatibilityErr != nil {
 		r.Topology.Problem = t.CompatibilityErr.Error() // the driver's own, about versions
 	}
 	for _, d := range t.Servers {
-		r.Topology.Servers = append(r.Topology.Servers, server{Addr: d.Addr, Kind: d.Kind.String(), RTTMS: milliseconds(d.AverageRTT),
-			MinRTTMS: milliseconds(d.MinRTT), LastUpdate: d.LastUpdate, Tags: d.Tags, Error: failure.Outline(d.LastError)})
+		r.Topology.Servers = append(r.Topology.Servers,
+			server{Addr: d.Addr, Kind: d.Kind.String(), RTTMS: milliseconds(d.AverageRTT),
+				MinRTTMS: milliseconds(d.MinRTT), LastUpdate: d.LastUpdate, Tags: d.Tags,
+				Error: failure.Outline(d.LastError)})
 	}
 	for _, o := range s.OldestOperations {
-		r.OldestOperations = append(r.OldestOperations, operation{Command: o.Command, Namespace: o.Namespace, Phase: string(o.Phase), Addr: o.Addr,
-			Started: o.Started, ForMS: milliseconds(now.Sub(o.Started)), Attempts: o.Attempts})
+		r.OldestOperations = append(r.OldestOperations,
+			operation{Command: o.Command, Namespace: o.Namespace, Phase: string(o.Phase), Addr: o.Addr,
+				Started: o.Started, ForMS: milliseconds(now.Sub(o.Started)), Attempts: o.Attempts})
 	}
 	for i := range s.Pools {
 		r.addPool(&s.Pools[i])
 	}
 	for _, c := range s.OldestCursors {
-		r.OldestCursors = append(r.OldestCursors, cursor{ID: c.ID, Namespace: c.Namespace, Addr: c.Addr, Opened: c.Opened, ForMS: milliseconds(now.Sub(c.Opened))})
+		r.OldestCursors = append(r.OldestCursors, cursor{ID: c.ID, Namespace: c.Namespace, Addr: c.Addr,
+			Opened: c.Opened, ForMS: milliseconds(now.Sub(c.Opened))})
 	}
 	for _, o := range s.RecentSlowOperations {
-		r.RecentSlowOperations = append(r.RecentSlowOperations, slow{Command: o.Command, Namespace: o.Namespace, Addr: o.Addr, Started: o.Started,
-			DurationMS: milliseconds(o.Duration), SelectionMS: milliseconds(o.Selection), CheckoutMS: milliseconds(o.Checkout),
-			EncryptionMS: milliseconds(o.Encryption), BackoffMS: milliseconds(o.Backoff), Attempts: o.Attempts, Shape: o.Shape, Failure: o.Failure})
+		r.RecentSlowOperations = append(r.RecentSlowOperations,
+			slow{Command: o.Command, Namespace: o.Namespace, Addr: o.Addr, Started: o.Started,
+				DurationMS: milliseconds(o.Duration), SelectionMS: milliseconds(o.Selection),
+				CheckoutMS:   milliseconds(o.Checkout),
+				EncryptionMS: milliseconds(o.Encryption), BackoffMS: milliseconds(o.Backoff), Attempts: o.Attempts,
+				Shape: o.Shape, Failure: o.Failure})
 	}
 	for _, e := range s.RecentEvents {
 		r.RecentEvents = append(r.RecentEvents, event(e))
@@ -168,10 +178,13 @@ func (r *report) addPool(p *stats.Pool) {
 	r.InUse += p.InUse
 	r.Open += p.Open
 	r.Waiting += p.Waiting
-	out := pool{Addr: p.Addr, State: p.State, PausedBy: p.PausedBy, Generation: p.Generation, MaxOpen: p.MaxOpen, MinOpen: p.MinOpen, Open: p.Open,
-		InUse: p.InUse, Idle: p.Idle, Connecting: p.Connecting, Draining: p.Draining, Cursors: p.InUseByCursors, Txns: p.InUseByTransactions,
-		Waiting: p.Waiting, WaitCount: p.WaitCount, WaitMS: milliseconds(p.WaitDuration), GaveUp: p.WaitTimeouts, Created: p.Created,
-		Closed: closed(p.Closed), Waiters: []operation{}}
+	out := pool{Addr: p.Addr, State: p.State, PausedBy: p.PausedBy, Generation: p.Generation, MaxOpen: p.MaxOpen,
+		MinOpen: p.MinOpen, Open: p.Open,
+		InUse: p.InUse, Idle: p.Idle, Connecting: p.Connecting, Draining: p.Draining, Cursors: p.InUseByCursors,
+		Txns:    p.InUseByTransactions,
+		Waiting: p.Waiting, WaitCount: p.WaitCount, WaitMS: milliseconds(p.WaitDuration), GaveUp: p.WaitTimeouts,
+		Created: p.Created,
+		Closed:  closed(p.Closed), Waiters: []operation{}}
 	for _, o := range r.OldestOperations {
 		if p.Waiting > 0 && o.Phase == string(stats.PhaseCheckout) && o.Addr == p.Addr && len(out.Waiters) < p.Waiting {
 			out.Waiters = append(out.Waiters, o)

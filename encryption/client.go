@@ -76,7 +76,8 @@ func (o *KeyOptions) keys(client, owner *allium.Client) (*crypt.Keys, *allium.Co
 	if err != nil {
 		return nil, nil, err
 	}
-	services, err := keyservice.New(keyservice.Config{Providers: o.KMS, TLS: o.TLS, TLSFiles: files, Dial: o.KMSConnect, Observe: log.request,
+	services, err := keyservice.New(keyservice.Config{Providers: o.KMS, TLS: o.TLS, TLSFiles: files, Dial: o.KMSConnect,
+		Observe:    log.request,
 		Revocation: owner.CheckRevocation})
 	if err != nil {
 		return nil, nil, err
@@ -93,13 +94,16 @@ func (o *KeyOptions) tlsFiles(log logger) (map[string]keyservice.TLSSource, erro
 	files := make(map[string]keyservice.TLSSource, len(o.TLSFiles))
 	for name, f := range o.TLSFiles {
 		// Specification: Client Side Encryption, "KMS provider TLS options".
-		used := allium.TLSFiles{CAFile: f.CAFile, CertificateKeyFile: f.CertificateKeyFile, CertificateKeyFilePassword: f.CertificateKeyFilePassword,
-			DisableOCSPEndpointCheck: f.DisableOCSPEndpointCheck}
+		used := allium.TLSFiles{CAFile: f.CAFile, CertificateKeyFile: f.CertificateKeyFile,
+			CertificateKeyFilePassword: f.CertificateKeyFilePassword,
+			DisableOCSPEndpointCheck:   f.DisableOCSPEndpointCheck}
 		if f != used {
-			return nil, fmt.Errorf("key service %q: insecure TLS options prohibited: only files, a password and DisableOCSPEndpointCheck are allowed", name)
+			return nil, fmt.Errorf(
+				"key service %q: insecure TLS options prohibited: only files, a password and DisableOCSPEndpointCheck are allowed", name)
 		}
 		source, err := conn.NewTLS(&uri.TLSOptions{
-			CAFile: f.CAFile, CertificateKeyFile: f.CertificateKeyFile, CertificateKeyFilePassword: f.CertificateKeyFilePassword,
+			CAFile: f.CAFile, CertificateKeyFile: f.CertificateKeyFile,
+			CertificateKeyFilePassword: f.CertificateKeyFilePassword,
 		}, log.warn)
 		if err != nil {
 			return nil, fmt.Errorf("key service %q: %w", name, err)
@@ -185,8 +189,9 @@ func collection(client *allium.Client, namespace string) (*allium.Collection[bso
 		return nil, fmt.Errorf("KeyVault is %q, want \"database.collection\"", namespace)
 	}
 	return allium.CollectionOf[bson.Raw](client.Database(db), name, allium.CollectionOptions{
-		ReadConcern: &consistency.ReadConcern{Level: "majority"}, WriteConcern: consistency.Majority(), ReadPreference: &consistency.ReadPreference{},
-		BSON: &bson.Options{UUID: bson.UUIDStandard},
+		ReadConcern: &consistency.ReadConcern{Level: "majority"}, WriteConcern: consistency.Majority(),
+		ReadPreference: &consistency.ReadPreference{},
+		BSON:           &bson.Options{UUID: bson.UUIDStandard},
 	}), nil
 }
 

@@ -26,7 +26,8 @@ type CollectionOptions struct {
 //
 // Clients that are already open do not notice the new collection: open one with Auto and the
 // returned encryptedFields in AutoOptions.EncryptedFields.
-func (c *Client) CreateEncryptedCollection(ctx context.Context, db *allium.Database, name string, o CollectionOptions) (bson.Raw, error) {
+func (c *Client) CreateEncryptedCollection(ctx context.Context, db *allium.Database, name string,
+	o CollectionOptions) (bson.Raw, error) {
 	if o.Create.EncryptedFields == nil {
 		return nil, errors.New("create encrypted collection: EncryptedFields is nil")
 	}

@@ -214,13 +214,15 @@ func (c *Client) RemoveKeyAltName(ctx context.Context, id bson.UUID, name string
 	if strings.HasPrefix(name, "$") { // else the path of a field, or a variable
 		text = bson.D{{Key: "$literal", Value: name}}
 	}
-	return c.changeKey(ctx, id, bson.A{bson.D{{Key: "$set", Value: bson.D{{Key: "keyAltNames", Value: bson.D{{Key: "$cond", Value: bson.A{
-		bson.D{{Key: "$eq", Value: bson.A{"$keyAltNames", bson.A{text}}}},
-		"$$REMOVE",
-		bson.D{{Key: "$filter", Value: bson.D{
-			{Key: "input", Value: "$keyAltNames"}, {Key: "cond", Value: bson.D{{Key: "$ne", Value: bson.A{"$$this", text}}}},
-		}}},
-	}}}}}}}})
+	return c.changeKey(ctx, id, bson.A{bson.D{{Key: "$set",
+		Value: bson.D{{Key: "keyAltNames", Value: bson.D{{Key: "$cond", Value: bson.A{
+			bson.D{{Key: "$eq", Value: bson.A{"$keyAltNames", bson.A{text}}}},
+			"$$REMOVE",
+			bson.D{{Key: "$filter", Value: bson.D{
+				{Key: "input", Value: "$keyAltNames"},
+				{Key: "cond", Value: bson.D{{Key: "$ne", Value: bson.A{"$$this", text}}}},
+			}}},
+		}}}}}}}})
 }
 
 func (c *Client) changeKey(ctx context.Context, id bson.UUID, update any) (*DataKey, error) {
@@ -250,7 +252,8 @@ type RewrapOptions struct {
 // RewrapManyDataKey rotates master keys: it wraps the data keys that match a filter with another
 // master key, or with a new version of their own. Encrypted values do not change. If one of the
 // keys cannot be unwrapped or wrapped, none is changed. It is not an error if no key matches.
-func (c *Client) RewrapManyDataKey(ctx context.Context, filter any, opts ...RewrapOptions) (allium.BulkWriteResult, error) {
+func (c *Client) RewrapManyDataKey(ctx context.Context, filter any,
+	opts ...RewrapOptions) (allium.BulkWriteResult, error) {
 	out, err := c.rewrap(ctx, filter, opts)
 	if err != nil {
 		return out, fmt.Errorf("rewrap data keys: %w", err)
@@ -291,7 +294,8 @@ func (c *Client) rewrap(ctx context.Context, filter any, opts []RewrapOptions) (
 	models := make([]allium.WriteModel, len(keys))
 	for i, k := range keys {
 		models[i] = c.vault.UpdateOneModel(bson.D{{Key: "_id", Value: k.ID}}, bson.D{
-			{Key: "$set", Value: bson.D{{Key: "masterKey", Value: k.MasterKey}, {Key: "keyMaterial", Value: k.Material}}},
+			{Key: "$set", Value: bson.D{{Key: "masterKey", Value: k.MasterKey},
+				{Key: "keyMaterial", Value: k.Material}}},
 			{Key: "$currentDate", Value: bson.D{{Key: "updateDate", Value: true}}},
 		})
 	}

@@ -122,7 +122,8 @@ func (c *Client) explicit(o *EncryptOptions) (*fle.Explicit, error) {
 		}
 	}
 	if t := o.Text; t != nil {
-		e.Text = &fle.TextOptions{CaseSensitive: t.CaseSensitive, DiacriticSensitive: t.DiacriticSensitive, Prefix: t.Prefix.affix(), Suffix: t.Suffix.affix()}
+		e.Text = &fle.TextOptions{CaseSensitive: t.CaseSensitive, DiacriticSensitive: t.DiacriticSensitive,
+			Prefix: t.Prefix.affix(), Suffix: t.Suffix.affix()}
 		if s := t.Substring; s != nil {
 			e.Text.Substring = &fle.Substring{MaxLength: s.MaxLength, Upper: s.MaxQueryLength, Lower: s.MinQueryLength}
 		}

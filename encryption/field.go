@@ -73,11 +73,13 @@ func schemaFor(t reflect.Type, fields []Field) (bson.Raw, error) {
 		case err != nil:
 			return nil, err
 		case f.Algorithm != Deterministic && f.Algorithm != Random:
-			return nil, fmt.Errorf("field %s: algorithm %q is not one of a schema: want Deterministic or Random", f.Path, f.Algorithm)
+			return nil, fmt.Errorf("field %s: algorithm %q is not one of a schema: want Deterministic or Random",
+				f.Path, f.Algorithm)
 		case f.KeyID == nil:
 			return nil, fmt.Errorf("field %s: KeyID is nil", f.Path)
 		case f.KeyAltName != "" || f.Contention != nil || f.Range != nil || f.Text != nil || f.Preview:
-			return nil, fmt.Errorf("field %s: only encryptedFields take KeyAltName, Contention, Range, Text and Preview", f.Path)
+			return nil, fmt.Errorf(
+				"field %s: only encryptedFields take KeyAltName, Contention, Range, Text and Preview", f.Path)
 		}
 		at := top
 		for key := range strings.SplitSeq(f.Path, ".") {
@@ -97,7 +99,8 @@ func schemaFor(t reflect.Type, fields []Field) (bson.Raw, error) {
 		if at.field != nil || at.keys != nil {
 			return nil, fmt.Errorf("field %s: it, a field above it or a field below it is there already", f.Path)
 		}
-		at.field = bson.D{{Key: "keyId", Value: bson.A{*f.KeyID}}, {Key: "bsonType", Value: analysis.TypeName(kind)}, {Key: "algorithm", Value: string(f.Algorithm)}}
+		at.field = bson.D{{Key: "keyId", Value: bson.A{*f.KeyID}}, {Key: "bsonType", Value: analysis.TypeName(kind)},
+			{Key: "algorithm", Value: string(f.Algorithm)}}
 	}
 	out, err := bson.Marshal(top.schema())
 	if err != nil {
@@ -195,7 +198,8 @@ func (f *Field) queries(kind bson.Type) (any, error) {
 	case String:
 		return f.textQueries(query)
 	}
-	return nil, fmt.Errorf("algorithm %q is not one of encryptedFields: want Unindexed, Indexed, Range or String", f.Algorithm)
+	return nil, fmt.Errorf("algorithm %q is not one of encryptedFields: want Unindexed, Indexed, Range or String",
+		f.Algorithm)
 }
 
 func (f *Field) rangeQuery(q bson.D, kind bson.Type) (bson.D, error) {
@@ -249,8 +253,10 @@ func (f *Field) textQueries(query func(QueryType) bson.D) (bson.A, error) {
 			name += "Preview"
 		}
 		q := append(query(name), more...)
-		out = append(out, append(q, bson.E{Key: "strMinQueryLength", Value: least}, bson.E{Key: "strMaxQueryLength", Value: greatest},
-			bson.E{Key: "caseSensitive", Value: t.CaseSensitive}, bson.E{Key: "diacriticSensitive", Value: t.DiacriticSensitive}))
+		out = append(out, append(q, bson.E{Key: "strMinQueryLength", Value: least},
+			bson.E{Key: "strMaxQueryLength", Value: greatest},
+			bson.E{Key: "caseSensitive", Value: t.CaseSensitive},
+			bson.E{Key: "diacriticSensitive", Value: t.DiacriticSensitive}))
 	}
 	if a := t.Prefix; a != nil {
 		add(PrefixQuery, a.MinQueryLength, a.MaxQueryLength)
@@ -277,7 +283,8 @@ func shapesOf(t reflect.Type) (*shapes, error) {
 	for _, to := range []struct {
 		doc  *bson.Raw
 		fill func(reflect.Value)
-	}{{&s.zero, func(reflect.Value) {}}, {&s.small, func(v reflect.Value) { fill(v, false, nil) }}, {&s.great, func(v reflect.Value) { fill(v, true, nil) }}} {
+	}{{&s.zero, func(reflect.Value) {}}, {&s.small, func(v reflect.Value) { fill(v, false, nil) }},
+		{&s.great, func(v reflect.Value) { fill(v, true, nil) }}} {
 		v := reflect.New(t)
 		to.fill(v.Elem())
 		doc, err := bson.Marshal(v.Interface())
@@ -302,12 +309,15 @@ func (s *shapes) typeOf(path string) (bson.Type, error) {
 	zero, err := s.at(s.zero, path)
 	switch {
 	case small.Type != great.Type:
-		return 0, fmt.Errorf("field %s: its values have the type %s or %s, one at a time; choose a Go type with one, as int32 or int64", path,
+		return 0, fmt.Errorf(
+			"field %s: its values have the type %s or %s, one at a time; choose a Go type with one, as int32 or int64",
+			path,
 			analysis.TypeName(small.Type), analysis.TypeName(great.Type))
 	case small.Type == bson.TypeNull:
 		return 0, fmt.Errorf("field %s: its Go type does not tell the type of its values", path)
 	case err == nil && zero.Type == bson.TypeNull:
-		return 0, fmt.Errorf("field %s: it is null when it is nil, which cannot be encrypted; leave it out then, with omitempty in its tag", path)
+		return 0, fmt.Errorf(
+			"field %s: it is null when it is nil, which cannot be encrypted; leave it out then, with omitempty in its tag", path)
 	}
 	return small.Type, nil
 }
@@ -320,7 +330,8 @@ func (s *shapes) at(doc bson.Raw, path string) (bson.RawValue, error) {
 		if above != "" {
 			var ok bool
 			if doc, ok = v.Document(); !ok {
-				return v, fmt.Errorf("field %s: %s has the type %s, and no fields that could be encrypted", path, above, analysis.TypeName(v.Type))
+				return v, fmt.Errorf("field %s: %s has the type %s, and no fields that could be encrypted", path, above,
+					analysis.TypeName(v.Type))
 			}
 			above += "."
 		}

@@ -22,7 +22,8 @@ func (l logger) write(ctx context.Context, message string, err error, attrs ...s
 	if err != nil {
 		attrs = append(attrs, slog.String("failure", err.Error()))
 	}
-	l.to.LogAttrs(ctx, slog.LevelDebug, message, append([]slog.Attr{slog.String("component", "encryption")}, attrs...)...)
+	l.to.LogAttrs(ctx, slog.LevelDebug, message,
+		append([]slog.Attr{slog.String("component", "encryption")}, attrs...)...)
 }
 
 // request tells of a request to a key service.
@@ -34,7 +35,8 @@ func (l logger) request(ctx context.Context, r keyservice.Request) {
 	if r.Err != nil {
 		message = "Key service request failed"
 	}
-	l.write(ctx, message, r.Err, slog.String("provider", r.Provider), slog.String("endpoint", r.Endpoint), slog.Int("attempt", r.Attempt),
+	l.write(ctx, message, r.Err, slog.String("provider", r.Provider), slog.String("endpoint", r.Endpoint),
+		slog.Int("attempt", r.Attempt),
 		logging.Millis("durationMS", r.Duration))
 }
 

@@ -85,14 +85,16 @@ func (o *AutoOptions) dryRun(db string, command any) ([]PlannedEncryption, error
 		if m.KeyAltName != "" {
 			m.KeyID = bson.UUID{}
 		}
-		out[i] = PlannedEncryption{Namespace: m.Namespace, Place: m.Place, Path: m.Path, Operator: m.Operator, Algorithm: algorithms[m.Kind],
-			Type: m.Type, KeyID: m.KeyID, KeyAltName: m.KeyAltName, text: m.String()}
+		out[i] = PlannedEncryption{Namespace: m.Namespace, Place: m.Place, Path: m.Path, Operator: m.Operator,
+			Algorithm: algorithms[m.Kind],
+			Type:      m.Type, KeyID: m.KeyID, KeyAltName: m.KeyAltName, text: m.String()}
 	}
 	return out, nil
 }
 
-var algorithms = map[analysis.Kind]Algorithm{analysis.Deterministic: Deterministic, analysis.Random: Random, analysis.Unindexed: Unindexed,
-	analysis.Equality: Indexed, analysis.Range: Range, analysis.Text: String}
+var algorithms = map[analysis.Kind]Algorithm{analysis.Deterministic: Deterministic, analysis.Random: Random,
+	analysis.Unindexed: Unindexed,
+	analysis.Equality:  Indexed, analysis.Range: Range, analysis.Text: String}
 
 // standIns returns encryptedFields with an id that no key has for every key that is named,
 // and adds the names to names.

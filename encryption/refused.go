@@ -33,5 +33,6 @@ func refused(err error) error {
 	if !ok {
 		return err
 	}
-	return &RefusedError{Command: e.Command, Namespace: e.Namespace, Path: e.Path, Operator: e.Operator, Reason: e.Reason, Instead: e.Instead, text: err.Error()}
+	return &RefusedError{Command: e.Command, Namespace: e.Namespace, Path: e.Path, Operator: e.Operator,
+		Reason: e.Reason, Instead: e.Instead, text: err.Error()}
 }

@@ -186,7 +186,8 @@ func (c *collections) list(ctx context.Context, db string, namespaces []string) 
 // parseInfo returns the schema of a collection that the server tells about.
 func parseInfo(ns string, info bson.Raw) (*schema, error) {
 	if kind, _ := info.Lookup("type").StringValue(); kind == "view" {
-		return nil, &analysis.Error{Namespace: ns, Reason: "cannot auto encrypt a view: " + ns, Instead: "use the collection that it reads"}
+		return nil, &analysis.Error{Namespace: ns, Reason: "cannot auto encrypt a view: " + ns,
+			Instead: "use the collection that it reads"}
 	}
 	if fields, ok := info.Lookup("options", "encryptedFields").Document(); ok {
 		return parseFields(ns, slices.Clone(fields))
@@ -233,7 +234,8 @@ func (c *cipher) named(ctx context.Context, ns string, fields bson.Raw) (*schema
 
 // queryable adds what a server needs to a command on a collection with Queryable Encryption
 // (specification: Client Side Encryption, "encryptionInformation").
-func (c *cipher) queryable(ctx context.Context, cmd bson.Raw, ns string, fields bson.Raw, others []crypt.Collection) (bson.Raw, error) {
+func (c *cipher) queryable(ctx context.Context, cmd bson.Raw, ns string, fields bson.Raw,
+	others []crypt.Collection) (bson.Raw, error) {
 	name, target := "", bson.RawValue{}
 	for key, v := range cmd.All() {
 		name, target = key, v

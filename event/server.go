@@ -182,7 +182,8 @@ func (d *ServerDescription) Equal(o *ServerDescription) bool {
 	}
 	return d.Addr == o.Addr && d.Kind == o.Kind && errorText(d.LastError) == errorText(o.LastError) &&
 		d.MinWireVersion == o.MinWireVersion && d.MaxWireVersion == o.MaxWireVersion &&
-		d.Me == o.Me && sameSet(d.Hosts, o.Hosts) && sameSet(d.Passives, o.Passives) && sameSet(d.Arbiters, o.Arbiters) &&
+		d.Me == o.Me && sameSet(d.Hosts, o.Hosts) && sameSet(d.Passives, o.Passives) &&
+		sameSet(d.Arbiters, o.Arbiters) &&
 		maps.Equal(d.Tags, o.Tags) && d.SetName == o.SetName && samePointee(d.SetVersion, o.SetVersion) &&
 		samePointee(d.ElectionID, o.ElectionID) && d.Primary == o.Primary &&
 		samePointee(d.SessionTimeoutMinutes, o.SessionTimeoutMinutes) &&

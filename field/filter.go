@@ -238,7 +238,8 @@ func (f *Filter[D]) join(e bson.E) bool {
 func operators(d bson.D) bool {
 	for i := range d {
 		switch d[i].Key {
-		case "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$type", "$mod", "$size", "$all", "$elemMatch", "$not", "$regex",
+		case "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$type", "$mod", "$size", "$all",
+			"$elemMatch", "$not", "$regex",
 			"$bitsAllSet", "$bitsAnySet", "$bitsAllClear", "$bitsAnyClear":
 		default:
 			return false

@@ -86,7 +86,8 @@ func SliceFrom[D any, S ~[]E, E any](p Path[D, S], skip, n int) Projection[D] {
 // FirstMatch returns the first element of an array that meets all conditions, which are on Self
 // where the elements are no documents.
 func FirstMatch[D any, S ~[]E, E any](p Path[D, S], conditions ...Filter[E]) Projection[D] {
-	return Projection[D]{{Key: p.at.name, Value: bson.D{{Key: "$elemMatch", Value: onElement(p.at.name, And(conditions...), false)}}}}
+	return Projection[D]{{Key: p.at.name,
+		Value: bson.D{{Key: "$elemMatch", Value: onElement(p.at.name, And(conditions...), false)}}}}
 }
 
 // Meta returns what the server knows of the document besides its fields, such as "textScore" or

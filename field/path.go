@@ -70,7 +70,8 @@ func plain(t reflect.Type) bool {
 		t = t.Elem()
 	}
 	switch t {
-	case reflect.TypeFor[bson.ObjectID](), reflect.TypeFor[bson.DateTime](), reflect.TypeFor[bson.Decimal128](), reflect.TypeFor[bson.UUID](),
+	case reflect.TypeFor[bson.ObjectID](), reflect.TypeFor[bson.DateTime](), reflect.TypeFor[bson.Decimal128](),
+		reflect.TypeFor[bson.UUID](),
 		reflect.TypeFor[bson.Binary](), reflect.TypeFor[bson.Timestamp](), reflect.TypeFor[time.Time]():
 		return true
 	}
@@ -209,7 +210,8 @@ func (p *place) ref() string {
 // it means: servers refuse that, or the array would be replaced by the value.
 func (p *place) set() string {
 	if len(p.marks) > 0 {
-		panic("field: an update of " + p.name + ", which leads through an array, must say which elements: use At, Matched, Each or Filtered")
+		panic("field: an update of " + p.name +
+			", which leads through an array, must say which elements: use At, Matched, Each or Filtered")
 	}
 	return p.name
 }

@@ -65,11 +65,13 @@ func locateBy(doc, val reflect.Type, o bson.Options, f func(root reflect.Value) 
 }
 
 // located returns the place that f leads to, and whether the sample has one there.
-func (s *sample) located(f func(reflect.Value) uintptr, root reflect.Value, val reflect.Type) (p place, met bool, err error) {
+func (s *sample) located(f func(reflect.Value) uintptr, root reflect.Value,
+	val reflect.Type) (p place, met bool, err error) {
 	at, stopped := follow(f, root)
 	switch {
 	case stopped != "":
-		return place{}, false, fmt.Errorf("the function stopped with %q: it may follow pointers, and take element 0 of slices and arrays, and nothing else", stopped)
+		return place{}, false, fmt.Errorf(
+			"the function stopped with %q: it may follow pointers, and take element 0 of slices and arrays, and nothing else", stopped)
 	case at == 0:
 		return place{}, false, errors.New("the function returned nil")
 	}
@@ -90,15 +92,18 @@ func follow(f func(reflect.Value) uintptr, root reflect.Value) (at uintptr, stop
 func (s *sample) find(address uintptr, t reflect.Type) (p place, met bool, err error) {
 	var found []candidate
 	for _, c := range s.places {
-		if c.address == address && c.typ == t && !slices.ContainsFunc(found, func(f candidate) bool { return f.goPath == c.goPath }) {
+		if c.address == address && c.typ == t &&
+			!slices.ContainsFunc(found, func(f candidate) bool { return f.goPath == c.goPath }) {
 			found = append(found, c)
 		}
 	}
 	switch {
 	case len(found) == 0:
-		return place{}, false, fmt.Errorf("the function returned a pointer to a %s that is no field of the document it was given", t)
+		return place{}, false, fmt.Errorf(
+			"the function returned a pointer to a %s that is no field of the document it was given", t)
 	case len(found) > 1:
-		return place{}, true, fmt.Errorf("%s and %s take no room and cannot be told apart", found[0].goPath, found[1].goPath)
+		return place{}, true, fmt.Errorf("%s and %s take no room and cannot be told apart", found[0].goPath,
+			found[1].goPath)
 	case found[0].why != "":
 		return place{}, true, fmt.Errorf("%s has no path: %s", found[0].goPath, found[0].why)
 	}

@@ -93,7 +93,8 @@ func count[D any](changes []Change[D], op string) int {
 }
 
 // operatorNames are the names of what changes have.
-var operatorNames = [...]string{"$set", "$inc", "$unset", "$push", "$setOnInsert", "$currentDate", "$pull", "$addToSet", "$min", "$max", "$mul", "$rename", "$pop", "$pullAll", "$bit"}
+var operatorNames = [...]string{"$set", "$inc", "$unset", "$push", "$setOnInsert", "$currentDate", "$pull", "$addToSet",
+	"$min", "$max", "$mul", "$rename", "$pop", "$pullAll", "$bit"}
 
 // operator returns a name that is equal to op and does not share its memory.
 func operator(op string) string {

@@ -64,7 +64,8 @@ func NewBucket(db *allium.Database, opts ...BucketOptions) *Bucket {
 	case o.ChunkSizeBytes > 0:
 		b.chunkSize = o.ChunkSizeBytes
 	}
-	db = db.With(allium.DatabaseOptions{ReadPreference: o.ReadPreference, ReadConcern: o.ReadConcern, WriteConcern: o.WriteConcern, Timeout: o.Timeout})
+	db = db.With(allium.DatabaseOptions{ReadPreference: o.ReadPreference, ReadConcern: o.ReadConcern,
+		WriteConcern: o.WriteConcern, Timeout: o.Timeout})
 	s := db.Settings()
 	b.timeout = s.Timeout
 	if s.BSON != nil {

@@ -38,7 +38,8 @@ func (b *Bucket) DownloadToStream(ctx context.Context, id any, w io.Writer, opts
 
 // DownloadToStreamByName writes a revision of a file to w and returns how many bytes it wrote. It
 // does not close w, and Timeout does not interrupt a Write.
-func (b *Bucket) DownloadToStreamByName(ctx context.Context, filename string, w io.Writer, opts ...DownloadByNameOptions) (int64, error) {
+func (b *Bucket) DownloadToStreamByName(ctx context.Context, filename string, w io.Writer,
+	opts ...DownloadByNameOptions) (int64, error) {
 	s, err := b.OpenDownloadStreamByName(ctx, filename, opts...)
 	return download(s, err, w)
 }
@@ -70,7 +71,8 @@ func (b *Bucket) OpenDownloadStream(ctx context.Context, id any, opts ...Downloa
 
 // OpenDownloadStreamByName opens a revision of a file for reading. If no file has the name, the
 // error is ErrFileNotFound, and if it has no such revision, ErrRevisionNotFound.
-func (b *Bucket) OpenDownloadStreamByName(ctx context.Context, filename string, opts ...DownloadByNameOptions) (*DownloadStream, error) {
+func (b *Bucket) OpenDownloadStreamByName(ctx context.Context, filename string,
+	opts ...DownloadByNameOptions) (*DownloadStream, error) {
 	o := option.Merge(opts)
 	l, err := b.begin(ctx, o.Timeout)
 	revision := -1
@@ -91,7 +93,8 @@ func (b *Bucket) OpenDownloadStreamByName(ctx context.Context, filename string, 
 }
 
 func (b *Bucket) newDownload(ctx context.Context, l limit, f *storedFile) *DownloadStream {
-	return &DownloadStream{bucket: b, ctx: ctx, limit: l, file: f, held: -1, run: -1, size: firstWindow(f), background: allium.SessionFrom(ctx) == nil}
+	return &DownloadStream{bucket: b, ctx: ctx, limit: l, file: f, held: -1, run: -1, size: firstWindow(f),
+		background: allium.SessionFrom(ctx) == nil}
 }
 
 // A DownloadStream is a stored file that is open for reading. It holds no resources on the server.
@@ -112,9 +115,11 @@ type DownloadStream struct {
 
 	window *window
 	ahead  []*fetch // the windows behind it
-	run    int64    // where reading in sequence began: the chunk, or before the first one for a stream that begins with that
-	behind int64    // the chunk behind the last window
-	size   int64    // how many chunks the next window has
+	// where reading in sequence began: the chunk, or before the first one for a stream that begins
+	// with that
+	run    int64
+	behind int64 // the chunk behind the last window
+	size   int64 // how many chunks the next window has
 	closed atomic.Bool
 }
 

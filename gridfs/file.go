@@ -71,7 +71,8 @@ func (b *Bucket) Find(ctx context.Context, filter any, opts ...FindOptions) (*al
 		return nil, fmt.Errorf("find files: %w", err)
 	}
 	files := allium.As[File](b.files)
-	return files.Find(ctx, filter, allium.FindOptions{Sort: o.Sort, Skip: o.Skip, Limit: o.Limit, BatchSize: o.BatchSize, MaxTime: o.MaxTime,
+	return files.Find(ctx, filter, allium.FindOptions{Sort: o.Sort, Skip: o.Skip, Limit: o.Limit,
+		BatchSize: o.BatchSize, MaxTime: o.MaxTime,
 		AllowDiskUse: o.AllowDiskUse, NoCursorTimeout: o.NoCursorTimeout, Timeout: o.Timeout})
 }
 
@@ -141,7 +142,8 @@ func (b *Bucket) fileByName(ctx context.Context, l limit, name string, revision 
 		order, skip = -1, -revision-1
 	}
 	filter := bson.D{{Key: "filename", Value: name}}
-	doc, err := within(l, b.files).FindOne(ctx, filter, allium.FindOneOptions{Sort: bson.D{{Key: "uploadDate", Value: order}}, Skip: int64(skip)})
+	doc, err := within(l, b.files).FindOne(ctx, filter,
+		allium.FindOneOptions{Sort: bson.D{{Key: "uploadDate", Value: order}}, Skip: int64(skip)})
 	if err == nil {
 		return b.parse(doc)
 	}
@@ -151,7 +153,8 @@ func (b *Bucket) fileByName(ctx context.Context, l limit, name string, revision 
 	if skip == 0 {
 		return nil, ErrFileNotFound
 	}
-	switch _, err = within(l, b.files).FindOne(ctx, filter, allium.FindOneOptions{Projection: bson.D{{Key: "_id", Value: 1}}}); {
+	switch _, err = within(l, b.files).FindOne(ctx, filter,
+		allium.FindOneOptions{Projection: bson.D{{Key: "_id", Value: 1}}}); {
 	case errors.Is(err, mongoerr.ErrNoDocuments):
 		return nil, ErrFileNotFound
 	case err != nil:

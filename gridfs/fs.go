@@ -156,7 +156,8 @@ func (f *fileSystem) walkFrom(prefix, from string, visit func(rel string, file *
 		names = append(names, bson.E{Key: "$lt", Value: after(prefix)})
 	}
 	cur, err := f.bucket.Find(f.ctx, bson.D{{Key: "filename", Value: names}},
-		FindOptions{Sort: bson.D{{Key: "filename", Value: 1}, {Key: "uploadDate", Value: 1}}, BatchSize: new(int32(walkBatch))})
+		FindOptions{Sort: bson.D{{Key: "filename", Value: 1}, {Key: "uploadDate", Value: 1}},
+			BatchSize: new(int32(walkBatch))})
 	if err != nil {
 		return "", err
 	}

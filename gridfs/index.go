@@ -60,7 +60,8 @@ func (i *indexes) take(ctx context.Context, l limit) error {
 		err, source = ctx.Err(), failure.SourceOf(ctx)
 	case <-expired:
 	}
-	return failure.Cause(ctx, &mongoerr.TimeoutError{Phase: mongoerr.PhaseIndexes, Source: source, Elapsed: time.Since(started), Wrapped: err})
+	return failure.Cause(ctx, &mongoerr.TimeoutError{Phase: mongoerr.PhaseIndexes, Source: source,
+		Elapsed: time.Since(started), Wrapped: err})
 }
 
 var primary = &consistency.ReadPreference{Mode: consistency.Primary}
@@ -71,10 +72,12 @@ func (b *Bucket) createIndexes(ctx context.Context, l limit) error {
 	if !errors.Is(err, mongoerr.ErrNoDocuments) {
 		return err
 	}
-	if err := ensureIndex(ctx, l, b.files, allium.IndexModel{Keys: bson.D{{Key: "filename", Value: 1}, {Key: "uploadDate", Value: 1}}}); err != nil {
+	if err := ensureIndex(ctx, l, b.files, allium.IndexModel{Keys: bson.D{{Key: "filename", Value: 1},
+		{Key: "uploadDate", Value: 1}}}); err != nil {
 		return err
 	}
-	return ensureIndex(ctx, l, b.chunks, allium.IndexModel{Keys: bson.D{{Key: "files_id", Value: 1}, {Key: "n", Value: 1}}, Unique: true})
+	return ensureIndex(ctx, l, b.chunks, allium.IndexModel{Keys: bson.D{{Key: "files_id", Value: 1},
+		{Key: "n", Value: 1}}, Unique: true})
 }
 
 // ensureIndex creates an index unless there is one with the same keys.

@@ -68,8 +68,10 @@ func (b *Bucket) DeleteByName(ctx context.Context, filename string, opts ...Dele
 const maxIDs = 10_000
 
 func (b *Bucket) deleteByName(ctx context.Context, l limit, filename string) error {
-	files := within(l, b.files).With(allium.CollectionOptions{ReadPreference: primary}) // a secondary may not know them all
-	cur, err := files.Find(ctx, bson.D{{Key: "filename", Value: filename}}, allium.FindOptions{Projection: bson.D{{Key: "_id", Value: 1}}})
+	// a secondary may not know them all
+	files := within(l, b.files).With(allium.CollectionOptions{ReadPreference: primary})
+	cur, err := files.Find(ctx, bson.D{{Key: "filename", Value: filename}},
+		allium.FindOptions{Projection: bson.D{{Key: "_id", Value: 1}}})
 	if err != nil {
 		return err
 	}
@@ -93,12 +95,14 @@ func (b *Bucket) deleteByName(ctx context.Context, l limit, filename string) err
 		}
 	}
 	for part := range slices.Chunk(ids, maxIDs) {
-		if _, err := within(l, b.files).DeleteMany(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: part}}}}); err != nil {
+		if _, err := within(l, b.files).DeleteMany(ctx,
+			bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: part}}}}); err != nil {
 			return err
 		}
 	}
 	for part := range slices.Chunk(ids, maxIDs) {
-		if _, err := within(l, b.chunks).DeleteMany(ctx, bson.D{{Key: "files_id", Value: bson.D{{Key: "$in", Value: part}}}}); err != nil {
+		if _, err := within(l, b.chunks).DeleteMany(ctx,
+			bson.D{{Key: "files_id", Value: bson.D{{Key: "$in", Value: part}}}}); err != nil {
 			return err
 		}
 	}
@@ -133,7 +137,8 @@ func (b *Bucket) RenameByName(ctx context.Context, filename, newFilename string,
 	o := option.Merge(opts)
 	l, err := b.begin(ctx, o.Timeout)
 	if err == nil {
-		err = renamed(within(l, b.files).UpdateMany(ctx, bson.D{{Key: "filename", Value: filename}}, setName(newFilename)))
+		err = renamed(within(l, b.files).UpdateMany(ctx, bson.D{{Key: "filename", Value: filename}},
+			setName(newFilename)))
 	}
 	if err != nil {
 		return fmt.Errorf("rename %q: %w", filename, err)

@@ -44,7 +44,8 @@ type UploadOptions struct {
 // After another error, for example of the server or when Timeout is up, chunks that were stored
 // already are left behind (specification: GridFS, "Operation Failure"): Delete with the file's id
 // removes them.
-func (b *Bucket) UploadFromStream(ctx context.Context, filename string, r io.Reader, opts ...UploadOptions) (bson.ObjectID, error) {
+func (b *Bucket) UploadFromStream(ctx context.Context, filename string, r io.Reader,
+	opts ...UploadOptions) (bson.ObjectID, error) {
 	id := bson.NewObjectID()
 	return id, b.UploadFromStreamWithID(ctx, id, filename, r, opts...)
 }
@@ -52,7 +53,8 @@ func (b *Bucket) UploadFromStream(ctx context.Context, filename string, r io.Rea
 // UploadFromStreamWithID is UploadFromStream with an id that the caller chooses, of any type but
 // array and regular expression. For an id that exists, errors.Is(err, mongoerr.ErrDuplicateKey)
 // holds.
-func (b *Bucket) UploadFromStreamWithID(ctx context.Context, id any, filename string, r io.Reader, opts ...UploadOptions) error {
+func (b *Bucket) UploadFromStreamWithID(ctx context.Context, id any, filename string, r io.Reader,
+	opts ...UploadOptions) error {
 	s, err := b.OpenUploadStreamWithID(ctx, id, filename, opts...)
 	if err != nil {
 		return err
@@ -83,7 +85,8 @@ func (b *Bucket) OpenUploadStream(ctx context.Context, filename string, opts ...
 // OpenUploadStreamWithID is OpenUploadStream with an id that the caller chooses, of any type but
 // array and regular expression. For an id that exists, Close, or a Write before it, returns an
 // error for which errors.Is(err, mongoerr.ErrDuplicateKey) holds.
-func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename string, opts ...UploadOptions) (*UploadStream, error) {
+func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename string,
+	opts ...UploadOptions) (*UploadStream, error) {
 	o := option.Merge(opts)
 	l, err := b.begin(ctx, o.Timeout)
 	var (
@@ -114,8 +117,10 @@ func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename st
 		size = int(o.ChunkSizeBytes)
 	}
 	return &UploadStream{
-		bucket: b, ctx: ctx, limit: l, id: id, file: file, name: filename, metadata: metadata, contentType: o.ContentType, aliases: slices.Clone(o.Aliases), chunkSize: size,
-		batchSize: int(chunksOf(batchBytes, int64(size))) * size, ids: newChunkIDs(), background: allium.SessionFrom(ctx) == nil,
+		bucket: b, ctx: ctx, limit: l, id: id, file: file, name: filename, metadata: metadata,
+		contentType: o.ContentType, aliases: slices.Clone(o.Aliases), chunkSize: size,
+		batchSize: int(chunksOf(batchBytes, int64(size))) * size, ids: newChunkIDs(),
+		background: allium.SessionFrom(ctx) == nil,
 	}, nil
 }
 

@@ -30,7 +30,8 @@ func (b *Bucket) openWindow(ctx context.Context, l limit, f *storedFile, first, 
 		size++
 	}
 	var err error
-	w.cur, err = within(l, b.chunks).Find(ctx, filter, allium.FindOptions{Sort: bson.D{{Key: "n", Value: 1}}, Limit: size, BatchSize: new(int32(size))})
+	w.cur, err = within(l, b.chunks).Find(ctx, filter,
+		allium.FindOptions{Sort: bson.D{{Key: "n", Value: 1}}, Limit: size, BatchSize: new(int32(size))})
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,8 @@ func (w *window) step(ctx context.Context) ([]byte, error) {
 func (w *window) finish(ctx context.Context) error {
 	if w.cur.Next(ctx) {
 		if c := w.cur.Current(); c.n < w.file.chunks || len(c.data) > 0 {
-			return &CorruptError{ID: w.file.id, Chunk: c.n, Reason: fmt.Sprintf("it is one too many; the file has %d chunks", w.file.chunks)}
+			return &CorruptError{ID: w.file.id, Chunk: c.n,
+				Reason: fmt.Sprintf("it is one too many; the file has %d chunks", w.file.chunks)}
 		}
 	}
 	return w.cur.Err()

@@ -42,9 +42,11 @@ func (p *problem) hint(n int32, text string) string {
 		return p.wrongKey()
 	case errorcode.KDC_ERR_S_PRINCIPAL_UNKNOWN:
 		if realm, ok := strings.CutPrefix(p.service.name, "krbtgt/"); ok {
-			return fmt.Sprintf("realm %s does not know realm %s: check SERVICE_REALM, or [domain_realm] in %s", p.service.realm, realm, p.file)
+			return fmt.Sprintf("realm %s does not know realm %s: check SERVICE_REALM, or [domain_realm] in %s",
+				p.service.realm, realm, p.file)
 		}
-		return fmt.Sprintf("realm %s has no service %s: check the server's name in the connection string, SERVICE_NAME, SERVICE_HOST and CANONICALIZE_HOST_NAME", p.service.realm, p.service)
+		return fmt.Sprintf(
+			"realm %s has no service %s: check the server's name in the connection string, SERVICE_NAME, SERVICE_HOST and CANONICALIZE_HOST_NAME", p.service.realm, p.service)
 	case errorcode.KRB_AP_ERR_SKEW:
 		return "the clock of this machine and that of the KDC differ too much: set both by NTP"
 	case errorcode.KRB_AP_ERR_TKT_EXPIRED:
@@ -54,17 +56,22 @@ func (p *problem) hint(n int32, text string) string {
 	case errorcode.KDC_ERR_CLIENT_REVOKED:
 		return fmt.Sprintf("principal %s is locked: ask the administrator of realm %s", p.id, p.id.realm)
 	case errorcode.KDC_ERR_ETYPE_NOSUPP:
-		return fmt.Sprintf("the KDC has no key of AES for %s or %s: set the password of that principal anew", p.id, p.service)
+		return fmt.Sprintf("the KDC has no key of AES for %s or %s: set the password of that principal anew", p.id,
+			p.service)
 	}
 	switch {
-	case strings.Contains(text, "no KDCs defined in configuration"), strings.Contains(text, "no KDC SRV records found"), strings.Contains(text, "no such host"):
-		return fmt.Sprintf("no KDC is known of realm %s: check the realm's name, and name its KDCs in [realms] of %s, or set dns_lookup_kdc = true there", p.service.realm, p.file)
+	case strings.Contains(text, "no KDCs defined in configuration"), strings.Contains(text, "no KDC SRV records found"),
+		strings.Contains(text, "no such host"):
+		return fmt.Sprintf(
+			"no KDC is known of realm %s: check the realm's name, and name its KDCs in [realms] of %s, or set dns_lookup_kdc = true there", p.service.realm, p.file)
 	case strings.Contains(text, "clock skew with KDC too large"):
 		return "the clock of this machine and that of the KDC differ too much: set both by NTP"
-	case strings.Contains(text, "client password/keytab incorrect"), strings.Contains(text, "getting key from credentials"):
+	case strings.Contains(text, "client password/keytab incorrect"),
+		strings.Contains(text, "getting key from credentials"):
 		return p.wrongKey()
 	case strings.Contains(text, "ommunicat"): // as in "failed to communicate with KDC"
-		return fmt.Sprintf("the KDC of realm %s does not answer: check that it runs, that its address in %s is right, and that port 88 is open", p.service.realm, p.file)
+		return fmt.Sprintf(
+			"the KDC of realm %s does not answer: check that it runs, that its address in %s is right, and that port 88 is open", p.service.realm, p.file)
 	}
 	return ""
 }
@@ -72,7 +79,9 @@ func (p *problem) hint(n int32, text string) string {
 func (p *problem) wrongKey() string {
 	switch {
 	case p.login && p.id.keytab != "":
-		return fmt.Sprintf("keytab %s does not have the current key of %s: export it anew, for example with ktadd of kadmin", p.id.keytab, p.id)
+		return fmt.Sprintf(
+			"keytab %s does not have the current key of %s: export it anew, for example with ktadd of kadmin",
+			p.id.keytab, p.id)
 	case p.login:
 		return fmt.Sprintf("the password of %s is wrong", p.id)
 	}

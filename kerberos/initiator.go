@@ -118,7 +118,8 @@ func (i *initiator) reply(token []byte) (err error) {
 		}
 		i.Refused()
 		if e.ErrorCode == errorcode.KRB_AP_ERR_SKEW {
-			return fmt.Errorf("the clock of this machine and that of the server differ too much: set both by NTP (%w)", e)
+			return fmt.Errorf("the clock of this machine and that of the server differ too much: set both by NTP (%w)",
+				e)
 		}
 		return fmt.Errorf("server refused the ticket: %w", e)
 	default:
@@ -137,7 +138,8 @@ func (i *initiator) reply(token []byte) (err error) {
 		return fmt.Errorf("server's answer: %w", err)
 	}
 	if !part.CTime.Equal(i.proof.CTime.Truncate(time.Second)) || part.Cusec != i.proof.Cusec {
-		return fmt.Errorf("server did not prove that it is %s: its answer is to another message", i.ticket.ticket.SName.PrincipalNameString())
+		return fmt.Errorf("server did not prove that it is %s: its answer is to another message",
+			i.ticket.ticket.SName.PrincipalNameString())
 	}
 	i.side = gss.Side{Key: i.proof.SubKey, Send: number(i.proof.SeqNumber), Receive: number(part.SequenceNumber)}
 	if len(part.Subkey.KeyValue) > 0 {

@@ -161,7 +161,8 @@ func (k *Kerberos) identify(p *auth.GSSAPIParams, cfg *config.Config, file strin
 		id.user, id.realm = p.Username[:i], p.Username[i+1:]
 	}
 	if id.realm == "" {
-		return id, fmt.Errorf("user name %q has no realm, and %s no default_realm: write the name as %s@REALM, in a connection string %[1]s%%40REALM", id.user, file, id.user)
+		return id, fmt.Errorf(
+			"user name %q has no realm, and %s no default_realm: write the name as %s@REALM, in a connection string %[1]s%%40REALM", id.user, file, id.user)
 	}
 	if p.PasswordSet || p.Password != "" {
 		id.password, id.hasPassword = p.Password, true
@@ -192,5 +193,6 @@ func fileName(name, from string) (string, error) {
 	case kind == "FILE":
 		return rest, nil
 	}
-	return "", fmt.Errorf("%s is %q: only files are supported, write FILE: and a name, and run kinit with -c", from, name)
+	return "", fmt.Errorf("%s is %q: only files are supported, write FILE: and a name, and run kinit with -c", from,
+		name)
 }

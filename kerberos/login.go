@@ -110,7 +110,8 @@ func (l *login) request(cfg *config.Config, file string, s service) (_ *ticket, 
 func (l *login) exchange(cfg *config.Config, granting *ticket, kind int32, s service, realm string) (*ticket, error) {
 	c := client.NewWithPassword(l.id.user, l.id.realm, "", cfg)
 	defer c.Destroy() // what referrals have left there renews itself otherwise
-	_, reply, err := c.TGSREQGenerateAndExchange(types.NewPrincipalName(kind, s.name), realm, granting.ticket, granting.key, false)
+	_, reply, err := c.TGSREQGenerateAndExchange(types.NewPrincipalName(kind, s.name), realm, granting.ticket,
+		granting.key, false)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +142,8 @@ func (l *login) logIn(cfg *config.Config, file string) (*ticket, error) {
 		reply, err = c.ASExchange(l.id.realm, request, 0)
 	}
 	if err != nil {
-		return nil, explain(err, &problem{id: l.id, service: service{"krbtgt/" + l.id.realm, l.id.realm}, file: file, login: true})
+		return nil, explain(err, &problem{id: l.id, service: service{"krbtgt/" + l.id.realm, l.id.realm}, file: file,
+			login: true})
 	}
 	return &ticket{reply.Ticket, reply.DecryptedEncPart.Key, reply.DecryptedEncPart.EndTime}, nil
 }
@@ -198,7 +200,8 @@ func (l *login) parseCache(data []byte) (*ticket, error) {
 	case t == nil:
 		return nil, fmt.Errorf("credential cache %s has no ticket that grants others: run kinit %s", file, l.id)
 	case !t.valid():
-		return nil, fmt.Errorf("the ticket in the credential cache %s expired at %s: run kinit %s", file, t.expires.UTC().Format(time.RFC3339), l.id)
+		return nil, fmt.Errorf("the ticket in the credential cache %s expired at %s: run kinit %s", file,
+			t.expires.UTC().Format(time.RFC3339), l.id)
 	}
 	e, err := crypto.GetEtype(t.key.KeyType)
 	if err == nil && len(t.key.KeyValue) != e.GetKeyByteSize() {

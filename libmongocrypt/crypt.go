@@ -107,7 +107,8 @@ func (l *library) encrypt(doc bson.Raw, key bson.UUID, algorithm string) (bson.R
 	defer C.free(unsafe.Pointer(name))
 	in, freeIn := binary(doc)
 	defer freeIn()
-	if !C.mongocrypt_ctx_setopt_key_id(ctx, id) || !C.mongocrypt_ctx_setopt_algorithm(ctx, name, -1) || !C.mongocrypt_ctx_explicit_encrypt_init(ctx, in) {
+	if !C.mongocrypt_ctx_setopt_key_id(ctx, id) || !C.mongocrypt_ctx_setopt_algorithm(ctx, name, -1) ||
+		!C.mongocrypt_ctx_explicit_encrypt_init(ctx, in) {
 		return l.run(ctx) // which returns the error
 	}
 	return l.run(ctx)

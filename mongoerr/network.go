@@ -178,10 +178,12 @@ func (e *TimeoutError) Is(target error) bool {
 // the deployment and the driver have no wire version in common, which
 // Topology.CompatibilityErr says.
 type SelectionError struct {
-	Criteria string                     // what a server must be suitable for, for example "writing", or the read preference
+	// what a server must be suitable for, for example "writing", or the read preference
+	Criteria string
 	Topology *event.TopologyDescription // what the driver knew when it gave up
-	Reasons  []string                   // why each server was rejected, for example "a:27017: not the primary: RSSecondary"
-	Elapsed  time.Duration
+	// why each server was rejected, for example "a:27017: not the primary: RSSecondary"
+	Reasons []string
+	Elapsed time.Duration
 	// Command is the operation's command, and Namespace its database or collection.
 	Command, Namespace string
 	Labels                   // those that the specifications make the driver add
@@ -202,7 +204,9 @@ func (e *SelectionError) reasoned() bool {
 	if c, ok := e.Wrapped.(*ConnectionError); ok {
 		text = c.step()
 	}
-	return e.Topology != nil && slices.ContainsFunc(e.Reasons, func(reason string) bool { return strings.HasSuffix(reason, text) })
+	return e.Topology != nil && slices.ContainsFunc(e.Reasons, func(reason string) bool {
+		return strings.HasSuffix(reason, text)
+	})
 }
 
 // text returns what is said of the selection.

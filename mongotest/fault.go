@@ -86,8 +86,9 @@ func (d *Deployment) ClearFailures() {
 
 // NetFaults are the network faults of a node's connections. The zero value has none.
 type NetFaults struct {
-	Latency   time.Duration // the delay of every reply
-	Jitter    time.Duration // each reply is late by up to this much more: those of several connections overtake each other
+	Latency time.Duration // the delay of every reply
+	// each reply is late by up to this much more: those of several connections overtake each other
+	Jitter    time.Duration
 	Trickle   time.Duration // replies are sent byte by byte, with this pause after each
 	DropAfter int           // the connection is closed after this many bytes of a reply; 0: never
 	CutAfter  int           // each connection closes after this many bytes from now, both ways together; 0: never
@@ -98,7 +99,8 @@ type NetFaults struct {
 
 // SetNetFaults replaces the faults of the node's connections, of open ones too.
 func (n *Node) SetNetFaults(f NetFaults) {
-	n.n.Net.Set(netfault.Faults{Latency: f.Latency, Jitter: f.Jitter, Trickle: f.Trickle, DropAfter: f.DropAfter, CutAfter: f.CutAfter, Garbage: f.Garbage, Times: f.Times, Reset: f.Reset})
+	n.n.Net.Set(netfault.Faults{Latency: f.Latency, Jitter: f.Jitter, Trickle: f.Trickle, DropAfter: f.DropAfter,
+		CutAfter: f.CutAfter, Garbage: f.Garbage, Times: f.Times, Reset: f.Reset})
 }
 
 // HoldReplies lets commands run, but holds their replies until ReleaseReplies.
@@ -162,6 +164,7 @@ func (d *Deployment) OnCommand(hook func(*Command) (reply bson.Raw, err error)) 
 		for _, s := range c.Sequences {
 			sequences = append(sequences, Sequence(s))
 		}
-		return hook(&Command{Node: node, Connection: c.Conn, Name: c.Name, DB: c.DB, AppName: c.AppName, Body: c.Body, Sequences: sequences})
+		return hook(&Command{Node: node, Connection: c.Conn, Name: c.Name, DB: c.DB, AppName: c.AppName, Body: c.Body,
+			Sequences: sequences})
 	})
 }

@@ -98,8 +98,10 @@ func Open(opts ...Option) (*Deployment, error) {
 func (d *Deployment) start() error {
 	o := &d.opts
 	d.cfg = &server.Config{
-		Version: release.DefaultVersion, Log: o.log, OnPanic: o.onPanic, Auth: o.user != "" || o.oidc != nil || o.acceptor != nil, OIDC: o.oidc, Kerberos: o.acceptor,
-		Compressors: []string{"snappy", "zstd", "zlib"}, RequireLoadBalanced: o.kind == loadBalanced, NoScripting: o.noScripting,
+		Version: release.DefaultVersion, Log: o.log, OnPanic: o.onPanic,
+		Auth: o.user != "" || o.oidc != nil || o.acceptor != nil, OIDC: o.oidc, Kerberos: o.acceptor,
+		Compressors: []string{"snappy", "zstd", "zlib"}, RequireLoadBalanced: o.kind == loadBalanced,
+		NoScripting: o.noScripting,
 	}
 	d.cfg.Ended = func(*server.Node) {
 		if !slices.ContainsFunc(d.nodes, func(n *Node) bool { return !n.n.Stopped() }) {
@@ -140,7 +142,8 @@ func (d *Deployment) start() error {
 	}
 	d.data = server.NewData()
 	if o.user != "" {
-		if err := d.AddUser(User{Name: o.user, Password: o.password, DB: "admin", Roles: []string{"root"}}); err != nil {
+		if err := d.AddUser(User{Name: o.user, Password: o.password, DB: "admin",
+			Roles: []string{"root"}}); err != nil {
 			return err
 		}
 	}
@@ -161,7 +164,8 @@ func (d *Deployment) start() error {
 		d.set = server.NewSet(cmp.Or(o.setName, "rs0"), d.data)
 	case sharded, loadBalanced:
 		if o.shards < 1 || o.mongoses < 1 {
-			return fmt.Errorf("a sharded cluster needs at least one shard and one mongos, not %d and %d", o.shards, o.mongoses)
+			return fmt.Errorf("a sharded cluster needs at least one shard and one mongos, not %d and %d", o.shards,
+				o.mongoses)
 		}
 		role, count = server.Mongos, o.mongoses
 		d.data.SetShards(o.shards)

@@ -67,7 +67,8 @@ func (n *Node) serve(l net.Listener) error {
 	for _, path := range n.sockets() {
 		if c, err := net.Dial("unix", path); err == nil {
 			c.Close()
-			return &net.OpError{Op: "listen", Net: "unix", Addr: &net.UnixAddr{Name: path, Net: "unix"}, Err: syscall.EADDRINUSE}
+			return &net.OpError{Op: "listen", Net: "unix", Addr: &net.UnixAddr{Name: path, Net: "unix"},
+				Err: syscall.EADDRINUSE}
 		}
 		if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
 			os.Remove(path)

@@ -57,7 +57,8 @@ func Scripts(fsys fs.FS, o ScriptOptions) Option {
 					err = d.fill(all, true)
 				}
 			case strings.HasSuffix(name, ".sh"):
-				err = fmt.Errorf("%s: there is no shell here to run it: want .js files, which are run as mongosh runs them, or .json files with documents", name)
+				err = fmt.Errorf(
+					"%s: there is no shell here to run it: want .js files, which are run as mongosh runs them, or .json files with documents", name)
 			default:
 				fmt.Fprintf(o.Out, "%s is passed over: it is no .js and no .json file\n", name)
 			}

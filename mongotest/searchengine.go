@@ -19,7 +19,8 @@ type SearchEngine interface {
 // those of the index's own; they must not be changed. step is called with what the answer takes, in
 // steps of a microsecond or so, and ends an operation that was killed. hits are the documents that
 // were found, each with what $meta shows of it; meta is what $$SEARCH_META has.
-type SearchAnswer = func(stage string, spec bson.Raw, read func(collection string) iter.Seq2[bson.Raw, error], step func(n int)) (
+type SearchAnswer = func(stage string, spec bson.Raw, read func(collection string) iter.Seq2[bson.Raw, error],
+	step func(n int)) (
 	hits iter.Seq2[bson.Raw, bson.Raw], meta bson.Raw, err error)
 
 // SearchWith lets a deployment keep search indexes, and an engine answer the stages that search:

@@ -96,7 +96,8 @@ func (f *filler) fill(c *fixture.Collection) error {
 		return err
 	}
 	switch name, isBuckets := strings.CutPrefix(c.Name, dump.Buckets); {
-	case c.DB == "local" || c.DB == "config" || strings.HasPrefix(c.Name, "system.") && c.Name != "system.js" && !isBuckets:
+	case c.DB == "local" || c.DB == "config" ||
+		strings.HasPrefix(c.Name, "system.") && c.Name != "system.js" && !isBuckets:
 		return nil // the server's own
 	case isBuckets && name == "":
 		return nil
@@ -117,7 +118,8 @@ func (f *filler) fill(c *fixture.Collection) error {
 
 // made creates a collection. It reports false if there is one.
 func (f *filler) made(c *fixture.Collection) (bool, error) {
-	filter := command(bson.D{{Key: "listCollections", Value: 1}, {Key: "nameOnly", Value: true}, {Key: "filter", Value: bson.D{{Key: "name", Value: c.Name}}}})
+	filter := command(bson.D{{Key: "listCollections", Value: 1}, {Key: "nameOnly", Value: true},
+		{Key: "filter", Value: bson.D{{Key: "name", Value: c.Name}}}})
 	reply, err := f.l.Run(c.DB, filter)
 	if err != nil {
 		return false, f.wrong(c, "", err)
@@ -151,7 +153,8 @@ const (
 func (f *filler) insert(c *fixture.Collection) error {
 	cmd := bson.D{{Key: "insert", Value: c.Name}, {Key: "ordered", Value: true}}
 	if c.Dumped {
-		cmd = append(cmd, bson.E{Key: "bypassDocumentValidation", Value: true}, bson.E{Key: "bypassEmptyTsReplacement", Value: true})
+		cmd = append(cmd, bson.E{Key: "bypassDocumentValidation", Value: true},
+			bson.E{Key: "bypassEmptyTsReplacement", Value: true})
 	}
 	head := command(cmd)
 	rest := c.Docs
@@ -185,7 +188,8 @@ func (f *filler) index(c *fixture.Collection) error {
 				spec = append(spec, bson.E{Key: key, Value: v})
 			}
 		}
-		if _, err := f.l.Run(c.DB, command(bson.D{{Key: "createIndexes", Value: c.Name}, {Key: "indexes", Value: bson.A{spec}}})); err != nil {
+		if _, err := f.l.Run(c.DB, command(bson.D{{Key: "createIndexes", Value: c.Name},
+			{Key: "indexes", Value: bson.A{spec}}})); err != nil {
 			return f.wrong(c, "index "+index.String(), err)
 		}
 	}
@@ -211,7 +215,8 @@ func (f *filler) account(c *fixture.Collection) (done bool, err error) {
 	if isSingle {
 		name = single
 	}
-	if !isSingle && c.DB != "admin" || !slices.Contains([]string{"system.users", "system.roles", "system.version"}, name) {
+	if !isSingle && c.DB != "admin" ||
+		!slices.Contains([]string{"system.users", "system.roles", "system.version"}, name) {
 		return false, nil
 	}
 	for _, doc := range c.Docs {

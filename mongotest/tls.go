@@ -76,7 +76,8 @@ func (a *authority) issue(t *x509.Certificate) (tls.Certificate, []byte, error) 
 	if err != nil {
 		return tls.Certificate{}, nil, err
 	}
-	both := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})...)
+	both := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})...)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, both, nil
 }
 
@@ -87,14 +88,17 @@ func newCertificates() (*certificates, error) {
 	}
 	c := &certificates{authority: a, pool: x509.NewCertPool()}
 	c.pool.AddCert(a.cert)
-	client := template(3, pkix.Name{CommonName: "client", Organization: []string{"mongotest"}, OrganizationalUnit: []string{"users"}})
+	client := template(3, pkix.Name{CommonName: "client", Organization: []string{"mongotest"},
+		OrganizationalUnit: []string{"users"}})
 	client.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	if c.clientTLS, c.clientPEM, err = a.issue(client); err != nil {
 		return nil, err
 	}
 	c.subject = client.Subject.String()
 	c.serial.Store(100)
-	c.config = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.now.Load(), nil }}
+	c.config = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return c.now.Load(), nil
+	}}
 	return c, c.replace(ValidCertificate)
 }
 
@@ -112,7 +116,8 @@ const (
 // replace makes the servers show a new certificate.
 func (c *certificates) replace(with ServerCertificate) error {
 	a := c.authority
-	server := template(c.serial.Add(1), pkix.Name{CommonName: "localhost", Organization: []string{"mongotest"}, OrganizationalUnit: []string{"server"}})
+	server := template(c.serial.Add(1), pkix.Name{CommonName: "localhost", Organization: []string{"mongotest"},
+		OrganizationalUnit: []string{"server"}})
 	server.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	server.DNSNames = []string{"localhost"}
 	server.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
@@ -139,7 +144,8 @@ func (c *certificates) replace(with ServerCertificate) error {
 // use makes the servers show a certificate, and want one of each client that one of the authorities
 // has issued; nil: clients may show one of the deployment's own authority.
 func (c *certificates) use(shows *tls.Certificate, clients *x509.CertPool) {
-	config := &tls.Config{Certificates: []tls.Certificate{*shows}, ClientCAs: c.pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12}
+	config := &tls.Config{Certificates: []tls.Certificate{*shows}, ClientCAs: c.pool,
+		ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12}
 	if clients != nil {
 		config.ClientCAs, config.ClientAuth = clients, tls.RequireAndVerifyClientCert
 	}

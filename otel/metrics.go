@@ -65,19 +65,27 @@ func NewMetrics(provider metric.MeterProvider) (*Metrics, error) {
 	}
 	b := builder{meter: provider.Meter(scope, metric.WithInstrumentationVersion(tracing.DriverVersion()))}
 	m := &Metrics{
-		duration:   b.seconds("db.client.operation.duration", "Duration of database client operations."),
-		count:      b.upDown("db.client.connection.count", "{connection}", "The number of connections that are currently in the state that the attribute says."),
-		limit:      b.upDown("db.client.connection.max", "{connection}", "The maximum number of open connections allowed."),
-		idleLimit:  b.upDown("db.client.connection.idle.max", "{connection}", "The maximum number of idle open connections allowed."),
-		idleLeast:  b.upDown("db.client.connection.idle.min", "{connection}", "The minimum number of idle open connections allowed."),
-		pending:    b.upDown("db.client.connection.pending_requests", "{request}", "The number of current pending requests for an open connection."),
+		duration: b.seconds("db.client.operation.duration", "Duration of database client operations."),
+		count: b.upDown("db.client.connection.count", "{connection}",
+			"The number of connections that are currently in the state that the attribute says."),
+		limit: b.upDown("db.client.connection.max", "{connection}",
+			"The maximum number of open connections allowed."),
+		idleLimit: b.upDown("db.client.connection.idle.max", "{connection}",
+			"The maximum number of idle open connections allowed."),
+		idleLeast: b.upDown("db.client.connection.idle.min", "{connection}",
+			"The minimum number of idle open connections allowed."),
+		pending: b.upDown("db.client.connection.pending_requests", "{request}",
+			"The number of current pending requests for an open connection."),
 		createTime: b.seconds("db.client.connection.create_time", "The time it took to create a new connection."),
-		waitTime:   b.seconds("db.client.connection.wait_time", "The time it took to obtain an open connection from the pool."),
-		inTime:     b.seconds("db.client.connection.use_time", "The time between borrowing a connection and returning it to the pool."),
+		waitTime: b.seconds("db.client.connection.wait_time",
+			"The time it took to obtain an open connection from the pool."),
+		inTime: b.seconds("db.client.connection.use_time",
+			"The time between borrowing a connection and returning it to the pool."),
 	}
 	var err error
 	m.timeouts, err = b.meter.Int64Counter("db.client.connection.timeouts", metric.WithUnit("{timeout}"),
-		metric.WithDescription("The number of connection timeouts that have occurred trying to obtain a connection from the pool."))
+		metric.WithDescription(
+			"The number of connection timeouts that have occurred trying to obtain a connection from the pool."))
 	if err = errors.Join(b.err, err); err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
@@ -94,7 +102,8 @@ type builder struct {
 var buckets = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10}
 
 func (b *builder) seconds(name, text string) metric.Float64Histogram {
-	h, err := b.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(text), metric.WithExplicitBucketBoundaries(buckets...))
+	h, err := b.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(text),
+		metric.WithExplicitBucketBoundaries(buckets...))
 	b.err = errors.Join(b.err, err)
 	return h
 }
@@ -120,7 +129,8 @@ func (m *Metrics) CommandMonitor(next *event.CommandMonitor) *event.CommandMonit
 	var collections sync.Map // by attempt: what only the first event tells
 	ended := func(ctx context.Context, info *event.CommandInfo, took time.Duration, err error) {
 		attrs := append(make([]attribute.KeyValue, 0, 8), attribute.String("db.system.name", "mongodb"),
-			attribute.String("db.namespace", info.DatabaseName), attribute.String("db.operation.name", info.CommandName))
+			attribute.String("db.namespace", info.DatabaseName),
+			attribute.String("db.operation.name", info.CommandName))
 		if coll, ok := collections.LoadAndDelete(attempt{info.Addr, info.DriverConnectionID, info.RequestID}); ok {
 			attrs = append(attrs, attribute.String("db.collection.name", coll.(string)))
 		}
@@ -155,8 +165,10 @@ func (m *Metrics) CommandMonitor(next *event.CommandMonitor) *event.CommandMonit
 // onCollections are the commands whose first element names a collection. Others have names of users
 // or roles there, for example.
 var onCollections = map[string]bool{
-	"aggregate": true, "collMod": true, "collStats": true, "compact": true, "count": true, "create": true, "createIndexes": true,
-	"createSearchIndexes": true, "delete": true, "distinct": true, "drop": true, "dropIndexes": true, "dropSearchIndex": true, "find": true,
+	"aggregate": true, "collMod": true, "collStats": true, "compact": true, "count": true, "create": true,
+	"createIndexes":       true,
+	"createSearchIndexes": true, "delete": true, "distinct": true, "drop": true, "dropIndexes": true,
+	"dropSearchIndex": true, "find": true,
 	"findAndModify": true, "insert": true, "killCursors": true, "listIndexes": true, "mapReduce": true, "update": true,
 	"updateSearchIndex": true, "validate": true,
 }
@@ -193,7 +205,8 @@ func failure(err error) []attribute.KeyValue {
 	}
 	if se, ok := errors.AsType[*mongoerr.ServerError](err); ok && se.Code != 0 {
 		code := strconv.Itoa(int(se.Code))
-		return []attribute.KeyValue{attribute.String("db.response.status_code", code), attribute.String("error.type", code)}
+		return []attribute.KeyValue{attribute.String("db.response.status_code", code),
+			attribute.String("error.type", code)}
 	}
 	return []attribute.KeyValue{attribute.String("error.type", strings.TrimPrefix(fmt.Sprintf("%T", err), "*"))}
 }
@@ -259,7 +272,8 @@ func (p *pools) record(h metric.Float64Histogram, addr string, d time.Duration) 
 
 // state adds connections in a state.
 func (p *pools) state(addr, state string, n int64) {
-	p.m.count.Add(context.Background(), n, metric.WithAttributes(pool(addr), attribute.String("db.client.connection.state", state)))
+	p.m.count.Add(context.Background(), n,
+		metric.WithAttributes(pool(addr), attribute.String("db.client.connection.state", state)))
 }
 
 const (

@@ -35,7 +35,8 @@ type tracer struct{ tracer trace.Tracer }
 
 // Start implements tracing.Tracer.
 func (t tracer) Start(ctx context.Context, begin tracing.Begin) (context.Context, tracing.Span) {
-	opts := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes(begin.Attributes)...)}
+	opts := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(attributes(begin.Attributes)...)}
 	if !begin.Time.IsZero() {
 		opts = append(opts, trace.WithTimestamp(begin.Time))
 	}

@@ -43,8 +43,9 @@ func Parse(s string) (*URI, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &URI{Hosts: cfg.Hosts, SRVHost: cfg.SRVHost, Database: cfg.Database, AppName: cfg.AppName, ReplicaSet: cfg.ReplicaSet,
-		TLS: cfg.TLSEnabled(), Warnings: cfg.Warnings, text: cfg.String()}
+	u := &URI{Hosts: cfg.Hosts, SRVHost: cfg.SRVHost, Database: cfg.Database, AppName: cfg.AppName,
+		ReplicaSet: cfg.ReplicaSet,
+		TLS:        cfg.TLSEnabled(), Warnings: cfg.Warnings, text: cfg.String()}
 	if cfg.Credential != nil {
 		u.Username = cfg.Credential.Username
 	}

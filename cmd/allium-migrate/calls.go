@@ -141,7 +141,8 @@ func (r *rewriter) optionsLiteral(kind string, fields []string) string {
 var kept = map[string]bool{}
 
 func init() {
-	for name := range strings.FieldsSeq(`Client.StartSession Collection.Name Collection.Database Database.Name Database.Client Collection.Drop Database.Drop
+	for name := range strings.FieldsSeq(
+		`Client.StartSession Collection.Name Collection.Database Database.Name Database.Client Collection.Drop Database.Drop
 		Cursor.Next Cursor.TryNext Cursor.Err Cursor.Close Cursor.ID ChangeStream.Next ChangeStream.TryNext ChangeStream.Err ChangeStream.Close ChangeStream.ID
 		ChangeStream.ResumeToken Session.StartTransaction Session.CommitTransaction Session.AbortTransaction Session.ID Session.ClusterTime Session.OperationTime
 		Session.AdvanceClusterTime Session.Client SingleResult.Decode SingleResult.Err SingleResult.Raw SingleResult.DecodeBytes`) {
@@ -194,9 +195,11 @@ func init() {
 		"Client.Ping":              (*rewriter).ping,
 		"Client.Connect":           (*rewriter).nothing,
 		"Client.ListDatabaseNames": filtered("ListDatabaseNames", "ListDatabasesOptions", 1),
-		"Client.Watch":             (*rewriter).watch, "Database.Watch": (*rewriter).watch, "Collection.Watch": reads("Watch", 2),
+		"Client.Watch":             (*rewriter).watch, "Database.Watch": (*rewriter).watch,
+		"Collection.Watch": reads("Watch", 2),
 		"Client.UseSession": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
-			return r.done(fmt.Sprintf("%s(%s, %s, %s)", r.help("useSession"), r.text(n.Args[0]), r.receiver(sel), r.text(n.Args[1])))
+			return r.done(fmt.Sprintf("%s(%s, %s, %s)", r.help("useSession"), r.text(n.Args[0]), r.receiver(sel),
+				r.text(n.Args[1])))
 		},
 		"Database.Collection": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
 			return r.done(r.use("allium") + ".CollectionOf[any](" + r.receiver(sel) + ", " + r.callArgs(n, 1) + ")")
@@ -212,9 +215,11 @@ func init() {
 			return r.receiver(sel) + ".Aggregate(" + r.callArgs(n, 2) + ")", true
 		},
 		"Database.ListCollections": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
-			return r.runCursor(n, 2, r.receiver(sel), `bson.D{{Key: "listCollections", Value: 1}, {Key: "filter", Value: `+r.text(n.Args[1])+`}}`)
+			return r.runCursor(n, 2, r.receiver(sel),
+				`bson.D{{Key: "listCollections", Value: 1}, {Key: "filter", Value: `+r.text(n.Args[1])+`}}`)
 		},
-		"Database.CreateCollection": on("CreateCollection", 2), "Database.ListCollectionNames": filtered("ListCollectionNames", "ListCollectionsOptions", 1),
+		"Database.CreateCollection":    on("CreateCollection", 2),
+		"Database.ListCollectionNames": filtered("ListCollectionNames", "ListCollectionsOptions", 1),
 		"Collection.Clone": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
 			if _, two := r.info.TypeOf(n).(*types.Tuple); two || len(n.Args) != 1 {
 				r.leave(n, "Collection.With(allium.CollectionOptions{...}) returns a collection with other options, and no error.")
@@ -224,10 +229,13 @@ func init() {
 		},
 
 		"Collection.InsertOne": write("InsertOne", 2), "Collection.InsertMany": (*rewriter).insertMany,
-		"Collection.UpdateOne": write("UpdateOne", 3), "Collection.UpdateMany": write("UpdateMany", 3), "Collection.ReplaceOne": write("ReplaceOne", 3),
-		"Collection.DeleteOne": write("DeleteOne", 2), "Collection.DeleteMany": write("DeleteMany", 2), "Collection.BulkWrite": (*rewriter).bulkWrite,
+		"Collection.UpdateOne": write("UpdateOne", 3), "Collection.UpdateMany": write("UpdateMany", 3),
+		"Collection.ReplaceOne": write("ReplaceOne", 3),
+		"Collection.DeleteOne":  write("DeleteOne", 2), "Collection.DeleteMany": write("DeleteMany", 2),
+		"Collection.BulkWrite": (*rewriter).bulkWrite,
 		"Collection.UpdateByID": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
-			args := fmt.Sprintf("%s, %s.D{{Key: \"_id\", Value: %s}}, %s", r.text(n.Args[0]), r.use("allium/bson"), r.text(n.Args[1]), r.text(n.Args[2]))
+			args := fmt.Sprintf("%s, %s.D{{Key: \"_id\", Value: %s}}, %s", r.text(n.Args[0]), r.use("allium/bson"),
+				r.text(n.Args[1]), r.text(n.Args[2]))
 			if o := r.options(n, 3); o != "" {
 				args += ", " + o
 			}
@@ -237,17 +245,20 @@ func init() {
 		"Collection.FindOneAndUpdate": single("FindOneAndUpdate", 3),
 		"Collection.FindOneAndReplace": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
 			x := r.receiver(sel)
-			return r.done(r.help("findOneAndReplace") + "(" + r.text(n.Args[0]) + ", " + x + ", " + strings.TrimPrefix(r.callArgs(n, 3), r.text(n.Args[0])+", ") + ")")
+			return r.done(r.help("findOneAndReplace") + "(" + r.text(n.Args[0]) + ", " + x + ", " +
+				strings.TrimPrefix(r.callArgs(n, 3), r.text(n.Args[0])+", ") + ")")
 		},
 		"Collection.Find": reads("Find", 2), "Collection.Aggregate": reads("Aggregate", 2),
-		"Collection.CountDocuments": on("CountDocuments", 2), "Collection.EstimatedDocumentCount": on("EstimatedDocumentCount", 1),
-		"Collection.Distinct": (*rewriter).distinct,
+		"Collection.CountDocuments":         on("CountDocuments", 2),
+		"Collection.EstimatedDocumentCount": on("EstimatedDocumentCount", 1),
+		"Collection.Distinct":               (*rewriter).distinct,
 		"Collection.Indexes": func(r *rewriter, _ *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
 			return r.done(r.receiver(sel)) // kept in a variable, which is the collection now
 		},
 
 		"IndexView.CreateOne": index("CreateIndex", 2), "IndexView.CreateMany": index("CreateIndexes", 2),
-		"IndexView.DropOne": dropped("DropIndex", 2), "IndexView.DropAll": dropped("DropIndexes", 1), "IndexView.DropWithKey": dropped("DropIndex", 2),
+		"IndexView.DropOne": dropped("DropIndex", 2), "IndexView.DropAll": dropped("DropIndexes", 1),
+		"IndexView.DropWithKey": dropped("DropIndex", 2),
 		"IndexView.List": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
 			coll := r.indexedCollection(sel)
 			return r.runCursor(n, 1, coll+".Database()", `bson.D{{Key: "listIndexes", Value: `+coll+`.Name()}}`)
@@ -257,14 +268,17 @@ func init() {
 			return r.done(r.clientBSON() + ".Unmarshal(" + r.receiver(sel) + ".Current(), " + r.text(n.Args[0]) + ")")
 		},
 		"ChangeStream.Decode": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
-			return r.done(r.clientBSON() + ".Unmarshal(" + r.receiver(sel) + ".Current().Raw, " + r.text(n.Args[0]) + ")")
+			return r.done(r.clientBSON() + ".Unmarshal(" + r.receiver(sel) + ".Current().Raw, " + r.text(n.Args[0]) +
+				")")
 		},
 		"Cursor.All": func(r *rewriter, n *ast.CallExpr, sel *ast.SelectorExpr) (string, bool) {
 			r.allAfterNext(n, sel)
 			if t, ok := types.Unalias(r.info.TypeOf(n.Args[1])).(*types.Pointer); !ok || !isSlice(t.Elem()) {
-				return r.done(r.help("allInto") + "(" + r.text(n.Args[0]) + ", " + r.receiver(sel) + ", " + r.text(n.Args[1]) + ")")
+				return r.done(r.help("allInto") + "(" + r.text(n.Args[0]) + ", " + r.receiver(sel) + ", " +
+					r.text(n.Args[1]) + ")")
 			}
-			return r.done(r.help("all") + "(" + r.text(n.Args[0]) + ", " + r.receiver(sel) + ", " + r.text(n.Args[1]) + ")")
+			return r.done(r.help("all") + "(" + r.text(n.Args[0]) + ", " + r.receiver(sel) + ", " + r.text(n.Args[1]) +
+				")")
 		},
 
 		"Session.EndSession": on("End", 1), "Session.WithTransaction": (*rewriter).transaction,
@@ -321,7 +335,8 @@ func (r *rewriter) runCursor(n *ast.CallExpr, before int, db, command string) (s
 		r.leave(n, "The options of this operation are fields of the command now.")
 	}
 	r.use("allium/bson")
-	return r.done(r.use("allium") + ".RunCursorCommand[bson.Raw](" + r.text(n.Args[0]) + ", " + db + ", " + command + ")")
+	return r.done(r.use("allium") + ".RunCursorCommand[bson.Raw](" + r.text(n.Args[0]) + ", " + db + ", " + command +
+		")")
 }
 
 // nothing replaces a call that is not needed any more by one that does nothing.
@@ -384,7 +399,8 @@ func (r *rewriter) distinct(n *ast.CallExpr, sel *ast.SelectorExpr) (string, boo
 		args += ", " + o
 	}
 	if _, name := r.officialType(n); name == "DistinctResult" {
-		return r.done(r.help("values") + "(" + r.use("allium") + ".Distinct[" + r.use("allium/bson") + ".RawValue](" + args + "))")
+		return r.done(r.help("values") + "(" + r.use("allium") + ".Distinct[" + r.use("allium/bson") + ".RawValue](" +
+			args + "))")
 	}
 	return r.done(r.use("allium") + ".Distinct[any](" + args + ")")
 }
@@ -452,7 +468,8 @@ func (r *rewriter) function(n *ast.CallExpr, pkg, name string) (string, bool) {
 	case "mongo.Connect", "mongo.NewClient":
 		var opts []ast.Expr
 		for _, a := range n.Args {
-			if p, typ := r.officialType(a); p == "mongo/options" && (typ == "ClientOptions" || typ == "ClientOptionsBuilder") {
+			if p, typ := r.officialType(a); p == "mongo/options" &&
+				(typ == "ClientOptions" || typ == "ClientOptionsBuilder") {
 				opts = append(opts, a)
 			}
 		}
@@ -486,7 +503,8 @@ func (r *rewriter) function(n *ast.CallExpr, pkg, name string) (string, bool) {
 		return r.done(r.help("isNetworkError") + "(" + args[0] + ")")
 	case "mongo.WithSession":
 		return r.done(r.help("withSession") + "(" + strings.Join(args, ", ") + ")")
-	case "readpref.Primary", "readpref.PrimaryPreferred", "readpref.Secondary", "readpref.SecondaryPreferred", "readpref.Nearest":
+	case "readpref.Primary", "readpref.PrimaryPreferred", "readpref.Secondary", "readpref.SecondaryPreferred",
+		"readpref.Nearest":
 		if len(n.Args) == 0 {
 			c := r.use("allium/consistency")
 			return r.done("&" + c + ".ReadPreference{Mode: " + c + "." + name + "}")
@@ -520,7 +538,8 @@ func (r *rewriter) function(n *ast.CallExpr, pkg, name string) (string, bool) {
 		if len(fields) == len(n.Args) {
 			return r.done("&" + r.use("allium/consistency") + ".WriteConcern{" + strings.Join(fields, ", ") + "}")
 		}
-	case "readconcern.Majority", "readconcern.Local", "readconcern.Available", "readconcern.Linearizable", "readconcern.Snapshot":
+	case "readconcern.Majority", "readconcern.Local", "readconcern.Available", "readconcern.Linearizable",
+		"readconcern.Snapshot":
 		c := r.use("allium/consistency")
 		return r.done("&" + c + ".ReadConcern{Level: " + c + ".Read" + name + "}")
 	}
@@ -544,7 +563,8 @@ func (r *rewriter) openCall(fields []string) (string, bool) {
 		uri = `"mongodb://localhost:27017"`
 	}
 	rest = append(rest, "BSON: &"+r.clientBSON())
-	return r.use("allium") + ".Open(" + uri + ", " + r.use("allium") + ".ClientOptions{" + strings.Join(rest, ", ") + "})", true
+	return r.use("allium") + ".Open(" + uri + ", " + r.use("allium") + ".ClientOptions{" + strings.Join(rest, ", ") +
+		"})", true
 }
 
 // containerEnd rewrites the end of a container with MongoDB, which the package for all containers

@@ -99,12 +99,14 @@ func findUses(dir string, patterns []string) (*uses, error) {
 		}
 		defer remove()
 		untidy = []string{"-mod=mod", "-modfile=" + copied}
-		if out, err = goOutput(dir, nil, append([]string{"list", "-m", "-json=Path,Dir,Main"}, untidy...)...); err != nil {
+		if out, err = goOutput(dir, nil,
+			append([]string{"list", "-m", "-json=Path,Dir,Main"}, untidy...)...); err != nil {
 			return nil, err
 		}
 	}
 	list := func() ([]byte, error) {
-		return goOutput(dir, nil, slices.Concat([]string{"list", "-e", "-test", "-deps", "-export", "-json"}, untidy, patterns)...)
+		return goOutput(dir, nil, slices.Concat([]string{"list", "-e", "-test", "-deps", "-export", "-json"}, untidy,
+			patterns)...)
 	}
 	u := &uses{versions: map[string]string{}, symbols: map[string]symbol{}}
 	abs, err := filepath.Abs(dir)
@@ -118,7 +120,8 @@ func findUses(dir string, patterns []string) (*uses, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		if rel, err := filepath.Rel(m.Dir, abs); err == nil && !strings.HasPrefix(rel, "..") && len(m.Dir) > len(u.root) {
+		if rel, err := filepath.Rel(m.Dir, abs); err == nil && !strings.HasPrefix(rel, "..") &&
+			len(m.Dir) > len(u.root) {
 			u.module, u.root = m.Path, m.Dir
 		}
 	}
@@ -306,7 +309,8 @@ func (u *uses) missing(allium string) ([]symbol, error) {
 		}
 		slices.Sort(paths)
 		dir := filepath.Join(allium, filepath.FromSlash(module.folder))
-		out, err := goOutput(dir, []string{"GOWORK=off", "GOFLAGS=" + flagsWithoutMod()}, append([]string{"list", "-e", "-deps", "-export", "-json=ImportPath,Export"}, paths...)...)
+		out, err := goOutput(dir, []string{"GOWORK=off", "GOFLAGS=" + flagsWithoutMod()},
+			append([]string{"list", "-e", "-deps", "-export", "-json=ImportPath,Export"}, paths...)...)
 		if err != nil {
 			return nil, err
 		}

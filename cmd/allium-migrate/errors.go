@@ -9,13 +9,16 @@ import (
 
 // errorTypes are the errors of package mongo that have a bridge of the same form.
 var errorTypes = map[string]string{
-	"CommandError": "commandError", "WriteError": "writeError", "WriteErrors": "writeErrors", "WriteConcernError": "writeConcernError",
-	"WriteException": "writeException", "BulkWriteError": "bulkWriteError", "BulkWriteException": "bulkWriteException",
-	"ServerError": "serverError", "LabeledError": "labeledError",
+	"CommandError": "commandError", "WriteError": "writeError", "WriteErrors": "writeErrors",
+	"WriteConcernError": "writeConcernError",
+	"WriteException":    "writeException", "BulkWriteError": "bulkWriteError",
+	"BulkWriteException": "bulkWriteException",
+	"ServerError":        "serverError", "LabeledError": "labeledError",
 }
 
 // errorMethods are the methods by which programs tell these errors from others without their names.
-var errorMethods = []string{"HasErrorLabel", "HasErrorCode", "HasErrorMessage", "HasErrorCodeWithMessage", "IsMaxTimeMSExpiredError", "ErrorCodes"}
+var errorMethods = []string{"HasErrorLabel", "HasErrorCode", "HasErrorMessage", "HasErrorCodeWithMessage",
+	"IsMaxTimeMSExpiredError", "ErrorCodes"}
 
 // bridged reports whether a type is an error of package mongo's, a pointer to one, or an interface
 // that such errors satisfy and Allium's do not.
@@ -86,8 +89,10 @@ func (r *rewriter) errorAssertion(n *ast.TypeAssertExpr) (string, bool) {
 func (r *rewriter) errorCall(n *ast.CallExpr) (string, bool) {
 	fun := ast.Unparen(n.Fun)
 	if index, ok := fun.(*ast.IndexExpr); ok {
-		if obj := r.callee(index.X); obj != nil && obj.Name() == "AsType" && obj.Pkg() != nil && obj.Pkg().Path() == "errors" && bridged(r.info.TypeOf(index.Index)) {
-			return r.done(r.help("errorAsType") + "[" + r.text(index.Index) + "](" + strings.Join(r.args(n), ", ") + ")")
+		if obj := r.callee(index.X); obj != nil && obj.Name() == "AsType" && obj.Pkg() != nil &&
+			obj.Pkg().Path() == "errors" && bridged(r.info.TypeOf(index.Index)) {
+			return r.done(r.help("errorAsType") + "[" + r.text(index.Index) + "](" + strings.Join(r.args(n), ", ") +
+				")")
 		}
 		return "", false
 	}
@@ -104,7 +109,8 @@ func (r *rewriter) errorCall(n *ast.CallExpr) (string, bool) {
 		}
 		if sig, ok := obj.Type().(*types.Signature); ok && i < sig.Params().Len() {
 			if _, open := sig.Params().At(i).Type().Underlying().(*types.Interface); open {
-				r.leave(n, obj.Name()+" does not find the errors of Allium: use errorAs(err, &target) of allium_migrate.go.")
+				r.leave(n, obj.Name()+
+					" does not find the errors of Allium: use errorAs(err, &target) of allium_migrate.go.")
 				r.help("errorAs")
 			}
 		}

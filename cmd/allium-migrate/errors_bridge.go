@@ -316,7 +316,8 @@ func init() {
 		helperSources[name] = source
 	}
 	for name, uses := range map[string][]string{
-		"before": {"errorTypes"}, "errorAs": {"before", "errorTypes"}, "errorAsType": {"before", "errorTypes"}, "errorItself": {"before", "errorTypes"},
+		"before": {"errorTypes"}, "errorAs": {"before", "errorTypes"}, "errorAsType": {"before", "errorTypes"},
+		"errorItself": {"before", "errorTypes"},
 	} {
 		helperUses[name] = uses
 	}

@@ -26,7 +26,8 @@ func (p *loaded) first() bool {
 	for _, f := range p.files {
 		for _, spec := range f.Imports {
 			path, _ := strconv.Unquote(spec.Path.Value)
-			if rest, ok := strings.CutPrefix(path, "go.mongodb.org/mongo-driver/"); ok && !strings.HasPrefix(rest, "v2/") {
+			if rest, ok := strings.CutPrefix(path, "go.mongodb.org/mongo-driver/"); ok &&
+				!strings.HasPrefix(rest, "v2/") {
 				return true
 			}
 		}
@@ -158,7 +159,8 @@ func helperFile(pkg, module string, needed map[string]bool, how bridging) []byte
 	}
 	var std, own2 []string
 	for _, i := range []struct{ name, path string }{
-		{"context", "context"}, {"errors", "errors"}, {"fmt", "fmt"}, {"maps", "maps"}, {"reflect", "reflect"}, {"slices", "slices"}, {"strings", "strings"},
+		{"context", "context"}, {"errors", "errors"}, {"fmt", "fmt"}, {"maps", "maps"}, {"reflect", "reflect"},
+		{"slices", "slices"}, {"strings", "strings"},
 		{"allium", module}, {"bson", module + "/bson"}, {"mongoerr", module + "/mongoerr"},
 	} {
 		if !regexp.MustCompile(`(?m)^[^/\n]*\b` + i.name + `\.[A-Z]`).MatchString(body.String()) {

@@ -50,7 +50,8 @@ func (u *uses) install(dir string, patterns []string, allium, module string) (un
 			if complaints = ""; args[0] == "vet" && ctx.Err() == nil {
 				complaints = out.String()
 			}
-			return fmt.Errorf("go %s: %w\n%s", strings.Join(args[:min(2, len(args))], " "), err, strings.TrimSpace(out.String()))
+			return fmt.Errorf("go %s: %w\n%s", strings.Join(args[:min(2, len(args))], " "), err,
+				strings.TrimSpace(out.String()))
 		}
 		return nil
 	}
@@ -93,7 +94,8 @@ func (u *uses) install(dir string, patterns []string, allium, module string) (un
 	}
 	undo := func(err error) (bool, error) {
 		if back := before.restore(); back != nil {
-			return false, fmt.Errorf("%w\nand not all could be put back, which is kept in %s: %w", err, before.keep(), back)
+			return false, fmt.Errorf("%w\nand not all could be put back, which is kept in %s: %w", err, before.keep(),
+				back)
 		}
 		return true, err
 	}
@@ -112,7 +114,8 @@ func (u *uses) install(dir string, patterns []string, allium, module string) (un
 	// What go vet says of the program with the official driver is no reason.
 	after := complaints
 	complaints = ""
-	if run(dir, append(slices.Clone(vetting), patterns...)...) == nil || complaints == "" || len(newLines(complaints, after)) > 0 {
+	if run(dir, append(slices.Clone(vetting), patterns...)...) == nil || complaints == "" ||
+		len(newLines(complaints, after)) > 0 {
 		return true, fmt.Errorf("go vet says with the drop-in\n%s", strings.Join(newLines(complaints, after), "\n"))
 	}
 	if _, err := write(); err != nil {
@@ -317,7 +320,8 @@ func copyFolder(to, from string) error {
 		return errors.Join(os.Chmod(target, info.Mode().Perm()), os.Chtimes(target, info.ModTime(), info.ModTime()))
 	})
 	for _, d := range slices.Backward(dirs) {
-		err = errors.Join(err, os.Chmod(d.path, d.info.Mode().Perm()), os.Chtimes(d.path, d.info.ModTime(), d.info.ModTime()))
+		err = errors.Join(err, os.Chmod(d.path, d.info.Mode().Perm()),
+			os.Chtimes(d.path, d.info.ModTime(), d.info.ModTime()))
 	}
 	return err
 }

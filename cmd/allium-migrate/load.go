@@ -100,7 +100,8 @@ func load(dir string, patterns []string) ([]*loaded, error) {
 }
 
 func check(l *listed, exports map[string]string) (*loaded, error) {
-	p := &loaded{dir: l.Dir, name: l.Name, fset: token.NewFileSet(), source: map[*ast.File][]byte{}, paths: map[*ast.File]string{}}
+	p := &loaded{dir: l.Dir, name: l.Name, fset: token.NewFileSet(), source: map[*ast.File][]byte{},
+		paths: map[*ast.File]string{}}
 	for _, name := range append(l.GoFiles, l.CgoFiles...) {
 		path := name
 		if !filepath.IsAbs(path) {
@@ -130,7 +131,8 @@ func check(l *listed, exports map[string]string) (*loaded, error) {
 		}
 		return os.Open(file)
 	}
-	p.info = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
+	p.info = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{},
+		Uses:       map[*ast.Ident]types.Object{},
 		Selections: map[*ast.SelectorExpr]*types.Selection{}, Implicits: map[ast.Node]types.Object{}}
 	cfg := types.Config{Importer: importer.ForCompiler(p.fset, "gc", lookup), Error: func(err error) {
 		if len(p.errors) < 3 {

@@ -21,18 +21,24 @@ var bsonSettings = map[string]struct {
 	field    string
 	contrary bool
 }{
-	"NilSliceAsEmpty": {"NilSliceAsNull", true}, "NilMapAsEmpty": {"NilMapAsNull", true}, "NilByteSliceAsEmpty": {"NilBytesAsNull", true},
-	"IntMinSize": {"MinSize", false}, "OmitEmpty": {"OmitEmpty", false}, "OmitZeroStruct": {"OmitEmptyStructs", false},
-	"StringifyMapKeysWithFmt": {"FormatKeys", false}, "AllowTruncatingDoubles": {"AllowTruncation", false}, "BinaryAsSlice": {"BinaryAsBytes", false},
-	"DefaultDocumentM": {"bson.DocumentsAsM", false}, "DefaultDocumentMap": {"bson.DocumentsAsMap", false}, "DefaultDocumentD": {"bson.DocumentsAsD", false},
-	"ObjectIDAsHexString": {"ObjectIDAsHex", false}, "UseJSONStructTags": {"JSONTags", false}, "UseLocalTimeZone": {"LocalTime", false},
-	"ZeroMaps": {"ClearMaps", false}, "ZeroStructs": {"ClearStructs", false},
+	"NilSliceAsEmpty": {"NilSliceAsNull", true}, "NilMapAsEmpty": {"NilMapAsNull", true},
+	"NilByteSliceAsEmpty": {"NilBytesAsNull", true},
+	"IntMinSize":          {"MinSize", false}, "OmitEmpty": {"OmitEmpty", false},
+	"OmitZeroStruct":          {"OmitEmptyStructs", false},
+	"StringifyMapKeysWithFmt": {"FormatKeys", false}, "AllowTruncatingDoubles": {"AllowTruncation", false},
+	"BinaryAsSlice":    {"BinaryAsBytes", false},
+	"DefaultDocumentM": {"bson.DocumentsAsM", false}, "DefaultDocumentMap": {"bson.DocumentsAsMap", false},
+	"DefaultDocumentD":    {"bson.DocumentsAsD", false},
+	"ObjectIDAsHexString": {"ObjectIDAsHex", false}, "UseJSONStructTags": {"JSONTags", false},
+	"UseLocalTimeZone": {"LocalTime", false},
+	"ZeroMaps":         {"ClearMaps", false}, "ZeroStructs": {"ClearStructs", false},
 }
 
 // bsonOptions returns the declaration of the options that keep the meaning of a program, and
 // whether they need inheriting.
 func bsonOptions(name string, first bool, settings map[string]bool) (text string, inherits bool) {
-	fields := map[string]string{"NilSliceAsNull": "true", "NilMapAsNull": "true", "NilBytesAsNull": "true", "AllowInvalidUTF8": "true"}
+	fields := map[string]string{"NilSliceAsNull": "true", "NilMapAsNull": "true", "NilBytesAsNull": "true",
+		"AllowInvalidUTF8": "true"}
 	inherits = first
 	for set, value := range settings {
 		switch s := bsonSettings[set]; {
@@ -77,7 +83,8 @@ var inheriting, _ = bson.NewCodecs(bson.CodecBy(func(t reflect.Type) (bson.Encod
 }))`
 
 // fromClient are the helpers that decode what a client has read.
-var fromClient = map[string]bool{"singleResult": true, "all": true, "allInto": true, "distinctResult": true, "connect": true, "findOneAndReplace": true}
+var fromClient = map[string]bool{"singleResult": true, "all": true, "allInto": true, "distinctResult": true,
+	"connect": true, "findOneAndReplace": true}
 
 func init() {
 	for name, source := range map[string]string{
@@ -139,7 +146,8 @@ func clientSettings(pkgs []*loaded) map[string]bool {
 				if !ok || sel.Sel.Name != "SetBSONOptions" || len(call.Args) != 1 {
 					return true
 				}
-				if obj := p.info.Uses[sel.Sel]; obj == nil || obj.Pkg() == nil || where(obj.Pkg().Path()) != "mongo/options" {
+				if obj := p.info.Uses[sel.Sel]; obj == nil || obj.Pkg() == nil ||
+					where(obj.Pkg().Path()) != "mongo/options" {
 					return true
 				}
 				found++
@@ -181,7 +189,8 @@ func clientSettings(pkgs []*loaded) map[string]bool {
 var bsonMethods = map[string]bool{}
 
 func init() {
-	for name := range strings.FieldsSeq(`ObjectID.Hex ObjectID.IsZero ObjectID.String ObjectID.Timestamp ObjectID.MarshalText ObjectID.MarshalJSON
+	for name := range strings.FieldsSeq(
+		`ObjectID.Hex ObjectID.IsZero ObjectID.String ObjectID.Timestamp ObjectID.MarshalText ObjectID.MarshalJSON
 		ObjectID.UnmarshalJSON ObjectID.UnmarshalText D.MarshalJSON D.UnmarshalJSON DateTime.MarshalJSON DateTime.UnmarshalJSON
 		Timestamp.After Timestamp.Before Timestamp.Compare Timestamp.IsZero Decimal128.BigInt Decimal128.String Decimal128.IsNaN
 		Decimal128.UnmarshalJSON Binary.Equal Binary.IsZero Regex.IsZero DBPointer.IsZero Raw.Lookup Raw.Validate RawValue.IsZero RawValue.Equal RawValue.IsNumber
@@ -191,7 +200,8 @@ func init() {
 }
 
 // byValue are the methods whose receiver becomes an operand.
-var byValue = map[string]bool{"RawValue.Unmarshal": true, "Timestamp.Equal": true, "Regex.Equal": true, "DBPointer.Equal": true, "Decimal128.IsInf": true,
+var byValue = map[string]bool{"RawValue.Unmarshal": true, "Timestamp.Equal": true, "Regex.Equal": true,
+	"DBPointer.Equal": true, "Decimal128.IsInf": true,
 	"Raw.LookupErr": true, "Decimal128.MarshalJSON": true}
 
 // bsonCall rewrites a call of the packages that encode.
@@ -241,7 +251,8 @@ func (r *rewriter) bsonMethod(n *ast.CallExpr, recv, name string) (string, bool)
 		return "", false // its arguments are looked at
 	}
 	switch recv + "." + name {
-	case "RawValue.StringValue", "RawValue.ObjectID", "RawValue.Int32", "RawValue.Int64", "RawValue.Double", "RawValue.Boolean", "RawValue.Document",
+	case "RawValue.StringValue", "RawValue.ObjectID", "RawValue.Int32", "RawValue.Int64", "RawValue.Double",
+		"RawValue.Boolean", "RawValue.Document",
 		"RawValue.Array", "RawValue.Decimal128", "RawValue.Timestamp", "RawValue.JavaScript", "RawValue.Symbol":
 		if sig := r.info.TypeOf(n); sig != nil {
 			if _, tuple := sig.(*types.Tuple); tuple {
@@ -251,7 +262,8 @@ func (r *rewriter) bsonMethod(n *ast.CallExpr, recv, name string) (string, bool)
 		return r.done(r.help("value") + "(" + x() + "." + name + "())")
 	case "RawValue.AsInt64":
 		return r.done(r.help("value") + "(" + x() + ".AsInt64())")
-	case "RawValue.StringValueOK", "RawValue.ObjectIDOK", "RawValue.Int32OK", "RawValue.Int64OK", "RawValue.DoubleOK", "RawValue.BooleanOK", "RawValue.DocumentOK",
+	case "RawValue.StringValueOK", "RawValue.ObjectIDOK", "RawValue.Int32OK", "RawValue.Int64OK", "RawValue.DoubleOK",
+		"RawValue.BooleanOK", "RawValue.DocumentOK",
 		"RawValue.ArrayOK", "RawValue.Decimal128OK", "RawValue.AsInt64OK", "RawValue.ObjectIDValueOK":
 		return r.done(x() + "." + strings.TrimSuffix(name, "OK") + "()")
 	case "RawValue.Time":
@@ -273,9 +285,12 @@ func (r *rewriter) bsonMethod(n *ast.CallExpr, recv, name string) (string, bool)
 	case "D.Map":
 		return r.done(x() + ".M()")
 	case "Raw.LookupErr":
-		return r.done(r.help("lookupErr") + "(" + strings.Join(append([]string{x()}, r.args(n)...), ", ") + ellipsis(n) + ")")
-	case "D.String", "M.String", "A.String", "Raw.String", "RawValue.String", "Regex.String", "DBPointer.String", "CodeWithScope.String":
-		r.tell(n, fmt.Sprintf("The text of a bson.%s differs: bson.MarshalExtJSON writes it in a form that is fixed.", recv))
+		return r.done(r.help("lookupErr") + "(" + strings.Join(append([]string{x()}, r.args(n)...), ", ") +
+			ellipsis(n) + ")")
+	case "D.String", "M.String", "A.String", "Raw.String", "RawValue.String", "Regex.String", "DBPointer.String",
+		"CodeWithScope.String":
+		r.tell(n, fmt.Sprintf("The text of a bson.%s differs: bson.MarshalExtJSON writes it in a form that is fixed.",
+			recv))
 		return "", false
 	case "Raw.Elements":
 		r.leave(n, "Raw.All iterates over keys and values.")

@@ -18,18 +18,28 @@ var optionTypes = map[string]reflect.Type{}
 
 func init() {
 	for name, v := range map[string]any{
-		"FindOptions": allium.FindOptions{}, "FindOneOptions": allium.FindOneOptions{}, "InsertOneOptions": allium.InsertOneOptions{},
-		"InsertManyOptions": allium.InsertManyOptions{}, "UpdateOptions": allium.UpdateOptions{}, "UpdateOneOptions": allium.UpdateOptions{},
-		"UpdateManyOptions": allium.UpdateOptions{}, "ReplaceOptions": allium.ReplaceOptions{}, "DeleteOptions": allium.DeleteOptions{},
-		"DeleteOneOptions": allium.DeleteOptions{}, "DeleteManyOptions": allium.DeleteOptions{}, "CountOptions": allium.CountOptions{},
-		"EstimatedDocumentCountOptions": allium.EstimatedCountOptions{}, "DistinctOptions": allium.DistinctOptions{}, "AggregateOptions": allium.AggregateOptions{},
+		"FindOptions": allium.FindOptions{}, "FindOneOptions": allium.FindOneOptions{},
+		"InsertOneOptions":  allium.InsertOneOptions{},
+		"InsertManyOptions": allium.InsertManyOptions{}, "UpdateOptions": allium.UpdateOptions{},
+		"UpdateOneOptions":  allium.UpdateOptions{},
+		"UpdateManyOptions": allium.UpdateOptions{}, "ReplaceOptions": allium.ReplaceOptions{},
+		"DeleteOptions":    allium.DeleteOptions{},
+		"DeleteOneOptions": allium.DeleteOptions{}, "DeleteManyOptions": allium.DeleteOptions{},
+		"CountOptions":                  allium.CountOptions{},
+		"EstimatedDocumentCountOptions": allium.EstimatedCountOptions{}, "DistinctOptions": allium.DistinctOptions{},
+		"AggregateOptions": allium.AggregateOptions{},
 		"BulkWriteOptions": allium.BulkWriteOptions{}, "FindOneAndUpdateOptions": allium.FindOneAndUpdateOptions{},
-		"FindOneAndReplaceOptions": allium.FindOneAndReplaceOptions{}, "FindOneAndDeleteOptions": allium.FindOneAndDeleteOptions{},
-		"CollectionOptions": allium.CollectionOptions{}, "DatabaseOptions": allium.DatabaseOptions{}, "SessionOptions": allium.SessionOptions{},
-		"TransactionOptions": allium.TransactionOptions{}, "ChangeStreamOptions": allium.WatchOptions{}, "CreateCollectionOptions": allium.CreateCollectionOptions{},
-		"CreateIndexesOptions": allium.CreateIndexOptions{}, "DropIndexesOptions": allium.DropIndexOptions{}, "ListCollectionsOptions": allium.ListCollectionsOptions{},
-		"ListDatabasesOptions": allium.ListDatabasesOptions{}, "ListIndexesOptions": allium.ListIndexesOptions{}, "RunCmdOptions": allium.RunCommandOptions{},
-		"IndexOptions": allium.IndexModel{}, "ClientOptions": allium.ClientOptions{},
+		"FindOneAndReplaceOptions": allium.FindOneAndReplaceOptions{},
+		"FindOneAndDeleteOptions":  allium.FindOneAndDeleteOptions{},
+		"CollectionOptions":        allium.CollectionOptions{}, "DatabaseOptions": allium.DatabaseOptions{},
+		"SessionOptions":     allium.SessionOptions{},
+		"TransactionOptions": allium.TransactionOptions{}, "ChangeStreamOptions": allium.WatchOptions{},
+		"CreateCollectionOptions": allium.CreateCollectionOptions{},
+		"CreateIndexesOptions":    allium.CreateIndexOptions{}, "DropIndexesOptions": allium.DropIndexOptions{},
+		"ListCollectionsOptions": allium.ListCollectionsOptions{},
+		"ListDatabasesOptions":   allium.ListDatabasesOptions{}, "ListIndexesOptions": allium.ListIndexesOptions{},
+		"RunCmdOptions": allium.RunCommandOptions{},
+		"IndexOptions":  allium.IndexModel{}, "ClientOptions": allium.ClientOptions{},
 	} {
 		optionTypes[name] = reflect.TypeOf(v)
 	}
@@ -42,8 +52,10 @@ func optionType(name string) reflect.Type { return optionTypes[name] }
 // constructors are the functions that begin a chain of options, by the name of their type without
 // the ending, where it is another one than theirs.
 var constructors = map[string]string{
-	"Update": "UpdateOptions", "UpdateOne": "UpdateOneOptions", "UpdateMany": "UpdateManyOptions", "Delete": "DeleteOptions", "Count": "CountOptions",
-	"ChangeStream": "ChangeStreamOptions", "RunCmd": "RunCmdOptions", "Index": "IndexOptions", "Client": "ClientOptions",
+	"Update": "UpdateOptions", "UpdateOne": "UpdateOneOptions", "UpdateMany": "UpdateManyOptions",
+	"Delete": "DeleteOptions", "Count": "CountOptions",
+	"ChangeStream": "ChangeStreamOptions", "RunCmd": "RunCmdOptions", "Index": "IndexOptions",
+	"Client":                 "ClientOptions",
 	"EstimatedDocumentCount": "EstimatedDocumentCountOptions",
 }
 
@@ -57,8 +69,10 @@ func constructed(fn string) reflect.Type {
 
 // renamed are the options that are called otherwise.
 var renamed = map[string]string{
-	"PartialFilterExpression": "PartialFilter", "TLSConfig": "TLS", "MaxConnIdleTime": "MaxIdleTime", "ZlibLevel": "ZlibCompressionLevel",
-	"SphereVersion": "SphereVersion", "TextVersion": "TextVersion", "Hidden": "Hidden", "ServerAPIOptions": "ServerAPI", "Auth": "Credential",
+	"PartialFilterExpression": "PartialFilter", "TLSConfig": "TLS", "MaxConnIdleTime": "MaxIdleTime",
+	"ZlibLevel":     "ZlibCompressionLevel",
+	"SphereVersion": "SphereVersion", "TextVersion": "TextVersion", "Hidden": "Hidden", "ServerAPIOptions": "ServerAPI",
+	"Auth":         "Credential",
 	"ShowRecordID": "ShowRecordID",
 }
 
@@ -133,7 +147,8 @@ func (r *rewriter) chain(e ast.Expr, of reflect.Type) (fields []string, ok bool)
 		}
 		field, known := r.option(kind, strings.TrimPrefix(name, "Set"), call.Args[0])
 		if !known {
-			r.leave(call, fmt.Sprintf("Option %s has no counterpart in %s: look at its fields.", strings.TrimPrefix(name, "Set"), kind))
+			r.leave(call, fmt.Sprintf("Option %s has no counterpart in %s: look at its fields.",
+				strings.TrimPrefix(name, "Set"), kind))
 			continue
 		}
 		if field != "" {
@@ -209,7 +224,8 @@ func (r *rewriter) fit(v string, arg ast.Expr, t reflect.Type) string {
 		}
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		if _, literal := arg.(*ast.BasicLit); !literal && t.String() != "time.Duration" {
-			if have := r.info.TypeOf(arg); have != nil && have.String() != t.String() && r.info.Types[arg].Value == nil {
+			if have := r.info.TypeOf(arg); have != nil && have.String() != t.String() &&
+				r.info.Types[arg].Value == nil {
 				return t.String() + "(" + v + ")"
 			}
 		}
@@ -264,7 +280,8 @@ func (r *rewriter) callArgs(call *ast.CallExpr, n int) string {
 }
 
 // filtering are the methods of a collection whose second argument is a filter.
-var filtering = map[string]bool{"Find": true, "FindOne": true, "FindOneAndDelete": true, "FindOneAndUpdate": true, "FindOneAndReplace": true, "CountDocuments": true,
+var filtering = map[string]bool{"Find": true, "FindOne": true, "FindOneAndDelete": true, "FindOneAndUpdate": true,
+	"FindOneAndReplace": true, "CountDocuments": true,
 	"UpdateOne": true, "UpdateMany": true, "ReplaceOne": true, "DeleteOne": true, "DeleteMany": true}
 
 // filter returns a filter that may be a nil map, which has no conditions.

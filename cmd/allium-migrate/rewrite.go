@@ -65,15 +65,18 @@ func rewrite(p *loaded, module string, settings map[string]bool, stats *statisti
 		}
 		dir = filepath.Dir(p.paths[f])
 		r := &rewriter{loaded: p, module: module, file: f, src: p.source[f], stats: stats, helpers: helpers,
-			imports: map[string]bool{}, notes: map[int][]string{}, parents: map[ast.Node]ast.Node{}, pointers: map[types.Object]bool{}, settings: settings, told: told}
+			imports: map[string]bool{}, notes: map[int][]string{}, parents: map[ast.Node]ast.Node{},
+			pointers: map[types.Object]bool{}, settings: settings, told: told}
 		out[p.paths[f]] = r.run()
 	}
 	if len(helpers) > had {
 		file := "allium_migrate.go"
-		if slices.ContainsFunc(p.files, func(f *ast.File) bool { return strings.HasSuffix(p.paths[f], "_test.go") }) && strings.HasSuffix(p.name, "_test") {
+		if slices.ContainsFunc(p.files, func(f *ast.File) bool { return strings.HasSuffix(p.paths[f], "_test.go") }) &&
+			strings.HasSuffix(p.name, "_test") {
 			file = "allium_migrate_test.go"
 		}
-		out[filepath.Join(dir, file)] = helperFile(p.name, module, helpers, bridging{first: p.first(), settings: settings, taken: p.taken(helpers)})
+		out[filepath.Join(dir, file)] = helperFile(p.name, module, helpers,
+			bridging{first: p.first(), settings: settings, taken: p.taken(helpers)})
 	}
 	return out
 }
@@ -143,7 +146,9 @@ func (r *rewriter) text(n ast.Node) string {
 		edits = append(edits, edit{at, at, "// allium-migrate: " + strings.Join(texts, "\n// allium-migrate: ") + "\n"})
 		delete(r.notes, at)
 	}
-	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.end, b.end)) })
+	slices.SortStableFunc(edits, func(a, b edit) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.end, b.end))
+	})
 	var b strings.Builder
 	for _, e := range edits {
 		b.Write(r.src[start:e.at])
@@ -316,7 +321,8 @@ func (r *rewriter) findPointers() {
 }
 
 // results are the types of what writes return.
-var results = map[string]bool{"InsertOneResult": true, "InsertManyResult": true, "UpdateResult": true, "DeleteResult": true, "BulkWriteResult": true}
+var results = map[string]bool{"InsertOneResult": true, "InsertManyResult": true, "UpdateResult": true,
+	"DeleteResult": true, "BulkWriteResult": true}
 
 // finish adds comments and imports and formats the file.
 func (r *rewriter) finish(body string) []byte {
@@ -345,7 +351,8 @@ func (r *rewriter) packageNames() map[string]string {
 // importLines replaces the imports of the official driver by those that are used now.
 func (r *rewriter) importLines(body string) string {
 	var lines []string
-	removed := regexp.MustCompile(`(?m)^(\s*)(import\s+)?(?:[\w.]+\s+)?"(go\.mongodb\.org/mongo-driver[^"]*|github\.com/testcontainers/testcontainers-go(?:/modules/mongodb)?)"[ \t]*(//.*)?\n`)
+	removed := regexp.MustCompile(
+		`(?m)^(\s*)(import\s+)?(?:[\w.]+\s+)?"(go\.mongodb\.org/mongo-driver[^"]*|github\.com/testcontainers/testcontainers-go(?:/modules/mongodb)?)"[ \t]*(//.*)?\n`)
 	body = removed.ReplaceAllStringFunc(body, func(line string) string {
 		m := removed.FindStringSubmatch(line)
 		name := strings.TrimSuffix(m[3][strings.LastIndexByte(m[3], '/')+1:], "-go")
@@ -367,7 +374,8 @@ func (r *rewriter) importLines(body string) string {
 			path = r.module + "/" + rest
 		}
 		line := "\t" + strconv.Quote(path)
-		if regexp.MustCompile(`(?m)^\s*(import\s+)?` + regexp.QuoteMeta(strconv.Quote(path)) + `\s*$`).MatchString(body) {
+		if regexp.MustCompile(`(?m)^\s*(import\s+)?` + regexp.QuoteMeta(strconv.Quote(path)) +
+			`\s*$`).MatchString(body) {
 			continue
 		}
 		if strings.HasPrefix(pkg, "allium") {

@@ -35,23 +35,29 @@ var names = map[string]target{
 
 	"options.Collation": {"allium", "Collation"}, "options.Credential": {"allium/auth", "Credential"},
 
-	"readpref.ReadPref": {"allium/consistency", "ReadPreference"}, "writeconcern.WriteConcern": {"allium/consistency", "WriteConcern"},
-	"readconcern.ReadConcern": {"allium/consistency", "ReadConcern"},
+	"readpref.ReadPref":         {"allium/consistency", "ReadPreference"},
+	"writeconcern.WriteConcern": {"allium/consistency", "WriteConcern"},
+	"readconcern.ReadConcern":   {"allium/consistency", "ReadConcern"},
 
-	"options.UpdateLookup": {"allium", "FullDocumentUpdateLookup"}, "options.Default": {"allium", "FullDocumentDefault"},
-	"options.WhenAvailable": {"allium", "FullDocumentWhenAvailable"}, "options.Required": {"allium", "FullDocumentRequired"},
-	"options.Tailable": {"allium", "CursorTailable"}, "options.TailableAwait": {"allium", "CursorTailableAwait"}, "options.NonTailable": {"allium", `CursorType("")`},
+	"options.UpdateLookup":  {"allium", "FullDocumentUpdateLookup"},
+	"options.Default":       {"allium", "FullDocumentDefault"},
+	"options.WhenAvailable": {"allium", "FullDocumentWhenAvailable"},
+	"options.Required":      {"allium", "FullDocumentRequired"},
+	"options.Tailable":      {"allium", "CursorTailable"}, "options.TailableAwait": {"allium", "CursorTailableAwait"},
+	"options.NonTailable": {"allium", `CursorType("")`},
 
 	"ObjectIDFromHex": {"allium/bson", "ParseObjectID"}, "NewDateTimeFromTime": {"allium/bson", "NewDateTime"},
-	"NewObjectIDFromTimestamp": {"allium/bson", "NewObjectIDFromTime"}, "ParseDecimal128": {"allium/bson", "ParseDecimal128"},
-	"TypeBoolean": {"allium/bson", "TypeBoolean"},
+	"NewObjectIDFromTimestamp": {"allium/bson", "NewObjectIDFromTime"},
+	"ParseDecimal128":          {"allium/bson", "ParseDecimal128"},
+	"TypeBoolean":              {"allium/bson", "TypeBoolean"},
 }
 
 // sameInBSON are the names of bson, primitive and bsontype that package bson of Allium has, too.
 var sameInBSON = map[string]bool{}
 
 func init() {
-	for name := range strings.FieldsSeq(`A D E M Raw RawValue ObjectID NilObjectID NewObjectID DateTime Timestamp Decimal128 NewDecimal128 Binary Regex
+	for name := range strings.FieldsSeq(
+		`A D E M Raw RawValue ObjectID NilObjectID NewObjectID DateTime Timestamp Decimal128 NewDecimal128 Binary Regex
 		Null MinKey MaxKey Undefined Symbol JavaScript CodeWithScope DBPointer Marshaler Unmarshaler ValueMarshaler ValueUnmarshaler
 		Type TypeDouble TypeString TypeEmbeddedDocument TypeArray TypeBinary TypeUndefined TypeObjectID TypeBoolean TypeDateTime TypeNull TypeRegex
 		TypeDBPointer TypeJavaScript TypeSymbol TypeCodeWithScope TypeInt32 TypeTimestamp TypeInt64 TypeDecimal128 TypeMinKey TypeMaxKey
@@ -88,7 +94,8 @@ func (r *rewriter) node(n ast.Node) (string, bool) {
 		return r.errorAssertion(n)
 	case *ast.UnaryExpr:
 		if lit, ok := n.X.(*ast.CompositeLit); ok && n.Op == token.AND && lit.Type != nil {
-			if pkg, _, name := r.object(lit.Type); pkg == "mongo/options" && name != "ClientOptions" && optionType(name) != nil {
+			if pkg, _, name := r.object(lit.Type); pkg == "mongo/options" && name != "ClientOptions" &&
+				optionType(name) != nil {
 				return r.optionStruct(lit, optionType(name))
 			}
 		}
@@ -118,7 +125,8 @@ func (r *rewriter) star(n *ast.StarExpr) (string, bool) {
 		return r.done("*" + r.help("clientOptions"))
 	case pkg == "mongo/options" && optionType(name) != nil:
 		return r.done(r.use("allium") + "." + optionType(name).Name())
-	case pkg == "mongo/options" && strings.HasSuffix(name, "OptionsBuilder") && optionType(strings.TrimSuffix(name, "Builder")) != nil:
+	case pkg == "mongo/options" && strings.HasSuffix(name, "OptionsBuilder") &&
+		optionType(strings.TrimSuffix(name, "Builder")) != nil:
 		return r.done(r.use("allium") + "." + optionType(strings.TrimSuffix(name, "Builder")).Name())
 	case pkg == "mongo" && (name == "Cursor" || name == "ChangeStream"):
 		return r.done("*" + r.use("allium") + "." + name + "[" + r.use("allium/bson") + ".Raw]")
@@ -152,7 +160,9 @@ func (r *rewriter) selector(n *ast.SelectorExpr) (string, bool) {
 		if sameInBSON[name] {
 			return r.done(r.use("allium/bson") + "." + name)
 		}
-		r.leave(n, fmt.Sprintf("%s.%s has no counterpart; package allium/bson encodes with struct tags, Options and Codecs.", pkg[strings.LastIndexByte(pkg, '/')+1:], name))
+		r.leave(n, fmt.Sprintf(
+			"%s.%s has no counterpart; package allium/bson encodes with struct tags, Options and Codecs.",
+			pkg[strings.LastIndexByte(pkg, '/')+1:], name))
 		return "", false
 	}
 	short := pkg[strings.LastIndexByte(pkg, '/')+1:]
@@ -274,7 +284,8 @@ var (
 )
 
 func init() {
-	for name := range strings.FieldsSeq(`InsertOneResult.InsertedID InsertOneResult.Acknowledged InsertManyResult.Acknowledged
+	for name := range strings.FieldsSeq(
+		`InsertOneResult.InsertedID InsertOneResult.Acknowledged InsertManyResult.Acknowledged
 		UpdateResult.MatchedCount UpdateResult.ModifiedCount UpdateResult.UpsertedCount UpdateResult.UpsertedID UpdateResult.Acknowledged
 		DeleteResult.DeletedCount DeleteResult.Acknowledged BulkWriteResult.InsertedCount BulkWriteResult.MatchedCount BulkWriteResult.ModifiedCount
 		BulkWriteResult.DeletedCount BulkWriteResult.UpsertedCount BulkWriteResult.Acknowledged IndexModel.Keys WriteConcern.W WriteConcern.Journal
@@ -478,7 +489,8 @@ func (r *rewriter) indexModel(n *ast.CompositeLit) string {
 
 // credential returns the braces of a Credential.
 func (r *rewriter) credential(n *ast.CompositeLit) string {
-	rename := map[string]string{"AuthSource": "Source", "AuthMechanism": "Mechanism", "AuthMechanismProperties": "Properties"}
+	rename := map[string]string{"AuthSource": "Source", "AuthMechanism": "Mechanism",
+		"AuthMechanismProperties": "Properties"}
 	var fields []string
 	for _, el := range n.Elts {
 		kv, ok := el.(*ast.KeyValueExpr)
@@ -565,7 +577,8 @@ func (r *rewriter) assign(n *ast.AssignStmt) (string, bool) {
 	}
 	obj := r.info.Uses[id]
 	named, isNamed := types.Unalias(r.info.TypeOf(id)).(*types.Named)
-	if obj == nil || !isNamed || named.Obj().Pkg() != r.pkg || named.TypeArgs() != nil || named.Obj().Parent() != r.pkg.Scope() {
+	if obj == nil || !isNamed || named.Obj().Pkg() != r.pkg || named.TypeArgs() != nil ||
+		named.Obj().Parent() != r.pkg.Scope() {
 		return "", false // the name of another type may need an import
 	}
 	if scope := r.pkg.Scope().Innermost(n.Pos()); scope != nil {
@@ -590,7 +603,8 @@ func (r *rewriter) assign(n *ast.AssignStmt) (string, bool) {
 		before = 3
 	}
 	args := r.callArgs(find, before)
-	call := fmt.Sprintf("%s[%s](%s).%s(%s)", r.help("of"), named.Obj().Name(), r.text(find.Fun.(*ast.SelectorExpr).X), find.Fun.(*ast.SelectorExpr).Sel.Name, args)
+	call := fmt.Sprintf("%s[%s](%s).%s(%s)", r.help("of"), named.Obj().Name(), r.text(find.Fun.(*ast.SelectorExpr).X),
+		find.Fun.(*ast.SelectorExpr).Sel.Name, args)
 	r.use("allium")
 	return r.done(id.Name + ", " + r.text(n.Lhs[0]) + " " + op + " " + call)
 }
@@ -610,7 +624,8 @@ func (r *rewriter) leftOnError(n *ast.AssignStmt, obj types.Object) bool {
 	if !ok || check.Init != nil || check.Else != nil || len(check.Body.List) == 0 {
 		return false
 	}
-	if cond, ok := check.Cond.(*ast.BinaryExpr); !ok || cond.Op != token.NEQ || r.raw(cond.X) != r.raw(n.Lhs[0]) || r.raw(cond.Y) != "nil" {
+	if cond, ok := check.Cond.(*ast.BinaryExpr); !ok || cond.Op != token.NEQ || r.raw(cond.X) != r.raw(n.Lhs[0]) ||
+		r.raw(cond.Y) != "nil" {
 		return false
 	}
 	switch last := check.Body.List[len(check.Body.List)-1].(type) {
@@ -656,4 +671,5 @@ func (r *rewriter) fresh(at *ast.Ident, obj types.Object) bool {
 }
 
 // oneDocument are the methods of a collection that return a SingleResult.
-var oneDocument = map[string]bool{"FindOne": true, "FindOneAndDelete": true, "FindOneAndUpdate": true, "FindOneAndReplace": true}
+var oneDocument = map[string]bool{"FindOne": true, "FindOneAndDelete": true, "FindOneAndUpdate": true,
+	"FindOneAndReplace": true}

@@ -271,6 +271,7 @@ func findOneAndReplace(ctx context.Context, c *allium.Collection[any], filter, r
 var helperUses = map[string][]string{
 	"one": {"singleResult"}, "connect": {"clientOptions"}, "connectContext": {"connect"}, "values": {"distinctResult"},
 	"findOneAndReplace": {"one", "raw", "singleResult"},
-	"modelsOf":          {"writeModel"}, "insertOneModel": {"writeModel"}, "updateOneModel": {"writeModel"}, "updateManyModel": {"writeModel"},
+	"modelsOf":          {"writeModel"}, "insertOneModel": {"writeModel"}, "updateOneModel": {"writeModel"},
+	"updateManyModel": {"writeModel"},
 	"replaceOneModel": {"writeModel"}, "deleteOneModel": {"writeModel"}, "deleteManyModel": {"writeModel"},
 }

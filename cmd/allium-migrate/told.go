@@ -72,8 +72,10 @@ const (
 
 // otherText are the types whose %v differs, otherJSON those whose JSON does.
 var (
-	otherText = []string{"D", "M", "A", "Raw", "RawValue", "DateTime", "Binary", "Timestamp", "Regex", "DBPointer", "CodeWithScope", "Null", "MinKey", "MaxKey", "Undefined", "Vector"}
-	otherJSON = []string{"Raw", "RawValue", "Binary", "Timestamp", "Regex", "DBPointer", "CodeWithScope", "Null", "MinKey", "MaxKey", "Undefined", "Vector"}
+	otherText = []string{"D", "M", "A", "Raw", "RawValue", "DateTime", "Binary", "Timestamp", "Regex", "DBPointer",
+		"CodeWithScope", "Null", "MinKey", "MaxKey", "Undefined", "Vector"}
+	otherJSON = []string{"Raw", "RawValue", "Binary", "Timestamp", "Regex", "DBPointer", "CodeWithScope", "Null",
+		"MinKey", "MaxKey", "Undefined", "Vector"}
 )
 
 // handedOver tells of what a call hands over to a function that may print it or make JSON of it.
@@ -105,7 +107,8 @@ func (r *rewriter) handedOver(n *ast.CallExpr) {
 		t := r.info.TypeOf(arg)
 		switch {
 		case pkg == "fmt" || pkg == "log" || pkg == "log/slog":
-			if types.Implements(t, types.Universe.Lookup("error").Type().Underlying().(*types.Interface)) && f.Name() != "Errorf" {
+			if types.Implements(t, types.Universe.Lookup("error").Type().Underlying().(*types.Interface)) &&
+				f.Name() != "Errorf" {
 				r.tell(arg, aboutErrors)
 			}
 			if found := officialIn(t, otherText); found != "" {

@@ -53,7 +53,8 @@ func (p *loaded) tellField(field *ast.Field, first bool, told *notices) {
 			tell("Documents in an inline map become bson.D, not maps.")
 		}
 		if named := namedOf(t); len(field.Names) == 0 && named != nil && !named.Obj().Exported() {
-			tell(fmt.Sprintf("The exported fields of %s, an unexported type that is inline, are encoded and decoded; the official driver leaves them out.", named.Obj().Name()))
+			tell(fmt.Sprintf(
+				"The exported fields of %s, an unexported type that is inline, are encoded and decoded; the official driver leaves them out.", named.Obj().Name()))
 		}
 	}
 	if ptr, ok := t.Underlying().(*types.Pointer); ok && has("omitempty") && hasMethod(ptr.Elem(), "IsZero") {
@@ -63,14 +64,16 @@ func (p *loaded) tellField(field *ast.Field, first bool, told *notices) {
 	if ptr, ok := elem.Underlying().(*types.Pointer); ok {
 		elem = ptr.Elem()
 	}
-	if s, ok := elem.Underlying().(*types.Struct); ok && !isOfficial(elem) && elem.String() != "time.Time" && hasMethod(elem, "MarshalText") &&
+	if s, ok := elem.Underlying().(*types.Struct); ok && !isOfficial(elem) && elem.String() != "time.Time" &&
+		hasMethod(elem, "MarshalText") &&
 		!hasMethod(elem, "MarshalBSON") && !hasMethod(elem, "MarshalBSONValue") {
 		open := false
 		for v := range s.Fields() {
 			open = open || v.Exported()
 		}
 		if !open {
-			tell(fmt.Sprintf("%s has no exported fields and MarshalText: it is stored as a string. The official driver makes an empty document of it.", elem))
+			tell(fmt.Sprintf(
+				"%s has no exported fields and MarshalText: it is stored as a string. The official driver makes an empty document of it.", elem))
 		}
 	}
 }
@@ -82,7 +85,8 @@ func (p *loaded) tellMethod(n *ast.FuncDecl, told *notices) {
 	switch name := n.Name.Name; name {
 	case "MarshalBSON", "MarshalBSONValue":
 		if _, pointer := n.Recv.List[0].Type.(*ast.StarExpr); pointer {
-			told.add(p.fset.Position(n.Pos()), name+" has a pointer receiver: methods with pointer receivers are found on values in maps and interfaces, too.")
+			told.add(p.fset.Position(n.Pos()), name+
+				" has a pointer receiver: methods with pointer receivers are found on values in maps and interfaces, too.")
 		}
 	case "UnmarshalBSON":
 		told.add(p.fset.Position(n.Pos()), "A null gives the zero value without a call of UnmarshalBSON.")
@@ -118,7 +122,8 @@ func hasMethod(t types.Type, name string) bool {
 // Allium would not know them. A method of another name has the old signature.
 func (r *rewriter) valueMethod(n *ast.FuncDecl) (string, bool) {
 	name := n.Name.Name
-	if n.Recv == nil || len(n.Recv.List) != 1 || n.Body == nil || name != "MarshalBSONValue" && name != "UnmarshalBSONValue" {
+	if n.Recv == nil || len(n.Recv.List) != 1 || n.Body == nil ||
+		name != "MarshalBSONValue" && name != "UnmarshalBSONValue" {
 		return "", false
 	}
 	f, ok := r.info.Defs[n.Name].(*types.Func)
@@ -144,7 +149,8 @@ func (r *rewriter) valueMethod(n *ast.FuncDecl) (string, bool) {
 	} else {
 		fmt.Fprintf(&b, "func (v %s) UnmarshalBSONValue(t byte, data []byte) error {\n\treturn v.%s(%s.Type(t), data)\n}\n\n", recv, old, r.use("allium/bson"))
 	}
-	fmt.Fprintf(&b, "func (%s) %s%s %s", strings.Trim(r.text(n.Recv), "()"), old, strings.TrimPrefix(r.text(n.Type), "func"), r.text(n.Body))
+	fmt.Fprintf(&b, "func (%s) %s%s %s", strings.Trim(r.text(n.Recv), "()"), old,
+		strings.TrimPrefix(r.text(n.Type), "func"), r.text(n.Body))
 	return r.done(b.String())
 }
 
@@ -156,7 +162,8 @@ func (r *rewriter) allAfterNext(n *ast.CallExpr, sel *ast.SelectorExpr) {
 	}
 	for other, obj := range r.info.Uses {
 		s, ok := r.parents[other].(*ast.SelectorExpr)
-		if ok && obj == r.info.Uses[id] && s.X == ast.Expr(other) && (s.Sel.Name == "Next" || s.Sel.Name == "TryNext") && other.Pos() < id.Pos() {
+		if ok && obj == r.info.Uses[id] && s.X == ast.Expr(other) &&
+			(s.Sel.Name == "Next" || s.Sel.Name == "TryNext") && other.Pos() < id.Pos() {
 			r.tell(n, "All does not return documents that Next has returned; the official driver returns those of the current batch again.")
 			return
 		}

@@ -221,7 +221,8 @@ func givesValue(call *ast.CallExpr) bool {
 		return false
 	}
 	pkg, ok := sel.X.(*ast.Ident)
-	return ok && slices.Contains([]string{"context.Background", "context.TODO", "os.Getenv", "fmt.Sprintf", "t.Context"}, pkg.Name+"."+sel.Sel.Name)
+	return ok && slices.Contains([]string{"context.Background", "context.TODO", "os.Getenv", "fmt.Sprintf",
+		"t.Context"}, pkg.Name+"."+sel.Sel.Name)
 }
 
 // wholeLines widens a part of a source to the lines that it is in, if it has them to itself.

@@ -105,7 +105,8 @@ func fish(w io.Writer) {
 		fmt.Fprintf(w, "complete -c allium -n __fish_use_subcommand -f -a %s -d %s\n", v.name, quote(v.summary))
 		for _, f := range flagsOf(v) {
 			_, use := flag.UnquoteUsage(f)
-			fmt.Fprintf(w, "complete -c allium -n '__fish_seen_subcommand_from %s' -o %s -d %s\n", v.name, f.Name, quote(use))
+			fmt.Fprintf(w, "complete -c allium -n '__fish_seen_subcommand_from %s' -o %s -d %s\n", v.name, f.Name,
+				quote(use))
 		}
 	}
 	fmt.Fprint(w, "complete -c allium -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n")

@@ -140,7 +140,8 @@ func (d *dataFolder) isEmpty(name string) bool {
 
 // foreign is the error of what is not a dump's.
 func (d *dataFolder) foreign(path, why string) error {
-	return fmt.Errorf("%s holds %q, which is not part of a dump (%s): a folder is taken only if it is empty or can be read as a whole", d.path, path, why)
+	return fmt.Errorf(
+		"%s holds %q, which is not part of a dump (%s): a folder is taken only if it is empty or can be read as a whole", d.path, path, why)
 }
 
 func (d *dataFolder) surveyDatabase(db string) error {
@@ -312,7 +313,8 @@ func (d *dataFolder) replace(all *dump.Contents, documents func(c *dump.Collecti
 	return d.finish()
 }
 
-func (d *dataFolder) writeAll(dir string, all *dump.Contents, documents func(c *dump.Collection, w io.Writer) error) error {
+func (d *dataFolder) writeAll(dir string, all *dump.Contents,
+	documents func(c *dump.Collection, w io.Writer) error) error {
 	write := func(path string, text func(w io.Writer) error) error {
 		path = filepath.Join(dir, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -336,7 +338,9 @@ func (d *dataFolder) writeAll(dir string, all *dump.Contents, documents func(c *
 			}
 		}
 		if !c.Bare {
-			err := write(cmp.Or(files.documents, base+dump.DocumentsSuffix), func(w io.Writer) error { return documents(c, w) })
+			err := write(cmp.Or(files.documents, base+dump.DocumentsSuffix), func(w io.Writer) error {
+				return documents(c, w)
+			})
 			if err != nil {
 				return err
 			}

@@ -118,7 +118,8 @@ func doctor(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	p.examine(ctx, fs.Arg(0))
 	if !p.flags.json {
-		fmt.Fprintf(stdout, "%s, %s, %s passed\n", count(counts[levelFail], "failure"), count(counts[levelWarn], "warning"), count(counts[levelOK], "check"))
+		fmt.Fprintf(stdout, "%s, %s, %s passed\n", count(counts[levelFail], "failure"),
+			count(counts[levelWarn], "warning"), count(counts[levelOK], "check"))
 	}
 	if counts[levelFail] > 0 {
 		return failed
@@ -155,7 +156,8 @@ func (p *patient) examine(ctx context.Context, connectionString string) {
 	var lookup *net.DNSError
 	switch {
 	case errors.As(err, &lookup) || err != nil && srv && len(cfg.Hosts) == 0:
-		p.fail("dns", cfg.SRVHost, "Check the name and the name server, or use a mongodb:// string with the hosts.", "%v", err)
+		p.fail("dns", cfg.SRVHost, "Check the name and the name server, or use a mongodb:// string with the hosts.",
+			"%v", err)
 		return
 	case err != nil:
 		p.fail("options", "", "Correct the connection string; docs/connecting.md lists what it may hold.", "%v", err)
@@ -188,7 +190,8 @@ func (p *patient) addMembers(members []string) {
 		if p.servers[member] == nil && len(p.order) == len(p.cfg.Hosts)+maxMembers {
 			if !p.many {
 				p.many = true
-				p.fail("topology", "", "Look at what is in the place of the servers: rs.status() has the members.", "%v", errManyMembers)
+				p.fail("topology", "", "Look at what is in the place of the servers: rs.status() has the members.",
+					"%v", errManyMembers)
 			}
 			return
 		}
@@ -212,24 +215,38 @@ func (p *patient) options() {
 		hurts    bool
 		text, do string
 	}{
-		{is(c.TLSIs.Insecure) || is(c.TLSIs.AllowInvalidCertificates), "the server's certificate is not checked: whoever is in between can read and change everything",
+		{is(c.TLSIs.Insecure) || is(c.TLSIs.AllowInvalidCertificates),
+			"the server's certificate is not checked: whoever is in between can read and change everything",
 			"Remove tlsInsecure and tlsAllowInvalidCertificates, and set tlsCAFile."},
-		{is(c.TLSIs.AllowInvalidHostnames), "the name in the server's certificate is not checked", "Remove tlsAllowInvalidHostnames."},
-		{!c.TLSEnabled() && !local(c.Hosts), "connections to other machines are not encrypted", "Set tls=true, and give the servers certificates."},
-		{not(c.RetryWrites) && !slices.ContainsFunc(c.Hosts, func(addr string) bool { f := flavourOf(addr, nil); return f != nil && f.refuses }), "writes are not tried again after a failover", "Remove retryWrites=false unless the storage engine needs it."},
+		{is(c.TLSIs.AllowInvalidHostnames), "the name in the server's certificate is not checked",
+			"Remove tlsAllowInvalidHostnames."},
+		{!c.TLSEnabled() && !local(c.Hosts), "connections to other machines are not encrypted",
+			"Set tls=true, and give the servers certificates."},
+		{not(c.RetryWrites) && !slices.ContainsFunc(c.Hosts, func(addr string) bool {
+			f := flavourOf(addr, nil)
+			return f != nil && f.refuses
+		}), "writes are not tried again after a failover",
+			"Remove retryWrites=false unless the storage engine needs it."},
 		{not(c.RetryReads), "reads are not tried again after a failover", "Remove retryReads=false."},
 		{c.W == 0, "writes are not acknowledged: errors are lost", "Remove w=0."},
-		{c.W == 1, "writes are acknowledged by the primary alone: a failover can undo them", "Remove w=1, or set w=majority."},
-		{not(c.Journal), "writes are acknowledged before they are in the journal: a crash can undo them", "Remove journal=false."},
-		{c.MaxPoolSize != nil && (*c.MaxPoolSize == 0 || *c.MaxPoolSize > 1000), "there is almost no bound on connections: a slow server gets ever more of them",
+		{c.W == 1, "writes are acknowledged by the primary alone: a failover can undo them",
+			"Remove w=1, or set w=majority."},
+		{not(c.Journal), "writes are acknowledged before they are in the journal: a crash can undo them",
+			"Remove journal=false."},
+		{c.MaxPoolSize != nil && (*c.MaxPoolSize == 0 || *c.MaxPoolSize > 1000),
+			"there is almost no bound on connections: a slow server gets ever more of them",
 			"Set maxPoolSize to what the server can bear from this client; the default is 100."},
-		{c.MaxPoolSize != nil && *c.MaxPoolSize > 0 && *c.MaxPoolSize < 5, "the pool is very small: operations wait for each other", "Raise maxPoolSize; the default is 100."},
+		{c.MaxPoolSize != nil && *c.MaxPoolSize > 0 && *c.MaxPoolSize < 5,
+			"the pool is very small: operations wait for each other", "Raise maxPoolSize; the default is 100."},
 		{c.Timeout == nil, "operations have no timeout: a server that does not answer holds them for as long as their context allows",
 			"Set timeoutMS, or see to it that every context has a deadline."},
-		{c.SocketTimeout != nil, "socketTimeoutMS breaks connections under slow operations", "Replace it by timeoutMS."},
+		{c.SocketTimeout != nil, "socketTimeoutMS breaks connections under slow operations",
+			"Replace it by timeoutMS."},
 		{c.WaitQueueTimeout != nil, "waitQueueTimeoutMS is deprecated", "Replace it by timeoutMS."},
-		{is(c.Direct), "the connection is direct: there is no failover", "Remove directConnection=true unless this server alone is meant."},
-		{c.ConnectTimeout != nil && *c.ConnectTimeout > 0 && *c.ConnectTimeout < 500*time.Millisecond, "connectTimeoutMS is very short: a TLS handshake over a long way takes several round trips",
+		{is(c.Direct), "the connection is direct: there is no failover",
+			"Remove directConnection=true unless this server alone is meant."},
+		{c.ConnectTimeout != nil && *c.ConnectTimeout > 0 && *c.ConnectTimeout < 500*time.Millisecond,
+			"connectTimeoutMS is very short: a TLS handshake over a long way takes several round trips",
 			"Raise it; the default is 10 seconds."},
 	} {
 		if o.hurts {
@@ -245,7 +262,8 @@ func local(hosts []string) bool {
 		if err != nil {
 			host = addr
 		}
-		if ip := net.ParseIP(host); host != "localhost" && !strings.HasSuffix(host, ".sock") && (ip == nil || !ip.IsLoopback()) {
+		if ip := net.ParseIP(host); host != "localhost" && !strings.HasSuffix(host, ".sock") &&
+			(ip == nil || !ip.IsLoopback()) {
 			return false
 		}
 	}
@@ -284,7 +302,8 @@ func (p *patient) server(ctx context.Context, addr string) {
 	p.latency(ctx, addr, c)
 	p.version(within, addr, c)
 	if p.conn.Authenticator == nil && s.d.Kind != event.RSArbiter {
-		if _, err := command(within, c, "admin", bson.D{{Key: "listDatabases", Value: 1}, {Key: "nameOnly", Value: true}}); mongoerr.HasCode(err, unauthorized) {
+		if _, err := command(within, c, "admin", bson.D{{Key: "listDatabases", Value: 1},
+			{Key: "nameOnly", Value: true}}); mongoerr.HasCode(err, unauthorized) {
 			p.fail("authentication", addr, "Put a user and a password into the connection string: mongodb://user:password@host/?authSource=admin.",
 				"the server requires authentication, and the connection string has no user")
 		}
@@ -402,12 +421,15 @@ func (p *patient) certificate(addr string, c *conn.Conn) {
 			first = cert
 		}
 	}
-	version, until := strings.TrimPrefix(tls.VersionName(state.Version), "TLS "), first.NotAfter.UTC().Format(time.DateOnly)
+	version, until := strings.TrimPrefix(tls.VersionName(state.Version), "TLS "),
+		first.NotAfter.UTC().Format(time.DateOnly)
 	switch left := time.Until(first.NotAfter); {
 	case left < 0:
-		p.fail("tls", addr, "Renew the certificate; it is accepted only because it is not checked.", "certificate of %q expired on %s", first.Subject.CommonName, until)
+		p.fail("tls", addr, "Renew the certificate; it is accepted only because it is not checked.",
+			"certificate of %q expired on %s", first.Subject.CommonName, until)
 	case left < soon:
-		p.warn("tls", addr, "Renew the certificate.", "certificate of %q expires on %s", first.Subject.CommonName, until)
+		p.warn("tls", addr, "Renew the certificate.", "certificate of %q expires on %s", first.Subject.CommonName,
+			until)
 	default:
 		p.ok("tls", addr, "TLS %s, certificate valid until %s", version, until)
 	}
@@ -512,9 +534,11 @@ func (p *patient) topology() {
 				is := "does not belong to a replica set"
 				do := "Remove replicaSet=" + p.cfg.ReplicaSet + ", or start the server as a member."
 				if d.SetName != "" {
-					is, do = fmt.Sprintf("belongs to the replica set %q", d.SetName), fmt.Sprintf("Set replicaSet=%s, or name other hosts.", d.SetName)
+					is, do = fmt.Sprintf("belongs to the replica set %q", d.SetName),
+						fmt.Sprintf("Set replicaSet=%s, or name other hosts.", d.SetName)
 				}
-				p.fail("topology", addr, do, "the server %s, and the connection string asks for %q", is, p.cfg.ReplicaSet)
+				p.fail("topology", addr, do, "the server %s, and the connection string asks for %q", is,
+					p.cfg.ReplicaSet)
 			}
 			if d.Me != "" && d.Me != addr && !p.named(addr) {
 				p.warn("topology", addr, "Use the name that the set's configuration has: clients connect to that one anyway.", "the server calls itself %s", d.Me)
@@ -527,7 +551,8 @@ func (p *patient) topology() {
 	case len(kinds) == 0:
 		return // every server has a finding of its own
 	case len(kinds[event.RSGhost]) > 0:
-		p.fail("topology", kinds[event.RSGhost][0], "Call rs.initiate() on it, or wait until it has joined.", "the server was started as a member of a replica set that does not know it")
+		p.fail("topology", kinds[event.RSGhost][0], "Call rs.initiate() on it, or wait until it has joined.",
+			"the server was started as a member of a replica set that does not know it")
 	case members == 0:
 	case len(kinds[event.RSPrimary]) == 0 && !direct:
 		p.fail("topology", "", "Elections need a majority of the voting members: bring those back that cannot be reached, and look into the logs for why none is elected.",
@@ -537,7 +562,8 @@ func (p *patient) topology() {
 			strings.Join(kinds[event.RSPrimary], ", "))
 	}
 	if len(kinds) > 1 && (len(kinds[event.Standalone]) > 0 || len(kinds[event.Mongos]) > 0) {
-		p.fail("topology", "", "Name servers of one deployment only.", "the hosts do not belong together: %s", describe(kinds))
+		p.fail("topology", "", "Name servers of one deployment only.", "the hosts do not belong together: %s",
+			describe(kinds))
 		return
 	}
 	if members > 0 && len(p.cfg.Hosts) > 1 && p.cfg.ReplicaSet == "" {
@@ -579,20 +605,24 @@ func (p *patient) writeConcern() {
 	switch w := p.cfg.W.(type) {
 	case int:
 		if w > data {
-			p.fail("write concern", "", fmt.Sprintf("Set w=majority, or at most w=%d.", data), "w=%d asks for more members than the %d of the set: no write succeeds", w, data)
+			p.fail("write concern", "", fmt.Sprintf("Set w=majority, or at most w=%d.", data),
+				"w=%d asks for more members than the %d of the set: no write succeeds", w, data)
 			return
 		}
 		if w > reached {
-			p.fail("write concern", "", "Bring back the members that are down, or set w=majority.", "w=%d asks for %d members, and %d can be reached: writes wait", w, w, reached)
+			p.fail("write concern", "", "Bring back the members that are down, or set w=majority.",
+				"w=%d asks for %d members, and %d can be reached: writes wait", w, w, reached)
 			return
 		}
 	case string:
 		if w != "majority" {
-			p.warn("write concern", "", "Check that settings.getLastErrorModes of the set has it.", "w=%s is a mode of the set's own", w)
+			p.warn("write concern", "", "Check that settings.getLastErrorModes of the set has it.",
+				"w=%s is a mode of the set's own", w)
 		}
 	}
 	if most := data/2 + 1; reached < most {
-		p.fail("write concern", "", "Bring back members.", "w=majority needs %d of %d members, and %d can be reached: writes wait", most, data, reached)
+		p.fail("write concern", "", "Bring back members.",
+			"w=majority needs %d of %d members, and %d can be reached: writes wait", most, data, reached)
 		return
 	}
 	p.ok("write concern", "", "%d of %d members with data can be reached", reached, data)

@@ -33,7 +33,8 @@ func (c *choice) check() error {
 
 // takes reports whether a collection is meant, or the buckets of one.
 func (c *choice) takes(k *dump.Collection) bool {
-	return (c.db == "" || c.db == k.DB) && (c.collection == "" || c.collection == strings.TrimPrefix(k.Name, dump.Buckets))
+	return (c.db == "" || c.db == k.DB) &&
+		(c.collection == "" || c.collection == strings.TrimPrefix(k.Name, dump.Buckets))
 }
 
 // dumpFlags are the command line of allium dump.
@@ -102,7 +103,8 @@ func (c counting) Write(doc []byte) (int, error) {
 }
 
 // writeArchive writes one file, which takes its name when it is whole.
-func (f *dumpFlags) writeArchive(all *dump.Contents, documents func(*dump.Collection, io.Writer) error, stdout io.Writer) error {
+func (f *dumpFlags) writeArchive(all *dump.Contents, documents func(*dump.Collection, io.Writer) error,
+	stdout io.Writer) error {
 	write := func(w io.Writer) error { return dump.WriteArchive(w, all, documents) }
 	if f.archive == "-" {
 		if t, ok := stdout.(*terminal.Writer); ok {

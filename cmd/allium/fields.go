@@ -32,10 +32,13 @@ type fieldsFlags struct {
 }
 
 func (f *fieldsFlags) register(fs *flag.FlagSet) {
-	fs.StringVar(&f.types, "types", "", "the struct types, separated by commas; without it all with a bson tag on a field")
-	fs.StringVar(&f.output, "o", "allium_fields.go", "the `name` of the file that is written in the folder of each package")
+	fs.StringVar(&f.types, "types", "",
+		"the struct types, separated by commas; without it all with a bson tag on a field")
+	fs.StringVar(&f.output, "o", "allium_fields.go",
+		"the `name` of the file that is written in the folder of each package")
 	fs.BoolVar(&f.check, "check", false, "write nothing, and fail if a file is not what it would be: for CI")
-	fs.BoolVar(&f.tags, "jsontags", false, "fields without a bson tag have the key of their json tag, as with bson.Options.JSONTags")
+	fs.BoolVar(&f.tags, "jsontags", false,
+		"fields without a bson tag have the key of their json tag, as with bson.Options.JSONTags")
 }
 
 // fields writes the paths of struct types as package field has them.
@@ -47,7 +50,8 @@ func fields(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if status, done := parse(set, args, stdout, stderr); done {
 		return status
 	}
-	if f.output == "" || filepath.Base(f.output) != f.output || !strings.HasSuffix(f.output, ".go") || strings.HasSuffix(f.output, "_test.go") {
+	if f.output == "" || filepath.Base(f.output) != f.output || !strings.HasSuffix(f.output, ".go") ||
+		strings.HasSuffix(f.output, "_test.go") {
 		return misuse(name, stderr, "-o wants the name of a Go file without a folder")
 	}
 	patterns := set.Args()
@@ -129,7 +133,8 @@ func (g *fieldFile) write(wanted []string) ([]byte, error) {
 			continue
 		}
 		st, ok := named.Underlying().(*types.Struct)
-		chosen := slices.Contains(wanted, name) || wanted == nil && ok && named.TypeParams() == nil && tagged(st) && !ownEncoding(named)
+		chosen := slices.Contains(wanted, name) ||
+			wanted == nil && ok && named.TypeParams() == nil && tagged(st) && !ownEncoding(named)
 		switch {
 		case !chosen:
 			continue
@@ -214,7 +219,8 @@ func (g *fieldFile) declare(w io.Writer, name string, t *types.Named) error {
 	}
 	fmt.Fprint(w, "}{\n")
 	for _, d := range decls {
-		fmt.Fprintf(w, "\t%s: %s.Of(func(d *%s) *%s { return %s }%s),\n", d.name, pkg, name, g.typeName(d.typ), d.via, opts)
+		fmt.Fprintf(w, "\t%s: %s.Of(func(d *%s) *%s { return %s }%s),\n", d.name, pkg, name, g.typeName(d.typ), d.via,
+			opts)
 	}
 	fmt.Fprint(w, "}\n")
 	for _, l := range g.left {
@@ -244,7 +250,8 @@ func (g *fieldFile) collect(out *[]fieldDecl, t types.Type, prefix, via string, 
 			return fmt.Errorf("the type of %s is not known", name)
 		}
 		if !g.nameable(typ) {
-			g.left = append(g.left, fmt.Sprintf("%s has a type of another package that is not exported: declare its path by hand.", name))
+			g.left = append(g.left, fmt.Sprintf(
+				"%s has a type of another package that is not exported: declare its path by hand.", name))
 			continue
 		}
 		*out = append(*out, fieldDecl{name, at, typ})
@@ -270,7 +277,8 @@ func (g *fieldFile) inside(out *[]fieldDecl, t types.Type, name, expr string, ou
 			t = p.Elem()
 		}
 	}
-	if _, ok := t.Underlying().(*types.Struct); !ok || ownEncoding(t) || slices.ContainsFunc(outer, func(o types.Type) bool { return types.Identical(o, t) }) {
+	if _, ok := t.Underlying().(*types.Struct); !ok || ownEncoding(t) ||
+		slices.ContainsFunc(outer, func(o types.Type) bool { return types.Identical(o, t) }) {
 		return nil
 	}
 	return g.collect(out, t, name, expr, append(slices.Clip(outer), t))
@@ -392,7 +400,8 @@ func known(t types.Type) bool { return !strings.Contains(types.TypeString(t, nil
 func (g *fieldFile) nameable(t types.Type) bool {
 	ok := true
 	eachNamed(t, func(obj *types.TypeName) {
-		if pkg := obj.Pkg(); pkg != nil && pkg != g.pkg.types && (!obj.Exported() || strings.Contains("/"+pkg.Path()+"/", "/internal/") && !strings.HasPrefix(g.pkg.ImportPath, internalRoot(pkg.Path()))) {
+		if pkg := obj.Pkg(); pkg != nil && pkg != g.pkg.types && (!obj.Exported() || strings.Contains("/"+pkg.Path()+
+			"/", "/internal/") && !strings.HasPrefix(g.pkg.ImportPath, internalRoot(pkg.Path()))) {
 			ok = false
 		}
 	})
@@ -449,7 +458,8 @@ func (g *fieldFile) use(imp, name string) string {
 		return as
 	}
 	as := name
-	for n := 2; slices.Contains(slices.Collect(maps.Values(g.imports)), as) || g.pkg.types.Scope().Lookup(as) != nil || as == "d"; n++ {
+	for n := 2; slices.Contains(slices.Collect(maps.Values(g.imports)), as) || g.pkg.types.Scope().Lookup(as) != nil ||
+		as == "d"; n++ {
 		as = name + strconv.Itoa(n)
 	}
 	g.imports[imp] = as

@@ -22,9 +22,11 @@ type flavour struct {
 }
 
 var flavours = []flavour{
-	{name: "Amazon DocumentDB", hosts: []string{".docdb.amazonaws.com", ".docdb-elastic.amazonaws.com", ".docdb.amazonaws.com.cn"}, refuses: true,
+	{name: "Amazon DocumentDB", hosts: []string{".docdb.amazonaws.com", ".docdb-elastic.amazonaws.com",
+		".docdb.amazonaws.com.cn"}, refuses: true,
 		do: "Set retryWrites=false, and tls=true with Amazon's bundle of authorities in tlsCAFile."},
-	{name: "Azure Cosmos DB (request units)", hosts: []string{".mongo.cosmos.azure.com", ".documents.azure.com", ".mongo.cosmos.azure.us", ".mongo.cosmos.azure.cn"}, refuses: true,
+	{name: "Azure Cosmos DB (request units)", hosts: []string{".mongo.cosmos.azure.com", ".documents.azure.com",
+		".mongo.cosmos.azure.us", ".mongo.cosmos.azure.cn"}, refuses: true,
 		do: "Set retryWrites=false and maxIdleTimeMS=120000, and be ready for error 16500, which asks for fewer requests."},
 	{name: "Azure DocumentDB (Cosmos DB by cores)", hosts: []string{".mongocluster.cosmos.azure.com"}, refuses: true,
 		do: "Set retryWrites=false and maxIdleTimeMS=120000."},
@@ -65,7 +67,8 @@ func (p *patient) flavour(addr string, build bson.Raw) {
 	case f == nil || p.flavours[f.name]:
 		return
 	case f.refuses && (p.cfg.RetryWrites == nil || *p.cfg.RetryWrites):
-		p.fail("server", addr, f.do+" docs/other-servers.md says what else is different.", "%s refuses retryable writes: the first write fails", f.name)
+		p.fail("server", addr, f.do+" docs/other-servers.md says what else is different.",
+			"%s refuses retryable writes: the first write fails", f.name)
 	case f.ours:
 		p.ok("server", addr, "this is %s: %s", f.name, lower(f.do))
 	default:

@@ -22,8 +22,10 @@ type healthFlags struct {
 }
 
 func (f *healthFlags) register(fs *flag.FlagSet) {
-	fs.StringVar(&f.readyFile, "ready-file", "", "ask the deployment that wrote this `file` (allium serve --ready-file)")
-	fs.DurationVar(&f.timeout, "timeout", 2*time.Second, "a deployment that does not answer within this `duration` is not healthy")
+	fs.StringVar(&f.readyFile, "ready-file", "",
+		"ask the deployment that wrote this `file` (allium serve --ready-file)")
+	fs.DurationVar(&f.timeout, "timeout", 2*time.Second,
+		"a deployment that does not answer within this `duration` is not healthy")
 }
 
 // ownServer is what is asked without a connection string: the server of this container.
@@ -62,7 +64,8 @@ func healthcheck(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	}
 	defer client.Close(context.WithoutCancel(ctx))
 	reply, err := client.Database("admin").RunCommand(ctx, bson.D{{Key: "hello", Value: 1}})
-	if err == nil && !reply.Lookup("isWritablePrimary").AsBool() && !reply.Lookup("ismaster").AsBool() && !reply.Lookup("secondary").AsBool() {
+	if err == nil && !reply.Lookup("isWritablePrimary").AsBool() && !reply.Lookup("ismaster").AsBool() &&
+		!reply.Lookup("secondary").AsBool() {
 		err = errors.New("the server answers, and is neither a primary nor a secondary")
 	}
 	if err != nil {

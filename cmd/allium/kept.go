@@ -112,7 +112,9 @@ func (f *serveFlags) contents(ctx context.Context, stderr io.Writer) ([]mongotes
 		if err := f.openStore(); err != nil {
 			return nil, err
 		}
-		opts = append([]mongotest.Option{mongotest.Prepare(func(d *mongotest.Deployment) error { return f.open(ctx, d, stderr) })}, opts...)
+		opts = append([]mongotest.Option{mongotest.Prepare(func(d *mongotest.Deployment) error {
+			return f.open(ctx, d, stderr)
+		})}, opts...)
 		if len(f.store.contents().Collections) > 0 {
 			return opts, nil // the scripts have run
 		}
@@ -136,7 +138,10 @@ func (f *serveFlags) scriptOption(ctx context.Context, stderr io.Writer) ([]mong
 		name, value, _ := strings.Cut(v, "=")
 		env[name] = value
 	}
-	return []mongotest.Option{mongotest.Scripts(os.DirFS(f.scripts), mongotest.ScriptOptions{Database: f.initial.Database, Out: scriptOutput{f, stderr}, Env: env, Check: ctx.Err})}, nil
+	return []mongotest.Option{mongotest.Scripts(os.DirFS(f.scripts),
+			mongotest.ScriptOptions{Database: f.initial.Database, Out: scriptOutput{f, stderr}, Env: env,
+				Check: ctx.Err})},
+		nil
 }
 
 // scriptOutput writes what scripts print to the error output, each line as one of the program's.
@@ -260,7 +265,8 @@ func (f *serveFlags) survey(ctx context.Context, client *allium.Client) (*dump.C
 		return nil, err
 	}
 	// What follows reads whole collections. Where it cannot be set, it is not so.
-	_, _ = client.Database("admin").RunCommand(ctx, bson.D{{Key: setParameter, Value: 1}, {Key: "notablescan", Value: false}})
+	_, _ = client.Database("admin").RunCommand(ctx,
+		bson.D{{Key: setParameter, Value: 1}, {Key: "notablescan", Value: false}})
 	all, err := surveyDeployment(ctx, client, choice{})
 	if err != nil {
 		return nil, err
@@ -360,7 +366,8 @@ func dumpDocuments(ctx context.Context, client *allium.Client, c *dump.Collectio
 }
 
 // load makes what the place of -data has, with its parameters.
-func (f *serveFlags) load(ctx context.Context, client *allium.Client, d *mongotest.Deployment, uri string, warnings io.Writer) error {
+func (f *serveFlags) load(ctx context.Context, client *allium.Client, d *mongotest.Deployment, uri string,
+	warnings io.Writer) error {
 	l := loader{client: client, store: f.store, root: f.root.name}
 	if err := l.load(ctx); err != nil {
 		return err
@@ -537,7 +544,8 @@ func restamp(ctx context.Context, coll *allium.Collection[bson.Raw], doc bson.Ra
 	if len(empty) == 0 {
 		return nil
 	}
-	_, err := coll.UpdateOne(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$eq", Value: doc.Lookup("_id")}}}}, bson.D{{Key: "$set", Value: empty}},
+	_, err := coll.UpdateOne(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$eq", Value: doc.Lookup("_id")}}}},
+		bson.D{{Key: "$set", Value: empty}},
 		allium.UpdateOptions{BypassDocumentValidation: new(true)})
 	return err
 }

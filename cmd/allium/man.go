@@ -15,7 +15,8 @@ func man(_ context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprint(stdout, ".TH ALLIUM 1\n.SH NAME\nallium \\- a tool for MongoDB deployments\n.SH SYNOPSIS\n.B allium\n.I COMMAND\n[flags] [arguments]\n.SH COMMANDS\n")
 	for _, v := range verbs() {
-		fmt.Fprintf(stdout, ".SS %s\n%s.\n", roff(strings.TrimSpace("allium "+v.name+" "+v.args)), roff(upper(v.summary)))
+		fmt.Fprintf(stdout, ".SS %s\n%s.\n", roff(strings.TrimSpace("allium "+v.name+" "+v.args)),
+			roff(upper(v.summary)))
 		for _, f := range flagsOf(v) {
 			value, text := flag.UnquoteUsage(f)
 			fmt.Fprintf(stdout, ".TP\n\\fB%s\\fR \\fI%s\\fR\n%s\n", roff("-"+f.Name), roff(value), roff(upper(text)))

@@ -130,14 +130,16 @@ func (f *migrateFlags) status(ctx context.Context, db *allium.Database, stdout, 
 			return &t
 		}
 		if f.json {
-			e.Encode(stepJSON{s.Name, s.State, s.Changed, s.Unknown, s.OutOfOrder, s.Documents, s.Modified, at(s.Started), at(s.Finished), s.Error})
+			e.Encode(stepJSON{s.Name, s.State, s.Changed, s.Unknown, s.OutOfOrder, s.Documents, s.Modified,
+				at(s.Started), at(s.Finished), s.Error})
 			continue
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", s.State, s.Name, strings.Join(stepNotes(&s), ", "))
 	}
 	w.Flush()
 	if holder.Held() {
-		fmt.Fprintf(stderr, "allium migrate: %s runs steps, at least until %s\n", holder.Holder, holder.Until.UTC().Format(time.RFC3339))
+		fmt.Fprintf(stderr, "allium migrate: %s runs steps, at least until %s\n", holder.Holder,
+			holder.Until.UTC().Format(time.RFC3339))
 	}
 	return status, nil
 }

@@ -49,7 +49,8 @@ func readParameters(ctx context.Context, client *allium.Client) (map[string]bson
 		}
 	}
 	if _, ok := all[setCompatibility]; !ok { // a mongos does not say
-		cur, err := allium.CollectionOf[bson.Raw](client.Database("admin"), versionColl).Find(ctx, bson.D{{Key: "_id", Value: compatibility}})
+		cur, err := allium.CollectionOf[bson.Raw](client.Database("admin"), versionColl).Find(ctx,
+			bson.D{{Key: "_id", Value: compatibility}})
 		if err == nil {
 			for doc, err := range cur.Seq(ctx) {
 				if err == nil {
@@ -125,7 +126,8 @@ func equal(a, b any) (bool, error) {
 
 // restoreParameters sets the parameters. What the deployment does not take is printed: it may have
 // another version or topology than the one that the parameters are of.
-func (f *serveFlags) restoreParameters(ctx context.Context, d *mongotest.Deployment, uri string, kept bson.Raw, warnings io.Writer) error {
+func (f *serveFlags) restoreParameters(ctx context.Context, d *mongotest.Deployment, uri string, kept bson.Raw,
+	warnings io.Writer) error {
 	if len(kept) == 0 {
 		return nil
 	}
@@ -155,7 +157,8 @@ func (f *serveFlags) restoreParameters(ctx context.Context, d *mongotest.Deploym
 	}
 	if v := section(setCompatibility).Lookup("version"); v.Type != 0 {
 		cmd := bson.D{{Key: setCompatibility, Value: v}}
-		if _, err := client.Database("admin").RunCommand(ctx, append(cmd, bson.E{Key: "confirm", Value: true})); err != nil {
+		if _, err := client.Database("admin").RunCommand(ctx,
+			append(cmd, bson.E{Key: "confirm", Value: true})); err != nil {
 			run(client, cmd) // older versions do not know the other field
 		}
 	}

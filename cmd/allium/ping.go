@@ -118,7 +118,8 @@ func ping(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // hosts of the connection string, would lead from one to the next without end.
 const maxMembers = 50
 
-var errManyMembers = fmt.Errorf("the servers name more than %d further members, which no replica set has: the rest is left out", maxMembers)
+var errManyMembers = fmt.Errorf(
+	"the servers name more than %d further members, which no replica set has: the rest is left out", maxMembers)
 
 // line describes a server in the columns of the table.
 func (p *pinged) line() string {
@@ -129,7 +130,8 @@ func (p *pinged) line() string {
 			sum += d
 		}
 		round := func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
-		trips = fmt.Sprintf("%d: %v least, %v mean, %v most", n, round(slices.Min(p.trips)), round(sum/time.Duration(n)), round(slices.Max(p.trips)))
+		trips = fmt.Sprintf("%d: %v least, %v mean, %v most", n, round(slices.Min(p.trips)),
+			round(sum/time.Duration(n)), round(slices.Max(p.trips)))
 	}
 	return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s", p.Server, p.Type, trips, p.MaxWireVersion,
 		cmp.Or(strings.Join(p.Compressors, ","), "none"), cmp.Or(p.TLS, "none"), cmp.Or(p.Authentication, "none"))
@@ -192,7 +194,8 @@ func pingServer(ctx context.Context, addr string, cfg *conn.Config, f *pingFlags
 	}
 	defer c.Close()
 	d := c.Hello()
-	p.Type, p.SetName, p.MaxWireVersion, p.Compressors, p.members = d.Kind.String(), d.SetName, d.MaxWireVersion, d.Compressors, d.Members()
+	p.Type, p.SetName, p.MaxWireVersion, p.Compressors, p.members = d.Kind.String(), d.SetName, d.MaxWireVersion,
+		d.Compressors, d.Members()
 	p.Authentication = c.Mechanism()
 	if state := c.TLS(); state != nil {
 		p.TLS = strings.TrimPrefix(tls.VersionName(state.Version), "TLS ")

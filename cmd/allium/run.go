@@ -24,7 +24,8 @@ type runFlags struct {
 }
 
 func (f *runFlags) register(fs *flag.FlagSet) {
-	fs.StringVar(&f.db, "db", "", "the `database` to run the command on (default: that of the connection string, or admin)")
+	fs.StringVar(&f.db, "db", "",
+		"the `database` to run the command on (default: that of the connection string, or admin)")
 	fs.BoolVar(&f.canonical, "canonical", false, "print canonical Extended JSON, which keeps every type")
 	fs.DurationVar(&f.timeout, "timeout", 30*time.Second, "give up after this `duration`")
 }
@@ -109,7 +110,8 @@ var errNoDatabase = errors.New("no database: name one by -db or in the connectio
 
 // inDatabase opens the database of this name or, if it is empty, the one that the connection string
 // names, and calls a function with it.
-func inDatabase(ctx context.Context, connectionString, name string, timeout time.Duration, use func(*allium.Database) error) error {
+func inDatabase(ctx context.Context, connectionString, name string, timeout time.Duration,
+	use func(*allium.Database) error) error {
 	client, db, err := open(connectionString, timeout)
 	if err != nil {
 		return err

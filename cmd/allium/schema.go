@@ -31,7 +31,8 @@ type schemaFlags struct {
 func (f *schemaFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&f.file, "file", "", "plan and apply: the `file` with the declared schema, as schema.Main of package allium/patterns/schema writes it; - is the standard input")
 	fs.StringVar(&f.db, "db", "", "the `database` (default: that of the connection string)")
-	fs.BoolVar(&f.whole, "whole", false, "the schema is all that the database has: a collection that is not declared is a difference")
+	fs.BoolVar(&f.whole, "whole", false,
+		"the schema is all that the database has: a collection that is not declared is a difference")
 	fs.BoolVar(&f.noScan, "noscan", false, "plan: read no documents to look for what is in the way")
 	fs.BoolVar(&f.drop, "drop", false, "apply: drop what is not declared, and rebuild what cannot be changed in place")
 	fs.StringVar(&f.only, "only", "", "apply -drop: drop and rebuild these `names` alone, collection or collection.index, separated by commas")
@@ -51,7 +52,8 @@ func schemaVerb(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	if status, done := parse(fs, args, stdout, stderr); done {
 		return status
 	}
-	actions := map[string]func(context.Context, *schemaFlags, []string, io.Writer, io.Writer) (int, error){"plan": planSchema, "apply": applySchema, "diff": diffSchema, "export": exportSchema}
+	actions := map[string]func(context.Context, *schemaFlags, []string, io.Writer, io.Writer) (int,
+		error){"plan": planSchema, "apply": applySchema, "diff": diffSchema, "export": exportSchema}
 	action := actions[fs.Arg(0)]
 	arguments := 1
 	if fs.Arg(0) == "diff" {
@@ -171,7 +173,9 @@ func applySchema(ctx context.Context, f *schemaFlags, args []string, stdout, std
 	if err != nil {
 		return failed, err
 	}
-	o := schema.ApplyOptions{Drop: f.drop, Whole: f.whole, Report: func(c schema.Change, err error) { f.printOne(c, err, stdout) }}
+	o := schema.ApplyOptions{Drop: f.drop, Whole: f.whole, Report: func(c schema.Change, err error) {
+		f.printOne(c, err, stdout)
+	}}
 	if f.only != "" {
 		names := strings.Split(f.only, ",")
 		o.DropOnly = func(c schema.Change) bool { return slices.Contains(names, c.Name()) }

@@ -112,31 +112,43 @@ func parseServe(args []string, stdout, stderr io.Writer) (f *serveFlags, status 
 
 func (f *serveFlags) register(fs *flag.FlagSet) {
 	fs.BoolVar(&f.standalone, "standalone", false, "a single server without replication (the default)")
-	fs.StringVar(&f.replset, "replset", "", "a replica set, as `NAME[:members]`; a number alone is that of the members of rs0")
+	fs.StringVar(&f.replset, "replset", "",
+		"a replica set, as `NAME[:members]`; a number alone is that of the members of rs0")
 	fs.StringVar(&f.sharded, "sharded", "", "a sharded cluster of `SxM`: S shards behind M mongoses, as in 2x2")
 	fs.IntVar(&f.shardMembers, "shard-members", 1, "each shard is a replica set of this many `members`")
 	fs.IntVar(&f.loadBalanced, "load-balanced", 0, "this many `mongoses` behind a load balancer")
-	fs.StringVar(&f.version, "version", "", "server `version` to behave as, as in 7.0 or 7.0.2: one of "+strings.Join(series(), ", ")+" (default 8.0)")
-	fs.StringVar(&f.auth, "auth", "", "require authentication, with this root user: `user:password` (or "+environ.Username+" and "+environ.Password+", or those with _FILE)")
+	fs.StringVar(&f.version, "version", "", "server `version` to behave as, as in 7.0 or 7.0.2: one of "+
+		strings.Join(series(), ", ")+" (default 8.0)")
+	fs.StringVar(&f.auth, "auth", "", "require authentication, with this root user: `user:password` (or "+
+		environ.Username+" and "+environ.Password+", or those with _FILE)")
 	fs.Func("bind", "listen on these `hosts` in place of 127.0.0.1, separated by commas or given several times: names, addresses, or the path of a Unix socket (a folder: one for each process)", f.hosts)
-	fs.BoolVar(&f.unauthenticated, "allow-unauthenticated", false, "let everybody who reaches the hosts of --bind do everything, if there is no --auth")
+	fs.BoolVar(&f.unauthenticated, "allow-unauthenticated", false,
+		"let everybody who reaches the hosts of --bind do everything, if there is no --auth")
 	fs.StringVar(&f.advertise, "advertise", "", "the `host` under which clients reach the processes: in the connection string and the replica set's configuration")
 	fs.Func("set-parameter", "a server parameter, as `NAME=VALUE`; may be given several times", f.parameter)
-	fs.BoolVar(&f.tls, "tls", false, "accept TLS only; the certificates are written to a temporary folder, which is printed")
-	fs.StringVar(&f.certificate.Certificate, "tls-cert", "", "accept TLS only, with the certificate in this `file` of PEM, which is read again when it changes and on SIGHUP")
-	fs.StringVar(&f.certificate.Key, "tls-key", "", "the `file` with the certificate's key (default: that of the certificate)")
-	fs.StringVar(&f.certificate.Clients, "tls-client-ca", "", "clients must show a certificate of one of the authorities in this `file`")
+	fs.BoolVar(&f.tls, "tls", false,
+		"accept TLS only; the certificates are written to a temporary folder, which is printed")
+	fs.StringVar(&f.certificate.Certificate, "tls-cert", "",
+		"accept TLS only, with the certificate in this `file` of PEM, which is read again when it changes and on SIGHUP")
+	fs.StringVar(&f.certificate.Key, "tls-key", "",
+		"the `file` with the certificate's key (default: that of the certificate)")
+	fs.StringVar(&f.certificate.Clients, "tls-client-ca", "",
+		"clients must show a certificate of one of the authorities in this `file`")
 	fs.DurationVar(&f.search, "search", 0, "search indexes are ready after this `duration` (0s: at once)")
 	fs.BoolVar(&f.noScripting, "noscripting", false, "run no server-side JavaScript")
 	fs.IntVar(&f.port, "port", 27017, "first `port` to listen on; further nodes take those that follow")
 	fs.BoolVar(&f.json, "json", false, "print a line of JSON with the connection string, the hosts and the process instead of the string alone")
-	fs.StringVar(&f.readyFile, "ready-file", "", "write that line into this `file` when the deployment is ready, and remove it at the end")
-	fs.StringVar(&f.logForm, "log", "text", "the `form` of what goes to standard error: text, or json for lines as servers log them")
+	fs.StringVar(&f.readyFile, "ready-file", "",
+		"write that line into this `file` when the deployment is ready, and remove it at the end")
+	fs.StringVar(&f.logForm, "log", "text",
+		"the `form` of what goes to standard error: text, or json for lines as servers log them")
 	fs.BoolVar(&f.parent, "parent", false, "end when the process that started this one has ended")
-	fs.DurationVar(&f.drain, "drain", 500*time.Millisecond, "at the end let commands that run take up to this `duration`, then interrupt them")
+	fs.DurationVar(&f.drain, "drain", 500*time.Millisecond,
+		"at the end let commands that run take up to this `duration`, then interrupt them")
 	fs.BoolVar(&f.verbose, "v", false, "log every command")
 	fs.Func("seed", "fill the deployment with the collections of this `file or folder`: {\"db.collection\": [documents]}, DB/COLLECTION.json, .csv or .bson with .meta.json beside, a dump of mongodump, compressed or not; may be given several times", f.list(&f.seed))
-	fs.StringVar(&f.scripts, "init-scripts", initFolder, "run the .js and .json files of this `folder`, as the official images do, unless --data has collections")
+	fs.StringVar(&f.scripts, "init-scripts", initFolder,
+		"run the .js and .json files of this `folder`, as the official images do, unless --data has collections")
 	fs.StringVar(&f.data, "data", "", "read what this `folder` or archive of mongodump holds at the start, and write it there at the end")
 }
 
@@ -377,7 +389,8 @@ func (f *serveFlags) address() (opts []mongotest.Option, err error) {
 				return nil, fmt.Errorf("--bind %s: want a folder, or a path in a folder that exists", host)
 			}
 		} else if !isLoopback(host) && f.root.name == "" && !f.unauthenticated {
-			return nil, fmt.Errorf("--bind %s: others reach it: want --auth, or %s and %s, or --allow-unauthenticated", host, environ.Username, environ.Password)
+			return nil, fmt.Errorf("--bind %s: others reach it: want --auth, or %s and %s, or --allow-unauthenticated",
+				host, environ.Username, environ.Password)
 		}
 		addr, err := netip.ParseAddr(host)
 		everywhere = everywhere || err == nil && addr.IsUnspecified()
@@ -392,7 +405,8 @@ func (f *serveFlags) address() (opts []mongotest.Option, err error) {
 	case f.advertise != "":
 		opts = append(opts, mongotest.Advertise(f.advertise))
 	case everywhere && f.given["replset"]:
-		return nil, fmt.Errorf("--replset tells clients the hosts of its members, and --bind %s is none: want --advertise HOST, which they reach", strings.Join(f.bind, ","))
+		return nil, fmt.Errorf(
+			"--replset tells clients the hosts of its members, and --bind %s is none: want --advertise HOST, which they reach", strings.Join(f.bind, ","))
 	case everywhere:
 		opts = append(opts, mongotest.Advertise("127.0.0.1"))
 	}
@@ -427,7 +441,8 @@ func (f *serveFlags) explain(err error) error {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("%w: --port chooses where to listen, and 0 stands for free ports", err)
 	case errors.As(err, &bad):
-		return fmt.Errorf("--port %d: the nodes take this port and those that follow, of which the last is 65535: %w", f.port, err)
+		return fmt.Errorf("--port %d: the nodes take this port and those that follow, of which the last is 65535: %w",
+			f.port, err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("--bind, --port: want addresses of this machine, and ports that may be used: %w", err)
 	}

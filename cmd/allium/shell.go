@@ -20,7 +20,8 @@ func shellJSON(text string) (string, error) {
 		return "", fmt.Errorf("at character %d: %w", utf8.RuneCountInString(text[:min(p.at, len(text))])+1, err)
 	}
 	if p.space(); p.at < len(text) {
-		return "", fmt.Errorf("at character %d: %q behind the value", utf8.RuneCountInString(text[:p.at])+1, text[p.at:])
+		return "", fmt.Errorf("at character %d: %q behind the value", utf8.RuneCountInString(text[:p.at])+1,
+			text[p.at:])
 	}
 	return p.out.String(), nil
 }
@@ -255,7 +256,8 @@ func (p *shellParser) regexp() error {
 			pattern := strings.ReplaceAll(p.text[begin+1:p.at], `\/`, "/")
 			p.at++
 			options := p.word()
-			p.out.WriteString(`{"$regularExpression":{"pattern":` + jsonString(pattern) + `,"options":` + jsonString(options) + `}}`)
+			p.out.WriteString(`{"$regularExpression":{"pattern":` + jsonString(pattern) + `,"options":` +
+				jsonString(options) + `}}`)
 			return nil
 		}
 	}
@@ -307,7 +309,8 @@ func dated(args []string) (string, error) {
 	at := time.Now()
 	if len(args) > 0 {
 		ms, err := strconv.ParseInt(args[0], 10, 64)
-		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02T15:04", time.DateTime, time.DateOnly} {
+		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00",
+			"2006-01-02T15:04", time.DateTime, time.DateOnly} {
 			if err == nil {
 				break
 			}

@@ -22,7 +22,8 @@ type watchFlags struct {
 }
 
 func (f *watchFlags) register(fs *flag.FlagSet) {
-	fs.StringVar(&f.db, "db", "", "watch this `database` (default: that of the connection string, or the whole deployment)")
+	fs.StringVar(&f.db, "db", "",
+		"watch this `database` (default: that of the connection string, or the whole deployment)")
 	fs.StringVar(&f.collection, "collection", "", "watch this `collection` of the database")
 	fs.StringVar(&f.pipeline, "pipeline", "", "an array of `stages` as Extended JSON that the events go through")
 	fs.StringVar(&f.resume, "resume", "", "begin after the event with this `_id`, as Extended JSON")

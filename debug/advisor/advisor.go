@@ -168,10 +168,12 @@ func Open(uri string, o Options, opts ...allium.ClientOptions) (*allium.Client, 
 	}
 	if a.o.Report == nil {
 		a.o.Report = func(f Finding) {
-			slog.Warn("allium advisor: "+f.Text, "rule", f.Rule, "file", f.File, "line", f.Line, "command", f.Command, "namespace", f.Namespace, "shape", f.Shape)
+			slog.Warn("allium advisor: "+f.Text, "rule", f.Rule, "file", f.File, "line", f.Line, "command", f.Command,
+				"namespace", f.Namespace, "shape", f.Shape)
 		}
 	}
-	quiet := append(slices.Clone(opts), allium.ClientOptions{CommandMonitor: &event.CommandMonitor{}, PoolMonitor: &event.PoolMonitor{},
+	quiet := append(slices.Clone(opts), allium.ClientOptions{CommandMonitor: &event.CommandMonitor{},
+		PoolMonitor:   &event.PoolMonitor{},
 		ServerMonitor: &event.ServerMonitor{}, MinPoolSize: new(int), Warm: new(int), SlowOperation: -1})
 	for i := range quiet {
 		quiet[i].Encryption, quiet[i].Tracing = nil, nil
@@ -186,7 +188,8 @@ func Open(uri string, o Options, opts ...allium.ClientOptions) (*allium.Client, 
 			theirs = o.CommandMonitor
 		}
 	}
-	client, err := allium.Open(uri, append(slices.Clone(opts), allium.ClientOptions{CommandMonitor: a.monitor(theirs)})...)
+	client, err := allium.Open(uri,
+		append(slices.Clone(opts), allium.ClientOptions{CommandMonitor: a.monitor(theirs)})...)
 	if err != nil {
 		a.Close(context.Background())
 		return nil, nil, err
@@ -240,7 +243,8 @@ var inner = []string{"getMore", "killCursors", "endSessions", "abortTransaction"
 
 // started looks at what can be seen before the command is sent.
 func (a *Advisor) started(ctx context.Context, e *event.CommandStarted) {
-	op := &operation{caller: callerOf(), name: e.CommandName, db: e.DatabaseName, shape: strings.Clone(exec.Shape(e.CommandName, e.Command))}
+	op := &operation{caller: callerOf(), name: e.CommandName, db: e.DatabaseName,
+		shape: strings.Clone(exec.Shape(e.CommandName, e.Command))}
 	for _, v := range e.Command.All() {
 		coll, _ := v.StringValue()
 		op.coll = strings.Clone(coll)
@@ -294,7 +298,8 @@ func (a *Advisor) succeeded(e *event.CommandInfo) {
 // exempt reports whether a rule is not looked at.
 func (a *Advisor) exempt(op *operation, rule Rule) bool {
 	file := filepath.Base(op.caller.file)
-	for _, key := range []string{"*", op.coll, op.db + "." + op.coll, file, fmt.Sprintf("%s:%d", file, op.caller.line)} {
+	for _, key := range []string{"*", op.coll, op.db + "." + op.coll, file,
+		fmt.Sprintf("%s:%d", file, op.caller.line)} {
 		if slices.Contains(a.o.Exempt[key], rule) {
 			return true
 		}
@@ -307,10 +312,12 @@ func (a *Advisor) found(op *operation, rule Rule, text string) {
 	if a.exempt(op, rule) {
 		return
 	}
-	f := &Finding{Rule: rule, File: op.caller.file, Line: op.caller.line, Command: op.name, Namespace: strings.TrimSuffix(op.db+"."+op.coll, "."), Shape: op.shape, Text: text, Count: 1}
+	f := &Finding{Rule: rule, File: op.caller.file, Line: op.caller.line, Command: op.name,
+		Namespace: strings.TrimSuffix(op.db+"."+op.coll, "."), Shape: op.shape, Text: text, Count: 1}
 	a.mu.Lock()
 	for _, old := range a.findings {
-		if old.Rule == f.Rule && old.File == f.File && old.Line == f.Line && old.Namespace == f.Namespace && old.Command == f.Command && old.Shape == f.Shape {
+		if old.Rule == f.Rule && old.File == f.File && old.Line == f.Line && old.Namespace == f.Namespace &&
+			old.Command == f.Command && old.Shape == f.Shape {
 			old.Count++
 			a.mu.Unlock()
 			return

@@ -85,7 +85,8 @@ func ofDriver(function string) bool {
 	if !ok || strings.HasSuffix(pkg, "_test") {
 		return false
 	}
-	for _, own := range []string{"internal/cursor", "internal/exec", "gridfs", "field/typed", "encryption", "debug", "debug/advisor"} {
+	for _, own := range []string{"internal/cursor", "internal/exec", "gridfs", "field/typed", "encryption", "debug",
+		"debug/advisor"} {
 		if rest == own {
 			return true
 		}

@@ -15,7 +15,8 @@ import (
 
 // general are the fields that all commands may have and that are not those of the command itself.
 var general = map[string]bool{
-	"lsid": true, "txnNumber": true, "startTransaction": true, "autocommit": true, "readConcern": true, "writeConcern": true, "maxTimeMS": true,
+	"lsid": true, "txnNumber": true, "startTransaction": true, "autocommit": true, "readConcern": true,
+	"writeConcern": true, "maxTimeMS": true,
 	"apiVersion": true, "apiStrict": true, "apiDeprecationErrors": true, "stmtIds": true,
 }
 
@@ -88,7 +89,8 @@ func (a *Advisor) plans(ctx context.Context, op *operation) {
 	if !a.once(key) {
 		return
 	}
-	reply, err := a.plain.Database(op.db).RunCommand(ctx, bson.D{{Key: "explain", Value: own(op.cmd)}, {Key: "verbosity", Value: "queryPlanner"}})
+	reply, err := a.plain.Database(op.db).RunCommand(ctx,
+		bson.D{{Key: "explain", Value: own(op.cmd)}, {Key: "verbosity", Value: "queryPlanner"}})
 	if err != nil {
 		return // a command that cannot be explained, such as one on a system collection
 	}
@@ -111,7 +113,8 @@ func (a *Advisor) plans(ctx context.Context, op *operation) {
 func collect(doc bson.Raw, stages map[string]bool) {
 	for key, v := range doc.All() {
 		switch key {
-		case "rejectedPlans", "parsedQuery", "command", "serverInfo", "serverParameters", "filter", "optimizedPipeline", "collation":
+		case "rejectedPlans", "parsedQuery", "command", "serverInfo", "serverParameters", "filter", "optimizedPipeline",
+			"collation":
 			continue
 		case "stage":
 			if name, ok := v.StringValue(); ok {
@@ -164,7 +167,9 @@ func (a *Advisor) repeated(op *operation, e *event.CommandStarted) {
 	n := r.n
 	a.mu.Unlock()
 	if n == a.o.Repeats+1 {
-		a.found(op, RuleRepeated, fmt.Sprintf("this line has sent it more than %d times: one query with $in, or a $lookup, gets all at once", a.o.Repeats))
+		a.found(op, RuleRepeated, fmt.Sprintf(
+			"this line has sent it more than %d times: one query with $in, or a $lookup, gets all at once",
+			a.o.Repeats))
 	}
 }
 
@@ -266,7 +271,8 @@ func (a *Advisor) growth(ctx context.Context, op *operation) {
 			}
 			n, err := a.longest(ctx, op, filter, path)
 			if err == nil && n > int64(a.o.MostElements) {
-				a.found(op, RuleGrowth, fmt.Sprintf("%s of %q has no $slice, and the array has %d elements: bound it, or put them into a collection of their own", name, path, n))
+				a.found(op, RuleGrowth, fmt.Sprintf(
+					"%s of %q has no $slice, and the array has %d elements: bound it, or put them into a collection of their own", name, path, n))
 			}
 		}
 	}
@@ -274,9 +280,12 @@ func (a *Advisor) growth(ctx context.Context, op *operation) {
 
 // longest returns the length of the longest array at a path of the documents that match.
 func (a *Advisor) longest(ctx context.Context, op *operation, filter bson.RawValue, path string) (int64, error) {
-	array := bson.D{{Key: "$cond", Value: bson.A{bson.D{{Key: "$isArray", Value: "$" + path}}, bson.D{{Key: "$size", Value: "$" + path}}, 0}}}
-	cur, err := a.plain.Database(op.db).Collection(op.coll).Aggregate(ctx, bson.A{bson.D{{Key: "$match", Value: filter}}, bson.D{{Key: "$limit", Value: 1000}},
-		bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: nil}, {Key: "n", Value: bson.D{{Key: "$max", Value: array}}}}}}})
+	array := bson.D{{Key: "$cond", Value: bson.A{bson.D{{Key: "$isArray", Value: "$" + path}},
+		bson.D{{Key: "$size", Value: "$" + path}}, 0}}}
+	cur, err := a.plain.Database(op.db).Collection(op.coll).Aggregate(ctx,
+		bson.A{bson.D{{Key: "$match", Value: filter}}, bson.D{{Key: "$limit", Value: 1000}},
+			bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: nil},
+				{Key: "n", Value: bson.D{{Key: "$max", Value: array}}}}}}})
 	if err != nil {
 		return 0, err
 	}
@@ -326,7 +335,8 @@ func (a *Advisor) declared(ctx context.Context, op *operation) {
 			return
 		}
 	}
-	if err != nil && strings.HasPrefix(strings.ToLower(text), "unknown ") || strings.Contains(text, "Unrecognized") || strings.Contains(text, "nknown operator") {
+	if err != nil && strings.HasPrefix(strings.ToLower(text), "unknown ") || strings.Contains(text, "Unrecognized") ||
+		strings.Contains(text, "nknown operator") {
 		a.found(op, RuleDeclared, "the deployment that is declared refuses it: "+text)
 	}
 }

@@ -32,12 +32,16 @@ func ProvidersFromBSON(doc bson.Raw) (Providers, error) {
 		case "local":
 			p = Local{Key: f.bytes("key")}
 		case "aws":
-			p = AWS{AccessKeyID: f.text("accessKeyId"), SecretAccessKey: auth.Secret(f.text("secretAccessKey")), SessionToken: auth.Secret(f.text("sessionToken"))}
+			p = AWS{AccessKeyID: f.text("accessKeyId"), SecretAccessKey: auth.Secret(f.text("secretAccessKey")),
+				SessionToken: auth.Secret(f.text("sessionToken"))}
 		case "azure":
-			p = Azure{TenantID: f.text("tenantId"), ClientID: f.text("clientId"), ClientSecret: auth.Secret(f.text("clientSecret")),
-				IdentityPlatformEndpoint: f.text("identityPlatformEndpoint"), AccessToken: auth.Secret(f.text("accessToken"))}
+			p = Azure{TenantID: f.text("tenantId"), ClientID: f.text("clientId"),
+				ClientSecret:             auth.Secret(f.text("clientSecret")),
+				IdentityPlatformEndpoint: f.text("identityPlatformEndpoint"),
+				AccessToken:              auth.Secret(f.text("accessToken"))}
 		case "gcp":
-			p = GCP{Email: f.text("email"), PrivateKey: f.bytes("privateKey"), Endpoint: f.text("endpoint"), AccessToken: auth.Secret(f.text("accessToken"))}
+			p = GCP{Email: f.text("email"), PrivateKey: f.bytes("privateKey"), Endpoint: f.text("endpoint"),
+				AccessToken: auth.Secret(f.text("accessToken"))}
 		case "kmip":
 			p = KMIP{Endpoint: f.text("endpoint")}
 		default:
@@ -68,9 +72,11 @@ func MasterKeyFromBSON(doc bson.Raw) (provider string, key MasterKey, err error)
 	case "aws":
 		key = AWSKey{Region: f.text("region"), Key: f.text("key"), Endpoint: f.text("endpoint")}
 	case "azure":
-		key = AzureKey{VaultEndpoint: f.text("keyVaultEndpoint"), Name: f.text("keyName"), Version: f.text("keyVersion")}
+		key = AzureKey{VaultEndpoint: f.text("keyVaultEndpoint"), Name: f.text("keyName"),
+			Version: f.text("keyVersion")}
 	case "gcp":
-		key = GCPKey{ProjectID: f.text("projectId"), Location: f.text("location"), KeyRing: f.text("keyRing"), Name: f.text("keyName"),
+		key = GCPKey{ProjectID: f.text("projectId"), Location: f.text("location"), KeyRing: f.text("keyRing"),
+			Name:    f.text("keyName"),
 			Version: f.text("keyVersion"), Endpoint: f.text("endpoint")}
 	case "kmip":
 		key = KMIPKey{ID: f.text("keyId"), Endpoint: f.text("endpoint"), Delegated: f.boolean("delegated")}

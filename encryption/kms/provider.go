@@ -145,7 +145,8 @@ func (p Azure) check(named bool) error {
 
 // OnDemand reports whether the token comes from the metadata service.
 func (p Azure) OnDemand() bool {
-	return p.TenantID == "" && p.ClientID == "" && p.ClientSecret == "" && p.IdentityPlatformEndpoint == "" && p.AccessToken == ""
+	return p.TenantID == "" && p.ClientID == "" && p.ClientSecret == "" && p.IdentityPlatformEndpoint == "" &&
+		p.AccessToken == ""
 }
 
 func (p GCP) check(named bool) error {
@@ -180,8 +181,10 @@ func (p KMIP) check(bool) error {
 func checkHosts(hosts []string) error {
 	for _, h := range hosts {
 		name := strings.TrimPrefix(h, "*.")
-		if strings.Contains(name, ":") && net.ParseIP(name) == nil || name == "" || strings.ContainsAny(name, "/*[]@ ") {
-			return fmt.Errorf("the option Hosts has %q, want a host's name, \"*.\" and a domain, or an IP address, without a port", h)
+		if strings.Contains(name, ":") && net.ParseIP(name) == nil || name == "" ||
+			strings.ContainsAny(name, "/*[]@ ") {
+			return fmt.Errorf(
+				"the option Hosts has %q, want a host's name, \"*.\" and a domain, or an IP address, without a port", h)
 		}
 	}
 	return nil
@@ -257,10 +260,12 @@ func (p Local) MarshalJSON() ([]byte, error) { return []byte(`{"Key":"` + redact
 
 // Format prints asterisks in place of the private key and the token, with every verb.
 func (p GCP) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "{Email:%s PrivateKey:%s Endpoint:%s AccessToken:%s Hosts:%v}", p.Email, redacted, p.Endpoint, redacted, p.Hosts)
+	fmt.Fprintf(f, "{Email:%s PrivateKey:%s Endpoint:%s AccessToken:%s Hosts:%v}", p.Email, redacted, p.Endpoint,
+		redacted, p.Hosts)
 }
 
 // MarshalJSON returns asterisks in place of the private key and the token.
 func (p GCP) MarshalJSON() ([]byte, error) {
-	return []byte(fmt.Sprintf(`{"Email":%q,"PrivateKey":%q,"Endpoint":%q,"AccessToken":%q}`, p.Email, redacted, p.Endpoint, redacted)), nil
+	return []byte(fmt.Sprintf(`{"Email":%q,"PrivateKey":%q,"Endpoint":%q,"AccessToken":%q}`, p.Email, redacted,
+		p.Endpoint, redacted)), nil
 }

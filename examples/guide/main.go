@@ -57,13 +57,16 @@ func run(ctx context.Context, uri string, out io.Writer) error {
 	}
 	defer events.Close(ctx)
 
-	id, err := shop.add(ctx, Book{ISBN: "9780131103627", Title: "The C Programming Language", Authors: []string{"Kernighan", "Ritchie"}, Cents: 5999, Stock: 1, Added: time.Now()})
+	id, err := shop.add(ctx, Book{ISBN: "9780131103627", Title: "The C Programming Language",
+		Authors: []string{"Kernighan", "Ritchie"}, Cents: 5999, Stock: 1, Added: time.Now()})
 	if err != nil {
 		return err
 	}
 	if err := shop.addMany(ctx, []Book{
-		{ISBN: "9780134190440", Title: "The Go Programming Language", Authors: []string{"Donovan", "Kernighan"}, Cents: 3999, Stock: 5},
-		{ISBN: "9780262510875", Title: "Structure and Interpretation of Computer Programs", Authors: []string{"Abelson", "Sussman"}, Cents: 6500},
+		{ISBN: "9780134190440", Title: "The Go Programming Language", Authors: []string{"Donovan", "Kernighan"},
+			Cents: 3999, Stock: 5},
+		{ISBN: "9780262510875", Title: "Structure and Interpretation of Computer Programs",
+			Authors: []string{"Abelson", "Sussman"}, Cents: 6500},
 	}); err != nil {
 		return err
 	}

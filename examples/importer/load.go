@@ -109,7 +109,8 @@ func (i *importer) insert(ctx context.Context, b batch) error {
 	var failed mongoerr.BulkWriteError
 	if len(b.docs) > 0 {
 		_, err := i.to.InsertMany(ctx, b.docs, allium.InsertManyOptions{Unordered: true})
-		if bulk, ok := errors.AsType[*mongoerr.BulkWriteError](err); ok && bulk.Err == nil && len(bulk.WriteConcernErrors) == 0 {
+		if bulk, ok := errors.AsType[*mongoerr.BulkWriteError](err); ok && bulk.Err == nil &&
+			len(bulk.WriteConcernErrors) == 0 {
 			failed = *bulk
 		} else if err != nil {
 			return err

@@ -78,7 +78,8 @@ func run(ctx context.Context, to, file string, out io.Writer) error {
 			}
 		}
 	})
-	i := importer{to: allium.CollectionOf[bson.Raw](client.Database(db), collection), name: filepath.Base(file), progress: p}
+	i := importer{to: allium.CollectionOf[bson.Raw](client.Database(db), collection), name: filepath.Base(file),
+		progress: p}
 	err = i.load(ctx, f)
 	close(ended)
 	printer.Wait()

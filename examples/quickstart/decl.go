@@ -161,7 +161,8 @@ func sources(src string) ([]string, error) {
 // parse returns the declarations of one file.
 func parse(src, file string) ([]Decl, error) {
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, filepath.Join(src, filepath.FromSlash(file)), nil, parser.ParseComments|parser.SkipObjectResolution)
+	f, err := parser.ParseFile(fset, filepath.Join(src, filepath.FromSlash(file)), nil,
+		parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
 	}

@@ -120,7 +120,8 @@ func questions(ctx context.Context, decls *allium.Collection[Decl], tally *tally
 	r.check("parameters at most", most, tally.mostParams)
 
 	// An update of many documents.
-	res, err := decls.UpdateMany(ctx, bson.M{"doc": bson.M{"$regex": `\bDeprecated: `}}, bson.M{"$set": bson.M{"deprecated": true}})
+	res, err := decls.UpdateMany(ctx, bson.M{"doc": bson.M{"$regex": `\bDeprecated: `}},
+		bson.M{"$set": bson.M{"deprecated": true}})
 	if err != nil {
 		return err
 	}

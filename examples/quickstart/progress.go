@@ -35,7 +35,8 @@ func (p *progress) show(done, of int, docs int64) {
 	}
 	p.last = time.Now()
 	n := barWidth * done / of
-	fmt.Fprintf(p.out, "\r[%s%s] %d of %d files, %d declarations", strings.Repeat("=", n), strings.Repeat(" ", barWidth-n), done, of, docs)
+	fmt.Fprintf(p.out, "\r[%s%s] %d of %d files, %d declarations", strings.Repeat("=", n),
+		strings.Repeat(" ", barWidth-n), done, of, docs)
 }
 
 // end leaves the bar's line.

@@ -59,12 +59,10 @@ func serve(ctx context.Context, listener net.Listener, uri string, tel *telemetr
 		err = errors.Join(err, within(2*time.Second, tel.tracer.Shutdown), within(2*time.Second, tel.meter.Shutdown))
 	}()
 	client, err := allium.Open(uri, allium.ClientOptions{
-		AppName:        "books",
-		Timeout:        new(15 * time.Second), // longer than an election
+		AppName: "books", Timeout: new(15 * time.Second), // longer than an election
 		SlowOperation:  200 * time.Millisecond,
 		Tracing:        &allium.Tracing{Tracer: otel.NewTracer(tel.tracer), Enabled: new(true)},
-		CommandMonitor: tel.client.CommandMonitor(nil),
-		PoolMonitor:    tel.client.PoolMonitor(nil),
+		CommandMonitor: tel.client.CommandMonitor(nil), PoolMonitor: tel.client.PoolMonitor(nil),
 	})
 	if err != nil {
 		return err
@@ -79,7 +77,8 @@ func serve(ctx context.Context, listener net.Listener, uri string, tel *telemetr
 	mux, books := http.NewServeMux(), http.NewServeMux()
 	probes.register(mux)
 	shop.register(books)
-	mux.Handle("/", otelhttp.NewHandler(books, "books", otelhttp.WithTracerProvider(tel.tracer), otelhttp.WithMeterProvider(tel.meter)))
+	mux.Handle("/", otelhttp.NewHandler(books, "books", otelhttp.WithTracerProvider(tel.tracer),
+		otelhttp.WithMeterProvider(tel.meter)))
 	server := &http.Server{Handler: mux, ReadTimeout: 15 * time.Second, IdleTimeout: time.Minute}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()

@@ -73,7 +73,8 @@ func export(ctx context.Context) (*telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newTelemetry([]trace.TracerProviderOption{trace.WithBatcher(spans)}, []metric.Option{metric.WithReader(metric.NewPeriodicReader(values))})
+	return newTelemetry([]trace.TracerProviderOption{trace.WithBatcher(spans)},
+		[]metric.Option{metric.WithReader(metric.NewPeriodicReader(values))})
 }
 
 func newTelemetry(spans []trace.TracerProviderOption, values []metric.Option) (t *telemetry, err error) {

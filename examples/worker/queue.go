@@ -34,7 +34,8 @@ type queue struct{ jobs *allium.Collection[Job] }
 
 func newQueue(ctx context.Context, client *allium.Client) (*queue, error) {
 	q := &queue{allium.CollectionOf[Job](client.Database("gallery"), "jobs")}
-	_, err := q.jobs.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "due", Value: 1}, {Key: "attempts", Value: 1}}})
+	_, err := q.jobs.CreateIndex(ctx,
+		allium.IndexModel{Keys: bson.D{{Key: "due", Value: 1}, {Key: "attempts", Value: 1}}})
 	return q, err
 }
 
@@ -120,7 +121,8 @@ func (q *queue) do(ctx context.Context, job Job, do func(context.Context, Job) e
 	if err == nil {
 		_, err = q.jobs.DeleteOne(ctx, mine(job))
 	} else {
-		err = errors.Join(err, q.update(ctx, job, bson.M{"$set": bson.M{"due": time.Now().Add(wait(job)), "error": err.Error()}}))
+		err = errors.Join(err, q.update(ctx, job,
+			bson.M{"$set": bson.M{"due": time.Now().Add(wait(job)), "error": err.Error()}}))
 	}
 	if err != nil {
 		slog.ErrorContext(ctx, "job", "id", job.ID, "attempt", job.Attempts, "error", err)

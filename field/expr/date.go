@@ -52,7 +52,8 @@ func DateDiff[D any, T Instant](from, to Value[D, T], unit Unit) Value[D, int64]
 
 // DateToString is a time as a string in a format such as "%Y-%m-%d", in a time zone, "" for UTC.
 func DateToString[D any, T Instant](v Value[D, T], format, zone string) Value[D, string] {
-	return named[D, string]("$dateToString", arg("date", v.raw), arg("format", format), arg("timezone", unlessEmpty(zone)))
+	return named[D, string]("$dateToString", arg("date", v.raw), arg("format", format),
+		arg("timezone", unlessEmpty(zone)))
 }
 
 func unlessEmpty(s string) any {

@@ -37,5 +37,6 @@ func Split[D any, S ~string](v Value[D, S], separator string) Value[D, []string]
 
 // RegexMatch is whether a string has a match of the regular expression.
 func RegexMatch[D any, S ~string](v Value[D, S], pattern, options string) Value[D, bool] {
-	return named[D, bool]("$regexMatch", arg("input", v.raw), arg("regex", Lit[D](pattern).raw), arg("options", options))
+	return named[D, bool]("$regexMatch", arg("input", v.raw), arg("regex", Lit[D](pattern).raw),
+		arg("options", options))
 }

@@ -44,7 +44,8 @@ func Lit[D, V any](v V) Value[D, V] {
 
 // Number is what servers calculate with.
 type Number interface {
-	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64 | bson.Decimal128
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64 |
+		bson.Decimal128
 }
 
 // Instant is a point in time.

@@ -51,7 +51,8 @@ type Accumulator[In, Out any] struct {
 
 // Group makes one document of all those that have the same key. to is where that goes: the field
 // _id of what comes out. It panics if to is another field.
-func Group[In, Out, K any](to field.Path[Out, K], key expr.Value[In, K], accumulators ...Accumulator[In, Out]) Pipeline[In, Out] {
+func Group[In, Out, K any](to field.Path[Out, K], key expr.Value[In, K],
+	accumulators ...Accumulator[In, Out]) Pipeline[In, Out] {
 	if to.String() != "_id" {
 		panic("field: stage: the key of Group goes to the field _id, not to " + to.String())
 	}
@@ -146,16 +147,19 @@ func Unwind[In, Out any, S ~[]E, E any](p field.Path[In, S], to field.Path[Out, 
 
 // Lookup adds an array of those documents of another collection whose field foreign is equal to
 // the field local.
-func Lookup[In, Out, F, K any](collection string, local field.Path[In, K], foreign field.Path[F, K], to field.Path[Out, []F]) Pipeline[In, Out] {
+func Lookup[In, Out, F, K any](collection string, local field.Path[In, K], foreign field.Path[F, K],
+	to field.Path[Out, []F]) Pipeline[In, Out] {
 	return one[In, Out]("$lookup", bson.D{{Key: "from", Value: collection}, {Key: "localField", Value: local.String()},
 		{Key: "foreignField", Value: foreign.String()}, {Key: "as", Value: to.String()}})
 }
 
 // LookupThrough is Lookup with a pipeline that the documents found go through (server 5.0 and
 // later).
-func LookupThrough[In, Out, F, G, K any](collection string, local field.Path[In, K], foreign field.Path[F, K], p Pipeline[F, G], to field.Path[Out, []G]) Pipeline[In, Out] {
+func LookupThrough[In, Out, F, G, K any](collection string, local field.Path[In, K], foreign field.Path[F, K],
+	p Pipeline[F, G], to field.Path[Out, []G]) Pipeline[In, Out] {
 	return one[In, Out]("$lookup", bson.D{{Key: "from", Value: collection}, {Key: "localField", Value: local.String()},
-		{Key: "foreignField", Value: foreign.String()}, {Key: "pipeline", Value: stages(p)}, {Key: "as", Value: to.String()}})
+		{Key: "foreignField", Value: foreign.String()}, {Key: "pipeline", Value: stages(p)},
+		{Key: "as", Value: to.String()}})
 }
 
 // Count makes one document with the number of documents, or none if there are none. In is to be

@@ -62,7 +62,8 @@ func plain[D any](opts []FindOptions[D]) []allium.FindOptions {
 }
 
 // Find is Collection.Find.
-func (c Collection[D]) Find(ctx context.Context, filter field.Filter[D], opts ...FindOptions[D]) (*allium.Cursor[D], error) {
+func (c Collection[D]) Find(ctx context.Context, filter field.Filter[D],
+	opts ...FindOptions[D]) (*allium.Cursor[D], error) {
 	return c.c.Find(ctx, bson.D(filter), plain(opts)...)
 }
 
@@ -92,67 +93,80 @@ func (c Collection[D]) FindOne(ctx context.Context, filter field.Filter[D], opts
 }
 
 // InsertOne is Collection.InsertOne.
-func (c Collection[D]) InsertOne(ctx context.Context, doc D, opts ...allium.InsertOneOptions) (allium.InsertOneResult, error) {
+func (c Collection[D]) InsertOne(ctx context.Context, doc D,
+	opts ...allium.InsertOneOptions) (allium.InsertOneResult, error) {
 	return c.c.InsertOne(ctx, doc, opts...)
 }
 
 // CountDocuments is Collection.CountDocuments.
-func (c Collection[D]) CountDocuments(ctx context.Context, filter field.Filter[D], opts ...allium.CountOptions) (int64, error) {
+func (c Collection[D]) CountDocuments(ctx context.Context, filter field.Filter[D],
+	opts ...allium.CountOptions) (int64, error) {
 	return c.c.CountDocuments(ctx, bson.D(filter), opts...)
 }
 
 // UpdateOne is Collection.UpdateOne.
-func (c Collection[D]) UpdateOne(ctx context.Context, filter field.Filter[D], change field.Change[D], opts ...allium.UpdateOptions) (allium.UpdateResult, error) {
+func (c Collection[D]) UpdateOne(ctx context.Context, filter field.Filter[D], change field.Change[D],
+	opts ...allium.UpdateOptions) (allium.UpdateResult, error) {
 	return c.c.UpdateOne(ctx, bson.D(filter), bson.D(change), opts...)
 }
 
 // UpdateMany is Collection.UpdateMany.
-func (c Collection[D]) UpdateMany(ctx context.Context, filter field.Filter[D], change field.Change[D], opts ...allium.UpdateOptions) (allium.UpdateResult, error) {
+func (c Collection[D]) UpdateMany(ctx context.Context, filter field.Filter[D], change field.Change[D],
+	opts ...allium.UpdateOptions) (allium.UpdateResult, error) {
 	return c.c.UpdateMany(ctx, bson.D(filter), bson.D(change), opts...)
 }
 
 // ReplaceOne is Collection.ReplaceOne.
-func (c Collection[D]) ReplaceOne(ctx context.Context, filter field.Filter[D], replacement D, opts ...allium.ReplaceOptions) (allium.UpdateResult, error) {
+func (c Collection[D]) ReplaceOne(ctx context.Context, filter field.Filter[D], replacement D,
+	opts ...allium.ReplaceOptions) (allium.UpdateResult, error) {
 	return c.c.ReplaceOne(ctx, bson.D(filter), replacement, opts...)
 }
 
 // DeleteOne is Collection.DeleteOne.
-func (c Collection[D]) DeleteOne(ctx context.Context, filter field.Filter[D], opts ...allium.DeleteOptions) (allium.DeleteResult, error) {
+func (c Collection[D]) DeleteOne(ctx context.Context, filter field.Filter[D],
+	opts ...allium.DeleteOptions) (allium.DeleteResult, error) {
 	return c.c.DeleteOne(ctx, bson.D(filter), opts...)
 }
 
 // DeleteMany is Collection.DeleteMany.
-func (c Collection[D]) DeleteMany(ctx context.Context, filter field.Filter[D], opts ...allium.DeleteOptions) (allium.DeleteResult, error) {
+func (c Collection[D]) DeleteMany(ctx context.Context, filter field.Filter[D],
+	opts ...allium.DeleteOptions) (allium.DeleteResult, error) {
 	return c.c.DeleteMany(ctx, bson.D(filter), opts...)
 }
 
 // FindOneAndUpdate is Collection.FindOneAndUpdate.
-func (c Collection[D]) FindOneAndUpdate(ctx context.Context, filter field.Filter[D], change field.Change[D], opts ...allium.FindOneAndUpdateOptions) (D, error) {
+func (c Collection[D]) FindOneAndUpdate(ctx context.Context, filter field.Filter[D], change field.Change[D],
+	opts ...allium.FindOneAndUpdateOptions) (D, error) {
 	return c.c.FindOneAndUpdate(ctx, bson.D(filter), bson.D(change), opts...)
 }
 
 // FindOneAndReplace is Collection.FindOneAndReplace.
-func (c Collection[D]) FindOneAndReplace(ctx context.Context, filter field.Filter[D], replacement D, opts ...allium.FindOneAndReplaceOptions) (D, error) {
+func (c Collection[D]) FindOneAndReplace(ctx context.Context, filter field.Filter[D], replacement D,
+	opts ...allium.FindOneAndReplaceOptions) (D, error) {
 	return c.c.FindOneAndReplace(ctx, bson.D(filter), replacement, opts...)
 }
 
 // FindOneAndDelete is Collection.FindOneAndDelete.
-func (c Collection[D]) FindOneAndDelete(ctx context.Context, filter field.Filter[D], opts ...allium.FindOneAndDeleteOptions) (D, error) {
+func (c Collection[D]) FindOneAndDelete(ctx context.Context, filter field.Filter[D],
+	opts ...allium.FindOneAndDeleteOptions) (D, error) {
 	return c.c.FindOneAndDelete(ctx, bson.D(filter), opts...)
 }
 
 // UpdateOneModel is Collection.UpdateOneModel.
-func (c Collection[D]) UpdateOneModel(filter field.Filter[D], change field.Change[D], opts ...allium.UpdateModelOptions) allium.WriteModel {
+func (c Collection[D]) UpdateOneModel(filter field.Filter[D], change field.Change[D],
+	opts ...allium.UpdateModelOptions) allium.WriteModel {
 	return c.c.UpdateOneModel(bson.D(filter), bson.D(change), opts...)
 }
 
 // UpdateManyModel is Collection.UpdateManyModel.
-func (c Collection[D]) UpdateManyModel(filter field.Filter[D], change field.Change[D], opts ...allium.UpdateModelOptions) allium.WriteModel {
+func (c Collection[D]) UpdateManyModel(filter field.Filter[D], change field.Change[D],
+	opts ...allium.UpdateModelOptions) allium.WriteModel {
 	return c.c.UpdateManyModel(bson.D(filter), bson.D(change), opts...)
 }
 
 // ReplaceOneModel is Collection.ReplaceOneModel.
-func (c Collection[D]) ReplaceOneModel(filter field.Filter[D], replacement D, opts ...allium.ReplaceModelOptions) allium.WriteModel {
+func (c Collection[D]) ReplaceOneModel(filter field.Filter[D], replacement D,
+	opts ...allium.ReplaceModelOptions) allium.WriteModel {
 	return c.c.ReplaceOneModel(bson.D(filter), replacement, opts...)
 }
 
@@ -167,17 +181,20 @@ func (c Collection[D]) DeleteManyModel(filter field.Filter[D], opts ...allium.De
 }
 
 // Aggregate is the function Aggregate of package allium with the types of the pipeline.
-func Aggregate[In, Out any](ctx context.Context, c Collection[In], p stage.Pipeline[In, Out], opts ...allium.AggregateOptions) (*allium.Cursor[Out], error) {
+func Aggregate[In, Out any](ctx context.Context, c Collection[In], p stage.Pipeline[In, Out],
+	opts ...allium.AggregateOptions) (*allium.Cursor[Out], error) {
 	return allium.Aggregate[Out](ctx, c.c, []bson.D(p), opts...)
 }
 
 // Distinct is the function Distinct of package allium with the type of the field.
-func Distinct[D, V any](ctx context.Context, c Collection[D], p field.Path[D, V], filter field.Filter[D], opts ...allium.DistinctOptions) ([]V, error) {
+func Distinct[D, V any](ctx context.Context, c Collection[D], p field.Path[D, V], filter field.Filter[D],
+	opts ...allium.DistinctOptions) ([]V, error) {
 	return allium.Distinct[V](ctx, c.c, p.String(), bson.D(filter), opts...)
 }
 
 // Save is the function Save of package allium with the path of the version.
-func Save[D any, N field.Integer](ctx context.Context, c Collection[D], version field.Path[D, N], before D, after *D, opts ...allium.UpdateOptions) error {
+func Save[D any, N field.Integer](ctx context.Context, c Collection[D], version field.Path[D, N], before D, after *D,
+	opts ...allium.UpdateOptions) error {
 	return allium.Save(ctx, c.c, version.String(), before, after, opts...)
 }
 

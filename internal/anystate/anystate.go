@@ -44,7 +44,8 @@ type (
 var databases = []string{"app", "a+b", "x%20y", "Größe", "other_db", "admin"}
 
 // The longest name, when escaped, has to be cut in the name of a file.
-var collections = []string{"plain", "with space", "a+b", "c%2Bd", "ä/ö", "dots.in.name", "x.bson", "UPPER", "colon:star*", strings.Repeat("ü", 100), strings.Repeat("ü", 99) + "x"}
+var collections = []string{"plain", "with space", "a+b", "c%2Bd", "ä/ö", "dots.in.name", "x.bson", "UPPER",
+	"colon:star*", strings.Repeat("ü", 100), strings.Repeat("ü", 99) + "x"}
 
 // Make fills a deployment with what comes out of the random numbers. What the server refuses is not
 // there then; an error is one of the connection.
@@ -60,7 +61,9 @@ func Make(ctx context.Context, client *allium.Client, r *rand.Rand, o Options) e
 			m.collection(db, collections[r.IntN(len(collections))])
 		}
 		if r.IntN(3) == 0 {
-			m.run(db, d{{Key: "insert", Value: "system.js"}, {Key: "documents", Value: a{d{{Key: "_id", Value: "f"}, {Key: "value", Value: bson.JavaScript("function() { return 1 }")}}}}})
+			m.run(db, d{{Key: "insert", Value: "system.js"},
+				{Key: "documents", Value: a{d{{Key: "_id", Value: "f"},
+					{Key: "value", Value: bson.JavaScript("function() { return 1 }")}}}}})
 		}
 	}
 	if o.Accounts {
@@ -109,7 +112,10 @@ func (m *maker) collection(db, name string) {
 		}
 	case kind == 3:
 		on := collections[m.r.IntN(len(collections))]
-		options = append(options, e{Key: "viewOn", Value: on}, e{Key: "pipeline", Value: a{d{{Key: "$match", Value: d{{Key: "n", Value: d{{Key: "$gte", Value: m.r.IntN(3)}}}}}}, d{{Key: "$project", Value: d{{Key: "n", Value: 1}}}}}})
+		options = append(options, e{Key: "viewOn", Value: on},
+			e{Key: "pipeline", Value: a{d{{Key: "$match",
+				Value: d{{Key: "n", Value: d{{Key: "$gte", Value: m.r.IntN(3)}}}}}},
+				d{{Key: "$project", Value: d{{Key: "n", Value: 1}}}}}})
 	}
 	if m.chance(3) {
 		options = append(options, e{Key: "collation", Value: m.collation()})
@@ -124,7 +130,8 @@ func (m *maker) collection(db, name string) {
 	for range m.r.IntN(30) {
 		doc := m.document(3)
 		if series {
-			doc = append(d{{Key: "t", Value: bson.DateTime(1.7e12 + m.r.Float64()*1e9)}, {Key: "m", Value: m.r.IntN(3)}}, doc...)
+			doc = append(d{{Key: "t", Value: bson.DateTime(1.7e12 + m.r.Float64()*1e9)},
+				{Key: "m", Value: m.r.IntN(3)}}, doc...)
 		}
 		m.run(db, d{{Key: "insert", Value: name}, {Key: "documents", Value: a{doc}}})
 	}
@@ -133,13 +140,16 @@ func (m *maker) collection(db, name string) {
 	}
 	// It is younger than the documents.
 	if m.chance(3) {
-		m.run(db, d{{Key: "collMod", Value: name}, {Key: "validator", Value: d{{Key: "n", Value: d{{Key: "$type", Value: "int"}}}}},
-			{Key: "validationLevel", Value: []string{"strict", "moderate"}[m.r.IntN(2)]}, {Key: "validationAction", Value: []string{"error", "warn"}[m.r.IntN(2)]}})
+		m.run(db, d{{Key: "collMod", Value: name},
+			{Key: "validator", Value: d{{Key: "n", Value: d{{Key: "$type", Value: "int"}}}}},
+			{Key: "validationLevel", Value: []string{"strict", "moderate"}[m.r.IntN(2)]},
+			{Key: "validationAction", Value: []string{"error", "warn"}[m.r.IntN(2)]}})
 	}
 }
 
 func (m *maker) collation() d {
-	c := d{{Key: "locale", Value: []string{"de", "fr", "en_US", "sv"}[m.r.IntN(4)]}, {Key: "strength", Value: 1 + m.r.IntN(4)}}
+	c := d{{Key: "locale", Value: []string{"de", "fr", "en_US", "sv"}[m.r.IntN(4)]},
+		{Key: "strength", Value: 1 + m.r.IntN(4)}}
 	if m.chance(2) {
 		c = append(c, e{Key: "numericOrdering", Value: true})
 	}
@@ -160,7 +170,8 @@ func (m *maker) index() d {
 			options = append(options, e{Key: "weights", Value: d{{Key: "s", Value: 1 + m.r.IntN(9)}}})
 		}
 		if m.chance(2) {
-			options = append(options, e{Key: "default_language", Value: "german"}, e{Key: "language_override", Value: "idioma"})
+			options = append(options, e{Key: "default_language", Value: "german"},
+				e{Key: "language_override", Value: "idioma"})
 		}
 		if m.chance(2) {
 			options = append(options, e{Key: "textIndexVersion", Value: 2 + m.r.IntN(2)})
@@ -171,11 +182,13 @@ func (m *maker) index() d {
 		key = d{{Key: "place", Value: "2dsphere"}}
 	case 4:
 		key = d{{Key: "flat", Value: "2d"}, {Key: "n", Value: 1}}
-		options = append(options, e{Key: "bits", Value: 10 + m.r.IntN(10)}, e{Key: "min", Value: -10.5}, e{Key: "max", Value: 500})
+		options = append(options, e{Key: "bits", Value: 10 + m.r.IntN(10)}, e{Key: "min", Value: -10.5},
+			e{Key: "max", Value: 500})
 	case 5:
 		key = d{{Key: "$**", Value: 1}}
 		if m.chance(2) {
-			options = append(options, e{Key: "wildcardProjection", Value: d{{Key: "n", Value: 1}, {Key: "v.s", Value: 1}}})
+			options = append(options,
+				e{Key: "wildcardProjection", Value: d{{Key: "n", Value: 1}, {Key: "v.s", Value: 1}}})
 		}
 	case 6:
 		key = d{{Key: "when", Value: 1}}
@@ -192,7 +205,8 @@ func (m *maker) index() d {
 	if m.chance(4) {
 		options = append(options, e{Key: "sparse", Value: true})
 	} else if m.chance(3) {
-		options = append(options, e{Key: "partialFilterExpression", Value: d{{Key: "n", Value: d{{Key: "$gt", Value: m.r.IntN(4)}}}}})
+		options = append(options, e{Key: "partialFilterExpression",
+			Value: d{{Key: "n", Value: d{{Key: "$gt", Value: m.r.IntN(4)}}}}})
 	}
 	if m.chance(4) {
 		options = append(options, e{Key: "collation", Value: m.collation()})
@@ -200,7 +214,8 @@ func (m *maker) index() d {
 	if m.chance(5) {
 		options = append(options, e{Key: "hidden", Value: true})
 	}
-	return append(d{{Key: "key", Value: key}, {Key: "name", Value: fmt.Sprintf("index %d", m.r.IntN(1000))}}, options...)
+	return append(d{{Key: "key", Value: key}, {Key: "name", Value: fmt.Sprintf("index %d", m.r.IntN(1000))}},
+		options...)
 }
 
 // document returns a document with values of all types.
@@ -221,7 +236,8 @@ func (m *maker) document(depth int) d {
 		}
 	}
 	if m.chance(3) {
-		doc = append(doc, e{Key: "place", Value: d{{Key: "type", Value: "Point"}, {Key: "coordinates", Value: a{m.r.Float64() * 100, m.r.Float64() * 50}}}})
+		doc = append(doc, e{Key: "place", Value: d{{Key: "type", Value: "Point"},
+			{Key: "coordinates", Value: a{m.r.Float64() * 100, m.r.Float64() * 50}}}})
 	}
 	if m.chance(3) {
 		doc = append(doc, e{Key: "flat", Value: a{m.r.Float64() * 100, m.r.Float64() * 50}})
@@ -281,7 +297,8 @@ func (m *maker) value(depth int) any {
 	case 18:
 		return bson.MaxKey{}
 	case 19:
-		v, err := bson.ParseDecimal128([]string{"1.10", "-0E+3", "NaN", "-Infinity", "9.999999999999999999999999999999999E+6144"}[m.r.IntN(5)])
+		v, err := bson.ParseDecimal128([]string{"1.10", "-0E+3", "NaN", "-Infinity",
+			"9.999999999999999999999999999999999E+6144"}[m.r.IntN(5)])
 		if err != nil {
 			panic(err)
 		}
@@ -300,16 +317,20 @@ func (m *maker) accounts() {
 	}
 	for range m.r.IntN(4) {
 		role := d{{Key: "createRole", Value: fmt.Sprintf("role%d", m.r.IntN(5))}, {Key: "privileges", Value: a{
-			d{{Key: "resource", Value: d{{Key: "db", Value: "app"}, {Key: "collection", Value: []string{"", "plain", "with space"}[m.r.IntN(3)]}}}, {Key: "actions", Value: a{"find", "insert"}}}}},
+			d{{Key: "resource", Value: d{{Key: "db", Value: "app"},
+				{Key: "collection", Value: []string{"", "plain", "with space"}[m.r.IntN(3)]}}},
+				{Key: "actions", Value: a{"find", "insert"}}}}},
 			{Key: "roles", Value: a{"read"}}}
 		if m.chance(2) {
-			role = append(role, e{Key: "authenticationRestrictions", Value: a{d{{Key: "clientSource", Value: a{"127.0.0.1"}}}}})
+			role = append(role, e{Key: "authenticationRestrictions",
+				Value: a{d{{Key: "clientSource", Value: a{"127.0.0.1"}}}}})
 		}
 		m.run([]string{"app", "admin"}[m.r.IntN(2)], role)
 	}
 	for i := range 1 + m.r.IntN(4) {
 		db := names[m.r.IntN(len(names))]
-		user := d{{Key: "createUser", Value: fmt.Sprintf("user.%d ä", i)}, {Key: "pwd", Value: "secret"}, {Key: "roles", Value: a{"readWrite"}}}
+		user := d{{Key: "createUser", Value: fmt.Sprintf("user.%d ä", i)}, {Key: "pwd", Value: "secret"},
+			{Key: "roles", Value: a{"readWrite"}}}
 		if m.chance(2) {
 			user = append(user, e{Key: "mechanisms", Value: a{[]string{"SCRAM-SHA-1", "SCRAM-SHA-256"}[m.r.IntN(2)]}})
 		}
@@ -317,14 +338,17 @@ func (m *maker) accounts() {
 			user = append(user, e{Key: "customData", Value: m.document(2)})
 		}
 		if m.chance(3) {
-			user = append(user, e{Key: "authenticationRestrictions", Value: a{d{{Key: "clientSource", Value: a{"127.0.0.1"}}}}})
+			user = append(user, e{Key: "authenticationRestrictions",
+				Value: a{d{{Key: "clientSource", Value: a{"127.0.0.1"}}}}})
 		}
 		if m.run(db, user) && m.chance(2) {
-			m.run(db, d{{Key: "grantRolesToUser", Value: user[0].Value}, {Key: "roles", Value: a{d{{Key: "role", Value: fmt.Sprintf("role%d", m.r.IntN(5))}, {Key: "db", Value: "app"}}}}})
+			m.run(db, d{{Key: "grantRolesToUser", Value: user[0].Value}, {Key: "roles",
+				Value: a{d{{Key: "role", Value: fmt.Sprintf("role%d", m.r.IntN(5))}, {Key: "db", Value: "app"}}}}})
 		}
 	}
 	if m.chance(2) {
-		m.run("$external", d{{Key: "createUser", Value: "CN=client,O=anybody"}, {Key: "roles", Value: a{d{{Key: "role", Value: "read"}, {Key: "db", Value: "app"}}}}})
+		m.run("$external", d{{Key: "createUser", Value: "CN=client,O=anybody"},
+			{Key: "roles", Value: a{d{{Key: "role", Value: "read"}, {Key: "db", Value: "app"}}}}})
 	}
 }
 
@@ -351,15 +375,18 @@ func Describe(ctx context.Context, client *allium.Client) (map[string]string, er
 	users, _ := reply.Lookup("users").Array()
 	for v := range users.Values() {
 		doc, _ := v.Document()
-		reply, err := admin.RunCommand(ctx, d{{Key: "usersInfo", Value: d{{Key: "user", Value: doc.Lookup("user")}, {Key: "db", Value: doc.Lookup("db")}}},
-			{Key: "showCredentials", Value: true}, {Key: "showPrivileges", Value: true}, {Key: "showAuthenticationRestrictions", Value: true}})
+		reply, err := admin.RunCommand(ctx, d{{Key: "usersInfo",
+			Value: d{{Key: "user", Value: doc.Lookup("user")}, {Key: "db", Value: doc.Lookup("db")}}},
+			{Key: "showCredentials", Value: true}, {Key: "showPrivileges", Value: true},
+			{Key: "showAuthenticationRestrictions", Value: true}})
 		if err != nil {
 			return nil, fmt.Errorf("usersInfo: %w", err)
 		}
 		all["usersInfo "+fmt.Sprint(doc.Lookup("_id"))] = fmt.Sprint(reply.Lookup("users"))
 	}
 	for _, db := range names {
-		reply, err := client.Database(db).RunCommand(ctx, d{{Key: "rolesInfo", Value: 1}, {Key: "showPrivileges", Value: true}, {Key: "showAuthenticationRestrictions", Value: true}})
+		reply, err := client.Database(db).RunCommand(ctx, d{{Key: "rolesInfo", Value: 1},
+			{Key: "showPrivileges", Value: true}, {Key: "showAuthenticationRestrictions", Value: true}})
 		if err != nil {
 			return nil, fmt.Errorf("rolesInfo: %w", err)
 		}
@@ -404,7 +431,8 @@ func describeDatabase(ctx context.Context, db *allium.Database, all map[string]s
 			if err != nil {
 				return fmt.Errorf("collStats%s: %w", ns, err)
 			}
-			for _, field := range []string{"ns", "count", "size", "avgObjSize", "capped", "max", "maxSize", "nindexes"} {
+			for _, field := range []string{"ns", "count", "size", "avgObjSize", "capped", "max", "maxSize",
+				"nindexes"} {
 				all["collStats"+ns] += fmt.Sprint(field, ": ", stats.Lookup(field), " ")
 			}
 		}
@@ -456,7 +484,8 @@ func Differences(got, want map[string]string) (lines []string) {
 				at++
 			}
 			at = max(0, at-200)
-			lines = append(lines, fmt.Sprintf("%s, from byte %d:\n  is   %s\n  want %s", what, at, excerpt(got[what], at), excerpt(want[what], at)))
+			lines = append(lines, fmt.Sprintf("%s, from byte %d:\n  is   %s\n  want %s", what, at,
+				excerpt(got[what], at), excerpt(want[what], at)))
 		}
 	}
 	for what := range got {

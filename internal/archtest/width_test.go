@@ -2,10 +2,12 @@ package archtest
 
 import (
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -74,6 +76,66 @@ func TestCommentWidthFinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := wideLines(t, path); len(got) != 1 || got[0] != 3 {
+		t.Errorf("lines %v", got)
+	}
+}
+
+// maxCode is how wide a line of code may be, a tab counting four columns. A long text stands on one
+// line, as who looks for it would type it.
+const maxCode = 120
+
+func TestCodeWidth(t *testing.T) {
+	checked := 0
+	err := filepath.WalkDir(root(t), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "testdata") {
+			return err
+		}
+		checked++
+		text, err := os.ReadFile(path)
+		for _, line := range wideCode(text) {
+			t.Errorf("%s:%d: a line of code has at most %d columns", path, line, maxCode)
+		}
+		return err
+	})
+	if err != nil || checked < 500 {
+		t.Errorf("%d files checked, %v", checked, err)
+	}
+}
+
+// wideCode returns the lines that are too wide, and without a long text on them.
+func wideCode(text []byte) (wide []int) {
+	const long = 40
+	file := token.NewFileSet().AddFile("", -1, len(text))
+	var s scanner.Scanner
+	s.Init(file, text, nil, 0)
+	texts := map[int]bool{} // lines with a long text
+	for {
+		pos, tok, literal := s.Scan()
+		if tok == token.EOF {
+			break
+		}
+		if tok != token.STRING || len(literal) < long {
+			continue
+		}
+		first := file.Line(pos)
+		for i := range strings.Count(literal, "\n") + 1 {
+			texts[first+i] = true
+		}
+	}
+	for i, line := range strings.Split(string(text), "\n") {
+		// Under the path that the module is published under, lines may be longer.
+		line = strings.ReplaceAll(line, module+"/", "allium/")
+		if utf8.RuneCountInString(line)+3*strings.Count(line, "\t") > maxCode && !texts[i+1] {
+			wide = append(wide, i+1)
+		}
+	}
+	return wide
+}
+
+func TestCodeWidthFinds(t *testing.T) {
+	name := strings.Repeat("a", 118)
+	text := "package x\n\nvar _ = " + name + "\n\n\tf(" + name[:114] + ")\n\tf(" + name[:113] + ")\nvar s = \"" + name + "\"\nvar r = `\n" + name + name + "`\n"
+	if got := wideCode([]byte(text)); !slices.Equal(got, []int{3, 5}) {
 		t.Errorf("lines %v", got)
 	}
 }

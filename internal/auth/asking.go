@@ -25,8 +25,10 @@ type asking struct {
 // NewAsking returns the authenticator of a program that hands out its credentials. The callback is
 // called when there is none, which is so when the first connection is made, and when a server has
 // refused the one that there is. complete is Config.Complete of package uri.
-func NewAsking(callback func(context.Context) (auth.Credential, error), complete func(*auth.Credential) (*auth.Credential, error), o Options) *Authenticator {
-	return &Authenticator{asking: &asking{callback: callback, complete: complete, options: o, turn: make(chan struct{}, 1)}}
+func NewAsking(callback func(context.Context) (auth.Credential, error),
+	complete func(*auth.Credential) (*auth.Credential, error), o Options) *Authenticator {
+	return &Authenticator{asking: &asking{callback: callback, complete: complete, options: o,
+		turn: make(chan struct{}, 1)}}
 }
 
 // Asks reports whether the program hands out the credentials. One that a server refuses says

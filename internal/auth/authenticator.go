@@ -97,7 +97,8 @@ func (a *Authenticator) Waiting() string {
 	if begun == 0 {
 		return ""
 	}
-	return fmt.Sprintf("a login by OIDC.HumanCallback has been going on for %v; it has %v, whatever the operation's timeout, and later operations use it",
+	return fmt.Sprintf(
+		"a login by OIDC.HumanCallback has been going on for %v; it has %v, whatever the operation's timeout, and later operations use it",
 		time.Since(time.Unix(0, begun)).Round(time.Millisecond), humanTimeout)
 }
 
@@ -140,13 +141,19 @@ type conversation interface {
 
 // mechanisms make the conversations of the mechanisms.
 var mechanisms = map[auth.Mechanism]func(*Attempt) (conversation, error){
-	auth.MechanismScramSHA1:   func(t *Attempt) (conversation, error) { return newScram(t.id, auth.MechanismScramSHA1) },
-	auth.MechanismScramSHA256: func(t *Attempt) (conversation, error) { return newScram(t.id, auth.MechanismScramSHA256) },
-	auth.MechanismPlain:       func(t *Attempt) (conversation, error) { return newPlain(t.id), nil },
-	auth.MechanismX509:        func(t *Attempt) (conversation, error) { return &x509{user: t.id.credential.Username}, nil },
-	auth.MechanismOIDC:        newOIDC,
-	auth.MechanismAWS:         newAWS,
-	auth.MechanismGSSAPI:      newGSSAPI,
+	auth.MechanismScramSHA1: func(t *Attempt) (conversation, error) {
+		return newScram(t.id, auth.MechanismScramSHA1)
+	},
+	auth.MechanismScramSHA256: func(t *Attempt) (conversation, error) {
+		return newScram(t.id, auth.MechanismScramSHA256)
+	},
+	auth.MechanismPlain: func(t *Attempt) (conversation, error) { return newPlain(t.id), nil },
+	auth.MechanismX509: func(t *Attempt) (conversation, error) {
+		return &x509{user: t.id.credential.Username}, nil
+	},
+	auth.MechanismOIDC:   newOIDC,
+	auth.MechanismAWS:    newAWS,
+	auth.MechanismGSSAPI: newGSSAPI,
 }
 
 // Attempt is the authentication of one connection. It stays with the connection, which may have to
@@ -262,7 +269,8 @@ func (t *Attempt) run(ctx context.Context, tr Transport, ahead conversation, spe
 // overtaken is the error of an authentication whose context ended while the program was asked for a
 // token or a credential.
 func overtaken(addr string, start time.Time, cause error) error {
-	return &mongoerr.TimeoutError{Phase: mongoerr.PhaseAuthentication, Source: mongoerr.SourceCancel, Elapsed: time.Since(start), Addr: addr, Wrapped: cause}
+	return &mongoerr.TimeoutError{Phase: mongoerr.PhaseAuthentication, Source: mongoerr.SourceCancel,
+		Elapsed: time.Since(start), Addr: addr, Wrapped: cause}
 }
 
 // authError says that authentication failed, unless err says that the network or the context did.
@@ -283,5 +291,6 @@ func (t *Attempt) authError(err error) error {
 func (t *Attempt) Error(mechanism auth.Mechanism, err error) *mongoerr.AuthError {
 	t.a.forget(t.id, err)
 	c := &t.id.credential
-	return &mongoerr.AuthError{Addr: t.addr, Mechanism: string(mechanism), Username: c.Username, Source: c.Source, Wrapped: err}
+	return &mongoerr.AuthError{Addr: t.addr, Mechanism: string(mechanism), Username: c.Username, Source: c.Source,
+		Wrapped: err}
 }

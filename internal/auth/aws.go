@@ -24,7 +24,8 @@ type aws struct {
 }
 
 func newAWS(t *Attempt) (conversation, error) {
-	s := &saslConversation{mechanism: auth.MechanismAWS, source: t.id.credential.Source, client: &awsSigner{keys: t.id.aws}}
+	s := &saslConversation{mechanism: auth.MechanismAWS, source: t.id.credential.Source,
+		client: &awsSigner{keys: t.id.aws}}
 	return &aws{s, t.id.aws}, nil
 }
 
@@ -81,7 +82,8 @@ func (s *awsSigner) next(ctx context.Context, challenge []byte) ([]byte, error) 
 	s.done = true
 	date := time.Now().UTC().Format(sigv4.TimeFormat)
 	start, dst := bson.BeginDocument(nil)
-	dst = bson.AppendString(dst, "a", sigv4.Authorization(awsRequest(host, region, date, string(keys.SessionToken), nonce.Data), keys.AccessKeyID, string(keys.SecretAccessKey)))
+	dst = bson.AppendString(dst, "a", sigv4.Authorization(awsRequest(host, region, date, string(keys.SessionToken),
+		nonce.Data), keys.AccessKeyID, string(keys.SecretAccessKey)))
 	dst = bson.AppendString(dst, "d", date)
 	if keys.SessionToken != "" {
 		dst = bson.AppendString(dst, "t", string(keys.SessionToken))
@@ -94,11 +96,14 @@ func (s *awsSigner) complete() bool { return s.done }
 // awsRequest is what is signed: a question to the Security Token Service who the caller is.
 func awsRequest(host, region, date, token string, nonce []byte) sigv4.Request {
 	const body = "Action=GetCallerIdentity&Version=2011-06-15"
-	r := sigv4.Request{Method: "POST", Path: "/", Body: body, Time: date, Region: region, Service: "sts", Headers: []sigv4.Header{
-		{Name: "content-length", Value: strconv.Itoa(len(body))}, {Name: "content-type", Value: "application/x-www-form-urlencoded"},
-		{Name: "host", Value: host}, {Name: "x-amz-date", Value: date},
-		{Name: "x-mongodb-gs2-cb-flag", Value: "n"}, {Name: "x-mongodb-server-nonce", Value: base64.StdEncoding.EncodeToString(nonce)},
-	}}
+	r := sigv4.Request{Method: "POST", Path: "/", Body: body, Time: date, Region: region, Service: "sts",
+		Headers: []sigv4.Header{
+			{Name: "content-length", Value: strconv.Itoa(len(body))},
+			{Name: "content-type", Value: "application/x-www-form-urlencoded"},
+			{Name: "host", Value: host}, {Name: "x-amz-date", Value: date},
+			{Name: "x-mongodb-gs2-cb-flag", Value: "n"},
+			{Name: "x-mongodb-server-nonce", Value: base64.StdEncoding.EncodeToString(nonce)},
+		}}
 	if token != "" {
 		r.Headers = append(r.Headers, sigv4.Header{Name: "x-amz-security-token", Value: token})
 	}
@@ -112,7 +117,8 @@ func awsRegion(host string) (string, error) {
 	labels := strings.Split(host, ".")
 	for _, label := range labels {
 		if label == "" || len(host) > maxHost {
-			return "", fmt.Errorf("server names %q as the host of the Security Token Service, which is no host's name", host)
+			return "", fmt.Errorf("server names %q as the host of the Security Token Service, which is no host's name",
+				host)
 		}
 	}
 	if host == "sts.amazonaws.com" || len(labels) == 1 {

@@ -140,9 +140,11 @@ func (k *AWSKeys) Get(ctx context.Context) (auth.AWSCredentials, error) {
 	if c := k.cache.get(source); c != nil {
 		return c.AWSCredentials, nil
 	}
-	id, secret, token := os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN")
+	id, secret, token := os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"),
+		os.Getenv("AWS_SESSION_TOKEN")
 	if id != "" || secret != "" || token != "" {
-		c := auth.AWSCredentials{AccessKeyID: id, SecretAccessKey: auth.Secret(secret), SessionToken: auth.Secret(token)}
+		c := auth.AWSCredentials{AccessKeyID: id, SecretAccessKey: auth.Secret(secret),
+			SessionToken: auth.Secret(token)}
 		if err := check(&c); err != nil {
 			return c, fmt.Errorf("environment variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
 		}
@@ -187,7 +189,8 @@ type awsReply struct {
 
 // keys takes over a reply. Keys without a time at which they expire are not kept for long.
 func (r *awsReply) keys() (*expiringKeys, error) {
-	c := &expiringKeys{AWSCredentials: auth.AWSCredentials{AccessKeyID: r.AccessKeyID, SecretAccessKey: auth.Secret(r.SecretAccessKey), SessionToken: auth.Secret(r.Token + r.SessionToken)}}
+	c := &expiringKeys{AWSCredentials: auth.AWSCredentials{AccessKeyID: r.AccessKeyID,
+		SecretAccessKey: auth.Secret(r.SecretAccessKey), SessionToken: auth.Secret(r.Token + r.SessionToken)}}
 	var seconds float64
 	switch {
 	case len(r.Expiration) == 0:
@@ -243,7 +246,8 @@ func (k *AWSKeys) fromWebIdentity(ctx context.Context, s awsSource) (*expiringKe
 
 // fromContainer asks the agent of a container.
 func (k *AWSKeys) fromContainer(ctx context.Context, s awsSource) (*expiringKeys, error) {
-	body, err := Ask(ctx, k.local, http.MethodGet, containerURL+"/"+strings.TrimPrefix(s.path, "/"), nil, http.Header{"Accept": {"application/json"}})
+	body, err := Ask(ctx, k.local, http.MethodGet, containerURL+"/"+strings.TrimPrefix(s.path, "/"), nil,
+		http.Header{"Accept": {"application/json"}})
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +257,8 @@ func (k *AWSKeys) fromContainer(ctx context.Context, s awsSource) (*expiringKeys
 // fromInstance asks the metadata service of a virtual machine, which first wants a session (version
 // 2 of the service).
 func (k *AWSKeys) fromInstance(ctx context.Context, _ awsSource) (*expiringKeys, error) {
-	token, err := Ask(ctx, k.local, http.MethodPut, instanceURL+"api/token", nil, http.Header{"X-Aws-Ec2-Metadata-Token-Ttl-Seconds": {"30"}})
+	token, err := Ask(ctx, k.local, http.MethodPut, instanceURL+"api/token", nil,
+		http.Header{"X-Aws-Ec2-Metadata-Token-Ttl-Seconds": {"30"}})
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +283,8 @@ func (k *AWSKeys) fromInstance(ctx context.Context, _ awsSource) (*expiringKeys,
 // Ask sends a request to a service that hands out tokens or keys, once and to nobody else: package
 // exchange says what an answer may not do. One other than 200 is an error with what it says,
 // without the secrets.
-func Ask(ctx context.Context, client *http.Client, method, url string, body io.Reader, header http.Header, secrets ...string) ([]byte, error) {
+func Ask(ctx context.Context, client *http.Client, method, url string, body io.Reader, header http.Header,
+	secrets ...string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return nil, err

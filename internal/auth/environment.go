@@ -39,7 +39,8 @@ func environmentCallback(name, resource string, client *http.Client) auth.OIDCCa
 			if p.Username != "" {
 				query.Set("client_id", p.Username)
 			}
-			body, err := Ask(ctx, client, http.MethodGet, azureTokens+"?"+query.Encode(), nil, http.Header{"Accept": {"application/json"}, "Metadata": {"true"}})
+			body, err := Ask(ctx, client, http.MethodGet, azureTokens+"?"+query.Encode(), nil,
+				http.Header{"Accept": {"application/json"}, "Metadata": {"true"}})
 			if err != nil {
 				return auth.OIDCCredential{}, err
 			}
@@ -54,7 +55,8 @@ func environmentCallback(name, resource string, client *http.Client) auth.OIDCCa
 	case "gcp":
 		return func(ctx context.Context, _ auth.OIDCParams) (auth.OIDCCredential, error) {
 			query := url.Values{"audience": {resource}}
-			body, err := Ask(ctx, client, http.MethodGet, gcpTokens+"?"+query.Encode(), nil, http.Header{"Metadata-Flavor": {"Google"}})
+			body, err := Ask(ctx, client, http.MethodGet, gcpTokens+"?"+query.Encode(), nil,
+				http.Header{"Metadata-Flavor": {"Google"}})
 			if err != nil {
 				return auth.OIDCCredential{}, err
 			}
@@ -62,7 +64,8 @@ func environmentCallback(name, resource string, client *http.Client) auth.OIDCCa
 		}
 	case "k8s":
 		return func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) {
-			return tokenFromFile(cmp.Or(os.Getenv("AZURE_FEDERATED_TOKEN_FILE"), os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"), kubernetesTokenFile))
+			return tokenFromFile(cmp.Or(os.Getenv("AZURE_FEDERATED_TOKEN_FILE"),
+				os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"), kubernetesTokenFile))
 		}
 	case "test": // of the specification's own tests
 		return func(context.Context, auth.OIDCParams) (auth.OIDCCredential, error) {
@@ -116,7 +119,8 @@ func parseToken(text string) (string, error) {
 		return "", errors.New("there is no token")
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return "", errors.New("what is there is no token: it has more than one line, or other characters than those of ASCII")
+		return "", errors.New(
+			"what is there is no token: it has more than one line, or other characters than those of ASCII")
 	}
 	return token, nil
 }

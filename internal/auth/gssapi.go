@@ -15,7 +15,8 @@ import (
 )
 
 // errNoKerberos is what a program sees that asks for GSSAPI without the module that has it.
-var errNoKerberos = errors.New(`mechanism GSSAPI needs an implementation of Kerberos: import "allium/kerberos" and set ClientOptions.GSSAPI to kerberos.New()`)
+var errNoKerberos = errors.New(
+	`mechanism GSSAPI needs an implementation of Kerberos: import "allium/kerberos" and set ClientOptions.GSSAPI to kerberos.New()`)
 
 // HostResolver is what canonical host names are looked up with. *net.Resolver implements it.
 type HostResolver interface {
@@ -67,9 +68,11 @@ func (g *gssapiConversation) run(ctx context.Context, t Transport, speculative b
 	}
 	g.client.context.Refused()
 	if g.client.state == gssapiDone {
-		return fmt.Errorf("%w (Kerberos succeeded: check that the deployment has a user %q on %q)", err, g.client.user.Username, g.client.user.Source)
+		return fmt.Errorf("%w (Kerberos succeeded: check that the deployment has a user %q on %q)", err,
+			g.client.user.Username, g.client.user.Source)
 	}
-	return fmt.Errorf("%w (the server did not accept the Kerberos ticket: check that its keytab has the current key of its principal, and that its clock is right)", err)
+	return fmt.Errorf(
+		"%w (the server did not accept the Kerberos ticket: check that its keytab has the current key of its principal, and that its clock is right)", err)
 }
 
 // start implements saslClient.
@@ -81,7 +84,8 @@ func (g *gssapi) start(ctx context.Context) ([]byte, error) {
 	p := g.user.Properties
 	var c auth.GSSAPIContext
 	c, err = g.kerberos.Begin(ctx, auth.GSSAPIParams{
-		Username: g.user.Username, Password: g.user.Password, PasswordSet: g.user.PasswordSet, ServiceName: p["SERVICE_NAME"],
+		Username: g.user.Username, Password: g.user.Password, PasswordSet: g.user.PasswordSet,
+		ServiceName:  p["SERVICE_NAME"],
 		ServiceHost:  canonicalHost(ctx, g.resolver, cmp.Or(p["SERVICE_HOST"], host), p["CANONICALIZE_HOST_NAME"]),
 		ServiceRealm: p["SERVICE_REALM"],
 	})
@@ -113,7 +117,8 @@ func (g *gssapi) next(_ context.Context, challenge []byte) ([]byte, error) {
 		return nil, fmt.Errorf("server's offer of security layers has %d bytes, want 4", len(offer))
 	}
 	if offer[0]&noLayer == 0 {
-		return nil, errors.New("server insists on a security layer of SASL, which MongoDB's protocol has no place for: use TLS, and allow connections without a layer")
+		return nil, errors.New(
+			"server insists on a security layer of SASL, which MongoDB's protocol has no place for: use TLS, and allow connections without a layer")
 	}
 	// The layer, a maximum length of 0 since there is none, and who the client wants to be.
 	answer := append(binary.BigEndian.AppendUint32(nil, noLayer<<24), g.user.Username...)

@@ -141,7 +141,8 @@ func (o *tokens) get(ctx context.Context, idp *auth.IDPInfo, refresh string) (ac
 	if access := o.cached(); access != "" { // of the one who had the turn before
 		return access, true, nil
 	}
-	c, err := o.call(ctx, auth.OIDCParams{Version: auth.OIDCVersion, Username: o.username, IDP: idp, RefreshToken: refresh})
+	c, err := o.call(ctx, auth.OIDCParams{Version: auth.OIDCVersion, Username: o.username, IDP: idp,
+		RefreshToken: refresh})
 	if err != nil {
 		return "", false, fmt.Errorf("callback: %w", err)
 	}
@@ -220,7 +221,8 @@ func (o *oidc) first(dst []byte) ([]byte, bool) {
 }
 
 func (o *oidc) conversation(c saslClient) *saslConversation {
-	return &saslConversation{mechanism: auth.MechanismOIDC, source: o.attempt.id.credential.Source, client: c, patient: o.tokens.human}
+	return &saslConversation{mechanism: auth.MechanismOIDC, source: o.attempt.id.credential.Source, client: c,
+		patient: o.tokens.human}
 }
 
 func (o *oidc) run(ctx context.Context, t Transport, speculative bson.Raw) error {

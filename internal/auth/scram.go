@@ -32,7 +32,8 @@ const (
 	maxIterations = 1_000_000
 )
 
-var scramHashes = map[auth.Mechanism]func() hash.Hash{auth.MechanismScramSHA1: sha1.New, auth.MechanismScramSHA256: sha256.New}
+var scramHashes = map[auth.Mechanism]func() hash.Hash{auth.MechanismScramSHA1: sha1.New,
+	auth.MechanismScramSHA256: sha256.New}
 
 // preparePasswords derives from the password what each SCRAM mechanism starts from.
 func (id *identity) preparePasswords() error {

@@ -29,9 +29,12 @@ type actor struct {
 
 // work is what an actor of each kind does once. It is called again and again.
 var work = map[string]func(a *actor){
-	"lister": (*actor).list, "bulk": (*actor).bulk, "weak": (*actor).weak, "counter": (*actor).count, "transaction": (*actor).transaction,
-	"bank": (*actor).transfer, "auditor": (*actor).audit, "inserter": (*actor).insert, "files": (*actor).file, "scanner": (*actor).scan,
-	"causal": (*actor).causal, "failing": (*actor).fail, "ending": (*actor).end, "careless": (*actor).careless, "many": (*actor).many, "odd": (*actor).odd,
+	"lister": (*actor).list, "bulk": (*actor).bulk, "weak": (*actor).weak, "counter": (*actor).count,
+	"transaction": (*actor).transaction,
+	"bank":        (*actor).transfer, "auditor": (*actor).audit, "inserter": (*actor).insert, "files": (*actor).file,
+	"scanner": (*actor).scan,
+	"causal":  (*actor).causal, "failing": (*actor).fail, "ending": (*actor).end, "careless": (*actor).careless,
+	"many": (*actor).many, "odd": (*actor).odd,
 	"keys": (*actor).keys, "tenant": (*actor).tenant, "saver": (*actor).save, "worker": (*actor).messages,
 }
 
@@ -70,9 +73,11 @@ func (a *actor) coll(name string) *allium.UntypedCollection {
 // do calls the driver with a context that ends, by its deadline or by a cancel, and holds the
 // call against it.
 func (a *actor) do(what string, fn func(ctx context.Context) error) error {
-	limits := []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, 5 * time.Second, 30 * time.Second, 30 * time.Second, time.Minute}
+	limits := []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, 5 * time.Second, 30 * time.Second,
+		30 * time.Second, time.Minute}
 	if a.world.plan.Real {
-		limits = []time.Duration{20 * time.Millisecond, 200 * time.Millisecond, time.Second, 5 * time.Second, 5 * time.Second}
+		limits = []time.Duration{20 * time.Millisecond, 200 * time.Millisecond, time.Second, 5 * time.Second,
+			5 * time.Second}
 	}
 	limit, cancels := pick(a.r, limits), a.r.IntN(8) == 0
 	return a.within(what, limit, cancels, fn)
@@ -102,8 +107,9 @@ func (a *actor) within(what string, limit time.Duration, cancels bool, fn func(c
 // long the documents give the driver for it: to abort a transaction, which by hand two calls may
 // try, AbortTransaction and End; to wait for chunks of a file and to delete them.
 var cleanup = map[string]time.Duration{
-	"transaction": 500 * time.Millisecond, byHand: time.Second, "bank": 500 * time.Millisecond, "auditor": 500 * time.Millisecond,
-	"tenant": 500 * time.Millisecond, "worker": 500 * time.Millisecond,
+	"transaction": 500 * time.Millisecond, byHand: time.Second, "bank": 500 * time.Millisecond,
+	"auditor": 500 * time.Millisecond,
+	"tenant":  500 * time.Millisecond, "worker": 500 * time.Millisecond,
 	"files": 750 * time.Millisecond, "failing": 500 * time.Millisecond,
 }
 
@@ -125,7 +131,8 @@ func (a *actor) judge(what string, start time.Time, err error) {
 	if as[*mongoerr.AuthError](err) && a.clients[a.plan.Client].asks() {
 		a.violation("%s %s: the password is refused although it could be asked for: %v", a.plan.Kind, what, err)
 	}
-	if a.plan.Kind == "keys" && kind == "" && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+	if a.plan.Kind == "keys" && kind == "" &&
+		(errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		kind = "context" // its methods return the end of a context as it is, as those of other packages do
 	}
 	a.mu.Lock()

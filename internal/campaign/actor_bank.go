@@ -36,7 +36,8 @@ func (a *actor) transfer() {
 	two := shuffled(a.r, accounts)[:2]
 	amount := 1 + a.r.IntN(50)
 	add := func(ctx context.Context, id, n int) error {
-		_, err := a.coll("accounts").UpdateOne(ctx, byID(id), bson.D{{Key: "$inc", Value: bson.D{{Key: "balance", Value: n}}}})
+		_, err := a.coll("accounts").UpdateOne(ctx, byID(id),
+			bson.D{{Key: "$inc", Value: bson.D{{Key: "balance", Value: n}}}})
 		return err
 	}
 	_ = a.do("Transact", func(ctx context.Context) error {

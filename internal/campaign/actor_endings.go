@@ -118,9 +118,11 @@ var errGivesUp = errors.New("the simulated program gives up")
 
 // Where the context of a transaction ends, how it does, and how the program runs the transaction.
 var (
-	endsAt  = []string{"before the first command", "between commands", "under way", "swallowed", "as the function returns", "commit", "abort"}
+	endsAt = []string{"before the first command", "between commands", "under way", "swallowed",
+		"as the function returns", "commit", "abort"}
 	endsBy  = []string{"cancel", "deadline", "Timeout"}
-	endsFor = []string{"Transact", "Transact of a session", "End alone", "abort and End", "commit again", "another operation"}
+	endsFor = []string{"Transact", "Transact of a session", "End alone", "abort and End", "commit again",
+		"another operation"}
 )
 
 // end runs a transaction whose context ends at some step of it.
@@ -223,7 +225,8 @@ func (a *actor) end() {
 				_ = s.AbortTransaction(ctx)
 			}
 		case "commit again":
-			if committing && mongoerr.HasLabel(err, mongoerr.LabelUnknownTransactionCommit) || committing && s.InTransaction() {
+			if committing && mongoerr.HasLabel(err, mongoerr.LabelUnknownTransactionCommit) ||
+				committing && s.InTransaction() {
 				return s.CommitTransaction(after)
 			}
 		case "another operation":
@@ -257,7 +260,8 @@ func (a *actor) bounded(what string, limit time.Duration, fn func() error, longe
 	watch := a.stopwatch()
 	err := a.request(what, fn)
 	if took, grace := watch.took(), watch.grace(); took > limit+longer+grace {
-		a.violation("%s %s with a limit of %v took %v: %v", a.plan.Kind, what, limit+longer, took.Round(time.Millisecond), err)
+		a.violation("%s %s with a limit of %v took %v: %v", a.plan.Kind, what, limit+longer,
+			took.Round(time.Millisecond), err)
 	}
 	a.judge(what, watch.start, err)
 	a.log("%s: %s: %v", a.name(), what, err)
@@ -298,7 +302,8 @@ func (a *actor) careless() {
 				_ = a.request("command under way", func() error {
 					ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 					defer cancel()
-					_, err := a.coll("left").InsertOne(allium.WithSession(ctx, s), bson.D{{Key: "by", Value: a.plan.ID}})
+					_, err := a.coll("left").InsertOne(allium.WithSession(ctx, s),
+						bson.D{{Key: "by", Value: a.plan.ID}})
 					return err
 				})
 				a.release(s)

@@ -26,7 +26,8 @@ func (a *actor) insert() {
 		ids = append(ids, id)
 		doc := bson.D{{Key: "_id", Value: id}, {Key: "text", Value: id + leaks.Document}}
 		if a.r.IntN(6) == 0 {
-			doc = append(doc, bson.E{Key: "n", Value: misfits[a.r.IntN(len(misfits))]}) // poison for a follower with a type
+			// poison for a follower with a type
+			doc = append(doc, bson.E{Key: "n", Value: misfits[a.r.IntN(len(misfits))]})
 		}
 		docs = append(docs, doc)
 		a.hist.inserted[id] = &inserted{outcome: unknown, actor: a.plan.ID, seq: a.seq*10 + i}
@@ -124,7 +125,8 @@ func (a *actor) follow() {
 			continue
 		}
 		for n := 1 + a.r.IntN(200); n > 0 && !f.ended; n-- {
-			limit := pick(a.r, []time.Duration{100 * time.Millisecond, 5 * time.Second, time.Minute, a.world.plan.Think, 2 * a.world.plan.Think})
+			limit := pick(a.r, []time.Duration{100 * time.Millisecond, 5 * time.Second, time.Minute, a.world.plan.Think,
+				2 * a.world.plan.Think})
 			if a.world.plan.Real {
 				limit = min(limit, 2*time.Second)
 			}

@@ -57,7 +57,8 @@ func (a *actor) list() {
 	err := a.do("update", func(ctx context.Context) error {
 		res, err := a.coll("lists").UpdateOne(ctx, byID(e.list), push(e.token))
 		if err == nil && (res.MatchedCount != 1 || res.ModifiedCount != 1) {
-			a.violation("lister: an update of one list says that it matched %d and changed %d", res.MatchedCount, res.ModifiedCount)
+			a.violation("lister: an update of one list says that it matched %d and changed %d", res.MatchedCount,
+				res.ModifiedCount)
 		}
 		return err
 	})
@@ -123,7 +124,8 @@ func (a *actor) bulk() {
 func (a *actor) transaction() {
 	rec := a.note(2)
 	rec.atomic = true
-	opts := allium.TransactionOptions{ReadConcern: &consistency.ReadConcern{Level: consistency.ReadSnapshot}, WriteConcern: consistency.Majority()}
+	opts := allium.TransactionOptions{ReadConcern: &consistency.ReadConcern{Level: consistency.ReadSnapshot},
+		WriteConcern: consistency.Majority()}
 	body := func(ctx context.Context) error {
 		rec.reads = nil // of an attempt that failed
 		for _, e := range rec.writes {
@@ -164,7 +166,8 @@ func (a *actor) transaction() {
 		}
 		o = unknown
 		for range 3 {
-			if err = s.CommitTransaction(ctx); err == nil || !mongoerr.HasLabel(err, mongoerr.LabelUnknownTransactionCommit) {
+			if err = s.CommitTransaction(ctx); err == nil ||
+				!mongoerr.HasLabel(err, mongoerr.LabelUnknownTransactionCommit) {
 				break
 			}
 		}
@@ -184,7 +187,8 @@ func (a *actor) count() {
 	a.mu.Unlock()
 	var got bson.D
 	err := a.do("findAndModify", func(ctx context.Context) (err error) {
-		got, err = a.coll("counters").FindOneAndUpdate(ctx, byID("shared"), bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}, allium.FindOneAndUpdateOptions{ReturnNew: true})
+		got, err = a.coll("counters").FindOneAndUpdate(ctx, byID("shared"), bson.D{{Key: "$inc",
+			Value: bson.D{{Key: "n", Value: 1}}}}, allium.FindOneAndUpdateOptions{ReturnNew: true})
 		return err
 	})
 	a.mu.Lock()

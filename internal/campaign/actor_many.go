@@ -49,13 +49,15 @@ func (a *actor) updateMany() {
 	a.mu.Unlock()
 	how := a.r.IntN(3)
 	filter := bson.D{{Key: "herd", Value: a.plan.ID}}
-	update := bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}, {Key: "$push", Value: bson.D{{Key: "changes", Value: int32(number)}}}}
+	update := bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}},
+		{Key: "$push", Value: bson.D{{Key: "changes", Value: int32(number)}}}}
 	err := a.do("update many", func(ctx context.Context) (err error) {
 		var matched, modified int64
 		switch how {
 		case 0:
 			var res allium.BulkWriteResult
-			res, err = a.coll("herds").BulkWrite(ctx, []allium.WriteModel{a.coll("herds").UpdateManyModel(filter, update)})
+			res, err = a.coll("herds").BulkWrite(ctx,
+				[]allium.WriteModel{a.coll("herds").UpdateManyModel(filter, update)})
 			matched, modified = res.MatchedCount, res.ModifiedCount
 		case 1:
 			var res allium.BulkWriteResult
@@ -67,7 +69,8 @@ func (a *actor) updateMany() {
 			matched, modified = res.MatchedCount, res.ModifiedCount
 		}
 		if err == nil && (matched != herd || modified != herd) {
-			a.violation("many: an update of %d documents says that it matched %d and changed %d", herd, matched, modified)
+			a.violation("many: an update of %d documents says that it matched %d and changed %d", herd, matched,
+				modified)
 		}
 		return err
 	})
@@ -165,7 +168,8 @@ func (a *actor) deleteMany(h *heap) {
 	err := a.do("delete many", func(ctx context.Context) error {
 		res, err := a.coll("heaps").DeleteMany(ctx, bson.D{{Key: "heap", Value: h.name}})
 		if err == nil && (res.DeletedCount > int64(len(h.docs)) || res.DeletedCount < int64(acknowledged)) {
-			a.violation("many: a delete of %d documents, all acknowledged %v, says that it deleted %d", len(h.docs), all, res.DeletedCount)
+			a.violation("many: a delete of %d documents, all acknowledged %v, says that it deleted %d", len(h.docs),
+				all, res.DeletedCount)
 		}
 		return err
 	})
@@ -193,9 +197,11 @@ func judgeChanges(all []*change, herds map[int][][]int32) (found []string) {
 					found = append(found, fmt.Sprintf("%s changed a document of another herd", c.name))
 				case c.actor != actor:
 				case n > 1:
-					found = append(found, fmt.Sprintf("%s, %v: an update of many documents changed document %d %d times", c.name, c.outcome, i, n))
+					found = append(found, fmt.Sprintf(
+						"%s, %v: an update of many documents changed document %d %d times", c.name, c.outcome, i, n))
 				case n == 0 && c.outcome == acked:
-					found = append(found, fmt.Sprintf("%s: an update of many documents was acknowledged, but document %d lacks it", c.name, i))
+					found = append(found, fmt.Sprintf(
+						"%s: an update of many documents was acknowledged, but document %d lacks it", c.name, i))
 				}
 			}
 		}
@@ -211,11 +217,14 @@ func judgeHeaps(all []*heap, there map[string]bool) (found []string) {
 			known[id] = true
 			switch {
 			case o == acked && h.deleted == absent && !there[id]:
-				found = append(found, fmt.Sprintf("%s: the acknowledged insert of %s, one of many, is missing", h.name, id))
+				found = append(found,
+					fmt.Sprintf("%s: the acknowledged insert of %s, one of many, is missing", h.name, id))
 			case o == acked && h.deleted == acked && there[id]:
-				found = append(found, fmt.Sprintf("%s: a delete of many documents was acknowledged, but %s is there", h.name, id))
+				found = append(found,
+					fmt.Sprintf("%s: a delete of many documents was acknowledged, but %s is there", h.name, id))
 			case o == absent && there[id]:
-				found = append(found, fmt.Sprintf("%s: %s is there, although it comes after the error of an ordered insert", h.name, id))
+				found = append(found, fmt.Sprintf(
+					"%s: %s is there, although it comes after the error of an ordered insert", h.name, id))
 			}
 		}
 	}

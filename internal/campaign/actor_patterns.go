@@ -41,10 +41,14 @@ func (a *actor) noteAt(list int) *record {
 // one may undo.
 func (a *actor) save() {
 	// What an election could undo must not be what a change is based on.
-	coll := allium.CollectionOf[savedDoc](a.client().Database(dbName), "saved", allium.CollectionOptions{ReadConcern: &consistency.ReadConcern{Level: consistency.ReadMajority}})
+	coll := allium.CollectionOf[savedDoc](a.client().Database(dbName), "saved",
+		allium.CollectionOptions{ReadConcern: &consistency.ReadConcern{Level: consistency.ReadMajority}})
 	rec := a.noteAt(savedList)
 	var before savedDoc
-	if err := a.do("find", func(ctx context.Context) (err error) { before, err = coll.FindOne(ctx, byID(savedList)); return err }); err != nil {
+	if err := a.do("find", func(ctx context.Context) (err error) {
+		before, err = coll.FindOne(ctx, byID(savedList))
+		return err
+	}); err != nil {
 		a.set(rec, absent)
 		return
 	}
@@ -79,7 +83,8 @@ func (w *world) visibility() time.Duration {
 }
 
 func (w *world) queue(db *allium.Database) *queue.Queue[int32] {
-	return queue.Of[int32](db.Collection("queue"), queue.Options{Visibility: w.visibility(), Attempts: -1, Backoff: time.Second, MaxBackoff: 10 * time.Second})
+	return queue.Of[int32](db.Collection("queue"),
+		queue.Options{Visibility: w.visibility(), Attempts: -1, Backoff: time.Second, MaxBackoff: 10 * time.Second})
 }
 
 // handle ends a message in the transaction that pushes its token.
@@ -198,7 +203,8 @@ func (w *world) readPatterns(ctx context.Context, db *allium.Database, final map
 // preparePatterns creates what who saves and who works has in common.
 func (w *world) preparePatterns(ctx context.Context, db *allium.Database) error {
 	for list, coll := range map[int]string{savedList: "saved", workedList: "worked"} {
-		if _, err := allium.CollectionOf[bson.D](db, coll).InsertOne(ctx, bson.D{{Key: "_id", Value: list}, {Key: "tokens", Value: bson.A{}}}); err != nil {
+		if _, err := allium.CollectionOf[bson.D](db, coll).InsertOne(ctx,
+			bson.D{{Key: "_id", Value: list}, {Key: "tokens", Value: bson.A{}}}); err != nil {
 			return err
 		}
 	}

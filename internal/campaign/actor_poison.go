@@ -40,8 +40,10 @@ func oddDocuments() (docs, files []bson.D) {
 		docs = append(docs, doc)
 	}
 	for i := range oddFiles {
-		file := bson.D{{Key: "_id", Value: fmt.Sprint("odd", i)}, {Key: "filename", Value: fmt.Sprint("odd", i)}, {Key: "length", Value: 0}, {Key: "chunkSize", Value: 1000},
-			{Key: "uploadDate", Value: bson.DateTime(9)}, {Key: "contentType", Value: "c"}, {Key: "aliases", Value: bson.A{"a"}}, {Key: "metadata", Value: bson.D{}}}
+		file := bson.D{{Key: "_id", Value: fmt.Sprint("odd", i)}, {Key: "filename", Value: fmt.Sprint("odd", i)},
+			{Key: "length", Value: 0}, {Key: "chunkSize", Value: 1000},
+			{Key: "uploadDate", Value: bson.DateTime(9)}, {Key: "contentType", Value: "c"},
+			{Key: "aliases", Value: bson.A{"a"}}, {Key: "metadata", Value: bson.D{}}}
 		file[4+i%4].Value = misfits[i%len(misfits)]
 		files = append(files, file)
 	}
@@ -197,7 +199,8 @@ type eventStream interface {
 }
 
 // open opens a change stream of the inserted documents, and returns what reads its current event.
-func open[T any](ctx context.Context, a *actor, opts allium.WatchOptions) (eventStream, func() (bson.Raw, bson.Timestamp), error) {
+func open[T any](ctx context.Context, a *actor,
+	opts allium.WatchOptions) (eventStream, func() (bson.Raw, bson.Timestamp), error) {
 	match := bson.A{bson.D{{Key: "$match", Value: bson.D{{Key: "operationType", Value: "insert"}}}}}
 	s, err := allium.CollectionOf[T](a.client().Database(dbName), "events").Watch(ctx, match, opts)
 	if err != nil {

@@ -68,7 +68,8 @@ func (a *actor) causal() {
 	}
 	a.mu.Unlock()
 	rounds := 1 + a.r.IntN(5)
-	mode := pick(a.r, []consistency.ReadMode{consistency.Secondary, consistency.Nearest, consistency.SecondaryPreferred, consistency.PrimaryPreferred})
+	mode := pick(a.r, []consistency.ReadMode{consistency.Secondary, consistency.Nearest, consistency.SecondaryPreferred,
+		consistency.PrimaryPreferred})
 	coll := a.coll("counters")
 	from := coll.With(allium.CollectionOptions{ReadPreference: &consistency.ReadPreference{Mode: mode}})
 	_ = a.do("causal session", func(ctx context.Context) error {
@@ -95,7 +96,8 @@ func (a *actor) causal() {
 			}
 			n := number(doc, "n")
 			if n < wrote {
-				a.violation("causal: a session does not see its own write: %d of %d, read preference %s", n, wrote, mode)
+				a.violation("causal: a session does not see its own write: %d of %d, read preference %s", n, wrote,
+					mode)
 			}
 			if n < before {
 				a.violation("causal: a session went back from %d to %d, read preference %s", before, n, mode)

@@ -33,7 +33,8 @@ func (a *actor) tenant() {
 	check := func(what string, docs ...tenantDoc) {
 		for _, d := range docs {
 			if d.Tenant != own || d.By != own {
-				a.violation("tenant %d: %s finds a document of tenant %d, changed by tenant %d", own, what, d.Tenant, d.By)
+				a.violation("tenant %d: %s finds a document of tenant %d, changed by tenant %d", own, what, d.Tenant,
+					d.By)
 			}
 		}
 	}
@@ -53,13 +54,15 @@ func (a *actor) tenant() {
 		_ = a.do("scoped transaction", func(ctx context.Context) error { return a.client().Transact(ctx, work) })
 	case 1:
 		_ = a.do("scoped bulk write", func(ctx context.Context) error {
-			_, err := coll.BulkWrite(ctx, []allium.WriteModel{coll.InsertOneModel(tenantDoc{By: own}), coll.UpdateManyModel(everything, more),
+			_, err := coll.BulkWrite(ctx, []allium.WriteModel{coll.InsertOneModel(tenantDoc{By: own}),
+				coll.UpdateManyModel(everything, more),
 				coll.UpdateOneModel(bson.D{{Key: "n", Value: -1}}, more, allium.UpdateModelOptions{Upsert: true})})
 			return err
 		})
 	case 2:
 		_ = a.do("scoped findAndModify", func(ctx context.Context) error {
-			d, err := coll.FindOneAndUpdate(ctx, everything, more, allium.FindOneAndUpdateOptions{ReturnNew: true, Upsert: true})
+			d, err := coll.FindOneAndUpdate(ctx, everything, more,
+				allium.FindOneAndUpdateOptions{ReturnNew: true, Upsert: true})
 			if err == nil {
 				check("findAndModify", d)
 			}

@@ -193,7 +193,8 @@ func (a *adversary) do(s Step) {
 		d.FailCommand(mongotest.Fail{Commands: s.Cmds, Times: s.N, Code: s.Code, Labels: s.Labels})
 		a.after(s, d.ClearFailures)
 	case "writeConcernError":
-		d.FailCommand(mongotest.Fail{Commands: s.Cmds, Times: s.N, WriteConcernError: bson.D{{Key: "code", Value: s.Code}, {Key: "errmsg", Value: "by the adversary"}}})
+		d.FailCommand(mongotest.Fail{Commands: s.Cmds, Times: s.N,
+			WriteConcernError: bson.D{{Key: "code", Value: s.Code}, {Key: "errmsg", Value: "by the adversary"}}})
 		a.after(s, d.ClearFailures)
 	case "closeOnCommand":
 		d.FailCommand(mongotest.Fail{Commands: s.Cmds, Times: s.N, CloseConnection: true})
@@ -286,7 +287,8 @@ func (a *adversary) rotate(s Step) {
 // certificate is the kind that the servers get: a renewed one, which nobody should notice, or one
 // that clients reject.
 func (s Step) certificate() mongotest.ServerCertificate {
-	return []mongotest.ServerCertificate{mongotest.ValidCertificate, mongotest.ExpiredCertificate, mongotest.ForeignCertificate}[s.N%3]
+	return []mongotest.ServerCertificate{mongotest.ValidCertificate, mongotest.ExpiredCertificate,
+		mongotest.ForeignCertificate}[s.N%3]
 }
 
 // moveChunk moves a part of a sharded collection to another shard.
@@ -299,7 +301,8 @@ func (a *adversary) moveChunk(s Step) {
 	defer cancel()
 	// It fails if a fault is in its way, or the chunk is there already.
 	_ = a.w.request("moveChunk", func() error {
-		_, err := a.w.clients[0].get().Database("admin").RunCommand(ctx, bson.D{{Key: "moveChunk", Value: dbName + "." + coll}, {Key: "find", Value: find}, {Key: "to", Value: to}})
+		_, err := a.w.clients[0].get().Database("admin").RunCommand(ctx,
+			bson.D{{Key: "moveChunk", Value: dbName + "." + coll}, {Key: "find", Value: find}, {Key: "to", Value: to}})
 		return err
 	})
 }

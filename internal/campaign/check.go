@@ -142,7 +142,9 @@ func (w *world) sessions(ctx context.Context, observer *client, since time.Time)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	reply, err := observer.get().Database("admin").RunCommand(ctx, bson.D{{Key: "aggregate", Value: 1},
-		{Key: "pipeline", Value: bson.A{bson.D{{Key: "$listLocalSessions", Value: bson.D{{Key: "allUsers", Value: true}}}}}}, {Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 10_000}}}})
+		{Key: "pipeline", Value: bson.A{bson.D{{Key: "$listLocalSessions",
+			Value: bson.D{{Key: "allUsers", Value: true}}}}}},
+		{Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 10_000}}}})
 	if err != nil {
 		w.violation("a list of the sessions when all is quiet: %v", err)
 		return 0
@@ -414,16 +416,19 @@ func judgeCounter(all []*increment, final int64) (found []string) {
 		}
 	}
 	if int64(len(done)) > final || final > int64(len(all)) {
-		found = append(found, fmt.Sprintf("counter: it is at %d after %d acknowledged increments of %d", final, len(done), len(all)))
+		found = append(found, fmt.Sprintf("counter: it is at %d after %d acknowledged increments of %d", final,
+			len(done), len(all)))
 	}
 	slices.SortFunc(done, func(a, b *increment) int { return cmp.Compare(a.value, b.value) })
 	var latest time.Time // the latest start of those with a smaller value
 	for n, i := range done {
 		if n > 0 && done[n-1].value == i.value {
-			found = append(found, fmt.Sprintf("counter: %s and %s both got the value %d", done[n-1].name, i.name, i.value))
+			found = append(found,
+				fmt.Sprintf("counter: %s and %s both got the value %d", done[n-1].name, i.name, i.value))
 		}
 		if i.end.Before(latest) {
-			found = append(found, fmt.Sprintf("counter: %s got %d, more than an increment that began after it ended", i.name, i.value))
+			found = append(found, fmt.Sprintf("counter: %s got %d, more than an increment that began after it ended",
+				i.name, i.value))
 		}
 		if i.start.After(latest) {
 			latest = i.start

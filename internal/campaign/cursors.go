@@ -101,7 +101,8 @@ func (w *world) checkCursors(ctx context.Context) {
 			id, _ := doc.Lookup("cursor", "cursorId").AsInt64()
 			created, _ := doc.Lookup("cursor", "createdDate").DateTime()
 			why := w.leftBecause(id)
-			w.log("cursor %d of %s is left on %s, of %v: %s", id, doc.Lookup("ns"), n.Addr(), created.Time().Sub(w.start), why)
+			w.log("cursor %d of %s is left on %s, of %v: %s", id, doc.Lookup("ns"), n.Addr(),
+				created.Time().Sub(w.start), why)
 			if why == "" {
 				w.violation("a cursor is left to a server that could have been told")
 				continue
@@ -158,7 +159,8 @@ func (w *world) currentOps(ctx context.Context, addr, idle string) (bson.Raw, er
 	if w.plan.Topology != ReplSet {
 		what = append(what, bson.E{Key: "localOps", Value: true})
 	}
-	reply, err := c.Database("admin").RunCommand(ctx, bson.D{{Key: "aggregate", Value: 1}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$currentOp", Value: what}}}},
+	reply, err := c.Database("admin").RunCommand(ctx, bson.D{{Key: "aggregate", Value: 1},
+		{Key: "pipeline", Value: bson.A{bson.D{{Key: "$currentOp", Value: what}}}},
 		{Key: "cursor", Value: bson.D{{Key: "batchSize", Value: 10_000}}}})
 	if err != nil {
 		return nil, err

@@ -23,8 +23,10 @@ var (
 // places are where the adversary lets code of the program's fail.
 var places = []string{
 	"CommandStarted", "CommandSucceeded", "CommandFailed",
-	"ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckedIn", "ConnectionCreated", "ConnectionReady", "ConnectionClosed", "PoolReady", "PoolCleared",
-	"ServerHeartbeatStarted", "ServerHeartbeatSucceeded", "ServerHeartbeatFailed", "ServerDescriptionChanged", "TopologyDescriptionChanged", "log",
+	"ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckedIn", "ConnectionCreated", "ConnectionReady",
+	"ConnectionClosed", "PoolReady", "PoolCleared",
+	"ServerHeartbeatStarted", "ServerHeartbeatSucceeded", "ServerHeartbeatFailed", "ServerDescriptionChanged",
+	"TopologyDescriptionChanged", "log",
 }
 
 // charges are the places in which code of one client's program will fail.
@@ -116,7 +118,8 @@ func (w *world) request(what string, fn func() error) (err error) {
 
 // ownFailure reports whether err comes from code of the program's.
 func ownFailure(err error) bool {
-	return err != nil && (errors.Is(err, errBomb) || errors.Is(err, errExit) || strings.Contains(err.Error(), "runtime.Goexit was called"))
+	return err != nil && (errors.Is(err, errBomb) || errors.Is(err, errExit) ||
+		strings.Contains(err.Error(), "runtime.Goexit was called"))
 }
 
 // faulty is a document whose encoder fails.
@@ -162,7 +165,8 @@ func (a *actor) fail() {
 			_, err := coll.InsertMany(ctx, broken[at:])
 			return err
 		case 2:
-			_, err := coll.UpdateOne(ctx, byID(1), bson.D{{Key: "$set", Value: faulty{exits}}}, allium.UpdateOptions{Upsert: true})
+			_, err := coll.UpdateOne(ctx, byID(1), bson.D{{Key: "$set", Value: faulty{exits}}},
+				allium.UpdateOptions{Upsert: true})
 			return err
 		case 3: // a decoder in a loop over a cursor
 			cur, err := static.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: &batch, Sort: byID(1)})

@@ -146,7 +146,8 @@ func newPlan(seed uint64, topology Topology, length time.Duration, choice int) *
 		c := ClientPlan{
 			MaxPool: pick(r, []int{2, 5, 100}), Timeout: pick(r, []time.Duration{0, 0, 20 * time.Second}),
 			Heartbeat: pick(r, []time.Duration{10 * time.Second, 2 * time.Second, 500 * time.Millisecond}),
-			Compress:  pick(r, []string{"", "", "zlib", "snappy", "zstd"}), Polling: r.IntN(4) == 0, Asks: p.Auth && i > 0,
+			Compress:  pick(r, []string{"", "", "zlib", "snappy", "zstd"}), Polling: r.IntN(4) == 0,
+			Asks: p.Auth && i > 0,
 		}
 		if p.Length > time.Hour {
 			c.Heartbeat = 30 * time.Second
@@ -182,11 +183,13 @@ func newPlan(seed uint64, topology Topology, length time.Duration, choice int) *
 	}
 	tr := stream(seed, 5)
 	for range tenants {
-		p.Actors = append(p.Actors, ActorPlan{ID: len(p.Actors), Kind: "tenant", Client: tr.IntN(len(p.Clients)), Seed: tr.Uint64()})
+		p.Actors = append(p.Actors, ActorPlan{ID: len(p.Actors), Kind: "tenant", Client: tr.IntN(len(p.Clients)),
+			Seed: tr.Uint64()})
 	}
 	pr := stream(seed, 6)
 	for _, kind := range []string{"saver", "saver", "worker", "worker", "worker"} {
-		p.Actors = append(p.Actors, ActorPlan{ID: len(p.Actors), Kind: kind, Client: pr.IntN(len(p.Clients)), Seed: pr.Uint64()})
+		p.Actors = append(p.Actors,
+			ActorPlan{ID: len(p.Actors), Kind: kind, Client: pr.IntN(len(p.Clients)), Seed: pr.Uint64()})
 	}
 	sr := stream(seed, 2)
 	for at := about(sr, gap); at < p.Length; at += about(sr, gap) {
@@ -204,5 +207,6 @@ var crew = map[string]int{
 }
 
 // kinds lists the actors' kinds in a fixed order.
-var kinds = []string{"lister", "bulk", "weak", "counter", "transaction", "bank", "auditor", "inserter", "follower", "files", "scanner", "causal",
+var kinds = []string{"lister", "bulk", "weak", "counter", "transaction", "bank", "auditor", "inserter", "follower",
+	"files", "scanner", "causal",
 	"failing", "ending", "careless", "many", "odd", "tenant", "saver", "worker"}

@@ -30,12 +30,15 @@ func (t *Totals) Count(o *Outcome) {
 
 // Report writes the totals.
 func (t *Totals) Report(w io.Writer) {
-	fmt.Fprintf(w, "%d histories, %.1f hours, %d operations (%d failed), %d commands\n", t.Histories, t.Simulated.Hours(), t.Operations, t.Failed, t.Commands)
-	fmt.Fprintf(w, "writes: %d acknowledged, %d of unknown outcome; events followed: %d\n", t.Acked, t.Unknown, t.Events)
+	fmt.Fprintf(w, "%d histories, %.1f hours, %d operations (%d failed), %d commands\n", t.Histories,
+		t.Simulated.Hours(), t.Operations, t.Failed, t.Commands)
+	fmt.Fprintf(w, "writes: %d acknowledged, %d of unknown outcome; events followed: %d\n", t.Acked, t.Unknown,
+		t.Events)
 	for _, m := range []struct {
 		name string
 		of   map[string]int
-	}{{"faults", t.Faults}, {"rotations of certificates", t.Rotated}, {"operations", t.Work}, {"errors", t.Errors}, {"cursors left to expire", t.Cursors}, {"transactions left to expire", t.Open}} {
+	}{{"faults", t.Faults}, {"rotations of certificates", t.Rotated}, {"operations", t.Work}, {"errors", t.Errors},
+		{"cursors left to expire", t.Cursors}, {"transactions left to expire", t.Open}} {
 		sum := 0
 		var parts []string
 		for _, k := range slices.Sorted(maps.Keys(m.of)) {
@@ -51,7 +54,8 @@ func (t *Totals) Report(w io.Writer) {
 // Describe writes what went wrong in a history, and what remains of its plan.
 func (o *Outcome) Describe(w io.Writer) {
 	p := o.Plan
-	fmt.Fprintf(w, "history %d, %s, %v, mean pause %v, authentication %v, TLS %v, election %v, lag %v\n", p.Seed, p.Topology, p.Length, p.Think, p.Auth, p.TLS, p.Election, p.Lag)
+	fmt.Fprintf(w, "history %d, %s, %v, mean pause %v, authentication %v, TLS %v, election %v, lag %v\n", p.Seed,
+		p.Topology, p.Length, p.Think, p.Auth, p.TLS, p.Election, p.Lag)
 	for i, c := range p.Clients {
 		fmt.Fprintf(w, "  client %d: %+v\n", i, c)
 	}

@@ -54,7 +54,8 @@ type window struct {
 
 // newRotation makes the first certificates and starts the key services.
 func newRotation(w *world) (*rotation, error) {
-	r := &rotation{w: w, master: map[string]kms.MasterKey{"aws": kms.AWSKey{Region: "us-east-1", Key: "arn:aws:kms:us-east-1:579766882180:key/any"}, "kmip": nil}}
+	r := &rotation{w: w, master: map[string]kms.MasterKey{"aws": kms.AWSKey{Region: "us-east-1",
+		Key: "arn:aws:kms:us-east-1:579766882180:key/any"}, "kmip": nil}}
 	var err error
 	if r.dir, err = os.MkdirTemp("", "campaign"); err != nil {
 		return r, err
@@ -78,12 +79,14 @@ func newRotation(w *world) (*rotation, error) {
 		if err != nil {
 			return r, err
 		}
-		s.files = allium.TLSFiles{CAFile: filepath.Join(folder, "ca.pem"), CertificateKeyFile: filepath.Join(folder, "client.pem")}
+		s.files = allium.TLSFiles{CAFile: filepath.Join(folder, "ca.pem"),
+			CertificateKeyFile: filepath.Join(folder, "client.pem")}
 		if s.now, err = fakekms.NewAuthority(); err != nil {
 			return r, err
 		}
 		ca, own := s.now.Files()
-		if err := errors.Join(write(s.files.CAFile, ca), write(s.files.CertificateKeyFile, own), s.use(s.now, s.now)); err != nil {
+		if err := errors.Join(write(s.files.CAFile, ca), write(s.files.CertificateKeyFile, own),
+			s.use(s.now, s.now)); err != nil {
 			return r, err
 		}
 	}
@@ -243,7 +246,9 @@ func (a *adversary) renew(s Step) {
 				return errors.Join(of.use(next, old, next), r.damage(of, of.files.CertificateKeyFile, own, s.Node+1))
 			}},
 			{s.For, func() error { return r.mend(of, of.files.CertificateKeyFile, own) }},
-			{apart, func() error { return errors.Join(of.use(next, next), r.damage(of, of.files.CAFile, ca, s.Node+2)) }},
+			{apart, func() error {
+				return errors.Join(of.use(next, next), r.damage(of, of.files.CAFile, ca, s.Node+2))
+			}},
 			{s.For, func() error {
 				err := r.mend(of, of.files.CAFile, ca)
 				a.rotated(of, next)

@@ -119,10 +119,12 @@ func connections(d *mongotest.Deployment) (n int) {
 func (w *world) checkStacks() {
 	buf := make([]byte, 4<<20)
 	for _, stack := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		if !strings.Contains(stack, "synctest bubble") || strings.Contains(stack, "allium/mongotest") || strings.Contains(stack, "campaign.play") {
+		if !strings.Contains(stack, "synctest bubble") || strings.Contains(stack, "allium/mongotest") ||
+			strings.Contains(stack, "campaign.play") {
 			continue
 		}
-		for _, pkg := range []string{"allium.(", "allium/internal/exec", "allium/internal/pool", "allium/internal/topology", "allium/internal/conn", "allium/internal/cursor"} {
+		for _, pkg := range []string{"allium.(", "allium/internal/exec", "allium/internal/pool",
+			"allium/internal/topology", "allium/internal/conn", "allium/internal/cursor"} {
 			if strings.Contains(stack, pkg) {
 				w.violation("a goroutine is left after Close: %s", stack)
 				break

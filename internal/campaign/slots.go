@@ -57,14 +57,16 @@ func (w *world) checkSlots(ctx context.Context, c *client) {
 	var failed atomic.Int32
 	for range n {
 		all.Go(func() {
-			if _, err := allium.CollectionOf[bson.D](c.get().Database(dbName), "static").FindOne(ctx, byID(1)); err != nil {
+			if _, err := allium.CollectionOf[bson.D](c.get().Database(dbName), "static").FindOne(ctx,
+				byID(1)); err != nil {
 				failed.Add(1)
 			}
 		})
 	}
 	all.Wait()
 	if left := b.left.Load(); left > 0 || failed.Load() > 0 {
-		w.violation("client %d: of %d connections at once %d could not be had, and %d operations failed", c.id, n, max(left, 0), failed.Load())
+		w.violation("client %d: of %d connections at once %d could not be had, and %d operations failed", c.id, n,
+			max(left, 0), failed.Load())
 	}
 }
 

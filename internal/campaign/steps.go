@@ -30,10 +30,12 @@ var overloaded = []string{"SystemOverloadedError", "RetryableError", "RetryableW
 // everywhere are the steps that suit every topology, replicas those of replica sets, and of shards,
 // which are such, clusters those of clusters that can move chunks.
 var (
-	everywhere = []string{"closeConnections", "kill", "hang", "refuse", "reset", "cut", "drop", "garbage", "slow", "trickle", "hold",
+	everywhere = []string{"closeConnections", "kill", "hang", "refuse", "reset", "cut", "drop", "garbage", "slow",
+		"trickle", "hold",
 		"error", "error", "otherError", "writeConcernError", "overload", "closeOnCommand", "slowCommand", "closeClient",
 		"failure", "failure", "failure"}
-	replicas = []string{"stepDown", "stepDown", "stepUp", "killPrimary", "hangPrimary", "partition", "partitionPrimary", "rollBack", "lag", "holdBack"}
+	replicas = []string{"stepDown", "stepDown", "stepUp", "killPrimary", "hangPrimary", "partition", "partitionPrimary",
+		"rollBack", "lag", "holdBack"}
 	clusters = []string{"moveChunk", "moveChunk", "moveChunk"}
 )
 

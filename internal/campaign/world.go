@@ -44,7 +44,8 @@ type Stats struct {
 }
 
 func newStats() Stats {
-	return Stats{Faults: map[string]int{}, Work: map[string]int{}, Errors: map[string]int{}, Cursors: map[string]int{}, Open: map[string]int{}, Rotated: map[string]int{}}
+	return Stats{Faults: map[string]int{}, Work: map[string]int{}, Errors: map[string]int{}, Cursors: map[string]int{},
+		Open: map[string]int{}, Rotated: map[string]int{}}
 }
 
 // Add adds the figures of another history.
@@ -58,7 +59,8 @@ func (s *Stats) Add(o Stats) {
 	s.Events += o.Events
 	s.Refused += o.Refused
 	s.Asked += o.Asked
-	for _, m := range []struct{ to, from map[string]int }{{s.Faults, o.Faults}, {s.Work, o.Work}, {s.Errors, o.Errors}, {s.Cursors, o.Cursors}, {s.Open, o.Open}, {s.Rotated, o.Rotated}} {
+	for _, m := range []struct{ to, from map[string]int }{{s.Faults, o.Faults}, {s.Work, o.Work}, {s.Errors, o.Errors},
+		{s.Cursors, o.Cursors}, {s.Open, o.Open}, {s.Rotated, o.Rotated}} {
 		for k, n := range m.from {
 			m.to[k] += n
 		}
@@ -183,7 +185,8 @@ func (u *usage) pace() {
 	spins := u.spins > mostAtOnce
 	u.mu.Unlock()
 	if spins {
-		u.w.violation("client %d: more than %d checkouts at one instant: a call tries again without a pause or a bound", u.client, mostAtOnce)
+		u.w.violation("client %d: more than %d checkouts at one instant: a call tries again without a pause or a bound",
+			u.client, mostAtOnce)
 		time.Sleep(time.Second)
 	}
 }
@@ -263,7 +266,8 @@ func (u *usage) monitors(o *allium.ClientOptions) {
 	}
 	o.ServerMonitor = u.charges.serverMonitor()
 	o.Logger = slog.New(failingHandler{u.charges})
-	o.LogLevels = map[allium.LogComponent]slog.Level{allium.LogServerSelection: slog.LevelDebug, allium.LogTopology: slog.LevelDebug}
+	o.LogLevels = map[allium.LogComponent]slog.Level{allium.LogServerSelection: slog.LevelDebug,
+		allium.LogTopology: slog.LevelDebug}
 }
 
 func (u *usage) ended() {
@@ -278,11 +282,13 @@ func (u *usage) idle() {
 	defer u.mu.Unlock()
 	for addr, out := range u.out {
 		if len(out) != 0 {
-			u.w.violation("client %d: %d connections to %s are checked out when nobody uses them", u.client, len(out), addr)
+			u.w.violation("client %d: %d connections to %s are checked out when nobody uses them", u.client, len(out),
+				addr)
 		}
 	}
 	if u.started != u.finished {
-		u.w.violation("client %d: %d commands have started, %d have ended when nobody waits for one", u.client, u.started, u.finished)
+		u.w.violation("client %d: %d commands have started, %d have ended when nobody waits for one", u.client,
+			u.started, u.finished)
 	}
 }
 
@@ -315,7 +321,8 @@ func (u *usage) gone() {
 	defer u.mu.Unlock()
 	for addr, n := range u.open {
 		if n != 0 {
-			u.w.violation("client %d: %d connections to %s are still open %v after Close", u.client, n, addr, afterClose)
+			u.w.violation("client %d: %d connections to %s are still open %v after Close", u.client, n, addr,
+				afterClose)
 		}
 	}
 	if n := u.started - u.finished; n != 0 {
@@ -361,7 +368,8 @@ func (w *world) searchText(where, text string) {
 }
 
 func (c *client) open() error {
-	u := &usage{w: c.w, charges: &c.charges, client: c.id, most: c.plan.MaxPool, open: map[string]int{}, out: map[string]map[int64]bool{}}
+	u := &usage{w: c.w, charges: &c.charges, client: c.id, most: c.plan.MaxPool, open: map[string]int{},
+		out: map[string]map[int64]bool{}}
 	o := allium.ClientOptions{
 		Dialer: c.w.d, MaxPoolSize: &c.plan.MaxPool, HeartbeatInterval: &c.plan.Heartbeat,
 		WriteConcern: consistency.Majority(), ReadConcern: &consistency.ReadConcern{Level: consistency.ReadMajority},
@@ -500,7 +508,8 @@ func newWorld(p *Plan, trace bool) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{plan: p, d: d, start: time.Now(), quiet: make(chan struct{}), trace: trace, stats: newStats(), violations: map[string]int{}, password: password, cursors: map[int64]*cursor{}, getMores: map[int64]int64{},
+	w := &world{plan: p, d: d, start: time.Now(), quiet: make(chan struct{}), trace: trace, stats: newStats(),
+		violations: map[string]int{}, password: password, cursors: map[int64]*cursor{}, getMores: map[int64]int64{},
 		txns: map[string]*traced{}, inTxn: map[int64]*traced{}, held: map[string]holdUp{}}
 	d.OnCommand(w.holdUp)
 	w.hist.init()
@@ -554,11 +563,13 @@ func (w *world) prepare() error {
 	if w.plan.Topology == Sharded {
 		admin := c.Database("admin")
 		for _, coll := range shardedColls {
-			if _, err := admin.RunCommand(ctx, bson.D{{Key: "shardCollection", Value: dbName + "." + coll}, {Key: "key", Value: bson.D{{Key: "_id", Value: 1}}}}); err != nil {
+			if _, err := admin.RunCommand(ctx, bson.D{{Key: "shardCollection", Value: dbName + "." + coll},
+				{Key: "key", Value: bson.D{{Key: "_id", Value: 1}}}}); err != nil {
 				return err
 			}
 			for _, at := range splitPoints[coll] {
-				if _, err := admin.RunCommand(ctx, bson.D{{Key: "split", Value: dbName + "." + coll}, {Key: "middle", Value: bson.D{{Key: "_id", Value: at}}}}); err != nil {
+				if _, err := admin.RunCommand(ctx, bson.D{{Key: "split", Value: dbName + "." + coll},
+					{Key: "middle", Value: bson.D{{Key: "_id", Value: at}}}}); err != nil {
 					return err
 				}
 			}
@@ -597,7 +608,8 @@ func (w *world) prepare() error {
 		return err
 	}
 	odd, files := oddDocuments()
-	for coll, docs := range map[string][]bson.D{"odd": odd, "fs.files": files, "heaps": {byID(taken)}, "left": {byID("first")}, "herds": w.herds(), "events": {byID("first")}} {
+	for coll, docs := range map[string][]bson.D{"odd": odd, "fs.files": files, "heaps": {byID(taken)},
+		"left": {byID("first")}, "herds": w.herds(), "events": {byID("first")}} {
 		if _, err := allium.CollectionOf[bson.D](db, coll).InsertMany(ctx, docs); err != nil {
 			return err
 		}
@@ -611,7 +623,8 @@ func (w *world) herds() (docs []bson.D) {
 	for _, a := range w.plan.Actors {
 		for i := range herd {
 			if a.Kind == "many" {
-				docs = append(docs, bson.D{{Key: "_id", Value: fmt.Sprintf("d-%02d-%02d", i, a.ID)}, {Key: "herd", Value: a.ID}, {Key: "n", Value: 0}, {Key: "changes", Value: bson.A{}}})
+				docs = append(docs, bson.D{{Key: "_id", Value: fmt.Sprintf("d-%02d-%02d", i, a.ID)},
+					{Key: "herd", Value: a.ID}, {Key: "n", Value: 0}, {Key: "changes", Value: bson.A{}}})
 			}
 		}
 	}
@@ -619,7 +632,8 @@ func (w *world) herds() (docs []bson.D) {
 }
 
 // splitPoints are where the sharded collections are split; moveChunk steps move what is between.
-var splitPoints = map[string][]any{"static": {50, 150, 250}, "events": {"w-07", "w-1"}, "herds": {"d-04", "d-08"}, "heaps": {"h-2", "h-5"}}
+var splitPoints = map[string][]any{"static": {50, 150, 250}, "events": {"w-07", "w-1"}, "herds": {"d-04", "d-08"},
+	"heaps": {"h-2", "h-5"}}
 
 // shardedColls are the sharded collections.
 var shardedColls = []string{"static", "events", "herds", "heaps"}

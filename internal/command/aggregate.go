@@ -39,7 +39,8 @@ func (c *Aggregate) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f := fields{bson: t.BSON, dst: dst}
 	f.dst, f.err = AppendPipeline(t.BSON, f.dst, "pipeline", c.Pipeline)
 	start, dst := bson.BeginDocumentElement(f.dst, "cursor")
-	if c.BatchSize != nil && !c.Writes { // there is no batch; a size of 0 would keep the pipeline from running (specification: CRUD)
+	// there is no batch; a size of 0 would keep the pipeline from running (specification: CRUD)
+	if c.BatchSize != nil && !c.Writes {
 		dst = bson.AppendInt32(dst, "batchSize", *c.BatchSize)
 	}
 	f.dst = bson.EndDocument(dst, start)

@@ -192,7 +192,8 @@ func (c *BulkWrite) Fit(sequences []byte, _ int, t *Target) ([]byte, error) {
 }
 
 func (c *BulkWrite) tooLarge(n, size, limit int) error {
-	return fmt.Errorf("write %d and its namespace have %d bytes, a message to the server takes %d", c.first+n, size, limit)
+	return fmt.Errorf("write %d and its namespace have %d bytes, a message to the server takes %d", c.first+n, size,
+		limit)
 }
 
 // firstInt32 returns the first element of a document, which is an int32.

@@ -83,7 +83,8 @@ type Named struct {
 // errQueryable has the specification's words.
 //
 //lint:ignore ST1005 the text is that of other drivers
-var errQueryable = errors.New("Driver support of Queryable Encryption is incompatible with server. Upgrade server to use Queryable Encryption.")
+var errQueryable = errors.New(
+	"Driver support of Queryable Encryption is incompatible with server. Upgrade server to use Queryable Encryption.")
 
 // Name implements Command.
 func (c *Named) Name() string { return c.Command }

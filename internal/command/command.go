@@ -213,13 +213,15 @@ func errNoDocument(key string, v any, t bson.Type) error {
 }
 
 func errNil(key string) error {
-	return fmt.Errorf("%s: %w: bson.D{} is a document without fields, and as a filter matches all documents", key, mongoerr.ErrNilDocument)
+	return fmt.Errorf("%s: %w: bson.D{} is a document without fields, and as a filter matches all documents", key,
+		mongoerr.ErrNilDocument)
 }
 
 // hint appends an index hint: a name or a key specification.
 func (f *fields) hint(v any) { f.placed("hint", v, placeOrdered) }
 
-var errHintUnknown = errors.New("hint: the server does not know the hint of this write, and an unacknowledged write would not learn of it")
+var errHintUnknown = errors.New(
+	"hint: the server does not know the hint of this write, and an unacknowledged write would not learn of it")
 
 // writeHint appends the hint of a write. Servers of a lower wire version than since do not know it,
 // and could not say so if they send no answer (specification: CRUD).
@@ -302,7 +304,8 @@ func AppendPipeline(o *bson.Options, dst []byte, key string, v any) ([]byte, err
 	i := 0
 	for stage := range arr.Values() {
 		if stage.Type != bson.TypeEmbeddedDocument {
-			return dst, fmt.Errorf("%s: stage %d is a %s, want a document (a bson.D is a document, not a pipeline)", key, i, stage.Type)
+			return dst, fmt.Errorf("%s: stage %d is a %s, want a document (a bson.D is a document, not a pipeline)",
+				key, i, stage.Type)
 		}
 		i++
 	}

@@ -26,7 +26,8 @@ func AppendWriteConcern(dst []byte, w *consistency.WriteConcern) []byte {
 // afterClusterTime (specification: Read and Write Concern, "afterClusterTime").
 func TakesAfterClusterTime(name string) bool {
 	switch name {
-	case "insert", "update", "findAndModify", "delete", "bulkWrite", "create", "createIndexes", "drop", "dropDatabase", "dropIndexes":
+	case "insert", "update", "findAndModify", "delete", "bulkWrite", "create", "createIndexes", "drop", "dropDatabase",
+		"dropIndexes":
 		return true
 	}
 	return false

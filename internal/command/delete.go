@@ -55,7 +55,10 @@ func (c *Delete) AppendBody(dst []byte, t *Target) ([]byte, error) {
 
 // AppendSequences implements Sequencer.
 func (c *Delete) AppendSequences(dst []byte, t *Target) ([]byte, error) {
-	return c.appendAll(dst, t, "deletes", len(c.Statements), "write", commandOverhead, func(dst []byte, i int) ([]byte, error) { return c.appendStatement(dst, i, t) })
+	return c.appendAll(dst, t, "deletes", len(c.Statements), "write", commandOverhead,
+		func(dst []byte, i int) ([]byte, error) {
+			return c.appendStatement(dst, i, t)
+		})
 }
 
 // Fit implements Batch.

@@ -76,7 +76,8 @@ func (c *Insert) Fit(sequences []byte, behind int, t *Target) ([]byte, error) {
 // appendAll appends a document sequence with as many of n statements, from the first on, as the
 // target takes: at most MaxBatchCount of them, in a message of at most MaxMessageSize bytes. One of
 // them, which errors call what, may be larger than a document may be by extra bytes.
-func (b *batch) appendAll(dst []byte, t *Target, id string, n int, what string, extra int, appendOne func([]byte, int) ([]byte, error)) ([]byte, error) {
+func (b *batch) appendAll(dst []byte, t *Target, id string, n int, what string, extra int,
+	appendOne func([]byte, int) ([]byte, error)) ([]byte, error) {
 	b.count, b.largest = 0, 0
 	at, dst := beginSequence(dst, id)
 	for i := b.first; i < n && b.count < t.MaxBatchCount; i++ {
@@ -99,7 +100,8 @@ func (b *batch) appendAll(dst []byte, t *Target, id string, n int, what string, 
 			// The others are probably like those that are there: room for them at once saves
 			// copying what is there again and again, and memory that is twice what is needed.
 			if average := (len(dst) - at) / b.count; i == b.first || cap(dst)-len(dst) < 2*average {
-				dst = slices.Grow(dst, min(average*left+average*left/8, max(t.MaxMessageSize-len(dst), 0), max(mostAhead, len(dst))))
+				dst = slices.Grow(dst,
+					min(average*left+average*left/8, max(t.MaxMessageSize-len(dst), 0), max(mostAhead, len(dst))))
 			}
 		}
 	}

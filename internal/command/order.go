@@ -32,16 +32,19 @@ const (
 // placedFields are the fields of commands, of statements and of the descriptions of indexes in
 // which order decides.
 var placedFields = map[string]place{
-	"bounds": placeOrdered, "hint": placeOrdered, "index": placeOrdered, "key": placeOrdered, "keyPattern": placeOrdered, "max": placeOrdered,
+	"bounds": placeOrdered, "hint": placeOrdered, "index": placeOrdered, "key": placeOrdered,
+	"keyPattern": placeOrdered, "max": placeOrdered,
 	"middle": placeOrdered, "min": placeOrdered, "orderby": placeOrdered, "sort": placeOrdered,
-	"clusteredIndex": placeFields, "deletes": placeFields, "idIndex": placeFields, "indexes": placeFields, "updates": placeFields, "zones": placeFields,
+	"clusteredIndex": placeFields, "deletes": placeFields, "idIndex": placeFields, "indexes": placeFields,
+	"updates": placeFields, "zones": placeFields,
 	"explain": placeCommand, "ops": placeCommand,
 	"pipeline": placePipeline,
 	"u":        placeUpdate, "update": placeUpdate, "updateMods": placeUpdate,
 }
 
 // sorting are the expressions and stages with a sortBy.
-var sorting = map[string]bool{"$bottom": true, "$bottomN": true, "$fill": true, "$setWindowFields": true, "$sortArray": true, "$top": true, "$topN": true}
+var sorting = map[string]bool{"$bottom": true, "$bottomN": true, "$fill": true, "$setWindowFields": true,
+	"$sortArray": true, "$top": true, "$topN": true}
 
 // below returns the place of what stands under a key of a document at p, of a command with a name.
 func (p place) below(command, key string) place {
@@ -79,7 +82,8 @@ func (p place) below(command, key string) place {
 
 // ordered calls visit for the documents with several keys whose order decides, of the value of
 // type t at dst[at:], until it returns false.
-func (p place) ordered(dst []byte, at int, t bson.Type, command, path string, visit func(at, keys int, path string) bool) bool {
+func (p place) ordered(dst []byte, at int, t bson.Type, command, path string,
+	visit func(at, keys int, path string) bool) bool {
 	if p == placeFree || t != bson.TypeEmbeddedDocument && t != bson.TypeArray {
 		return true
 	}

@@ -51,7 +51,8 @@ func (*UpdateSearchIndex) Name() string { return "updateSearchIndex" }
 
 // AppendBody implements Command.
 func (c *UpdateSearchIndex) AppendBody(dst []byte, t *Target) ([]byte, error) {
-	f := fields{bson: t.BSON, dst: bson.AppendString(bson.AppendString(dst, "updateSearchIndex", c.Collection), "name", c.Index)}
+	f := fields{bson: t.BSON, dst: bson.AppendString(bson.AppendString(dst, "updateSearchIndex", c.Collection), "name",
+		c.Index)}
 	f.filter("definition", c.Definition)
 	return f.dst, f.err
 }

@@ -63,7 +63,10 @@ func (c *Update) AppendBody(dst []byte, t *Target) ([]byte, error) {
 
 // AppendSequences implements Sequencer.
 func (c *Update) AppendSequences(dst []byte, t *Target) ([]byte, error) {
-	return c.appendAll(dst, t, "updates", len(c.Statements), "write", commandOverhead, func(dst []byte, i int) ([]byte, error) { return c.appendStatement(dst, i, t) })
+	return c.appendAll(dst, t, "updates", len(c.Statements), "write", commandOverhead,
+		func(dst []byte, i int) ([]byte, error) {
+			return c.appendStatement(dst, i, t)
+		})
 }
 
 // Fit implements Batch.

@@ -105,7 +105,8 @@ func checkUpdate(v bson.RawValue) error {
 			return errors.New("update document is empty: want update operators such as $set")
 		}
 		if key[0] != '$' {
-			return fmt.Errorf("update document begins with key %q: want update operators such as $set (to replace the document, use ReplaceOne)", key)
+			return fmt.Errorf(
+				"update document begins with key %q: want update operators such as $set (to replace the document, use ReplaceOne)", key)
 		}
 		return nil
 	}

@@ -12,7 +12,8 @@ import (
 //
 // One class has room for a full batch of a cursor: documents of 16 MiB and what is around them.
 var bufferSizes = [...]int{
-	4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20, 16<<20 + 64<<10, 32 << 20, wire.DefaultMaxMessageSize,
+	4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20, 16<<20 + 64<<10, 32 << 20,
+	wire.DefaultMaxMessageSize,
 }
 
 var bufferPools [len(bufferSizes)]sync.Pool

@@ -6,7 +6,8 @@ import (
 	"net"
 )
 
-var errCleartext = errors.New("the password would be sent in clear: switch TLS on, or set ClientOptions.AllowPlainWithoutTLS")
+var errCleartext = errors.New(
+	"the password would be sent in clear: switch TLS on, or set ClientOptions.AllowPlainWithoutTLS")
 
 // CheckCleartext refuses to authenticate to the server at addr with a mechanism if that sends the
 // password as it is over a network that others may read along: mechanism PLAIN without TLS. The

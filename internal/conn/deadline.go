@@ -70,7 +70,8 @@ func (g *guard) cause(err error) error {
 
 // timeout returns the error of an operation that its context ended.
 func (g *guard) timeout(addr string, phase mongoerr.Phase, cause error) error {
-	return &mongoerr.TimeoutError{Phase: phase, Source: mongoerr.SourceCancel, Elapsed: time.Since(g.start), Addr: addr, Wrapped: cause}
+	return &mongoerr.TimeoutError{Phase: phase, Source: mongoerr.SourceCancel, Elapsed: time.Since(g.start), Addr: addr,
+		Wrapped: cause}
 }
 
 // fail closes the connection and returns the error of a step of it.

@@ -172,7 +172,8 @@ func tlsConfigFor(shared *tls.Config, addr string) *tls.Config {
 func connectError(ctx context.Context, start time.Time, addr string, cfg *Config, step string, err error) error {
 	if cause := ended(ctx); cause != nil {
 		return &mongoerr.TimeoutError{
-			Phase: mongoerr.PhaseConnect + mongoerr.Phase(" ("+step+")"), Source: mongoerr.SourceCancel, Elapsed: time.Since(start), Addr: addr, Wrapped: cause,
+			Phase: mongoerr.PhaseConnect + mongoerr.Phase(" ("+step+")"), Source: mongoerr.SourceCancel,
+			Elapsed: time.Since(start), Addr: addr, Wrapped: cause,
 		}
 	}
 	return &mongoerr.ConnectionError{Addr: addr, Op: step, Wrapped: advise(cfg, step, err)}
@@ -191,7 +192,8 @@ func (c *Config) outOfTime(start time.Time, addr string, err error) error {
 	if failure.OutOfTime(err) {
 		return err
 	}
-	return &mongoerr.TimeoutError{Phase: mongoerr.PhaseConnect, Source: mongoerr.SourceConnecting, Elapsed: time.Since(start), Addr: addr, Wrapped: err}
+	return &mongoerr.TimeoutError{Phase: mongoerr.PhaseConnect, Source: mongoerr.SourceConnecting,
+		Elapsed: time.Since(start), Addr: addr, Wrapped: err}
 }
 
 // advise adds to an error of making a connection what may have to be done about it, where the error
@@ -259,7 +261,8 @@ func mayBeOverload(e *mongoerr.ConnectionError) bool {
 		return true
 	}
 	_, isSyscall := errors.AsType[syscall.Errno](e.Wrapped)
-	return isSyscall || slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, os.ErrDeadlineExceeded, io.ErrClosedPipe},
+	return isSyscall || slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, os.ErrDeadlineExceeded,
+		io.ErrClosedPipe},
 		func(ioErr error) bool { return errors.Is(e.Wrapped, ioErr) })
 }
 

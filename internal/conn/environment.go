@@ -54,7 +54,8 @@ func FaaS() string {
 		name string
 		set  bool
 	}{
-		{"aws.lambda", strings.HasPrefix(os.Getenv("AWS_EXECUTION_ENV"), "AWS_Lambda_") || os.Getenv("AWS_LAMBDA_RUNTIME_API") != ""},
+		{"aws.lambda", strings.HasPrefix(os.Getenv("AWS_EXECUTION_ENV"), "AWS_Lambda_") ||
+			os.Getenv("AWS_LAMBDA_RUNTIME_API") != ""},
 		{"azure.func", os.Getenv("FUNCTIONS_WORKER_RUNTIME") != ""},
 		{"gcp.func", os.Getenv("K_SERVICE") != "" || os.Getenv("FUNCTION_NAME") != ""},
 		{"vercel", os.Getenv("VERCEL") != ""},

@@ -43,7 +43,8 @@ func (c *Conn) handshake(ctx context.Context, attempt *auth.Attempt) (bson.Raw, 
 	case nil:
 	case *mongoerr.ServerError:
 		if c.cfg.LoadBalanced && err.Code == commandNotFound {
-			return reply, connectError(ctx, start, c.addr, c.cfg, stepHello, errNotBalanced) // a server older than hello
+			// a server older than hello
+			return reply, connectError(ctx, start, c.addr, c.cfg, stepHello, errNotBalanced)
 		}
 		return reply, err
 	case *mongoerr.ConnectionError:

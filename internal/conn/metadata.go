@@ -129,7 +129,8 @@ func (m *Metadata) build(infos []DriverInfo) (bson.Raw, error) {
 		doc = m.encode(name, release, platform, &env)
 	}
 	if len(doc) > maxMetadata {
-		return nil, fmt.Errorf("driver infos do not fit: client metadata would have %d bytes, servers accept %d", len(doc), maxMetadata)
+		return nil, fmt.Errorf("driver infos do not fit: client metadata would have %d bytes, servers accept %d",
+			len(doc), maxMetadata)
 	}
 	return doc, nil
 }

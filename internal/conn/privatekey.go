@@ -106,17 +106,20 @@ func decryptPKCS8(der []byte, password string) ([]byte, error) {
 		return nil, malformed
 	}
 	if !info.Algorithm.Algorithm.Equal(oidPBES2) {
-		return nil, fmt.Errorf("encryption %v of the private key is not supported, only PBES2 is", info.Algorithm.Algorithm)
+		return nil, fmt.Errorf("encryption %v of the private key is not supported, only PBES2 is",
+			info.Algorithm.Algorithm)
 	}
 	var params pbes2Params
 	if _, err := asn1.Unmarshal(info.Algorithm.Parameters.FullBytes, &params); err != nil {
 		return nil, malformed
 	}
 	if !params.KDF.Algorithm.Equal(oidPBKDF2) {
-		return nil, fmt.Errorf("key derivation %v of the private key is not supported, only PBKDF2 is", params.KDF.Algorithm)
+		return nil, fmt.Errorf("key derivation %v of the private key is not supported, only PBKDF2 is",
+			params.KDF.Algorithm)
 	}
 	var kdf pbkdf2Params
-	if _, err := asn1.Unmarshal(params.KDF.Parameters.FullBytes, &kdf); err != nil || kdf.Iterations < 1 || kdf.Iterations > maxKeyIterations {
+	if _, err := asn1.Unmarshal(params.KDF.Parameters.FullBytes, &kdf); err != nil || kdf.Iterations < 1 ||
+		kdf.Iterations > maxKeyIterations {
 		return nil, malformed
 	}
 	prf, ok := prfs[kdf.PRF.Algorithm.String()]
@@ -125,7 +128,8 @@ func decryptPKCS8(der []byte, password string) ([]byte, error) {
 	}
 	scheme, ok := schemes[params.Scheme.Algorithm.String()]
 	if !ok {
-		return nil, fmt.Errorf("cipher %v of the private key is not supported, only AES and Triple-DES in CBC mode are", params.Scheme.Algorithm)
+		return nil, fmt.Errorf("cipher %v of the private key is not supported, only AES and Triple-DES in CBC mode are",
+			params.Scheme.Algorithm)
 	}
 	var iv []byte
 	if _, err := asn1.Unmarshal(params.Scheme.Parameters.FullBytes, &iv); err != nil {

@@ -160,7 +160,8 @@ func NewRevocation(o *uri.TLSOptions, t *TLS, d Dialer) *ocsp.Checker {
 	if isSet(o.Insecure) || isSet(o.AllowInvalidCertificates) || isSet(o.DisableCertificateRevocationCheck) {
 		return nil
 	}
-	c := &ocsp.Checker{Roots: t.authorities, Verify: isSet(o.AllowInvalidHostnames), Responders: !isSet(o.DisableOCSPEndpointCheck)}
+	c := &ocsp.Checker{Roots: t.authorities, Verify: isSet(o.AllowInvalidHostnames),
+		Responders: !isSet(o.DisableOCSPEndpointCheck)}
 	if d != nil {
 		c.Dial = func(ctx context.Context, network, address string) (nc net.Conn, err error) {
 			err = flight.Apart(func() (err error) { // it runs on a goroutine of package http
@@ -257,7 +258,8 @@ func parseCertificateKey(data []byte, password string) (tls.Certificate, error) 
 
 // whole refuses a file that ends within a block, because it is being written.
 func whole(data []byte) error {
-	if begin := bytes.LastIndex(data, []byte("-----BEGIN ")); begin >= 0 && !bytes.Contains(data[begin:], []byte("-----END ")) {
+	if begin := bytes.LastIndex(data, []byte("-----BEGIN ")); begin >= 0 &&
+		!bytes.Contains(data[begin:], []byte("-----END ")) {
 		return errors.New("it ends in the middle of a block")
 	}
 	return nil

@@ -199,7 +199,8 @@ func (h *Held) of(key Key) *fle.Key {
 }
 
 // EncryptValue encrypts one value as an application says.
-func (k *Keys) EncryptValue(ctx context.Context, v bson.RawValue, o *fle.Explicit, key Key, random io.Reader) (bson.RawValue, error) {
+func (k *Keys) EncryptValue(ctx context.Context, v bson.RawValue, o *fle.Explicit, key Key,
+	random io.Reader) (bson.RawValue, error) {
 	// What is wrong with the options is told before any key is looked for.
 	order, err := o.Order(v)
 	if err != nil {
@@ -218,7 +219,8 @@ func (k *Keys) EncryptValue(ctx context.Context, v bson.RawValue, o *fle.Explici
 }
 
 // EncryptExpression encrypts the bounds of a range query as an application says.
-func (k *Keys) EncryptExpression(ctx context.Context, expr bson.Raw, o *fle.Explicit, key Key, payload int32, random io.Reader) (bson.Raw, error) {
+func (k *Keys) EncryptExpression(ctx context.Context, expr bson.Raw, o *fle.Explicit, key Key, payload int32,
+	random io.Reader) (bson.Raw, error) {
 	if _, err := o.Expression(expr, bson.UUID{}, bson.UUID{}, 0); err != nil {
 		return nil, err
 	}

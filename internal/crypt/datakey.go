@@ -14,7 +14,8 @@ import (
 )
 
 // NewDocument makes a data key: of the given material, or of a new one if it is nil.
-func (k *Keys) NewDocument(ctx context.Context, masterKey bson.Raw, altNames []string, material []byte, random io.Reader) (*Document, error) {
+func (k *Keys) NewDocument(ctx context.Context, masterKey bson.Raw, altNames []string, material []byte,
+	random io.Reader) (*Document, error) {
 	switch len(material) {
 	case fle.KeySize:
 	case 0:

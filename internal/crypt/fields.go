@@ -56,7 +56,8 @@ func CompleteFields(ns string, fields bson.Raw) (bson.Raw, []string, error) {
 	}
 	if v := fields.Lookup("strEncodeVersion"); !v.IsZero() {
 		if n, ok := v.AsInt64(); !ok || n > strEncodeVersion {
-			return nil, nil, badFields(ns, "strEncodeVersion is %s, the greatest that is known is %d", v, strEncodeVersion)
+			return nil, nil,
+				badFields(ns, "strEncodeVersion is %s, the greatest that is known is %d", v, strEncodeVersion)
 		}
 		text = false
 	}

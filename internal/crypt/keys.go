@@ -33,7 +33,8 @@ const DefaultKeyExpiration = time.Minute
 // ErrKeyNotFound is the class of errors that say that the key vault lacks a key.
 //
 //lint:ignore ST1005 the text is that of other drivers
-var ErrKeyNotFound = errors.New("not all keys requested were satisfied. Verify that key vault DB/collection name was correctly specified.")
+var ErrKeyNotFound = errors.New(
+	"not all keys requested were satisfied. Verify that key vault DB/collection name was correctly specified.")
 
 // name is what a key is asked for by: an id, or an alternative name.
 type name struct {
@@ -107,7 +108,8 @@ type cached struct {
 // NewKeys returns the keys of a vault. They are dropped, and their material is cleared, when they
 // have been kept for life; 0 keeps them until Close.
 func NewKeys(vault Vault, service Service, life time.Duration) *Keys {
-	return &Keys{vault: vault, service: service, life: life, cached: make(map[name]*cached), searches: make(map[name]*search)}
+	return &Keys{vault: vault, service: service, life: life, cached: make(map[name]*cached),
+		searches: make(map[name]*search)}
 }
 
 // Close drops all keys. Keys that are in use, or are fetched after it, are cleared when they are

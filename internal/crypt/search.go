@@ -256,8 +256,11 @@ func parseAll(docs []bson.Raw, names []name) (found []*Document, malformed, err 
 			return nil, nil, fmt.Errorf("key vault: unexpected key returned: %s", d.ID)
 		}
 		for _, other := range found {
-			if other.ID == d.ID || slices.ContainsFunc(d.AltNames, func(alt string) bool { return slices.Contains(other.AltNames, alt) }) {
-				return nil, nil, fmt.Errorf("key vault: keys returned have duplicate keyAltNames or _id: %s and %s", other.ID, d.ID)
+			if other.ID == d.ID || slices.ContainsFunc(d.AltNames, func(alt string) bool {
+				return slices.Contains(other.AltNames, alt)
+			}) {
+				return nil, nil, fmt.Errorf("key vault: keys returned have duplicate keyAltNames or _id: %s and %s",
+					other.ID, d.ID)
 			}
 		}
 		found = append(found, d)

@@ -28,10 +28,12 @@ type Cursor struct {
 	exec     *exec.Executor
 	bson     *bson.Options
 
-	id         int64 // 0: the server has no cursor (any more)
-	db, coll   string
-	server     *topology.Server
-	conn       *pool.Conn // the connection that the cursor is pinned to, behind a load balancer or while the server streams
+	id       int64 // 0: the server has no cursor (any more)
+	db, coll string
+	server   *topology.Server
+	// the connection that the cursor is pinned to, behind a load balancer or while the server
+	// streams
+	conn       *pool.Conn
 	implicit   *session.ServerSession
 	borrowed   bool  // the implicit session is that of an operation, which goes on in it
 	operation  int64 // the id of an operation of several commands, which the cursor's share; else 0
@@ -103,7 +105,8 @@ func (c *Cursor) Prepare(op *exec.Op, r Reading) error {
 	case r.TimeoutMode != DefaultTimeout && op.Timeout == nil:
 		return errors.New("option TimeoutMode is set, but no timeout is")
 	case r.Type != NonTailable && r.TimeoutMode == OverLifetime:
-		return errors.New("the timeout of a tailable cursor cannot bound its whole life: its TimeoutMode is TimeoutPerIteration")
+		return errors.New(
+			"the timeout of a tailable cursor cannot bound its whole life: its TimeoutMode is TimeoutPerIteration")
 	}
 	if err := CheckAwait(op, r.MaxAwait); err != nil {
 		return err
@@ -345,7 +348,8 @@ func (c *Cursor) Fail(err error) {
 
 // Undecoded makes the error of the current document, which the program cannot decode.
 func (c *Cursor) Undecoded(err error) *mongoerr.DecodeError {
-	e := &mongoerr.DecodeError{Command: "cursor", Namespace: c.db, Index: c.Index(), Document: bytes.Clone(c.raw), Wrapped: err}
+	e := &mongoerr.DecodeError{Command: "cursor", Namespace: c.db, Index: c.Index(), Document: bytes.Clone(c.raw),
+		Wrapped: err}
 	if c.coll != "" && !strings.HasPrefix(c.coll, "$cmd.") {
 		e.Namespace += "." + c.coll
 	}
@@ -392,7 +396,8 @@ func (c *Cursor) getMore(ctx context.Context, began time.Time) error {
 		size = int32(min(int64(size), c.limit-c.seen))
 	}
 	op := c.op(&command.GetMore{ID: c.id, Collection: c.coll, BatchSize: size, Comment: c.comment})
-	op.Exhaust, op.KeepLate, op.Began, op.NoMaxTime, op.MaxAwait = c.exhaust, c.kind != NonTailable, began, true, c.maxAwait
+	op.Exhaust, op.KeepLate, op.Began, op.NoMaxTime, op.MaxAwait = c.exhaust, c.kind != NonTailable, began, true,
+		c.maxAwait
 	op.Awaits = c.awaits
 	res, err := c.exec.Run(ctx, &op)
 	if err != nil {
@@ -487,7 +492,8 @@ func (c *Cursor) free(ctx context.Context, limit exec.Limit, most time.Duration,
 
 // remains returns what is left of the cursor, with its implicit session.
 func (c *Cursor) remains(implicit *session.ServerSession) *remains {
-	return &remains{exec: c.exec, openCursor: openCursor{id: c.id, db: c.db, coll: c.coll, server: c.server}, comment: c.comment,
+	return &remains{exec: c.exec, openCursor: openCursor{id: c.id, db: c.db, coll: c.coll, server: c.server},
+		comment:   c.comment,
 		operation: c.operation, bson: c.bson, session: c.session, implicit: implicit, conn: c.conn}
 }
 

@@ -79,7 +79,8 @@ func worthAnother(r *remains, sent bool, err error) bool {
 		}
 	}
 	// Behind a load balancer, only its own connection leads to the cursor's server.
-	return !errors.Is(err, mongoerr.ErrClientClosed) && r.conn == nil && r.server.Description().Kind != event.LoadBalancer
+	return !errors.Is(err, mongoerr.ErrClientClosed) && r.conn == nil &&
+		r.server.Description().Kind != event.LoadBalancer
 }
 
 // run tells the servers until none is left that has to be told.

@@ -104,7 +104,8 @@ func (r *remains) freeLater(limit exec.Limit, reg *Registry) func(ctx context.Co
 }
 
 // within bounds ctx by most, unless there is a limit.
-func (r *remains) within(ctx context.Context, limit exec.Limit, most time.Duration) (context.Context, context.CancelFunc) {
+func (r *remains) within(ctx context.Context, limit exec.Limit,
+	most time.Duration) (context.Context, context.CancelFunc) {
 	if !limit.Deadline.IsZero() {
 		return ctx, func() {}
 	}
@@ -118,7 +119,8 @@ func (r *remains) kill(ctx context.Context, limit exec.Limit) (done bool, err er
 		return true, nil
 	}
 	op := exec.NewOp(&command.KillCursors{Collection: r.coll, ID: r.id, Comment: r.comment})
-	op.ID, op.DB, op.BSON, op.Session, op.Implicit, op.Server, op.Conn = r.operation, r.db, r.bson, r.session, r.implicit, r.server, r.conn
+	op.ID, op.DB, op.BSON, op.Session, op.Implicit, op.Server, op.Conn = r.operation, r.db, r.bson, r.session,
+		r.implicit, r.server, r.conn
 	op.Limit, op.NoMaxTime = limit, limit.Deadline.IsZero()
 	if r.session != nil && r.session.Ended() { // the cursor has outlived it
 		op.Session = nil

@@ -15,7 +15,8 @@ func resumes(err error, wireVersion int32) bool {
 	var server *mongoerr.ServerError
 	if !errors.As(err, &server) {
 		// The network, or time. What follows is not an error of the getMore: it was not even tried.
-		return !errors.Is(err, mongoerr.ErrClientClosed) && !errors.Is(err, session.ErrEnded) && !errors.Is(err, session.ErrConcurrent)
+		return !errors.Is(err, mongoerr.ErrClientClosed) && !errors.Is(err, session.ErrEnded) &&
+			!errors.Is(err, session.ErrConcurrent)
 	}
 	switch {
 	case server.Code == errcode.CursorNotFound:

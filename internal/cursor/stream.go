@@ -235,7 +235,8 @@ func (s *Stream) resume(ctx context.Context) bool {
 
 // late is the error of a call whose time is up before it could resume.
 func (s *Stream) late(ctx context.Context, ended error) error {
-	e := &mongoerr.TimeoutError{Phase: mongoerr.PhaseResume, Addr: s.server.Addr(), Elapsed: time.Since(s.op.Began), Wrapped: ended}
+	e := &mongoerr.TimeoutError{Phase: mongoerr.PhaseResume, Addr: s.server.Addr(), Elapsed: time.Since(s.op.Began),
+		Wrapped: ended}
 	if ctx.Err() == nil {
 		e.Source = s.within.Source
 	} else if !errors.Is(ended, context.Canceled) {
@@ -246,7 +247,8 @@ func (s *Stream) late(ctx context.Context, ended error) error {
 
 var errStreamClosed = errors.New("change stream is closed")
 
-var errNoResumeToken = errors.New("cannot provide resume functionality when the resume token is missing: a stage of the pipeline takes _id away")
+var errNoResumeToken = errors.New(
+	"cannot provide resume functionality when the resume token is missing: a stage of the pipeline takes _id away")
 
 // scan looks for an event in what is left of the batch. The fragments of a large event are joined.
 func (s *Stream) scan() (found bool, err error) {

@@ -96,7 +96,8 @@ func LookupHosts(ctx context.Context, r Resolver, service, host string) (hosts [
 		err = fmt.Errorf("look up SRV records of _%s._tcp.%s: %w", service, host, err)
 	}
 	if n := len(records); n > maxRecords {
-		return nil, 0, fmt.Errorf("look up SRV records of _%s._tcp.%s: there are %d, at most %d are read", service, host, n, maxRecords)
+		return nil, 0, fmt.Errorf("look up SRV records of _%s._tcp.%s: there are %d, at most %d are read", service,
+			host, n, maxRecords)
 	}
 	refused, more := []error{err}, 0
 	seen := make(map[string]bool, len(records))
@@ -150,7 +151,8 @@ func lookupTXT(ctx context.Context, r Resolver, host string) (string, error) {
 	case len(records) == 0:
 		return "", nil
 	case len(records[0]) > maxText:
-		return "", fmt.Errorf("look up TXT record of %s: it has %d bytes, at most %d are allowed", host, len(records[0]), maxText)
+		return "", fmt.Errorf("look up TXT record of %s: it has %d bytes, at most %d are allowed", host,
+			len(records[0]), maxText)
 	}
 	return records[0], nil
 }

@@ -71,7 +71,8 @@ func ReadPrelude(r *bufio.Reader) (*Contents, error) {
 		return nil, err
 	}
 	if !bytes.Equal(magic, Magic) {
-		return nil, fmt.Errorf("it is a file, and not one of mongodump --archive: name such a file, or the folder that mongodump wrote")
+		return nil, fmt.Errorf(
+			"it is a file, and not one of mongodump --archive: name such a file, or the folder that mongodump wrote")
 	}
 	r.Discard(len(magic))
 	doc, err := ReadDocument(r)
@@ -83,7 +84,8 @@ func ReadPrelude(r *bufio.Reader) (*Contents, error) {
 		return nil, err
 	}
 	if header.Version != archiveVersion {
-		return nil, fmt.Errorf("the archive has the version %q, and only %q can be read: restore it with the mongorestore that belongs to the mongodump", header.Version, archiveVersion)
+		return nil, fmt.Errorf(
+			"the archive has the version %q, and only %q can be read: restore it with the mongorestore that belongs to the mongodump", header.Version, archiveVersion)
 	}
 	all := &Contents{Parameters: header.Parameters, Server: header.Server}
 	for {
@@ -98,9 +100,11 @@ func ReadPrelude(r *bufio.Reader) (*Contents, error) {
 			return nil, err
 		}
 		if m.DB == "" {
-			return nil, fmt.Errorf("the archive holds %q (mongodump --oplog), which only mongorestore --oplogReplay applies: restore it into a deployment, or dump without --oplog", m.Collection)
+			return nil, fmt.Errorf(
+				"the archive holds %q (mongodump --oplog), which only mongorestore --oplogReplay applies: restore it into a deployment, or dump without --oplog", m.Collection)
 		}
-		c := &Collection{DB: m.DB, Name: m.Collection, Metadata: []byte(m.Metadata), Bare: m.Type == "view" || m.Type == "timeseries"}
+		c := &Collection{DB: m.DB, Name: m.Collection, Metadata: []byte(m.Metadata),
+			Bare: m.Type == "view" || m.Type == "timeseries"}
 		if all.Of(c.DB, c.Name) != nil {
 			return nil, fmt.Errorf("the archive holds %s twice", c.NS())
 		}
@@ -204,7 +208,8 @@ func WriteArchive(w io.Writer, all *Contents, documents func(c *Collection, w io
 	if _, err := w.Write(Magic); err != nil {
 		return err
 	}
-	header := ArchiveHeader{Concurrent: 1, Version: archiveVersion, Server: all.Server, Tool: "allium", Parameters: all.Parameters}
+	header := ArchiveHeader{Concurrent: 1, Version: archiveVersion, Server: all.Server, Tool: "allium",
+		Parameters: all.Parameters}
 	if err := WriteBSON(w, header); err != nil {
 		return err
 	}

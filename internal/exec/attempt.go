@@ -59,7 +59,8 @@ func (r *run) attempt(ctx context.Context) (Result, stage, error) {
 	}
 	r.pin(c, err)
 	keep := r.op.Conn == c || r.txnConn() == c
-	if err == nil && !keep && (r.op.KeepConn && c.Hello().Kind == event.LoadBalancer && hasOpenCursor(res.Reply) || r.op.Exhaust && c.Streaming()) {
+	if err == nil && !keep && (r.op.KeepConn && c.Hello().Kind == event.LoadBalancer && hasOpenCursor(res.Reply) ||
+		r.op.Exhaust && c.Streaming()) {
 		c.Pin(pool.ForCursor)
 		res.Conn, keep = c, true
 	}
@@ -105,7 +106,8 @@ func (r *run) choose(ctx context.Context) (*topology.Server, error) {
 		r.selected = op.Server.Description()
 		return op.Server, nil
 	}
-	sel := topology.Selection{Operation: op.Command.Name(), Write: op.Kind == Write, ReadPreference: op.ReadPreference, WritesResults: op.OutputStage,
+	sel := topology.Selection{Operation: op.Command.Name(), Write: op.Kind == Write, ReadPreference: op.ReadPreference,
+		WritesResults: op.OutputStage,
 		Deprioritized: r.avoid, OperationID: r.operationID}
 	if r.inTxn || op.EndsTransaction {
 		sel.Write = true
@@ -126,7 +128,8 @@ func (r *run) choose(ctx context.Context) (*topology.Server, error) {
 		r.selected = selected
 	}
 	if sel.Expired && op.set() { // (specification: Client Side Operations Timeout, "Errors")
-		err = &mongoerr.TimeoutError{Phase: mongoerr.PhaseSelection, Source: mongoerr.SourceServerSelection, Wrapped: err}
+		err = &mongoerr.TimeoutError{Phase: mongoerr.PhaseSelection, Source: mongoerr.SourceServerSelection,
+			Wrapped: err}
 	}
 	return srv, err
 }
@@ -205,7 +208,8 @@ func (r *run) exchange(ctx context.Context, srv *topology.Server, c *pool.Conn) 
 	msg, err := m.build()
 	if err != nil {
 		if errors.Is(err, errNoTimeLeft) {
-			return Result{}, stageBuild, &mongoerr.TimeoutError{Phase: mongoerr.PhaseCommand, Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
+			return Result{}, stageBuild, &mongoerr.TimeoutError{Phase: mongoerr.PhaseCommand,
+				Elapsed: time.Since(r.started), Addr: r.addr, Wrapped: err}
 		}
 		return Result{}, stageBuild, err
 	}
@@ -369,7 +373,8 @@ func (r *run) explain(e *mongoerr.ServerError) {
 	} else if e.Code == errcode.IllegalOperation && strings.HasPrefix(e.Message, "Transaction numbers") && r.inTxn {
 		e.Message += "; a standalone server has no transactions: start it as a replica set, which may have one member"
 	} else if e.Code == errcode.IllegalOperation || e.Code == noRetryableWrites {
-		if said := strings.ToLower(e.Message); strings.Contains(said, "retryable writes are not supported") && !strings.Contains(said, "retrywrites=false") {
+		if said := strings.ToLower(e.Message); strings.Contains(said, "retryable writes are not supported") &&
+			!strings.Contains(said, "retrywrites=false") {
 			e.Message += "; add retryWrites=false to the connection string" // what servers of others say
 		}
 	}
@@ -384,7 +389,8 @@ func hasOpenCursor(reply bson.Raw) bool {
 // pin ties a transaction of a sharded cluster or behind a load balancer to where its first command
 // went.
 func (r *run) pin(c *pool.Conn, err error) {
-	if !r.inTxn || r.op.Session.Transaction().Pinned() != nil || mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) || failure.Network(err) {
+	if !r.inTxn || r.op.Session.Transaction().Pinned() != nil ||
+		mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction) || failure.Network(err) {
 		return
 	}
 	switch c.Hello().Kind {

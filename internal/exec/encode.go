@@ -74,7 +74,8 @@ func (r *run) encode() error {
 // limits of the servers that are known, or the defaults. How large a document may be, Fit checks.
 func (r *run) assume(limits bool) *command.Target {
 	t := &r.buf.target
-	*t = command.Target{MaxMessageSize: wire.DefaultMaxMessageSize, MaxBatchCount: defaultMaxBatch, Unacknowledged: r.op.unacknowledged(), BSON: r.op.BSON}
+	*t = command.Target{MaxMessageSize: wire.DefaultMaxMessageSize, MaxBatchCount: defaultMaxBatch,
+		Unacknowledged: r.op.unacknowledged(), BSON: r.op.BSON}
 	if !limits {
 		return t
 	}

@@ -177,7 +177,8 @@ func (x *Executor) RunClosing(ctx context.Context, op *Op) (Result, error) {
 }
 
 func (x *Executor) run(ctx context.Context, op *Op, closing bool) (Result, error) {
-	r := run{x: x, op: op, closing: closing, started: op.Began, implicit: op.Implicit, deadline: op.Deadline, source: op.Source}
+	r := run{x: x, op: op, closing: closing, started: op.Began, implicit: op.Implicit, deadline: op.Deadline,
+		source: op.Source}
 	r.tells.began = time.Now()
 	if r.started.IsZero() {
 		r.started = r.tells.began
@@ -349,7 +350,8 @@ func (r *run) enterSession(ctx context.Context, s *session.Session) error {
 	txn := s.Transaction()
 	if r.op.unacknowledged() && !txn.Running() { // in a transaction the write concern is the transaction's
 		s.Leave()
-		return errors.New("an unacknowledged write cannot use a session: the driver would not know when the session is free again")
+		return errors.New(
+			"an unacknowledged write cannot use a session: the driver would not know when the session is free again")
 	}
 	if txn.Pending() {
 		_ = r.x.abort(ctx, s, Limit{}) // a server has it open still, and nothing else would end it
@@ -412,7 +414,8 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 		if r.retries(ctx, err, stage) && r.backoff(ctx, err) && r.pause(ctx, stage) {
 			r.drop(res)
 			r.unpin(err, nil, true)
-			if r.op.RetryConcern != nil && !isRetryableOverload(err) { // what an overloaded server has not begun is not majority's yet
+			// what an overloaded server has not begun is not majority's yet
+			if r.op.RetryConcern != nil && !isRetryableOverload(err) {
 				r.concern = r.op.RetryConcern
 			}
 			continue
@@ -430,7 +433,8 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 		if refused, ok := errors.AsType[*mongoerr.AuthError](last); ok && !errors.As(sent, new(*mongoerr.AuthError)) {
 			sent = &refusedRetry{sent, refused}
 		}
-		r.unsent = r.op.EndsTransaction && r.op.Session.Transaction().Pending() && failure.OutOfTime(last) && (ctx.Err() != nil || errors.Is(last, errNoTimeLeft))
+		r.unsent = r.op.EndsTransaction && r.op.Session.Transaction().Pending() && failure.OutOfTime(last) &&
+			(ctx.Err() != nil || errors.Is(last, errNoTimeLeft))
 		err = r.timedOut(ctx, sent, last, stage)
 		r.unpin(last, err, false)
 		if r.inTxn && stage == stageSent && !r.cleansUp() {
@@ -480,7 +484,8 @@ func (r *run) unpins(last, err error, again bool) bool {
 		return mongoerr.HasLabel(last, mongoerr.LabelRetryableWrite)
 	case isEnd && !ends.Commit:
 		return true // any can abort it, and nothing is left to do afterwards, however the attempt ended
-	case mongoerr.HasLabel(last, mongoerr.LabelTransientTransaction), mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction):
+	case mongoerr.HasLabel(last, mongoerr.LabelTransientTransaction),
+		mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction):
 		return true
 	}
 	return isEnd && commitUnknown(err)
@@ -501,7 +506,8 @@ func (r *run) timedOut(ctx context.Context, err, last error, stage stage) error 
 		return last
 	}
 	expired := ctx.Err()
-	if expired == nil && !r.deadline.IsZero() && (isMaxTimeExpired(last) && (r.op.set() || r.boundsServer()) || !time.Now().Before(r.deadline)) {
+	if expired == nil && !r.deadline.IsZero() && (isMaxTimeExpired(last) && (r.op.set() || r.boundsServer()) ||
+		!time.Now().Before(r.deadline)) {
 		expired = context.DeadlineExceeded
 	}
 	if expired == nil || stage == stageBuild {

@@ -33,7 +33,8 @@ var errNoTimeLeft = errors.New("the time that is left is less than a round trip 
 type noTimeLeft struct{ left, roundTrip time.Duration }
 
 func (e *noTimeLeft) Error() string {
-	return fmt.Sprintf("%v is left, and a round trip to the server takes at least %v: nothing was sent", max(e.left, 0), e.roundTrip)
+	return fmt.Sprintf("%v is left, and a round trip to the server takes at least %v: nothing was sent", max(e.left, 0),
+		e.roundTrip)
 }
 
 func (e *noTimeLeft) Unwrap() error { return errNoTimeLeft }
@@ -91,7 +92,8 @@ func (m *message) fit(batch command.Batch, t *command.Target) error {
 	if m.enciphered {
 		return nil
 	}
-	t.MaxDocumentSize, t.MaxMessageSize, t.MaxBatchCount = int(m.hello.MaxBSONObjectSize), int(m.hello.MaxMessageSize), int(m.hello.MaxWriteBatchSize)
+	t.MaxDocumentSize, t.MaxMessageSize, t.MaxBatchCount = int(m.hello.MaxBSONObjectSize), int(m.hello.MaxMessageSize),
+		int(m.hello.MaxWriteBatchSize)
 	sequences, err := batch.Fit(m.buf.sequences(), m.own+commonSize, t)
 	if err == nil {
 		m.buf.tail = m.buf.tail[:m.buf.room+len(sequences)]
@@ -132,7 +134,8 @@ func (m *message) takeSession() error {
 	if m.session == nil {
 		return nil
 	}
-	if m.txnNumber == 0 && m.retryableWrite() && !m.op.EndsTransaction && m.hello.Kind != event.Standalone && !m.unacknowledged {
+	if m.txnNumber == 0 && m.retryableWrite() && !m.op.EndsTransaction && m.hello.Kind != event.Standalone &&
+		!m.unacknowledged {
 		m.session.TxnNumber++
 		m.run.txnNumber = m.session.TxnNumber
 	}

@@ -34,8 +34,10 @@ const (
 // layers above make an Op in no other way, so that each command declares its traits in one place.
 func NewOp(cmd command.Command) Op {
 	t := cmd.Traits()
-	return Op{Command: cmd, Kind: t.Kind, Retryable: t.Retryable, TakesConcern: t.Inherits.Has(command.ReadConcerns), WriteErrors: t.WriteErrors,
-		OutputStage: t.OutputStage, EndsTransaction: t.EndsTransaction, KeepSession: t.OpensCursor, KeepConn: t.OpensCursor}
+	return Op{Command: cmd, Kind: t.Kind, Retryable: t.Retryable, TakesConcern: t.Inherits.Has(command.ReadConcerns),
+		WriteErrors: t.WriteErrors,
+		OutputStage: t.OutputStage, EndsTransaction: t.EndsTransaction, KeepSession: t.OpensCursor,
+		KeepConn: t.OpensCursor}
 }
 
 // Op is one operation: a command and everything that decides where and how it is sent. The zero
@@ -158,7 +160,8 @@ func (op *Op) Named(err error) error { return named(op.Command.Name(), op.Namesp
 // because ctx has ended is a TimeoutError, as it is where the operation itself encodes.
 func Ahead(ctx context.Context, command, db, coll string, err error) error {
 	if ctx != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) { // that it is nil may be the error
-		e := &mongoerr.TimeoutError{Phase: mongoerr.PhaseEncoding, Command: command, Namespace: namespace(db, coll), Wrapped: err}
+		e := &mongoerr.TimeoutError{Phase: mongoerr.PhaseEncoding, Command: command, Namespace: namespace(db, coll),
+			Wrapped: err}
 		if !e.Canceled() {
 			e.Source = mongoerr.SourceContext
 		}

@@ -19,7 +19,8 @@ func (r *run) label(err error, stage stage) {
 	if r.retryableWrite() && lost {
 		failure.AddLabel(err, mongoerr.LabelRetryableWrite)
 	}
-	if r.inTxn && (lost || stage == stageSelect && !isIncompatible(err) || stage == stageCheckOut && failure.OutOfTime(err)) {
+	if r.inTxn && (lost || stage == stageSelect && !isIncompatible(err) ||
+		stage == stageCheckOut && failure.OutOfTime(err)) {
 		failure.AddLabel(err, mongoerr.LabelTransientTransaction)
 	}
 }
@@ -27,7 +28,8 @@ func (r *run) label(err error, stage stage) {
 // retryableWrite reports whether Retryable Writes applies to the operation and to the server that
 // was selected for it.
 func (r *run) retryableWrite() bool {
-	return r.op.EndsTransaction || r.x.RetryWrites && r.op.Kind == Write && r.op.Retryable && !r.mixed && !r.inTxn && !r.op.unacknowledged() &&
+	return r.op.EndsTransaction || r.x.RetryWrites && r.op.Kind == Write && r.op.Retryable && !r.mixed && !r.inTxn &&
+		!r.op.unacknowledged() &&
 		(r.selected == nil || r.selected.Kind != event.Standalone)
 }
 
@@ -63,7 +65,8 @@ func (r *run) retries(ctx context.Context, err error, stage stage) bool {
 		if policy.MaxAttempts > 0 {
 			allowed = policy.MaxAttempts - 1
 		}
-	case r.retryableWrite() && (stage == stageCheckOut || r.txnNumber != 0 || r.op.EndsTransaction) && mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite):
+	case r.retryableWrite() && (stage == stageCheckOut || r.txnNumber != 0 || r.op.EndsTransaction) &&
+		mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite):
 	default:
 		return false
 	}

@@ -91,16 +91,22 @@ func (s *shape) full() bool {
 var (
 	logical   = []string{"$and", "$or", "$nor"} // a list of filters
 	nested    = []string{"$not", "$elemMatch"}  // operators, or a filter
-	plainOnes = []string{"$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$type", "$mod", "$regex", "$options", "$all", "$size",
-		"$expr", "$where", "$jsonSchema", "$text", "$comment", "$sampleRate", "$geoWithin", "$geoIntersects", "$near", "$nearSphere", "$maxDistance",
+	plainOnes = []string{"$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$type", "$mod",
+		"$regex", "$options", "$all", "$size",
+		"$expr", "$where", "$jsonSchema", "$text", "$comment", "$sampleRate", "$geoWithin", "$geoIntersects", "$near",
+		"$nearSphere", "$maxDistance",
 		"$minDistance", "$bitsAllSet", "$bitsAnySet", "$bitsAllClear", "$bitsAnyClear", "$within", "$geoNear"}
 )
 
 // stages are the stages of pipelines whose names are shown.
-var stages = []string{"$addFields", "$bucket", "$bucketAuto", "$changeStream", "$changeStreamSplitLargeEvent", "$collStats", "$count", "$currentOp",
-	"$densify", "$documents", "$facet", "$fill", "$geoNear", "$graphLookup", "$group", "$indexStats", "$limit", "$listLocalSessions",
-	"$listSearchIndexes", "$listSessions", "$lookup", "$match", "$merge", "$out", "$planCacheStats", "$project", "$rankFusion", "$redact",
-	"$replaceRoot", "$replaceWith", "$sample", "$scoreFusion", "$search", "$searchMeta", "$set", "$setWindowFields", "$shardedDataDistribution",
+var stages = []string{"$addFields", "$bucket", "$bucketAuto", "$changeStream", "$changeStreamSplitLargeEvent",
+	"$collStats", "$count", "$currentOp",
+	"$densify", "$documents", "$facet", "$fill", "$geoNear", "$graphLookup", "$group", "$indexStats", "$limit",
+	"$listLocalSessions",
+	"$listSearchIndexes", "$listSessions", "$lookup", "$match", "$merge", "$out", "$planCacheStats", "$project",
+	"$rankFusion", "$redact",
+	"$replaceRoot", "$replaceWith", "$sample", "$scoreFusion", "$search", "$searchMeta", "$set", "$setWindowFields",
+	"$shardedDataDistribution",
 	"$skip", "$sort", "$sortByCount", "$unionWith", "$unset", "$unwind", "$vectorSearch"}
 
 // filter appends the shape of a filter, or of the operators on one field.

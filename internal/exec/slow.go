@@ -83,12 +83,14 @@ func (r *run) exchanged(msg []byte) {
 // tell remembers and logs the operation if it was slow.
 func (r *run) tell(ctx context.Context, err error) {
 	t := &r.tells
-	if limit := r.slowFrom(); limit <= 0 || t.told || !t.slow && (err == nil && r.x.Cipher == nil || time.Since(t.began) < limit) {
+	if limit := r.slowFrom(); limit <= 0 || t.told ||
+		!t.slow && (err == nil && r.x.Cipher == nil || time.Since(t.began) < limit) {
 		return
 	}
 	t.told = true
 	op := stats.SlowOperation{
-		Command: r.op.Command.Name(), Namespace: r.op.Namespace(), Addr: r.addr, Started: t.began, Duration: time.Since(t.began),
+		Command: r.op.Command.Name(), Namespace: r.op.Namespace(), Addr: r.addr, Started: t.began,
+		Duration:  time.Since(t.began),
 		Selection: t.selection, Checkout: t.checkout, Encryption: t.encryption, Backoff: t.backoff,
 		Attempts: t.sent, Shape: t.shape, Failure: failure.Outline(err),
 	}
@@ -97,14 +99,16 @@ func (r *run) tell(ctx context.Context, err error) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 12)
-	attrs = append(attrs, slog.String("commandName", op.Command), slog.String("namespace", op.Namespace), logging.Millis("durationMS", op.Duration))
+	attrs = append(attrs, slog.String("commandName", op.Command), slog.String("namespace", op.Namespace),
+		logging.Millis("durationMS", op.Duration))
 	if op.Addr != "" {
 		attrs = logging.Server(attrs, op.Addr)
 	}
 	for _, phase := range []struct {
 		key string
 		d   time.Duration
-	}{{"selectionMS", op.Selection}, {"checkoutMS", op.Checkout}, {"encryptionMS", op.Encryption}, {"backoffMS", op.Backoff}} {
+	}{{"selectionMS", op.Selection}, {"checkoutMS", op.Checkout}, {"encryptionMS", op.Encryption},
+		{"backoffMS", op.Backoff}} {
 		if phase.d > 0 {
 			attrs = append(attrs, logging.Millis(phase.key, phase.d))
 		}

@@ -127,14 +127,16 @@ func (r *run) beginSpan(ctx context.Context) (context.Context, tracing.Span) {
 }
 
 // beginSpan begins the span of an operation that may be part of a transaction.
-func (x *Executor) beginSpan(ctx context.Context, txn *session.Transaction, name, db, coll string) (context.Context, tracing.Span) {
+func (x *Executor) beginSpan(ctx context.Context, txn *session.Transaction, name, db,
+	coll string) (context.Context, tracing.Span) {
 	if txn != nil {
 		ctx = x.inTransaction(ctx, txn)
 	}
 	coll = collectionIn(db, coll)
 	title := summary(name, db, coll)
 	attrs := target(append(make([]tracing.Attribute, 0, 5), systemName), db, coll)
-	attrs = append(attrs, tracing.Attribute{Key: attrOperation, Value: name}, tracing.Attribute{Key: attrOperationSummary, Value: title})
+	attrs = append(attrs, tracing.Attribute{Key: attrOperation, Value: name},
+		tracing.Attribute{Key: attrOperationSummary, Value: title})
 	return x.Tracer.Start(ctx, tracing.Begin{Name: title, Attributes: attrs})
 }
 
@@ -175,14 +177,16 @@ func endSpan(span tracing.Span, err error) {
 
 // recordError records an error with the attributes of an exception.
 func recordError(span tracing.Span, err error) {
-	span.SetAttributes(tracing.Attribute{Key: attrMessage, Value: err.Error()}, tracing.Attribute{Key: attrType, Value: fmt.Sprintf("%T", err)},
+	span.SetAttributes(tracing.Attribute{Key: attrMessage, Value: err.Error()},
+		tracing.Attribute{Key: attrType, Value: fmt.Sprintf("%T", err)},
 		tracing.Attribute{Key: attrStack, Value: string(debug.Stack())})
 	span.RecordError(err)
 }
 
 // Operation runs an operation of several commands in a span: those that run with the context that
 // it hands on. Without a tracer there is none.
-func (x *Executor) Operation(ctx context.Context, s *session.Session, name, db, coll string, run func(context.Context) error) error {
+func (x *Executor) Operation(ctx context.Context, s *session.Session, name, db, coll string,
+	run func(context.Context) error) error {
 	ctx, span := x.operationSpan(ctx, s, name, db, coll)
 	if span == nil {
 		return run(ctx)
@@ -193,7 +197,8 @@ func (x *Executor) Operation(ctx context.Context, s *session.Session, name, db, 
 	return err
 }
 
-func (x *Executor) operationSpan(ctx context.Context, s *session.Session, name, db, coll string) (context.Context, tracing.Span) {
+func (x *Executor) operationSpan(ctx context.Context, s *session.Session, name, db,
+	coll string) (context.Context, tracing.Span) {
 	if x.Tracer == nil || ctx == nil {
 		return ctx, nil
 	}
@@ -221,7 +226,8 @@ type inTxnSpan struct{}
 // tell its parent.
 func (x *Executor) inTransaction(ctx context.Context, txn *session.Transaction) context.Context {
 	if txn.Span == nil {
-		begun, span := x.Tracer.Start(ctx, tracing.Begin{Name: "transaction", Time: txn.Started, Attributes: []tracing.Attribute{systemName}})
+		begun, span := x.Tracer.Start(ctx, tracing.Begin{Name: "transaction", Time: txn.Started,
+			Attributes: []tracing.Attribute{systemName}})
 		ctx, txn.Span = begun, &session.TransactionSpan{Span: span}
 	} else if s, _ := ctx.Value(inTxnSpan{}).(*session.TransactionSpan); s == txn.Span {
 		return ctx
@@ -319,10 +325,14 @@ func usedCursor(name string, body bson.Raw) int64 {
 // withCollection are the commands whose first field is a collection. What other commands have there
 // may be the name of a user or of a role.
 var withCollection = map[string]bool{
-	"aggregate": true, "autoCompact": true, "cleanupStructuredEncryptionData": true, "collMod": true, "collStats": true, "compact": true,
-	"compactStructuredEncryptionData": true, "convertToCapped": true, "count": true, "create": true, "createIndexes": true,
-	"createSearchIndexes": true, "delete": true, "distinct": true, "drop": true, "dropIndexes": true, "dropSearchIndex": true,
-	"find": true, "findAndModify": true, "insert": true, "killCursors": true, "listIndexes": true, "mapReduce": true,
+	"aggregate": true, "autoCompact": true, "cleanupStructuredEncryptionData": true, "collMod": true, "collStats": true,
+	"compact":                         true,
+	"compactStructuredEncryptionData": true, "convertToCapped": true, "count": true, "create": true,
+	"createIndexes":       true,
+	"createSearchIndexes": true, "delete": true, "distinct": true, "drop": true, "dropIndexes": true,
+	"dropSearchIndex": true,
+	"find":            true, "findAndModify": true, "insert": true, "killCursors": true, "listIndexes": true,
+	"mapReduce":      true,
 	"planCacheClear": true, "reIndex": true, "update": true, "updateSearchIndex": true, "validate": true,
 }
 

@@ -91,7 +91,8 @@ func (t *trace) message(text string, more ...slog.Attr) {
 	i := &t.info
 	attrs := make([]slog.Attr, 0, 12)
 	attrs = append(attrs, slog.String("commandName", i.CommandName), slog.String("databaseName", i.DatabaseName),
-		slog.Int64("requestId", i.RequestID), slog.Int64("operationId", i.OperationID), slog.Int64("driverConnectionId", i.DriverConnectionID))
+		slog.Int64("requestId", i.RequestID), slog.Int64("operationId", i.OperationID),
+		slog.Int64("driverConnectionId", i.DriverConnectionID))
 	attrs = logging.Server(attrs, i.Addr)
 	if i.ServerConnectionID != nil {
 		attrs = append(attrs, slog.Int64("serverConnectionId", *i.ServerConnectionID))
@@ -170,7 +171,8 @@ func redact(err error) error {
 	if !ok {
 		return err
 	}
-	return &mongoerr.ServerError{Code: e.Code, Name: e.Name, Labels: e.Labels, Command: e.Command, Addr: e.Addr, Message: "REDACTED"}
+	return &mongoerr.ServerError{Code: e.Code, Name: e.Name, Labels: e.Labels, Command: e.Command, Addr: e.Addr,
+		Message: "REDACTED"}
 }
 
 var (

@@ -89,7 +89,8 @@ func (r *run) killUnread(ctx context.Context, c *pool.Conn, reply bson.Raw) {
 	}
 	_, coll, _ := strings.Cut(cur.NS(), ".")
 	op := NewOp(&command.KillCursors{Collection: coll, ID: cur.ID})
-	op.DB, op.Session, op.Implicit, op.Server, op.Conn, op.NoMaxTime = r.op.DB, r.op.Session, r.implicit, r.server, c, true
+	op.DB, op.Session, op.Implicit, op.Server, op.Conn, op.NoMaxTime = r.op.DB, r.op.Session, r.implicit, r.server, c,
+		true
 	op.NoSession = op.Session == nil && op.Implicit == nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwindTime)
 	defer cancel()

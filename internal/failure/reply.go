@@ -67,10 +67,12 @@ func NewWriteConcernError(addr string, reply bson.Raw) *mongoerr.WriteConcernErr
 	}
 	raw, ok := v.Document()
 	if !ok {
-		return &mongoerr.WriteConcernError{Addr: addr, Message: fmt.Sprintf("server's writeConcernError is a %s, want a document", v.Type)}
+		return &mongoerr.WriteConcernError{Addr: addr,
+			Message: fmt.Sprintf("server's writeConcernError is a %s, want a document", v.Type)}
 	}
 	raw = append(bson.Raw(nil), raw...)
-	e := &mongoerr.WriteConcernError{Raw: raw, Reply: append(bson.Raw(nil), reply...), Addr: addr, Labels: Strings(reply.Lookup("errorLabels"))}
+	e := &mongoerr.WriteConcernError{Raw: raw, Reply: append(bson.Raw(nil), reply...), Addr: addr,
+		Labels: Strings(reply.Lookup("errorLabels"))}
 	if version, ok := reply.Lookup("topologyVersion").Document(); ok {
 		e.TopologyVersion = append(bson.Raw(nil), version...)
 	}

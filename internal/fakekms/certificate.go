@@ -53,8 +53,9 @@ func NewAuthority() (*Authority, error) {
 		return nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(a.serial), Subject: pkix.Name{CommonName: "fakekms authority"}, NotBefore: validFrom, NotAfter: validTo,
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(a.serial), Subject: pkix.Name{CommonName: "fakekms authority"}, NotBefore: validFrom,
+		NotAfter: validTo,
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
 	if err != nil {
@@ -164,7 +165,8 @@ func (s *Server) settings(q quality, wantsClient bool) *tls.Config {
 		if err != nil {
 			return nil, err
 		}
-		c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*cert}, SessionTicketsDisabled: true}
+		c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*cert},
+			SessionTicketsDisabled: true}
 		if wantsClient {
 			c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, now.clients
 		}

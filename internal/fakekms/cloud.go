@@ -123,12 +123,14 @@ func (s *Server) checkSignature(r *http.Request, body []byte) (message, kind str
 	region := scope[2]
 	if host := hostOf(r); strings.HasPrefix(host, "kms.") && strings.HasSuffix(host, ".amazonaws.com") {
 		if own := strings.TrimSuffix(strings.TrimPrefix(host, "kms."), ".amazonaws.com"); own != region {
-			return fmt.Sprintf("Credential should be scoped to a valid region, not '%s'.", region), "InvalidSignatureException"
+			return fmt.Sprintf("Credential should be scoped to a valid region, not '%s'.", region),
+				"InvalidSignatureException"
 		}
 	}
 	_, names, _ := strings.Cut(authorization, "SignedHeaders=")
 	names, _, _ = strings.Cut(names, ",")
-	signed := sigv4.Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Body: string(body), Time: r.Header.Get("X-Amz-Date"), Region: region, Service: "kms"}
+	signed := sigv4.Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Body: string(body),
+		Time: r.Header.Get("X-Amz-Date"), Region: region, Service: "kms"}
 	for _, name := range strings.Split(names, ";") {
 		value := r.Header.Get(name)
 		switch name {
@@ -140,17 +142,20 @@ func (s *Server) checkSignature(r *http.Request, body []byte) (message, kind str
 		signed.Headers = append(signed.Headers, sigv4.Header{Name: name, Value: value})
 	}
 	if sigv4.Authorization(signed, AWSAccessKeyID, AWSSecretAccessKey) != authorization {
-		return "The request signature we calculated does not match the signature you provided.", "InvalidSignatureException"
+		return "The request signature we calculated does not match the signature you provided.",
+			"InvalidSignatureException"
 	}
 	return "", ""
 }
 
 func (s *Server) azureLogin(w http.ResponseWriter, r *http.Request, body []byte) {
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
-	if r.ParseForm() != nil || r.URL.Path != "/"+AzureTenantID+"/oauth2/v2.0/token" || r.Form.Get("client_id") != AzureClientID ||
+	if r.ParseForm() != nil || r.URL.Path != "/"+AzureTenantID+"/oauth2/v2.0/token" ||
+		r.Form.Get("client_id") != AzureClientID ||
 		r.Form.Get("client_secret") != AzureClientSecret || r.Form.Get("grant_type") != "client_credentials" ||
 		!strings.HasPrefix(r.Form.Get("scope"), "https://") || !strings.HasSuffix(r.Form.Get("scope"), "/.default") {
-		reply(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client", "error_description": "the client is not known"})
+		reply(w, http.StatusUnauthorized,
+			map[string]string{"error": "invalid_client", "error_description": "the client is not known"})
 		return
 	}
 	reply(w, http.StatusOK, map[string]any{"token_type": "Bearer", "expires_in": 3599, "access_token": AzureToken})
@@ -158,7 +163,8 @@ func (s *Server) azureLogin(w http.ResponseWriter, r *http.Request, body []byte)
 
 func (s *Server) azureVault(w http.ResponseWriter, r *http.Request, body []byte) {
 	if r.Header.Get("Authorization") != "Bearer "+AzureToken {
-		reply(w, http.StatusUnauthorized, map[string]any{"error": map[string]string{"code": "Unauthorized", "message": "Error validating token: IDX10223"}})
+		reply(w, http.StatusUnauthorized, map[string]any{"error": map[string]string{"code": "Unauthorized",
+			"message": "Error validating token: IDX10223"}})
 		return
 	}
 	var in struct {
@@ -171,7 +177,8 @@ func (s *Server) azureVault(w http.ResponseWriter, r *http.Request, body []byte)
 		value, err = base64.RawURLEncoding.DecodeString(in.Value)
 	}
 	if err != nil || in.Algorithm != "RSA-OAEP-256" || r.URL.Query().Get("api-version") != "7.1" {
-		reply(w, http.StatusBadRequest, map[string]any{"error": map[string]string{"code": "BadParameter", "message": "malformed request"}})
+		reply(w, http.StatusBadRequest, map[string]any{"error": map[string]string{"code": "BadParameter",
+			"message": "malformed request"}})
 		return
 	}
 	switch {
@@ -179,7 +186,8 @@ func (s *Server) azureVault(w http.ResponseWriter, r *http.Request, body []byte)
 		value = s.wrap(value)
 	case strings.HasSuffix(r.URL.Path, "/unwrapkey"):
 		if value, err = s.unwrap(value); err != nil {
-			reply(w, http.StatusBadRequest, map[string]any{"error": map[string]string{"code": "BadParameter", "message": "the ciphertext is invalid"}})
+			reply(w, http.StatusBadRequest, map[string]any{"error": map[string]string{"code": "BadParameter",
+				"message": "the ciphertext is invalid"}})
 			return
 		}
 	default:
@@ -191,8 +199,10 @@ func (s *Server) azureVault(w http.ResponseWriter, r *http.Request, body []byte)
 
 func (s *Server) gcpLogin(w http.ResponseWriter, r *http.Request, body []byte) {
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
-	if r.ParseForm() != nil || r.Form.Get("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" || !s.validAssertion(r.Form.Get("assertion")) {
-		reply(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant", "error_description": "Invalid JWT Signature."})
+	if r.ParseForm() != nil || r.Form.Get("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" ||
+		!s.validAssertion(r.Form.Get("assertion")) {
+		reply(w, http.StatusBadRequest,
+			map[string]string{"error": "invalid_grant", "error_description": "Invalid JWT Signature."})
 		return
 	}
 	reply(w, http.StatusOK, map[string]any{"token_type": "Bearer", "expires_in": 3599, "access_token": GCPToken})
@@ -220,17 +230,20 @@ func (s *Server) validAssertion(assertion string) bool {
 	if err != nil || json.Unmarshal(data, &claims) != nil {
 		return false
 	}
-	return claims.Iss == GCPEmail && strings.HasSuffix(claims.Aud, "/token") && claims.Scope == "https://www.googleapis.com/auth/cloudkms" && claims.Exp > claims.Iat
+	return claims.Iss == GCPEmail && strings.HasSuffix(claims.Aud, "/token") &&
+		claims.Scope == "https://www.googleapis.com/auth/cloudkms" && claims.Exp > claims.Iat
 }
 
 func (s *Server) gcpKeys(w http.ResponseWriter, r *http.Request, body []byte) {
 	if r.Header.Get("Authorization") != "Bearer "+GCPToken {
-		reply(w, http.StatusUnauthorized, map[string]any{"error": map[string]any{"code": 401, "message": "Request had invalid authentication credentials.", "status": "UNAUTHENTICATED"}})
+		reply(w, http.StatusUnauthorized, map[string]any{"error": map[string]any{"code": 401,
+			"message": "Request had invalid authentication credentials.", "status": "UNAUTHENTICATED"}})
 		return
 	}
 	var in struct{ Plaintext, Ciphertext []byte }
 	if err := json.Unmarshal(body, &in); err != nil {
-		reply(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"code": 400, "message": "malformed request"}})
+		reply(w, http.StatusBadRequest,
+			map[string]any{"error": map[string]any{"code": 400, "message": "malformed request"}})
 		return
 	}
 	switch {
@@ -239,7 +252,8 @@ func (s *Server) gcpKeys(w http.ResponseWriter, r *http.Request, body []byte) {
 	case strings.HasSuffix(r.URL.Path, ":decrypt"):
 		material, err := s.unwrap(in.Ciphertext)
 		if err != nil {
-			reply(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"code": 400, "message": "Decryption failed: the ciphertext is invalid.", "status": "INVALID_ARGUMENT"}})
+			reply(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"code": 400,
+				"message": "Decryption failed: the ciphertext is invalid.", "status": "INVALID_ARGUMENT"}})
 			return
 		}
 		reply(w, http.StatusOK, map[string]any{"plaintext": material})

@@ -192,7 +192,8 @@ func unpad(data []byte) ([]byte, bool) {
 }
 
 func failed(minor, operation, reason uint32, message string) []byte {
-	return response(minor, operation, putNumber(0x42007F, 5, 1), putNumber(0x42007E, 5, reason), put(0x42007D, 7, []byte(message)))
+	return response(minor, operation, putNumber(0x42007F, 5, 1), putNumber(0x42007E, 5, reason),
+		put(0x42007D, 7, []byte(message)))
 }
 
 func response(minor, operation uint32, items ...[]byte) []byte {

@@ -277,7 +277,8 @@ func (s *Server) Dial(ctx context.Context, address string) (net.Conn, error) {
 		return nil, err
 	}
 	if strings.HasSuffix(host, ".invalid") {
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
+		return nil, &net.OpError{Op: "dial", Net: "tcp",
+			Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
 	}
 	s.mu.Lock()
 	real, ok := s.addresses[port]

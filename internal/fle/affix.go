@@ -73,7 +73,9 @@ func (a *Affix) prefixes(folded *cuts, n int) affixes {
 
 // suffixes is described with prefixes.
 func (a *Affix) suffixes(folded *cuts, n int) affixes {
-	return a.each(folded.length(), n, func(length int) string { return folded.piece(folded.length()-length, folded.length()) })
+	return a.each(folded.length(), n, func(length int) string {
+		return folded.piece(folded.length()-length, folded.length())
+	})
 }
 
 func (a *Affix) each(length, n int, cut func(int) string) affixes {
@@ -102,7 +104,9 @@ func (s *Substring) substrings(folded *cuts, n, unfolded int) (affixes, error) {
 		return out, nil
 	}
 	if unfolded > int(s.MaxLength) {
-		return out, fmt.Errorf("StrEncode: String passed in was longer than the maximum length for substring indexing -- max len: %d", s.MaxLength)
+		return out, fmt.Errorf(
+			"StrEncode: String passed in was longer than the maximum length for substring indexing -- max len: %d",
+			s.MaxLength)
 	}
 	padded := min(int(s.MaxLength), paddedLength(n))
 	if padded < int(s.Lower) {
@@ -154,7 +158,8 @@ func (t *Text) query() (string, TextKind, error) {
 		return Fold(t.Value, t.FoldCase, t.FoldDiacritics), TextExact, nil
 	case 1:
 	default:
-		return "", 0, fmt.Errorf("StrQuery: a query cannot have more than one of prefix, suffix and substring, but has %d", n)
+		return "", 0, fmt.Errorf(
+			"StrQuery: a query cannot have more than one of prefix, suffix and substring, but has %d", n)
 	}
 	if t.Value == "" {
 		return "", 0, errors.New("StrQuery: string value cannot be empty for substring, suffix, or prefix queries")
@@ -162,9 +167,11 @@ func (t *Text) query() (string, TextKind, error) {
 	folded := Fold(t.Value, t.FoldCase, t.FoldDiacritics)
 	switch length := utf8.RuneCountInString(folded); {
 	case length < int(low):
-		return "", 0, fmt.Errorf("StrQuery: string value was shorter than the minimum query length for this field after folding -- folded codepoint len: %d, min query len: %d", length, low)
+		return "", 0, fmt.Errorf(
+			"StrQuery: string value was shorter than the minimum query length for this field after folding -- folded codepoint len: %d, min query len: %d", length, low)
 	case length > int(high):
-		return "", 0, fmt.Errorf("StrQuery: string value was longer than the maximum query length for this field after folding -- folded codepoint len: %d, max query len: %d", length, high)
+		return "", 0, fmt.Errorf(
+			"StrQuery: string value was longer than the maximum query length for this field after folding -- folded codepoint len: %d, max query len: %d", length, high)
 	}
 	return folded, kind, nil
 }

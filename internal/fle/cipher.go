@@ -139,7 +139,8 @@ func (s *state) open(dst, aad, ciphertext []byte, withLength bool) ([]byte, erro
 		return dst, fmt.Errorf("%w. Must be at least %d bytes.", ErrShort, least)
 	}
 	if len(ciphertext)%aes.BlockSize != 0 { // as are the vector and the tag
-		return dst, fmt.Errorf("%w: it was cut: %d bytes are not a multiple of %d", ErrPadding, len(ciphertext), aes.BlockSize)
+		return dst, fmt.Errorf("%w: it was cut: %d bytes are not a multiple of %d", ErrPadding, len(ciphertext),
+			aes.BlockSize)
 	}
 	sealed, tag := ciphertext[:len(ciphertext)-tagSize], ciphertext[len(ciphertext)-tagSize:]
 	if !hmac.Equal(tag, s.mac(aad, sealed, withLength)) {

@@ -43,7 +43,8 @@ func NewDomain(kind bson.Type, min, max bson.RawValue, precision *int32) (*Domai
 	if precision != nil {
 		switch {
 		case kind != bson.TypeDouble && kind != bson.TypeDecimal128:
-			return nil, fmt.Errorf("expected 'precision' to be set with double or decimal128 index, but got: %s min", kind)
+			return nil, fmt.Errorf("expected 'precision' to be set with double or decimal128 index, but got: %s min",
+				kind)
 		case *precision < 0:
 			//lint:ignore ST1005 the text is that of other drivers
 			return nil, fmt.Errorf("Precision must be non-negative, but got %d", *precision)
@@ -53,17 +54,21 @@ func NewDomain(kind bson.Type, min, max bson.RawValue, precision *int32) (*Domai
 	}
 	if !min.IsZero() {
 		if min.Type != max.Type {
-			return nil, fmt.Errorf("expected 'min' and 'max' to be same type, but got: %s min and %s max", min.Type, max.Type)
+			return nil, fmt.Errorf("expected 'min' and 'max' to be same type, but got: %s min and %s max", min.Type,
+				max.Type)
 		}
 		if min.Type != kind {
-			return nil, fmt.Errorf("expected matching 'min' and value type. Got range option 'min' of type %s and value of type %s", min.Type, kind)
+			return nil, fmt.Errorf(
+				"expected matching 'min' and value type. Got range option 'min' of type %s and value of type %s",
+				min.Type, kind)
 		}
 		if !finite(min) || !finite(max) {
 			return nil, errUnbounded(kind)
 		}
 		if bson.Compare(min, max) >= 0 {
 			//lint:ignore ST1005 the text is that of other drivers
-			return nil, fmt.Errorf("The minimum value must be less than the maximum value, got min: %s, max: %s", text(min), text(max))
+			return nil, fmt.Errorf("The minimum value must be less than the maximum value, got min: %s, max: %s",
+				text(min), text(max))
 		}
 	}
 	var err error
@@ -104,7 +109,8 @@ func limit(kind bson.Type, least bool) bson.RawValue {
 	case bson.TypeDouble:
 		v.Value = bson.AppendDoubleValue(nil, pick(least, -math.MaxFloat64, math.MaxFloat64))
 	default:
-		greatest, _ := bson.ParseDecimal128(pick(least, "-9999999999999999999999999999999999E6111", "9999999999999999999999999999999999E6111"))
+		greatest, _ := bson.ParseDecimal128(pick(least, "-9999999999999999999999999999999999E6111",
+			"9999999999999999999999999999999999E6111"))
 		v.Value = bson.AppendDecimal128Value(nil, greatest)
 	}
 	return v
@@ -156,13 +162,16 @@ func errUnbounded(kind bson.Type) error {
 // encode returns the number of v. An error does not tell v, which is to be encrypted.
 func (d *Domain) encode(v bson.RawValue) (uint128, error) {
 	if v.Type != d.kind {
-		return uint128{}, fmt.Errorf("expected matching 'min' and value type. Got range option 'min' of type %s and value of type %s", d.kind, v.Type)
+		return uint128{}, fmt.Errorf(
+			"expected matching 'min' and value type. Got range option 'min' of type %s and value of type %s", d.kind,
+			v.Type)
 	}
 	if !finite(v) {
 		return uint128{}, errUnbounded(d.kind)
 	}
 	if !d.min.IsZero() && (bson.Compare(v, d.min) < 0 || bson.Compare(v, d.max) > 0) {
-		return uint128{}, fmt.Errorf("Value must be greater than or equal to the minimum value and less than or equal to the maximum value, got min: %s, max: %s", text(d.min), text(d.max))
+		return uint128{}, fmt.Errorf(
+			"Value must be greater than or equal to the minimum value and less than or equal to the maximum value, got min: %s, max: %s", text(d.min), text(d.max))
 	}
 	n, ok := d.number(v)
 	if !ok {
@@ -220,18 +229,22 @@ func (d *Domain) doubles() error {
 		scaled := side.value * scale
 		if math.Abs(scaled) >= float64(limit) {
 			//lint:ignore ST1005 the text is that of other drivers
-			return fmt.Errorf("Invalid %s bound for double precision. Absolute scaled value of %s must be less than %d. %s: %g", side.name, side.bound, limit, side.bound, side.value)
+			return fmt.Errorf(
+				"Invalid %s bound for double precision. Absolute scaled value of %s must be less than %d. %s: %g",
+				side.name, side.bound, limit, side.bound, side.value)
 		}
 		if math.Round(scaled)/scale != side.value { // 314.15 * 100 is no whole number, but 314.15 has two digits
 			//lint:ignore ST1005 the text is that of other drivers
-			return fmt.Errorf("Invalid %s bound for double precision. Fractional digits must be less than the specified precision value. %s: %g", side.name, side.bound, side.value)
+			return fmt.Errorf(
+				"Invalid %s bound for double precision. Fractional digits must be less than the specified precision value. %s: %g", side.name, side.bound, side.value)
 		}
 	}
 	low, high = low*scale, high*scale
 	values := math.Ceil(high - low + scale)
 	if values > 1<<52 {
 		//lint:ignore ST1005 the text is that of other drivers
-		return fmt.Errorf("The domain of double values specified by the min, max, and precision cannot be represented in fewer than 53 bits. min: %s, max: %s, precision: %d", text(d.min), text(d.max), *d.precision)
+		return fmt.Errorf(
+			"The domain of double values specified by the min, max, and precision cannot be represented in fewer than 53 bits. min: %s, max: %s, precision: %d", text(d.min), text(d.max), *d.precision)
 	}
 	d.top = ones(uint128{lo: uint64(values) - 1}.len())
 	d.number = func(v bson.RawValue) (uint128, bool) {
@@ -265,12 +278,14 @@ func (d *Domain) decimals() error {
 	high, exact, ok := scaled(d.max, precision)
 	if ok && !exact {
 		//lint:ignore ST1005 the text is that of other drivers
-		return fmt.Errorf("Invalid upper bound for Decimal128 precision. Fractional digits must be less than the specified precision value. max: %s", text(d.max))
+		return fmt.Errorf(
+			"Invalid upper bound for Decimal128 precision. Fractional digits must be less than the specified precision value. max: %s", text(d.max))
 	}
 	low, exact, okLow := scaled(d.min, precision)
 	if okLow && !exact {
 		//lint:ignore ST1005 the text is that of other drivers
-		return fmt.Errorf("Invalid lower bound for Decimal128 precision. Fractional digits must be less than the specified precision value. min: %s", text(d.min))
+		return fmt.Errorf(
+			"Invalid lower bound for Decimal128 precision. Fractional digits must be less than the specified precision value. min: %s", text(d.min))
 	}
 	top := 128
 	if ok && okLow {
@@ -280,7 +295,8 @@ func (d *Domain) decimals() error {
 	}
 	if top >= 128 {
 		//lint:ignore ST1005 the text is that of other drivers
-		return fmt.Errorf("The domain of decimal values specified by the min, max, and precision cannot be represented in fewer than 128 bits. min: %s, max: %s, precision: %d", text(d.min), text(d.max), precision)
+		return fmt.Errorf(
+			"The domain of decimal values specified by the min, max, and precision cannot be represented in fewer than 128 bits. min: %s, max: %s, precision: %d", text(d.min), text(d.max), precision)
 	}
 	d.top = ones(top)
 	d.number = func(v bson.RawValue) (uint128, bool) {

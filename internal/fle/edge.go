@@ -24,7 +24,8 @@ func (d *Domain) Trim(factor *int32) (int32, error) {
 	}
 	if *factor != 0 && int(*factor) >= d.bits {
 		//lint:ignore ST1005 the text is that of other drivers
-		return 0, fmt.Errorf("Trim factor (%d) must be less than the total number of bits (%d) used to represent any element in the domain.", *factor, d.bits)
+		return 0, fmt.Errorf(
+			"Trim factor (%d) must be less than the total number of bits (%d) used to represent any element in the domain.", *factor, d.bits)
 	}
 	return *factor, nil
 }
@@ -97,14 +98,18 @@ func (d *Domain) Cover(e *RangeEdges, sparsity int64, trim int32) ([]string, err
 	if !lowerIn {
 		if !low.less(d.top) || bson.Compare(lower, greatest) == 0 {
 			//lint:ignore ST1005 the text is that of other drivers
-			return nil, fmt.Errorf("Lower bound must be less than the range maximum (%s) if lower bound is excluded from range", text(greatest))
+			return nil, fmt.Errorf(
+				"Lower bound must be less than the range maximum (%s) if lower bound is excluded from range",
+				text(greatest))
 		}
 		low = low.add(uint128{lo: 1})
 	}
 	if !upperIn {
 		if high == (uint128{}) || bson.Compare(upper, least) == 0 {
 			//lint:ignore ST1005 the text is that of other drivers
-			return nil, fmt.Errorf("Upper bound must be greater than the range minimum (%s) if upper bound is excluded from range", text(least))
+			return nil, fmt.Errorf(
+				"Upper bound must be greater than the range minimum (%s) if upper bound is excluded from range",
+				text(least))
 		}
 		high = high.sub(uint128{lo: 1})
 	}

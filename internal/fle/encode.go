@@ -39,7 +39,8 @@ func CheckValue(v bson.RawValue, deterministic bool) error {
 		if len(v.Value) > 4 && v.Value[4] == bson.BinaryEncrypted {
 			return ErrEncrypted
 		}
-	case bson.TypeDouble, bson.TypeEmbeddedDocument, bson.TypeArray, bson.TypeCodeWithScope, bson.TypeBoolean, bson.TypeDecimal128:
+	case bson.TypeDouble, bson.TypeEmbeddedDocument, bson.TypeArray, bson.TypeCodeWithScope, bson.TypeBoolean,
+		bson.TypeDecimal128:
 		// A few values only, or equal values with different bytes.
 		if deterministic {
 			return ErrDeterministic
@@ -198,7 +199,8 @@ func (p *Placeholder) insert(index, user *Key, random io.Reader) (*Insert, error
 	defer index.finders.Put(finder)
 	in := &inserting{tokens: index.Tokens(), contention: contention, random: random}
 	in.ecoc.block = index.ecoc.get(in.tokens.ECOC[:])
-	out := &Insert{IndexKey: p.IndexKey, Type: value.Type, ServerToken: in.tokens.ServerDataEncryption, Contention: int64(contention)}
+	out := &Insert{IndexKey: p.IndexKey, Type: value.Type, ServerToken: in.tokens.ServerDataEncryption,
+		Contention: int64(contention)}
 
 	// The order in which random bytes are drawn is part of the test vectors.
 	switch p.Index {
@@ -280,7 +282,8 @@ func (in *inserting) text(t *Text) (*TextTokens, error) {
 	out := new(TextTokens)
 	in.expect(4 + len(substrings.real) + len(suffixes.real) + len(prefixes.real)) // all padding of a kind is one set
 	exact := in.tokens.Text(TextExact)
-	if out.Exact, err = in.set(exact.finder(), stringBytes(folded), []byte{byte(total), byte(total >> 8), byte(total >> 16)}); err != nil {
+	if out.Exact, err = in.set(exact.finder(), stringBytes(folded),
+		[]byte{byte(total), byte(total >> 8), byte(total >> 16)}); err != nil {
 		return nil, err
 	}
 	if out.Substrings, err = in.affixes(TextSubstring, substrings, folded); err != nil {
@@ -373,6 +376,7 @@ func (p *Placeholder) findText(index *Key) (*FindText, error) {
 	tokens := index.Tokens().Text(kind)
 	return &FindText{
 		FindSet: tokens.Find(stringBytes(folded)), Kind: kind, Contention: p.Contention,
-		FoldCase: t.FoldCase, FoldDiacritics: t.FoldDiacritics, Prefix: t.Prefix, Suffix: t.Suffix, Substring: t.Substring,
+		FoldCase: t.FoldCase, FoldDiacritics: t.FoldDiacritics, Prefix: t.Prefix, Suffix: t.Suffix,
+		Substring: t.Substring,
 	}, nil
 }

@@ -59,7 +59,8 @@ var queryKinds = map[string]struct {
 }{
 	"equality": {index: IndexEquality}, "range": {index: IndexRange},
 	"prefix": {IndexText, TextPrefix}, "suffix": {IndexText, TextSuffix}, "substring": {IndexText, TextSubstring},
-	"prefixpreview": {IndexText, TextPrefix}, "suffixpreview": {IndexText, TextSuffix}, "substringpreview": {IndexText, TextSubstring},
+	"prefixpreview": {IndexText, TextPrefix}, "suffixpreview": {IndexText, TextSuffix},
+	"substringpreview": {IndexText, TextSubstring},
 }
 
 // check returns the algorithm, and the kind of a text query.
@@ -184,7 +185,9 @@ func (t *TextOptions) check(query TextKind) error {
 		}
 		n++
 		if a.Lower < 1 || a.Upper < a.Lower {
-			return fmt.Errorf("strMinQueryLength must be positive and at most strMaxQueryLength, but they are %d and %d", a.Lower, a.Upper)
+			return fmt.Errorf(
+				"strMinQueryLength must be positive and at most strMaxQueryLength, but they are %d and %d", a.Lower,
+				a.Upper)
 		}
 	}
 	if s := t.Substring; s != nil {
@@ -194,14 +197,16 @@ func (t *TextOptions) check(query TextKind) error {
 		}
 		n++
 		if s.Lower < 1 || s.Upper < s.Lower || s.MaxLength < s.Upper {
-			return fmt.Errorf("strMinQueryLength must be positive and at most strMaxQueryLength, which must be at most strMaxLength, but they are %d, %d and %d", s.Lower, s.Upper, s.MaxLength)
+			return fmt.Errorf(
+				"strMinQueryLength must be positive and at most strMaxQueryLength, which must be at most strMaxLength, but they are %d, %d and %d", s.Lower, s.Upper, s.MaxLength)
 		}
 	}
 	if n == 0 {
 		//lint:ignore ST1005 the text is that of other drivers
 		return errors.New("One of 'prefix', 'suffix', or 'substring' is required")
 	}
-	if query == TextPrefix && t.Prefix == nil || query == TextSuffix && t.Suffix == nil || query == TextSubstring && t.Substring == nil {
+	if query == TextPrefix && t.Prefix == nil || query == TextSuffix && t.Suffix == nil ||
+		query == TextSubstring && t.Substring == nil {
 		return errors.New("string opts lack the ones of the query type")
 	}
 	return nil
@@ -247,7 +252,8 @@ func (e *Explicit) Order(v bson.RawValue) (*Order, error) {
 	if err := CheckValue(v, a.csfle == Deterministic); err != nil {
 		return nil, err
 	}
-	if v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray { // other values were checked when they were encoded
+	// other values were checked when they were encoded
+	if v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray {
 		if err := bson.Raw(v.Value).Validate(); err != nil {
 			return nil, err
 		}
@@ -267,7 +273,8 @@ func (e *Explicit) Order(v bson.RawValue) (*Order, error) {
 		if err := e.Range.need(v.Type); err != nil {
 			return nil, err
 		}
-		r := RangeInsert{Value: v, Min: e.Range.Min, Max: e.Range.Max, Precision: e.Range.Precision, TrimFactor: e.Range.TrimFactor}
+		r := RangeInsert{Value: v, Min: e.Range.Min, Max: e.Range.Max, Precision: e.Range.Precision,
+			TrimFactor: e.Range.TrimFactor}
 		p.Value, p.Sparsity = r.RawValue(), e.Range.sparsity()
 	case IndexText:
 		s, ok := v.StringValue()
@@ -312,7 +319,8 @@ func (e *Explicit) Expression(expr bson.Raw, user, index bson.UUID, payload int3
 	if err != nil {
 		return nil, err
 	}
-	edges := RangeEdges{Lower: Open(true), Upper: Open(false), LowerIn: true, UpperIn: true, Min: e.Range.Min, Max: e.Range.Max, Precision: e.Range.Precision, TrimFactor: e.Range.TrimFactor}
+	edges := RangeEdges{Lower: Open(true), Upper: Open(false), LowerIn: true, UpperIn: true, Min: e.Range.Min,
+		Max: e.Range.Max, Precision: e.Range.Precision, TrimFactor: e.Range.TrimFactor}
 	find := RangeFind{Edges: &edges, PayloadID: payload}
 	for i, c := range operands {
 		if err := e.Range.need(c.bound.Type); err != nil {
@@ -329,7 +337,8 @@ func (e *Explicit) Expression(expr bson.Raw, user, index bson.UUID, payload int3
 			edges.Upper, edges.UpperIn = c.bound, c.operator.Includes()
 		}
 	}
-	p := Placeholder{Purpose: ForFind, Index: IndexRange, IndexKey: index, UserKey: user, Contention: *e.Contention, Sparsity: e.Range.sparsity()}
+	p := Placeholder{Purpose: ForFind, Index: IndexRange, IndexKey: index, UserKey: user, Contention: *e.Contention,
+		Sparsity: e.Range.sparsity()}
 	start, dst := bson.BeginDocument(nil)
 	list, dst := bson.BeginArrayElement(dst, "$and")
 	for i, c := range operands {
@@ -418,7 +427,8 @@ func comparisons(expr bson.Raw) ([]comparison, error) {
 		}
 		for _, before := range out {
 			if before.field != c.field {
-				return nil, fmt.Errorf("unexpected field mismatch. Expected all fields to be %s, but got %s", strings.TrimPrefix(before.field, "$"), strings.TrimPrefix(c.field, "$"))
+				return nil, fmt.Errorf("unexpected field mismatch. Expected all fields to be %s, but got %s",
+					strings.TrimPrefix(before.field, "$"), strings.TrimPrefix(c.field, "$"))
 			}
 			if before.operator.IsLower() == c.operator.IsLower() {
 				return nil, fmt.Errorf("unexpected duplicate bound %s", c.operator)

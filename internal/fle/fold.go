@@ -74,7 +74,8 @@ func appendBare(b *strings.Builder, r rune) {
 	if diacritic(r) {
 		return
 	}
-	const ano = 0x0387                                               // ANO TELEIA decomposes to a middle dot, which is a diacritic, and yet stays
+	// ANO TELEIA decomposes to a middle dot, which is a diacritic, and yet stays
+	const ano = 0x0387
 	if r < utf8.RuneSelf || r == ano || r >= 0xAC00 && r <= 0xD7A3 { // Hangul syllables stay
 		b.WriteRune(r)
 		return

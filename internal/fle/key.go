@@ -89,7 +89,8 @@ func (k *Key) csfleState() *state {
 		return s
 	}
 	return &state{
-		block: k.blocks[0].get(k.material[32:64]), tag: hmac.New(sha512.New, k.material[:32]), iv: hmac.New(sha512.New, k.material[64:]),
+		block: k.blocks[0].get(k.material[32:64]), tag: hmac.New(sha512.New, k.material[:32]),
+		iv: hmac.New(sha512.New, k.material[64:]),
 	}
 }
 

@@ -31,9 +31,11 @@ const (
 
 var kindNames = [...]string{
 	KindMarking: "CSFLE placeholder", KindDeterministic: "deterministic value", KindRandom: "random value",
-	KindPlaceholder: "placeholder", KindUnindexedV1: "unindexed value of version 1", KindInsert: "insert payload", KindFindEquality: "equality payload",
-	KindFindRange: "range payload", KindIndexedEquality: "indexed equality value", KindIndexedRange: "indexed range value",
-	KindUnindexed: "unindexed value", KindIndexedText: "indexed text value", KindFindText: "text payload",
+	KindPlaceholder: "placeholder", KindUnindexedV1: "unindexed value of version 1", KindInsert: "insert payload",
+	KindFindEquality: "equality payload",
+	KindFindRange:    "range payload", KindIndexedEquality: "indexed equality value",
+	KindIndexedRange: "indexed range value",
+	KindUnindexed:    "unindexed value", KindIndexedText: "indexed text value", KindFindText: "text payload",
 }
 
 // String returns what a binary of kind k is.
@@ -49,7 +51,8 @@ func (k Kind) obsolete() bool { return k >= 4 && k <= 10 && k != KindUnindexedV1
 
 // ErrObsolete is the reason for which a value of the first version of Queryable Encryption cannot
 // be read.
-var ErrObsolete = errors.New("the value is of the first version of Queryable Encryption, which servers from 7.0 on do not have")
+var ErrObsolete = errors.New(
+	"the value is of the first version of Queryable Encryption, which servers from 7.0 on do not have")
 
 // KindOf returns the kind of the encrypted value v, and whether v is one: a binary of subtype 6
 // with at least one byte.
@@ -71,7 +74,8 @@ func Data(v bson.RawValue) ([]byte, bool) {
 
 // Value returns data, the Kind first, as a BSON value.
 func Value(data []byte) bson.RawValue {
-	return bson.RawValue{Type: bson.TypeBinary, Value: bson.AppendBinaryValue(make([]byte, 0, 5+len(data)), bson.BinaryEncrypted, data)}
+	return bson.RawValue{Type: bson.TypeBinary,
+		Value: bson.AppendBinaryValue(make([]byte, 0, 5+len(data)), bson.BinaryEncrypted, data)}
 }
 
 // document returns the document that follows the kind in data, after it is validated.

@@ -283,8 +283,10 @@ func ParseFindRange(data []byte) (*FindRange, error) {
 	}
 	r := read(KindFindRange.String(), doc)
 	p := &FindRange{
-		PayloadID: r.int32("payloadId"), First: r.operator("firstOperator"), Second: r.optionalOperator("secondOperator"),
-		Precision: r.optionalInt32("pn"), TrimFactor: r.optionalInt32("tf"), Min: r.optional("mn"), Max: r.optional("mx"),
+		PayloadID: r.int32("payloadId"), First: r.operator("firstOperator"),
+		Second:    r.optionalOperator("secondOperator"),
+		Precision: r.optionalInt32("pn"), TrimFactor: r.optionalInt32("tf"), Min: r.optional("mn"),
+		Max: r.optional("mx"),
 	}
 	if !r.optional("sp").IsZero() {
 		p.Sparsity = r.int64("sp")

@@ -282,14 +282,16 @@ func ParseRangeFind(v bson.RawValue) (*RangeFind, error) {
 		return nil, fmt.Errorf("malformed range placeholder: its value is a %s, not a document", v.Type)
 	}
 	r := read("range placeholder", doc)
-	f := &RangeFind{PayloadID: r.int32("payloadId"), First: r.operator("firstOperator"), Second: r.optionalOperator("secondOperator")}
+	f := &RangeFind{PayloadID: r.int32("payloadId"), First: r.operator("firstOperator"),
+		Second: r.optionalOperator("secondOperator")}
 	if edges := r.optional("edgesInfo"); !edges.IsZero() {
 		inner, ok := edges.Document()
 		r.typed("edgesInfo", ok)
 		e := read("range placeholder", inner)
 		f.Edges = &RangeEdges{
-			Lower: e.value("lowerBound"), LowerIn: e.bool("lbIncluded"), Upper: e.value("upperBound"), UpperIn: e.bool("ubIncluded"),
-			Min: e.optional("indexMin"), Max: e.optional("indexMax"),
+			Lower: e.value("lowerBound"), LowerIn: e.bool("lbIncluded"), Upper: e.value("upperBound"),
+			UpperIn: e.bool("ubIncluded"),
+			Min:     e.optional("indexMin"), Max: e.optional("indexMax"),
 			Precision: e.optionalInt32("precision"), TrimFactor: e.optionalInt32("trimFactor"),
 		}
 		if err := e.done(); err != nil {

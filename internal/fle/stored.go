@@ -46,7 +46,8 @@ func ParseSealed(data []byte) (Sealed, bool, error) {
 		copy(s.KeyID[:], p.Value) // the user key's
 		s.sealed = p.Value[len(s.KeyID):]
 		return s, true, nil
-	case KindDeterministic, KindRandom, KindUnindexed, KindUnindexedV1, KindIndexedEquality, KindIndexedRange, KindIndexedText:
+	case KindDeterministic, KindRandom, KindUnindexed, KindUnindexedV1, KindIndexedEquality, KindIndexedRange,
+		KindIndexedText:
 	default:
 		if s.Kind.obsolete() {
 			return Sealed{}, false, ErrObsolete
@@ -73,9 +74,11 @@ func ParseSealed(data []byte) (Sealed, bool, error) {
 			return Sealed{}, false, malformed("%d bytes, too few for a %s", len(data), s.Kind)
 		}
 		blocks = uint64(binary.LittleEndian.Uint32(rest))
-		substrings, suffixes := uint64(binary.LittleEndian.Uint32(rest[4:])), uint64(binary.LittleEndian.Uint32(rest[8:]))
+		substrings, suffixes := uint64(binary.LittleEndian.Uint32(rest[4:])),
+			uint64(binary.LittleEndian.Uint32(rest[8:]))
 		if blocks < 1+substrings+suffixes {
-			return Sealed{}, false, malformed("%d tags, of which %d are for substrings and %d for suffixes", blocks, substrings, suffixes)
+			return Sealed{}, false, malformed("%d tags, of which %d are for substrings and %d for suffixes", blocks,
+				substrings, suffixes)
 		}
 		rest = rest[12:]
 	default:
@@ -135,7 +138,8 @@ func (s *Sealed) Open(key *Key) (bson.RawValue, error) {
 		return bson.RawValue{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	if errors.Is(err, ErrTag) {
-		return bson.RawValue{}, fmt.Errorf("%w: the %s was changed or cut, or encrypted with another key than %s", err, s.Kind, s.KeyID)
+		return bson.RawValue{}, fmt.Errorf("%w: the %s was changed or cut, or encrypted with another key than %s", err,
+			s.Kind, s.KeyID)
 	}
 	if err != nil {
 		return bson.RawValue{}, err

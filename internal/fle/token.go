@@ -95,7 +95,8 @@ type finder struct {
 }
 
 func (t *Tokens) finder() *finder {
-	return &finder{edc: hmac.New(sha256.New, t.EDC[:]), esc: hmac.New(sha256.New, t.ESC[:]), server: hmac.New(sha256.New, t.ServerDerivation[:]), data: make([]byte, 0, 128)}
+	return &finder{edc: hmac.New(sha256.New, t.EDC[:]), esc: hmac.New(sha256.New, t.ESC[:]),
+		server: hmac.New(sha256.New, t.ServerDerivation[:]), data: make([]byte, 0, 128)}
 }
 
 // find returns the tokens of the value data: the bytes of a BSON value, or the text of an edge.

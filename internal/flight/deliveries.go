@@ -64,7 +64,9 @@ func (q *Deliveries) Add(f func()) bool {
 // elsewhere.
 func (q *Deliveries) drop() {
 	if q.dropped++; q.dropped == 1 {
-		go Report(fmt.Errorf("a listener or log handler does not return: %d events wait for it, and further ones are dropped", MaxUndelivered))
+		go Report(fmt.Errorf(
+			"a listener or log handler does not return: %d events wait for it, and further ones are dropped",
+			MaxUndelivered))
 	}
 	if q.Dropped != nil {
 		q.Dropped.Add(1)

@@ -34,7 +34,8 @@ type Flight[V any] struct {
 // values and the deadline of ctx, but lasts for limit at most; it is cancelled when all who wait
 // have left. landed is called when there is a result, before anybody gets it; nil calls nothing.
 // Work that ignores the end of its context is left to itself.
-func Start[V any](ctx context.Context, limit time.Duration, landed func(), work func(context.Context) (V, error)) *Flight[V] {
+func Start[V any](ctx context.Context, limit time.Duration, landed func(),
+	work func(context.Context) (V, error)) *Flight[V] {
 	end := time.Now().Add(limit)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {
 		end = deadline

@@ -53,7 +53,8 @@ func Go(wg *sync.WaitGroup, f func(), failed func(error)) {
 // error.
 func Report(err error) {
 	_ = Apart(func() error {
-		slog.Error("allium: code of the program's failed on a goroutine of the driver's", slog.String("failure", err.Error()))
+		slog.Error("allium: code of the program's failed on a goroutine of the driver's",
+			slog.String("failure", err.Error()))
 		return nil
 	})
 }

@@ -151,24 +151,40 @@ var fields = map[string]func(d *event.ServerDescription, f *flags, v bson.RawVal
 		f.dbgrid = s == "isdbgrid"
 	},
 
-	"me":                  func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Me = addrValue(v) },
-	"primary":             func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Primary = addrValue(v) },
-	"hosts":               func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Hosts = addrs(v) },
-	"passives":            func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Passives = addrs(v) },
-	"arbiters":            func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Arbiters = addrs(v) },
-	"setName":             func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.SetName, _ = v.StringValue() },
-	"minWireVersion":      func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.MinWireVersion = int32Value(v) },
-	"maxWireVersion":      func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.MaxWireVersion = int32Value(v) },
-	"maxBsonObjectSize":   func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.MaxBSONObjectSize = int32Value(v) },
-	"maxMessageSizeBytes": func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.MaxMessageSize = int32Value(v) },
-	"maxWriteBatchSize":   func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.MaxWriteBatchSize = int32Value(v) },
-	"compression":         func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Compressors = failure.Strings(v) },
-	"helloOk":             func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.HelloOK = v.AsBool() },
-	"iscryptd":            func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Cryptd = v.AsBool() },
-	"setVersion":          func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.SetVersion = int64Ptr(v) },
-	"electionId":          func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.ElectionID = idPtr(v) },
-	"serviceId":           func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.ServiceID = idPtr(v) },
-	"connectionId":        func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.ServerConnectionID = int64Ptr(v) },
+	"me":       func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Me = addrValue(v) },
+	"primary":  func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Primary = addrValue(v) },
+	"hosts":    func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Hosts = addrs(v) },
+	"passives": func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Passives = addrs(v) },
+	"arbiters": func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Arbiters = addrs(v) },
+	"setName": func(d *event.ServerDescription, _ *flags, v bson.RawValue) {
+		d.SetName, _ = v.StringValue()
+	},
+	"minWireVersion": func(d *event.ServerDescription, _ *flags, v bson.RawValue) {
+		d.MinWireVersion = int32Value(v)
+	},
+	"maxWireVersion": func(d *event.ServerDescription, _ *flags, v bson.RawValue) {
+		d.MaxWireVersion = int32Value(v)
+	},
+	"maxBsonObjectSize": func(d *event.ServerDescription, _ *flags, v bson.RawValue) {
+		d.MaxBSONObjectSize = int32Value(v)
+	},
+	"maxMessageSizeBytes": func(d *event.ServerDescription, _ *flags, v bson.RawValue) {
+		d.MaxMessageSize = int32Value(v)
+	},
+	"maxWriteBatchSize": func(d *event.ServerDescription, _ *flags, v bson.RawValue) {
+		d.MaxWriteBatchSize = int32Value(v)
+	},
+	"compression": func(d *event.ServerDescription, _ *flags, v bson.RawValue) {
+		d.Compressors = failure.Strings(v)
+	},
+	"helloOk":    func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.HelloOK = v.AsBool() },
+	"iscryptd":   func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.Cryptd = v.AsBool() },
+	"setVersion": func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.SetVersion = int64Ptr(v) },
+	"electionId": func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.ElectionID = idPtr(v) },
+	"serviceId":  func(d *event.ServerDescription, _ *flags, v bson.RawValue) { d.ServiceID = idPtr(v) },
+	"connectionId": func(d *event.ServerDescription, _ *flags, v bson.RawValue) {
+		d.ServerConnectionID = int64Ptr(v)
+	},
 	"logicalSessionTimeoutMinutes": func(d *event.ServerDescription, _ *flags, v bson.RawValue) {
 		d.SessionTimeoutMinutes = int64Ptr(v)
 	},

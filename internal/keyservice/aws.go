@@ -23,7 +23,8 @@ type awsService struct {
 
 // ask asks Amazon's service for an operation of the name "TrentService.…", in a request with
 // Signature Version 4. No error shows secret, which is a part of the body.
-func (s *awsService) ask(ctx context.Context, key kms.AWSKey, operation string, body []byte, secret string, out any) error {
+func (s *awsService) ask(ctx context.Context, key kms.AWSKey, operation string, body []byte, secret string,
+	out any) error {
 	return withCredential(
 		func() (auth.AWSCredentials, bool, error) { return s.keys(ctx, key) },
 		func(auth.AWSCredentials) {
@@ -45,7 +46,8 @@ func (s *awsService) ask(ctx context.Context, key kms.AWSKey, operation string, 
 // keys returns the credentials. Those on demand may have been kept, here or where they come from.
 func (s *awsService) keys(ctx context.Context, key kms.AWSKey) (keys auth.AWSCredentials, kept bool, err error) {
 	if !s.p.OnDemand() {
-		return auth.AWSCredentials{AccessKeyID: s.p.AccessKeyID, SecretAccessKey: s.p.SecretAccessKey, SessionToken: s.p.SessionToken}, false, nil
+		return auth.AWSCredentials{AccessKeyID: s.p.AccessKeyID, SecretAccessKey: s.p.SecretAccessKey,
+			SessionToken: s.p.SessionToken}, false, nil
 	}
 	if keys, err = s.c.aws.Get(ctx); err != nil {
 		err = s.c.failed(ctx, s.name, awsEndpoint(key), 0, fmt.Errorf("credentials: %w", err))
@@ -81,12 +83,14 @@ func signAWS(r *request, region, operation string, keys auth.AWSCredentials, now
 		}
 	}
 	r.header.Set("Authorization", sigv4.Authorization(sigv4.Request{
-		Method: http.MethodPost, Path: "/", Headers: headers, Body: string(r.body), Time: date, Region: region, Service: "kms",
+		Method: http.MethodPost, Path: "/", Headers: headers, Body: string(r.body), Time: date, Region: region,
+		Service: "kms",
 	}, keys.AccessKeyID, string(keys.SecretAccessKey)))
 }
 
 func awsEncryptBody(material []byte, key string) []byte {
-	return fmt.Appendf(nil, `{"Plaintext": "%s", "KeyId": %s}`, base64.StdEncoding.EncodeToString(material), quoted(key))
+	return fmt.Appendf(nil, `{"Plaintext": "%s", "KeyId": %s}`, base64.StdEncoding.EncodeToString(material),
+		quoted(key))
 }
 
 func awsDecryptBody(wrapped []byte) []byte {
@@ -104,7 +108,8 @@ func (s *awsService) wrap(ctx context.Context, master kms.MasterKey, material []
 	body := awsEncryptBody(material, key.Key)
 	defer clear(body)
 	var out struct{ CiphertextBlob []byte }
-	if err := s.ask(ctx, key, "TrentService.Encrypt", body, base64.StdEncoding.EncodeToString(material), &out); err != nil {
+	if err := s.ask(ctx, key, "TrentService.Encrypt", body, base64.StdEncoding.EncodeToString(material),
+		&out); err != nil {
 		return nil, nil, err
 	}
 	if len(out.CiphertextBlob) == 0 {

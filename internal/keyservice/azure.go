@@ -75,7 +75,8 @@ func azureRequest(provider string, key kms.AzureKey, operation string, value []b
 	encoded := base64.RawURLEncoding.EncodeToString(value)
 	return &request{
 		provider: provider, endpoint: key.VaultEndpoint, path: path + "/" + operation + "?api-version=7.1",
-		header:  http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}, "Authorization": {"Bearer " + string(token)}},
+		header: http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"},
+			"Authorization": {"Bearer " + string(token)}},
 		body:    fmt.Appendf(nil, `{"alg": "RSA-OAEP-256", "value": "%s"}`, encoded),
 		secrets: []string{string(token), encoded},
 	}
@@ -98,7 +99,8 @@ func (s *azureService) ask(ctx context.Context, key kms.AzureKey, operation stri
 		return nil, err
 	}
 	if out.Value == "" {
-		return nil, s.c.failed(ctx, s.name, withPort(key.VaultEndpoint, httpsPort), http.StatusOK, missingField("value"))
+		return nil, s.c.failed(ctx, s.name, withPort(key.VaultEndpoint, httpsPort), http.StatusOK,
+			missingField("value"))
 	}
 	result, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(out.Value, "="))
 	if err != nil {

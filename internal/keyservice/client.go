@@ -127,7 +127,8 @@ func New(c Config) (*Client, error) {
 	if c.Random == nil {
 		c.Random = rand.Reader
 	}
-	client := &Client{config: c, services: map[string]service{}, tokens: map[tokenKey]*token{}, meta: sources.MetadataClient, backoff: backoff}
+	client := &Client{config: c, services: map[string]service{}, tokens: map[tokenKey]*token{},
+		meta: sources.MetadataClient, backoff: backoff}
 	if p, ok := c.Providers["aws"].(kms.AWS); ok && p.OnDemand() {
 		client.aws = sources.NewAWSKeys(p.Credentials, attemptTimeout)
 	}
@@ -154,7 +155,8 @@ func (c *Client) service(name string, p kms.Provider) service {
 
 // Wrap wraps the material of a data key with a master key of the named provider. It returns the
 // master key as it is to be stored with the result: a KMIP server may have made it just now.
-func (c *Client) Wrap(ctx context.Context, provider string, key kms.MasterKey, material []byte) (kms.MasterKey, []byte, error) {
+func (c *Client) Wrap(ctx context.Context, provider string, key kms.MasterKey,
+	material []byte) (kms.MasterKey, []byte, error) {
 	s, err := c.find(provider, key)
 	if err != nil {
 		return nil, nil, err

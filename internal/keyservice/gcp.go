@@ -90,7 +90,8 @@ func (c *Client) gcpAssertion(p *kms.GCP, endpoint, domain string, now time.Time
 		Scope    string `json:"scope"`
 		IssuedAt int64  `json:"iat"`
 		Expires  int64  `json:"exp"`
-	}{p.Email, "https://" + host + "/token", "https://www." + domain + "/auth/cloudkms", now.Unix(), now.Add(assertionLife).Unix()})
+	}{p.Email, "https://" + host + "/token", "https://www." + domain + "/auth/cloudkms", now.Unix(),
+		now.Add(assertionLife).Unix()})
 	if err != nil {
 		return "", err
 	}
@@ -121,11 +122,13 @@ func parseRSAKey(data []byte) (*rsa.PrivateKey, error) {
 
 // gcpRequest builds the request to encrypt or to decrypt a key. A request to decrypt names no
 // version: the service knows it.
-func gcpRequest(provider string, key kms.GCPKey, operation, field string, value []byte, token auth.Secret) (*request, error) {
+func gcpRequest(provider string, key kms.GCPKey, operation, field string, value []byte,
+	token auth.Secret) (*request, error) {
 	path := "/v1"
 	add := func(kind, name string) error {
 		for _, char := range []byte(name) {
-			if !('a' <= char && char <= 'z' || 'A' <= char && char <= 'Z' || '0' <= char && char <= '9' || strings.IndexByte("-._~", char) >= 0) {
+			if !('a' <= char && char <= 'z' || 'A' <= char && char <= 'Z' || '0' <= char && char <= '9' ||
+				strings.IndexByte("-._~", char) >= 0) {
 				//lint:ignore ST1005 the text is that of other drivers
 				return fmt.Errorf("Invalid character in GCP KMS key identifier: %q", char)
 			}
@@ -133,7 +136,8 @@ func gcpRequest(provider string, key kms.GCPKey, operation, field string, value 
 		path += "/" + kind + "/" + name
 		return nil
 	}
-	err := errors.Join(add("projects", key.ProjectID), add("locations", key.Location), add("keyRings", key.KeyRing), add("cryptoKeys", key.Name))
+	err := errors.Join(add("projects", key.ProjectID), add("locations", key.Location), add("keyRings", key.KeyRing),
+		add("cryptoKeys", key.Name))
 	if key.Version != "" && operation == "encrypt" {
 		err = errors.Join(err, add("cryptoKeyVersions", key.Version))
 	}
@@ -143,7 +147,8 @@ func gcpRequest(provider string, key kms.GCPKey, operation, field string, value 
 	encoded := base64.StdEncoding.EncodeToString(value)
 	return &request{
 		provider: provider, endpoint: gcpEndpoint(key), path: path + ":" + operation,
-		header:  http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}, "Authorization": {"Bearer " + string(token)}},
+		header: http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"},
+			"Authorization": {"Bearer " + string(token)}},
 		body:    fmt.Appendf(nil, `{"%s": "%s"}`, field, encoded),
 		secrets: []string{string(token), encoded},
 	}, nil

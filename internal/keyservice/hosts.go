@@ -25,7 +25,8 @@ var (
 		"amazonaws.com", "api.aws",
 		"amazonaws.com.cn", "api.amazonwebservices.com.cn", // China
 		"amazonaws.eu", "api.amazonwebservices.eu", // European Sovereign Cloud
-		"c2s.ic.gov", "api.aws.ic.gov", "sc2s.sgov.gov", "api.aws.scloud", "csp.hci.ic.gov", "api.aws.hci.ic.gov", // isolated, United States
+		// isolated, United States
+		"c2s.ic.gov", "api.aws.ic.gov", "sc2s.sgov.gov", "api.aws.scloud", "csp.hci.ic.gov", "api.aws.hci.ic.gov",
 		"cloud.adc-e.uk", "api.cloud-aws.adc-e.uk", // isolated, Europe
 	)
 	azureHosts = hostPattern(`%[1]s\.(vault|managedhsm)\.%[2]s`,
@@ -63,7 +64,8 @@ func (c *Client) checkHost(provider, address string, own *regexp.Regexp, named [
 	}
 	host = strings.ToLower(host)
 	if err == nil && !(own != nil && own.MatchString(host)) && !sources.HostAllowed(named, host) {
-		err = fmt.Errorf("the master key names a host that is not known to be the service's, so that nothing is sent to it; if it is right, add it to kms.%s", field)
+		err = fmt.Errorf(
+			"the master key names a host that is not known to be the service's, so that nothing is sent to it; if it is right, add it to kms.%s", field)
 	}
 	return c.failed(context.Background(), provider, address, 0, err)
 }
@@ -71,7 +73,8 @@ func (c *Client) checkHost(provider, address string, own *regexp.Regexp, named [
 // isHost reports whether a name has the characters of a host's name or of an IP address.
 func isHost(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_.:%", r))
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
+			strings.ContainsRune("-_.:%", r))
 	})
 }
 
@@ -82,7 +85,8 @@ func (s *awsService) check(key kms.MasterKey) error {
 }
 
 func (s *azureService) check(key kms.MasterKey) error {
-	return s.c.checkHost(s.name, withPort(key.(kms.AzureKey).VaultEndpoint, httpsPort), azureHosts, s.p.Hosts, "Azure.Hosts")
+	return s.c.checkHost(s.name, withPort(key.(kms.AzureKey).VaultEndpoint, httpsPort), azureHosts, s.p.Hosts,
+		"Azure.Hosts")
 }
 
 func (s *gcpService) check(key kms.MasterKey) error {

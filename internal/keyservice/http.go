@@ -65,7 +65,8 @@ func (c *Client) post(ctx context.Context, r *request, out any) error {
 		start := time.Now()
 		status, err := c.attempt(ctx, r, out)
 		if c.config.Observe != nil {
-			c.config.Observe(ctx, Request{Provider: r.provider, Endpoint: withPort(r.endpoint, httpsPort), Duration: time.Since(start), Attempt: attempt, Err: err})
+			c.config.Observe(ctx, Request{Provider: r.provider, Endpoint: withPort(r.endpoint, httpsPort),
+				Duration: time.Since(start), Attempt: attempt, Err: err})
 		}
 		if err == nil {
 			return nil
@@ -156,7 +157,8 @@ func (r *request) exchange(conn net.Conn, req *http.Request, out any) (status in
 	if err := json.Unmarshal(answer.Body, out); err != nil {
 		// The body may hold a token or a key: it is not shown.
 		//lint:ignore ST1005 the text is that of other drivers
-		return answer.Status, &permanentError{fmt.Errorf("Invalid KMS response: parse error in JSON. HTTP status=%d", answer.Status)}
+		return answer.Status, &permanentError{fmt.Errorf("Invalid KMS response: parse error in JSON. HTTP status=%d",
+			answer.Status)}
 	}
 	return answer.Status, nil
 }
@@ -168,7 +170,8 @@ type refusal struct {
 }
 
 func (e *refusal) Error() string {
-	return fmt.Sprintf("Invalid KMS response: HTTP status=%d. Response body=%s", e.status, e.said) // in the words of other drivers
+	// in the words of other drivers
+	return fmt.Sprintf("Invalid KMS response: HTTP status=%d. Response body=%s", e.status, e.said)
 }
 
 func missingField(name string) error {
@@ -190,5 +193,6 @@ func (c *Client) failed(ctx context.Context, provider, endpoint string, status i
 			err = fmt.Errorf("%w (%w)", cause, err)
 		}
 	}
-	return &kms.Error{Provider: provider, Endpoint: exchange.Text([]byte(endpoint)), Status: status, Err: exchange.Clean(err)}
+	return &kms.Error{Provider: provider, Endpoint: exchange.Text([]byte(endpoint)), Status: status,
+		Err: exchange.Clean(err)}
 }

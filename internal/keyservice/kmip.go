@@ -381,7 +381,8 @@ func (k *kmipService) do(ctx context.Context, key kms.KMIPKey, operation func(*k
 		conn.Close()
 	}
 	if c.config.Observe != nil {
-		c.config.Observe(ctx, Request{Provider: provider, Endpoint: endpoint, Duration: time.Since(start), Attempt: 1, Err: err})
+		c.config.Observe(ctx, Request{Provider: provider, Endpoint: endpoint, Duration: time.Since(start), Attempt: 1,
+			Err: err})
 	}
 	return c.failed(outer, provider, endpoint, 0, err)
 }

@@ -54,7 +54,8 @@ const tokenLimit = time.Minute
 
 // cachedToken returns the token from the cache, or what fetch returns from endpoint; kept says that
 // it was there before. Errors are not kept.
-func (c *Client) cachedToken(ctx context.Context, key tokenKey, endpoint string, fetch func(context.Context) (fetched, error)) (value auth.Secret, kept bool, err error) {
+func (c *Client) cachedToken(ctx context.Context, key tokenKey, endpoint string,
+	fetch func(context.Context) (fetched, error)) (value auth.Secret, kept bool, err error) {
 	for {
 		c.mu.Lock()
 		t := c.tokens[key]
@@ -88,7 +89,8 @@ func (c *Client) cachedToken(ctx context.Context, key tokenKey, endpoint string,
 }
 
 // requestToken begins a request for a token. c.mu is held.
-func (c *Client) requestToken(ctx context.Context, key tokenKey, t *token, fetch func(context.Context) (fetched, error)) *flight.Flight[fetched] {
+func (c *Client) requestToken(ctx context.Context, key tokenKey, t *token,
+	fetch func(context.Context) (fetched, error)) *flight.Flight[fetched] {
 	var request *flight.Flight[fetched]
 	request = flight.Start(ctx, tokenLimit, func() {
 		c.mu.Lock()
@@ -124,7 +126,8 @@ func (c *Client) forgetToken(key tokenKey, refused auth.Secret) {
 
 // withCredential has send send a request with a credential. If the service refuses one that was
 // kept, it is forgotten, and the request sent once more if there is another one.
-func withCredential[C comparable](get func() (credential C, kept bool, err error), forget func(C), send func(C) error) error {
+func withCredential[C comparable](get func() (credential C, kept bool, err error), forget func(C),
+	send func(C) error) error {
 	credential, kept, err := get()
 	if err != nil {
 		return err
@@ -161,7 +164,8 @@ func refusesCredential(err error) bool {
 }
 
 // expiredCodes are those of Amazon's services, which say by them what 401 says elsewhere.
-var expiredCodes = []string{"ExpiredToken", "UnrecognizedClient", "InvalidClientTokenId", "InvalidToken", "TokenRefreshRequired"}
+var expiredCodes = []string{"ExpiredToken", "UnrecognizedClient", "InvalidClientTokenId", "InvalidToken",
+	"TokenRefreshRequired"}
 
 // postForm asks an identity provider for a token.
 func (c *Client) postForm(ctx context.Context, provider, endpoint, path string, form url.Values) (fetched, error) {
@@ -174,7 +178,8 @@ func (c *Client) postForm(ctx context.Context, provider, endpoint, path string, 
 	secrets := []string{form.Get("client_secret"), url.QueryEscape(form.Get("client_secret")), form.Get("assertion")}
 	start := time.Now()
 	err := c.post(ctx, &request{provider: provider, endpoint: endpoint, path: path, body: body, secrets: secrets,
-		header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}}, &out)
+		header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}},
+		&out)
 	if err != nil {
 		return fetched{}, err
 	}
@@ -196,7 +201,8 @@ func expiring(value auth.Secret, seconds string, start time.Time, margin time.Du
 // azureMachineToken asks the metadata service of a virtual machine of Microsoft's.
 func (c *Client) azureMachineToken(ctx context.Context) (fetched, error) {
 	start := time.Now()
-	body, err := c.askMetadata(ctx, "http://"+azureMetadata+"/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fvault.azure.net",
+	body, err := c.askMetadata(ctx, "http://"+azureMetadata+
+		"/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fvault.azure.net",
 		http.Header{"Metadata": {"true"}, "Accept": {"application/json"}})
 	if err != nil {
 		return fetched{}, err
@@ -224,7 +230,8 @@ func (c *Client) azureMachineToken(ctx context.Context) (fetched, error) {
 // gcpMachineToken asks the metadata service of a virtual machine of Google's. Its tokens are not
 // kept: the service keeps them.
 func (c *Client) gcpMachineToken(ctx context.Context) (fetched, error) {
-	body, err := c.askMetadata(ctx, "http://"+gcpMetadataHost()+"/computeMetadata/v1/instance/service-accounts/default/token", http.Header{"Metadata-Flavor": {"Google"}})
+	body, err := c.askMetadata(ctx, "http://"+gcpMetadataHost()+
+		"/computeMetadata/v1/instance/service-accounts/default/token", http.Header{"Metadata-Flavor": {"Google"}})
 	if err != nil {
 		return fetched{}, err
 	}

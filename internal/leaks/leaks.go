@@ -30,7 +30,8 @@ var Planted = map[string]string{
 
 // localMasterKey is that of the specification's tests, as bytes.
 var localMasterKey = func() string {
-	key, err := base64.StdEncoding.DecodeString("Mng0NCt4ZHVUYUJCa1kxNkVyNUR1QURhZ2h2UzR2d2RrZzh0cFBwM3R6NmdWMDFBMUN3YkQ5aXRRMkhGRGdQV09wOGVNYUMxT2k3NjZKelhaQmRCZGJkTXVyZG9uSjFk")
+	key, err := base64.StdEncoding.DecodeString(
+		"Mng0NCt4ZHVUYUJCa1kxNkVyNUR1QURhZ2h2UzR2d2RrZzh0cFBwM3R6NmdWMDFBMUN3YkQ5aXRRMkhGRGdQV09wOGVNYUMxT2k3NjZKelhaQmRCZGJkTXVyZG9uSjFk")
 	if err != nil {
 		panic(err)
 	}
@@ -56,7 +57,8 @@ var forms = func() (all []form) {
 // written returns the ways in which bytes may be written.
 func written(secret string) []string {
 	b := []byte(secret)
-	list := []string{secret, hex.EncodeToString(b), fmt.Sprintf("%X", b), strings.Trim(fmt.Sprint(b), "[]"), url.QueryEscape(secret), url.PathEscape(secret),
+	list := []string{secret, hex.EncodeToString(b), fmt.Sprintf("%X", b), strings.Trim(fmt.Sprint(b), "[]"),
+		url.QueryEscape(secret), url.PathEscape(secret),
 		// Whatever stands before it, the bytes of a text fall on one of three places in base64.
 		strings.TrimRight(base64.StdEncoding.EncodeToString(b), "=")}
 	if quoted, err := json.Marshal(secret); err == nil {
@@ -105,7 +107,8 @@ func Line(line string) string {
 	if name := Find(line); name != "" {
 		return name
 	}
-	if strings.Contains(line, Document) && strings.Contains(line, " component=") && !strings.Contains(line, " component=command") {
+	if strings.Contains(line, Document) && strings.Contains(line, " component=") &&
+		!strings.Contains(line, " component=command") {
 		return "a document"
 	}
 	return ""

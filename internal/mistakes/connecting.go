@@ -19,7 +19,8 @@ import (
 type noRecords struct{}
 
 func (noRecords) LookupSRV(_ context.Context, service, proto, name string) (string, []*net.SRV, error) {
-	return "", nil, &net.DNSError{Err: "no such host", Name: "_" + service + "._" + proto + "." + name, IsNotFound: true}
+	return "", nil, &net.DNSError{Err: "no such host", Name: "_" + service + "._" + proto + "." + name,
+		IsNotFound: true}
 }
 
 func (noRecords) LookupTXT(context.Context, string) ([]string, error) {
@@ -108,7 +109,8 @@ var connectionStrings = Section{"Connection strings", false, []Mistake{
 		Make: opens("mongodb://ada:lovelace@localhost/?authMechanism=SCRAM-SHA-512"),
 	},
 	{
-		Name: "pool without room for its minimum", Code: `allium.Open("mongodb://localhost/?maxPoolSize=5&minPoolSize=10")`,
+		Name: "pool without room for its minimum",
+		Code: `allium.Open("mongodb://localhost/?maxPoolSize=5&minPoolSize=10")`,
 		Make: opens("mongodb://localhost/?maxPoolSize=5&minPoolSize=10"),
 	},
 	{
@@ -116,17 +118,20 @@ var connectionStrings = Section{"Connection strings", false, []Mistake{
 		Make: opens("mongodb://localhost/?w=0&journal=true"),
 	},
 	{
-		Name: "certificate file that is not there", Code: `allium.Open("mongodb://localhost/?tlsCAFile=/etc/ssl/ca.pem")`,
+		Name: "certificate file that is not there",
+		Code: `allium.Open("mongodb://localhost/?tlsCAFile=/etc/ssl/ca.pem")`,
 		Make: opens("mongodb://localhost/?tlsCAFile=/etc/ssl/ca.pem"),
 	},
 	{
-		Name: "certificate file without a certificate", Code: `allium.Open("mongodb://localhost/?tlsCAFile=/etc/ssl/notes.txt")`,
+		Name: "certificate file without a certificate",
+		Code: `allium.Open("mongodb://localhost/?tlsCAFile=/etc/ssl/notes.txt")`,
 		Make: func(_ context.Context, e *Env) error {
 			return second(e.open("mongodb://localhost/?tlsCAFile=" + e.File("notes.txt", "to do\n")))
 		},
 	},
 	{
-		Name: "password in the clear", Code: `allium.Open("mongodb://ada:lovelace@db.example.com/?authMechanism=PLAIN")`,
+		Name: "password in the clear",
+		Code: `allium.Open("mongodb://ada:lovelace@db.example.com/?authMechanism=PLAIN")`,
 		Make: opens("mongodb://ada:lovelace@db.example.com/?authMechanism=PLAIN"),
 	},
 }}
@@ -140,7 +145,8 @@ var connecting = Section{"Connecting", false, []Mistake{
 		Name: "unknown host", Code: `allium.Open("mongodb://no-such-host.invalid")`,
 		Make: func(ctx context.Context, e *Env) error {
 			dialer := dialFunc(func(context.Context, string, string) (net.Conn, error) {
-				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "no-such-host.invalid", IsNotFound: true}}
+				return nil, &net.OpError{Op: "dial", Net: "tcp",
+					Err: &net.DNSError{Err: "no such host", Name: "no-such-host.invalid", IsNotFound: true}}
 			})
 			return ping(ctx, e, "mongodb://no-such-host.invalid", allium.ClientOptions{Dialer: dialer})
 		},
@@ -158,7 +164,8 @@ var connecting = Section{"Connecting", false, []Mistake{
 		},
 	},
 	{
-		Name: "wrong set name on a direct connection", Code: `allium.Open("mongodb://localhost/?directConnection=true&replicaSet=rs1")`,
+		Name: "wrong set name on a direct connection",
+		Code: `allium.Open("mongodb://localhost/?directConnection=true&replicaSet=rs1")`,
 		Make: func(ctx context.Context, e *Env) error {
 			return ping(ctx, e, "mongodb://"+host(e.Set())+"/?directConnection=true&replicaSet=rs1")
 		},
@@ -176,7 +183,8 @@ var connecting = Section{"Connecting", false, []Mistake{
 	{
 		Name: "certificate of an unknown authority", Code: `allium.Open("mongodb://localhost/?tls=true")`,
 		Make: func(ctx context.Context, e *Env) error {
-			patient := allium.ClientOptions{ServerSelectionTimeout: new(time.Second)} // the system's authorities are read first
+			// the system's authorities are read first
+			patient := allium.ClientOptions{ServerSelectionTimeout: new(time.Second)}
 			return ping(ctx, e, "mongodb://"+host(e.TLS())+"/?tls=true", patient)
 		},
 	},
@@ -188,7 +196,8 @@ var connecting = Section{"Connecting", false, []Mistake{
 				var nd net.Dialer
 				return nd.DialContext(ctx, network, host(d))
 			})
-			return ping(ctx, e, "mongodb://db.example.com", allium.ClientOptions{Dialer: dialer, TLS: &tls.Config{RootCAs: d.TLSConfig().RootCAs}})
+			return ping(ctx, e, "mongodb://db.example.com",
+				allium.ClientOptions{Dialer: dialer, TLS: &tls.Config{RootCAs: d.TLSConfig().RootCAs}})
 		},
 	},
 	{
@@ -210,7 +219,8 @@ var connecting = Section{"Connecting", false, []Mistake{
 	{
 		Name: "no user", Code: `users.FindOne(ctx, bson.M{})`,
 		Make: func(ctx context.Context, e *Env) error {
-			return second(e.client("mongodb://"+host(e.Auth())).Database("app").Collection("users").FindOne(ctx, bson.M{}))
+			return second(e.client("mongodb://"+host(e.Auth())).Database("app").Collection("users").FindOne(ctx,
+				bson.M{}))
 		},
 	},
 	{
@@ -220,8 +230,10 @@ var connecting = Section{"Connecting", false, []Mistake{
 			if err := d.AddUser(mongotest.User{Name: "reader", Password: "r", Roles: []string{"read"}}); err != nil {
 				return err
 			}
-			client := e.client("mongodb://"+host(d), allium.ClientOptions{Credential: &auth.Credential{Username: "reader", Password: "r"}})
-			return second(client.Database("app").Collection("users").InsertOne(ctx, bson.D{{Key: "name", Value: "Ada"}}))
+			client := e.client("mongodb://"+host(d),
+				allium.ClientOptions{Credential: &auth.Credential{Username: "reader", Password: "r"}})
+			return second(client.Database("app").Collection("users").InsertOne(ctx,
+				bson.D{{Key: "name", Value: "Ada"}}))
 		},
 	},
 	{
@@ -237,8 +249,10 @@ var connecting = Section{"Connecting", false, []Mistake{
 	{
 		Name: "set without a primary", Code: `users.InsertOne(ctx, user)`,
 		Make: func(ctx context.Context, e *Env) error {
-			d := e.Deployment("headless", mongotest.ReplicaSet(2), mongotest.Version("8.0"), mongotest.ElectionDelay(time.Hour))
-			client := e.client("mongodb://"+strings.Join(d.Hosts(), ",")+"/?replicaSet=rs0", allium.ClientOptions{ServerSelectionTimeout: new(10 * time.Second)})
+			d := e.Deployment("headless", mongotest.ReplicaSet(2), mongotest.Version("8.0"),
+				mongotest.ElectionDelay(time.Hour))
+			client := e.client("mongodb://"+strings.Join(d.Hosts(), ",")+"/?replicaSet=rs0",
+				allium.ClientOptions{ServerSelectionTimeout: new(10 * time.Second)})
 			if err := client.Ping(ctx); err != nil {
 				return err
 			}
@@ -261,7 +275,8 @@ var connecting = Section{"Connecting", false, []Mistake{
 		Make: func(ctx context.Context, e *Env) error {
 			d := e.Deployment("busy", mongotest.Standalone(), mongotest.Version("8.0"))
 			d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Block: time.Hour, Times: 1})
-			client := e.client(d.URI(), allium.ClientOptions{MaxPoolSize: new(1), ServerSelectionTimeout: new(10 * time.Second)})
+			client := e.client(d.URI(),
+				allium.ClientOptions{MaxPoolSize: new(1), ServerSelectionTimeout: new(10 * time.Second)})
 			users := client.Database("app").Collection("users")
 			if err := client.Ping(ctx); err != nil {
 				return err
@@ -291,7 +306,8 @@ var connecting = Section{"Connecting", false, []Mistake{
 		},
 	},
 	{
-		Name: "write concern that more members must confirm than there are", Code: `users.With(allium.CollectionOptions{WriteConcern: &consistency.WriteConcern{W: 5}}).InsertOne(ctx, user)`,
+		Name: "write concern that more members must confirm than there are",
+		Code: `users.With(allium.CollectionOptions{WriteConcern: &consistency.WriteConcern{W: 5}}).InsertOne(ctx, user)`,
 		Make: func(ctx context.Context, e *Env) error {
 			users := e.users().With(allium.CollectionOptions{WriteConcern: &consistency.WriteConcern{W: 5}})
 			return second(users.InsertOne(ctx, bson.D{{Key: "_id", Value: 3}}))

@@ -215,12 +215,13 @@ func (e *Env) users() *allium.UntypedCollection {
 func warning(e *Env, uri string) error {
 	var b bytes.Buffer
 	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}})))
+	slog.SetDefault(slog.New(slog.NewTextHandler(&b,
+		&slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}})))
 	defer slog.SetDefault(before)
 	if _, err := e.open(uri); err != nil {
 		return err

@@ -52,8 +52,10 @@ const intro = `# Errors
 The errors that ordinary mistakes cause: connection strings, connecting and time on this page, [operations](errors-operations.md) on the next. The
 error of an operation is one line: the command and its collection or database, the server if one was asked, the server's code by
 name and number, and the cause, once. Mistakes found before anything is sent are reported in the same way. The texts are exact except for addresses,
-times and identifiers: ` + "`go test ./internal/mistakes`" + ` makes every mistake and compares, and ` + "`-update`" + ` writes these pages. Below each error
-is what the official Go driver (v2) says to the same mistake, as ` + "`go -C interop test -run TestMistakes`" + ` recorded it.
+times and identifiers: ` + "`go test ./internal/mistakes`" + ` makes every mistake and compares, and ` + "`-update`" +
+	` writes these pages. Below each error
+is what the official Go driver (v2) says to the same mistake, as ` + "`go -C interop test -run TestMistakes`" +
+	` recorded it.
 
 Programs should not match texts. [Package mongoerr](../mongoerr) has the types, with constants for the phase and the limit of a timeout
 (` + "`mongoerr.PhaseSelection`, `mongoerr.SourceClient`" + `), and answers questions:
@@ -66,8 +68,11 @@ const operationsIntro = `# Errors of operations
 The errors of ordinary mistakes in filters, updates, documents, cursors, transactions and indexes. [errors.md](errors.md) says how to read them, and
 has those of connecting and of timeouts.
 
-A document that does not decode is a ` + "`*mongoerr.DecodeError`" + `, with the document as the server sent it. It ends neither a cursor nor a
-change stream: ` + "`Next` goes on behind it, and `Seq`" + ` does unless the loop is left ([migrating.md](migrating.md#loops) has the loop). ` + "`All`" + ` and
-` + "`Distinct` return everything that decodes, and a `mongoerr.DecodeErrors`" + ` for the rest. Every other error ends the iteration.
+A document that does not decode is a ` + "`*mongoerr.DecodeError`" +
+	`, with the document as the server sent it. It ends neither a cursor nor a
+change stream: ` + "`Next` goes on behind it, and `Seq`" +
+	` does unless the loop is left ([migrating.md](migrating.md#loops) has the loop). ` + "`All`" + ` and
+` + "`Distinct` return everything that decodes, and a `mongoerr.DecodeErrors`" +
+	` for the rest. Every other error ends the iteration.
 
 `

@@ -64,11 +64,13 @@ var commands = Section{"Filters, updates and commands", true, []Mistake{
 	{
 		Name: "replacement with an operator", Code: `users.ReplaceOne(ctx, filter, bson.D{{"$set", ...}})`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
-			return second(users.ReplaceOne(ctx, bson.M{"_id": 1}, bson.D{{Key: "$set", Value: bson.D{{Key: "age", Value: 37}}}}))
+			return second(users.ReplaceOne(ctx, bson.M{"_id": 1},
+				bson.D{{Key: "$set", Value: bson.D{{Key: "age", Value: 37}}}}))
 		}),
 	},
 	{
-		Name: "misspelt operator in an update", Code: `users.UpdateOne(ctx, filter, bson.M{"$sett": bson.M{"age": 37}})`,
+		Name: "misspelt operator in an update",
+		Code: `users.UpdateOne(ctx, filter, bson.M{"$sett": bson.M{"age": 37}})`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
 			return second(users.UpdateOne(ctx, bson.M{"_id": 1}, bson.M{"$sett": bson.M{"age": 37}}))
 		}),
@@ -92,13 +94,15 @@ var commands = Section{"Filters, updates and commands", true, []Mistake{
 		}),
 	},
 	{
-		Name: "map with two keys as a sort", Code: `users.Find(ctx, filter, allium.FindOptions{Sort: bson.M{"age": 1, "name": 1}})`,
+		Name: "map with two keys as a sort",
+		Code: `users.Find(ctx, filter, allium.FindOptions{Sort: bson.M{"age": 1, "name": 1}})`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
 			return second(users.Find(ctx, bson.M{}, allium.FindOptions{Sort: bson.M{"age": 1, "name": 1}}))
 		}),
 	},
 	{
-		Name: "map with two keys as an index", Code: `users.CreateIndex(ctx, allium.IndexModel{Keys: bson.M{"age": 1, "name": 1}})`,
+		Name: "map with two keys as an index",
+		Code: `users.CreateIndex(ctx, allium.IndexModel{Keys: bson.M{"age": 1, "name": 1}})`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
 			return second(users.CreateIndex(ctx, allium.IndexModel{Keys: bson.M{"age": 1, "name": 1}}))
 		}),
@@ -128,15 +132,18 @@ var commands = Section{"Filters, updates and commands", true, []Mistake{
 		}),
 	},
 	{
-		Name: "hint at an index that is not there", Code: `users.FindOne(ctx, filter, allium.FindOneOptions{Hint: "age_1"})`,
+		Name: "hint at an index that is not there",
+		Code: `users.FindOne(ctx, filter, allium.FindOneOptions{Hint: "age_1"})`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
 			return second(users.FindOne(ctx, bson.M{}, allium.FindOneOptions{Hint: "age_1"}))
 		}),
 	},
 	{
-		Name: "a sort order for an update of many", Code: `users.UpdateMany(ctx, filter, update, allium.UpdateOptions{Sort: bson.D{{Key: "age", Value: 1}}})`,
+		Name: "a sort order for an update of many",
+		Code: `users.UpdateMany(ctx, filter, update, allium.UpdateOptions{Sort: bson.D{{Key: "age", Value: 1}}})`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
-			return second(users.UpdateMany(ctx, bson.M{}, bson.M{"$set": bson.M{"x": 1}}, allium.UpdateOptions{Sort: bson.D{{Key: "age", Value: 1}}}))
+			return second(users.UpdateMany(ctx, bson.M{}, bson.M{"$set": bson.M{"x": 1}},
+				allium.UpdateOptions{Sort: bson.D{{Key: "age", Value: 1}}}))
 		}),
 	},
 	{
@@ -150,7 +157,8 @@ var commands = Section{"Filters, updates and commands", true, []Mistake{
 
 var documents = Section{"Documents and types", true, []Mistake{
 	{
-		Name: "text in a field of numbers", Code: `type User struct { Age int }; users.FindOne(ctx, filter) // {age: "36"}`,
+		Name: "text in a field of numbers",
+		Code: `type User struct { Age int }; users.FindOne(ctx, filter) // {age: "36"}`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
 			if _, err := users.UpdateOne(ctx, bson.M{"_id": 1}, bson.M{"$set": bson.M{"age": "36"}}); err != nil {
 				return err
@@ -181,7 +189,8 @@ var documents = Section{"Documents and types", true, []Mistake{
 		},
 	},
 	{
-		Name: "number that does not fit", Code: `type User struct { Age int8 }; users.FindOne(ctx, filter) // {age: 300}`,
+		Name: "number that does not fit",
+		Code: `type User struct { Age int8 }; users.FindOne(ctx, filter) // {age: 300}`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
 			type small struct {
 				Age int8 `bson:"age"`
@@ -198,7 +207,8 @@ var documents = Section{"Documents and types", true, []Mistake{
 			type waiting struct {
 				Done chan bool `bson:"done"`
 			}
-			return second(allium.CollectionOf[waiting](users.Database(), "users").InsertOne(ctx, waiting{Done: make(chan bool)}))
+			return second(allium.CollectionOf[waiting](users.Database(), "users").InsertOne(ctx,
+				waiting{Done: make(chan bool)}))
 		}),
 	},
 	{
@@ -261,7 +271,8 @@ var cursors = Section{"Cursors, sessions and transactions", true, []Mistake{
 			}
 			defer cur.Close(ctx)
 			e.Show(strconv.FormatInt(cur.ID(), 10), "7")
-			if _, err := users.Database().RunCommand(ctx, bson.D{{Key: "killCursors", Value: "users"}, {Key: "cursors", Value: bson.A{cur.ID()}}}); err != nil {
+			if _, err := users.Database().RunCommand(ctx,
+				bson.D{{Key: "killCursors", Value: "users"}, {Key: "cursors", Value: bson.A{cur.ID()}}}); err != nil {
 				return err
 			}
 			for cur.Next(ctx) {
@@ -329,7 +340,8 @@ var cursors = Section{"Cursors, sessions and transactions", true, []Mistake{
 		Make: func(ctx context.Context, e *Env) error {
 			client := e.client("mongodb://" + host(e.Standalone()))
 			return client.Transact(ctx, func(ctx context.Context) error {
-				return second(client.Database("app").Collection("users").InsertOne(ctx, bson.D{{Key: "name", Value: "Ada"}}))
+				return second(client.Database("app").Collection("users").InsertOne(ctx,
+					bson.D{{Key: "name", Value: "Ada"}}))
 			})
 		},
 		Do: "Start the server as a replica set of one member.",
@@ -337,7 +349,8 @@ var cursors = Section{"Cursors, sessions and transactions", true, []Mistake{
 	{
 		Name: "change stream on a standalone", Code: `users.Watch(ctx, nil) // on a standalone server`,
 		Make: func(ctx context.Context, e *Env) error {
-			return second(e.client("mongodb://"+host(e.Standalone())).Database("app").Collection("users").Watch(ctx, nil))
+			return second(e.client("mongodb://"+host(e.Standalone())).Database("app").Collection("users").Watch(ctx,
+				nil))
 		},
 		Do: "Start the server as a replica set of one member.",
 	},
@@ -351,7 +364,8 @@ var cursors = Section{"Cursors, sessions and transactions", true, []Mistake{
 		}),
 	},
 	{
-		Name: "error that the function of a transaction kept for itself", Code: `client.Transact(ctx, func(ctx context.Context) error { users.InsertOne(ctx, twice); return nil })`,
+		Name: "error that the function of a transaction kept for itself",
+		Code: `client.Transact(ctx, func(ctx context.Context) error { users.InsertOne(ctx, twice); return nil })`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
 			return users.Database().Client().Transact(ctx, func(ctx context.Context) error {
 				users.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}})
@@ -371,7 +385,8 @@ var cursors = Section{"Cursors, sessions and transactions", true, []Mistake{
 		}),
 	},
 	{
-		Name: "two transactions that change one document", Code: `users.UpdateOne(second, filter, update) // while another transaction has changed it`,
+		Name: "two transactions that change one document",
+		Code: `users.UpdateOne(second, filter, update) // while another transaction has changed it`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
 			inc := bson.M{"$inc": bson.M{"age": 1}}
 			client := users.Database().Client()
@@ -402,7 +417,8 @@ var writes = Section{"Writes that the server rejects", true, []Mistake{
 		Do: "`errors.Is(err, mongoerr.ErrDuplicateKey)` tells it from other errors.",
 	},
 	{
-		Name: "keys that are there already", Code: `users.InsertMany(ctx, sevenDocuments, allium.InsertManyOptions{Unordered: true})`,
+		Name: "keys that are there already",
+		Code: `users.InsertMany(ctx, sevenDocuments, allium.InsertManyOptions{Unordered: true})`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
 			var docs []bson.D
 			for i := range 8 {
@@ -418,11 +434,13 @@ var writes = Section{"Writes that the server rejects", true, []Mistake{
 			if err := db.Collection("adults").Drop(ctx); err != nil {
 				return err
 			}
-			if err := db.CreateCollection(ctx, "adults", allium.CreateCollectionOptions{Validator: bson.M{"$jsonSchema": bson.M{
-				"properties": bson.M{"age": bson.M{"bsonType": "int"}}}}}); err != nil {
+			if err := db.CreateCollection(ctx, "adults",
+				allium.CreateCollectionOptions{Validator: bson.M{"$jsonSchema": bson.M{
+					"properties": bson.M{"age": bson.M{"bsonType": "int"}}}}}); err != nil {
 				return err
 			}
-			return second(db.Collection("adults").InsertOne(ctx, bson.D{{Key: "_id", Value: 3}, {Key: "age", Value: "old"}}))
+			return second(db.Collection("adults").InsertOne(ctx,
+				bson.D{{Key: "_id", Value: 3}, {Key: "age", Value: "old"}}))
 		}),
 	},
 	{
@@ -438,7 +456,8 @@ var writes = Section{"Writes that the server rejects", true, []Mistake{
 		}),
 	},
 	{
-		Name: "position without an array in the filter", Code: `users.UpdateOne(ctx, filter, bson.M{"$set": bson.M{"scores.$": 1}})`,
+		Name: "position without an array in the filter",
+		Code: `users.UpdateOne(ctx, filter, bson.M{"$set": bson.M{"scores.$": 1}})`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
 			return second(users.UpdateOne(ctx, bson.M{"_id": 1}, bson.M{"$set": bson.M{"scores.$": 1}}))
 		}),
@@ -455,7 +474,8 @@ var schema = Section{"Databases, collections and indexes", true, []Mistake{
 	{
 		Name: "database name with a dot", Code: `client.Database("my.app").Collection("users").InsertOne(ctx, user)`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
-			return second(users.Database().Client().Database("my.app").Collection("users").InsertOne(ctx, bson.D{{Key: "_id", Value: 1}}))
+			return second(users.Database().Client().Database("my.app").Collection("users").InsertOne(ctx,
+				bson.D{{Key: "_id", Value: 1}}))
 		}),
 	},
 	{
@@ -465,13 +485,16 @@ var schema = Section{"Databases, collections and indexes", true, []Mistake{
 		}),
 	},
 	{
-		Name: "collection that exists with other options", Code: `db.CreateCollection(ctx, "users", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 1 << 20})`,
+		Name: "collection that exists with other options",
+		Code: `db.CreateCollection(ctx, "users", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 1 << 20})`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
-			return users.Database().CreateCollection(ctx, "users", allium.CreateCollectionOptions{Capped: true, SizeInBytes: 1 << 20})
+			return users.Database().CreateCollection(ctx, "users",
+				allium.CreateCollectionOptions{Capped: true, SizeInBytes: 1 << 20})
 		}),
 	},
 	{
-		Name: "index that exists with other options", Code: `users.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{"age", 1}}, Unique: true})`,
+		Name: "index that exists with other options",
+		Code: `users.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{"age", 1}}, Unique: true})`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
 			keys := bson.D{{Key: "age", Value: 1}}
 			if _, err := users.CreateIndex(ctx, allium.IndexModel{Keys: keys}); err != nil {
@@ -481,7 +504,8 @@ var schema = Section{"Databases, collections and indexes", true, []Mistake{
 		}),
 	},
 	{
-		Name: "unique index over duplicates", Code: `users.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{"age", 1}}, Unique: true})`,
+		Name: "unique index over duplicates",
+		Code: `users.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{"age", 1}}, Unique: true})`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
 			if _, err := users.InsertOne(ctx, bson.D{{Key: "_id", Value: 3}, {Key: "age", Value: 36}}); err != nil {
 				return err
@@ -531,7 +555,8 @@ var lateness = Section{"Time", false, []Mistake{
 		}),
 	},
 	{
-		Name: "time on the server is up", Code: `users.FindOne(ctx, filter, allium.FindOneOptions{MaxTime: time.Millisecond})`,
+		Name: "time on the server is up",
+		Code: `users.FindOne(ctx, filter, allium.FindOneOptions{MaxTime: time.Millisecond})`,
 		Make: func(ctx context.Context, e *Env) error {
 			users := e.users()
 			e.Set().FailCommand(mongotest.Fail{Commands: []string{"find"}, Code: 50, Times: 1})
@@ -545,7 +570,8 @@ var lateness = Section{"Time", false, []Mistake{
 		}),
 	},
 	{
-		Name: "no time for any round trip", Code: `users.FindOne(ctx, filter, allium.FindOneOptions{Timeout: new(time.Nanosecond)})`,
+		Name: "no time for any round trip",
+		Code: `users.FindOne(ctx, filter, allium.FindOneOptions{Timeout: new(time.Nanosecond)})`,
 		Make: in(func(ctx context.Context, users *allium.UntypedCollection) error {
 			return second(users.FindOne(ctx, bson.M{}, allium.FindOneOptions{Timeout: new(time.Nanosecond)}))
 		}),

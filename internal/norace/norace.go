@@ -36,7 +36,8 @@ func Tests(root string) (map[string][]string, error) {
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && file != root && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") || exists(filepath.Join(file, "go.mod"))):
+		case e.IsDir() && file != root && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") ||
+			exists(filepath.Join(file, "go.mod"))):
 			return filepath.SkipDir
 		case e.IsDir() || !strings.HasSuffix(file, "_test.go"):
 			return nil

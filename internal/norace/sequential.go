@@ -29,7 +29,8 @@ func Packages(root string) (concurrent, sequential []string, err error) {
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && file != root && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") || exists(filepath.Join(file, "go.mod"))):
+		case e.IsDir() && file != root && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") ||
+			strings.HasPrefix(e.Name(), "_") || exists(filepath.Join(file, "go.mod"))):
 			return filepath.SkipDir
 		case e.IsDir() || !strings.HasSuffix(file, ".go"):
 			return nil
@@ -123,8 +124,9 @@ func (f *folder) read(file, module string) error {
 
 // What starts goroutines that run code of ours, without a go statement of ours.
 var (
-	startingImports = map[string]bool{"net/http": true, "net/http/httptest": true, "net/rpc": true, "testing/synctest": true}
-	startingCalls   = map[string]bool{"Go": true, "AfterFunc": true, "Parallel": true, "RunParallel": true}
+	startingImports = map[string]bool{"net/http": true, "net/http/httptest": true, "net/rpc": true,
+		"testing/synctest": true}
+	startingCalls = map[string]bool{"Go": true, "AfterFunc": true, "Parallel": true, "RunParallel": true}
 )
 
 // reaches reports whether code starts a goroutine in one of some folders, or in what these import.

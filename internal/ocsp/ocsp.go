@@ -73,8 +73,9 @@ func (c *Checker) Check(ctx context.Context, state *tls.ConnectionState, late fu
 		if err == nil {
 			return nil
 		}
-		return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: fmt.Errorf("certificate %s of %s: %w",
-			leaf.SerialNumber.Text(16), exchange.Text([]byte(leaf.Subject.String())), err)}
+		return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates,
+			Err: fmt.Errorf("certificate %s of %s: %w",
+				leaf.SerialNumber.Text(16), exchange.Text([]byte(leaf.Subject.String())), err)}
 	}
 	return refusal(c.check(ctx, state, leaf, issuer, func(r *ocsp.Response) {
 		if err := refusal(verdict(r)); err != nil && late != nil {
@@ -84,7 +85,8 @@ func (c *Checker) Check(ctx context.Context, state *tls.ConnectionState, late fu
 }
 
 // check follows the steps of "Suggested OCSP Behavior".
-func (c *Checker) check(ctx context.Context, state *tls.ConnectionState, leaf, issuer *x509.Certificate, late func(*ocsp.Response)) error {
+func (c *Checker) check(ctx context.Context, state *tls.ConnectionState, leaf, issuer *x509.Certificate,
+	late func(*ocsp.Response)) error {
 	id := certID(leaf, issuer)
 	// A resumed session repeats what was stapled when it began, and was looked at then.
 	switch {
@@ -163,14 +165,16 @@ func parse(der []byte, leaf, issuer *x509.Certificate, now time.Time) (*ocsp.Res
 		return nil, err
 	}
 	if signer := r.Certificate; signer != nil && !bytes.Equal(signer.Raw, issuer.Raw) {
-		if !slices.Contains(signer.ExtKeyUsage, x509.ExtKeyUsageOCSPSigning) || now.Before(signer.NotBefore) || now.After(signer.NotAfter) {
+		if !slices.Contains(signer.ExtKeyUsage, x509.ExtKeyUsageOCSPSigning) || now.Before(signer.NotBefore) ||
+			now.After(signer.NotAfter) {
 			return nil, errDelegate
 		}
 	}
 	switch {
 	case r.ThisUpdate.After(now.Add(skew)):
 		return nil, fmt.Errorf("it is of %v, which is to come", r.ThisUpdate)
-	case r.NextUpdate.IsZero() && now.Sub(r.ThisUpdate) > freshness, !r.NextUpdate.IsZero() && !now.Before(r.NextUpdate):
+	case r.NextUpdate.IsZero() && now.Sub(r.ThisUpdate) > freshness,
+		!r.NextUpdate.IsZero() && !now.Before(r.NextUpdate):
 		return nil, fmt.Errorf("it is of %v and out of date", r.ThisUpdate)
 	}
 	return r, nil
@@ -193,5 +197,6 @@ type certIdentifier struct {
 }
 
 func certID(cert, issuer *x509.Certificate) certIdentifier {
-	return certIdentifier{sha256.Sum256(issuer.RawSubject), sha256.Sum256(issuer.RawSubjectPublicKeyInfo), cert.SerialNumber.String()}
+	return certIdentifier{sha256.Sum256(issuer.RawSubject), sha256.Sum256(issuer.RawSubjectPublicKeyInfo),
+		cert.SerialNumber.String()}
 }

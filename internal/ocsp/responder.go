@@ -39,7 +39,8 @@ type question struct {
 
 // ask asks the responders of a certificate, unless others do already or they are left alone, and
 // returns their response if it comes in time, else nil. late gets one that comes later.
-func (c *Checker) ask(ctx context.Context, id certIdentifier, leaf, issuer *x509.Certificate, late func(*ocsp.Response)) *ocsp.Response {
+func (c *Checker) ask(ctx context.Context, id certIdentifier, leaf, issuer *x509.Certificate,
+	late func(*ocsp.Response)) *ocsp.Response {
 	may, wait := c.cache.mayAsk(id, time.Now())
 	if !may {
 		return nil

@@ -56,7 +56,8 @@ func New(isRSA bool) (*Authority, error) {
 		return nil, err
 	}
 	template := a.template("authority")
-	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign|x509.KeyUsageDigitalSignature
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true,
+		x509.KeyUsageCertSign|x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,8 @@ func (a *Authority) newKey() (crypto.Signer, error) {
 func (a *Authority) template(name string) *x509.Certificate {
 	a.last++
 	return &x509.Certificate{
-		SerialNumber: big.NewInt(a.last), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		SerialNumber: big.NewInt(a.last), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(24 * time.Hour),
 	}
 }
 
@@ -90,7 +92,8 @@ func (a *Authority) Pool() *x509.CertPool {
 // demands a stapled response.
 func (a *Authority) Issue(mustStaple bool, responders ...string) (tls.Certificate, error) {
 	return a.issue("server", func(c *x509.Certificate) {
-		c.OCSPServer, c.DNSNames, c.IPAddresses = responders, []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+		c.OCSPServer, c.DNSNames, c.IPAddresses = responders, []string{"localhost"},
+			[]net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 		if mustStaple {
 			value, _ := asn1.Marshal([]int{5})
@@ -129,7 +132,8 @@ func (a *Authority) issue(name string, change func(*x509.Certificate)) (tls.Cert
 func (a *Authority) Response(serial *big.Int) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	template := ocsp.Response{Status: a.Status, SerialNumber: serial, ThisUpdate: a.ThisUpdate, NextUpdate: a.NextUpdate}
+	template := ocsp.Response{Status: a.Status, SerialNumber: serial, ThisUpdate: a.ThisUpdate,
+		NextUpdate: a.NextUpdate}
 	if a.Status == ocsp.Revoked {
 		template.RevokedAt, template.RevocationReason = a.ThisUpdate, ocsp.KeyCompromise
 	}

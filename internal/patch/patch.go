@@ -64,7 +64,8 @@ func tokens(src []byte) []piece {
 		if !tok.IsLiteral() && !tok.IsKeyword() {
 			text = tok.String()
 		}
-		if last := len(list) - 1; last >= 0 && list[last].text == "," && (tok == token.RPAREN || tok == token.RBRACE || tok == token.RBRACK) {
+		if last := len(list) - 1; last >= 0 && list[last].text == "," &&
+			(tok == token.RPAREN || tok == token.RBRACE || tok == token.RBRACK) {
 			list = list[:last]
 		}
 		from := file.Offset(pos)

@@ -229,7 +229,8 @@ func (p *Pool) deserted(w *waiter) {
 }
 
 func timeout(addr string, source mongoerr.Source, elapsed time.Duration, err error) *mongoerr.TimeoutError {
-	return &mongoerr.TimeoutError{Phase: mongoerr.PhaseCheckout, Source: source, Elapsed: elapsed, Addr: addr, Wrapped: err}
+	return &mongoerr.TimeoutError{Phase: mongoerr.PhaseCheckout, Source: source, Elapsed: elapsed, Addr: addr,
+		Wrapped: err}
 }
 
 // full reports whether the pool may make no further connections. The lock is held.
@@ -241,13 +242,15 @@ func (p *Pool) crowded(cause error) error {
 	cursors, transactions := p.pinned[ForCursor], p.pinned[ForTransaction]
 	others := p.inUse() - cursors - transactions
 	if p.cfg.LoadBalanced {
-		return &crowdedError{class: cause, message: fmt.Sprintf("Timeout waiting for connection from the connection pool. maxPoolSize: %d, "+
-			"connections in use by cursors: %d, connections in use by transactions: %d, connections in use by other operations: %d, "+
-			"connections being made: %d, connections reading a late reply: %d",
+		return &crowdedError{class: cause, message: fmt.Sprintf(
+			"Timeout waiting for connection from the connection pool. maxPoolSize: %d, "+
+				"connections in use by cursors: %d, connections in use by transactions: %d, connections in use by other operations: %d, "+
+				"connections being made: %d, connections reading a late reply: %d",
 			p.cfg.MaxPoolSize, cursors, transactions, others, len(p.attempts), p.draining)}
 	}
-	return &crowdedError{class: cause, message: fmt.Sprintf("%v; maxPoolSize is %d, and of the connections %d are in use by cursors, "+
-		"%d by transactions and %d by other operations, %d are being made and %d read a late reply; %d more operations wait", errWaitQueueTimeout,
+	return &crowdedError{class: cause, message: fmt.Sprintf(
+		"%v; maxPoolSize is %d, and of the connections %d are in use by cursors, "+
+			"%d by transactions and %d by other operations, %d are being made and %d read a late reply; %d more operations wait", errWaitQueueTimeout,
 		p.cfg.MaxPoolSize, cursors, transactions, others, len(p.attempts), p.draining, p.queue.n)}
 }
 

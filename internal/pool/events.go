@@ -105,7 +105,8 @@ func (p *Pool) toldCleared(service *bson.ObjectID, interrupt bool, cause error) 
 		p.log("Connection pool cleared", attrs...)
 	}()
 	if m := p.cfg.Monitor; m != nil && m.PoolCleared != nil {
-		m.PoolCleared(&event.PoolCleared{Addr: p.addr, ServiceID: service, InterruptInUseConnections: interrupt, Err: cause})
+		m.PoolCleared(&event.PoolCleared{Addr: p.addr, ServiceID: service, InterruptInUseConnections: interrupt,
+			Err: cause})
 	}
 }
 

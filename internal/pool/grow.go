@@ -82,7 +82,8 @@ func (p *Pool) makeRoom() bool {
 	return true
 }
 
-var errReplyOwed = errors.New("the reply to an operation that has ended had not come when another operation needed the connection's place")
+var errReplyOwed = errors.New(
+	"the reply to an operation that has ended had not come when another operation needed the connection's place")
 
 // belowMinimum reports whether there are too few connections, unless making one has just failed:
 // then the next run in the background tries again.
@@ -116,7 +117,8 @@ func (p *Pool) settle(c *Conn) {
 // the operation that needs it, nil if there is none. The lock is held.
 func (p *Pool) make(w *waiter, operation *time.Duration) {
 	p.lastID++
-	c := &Conn{ID: p.lastID, pool: p, generation: &p.own, Generation: p.own.n, index: len(p.all), owner: w, making: true}
+	c := &Conn{ID: p.lastID, pool: p, generation: &p.own, Generation: p.own.n, index: len(p.all), owner: w,
+		making: true}
 	if w != nil {
 		if old := w.making; old != nil { // it may hang
 			old.owner, old.replaced = nil, true

@@ -40,9 +40,10 @@ const (
 type Config struct {
 	Conn *conn.Config
 
-	MaxPoolSize      int           // 0: no limit
-	MinPoolSize      int           // 0: connections are made when operations need them only
-	Warm             int           // how many are made at first, if that is more than MinPoolSize; they need not be replaced
+	MaxPoolSize int // 0: no limit
+	MinPoolSize int // 0: connections are made when operations need them only
+	// how many are made at first, if that is more than MinPoolSize; they need not be replaced
+	Warm             int
 	MaxConnecting    int           // how many connections may be made at the same time; 0: DefaultMaxConnecting
 	MaxIdleTime      time.Duration // 0: no limit
 	WaitQueueTimeout time.Duration // how long a checkout may wait, deprecated; 0: no limit but the context's
@@ -360,8 +361,10 @@ func (p *Pool) closeSocket(c *Conn) {
 // The errors of a checkout from a closed pool and of one that waited too long, in the
 // specification's words.
 var (
-	errClosed           = &checkOutError{"Attempted to check out a connection from closed connection pool", mongoerr.ErrClientClosed}
-	errWaitQueueTimeout = &checkOutError{"Timed out while checking out a connection from connection pool", context.DeadlineExceeded}
+	errClosed = &checkOutError{"Attempted to check out a connection from closed connection pool",
+		mongoerr.ErrClientClosed}
+	errWaitQueueTimeout = &checkOutError{"Timed out while checking out a connection from connection pool",
+		context.DeadlineExceeded}
 )
 
 type checkOutError struct {

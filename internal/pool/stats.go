@@ -18,8 +18,9 @@ func (p *Pool) Stats() stats.Pool {
 		Addr: p.addr, State: stateNames[p.state], PausedBy: failure.Outline(p.cause), Generation: p.own.n,
 		MaxOpen: p.cfg.MaxPoolSize, MinOpen: p.cfg.MinPoolSize, Open: len(p.all), Idle: len(p.idle),
 		InUseByCursors: p.pinned[ForCursor], InUseByTransactions: p.pinned[ForTransaction],
-		Waiting: int(p.queue.n), WaitCount: p.waits, WaitTimeouts: p.gaveUp, WaitDuration: time.Duration(p.waited.Load()),
-		Created: p.lastID, Closed: p.closings,
+		Waiting: int(p.queue.n), WaitCount: p.waits, WaitTimeouts: p.gaveUp,
+		WaitDuration: time.Duration(p.waited.Load()),
+		Created:      p.lastID, Closed: p.closings,
 	}
 	s.Connecting, s.Draining = len(p.attempts), int(p.draining)
 	s.InUse = p.inUse()

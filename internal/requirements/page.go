@@ -65,8 +65,10 @@ func printed(files []File) string {
 	fmt.Fprintf(&b, `
 ## Sentence by sentence
 
-The texts ask for more than their JSON tests look at. At commit `+"`%s`"+` of github.com/mongodb/specifications, %d texts
-have %d sentences with MUST, SHOULD, SHALL or REQUIRED, and `+"`internal/requirements`"+` has a row for each: which function decides, and
+The texts ask for more than their JSON tests look at. At commit `+"`%s`"+
+		` of github.com/mongodb/specifications, %d texts
+have %d sentences with MUST, SHOULD, SHALL or REQUIRED, and `+"`internal/requirements`"+
+		` has a row for each: which function decides, and
 which tests fail if it decides otherwise. %d are tested, %d are for the documentation to keep, in %d the driver differs, %d ask nothing of
 it, %d are recommendations and choices that it leaves, and %d say again what another one says: [by text](specs-texts.md),
 [and why](specs-not-asked.md).

@@ -60,7 +60,8 @@ const (
 	Superseded    Kind = "superseded"    // a newer text asks for something else; the words say which
 	Differs       Kind = "differs"       // the driver does something else; the words say why
 	Same          Kind = "same"          // says again what another row has, whose id stands where the declarations do
-	Option        Kind = "option"        // a recommendation or a choice that the driver does not take; the words say why
+	// a recommendation or a choice that the driver does not take; the words say why
+	Option Kind = "option"
 )
 
 var kinds = []Kind{Behaviour, API, Documentation, Test, Other, Superseded, Differs, Same, Option}
@@ -178,7 +179,8 @@ func Parse(name string, text []byte) (File, error) {
 			if len(parts) != 3 || strings.TrimSpace(parts[1]) == "" || strings.TrimSpace(parts[2]) == "" {
 				return fail("a deviation has rows, what and why between two bars")
 			}
-			f.Deviations = append(f.Deviations, Deviation{list(parts[0]), strings.TrimSpace(parts[1]), strings.TrimSpace(parts[2])})
+			f.Deviations = append(f.Deviations,
+				Deviation{list(parts[0]), strings.TrimSpace(parts[1]), strings.TrimSpace(parts[2])})
 			continue
 		case "section":
 			section = rest
@@ -237,7 +239,8 @@ func parseRow(text string) (Row, error) {
 	if len(head) != 3 {
 		return Row{}, errors.New("a row begins with id, fingerprint and kind")
 	}
-	r := Row{ID: head[0], Print: head[1], Kind: Kind(head[2]), Where: list(parts[1]), Tests: list(parts[2]), Words: strings.TrimSpace(parts[3])}
+	r := Row{ID: head[0], Print: head[1], Kind: Kind(head[2]), Where: list(parts[1]), Tests: list(parts[2]),
+		Words: strings.TrimSpace(parts[3])}
 	switch {
 	case !idForm.MatchString(r.ID):
 		return Row{}, fmt.Errorf("%q is no id such as CSOT-3", r.ID)

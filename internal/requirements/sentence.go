@@ -168,7 +168,8 @@ func split(text string) []string {
 		for end < len(text) && strings.ContainsRune(`)"'_`, rune(text[end])) {
 			end++
 		}
-		if end+1 >= len(text) || text[end] != ' ' || short.MatchString(text[start:i+1]) || unicode.IsLower(rune(text[end+1])) {
+		if end+1 >= len(text) || text[end] != ' ' || short.MatchString(text[start:i+1]) ||
+			unicode.IsLower(rune(text[end+1])) {
 			continue
 		}
 		out = append(out, strings.TrimSpace(text[start:end]))

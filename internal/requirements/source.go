@@ -43,7 +43,8 @@ func ReadSource(dir, specifications string) (*Source, error) {
 				}
 				s.modules = append(s.modules, path.Join(root, filepath.ToSlash(rel)))
 			}
-			if base := e.Name(); name != dir && (base == "testdata" || strings.HasPrefix(base, ".") || base == "node_modules") {
+			if base := e.Name(); name != dir &&
+				(base == "testdata" || strings.HasPrefix(base, ".") || base == "node_modules") {
 				return filepath.SkipDir
 			}
 			return nil

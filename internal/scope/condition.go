@@ -59,7 +59,8 @@ func parse(filter bson.Raw) ([]condition, error) {
 	for i := range out {
 		for j, v := range out[i].values {
 			switch v.Type {
-			case bson.TypeArray, bson.TypeRegex, bson.TypeUndefined, bson.TypeMinKey, bson.TypeMaxKey, bson.TypeCodeWithScope, bson.TypeDBPointer:
+			case bson.TypeArray, bson.TypeRegex, bson.TypeUndefined, bson.TypeMinKey, bson.TypeMaxKey,
+				bson.TypeCodeWithScope, bson.TypeDBPointer:
 				return nil, fmt.Errorf("filter: %q has a BSON %s, want another value", out[i].path, v.Type)
 			}
 			out[i].values[j].Value = slices.Clone(v.Value)
@@ -169,9 +170,13 @@ func (c *condition) holds(v bson.RawValue) bool {
 	case "$exists":
 		return c.values[0].AsBool() != v.IsZero()
 	case "$ne", "$nin":
-		return !slices.ContainsFunc(c.values, func(not bson.RawValue) bool { return null(not) && missing || !v.IsZero() && !differs(v, not) })
+		return !slices.ContainsFunc(c.values, func(not bson.RawValue) bool {
+			return null(not) && missing || !v.IsZero() && !differs(v, not)
+		})
 	}
-	return slices.ContainsFunc(c.values, func(want bson.RawValue) bool { return null(want) && missing || !v.IsZero() && same(v, want) })
+	return slices.ContainsFunc(c.values, func(want bson.RawValue) bool {
+		return null(want) && missing || !v.IsZero() && same(v, want)
+	})
 }
 
 // check reports whether the value at a path in a document satisfies the condition.
@@ -243,7 +248,8 @@ func filters(conditions []condition, prefix string, collation bson.Raw) ([]bson.
 			}
 			if s, ok := v.StringValue(); ok {
 				if strings.ContainsRune(s, 0) {
-					return nil, refused("option Collation cannot be used while %q is compared with a text that has a NUL", c.path)
+					return nil, refused(
+						"option Collation cannot be used while %q is compared with a text that has a NUL", c.path)
 				}
 				v, texts = pattern(s), true
 			}

@@ -11,9 +11,12 @@ import (
 
 // passing are the stages that make documents of those which reach them, and of nothing else.
 var passing = map[string]bool{
-	"$addFields": true, "$bucket": true, "$bucketAuto": true, "$changeStreamSplitLargeEvent": true, "$count": true, "$densify": true, "$fill": true,
-	"$group": true, "$limit": true, "$match": true, "$project": true, "$redact": true, "$replaceRoot": true, "$replaceWith": true, "$sample": true,
-	"$set": true, "$setWindowFields": true, "$skip": true, "$sort": true, "$sortByCount": true, "$unset": true, "$unwind": true,
+	"$addFields": true, "$bucket": true, "$bucketAuto": true, "$changeStreamSplitLargeEvent": true, "$count": true,
+	"$densify": true, "$fill": true,
+	"$group": true, "$limit": true, "$match": true, "$project": true, "$redact": true, "$replaceRoot": true,
+	"$replaceWith": true, "$sample": true,
+	"$set": true, "$setWindowFields": true, "$skip": true, "$sort": true, "$sortByCount": true, "$unset": true,
+	"$unwind": true,
 }
 
 // aggregate returns the pipeline of a command kept within the scopes.
@@ -129,10 +132,12 @@ func (p *pipeline) over(stages []bson.Raw, coll string, conditions []condition) 
 		if err != nil {
 			return nil, err
 		}
-		out, rest = append(out, document(name, embedded(appendSet(nil, doc, []element{{"query", embedded(f)}})))), stages[1:]
+		out, rest = append(out, document(name, embedded(appendSet(nil, doc, []element{{"query", embedded(f)}})))),
+			stages[1:]
 	case name == "$search" || name == "$vectorSearch":
 		if p.meta || doc.Lookup("returnStoredSource").AsBool() || !doc.Lookup("returnScope").IsZero() {
-			return nil, refused("%s would tell of other documents by returnStoredSource, returnScope or $$SEARCH_META: leave them out, or %s", name, wayOut)
+			return nil, refused(
+				"%s would tell of other documents by returnStoredSource, returnScope or $$SEARCH_META: leave them out, or %s", name, wayOut)
 		}
 		f, err := match(empty())
 		if err != nil {
@@ -215,7 +220,8 @@ func (p *pipeline) stage(stage bson.Raw) (bson.Raw, error) {
 	case name == "$out" || name == "$merge":
 		return nil, refused("%s writes documents that nobody has checked: %s", name, wayOut)
 	}
-	return nil, refused("the stage %s is none that is known to tell of the documents alone that reach it: %s", name, wayOut)
+	return nil, refused("the stage %s is none that is known to tell of the documents alone that reach it: %s", name,
+		wayOut)
 }
 
 // lookup returns a stage that reads another collection, which field names, by a pipeline.
@@ -260,7 +266,9 @@ func (p *pipeline) source(stage string, v bson.RawValue) ([]condition, string, e
 		if ok && db != p.set.db {
 			for _, one := range p.set.list {
 				if len(one.conditions) > 0 && !slices.Contains(one.shared, name) {
-					return nil, "", refused("%s reads the other database's collection %q: name it in Scope.Shared if everybody may read it", stage, name)
+					return nil, "", refused(
+						"%s reads the other database's collection %q: name it in Scope.Shared if everybody may read it",
+						stage, name)
 				}
 			}
 			return nil, name, nil
@@ -284,7 +292,8 @@ func (s *Set) Watch(stages bson.Raw, full, before string, collation bson.Raw) (b
 	case "":
 		full = "updateLookup"
 	case "default", "off":
-		return nil, "", refused("option FullDocument is %q: events of updates have no document then by which they are known", full)
+		return nil, "", refused(
+			"option FullDocument is %q: events of updates have no document then by which they are known", full)
 	}
 	in := func(field string) ([]bson.Raw, error) {
 		own, err := filters(s.conditions, field+".", collation)
@@ -300,7 +309,8 @@ func (s *Set) Watch(stages bson.Raw, full, before string, collation bson.Raw) (b
 	text, _ := bson.MarshalValue("delete")
 	ends, _ := bson.MarshalValue(bson.D{{Key: "$in", Value: bson.A{"drop", "rename", "dropDatabase", "invalidate"}}})
 	is = append(is, list("$or", []bson.Raw{document("fullDocumentBeforeChange", null), and(was)}))
-	any := []bson.Raw{document("operationType", ends), and(is), and(append([]bson.Raw{document("operationType", text)}, was...))}
+	any := []bson.Raw{document("operationType", ends), and(is),
+		and(append([]bson.Raw{document("operationType", text)}, was...))}
 	out := []bson.Raw{document("$match", embedded(list("$or", any)))}
 	if stages != nil {
 		docs, err := stagesOf(stages)
@@ -343,7 +353,8 @@ func (r *Run) stages(o *bson.Options, update bson.Raw, upsert bool, given map[st
 		}
 		for _, e := range fields {
 			if !slices.ContainsFunc(r.conditions, func(c condition) bool { return c.path == e.key && c.op == "$eq" }) {
-				return none, refused("an upsert by a pipeline cannot set %q as Scope.OnInsert wants it: use operators", e.key)
+				return none, refused("an upsert by a pipeline cannot set %q as Scope.OnInsert wants it: use operators",
+					e.key)
 			}
 		}
 	}
@@ -366,7 +377,8 @@ func (c *change) stage() (bson.Raw, error) {
 	case "$set":
 		return document(op, field(value)), nil
 	case "$inc":
-		return document(op, field(bson.D{{Key: "$add", Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{"$" + c.path, 0}}}, value}}})), nil
+		return document(op, field(bson.D{{Key: "$add",
+			Value: bson.A{bson.D{{Key: "$ifNull", Value: bson.A{"$" + c.path, 0}}}, value}}})), nil
 	case "$currentDate":
 		if c.value.AsBool() {
 			return document(op, field("$$NOW")), nil

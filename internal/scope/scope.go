@@ -179,7 +179,8 @@ func (r *Run) Apply(o *bson.Options, cmd command.Command) (err error) {
 			c.Filter, err = r.join(o, "query", c.Filter, c.Collation)
 			break
 		}
-		u := command.UpdateStatement{Filter: c.Filter, Update: c.Update, Replacement: c.Replacement, Upsert: c.Upsert, Collation: c.Collation}
+		u := command.UpdateStatement{Filter: c.Filter, Update: c.Update, Replacement: c.Replacement, Upsert: c.Upsert,
+			Collation: c.Collation}
 		err = r.Update(o, &u)
 		c.Filter, c.Update = u.Filter, u.Update
 	case *command.ListCollections, *command.ListIndexes:
@@ -261,7 +262,8 @@ func (s *Set) readable(stage, coll, other string) ([]condition, error) {
 			out = append(out, one.conditions...)
 		case len(one.conditions) == 0 || slices.Contains(one.shared, other):
 		default:
-			return nil, refused("%s reads the collection %q, for which the scope does not hold: name it in Scope.Shared if everybody may read it, or use a scope of the database", stage, other)
+			return nil, refused(
+				"%s reads the collection %q, for which the scope does not hold: name it in Scope.Shared if everybody may read it, or use a scope of the database", stage, other)
 		}
 	}
 	return out, nil

@@ -117,7 +117,8 @@ func (s *Set) upsertField(key string, v bson.RawValue, given map[string]bool) (d
 	for _, c := range s.conditions {
 		switch {
 		case !c.overlaps(key):
-		case c.path != key || v.Type == bson.TypeEmbeddedDocument && c.op != "$eq" || v.Type == bson.TypeRegex || !c.holds(v):
+		case c.path != key || v.Type == bson.TypeEmbeddedDocument && c.op != "$eq" || v.Type == bson.TypeRegex ||
+			!c.holds(v):
 			return false, s.named(key)
 		case c.op == "$eq":
 			drop = true
@@ -167,7 +168,8 @@ func (s *Set) unnamed(key string, v bson.RawValue) error {
 func (s *Set) upserts(given map[string]bool) error {
 	for _, c := range s.conditions {
 		if c.op != "$eq" && !given[c.path] && !c.holds(bson.RawValue{}) {
-			return refused("an upsert would insert a document without %q: let $setOnInsert set it, or %s", c.path, wayOut)
+			return refused("an upsert would insert a document without %q: let $setOnInsert set it, or %s", c.path,
+				wayOut)
 		}
 	}
 	return nil

@@ -13,7 +13,8 @@ import (
 // Errors of using a session wrongly.
 var (
 	ErrEnded      = errors.New("session has ended: start another one")
-	ErrConcurrent = errors.New("session is used by two operations at once: a session belongs to one goroutine at a time")
+	ErrConcurrent = errors.New(
+		"session is used by two operations at once: a session belongs to one goroutine at a time")
 )
 
 // Options are the options of an explicit session.

@@ -72,7 +72,8 @@ func (s TransactionState) open() bool {
 }
 
 func (s TransactionState) String() string {
-	return [...]string{"no transaction", "starting transaction", "transaction in progress", "transaction committed", "transaction aborted"}[s.seen()]
+	return [...]string{"no transaction", "starting transaction", "transaction in progress", "transaction committed",
+		"transaction aborted"}[s.seen()]
 }
 
 // Pin pins a transaction to where it runs: to a mongos, or behind a load balancer to a connection.
@@ -116,11 +117,14 @@ func (s *Session) Transaction() *Transaction { return &s.txn }
 // specification.
 var (
 	ErrTransactionInProgress = errors.New("start transaction: Transaction already in progress")
-	ErrNoTransaction         = errors.New("end transaction: No transaction started: call StartTransaction first, or use Transact")
-	ErrCommitAfterAbort      = errors.New("commit transaction: Cannot call commitTransaction after calling abortTransaction")
-	ErrAbortAfterCommit      = errors.New("abort transaction: Cannot call abortTransaction after calling commitTransaction")
-	ErrAbortTwice            = errors.New("abort transaction: Cannot call abortTransaction twice")
-	ErrSnapshotTransaction   = errors.New("start transaction: Transactions are not supported in snapshot sessions")
+	ErrNoTransaction         = errors.New(
+		"end transaction: No transaction started: call StartTransaction first, or use Transact")
+	ErrCommitAfterAbort = errors.New(
+		"commit transaction: Cannot call commitTransaction after calling abortTransaction")
+	ErrAbortAfterCommit = errors.New(
+		"abort transaction: Cannot call abortTransaction after calling commitTransaction")
+	ErrAbortTwice          = errors.New("abort transaction: Cannot call abortTransaction twice")
+	ErrSnapshotTransaction = errors.New("start transaction: Transactions are not supported in snapshot sessions")
 )
 
 // StartTransaction begins a transaction; opts must have its inheritance done.

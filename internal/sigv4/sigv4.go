@@ -31,7 +31,9 @@ type Header struct{ Name, Value string }
 func Authorization(r Request, keyID, secret string) string {
 	day, _, _ := strings.Cut(r.Time, "T")
 	scope := strings.Join([]string{day, r.Region, r.Service, "aws4_request"}, "/")
-	headers := slices.SortedFunc(slices.Values(r.Headers), func(a, b Header) int { return strings.Compare(a.Name, b.Name) })
+	headers := slices.SortedFunc(slices.Values(r.Headers), func(a, b Header) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	var names []string
 	var canonical strings.Builder
 	canonical.WriteString(r.Method + "\n" + r.Path + "\n" + r.Query + "\n")
@@ -47,7 +49,8 @@ func Authorization(r Request, keyID, secret string) string {
 	for _, part := range []string{day, r.Region, r.Service, "aws4_request"} {
 		key = mac(key, part)
 	}
-	return algorithm + " Credential=" + keyID + "/" + scope + ", SignedHeaders=" + signed + ", Signature=" + hex.EncodeToString(mac(key, text))
+	return algorithm + " Credential=" + keyID + "/" + scope + ", SignedHeaders=" + signed + ", Signature=" +
+		hex.EncodeToString(mac(key, text))
 }
 
 func hash(text string) string {

@@ -74,7 +74,8 @@ func (k Kind) Lagging(by time.Duration) Kind {
 }
 
 // databases are those that tests use.
-var databases = []string{"app", "bank", "comments", "d", "db", "e", "logging", "model", "other", "sessions", "streams", "test", "test_", "x"}
+var databases = []string{"app", "bank", "comments", "d", "db", "e", "logging", "model", "other", "sessions", "streams",
+	"test", "test_", "x"}
 
 // Deployment is what a test runs against.
 type Deployment struct {
@@ -99,7 +100,8 @@ var connected = sync.OnceValues(func() (*real, error) {
 	err := r.use(func(ctx context.Context, client *allium.Client) error {
 		admin := client.Database("admin")
 		var err error
-		if r.isMaster, err = admin.RunCommand(ctx, bson.D{{Key: "isMaster", Value: 1}}); err != nil { // older servers lack hello
+		// older servers lack hello
+		if r.isMaster, err = admin.RunCommand(ctx, bson.D{{Key: "isMaster", Value: 1}}); err != nil {
 			return err
 		}
 		info, err := admin.RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}})
@@ -142,7 +144,8 @@ func (r *real) use(f func(ctx context.Context, client *allium.Client) error) err
 func (r *real) clean() error {
 	return r.use(func(ctx context.Context, client *allium.Client) error {
 		for _, name := range databases {
-			if err := client.Database(name, allium.DatabaseOptions{WriteConcern: consistency.Majority()}).Drop(ctx); err != nil {
+			if err := client.Database(name,
+				allium.DatabaseOptions{WriteConcern: consistency.Majority()}).Drop(ctx); err != nil {
 				return err
 			}
 		}
@@ -320,7 +323,8 @@ func (d *Deployment) FailCommand(t testing.TB, f mongotest.Fail) {
 
 func (d *Deployment) failPoint(args ...bson.E) error {
 	return d.real.use(func(ctx context.Context, client *allium.Client) error {
-		_, err := client.Database("admin").RunCommand(ctx, append(bson.D{{Key: "configureFailPoint", Value: "failCommand"}}, args...))
+		_, err := client.Database("admin").RunCommand(ctx,
+			append(bson.D{{Key: "configureFailPoint", Value: "failCommand"}}, args...))
 		if err != nil {
 			return fmt.Errorf("fail point: %w", err)
 		}

@@ -39,7 +39,8 @@ func (t *Topology) log(level slog.Level, message string, attrs func() []slog.Att
 	}
 	t.events.Add(func() {
 		if ctx := context.Background(); l.Enabled(ctx, logging.Topology, level) {
-			l.Log(ctx, logging.Topology, level, message, append([]slog.Attr{slog.String("topologyId", t.id.Hex())}, attrs()...)...)
+			l.Log(ctx, logging.Topology, level, message,
+				append([]slog.Attr{slog.String("topologyId", t.id.Hex())}, attrs()...)...)
 		}
 	})
 }
@@ -76,7 +77,8 @@ func (t *Topology) topologyChanged(old, now *event.TopologyDescription) {
 	}
 	tell(t, listener, event.TopologyDescriptionChanged{TopologyID: t.id, PreviousDescription: old, NewDescription: now})
 	t.debug("Topology description changed", func() []slog.Attr {
-		return []slog.Attr{slog.String("previousDescription", old.String()), slog.String("newDescription", now.String())}
+		return []slog.Attr{slog.String("previousDescription", old.String()),
+			slog.String("newDescription", now.String())}
 	})
 }
 
@@ -98,7 +100,8 @@ func (t *Topology) serverChanged(old, now *event.ServerDescription) {
 		t.recent.add(now.Addr, text, now.LastError)
 	}
 	if listener := t.listener().ServerDescriptionChanged; listener != nil && !old.Equal(now) {
-		tell(t, listener, event.ServerDescriptionChanged{Addr: now.Addr, TopologyID: t.id, PreviousDescription: old, NewDescription: now})
+		tell(t, listener, event.ServerDescriptionChanged{Addr: now.Addr, TopologyID: t.id, PreviousDescription: old,
+			NewDescription: now})
 	}
 }
 
@@ -142,7 +145,8 @@ func (h *heartbeat) started() {
 	m, t := h.monitor, h.monitor.server.topo
 	m.beat = h
 	tell(t, t.listener().ServerHeartbeatStarted, event.ServerHeartbeatStarted{
-		Addr: m.server.addr, TopologyID: t.id, DriverConnectionID: m.connID, ServerConnectionID: m.serverID, Awaited: h.awaited,
+		Addr: m.server.addr, TopologyID: t.id, DriverConnectionID: m.connID, ServerConnectionID: m.serverID,
+		Awaited: h.awaited,
 	})
 	h.debug("Server heartbeat started", nothing)
 	h.told()

@@ -42,7 +42,8 @@ type transition struct {
 // and the servers that should be checked at once. It returns td itself when the outcome must be
 // ignored, because the server is not part of the topology or has said newer things already. It
 // changes neither td nor sd.
-func (m machine) next(td *event.TopologyDescription, sd *event.ServerDescription) (*event.TopologyDescription, []string) {
+func (m machine) next(td *event.TopologyDescription,
+	sd *event.ServerDescription) (*event.TopologyDescription, []string) {
 	old := td.Server(sd.Addr)
 	if old == nil || old.TopologyVersion.Compare(sd.TopologyVersion) > 0 {
 		return td, nil
@@ -52,7 +53,8 @@ func (m machine) next(td *event.TopologyDescription, sd *event.ServerDescription
 	t := &transition{TopologyDescription: &copied}
 
 	if t.Kind == event.Single && t.SetName != "" && sd.Kind != event.UnknownServer && sd.SetName != t.SetName {
-		sd = unknown(sd, fmt.Errorf("server %s is in replica set %q, but %q is asked for", sd.Addr, sd.SetName, t.SetName))
+		sd = unknown(sd, fmt.Errorf("server %s is in replica set %q, but %q is asked for", sd.Addr, sd.SetName,
+			t.SetName))
 	}
 	t.replace(sd)
 	if act := actions[t.Kind][sd.Kind]; act != nil {
@@ -161,8 +163,9 @@ func (m machine) fromPrimary(t *transition, sd *event.ServerDescription) {
 		return
 	}
 	if !t.trusts(sd) {
-		t.replace(unknown(sd, fmt.Errorf("primary marked stale due to electionId/setVersion mismatch, %s is stale compared to %s",
-			tuple(sd.ElectionID, sd.SetVersion), tuple(t.MaxElectionID, t.MaxSetVersion))))
+		t.replace(unknown(
+			sd, fmt.Errorf("primary marked stale due to electionId/setVersion mismatch, %s is stale compared to %s",
+				tuple(sd.ElectionID, sd.SetVersion), tuple(t.MaxElectionID, t.MaxSetVersion))))
 		t.checkPrimary()
 		return
 	}
@@ -324,7 +327,8 @@ func (e *CompatibilityError) Error() string {
 		return fmt.Sprintf("Server at %s requires wire version %d, but this version of Allium only supports up to %d.",
 			e.Addr, e.Min, hello.MaxWireVersion)
 	}
-	return fmt.Sprintf("Server at %s reports wire version %d, but this version of Allium requires at least %d (MongoDB %s).",
+	return fmt.Sprintf(
+		"Server at %s reports wire version %d, but this version of Allium requires at least %d (MongoDB %s).",
 		e.Addr, e.Max, hello.MinWireVersion, hello.MinServerVersion)
 }
 

@@ -149,7 +149,8 @@ func (m *monitor) run(delay time.Duration) {
 		if !m.server.checked(d) && asked {
 			m.requestCheck()
 		}
-		streams := t.streaming && (d.TopologyVersion != nil && d.LastError == nil || m.conn != nil && m.conn.Streaming())
+		streams := t.streaming &&
+			(d.TopologyVersion != nil && d.LastError == nil || m.conn != nil && m.conn.Streaming())
 		if streams && !m.measures {
 			m.measures = true
 			m.startMeasuring(0)
@@ -157,7 +158,8 @@ func (m *monitor) run(delay time.Duration) {
 		switch {
 		case streams:
 			m.pause(m.streamed.take(maxStreamed))
-		case failure.Connection(d.LastError) && before.Kind != event.UnknownServer && !conn.IsProtocolError(d.LastError):
+		case failure.Connection(d.LastError) && before.Kind != event.UnknownServer &&
+			!conn.IsProtocolError(d.LastError):
 			m.pause(m.retried.take(maxRetried))
 		default:
 			m.sleep(ended)

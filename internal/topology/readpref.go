@@ -50,7 +50,8 @@ func Readable(t *event.TopologyDescription, rp *consistency.ReadPreference) bool
 
 // primaryOnly reports whether the read preference allows only the primary.
 func primaryOnly(rp *consistency.ReadPreference) bool {
-	return ReadMode(rp) == consistency.Primary && (rp == nil || len(rp.TagSets) == 0 && rp.MaxStaleness <= 0 && rp.Hedge == nil)
+	return ReadMode(rp) == consistency.Primary &&
+		(rp == nil || len(rp.TagSets) == 0 && rp.MaxStaleness <= 0 && rp.Hedge == nil)
 }
 
 // AppendReadPreference appends a read preference as an element of a command, usually

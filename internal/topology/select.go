@@ -33,9 +33,11 @@ func (t *Topology) Select(ctx context.Context, sel *Selection) (*Server, *event.
 	}
 	if logs {
 		if err != nil {
-			t.logSelection(ctx, slog.LevelDebug, "Server selection failed", sel, snap, slog.String("failure", failureText(err)))
+			t.logSelection(ctx, slog.LevelDebug, "Server selection failed", sel, snap,
+				slog.String("failure", failureText(err)))
 		} else {
-			t.logSelection(ctx, slog.LevelDebug, "Server selection succeeded", sel, snap, logging.Server(nil, s.addr)...)
+			t.logSelection(ctx, slog.LevelDebug, "Server selection succeeded", sel, snap,
+				logging.Server(nil, s.addr)...)
 		}
 	}
 	if err != nil {
@@ -54,7 +56,8 @@ func (t *Topology) pick(snap *snapshot, sel *Selection) (*Server, *event.ServerD
 		return nil, nil, &mongoerr.SelectionError{Criteria: sel.String(), Topology: snap.desc, Wrapped: err}
 	}
 	sel.Primary = sel.WritesResults && !secondariesWrite(snap.desc)
-	if t.cfg.Selector == nil && sel.Addr == "" && len(sel.Deprioritized) == 0 && (sel.Write || primaryOnly(sel.ReadPreference)) {
+	if t.cfg.Selector == nil && sel.Addr == "" && len(sel.Deprioritized) == 0 &&
+		(sel.Write || primaryOnly(sel.ReadPreference)) {
 		if i := choose(snap.primary); i >= 0 {
 			return snap.primary[i], snap.primaryDesc[i], nil
 		}
@@ -92,7 +95,8 @@ func (t *Topology) named(snap *snapshot, addr string) (*Server, *event.ServerDes
 		return nil, nil
 	}
 	d := snap.desc.Servers[i]
-	if !usable(snap.desc.Kind).has(d.Kind) || t.cfg.Selector != nil && len(t.narrow([]*event.ServerDescription{d})) == 0 {
+	if !usable(snap.desc.Kind).has(d.Kind) ||
+		t.cfg.Selector != nil && len(t.narrow([]*event.ServerDescription{d})) == 0 {
 		return nil, nil
 	}
 	return snap.servers[i], d
@@ -150,7 +154,8 @@ func (t *Topology) wait(ctx context.Context, sel *Selection) (*Server, *event.Se
 			return s, d, snap, err
 		}
 		if !logged && t.cfg.Log != nil && t.cfg.Log.Enabled(ctx, logging.ServerSelection, slog.LevelInfo) {
-			t.logSelection(ctx, slog.LevelInfo, "Waiting for suitable server to become available", sel, snap, remaining(ctx, start, limit)...)
+			t.logSelection(ctx, slog.LevelInfo, "Waiting for suitable server to become available", sel, snap,
+				remaining(ctx, start, limit)...)
 			logged = true
 		}
 		for _, s := range snap.servers {
@@ -161,7 +166,8 @@ func (t *Topology) wait(ctx context.Context, sel *Selection) (*Server, *event.Se
 		case <-ctx.Done():
 			err := t.selectionError(t.snapshot.Load(), sel, start)
 			err.Wrapped = &endedError{first: err.Wrapped, ctx: ctx.Err()}
-			return nil, nil, snap, &mongoerr.TimeoutError{Phase: mongoerr.PhaseSelection, Source: mongoerr.SourceCancel, Elapsed: time.Since(start), Wrapped: err}
+			return nil, nil, snap, &mongoerr.TimeoutError{Phase: mongoerr.PhaseSelection, Source: mongoerr.SourceCancel,
+				Elapsed: time.Since(start), Wrapped: err}
 		case <-expired:
 			sel.Expired = true
 			return nil, nil, snap, t.selectionError(t.snapshot.Load(), sel, start)
@@ -197,7 +203,8 @@ func (t *Topology) selectionError(snap *snapshot, sel *Selection, start time.Tim
 func stranger(t *event.TopologyDescription, d *event.ServerDescription) string {
 	switch {
 	case t.SetName != "" && d.SetName != "" && d.SetName != t.SetName:
-		return fmt.Sprintf("%s: left out: it belongs to the replica set %q, and %q is asked for", d.Addr, d.SetName, t.SetName)
+		return fmt.Sprintf("%s: left out: it belongs to the replica set %q, and %q is asked for", d.Addr, d.SetName,
+			t.SetName)
 	case t.SetName != "" && d.SetName == "":
 		return fmt.Sprintf("%s: left out: it is a %s, and the replica set %q is asked for", d.Addr, d.Kind, t.SetName)
 	case d.Me != "" && d.Me != d.Addr:
@@ -257,7 +264,8 @@ func noMember(kind event.TopologyKind, sel *Selection) error {
 	case mode == consistency.Primary:
 		return errors.New("no replica set primary available for query with ReadPreference PRIMARY")
 	case len(rp.TagSets) > 0:
-		return fmt.Errorf("no replica set member available for query with ReadPreference %s and tags %v", upper(mode), rp.TagSets)
+		return fmt.Errorf("no replica set member available for query with ReadPreference %s and tags %v", upper(mode),
+			rp.TagSets)
 	case mode == consistency.Secondary:
 		return errors.New("no replica set secondary available for query with ReadPreference SECONDARY")
 	}
@@ -289,7 +297,8 @@ func failureText(err error) string {
 	return err.Error()
 }
 
-func (t *Topology) logSelection(ctx context.Context, level slog.Level, message string, sel *Selection, snap *snapshot, attrs ...slog.Attr) {
+func (t *Topology) logSelection(ctx context.Context, level slog.Level, message string, sel *Selection, snap *snapshot,
+	attrs ...slog.Attr) {
 	selector := sel.String()
 	if t.cfg.Selector != nil {
 		selector += ", custom server selector"

@@ -113,7 +113,8 @@ func (s *Server) HandleError(c *pool.Conn, err error) {
 func (s *Server) handleError(err error, service *bson.ObjectID, stale func() bool) {
 	change := stateChange(err)
 	e, network := errors.AsType[*mongoerr.ConnectionError](err)
-	if network && (e.Timeout() || errors.Is(err, context.Canceled) || errors.Is(err, mongoerr.ErrPoolCleared) || errors.Is(err, mongoerr.ErrClientClosed)) {
+	if network && (e.Timeout() || errors.Is(err, context.Canceled) || errors.Is(err, mongoerr.ErrPoolCleared) ||
+		errors.Is(err, mongoerr.ErrClientClosed)) {
 		network = false // what the client has broken off says nothing of the server
 	}
 	switch {
@@ -138,7 +139,8 @@ func (s *Server) HandleReauthError(c *pool.Conn, err error) {
 }
 
 func (s *Server) reauthFailed(f pool.Failure) {
-	if (failure.Connection(f.Err) || stateChange(f.Err) != nil) && !failure.OutOfTime(f.Err) && !errors.Is(f.Err, mongoerr.ErrPoolCleared) {
+	if (failure.Connection(f.Err) || stateChange(f.Err) != nil) && !failure.OutOfTime(f.Err) &&
+		!errors.Is(f.Err, mongoerr.ErrPoolCleared) {
 		s.connectFailed(f)
 	}
 }
@@ -209,10 +211,12 @@ type stateChangeError struct {
 // stateChange returns what a command's error says about the server's state, nil if it says nothing.
 func stateChange(err error) *stateChangeError {
 	if e, ok := errors.AsType[*mongoerr.ServerError](err); ok && isStateChange(e.Code, e.Message) {
-		return &stateChangeError{shutdown: errcode.Is(e.Code, errcode.ShuttingDown), version: hello.TopologyVersion(e.Raw)}
+		return &stateChangeError{shutdown: errcode.Is(e.Code, errcode.ShuttingDown),
+			version: hello.TopologyVersion(e.Raw)}
 	}
 	if e, ok := errors.AsType[*mongoerr.WriteConcernError](err); ok && isStateChange(e.Code, e.Message) {
-		return &stateChangeError{shutdown: errcode.Is(e.Code, errcode.ShuttingDown), version: hello.ParseTopologyVersion(e.TopologyVersion)}
+		return &stateChangeError{shutdown: errcode.Is(e.Code, errcode.ShuttingDown),
+			version: hello.ParseTopologyVersion(e.TopologyVersion)}
 	}
 	return nil
 }

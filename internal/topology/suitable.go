@@ -65,7 +65,8 @@ func (s *Selection) String() string {
 // appendSuitable appends the suitable servers of a topology for an operation that names none: those
 // that are left when the deprioritized servers are put aside, or if there are none, those among all
 // servers (specification: Server Selection, server selection algorithm, step 3).
-func appendSuitable(dst []*event.ServerDescription, t *event.TopologyDescription, sel *Selection) []*event.ServerDescription {
+func appendSuitable(dst []*event.ServerDescription, t *event.TopologyDescription,
+	sel *Selection) []*event.ServerDescription {
 	if len(sel.Deprioritized) > 0 {
 		if out := appendAllowed(dst, t, sel, sel.Deprioritized); len(out) > len(dst) {
 			return out
@@ -75,7 +76,8 @@ func appendSuitable(dst []*event.ServerDescription, t *event.TopologyDescription
 }
 
 // appendAllowed appends the suitable servers that are not among the excluded ones.
-func appendAllowed(dst []*event.ServerDescription, t *event.TopologyDescription, sel *Selection, excluded []string) []*event.ServerDescription {
+func appendAllowed(dst []*event.ServerDescription, t *event.TopologyDescription, sel *Selection,
+	excluded []string) []*event.ServerDescription {
 	f := filter{t: t, excluded: excluded}
 	if t.Kind != event.ReplicaSetNoPrimary && t.Kind != event.ReplicaSetWithPrimary {
 		return f.append(dst, usable(t.Kind))
@@ -166,7 +168,8 @@ func (f *filter) append(dst []*event.ServerDescription, set kindSet) []*event.Se
 }
 
 // eligible appends the servers of some kinds that are not too stale and have the right tags.
-func (f *filter) eligible(dst []*event.ServerDescription, rp *consistency.ReadPreference, set kindSet) []*event.ServerDescription {
+func (f *filter) eligible(dst []*event.ServerDescription, rp *consistency.ReadPreference,
+	set kindSet) []*event.ServerDescription {
 	n := len(dst)
 	dst = f.append(dst, set)
 	if rp.MaxStaleness > 0 {
@@ -206,7 +209,8 @@ func (f *filter) fresh(dst []*event.ServerDescription, n int, limit time.Duratio
 		switch {
 		case s.Kind != event.RSSecondary:
 		case primary != nil:
-			staleness = s.LastUpdate.Sub(lastWrite(s)) - primary.LastUpdate.Sub(lastWrite(primary)) + s.HeartbeatInterval
+			staleness = s.LastUpdate.Sub(lastWrite(s)) - primary.LastUpdate.Sub(lastWrite(primary)) +
+				s.HeartbeatInterval
 		default:
 			staleness = latest.Sub(lastWrite(s)) + s.HeartbeatInterval
 		}

@@ -391,7 +391,8 @@ func (t *Topology) change(old, next *event.TopologyDescription, sd *event.Server
 			slog.String("previousDescription", old.String()))
 	}
 	if len(next.Servers) >= maxMembers && len(old.Servers) < maxMembers && next.Kind == event.ReplicaSetNoPrimary {
-		t.warn("The servers name more members than a replica set can have; those beyond the limit are ignored", slog.Int("limit", maxMembers))
+		t.warn("The servers name more members than a replica set can have; those beyond the limit are ignored",
+			slog.Int("limit", maxMembers))
 	}
 }
 
@@ -420,7 +421,9 @@ func (t *Topology) changeKnown(old, next *event.TopologyDescription, sd *event.S
 
 // sameServers reports whether two descriptions are of the same servers in the same order.
 func sameServers(a, b *event.TopologyDescription) bool {
-	return slices.EqualFunc(a.Servers, b.Servers, func(x, y *event.ServerDescription) bool { return x == y || x.Addr == y.Addr })
+	return slices.EqualFunc(a.Servers, b.Servers, func(x, y *event.ServerDescription) bool {
+		return x == y || x.Addr == y.Addr
+	})
 }
 
 // byAddr returns the servers of a description by their addresses.
@@ -452,7 +455,8 @@ func (t *Topology) publish(desc *event.TopologyDescription) {
 			snap.servers[i].desc.Store(d)
 		}
 	}
-	snap.primaryDesc = inWindow(appendSuitable(make([]*event.ServerDescription, 0, len(before.primary)), desc, &Selection{Write: true}), t.cfg.LocalThreshold)
+	snap.primaryDesc = inWindow(appendSuitable(make([]*event.ServerDescription, 0, len(before.primary)), desc,
+		&Selection{Write: true}), t.cfg.LocalThreshold)
 	snap.primary = snap.appendServers(make([]*Server, 0, len(snap.primaryDesc)), snap.primaryDesc)
 	last := t.snapshot.Swap(snap)
 	close(last.changed)

@@ -44,7 +44,8 @@ func (t *Topology) explored(ctx context.Context) (*snapshot, error) {
 		select {
 		case <-s.changed:
 		case <-ctx.Done():
-			return nil, &mongoerr.TimeoutError{Phase: mongoerr.PhaseSelection, Source: failure.SourceOf(ctx), Elapsed: time.Since(start), Addr: s.desc.Servers[next].Addr, Wrapped: ctx.Err()}
+			return nil, &mongoerr.TimeoutError{Phase: mongoerr.PhaseSelection, Source: failure.SourceOf(ctx),
+				Elapsed: time.Since(start), Addr: s.desc.Servers[next].Addr, Wrapped: ctx.Err()}
 		}
 	}
 }

@@ -289,7 +289,9 @@ func (c *counter) measured() {
 	c.found("allocations of the official find", "docs/performance.md", row+cell+` ([0-9]+) \|`)
 	// The least and the greatest ratio of raw documents, and of values.
 	least, most := [2]float64{1e9, 1e9}, [2]float64{}
-	for _, m := range regexp.MustCompile(`(?m)^\| bson/[^|]* (\w+) \|(?:[^|]*\|){4} ([0-9.]+) \|`).FindAllStringSubmatch(c.read("docs/performance-bson.md"), -1) {
+	for _, m := range regexp.MustCompile(
+		`(?m)^\| bson/[^|]* (\w+) \|(?:[^|]*\|){4} ([0-9.]+) \|`).FindAllStringSubmatch(
+		c.read("docs/performance-bson.md"), -1) {
 		kind := 0
 		if m[1] == "Raw" {
 			kind = 1
@@ -300,19 +302,25 @@ func (c *counter) measured() {
 		}
 		least[kind], most[kind] = min(least[kind], ratio), max(most[kind], ratio)
 	}
-	c.facts["least ratio of values"], c.facts["most ratio of values"] = fmt.Sprintf("%.0f", least[0]), fmt.Sprintf("%.0f", most[0])
-	c.facts["least ratio of raw documents"], c.facts["most ratio of raw documents"] = fmt.Sprintf("%.1f", least[1]), fmt.Sprintf("%.0f", most[1])
+	c.facts["least ratio of values"], c.facts["most ratio of values"] = fmt.Sprintf("%.0f", least[0]),
+		fmt.Sprintf("%.0f", most[0])
+	c.facts["least ratio of raw documents"], c.facts["most ratio of raw documents"] = fmt.Sprintf("%.1f", least[1]),
+		fmt.Sprintf("%.0f", most[1])
 }
 
 // limits takes from the source the times and bounds that are promised.
 func (c *counter) limits() {
 	for name, in := range map[string][3]string{
-		"time to unwind": {"internal/exec/unwind.go", "unwindTime", "Millisecond"}, "time to drain": {"internal/pool/pool.go", "drainTimeout", "Second"},
-		"time to select": {"internal/topology/topology.go", "DefaultSelectionTimeout", "Second"}, "time to connect": {"client.go", "defaultConnectTimeout", "Second"},
-		"time to transact": {"transaction.go", "transactTimeout", "Second"}, "longest backoff": {"internal/exec/retry.go", "maxBackoff", "Second"},
+		"time to unwind":   {"internal/exec/unwind.go", "unwindTime", "Millisecond"},
+		"time to drain":    {"internal/pool/pool.go", "drainTimeout", "Second"},
+		"time to select":   {"internal/topology/topology.go", "DefaultSelectionTimeout", "Second"},
+		"time to connect":  {"client.go", "defaultConnectTimeout", "Second"},
+		"time to transact": {"transaction.go", "transactTimeout", "Second"},
+		"longest backoff":  {"internal/exec/retry.go", "maxBackoff", "Second"},
 	} {
 		c.found(name, in[0], in[1]+` *= ([0-9]+) \* time\.`+in[2])
 	}
 	c.found("goroutines of a hostile server", "internal/hostile/world_test.go", `var usual = .*goroutines: ([0-9]+)`)
-	c.found("megabytes of a hostile server", "internal/hostile/world_test.go", `var usual = .*allocated: ([0-9]+) << 20`)
+	c.found("megabytes of a hostile server", "internal/hostile/world_test.go",
+		`var usual = .*allocated: ([0-9]+) << 20`)
 }

@@ -235,7 +235,8 @@ func (a *arguments) writeConcern(name string) *consistency.WriteConcern {
 	return wc
 }
 
-var modes = map[string]consistency.ReadMode{"primary": consistency.Primary, "primaryPreferred": consistency.PrimaryPreferred, "secondary": consistency.Secondary,
+var modes = map[string]consistency.ReadMode{"primary": consistency.Primary,
+	"primaryPreferred": consistency.PrimaryPreferred, "secondary": consistency.Secondary,
 	"secondaryPreferred": consistency.SecondaryPreferred, "nearest": consistency.Nearest}
 
 func (a *arguments) readPreference(name string) *consistency.ReadPreference {
@@ -254,7 +255,8 @@ func (a *arguments) readPreference(name string) *consistency.ReadPreference {
 	if !ok {
 		sub.fail("mode", d.Lookup("mode"), "a read preference mode")
 	}
-	rp := &consistency.ReadPreference{Mode: m, MaxStaleness: time.Duration(sub.int("maxStalenessSeconds")) * time.Second}
+	rp := &consistency.ReadPreference{Mode: m,
+		MaxStaleness: time.Duration(sub.int("maxStalenessSeconds")) * time.Second}
 	for _, set := range sub.documents("tagSets") {
 		tags := map[string]string{}
 		for k, v := range set.All() {

@@ -45,8 +45,9 @@ type clientEntity struct {
 func init() { registerEntity("client", createClient) }
 
 func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
-	c := &clientEntity{observed: map[string]bool{}, ignored: map[string]bool{"configureFailPoint": true}, changed: make(chan struct{}),
-		ready: map[string]int{}, hidden: map[int64]bool{}}
+	c := &clientEntity{observed: map[string]bool{}, ignored: map[string]bool{"configureFailPoint": true},
+		changed: make(chan struct{}),
+		ready:   map[string]int{}, hidden: map[int64]bool{}}
 	for _, name := range a.strings("observeEvents") {
 		c.observed[name] = true
 	}
@@ -74,12 +75,14 @@ func createClient(ctx context.Context, r *runner, a *arguments) (any, error) {
 	}
 	if api := a.document("serverApi"); api != nil {
 		sub := &arguments{doc: api}
-		opts.ServerAPI = &allium.ServerAPI{Version: allium.ServerAPIVersion(sub.string("version")), Strict: sub.bool("strict"), DeprecationErrors: sub.bool("deprecationErrors")}
+		opts.ServerAPI = &allium.ServerAPI{Version: allium.ServerAPIVersion(sub.string("version")),
+			Strict: sub.bool("strict"), DeprecationErrors: sub.bool("deprecationErrors")}
 		a.adopt(sub)
 	}
 	seeds := r.deployment.seeds
 	switch b := a.bool("useMultipleMongoses"); {
-	case b != nil && !*b, b == nil && (r.deployment.Topology == "sharded" || slices.Contains(ofOneMongos, r.file.Description)):
+	case b != nil && !*b, b == nil &&
+		(r.deployment.Topology == "sharded" || slices.Contains(ofOneMongos, r.file.Description)):
 		// A test that does not say must do with any number, and with one its fail points are on the
 		// server that it uses.
 		seeds = r.deployment.lone
@@ -122,7 +125,8 @@ type skipped struct{ error }
 
 // What the driver or a server does not have.
 var (
-	noAppName = skipped{errors.New("needs server 4.4.7: older ones apply no fail point of an application to its first hello")}
+	noAppName = skipped{errors.New(
+		"needs server 4.4.7: older ones apply no fail point of an application to its first hello")}
 )
 
 // uriOptions reads the options of a connection string.
@@ -162,7 +166,9 @@ const oidc = "MONGODB-OIDC"
 // that is "" with the token in the file that $OIDC_TOKEN_FILE names.
 func (s seeds) withOIDC(options url.Values, opts *allium.ClientOptions, access string) seeds {
 	s.user, s.options = "", maps.Clone(s.options)
-	maps.DeleteFunc(s.options, func(key string, _ []string) bool { return strings.HasPrefix(strings.ToLower(key), "auth") })
+	maps.DeleteFunc(s.options, func(key string, _ []string) bool {
+		return strings.HasPrefix(strings.ToLower(key), "auth")
+	})
 	if access == "" {
 		options.Set("authMechanismProperties", "ENVIRONMENT:test")
 		return s
@@ -333,7 +339,8 @@ func (c *clientEntity) command(name string, info *event.CommandInfo, redacted bo
 	}
 	c.mu.Lock()
 	if name == started {
-		hidden := c.ignored[info.CommandName] || !c.sensitive && (sensitive[strings.ToLower(info.CommandName)] || redacted)
+		hidden := c.ignored[info.CommandName] ||
+			!c.sensitive && (sensitive[strings.ToLower(info.CommandName)] || redacted)
 		if hidden {
 			c.hidden[info.RequestID] = true
 		}
@@ -346,7 +353,8 @@ func (c *clientEntity) command(name string, info *event.CommandInfo, redacted bo
 	if hidden {
 		return
 	}
-	all := append(bson.D{{Key: "commandName", Value: info.CommandName}, {Key: "databaseName", Value: info.DatabaseName}}, fields...)
+	all := append(bson.D{{Key: "commandName", Value: info.CommandName},
+		{Key: "databaseName", Value: info.DatabaseName}}, fields...)
 	c.record(newEvent(name, all, &marks{service: info.ServiceID, server: info.ServerConnectionID}))
 }
 
@@ -354,7 +362,8 @@ const started = "commandStartedEvent"
 
 // sensitive are the commands whose events are left out unless a test asks for them; those of hello
 // are if they were redacted.
-var sensitive = map[string]bool{"authenticate": true, "saslstart": true, "saslcontinue": true, "getnonce": true, "createuser": true,
+var sensitive = map[string]bool{"authenticate": true, "saslstart": true, "saslcontinue": true, "getnonce": true,
+	"createuser": true,
 	"updateuser": true, "copydbgetnonce": true, "copydbsaslstart": true, "copydb": true}
 
 const emptyDocument = 5 // its length
@@ -362,10 +371,12 @@ const emptyDocument = 5 // its length
 func (c *clientEntity) commandMonitor() *event.CommandMonitor {
 	return &event.CommandMonitor{
 		Started: func(_ context.Context, e *event.CommandStarted) {
-			c.command(started, &e.CommandInfo, len(e.Command) == emptyDocument, bson.E{Key: "command", Value: e.Command})
+			c.command(started, &e.CommandInfo, len(e.Command) == emptyDocument,
+				bson.E{Key: "command", Value: e.Command})
 		},
 		Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
-			c.command("commandSucceededEvent", &e.CommandInfo, len(e.Reply) == emptyDocument, bson.E{Key: "reply", Value: e.Reply})
+			c.command("commandSucceededEvent", &e.CommandInfo, len(e.Reply) == emptyDocument,
+				bson.E{Key: "reply", Value: e.Reply})
 		},
 		Failed: func(_ context.Context, e *event.CommandFailed) {
 			c.command("commandFailedEvent", &e.CommandInfo, false)
@@ -381,7 +392,8 @@ func (c *clientEntity) poolMonitor() *event.PoolMonitor {
 		PoolCreated: func(*event.PoolCreated) { plain("poolCreatedEvent") },
 		PoolReady:   func(*event.PoolReady) { plain("poolReadyEvent") },
 		PoolCleared: func(e *event.PoolCleared) {
-			c.record(newEvent("poolClearedEvent", bson.D{{Key: "interruptInUseConnections", Value: e.InterruptInUseConnections}}, &marks{service: e.ServiceID}))
+			c.record(newEvent("poolClearedEvent", bson.D{{Key: "interruptInUseConnections",
+				Value: e.InterruptInUseConnections}}, &marks{service: e.ServiceID}))
 		},
 		PoolClosed:        func(*event.PoolClosed) { plain("poolClosedEvent") },
 		ConnectionCreated: func(*event.ConnectionCreated) { plain("connectionCreatedEvent") },
@@ -416,17 +428,23 @@ func (c *clientEntity) serverMonitor() *event.ServerMonitor {
 		TopologyOpening: func(*event.TopologyOpening) { c.record(newEvent("topologyOpeningEvent", nil, nil)) },
 		TopologyClosed:  func(*event.TopologyClosed) { c.record(newEvent("topologyClosedEvent", nil, nil)) },
 		TopologyDescriptionChanged: func(e *event.TopologyDescriptionChanged) {
-			c.record(newEvent("topologyDescriptionChangedEvent", bson.D{{Key: "previousDescription", Value: description(e.PreviousDescription.Kind)},
-				{Key: "newDescription", Value: description(e.NewDescription.Kind)}}, nil))
+			c.record(newEvent("topologyDescriptionChangedEvent",
+				bson.D{{Key: "previousDescription", Value: description(e.PreviousDescription.Kind)},
+					{Key: "newDescription", Value: description(e.NewDescription.Kind)}}, nil))
 		},
 		ServerDescriptionChanged: func(e *event.ServerDescriptionChanged) {
-			c.record(newEvent("serverDescriptionChangedEvent", bson.D{{Key: "previousDescription", Value: description(e.PreviousDescription.Kind)},
-				{Key: "newDescription", Value: description(e.NewDescription.Kind)}}, nil))
+			c.record(newEvent("serverDescriptionChangedEvent",
+				bson.D{{Key: "previousDescription", Value: description(e.PreviousDescription.Kind)},
+					{Key: "newDescription", Value: description(e.NewDescription.Kind)}}, nil))
 		},
-		ServerHeartbeatStarted: func(e *event.ServerHeartbeatStarted) { heartbeat("serverHeartbeatStartedEvent", e.Awaited) },
+		ServerHeartbeatStarted: func(e *event.ServerHeartbeatStarted) {
+			heartbeat("serverHeartbeatStartedEvent", e.Awaited)
+		},
 		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceeded) {
 			heartbeat("serverHeartbeatSucceededEvent", e.Awaited)
 		},
-		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailed) { heartbeat("serverHeartbeatFailedEvent", e.Awaited) },
+		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailed) {
+			heartbeat("serverHeartbeatFailedEvent", e.Awaited)
+		},
 	}
 }

@@ -43,12 +43,13 @@ type Deployment struct {
 	admin   *allium.Client            // the internal client
 	direct  map[string]*allium.Client // of single mongoses, by address
 	stop    func()
-	lake    bool                                     // the server says that it is Atlas Data Lake
-	shared  bool                                     // tests leave something behind for those that follow
-	members int                                      // that bear data, of a replica set that is shared
-	ended   func(get func(name string) (any, error)) // if set: called at the end of each test, while its entities are there
-	settle  func()                                   // waits until what happens at this moment has been recorded
-	spans   func() spantest.Source                   // makes what collects the spans of a client; nil: a recorder
+	lake    bool // the server says that it is Atlas Data Lake
+	shared  bool // tests leave something behind for those that follow
+	members int  // that bear data, of a replica set that is shared
+	// if set: called at the end of each test, while its entities are there
+	ended  func(get func(name string) (any, error))
+	settle func()                 // waits until what happens at this moment has been recorded
+	spans  func() spantest.Source // makes what collects the spans of a client; nil: a recorder
 
 	mu         sync.Mutex
 	parameters map[string]bson.RawValue
@@ -153,7 +154,8 @@ func Start(t Target, inMemory bool) (*Deployment, error) {
 		return nil, err
 	}
 	if t.OIDC {
-		if err := m.AddUser(mongotest.User{Name: user, DB: "$external", Roles: []string{"root"}, AccessTokens: []string{accessToken}}); err != nil {
+		if err := m.AddUser(mongotest.User{Name: user, DB: "$external", Roles: []string{"root"},
+			AccessTokens: []string{accessToken}}); err != nil {
 			m.Stop()
 			return nil, err
 		}
@@ -341,7 +343,8 @@ func (d *Deployment) parameter(name string) bson.RawValue {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	reply, _ := d.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "getParameter", Value: 1}, {Key: name, Value: 1}})
+	reply, _ := d.admin.Database("admin").RunCommand(ctx,
+		bson.D{{Key: "getParameter", Value: 1}, {Key: name, Value: 1}})
 	if d.parameters == nil {
 		d.parameters = map[string]bson.RawValue{}
 	}

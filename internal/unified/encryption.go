@@ -49,10 +49,13 @@ const localMasterKey = "Mng0NCt4ZHVUYUJCa1kxNkVyNUR1QURhZ2h2UzR2d2RrZzh0cFBwM3R6
 func secrets(server *fakekms.Server) map[string]map[string]any {
 	return map[string]map[string]any{
 		"local": {"key": localMasterKey},
-		"aws":   {"accessKeyId": fakekms.AWSAccessKeyID, "secretAccessKey": fakekms.AWSSecretAccessKey, "sessionToken": fakekms.AWSSessionToken},
-		"azure": {"tenantId": fakekms.AzureTenantID, "clientId": fakekms.AzureClientID, "clientSecret": fakekms.AzureClientSecret,
-			"accessToken": fakekms.AzureToken},
-		"gcp":  {"email": fakekms.GCPEmail, "privateKey": bson.Binary{Data: server.GCPPrivateKey()}, "accessToken": fakekms.GCPToken},
+		"aws": {"accessKeyId": fakekms.AWSAccessKeyID, "secretAccessKey": fakekms.AWSSecretAccessKey,
+			"sessionToken": fakekms.AWSSessionToken},
+		"azure": {"tenantId": fakekms.AzureTenantID, "clientId": fakekms.AzureClientID,
+			"clientSecret": fakekms.AzureClientSecret,
+			"accessToken":  fakekms.AzureToken},
+		"gcp": {"email": fakekms.GCPEmail, "privateKey": bson.Binary{Data: server.GCPPrivateKey()},
+			"accessToken": fakekms.GCPToken},
 		"kmip": {"endpoint": "localhost:5698"},
 	}
 }
@@ -204,8 +207,9 @@ func init() {
 		"encrypt": func(ctx context.Context, _ *runner, c *encryption.Client, a *arguments) (result, error) {
 			value := a.raw("value")
 			sub := &arguments{doc: a.requiredDocument("opts")}
-			o := encryption.EncryptOptions{Algorithm: encryption.Algorithm(sub.string("algorithm")), KeyAltName: sub.string("keyAltName"),
-				Query: encryption.QueryType(sub.string("queryType"))}
+			o := encryption.EncryptOptions{Algorithm: encryption.Algorithm(sub.string("algorithm")),
+				KeyAltName: sub.string("keyAltName"),
+				Query:      encryption.QueryType(sub.string("queryType"))}
 			if !sub.raw("keyId").IsZero() {
 				o.KeyID = new(sub.uuid("keyId"))
 			}

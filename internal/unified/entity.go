@@ -121,7 +121,8 @@ func createDatabase(_ context.Context, r *runner, a *arguments) (any, error) {
 	db := client.Database(a.string("databaseName"))
 	if o := a.document("databaseOptions"); o != nil {
 		sub := &arguments{doc: o}
-		db = db.With(allium.DatabaseOptions{ReadPreference: sub.readPreference("readPreference"), ReadConcern: sub.readConcern("readConcern"),
+		db = db.With(allium.DatabaseOptions{ReadPreference: sub.readPreference("readPreference"),
+			ReadConcern:  sub.readConcern("readConcern"),
 			WriteConcern: sub.writeConcern("writeConcern"), Timeout: sub.timeout()})
 		a.adopt(sub)
 	}
@@ -136,7 +137,8 @@ func createCollection(_ context.Context, r *runner, a *arguments) (any, error) {
 	coll := allium.CollectionOf[bson.Raw](db, a.string("collectionName"))
 	if o := a.document("collectionOptions"); o != nil {
 		sub := &arguments{doc: o}
-		coll = coll.With(allium.CollectionOptions{ReadPreference: sub.readPreference("readPreference"), ReadConcern: sub.readConcern("readConcern"),
+		coll = coll.With(allium.CollectionOptions{ReadPreference: sub.readPreference("readPreference"),
+			ReadConcern:  sub.readConcern("readConcern"),
 			WriteConcern: sub.writeConcern("writeConcern"), Timeout: sub.timeout()})
 		a.adopt(sub)
 	}
@@ -189,7 +191,8 @@ func createSession(_ context.Context, r *runner, a *arguments) (any, error) {
 
 // transaction reads the options of a transaction.
 func (a *arguments) transaction() allium.TransactionOptions {
-	return allium.TransactionOptions{ReadConcern: a.readConcern("readConcern"), WriteConcern: a.writeConcern("writeConcern"),
+	return allium.TransactionOptions{ReadConcern: a.readConcern("readConcern"),
+		WriteConcern:   a.writeConcern("writeConcern"),
 		ReadPreference: a.readPreference("readPreference"), MaxCommitTime: a.millis("maxCommitTimeMS")}
 }
 

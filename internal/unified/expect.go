@@ -62,7 +62,8 @@ func (r *runner) checkError(want bson.Raw, err error, res result) error {
 	if v := a.raw("errorResponse"); !v.IsZero() {
 		wrong := errors.New("there is none of the server")
 		for _, reply := range from.replies {
-			if wrong = match(v, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: reply}, true, r.entities); wrong == nil {
+			if wrong = match(v, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: reply}, true,
+				r.entities); wrong == nil {
 				break
 			}
 		}
@@ -163,14 +164,23 @@ func (a *answers) hasName(name string) (bool, error) {
 // codesByName are the codes of errors that writes fail with (the server manual's page "Error
 // Codes").
 var codesByName = map[string]int32{
-	"InternalError": 1, "BadValue": 2, "HostUnreachable": 6, "HostNotFound": 7, "UnknownError": 8, "FailedToParse": 9, "Unauthorized": 13,
-	"TypeMismatch": 14, "AuthenticationFailed": 18, "IllegalOperation": 20, "NamespaceNotFound": 26, "IndexNotFound": 27, "PathNotViable": 28,
-	"ConflictingUpdateOperators": 40, "CursorNotFound": 43, "NamespaceExists": 48, "MaxTimeMSExpired": 50, "DollarPrefixedFieldName": 52,
-	"InvalidIdField": 53, "NotSingleValueField": 54, "EmptyFieldName": 56, "DottedFieldName": 57, "CommandNotFound": 59, "ShardKeyNotFound": 61,
-	"WriteConcernFailed": 64, "MultipleErrorsOccurred": 65, "ImmutableField": 66, "InvalidOptions": 72, "InvalidNamespace": 73,
-	"UnknownReplWriteConcern": 79, "NetworkTimeout": 89, "ShutdownInProgress": 91, "WriteConflict": 112, "CommandNotSupported": 115,
-	"DocumentValidationFailure": 121, "NotAReplicaSet": 123, "ReadConcernMajorityNotAvailableYet": 134, "PrimarySteppedDown": 189,
-	"UnsatisfiableWriteConcern": 100, "SnapshotTooOld": 239, "NoSuchTransaction": 251, "ExceededTimeLimit": 262, "SocketException": 9001,
+	"InternalError": 1, "BadValue": 2, "HostUnreachable": 6, "HostNotFound": 7, "UnknownError": 8, "FailedToParse": 9,
+	"Unauthorized": 13,
+	"TypeMismatch": 14, "AuthenticationFailed": 18, "IllegalOperation": 20, "NamespaceNotFound": 26,
+	"IndexNotFound": 27, "PathNotViable": 28,
+	"ConflictingUpdateOperators": 40, "CursorNotFound": 43, "NamespaceExists": 48, "MaxTimeMSExpired": 50,
+	"DollarPrefixedFieldName": 52,
+	"InvalidIdField":          53, "NotSingleValueField": 54, "EmptyFieldName": 56, "DottedFieldName": 57,
+	"CommandNotFound":    59,
+	"ShardKeyNotFound":   61,
+	"WriteConcernFailed": 64, "MultipleErrorsOccurred": 65, "ImmutableField": 66, "InvalidOptions": 72,
+	"InvalidNamespace":        73,
+	"UnknownReplWriteConcern": 79, "NetworkTimeout": 89, "ShutdownInProgress": 91, "WriteConflict": 112,
+	"CommandNotSupported":       115,
+	"DocumentValidationFailure": 121, "NotAReplicaSet": 123, "ReadConcernMajorityNotAvailableYet": 134,
+	"PrimarySteppedDown":        189,
+	"UnsatisfiableWriteConcern": 100, "SnapshotTooOld": 239, "NoSuchTransaction": 251, "ExceededTimeLimit": 262,
+	"SocketException":    9001,
 	"NotWritablePrimary": 10107, "DuplicateKey": 11000, "Interrupted": 11601, "InterruptedAtShutdown": 11600,
 	"InterruptedDueToReplStateChange": 11602, "NotPrimaryNoSecondaryOk": 13435, "NotPrimaryOrSecondary": 13436,
 	"BSONObjectTooLarge": 10334,
@@ -179,7 +189,8 @@ var codesByName = map[string]int32{
 // checkOutcome compares what collections hold.
 func (r *runner) checkOutcome(ctx context.Context, outcome []Data) error {
 	for _, d := range outcome {
-		coll := allium.CollectionOf[bson.Raw](r.deployment.admin.Database(d.Database), d.Collection).With(allium.CollectionOptions{
+		coll := allium.CollectionOf[bson.Raw](r.deployment.admin.Database(d.Database),
+			d.Collection).With(allium.CollectionOptions{
 			ReadConcern: &consistency.ReadConcern{Level: "local"}, ReadPreference: &consistency.ReadPreference{}})
 		cur, err := coll.Find(ctx, bson.D{}, allium.FindOptions{Sort: bson.D{{Key: "_id", Value: 1}}})
 		if err != nil {
@@ -194,7 +205,8 @@ func (r *runner) checkOutcome(ctx context.Context, outcome []Data) error {
 		}
 		for i := range got {
 			if !bson.Equal(sorted(d.Documents[i]), sorted(got[i])) {
-				return fmt.Errorf("outcome: %s, document %d is %v, expected %v", d.Collection, i, got[i], d.Documents[i])
+				return fmt.Errorf("outcome: %s, document %d is %v, expected %v", d.Collection, i, got[i],
+					d.Documents[i])
 			}
 		}
 	}
@@ -216,7 +228,8 @@ func normalized(v bson.RawValue) bson.RawValue {
 		v.Value = bson.EndDocument(dst, at)
 	case bson.TypeCodeWithScope:
 		code, scope, _ := v.CodeWithScope()
-		if out, err := bson.MarshalValue(bson.CodeWithScope{Code: bson.JavaScript(code), Scope: sorted(scope)}); err == nil {
+		if out, err := bson.MarshalValue(bson.CodeWithScope{Code: bson.JavaScript(code),
+			Scope: sorted(scope)}); err == nil {
 			v = out
 		}
 	}

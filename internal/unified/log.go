@@ -172,7 +172,8 @@ func (r *runner) matchLog(want bson.Raw, got *observedLog) error {
 			return fmt.Errorf("the failure is %q", failure)
 		}
 	}
-	if err := match(a.raw("data"), bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: got.data}, true, r.entities); err != nil {
+	if err := match(a.raw("data"), bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: got.data}, true,
+		r.entities); err != nil {
 		return err
 	}
 	return a.done()

@@ -109,7 +109,8 @@ func (m *matcher) array(path string, expected, actual bson.Raw, roots bool) erro
 		i++
 	}
 	if i != len(got) {
-		return fmt.Errorf("%s: %d elements expected, got %d: %v", path, i, len(got), bson.RawValue{Type: bson.TypeArray, Value: actual})
+		return fmt.Errorf("%s: %d elements expected, got %d: %v", path, i, len(got),
+			bson.RawValue{Type: bson.TypeArray, Value: actual})
 	}
 	return nil
 }
@@ -208,12 +209,15 @@ func parsed(v bson.RawValue) (bson.RawValue, error) {
 
 // typeNames are the names of the types as $type of the query language has them.
 var typeNames = map[string][]bson.Type{
-	"double": {bson.TypeDouble}, "string": {bson.TypeString}, "object": {bson.TypeEmbeddedDocument}, "array": {bson.TypeArray},
-	"binData": {bson.TypeBinary}, "undefined": {bson.TypeUndefined}, "objectId": {bson.TypeObjectID}, "bool": {bson.TypeBoolean},
+	"double": {bson.TypeDouble}, "string": {bson.TypeString}, "object": {bson.TypeEmbeddedDocument},
+	"array":   {bson.TypeArray},
+	"binData": {bson.TypeBinary}, "undefined": {bson.TypeUndefined}, "objectId": {bson.TypeObjectID},
+	"bool": {bson.TypeBoolean},
 	"date": {bson.TypeDateTime}, "null": {bson.TypeNull}, "regex": {bson.TypeRegex}, "dbPointer": {bson.TypeDBPointer},
 	"javascript": {bson.TypeJavaScript}, "symbol": {bson.TypeSymbol}, "javascriptWithScope": {bson.TypeCodeWithScope},
-	"int": {bson.TypeInt32}, "timestamp": {bson.TypeTimestamp}, "long": {bson.TypeInt64}, "decimal": {bson.TypeDecimal128},
-	"minKey": {bson.TypeMinKey}, "maxKey": {bson.TypeMaxKey},
+	"int": {bson.TypeInt32}, "timestamp": {bson.TypeTimestamp}, "long": {bson.TypeInt64},
+	"decimal": {bson.TypeDecimal128},
+	"minKey":  {bson.TypeMinKey}, "maxKey": {bson.TypeMaxKey},
 	"number": {bson.TypeDouble, bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal128},
 }
 

@@ -49,10 +49,12 @@ func init() {
 			return result{}, b.DeleteByName(ctx, a.string("filename"), gridfs.DeleteOptions{Timeout: a.timeout()})
 		},
 		"rename": func(ctx context.Context, _ *runner, b *bucket, a *arguments) (result, error) {
-			return result{}, b.Rename(ctx, a.any("id"), a.string("newFilename"), gridfs.RenameOptions{Timeout: a.timeout()})
+			return result{}, b.Rename(ctx, a.any("id"), a.string("newFilename"),
+				gridfs.RenameOptions{Timeout: a.timeout()})
 		},
 		"renameByName": func(ctx context.Context, _ *runner, b *bucket, a *arguments) (result, error) {
-			return result{}, b.RenameByName(ctx, a.string("filename"), a.string("newFilename"), gridfs.RenameOptions{Timeout: a.timeout()})
+			return result{}, b.RenameByName(ctx, a.string("filename"), a.string("newFilename"),
+				gridfs.RenameOptions{Timeout: a.timeout()})
 		},
 		"drop": func(ctx context.Context, _ *runner, b *bucket, a *arguments) (result, error) {
 			return result{}, b.Drop(ctx, gridfs.DropOptions{Timeout: a.timeout()})
@@ -70,8 +72,10 @@ func createBucket(_ context.Context, r *runner, a *arguments) (any, error) {
 	if d := a.document("bucketOptions"); d != nil {
 		sub := &arguments{doc: d}
 		sub.bool("disableMD5") // there is no MD5 to disable
-		o = gridfs.BucketOptions{Name: sub.string("bucketName"), ChunkSizeBytes: int32(sub.int("chunkSizeBytes")), ReadConcern: sub.readConcern("readConcern"),
-			ReadPreference: sub.readPreference("readPreference"), WriteConcern: sub.writeConcern("writeConcern"), Timeout: sub.timeout()}
+		o = gridfs.BucketOptions{Name: sub.string("bucketName"), ChunkSizeBytes: int32(sub.int("chunkSizeBytes")),
+			ReadConcern:    sub.readConcern("readConcern"),
+			ReadPreference: sub.readPreference("readPreference"), WriteConcern: sub.writeConcern("writeConcern"),
+			Timeout: sub.timeout()}
 		a.adopt(sub)
 	}
 	return gridfs.NewBucket(db, o), nil
@@ -79,7 +83,8 @@ func createBucket(_ context.Context, r *runner, a *arguments) (any, error) {
 
 func (a *arguments) uploadOptions() gridfs.UploadOptions {
 	a.bool("disableMD5") // there is no MD5 to disable
-	return gridfs.UploadOptions{ChunkSizeBytes: int32(a.int("chunkSizeBytes")), Metadata: a.any("metadata"), ContentType: a.string("contentType"), Aliases: a.strings("aliases"), Timeout: a.timeout()}
+	return gridfs.UploadOptions{ChunkSizeBytes: int32(a.int("chunkSizeBytes")), Metadata: a.any("metadata"),
+		ContentType: a.string("contentType"), Aliases: a.strings("aliases"), Timeout: a.timeout()}
 }
 
 // hexBytes returns a reader of the bytes that { $$hexBytes: <string> } stands for.
@@ -109,8 +114,10 @@ func contents(s *gridfs.DownloadStream, err error) (result, error) {
 }
 
 func findFiles(ctx context.Context, _ *runner, b *bucket, a *arguments) (result, error) {
-	cur, err := b.Find(ctx, a.filter(), gridfs.FindOptions{Sort: a.any("sort"), Skip: a.int("skip"), Limit: a.int("limit"), BatchSize: a.intp("batchSize"),
-		MaxTime: a.millis("maxTimeMS"), AllowDiskUse: a.bool("allowDiskUse"), NoCursorTimeout: a.is("noCursorTimeout"), Timeout: a.timeout()})
+	cur, err := b.Find(ctx, a.filter(), gridfs.FindOptions{Sort: a.any("sort"), Skip: a.int("skip"),
+		Limit: a.int("limit"), BatchSize: a.intp("batchSize"),
+		MaxTime: a.millis("maxTimeMS"), AllowDiskUse: a.bool("allowDiskUse"), NoCursorTimeout: a.is("noCursorTimeout"),
+		Timeout: a.timeout()})
 	if err != nil {
 		return result{}, err
 	}
@@ -124,7 +131,8 @@ func findFiles(ctx context.Context, _ *runner, b *bucket, a *arguments) (result,
 
 // fileDocument returns a file as its document has it.
 func fileDocument(f *gridfs.File) bson.Raw {
-	d := bson.D{{Key: "_id", Value: f.ID}, {Key: "length", Value: f.Length}, {Key: "chunkSize", Value: f.ChunkSize}, {Key: "uploadDate", Value: f.UploadDate}}
+	d := bson.D{{Key: "_id", Value: f.ID}, {Key: "length", Value: f.Length}, {Key: "chunkSize", Value: f.ChunkSize},
+		{Key: "uploadDate", Value: f.UploadDate}}
 	add := func(set bool, key string, v any) {
 		if set {
 			d = append(d, bson.E{Key: key, Value: v})

@@ -20,7 +20,8 @@ func init() {
 			return encode(names, err)
 		},
 		"dropDatabase": func(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
-			return result{}, c.Database(a.string("database")).Drop(ctx, allium.DropOptions{Comment: a.any("comment"), Timeout: a.timeout()})
+			return result{}, c.Database(a.string("database")).Drop(ctx,
+				allium.DropOptions{Comment: a.any("comment"), Timeout: a.timeout()})
 		},
 		"listDatabaseObjects": func(ctx context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
 			dbs, err := c.Databases(ctx, a.listDatabasesOptions())
@@ -53,19 +54,28 @@ func init() {
 			return encode(names, err)
 		},
 		"createCollection": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
-			o := allium.CreateCollectionOptions{SizeInBytes: a.int("size"), MaxDocuments: a.int("max"), Validator: a.any("validator"), ViewOn: a.string("viewOn"),
-				ValidationLevel: allium.ValidationLevel(a.string("validationLevel")), ValidationAction: allium.ValidationAction(a.string("validationAction")), Collation: a.collation(), IDIndex: a.any("idIndex"),
-				StorageEngine: a.any("storageEngine"), IndexOptionDefaults: a.any("indexOptionDefaults"), Capped: a.isTrue("capped"),
-				Pipeline: a.any("pipeline"), TimeSeries: a.any("timeseries"), ClusteredIndex: a.any("clusteredIndex"), ExpireAfter: a.seconds("expireAfterSeconds"),
-				PreAndPostImages: a.images(), EncryptedFields: a.any("encryptedFields"), Comment: a.any("comment"), Timeout: a.timeout()}
+			o := allium.CreateCollectionOptions{SizeInBytes: a.int("size"), MaxDocuments: a.int("max"),
+				Validator: a.any("validator"), ViewOn: a.string("viewOn"),
+				ValidationLevel:  allium.ValidationLevel(a.string("validationLevel")),
+				ValidationAction: allium.ValidationAction(a.string("validationAction")), Collation: a.collation(),
+				IDIndex:       a.any("idIndex"),
+				StorageEngine: a.any("storageEngine"), IndexOptionDefaults: a.any("indexOptionDefaults"),
+				Capped:   a.isTrue("capped"),
+				Pipeline: a.any("pipeline"), TimeSeries: a.any("timeseries"), ClusteredIndex: a.any("clusteredIndex"),
+				ExpireAfter:      a.seconds("expireAfterSeconds"),
+				PreAndPostImages: a.images(), EncryptedFields: a.any("encryptedFields"), Comment: a.any("comment"),
+				Timeout: a.timeout()}
 			name := a.string("collection")
 			err := db.CreateCollection(ctx, name, o)
 			return entity(allium.CollectionOf[bson.Raw](db, name), err)
 		},
 		"dropCollection": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
-			return result{}, db.Collection(a.string("collection")).Drop(ctx, allium.DropOptions{EncryptedFields: a.any("encryptedFields"), Comment: a.any("comment"), Timeout: a.timeout()})
+			return result{}, db.Collection(a.string("collection")).Drop(ctx,
+				allium.DropOptions{EncryptedFields: a.any("encryptedFields"), Comment: a.any("comment"),
+					Timeout: a.timeout()})
 		},
-		"listCollectionObjects": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
+		"listCollectionObjects": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result,
+			error) {
 			colls, err := db.Collections(ctx, a.listCollectionsOptions())
 			names := []string{}
 			for _, c := range colls {
@@ -77,11 +87,15 @@ func init() {
 	})
 	register(map[string]operation[*collection]{
 		"createIndex": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-			m := allium.IndexModel{Keys: a.any("keys"), Name: a.string("name"), Unique: a.isTrue("unique"), Sparse: a.isTrue("sparse"), Hidden: a.isTrue("hidden"),
+			m := allium.IndexModel{Keys: a.any("keys"), Name: a.string("name"), Unique: a.isTrue("unique"),
+				Sparse: a.isTrue("sparse"), Hidden: a.isTrue("hidden"),
 				ExpireAfter: a.seconds("expireAfterSeconds"), PartialFilter: a.any("partialFilterExpression"),
-				Collation: a.collation(), WildcardProjection: a.any("wildcardProjection"), Weights: a.any("weights"), DefaultLanguage: a.string("defaultLanguage"),
+				Collation: a.collation(), WildcardProjection: a.any("wildcardProjection"), Weights: a.any("weights"),
+				DefaultLanguage:  a.string("defaultLanguage"),
 				LanguageOverride: a.string("languageOverride"), StorageEngine: a.any("storageEngine")}
-			name, err := c.CreateIndex(ctx, m, allium.CreateIndexOptions{CommitQuorum: a.any("commitQuorum"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()})
+			name, err := c.CreateIndex(ctx, m, allium.CreateIndexOptions{CommitQuorum: a.any("commitQuorum"),
+				Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"),
+				Timeout: a.timeout()})
 			return encode(name, err)
 		},
 		"dropIndex": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
@@ -96,11 +110,13 @@ func init() {
 			return encode(names, err)
 		},
 		"rename": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-			return result{}, c.Rename(ctx, a.string("to"), allium.RenameOptions{DropTarget: a.isTrue("dropTarget"), Comment: a.any("comment"), Timeout: a.timeout()})
+			return result{}, c.Rename(ctx, a.string("to"), allium.RenameOptions{DropTarget: a.isTrue("dropTarget"),
+				Comment: a.any("comment"), Timeout: a.timeout()})
 		},
 		"mapReduce": mapReduce,
 		"createSearchIndex": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-			name, err := c.CreateSearchIndex(ctx, a.searchIndex(a.document("model")), allium.SearchIndexOptions{Timeout: a.timeout()})
+			name, err := c.CreateSearchIndex(ctx, a.searchIndex(a.document("model")),
+				allium.SearchIndexOptions{Timeout: a.timeout()})
 			return encode(name, err)
 		},
 		"createSearchIndexes": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
@@ -112,7 +128,8 @@ func init() {
 			return encode(names, err)
 		},
 		"updateSearchIndex": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-			return result{}, c.UpdateSearchIndex(ctx, a.string("name"), a.any("definition"), allium.SearchIndexOptions{Timeout: a.timeout()})
+			return result{}, c.UpdateSearchIndex(ctx, a.string("name"), a.any("definition"),
+				allium.SearchIndexOptions{Timeout: a.timeout()})
 		},
 		"dropSearchIndex": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 			return result{}, c.DropSearchIndex(ctx, a.string("name"), allium.SearchIndexOptions{Timeout: a.timeout()})
@@ -121,7 +138,8 @@ func init() {
 			o := allium.ListSearchIndexesOptions{Name: a.string("name")}
 			if doc := a.document("aggregationOptions"); doc != nil {
 				sub := &arguments{doc: doc}
-				o.BatchSize, o.AllowDiskUse, o.Collation, o.Comment = sub.intp("batchSize"), sub.bool("allowDiskUse"), sub.collation(), sub.any("comment")
+				o.BatchSize, o.AllowDiskUse, o.Collation, o.Comment = sub.intp("batchSize"), sub.bool("allowDiskUse"),
+					sub.collation(), sub.any("comment")
 				o.Timeout, o.TimeoutMode = sub.timeout(), sub.timeoutMode()
 				a.adopt(sub)
 			}
@@ -140,7 +158,8 @@ func init() {
 }
 
 func (a *arguments) listCollectionsOptions() allium.ListCollectionsOptions {
-	return allium.ListCollectionsOptions{TimeoutMode: a.timeoutMode(), Filter: a.any("filter"), BatchSize: a.intp("batchSize"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
+	return allium.ListCollectionsOptions{TimeoutMode: a.timeoutMode(), Filter: a.any("filter"),
+		BatchSize: a.intp("batchSize"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 func (a *arguments) listDatabasesOptions() allium.ListDatabasesOptions {
@@ -148,7 +167,8 @@ func (a *arguments) listDatabasesOptions() allium.ListDatabasesOptions {
 }
 
 func (a *arguments) dropIndexOptions() allium.DropIndexOptions {
-	return allium.DropIndexOptions{Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()}
+	return allium.DropIndexOptions{Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"),
+		Timeout: a.timeout()}
 }
 
 func listIndexes(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
@@ -165,7 +185,8 @@ func listIndexes(ctx context.Context, _ *runner, c *collection, a *arguments) (r
 }
 
 func (a *arguments) listIndexesOptions() allium.ListIndexesOptions {
-	return allium.ListIndexesOptions{TimeoutMode: a.timeoutMode(), BatchSize: a.intp("batchSize"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
+	return allium.ListIndexesOptions{TimeoutMode: a.timeoutMode(), BatchSize: a.intp("batchSize"),
+		Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 // searchIndex reads the model of a search index.
@@ -204,13 +225,17 @@ func (a *arguments) images() *bool {
 }
 
 func modifyCollection(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
-	o := allium.ModifyCollectionOptions{Validator: a.any("validator"), ValidationLevel: allium.ValidationLevel(a.string("validationLevel")), ValidationAction: allium.ValidationAction(a.string("validationAction")),
-		ViewOn: a.string("viewOn"), Pipeline: a.any("pipeline"), TimeSeries: a.any("timeseries"), ExpireAfter: a.seconds("expireAfterSeconds"),
+	o := allium.ModifyCollectionOptions{Validator: a.any("validator"),
+		ValidationLevel:  allium.ValidationLevel(a.string("validationLevel")),
+		ValidationAction: allium.ValidationAction(a.string("validationAction")),
+		ViewOn:           a.string("viewOn"), Pipeline: a.any("pipeline"), TimeSeries: a.any("timeseries"),
+		ExpireAfter:      a.seconds("expireAfterSeconds"),
 		PreAndPostImages: a.images(), Comment: a.any("comment"), Timeout: a.timeout()}
 	if d := a.document("index"); d != nil {
 		sub := &arguments{doc: d}
-		o.Index = &allium.IndexChange{Name: sub.string("name"), Keys: sub.any("keyPattern"), ExpireAfter: sub.seconds("expireAfterSeconds"),
-			Hidden: sub.bool("hidden"), PrepareUnique: sub.bool("prepareUnique"), Unique: sub.bool("unique")}
+		o.Index = &allium.IndexChange{Name: sub.string("name"), Keys: sub.any("keyPattern"),
+			ExpireAfter: sub.seconds("expireAfterSeconds"),
+			Hidden:      sub.bool("hidden"), PrepareUnique: sub.bool("prepareUnique"), Unique: sub.bool("unique")}
 		a.adopt(sub)
 	}
 	return result{}, db.ModifyCollection(ctx, a.string("collection"), o)
@@ -218,8 +243,9 @@ func modifyCollection(ctx context.Context, _ *runner, db *allium.Database, a *ar
 
 // mapReduce runs the command itself: the driver has no method for it, and must not retry it.
 func mapReduce(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-	reply, err := c.Database().RunCommand(ctx, bson.D{{Key: "mapReduce", Value: c.Name()}, {Key: "map", Value: a.any("map")},
-		{Key: "reduce", Value: a.any("reduce")}, {Key: "out", Value: a.any("out")}})
+	reply, err := c.Database().RunCommand(ctx,
+		bson.D{{Key: "mapReduce", Value: c.Name()}, {Key: "map", Value: a.any("map")},
+			{Key: "reduce", Value: a.any("reduce")}, {Key: "out", Value: a.any("out")}})
 	if err != nil {
 		return result{}, err
 	}

@@ -35,7 +35,8 @@ func init() {
 			}
 			return result{}, s.watched.Err()
 		},
-		"iterateUntilDocumentOrError": func(ctx context.Context, _ *runner, s *changeStream, _ *arguments) (result, error) {
+		"iterateUntilDocumentOrError": func(ctx context.Context, _ *runner, s *changeStream, _ *arguments) (result,
+			error) {
 			if s.watched.Next(ctx) {
 				return doc(s.event(), nil)
 			}
@@ -49,8 +50,10 @@ func init() {
 
 func createChangeStream[T any](ctx context.Context, _ *runner, object T, a *arguments) (result, error) {
 	pipeline := a.any("pipeline")
-	o := allium.WatchOptions{FullDocument: allium.FullDocument(a.string("fullDocument")), FullDocumentBeforeChange: allium.FullDocument(a.string("fullDocumentBeforeChange")),
-		ResumeAfter: a.document("resumeAfter"), StartAfter: a.document("startAfter"), BatchSize: a.intp("batchSize"),
+	o := allium.WatchOptions{FullDocument: allium.FullDocument(a.string("fullDocument")),
+		FullDocumentBeforeChange: allium.FullDocument(a.string("fullDocumentBeforeChange")),
+		ResumeAfter:              a.document("resumeAfter"), StartAfter: a.document("startAfter"),
+		BatchSize:    a.intp("batchSize"),
 		MaxAwaitTime: a.millis("maxAwaitTimeMS"), Collation: a.collation(), Comment: a.any("comment"),
 		ShowExpandedEvents: a.is("showExpandedEvents"), Timeout: a.timeout()}
 	if v := a.raw("startAtOperationTime"); !v.IsZero() {

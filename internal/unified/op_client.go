@@ -15,7 +15,8 @@ func init() {
 		"appendMetadata": func(_ context.Context, _ *runner, c *clientEntity, a *arguments) (result, error) {
 			sub := &arguments{doc: a.document("driverInfoOptions")}
 			sub.must("name")
-			info := allium.DriverInfo{Name: sub.string("name"), Version: sub.string("version"), Platform: sub.string("platform")}
+			info := allium.DriverInfo{Name: sub.string("name"), Version: sub.string("version"),
+				Platform: sub.string("platform")}
 			a.adopt(sub)
 			return result{}, c.AppendDriverInfo(info)
 		},

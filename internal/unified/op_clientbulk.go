@@ -29,7 +29,8 @@ func clientBulkWrite(ctx context.Context, _ *runner, c *clientEntity, a *argumen
 		db, coll, _ := strings.Cut(sub.requiredString("namespace"), ".")
 		writes = append(writes, sub.writeModel(allium.CollectionOf[bson.Raw](c.Database(db), coll), kind))
 	})
-	o := allium.ClientBulkWriteOptions{Unordered: a.unordered(), VerboseResults: a.isTrue("verboseResults"), WriteConcern: a.writeConcern("writeConcern"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
+	o := allium.ClientBulkWriteOptions{Unordered: a.unordered(), VerboseResults: a.isTrue("verboseResults"),
+		WriteConcern: a.writeConcern("writeConcern"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
 		Let: a.any("let"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
 	if err := a.done(); err != nil {
 		return result{}, &brokenTest{err}
@@ -54,7 +55,8 @@ func clientBulkResult(r *allium.BulkWriteResult) bson.D {
 		return bson.D{{Key: "acknowledged", Value: false}}
 	}
 	d := bson.D{
-		{Key: "insertedCount", Value: r.InsertedCount}, {Key: "upsertedCount", Value: r.UpsertedCount}, {Key: "matchedCount", Value: r.MatchedCount},
+		{Key: "insertedCount", Value: r.InsertedCount}, {Key: "upsertedCount", Value: r.UpsertedCount},
+		{Key: "matchedCount", Value: r.MatchedCount},
 		{Key: "modifiedCount", Value: r.ModifiedCount}, {Key: "deletedCount", Value: r.DeletedCount},
 	}
 	if r.Updates == nil {
@@ -66,7 +68,8 @@ func clientBulkResult(r *allium.BulkWriteResult) bson.D {
 	}
 	for i, v := range r.Updates {
 		// The server's n, which the specification takes over, counts an upserted document.
-		u := bson.D{{Key: "matchedCount", Value: v.MatchedCount + v.UpsertedCount}, {Key: "modifiedCount", Value: v.ModifiedCount}}
+		u := bson.D{{Key: "matchedCount", Value: v.MatchedCount + v.UpsertedCount},
+			{Key: "modifiedCount", Value: v.ModifiedCount}}
 		if v.UpsertedCount > 0 {
 			u = append(u, bson.E{Key: "upsertedId", Value: v.UpsertedID})
 		}
@@ -75,7 +78,8 @@ func clientBulkResult(r *allium.BulkWriteResult) bson.D {
 	for i, v := range r.Deletes {
 		deletes[strconv.Itoa(i)] = bson.D{{Key: "deletedCount", Value: v.DeletedCount}}
 	}
-	return append(d, bson.E{Key: "insertResults", Value: inserts}, bson.E{Key: "updateResults", Value: updates}, bson.E{Key: "deleteResults", Value: deletes})
+	return append(d, bson.E{Key: "insertResults", Value: inserts}, bson.E{Key: "updateResults", Value: updates},
+		bson.E{Key: "deleteResults", Value: deletes})
 }
 
 // checkBulkErrors compares the write errors and write concern errors of a client's bulk write with

@@ -30,47 +30,62 @@ var collectionOps = map[string]operation[*collection]{
 	},
 	"findOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		o := a.findOptions()
-		return doc(c.FindOne(ctx, a.filter(), allium.FindOneOptions{Sort: o.Sort, Projection: o.Projection, Skip: o.Skip, Hint: o.Hint,
-			Collation: o.Collation, Let: o.Let, Comment: o.Comment, MaxTime: o.MaxTime, Timeout: o.Timeout, RawData: o.RawData}))
+		return doc(c.FindOne(ctx, a.filter(),
+			allium.FindOneOptions{Sort: o.Sort, Projection: o.Projection, Skip: o.Skip, Hint: o.Hint,
+				Collation: o.Collation, Let: o.Let, Comment: o.Comment, MaxTime: o.MaxTime, Timeout: o.Timeout,
+				RawData: o.RawData}))
 	},
 	"distinct": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		vs, err := allium.Distinct[bson.RawValue](ctx, c, a.requiredString("fieldName"), a.filter(), allium.DistinctOptions{Collation: a.collation(),
-			Comment: a.any("comment"), Hint: a.any("hint"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()})
+		vs, err := allium.Distinct[bson.RawValue](ctx, c, a.requiredString("fieldName"), a.filter(),
+			allium.DistinctOptions{Collation: a.collation(),
+				Comment: a.any("comment"), Hint: a.any("hint"), MaxTime: a.millis("maxTimeMS"),
+				RawData: a.is("rawData"),
+				Timeout: a.timeout()})
 		if err != nil {
 			return result{}, err
 		}
 		return value(vs)
 	},
 	"countDocuments": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		n, err := c.CountDocuments(ctx, a.required("filter"), allium.CountOptions{Skip: a.int("skip"), Limit: a.int("limit"), Hint: a.any("hint"),
-			Collation: a.collation(), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()})
+		n, err := c.CountDocuments(ctx, a.required("filter"),
+			allium.CountOptions{Skip: a.int("skip"), Limit: a.int("limit"), Hint: a.any("hint"),
+				Collation: a.collation(), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"),
+				RawData: a.is("rawData"), Timeout: a.timeout()})
 		if err != nil {
 			return result{}, err
 		}
 		return value(n)
 	},
 	"count": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		n, err := c.Count(ctx, a.filter(), allium.CountOptions{Skip: a.int("skip"), Limit: a.int("limit"), Hint: a.any("hint"),
-			Collation: a.collation(), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()})
+		n, err := c.Count(ctx, a.filter(),
+			allium.CountOptions{Skip: a.int("skip"), Limit: a.int("limit"), Hint: a.any("hint"),
+				Collation: a.collation(), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"),
+				RawData: a.is("rawData"), Timeout: a.timeout()})
 		return encode(n, err)
 	},
 	"estimatedDocumentCount": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		n, err := c.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()})
+		n, err := c.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{Comment: a.any("comment"),
+			MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()})
 		if err != nil {
 			return result{}, err
 		}
 		return value(n)
 	},
 	"insertOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		res, err := c.InsertOne(ctx, a.requiredDocument("document"), allium.InsertOneOptions{BypassDocumentValidation: a.bool("bypassDocumentValidation"),
-			Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()})
+		res, err := c.InsertOne(ctx, a.requiredDocument("document"),
+			allium.InsertOneOptions{BypassDocumentValidation: a.bool("bypassDocumentValidation"),
+				Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()})
 		return encode(bson.D{{Key: "insertedId", Value: res.InsertedID}}, err)
 	},
 	"insertMany": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		res, err := c.InsertMany(ctx, a.requiredDocuments("documents"), allium.InsertManyOptions{Unordered: a.unordered(),
-			BypassDocumentValidation: a.bool("bypassDocumentValidation"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()})
-		return encode(bson.D{{Key: "insertedIds", Value: byIndex(res.InsertedIDs)}, {Key: "insertedCount", Value: len(res.InsertedIDs)},
-			{Key: "deletedCount", Value: 0}, {Key: "matchedCount", Value: 0}, {Key: "modifiedCount", Value: 0}, {Key: "upsertedCount", Value: 0},
+		res, err := c.InsertMany(ctx, a.requiredDocuments("documents"),
+			allium.InsertManyOptions{Unordered: a.unordered(),
+				BypassDocumentValidation: a.bool("bypassDocumentValidation"), Comment: a.any("comment"),
+				RawData: a.is("rawData"), Timeout: a.timeout()})
+		return encode(bson.D{{Key: "insertedIds", Value: byIndex(res.InsertedIDs)},
+			{Key: "insertedCount", Value: len(res.InsertedIDs)},
+			{Key: "deletedCount", Value: 0}, {Key: "matchedCount", Value: 0}, {Key: "modifiedCount", Value: 0},
+			{Key: "upsertedCount", Value: 0},
 			{Key: "upsertedIds", Value: bson.D{}}}, err)
 	},
 	"updateOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
@@ -83,8 +98,10 @@ var collectionOps = map[string]operation[*collection]{
 	},
 	"replaceOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		o := a.updateOptions()
-		res, err := c.ReplaceOne(ctx, a.required("filter"), a.requiredDocument("replacement"), allium.ReplaceOptions{Upsert: o.Upsert, Sort: o.Sort,
-			BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint, Let: o.Let, Comment: o.Comment, RawData: o.RawData, Timeout: o.Timeout})
+		res, err := c.ReplaceOne(ctx, a.required("filter"), a.requiredDocument("replacement"),
+			allium.ReplaceOptions{Upsert: o.Upsert, Sort: o.Sort,
+				BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint, Let: o.Let,
+				Comment: o.Comment, RawData: o.RawData, Timeout: o.Timeout})
 		return encode(updateResult(res), err)
 	},
 	"deleteOne": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
@@ -103,13 +120,17 @@ var collectionOps = map[string]operation[*collection]{
 	},
 	"findOneAndReplace": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
 		o := a.findAndModify()
-		return doc(c.FindOneAndReplace(ctx, a.required("filter"), a.requiredDocument("replacement"), allium.FindOneAndReplaceOptions{ReturnNew: o.ReturnNew, Upsert: o.Upsert,
-			Sort: o.Sort, Projection: o.Projection, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Hint: o.Hint, Let: o.Let,
-			Comment: o.Comment, MaxTime: o.MaxTime, RawData: o.RawData, Timeout: o.Timeout}))
+		return doc(c.FindOneAndReplace(ctx, a.required("filter"), a.requiredDocument("replacement"),
+			allium.FindOneAndReplaceOptions{ReturnNew: o.ReturnNew, Upsert: o.Upsert,
+				Sort: o.Sort, Projection: o.Projection, BypassDocumentValidation: o.BypassDocumentValidation,
+				Collation: o.Collation, Hint: o.Hint, Let: o.Let,
+				Comment: o.Comment, MaxTime: o.MaxTime, RawData: o.RawData, Timeout: o.Timeout}))
 	},
 	"findOneAndDelete": func(ctx context.Context, _ *runner, c *collection, a *arguments) (result, error) {
-		return doc(c.FindOneAndDelete(ctx, a.required("filter"), allium.FindOneAndDeleteOptions{Sort: a.any("sort"), Projection: a.any("projection"),
-			Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()}))
+		return doc(c.FindOneAndDelete(ctx, a.required("filter"),
+			allium.FindOneAndDeleteOptions{Sort: a.any("sort"), Projection: a.any("projection"),
+				Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"),
+				MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()}))
 	},
 }
 
@@ -146,25 +167,35 @@ func (a *arguments) unordered() bool {
 }
 
 func (a *arguments) findOptions() allium.FindOptions {
-	return allium.FindOptions{Sort: a.any("sort"), Projection: a.any("projection"), Skip: a.int("skip"), Limit: a.int("limit"), BatchSize: a.intp("batchSize"),
-		Hint: a.any("hint"), Collation: a.collation(), Let: a.any("let"), Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), Min: a.any("min"), Max: a.any("max"),
-		AllowDiskUse: a.bool("allowDiskUse"), AllowPartialResults: a.is("allowPartialResults"), NoCursorTimeout: a.is("noCursorTimeout"), CursorType: a.cursorType(), MaxAwaitTime: a.millis("maxAwaitTimeMS"), TimeoutMode: a.timeoutMode(),
-		ReturnKey: a.is("returnKey"), ShowRecordID: a.is("showRecordId"),
+	return allium.FindOptions{Sort: a.any("sort"), Projection: a.any("projection"), Skip: a.int("skip"),
+		Limit: a.int("limit"), BatchSize: a.intp("batchSize"),
+		Hint: a.any("hint"), Collation: a.collation(), Let: a.any("let"), Comment: a.any("comment"),
+		MaxTime: a.millis("maxTimeMS"), Min: a.any("min"), Max: a.any("max"),
+		AllowDiskUse: a.bool("allowDiskUse"), AllowPartialResults: a.is("allowPartialResults"),
+		NoCursorTimeout: a.is("noCursorTimeout"), CursorType: a.cursorType(), MaxAwaitTime: a.millis("maxAwaitTimeMS"),
+		TimeoutMode: a.timeoutMode(),
+		ReturnKey:   a.is("returnKey"), ShowRecordID: a.is("showRecordId"),
 		RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 func (a *arguments) aggregateOptions() allium.AggregateOptions {
-	return allium.AggregateOptions{MaxAwaitTime: a.millis("maxAwaitTimeMS"), TimeoutMode: a.timeoutMode(), AllowDiskUse: a.bool("allowDiskUse"), BatchSize: a.intp("batchSize"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
-		Collation: a.collation(), Comment: a.any("comment"), Hint: a.any("hint"), Let: a.any("let"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()}
+	return allium.AggregateOptions{MaxAwaitTime: a.millis("maxAwaitTimeMS"), TimeoutMode: a.timeoutMode(),
+		AllowDiskUse: a.bool("allowDiskUse"), BatchSize: a.intp("batchSize"),
+		BypassDocumentValidation: a.bool("bypassDocumentValidation"),
+		Collation:                a.collation(), Comment: a.any("comment"), Hint: a.any("hint"), Let: a.any("let"),
+		MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 func (a *arguments) updateOptions() allium.UpdateOptions {
-	return allium.UpdateOptions{Upsert: a.is("upsert"), ArrayFilters: a.any("arrayFilters"), Sort: a.any("sort"), BypassDocumentValidation: a.bool("bypassDocumentValidation"),
-		Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
+	return allium.UpdateOptions{Upsert: a.is("upsert"), ArrayFilters: a.any("arrayFilters"), Sort: a.any("sort"),
+		BypassDocumentValidation: a.bool("bypassDocumentValidation"),
+		Collation:                a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"),
+		RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 func (a *arguments) deleteOptions() allium.DeleteOptions {
-	return allium.DeleteOptions{Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"), Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
+	return allium.DeleteOptions{Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"),
+		Comment: a.any("comment"), RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
 // returnNew reads returnDocument.
@@ -179,8 +210,10 @@ func (a *arguments) returnNew() bool {
 }
 
 func (a *arguments) findAndModify() allium.FindOneAndUpdateOptions {
-	return allium.FindOneAndUpdateOptions{ReturnNew: a.returnNew(), Upsert: a.is("upsert"), Sort: a.any("sort"), Projection: a.any("projection"),
-		BypassDocumentValidation: a.bool("bypassDocumentValidation"), Collation: a.collation(), Hint: a.any("hint"), Let: a.any("let"),
+	return allium.FindOneAndUpdateOptions{ReturnNew: a.returnNew(), Upsert: a.is("upsert"), Sort: a.any("sort"),
+		Projection:               a.any("projection"),
+		BypassDocumentValidation: a.bool("bypassDocumentValidation"), Collation: a.collation(), Hint: a.any("hint"),
+		Let:     a.any("let"),
 		Comment: a.any("comment"), MaxTime: a.millis("maxTimeMS"), RawData: a.is("rawData"), Timeout: a.timeout()}
 }
 
@@ -221,11 +254,13 @@ func (a *arguments) writeModel(coll *collection, kind string) allium.WriteModel 
 		if kind == "updateMany" {
 			update = coll.UpdateManyModel
 		}
-		return update(a.required("filter"), a.required("update"), allium.UpdateModelOptions{Upsert: a.is("upsert"), Sort: a.any("sort"),
-			ArrayFilters: a.any("arrayFilters"), Collation: a.collation(), Hint: a.any("hint")})
+		return update(a.required("filter"), a.required("update"),
+			allium.UpdateModelOptions{Upsert: a.is("upsert"), Sort: a.any("sort"),
+				ArrayFilters: a.any("arrayFilters"), Collation: a.collation(), Hint: a.any("hint")})
 	case "replaceOne":
 		return coll.ReplaceOneModel(a.required("filter"), a.requiredDocument("replacement"),
-			allium.ReplaceModelOptions{Upsert: a.is("upsert"), Sort: a.any("sort"), Collation: a.collation(), Hint: a.any("hint")})
+			allium.ReplaceModelOptions{Upsert: a.is("upsert"), Sort: a.any("sort"), Collation: a.collation(),
+				Hint: a.any("hint")})
 	case "deleteOne", "deleteMany":
 		remove := coll.DeleteOneModel
 		if kind == "deleteMany" {
@@ -250,6 +285,7 @@ var databaseOps = map[string]operation[*allium.Database]{
 	},
 	"runCommand": func(ctx context.Context, _ *runner, db *allium.Database, a *arguments) (result, error) {
 		a.string("commandName")
-		return doc(db.RunCommand(ctx, a.document("command"), allium.RunCommandOptions{ReadPreference: a.readPreference("readPreference"), Timeout: a.timeout()}))
+		return doc(db.RunCommand(ctx, a.document("command"),
+			allium.RunCommandOptions{ReadPreference: a.readPreference("readPreference"), Timeout: a.timeout()}))
 	},
 }

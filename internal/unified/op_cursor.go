@@ -51,9 +51,11 @@ func init() {
 
 func runCursorCommand(ctx context.Context, db *allium.Database, a *arguments) (*cursor, error) {
 	a.string("commandName")
-	return allium.RunCursorCommand[bson.Raw](ctx, db, a.document("command"), allium.RunCursorCommandOptions{ReadPreference: a.readPreference("readPreference"),
-		BatchSize: a.intp("batchSize"), MaxTime: a.millis("maxTimeMS"), Comment: a.any("comment"), CursorType: a.cursorType(),
-		TimeoutMode: a.timeoutMode(), Timeout: a.timeout()})
+	return allium.RunCursorCommand[bson.Raw](ctx, db, a.document("command"),
+		allium.RunCursorCommandOptions{ReadPreference: a.readPreference("readPreference"),
+			BatchSize: a.intp("batchSize"), MaxTime: a.millis("maxTimeMS"), Comment: a.any("comment"),
+			CursorType:  a.cursorType(),
+			TimeoutMode: a.timeoutMode(), Timeout: a.timeout()})
 }
 
 func (a *arguments) cursorType() allium.CursorType {

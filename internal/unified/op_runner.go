@@ -113,10 +113,18 @@ func init() {
 		return nil
 	}
 	special["waitForPrimaryChange"] = waitForPrimaryChange
-	special["assertSessionPinned"] = func(_ context.Context, r *runner, a *arguments) error { return assertPinned(r, a, true) }
-	special["assertSessionUnpinned"] = func(_ context.Context, r *runner, a *arguments) error { return assertPinned(r, a, false) }
-	special["assertSessionDirty"] = func(_ context.Context, r *runner, a *arguments) error { return assertDirty(r, a, true) }
-	special["assertSessionNotDirty"] = func(_ context.Context, r *runner, a *arguments) error { return assertDirty(r, a, false) }
+	special["assertSessionPinned"] = func(_ context.Context, r *runner, a *arguments) error {
+		return assertPinned(r, a, true)
+	}
+	special["assertSessionUnpinned"] = func(_ context.Context, r *runner, a *arguments) error {
+		return assertPinned(r, a, false)
+	}
+	special["assertSessionDirty"] = func(_ context.Context, r *runner, a *arguments) error {
+		return assertDirty(r, a, true)
+	}
+	special["assertSessionNotDirty"] = func(_ context.Context, r *runner, a *arguments) error {
+		return assertDirty(r, a, false)
+	}
 	special["assertSessionTransactionState"] = func(_ context.Context, r *runner, a *arguments) error {
 		s, err := get[*sessionEntity](r.entities, a.string("session"))
 		if err != nil {
@@ -127,8 +135,12 @@ func init() {
 		}
 		return nil
 	}
-	special["assertSameLsidOnLastTwoCommands"] = func(_ context.Context, r *runner, a *arguments) error { return assertLsids(r, a, true) }
-	special["assertDifferentLsidOnLastTwoCommands"] = func(_ context.Context, r *runner, a *arguments) error { return assertLsids(r, a, false) }
+	special["assertSameLsidOnLastTwoCommands"] = func(_ context.Context, r *runner, a *arguments) error {
+		return assertLsids(r, a, true)
+	}
+	special["assertDifferentLsidOnLastTwoCommands"] = func(_ context.Context, r *runner, a *arguments) error {
+		return assertLsids(r, a, false)
+	}
 	special["assertNumberConnectionsCheckedOut"] = func(_ context.Context, r *runner, a *arguments) error {
 		a.must("client", "connections")
 		c, err := get[*clientEntity](r.entities, a.string("client"))
@@ -142,10 +154,18 @@ func init() {
 		}
 		return nil
 	}
-	special["assertCollectionExists"] = func(ctx context.Context, r *runner, a *arguments) error { return assertCollection(ctx, r, a, true) }
-	special["assertCollectionNotExists"] = func(ctx context.Context, r *runner, a *arguments) error { return assertCollection(ctx, r, a, false) }
-	special["assertIndexExists"] = func(ctx context.Context, r *runner, a *arguments) error { return assertIndex(ctx, r, a, true) }
-	special["assertIndexNotExists"] = func(ctx context.Context, r *runner, a *arguments) error { return assertIndex(ctx, r, a, false) }
+	special["assertCollectionExists"] = func(ctx context.Context, r *runner, a *arguments) error {
+		return assertCollection(ctx, r, a, true)
+	}
+	special["assertCollectionNotExists"] = func(ctx context.Context, r *runner, a *arguments) error {
+		return assertCollection(ctx, r, a, false)
+	}
+	special["assertIndexExists"] = func(ctx context.Context, r *runner, a *arguments) error {
+		return assertIndex(ctx, r, a, true)
+	}
+	special["assertIndexNotExists"] = func(ctx context.Context, r *runner, a *arguments) error {
+		return assertIndex(ctx, r, a, false)
+	}
 }
 
 // eventTimeout bounds the wait for an event, and for a primary if the test does not say how long.
@@ -205,7 +225,8 @@ func waitForPrimaryChange(ctx context.Context, r *runner, a *arguments) error {
 
 // failPoint sets a fail point, and notes that it must be switched off after the test.
 func (r *runner) failPoint(ctx context.Context, c *allium.Client, cmd bson.Raw) error {
-	if data, _ := cmd.Lookup("data").Document(); !data.Lookup("appName").IsZero() && compareVersions(r.deployment.Version, "4.4.7") < 0 {
+	if data, _ := cmd.Lookup("data").Document(); !data.Lookup("appName").IsZero() &&
+		compareVersions(r.deployment.Version, "4.4.7") < 0 {
 		for v := range rawArray(data.Lookup("failCommands")) {
 			if name, _ := v.StringValue(); strings.EqualFold(name, "hello") || strings.EqualFold(name, "isMaster") {
 				return noAppName
@@ -229,7 +250,8 @@ func (r *runner) failPoint(ctx context.Context, c *allium.Client, cmd bson.Raw) 
 // transactionState returns the state of a session's transaction as the specification Transactions
 // names it.
 func transactionState(s *sessionEntity) string {
-	return [...]string{"none", "starting", "in_progress", "committed", "aborted"}[inside(s.Session).Transaction().State()]
+	return [...]string{"none", "starting", "in_progress", "committed",
+		"aborted"}[inside(s.Session).Transaction().State()]
 }
 
 func assertPinned(r *runner, a *arguments, want bool) error {
@@ -290,7 +312,8 @@ func assertCollection(ctx context.Context, r *runner, a *arguments, want bool) e
 }
 
 func assertIndex(ctx context.Context, r *runner, a *arguments, want bool) error {
-	cur, err := r.deployment.admin.Database(a.string("databaseName")).Collection(a.string("collectionName")).ListIndexes(ctx)
+	cur, err := r.deployment.admin.Database(
+		a.string("databaseName")).Collection(a.string("collectionName")).ListIndexes(ctx)
 	if err != nil {
 		return err
 	}

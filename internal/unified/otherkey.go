@@ -60,10 +60,12 @@ func ourKeys(ctx context.Context, docs []bson.Raw) ([]bson.Raw, error) {
 			return nil, err
 		}
 		providers := kms.Providers{
-			"azure": kms.Azure{TenantID: fakekms.AzureTenantID, ClientID: fakekms.AzureClientID, ClientSecret: fakekms.AzureClientSecret},
-			"gcp":   kms.GCP{Email: fakekms.GCPEmail, PrivateKey: server.GCPPrivateKey()},
+			"azure": kms.Azure{TenantID: fakekms.AzureTenantID, ClientID: fakekms.AzureClientID,
+				ClientSecret: fakekms.AzureClientSecret},
+			"gcp": kms.GCP{Email: fakekms.GCPEmail, PrivateKey: server.GCPPrivateKey()},
 		}
-		services, err := keyservice.New(keyservice.Config{Providers: providers, TLS: allTLS(providers, server), Dial: server.Dial})
+		services, err := keyservice.New(keyservice.Config{Providers: providers, TLS: allTLS(providers, server),
+			Dial: server.Dial})
 		if err != nil {
 			return nil, err
 		}
@@ -93,8 +95,10 @@ func withOtherKey(doc bson.Raw) bson.Raw {
 			v.Value = withOtherKey(sub)
 		} else if sub, ok := v.Array(); ok {
 			v.Value = withOtherKey(sub)
-		} else if b, ok := v.Binary(); ok && b.Subtype == bson.BinaryEncrypted && len(b.Data) > deterministicHeader && b.Data[0] == 1 {
-			v.Value = bson.AppendBinaryValue(nil, b.Subtype, deterministic(otherMaterial(), b.Data[:deterministicHeader], realPlaintext))
+		} else if b, ok := v.Binary(); ok && b.Subtype == bson.BinaryEncrypted && len(b.Data) > deterministicHeader &&
+			b.Data[0] == 1 {
+			v.Value = bson.AppendBinaryValue(nil, b.Subtype,
+				deterministic(otherMaterial(), b.Data[:deterministicHeader], realPlaintext))
 		}
 		dst = bson.AppendRawValue(dst, name, v)
 	}

@@ -68,7 +68,8 @@ func (t *Target) lacks(r *Requirement) string {
 }
 
 func (r *Requirement) hasTopology(name string) bool {
-	return len(r.Topologies) == 0 || slices.Contains(r.Topologies, name) || name == "sharded" && slices.Contains(r.Topologies, "sharded-replicaset")
+	return len(r.Topologies) == 0 || slices.Contains(r.Topologies, name) ||
+		name == "sharded" && slices.Contains(r.Topologies, "sharded-replicaset")
 }
 
 func isFalse(v bson.RawValue) bool {
@@ -211,7 +212,8 @@ func candidates(lists [][]Requirement, server string) []string {
 	for _, list := range lists {
 		for _, r := range list {
 			for _, v := range mongotest.Versions() {
-				if series := v[:strings.LastIndexByte(v, '.')+1]; strings.HasPrefix(r.MaxServerVersion, series) && compareVersions(r.MaxServerVersion, v) < 0 {
+				if series := v[:strings.LastIndexByte(v, '.')+1]; strings.HasPrefix(r.MaxServerVersion, series) &&
+					compareVersions(r.MaxServerVersion, v) < 0 {
 					all = append(all, r.MaxServerVersion)
 				}
 			}

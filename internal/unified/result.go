@@ -62,7 +62,8 @@ func updateResult(u allium.UpdateResult) bson.D {
 	if !u.Acknowledged {
 		return bson.D{{Key: "acknowledged", Value: false}}
 	}
-	d := bson.D{{Key: "matchedCount", Value: u.MatchedCount}, {Key: "modifiedCount", Value: u.ModifiedCount}, {Key: "upsertedCount", Value: u.UpsertedCount}}
+	d := bson.D{{Key: "matchedCount", Value: u.MatchedCount}, {Key: "modifiedCount", Value: u.ModifiedCount},
+		{Key: "upsertedCount", Value: u.UpsertedCount}}
 	if u.UpsertedCount > 0 {
 		d = append(d, bson.E{Key: "upsertedId", Value: u.UpsertedID})
 	}
@@ -74,7 +75,8 @@ func bulkResult(b allium.BulkWriteResult) bson.D {
 		return bson.D{{Key: "acknowledged", Value: false}}
 	}
 	return bson.D{
-		{Key: "insertedCount", Value: b.InsertedCount}, {Key: "matchedCount", Value: b.MatchedCount}, {Key: "modifiedCount", Value: b.ModifiedCount},
+		{Key: "insertedCount", Value: b.InsertedCount}, {Key: "matchedCount", Value: b.MatchedCount},
+		{Key: "modifiedCount", Value: b.ModifiedCount},
 		{Key: "deletedCount", Value: b.DeletedCount}, {Key: "upsertedCount", Value: b.UpsertedCount},
 		{Key: "insertedIds", Value: byIndex(b.InsertedIDs)}, {Key: "upsertedIds", Value: byIndex(b.UpsertedIDs)},
 	}

@@ -195,14 +195,16 @@ func (r *runner) prepare(ctx context.Context) error {
 	}
 	databases := map[string]string{} // names by entity
 	for _, e := range r.file.CreateEntities {
-		if name, ok := e.Lookup("database", "databaseName").StringValue(); ok && name != "admin" && name != "config" && name != "local" {
+		if name, ok := e.Lookup("database", "databaseName").StringValue(); ok && name != "admin" && name != "config" &&
+			name != "local" {
 			id, _ := e.Lookup("database", "id").StringValue()
 			databases[strings.Clone(id)] = strings.Clone(name)
 		}
 	}
 	if d.Topology == "sharded" && compareVersions(d.Version, "5.0") < 0 {
 		for _, name := range databases {
-			if _, err := d.admin.Database("admin").RunCommand(ctx, bson.D{{Key: "enableSharding", Value: name}}); err != nil {
+			if _, err := d.admin.Database("admin").RunCommand(ctx,
+				bson.D{{Key: "enableSharding", Value: name}}); err != nil {
 				return err
 			}
 		}
@@ -214,7 +216,9 @@ func (r *runner) prepare(ctx context.Context) error {
 		if !d.shared || d.lake || !ok || db == "" {
 			continue
 		}
-		if err := d.admin.Database(db, allium.DatabaseOptions{WriteConcern: consistency.Majority()}).Collection(strings.Clone(name)).Drop(ctx); err != nil {
+		if err := d.admin.Database(
+			db, allium.DatabaseOptions{WriteConcern: consistency.Majority()}).Collection(
+			strings.Clone(name)).Drop(ctx); err != nil {
 			return err
 		}
 	}
@@ -228,7 +232,8 @@ func (r *runner) initialData(ctx context.Context) error {
 		coll := allium.CollectionOf[bson.Raw](db, d.Collection)
 		// The two others hold what encrypted fields are found by; what is left in them changes what
 		// is found.
-		for _, name := range []string{d.Collection, "enxcol_." + d.Collection + ".esc", "enxcol_." + d.Collection + ".ecoc"} {
+		for _, name := range []string{d.Collection, "enxcol_." + d.Collection + ".esc",
+			"enxcol_." + d.Collection + ".ecoc"} {
 			if err := db.Collection(name).Drop(ctx); err != nil {
 				return err
 			}
@@ -238,7 +243,8 @@ func (r *runner) initialData(ctx context.Context) error {
 			create = append(create, bson.E{Key: strings.Clone(key), Value: v})
 		}
 		if len(d.Documents) == 0 || d.CreateOptions != nil {
-			if _, err := db.RunCommand(ctx, append(create, bson.E{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}})); err != nil {
+			if _, err := db.RunCommand(ctx, append(create,
+				bson.E{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}})); err != nil {
 				return err
 			}
 		}
@@ -403,16 +409,19 @@ func (a *arguments) scoped(object any, op string) any {
 	switch object := object.(type) {
 	case *collection:
 		if there("readConcern", "readPreference", "writeConcern") {
-			return object.With(allium.CollectionOptions{ReadConcern: a.readConcern("readConcern"), ReadPreference: a.readPreference("readPreference"),
-				WriteConcern: a.writeConcern("writeConcern")})
+			return object.With(allium.CollectionOptions{ReadConcern: a.readConcern("readConcern"),
+				ReadPreference: a.readPreference("readPreference"),
+				WriteConcern:   a.writeConcern("writeConcern")})
 		}
 	case *allium.Database:
 		switch op {
-		case "runCommand", "runCursorCommand", "createCommandCursor": // have a read preference of their own, and nothing else
+		// have a read preference of their own, and nothing else
+		case "runCommand", "runCursorCommand", "createCommandCursor":
 		default:
 			if there("readConcern", "readPreference", "writeConcern") {
-				return object.With(allium.DatabaseOptions{ReadConcern: a.readConcern("readConcern"), ReadPreference: a.readPreference("readPreference"),
-					WriteConcern: a.writeConcern("writeConcern")})
+				return object.With(allium.DatabaseOptions{ReadConcern: a.readConcern("readConcern"),
+					ReadPreference: a.readPreference("readPreference"),
+					WriteConcern:   a.writeConcern("writeConcern")})
 			}
 		}
 	}
@@ -420,7 +429,8 @@ func (a *arguments) scoped(object any, op string) any {
 }
 
 // dispatch runs the operation of an entity.
-func (r *runner) dispatch(ctx context.Context, object any, name string, a *arguments) (res result, known bool, err error) {
+func (r *runner) dispatch(ctx context.Context, object any, name string,
+	a *arguments) (res result, known bool, err error) {
 	if op := operationsOf[reflect.TypeOf(object)][name]; op != nil {
 		res, err = op(ctx, r, object, a)
 		return res, true, err

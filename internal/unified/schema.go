@@ -200,29 +200,36 @@ var (
 		"csfle": either(boolean, object(fields{"minLibmongocryptVersion": versionShape})),
 	}))
 
-	scopeShape = object(fields{"readConcern": document, "readPreference": document, "writeConcern": document, "timeoutMS": integer})
+	scopeShape = object(fields{"readConcern": document, "readPreference": document, "writeConcern": document,
+		"timeoutMS": integer})
 
 	dataShape = object(fields{"collectionName!": text, "databaseName!": text, "documents!": list(0, document),
 		"createOptions": without(document, "writeConcern", "the runner sets it")})
 
 	entityShape = sized(1, 1, object(fields{
 		"client": object(fields{
-			"id!": text, "uriOptions": document, "useMultipleMongoses": boolean, "observeEvents": list(1, oneOf(eventNames()...)),
+			"id!": text, "uriOptions": document, "useMultipleMongoses": boolean,
+			"observeEvents":                 list(1, oneOf(eventNames()...)),
 			"ignoreCommandMonitoringEvents": list(1, text), "observeSensitiveCommands": boolean,
 			"observeLogMessages":     sized(1, many, object(each(components, levelShape))),
 			"observeTracingMessages": object(fields{"enableCommandPayload": boolean}),
 			"serverApi":              object(fields{"version!": text, "strict": boolean, "deprecationErrors": boolean}),
 			"awaitMinPoolSizeMS":     integer,
-			"autoEncryptOpts": object(fields{"kmsProviders!": providers, "keyVaultNamespace!": text, "bypassAutoEncryption": boolean, "schemaMap": document,
-				"encryptedFieldsMap": document, "extraOptions": document, "bypassQueryAnalysis": boolean, "keyExpirationMS": integer}),
+			"autoEncryptOpts": object(fields{"kmsProviders!": providers, "keyVaultNamespace!": text,
+				"bypassAutoEncryption": boolean, "schemaMap": document,
+				"encryptedFieldsMap": document, "extraOptions": document, "bypassQueryAnalysis": boolean,
+				"keyExpirationMS": integer}),
 		}),
 		"clientEncryption": object(fields{"id!": text, "clientEncryptionOpts!": object(fields{
-			"keyVaultClient!": text, "keyVaultNamespace!": text, "kmsProviders!": providers, "keyExpirationMS": integer})}),
-		"database":   object(fields{"id!": text, "client!": text, "databaseName!": text, "databaseOptions": scopeShape}),
-		"collection": object(fields{"id!": text, "database!": text, "collectionName!": text, "collectionOptions": scopeShape}),
-		"session":    object(fields{"id!": text, "client!": text, "sessionOptions": document}),
-		"bucket":     object(fields{"id!": text, "database!": text, "bucketOptions": document}),
-		"thread":     object(fields{"id!": text}),
+			"keyVaultClient!": text, "keyVaultNamespace!": text, "kmsProviders!": providers,
+			"keyExpirationMS": integer})}),
+		"database": object(fields{"id!": text, "client!": text, "databaseName!": text,
+			"databaseOptions": scopeShape}),
+		"collection": object(fields{"id!": text, "database!": text, "collectionName!": text,
+			"collectionOptions": scopeShape}),
+		"session": object(fields{"id!": text, "client!": text, "sessionOptions": document}),
+		"bucket":  object(fields{"id!": text, "database!": text, "bucketOptions": document}),
+		"thread":  object(fields{"id!": text}),
 	}))
 
 	errorShape = sized(1, many, object(fields{
@@ -232,33 +239,41 @@ var (
 			}
 			return nil
 		},
-		"isClientError": boolean, "isTimeoutError": boolean, "errorContains": text, "errorCode": integer, "errorCodeName": text,
-		"errorLabelsContain": list(1, text), "errorLabelsOmit": list(1, text), "writeErrors": document, "writeConcernErrors": list(1, document),
-		"errorResponse": document, "expectResult": anything,
+		"isClientError": boolean, "isTimeoutError": boolean, "errorContains": text, "errorCode": integer,
+		"errorCodeName":      text,
+		"errorLabelsContain": list(1, text), "errorLabelsOmit": list(1, text), "writeErrors": document,
+		"writeConcernErrors": list(1, document),
+		"errorResponse":      document, "expectResult": anything,
 	}))
 
 	operationShape = apart(object(fields{
-		"name!": text, "object!": text, "arguments": document, "ignoreResultAndError": boolean, "expectError": errorShape,
+		"name!": text, "object!": text, "arguments": document, "ignoreResultAndError": boolean,
+		"expectError":  errorShape,
 		"expectResult": anything, "saveResultAsEntity": text,
 	}), [2]string{"expectError", "expectResult"}, [2]string{"expectError", "saveResultAsEntity"},
-		[2]string{"ignoreResultAndError", "expectError"}, [2]string{"ignoreResultAndError", "expectResult"}, [2]string{"ignoreResultAndError", "saveResultAsEntity"})
+		[2]string{"ignoreResultAndError", "expectError"}, [2]string{"ignoreResultAndError", "expectResult"},
+		[2]string{"ignoreResultAndError", "saveResultAsEntity"})
 
-	messageShape = object(fields{"level!": levelShape, "component!": oneOf(components...), "failureIsRedacted": boolean, "data!": document})
+	messageShape = object(fields{"level!": levelShape, "component!": oneOf(components...), "failureIsRedacted": boolean,
+		"data!": document})
 
 	tracingShape = object(fields{"client!": text, "ignoreExtraSpans": boolean, "spans!": list(0, spanShape)})
 
 	testShape = object(fields{
-		"description!": text, "runOnRequirements": list(1, requirementShape), "skipReason": text, "operations!": list(0, operationShape),
+		"description!": text, "runOnRequirements": list(1, requirementShape), "skipReason": text,
+		"operations!":  list(0, operationShape),
 		"expectEvents": list(1, eventsShape),
-		"expectLogMessages": list(1, object(fields{"client!": text, "messages!": list(0, messageShape), "ignoreMessages": list(0, messageShape),
+		"expectLogMessages": list(1, object(fields{"client!": text, "messages!": list(0, messageShape),
+			"ignoreMessages":      list(0, messageShape),
 			"ignoreExtraMessages": boolean})),
 		"expectTracingMessages": either(tracingShape, list(1, tracingShape)),
 		"outcome":               list(1, dataShape),
 	})
 
 	fileShape = object(fields{
-		"description!": text, "schemaVersion!": versionShape, "runOnRequirements": list(1, requirementShape), "createEntities": list(1, entityShape),
-		"initialData": list(1, dataShape), "tests!": list(1, testShape), "_yamlAnchors": document,
+		"description!": text, "schemaVersion!": versionShape, "runOnRequirements": list(1, requirementShape),
+		"createEntities": list(1, entityShape),
+		"initialData":    list(1, dataShape), "tests!": list(1, testShape), "_yamlAnchors": document,
 	})
 )
 
@@ -294,8 +309,9 @@ func providers(path string, v bson.RawValue) error {
 	}
 	field := either(text, object(fields{placeholder + "!": anything}))
 	shapes := map[string]shape{
-		"aws":   object(each([]string{"accessKeyId", "secretAccessKey", "sessionToken"}, field)),
-		"azure": object(each([]string{"tenantId", "clientId", "clientSecret", "identityPlatformEndpoint", "accessToken"}, field)),
+		"aws": object(each([]string{"accessKeyId", "secretAccessKey", "sessionToken"}, field)),
+		"azure": object(each([]string{"tenantId", "clientId", "clientSecret", "identityPlatformEndpoint",
+			"accessToken"}, field)),
 		"gcp":   object(each([]string{"email", "privateKey", "endpoint", "accessToken"}, field)),
 		"kmip":  object(each([]string{"endpoint"}, field)),
 		"local": object(each([]string{"key"}, field)),
@@ -317,7 +333,8 @@ var providerName = regexp.MustCompile(`^[a-z]+:[A-Za-z0-9_]+$`)
 
 // eventsShape is what is expected of a client; its events are of one type.
 func eventsShape(path string, v bson.RawValue) error {
-	err := object(fields{"client!": text, "eventType": oneOf("command", "cmap", "sdam"), "events!": list(0, document), "ignoreExtraEvents": boolean})(path, v)
+	err := object(fields{"client!": text, "eventType": oneOf("command", "cmap", "sdam"), "events!": list(0, document),
+		"ignoreExtraEvents": boolean})(path, v)
 	if err != nil {
 		return err
 	}
@@ -330,14 +347,17 @@ func eventsShape(path string, v bson.RawValue) error {
 
 // eventShape is an expected event of a type.
 func eventShape(kind string) shape {
-	serverKinds := []string{"Unknown", "Standalone", "Mongos", "PossiblePrimary", "RSPrimary", "RSSecondary", "RSOther", "RSArbiter", "RSGhost", "LoadBalancer"}
-	topologyKinds := []string{"Single", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary", "Sharded", "LoadBalanced", "Unknown"}
+	serverKinds := []string{"Unknown", "Standalone", "Mongos", "PossiblePrimary", "RSPrimary", "RSSecondary", "RSOther",
+		"RSArbiter", "RSGhost", "LoadBalancer"}
+	topologyKinds := []string{"Single", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary", "Sharded", "LoadBalanced",
+		"Unknown"}
 	description := map[string]shape{
 		"serverDescriptionChangedEvent":   object(fields{"type": oneOf(serverKinds...)}),
 		"topologyDescriptionChangedEvent": object(fields{"type": oneOf(topologyKinds...)}),
 	}
 	kinds := map[string]shape{
-		"command": document, "reply": document, "commandName": text, "databaseName": text, "hasServiceId": boolean, "hasServerConnectionId": boolean,
+		"command": document, "reply": document, "commandName": text, "databaseName": text, "hasServiceId": boolean,
+		"hasServerConnectionId":     boolean,
 		"interruptInUseConnections": boolean, "reason": text, "awaited": boolean,
 	}
 	events := fields{}

@@ -117,7 +117,8 @@ func (r *runner) matchSpans(want []bson.Raw, got []*spantest.Span, extra bool) e
 }
 
 // matchSpan compares a span and those below it.
-func (r *runner) matchSpan(name string, attributes bson.RawValue, nested []bson.Raw, s *spantest.Span, extra bool) error {
+func (r *runner) matchSpan(name string, attributes bson.RawValue, nested []bson.Raw, s *spantest.Span,
+	extra bool) error {
 	if s.Name != name {
 		return fmt.Errorf("span %q, expected %q", s.Name, name)
 	}

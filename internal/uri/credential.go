@@ -166,7 +166,8 @@ func complete(c *auth.Credential, database string, callback bool) error {
 	m, ok := mechanisms[c.Mechanism]
 	switch {
 	case c.Mechanism == mongodbCR:
-		return errors.New("mechanism MONGODB-CR is not supported, servers have removed it: use SCRAM-SHA-256 or SCRAM-SHA-1")
+		return errors.New(
+			"mechanism MONGODB-CR is not supported, servers have removed it: use SCRAM-SHA-256 or SCRAM-SHA-1")
 	case !ok:
 		return fmt.Errorf("mechanism %q is not known, want one of %s", c.Mechanism, knownMechanisms())
 	case c.Source == "" && m.database && database != "":

@@ -105,7 +105,8 @@ func splitPort(s string) (host, port string, hasPort bool, err error) {
 	}
 	host, port, hasPort = strings.Cut(s, ":")
 	if strings.Contains(port, ":") {
-		return "", "", false, fmt.Errorf("host %q is followed by more than one colon (an IPv6 address must stand in brackets)", host)
+		return "", "", false, fmt.Errorf(
+			"host %q is followed by more than one colon (an IPv6 address must stand in brackets)", host)
 	}
 	return host, port, hasPort, nil
 }

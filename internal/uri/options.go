@@ -38,13 +38,17 @@ func invalid(format string, args ...any) error { return &invalidValue{fmt.Sprint
 
 var options = []option{
 	{name: "appName", set: text(func(c *Config) *string { return &c.AppName })},
-	{name: "authMechanism", set: func(c *Config, _, v string) error { c.credential().Mechanism = auth.Mechanism(v); return nil }},
-	{name: "authMechanismProperties", secret: true, set: setAuthProperties},
-	{name: "authSource", set: setAuthSource},
-	{name: "gssapiServiceName", note: `is deprecated, use "authMechanismProperties=SERVICE_NAME:..."`, set: func(c *Config, _, v string) error {
-		addProperty(c.credential(), "SERVICE_NAME", v)
+	{name: "authMechanism", set: func(c *Config, _, v string) error {
+		c.credential().Mechanism = auth.Mechanism(v)
 		return nil
 	}},
+	{name: "authMechanismProperties", secret: true, set: setAuthProperties},
+	{name: "authSource", set: setAuthSource},
+	{name: "gssapiServiceName", note: `is deprecated, use "authMechanismProperties=SERVICE_NAME:..."`,
+		set: func(c *Config, _, v string) error {
+			addProperty(c.credential(), "SERVICE_NAME", v)
+			return nil
+		}},
 	{name: "compressors", set: setCompressors},
 	{name: "connectTimeoutMS", set: millis(0, func(c *Config) **time.Duration { return &c.ConnectTimeout })},
 	{name: "directConnection", set: flag(func(c *Config) **bool { return &c.Direct })},
@@ -63,16 +67,22 @@ var options = []option{
 	{name: "proxyHost", once: true, set: text(func(c *Config) *string { return &c.Proxy.Host })},
 	{name: "proxyPort", once: true, set: setProxyPort},
 	{name: "proxyUsername", once: true, set: text(func(c *Config) *string { return &c.Proxy.Username })},
-	{name: "proxyPassword", once: true, secret: true, set: secret(func(c *Config) *auth.Secret { return &c.Proxy.Password })},
+	{name: "proxyPassword", once: true, secret: true,
+		set: secret(func(c *Config) *auth.Secret { return &c.Proxy.Password })},
 	{name: "readConcernLevel", set: text(func(c *Config) *string { return &c.ReadConcernLevel })},
 	{name: "readPreference", set: oneOf(readPreferences, func(c *Config) *string { return &c.ReadPreference })},
 	{name: "readPreferenceTags", list: true, set: setTags},
 	{name: "replicaSet", set: text(func(c *Config) *string { return &c.ReplicaSet })},
 	{name: "retryReads", set: flag(func(c *Config) **bool { return &c.RetryReads })},
 	{name: "retryWrites", set: flag(func(c *Config) **bool { return &c.RetryWrites })},
-	{name: "serverMonitoringMode", set: oneOf(monitoringModes, func(c *Config) *string { return &c.ServerMonitoringMode })},
-	{name: "serverSelectionTimeoutMS", set: millis(1, func(c *Config) **time.Duration { return &c.ServerSelectionTimeout })},
-	{name: "serverSelectionTryOnce", note: "is for single-threaded drivers and has no effect", set: func(*Config, string, string) error { return nil }},
+	{name: "serverMonitoringMode",
+		set: oneOf(monitoringModes, func(c *Config) *string { return &c.ServerMonitoringMode })},
+	{name: "serverSelectionTimeoutMS",
+		set: millis(1, func(c *Config) **time.Duration { return &c.ServerSelectionTimeout })},
+	{name: "serverSelectionTryOnce", note: "is for single-threaded drivers and has no effect",
+		set: func(*Config, string, string) error {
+			return nil
+		}},
 	{name: "slaveOk", note: `is deprecated, use "readPreference=secondaryPreferred"`, set: setSlaveOk},
 	{name: "socketTimeoutMS", set: millis(0, func(c *Config) **time.Duration { return &c.SocketTimeout })},
 	{name: "srvMaxHosts", set: number(0, math.MaxInt32, func(c *Config) **int { return &c.SRVMaxHosts })},
@@ -80,16 +90,21 @@ var options = []option{
 	{name: "timeoutMS", set: millis(0, func(c *Config) **time.Duration { return &c.Timeout })},
 	{name: "tls", list: true, set: setTLS},
 	{name: "ssl", list: true, set: setTLS},
-	{name: "tlsAllowInvalidCertificates", set: flag(func(c *Config) **bool { return &c.TLSIs.AllowInvalidCertificates })},
+	{name: "tlsAllowInvalidCertificates",
+		set: flag(func(c *Config) **bool { return &c.TLSIs.AllowInvalidCertificates })},
 	{name: "tlsAllowInvalidHostnames", set: flag(func(c *Config) **bool { return &c.TLSIs.AllowInvalidHostnames })},
 	{name: "tlsCAFile", set: text(func(c *Config) *string { return &c.TLSIs.CAFile })},
 	{name: "tlsCertificateKeyFile", set: text(func(c *Config) *string { return &c.TLSIs.CertificateKeyFile })},
-	{name: "tlsCertificateKeyFilePassword", secret: true, set: secret(func(c *Config) *auth.Secret { return &c.TLSIs.CertificateKeyFilePassword })},
-	{name: "tlsDisableCertificateRevocationCheck", set: flag(func(c *Config) **bool { return &c.TLSIs.DisableCertificateRevocationCheck })},
-	{name: "tlsDisableOCSPEndpointCheck", set: flag(func(c *Config) **bool { return &c.TLSIs.DisableOCSPEndpointCheck })},
+	{name: "tlsCertificateKeyFilePassword", secret: true,
+		set: secret(func(c *Config) *auth.Secret { return &c.TLSIs.CertificateKeyFilePassword })},
+	{name: "tlsDisableCertificateRevocationCheck",
+		set: flag(func(c *Config) **bool { return &c.TLSIs.DisableCertificateRevocationCheck })},
+	{name: "tlsDisableOCSPEndpointCheck",
+		set: flag(func(c *Config) **bool { return &c.TLSIs.DisableOCSPEndpointCheck })},
 	{name: "tlsInsecure", set: flag(func(c *Config) **bool { return &c.TLSIs.Insecure })},
 	{name: "w", set: setW},
-	{name: "uuidRepresentation", set: oneOf(uuidRepresentations, func(c *Config) *string { return &c.UUIDRepresentation })},
+	{name: "uuidRepresentation",
+		set: oneOf(uuidRepresentations, func(c *Config) *string { return &c.UUIDRepresentation })},
 	{name: "waitQueueTimeoutMS", set: millis(1, func(c *Config) **time.Duration { return &c.WaitQueueTimeout })},
 	{name: "wTimeoutMS", set: millis(0, func(c *Config) **time.Duration { return &c.WTimeout })},
 	{name: "wtimeout", alias: "wTimeoutMS"},

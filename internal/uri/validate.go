@@ -120,7 +120,8 @@ func (c *Config) ranges() error {
 		}
 	}
 	if c.ServerMonitoringMode != "" && !slices.Contains(monitoringModes, c.ServerMonitoringMode) {
-		return fmt.Errorf("option serverMonitoringMode is %q, want %s", c.ServerMonitoringMode, strings.Join(monitoringModes, ", "))
+		return fmt.Errorf("option serverMonitoringMode is %q, want %s", c.ServerMonitoringMode,
+			strings.Join(monitoringModes, ", "))
 	}
 	return nil
 }
@@ -149,10 +150,14 @@ func (c *Config) conflicts() error {
 		{"tlsInsecure", "tlsAllowInvalidCertificates", t.Insecure != nil, t.AllowInvalidCertificates != nil},
 		{"tlsInsecure", "tlsAllowInvalidHostnames", t.Insecure != nil, t.AllowInvalidHostnames != nil},
 		{"tlsInsecure", "tlsDisableOCSPEndpointCheck", t.Insecure != nil, t.DisableOCSPEndpointCheck != nil},
-		{"tlsInsecure", "tlsDisableCertificateRevocationCheck", t.Insecure != nil, t.DisableCertificateRevocationCheck != nil},
-		{"tlsAllowInvalidCertificates", "tlsDisableOCSPEndpointCheck", t.AllowInvalidCertificates != nil, t.DisableOCSPEndpointCheck != nil},
-		{"tlsAllowInvalidCertificates", "tlsDisableCertificateRevocationCheck", t.AllowInvalidCertificates != nil, t.DisableCertificateRevocationCheck != nil},
-		{"tlsDisableOCSPEndpointCheck", "tlsDisableCertificateRevocationCheck", t.DisableOCSPEndpointCheck != nil, t.DisableCertificateRevocationCheck != nil},
+		{"tlsInsecure", "tlsDisableCertificateRevocationCheck", t.Insecure != nil,
+			t.DisableCertificateRevocationCheck != nil},
+		{"tlsAllowInvalidCertificates", "tlsDisableOCSPEndpointCheck", t.AllowInvalidCertificates != nil,
+			t.DisableOCSPEndpointCheck != nil},
+		{"tlsAllowInvalidCertificates", "tlsDisableCertificateRevocationCheck", t.AllowInvalidCertificates != nil,
+			t.DisableCertificateRevocationCheck != nil},
+		{"tlsDisableOCSPEndpointCheck", "tlsDisableCertificateRevocationCheck", t.DisableOCSPEndpointCheck != nil,
+			t.DisableCertificateRevocationCheck != nil},
 		{"w=0", "journal=true", c.W == 0, is(c.Journal)},
 	} {
 		if x.hasA && x.hasB {

@@ -106,7 +106,8 @@ func AppendDecompressed(dst, msg []byte, max int32) ([]byte, error) {
 		return dst[:start], fmt.Errorf("wire: decompress with %s: %w", id, err)
 	}
 	if len(dst)-start != size {
-		return dst[:start], fmt.Errorf("wire: decompress with %s: got %d bytes, message says %d", id, len(dst)-start-HeaderLen, size-HeaderLen)
+		return dst[:start], fmt.Errorf("wire: decompress with %s: got %d bytes, message says %d", id,
+			len(dst)-start-HeaderLen, size-HeaderLen)
 	}
 	return FinishMessage(dst, start), nil
 }
@@ -115,7 +116,8 @@ func AppendDecompressed(dst, msg []byte, max int32) ([]byte, error) {
 // before a compressor is agreed on.
 var uncompressible = map[string]bool{
 	"hello": true, "isMaster": true, "ismaster": true, "saslStart": true, "saslContinue": true, "getnonce": true,
-	"authenticate": true, "createUser": true, "updateUser": true, "copydbSaslStart": true, "copydbgetnonce": true, "copydb": true,
+	"authenticate": true, "createUser": true, "updateUser": true, "copydbSaslStart": true, "copydbgetnonce": true,
+	"copydb": true,
 }
 
 // Compressible reports whether an OP_MSG may be compressed: the command in its body is none of

@@ -91,11 +91,14 @@ func (a *Acceptor) accept(token []byte) ([]byte, *context, error) {
 	at := proof.CTime.Add(time.Duration(proof.Cusec) * time.Microsecond)
 	switch {
 	case !proof.CName.Equal(t.CName) || proof.CRealm != t.CRealm:
-		return nil, nil, messages.NewKRBError(m.Ticket.SName, m.Ticket.Realm, errorcode.KRB_AP_ERR_BADMATCH, "ticket is another client's")
+		return nil, nil, messages.NewKRBError(m.Ticket.SName, m.Ticket.Realm, errorcode.KRB_AP_ERR_BADMATCH,
+			"ticket is another client's")
 	case now.Sub(at).Abs() > maxSkew:
-		return nil, nil, messages.NewKRBError(m.Ticket.SName, m.Ticket.Realm, errorcode.KRB_AP_ERR_SKEW, "client's clock differs too much")
+		return nil, nil, messages.NewKRBError(m.Ticket.SName, m.Ticket.Realm, errorcode.KRB_AP_ERR_SKEW,
+			"client's clock differs too much")
 	case now.After(t.EndTime.Add(maxSkew)):
-		return nil, nil, messages.NewKRBError(m.Ticket.SName, m.Ticket.Realm, errorcode.KRB_AP_ERR_TKT_EXPIRED, "ticket has expired")
+		return nil, nil, messages.NewKRBError(m.Ticket.SName, m.Ticket.Realm, errorcode.KRB_AP_ERR_TKT_EXPIRED,
+			"ticket has expired")
 	}
 	return a.reply(&m)
 }
@@ -121,11 +124,13 @@ func (a *Acceptor) reply(m *messages.APReq) ([]byte, *context, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	part, err := asn1.Marshal(messages.EncAPRepPart{CTime: proof.CTime, Cusec: proof.Cusec, Subkey: sub, SequenceNumber: seq.Int64()})
+	part, err := asn1.Marshal(messages.EncAPRepPart{CTime: proof.CTime, Cusec: proof.Cusec, Subkey: sub,
+		SequenceNumber: seq.Int64()})
 	if err != nil {
 		return nil, nil, err
 	}
-	sealed, err := crypto.GetEncryptedData(asn1tools.AddASNAppTag(part, asnAppTag.EncAPRepPart), t.Key, keyusage.AP_REP_ENCPART, 0)
+	sealed, err := crypto.GetEncryptedData(asn1tools.AddASNAppTag(part, asnAppTag.EncAPRepPart), t.Key,
+		keyusage.AP_REP_ENCPART, 0)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -53,7 +53,8 @@ type hit struct {
 	doc, meta bson.Raw
 }
 
-func (t *textIndex) answer(stage string, spec bson.Raw, read func(string) iter.Seq2[bson.Raw, error], step func(n int)) (iter.Seq2[bson.Raw, bson.Raw], bson.Raw, error) {
+func (t *textIndex) answer(stage string, spec bson.Raw, read func(string) iter.Seq2[bson.Raw, error],
+	step func(n int)) (iter.Seq2[bson.Raw, bson.Raw], bson.Raw, error) {
 	if stage == "$vectorSearch" {
 		return nil, nil, invalid("$vectorSearch needs an index of type vectorSearch")
 	}

@@ -69,9 +69,14 @@ func (h *highlight) of(d *index.Doc, q operator.Query) bson.RawValue {
 	var list []bson.RawValue
 	for _, p := range h.paths {
 		key := h.context.StringKey(p.Path, p.Multi)
-		wanted := slices.DeleteFunc(slices.Clone(terms), func(t operator.Term) bool { return strings.Contains(t.Key, "$type:autocomplete/") })
-		if auto := h.context.AutocompleteKey(p.Path); p.Multi == "" && d.Texts[auto] != nil && !slices.ContainsFunc(terms, func(t operator.Term) bool { return t.Key == key }) {
-			if own := slices.DeleteFunc(slices.Clone(terms), func(t operator.Term) bool { return t.Key != auto }); len(own) > 0 {
+		wanted := slices.DeleteFunc(slices.Clone(terms), func(t operator.Term) bool {
+			return strings.Contains(t.Key, "$type:autocomplete/")
+		})
+		if auto := h.context.AutocompleteKey(p.Path); p.Multi == "" && d.Texts[auto] != nil &&
+			!slices.ContainsFunc(terms, func(t operator.Term) bool { return t.Key == key }) {
+			if own := slices.DeleteFunc(slices.Clone(terms), func(t operator.Term) bool {
+				return t.Key != auto
+			}); len(own) > 0 {
 				key, wanted = auto, own
 			}
 		}
@@ -191,7 +196,8 @@ func (p *passage) document(path string) bson.RawValue {
 		at = max(at, to)
 	}
 	add(at, p.end, "text")
-	return bsondoc.DocumentValue(bsondoc.Of("score", float64(p.score), "path", path, "texts", bsondoc.ArrayValue(texts...)))
+	return bsondoc.DocumentValue(bsondoc.Of("score", float64(p.score), "path", path, "texts",
+		bsondoc.ArrayValue(texts...)))
 }
 
 // units is the length of a text in UTF-16.

@@ -47,7 +47,8 @@ type sortField struct {
 	highest    bool // where there is no value
 }
 
-func parseQuery(spec bson.Raw, x *index.Index, read func(string) iter.Seq2[bson.Raw, error], step func(n int)) (*textQuery, error) {
+func parseQuery(spec bson.Raw, x *index.Index, read func(string) iter.Seq2[bson.Raw, error],
+	step func(n int)) (*textQuery, error) {
 	q := &textQuery{env: &operator.Env{Index: x, Read: read, Step: step}, counts: "lowerBound", threshold: 1000}
 	name, v := "", bson.RawValue{}
 	for key, item := range spec.All() {

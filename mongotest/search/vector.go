@@ -55,7 +55,8 @@ func parseVectors(doc bson.Raw) (*vectorDefinition, error) {
 			return nil, invalid("\"fields.numDimensions\" must be within bounds [1, 8192]")
 		}
 		v := vectorField{dimensions: int(n)}
-		if v.similarity, _ = f.Lookup("similarity").StringValue(); v.similarity != "cosine" && v.similarity != "dotProduct" && v.similarity != "euclidean" {
+		if v.similarity, _ = f.Lookup("similarity").StringValue(); v.similarity != "cosine" &&
+			v.similarity != "dotProduct" && v.similarity != "euclidean" {
 			return nil, invalid("\"fields.similarity\" must be one of [cosine, dotProduct, euclidean]")
 		}
 		if q := f.Lookup("quantization"); q.Type != 0 {
@@ -207,7 +208,8 @@ func (d *vectorDefinition) parse(spec bson.Raw) (*vectorQuery, error) {
 	}
 	switch {
 	case len(q.vector.data) != q.field.dimensions:
-		return nil, invalid("vector field is indexed with %d dimensions but queried with %d", q.field.dimensions, len(q.vector.data))
+		return nil, invalid("vector field is indexed with %d dimensions but queried with %d", q.field.dimensions,
+			len(q.vector.data))
 	case q.field.similarity == "cosine" && norm(q.vector.data) == 0:
 		return nil, invalid("Cosine similarity cannot be calculated against a zero vector.")
 	}
@@ -258,7 +260,8 @@ func checkConditions(v bson.RawValue) error {
 	return nil
 }
 
-func (x *vectorIndex) answer(stage string, spec bson.Raw, read func(string) iter.Seq2[bson.Raw, error], step func(n int)) (iter.Seq2[bson.Raw, bson.Raw], bson.Raw, error) {
+func (x *vectorIndex) answer(stage string, spec bson.Raw, read func(string) iter.Seq2[bson.Raw, error],
+	step func(n int)) (iter.Seq2[bson.Raw, bson.Raw], bson.Raw, error) {
 	if stage != "$vectorSearch" {
 		return nil, nil, invalid("%s needs an index of type search", stage)
 	}

@@ -52,7 +52,8 @@ type HeldError struct {
 
 // Error returns the lease's name, its holder and until when it lasts.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("lease %q is held by %s until %s", e.Info.Name, e.Info.Holder, e.Info.Until.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("lease %q is held by %s until %s", e.Info.Name, e.Info.Holder,
+		e.Info.Until.UTC().Format(time.RFC3339))
 }
 
 // Is makes errors.Is(err, ErrHeld) true.
@@ -138,7 +139,8 @@ func TryAcquire(ctx context.Context, coll allium.AnyCollection, name string, opt
 
 // Run waits for the lease, calls fn, and releases the lease. fn's context ends when the lease is
 // lost, with the cause ErrLost, which Run then returns beside fn's error.
-func Run(ctx context.Context, coll allium.AnyCollection, name string, fn func(ctx context.Context, l *Lease) error, opts ...Options) error {
+func Run(ctx context.Context, coll allium.AnyCollection, name string, fn func(ctx context.Context, l *Lease) error,
+	opts ...Options) error {
 	l, err := Acquire(ctx, coll, name, opts...)
 	if err != nil {
 		return err
@@ -191,7 +193,8 @@ func prepare(ctx context.Context, coll allium.AnyCollection, name string, opts [
 	if err != nil {
 		host = "unknown"
 	}
-	l := &Lease{coll: settled.Collection[Info](coll), name: name, opts: o, holder: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), bson.NewObjectID().Hex()), done: make(chan struct{})}
+	l := &Lease{coll: settled.Collection[Info](coll), name: name, opts: o,
+		holder: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), bson.NewObjectID().Hex()), done: make(chan struct{})}
 	l.ctx, l.end = context.WithCancelCause(ctx)
 	return l
 }
@@ -215,7 +218,8 @@ func (l *Lease) ends() bson.D {
 func (l *Lease) take(ctx context.Context) error {
 	me := bson.D{{Key: "$literal", Value: l.holder}}
 	mine := bson.D{{Key: "$eq", Value: bson.A{"$holder", me}}}
-	free := bson.D{{Key: "$or", Value: bson.A{mine, bson.D{{Key: "$not", Value: bson.A{bson.D{{Key: "$gt", Value: bson.A{"$until", "$$NOW"}}}}}}}}}
+	free := bson.D{{Key: "$or", Value: bson.A{mine,
+		bson.D{{Key: "$not", Value: bson.A{bson.D{{Key: "$gt", Value: bson.A{"$until", "$$NOW"}}}}}}}}}
 	choose := func(cond, then, otherwise any) bson.D {
 		return bson.D{{Key: "$cond", Value: bson.A{cond, then, otherwise}}}
 	}
@@ -228,7 +232,8 @@ func (l *Lease) take(ctx context.Context) error {
 	)}
 	for {
 		sent := time.Now()
-		found, err := l.coll.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: l.name}}, update, allium.FindOneAndUpdateOptions{Upsert: true, ReturnNew: true})
+		found, err := l.coll.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: l.name}}, update,
+			allium.FindOneAndUpdateOptions{Upsert: true, ReturnNew: true})
 		switch {
 		case errors.Is(err, mongoerr.ErrDuplicateKey):
 			continue // two made the document at once: now it is there

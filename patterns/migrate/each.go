@@ -34,7 +34,8 @@ type EachOptions struct {
 //
 // The package's documentation says what is promised. If the function fails the step stops, with the
 // _id in the error. In a sharded collection the _id must be unique.
-func Each[T any](collection string, f func(ctx context.Context, doc T) (update any, err error), opts ...EachOptions) Work {
+func Each[T any](collection string, f func(ctx context.Context, doc T) (update any, err error),
+	opts ...EachOptions) Work {
 	o := option.Merge(opts)
 	if o.Filter == nil {
 		o.Filter = bson.D{}
@@ -43,17 +44,18 @@ func Each[T any](collection string, f func(ctx context.Context, doc T) (update a
 		o.Batch = 200
 	}
 	return Work{kind: "each", collection: collection, filter: o.Filter, run: func(_ context.Context, j *job) error {
-		e := &each{job: j, opts: o, coll: j.db.Collection(collection), change: func(ctx context.Context, raw bson.Raw) (any, error) {
-			var doc T
-			options := j.db.Settings().BSON
-			if options == nil {
-				options = new(bson.Options)
-			}
-			if err := options.Unmarshal(raw, &doc); err != nil {
-				return nil, err
-			}
-			return f(ctx, doc)
-		}}
+		e := &each{job: j, opts: o, coll: j.db.Collection(collection),
+			change: func(ctx context.Context, raw bson.Raw) (any, error) {
+				var doc T
+				options := j.db.Settings().BSON
+				if options == nil {
+					options = new(bson.Options)
+				}
+				if err := options.Unmarshal(raw, &doc); err != nil {
+					return nil, err
+				}
+				return f(ctx, doc)
+			}}
 		return e.run()
 	}}
 }
@@ -107,7 +109,8 @@ func (e *each) batch(ctx context.Context) (end bool, err error) {
 		}
 	}
 	filter := bson.D{{Key: "$and", Value: bson.A{e.opts.Filter, behind(rec.Last)}}}
-	docs, err := allium.As[bson.Raw](e.coll).All(ctx, filter, allium.FindOptions{Sort: bson.D{{Key: "_id", Value: 1}}, Limit: int64(e.opts.Batch), BatchSize: new(int32(e.opts.Batch))})
+	docs, err := allium.As[bson.Raw](e.coll).All(ctx, filter, allium.FindOptions{Sort: bson.D{{Key: "_id", Value: 1}},
+		Limit: int64(e.opts.Batch), BatchSize: new(int32(e.opts.Batch))})
 	if err != nil {
 		return false, err
 	}
@@ -125,7 +128,8 @@ func (e *each) batch(ctx context.Context) (end bool, err error) {
 			return false, fmt.Errorf("document %s: %w", id, err)
 		}
 		if update != nil {
-			models = append(models, e.coll.UpdateOneModel(bson.D{{Key: "_id", Value: bson.D{{Key: "$eq", Value: id}}}}, update))
+			models = append(models,
+				e.coll.UpdateOneModel(bson.D{{Key: "_id", Value: bson.D{{Key: "$eq", Value: id}}}}, update))
 		}
 		rec.Last = id
 	}
@@ -137,8 +141,9 @@ func (e *each) batch(ctx context.Context) (end bool, err error) {
 				return false, err
 			}
 		}
-		err = e.write(ctx, bson.D{{Key: "$set", Value: bson.D{{Key: "last", Value: rec.Last}, {Key: "documents", Value: rec.Documents},
-			{Key: "modified", Value: rec.Modified}, {Key: "token", Value: e.lease.Token()}}}}, &rec)
+		err = e.write(ctx, bson.D{{Key: "$set",
+			Value: bson.D{{Key: "last", Value: rec.Last}, {Key: "documents", Value: rec.Documents},
+				{Key: "modified", Value: rec.Modified}, {Key: "token", Value: e.lease.Token()}}}}, &rec)
 		if err != nil {
 			return false, err
 		}
@@ -150,8 +155,10 @@ func (e *each) batch(ctx context.Context) (end bool, err error) {
 // order are the types of BSON in the order in which servers sort them. Those of a line are compared
 // with each other.
 var order = [][]bson.Type{
-	{bson.TypeMinKey}, {bson.TypeUndefined}, {bson.TypeNull}, {bson.TypeDouble, bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal128}, {bson.TypeString, bson.TypeSymbol},
-	{bson.TypeEmbeddedDocument}, {bson.TypeBinary}, {bson.TypeObjectID}, {bson.TypeBoolean}, {bson.TypeDateTime}, {bson.TypeTimestamp}, {bson.TypeRegex},
+	{bson.TypeMinKey}, {bson.TypeUndefined}, {bson.TypeNull},
+	{bson.TypeDouble, bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal128}, {bson.TypeString, bson.TypeSymbol},
+	{bson.TypeEmbeddedDocument}, {bson.TypeBinary}, {bson.TypeObjectID}, {bson.TypeBoolean}, {bson.TypeDateTime},
+	{bson.TypeTimestamp}, {bson.TypeRegex},
 	{bson.TypeDBPointer}, {bson.TypeJavaScript}, {bson.TypeCodeWithScope}, {bson.TypeMaxKey},
 }
 

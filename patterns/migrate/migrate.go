@@ -282,7 +282,8 @@ func (s *Step) sum() string {
 	if err != nil {
 		return "" // check has refused it
 	}
-	h := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %x %d", s.Revision, s.Up.kind, s.Up.collection, filter.Value, filter.Type))
+	h := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %x %d", s.Revision, s.Up.kind, s.Up.collection, filter.Value,
+		filter.Type))
 	return hex.EncodeToString(h[:8])
 }
 
@@ -301,7 +302,8 @@ type record struct {
 }
 
 func (r *record) status() Status {
-	return Status{Name: r.Name, State: r.State, Started: r.Started, Finished: r.Finished, Documents: r.Documents, Modified: r.Modified, Last: r.Last, Error: r.Error}
+	return Status{Name: r.Name, State: r.State, Started: r.Started, Finished: r.Finished, Documents: r.Documents,
+		Modified: r.Modified, Last: r.Last, Error: r.Error}
 }
 
 func read(ctx context.Context, db *allium.Database) (map[string]record, error) {

@@ -29,7 +29,8 @@ type runner struct {
 }
 
 // walk takes the lease, looks at what is recorded, and runs or undoes steps.
-func walk(ctx context.Context, db *allium.Database, steps []Step, opts []Options, do func(*runner) error) ([]Status, error) {
+func walk(ctx context.Context, db *allium.Database, steps []Step, opts []Options,
+	do func(*runner) error) ([]Status, error) {
 	r := &runner{ctx: ctx, db: db, own: settled.Database(db), steps: steps, opts: option.Merge(opts)}
 	if err := check(steps); err != nil {
 		return nil, err
@@ -46,7 +47,8 @@ func walk(ctx context.Context, db *allium.Database, steps []Step, opts []Options
 			waiting, cancel = context.WithTimeout(ctx, r.opts.Wait)
 		}
 		defer cancel()
-		if r.lease, err = lease.Acquire(waiting, r.own.Collection(leases), leaseName, lease.Options{TTL: r.opts.TTL}); err != nil {
+		if r.lease, err = lease.Acquire(waiting, r.own.Collection(leases), leaseName,
+			lease.Options{TTL: r.opts.TTL}); err != nil {
 			return nil, err
 		}
 		defer r.lease.Release(context.WithoutCancel(ctx))
@@ -83,7 +85,8 @@ func (r *runner) agree() error {
 	}
 	for name := range r.recorded {
 		if _, ok := known[name]; !ok && !(r.opts.AllowNewer && last == len(r.steps)-1) {
-			return &StepError{name, fmt.Errorf("%w: it is not among the steps: it was renamed or removed, or a newer program has run it", ErrChanged)}
+			return &StepError{name, fmt.Errorf(
+				"%w: it is not among the steps: it was renamed or removed, or a newer program has run it", ErrChanged)}
 		}
 	}
 	for i, s := range r.steps {
@@ -172,7 +175,8 @@ func (j *job) records() *allium.Collection[record] {
 
 // mine selects the step's record as long as no later holder of the lease has written it.
 func (j *job) mine() bson.D {
-	return bson.D{{Key: "_id", Value: j.step.Name}, {Key: "token", Value: bson.D{{Key: "$lte", Value: j.lease.Token()}}}}
+	return bson.D{{Key: "_id", Value: j.step.Name},
+		{Key: "token", Value: bson.D{{Key: "$lte", Value: j.lease.Token()}}}}
 }
 
 // begin records that the step is in the state during, unless it is already: then it goes on.
@@ -188,17 +192,20 @@ func (j *job) begin() error {
 	now := time.Now()
 	if ok { // it is to be undone
 		return j.write(j.ctx, bson.D{
-			{Key: "$set", Value: bson.D{{Key: "state", Value: j.during}, {Key: "token", Value: j.lease.Token()}, {Key: "documents", Value: int64(0)}, {Key: "modified", Value: int64(0)}}},
+			{Key: "$set", Value: bson.D{{Key: "state", Value: j.during}, {Key: "token", Value: j.lease.Token()},
+				{Key: "documents", Value: int64(0)}, {Key: "modified", Value: int64(0)}}},
 			{Key: "$unset", Value: bson.D{{Key: "last", Value: 1}, {Key: "finished", Value: 1}}}}, nil)
 	}
 	_, err := j.records().UpdateOne(j.ctx, bson.D{{Key: "_id", Value: j.step.Name}},
-		bson.D{{Key: "$setOnInsert", Value: record{Sum: j.step.sum(), State: j.during, Started: now, Token: j.lease.Token()}.fresh()}}, allium.UpdateOptions{Upsert: true})
+		bson.D{{Key: "$setOnInsert", Value: record{Sum: j.step.sum(), State: j.during, Started: now,
+			Token: j.lease.Token()}.fresh()}}, allium.UpdateOptions{Upsert: true})
 	return err
 }
 
 // fresh returns a record's fields but its _id.
 func (r record) fresh() bson.D {
-	return bson.D{{Key: "sum", Value: r.Sum}, {Key: "state", Value: r.State}, {Key: "started", Value: r.Started}, {Key: "documents", Value: int64(0)}, {Key: "modified", Value: int64(0)}, {Key: "token", Value: r.Token}}
+	return bson.D{{Key: "sum", Value: r.Sum}, {Key: "state", Value: r.State}, {Key: "started", Value: r.Started},
+		{Key: "documents", Value: int64(0)}, {Key: "modified", Value: int64(0)}, {Key: "token", Value: r.Token}}
 }
 
 // write updates the record, and returns it if into is not nil. The error is lease.ErrLost if a
@@ -226,7 +233,8 @@ func (j *job) finish(ctx context.Context) error {
 	}
 	var rec record
 	err := j.write(ctx, bson.D{
-		{Key: "$set", Value: bson.D{{Key: "state", Value: j.after}, {Key: "token", Value: j.lease.Token()}, {Key: "finished", Value: time.Now()}}},
+		{Key: "$set", Value: bson.D{{Key: "state", Value: j.after}, {Key: "token", Value: j.lease.Token()},
+			{Key: "finished", Value: time.Now()}}},
 		{Key: "$unset", Value: bson.D{{Key: "error", Value: 1}, {Key: "last", Value: 1}}}}, &rec)
 	if err == nil {
 		j.status = rec.status()
@@ -241,7 +249,8 @@ func (j *job) failed(why error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(j.ctx), time.Second)
 	defer cancel()
-	_ = j.write(ctx, bson.D{{Key: "$set", Value: bson.D{{Key: "error", Value: why.Error()}, {Key: "token", Value: j.lease.Token()}}}}, nil)
+	_ = j.write(ctx, bson.D{{Key: "$set", Value: bson.D{{Key: "error", Value: why.Error()},
+		{Key: "token", Value: j.lease.Token()}}}}, nil)
 }
 
 func (j *job) report() {
@@ -257,7 +266,8 @@ func (j *job) transact(f func(ctx context.Context) error) error {
 			return err
 		}
 		return f(ctx)
-	}, allium.TransactionOptions{ReadConcern: &consistency.ReadConcern{Level: consistency.ReadSnapshot}, WriteConcern: consistency.Majority(),
+	}, allium.TransactionOptions{ReadConcern: &consistency.ReadConcern{Level: consistency.ReadSnapshot},
+		WriteConcern:   consistency.Majority(),
 		ReadPreference: &consistency.ReadPreference{Mode: consistency.Primary}})
 }
 

@@ -135,7 +135,8 @@ func find[T any](ctx context.Context, coll *allium.Collection[T], q *query) (Pag
 	rows, err := touched(ctx, coll, q)
 	if err == nil {
 		var others []row[T]
-		others, err = read(ctx, coll, q, q.window(p), n+1-len(rows)) // one more than a page says whether there is another
+		// one more than a page says whether there is another
+		others, err = read(ctx, coll, q, q.window(p), n+1-len(rows))
 		rows = append(rows, others...)
 	}
 	if err != nil {

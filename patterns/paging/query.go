@@ -145,7 +145,8 @@ func (q *query) indexKeys() ([]key, error) {
 		turned[i] = k.turned()
 	}
 	if !slices.Equal(index, q.keys) && !slices.Equal(turned, q.keys) {
-		return nil, fmt.Errorf("index %v is for another sort: want %v, or all directions turned round", document(index), document(q.keys))
+		return nil, fmt.Errorf("index %v is for another sort: want %v, or all directions turned round", document(index),
+			document(q.keys))
 	}
 	return index, nil
 }
@@ -350,8 +351,9 @@ func read[T any](ctx context.Context, coll *allium.Collection[T], q *query, w wi
 		hint = q.Index.Name
 	}
 	o := allium.FindOptions{
-		Sort: w.sort, Hint: hint, Limit: int64(most), BatchSize: new(int32(most)), Projection: q.Projection, Collation: q.Collation,
-		Comment: q.Comment, Timeout: q.Timeout,
+		Sort: w.sort, Hint: hint, Limit: int64(most), BatchSize: new(int32(most)), Projection: q.Projection,
+		Collation: q.Collation,
+		Comment:   q.Comment, Timeout: q.Timeout,
 	}
 	if w.min != nil {
 		o.Min = w.min
@@ -395,7 +397,8 @@ func (q *query) explained(err error) error {
 	case !errors.As(err, &server):
 		return err
 	case server.Code == 2 && strings.Contains(server.Message, "hint"), server.Code == 51174, server.Code == 27:
-		return fmt.Errorf("%w: %w: create an index with the keys %v, and the collation if there is one", ErrNoIndex, err, document(q.index))
+		return fmt.Errorf("%w: %w: create an index with the keys %v, and the collation if there is one", ErrNoIndex,
+			err, document(q.index))
 	}
 	return err
 }

@@ -55,7 +55,8 @@ func (q *query) token(p position) (string, error) {
 		b = append([]byte{versionPlain}, body...)
 	}
 	if encoding.EncodedLen(len(b)) > maxToken {
-		return "", fmt.Errorf("sort keys of %s make a token of more than %d bytes: sort by shorter values", which(id(p.at)), maxToken)
+		return "", fmt.Errorf("sort keys of %s make a token of more than %d bytes: sort by shorter values",
+			which(id(p.at)), maxToken)
 	}
 	return encoding.EncodeToString(b), nil
 }

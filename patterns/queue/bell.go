@@ -29,7 +29,8 @@ func (q *Queue[T]) listen(ctx context.Context) *bell {
 			if opened {
 				n = 1
 			}
-			if err != nil && !again.Transient(err) || !again.Pause(ctx, again.Backoff(100*time.Millisecond, q.opts.Poll*10, n)) {
+			if err != nil && !again.Transient(err) ||
+				!again.Pause(ctx, again.Backoff(100*time.Millisecond, q.opts.Poll*10, n)) {
 				return // such as on a standalone server
 			}
 		}

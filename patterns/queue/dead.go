@@ -26,7 +26,8 @@ type Dead struct {
 
 // Dead returns the dead messages, in the order in which they were last due.
 func (q *Queue[T]) Dead(ctx context.Context) iter.Seq2[Dead, error] {
-	return settled.Collection[Dead](q.bare).Query(ctx, bson.D{{Key: "state", Value: dead}}, allium.FindOptions{Sort: bson.D{{Key: "due", Value: 1}}})
+	return settled.Collection[Dead](q.bare).Query(ctx, bson.D{{Key: "state", Value: dead}},
+		allium.FindOptions{Sort: bson.D{{Key: "due", Value: 1}}})
 }
 
 // Revive hands out dead messages again, as if they had not been taken yet: those with these IDs,
@@ -60,7 +61,8 @@ func (q *Queue[T]) Stats(ctx context.Context) (Stats, error) {
 	count := func(conditions ...any) bson.D {
 		return bson.D{{Key: "$sum", Value: choose(bson.D{{Key: "$and", Value: bson.A(conditions)}}, 1, 0)}}
 	}
-	alive, due, later, locked := is("$eq", "$state", live), is("$lte", "$due", "$$NOW"), is("$gt", "$due", "$$NOW"), is("$ne", "$lock", "")
+	alive, due, later, locked := is("$eq", "$state", live), is("$lte", "$due", "$$NOW"), is("$gt", "$due", "$$NOW"),
+		is("$ne", "$lock", "")
 	late := choose(bson.D{{Key: "$and", Value: bson.A{alive, due}}}, is("$subtract", "$$NOW", "$due"), int64(0))
 	type counts struct {
 		Stats `bson:",inline"`

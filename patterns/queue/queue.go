@@ -118,7 +118,8 @@ func Of[T any](coll allium.AnyCollection, opts ...Options) *Queue[T] {
 	for _, d := range []struct {
 		v     *time.Duration
 		usual time.Duration
-	}{{&o.Visibility, 30 * time.Second}, {&o.Backoff, time.Second}, {&o.MaxBackoff, time.Hour}, {&o.Poll, time.Second}} {
+	}{{&o.Visibility, 30 * time.Second}, {&o.Backoff, time.Second}, {&o.MaxBackoff, time.Hour},
+		{&o.Poll, time.Second}} {
 		if *d.v <= 0 {
 			*d.v = d.usual
 		}
@@ -128,7 +129,8 @@ func Of[T any](coll allium.AnyCollection, opts ...Options) *Queue[T] {
 		o.Attempts = 10
 	}
 	bare := settled.Collection[bson.Raw](coll)
-	return &Queue[T]{settled.Values[document[T]](coll), bare, bare.With(allium.CollectionOptions{ReadConcern: &consistency.ReadConcern{}}), o}
+	return &Queue[T]{settled.Values[document[T]](coll), bare,
+		bare.With(allium.CollectionOptions{ReadConcern: &consistency.ReadConcern{}}), o}
 }
 
 // Index describes the index that a queue needs, for programs that declare theirs.
@@ -163,13 +165,15 @@ func (q *Queue[T]) Send(ctx context.Context, payload T, opts ...SendOptions) (id
 		o.ID = bson.NewObjectID().Hex()
 	}
 	message := bson.D{
-		{Key: "_id", Value: "$_id"}, {Key: "state", Value: live}, {Key: "due", Value: fromNow(o.Delay)}, {Key: "lock", Value: ""},
+		{Key: "_id", Value: "$_id"}, {Key: "state", Value: live}, {Key: "due", Value: fromNow(o.Delay)},
+		{Key: "lock", Value: ""},
 		{Key: "attempts", Value: 0}, {Key: "sent", Value: "$$NOW"}, {Key: "reason", Value: ""},
 		{Key: "payload", Value: bson.D{{Key: "$literal", Value: payload}}},
 	}
 	isNew := bson.D{{Key: "$eq", Value: bson.A{bson.D{{Key: "$type", Value: "$state"}}, "missing"}}}
 	for {
-		res, err := q.coll.UpdateOne(ctx, bson.D{{Key: "_id", Value: o.ID}}, replace(isNew, message, "$$ROOT"), allium.UpdateOptions{Upsert: true})
+		res, err := q.coll.UpdateOne(ctx, bson.D{{Key: "_id", Value: o.ID}}, replace(isNew, message, "$$ROOT"),
+			allium.UpdateOptions{Upsert: true})
 		switch {
 		case errors.Is(err, mongoerr.ErrDuplicateKey) && !mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction):
 			continue // two sent it at once: now it is there

@@ -47,7 +47,8 @@ type runner[T any] struct {
 // The message is extended as long as handle works. Its context ends with that of Run and Grace, and
 // when the message is lost, with the cause ErrLost. If Parallel is more than 1, handle must be safe
 // for concurrent use.
-func (q *Queue[T]) Run(ctx context.Context, handle func(ctx context.Context, m *Message[T]) error, opts ...RunOptions) error {
+func (q *Queue[T]) Run(ctx context.Context, handle func(ctx context.Context, m *Message[T]) error,
+	opts ...RunOptions) error {
 	o := option.Merge(opts)
 	o.Parallel = max(o.Parallel, 1)
 	if o.Logger == nil {
@@ -133,16 +134,17 @@ func (r *runner[T]) do(m *Message[T]) {
 	ctx, end := context.WithCancelCause(r.work)
 	kept := make(chan error, 1)
 	go func() {
-		err := again.Keep(ctx, m.taken, r.opts.Visibility, r.opts.Visibility/3, func(ctx context.Context) (bool, error) {
-			if m.ended.Load() {
-				return true, nil // a transaction may have it, and nobody else gets it
-			}
-			err := m.Extend(ctx)
-			if errors.Is(err, ErrLost) {
-				return m.ended.Load(), nil
-			}
-			return true, err
-		})
+		err := again.Keep(ctx, m.taken, r.opts.Visibility, r.opts.Visibility/3,
+			func(ctx context.Context) (bool, error) {
+				if m.ended.Load() {
+					return true, nil // a transaction may have it, and nobody else gets it
+				}
+				err := m.Extend(ctx)
+				if errors.Is(err, ErrLost) {
+					return m.ended.Load(), nil
+				}
+				return true, err
+			})
 		if err != nil {
 			end(fmt.Errorf("%w: %q: %w", ErrLost, m.ID, err))
 		}

@@ -83,7 +83,8 @@ func (q *Queue[T]) take(ctx context.Context) (m *Message[T], next time.Duration,
 		case err != nil:
 			return nil, 0, err
 		case d.Lock == lock:
-			return &Message[T]{ID: d.ID, Payload: d.Payload, Attempt: d.Attempts, Sent: d.Sent, Reason: d.Reason, queue: q, lock: lock, taken: sent}, 0, nil
+			return &Message[T]{ID: d.ID, Payload: d.Payload, Attempt: d.Attempts, Sent: d.Sent, Reason: d.Reason,
+				queue: q, lock: lock, taken: sent}, 0, nil
 		case d.State == dead:
 			continue
 		}
@@ -108,8 +109,10 @@ func (q *Queue[T]) taking(lock string) bson.A {
 	if q.opts.Attempts > 0 {
 		isSpent := bson.D{{Key: "$gte", Value: bson.A{"$attempts", q.opts.Attempts}}}
 		const unknown = "nobody has said that it is done, or why not"
-		silent := choose(bson.D{{Key: "$eq", Value: bson.A{"$reason", ""}}}, unknown, bson.D{{Key: "$concat", Value: bson.A{unknown + "; before: ", "$reason"}}})
-		taken = choose(isSpent, changed(bson.D{{Key: "state", Value: dead}, {Key: "lock", Value: ""}, {Key: "reason", Value: silent}}), taken)
+		silent := choose(bson.D{{Key: "$eq", Value: bson.A{"$reason", ""}}}, unknown,
+			bson.D{{Key: "$concat", Value: bson.A{unknown + "; before: ", "$reason"}}})
+		taken = choose(isSpent, changed(bson.D{{Key: "state", Value: dead}, {Key: "lock", Value: ""},
+			{Key: "reason", Value: silent}}), taken)
 	}
 	return replace(isDue, taken, "$$ROOT")
 }
@@ -120,7 +123,8 @@ func (q *Queue[T]) next(ctx context.Context) (wait time.Duration, some bool, err
 		bson.D{{Key: "$match", Value: bson.D{{Key: "state", Value: live}}}},
 		bson.D{{Key: "$sort", Value: bson.D{{Key: "due", Value: 1}}}},
 		bson.D{{Key: "$limit", Value: 1}},
-		bson.D{{Key: "$project", Value: bson.D{{Key: "wait", Value: bson.D{{Key: "$subtract", Value: bson.A{"$due", "$$NOW"}}}}}}},
+		bson.D{{Key: "$project", Value: bson.D{{Key: "wait",
+			Value: bson.D{{Key: "$subtract", Value: bson.A{"$due", "$$NOW"}}}}}}},
 	})
 	if err != nil {
 		return 0, false, err
@@ -155,7 +159,8 @@ func (m *Message[T]) Retry(ctx context.Context, reason error) error {
 // Release gives the message back as it was taken, for others to take at once. The attempt does not
 // count.
 func (m *Message[T]) Release(ctx context.Context) error {
-	return m.end(ctx, bson.D{{Key: "due", Value: "$$NOW"}, {Key: "attempts", Value: bson.D{{Key: "$subtract", Value: bson.A{"$attempts", 1}}}}}, nil)
+	return m.end(ctx, bson.D{{Key: "due", Value: "$$NOW"},
+		{Key: "attempts", Value: bson.D{{Key: "$subtract", Value: bson.A{"$attempts", 1}}}}}, nil)
 }
 
 // Bury makes the message dead: it stays, with the reason, and is handed out no more.

@@ -214,7 +214,8 @@ func modify(name string, m allium.ModifyCollectionOptions) step {
 func coarsen(name string, levels []string) step {
 	return func(ctx context.Context, db *allium.Database) error {
 		for _, l := range levels {
-			if err := modify(name, allium.ModifyCollectionOptions{TimeSeries: bson.D{{Key: "granularity", Value: l}}})(ctx, db); err != nil {
+			if err := modify(name, allium.ModifyCollectionOptions{TimeSeries: bson.D{{Key: "granularity",
+				Value: l}}})(ctx, db); err != nil {
 				return err
 			}
 		}

@@ -222,7 +222,8 @@ const elsewhere = "no command does this: copy the documents into a new collectio
 
 func (d *differ) compare(live, declared *Collection) error {
 	if is, want := kind(&live.Options), kind(&declared.Options); is != want {
-		d.add(Change{Action: Impossible, Collection: live.Name, What: fmt.Sprintf("it is a %s, and declared as a %s", is, want), Problem: elsewhere})
+		d.add(Change{Action: Impossible, Collection: live.Name,
+			What: fmt.Sprintf("it is a %s, and declared as a %s", is, want), Problem: elsewhere})
 		return nil
 	}
 	a, err := normalOptions(&live.Options)
@@ -258,7 +259,8 @@ func said(a, b fields, keys ...string) string {
 func (d *differ) view(declared *Collection, a, b fields) {
 	o := &declared.Options
 	if !a.same(b, "collation") {
-		d.add(Change{Action: Rebuild, Collection: declared.Name, What: said(a, b, "viewOn", "pipeline", "collation"), apply: recreateView(declared)})
+		d.add(Change{Action: Rebuild, Collection: declared.Name, What: said(a, b, "viewOn", "pipeline", "collation"),
+			apply: recreateView(declared)})
 		return
 	}
 	if what := said(a, b, "viewOn", "pipeline"); what != "" {
@@ -266,7 +268,8 @@ func (d *differ) view(declared *Collection, a, b fields) {
 		if pipeline == nil {
 			pipeline = bson.A{}
 		}
-		d.add(Change{Action: Modify, Collection: declared.Name, What: what, apply: modify(declared.Name, allium.ModifyCollectionOptions{ViewOn: o.ViewOn, Pipeline: pipeline})})
+		d.add(Change{Action: Modify, Collection: declared.Name, What: what,
+			apply: modify(declared.Name, allium.ModifyCollectionOptions{ViewOn: o.ViewOn, Pipeline: pipeline})})
 	}
 }
 
@@ -290,7 +293,8 @@ func (d *differ) options(declared *Collection, a, b fields) {
 		}
 	}
 	if what := said(a, b, "validator", "validationLevel", "validationAction"); what != "" {
-		m := allium.ModifyCollectionOptions{Validator: o.Validator, ValidationLevel: o.ValidationLevel, ValidationAction: o.ValidationAction}
+		m := allium.ModifyCollectionOptions{Validator: o.Validator, ValidationLevel: o.ValidationLevel,
+			ValidationAction: o.ValidationAction}
 		if m.ValidationLevel == "" {
 			m.ValidationLevel = "strict"
 		}
@@ -316,7 +320,8 @@ func (d *differ) options(declared *Collection, a, b fields) {
 			if !d.server.least(6, 0) {
 				action, problem = Impossible, "servers before 6.0 keep no images"
 			}
-			change(action, problem, said(a, b, "changeStreamPreAndPostImages"), allium.ModifyCollectionOptions{PreAndPostImages: new(on(b))})
+			change(action, problem, said(a, b, "changeStreamPreAndPostImages"),
+				allium.ModifyCollectionOptions{PreAndPostImages: new(on(b))})
 		}
 	}
 	d.expiration(declared, a, b)
@@ -331,14 +336,16 @@ func (d *differ) expiration(declared *Collection, a, b fields) {
 		return
 	}
 	if declared.Options.ExpireAfter == nil {
-		d.add(Change{Action: Drop, Collection: declared.Name, What: "the expiration of documents is not declared", apply: modify(declared.Name, allium.ModifyCollectionOptions{NeverExpire: true})})
+		d.add(Change{Action: Drop, Collection: declared.Name, What: "the expiration of documents is not declared",
+			apply: modify(declared.Name, allium.ModifyCollectionOptions{NeverExpire: true})})
 		return
 	}
 	by := "_id"
 	if v, ok := b["timeField"]; ok {
 		by, _ = v.StringValue()
 	}
-	d.add(Change{Action: Modify, Collection: declared.Name, What: what, apply: modify(declared.Name, allium.ModifyCollectionOptions{ExpireAfter: declared.Options.ExpireAfter}),
+	d.add(Change{Action: Modify, Collection: declared.Name, What: what,
+		apply: modify(declared.Name, allium.ModifyCollectionOptions{ExpireAfter: declared.Options.ExpireAfter}),
 		model: &definition{expires: by, index: &allium.IndexModel{ExpireAfter: declared.Options.ExpireAfter}}})
 }
 
@@ -358,12 +365,16 @@ func (d *differ) buckets(declared *Collection, a, b fields) {
 	is, _ := b["bucketMaxSpanSeconds"].AsInt64()
 	switch {
 	case from >= 0 && to > from:
-		d.add(Change{Action: Modify, Collection: declared.Name, What: what, apply: coarsen(declared.Name, order[from+1:to+1])})
+		d.add(Change{Action: Modify, Collection: declared.Name, What: what,
+			apply: coarsen(declared.Name, order[from+1:to+1])})
 	case was > 0 && is > was:
-		d.add(Change{Action: Modify, Collection: declared.Name, What: what, apply: modify(declared.Name, allium.ModifyCollectionOptions{
-			TimeSeries: bson.D{{Key: "bucketMaxSpanSeconds", Value: is}, {Key: "bucketRoundingSeconds", Value: is}}})})
+		d.add(Change{Action: Modify, Collection: declared.Name, What: what,
+			apply: modify(declared.Name, allium.ModifyCollectionOptions{
+				TimeSeries: bson.D{{Key: "bucketMaxSpanSeconds", Value: is},
+					{Key: "bucketRoundingSeconds", Value: is}}})})
 	default:
-		d.add(Change{Action: Impossible, Collection: declared.Name, What: what, Problem: "buckets can only become coarser; " + elsewhere})
+		d.add(Change{Action: Impossible, Collection: declared.Name, What: what,
+			Problem: "buckets can only become coarser; " + elsewhere})
 	}
 }
 
@@ -393,7 +404,8 @@ func (d *differ) bounds(declared *Collection, a, b fields) {
 		c.Problem = "the server deletes the oldest documents that are beyond a smaller bound"
 	}
 	if c.apply = modify(declared.Name, m); !d.server.least(6, 0) {
-		c = Change{Action: Impossible, Collection: declared.Name, What: what, Problem: "servers before 6.0 cannot change bounds; " + elsewhere}
+		c = Change{Action: Impossible, Collection: declared.Name, What: what,
+			Problem: "servers before 6.0 cannot change bounds; " + elsewhere}
 	}
 	d.add(c)
 }
@@ -457,14 +469,17 @@ func (d *differ) indexes(live, declared *Collection) error {
 		w.model.Name = w.name
 		def := &definition{index: w.model, collation: effectiveCollation(w.model, live)}
 		if w.is == nil {
-			d.add(Change{Action: Create, Collection: declared.Name, Index: w.name, What: "keys " + w.fields.text("key"), model: def, apply: createIndex(declared.Name, w.model)})
+			d.add(Change{Action: Create, Collection: declared.Name, Index: w.name, What: "keys " + w.fields.text("key"),
+				model: def, apply: createIndex(declared.Name, w.model)})
 			continue
 		}
 		d.index(declared, w.is, w.model, w.fields, def)
 	}
 	for _, l := range there {
 		if !l.matched {
-			d.add(Change{Action: Drop, Collection: declared.Name, Index: l.name, What: "the index is not declared: keys " + l.fields.text("key"), apply: dropIndex(declared.Name, l.name)})
+			d.add(Change{Action: Drop, Collection: declared.Name, Index: l.name,
+				What:  "the index is not declared: keys " + l.fields.text("key"),
+				apply: dropIndex(declared.Name, l.name)})
 		}
 	}
 	return nil
@@ -487,7 +502,8 @@ func (d *differ) conflict(a, b fields) bool {
 	if !d.server.least(5, 0) {
 		return true
 	}
-	return a.same(b, "partialFilterExpression") && a.same(b, "unique") && a.same(b, "sparse") && a.same(b, "wildcardProjection")
+	return a.same(b, "partialFilterExpression") && a.same(b, "unique") && a.same(b, "sparse") &&
+		a.same(b, "wildcardProjection")
 }
 
 // index compares an index with the one that there is in its place.
@@ -547,14 +563,19 @@ func (d *differ) searches(live, declared *Collection) error {
 		m := declared.SearchIndexes[i]
 		m.Name = name(&m)
 		matched[m.Name] = true
-		c := Change{Action: Create, Collection: declared.Name, Index: m.Name, Search: true, What: "the search index is not there", apply: createSearch(declared.Name, m)}
-		if j := slices.IndexFunc(live.SearchIndexes, func(l allium.SearchIndexModel) bool { return name(&l) == m.Name }); j >= 0 {
+		c := Change{Action: Create, Collection: declared.Name, Index: m.Name, Search: true,
+			What: "the search index is not there", apply: createSearch(declared.Name, m)}
+		if j := slices.IndexFunc(live.SearchIndexes, func(l allium.SearchIndexModel) bool {
+			return name(&l) == m.Name
+		}); j >= 0 {
 			l := &live.SearchIndexes[j]
 			switch a, b := encode(l.Definition), encode(m.Definition); {
 			case kind(l) != kind(&m):
-				c.Action, c.What, c.apply = Rebuild, fmt.Sprintf("type: %s, declared %s", kind(l), kind(&m)), recreateSearch(declared.Name, m)
+				c.Action, c.What, c.apply = Rebuild, fmt.Sprintf("type: %s, declared %s", kind(l), kind(&m)),
+					recreateSearch(declared.Name, m)
 			case !sameDefinition(a, b):
-				c.Action, c.What, c.apply = Modify, fmt.Sprintf("definition: %s, declared %s", a, b), updateSearch(declared.Name, m)
+				c.Action, c.What, c.apply = Modify, fmt.Sprintf("definition: %s, declared %s", a, b),
+					updateSearch(declared.Name, m)
 			default:
 				continue
 			}
@@ -563,7 +584,8 @@ func (d *differ) searches(live, declared *Collection) error {
 	}
 	for i := range live.SearchIndexes {
 		if n := name(&live.SearchIndexes[i]); !matched[n] {
-			d.add(Change{Action: Drop, Collection: declared.Name, Index: n, Search: true, What: "the search index is not declared", apply: dropSearch(declared.Name, n)})
+			d.add(Change{Action: Drop, Collection: declared.Name, Index: n, Search: true,
+				What: "the search index is not declared", apply: dropSearch(declared.Name, n)})
 		}
 	}
 	return nil

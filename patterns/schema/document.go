@@ -35,7 +35,9 @@ var createOptions = []setting[allium.CreateCollectionOptions]{
 	{"timeseries", func(o *allium.CreateCollectionOptions) any { return &o.TimeSeries }},
 	{"expireAfterSeconds", func(o *allium.CreateCollectionOptions) any { return &o.ExpireAfter }},
 	{"clusteredIndex", func(o *allium.CreateCollectionOptions) any { return &o.ClusteredIndex }},
-	{"changeStreamPreAndPostImages", func(o *allium.CreateCollectionOptions) any { return (*images)(&o.PreAndPostImages) }},
+	{"changeStreamPreAndPostImages", func(o *allium.CreateCollectionOptions) any {
+		return (*images)(&o.PreAndPostImages)
+	}},
 	{"idIndex", func(o *allium.CreateCollectionOptions) any { return &o.IDIndex }},
 	{"storageEngine", func(o *allium.CreateCollectionOptions) any { return &o.StorageEngine }},
 	{"indexOptionDefaults", func(o *allium.CreateCollectionOptions) any { return &o.IndexOptionDefaults }},

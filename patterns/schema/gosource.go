@@ -51,7 +51,8 @@ func WriteGo(w io.Writer, s Schema, opts ...WriteGoOptions) error {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, ")\n\n// %s is what the database has beside its documents.\nvar %s = %s\n", o.Variable, o.Variable, value)
+	fmt.Fprintf(&b, ")\n\n// %s is what the database has beside its documents.\nvar %s = %s\n", o.Variable, o.Variable,
+		value)
 	text, err := format.Source([]byte(b.String()))
 	if err != nil {
 		return fmt.Errorf("schema: write Go: %w", err)
@@ -170,7 +171,8 @@ func (g *goWriter) typed(v reflect.Value) string {
 	case reflect.Struct, reflect.Slice, reflect.Array, reflect.Bool:
 		return text
 	}
-	if v.Type() == reflect.TypeFor[time.Duration]() && strings.Contains(text, "*") || v.Type() == reflect.TypeFor[string]() {
+	if v.Type() == reflect.TypeFor[time.Duration]() && strings.Contains(text, "*") ||
+		v.Type() == reflect.TypeFor[string]() {
 		return text
 	}
 	if v.Type() == reflect.TypeFor[float64]() && strings.ContainsAny(text, ".eNI") {

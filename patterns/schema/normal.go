@@ -164,9 +164,12 @@ func normalProjection(v bson.RawValue) bson.D {
 // usual are what the settings of a collation are if they are not given, and unusual what they are
 // in some languages (CLDR).
 var (
-	usual = bson.D{{Key: "caseLevel", Value: false}, {Key: "caseFirst", Value: "off"}, {Key: "strength", Value: 3}, {Key: "numericOrdering", Value: false},
-		{Key: "alternate", Value: "non-ignorable"}, {Key: "maxVariable", Value: "punct"}, {Key: "normalization", Value: false}, {Key: "backwards", Value: false}}
-	unusual = map[string]bson.D{"caseFirst": {{Key: "da", Value: "upper"}, {Key: "mt", Value: "upper"}}, "backwards": {{Key: "fr_CA", Value: true}},
+	usual = bson.D{{Key: "caseLevel", Value: false}, {Key: "caseFirst", Value: "off"}, {Key: "strength", Value: 3},
+		{Key: "numericOrdering", Value: false},
+		{Key: "alternate", Value: "non-ignorable"}, {Key: "maxVariable", Value: "punct"},
+		{Key: "normalization", Value: false}, {Key: "backwards", Value: false}}
+	unusual = map[string]bson.D{"caseFirst": {{Key: "da", Value: "upper"}, {Key: "mt", Value: "upper"}},
+		"backwards": {{Key: "fr_CA", Value: true}},
 		"alternate": {{Key: "th", Value: "shifted"}}}
 )
 
@@ -198,7 +201,8 @@ func sameCollation(a, b bson.Raw) bool {
 			return true
 		}
 		for _, e := range unusual[key] {
-			if is, err := bson.MarshalValue(e.Value); err == nil && bson.Compare(is, v) == 0 && (language == e.Key || strings.HasPrefix(language, e.Key+"_")) {
+			if is, err := bson.MarshalValue(e.Value); err == nil && bson.Compare(is, v) == 0 &&
+				(language == e.Key || strings.HasPrefix(language, e.Key+"_")) {
 				return true
 			}
 		}

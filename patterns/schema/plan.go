@@ -203,7 +203,8 @@ func (p *planner) expiring(ctx context.Context, c *Change) error {
 	}
 	n, err := p.db.Collection(c.Collection).CountDocuments(ctx, filter)
 	if err == nil && n > 0 {
-		c.note("the server will delete "+count(n, "document")+" that is older already", fmt.Sprintf("db.getCollection(%q).find(%s)", c.Collection, shell(filter)))
+		c.note("the server will delete "+count(n, "document")+" that is older already",
+			fmt.Sprintf("db.getCollection(%q).find(%s)", c.Collection, shell(filter)))
 	}
 	return err
 }
@@ -214,7 +215,8 @@ func (p *planner) duplicates(ctx context.Context, c *Change) error {
 	if err != nil || pipeline == nil {
 		return err
 	}
-	cur, err := allium.As[bson.Raw](p.db.Collection(c.Collection)).Aggregate(ctx, append(slices.Clip(pipeline), bson.D{{Key: "$limit", Value: 1000}}),
+	cur, err := allium.As[bson.Raw](p.db.Collection(c.Collection)).Aggregate(ctx,
+		append(slices.Clip(pipeline), bson.D{{Key: "$limit", Value: 1000}}),
 		allium.AggregateOptions{Collation: c.model.collation, AllowDiskUse: new(true)})
 	if err != nil {
 		return err
@@ -239,7 +241,8 @@ func (p *planner) duplicates(ctx context.Context, c *Change) error {
 	if len(list) == 1 {
 		verb = " occurs"
 	}
-	c.note(n+verb+" in more than one document, so that the index cannot be unique; the first is "+list[0].Lookup("_id").String(),
+	c.note(n+verb+" in more than one document, so that the index cannot be unique; the first is "+
+		list[0].Lookup("_id").String(),
 		fmt.Sprintf("db.getCollection(%q).aggregate(%s%s)", c.Collection, shell(pipeline), with))
 	return nil
 }
@@ -285,16 +288,21 @@ func duplicated(m *allium.IndexModel) (bson.A, error) {
 			}
 			unwound[path] = true
 			if j == len(parts)-1 {
-				out = append(out, bson.D{{Key: "$set", Value: bson.D{{Key: hollows[i], Value: bson.D{{Key: "$eq", Value: bson.A{"$" + path, bson.A{}}}}}}}})
+				out = append(out, bson.D{{Key: "$set",
+					Value: bson.D{{Key: hollows[i],
+						Value: bson.D{{Key: "$eq", Value: bson.A{"$" + path, bson.A{}}}}}}}})
 			}
-			out = append(out, bson.D{{Key: "$unwind", Value: bson.D{{Key: "path", Value: "$" + path}, {Key: "preserveNullAndEmptyArrays", Value: true}}}})
+			out = append(out, bson.D{{Key: "$unwind",
+				Value: bson.D{{Key: "path", Value: "$" + path}, {Key: "preserveNullAndEmptyArrays", Value: true}}}})
 		}
 		group = append(group, bson.E{Key: fmt.Sprintf("k%d", i), Value: bson.D{{Key: "$cond", Value: bson.A{
 			"$" + hollows[i], bson.MinKey{}, bson.D{{Key: "$ifNull", Value: bson.A{"$" + p, nil}}}}}}})
 	}
 	return append(out,
-		bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: bson.D{{Key: "key", Value: group}, {Key: "doc", Value: "$_id"}}}}}},
-		bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$_id.key"}, {Key: "ids", Value: bson.D{{Key: "$push", Value: "$_id.doc"}}}}}},
+		bson.D{{Key: "$group", Value: bson.D{{Key: "_id",
+			Value: bson.D{{Key: "key", Value: group}, {Key: "doc", Value: "$_id"}}}}}},
+		bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$_id.key"},
+			{Key: "ids", Value: bson.D{{Key: "$push", Value: "$_id.doc"}}}}}},
 		bson.D{{Key: "$match", Value: bson.D{{Key: "ids.1", Value: bson.D{{Key: "$exists", Value: true}}}}}},
 	), nil
 }

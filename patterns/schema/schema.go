@@ -100,7 +100,8 @@ func Read(ctx context.Context, db *allium.Database, opts ...ReadOptions) (Schema
 	var views []Collection
 	searches := true // until a server says that it has none
 	for _, info := range infos {
-		if strings.HasPrefix(info.Name, "system.") || strings.HasPrefix(info.Name, "enxcol_.") || strings.HasPrefix(info.Name, own) {
+		if strings.HasPrefix(info.Name, "system.") || strings.HasPrefix(info.Name, "enxcol_.") ||
+			strings.HasPrefix(info.Name, own) {
 			continue
 		}
 		c := Collection{Name: info.Name}
@@ -132,7 +133,9 @@ func inOrder(views []Collection) []Collection {
 	for len(waiting) > 0 {
 		rest := waiting[:0:0]
 		for _, v := range waiting {
-			if slices.ContainsFunc(waiting, func(o Collection) bool { return o.Name == v.Options.ViewOn && o.Name != v.Name }) {
+			if slices.ContainsFunc(waiting, func(o Collection) bool {
+				return o.Name == v.Options.ViewOn && o.Name != v.Name
+			}) {
 				rest = append(rest, v)
 			} else {
 				out = append(out, v)
@@ -177,7 +180,8 @@ func isSeriesIndex(c *Collection, info *allium.IndexInfo) bool {
 	o := encode(c.Options.TimeSeries)
 	meta, _ := o.Lookup("metaField").StringValue()
 	when, _ := o.Lookup("timeField").StringValue()
-	return meta != "" && len(info.Keys) == 2 && info.Keys[0].Key == meta && info.Keys[1].Key == when && info.Name == meta+"_1_"+when+"_1"
+	return meta != "" && len(info.Keys) == 2 && info.Keys[0].Key == meta && info.Keys[1].Key == when &&
+		info.Name == meta+"_1_"+when+"_1"
 }
 
 // readSearchIndexes reports whether the deployment has search indexes.

@@ -247,7 +247,8 @@ func (n *node) clone() *node {
 		return nil
 	}
 	c := *n
-	c.types, c.keys, c.required, c.more = slices.Clone(n.types), slices.Clone(n.keys), slices.Clone(n.required), slices.Clone(n.more)
+	c.types, c.keys, c.required, c.more = slices.Clone(n.types), slices.Clone(n.keys), slices.Clone(n.required),
+		slices.Clone(n.more)
 	c.items, c.rest, c.props = n.items.clone(), n.rest.clone(), nil
 	for k, p := range n.props {
 		if c.props == nil {
@@ -469,10 +470,14 @@ func (w *schemaWriter) value(t reflect.Type) *node {
 
 // names are the types of BSON as $jsonSchema calls them.
 var names = map[bson.Type]string{
-	bson.TypeDouble: "double", bson.TypeString: "string", bson.TypeEmbeddedDocument: "object", bson.TypeArray: "array", bson.TypeBinary: "binData",
-	bson.TypeObjectID: "objectId", bson.TypeBoolean: "bool", bson.TypeDateTime: "date", bson.TypeNull: "null", bson.TypeRegex: "regex",
-	bson.TypeJavaScript: "javascript", bson.TypeSymbol: "symbol", bson.TypeCodeWithScope: "javascriptWithScope", bson.TypeInt32: "int",
-	bson.TypeTimestamp: "timestamp", bson.TypeInt64: "long", bson.TypeDecimal128: "decimal", bson.TypeMinKey: "minKey", bson.TypeMaxKey: "maxKey",
+	bson.TypeDouble: "double", bson.TypeString: "string", bson.TypeEmbeddedDocument: "object", bson.TypeArray: "array",
+	bson.TypeBinary:   "binData",
+	bson.TypeObjectID: "objectId", bson.TypeBoolean: "bool", bson.TypeDateTime: "date", bson.TypeNull: "null",
+	bson.TypeRegex:      "regex",
+	bson.TypeJavaScript: "javascript", bson.TypeSymbol: "symbol", bson.TypeCodeWithScope: "javascriptWithScope",
+	bson.TypeInt32:     "int",
+	bson.TypeTimestamp: "timestamp", bson.TypeInt64: "long", bson.TypeDecimal128: "decimal", bson.TypeMinKey: "minKey",
+	bson.TypeMaxKey: "maxKey",
 }
 
 // encodes reports whether the zero value is encoded as one of these types: if it is not, a codec of

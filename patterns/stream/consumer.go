@@ -313,7 +313,8 @@ func (c *consumer[T]) park(id, event bson.Raw, reason error, attempts int) error
 	coll := settled.Collection[bson.Raw](c.Park)
 	for n := 1; ; n++ {
 		change := bson.D{{Key: "$setOnInsert", Value: bson.D{
-			{Key: "event", Value: p.Event}, {Key: "cut", Value: p.Cut}, {Key: "reason", Value: p.Reason}, {Key: "attempts", Value: p.Attempts}, {Key: "at", Value: p.At}}}}
+			{Key: "event", Value: p.Event}, {Key: "cut", Value: p.Cut}, {Key: "reason", Value: p.Reason},
+			{Key: "attempts", Value: p.Attempts}, {Key: "at", Value: p.At}}}}
 		_, err := coll.UpdateOne(c.work, bson.D{{Key: "_id", Value: p.ID}}, change, allium.UpdateOptions{Upsert: true})
 		switch {
 		case err == nil || errors.Is(err, mongoerr.ErrDuplicateKey):

@@ -26,7 +26,8 @@ import (
 // has been deleted; if the copy dies in between, it is: the receiver tells by an id. If events are
 // lost none of the documents is, since they are still there: Lost is not needed and may not be
 // set, nor may Handle, Begin and Pipeline. What is parked stays in the outbox.
-func Relay[T any](ctx context.Context, outbox *allium.Collection[T], send func(ctx context.Context, doc T) error, o Options[T]) error {
+func Relay[T any](ctx context.Context, outbox *allium.Collection[T], send func(ctx context.Context, doc T) error,
+	o Options[T]) error {
 	switch {
 	case send == nil:
 		return errors.New("stream: send is nil")

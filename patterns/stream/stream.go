@@ -235,7 +235,8 @@ func hold[T any](ctx context.Context, over allium.Watched, o Options[T], log *sl
 	log = log.With("token", l.Token())
 	log.InfoContext(ctx, "stream has the lease")
 	work, end := context.WithCancelCause(context.WithValue(l.Context(), tokenKey{}, l.Token()))
-	c := &consumer[T]{Options: o, log: log, over: over, place: place{settled.Collection[bson.Raw](o.Store), o.Name, l.Token()}, work: work, end: end, room: make(chan struct{}, 64*o.Parallel)}
+	c := &consumer[T]{Options: o, log: log, over: over, place: place{settled.Collection[bson.Raw](o.Store), o.Name,
+		l.Token()}, work: work, end: end, room: make(chan struct{}, 64*o.Parallel)}
 	err = c.run()
 	if cause := context.Cause(work); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -254,8 +255,10 @@ func (p place) id() string { return p.name + ".position" }
 
 // claim returns the position, nil if there is none, and lets no earlier holder store one any more.
 func (p place) claim(ctx context.Context) (bson.Raw, error) {
-	doc, err := p.coll.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: p.id()}, {Key: "holder", Value: bson.D{{Key: "$lte", Value: p.token}}}},
-		bson.D{{Key: "$set", Value: bson.D{{Key: "holder", Value: p.token}}}}, allium.FindOneAndUpdateOptions{Upsert: true, ReturnNew: true})
+	doc, err := p.coll.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: p.id()},
+		{Key: "holder", Value: bson.D{{Key: "$lte", Value: p.token}}}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "holder", Value: p.token}}}},
+		allium.FindOneAndUpdateOptions{Upsert: true, ReturnNew: true})
 	if errors.Is(err, mongoerr.ErrDuplicateKey) {
 		return nil, fmt.Errorf("%w: %q has a later holder", lease.ErrLost, p.name)
 	}
@@ -265,7 +268,8 @@ func (p place) claim(ctx context.Context) (bson.Raw, error) {
 
 // store stores the position.
 func (p place) store(ctx context.Context, position bson.Raw) error {
-	return p.change(ctx, bson.D{{Key: "$set", Value: bson.D{{Key: "position", Value: position}}}, {Key: "$currentDate", Value: bson.D{{Key: "at", Value: true}}}})
+	return p.change(ctx, bson.D{{Key: "$set", Value: bson.D{{Key: "position", Value: position}}},
+		{Key: "$currentDate", Value: bson.D{{Key: "at", Value: true}}}})
 }
 
 // forget stores that there is no position.

@@ -84,7 +84,9 @@ func compare(old, now string) (added, gone []string) {
 }
 
 func lines(text string) []string {
-	list := slices.DeleteFunc(strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), func(s string) bool { return s == "" || strings.HasPrefix(s, "#") })
+	list := slices.DeleteFunc(strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), func(s string) bool {
+		return s == "" || strings.HasPrefix(s, "#")
+	})
 	slices.Sort(list)
 	return list
 }

@@ -63,7 +63,9 @@ func fill(dir, old string) (string, error) {
 	b.WriteString(before + mark + "\n| module | version | licence | linked by |\n|---|---|---|---|\n")
 	for _, path := range slices.Sorted(maps.Keys(list)) {
 		d := list[path]
-		slices.SortFunc(d.by, func(a, b string) int { return cmp.Or(cmp.Compare(order(a), order(b)), strings.Compare(a, b)) })
+		slices.SortFunc(d.by, func(a, b string) int {
+			return cmp.Or(cmp.Compare(order(a), order(b)), strings.Compare(a, b))
+		})
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", path, d.version, d.licence, strings.Join(d.by, ", "))
 	}
 	return b.String(), nil
@@ -158,7 +160,9 @@ func ownGroups(dir string) (map[string][]string, error) {
 
 // collect adds what some packages are linked with.
 func collect(all map[string]dependency, dir, by string, packages []string) error {
-	out, err := command(dir, "go", append([]string{"list", "-deps", "-f", "{{with .Module}}{{if and .Version (not .Replace)}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}"}, packages...)...)
+	out, err := command(dir, "go", append([]string{"list", "-deps", "-f",
+		"{{with .Module}}{{if and .Version (not .Replace)}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}"},
+		packages...)...)
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,10 @@ func drawLayers(l *layers) (*drawing, error) {
 	}
 	d := &drawing{title: "Layers of in-use encryption", width: 960, height: 470}
 	d.box("pic-box", 20, 20, 440, 64, "the program", fmt.Sprintf(`{name: "Ada", ssn: %q}`, l.Value))
-	d.box("pic-mark", 20, 134, 440, 84, "the driver, with encryption.Auto", "the schema says which fields are encrypted", "each value with its data key: AEAD, AES-256 and HMAC-SHA-512")
-	d.box("pic-box", 20, 268, 440, 64, "the server, its backups, its administrators", `{name: "Ada", ssn: `+l.Stored+"}")
+	d.box("pic-mark", 20, 134, 440, 84, "the driver, with encryption.Auto",
+		"the schema says which fields are encrypted", "each value with its data key: AEAD, AES-256 and HMAC-SHA-512")
+	d.box("pic-box", 20, 268, 440, 64, "the server, its backups, its administrators",
+		`{name: "Ada", ssn: `+l.Stored+"}")
 	d.way(false, "M200 86 V131")
 	d.text("pic-text", "end", 192, 112, "insert, query")
 	d.way(false, "M280 132 V87")
@@ -41,9 +43,11 @@ func drawLayers(l *layers) (*drawing, error) {
 	d.way(false, "M280 266 V221")
 	d.text("pic-text", "start", 288, 246, "ciphertext only")
 	d.box("pic-box", 560, 20, 380, 64, "master key", "in AWS, Azure, GCP or KMIP; for tests, in memory")
-	d.box("pic-mark", 560, 134, 380, 84, "data key", "in the driver's memory, for a minute by default", "one key for any number of fields and values")
+	d.box("pic-mark", 560, 134, 380, 84, "data key", "in the driver's memory, for a minute by default",
+		"one key for any number of fields and values")
 	half := len(l.KeyVault) / 2
-	d.box("pic-box", 560, 268, 380, 96, "key vault, a collection", fmt.Sprintf("the data key, encrypted by the master key: %d bytes", l.KeyBytes),
+	d.box("pic-box", 560, 268, 380, 96, "key vault, a collection",
+		fmt.Sprintf("the data key, encrypted by the master key: %d bytes", l.KeyBytes),
 		strings.Join(l.KeyVault[:half], ", ")+",", strings.Join(l.KeyVault[half:], ", "))
 	d.way(false, "M750 86 V131")
 	d.text("pic-text", "start", 760, 112, "unwraps it")
@@ -84,9 +88,11 @@ func encrypted(ctx context.Context) (*layers, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema := bson.D{{Key: "bsonType", Value: "object"}, {Key: "properties", Value: bson.D{{Key: "ssn", Value: bson.D{{Key: "encrypt", Value: bson.D{
-		{Key: "bsonType", Value: "string"}, {Key: "algorithm", Value: string(encryption.Deterministic)}, {Key: "keyId", Value: bson.A{id}},
-	}}}}}}}
+	schema := bson.D{{Key: "bsonType", Value: "object"},
+		{Key: "properties", Value: bson.D{{Key: "ssn", Value: bson.D{{Key: "encrypt", Value: bson.D{
+			{Key: "bsonType", Value: "string"}, {Key: "algorithm", Value: string(encryption.Deterministic)},
+			{Key: "keyId", Value: bson.A{id}},
+		}}}}}}}
 	options.KeyVaultClient = nil
 	client, err := allium.Open(d.URI(), allium.ClientOptions{Encryption: encryption.Auto(encryption.AutoOptions{
 		KeyOptions: options, Schemas: map[string]any{"app.patients": schema},
@@ -98,7 +104,8 @@ func encrypted(ctx context.Context) (*layers, error) {
 
 	l := &layers{Value: "457-55-5462"}
 	patients := client.Database("app").Collection("patients")
-	if _, err := patients.InsertOne(ctx, bson.D{{Key: "name", Value: "Ada"}, {Key: "ssn", Value: l.Value}}); err != nil {
+	if _, err := patients.InsertOne(ctx,
+		bson.D{{Key: "name", Value: "Ada"}, {Key: "ssn", Value: l.Value}}); err != nil {
 		return nil, err
 	}
 	stored, err := allium.CollectionOf[struct {

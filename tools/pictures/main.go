@@ -46,7 +46,8 @@ func draw(ctx context.Context) (map[string]string, error) {
 }
 
 // of draws what a run has shown.
-func of[T any](ctx context.Context, run func(context.Context) (T, error), draw func(T) (*drawing, error)) (*drawing, error) {
+func of[T any](ctx context.Context, run func(context.Context) (T, error),
+	draw func(T) (*drawing, error)) (*drawing, error) {
 	shown, err := run(ctx)
 	if err != nil {
 		return nil, err

@@ -96,7 +96,8 @@ func operation(ctx context.Context) ([]string, error) {
 	}
 	defer client.Close(ctx)
 	coll := client.Database("app").Collection("users")
-	if _, err := coll.InsertOne(ctx, bson.D{{Key: "name", Value: "Ada"}}); err != nil { // from now on there is an idle connection
+	// from now on there is an idle connection
+	if _, err := coll.InsertOne(ctx, bson.D{{Key: "name", Value: "Ada"}}); err != nil {
 		return nil, err
 	}
 	d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Times: 1, Code: 6})

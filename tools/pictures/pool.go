@@ -27,10 +27,13 @@ var ways = []struct {
 	text []string
 }{
 	{change{"", "being made", "ConnectionCreated"}, "M60 134 H137", false, 0, 0, nil},
-	{change{"being made", "idle", "ConnectionReady"}, "M300 134 H397", false, 350, 110, []string{"shook hands,", "logged in"}},
-	{change{"idle", "in use", "ConnectionCheckedOut"}, "M560 118 H697", false, 630, 90, []string{"checked out by", "one operation"}},
+	{change{"being made", "idle", "ConnectionReady"}, "M300 134 H397", false, 350, 110,
+		[]string{"shook hands,", "logged in"}},
+	{change{"idle", "in use", "ConnectionCheckedOut"}, "M560 118 H697", false, 630, 90,
+		[]string{"checked out by", "one operation"}},
 	{change{"in use", "idle", "ConnectionCheckedIn"}, "M700 150 H563", false, 630, 172, []string{"checked in"}},
-	{change{"being made", "closed", "ConnectionClosed: error"}, "M220 168 V312 H397", true, 236, 240, []string{"nobody answers,", "or the login fails"}},
+	{change{"being made", "closed", "ConnectionClosed: error"}, "M220 168 V312 H397", true, 236, 240,
+		[]string{"nobody answers,", "or the login fails"}},
 	{change{"idle", "closed", "ConnectionClosed: error"}, "M420 168 V287", true, 0, 0, nil},
 	{change{"idle", "closed", "ConnectionClosed: stale"}, "M455 168 V287", true, 0, 0, nil},
 	{change{"idle", "closed", "ConnectionClosed: idle"}, "M490 168 V287", true, 0, 0, nil},
@@ -60,11 +63,13 @@ func drawPool(happened map[change]bool) (*drawing, error) {
 			d.text("pic-text", map[bool]string{true: "start", false: "middle"}[w.bad], w.x, w.y+16*i, line)
 		}
 	}
-	for i, line := range []string{"error: its connection broke", "stale: the pool was cleared after an error", "idle: maxIdleTimeMS is over", "poolClosed: the client was closed"} {
+	for i, line := range []string{"error: its connection broke", "stale: the pool was cleared after an error",
+		"idle: maxIdleTimeMS is over", "poolClosed: the client was closed"} {
 		d.text("pic-text", "start", 580, 212+18*i, line)
 	}
 	d.rule("pic-line", "M572 200 V272")
-	for i, line := range []string{"An operation whose time is up leaves a reply behind,", "which is read off before the connection is used again,", "for up to 3 s."} {
+	for i, line := range []string{"An operation whose time is up leaves a reply behind,",
+		"which is read off before the connection is used again,", "for up to 3 s."} {
 		d.text("pic-soft", "start", 580, 304+18*i, line)
 	}
 	return d, nil
@@ -98,11 +103,19 @@ func (c *connections) seen(event string) bool {
 
 func (c *connections) monitor() *event.PoolMonitor {
 	return &event.PoolMonitor{
-		ConnectionCreated:    func(e *event.ConnectionCreated) { c.move(e.ConnectionID, "being made", "ConnectionCreated") },
-		ConnectionReady:      func(e *event.ConnectionReady) { c.move(e.ConnectionID, "idle", "ConnectionReady") },
-		ConnectionCheckedOut: func(e *event.ConnectionCheckedOut) { c.move(e.ConnectionID, "in use", "ConnectionCheckedOut") },
-		ConnectionCheckedIn:  func(e *event.ConnectionCheckedIn) { c.move(e.ConnectionID, "idle", "ConnectionCheckedIn") },
-		ConnectionClosed:     func(e *event.ConnectionClosed) { c.move(e.ConnectionID, "closed", "ConnectionClosed: "+e.Reason) },
+		ConnectionCreated: func(e *event.ConnectionCreated) {
+			c.move(e.ConnectionID, "being made", "ConnectionCreated")
+		},
+		ConnectionReady: func(e *event.ConnectionReady) { c.move(e.ConnectionID, "idle", "ConnectionReady") },
+		ConnectionCheckedOut: func(e *event.ConnectionCheckedOut) {
+			c.move(e.ConnectionID, "in use", "ConnectionCheckedOut")
+		},
+		ConnectionCheckedIn: func(e *event.ConnectionCheckedIn) {
+			c.move(e.ConnectionID, "idle", "ConnectionCheckedIn")
+		},
+		ConnectionClosed: func(e *event.ConnectionClosed) {
+			c.move(e.ConnectionID, "closed", "ConnectionClosed: "+e.Reason)
+		},
 	}
 }
 
@@ -117,7 +130,8 @@ func pool(ctx context.Context) (map[change]bool, error) {
 	c := &connections{state: map[int64]string{}, changes: map[change]bool{}}
 	unreachable := &flaky{}
 	client, err := allium.Open(d.URI(), allium.ClientOptions{
-		AppName: "pictures", MaxIdleTime: new(50 * time.Millisecond), PoolMonitor: c.monitor(), Dialer: unreachable, Timeout: new(5 * time.Second),
+		AppName: "pictures", MaxIdleTime: new(50 * time.Millisecond), PoolMonitor: c.monitor(), Dialer: unreachable,
+		Timeout: new(5 * time.Second),
 	})
 	if err != nil {
 		return nil, err
@@ -147,7 +161,8 @@ func pool(ctx context.Context) (map[change]bool, error) {
 		return errors.Join(one, two)
 	}
 	broken := func() error { // the pool is cleared, and the find repeated
-		d.FailCommand(mongotest.Fail{Commands: []string{"aggregate"}, Times: 1, CloseConnection: true, AppName: "pictures"})
+		d.FailCommand(mongotest.Fail{Commands: []string{"aggregate"}, Times: 1, CloseConnection: true,
+			AppName: "pictures"})
 		return find()
 	}
 	err = errors.Join(find(), both(find, broken))

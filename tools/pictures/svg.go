@@ -25,11 +25,13 @@ svg:root { --paper: #fff; --ink: #1d2430; --soft: #5a6474; --line: #d9dee6; --sh
 `
 
 func (d *drawing) String() string {
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif" font-size="13">
+	return fmt.Sprintf(
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif" font-size="13">
 <title>%s</title>
 %s<defs><marker id="%s" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto-start-reverse"><path class="pic-tip" d="M0 0 L8 4 L0 8 z"/></marker><marker id="%s" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto-start-reverse"><path class="pic-badtip" d="M0 0 L8 4 L0 8 z"/></marker></defs>
 %s</svg>
-`, d.width, d.height, d.width, d.height, html.EscapeString(d.title), style, d.id("tip"), d.id("badtip"), d.body.String())
+`, d.width, d.height, d.width, d.height, html.EscapeString(d.title), style, d.id("tip"), d.id("badtip"),
+		d.body.String())
 }
 
 // id is a name for one picture alone: a page may have several.
@@ -39,7 +41,8 @@ func (d *drawing) id(name string) string {
 
 // box draws a rectangle with lines of text in its middle, the first of which is strong.
 func (d *drawing) box(class string, x, y, w, h int, lines ...string) {
-	fmt.Fprintf(&d.body, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n", class, x, y, w, h)
+	fmt.Fprintf(&d.body, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n", class, x, y, w,
+		h)
 	at := y + h/2 + 5 - 9*(len(lines)-1)
 	for i, line := range lines {
 		style := "pic-soft"
@@ -52,7 +55,8 @@ func (d *drawing) box(class string, x, y, w, h int, lines ...string) {
 
 // text draws a line; anchor is "start", "middle" or "end".
 func (d *drawing) text(class, anchor string, x, y int, line string) {
-	fmt.Fprintf(&d.body, "<text class=\"%s\" x=\"%d\" y=\"%d\" text-anchor=\"%s\">%s</text>\n", class, x, y, anchor, html.EscapeString(line))
+	fmt.Fprintf(&d.body, "<text class=\"%s\" x=\"%d\" y=\"%d\" text-anchor=\"%s\">%s</text>\n", class, x, y, anchor,
+		html.EscapeString(line))
 }
 
 // way draws an arrow along a path.

@@ -46,7 +46,8 @@ func drawTopology(frames []frame) (*drawing, error) {
 		}
 		d.text("pic-text", "start", x, 314, f.Kind)
 		d.text("pic-soft", "start", x, 338, "writes: "+map[bool]string{true: "to the primary", false: "wait"}[f.Writes])
-		d.text("pic-soft", "start", x, 356, "reads from secondaries: "+map[bool]string{true: "go on", false: "wait"}[f.Reads])
+		d.text("pic-soft", "start", x, 356,
+			"reads from secondaries: "+map[bool]string{true: "go on", false: "wait"}[f.Reads])
 		if i > 0 {
 			d.way(false, fmt.Sprintf("M%d 171 h%d", x-column+box+4, column-box-8))
 		}

@@ -159,13 +159,15 @@ func (d *deployment) mongodProcess(name string, port int, args ...string) error 
 
 // process starts a server.
 func (d *deployment) process(name, program string, port int, args ...string) error {
-	args = append(args, "--port", strconv.Itoa(port), "--bind_ip", "127.0.0.1", "--setParameter", "enableTestCommands=1")
+	args = append(args, "--port", strconv.Itoa(port), "--bind_ip", "127.0.0.1", "--setParameter",
+		"enableTestCommands=1")
 	cmd := exec.Command(program, args...)
 	if d.image != "" {
 		// In the foreground docker hands signals on, and ends with what it runs.
 		cmd = exec.Command("docker", append([]string{"run", "--rm", "--network", "host", d.image, program}, args...)...)
 	}
-	s := &server{name: name, addr: address(port), cmd: cmd, log: filepath.Join(d.logs, name+".log"), ended: make(chan struct{})}
+	s := &server{name: name, addr: address(port), cmd: cmd, log: filepath.Join(d.logs, name+".log"),
+		ended: make(chan struct{})}
 	log, err := os.Create(s.log)
 	if err != nil {
 		return err

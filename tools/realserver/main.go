@@ -22,7 +22,8 @@ import (
 
 func main() {
 	var s settings
-	flag.StringVar(&s.topology, "topology", "replset", "standalone, replset (three members) or sharded (two shards behind two mongoses)")
+	flag.StringVar(&s.topology, "topology", "replset",
+		"standalone, replset (three members) or sharded (two shards behind two mongoses)")
 	flag.StringVar(&s.mongod, "mongod", "mongod", "the `program` that is a server")
 	flag.StringVar(&s.mongos, "mongos", "mongos", "the `program` that routes in a sharded cluster")
 	flag.StringVar(&s.image, "image", "", "run the servers in containers of this `image`")

@@ -108,7 +108,8 @@ func (r *release) build(platform, proxy, dir, cache string) (binary, error) {
 	}
 	root := r.modules[0]
 	env := []string{
-		"GOOS=" + goos, "GOARCH=" + goarch, "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-modcacherw", "GOTOOLCHAIN=local", "GOBIN=",
+		"GOOS=" + goos, "GOARCH=" + goarch, "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-modcacherw", "GOTOOLCHAIN=local",
+		"GOBIN=",
 		"GONOSUMDB=" + root.path, "GOPATH=" + dir, "GOMODCACHE=" + filepath.Join(dir, "mod"),
 		"GOPROXY=" + fileURL(proxy) + "," + fileURL(filepath.Join(known, "cache", "download")) + "," + elsewhere,
 	}
@@ -148,8 +149,9 @@ func (r *release) extras(proxy, temp string) ([]file, error) {
 	}
 	list := []file{{"LICENSE", licence}}
 	for name, args := range map[string][]string{
-		"completions/allium.bash": {"completion", "bash"}, "completions/_allium": {"completion", "zsh"}, "completions/allium.fish": {"completion", "fish"},
-		"man/allium.1": {"man"},
+		"completions/allium.bash": {"completion", "bash"}, "completions/_allium": {"completion", "zsh"},
+		"completions/allium.fish": {"completion", "fish"},
+		"man/allium.1":            {"man"},
 	} {
 		out, err := command("", nil, program, args...)
 		if err != nil {
@@ -187,7 +189,8 @@ func pack(b binary, version string, extras []file) (name string, archive []byte,
 		if f.name == b.name {
 			mode = 0o755
 		}
-		if err = t.WriteHeader(&tar.Header{Name: folder + "/" + f.name, Mode: mode, Size: int64(len(f.content)), Format: tar.FormatUSTAR}); err == nil {
+		if err = t.WriteHeader(&tar.Header{Name: folder + "/" + f.name, Mode: mode, Size: int64(len(f.content)),
+			Format: tar.FormatUSTAR}); err == nil {
 			_, err = t.Write(f.content)
 		}
 		if err != nil {

@@ -25,8 +25,11 @@ func main() {
 	r := release{log: os.Stdout}
 	flag.StringVar(&r.out, "out", "dist", "the `folder` that gets the artefacts; it must not exist")
 	flag.BoolVar(&r.rehearse, "n", false, "rehearse: make no tags")
-	flag.StringVar(&r.builder, "builder", "https://example.invalid/by-hand", "the `URI` of what runs this, for the provenance")
-	platforms := flag.String("platforms", "darwin/amd64,darwin/arm64,linux/amd64,linux/arm64,windows/amd64,windows/arm64", "the `platforms` that the command is built for")
+	flag.StringVar(&r.builder, "builder", "https://example.invalid/by-hand",
+		"the `URI` of what runs this, for the provenance")
+	platforms := flag.String(
+		"platforms", "darwin/amd64,darwin/arm64,linux/amd64,linux/arm64,windows/amd64,windows/arm64",
+		"the `platforms` that the command is built for")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./tools/release [flags] VERSION")
 		flag.PrintDefaults()

@@ -76,7 +76,8 @@ func versionOf(dir, version string) (string, error) {
 		return version, nil
 	}
 	if m[1] == "0" || m[1] == "1" {
-		return "", fmt.Errorf("no module can be published in a folder %s: the go command takes v%s for a wrong suffix", dir, m[1])
+		return "", fmt.Errorf("no module can be published in a folder %s: the go command takes v%s for a wrong suffix",
+			dir, m[1])
 	}
 	v := semantic.FindStringSubmatch(version)
 	whole, _ := strconv.Atoi(v[1])
@@ -118,7 +119,8 @@ func (m module) depend(tree string, driver module) error {
 	var args []string
 	for _, r := range mod.Replace {
 		if r.New.Version != "" {
-			return fmt.Errorf("go.mod replaces %s by another module, which whoever gets this one would not have", r.Old.Path)
+			return fmt.Errorf("go.mod replaces %s by another module, which whoever gets this one would not have",
+				r.Old.Path)
 		}
 		at := r.Old.Path
 		if r.Old.Version != "" {
@@ -133,7 +135,8 @@ func (m module) depend(tree string, driver module) error {
 			requires = true
 			args = append(args, "-require="+driver.path+"@"+driver.version)
 		case strings.HasPrefix(r.Path, driver.path+"/"):
-			return fmt.Errorf("go.mod requires %s: a module that is published may require the driver, and no other module of this repository", r.Path)
+			return fmt.Errorf(
+				"go.mod requires %s: a module that is published may require the driver, and no other module of this repository", r.Path)
 		}
 	}
 	if len(args) > 0 {
@@ -149,7 +152,9 @@ func (m module) depend(tree string, driver module) error {
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	lines := slices.DeleteFunc(strings.Split(string(old), "\n"), func(s string) bool { return s == "" || strings.HasPrefix(s, driver.path+" ") })
+	lines := slices.DeleteFunc(strings.Split(string(old), "\n"), func(s string) bool {
+		return s == "" || strings.HasPrefix(s, driver.path+" ")
+	})
 	lines = append(lines, driver.sums...)
 	slices.Sort(lines)
 	return os.WriteFile(name, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
@@ -204,7 +209,9 @@ func (m module) publish(tree, proxy string) (sums []string, err error) {
 
 // escape writes capital letters of a path as a proxy has them.
 func escape(path string) string {
-	return regexp.MustCompile(`[A-Z]`).ReplaceAllStringFunc(path, func(s string) string { return "!" + strings.ToLower(s) })
+	return regexp.MustCompile(`[A-Z]`).ReplaceAllStringFunc(path, func(s string) string {
+		return "!" + strings.ToLower(s)
+	})
 }
 
 type file struct {

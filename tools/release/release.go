@@ -109,7 +109,8 @@ func (r *release) tag() error {
 		}
 		tags = append(tags, m.tag())
 	}
-	fmt.Fprintf(r.log, "\nTo publish it:\n\n\tgit push origin %s\n\nand attach what is in %s to the release.\n", strings.Join(tags, " "), r.out)
+	fmt.Fprintf(r.log, "\nTo publish it:\n\n\tgit push origin %s\n\nand attach what is in %s to the release.\n",
+		strings.Join(tags, " "), r.out)
 	return nil
 }
 
@@ -121,7 +122,8 @@ func changelog(dir, version string) error {
 	}
 	number, _, _ := strings.Cut(version[1:], "-") // that of the release that a candidate is for
 	short := strings.TrimSuffix(number, ".0")
-	head := regexp.MustCompile(`(?m)^## (` + regexp.QuoteMeta(number) + `|` + regexp.QuoteMeta(short) + `)([\s,].*)?$`).FindString(string(text))
+	head := regexp.MustCompile(`(?m)^## (` + regexp.QuoteMeta(number) + `|` + regexp.QuoteMeta(short) +
+		`)([\s,].*)?$`).FindString(string(text))
 	switch {
 	case head == "":
 		return fmt.Errorf("CHANGELOG.md has no section %q", "## "+number)

@@ -28,14 +28,17 @@ type property struct {
 // serial number comes of what it lists.
 func billOfMaterials(info *buildinfo.BuildInfo, version string) ([]byte, error) {
 	purl := func(path, version string) string { return "pkg:golang/" + path + "@" + version }
-	program := component{Type: "application", Ref: purl(info.Main.Path, version), Name: info.Path, Version: version, PURL: purl(info.Main.Path, version)}
+	program := component{Type: "application", Ref: purl(info.Main.Path, version), Name: info.Path, Version: version,
+		PURL: purl(info.Main.Path, version)}
 	standard := strings.TrimPrefix(info.GoVersion, "go")
-	parts := []component{{Type: "library", Ref: purl("std", standard), Name: "std", Version: standard, PURL: purl("std", standard)}}
+	parts := []component{{Type: "library", Ref: purl("std", standard), Name: "std", Version: standard,
+		PURL: purl("std", standard)}}
 	for _, dep := range info.Deps {
 		if dep.Replace != nil {
 			return nil, fmt.Errorf("%s is replaced by %s: that is not what anybody gets", dep.Path, dep.Replace.Path)
 		}
-		parts = append(parts, component{Type: "library", Ref: purl(dep.Path, dep.Version), Name: dep.Path, Version: dep.Version, PURL: purl(dep.Path, dep.Version),
+		parts = append(parts, component{Type: "library", Ref: purl(dep.Path, dep.Version), Name: dep.Path,
+			Version: dep.Version, PURL: purl(dep.Path, dep.Version),
 			Properties: []property{{"go:sum", dep.Sum}}})
 	}
 	refs := make([]string, len(parts))
@@ -57,7 +60,8 @@ func billOfMaterials(info *buildinfo.BuildInfo, version string) ([]byte, error) 
 		Components   []component  `json:"components"`
 		Dependencies []dependency `json:"dependencies"`
 	}{
-		"CycloneDX", "1.6", fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]), 1,
+		"CycloneDX", "1.6", fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]),
+		1,
 		map[string]component{"component": program}, parts, []dependency{{program.Ref, refs}},
 	})
 }
@@ -89,10 +93,12 @@ func (r *release) provenance(subjects []subject, info *buildinfo.BuildInfo) ([]b
 				"externalParameters": map[string]any{
 					"version":   r.version,
 					"platforms": r.platforms,
-					"command":   "CGO_ENABLED=0 go install " + strings.Join(flags, " ") + " " + root.path + "/cmd/allium@" + r.version,
-					"go":        info.GoVersion,
+					"command": "CGO_ENABLED=0 go install " + strings.Join(flags, " ") + " " + root.path +
+						"/cmd/allium@" + r.version,
+					"go": info.GoVersion,
 				},
-				"resolvedDependencies": []resource{{URI: "git+https://" + root.path, Digest: digest{"gitCommit": r.commit}}},
+				"resolvedDependencies": []resource{{URI: "git+https://" + root.path,
+					Digest: digest{"gitCommit": r.commit}}},
 			},
 			"runDetails": map[string]any{"builder": map[string]any{"id": r.builder}},
 		},

@@ -91,7 +91,8 @@ func (r *renamer) walk(dir string) (files []string, err error) {
 			return filepath.SkipDir
 		case d.IsDir() && rel != ".":
 			r.folders = append(r.folders, filepath.ToSlash(rel))
-		case d.Type().IsRegular() && (slices.Contains([]string{".go", ".mod", ".md"}, filepath.Ext(name)) || strings.HasSuffix(name, ".go.golden")):
+		case d.Type().IsRegular() && (slices.Contains([]string{".go", ".mod", ".md"}, filepath.Ext(name)) ||
+			strings.HasSuffix(name, ".go.golden")):
 			files = append(files, rel)
 		}
 		return nil
@@ -109,7 +110,8 @@ func (r *renamer) prepare() {
 	for i, folder := range r.folders {
 		quoted[i] = regexp.QuoteMeta(folder)
 	}
-	r.mention = regexp.MustCompile(`(^|[^\w./-])` + regexp.QuoteMeta(r.from) + `/(` + strings.Join(quoted, "|") + `)([^\w/-]|$)`)
+	r.mention = regexp.MustCompile(`(^|[^\w./-])` + regexp.QuoteMeta(r.from) + `/(` + strings.Join(quoted, "|") +
+		`)([^\w/-]|$)`)
 }
 
 // text rewrites the mentions in a text.
@@ -214,7 +216,8 @@ func (r *renamer) markdown(content []byte) []byte {
 		return bytes.ReplaceAll(install.FindSubmatch(marked)[1], []byte("MODULE"), []byte(r.to))
 	})
 	if strings.Contains(r.from, ".") { // no other word is the module's old path
-		content = regexp.MustCompile(`(^|[^\w./-])`+regexp.QuoteMeta(r.from)+`([^\w-]|$)`).ReplaceAll(content, []byte("${1}"+strings.ReplaceAll(r.to, "$", "$$")+"${2}"))
+		content = regexp.MustCompile(`(^|[^\w./-])`+regexp.QuoteMeta(r.from)+`([^\w-]|$)`).ReplaceAll(content,
+			[]byte("${1}"+strings.ReplaceAll(r.to, "$", "$$")+"${2}"))
 	}
 	var b strings.Builder
 	fenced := false

@@ -9,14 +9,20 @@ import (
 // contents are the documents in the order in which the site has them. A test wants each page of the
 // repository here, once.
 var contents = []chapter{
-	{"Begin", []string{"README.md", "docs/guide.md", "docs/recipes.md", "docs/connecting.md", "docs/authentication.md", "docs/errors.md", "docs/errors-operations.md"}},
-	{"Use", []string{"docs/api.md", "docs/fields.md", "docs/scopes.md", "docs/patterns.md", "docs/schema.md", "docs/encryption.md", "docs/vet.md", "docs/other-servers.md"}},
+	{"Begin", []string{"README.md", "docs/guide.md", "docs/recipes.md", "docs/connecting.md", "docs/authentication.md",
+		"docs/errors.md", "docs/errors-operations.md"}},
+	{"Use", []string{"docs/api.md", "docs/fields.md", "docs/scopes.md", "docs/patterns.md", "docs/schema.md",
+		"docs/encryption.md", "docs/vet.md", "docs/other-servers.md"}},
 	{"Test", []string{"docs/mongotest.md", "docs/search.md"}},
-	{"Run", []string{"docs/production.md", "docs/observability.md", "docs/performance.md", "docs/performance-bson.md", "docs/performance-encryption.md", "docs/performance-load.md", "docs/performance-c.md", "docs/growth.md"}},
-	{"Trust", []string{"docs/trust.md", "docs/guarantees.md", "docs/callbacks.md", "docs/campaigns.md", "docs/specs.md", ".github/SUPPORT.md", ".github/SECURITY.md", "docs/maintainers.md", "docs/dependencies.md"}},
+	{"Run", []string{"docs/production.md", "docs/observability.md", "docs/performance.md", "docs/performance-bson.md",
+		"docs/performance-encryption.md", "docs/performance-load.md", "docs/performance-c.md", "docs/growth.md"}},
+	{"Trust", []string{"docs/trust.md", "docs/guarantees.md", "docs/callbacks.md", "docs/campaigns.md", "docs/specs.md",
+		".github/SUPPORT.md", ".github/SECURITY.md", "docs/maintainers.md", "docs/dependencies.md"}},
 	{"Move over", []string{"docs/migrating.md", "docs/dropin.md"}},
-	{"Change it", []string{"CONTRIBUTING.md", "DESIGN.md", "mongotest/DESIGN.md", "docs/tour.md", "docs/tests.md", "docs/decisions.md", "docs/releasing.md", "CHANGELOG.md"}},
-	{"Appendices", []string{"docs/history.md", "docs/campaign-log.md", "docs/specs-texts.md", "docs/specs-not-asked.md"}},
+	{"Change it", []string{"CONTRIBUTING.md", "DESIGN.md", "mongotest/DESIGN.md", "docs/tour.md", "docs/tests.md",
+		"docs/decisions.md", "docs/releasing.md", "CHANGELOG.md"}},
+	{"Appendices", []string{"docs/history.md", "docs/campaign-log.md", "docs/specs-texts.md",
+		"docs/specs-not-asked.md"}},
 }
 
 type chapter struct {

@@ -194,7 +194,8 @@ func (w *writer) heading(out util.BufWriter, _ []byte, node ast.Node, entering b
 	if entering {
 		fmt.Fprintf(out, "<h%d id=\"%s\">", n.Level, id)
 	} else {
-		fmt.Fprintf(out, " <a class=\"anchor\" href=\"#%s\" aria-label=\"link to this section\">#</a></h%d>\n", id, n.Level)
+		fmt.Fprintf(out, " <a class=\"anchor\" href=\"#%s\" aria-label=\"link to this section\">#</a></h%d>\n", id,
+			n.Level)
 	}
 	return ast.WalkContinue, nil
 }
@@ -216,7 +217,8 @@ func (w *writer) code(out util.BufWriter, source []byte, n ast.Node, entering bo
 	if block, ok := n.(*ast.FencedCodeBlock); ok {
 		language = string(block.Language(source))
 	}
-	fmt.Fprintf(out, "<div class=\"code\"><pre tabindex=\"0\"><code>%s</code></pre></div>\n", colour(language, lines(n, source)))
+	fmt.Fprintf(out, "<div class=\"code\"><pre tabindex=\"0\"><code>%s</code></pre></div>\n",
+		colour(language, lines(n, source)))
 	return ast.WalkSkipChildren, nil
 }
 
@@ -232,7 +234,8 @@ func (w *writer) image(out util.BufWriter, source []byte, node ast.Node, enterin
 	}
 	// A picture of lines is part of the page, and has its colours.
 	if path.Ext(file) == ".svg" {
-		fmt.Fprintf(out, "<span class=\"picture\" role=\"img\" aria-label=\"%s\">%s</span>\n", html.EscapeString(plain(n, source)), text)
+		fmt.Fprintf(out, "<span class=\"picture\" role=\"img\" aria-label=\"%s\">%s</span>\n",
+			html.EscapeString(plain(n, source)), text)
 		return ast.WalkSkipChildren, nil
 	}
 	name := "img/" + path.Base(file)

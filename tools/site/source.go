@@ -71,7 +71,9 @@ func (s *site) writeSource(file string, chapters []chapter) error {
 		code = colour(strings.TrimPrefix(path.Ext(file), "."), string(text))
 	}
 	p := &page{path: file, name: sourceName(file), Title: file, ids: map[string]bool{}}
-	p.Body = template.HTML(fmt.Sprintf("<h1>%s</h1>\n<div class=\"code\"><pre tabindex=\"0\"><code>%s</code></pre></div>\n", html.EscapeString(file), code))
+	p.Body = template.HTML(
+		fmt.Sprintf("<h1>%s</h1>\n<div class=\"code\"><pre tabindex=\"0\"><code>%s</code></pre></div>\n",
+			html.EscapeString(file), code))
 	s.byPath[file] = p
 	return s.write(p, chapters, -1)
 }

@@ -52,11 +52,14 @@ func main() {
 	flag.BoolVar(&s.quick, "quick", false, "short turns and small parallel data sets")
 	flag.BoolVar(&s.plan.Full, "full", false, "the specification's lengths: for each task and driver at least a minute, and then up to 100 iterations or five minutes; and all files")
 	flag.BoolVar(&s.markdown, "markdown", false, "print the tables as Markdown")
-	flag.BoolVar(&s.percentiles, "percentiles", false, "also print the specification's percentiles of the time per operation")
+	flag.BoolVar(&s.percentiles, "percentiles", false,
+		"also print the specification's percentiles of the time per operation")
 	flag.StringVar(&s.peers, "peers", "official,c", "the drivers beside Allium, separated by commas: official, c")
-	flag.BoolVar(&s.plan.Memory, "memory", false, "also measure by how much each process grows during a turn at most (Linux)")
+	flag.BoolVar(&s.plan.Memory, "memory", false,
+		"also measure by how much each process grows during a turn at most (Linux)")
 	flag.IntVar(&s.heap, "heap", 128, "how many megabytes the program holds beside the drivers while time is measured; memory is measured without")
-	flag.BoolVar(&s.floor, "floor", false, "also measure the floor: a program that makes the same exchanges with prepared messages")
+	flag.BoolVar(&s.floor, "floor", false,
+		"also measure the floor: a program that makes the same exchanges with prepared messages")
 	flag.StringVar(&s.svg, "svg", "", "also draw the comparison as a bar chart into this `file`")
 	flag.Parse()
 	if err := run(s); err != nil {
@@ -88,7 +91,8 @@ func run(s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s %s/%s, GOMAXPROCS %d, a heap of %d MB beside the drivers; medians of ", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), s.plan.Heap>>20)
+	fmt.Printf("%s %s/%s, GOMAXPROCS %d, a heap of %d MB beside the drivers; medians of ", runtime.Version(),
+		runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), s.plan.Heap>>20)
 	if s.plan.Full {
 		fmt.Print("the specification's iterations\n")
 	} else {
@@ -160,12 +164,14 @@ func choosePeers(env *bench.Env, list string) ([]bench.Peer, error) {
 // tableOfficial sets Allium beside the official Go driver.
 func tableOfficial(all []bench.Measurement, markdown bool) error {
 	fmt.Println()
-	t := table.New(os.Stdout, markdown, "task", "Allium MB/s", "official MB/s", "speed ratio", "aim", "CPU/op", "CPU/op", "CPU share", "aim",
+	t := table.New(os.Stdout, markdown, "task", "Allium MB/s", "official MB/s", "speed ratio", "aim", "CPU/op",
+		"CPU/op", "CPU share", "aim",
 		"allocs", "allocs", "bytes", "bytes", "calls", "calls")
 	for i := range all {
 		m := &all[i]
 		a, o := &m.Allium, m.Peers[bench.Official]
-		t.Row(m.Task.Name, speed(a, m.Task.Bytes), speed(o, m.Task.Bytes), ratio(o.Wall, a.Wall), aim(">=", m.Task.Target),
+		t.Row(m.Task.Name, speed(a, m.Task.Bytes), speed(o, m.Task.Bytes), ratio(o.Wall, a.Wall),
+			aim(">=", m.Task.Target),
 			table.Round(a.CPU), table.Round(o.CPU), ratio(a.CPU, o.CPU), aim("<=", m.Task.CPU),
 			fmt.Sprint(a.Allocs), fmt.Sprint(o.Allocs), fmt.Sprint(a.Bytes), fmt.Sprint(o.Bytes), calls(a), calls(o))
 	}
@@ -175,7 +181,8 @@ func tableOfficial(all []bench.Measurement, markdown bool) error {
 // tableFloor sets Allium and the others beside the floor, by processor time.
 func tableFloor(all []bench.Measurement, markdown bool) error {
 	fmt.Println()
-	t := table.New(os.Stdout, markdown, "task", "floor CPU/op", "Allium CPU/op", "C CPU/op", "official CPU/op", "Allium / floor", "C / floor", "Allium / C",
+	t := table.New(os.Stdout, markdown, "task", "floor CPU/op", "Allium CPU/op", "C CPU/op", "official CPU/op",
+		"Allium / floor", "C / floor", "Allium / C",
 		"floor allocs", "Allium allocs", "floor calls", "Allium calls")
 	for i := range all {
 		m := &all[i]
@@ -183,7 +190,8 @@ func tableFloor(all []bench.Measurement, markdown bool) error {
 			continue
 		}
 		a, f := &m.Allium, m.Floor
-		row := []string{m.Task.Name, table.Round(f.CPU), table.Round(a.CPU), "none", "none", ratio(a.CPU, f.CPU), "", ""}
+		row := []string{m.Task.Name, table.Round(f.CPU), table.Round(a.CPU), "none", "none", ratio(a.CPU, f.CPU), "",
+			""}
 		if c := m.Peers[bench.C]; c != nil {
 			row[3], row[6], row[7] = table.Round(c.CPU), ratio(c.CPU, f.CPU), ratio(a.CPU, c.CPU)
 		}
@@ -305,7 +313,8 @@ func bare(all []bench.Measurement, s settings) error {
 		return nil
 	}
 	fmt.Println()
-	t := table.New(os.Stdout, s.markdown, "task", "bare exchange CPU/op", "driver", "CPU/op", "times the bare exchange", "aim")
+	t := table.New(os.Stdout, s.markdown, "task", "bare exchange CPU/op", "driver", "CPU/op", "times the bare exchange",
+		"aim")
 	for i := range all {
 		m := &all[i]
 		b := m.Bare.CPU

@@ -46,7 +46,8 @@ var parts = []part{
 	{"goroutines", "FindOne by goroutines that wait for nothing else, on pools of a size; the null server", goroutines},
 	{"idle", "connections that have nothing to do: memory of the client for each; the null server", idle},
 	{"members", "a client of a replica set, and what monitoring it takes in a minute; simulated, both ends", members},
-	{"mongoses", "a client of a sharded cluster, and what monitoring it takes in a minute; simulated, both ends", mongoses},
+	{"mongoses", "a client of a sharded cluster, and what monitoring it takes in a minute; simulated, both ends",
+		mongoses},
 	{"streams", "change streams that wait at the same time, and one event for all of them; mongotest", streams},
 	{"collections", "ListCollectionNames of a database; mongotest", collections},
 	{"documents", "InsertOne and FindOne of a document with one binary field; mongotest", documents},
@@ -64,7 +65,8 @@ func main() {
 	flag.DurationVar(&s.length, "time", time.Second, "how long each measurement of throughput takes")
 	flag.BoolVar(&s.quick, "quick", false, "leave out the greatest sizes")
 	flag.BoolVar(&s.markdown, "markdown", false, "print the tables as Markdown")
-	flag.StringVar(&s.svg, "svg", "", "draw each part into `PREFIX`-part.svg, and further pictures of it into PREFIX-part-what.svg")
+	flag.StringVar(&s.svg, "svg", "",
+		"draw each part into `PREFIX`-part.svg, and further pictures of it into PREFIX-part-what.svg")
 	flag.Parse()
 	if err := run(s, names); err != nil {
 		fmt.Fprintln(os.Stderr, "growth:", err)

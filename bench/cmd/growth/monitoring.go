@@ -57,7 +57,9 @@ func simulate() {
 			fmt.Println(string(line))
 		})
 	}
-	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "simulation", F: test}}, nil, nil)
+	testing.Main(func(string, string) (bool, error) {
+		return true, nil
+	}, []testing.InternalTest{{Name: "simulation", F: test}}, nil, nil)
 }
 
 // simulated runs a simulation in a process of its own.
@@ -184,7 +186,8 @@ func mongoses(s settings, _ *bench.Env) ([]*plot, error) {
 func deployments(s settings, what string, sizes []int) ([]*plot, error) {
 	p := &plot{title: "Monitoring in a minute, for each of the " + what, x: what, y: "for each"}
 	found := &plot{name: "discovery", title: "To discover, for each of the " + what, x: what, y: "for each"}
-	heads := []string{what, "CPU/minute", "for each", "sent/minute", "received/minute", "for each", "hellos/minute", "memory for each", "CPU to discover", "for each"}
+	heads := []string{what, "CPU/minute", "for each", "sent/minute", "received/minute", "for each", "hellos/minute",
+		"memory for each", "CPU to discover", "for each"}
 	if what == "members" {
 		heads = append(heads, "step-down known after")
 	}
@@ -195,7 +198,8 @@ func deployments(s settings, what string, sizes []int) ([]*plot, error) {
 			return nil, err
 		}
 		count := time.Duration(n)
-		row := []string{fmt.Sprint(n), table.Round(m.CPU), table.Round(m.CPU / count), fmt.Sprint(m.Sent), fmt.Sprint(m.Received), each(m.Sent+m.Received, n),
+		row := []string{fmt.Sprint(n), table.Round(m.CPU), table.Round(m.CPU / count), fmt.Sprint(m.Sent),
+			fmt.Sprint(m.Received), each(m.Sent+m.Received, n),
 			fmt.Sprint(m.Heartbeats), each(m.Memory, n), table.Round(m.Discovery), table.Round(m.Discovery / count)}
 		if what == "members" {
 			row = append(row, table.Round(m.StepDown))

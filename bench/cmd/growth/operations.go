@@ -39,8 +39,10 @@ func goroutines(s settings, env *bench.Env) ([]*plot, error) {
 	cost := &plot{title: "FindOne: processor time for an operation", x: "goroutines", y: "µs"}
 	throughput := &plot{name: "throughput", title: "FindOne: operations per second", x: "goroutines", y: "per second"}
 	latency := &plot{name: "latency", title: "FindOne: 99 % are faster than this", x: "goroutines", y: "ms"}
-	fairness := &plot{name: "fairness", title: "FindOne: the longest wait, as a multiple of the mean", x: "goroutines", y: "times the mean"}
-	t := s.table("pool", "goroutines", "per second", "CPU/op", "p50", "p99", "p99.9", "mean", "longest", "longest / mean", "longest / turn")
+	fairness := &plot{name: "fairness", title: "FindOne: the longest wait, as a multiple of the mean", x: "goroutines",
+		y: "times the mean"}
+	t := s.table("pool", "goroutines", "per second", "CPU/op", "p50", "p99", "p99.9", "mean", "longest",
+		"longest / mean", "longest / turn")
 	for _, size := range s.sizes(1, 10, 100, 1000) {
 		for _, n := range s.sizes(1, 10, 100, 1000, 5000, 20_000) {
 			c, closeClient, err := open(env, uri, allium.ClientOptions{MaxPoolSize: &size})
@@ -62,8 +64,10 @@ func goroutines(s settings, env *bench.Env) ([]*plot, error) {
 			cpu := r.cpu / time.Duration(total)
 			// In a fair queue of n, who asks again waits for the others' turns: n operations.
 			turn := time.Duration(float64(n) * r.took.Seconds() / float64(total) * 1e9)
-			t.Row(fmt.Sprint(size), fmt.Sprint(n), fmt.Sprintf("%.0f", float64(total)/r.took.Seconds()), table.Round(cpu), table.Round(at(0.5)), table.Round(at(0.99)),
-				table.Round(at(0.999)), table.Round(mean), table.Round(longest), fmt.Sprintf("%.1f", longest.Seconds()/mean.Seconds()),
+			t.Row(fmt.Sprint(size), fmt.Sprint(n), fmt.Sprintf("%.0f", float64(total)/r.took.Seconds()),
+				table.Round(cpu), table.Round(at(0.5)), table.Round(at(0.99)),
+				table.Round(at(0.999)), table.Round(mean), table.Round(longest),
+				fmt.Sprintf("%.1f", longest.Seconds()/mean.Seconds()),
 				fmt.Sprintf("%.1f", longest.Seconds()/turn.Seconds()))
 			pool, x := fmt.Sprintf("pool of %d", size), float64(n)
 			cost.add(pool, x, float64(cpu.Nanoseconds())/1e3)
@@ -141,7 +145,8 @@ func idle(s settings, env *bench.Env) ([]*plot, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.Row(fmt.Sprint(n), each(m.heap, n), each(m.stack, n), each(m.heap+m.stack, n), fmt.Sprint(m.goroutines), table.Round(m.took),
+		t.Row(fmt.Sprint(n), each(m.heap, n), each(m.stack, n), each(m.heap+m.stack, n), fmt.Sprint(m.goroutines),
+			table.Round(m.took),
 			table.Round(m.cpu/time.Duration(n)))
 		p.add("heap and stack", float64(n), float64(m.heap+m.stack)/float64(n))
 	}
@@ -161,14 +166,16 @@ func connect(env *bench.Env, uri string, n int) (m connected, err error) {
 	before := runtime.NumGoroutine()
 	start, cpu := time.Now(), bench.ProcessorTime()
 	var opened atomic.Int64
-	c, closeClient, err := open(env, uri, allium.ClientOptions{MinPoolSize: &n, MaxPoolSize: &n, PoolMonitor: counting(&opened)})
+	c, closeClient, err := open(env, uri,
+		allium.ClientOptions{MinPoolSize: &n, MaxPoolSize: &n, PoolMonitor: counting(&opened)})
 	if err != nil {
 		return m, err
 	}
 	defer closeClient()
 	for int(opened.Load()) < n {
 		if time.Since(start) > time.Minute {
-			return m, fmt.Errorf("%d of %d connections after a minute: the limit of open files is one reason", opened.Load(), n)
+			return m, fmt.Errorf("%d of %d connections after a minute: the limit of open files is one reason",
+				opened.Load(), n)
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -187,7 +194,8 @@ func streams(s settings, env *bench.Env) ([]*plot, error) {
 	}
 	ctx := context.Background()
 	p := &plot{title: "Change streams on one client", x: "streams", y: "for each stream"}
-	t := s.table("streams", "client's memory each", "CPU to open one", "CPU of an event each", "all have it after", "CPU of a quiet second each")
+	t := s.table("streams", "client's memory each", "CPU to open one", "CPU of an event each", "all have it after",
+		"CPU of a quiet second each")
 	for _, n := range s.sizes(1, 10, 100, 1000, 4000, 10_000) {
 		heap, stack := memory()
 		c, closeClient, err := open(env, uri, allium.ClientOptions{MaxPoolSize: new(0), MaxConnecting: new(16)})
@@ -240,7 +248,8 @@ func streams(s settings, env *bench.Env) ([]*plot, error) {
 			stream.Close(ctx)
 		}
 		closeClient()
-		t.Row(fmt.Sprint(n), each(heapNow-heap+stackNow-stack, n), table.Round(opening/time.Duration(n)), table.Round(eventCPU/time.Duration(n)), table.Round(took),
+		t.Row(fmt.Sprint(n), each(heapNow-heap+stackNow-stack, n), table.Round(opening/time.Duration(n)),
+			table.Round(eventCPU/time.Duration(n)), table.Round(took),
 			table.Round(quiet/time.Duration(n)))
 		p.add("memory, bytes", float64(n), float64(heapNow-heap+stackNow-stack)/float64(n))
 		p.add("an event, ns", float64(n), float64(eventCPU)/float64(n))
@@ -289,7 +298,8 @@ func collections(s settings, env *bench.Env) ([]*plot, error) {
 		count := rounds * n
 		perName := float64(cpuTook) / float64(count)
 		t.Row(fmt.Sprint(n), table.Round(took/time.Duration(rounds)), fmt.Sprintf("%.0fns", perName),
-			fmt.Sprintf("%.2f", float64(m1.Mallocs-m0.Mallocs)/float64(count)), fmt.Sprint((m1.TotalAlloc-m0.TotalAlloc)/uint64(count)))
+			fmt.Sprintf("%.2f", float64(m1.Mallocs-m0.Mallocs)/float64(count)),
+			fmt.Sprint((m1.TotalAlloc-m0.TotalAlloc)/uint64(count)))
 		p.add("processor time", float64(n), perName)
 	}
 	return []*plot{p}, t.End()
@@ -342,7 +352,8 @@ func documents(s settings, env *bench.Env) ([]*plot, error) {
 			}
 			took, cpuTook := time.Since(start)/time.Duration(rounds), (bench.ProcessorTime()-cpu)/time.Duration(rounds)
 			runtime.ReadMemStats(&m1)
-			row = append(row, table.Round(took), table.Round(cpuTook), fmt.Sprint((m1.TotalAlloc-m0.TotalAlloc)/uint64(rounds)))
+			row = append(row, table.Round(took), table.Round(cpuTook),
+				fmt.Sprint((m1.TotalAlloc-m0.TotalAlloc)/uint64(rounds)))
 			p.add(op.name, float64(n), float64(cpuTook.Nanoseconds())/1e3)
 		}
 		t.Row(row...)

@@ -82,8 +82,10 @@ func (p *plot) svg() []byte {
 		fmt.Fprintf(&b, `<line x1="%d" y1="%.0f" x2="%d" y2="%.0f" stroke="#ddd"/><text x="%d" y="%.0f" text-anchor="end" fill="#555">%s</text>`+"\n",
 			left, y, plotWidth-right, y, left-5, y+4, power(e))
 	}
-	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", (left+plotWidth-right)/2, plotHeight-8, html.EscapeString(p.x))
-	fmt.Fprintf(&b, `<text transform="translate(14 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n", (top+plotHeight-bottom)/2, html.EscapeString(p.y))
+	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", (left+plotWidth-right)/2, plotHeight-8,
+		html.EscapeString(p.x))
+	fmt.Fprintf(&b, `<text transform="translate(14 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n",
+		(top+plotHeight-bottom)/2, html.EscapeString(p.y))
 	for i, l := range p.lines {
 		color := colors[i%len(colors)]
 		fmt.Fprintf(&b, `<polyline fill="none" stroke="%s" stroke-width="2" points="`, color)

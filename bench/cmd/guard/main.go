@@ -149,7 +149,8 @@ func (s *side) take(pkg string, o settings) error {
 	if binary == "" {
 		return nil
 	}
-	text, err := output(filepath.Join(s.root, pkg), binary, "-test.run", "^$", "-test.bench", o.bench, "-test.benchmem", "-test.benchtime", o.length)
+	text, err := output(filepath.Join(s.root, pkg), binary, "-test.run", "^$", "-test.bench", o.bench, "-test.benchmem",
+		"-test.benchtime", o.length)
 	if err != nil {
 		return err
 	}

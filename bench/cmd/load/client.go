@@ -69,16 +69,17 @@ type officialSample struct {
 
 func openOfficial(uri string, pool int) (*client, error) {
 	c := &client{}
-	driver, err := mongo.Connect(options.Client().ApplyURI(uri).SetMaxPoolSize(uint64(pool)).SetPoolMonitor(&officialevent.PoolMonitor{
-		Event: func(e *officialevent.PoolEvent) {
-			switch e.Type {
-			case officialevent.ConnectionCreated:
-				c.created.Add(1)
-			case officialevent.ConnectionClosed:
-				c.closed.Add(1)
-			}
-		},
-	}))
+	driver, err := mongo.Connect(
+		options.Client().ApplyURI(uri).SetMaxPoolSize(uint64(pool)).SetPoolMonitor(&officialevent.PoolMonitor{
+			Event: func(e *officialevent.PoolEvent) {
+				switch e.Type {
+				case officialevent.ConnectionCreated:
+					c.created.Add(1)
+				case officialevent.ConnectionClosed:
+					c.closed.Add(1)
+				}
+			},
+		}))
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,8 @@ func openOfficial(uri string, pool int) (*client, error) {
 		}
 	}
 	s := nullserver.NewSample()
-	sample := officialSample{official.ObjectID(s.ID), s.Name, s.Email, s.Age, s.Balance, s.Active, official.DateTime(s.Created), s.City, s.Visits, s.Notes}
+	sample := officialSample{official.ObjectID(s.ID), s.Name, s.Email, s.Age, s.Balance, s.Active,
+		official.DateTime(s.Created), s.City, s.Visits, s.Notes}
 	inserts := db.Collection("c")
 	c.findOne, c.findSlow = find(nullserver.One), find(nullserver.Slow)
 	c.insertOne = func(ctx context.Context) error {

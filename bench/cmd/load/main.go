@@ -82,8 +82,10 @@ var drivers = []struct {
 func rates(s settings, uri string) error {
 	idle := openLoop(func(context.Context) error { return nil }, 16, s.rate, s.length)
 	fmt.Printf("%d operations per second for %v; to start an operation takes %s of processor time (in what follows) and is late by %s (p50), %s (p99)\n\n", s.rate, s.length,
-		table.Round(idle.cpu/time.Duration(len(idle.latencies))), table.Round(idle.percentile(50)), table.Round(idle.percentile(99)))
-	t := table.New(os.Stdout, s.markdown, "operation", "goroutines", "pool", "driver", "per second", "p50", "p99", "p99.9", "CPU/op", "errors", "connections")
+		table.Round(idle.cpu/time.Duration(len(idle.latencies))), table.Round(idle.percentile(50)),
+		table.Round(idle.percentile(99)))
+	t := table.New(os.Stdout, s.markdown, "operation", "goroutines", "pool", "driver", "per second", "p50", "p99",
+		"p99.9", "CPU/op", "errors", "connections")
 	for _, operation := range []string{"FindOne", "InsertOne"} {
 		for _, goroutines := range []int{1, 16, 256, 2000} {
 			for _, pool := range []int{10, 100} {
@@ -100,9 +102,11 @@ func rates(s settings, uri string) error {
 						return err
 					}
 					r := openLoop(do, goroutines, s.rate, s.length)
-					t.Row(operation, fmt.Sprint(goroutines), fmt.Sprint(pool), d.name, fmt.Sprintf("%.0f", float64(len(r.latencies))/r.took.Seconds()),
+					t.Row(operation, fmt.Sprint(goroutines), fmt.Sprint(pool), d.name,
+						fmt.Sprintf("%.0f", float64(len(r.latencies))/r.took.Seconds()),
 						table.Round(r.percentile(50)), table.Round(r.percentile(99)), table.Round(r.percentile(99.9)),
-						table.Round(r.cpu/time.Duration(max(len(r.latencies), 1))), fmt.Sprint(r.errors), fmt.Sprint(c.created.Load()))
+						table.Round(r.cpu/time.Duration(max(len(r.latencies), 1))), fmt.Sprint(r.errors),
+						fmt.Sprint(c.created.Load()))
 					if err := c.close(); err != nil {
 						return err
 					}
@@ -197,7 +201,8 @@ func storm(s settings, uri string) error {
 			o := outcome{latencies: latencies, took: time.Since(start), cpu: bench.ProcessorTime() - cpu}
 			slices.Sort(latencies)
 			if round > 0 { // the first one warms up the process
-				t.Row(d.name, table.Round(o.took), table.Round(o.percentile(50)), table.Round(o.percentile(99)), table.Round(o.cpu/goroutines), fmt.Sprint(failed.Load()), fmt.Sprint(c.created.Load()))
+				t.Row(d.name, table.Round(o.took), table.Round(o.percentile(50)), table.Round(o.percentile(99)),
+					table.Round(o.cpu/goroutines), fmt.Sprint(failed.Load()), fmt.Sprint(c.created.Load()))
 			}
 			if err := c.close(); err != nil {
 				return err
@@ -210,8 +215,10 @@ func storm(s settings, uri string) error {
 // cancels cancels a tenth of the operations somewhere on their way.
 func cancels(s settings, uri string) error {
 	const goroutines = 64
-	fmt.Printf("%d goroutines, finds that take %v, a tenth of them cancelled at random, for %v\n\n", goroutines, slowBy, s.length)
-	t := table.New(os.Stdout, s.markdown, "driver", "operations", "cancelled", "connections opened", "connections lost", "other errors", "CPU/op")
+	fmt.Printf("%d goroutines, finds that take %v, a tenth of them cancelled at random, for %v\n\n", goroutines, slowBy,
+		s.length)
+	t := table.New(os.Stdout, s.markdown, "driver", "operations", "cancelled", "connections opened", "connections lost",
+		"other errors", "CPU/op")
 	for _, d := range drivers {
 		c, err := d.open(uri, 100)
 		if err != nil {
@@ -244,7 +251,8 @@ func cancels(s settings, uri string) error {
 		}
 		wg.Wait()
 		lost := c.closed.Load() // before the client closes the rest
-		t.Row(d.name, fmt.Sprint(done.Load()), fmt.Sprint(cancelled.Load()), fmt.Sprint(c.created.Load()), fmt.Sprint(lost), fmt.Sprint(failed.Load()),
+		t.Row(d.name, fmt.Sprint(done.Load()), fmt.Sprint(cancelled.Load()), fmt.Sprint(c.created.Load()),
+			fmt.Sprint(lost), fmt.Sprint(failed.Load()),
 			table.Round((bench.ProcessorTime()-cpu)/time.Duration(done.Load())))
 		if err := c.close(); err != nil {
 			return err

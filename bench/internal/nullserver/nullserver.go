@@ -47,7 +47,8 @@ type Sample struct {
 
 // NewSample returns the document.
 func NewSample() Sample {
-	return Sample{FileID, "Ada Lovelace", "ada@example.com", 36, 1234.5, true, 1_700_000_000_000, "London", 1 << 33, "writes programs for engines"}
+	return Sample{FileID, "Ada Lovelace", "ada@example.com", 36, 1234.5, true, 1_700_000_000_000, "London", 1 << 33,
+		"writes programs for engines"}
 }
 
 // FileID is the _id of the file and of the documents.
@@ -96,7 +97,8 @@ func New() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := bson.Marshal(bson.D{{Key: "_id", Value: FileID}, {Key: "length", Value: int64(FileSize)}, {Key: "chunkSize", Value: int32(chunkSize)},
+	file, err := bson.Marshal(bson.D{{Key: "_id", Value: FileID}, {Key: "length", Value: int64(FileSize)},
+		{Key: "chunkSize", Value: int32(chunkSize)},
 		{Key: "uploadDate", Value: bson.DateTime(1_700_000_000_000)}, {Key: "filename", Value: "file"}})
 	if err != nil {
 		return nil, err
@@ -111,7 +113,8 @@ func New() (*Server, error) {
 	s.add(Many, docs)
 	var chunks [][]byte
 	for left := FileSize; left > 0; left -= chunkSize {
-		chunk, err := bson.Marshal(bson.D{{Key: "_id", Value: FileID}, {Key: "files_id", Value: FileID}, {Key: "n", Value: int32(len(chunks))},
+		chunk, err := bson.Marshal(bson.D{{Key: "_id", Value: FileID}, {Key: "files_id", Value: FileID},
+			{Key: "n", Value: int32(len(chunks))},
 			{Key: "data", Value: bson.Binary{Data: make([]byte, min(left, chunkSize))}}})
 		if err != nil {
 			return nil, err

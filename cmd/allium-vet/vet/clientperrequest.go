@@ -42,7 +42,8 @@ func runClientPerRequest(pass *analysis.Pass) (any, error) {
 		}
 		switch {
 		case inHandler(pass.TypesInfo, stack) && fixed(u, call, 0):
-			report(pass, call, nil, "%s opens a client for each request: open one when the program starts and share it", name)
+			report(pass, call, nil, "%s opens a client for each request: open one when the program starts and share it",
+				name)
 		case inLoop(u, call, stack):
 			report(pass, call, nil, "%s opens a client in each turn of the loop: open one before it", name)
 		}
@@ -58,7 +59,8 @@ func clientOpeners(u *usage, pass *analysis.Pass) map[*types.Func]bool {
 	u.files.WithStack([]ast.Node{(*ast.CallExpr)(nil)}, func(n ast.Node, push bool, stack []ast.Node) bool {
 		call := n.(*ast.CallExpr)
 		m, ok := callee(pass.TypesInfo, call)
-		if !push || !ok || !m.opensClient() || guarded(stack) || keptElsewhere(pass.TypesInfo, stack) || !fixed(u, call, 0) {
+		if !push || !ok || !m.opensClient() || guarded(stack) || keptElsewhere(pass.TypesInfo, stack) ||
+			!fixed(u, call, 0) {
 			return true
 		}
 		for i := len(stack) - 1; i >= 0; i-- {
@@ -71,7 +73,8 @@ func clientOpeners(u *usage, pass *analysis.Pass) map[*types.Func]bool {
 					return true
 				}
 				for i := range obj.Signature().Results().Len() {
-					if t := named(obj.Signature().Results().At(i).Type()); t != nil && isDriver(t.Obj().Pkg()) && receivers[t.Obj().Name()] != "" {
+					if t := named(obj.Signature().Results().At(i).Type()); t != nil && isDriver(t.Obj().Pkg()) &&
+						receivers[t.Obj().Name()] != "" {
 						openers[obj] = true
 					}
 				}
@@ -94,7 +97,8 @@ func guarded(stack []ast.Node) bool {
 		case *ast.CaseClause, *ast.CommClause:
 			return true
 		case *ast.CallExpr:
-			if sel, ok := n.Fun.(*ast.SelectorExpr); ok && (sel.Sel.Name == "Do" || sel.Sel.Name == "OnceValue" || sel.Sel.Name == "OnceValues" || sel.Sel.Name == "OnceFunc") {
+			if sel, ok := n.Fun.(*ast.SelectorExpr); ok && (sel.Sel.Name == "Do" || sel.Sel.Name == "OnceValue" ||
+				sel.Sel.Name == "OnceValues" || sel.Sel.Name == "OnceFunc") {
 				return true
 			}
 		}
@@ -190,7 +194,8 @@ func inLoop(u *usage, call *ast.CallExpr, stack []ast.Node) bool {
 			if !fixed(u, call, 0) || u.info.TypeOf(n.X) == nil {
 				return false
 			}
-			if b, ok := types.Unalias(u.info.TypeOf(n.X)).Underlying().(*types.Basic); ok && b.Info()&types.IsInteger != 0 {
+			if b, ok := types.Unalias(u.info.TypeOf(n.X)).Underlying().(*types.Basic); ok &&
+				b.Info()&types.IsInteger != 0 {
 				return false // so many tries
 			}
 			closes, leaves := false, false
@@ -201,7 +206,8 @@ func inLoop(u *usage, call *ast.CallExpr, stack []ast.Node) bool {
 				case *ast.BranchStmt:
 					leaves = leaves || n.Tok.String() == "break" || n.Tok.String() == "goto"
 				case *ast.CallExpr:
-					if m, ok := callee(u.info, n); ok && m.recv == "Client" && (m.name == "Disconnect" || m.name == "Close") {
+					if m, ok := callee(u.info, n); ok && m.recv == "Client" &&
+						(m.name == "Disconnect" || m.name == "Close") {
 						closes = true
 					}
 				}

@@ -27,41 +27,43 @@ var connectionString = regexp.MustCompile(`mongodb(?:\+srv)?://([^:/@\s]+):([^@/
 
 func runCredentials(pass *analysis.Pass) (any, error) {
 	files := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	files.WithStack([]ast.Node{(*ast.BasicLit)(nil), (*ast.CompositeLit)(nil)}, func(n ast.Node, push bool, stack []ast.Node) bool {
-		if !push || inTest(pass, n.Pos()) {
+	files.WithStack([]ast.Node{(*ast.BasicLit)(nil), (*ast.CompositeLit)(nil)},
+		func(n ast.Node, push bool, stack []ast.Node) bool {
+			if !push || inTest(pass, n.Pos()) {
+				return true
+			}
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				tv := pass.TypesInfo.Types[n]
+				if tv.Value == nil || tv.Value.Kind() != constant.String || inPattern(stack) {
+					return true
+				}
+				for _, m := range connectionString.FindAllStringSubmatch(constant.StringVal(tv.Value), -1) {
+					if secret(m[2]) && elsewhere(m[3]) {
+						report(pass, n, nil, "a connection string with the password of %s is in the source: read it when the program starts", m[1])
+						break
+					}
+				}
+			case *ast.CompositeLit:
+				t := named(pass.TypesInfo.TypeOf(n))
+				if t == nil || !isDriver(t.Obj().Pkg()) || t.Obj().Name() != "Credential" {
+					return true
+				}
+				for _, elt := range n.Elts {
+					kv, ok := elt.(*ast.KeyValueExpr)
+					if !ok {
+						continue
+					}
+					key, _ := kv.Key.(*ast.Ident)
+					tv := pass.TypesInfo.Types[kv.Value]
+					if key != nil && key.Name == "Password" && tv.Value != nil && tv.Value.Kind() == constant.String &&
+						secret(constant.StringVal(tv.Value)) {
+						report(pass, kv, nil, "a password is in the source: read it when the program starts")
+					}
+				}
+			}
 			return true
-		}
-		switch n := n.(type) {
-		case *ast.BasicLit:
-			tv := pass.TypesInfo.Types[n]
-			if tv.Value == nil || tv.Value.Kind() != constant.String || inPattern(stack) {
-				return true
-			}
-			for _, m := range connectionString.FindAllStringSubmatch(constant.StringVal(tv.Value), -1) {
-				if secret(m[2]) && elsewhere(m[3]) {
-					report(pass, n, nil, "a connection string with the password of %s is in the source: read it when the program starts", m[1])
-					break
-				}
-			}
-		case *ast.CompositeLit:
-			t := named(pass.TypesInfo.TypeOf(n))
-			if t == nil || !isDriver(t.Obj().Pkg()) || t.Obj().Name() != "Credential" {
-				return true
-			}
-			for _, elt := range n.Elts {
-				kv, ok := elt.(*ast.KeyValueExpr)
-				if !ok {
-					continue
-				}
-				key, _ := kv.Key.(*ast.Ident)
-				tv := pass.TypesInfo.Types[kv.Value]
-				if key != nil && key.Name == "Password" && tv.Value != nil && tv.Value.Kind() == constant.String && secret(constant.StringVal(tv.Value)) {
-					report(pass, kv, nil, "a password is in the source: read it when the program starts")
-				}
-			}
-		}
-		return true
-	})
+		})
 	return nil, nil
 }
 
@@ -75,7 +77,8 @@ func inPattern(stack []ast.Node) bool {
 		}
 		if sel, ok := call.Fun.(*ast.SelectorExpr); ok {
 			switch sel.Sel.Name {
-			case "MustCompile", "Compile", "Println", "Printf", "Errorf", "Fatal", "Fatalf", "New", "Help", "Default", "PlaceHolder":
+			case "MustCompile", "Compile", "Println", "Printf", "Errorf", "Fatal", "Fatalf", "New", "Help", "Default",
+				"PlaceHolder":
 				return true
 			}
 			return strings.HasSuffix(sel.Sel.Name, "Var") || strings.HasSuffix(sel.Sel.Name, "VarP")
@@ -86,7 +89,8 @@ func inPattern(stack []ast.Node) bool {
 }
 
 // placeholders are passwords of examples.
-var placeholders = regexp.MustCompile(`(?i)^(pass(word|wd)?|pwd|secret|user(name)?|example|test|admin|root|foo|bar|abc|123456?|x+|\*+|\.+|mongo(db)?|redacted|hidden)$|[<>{}$%*\[\]]|your|change`)
+var placeholders = regexp.MustCompile(
+	`(?i)^(pass(word|wd)?|pwd|secret|user(name)?|example|test|admin|root|foo|bar|abc|123456?|x+|\*+|\.+|mongo(db)?|redacted|hidden)$|[<>{}$%*\[\]]|your|change`)
 
 // secret reports whether a password is none of an example.
 func secret(password string) bool {
@@ -109,7 +113,8 @@ func elsewhere(host string) bool {
 	if !strings.Contains(host, ".") || strings.ContainsAny(host, "<>{}$%*") {
 		return false
 	}
-	for _, reserved := range []string{"localhost", ".local", ".example", ".test", ".invalid", ".internal", "example.com", "example.org", "example.net", "host.docker.internal"} {
+	for _, reserved := range []string{"localhost", ".local", ".example", ".test", ".invalid", ".internal",
+		"example.com", "example.org", "example.net", "host.docker.internal"} {
 		if host == reserved || strings.HasSuffix(host, "."+strings.TrimPrefix(reserved, ".")) {
 			return false
 		}

@@ -195,7 +195,8 @@ func isElements(t types.Type) bool {
 		return false
 	}
 	s, ok := types.Unalias(elem).Underlying().(*types.Struct)
-	return ok && s.NumFields() == 2 && s.Field(0).Name() == "Key" && isString(s.Field(0).Type()) && s.Field(1).Name() == "Value" && isAny(s.Field(1).Type())
+	return ok && s.NumFields() == 2 && s.Field(0).Name() == "Key" && isString(s.Field(0).Type()) &&
+		s.Field(1).Name() == "Value" && isAny(s.Field(1).Type())
 }
 
 func isString(t types.Type) bool {

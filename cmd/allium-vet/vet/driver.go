@@ -20,7 +20,8 @@ func isDriver(p *types.Package) bool {
 	}
 	path := p.Path()
 	switch path {
-	case module, module + "/gridfs", module + "/mongoerr", module + "/field/typed", module + "/encryption", module + "/auth":
+	case module, module + "/gridfs", module + "/mongoerr", module + "/field/typed", module + "/encryption",
+		module + "/auth":
 		return true
 	}
 	return strings.HasPrefix(path, official+"/mongo") || strings.HasPrefix(path, official+"/v2/mongo")
@@ -65,8 +66,10 @@ const (
 )
 
 var roleNames = [...]string{
-	filterRole: "filter", updateRole: "update", replacementRole: "replacement", pipelineRole: "pipeline", streamRole: "pipeline",
-	sortRole: "a sort", keysRole: "index keys", hintRole: "a hint", commandRole: "a command", arrayFiltersRole: "array filters",
+	filterRole: "filter", updateRole: "update", replacementRole: "replacement", pipelineRole: "pipeline",
+	streamRole: "pipeline",
+	sortRole:   "a sort", keysRole: "index keys", hintRole: "a hint", commandRole: "a command",
+	arrayFiltersRole: "array filters",
 }
 
 func (r role) String() string { return roleNames[r] }
@@ -78,32 +81,39 @@ type positions map[int]role
 var arguments = map[string]map[string]positions{
 	"Collection": {
 		"All": {1: filterRole}, "Query": {1: filterRole},
-		"Find": {1: filterRole}, "FindOne": {1: filterRole}, "Count": {1: filterRole}, "CountDocuments": {1: filterRole}, "Distinct": {2: filterRole},
+		"Find": {1: filterRole}, "FindOne": {1: filterRole}, "Count": {1: filterRole},
+		"CountDocuments": {1: filterRole}, "Distinct": {2: filterRole},
 		"DeleteOne": {1: filterRole}, "DeleteMany": {1: filterRole}, "FindOneAndDelete": {1: filterRole},
-		"UpdateOne": {1: filterRole, 2: updateRole}, "UpdateMany": {1: filterRole, 2: updateRole}, "UpdateByID": {2: updateRole},
-		"FindOneAndUpdate": {1: filterRole, 2: updateRole},
-		"ReplaceOne":       {1: filterRole, 2: replacementRole}, "FindOneAndReplace": {1: filterRole, 2: replacementRole},
-		"Aggregate": {1: pipelineRole}, "Watch": {1: streamRole},
+		"UpdateOne": {1: filterRole, 2: updateRole}, "UpdateMany": {1: filterRole, 2: updateRole},
+		"UpdateByID":        {2: updateRole},
+		"FindOneAndUpdate":  {1: filterRole, 2: updateRole},
+		"ReplaceOne":        {1: filterRole, 2: replacementRole},
+		"FindOneAndReplace": {1: filterRole, 2: replacementRole},
+		"Aggregate":         {1: pipelineRole}, "Watch": {1: streamRole},
 		"DeleteOneModel": {0: filterRole}, "DeleteManyModel": {0: filterRole},
 		"UpdateOneModel": {0: filterRole, 1: updateRole}, "UpdateManyModel": {0: filterRole, 1: updateRole},
 		"ReplaceOneModel": {0: filterRole, 1: replacementRole},
 	},
 	"Database": {
-		"Aggregate": {1: pipelineRole}, "Watch": {1: streamRole}, "RunCommand": {1: commandRole}, "RunCommandCursor": {1: commandRole},
-		"CreateView": {3: pipelineRole},
+		"Aggregate": {1: pipelineRole}, "Watch": {1: streamRole}, "RunCommand": {1: commandRole},
+		"RunCommandCursor": {1: commandRole},
+		"CreateView":       {3: pipelineRole},
 	},
 	"Client": {"Watch": {1: streamRole}},
 	"Bucket": {"Find": {1: filterRole}},
 	"": {
-		"Aggregate": {2: pipelineRole}, "Watch": {2: streamRole}, "Distinct": {3: filterRole}, "RunCursorCommand": {2: commandRole},
+		"Aggregate": {2: pipelineRole}, "Watch": {2: streamRole}, "Distinct": {3: filterRole},
+		"RunCursorCommand": {2: commandRole},
 	},
 }
 
 // fields are the roles of the fields of a driver's structs (options, models) by name, and, with
 // "Set" before it, of their setters. The methods of the official driver's builders are setters.
 var fields = map[string]role{
-	"Sort": sortRole, "Hint": hintRole, "Keys": keysRole, "Filter": filterRole, "Update": updateRole, "Replacement": replacementRole,
-	"ArrayFilters": arrayFiltersRole, "Pipeline": pipelineRole, "Validator": filterRole, "PartialFilter": filterRole, "PartialFilterExpression": filterRole,
+	"Sort": sortRole, "Hint": hintRole, "Keys": keysRole, "Filter": filterRole, "Update": updateRole,
+	"Replacement":  replacementRole,
+	"ArrayFilters": arrayFiltersRole, "Pipeline": pipelineRole, "Validator": filterRole, "PartialFilter": filterRole,
+	"PartialFilterExpression": filterRole,
 }
 
 // receivers maps the types that have operations to their row in arguments.
@@ -159,7 +169,8 @@ func (m method) isOperation() bool {
 	}
 	switch m.recv {
 	case "":
-		return m.name == "Aggregate" || m.name == "Distinct" || m.name == "Watch" || m.name == "RunCursorCommand" || m.name == "Save"
+		return m.name == "Aggregate" || m.name == "Distinct" || m.name == "Watch" || m.name == "RunCursorCommand" ||
+			m.name == "Save"
 	case "Client":
 		return m.name == "BulkWrite" || m.name == "Watch" || m.name == "ListDatabases" || m.name == "ListDatabaseNames"
 	}
@@ -184,14 +195,16 @@ func (m method) inTransactions() bool {
 // opensClient reports whether the call makes a client.
 func (m method) opensClient() bool {
 	path := m.fn.Pkg().Path()
-	return m.recv == "" && (path == module && m.name == "Open" || path != module && (m.name == "Connect" || m.name == "NewClient"))
+	return m.recv == "" && (path == module && m.name == "Open" ||
+		path != module && (m.name == "Connect" || m.name == "NewClient"))
 }
 
 // transaction returns the index of the function that a call runs in a transaction or with a
 // session, and whether there is one.
 func (m method) transaction() (fn int, ok bool) {
 	switch m.recv + "." + m.name {
-	case "Client.Transact", "Session.Transact", "Session.WithTransaction", "sessionImpl.WithTransaction", "Client.UseSession":
+	case "Client.Transact", "Session.Transact", "Session.WithTransaction", "sessionImpl.WithTransaction",
+		"Client.UseSession":
 		return 1, true
 	case "Client.UseSessionWithOptions", ".WithSession":
 		return 2, true

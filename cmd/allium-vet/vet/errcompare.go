@@ -26,38 +26,41 @@ func runErrCompare(pass *analysis.Pass) (any, error) {
 	if !imports(pass.Pkg) {
 		return nil, nil
 	}
-	files.WithStack([]ast.Node{(*ast.BinaryExpr)(nil), (*ast.SwitchStmt)(nil)}, func(n ast.Node, push bool, stack []ast.Node) bool {
-		if !push || inIs(stack) {
-			return true
-		}
-		switch n := n.(type) {
-		case *ast.BinaryExpr:
-			if n.Op != token.EQL && n.Op != token.NEQ {
+	files.WithStack([]ast.Node{(*ast.BinaryExpr)(nil), (*ast.SwitchStmt)(nil)},
+		func(n ast.Node, push bool, stack []ast.Node) bool {
+			if !push || inIs(stack) {
 				return true
 			}
-			err, sentinel := n.X, n.Y
-			if name := sentinelName(pass.TypesInfo, err); name != "" {
-				err, sentinel = sentinel, err
-			}
-			name := sentinelName(pass.TypesInfo, sentinel)
-			if name == "" || !isError(pass.TypesInfo.TypeOf(err)) || sentinelName(pass.TypesInfo, err) != "" {
-				return true
-			}
-			report(pass, n, isFix(pass, n, err, sentinel), "an error that wraps %s is not == to it: use errors.Is", name)
-		case *ast.SwitchStmt:
-			if n.Tag == nil || !isError(pass.TypesInfo.TypeOf(n.Tag)) {
-				return true
-			}
-			for _, c := range n.Body.List {
-				for _, x := range c.(*ast.CaseClause).List {
-					if name := sentinelName(pass.TypesInfo, x); name != "" {
-						report(pass, x, nil, "an error that wraps %s is not == to it, as a switch compares: use errors.Is", name)
+			switch n := n.(type) {
+			case *ast.BinaryExpr:
+				if n.Op != token.EQL && n.Op != token.NEQ {
+					return true
+				}
+				err, sentinel := n.X, n.Y
+				if name := sentinelName(pass.TypesInfo, err); name != "" {
+					err, sentinel = sentinel, err
+				}
+				name := sentinelName(pass.TypesInfo, sentinel)
+				if name == "" || !isError(pass.TypesInfo.TypeOf(err)) || sentinelName(pass.TypesInfo, err) != "" {
+					return true
+				}
+				report(pass, n, isFix(pass, n, err, sentinel), "an error that wraps %s is not == to it: use errors.Is",
+					name)
+			case *ast.SwitchStmt:
+				if n.Tag == nil || !isError(pass.TypesInfo.TypeOf(n.Tag)) {
+					return true
+				}
+				for _, c := range n.Body.List {
+					for _, x := range c.(*ast.CaseClause).List {
+						if name := sentinelName(pass.TypesInfo, x); name != "" {
+							report(pass, x, nil,
+								"an error that wraps %s is not == to it, as a switch compares: use errors.Is", name)
+						}
 					}
 				}
 			}
-		}
-		return true
-	})
+			return true
+		})
 	return nil, nil
 }
 
@@ -83,7 +86,8 @@ func sentinelName(info *types.Info, x ast.Expr) string {
 		return ""
 	}
 	v, ok := info.Uses[id].(*types.Var)
-	if !ok || v.IsField() || v.Pkg() == nil || v.Parent() != v.Pkg().Scope() || !isDriver(v.Pkg()) || !strings.HasPrefix(v.Name(), "Err") || !isError(v.Type()) {
+	if !ok || v.IsField() || v.Pkg() == nil || v.Parent() != v.Pkg().Scope() || !isDriver(v.Pkg()) ||
+		!strings.HasPrefix(v.Name(), "Err") || !isError(v.Type()) {
 		return ""
 	}
 	return v.Pkg().Name() + "." + v.Name()
@@ -144,5 +148,6 @@ func importName(file *ast.File, path string) (string, []analysis.TextEdit) {
 	if block == nil {
 		return "", nil
 	}
-	return path[strings.LastIndex(path, "/")+1:], []analysis.TextEdit{insert(block.Lparen+1, "\n\t"+strconv.Quote(path))}
+	return path[strings.LastIndex(path, "/")+1:],
+		[]analysis.TextEdit{insert(block.Lparen+1, "\n\t"+strconv.Quote(path))}
 }

@@ -58,12 +58,14 @@ func (in *input) check(pass *analysis.Pass, s site) {
 		if text := documentType(d, `"$eq"`, source(pass, e.value)); text != "" {
 			fixes = fix("Compare with $eq", replace(e.value, text))
 		}
-		report(pass, e.value, fixes, "the client can send an operator for this value: {$eq: …} or a type makes it a value")
+		report(pass, e.value, fixes,
+			"the client can send an operator for this value: {$eq: …} or a type makes it a value")
 	}
 	w.operand = func(x ast.Expr, d document) {
 		if b, ok := ast.Unparen(x).(*ast.BinaryExpr); ok && b.Op == token.ADD {
 			if left, ok := in.text(b.X); ok && strings.HasPrefix(left, "$") && in.isInputText(b.Y, 0) {
-				report(pass, x, nil, "the client chooses the field that is read: compare the name with those that are allowed")
+				report(pass, x, nil,
+					"the client chooses the field that is read: compare the name with those that are allowed")
 			}
 			return
 		}

@@ -25,10 +25,12 @@ func runMapOrder(pass *analysis.Pass) (any, error) {
 		case done[d.lit]:
 		case what == "stage" && d.first() != "" && d.entries[0].key[0] == '$':
 			done[d.lit] = true
-			report(pass, d.lit, nil, "a stage has one operator, not %d: each needs a document of its own", len(d.entries))
+			report(pass, d.lit, nil, "a stage has one operator, not %d: each needs a document of its own",
+				len(d.entries))
 		case what != "stage" && d.isMap:
 			done[d.lit] = true
-			report(pass, d.lit, orderFix(x, d), "the order of the keys decides in %s, and a map has none: use a bson.D", what)
+			report(pass, d.lit, orderFix(x, d), "the order of the keys decides in %s, and a map has none: use a bson.D",
+				what)
 		}
 	}
 	for _, s := range u.sites {
@@ -46,7 +48,8 @@ func orderFix(x ast.Expr, d document) []analysis.SuggestedFix {
 	edits := []analysis.TextEdit{replace(typ.Sel, "D")}
 	for _, elt := range d.lit.Elts {
 		kv := elt.(*ast.KeyValueExpr)
-		edits = append(edits, insert(kv.Pos(), "{Key: "), analysis.TextEdit{Pos: kv.Key.End(), End: kv.Value.Pos(), NewText: []byte(", Value: ")}, insert(kv.End(), "}"))
+		edits = append(edits, insert(kv.Pos(), "{Key: "), analysis.TextEdit{Pos: kv.Key.End(), End: kv.Value.Pos(),
+			NewText: []byte(", Value: ")}, insert(kv.End(), "}"))
 	}
 	return fix("Write a bson.D", edits...)
 }

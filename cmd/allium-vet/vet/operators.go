@@ -19,7 +19,8 @@ var Operators = &analysis.Analyzer{
 var serverVersion = ""
 
 func init() {
-	Operators.Flags.StringVar(&serverVersion, "server", "", "the oldest server `version` that the program runs on, such as 6.0")
+	Operators.Flags.StringVar(&serverVersion, "server", "",
+		"the oldest server `version` that the program runs on, such as 6.0")
 }
 
 func runOperators(pass *analysis.Pass) (any, error) {
@@ -49,7 +50,8 @@ func runOperators(pass *analysis.Pass) (any, error) {
 		case place != "" && kind == "stage" && !placed(kind, e.key, place):
 			report(pass, e.node, nil, "%s is no stage %s", e.key, stagePlaces[place])
 		case serverVersion != "" && missingIn(server, kind, e.key) != "":
-			report(pass, e.node, nil, "%s %s is not in server %s: %s", kindNames[kind], e.key, serverVersion, missingIn(server, kind, e.key))
+			report(pass, e.node, nil, "%s %s is not in server %s: %s", kindNames[kind], e.key, serverVersion,
+				missingIn(server, kind, e.key))
 		default:
 			return
 		}
@@ -62,7 +64,8 @@ func runOperators(pass *analysis.Pass) (any, error) {
 }
 
 var kindNames = map[string]string{
-	"filter": "operator of filters", "update": "update operator", "stage": "stage", "expression": "operator of expressions",
+	"filter": "operator of filters", "update": "update operator", "stage": "stage",
+	"expression":  "operator of expressions",
 	"accumulator": "accumulator", "window": "window function",
 }
 

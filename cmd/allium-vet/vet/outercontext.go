@@ -84,12 +84,16 @@ func checkTransaction(pass *analysis.Pass, u *usage, how string, fn *ast.FuncLit
 			o := u.origin(ctx)
 			switch {
 			case o.background:
-				report(pass, ctx, contextFix(u, ctx, inner, within), "%s runs outside the %s: its context is not that of the function of %s", name, scope(how), how)
-			case o.obj == nil || o.obj.Pos() == 0 || o.obj.Parent() == nil || o.obj.Pkg() != nil && o.obj.Parent() == o.obj.Pkg().Scope():
+				report(pass, ctx, contextFix(u, ctx, inner, within),
+					"%s runs outside the %s: its context is not that of the function of %s", name, scope(how), how)
+			case o.obj == nil || o.obj.Pos() == 0 || o.obj.Parent() == nil ||
+				o.obj.Pkg() != nil && o.obj.Parent() == o.obj.Pkg().Scope():
 			case o.obj.Pos() >= fn.Pos() && o.obj.Pos() < fn.End():
 			case inside(o.obj, within):
 			case isContext(o.obj.Type()) && !u.made(o.obj) || isRequest(o.obj.Type()):
-				report(pass, ctx, contextFix(u, ctx, inner, within), "%s runs outside the %s: %s is the context from outside the function of %s", name, scope(how), o.obj.Name(), how)
+				report(pass, ctx, contextFix(u, ctx, inner, within),
+					"%s runs outside the %s: %s is the context from outside the function of %s", name, scope(how),
+					o.obj.Name(), how)
 			}
 			return true
 		})

@@ -21,7 +21,8 @@ func report(pass *analysis.Pass, at ast.Node, fixes []analysis.SuggestedFix, for
 	if file == nil || ast.IsGenerated(file) || ignored(pass, file, at.Pos()) {
 		return
 	}
-	pass.Report(analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Category: pass.Analyzer.Name, Message: fmt.Sprintf(format, args...), SuggestedFixes: fixes})
+	pass.Report(analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Category: pass.Analyzer.Name,
+		Message: fmt.Sprintf(format, args...), SuggestedFixes: fixes})
 }
 
 func fileOf(pass *analysis.Pass, pos token.Pos) *ast.File {
@@ -82,19 +83,20 @@ func typeName(t types.Type) string {
 // functions calls f with each function of the files, literals included, and those around it, the
 // innermost last.
 func functions(u *usage, f func(fn ast.Node, typ *ast.FuncType, body *ast.BlockStmt, around []ast.Node)) {
-	u.files.WithStack([]ast.Node{(*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)}, func(n ast.Node, push bool, stack []ast.Node) bool {
-		if push {
-			switch n := n.(type) {
-			case *ast.FuncDecl:
-				if n.Body != nil {
+	u.files.WithStack([]ast.Node{(*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)},
+		func(n ast.Node, push bool, stack []ast.Node) bool {
+			if push {
+				switch n := n.(type) {
+				case *ast.FuncDecl:
+					if n.Body != nil {
+						f(n, n.Type, n.Body, stack)
+					}
+				case *ast.FuncLit:
 					f(n, n.Type, n.Body, stack)
 				}
-			case *ast.FuncLit:
-				f(n, n.Type, n.Body, stack)
 			}
-		}
-		return true
-	})
+			return true
+		})
 }
 
 // inTestdata reports whether a file is test data.

@@ -9,8 +9,10 @@ import (
 
 // requestTypes are what functions take that answer requests.
 var requestTypes = []string{
-	"net/http.Request", "github.com/gin-gonic/gin.Context", "github.com/labstack/echo.Context", "github.com/labstack/echo/v4.Context",
-	"github.com/gofiber/fiber.Ctx", "github.com/gofiber/fiber/v2.Ctx", "github.com/gofiber/fiber/v3.Ctx", "github.com/valyala/fasthttp.RequestCtx",
+	"net/http.Request", "github.com/gin-gonic/gin.Context", "github.com/labstack/echo.Context",
+	"github.com/labstack/echo/v4.Context",
+	"github.com/gofiber/fiber.Ctx", "github.com/gofiber/fiber/v2.Ctx", "github.com/gofiber/fiber/v3.Ctx",
+	"github.com/valyala/fasthttp.RequestCtx",
 }
 
 // isRequest reports whether a parameter of the type is a request.
@@ -33,11 +35,13 @@ func requests(info *types.Info, typ *ast.FuncType) (vars []types.Object) {
 
 // readers are the methods of requests, and of their parts, that return text that the client chose.
 var readers = []string{
-	"FormValue", "PostFormValue", "PathValue", "Get", "Query", "DefaultQuery", "Param", "Params", "PostForm", "DefaultPostForm", "QueryParam", "GetHeader",
+	"FormValue", "PostFormValue", "PathValue", "Get", "Query", "DefaultQuery", "Param", "Params", "PostForm",
+	"DefaultPostForm", "QueryParam", "GetHeader",
 }
 
 // binders are the methods that decode what a request has into their last argument.
-var binders = []string{"Bind", "BindJSON", "ShouldBind", "ShouldBindJSON", "ShouldBindBodyWithJSON", "BodyParser", "BindBody"}
+var binders = []string{"Bind", "BindJSON", "ShouldBind", "ShouldBindJSON", "ShouldBindBodyWithJSON", "BodyParser",
+	"BindBody"}
 
 // input says what in a function comes from a request.
 type input struct {
@@ -67,9 +71,11 @@ func inputOf(u *usage, reqs []types.Object, body *ast.BlockStmt) *input {
 		}
 		into := call.Args[len(call.Args)-1]
 		switch {
-		case sel.Sel.Name == "Decode" || sel.Sel.Name == "Unmarshal" || sel.Sel.Name == "UnmarshalExtJSON" || sel.Sel.Name == "DecodeJSON":
+		case sel.Sel.Name == "Decode" || sel.Sel.Name == "Unmarshal" || sel.Sel.Name == "UnmarshalExtJSON" ||
+			sel.Sel.Name == "DecodeJSON":
 			// json.NewDecoder(r.Body).Decode(&v), json.Unmarshal(body, &v)
-			if sel.Sel.Name == "Decode" && !in.fromRequest(sel.X, 0) || sel.Sel.Name != "Decode" && !in.fromRequest(call.Args[0], 0) {
+			if sel.Sel.Name == "Decode" && !in.fromRequest(sel.X, 0) ||
+				sel.Sel.Name != "Decode" && !in.fromRequest(call.Args[0], 0) {
 				return true
 			}
 		case slices.Contains(binders, sel.Sel.Name) && in.isRequestVar(sel.X):
@@ -175,7 +181,8 @@ func (in *input) isInputText(x ast.Expr, depth int) bool {
 			if slices.Contains(readers, sel.Sel.Name) && in.fromRequest(sel.X, 0) {
 				return true
 			}
-			if (sel.Sel.Name == "URLParam" || sel.Sel.Name == "TrimSpace" || sel.Sel.Name == "ToLower") && len(x.Args) > 0 {
+			if (sel.Sel.Name == "URLParam" || sel.Sel.Name == "TrimSpace" || sel.Sel.Name == "ToLower") &&
+				len(x.Args) > 0 {
 				return in.isInputText(x.Args[0], depth+1) || sel.Sel.Name == "URLParam" && in.fromRequest(x.Args[0], 0)
 			}
 		}

@@ -53,7 +53,8 @@ func runSetStruct(pass *analysis.Pass) (any, error) {
 		if len(lost) > 3 {
 			lost = append(lost[:3], "…")
 		}
-		report(pass, x, nil, "$set of a whole %s cannot clear %s: omitempty leaves out what is empty", typeName(t), strings.Join(lost, ", "))
+		report(pass, x, nil, "$set of a whole %s cannot clear %s: omitempty leaves out what is empty", typeName(t),
+			strings.Join(lost, ", "))
 	}
 	return nil, nil
 }

@@ -56,7 +56,8 @@ func findSites(pass *analysis.Pass) (any, error) {
 					u.sites = append(u.sites, site{r, n.Args[i], n, m.name})
 				}
 			}
-			if name, ok := strings.CutPrefix(m.name, "Set"); ok && m.recv != "" && receivers[m.recv] == "" && len(n.Args) == 1 && fields[name] != 0 {
+			if name, ok := strings.CutPrefix(m.name, "Set"); ok && m.recv != "" && receivers[m.recv] == "" &&
+				len(n.Args) == 1 && fields[name] != 0 {
 				u.sites = append(u.sites, site{modelRole(m.recv, name), n.Args[0], n, m.name})
 			}
 		case *ast.CompositeLit:
@@ -70,7 +71,8 @@ func findSites(pass *analysis.Pass) (any, error) {
 					continue
 				}
 				if key, ok := kv.Key.(*ast.Ident); ok && fields[key.Name] != 0 {
-					u.sites = append(u.sites, site{modelRole(named.Obj().Name(), key.Name), kv.Value, nil, named.Obj().Name() + "." + key.Name})
+					u.sites = append(u.sites, site{modelRole(named.Obj().Name(), key.Name), kv.Value, nil,
+						named.Obj().Name() + "." + key.Name})
 				}
 			}
 		}
@@ -80,7 +82,8 @@ func findSites(pass *analysis.Pass) (any, error) {
 
 // modelRole is the role of a field of a type. Those of a few types are named alike and are others.
 func modelRole(typ, field string) role {
-	if strings.HasPrefix(typ, "ListDatabases") || strings.HasPrefix(typ, "ArrayFilters") || strings.HasPrefix(typ, "AutoEncryption") {
+	if strings.HasPrefix(typ, "ListDatabases") || strings.HasPrefix(typ, "ArrayFilters") ||
+		strings.HasPrefix(typ, "AutoEncryption") {
 		return 0
 	}
 	return fields[field]

@@ -57,7 +57,8 @@ func structKeys(s *types.Struct) (keys []structKey, certain bool) {
 		case name == "":
 			name = strings.ToLower(f.Name())
 		}
-		keys = append(keys, structKey{name, slices.Contains(opts, "omitempty") || slices.Contains(opts, "omitzero"), f.Type()})
+		keys = append(keys, structKey{name, slices.Contains(opts, "omitempty") || slices.Contains(opts, "omitzero"),
+			f.Type()})
 	}
 	return keys, certain
 }
@@ -121,13 +122,16 @@ func checkTags(pass *analysis.Pass, s *ast.StructType) {
 			for option := range strings.SplitSeq(options, ",") {
 				inline = inline || option == "inline"
 				if meant := misspelt(option); meant != "" {
-					report(pass, f.Tag, fix("Write "+meant, replace(f.Tag, strings.Replace(f.Tag.Value, ","+option, ","+meant, 1))), "unknown option %q in the tag: %s is meant", option, meant)
+					report(pass, f.Tag, fix("Write "+meant,
+						replace(f.Tag, strings.Replace(f.Tag.Value, ","+option, ","+meant, 1))),
+						"unknown option %q in the tag: %s is meant", option, meant)
 				}
 			}
 		}
 		switch {
 		case slices.Contains(tagOptions[:5], name) && ok && !strings.EqualFold(fieldName(f), name):
-			report(pass, f.Tag, nil, "the field is stored as %q: an option stands behind a comma, `bson:\",%s\"`", name, name)
+			report(pass, f.Tag, nil, "the field is stored as %q: an option stands behind a comma, `bson:\",%s\"`", name,
+				name)
 		case strings.TrimSpace(name) != name:
 			report(pass, f.Tag, nil, "the field is stored as %q, with the blank", name)
 		case inline && !mayBeInline(t):
@@ -143,7 +147,8 @@ func checkTags(pass *analysis.Pass, s *ast.StructType) {
 		for _, id := range names {
 			if !ast.IsExported(id.Name) {
 				if ok && tag != "" && id.Name != "_" && len(f.Names) > 0 {
-					report(pass, f.Tag, nil, "the tag of %s does nothing: fields that are not exported are left out", id.Name)
+					report(pass, f.Tag, nil, "the tag of %s does nothing: fields that are not exported are left out",
+						id.Name)
 				}
 				continue
 			}

@@ -39,7 +39,8 @@ func runUnclosed(pass *analysis.Pass) (any, error) {
 		return nil, nil
 	}
 	functions(u, func(fn ast.Node, typ *ast.FuncType, body *ast.BlockStmt, around []ast.Node) {
-		if decl, ok := fn.(*ast.FuncDecl); ok && decl.Name.Name == "main" && pass.Pkg.Name() == "main" || inTest(pass, fn.Pos()) {
+		if decl, ok := fn.(*ast.FuncDecl); ok && decl.Name.Name == "main" && pass.Pkg.Name() == "main" ||
+			inTest(pass, fn.Pos()) {
 			return // ends the process
 		}
 		var graph *cfg.CFG
@@ -85,7 +86,8 @@ func runUnclosed(pass *analysis.Pass) (any, error) {
 				graph = cfg.New(body, func(call *ast.CallExpr) bool { return !endsProcess(pass.TypesInfo, call) })
 			}
 			if at := l.leak(graph, assign); at != nil {
-				report(pass, call, nil, "%s is not closed where the function ends in line %d", id.Name, pass.Fset.Position(at.Pos()).Line)
+				report(pass, call, nil, "%s is not closed where the function ends in line %d", id.Name,
+					pass.Fset.Position(at.Pos()).Line)
 			}
 			return true
 		})
@@ -117,7 +119,8 @@ func oneDocument(u *usage, m method, call *ast.CallExpr) bool {
 		case "$group":
 			group, ok := u.document(last.entries[0].value)
 			id := group.get("_id")
-			return ok && id != nil && (isNil(u.info, id) || u.info.Types[id].Value != nil && !strings.HasPrefix(constantText(u, id), "$"))
+			return ok && id != nil && (isNil(u.info, id) ||
+				u.info.Types[id].Value != nil && !strings.HasPrefix(constantText(u, id), "$"))
 		}
 	}
 	return false

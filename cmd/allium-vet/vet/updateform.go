@@ -33,7 +33,8 @@ func runUpdateForm(pass *analysis.Pass) (any, error) {
 					}
 				}
 			case plainStruct(pass.TypesInfo.TypeOf(s.expr)):
-				report(pass, s.expr, nil, "%s needs operators: {$set: …} around the %s, or ReplaceOne", s.method, typeName(pass.TypesInfo.TypeOf(s.expr)))
+				report(pass, s.expr, nil, "%s needs operators: {$set: …} around the %s, or ReplaceOne", s.method,
+					typeName(pass.TypesInfo.TypeOf(s.expr)))
 			}
 		case replacementRole:
 			for _, e := range d.entries {
@@ -50,7 +51,8 @@ func runUpdateForm(pass *analysis.Pass) (any, error) {
 // plainStruct reports whether values of the type become documents without operators.
 func plainStruct(t types.Type) bool {
 	s, n := structOf(t)
-	if s == nil || marshals(t) || n != nil && n.Obj().Pkg() != nil && (isDriver(n.Obj().Pkg()) || isBSON(n.Obj().Pkg()) || strings.HasPrefix(n.Obj().Pkg().Path(), module+"/")) {
+	if s == nil || marshals(t) || n != nil && n.Obj().Pkg() != nil &&
+		(isDriver(n.Obj().Pkg()) || isBSON(n.Obj().Pkg()) || strings.HasPrefix(n.Obj().Pkg().Path(), module+"/")) {
 		return false
 	}
 	keys, certain := structKeys(s)

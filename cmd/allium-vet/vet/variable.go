@@ -122,7 +122,8 @@ func (vs *variables) note(n ast.Node) bool {
 			break
 		}
 		if id, ok := ast.Unparen(n.Fun).(*ast.Ident); ok {
-			if b, ok := vs.info.Uses[id].(*types.Builtin); ok && b.Name() != "delete" && b.Name() != "clear" && b.Name() != "copy" {
+			if b, ok := vs.info.Uses[id].(*types.Builtin); ok && b.Name() != "delete" && b.Name() != "clear" &&
+				b.Name() != "copy" {
 				break
 			}
 		}

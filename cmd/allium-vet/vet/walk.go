@@ -112,7 +112,8 @@ func (w *walker) conditions(ops document) {
 			inner, _ := w.document(e.value)
 			w.elements(e.value, inner)
 		case placed("filter", e.key, "top"):
-			w.wrong(e.node, "%s stands in the place of a field: want {%s: …} beside the fields, not below one", e.key, e.key)
+			w.wrong(e.node, "%s stands in the place of a field: want {%s: …} beside the fields, not below one", e.key,
+				e.key)
 		default:
 			w.tell(e, "filter", "field")
 		}
@@ -156,7 +157,8 @@ func (w *walker) update(x ast.Expr) {
 				w.ordered(inner.get("$sort"), "$sort")
 			case op.key == "$set" || op.key == "$setOnInsert":
 				name := inner.first()
-				if strings.HasPrefix(name, "$") && !inner.has("$ref", "$id", "$each") && (known("update", name) || known("expression", name)) {
+				if strings.HasPrefix(name, "$") && !inner.has("$ref", "$id", "$each") &&
+					(known("update", name) || known("expression", name)) {
 					w.wrong(inner.entries[0].node, "%s below %s is stored as it is: %s", name, op.key, instead(name))
 				}
 			}
@@ -317,7 +319,8 @@ func (w *walker) expression(x ast.Expr, in document) {
 				w.tell(e, "expression", "")
 			}
 			switch {
-			case e.known && (e.key == "$literal" || e.key == "$function" || e.key == "sortBy" || e.key == "$meta" || e.key == "$getField"):
+			case e.known && (e.key == "$literal" || e.key == "$function" || e.key == "sortBy" || e.key == "$meta" ||
+				e.key == "$getField"):
 			case e.value != nil:
 				w.expression(e.value, d)
 			}

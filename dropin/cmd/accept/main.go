@@ -71,7 +71,9 @@ func run(ctx context.Context, names []string) (bool, error) {
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", s.module, err)
 		}
-		fmt.Fprintf(table, "%s@%s\t%v\t%v\t%v\t%v\t%.2f\n", s.module, s.version, official, ours, official.cpu.Round(time.Millisecond), ours.cpu.Round(time.Millisecond), float64(ours.cpu)/float64(max(official.cpu, 1)))
+		fmt.Fprintf(table, "%s@%s\t%v\t%v\t%v\t%v\t%.2f\n", s.module, s.version, official, ours,
+			official.cpu.Round(time.Millisecond), ours.cpu.Round(time.Millisecond),
+			float64(ours.cpu)/float64(max(official.cpu, 1)))
 		for _, name := range ours.failed {
 			if slices.Contains(official.failed, name) {
 				continue
@@ -176,7 +178,8 @@ func (s suite) test(ctx context.Context, dir string) (o outcome, err error) {
 	for _, pkg := range s.packages {
 		folder := filepath.Join(dir, pkg)
 		program := filepath.Join(folder, "accept.test")
-		if _, err := command(ctx, folder, "go", "test", "-mod=mod", "-c", "-tags", s.tags, "-o", program, "."); err != nil {
+		if _, err := command(ctx, folder, "go", "test", "-mod=mod", "-c", "-tags", s.tags, "-o", program,
+			"."); err != nil {
 			return o, err
 		}
 		cmd := exec.CommandContext(ctx, program, "-test.v", "-test.timeout="+limit.String())

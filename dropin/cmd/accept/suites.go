@@ -22,17 +22,21 @@ var suites = []suite{
 	{module: "github.com/casbin/mongodb-adapter/v4", version: "v4.3.0", packages: []string{"."}, deployment: casbin},
 	{module: "github.com/paulmach/orb", version: "v0.13.0", packages: []string{"geojson"}},
 	// The tests of mon and monc have a deployment without a server, of package drivertest.
-	{module: "github.com/zeromicro/go-zero", version: "v1.10.3", packages: []string{"core/stores/mon", "core/stores/monc"}},
+	{module: "github.com/zeromicro/go-zero", version: "v1.10.3",
+		packages: []string{"core/stores/mon", "core/stores/monc"}},
 
 	// Those behind are for version 1 of the official driver.
 	{module: "github.com/casbin/mongodb-adapter/v3", version: "v3.7.0", packages: []string{"."}, deployment: casbin},
 	{module: "github.com/chidiwilliams/flatbson", version: "v0.3.0", packages: []string{"."}},
-	{module: "github.com/gin-contrib/sessions", version: "v1.0.4", packages: []string{"mongo/mongodriver"}, deployment: at(nil)},
+	{module: "github.com/gin-contrib/sessions", version: "v1.0.4", packages: []string{"mongo/mongodriver"},
+		deployment: at(nil)},
 	{module: "github.com/gofiber/storage/mongodb", version: "v1.3.9", packages: []string{"."}, deployment: at(nil)},
 	{module: "github.com/go-openapi/strfmt", version: "v0.21.7", packages: []string{"."}},
-	{module: "github.com/kamva/mgm/v3", version: "v3.5.0", packages: []string{"."}, deployment: at(nil, mongotest.Auth("root", "12345"))},
+	{module: "github.com/kamva/mgm/v3", version: "v3.5.0", packages: []string{"."},
+		deployment: at(nil, mongotest.Auth("root", "12345"))},
 	{
-		module: "github.com/looplab/eventhorizon", version: "v0.16.0", packages: []string{"repo/mongodb", "eventstore/mongodb", "eventstore/mongodb_v2", "outbox/mongodb"},
+		module: "github.com/looplab/eventhorizon", version: "v0.16.0",
+		packages:   []string{"repo/mongodb", "eventstore/mongodb", "eventstore/mongodb_v2", "outbox/mongodb"},
 		deployment: at(func(u *url.URL) string { return "MONGODB_ADDR=" + u.Host }),
 	},
 	{module: "github.com/qiniu/qmgo", version: "v1.1.9", packages: []string{"."}, deployment: at(nil)},
@@ -41,7 +45,8 @@ var suites = []suite{
 		deployment: at(func(u *url.URL) string { return "MONGO_URL=mongodb://" + u.Host + "/test" }),
 	},
 	// Its tests want two servers, of the versions 3 and 4 at the time.
-	{module: "gocloud.dev/docstore/mongodocstore", version: "v0.43.0", packages: []string{"."}, deployment: both(at(nil), open(27020, nil))},
+	{module: "gocloud.dev/docstore/mongodocstore", version: "v0.43.0", packages: []string{"."},
+		deployment: both(at(nil), open(27020, nil))},
 }
 
 // at opens a replica set of one member at the usual port. tell, if not nil, makes the variable of

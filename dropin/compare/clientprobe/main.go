@@ -69,26 +69,32 @@ func described(err error) string {
 		invalid mongo.InvalidArgumentError
 	)
 	if errors.As(err, &command) {
-		text += fmt.Sprintf(" command{%d %s %q %v raw=%v wrapped=%v max=%v}", command.Code, command.Name, command.Message, command.Labels, len(command.Raw) > 0, command.Wrapped, command.IsMaxTimeMSExpiredError())
+		text += fmt.Sprintf(" command{%d %s %q %v raw=%v wrapped=%v max=%v}", command.Code, command.Name,
+			command.Message, command.Labels, len(command.Raw) > 0, command.Wrapped, command.IsMaxTimeMSExpiredError())
 	}
 	if errors.As(err, &write) {
-		text += fmt.Sprintf(" write{%v %v %v raw=%v}", concern(write.WriteConcernError), []mongo.WriteError(write.WriteErrors), write.Labels, len(write.Raw) > 0)
+		text += fmt.Sprintf(" write{%v %v %v raw=%v}", concern(write.WriteConcernError),
+			[]mongo.WriteError(write.WriteErrors), write.Labels, len(write.Raw) > 0)
 	}
 	if errors.As(err, &bulk) {
 		text += fmt.Sprintf(" bulk{%v %v", concern(bulk.WriteConcernError), bulk.Labels)
 		for _, e := range bulk.WriteErrors {
-			text += fmt.Sprintf(" [%d %d %q %v %v request=%T]", e.Index, e.Code, e.Message, e.Details, len(e.Raw) > 0, e.Request)
+			text += fmt.Sprintf(" [%d %d %q %v %v request=%T]", e.Index, e.Code, e.Message, e.Details, len(e.Raw) > 0,
+				e.Request)
 		}
 		text += "}"
 	}
 	if errors.As(err, &client) {
-		text += fmt.Sprintf(" client{%v %v %v %+v}", client.WriteError, client.WriteConcernErrors, client.WriteErrors, client.PartialResult)
+		text += fmt.Sprintf(" client{%v %v %v %+v}", client.WriteError, client.WriteConcernErrors, client.WriteErrors,
+			client.PartialResult)
 	}
 	if errors.As(err, &labeled) {
-		text += fmt.Sprintf(" labels{%v %v %v}", labeled.HasErrorLabel("TransientTransactionError"), labeled.HasErrorLabel("RetryableWriteError"), labeled.HasErrorLabel("NetworkError"))
+		text += fmt.Sprintf(" labels{%v %v %v}", labeled.HasErrorLabel("TransientTransactionError"),
+			labeled.HasErrorLabel("RetryableWriteError"), labeled.HasErrorLabel("NetworkError"))
 	}
 	if errors.As(err, &server) {
-		text += fmt.Sprintf(" server{%v %v %v %v}", server.ErrorCodes(), server.HasErrorCode(11000), server.HasErrorMessage("dup"), server.HasErrorCodeWithMessage(11000, "E11000"))
+		text += fmt.Sprintf(" server{%v %v %v %v}", server.ErrorCodes(), server.HasErrorCode(11000),
+			server.HasErrorMessage("dup"), server.HasErrorCodeWithMessage(11000, "E11000"))
 	}
 	if errors.As(err, &marshal) {
 		text += fmt.Sprintf(" marshal{%T %v}", marshal.Value, marshal.Err)
@@ -126,8 +132,10 @@ func concern(e *mongo.WriteConcernError) string {
 }
 
 var sentinels = []error{
-	mongo.ErrNoDocuments, mongo.ErrNilDocument, mongo.ErrNilValue, mongo.ErrEmptySlice, mongo.ErrNotSlice, mongo.ErrClientDisconnected, mongo.ErrWrongClient,
-	mongo.ErrMultipleIndexDrop, mongo.ErrInvalidIndexValue, mongo.ErrFileNotFound, mongo.ErrMissingChunk, mongo.ErrWrongSize, mongo.ErrStreamClosed,
+	mongo.ErrNoDocuments, mongo.ErrNilDocument, mongo.ErrNilValue, mongo.ErrEmptySlice, mongo.ErrNotSlice,
+	mongo.ErrClientDisconnected, mongo.ErrWrongClient,
+	mongo.ErrMultipleIndexDrop, mongo.ErrInvalidIndexValue, mongo.ErrFileNotFound, mongo.ErrMissingChunk,
+	mongo.ErrWrongSize, mongo.ErrStreamClosed,
 	mongo.ErrMissingResumeToken, mongo.ErrNilCursor, context.Canceled, context.DeadlineExceeded,
 }
 
@@ -167,8 +175,10 @@ func main() {
 		name string
 		run  func(*mongo.Database)
 	}{
-		{"literals", literals}, {"crud", crud}, {"arguments", arguments}, {"cursors", cursors}, {"results", results}, {"bulk", bulk}, {"clientBulk", clientBulk},
-		{"catalog", catalog}, {"indexes", indexes}, {"sessions", sessions}, {"streams", streams}, {"files", files}, {"monitored", monitored}, {"coding", coding}, {"failures", failures},
+		{"literals", literals}, {"crud", crud}, {"arguments", arguments}, {"cursors", cursors}, {"results", results},
+		{"bulk", bulk}, {"clientBulk", clientBulk},
+		{"catalog", catalog}, {"indexes", indexes}, {"sessions", sessions}, {"streams", streams}, {"files", files},
+		{"monitored", monitored}, {"coding", coding}, {"failures", failures},
 		{"encryption", encrypted},
 	} {
 		try(part.name, func() { part.run(db) })

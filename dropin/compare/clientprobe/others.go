@@ -22,12 +22,16 @@ import (
 func streams(db *mongo.Database) {
 	c := db.Collection("streams")
 	check(db.CreateCollection(ctx, "streams"))
-	cs, err := c.Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetFullDocument(options.UpdateLookup).SetMaxAwaitTime(10*time.Millisecond))
+	cs, err := c.Watch(
+		ctx, mongo.Pipeline{}, options.ChangeStream().SetFullDocument(
+			options.UpdateLookup).SetMaxAwaitTime(10*time.Millisecond))
 	check(err)
-	say("stream", cs.ID() != 0, cs.Err(), cs.TryNext(ctx), cs.Err(), len(cs.ResumeToken()) > 0, cs.RemainingBatchLength())
+	say("stream", cs.ID() != 0, cs.Err(), cs.TryNext(ctx), cs.Err(), len(cs.ResumeToken()) > 0,
+		cs.RemainingBatchLength())
 	_, err = c.InsertMany(ctx, []bson.D{{{Key: "_id", Value: 1}}, {{Key: "_id", Value: 2}}, {{Key: "_id", Value: 3}}})
 	check(err)
-	_, err = c.UpdateOne(ctx, bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "a", Value: 1}}}})
+	_, err = c.UpdateOne(ctx, bson.D{{Key: "_id", Value: 1}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "a", Value: 1}}}})
 	check(err)
 	_, err = c.DeleteOne(ctx, bson.D{{Key: "_id", Value: 2}})
 	check(err)
@@ -48,13 +52,17 @@ func streams(db *mongo.Database) {
 			NS            bson.D   `bson:"ns"`
 		}
 		err := cs.Decode(&e)
-		say(fmt.Sprint("event ", i), err, e.OperationType, e.FullDocument, e.DocumentKey, e.NS, bytes.Equal(e.ID, cs.ResumeToken()), len(cs.Current) > 0)
+		say(fmt.Sprint("event ", i), err, e.OperationType, e.FullDocument, e.DocumentKey, e.NS,
+			bytes.Equal(e.ID, cs.ResumeToken()), len(cs.Current) > 0)
 	}
 	say("stream closes", cs.Close(ctx), cs.Close(ctx), cs.Next(ctx), cs.ID(), cs.Err())
-	cs, err = c.Watch(ctx, mongo.Pipeline{{{Key: "$match", Value: bson.D{{Key: "operationType", Value: "insert"}}}}}, options.ChangeStream().SetResumeAfter(first).SetBatchSize(1))
+	cs, err = c.Watch(ctx, mongo.Pipeline{{{Key: "$match", Value: bson.D{{Key: "operationType", Value: "insert"}}}}},
+		options.ChangeStream().SetResumeAfter(first).SetBatchSize(1))
 	check(err)
-	say("resumed", cs.Next(ctx), cs.Current.Lookup("documentKey").String(), cs.Next(ctx), cs.Current.Lookup("documentKey").String(), cs.Close(ctx))
-	cs, err = c.Watch(ctx, mongo.Pipeline{{{Key: "$project", Value: bson.D{{Key: "_id", Value: 0}}}}}, options.ChangeStream().SetStartAfter(first))
+	say("resumed", cs.Next(ctx), cs.Current.Lookup("documentKey").String(), cs.Next(ctx),
+		cs.Current.Lookup("documentKey").String(), cs.Close(ctx))
+	cs, err = c.Watch(ctx, mongo.Pipeline{{{Key: "$project", Value: bson.D{{Key: "_id", Value: 0}}}}},
+		options.ChangeStream().SetStartAfter(first))
 	if err == nil {
 		say("without token", cs.Next(ctx), cs.Err() != nil)
 		cs.Close(ctx)
@@ -78,7 +86,8 @@ func streams(db *mongo.Database) {
 	cs, err = c.Watch(ctx, mongo.Pipeline{})
 	check(err)
 	check(c.Drop(ctx))
-	say("dropped", cs.Next(ctx), cs.Current.Lookup("operationType").String(), cs.Next(ctx), cs.Current.Lookup("operationType").String(), cs.Next(ctx), cs.Err(), cs.ID())
+	say("dropped", cs.Next(ctx), cs.Current.Lookup("operationType").String(), cs.Next(ctx),
+		cs.Current.Lookup("operationType").String(), cs.Next(ctx), cs.Err(), cs.ID())
 	cs, err = db.Collection("late").Watch(ctx, mongo.Pipeline{})
 	check(err)
 	late, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
@@ -94,10 +103,12 @@ func files(db *mongo.Database) {
 	b := db.GridFSBucket()
 	check(b.Drop(ctx))
 	content := strings.Repeat("0123456789", 60000)
-	id, err := b.UploadFromStream(ctx, "a.txt", strings.NewReader(content), options.GridFSUpload().SetMetadata(bson.D{{Key: "m", Value: 1}}))
+	id, err := b.UploadFromStream(ctx, "a.txt", strings.NewReader(content),
+		options.GridFSUpload().SetMetadata(bson.D{{Key: "m", Value: 1}}))
 	say("upload", !id.IsZero(), err)
 	time.Sleep(2 * time.Millisecond) // the later one is the newer one, by a clock that counts milliseconds
-	err = b.UploadFromStreamWithID(ctx, "second", "a.txt", strings.NewReader("second"), options.GridFSUpload().SetChunkSizeBytes(4))
+	err = b.UploadFromStreamWithID(ctx, "second", "a.txt", strings.NewReader("second"),
+		options.GridFSUpload().SetChunkSizeBytes(4))
 	say("upload with id", err)
 	var buf bytes.Buffer
 	n, err := b.DownloadToStream(ctx, id, &buf)
@@ -144,17 +155,21 @@ func files(db *mongo.Database) {
 	say("abort", err, us.Abort(), us.Abort(), us.Close(), us.FileID)
 	chunks, err := b.GetChunksCollection().CountDocuments(ctx, bson.D{})
 	say("collections", b.GetFilesCollection().Name(), b.GetChunksCollection().Name(), chunks, err)
-	cur, err := b.Find(ctx, bson.D{{Key: "filename", Value: "a.txt"}}, options.GridFSFind().SetSort(bson.D{{Key: "length", Value: 1}}).SetLimit(5))
+	cur, err := b.Find(ctx, bson.D{{Key: "filename", Value: "a.txt"}},
+		options.GridFSFind().SetSort(bson.D{{Key: "length", Value: 1}}).SetLimit(5))
 	check(err)
 	var found []mongo.GridFSFile
-	say("find files", cur.All(ctx, &found), len(found), found[0].ID, found[0].Length, found[0].ChunkSize, found[len(found)-1].Metadata)
+	say("find files", cur.All(ctx, &found), len(found), found[0].ID, found[0].Length, found[0].ChunkSize,
+		found[len(found)-1].Metadata)
 	say("rename", b.Rename(ctx, "second", "b.txt"), b.Rename(ctx, "none", "c.txt"))
 	_, err = b.GetChunksCollection().DeleteOne(ctx, bson.D{{Key: "files_id", Value: "second"}, {Key: "n", Value: 1}})
 	check(err)
 	_, err = b.DownloadToStream(ctx, "second", io.Discard)
 	say("missing chunk", err)
-	check(b.UploadFromStreamWithID(ctx, "third", "c", strings.NewReader("0123456789"), options.GridFSUpload().SetChunkSizeBytes(4)))
-	_, err = b.GetChunksCollection().UpdateOne(ctx, bson.D{{Key: "files_id", Value: "third"}, {Key: "n", Value: 0}}, bson.D{{Key: "$set", Value: bson.D{{Key: "data", Value: []byte("01")}}}})
+	check(b.UploadFromStreamWithID(ctx, "third", "c", strings.NewReader("0123456789"),
+		options.GridFSUpload().SetChunkSizeBytes(4)))
+	_, err = b.GetChunksCollection().UpdateOne(ctx, bson.D{{Key: "files_id", Value: "third"}, {Key: "n", Value: 0}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "data", Value: []byte("01")}}}})
 	check(err)
 	_, err = b.DownloadToStream(ctx, "third", io.Discard)
 	say("wrong size", err)
@@ -214,7 +229,8 @@ func monitored(db *mongo.Database) {
 	}
 	client := connect(options.Client().SetMonitor(&event.CommandMonitor{
 		Started: func(_ context.Context, e *event.CommandStartedEvent) {
-			note("started %s %s %s id=%v conn=%v", e.CommandName, e.DatabaseName, keys(e.Command), e.RequestID != 0, strings.Contains(e.ConnectionID, "[-"))
+			note("started %s %s %s id=%v conn=%v", e.CommandName, e.DatabaseName, keys(e.Command), e.RequestID != 0,
+				strings.Contains(e.ConnectionID, "[-"))
 		},
 		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
 			note("succeeded %s %s %v %v", e.CommandName, e.DatabaseName, e.Reply.Lookup("ok").String(), e.Duration > 0)
@@ -223,8 +239,12 @@ func monitored(db *mongo.Database) {
 			note("failed %s %s %s", e.CommandName, e.DatabaseName, e.Failure)
 		},
 	}).SetPoolMonitor(&event.PoolMonitor{Event: pool}).SetServerMonitor(&event.ServerMonitor{
-		TopologyOpening: func(*event.TopologyOpeningEvent) { saw("TopologyOpening") }, TopologyClosed: func(*event.TopologyClosedEvent) { saw("TopologyClosed") },
-		ServerOpening: func(*event.ServerOpeningEvent) { saw("ServerOpening") }, ServerClosed: func(*event.ServerClosedEvent) { saw("ServerClosed") },
+		TopologyOpening: func(*event.TopologyOpeningEvent) {
+			saw("TopologyOpening")
+		}, TopologyClosed: func(*event.TopologyClosedEvent) { saw("TopologyClosed") },
+		ServerOpening: func(*event.ServerOpeningEvent) {
+			saw("ServerOpening")
+		}, ServerClosed: func(*event.ServerClosedEvent) { saw("ServerClosed") },
 		ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) {
 			saw("Server " + e.PreviousDescription.Kind + " to " + e.NewDescription.Kind)
 		},
@@ -233,19 +253,24 @@ func monitored(db *mongo.Database) {
 				saw("Topology " + e.NewDescription.Kind + " " + e.NewDescription.SetName)
 				for _, s := range e.NewDescription.Servers {
 					if s.Kind == "RSPrimary" {
-						saw(fmt.Sprint("primary ", s.SetName, s.MaxWireVersion > 0, s.MaxDocumentSize, s.MaxMessageSize, s.MaxBatchCount, *s.SessionTimeoutMinutes, len(s.Hosts), len(s.Members), s.HelloOK))
+						saw(fmt.Sprint("primary ", s.SetName, s.MaxWireVersion > 0, s.MaxDocumentSize, s.MaxMessageSize,
+							s.MaxBatchCount, *s.SessionTimeoutMinutes, len(s.Hosts), len(s.Members), s.HelloOK))
 					}
 				}
 			}
 		},
-		ServerHeartbeatStarted:   func(*event.ServerHeartbeatStartedEvent) { saw("HeartbeatStarted") },
-		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceededEvent) { saw("HeartbeatSucceeded " + e.Reply.Kind) },
+		ServerHeartbeatStarted: func(*event.ServerHeartbeatStartedEvent) { saw("HeartbeatStarted") },
+		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceededEvent) {
+			saw("HeartbeatSucceeded " + e.Reply.Kind)
+		},
 	}))
 	c := client.Database("probe").Collection("monitored")
 	_, err := c.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}})
 	check(err)
 	_, _ = c.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}})
-	_ = c.FindOne(ctx, bson.D{{Key: "_id", Value: 1}}, options.FindOne().SetProjection(bson.D{{Key: "_id", Value: 1}}).SetSort(bson.D{{Key: "_id", Value: 1}}).SetComment("c"))
+	_ = c.FindOne(ctx, bson.D{{Key: "_id", Value: 1}},
+		options.FindOne().SetProjection(bson.D{{Key: "_id", Value: 1}}).SetSort(bson.D{{Key: "_id",
+			Value: 1}}).SetComment("c"))
 	_, _ = c.UpdateOne(ctx, bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "a", Value: 1}}}})
 	_, _ = c.DeleteMany(ctx, bson.D{})
 	_, _ = c.Aggregate(ctx, mongo.Pipeline{{{Key: "$match", Value: bson.D{}}}})
@@ -259,7 +284,8 @@ func monitored(db *mongo.Database) {
 	check(err)
 	cur.Next(ctx)
 	cur.Close(ctx)
-	_, _ = c.BulkWrite(ctx, []mongo.WriteModel{mongo.NewInsertOneModel().SetDocument(bson.D{{Key: "_id", Value: 8}}), mongo.NewDeleteOneModel().SetFilter(bson.D{{Key: "_id", Value: 8}})})
+	_, _ = c.BulkWrite(ctx, []mongo.WriteModel{mongo.NewInsertOneModel().SetDocument(bson.D{{Key: "_id", Value: 8}}),
+		mongo.NewDeleteOneModel().SetFilter(bson.D{{Key: "_id", Value: 8}})})
 	_, _ = c.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}})
 	_, _ = c.Indexes().List(ctx)
 	_ = c.Indexes().DropAll(ctx)
@@ -274,7 +300,10 @@ func monitored(db *mongo.Database) {
 	for i, line := range commands {
 		say(fmt.Sprintf("command %03d", i), line)
 	}
-	say("pool events", kinds["ConnectionPoolCreated"], kinds["ConnectionPoolReady"] > 0, kinds["ConnectionPoolClosed"], kinds["ConnectionCreated"] > 0, kinds["ConnectionReady"] > 0, kinds["ConnectionClosed"] > 0, kinds["ConnectionCheckOutStarted"] == kinds["ConnectionCheckedOut"], kinds["ConnectionCheckedOut"] == kinds["ConnectionCheckedIn"])
+	say("pool events", kinds["ConnectionPoolCreated"], kinds["ConnectionPoolReady"] > 0, kinds["ConnectionPoolClosed"],
+		kinds["ConnectionCreated"] > 0, kinds["ConnectionReady"] > 0, kinds["ConnectionClosed"] > 0,
+		kinds["ConnectionCheckOutStarted"] == kinds["ConnectionCheckedOut"],
+		kinds["ConnectionCheckedOut"] == kinds["ConnectionCheckedIn"])
 	for name := range sdam {
 		say("monitor "+name, true)
 	}
@@ -290,14 +319,16 @@ type shout string
 // coding prints that registries and settings of clients, databases and collections count.
 func coding(db *mongo.Database) {
 	reg := bson.NewRegistry()
-	reg.RegisterTypeEncoder(reflect.TypeFor[shout](), bson.ValueEncoderFunc(func(_ bson.EncodeContext, vw bson.ValueWriter, v reflect.Value) error {
-		return vw.WriteString(strings.ToUpper(v.String()))
-	}))
-	reg.RegisterTypeDecoder(reflect.TypeFor[shout](), bson.ValueDecoderFunc(func(_ bson.DecodeContext, vr bson.ValueReader, v reflect.Value) error {
-		s, err := vr.ReadString()
-		v.SetString(s + "!")
-		return err
-	}))
+	reg.RegisterTypeEncoder(reflect.TypeFor[shout](),
+		bson.ValueEncoderFunc(func(_ bson.EncodeContext, vw bson.ValueWriter, v reflect.Value) error {
+			return vw.WriteString(strings.ToUpper(v.String()))
+		}))
+	reg.RegisterTypeDecoder(reflect.TypeFor[shout](),
+		bson.ValueDecoderFunc(func(_ bson.DecodeContext, vr bson.ValueReader, v reflect.Value) error {
+			s, err := vr.ReadString()
+			v.SetString(s + "!")
+			return err
+		}))
 	type loud struct {
 		ID shout `bson:"_id"`
 		S  shout
@@ -305,21 +336,28 @@ func coding(db *mongo.Database) {
 		M  map[string]int
 		D  any
 	}
-	client := connect(options.Client().SetRegistry(reg).SetBSONOptions(&options.BSONOptions{NilSliceAsEmpty: true, NilMapAsEmpty: true, DefaultDocumentM: true, UseLocalTimeZone: true, ObjectIDAsHexString: true}))
+	client := connect(options.Client().SetRegistry(reg).SetBSONOptions(&options.BSONOptions{NilSliceAsEmpty: true,
+		NilMapAsEmpty: true, DefaultDocumentM: true, UseLocalTimeZone: true, ObjectIDAsHexString: true}))
 	defer client.Disconnect(ctx)
 	for i, c := range []*mongo.Collection{
-		client.Database("probe").Collection("coding"), db.Collection("coding"), client.Database("probe", options.Database().SetBSONOptions(&options.BSONOptions{})).Collection("coding"),
-		db.Collection("coding", options.Collection().SetRegistry(reg)), client.Database("probe").Collection("coding", options.Collection().SetRegistry(bson.NewRegistry())), db.Collection("coding").Clone(options.Collection().SetRegistry(reg).SetBSONOptions(&options.BSONOptions{IntMinSize: true})),
+		client.Database("probe").Collection("coding"), db.Collection("coding"),
+		client.Database("probe", options.Database().SetBSONOptions(&options.BSONOptions{})).Collection("coding"),
+		db.Collection("coding", options.Collection().SetRegistry(reg)),
+		client.Database("probe").Collection("coding", options.Collection().SetRegistry(bson.NewRegistry())),
+		db.Collection("coding").Clone(
+			options.Collection().SetRegistry(reg).SetBSONOptions(&options.BSONOptions{IntMinSize: true})),
 		client.Database("probe", options.Database().SetRegistry(bson.NewRegistry())).Collection("coding"),
 	} {
 		id := shout(fmt.Sprint("id", i))
-		res, err := c.InsertOne(ctx, loud{ID: id, S: "s", D: bson.D{{Key: "a", Value: bson.D{{Key: "b", Value: int64(1)}}}}})
+		res, err := c.InsertOne(ctx,
+			loud{ID: id, S: "s", D: bson.D{{Key: "a", Value: bson.D{{Key: "b", Value: int64(1)}}}}})
 		say(fmt.Sprint("coded ", i), res.InsertedID, err)
 		var back loud
 		r := c.FindOne(ctx, bson.D{{Key: "_id", Value: id}})
 		doc, _ := r.Raw()
 		say(fmt.Sprint("coded document ", i), doc)
-		say(fmt.Sprint("coded back ", i), r.Decode(&back), back.ID, back.S, back.N == nil, back.M == nil, fmt.Sprintf("%T", back.D), bson.D{{Key: "d", Value: back.D}})
+		say(fmt.Sprint("coded back ", i), r.Decode(&back), back.ID, back.S, back.N == nil, back.M == nil,
+			fmt.Sprintf("%T", back.D), bson.D{{Key: "d", Value: back.D}})
 		cur, err := c.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: []shout{id}}}}})
 		check(err)
 		var all []loud
@@ -329,13 +367,15 @@ func coding(db *mongo.Database) {
 		n, err := c.CountDocuments(ctx, bson.M{"S": id})
 		say(fmt.Sprint("coded count ", i), n, err)
 		var values []shout
-		say(fmt.Sprint("coded distinct ", i), c.Distinct(ctx, "_id", bson.D{{Key: "_id", Value: id}}).Decode(&values), values)
+		say(fmt.Sprint("coded distinct ", i), c.Distinct(ctx, "_id", bson.D{{Key: "_id", Value: id}}).Decode(&values),
+			values)
 		cur, err = c.Aggregate(ctx, mongo.Pipeline{{{Key: "$match", Value: bson.D{{Key: "_id", Value: id}}}}})
 		check(err)
 		say(fmt.Sprint("coded aggregate ", i), cur.Next(ctx), cur.Decode(&back), back.S)
 		var m bson.M
 		say(fmt.Sprint("coded map ", i), cur.Decode(&m), fmt.Sprintf("%T %T", m["d"], m["_id"]))
-		w, err := c.BulkWrite(ctx, []mongo.WriteModel{mongo.NewUpdateOneModel().SetFilter(bson.D{{Key: "_id", Value: id + "x"}}).SetUpdate(bson.D{{Key: "$set", Value: bson.D{{Key: "q", Value: id}}}}).SetUpsert(true)})
+		w, err := c.BulkWrite(ctx, []mongo.WriteModel{mongo.NewUpdateOneModel().SetFilter(bson.D{{Key: "_id",
+			Value: id + "x"}}).SetUpdate(bson.D{{Key: "$set", Value: bson.D{{Key: "q", Value: id}}}}).SetUpsert(true)})
 		say(fmt.Sprint("coded bulk ", i), w, err)
 		_, err = c.DeleteMany(ctx, bson.D{})
 		check(err)
@@ -345,7 +385,10 @@ func coding(db *mongo.Database) {
 // failures prints what becomes of servers that are not there.
 func failures(*mongo.Database) {
 	for i, o := range []*options.ClientOptions{
-		options.Client().ApplyURI("x"), options.Client().ApplyURI("mongodb://"), options.Client().SetHosts([]string{"a", "b"}).SetDirect(true), options.Client().SetMinPoolSize(5).SetMaxPoolSize(1), options.Client().SetAuth(options.Credential{AuthMechanism: "NONE"}),
+		options.Client().ApplyURI("x"), options.Client().ApplyURI("mongodb://"),
+		options.Client().SetHosts([]string{"a", "b"}).SetDirect(true),
+		options.Client().SetMinPoolSize(5).SetMaxPoolSize(1),
+		options.Client().SetAuth(options.Credential{AuthMechanism: "NONE"}),
 	} {
 		_, err := mongo.Connect(o)
 		say(fmt.Sprint("connect ", i), err != nil)
@@ -353,11 +396,16 @@ func failures(*mongo.Database) {
 	away, err := mongo.Connect(options.Client().ApplyURI("mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=50"))
 	check(err)
 	err = away.Ping(ctx, nil)
-	say("away", fmt.Sprintf("%T", err), strings.SplitAfter(err.Error(), "Servers")[0], strings.HasPrefix(err.Error(), "server selection error: "), strings.Contains(err.Error(), "current topology: { Type: Unknown, Servers: [{ Addr: 127.0.0.1:1, Type: Unknown"), mongo.IsTimeout(err), mongo.IsNetworkError(err), errors.Is(err, context.DeadlineExceeded))
+	say("away", fmt.Sprintf("%T", err), strings.SplitAfter(err.Error(), "Servers")[0],
+		strings.HasPrefix(err.Error(), "server selection error: "),
+		strings.Contains(
+			err.Error(), "current topology: { Type: Unknown, Servers: [{ Addr: 127.0.0.1:1, Type: Unknown"),
+		mongo.IsTimeout(err), mongo.IsNetworkError(err), errors.Is(err, context.DeadlineExceeded))
 	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
 	_, err = away.Database("x").Collection("y").InsertOne(short, bson.D{})
-	say("away in time", fmt.Sprintf("%T", err), strings.SplitAfter(err.Error(), "Servers")[0], mongo.IsTimeout(err), mongo.IsNetworkError(err), errors.Is(err, context.DeadlineExceeded))
+	say("away in time", fmt.Sprintf("%T", err), strings.SplitAfter(err.Error(), "Servers")[0], mongo.IsTimeout(err),
+		mongo.IsNetworkError(err), errors.Is(err, context.DeadlineExceeded))
 	cancelled, cancel2 := context.WithCancel(ctx)
 	cancel2()
 	err = away.Ping(cancelled, nil)
@@ -365,7 +413,9 @@ func failures(*mongo.Database) {
 	say("away disconnects", away.Disconnect(ctx))
 
 	for i, o := range []*options.ClientOptions{
-		options.Client().SetCompressors([]string{"x", "zlib"}), options.Client().SetServerSelectionTimeout(0), options.Client().SetConnectTimeout(0), options.Client().SetMaxPoolSize(0).SetMinPoolSize(1), options.Client().SetMaxConnecting(0),
+		options.Client().SetCompressors([]string{"x", "zlib"}), options.Client().SetServerSelectionTimeout(0),
+		options.Client().SetConnectTimeout(0), options.Client().SetMaxPoolSize(0).SetMinPoolSize(1),
+		options.Client().SetMaxConnecting(0),
 	} {
 		odd, err := mongo.Connect(options.Client().ApplyURI(uri), o)
 		say(fmt.Sprint("odd setting ", i), err)
@@ -373,7 +423,8 @@ func failures(*mongo.Database) {
 			say(fmt.Sprint("odd setting reaches ", i), odd.Ping(ctx, nil), odd.Disconnect(ctx))
 		}
 	}
-	nobody := connect(options.Client().SetAuth(options.Credential{Username: "nobody", Password: "x", AuthMechanism: "SCRAM-SHA-256"}))
+	nobody := connect(options.Client().SetAuth(options.Credential{Username: "nobody", Password: "x",
+		AuthMechanism: "SCRAM-SHA-256"}))
 	say("refused", nobody.Ping(ctx, nil))
 	check(nobody.Disconnect(ctx))
 
@@ -383,28 +434,40 @@ func failures(*mongo.Database) {
 	_, err = c.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}})
 	check(err)
 	closing := func(command string, times int) {
-		check(client.Database("admin").RunCommand(ctx, bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: bson.D{{Key: "times", Value: times}}}, {Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{command}}, {Key: "closeConnection", Value: true}}}}).Err())
+		check(client.Database("admin").RunCommand(ctx,
+			bson.D{{Key: "configureFailPoint", Value: "failCommand"},
+				{Key: "mode", Value: bson.D{{Key: "times", Value: times}}},
+				{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{command}},
+					{Key: "closeConnection", Value: true}}}}).Err())
 	}
 	closing("find", 2)
 	err = c.FindOne(ctx, bson.D{}).Err()
 	var ce mongo.CommandError
-	say("closed twice", errors.As(err, &ce), ce.Code, ce.Labels, mongo.IsNetworkError(err), mongo.IsTimeout(err), ce.Wrapped != nil, strings.Contains(err.Error(), ") incomplete read of message header: "), strings.HasSuffix(err.Error(), "EOF"), errors.Is(err, io.EOF), strings.HasPrefix(err.Error(), "connection("))
+	say("closed twice", errors.As(err, &ce), ce.Code, ce.Labels, mongo.IsNetworkError(err), mongo.IsTimeout(err),
+		ce.Wrapped != nil, strings.Contains(err.Error(), ") incomplete read of message header: "),
+		strings.HasSuffix(err.Error(), "EOF"), errors.Is(err, io.EOF), strings.HasPrefix(err.Error(), "connection("))
 	closing("find", 1)
 	say("closed once", c.FindOne(ctx, bson.D{}).Err())
 	closing("insert", 2)
 	_, err = c.InsertOne(ctx, bson.D{{Key: "_id", Value: 2}})
 	ce = mongo.CommandError{}
-	say("insert closed twice", errors.As(err, &ce), ce.Code, ce.HasErrorLabel("NetworkError"), ce.HasErrorLabel("RetryableWriteError"), mongo.IsNetworkError(err))
+	say("insert closed twice", errors.As(err, &ce), ce.Code, ce.HasErrorLabel("NetworkError"),
+		ce.HasErrorLabel("RetryableWriteError"), mongo.IsNetworkError(err))
 	closing("update", 1)
 	_, err = c.UpdateMany(ctx, bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "a", Value: 1}}}})
 	ce = mongo.CommandError{}
 	say("update many closed", errors.As(err, &ce), ce.HasErrorLabel("NetworkError"), mongo.IsNetworkError(err))
-	check(client.Database("admin").RunCommand(ctx, bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: bson.D{{Key: "times", Value: 1}}}, {Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"find"}}, {Key: "blockConnection", Value: true}, {Key: "blockTimeMS", Value: 200}}}}).Err())
+	check(client.Database("admin").RunCommand(ctx,
+		bson.D{{Key: "configureFailPoint", Value: "failCommand"},
+			{Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
+			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"find"}},
+				{Key: "blockConnection", Value: true}, {Key: "blockTimeMS", Value: 200}}}}).Err())
 	short, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	err = c.FindOne(short, bson.D{}).Err()
 	ce = mongo.CommandError{}
-	say("blocked", errors.As(err, &ce), ce.Labels, errors.Is(err, context.DeadlineExceeded), mongo.IsTimeout(err), mongo.IsNetworkError(err))
+	say("blocked", errors.As(err, &ce), ce.Labels, errors.Is(err, context.DeadlineExceeded), mongo.IsTimeout(err),
+		mongo.IsNetworkError(err))
 }
 
 // encrypted prints what explicit and automatic encryption say without build tags.

@@ -16,7 +16,9 @@ func arguments(db *mongo.Database) {
 	c := db.Collection("arguments")
 	var nilUser *user
 	set := bson.D{{Key: "$set", Value: bson.D{{Key: "a", Value: 1}}}}
-	for i, doc := range []any{nil, nilUser, 5, "s", bson.A{1}, []byte{5, 0, 0, 0, 0}, []byte{1}, bson.Raw(nil), bson.D(nil), bson.M(nil), map[string]int(nil), make(chan int), struct{ C chan int }{}, bson.M{"f": func() {}}, []int{1}, bson.Raw{5, 0, 0, 0, 0}} {
+	for i, doc := range []any{nil, nilUser, 5, "s", bson.A{1}, []byte{5, 0, 0, 0, 0}, []byte{1}, bson.Raw(nil),
+		bson.D(nil), bson.M(nil), map[string]int(nil), make(chan int), struct{ C chan int }{}, bson.M{"f": func() {}},
+		[]int{1}, bson.Raw{5, 0, 0, 0, 0}} {
 		_, err := c.InsertOne(ctx, doc)
 		say(fmt.Sprint("insert argument ", i), err)
 		_, err = c.Find(ctx, doc)
@@ -36,18 +38,23 @@ func arguments(db *mongo.Database) {
 		say(fmt.Sprint("command argument ", i), db.RunCommand(ctx, doc).Err())
 		check(c.Drop(ctx))
 	}
-	for i, docs := range []any{nil, []any{}, 5, bson.D{{Key: "a", Value: 1}}, []any{nil}, [1]user{{1, "a", 1}}, bson.M{"a": 1}, (*[]any)(nil), "s"} {
+	for i, docs := range []any{nil, []any{}, 5, bson.D{{Key: "a", Value: 1}}, []any{nil}, [1]user{{1, "a", 1}},
+		bson.M{"a": 1}, (*[]any)(nil), "s"} {
 		res, err := c.InsertMany(ctx, docs)
 		say(fmt.Sprint("insert many ", i), res == nil, err)
 	}
-	for i, u := range []any{bson.D{}, bson.D{{Key: "a", Value: 1}}, bson.D{{Key: "a", Value: 1}, {Key: "$set", Value: 1}}, bson.A{}, mongo.Pipeline{}, bson.A{bson.D{{Key: "$set", Value: bson.D{{Key: "a", Value: 1}}}}}, bson.A{5}, []bson.D{{}}, bson.M{"$set": bson.M{"a": 1}}, user{1, "a", 1}} {
+	for i, u := range []any{bson.D{}, bson.D{{Key: "a", Value: 1}},
+		bson.D{{Key: "a", Value: 1}, {Key: "$set", Value: 1}}, bson.A{}, mongo.Pipeline{},
+		bson.A{bson.D{{Key: "$set", Value: bson.D{{Key: "a", Value: 1}}}}}, bson.A{5}, []bson.D{{}},
+		bson.M{"$set": bson.M{"a": 1}}, user{1, "a", 1}} {
 		_, err := c.UpdateOne(ctx, bson.D{}, u)
 		say(fmt.Sprint("update ", i), err)
 		_, err = c.UpdateMany(ctx, bson.D{}, u)
 		say(fmt.Sprint("update many ", i), err)
 		say(fmt.Sprint("find and update ", i), c.FindOneAndUpdate(ctx, bson.D{}, u).Err())
 	}
-	for i, r := range []any{bson.D{{Key: "$set", Value: 1}}, bson.D{}, bson.M{"$a": 1}, bson.D{{Key: "a", Value: 1}, {Key: "$b", Value: 1}}} {
+	for i, r := range []any{bson.D{{Key: "$set", Value: 1}}, bson.D{}, bson.M{"$a": 1},
+		bson.D{{Key: "a", Value: 1}, {Key: "$b", Value: 1}}} {
 		_, err := c.ReplaceOne(ctx, bson.D{{Key: "_id", Value: "none"}}, r)
 		say(fmt.Sprint("replace ", i), err != nil, err)
 		say(fmt.Sprint("find and replace ", i), c.FindOneAndReplace(ctx, bson.D{{Key: "_id", Value: "none"}}, r).Err())
@@ -118,7 +125,8 @@ func cursors(db *mongo.Database) {
 			cur.SetBatchSize(1)
 		}
 	}
-	say("cursor at the end", cur.Err(), cur.ID(), cur.RemainingBatchLength(), cur.Next(ctx), cur.TryNext(ctx), cur.Close(ctx), cur.Close(ctx), cur.Next(ctx), cur.Err())
+	say("cursor at the end", cur.Err(), cur.ID(), cur.RemainingBatchLength(), cur.Next(ctx), cur.TryNext(ctx),
+		cur.Close(ctx), cur.Close(ctx), cur.Next(ctx), cur.Err())
 	cur, _ = c.Find(ctx, bson.D{}, byID)
 	var u user
 	say("decode before", cur.Decode(&u) != nil)
@@ -132,7 +140,8 @@ func cursors(db *mongo.Database) {
 	say("all again", cur.All(ctx, &users), len(users))
 	say("closed", cur.Close(ctx), cur.Next(ctx), cur.Err())
 	all := func(name string, into any, opts ...options.Lister[options.FindOptions]) {
-		cur, err := c.Find(ctx, bson.D{}, append([]options.Lister[options.FindOptions]{byID, options.Find().SetLimit(2)}, opts...)...)
+		cur, err := c.Find(ctx, bson.D{},
+			append([]options.Lister[options.FindOptions]{byID, options.Find().SetLimit(2)}, opts...)...)
 		check(err)
 		try("all into "+name, func() { say("all into "+name, cur.All(ctx, into), cur.Next(ctx)) })
 	}
@@ -171,7 +180,8 @@ func cursors(db *mongo.Database) {
 	all("misfits", &ints)
 	say("all of misfits", len(ints))
 
-	preloaded, err := mongo.NewCursorFromDocuments([]any{bson.D{{Key: "a", Value: 1}}, user{5, "x", 1}, raw(bson.D{{Key: "b", Value: 1}})}, nil, nil)
+	preloaded, err := mongo.NewCursorFromDocuments([]any{bson.D{{Key: "a", Value: 1}}, user{5, "x", 1},
+		raw(bson.D{{Key: "b", Value: 1}})}, nil, nil)
 	say("preloaded", err, preloaded.ID(), preloaded.RemainingBatchLength(), preloaded.Err())
 	for i := 0; preloaded.Next(ctx); i++ {
 		var m bson.M
@@ -186,10 +196,13 @@ func cursors(db *mongo.Database) {
 	say("preloaded nothing", err, preloaded.Next(ctx), preloaded.All(ctx, &ds), ds == nil)
 	preloaded, err = mongo.NewCursorFromDocuments([]any{5}, nil, nil)
 	say("preloaded number", preloaded == nil, err)
-	preloaded, err = mongo.NewCursorFromDocuments([]any{bson.D{{Key: "a", Value: 1}}, bson.D{{Key: "a", Value: 2}}}, nil, nil)
+	preloaded, err = mongo.NewCursorFromDocuments([]any{bson.D{{Key: "a", Value: 1}}, bson.D{{Key: "a", Value: 2}}},
+		nil, nil)
 	say("preloaded all", err, preloaded.All(ctx, &ds), ds)
 
-	cur, err = c.Aggregate(ctx, mongo.Pipeline{{{Key: "$match", Value: bson.D{{Key: "_id", Value: bson.D{{Key: "$lt", Value: 3}}}}}}, {{Key: "$sort", Value: bson.D{{Key: "_id", Value: -1}}}}}, options.Aggregate().SetBatchSize(2))
+	cur, err = c.Aggregate(ctx, mongo.Pipeline{{{Key: "$match",
+		Value: bson.D{{Key: "_id", Value: bson.D{{Key: "$lt", Value: 3}}}}}},
+		{{Key: "$sort", Value: bson.D{{Key: "_id", Value: -1}}}}}, options.Aggregate().SetBatchSize(2))
 	say("aggregate", err, cur.RemainingBatchLength(), cur.All(ctx, &ds), ds)
 	cur, err = c.Aggregate(ctx, bson.A{bson.D{{Key: "$out", Value: "copied"}}})
 	say("aggregate out", err, cur.Next(ctx), cur.Err(), cur.ID())
@@ -205,14 +218,16 @@ func cursors(db *mongo.Database) {
 	say("find bad", cur == nil, err)
 	cur, err = c.Find(ctx, bson.D{}, options.Find().SetBatchSize(2))
 	check(err)
-	check(db.RunCommand(ctx, bson.D{{Key: "killCursors", Value: "cursors"}, {Key: "cursors", Value: bson.A{cur.ID()}}}).Err())
+	check(db.RunCommand(ctx, bson.D{{Key: "killCursors", Value: "cursors"},
+		{Key: "cursors", Value: bson.A{cur.ID()}}}).Err())
 	n := 0
 	for cur.Next(ctx) {
 		n++
 	}
 	var command mongo.CommandError
 	say("killed", n, errors.As(cur.Err(), &command), command.Code, command.Name, cur.Next(ctx), cur.Close(ctx))
-	cur, err = db.RunCommandCursor(ctx, bson.D{{Key: "find", Value: "cursors"}, {Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "batchSize", Value: 3}})
+	cur, err = db.RunCommandCursor(ctx, bson.D{{Key: "find", Value: "cursors"},
+		{Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "batchSize", Value: 3}})
 	check(err)
 	cur.SetBatchSize(2)
 	cur.SetComment("c")
@@ -227,7 +242,8 @@ func cursors(db *mongo.Database) {
 	capped := db.Collection("capped")
 	_, err = capped.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}})
 	check(err)
-	cur, err = capped.Find(ctx, bson.D{}, options.Find().SetCursorType(options.TailableAwait).SetMaxAwaitTime(10*time.Millisecond))
+	cur, err = capped.Find(ctx, bson.D{},
+		options.Find().SetCursorType(options.TailableAwait).SetMaxAwaitTime(10*time.Millisecond))
 	check(err)
 	say("tailing", cur.TryNext(ctx))
 	say("tailing first", cur.Current)
@@ -245,10 +261,19 @@ func cursors(db *mongo.Database) {
 func results(db *mongo.Database) {
 	var u user
 	for i, r := range []*mongo.SingleResult{
-		mongo.NewSingleResultFromDocument(bson.D{{Key: "_id", Value: 1}, {Key: "name", Value: "x"}}, nil, nil), mongo.NewSingleResultFromDocument(bson.D{{Key: "_id", Value: 1}}, errors.New("e"), nil), mongo.NewSingleResultFromDocument(nil, nil, nil),
-		mongo.NewSingleResultFromDocument(5, nil, nil), mongo.NewSingleResultFromDocument(nil, errors.New("e"), nil), mongo.NewSingleResultFromDocument(bson.D{}, mongo.ErrNoDocuments, bson.NewRegistry()),
-		mongo.NewSingleResultFromDocument(bson.D{}, nil, bson.NewRegistry()), db.RunCommand(ctx, bson.D{{Key: "count", Value: "cursors"}}), db.RunCommand(ctx, bson.D{{Key: "nothing", Value: 1}}), db.RunCommand(ctx, bson.M{"a": 1, "b": 2}),
-		db.RunCommand(ctx, bson.D{{Key: "insert", Value: "crud"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}}}}}), db.RunCommand(ctx, bson.D{{Key: "insert", Value: "crud"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: "w"}}}}, {Key: "writeConcern", Value: bson.D{{Key: "w", Value: 9}}}}),
+		mongo.NewSingleResultFromDocument(bson.D{{Key: "_id", Value: 1}, {Key: "name", Value: "x"}}, nil, nil),
+		mongo.NewSingleResultFromDocument(bson.D{{Key: "_id", Value: 1}}, errors.New("e"), nil),
+		mongo.NewSingleResultFromDocument(nil, nil, nil),
+		mongo.NewSingleResultFromDocument(5, nil, nil), mongo.NewSingleResultFromDocument(nil, errors.New("e"), nil),
+		mongo.NewSingleResultFromDocument(bson.D{}, mongo.ErrNoDocuments, bson.NewRegistry()),
+		mongo.NewSingleResultFromDocument(bson.D{}, nil, bson.NewRegistry()),
+		db.RunCommand(ctx, bson.D{{Key: "count", Value: "cursors"}}),
+		db.RunCommand(ctx, bson.D{{Key: "nothing", Value: 1}}), db.RunCommand(ctx, bson.M{"a": 1, "b": 2}),
+		db.RunCommand(ctx, bson.D{{Key: "insert", Value: "crud"},
+			{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}}}}}),
+		db.RunCommand(ctx, bson.D{{Key: "insert", Value: "crud"},
+			{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: "w"}}}},
+			{Key: "writeConcern", Value: bson.D{{Key: "w", Value: 9}}}}),
 		db.RunCommand(ctx, bson.D{}), db.RunCommand(ctx, bson.M{"dbStats": 1}, options.RunCmd()),
 	} {
 		doc, err := r.Raw()

@@ -17,7 +17,8 @@ import (
 func files(db *mongo.Database) {
 	b, err := gridfs.NewBucket(db, options.GridFSBucket().SetName("files").SetChunkSizeBytes(4))
 	must(err)
-	id, err := b.UploadFromStream("a", strings.NewReader("hello world"), options.GridFSUpload().SetMetadata(bson.M{"k": 1}))
+	id, err := b.UploadFromStream("a", strings.NewReader("hello world"),
+		options.GridFSUpload().SetMetadata(bson.M{"k": 1}))
 	must(err)
 	var out bytes.Buffer
 	n, err := b.DownloadToStream(id, &out)

@@ -120,7 +120,8 @@ func described(err error) string {
 		return fmt.Sprintf("{%d %s %q %v raw=%t}", e.Code, e.Name, e.Message, e.Details, e.Raw != nil)
 	}
 	if errors.As(err, &command) {
-		text += fmt.Sprintf(" command{%d %s %q %v raw=%v wrapped=%v max=%v}", command.Code, command.Name, command.Message, command.Labels, len(command.Raw) > 0, command.Wrapped, command.IsMaxTimeMSExpiredError())
+		text += fmt.Sprintf(" command{%d %s %q %v raw=%v wrapped=%v max=%v}", command.Code, command.Name,
+			command.Message, command.Labels, len(command.Raw) > 0, command.Wrapped, command.IsMaxTimeMSExpiredError())
 	}
 	if errors.As(err, &write) {
 		text += fmt.Sprintf(" write{%v %v raw=%v", concern(write.WriteConcernError), write.Labels, len(write.Raw) > 0)
@@ -139,10 +140,13 @@ func described(err error) string {
 	if errors.As(err, &marshal) {
 		text += fmt.Sprintf(" marshal{%T %v}", marshal.Value, marshal.Err)
 	}
-	text += fmt.Sprintf(" labeled=%t server=%t duplicate=%t timeout=%t network=%t", errors.As(err, &labeled), errors.As(err, &server), mongo.IsDuplicateKeyError(err), mongo.IsTimeout(err), mongo.IsNetworkError(err))
+	text += fmt.Sprintf(" labeled=%t server=%t duplicate=%t timeout=%t network=%t", errors.As(err, &labeled),
+		errors.As(err, &server), mongo.IsDuplicateKeyError(err), mongo.IsTimeout(err), mongo.IsNetworkError(err))
 	for name, sentinel := range map[string]error{
-		"ErrNoDocuments": mongo.ErrNoDocuments, "ErrNilDocument": mongo.ErrNilDocument, "ErrEmptySlice": mongo.ErrEmptySlice, "ErrClientDisconnected": mongo.ErrClientDisconnected,
-		"ErrWrongClient": mongo.ErrWrongClient, "ErrUnacknowledgedWrite": mongo.ErrUnacknowledgedWrite, "ErrMultipleIndexDrop": mongo.ErrMultipleIndexDrop, "ErrInvalidIndexValue": mongo.ErrInvalidIndexValue,
+		"ErrNoDocuments": mongo.ErrNoDocuments, "ErrNilDocument": mongo.ErrNilDocument,
+		"ErrEmptySlice": mongo.ErrEmptySlice, "ErrClientDisconnected": mongo.ErrClientDisconnected,
+		"ErrWrongClient": mongo.ErrWrongClient, "ErrUnacknowledgedWrite": mongo.ErrUnacknowledgedWrite,
+		"ErrMultipleIndexDrop": mongo.ErrMultipleIndexDrop, "ErrInvalidIndexValue": mongo.ErrInvalidIndexValue,
 	} {
 		if err == sentinel {
 			text += " is " + name
@@ -155,25 +159,29 @@ func described(err error) string {
 func errorsOf(client *mongo.Client) {
 	coll := client.Database("probe1").Collection("errors")
 	for name, f := range map[string]func() (any, error){
-		"insert nil":       func() (any, error) { return coll.InsertOne(ctx, nil) },
-		"insert int":       func() (any, error) { return coll.InsertOne(ctx, 5) },
-		"insert chan":      func() (any, error) { return coll.InsertOne(ctx, bson.M{"c": make(chan int)}) },
-		"insert many nil":  func() (any, error) { return coll.InsertMany(ctx, nil) },
-		"insert many one":  func() (any, error) { return coll.InsertMany(ctx, []any{nil}) },
-		"update nil":       func() (any, error) { return coll.UpdateOne(ctx, bson.M{}, nil) },
-		"update fields":    func() (any, error) { return coll.UpdateOne(ctx, bson.M{}, bson.M{"a": 1}) },
-		"update empty":     func() (any, error) { return coll.UpdateMany(ctx, bson.M{}, bson.D{}) },
-		"update id nil":    func() (any, error) { return coll.UpdateByID(ctx, nil, bson.M{"$set": bson.M{"a": 1}}) },
-		"update filter":    func() (any, error) { return coll.UpdateOne(ctx, nil, bson.M{"$set": bson.M{"a": 1}}) },
-		"update bad":       func() (any, error) { return coll.UpdateOne(ctx, bson.M{}, bson.M{"$bad": bson.M{"a": 1}}) },
+		"insert nil":      func() (any, error) { return coll.InsertOne(ctx, nil) },
+		"insert int":      func() (any, error) { return coll.InsertOne(ctx, 5) },
+		"insert chan":     func() (any, error) { return coll.InsertOne(ctx, bson.M{"c": make(chan int)}) },
+		"insert many nil": func() (any, error) { return coll.InsertMany(ctx, nil) },
+		"insert many one": func() (any, error) { return coll.InsertMany(ctx, []any{nil}) },
+		"update nil":      func() (any, error) { return coll.UpdateOne(ctx, bson.M{}, nil) },
+		"update fields":   func() (any, error) { return coll.UpdateOne(ctx, bson.M{}, bson.M{"a": 1}) },
+		"update empty":    func() (any, error) { return coll.UpdateMany(ctx, bson.M{}, bson.D{}) },
+		"update id nil":   func() (any, error) { return coll.UpdateByID(ctx, nil, bson.M{"$set": bson.M{"a": 1}}) },
+		"update filter":   func() (any, error) { return coll.UpdateOne(ctx, nil, bson.M{"$set": bson.M{"a": 1}}) },
+		"update bad": func() (any, error) {
+			return coll.UpdateOne(ctx, bson.M{}, bson.M{"$bad": bson.M{"a": 1}})
+		},
 		"replace operator": func() (any, error) { return coll.ReplaceOne(ctx, bson.M{}, bson.M{"$set": 1}) },
 		"delete nil":       func() (any, error) { return coll.DeleteOne(ctx, nil) },
 		"delete hint": func() (any, error) {
 			return coll.DeleteMany(ctx, bson.M{}, options.Delete().SetHint(bson.M{"a": 1, "b": 1}))
 		},
-		"find nil":       func() (any, error) { return coll.Find(ctx, nil) },
-		"find bad":       func() (any, error) { return coll.Find(ctx, bson.M{"a": bson.M{"$bad": 1}}) },
-		"find sort":      func() (any, error) { return coll.Find(ctx, bson.M{}, options.Find().SetSort(bson.M{"a": 1, "b": 1})) },
+		"find nil": func() (any, error) { return coll.Find(ctx, nil) },
+		"find bad": func() (any, error) { return coll.Find(ctx, bson.M{"a": bson.M{"$bad": 1}}) },
+		"find sort": func() (any, error) {
+			return coll.Find(ctx, bson.M{}, options.Find().SetSort(bson.M{"a": 1, "b": 1}))
+		},
 		"find one bad":   func() (any, error) { return nil, coll.FindOne(ctx, bson.M{"$bad": 1}).Err() },
 		"find one none":  func() (any, error) { return nil, coll.FindOne(ctx, bson.M{"none": 1}).Err() },
 		"aggregate nil":  func() (any, error) { return coll.Aggregate(ctx, nil) },
@@ -193,8 +201,10 @@ func errorsOf(client *mongo.Client) {
 		},
 		"index drop *":    func() (any, error) { return coll.Indexes().DropOne(ctx, "*") },
 		"index drop none": func() (any, error) { return coll.Indexes().DropOne(ctx, "none") },
-		"command bad":     func() (any, error) { return nil, coll.Database().RunCommand(ctx, bson.D{{Key: "bad", Value: 1}}).Err() },
-		"command nil":     func() (any, error) { return nil, coll.Database().RunCommand(ctx, nil).Err() },
+		"command bad": func() (any, error) {
+			return nil, coll.Database().RunCommand(ctx, bson.D{{Key: "bad", Value: 1}}).Err()
+		},
+		"command nil": func() (any, error) { return nil, coll.Database().RunCommand(ctx, nil).Err() },
 		"max time": func() (any, error) {
 			return coll.Find(ctx, bson.M{"$where": "sleep(2000) || true"}, options.Find().SetMaxTime(time.Millisecond))
 		},
@@ -242,7 +252,9 @@ func writes(db *mongo.Database) {
 	one, err := coll.InsertOne(ctx, doc{N: 1})
 	_, generated := one.InsertedID.(primitive.ObjectID)
 	line("insert struct", generated, err)
-	for _, d := range []any{bson.M{"_id": 1, "a": bson.M{"b": bson.A{1}}}, bson.D{{Key: "_id", Value: "x"}}, bson.Raw{0x0e, 0, 0, 0, 0x10, '_', 'i', 'd', 0, 9, 0, 0, 0, 0}, map[string]int{"_id": 3}, &doc{ID: primitive.ObjectID{7}}} {
+	for _, d := range []any{bson.M{"_id": 1, "a": bson.M{"b": bson.A{1}}}, bson.D{{Key: "_id", Value: "x"}},
+		bson.Raw{0x0e, 0, 0, 0, 0x10, '_', 'i', 'd', 0, 9, 0, 0, 0, 0}, map[string]int{"_id": 3},
+		&doc{ID: primitive.ObjectID{7}}} {
 		one, err = coll.InsertOne(ctx, d)
 		line(fmt.Sprintf("insert %T", d), one, err)
 	}
@@ -251,7 +263,8 @@ func writes(db *mongo.Database) {
 	many, err := coll.InsertMany(ctx, []any{bson.M{"_id": 10}, bson.M{"_id": 11}})
 	line("insert many", many, err)
 	for _, ordered := range []bool{true, false} {
-		many, err = coll.InsertMany(ctx, []any{bson.M{"_id": fmt.Sprint("a", ordered)}, bson.M{"_id": 10}, bson.M{"_id": fmt.Sprint("b", ordered)}}, options.InsertMany().SetOrdered(ordered))
+		many, err = coll.InsertMany(ctx, []any{bson.M{"_id": fmt.Sprint("a", ordered)}, bson.M{"_id": 10},
+			bson.M{"_id": fmt.Sprint("b", ordered)}}, options.InsertMany().SetOrdered(ordered))
 		line(fmt.Sprint("insert many twice ", ordered), many, err)
 	}
 	updates := map[string]func() (*mongo.UpdateResult, error){
@@ -265,16 +278,19 @@ func writes(db *mongo.Database) {
 			return coll.UpdateOne(ctx, bson.M{"_id": "none"}, bson.M{"$set": bson.M{"z": 1}})
 		},
 		"d upsert": func() (*mongo.UpdateResult, error) {
-			return coll.UpdateOne(ctx, bson.M{"_id": "up"}, bson.M{"$set": bson.M{"z": 1}}, options.Update().SetUpsert(true))
+			return coll.UpdateOne(ctx, bson.M{"_id": "up"}, bson.M{"$set": bson.M{"z": 1}},
+				options.Update().SetUpsert(true))
 		},
 		"e upsert": func() (*mongo.UpdateResult, error) {
-			return coll.ReplaceOne(ctx, bson.M{"_id": bson.D{{Key: "k", Value: 1}}}, bson.M{"q": 1}, options.Replace().SetUpsert(true))
+			return coll.ReplaceOne(ctx, bson.M{"_id": bson.D{{Key: "k", Value: 1}}}, bson.M{"q": 1},
+				options.Replace().SetUpsert(true))
 		},
 		"f stages": func() (*mongo.UpdateResult, error) {
 			return coll.UpdateOne(ctx, bson.M{"_id": 1}, mongo.Pipeline{{{Key: "$set", Value: bson.M{"p": "$z"}}}})
 		},
 		"g filters": func() (*mongo.UpdateResult, error) {
-			return coll.UpdateMany(ctx, bson.M{"_id": 1}, bson.M{"$set": bson.M{"a.b.$[e]": 5}}, options.Update().SetArrayFilters(options.ArrayFilters{Filters: []any{bson.M{"e": 1}}}))
+			return coll.UpdateMany(ctx, bson.M{"_id": 1}, bson.M{"$set": bson.M{"a.b.$[e]": 5}},
+				options.Update().SetArrayFilters(options.ArrayFilters{Filters: []any{bson.M{"e": 1}}}))
 		},
 	}
 	for _, name := range slices.Sorted(maps.Keys(updates)) {
@@ -296,11 +312,13 @@ func writes(db *mongo.Database) {
 	del, err = quiet.DeleteOne(ctx, bson.M{"_id": 77})
 	line("unacknowledged delete", del, err)
 	line("unacknowledged modify", quiet.FindOneAndDelete(ctx, bson.M{"_id": 77}).Err())
-	far, err := coll.Clone(options.Collection().SetWriteConcern(writeconcern.New(writeconcern.W(9), writeconcern.WTimeout(time.Millisecond))))
+	far, err := coll.Clone(options.Collection().SetWriteConcern(writeconcern.New(writeconcern.W(9),
+		writeconcern.WTimeout(time.Millisecond))))
 	must(err)
 	one, err = far.InsertOne(ctx, bson.M{"_id": 78})
 	line("write concern", one, err)
-	must(db.CreateCollection(ctx, "valid", options.CreateCollection().SetValidator(bson.M{"a": bson.M{"$type": "string"}})))
+	must(db.CreateCollection(ctx, "valid",
+		options.CreateCollection().SetValidator(bson.M{"a": bson.M{"$type": "string"}})))
 	_, err = db.Collection("valid").InsertOne(ctx, bson.M{"_id": 1, "a": 1})
 	line("validator", mongo.IsDuplicateKeyError(err), err != nil)
 }
@@ -310,7 +328,8 @@ func finds(db *mongo.Database) {
 	coll := db.Collection("finds")
 	var docs []any
 	for i := range 7 {
-		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "t", Value: fmt.Sprint("t", i%3)}, {Key: "in", Value: bson.D{{Key: "x", Value: bson.A{bson.D{{Key: "y", Value: i}}}}}}})
+		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "t", Value: fmt.Sprint("t", i%3)},
+			{Key: "in", Value: bson.D{{Key: "x", Value: bson.A{bson.D{{Key: "y", Value: i}}}}}}})
 	}
 	_, err := coll.InsertMany(ctx, docs)
 	must(err)
@@ -334,7 +353,8 @@ func finds(db *mongo.Database) {
 		In any
 	}
 	var structs []doc
-	line("all structs", find(options.Find().SetLimit(2).SetHint("_id_").SetComment("c").SetAllowDiskUse(true)).All(ctx, &structs), structs)
+	line("all structs", find(options.Find().SetLimit(2).SetHint("_id_").SetComment("c").SetAllowDiskUse(true)).All(ctx,
+		&structs), structs)
 	var pointers []*doc
 	line("all pointers", find(options.Find().SetLimit(1)).All(ctx, &pointers), *pointers[0])
 	var raws []bson.Raw
@@ -342,8 +362,10 @@ func finds(db *mongo.Database) {
 	line("all wrong", find().All(ctx, structs), find().All(ctx, 5), find().All(ctx, new(int)))
 	var wrong []struct{ T int }
 	line("all misfit", find().All(ctx, &wrong))
-	for _, into := range []any{new(bson.D), new(bson.M), new(doc), new(map[string]any), new(any), new(bson.Raw), new(struct{ T int })} {
-		err := coll.FindOne(ctx, bson.M{"_id": 1}, options.FindOne().SetProjection(bson.D{{Key: "in", Value: 1}, {Key: "t", Value: 1}})).Decode(into)
+	for _, into := range []any{new(bson.D), new(bson.M), new(doc), new(map[string]any), new(any), new(bson.Raw),
+		new(struct{ T int })} {
+		err := coll.FindOne(ctx, bson.M{"_id": 1},
+			options.FindOne().SetProjection(bson.D{{Key: "in", Value: 1}, {Key: "t", Value: 1}})).Decode(into)
 		line(fmt.Sprintf("find one into %T", into), err)
 		switch v := into.(type) {
 		case *bson.D:
@@ -373,7 +395,9 @@ func finds(db *mongo.Database) {
 	line("distinct documents", values, err, fmt.Sprintf("%T", values[0]))
 	values, err = coll.Distinct(ctx, "none", bson.M{})
 	line("distinct none", values, values == nil, err)
-	agg, err := coll.Aggregate(ctx, mongo.Pipeline{{{Key: "$group", Value: bson.M{"_id": "$t", "n": bson.M{"$sum": 1}}}}, {{Key: "$sort", Value: bson.M{"_id": 1}}}}, options.Aggregate().SetBatchSize(2).SetAllowDiskUse(true).SetMaxTime(time.Minute))
+	agg, err := coll.Aggregate(ctx, mongo.Pipeline{{{Key: "$group",
+		Value: bson.M{"_id": "$t", "n": bson.M{"$sum": 1}}}}, {{Key: "$sort", Value: bson.M{"_id": 1}}}},
+		options.Aggregate().SetBatchSize(2).SetAllowDiskUse(true).SetMaxTime(time.Minute))
 	must(err)
 	line("aggregate", agg.All(ctx, &ms), ms)
 	agg, err = coll.Aggregate(ctx, []bson.M{{"$match": bson.M{"_id": 1}}, {"$out": "outs"}})
@@ -382,10 +406,13 @@ func finds(db *mongo.Database) {
 	line("aggregate A", err, agg.Next(ctx), agg.Current)
 	must(agg.Close(ctx))
 	local, err := mongo.NewCursorFromDocuments([]any{bson.M{"a": 1}, bson.D{{Key: "b", Value: 2}}}, nil, nil)
-	line("local", err, local.Next(ctx), local.Current, local.RemainingBatchLength(), local.Next(ctx), local.Next(ctx), local.Err(), local.ID())
+	line("local", err, local.Next(ctx), local.Current, local.RemainingBatchLength(), local.Next(ctx), local.Next(ctx),
+		local.Err(), local.ID())
 	_, err = mongo.NewCursorFromDocuments([]any{nil}, nil, nil)
 	line("local nil", err)
-	line("single", mongo.NewSingleResultFromDocument(bson.M{"a": 1}, nil, nil).Err(), mongo.NewSingleResultFromDocument(nil, nil, nil).Err(), mongo.NewSingleResultFromDocument(bson.M{}, errors.New("x"), nil).Err())
+	line("single", mongo.NewSingleResultFromDocument(bson.M{"a": 1}, nil, nil).Err(),
+		mongo.NewSingleResultFromDocument(nil, nil, nil).Err(),
+		mongo.NewSingleResultFromDocument(bson.M{}, errors.New("x"), nil).Err())
 }
 
 // modifies prints what finds that write return.
@@ -399,11 +426,15 @@ func modifies(db *mongo.Database) {
 		line("modify "+name, m, err)
 	}
 	one("before", coll.FindOneAndUpdate(ctx, bson.M{"_id": 1}, bson.M{"$inc": bson.M{"n": 10}}))
-	one("after", coll.FindOneAndUpdate(ctx, bson.M{"_id": 1}, bson.M{"$inc": bson.M{"n": 10}}, options.FindOneAndUpdate().SetReturnDocument(options.After)))
+	one("after", coll.FindOneAndUpdate(ctx, bson.M{"_id": 1}, bson.M{"$inc": bson.M{"n": 10}},
+		options.FindOneAndUpdate().SetReturnDocument(options.After)))
 	one("none", coll.FindOneAndUpdate(ctx, bson.M{"_id": "x"}, bson.M{"$inc": bson.M{"n": 10}}))
-	one("upsert", coll.FindOneAndUpdate(ctx, bson.M{"_id": "u"}, bson.M{"$inc": bson.M{"n": 10}}, options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).SetProjection(bson.M{"_id": 0})))
-	one("replace", coll.FindOneAndReplace(ctx, bson.M{"n": bson.M{"$gt": 1}}, bson.M{"r": 1}, options.FindOneAndReplace().SetSort(bson.M{"n": 1}).SetReturnDocument(options.After)))
-	one("delete", coll.FindOneAndDelete(ctx, bson.M{}, options.FindOneAndDelete().SetSort(bson.M{"_id": -1}).SetHint("_id_")))
+	one("upsert", coll.FindOneAndUpdate(ctx, bson.M{"_id": "u"}, bson.M{"$inc": bson.M{"n": 10}},
+		options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).SetProjection(bson.M{"_id": 0})))
+	one("replace", coll.FindOneAndReplace(ctx, bson.M{"n": bson.M{"$gt": 1}}, bson.M{"r": 1},
+		options.FindOneAndReplace().SetSort(bson.M{"n": 1}).SetReturnDocument(options.After)))
+	one("delete", coll.FindOneAndDelete(ctx, bson.M{},
+		options.FindOneAndDelete().SetSort(bson.M{"_id": -1}).SetHint("_id_")))
 	one("bad", coll.FindOneAndUpdate(ctx, bson.M{}, bson.M{"n": 1}))
 	one("bad replacement", coll.FindOneAndReplace(ctx, bson.M{}, bson.M{"$n": 1}))
 	one("nil", coll.FindOneAndDelete(ctx, nil))
@@ -413,35 +444,45 @@ func modifies(db *mongo.Database) {
 func bulk(db *mongo.Database) {
 	coll := db.Collection("bulk")
 	models := []mongo.WriteModel{
-		mongo.NewInsertOneModel().SetDocument(bson.M{"_id": 1}), mongo.NewInsertOneModel().SetDocument(bson.M{"_id": 2}),
+		mongo.NewInsertOneModel().SetDocument(bson.M{"_id": 1}),
+		mongo.NewInsertOneModel().SetDocument(bson.M{"_id": 2}),
 		mongo.NewUpdateOneModel().SetFilter(bson.M{"_id": 1}).SetUpdate(bson.M{"$set": bson.M{"a": 1}}),
-		mongo.NewUpdateManyModel().SetFilter(bson.M{"_id": "up"}).SetUpdate(bson.M{"$set": bson.M{"a": 1}}).SetUpsert(true),
-		mongo.NewReplaceOneModel().SetFilter(bson.M{"_id": 2}).SetReplacement(bson.M{"b": 1}).SetCollation(&options.Collation{Locale: "en"}),
-		mongo.NewDeleteOneModel().SetFilter(bson.M{"_id": 1}).SetHint("_id_"), mongo.NewDeleteManyModel().SetFilter(bson.M{"none": 1}),
+		mongo.NewUpdateManyModel().SetFilter(
+			bson.M{"_id": "up"}).SetUpdate(bson.M{"$set": bson.M{"a": 1}}).SetUpsert(true),
+		mongo.NewReplaceOneModel().SetFilter(
+			bson.M{"_id": 2}).SetReplacement(bson.M{"b": 1}).SetCollation(&options.Collation{Locale: "en"}),
+		mongo.NewDeleteOneModel().SetFilter(bson.M{"_id": 1}).SetHint("_id_"),
+		mongo.NewDeleteManyModel().SetFilter(bson.M{"none": 1}),
 	}
 	res, err := coll.BulkWrite(ctx, models)
 	line("bulk", res, err)
 	for _, ordered := range []bool{true, false} {
 		res, err = coll.BulkWrite(ctx, []mongo.WriteModel{
-			mongo.NewInsertOneModel().SetDocument(bson.M{"_id": 2}), mongo.NewInsertOneModel().SetDocument(bson.M{"_id": fmt.Sprint(ordered)}),
+			mongo.NewInsertOneModel().SetDocument(bson.M{"_id": 2}),
+			mongo.NewInsertOneModel().SetDocument(bson.M{"_id": fmt.Sprint(ordered)}),
 			mongo.NewUpdateOneModel().SetFilter(bson.M{}).SetUpdate(bson.M{"$bad": bson.M{"a": 1}}),
 		}, options.BulkWrite().SetOrdered(ordered))
 		line(fmt.Sprint("bulk errors ", ordered), res, err)
 	}
-	res, err = coll.BulkWrite(ctx, []mongo.WriteModel{mongo.NewUpdateOneModel().SetFilter(bson.M{}).SetUpdate(bson.M{"a": 1})})
+	res, err = coll.BulkWrite(ctx,
+		[]mongo.WriteModel{mongo.NewUpdateOneModel().SetFilter(bson.M{}).SetUpdate(bson.M{"a": 1})})
 	line("bulk bad", res, err)
 }
 
 // indexes prints what indexes are made of.
 func indexes(db *mongo.Database) {
 	coll := db.Collection("indexes")
-	name, err := coll.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "a", Value: 1}, {Key: "b", Value: -1}}, Options: options.Index().SetUnique(true).SetSparse(true)})
+	name, err := coll.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "a", Value: 1},
+		{Key: "b", Value: -1}}, Options: options.Index().SetUnique(true).SetSparse(true)})
 	line("create one", name, err)
-	names, err := coll.Indexes().CreateMany(ctx, []mongo.IndexModel{{Keys: bson.M{"c": 1}}, {Keys: bson.D{{Key: "t", Value: "text"}}, Options: options.Index().SetName("named").SetExpireAfterSeconds(9)}}, options.CreateIndexes().SetMaxTime(time.Minute))
+	names, err := coll.Indexes().CreateMany(ctx, []mongo.IndexModel{{Keys: bson.M{"c": 1}},
+		{Keys: bson.D{{Key: "t", Value: "text"}}, Options: options.Index().SetName("named").SetExpireAfterSeconds(9)}},
+		options.CreateIndexes().SetMaxTime(time.Minute))
 	line("create many", names, err)
 	specs, err := coll.Indexes().ListSpecifications(ctx)
 	for _, s := range specs {
-		line("index "+s.Name, s.KeysDocument, s.Namespace, s.Version, s.Unique != nil && *s.Unique, s.Sparse != nil && *s.Sparse, s.ExpireAfterSeconds != nil, s.Clustered)
+		line("index "+s.Name, s.KeysDocument, s.Namespace, s.Version, s.Unique != nil && *s.Unique,
+			s.Sparse != nil && *s.Sparse, s.ExpireAfterSeconds != nil, s.Clustered)
 	}
 	line("list specifications", len(specs), err)
 	c, err := coll.Indexes().List(ctx, options.ListIndexes().SetBatchSize(1))
@@ -478,13 +519,18 @@ func databases(client *mongo.Client, db *mongo.Database) {
 	}
 	line("specifications", len(specs), err)
 	var m bson.M
-	line("command", db.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}, options.RunCmd().SetReadPreference(readpref.Primary())).Decode(&m), m["ok"])
-	c, err := db.RunCommandCursor(ctx, bson.D{{Key: "find", Value: "finds"}, {Key: "filter", Value: bson.M{"_id": 1}}, {Key: "projection", Value: bson.M{"_id": 1}}})
+	line("command", db.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}},
+		options.RunCmd().SetReadPreference(readpref.Primary())).Decode(&m), m["ok"])
+	c, err := db.RunCommandCursor(ctx, bson.D{{Key: "find", Value: "finds"}, {Key: "filter", Value: bson.M{"_id": 1}},
+		{Key: "projection", Value: bson.M{"_id": 1}}})
 	must(err)
 	var ms []bson.M
 	line("command cursor", c.All(ctx, &ms), ms)
-	line("names", db.Name(), db.Collection("x").Name(), db.Client() == client, db.ReadPreference(), db.ReadConcern(), db.WriteConcern())
-	other := client.Database("o", options.Database().SetReadConcern(readconcern.Majority()).SetWriteConcern(writeconcern.W1()).SetReadPreference(readpref.Nearest()))
+	line("names", db.Name(), db.Collection("x").Name(), db.Client() == client, db.ReadPreference(), db.ReadConcern(),
+		db.WriteConcern())
+	other := client.Database(
+		"o", options.Database().SetReadConcern(
+			readconcern.Majority()).SetWriteConcern(writeconcern.W1()).SetReadPreference(readpref.Nearest()))
 	line("database settings", other.ReadConcern(), other.WriteConcern().W, other.ReadPreference())
 	line("drop", db.Collection("capped").Drop(ctx), db.Collection("capped").Drop(ctx))
 	line("timeout", client.Timeout(), client.NumberSessionsInProgress())
@@ -496,9 +542,11 @@ func sessions(client *mongo.Client, db *mongo.Database) {
 	coll := db.Collection("sessions")
 	_, err := coll.InsertOne(ctx, bson.M{"_id": 0})
 	must(err)
-	s, err := client.StartSession(options.Session().SetDefaultReadConcern(readconcern.Snapshot()).SetDefaultWriteConcern(writeconcern.Majority()))
+	s, err := client.StartSession(
+		options.Session().SetDefaultReadConcern(readconcern.Snapshot()).SetDefaultWriteConcern(writeconcern.Majority()))
 	must(err)
-	line("session", s.Client() == client, len(s.ID()) > 0, s.ClusterTime() != nil, s.OperationTime() == nil, client.NumberSessionsInProgress())
+	line("session", s.Client() == client, len(s.ID()) > 0, s.ClusterTime() != nil, s.OperationTime() == nil,
+		client.NumberSessionsInProgress())
 	line("no transaction", s.AbortTransaction(ctx), s.CommitTransaction(ctx))
 	line("start", s.StartTransaction(), s.StartTransaction())
 	sc := mongo.NewSessionContext(ctx, s)
@@ -551,7 +599,9 @@ func sessions(client *mongo.Client, db *mongo.Database) {
 func changes(db *mongo.Database) {
 	coll := db.Collection("changes")
 	must(db.CreateCollection(ctx, "changes"))
-	cs, err := coll.Watch(ctx, mongo.Pipeline{{{Key: "$match", Value: bson.M{"operationType": bson.M{"$in": bson.A{"insert", "update"}}}}}}, options.ChangeStream().SetFullDocument(options.UpdateLookup).SetMaxAwaitTime(100*time.Millisecond))
+	cs, err := coll.Watch(ctx, mongo.Pipeline{{{Key: "$match",
+		Value: bson.M{"operationType": bson.M{"$in": bson.A{"insert", "update"}}}}}},
+		options.ChangeStream().SetFullDocument(options.UpdateLookup).SetMaxAwaitTime(100*time.Millisecond))
 	must(err)
 	line("stream", cs.ID() != 0, cs.TryNext(ctx), cs.Err(), cs.RemainingBatchLength(), cs.ResumeToken() != nil)
 	_, err = coll.InsertOne(ctx, bson.M{"_id": 1, "a": bson.M{"b": 1}})
@@ -569,7 +619,8 @@ func changes(db *mongo.Database) {
 	}
 	token := cs.ResumeToken()
 	line("close", cs.Close(ctx), cs.Next(ctx), cs.ID())
-	cs, err = coll.Watch(ctx, mongo.Pipeline{}, options.ChangeStream().SetResumeAfter(token).SetMaxAwaitTime(100*time.Millisecond))
+	cs, err = coll.Watch(ctx, mongo.Pipeline{},
+		options.ChangeStream().SetResumeAfter(token).SetMaxAwaitTime(100*time.Millisecond))
 	line("resumed", err, cs.TryNext(ctx), cs.Err())
 	must(cs.Close(ctx))
 }
@@ -589,7 +640,8 @@ func settings(client *mongo.Client) {
 	}
 	type tagged user
 	for name, o := range map[string]*options.BSONOptions{
-		"D": {DefaultDocumentD: true}, "M": {DefaultDocumentM: true}, "nil": {NilMapAsEmpty: true, NilSliceAsEmpty: true, NilByteSliceAsEmpty: true},
+		"D": {DefaultDocumentD: true}, "M": {DefaultDocumentM: true},
+		"nil":   {NilMapAsEmpty: true, NilSliceAsEmpty: true, NilByteSliceAsEmpty: true},
 		"small": {IntMinSize: true, UseJSONStructTags: true}, "local": {UseLocalTimeZone: true, BinaryAsSlice: true},
 	} {
 		coll := client.Database("probe1", options.Database().SetBSONOptions(o)).Collection("settings" + name)
@@ -633,7 +685,9 @@ func monitors() {
 		Failed: func(_ context.Context, e *event.CommandFailedEvent) {
 			count("failed " + e.CommandName + " " + e.Failure)
 		},
-	}).SetPoolMonitor(&event.PoolMonitor{Event: func(e *event.PoolEvent) { count("pool " + e.Type) }}).SetServerMonitor(&event.ServerMonitor{
+	}).SetPoolMonitor(&event.PoolMonitor{Event: func(e *event.PoolEvent) {
+		count("pool " + e.Type)
+	}}).SetServerMonitor(&event.ServerMonitor{
 		TopologyOpening: func(*event.TopologyOpeningEvent) { count("topology opening") },
 		ServerOpening:   func(*event.ServerOpeningEvent) { count("server opening") },
 		ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) {
@@ -653,7 +707,8 @@ func monitors() {
 	_, err = coll.InsertOne(ctx, bson.M{"_id": 1})
 	must(err)
 	mu.Lock()
-	line("monitored", command.Lookup("insert").StringValue(), command.Lookup("$db").StringValue(), reply.Lookup("n").AsInt64())
+	line("monitored", command.Lookup("insert").StringValue(), command.Lookup("$db").StringValue(),
+		reply.Lookup("n").AsInt64())
 	mu.Unlock()
 	_, err = coll.InsertOne(ctx, bson.M{"_id": 1})
 	line("monitored twice", mongo.IsDuplicateKeyError(err))
@@ -661,7 +716,9 @@ func monitors() {
 	must(client.Disconnect(ctx))
 	mu.Lock()
 	defer mu.Unlock()
-	for _, name := range []string{"started insert", "succeeded insert", "started find", "topology opening", "server opening", "server RSPrimary", "topology ReplicaSetWithPrimary", "pool ConnectionPoolCreated", "pool ConnectionPoolReady", "pool ConnectionCheckedOut", "pool ConnectionPoolClosed"} {
+	for _, name := range []string{"started insert", "succeeded insert", "started find", "topology opening",
+		"server opening", "server RSPrimary", "topology ReplicaSetWithPrimary", "pool ConnectionPoolCreated",
+		"pool ConnectionPoolReady", "pool ConnectionCheckedOut", "pool ConnectionPoolClosed"} {
 		line("events "+name, counts[name] > 0)
 	}
 	for name := range counts {

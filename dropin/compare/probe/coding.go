@@ -42,11 +42,16 @@ func encoding() {
 		hidden int
 	}
 	values := []sample{
-		{"nil", nil}, {"int", 1}, {"string", "x"}, {"slice", []int{1}}, {"bool", true}, {"chan", make(chan int)}, {"chan in struct", struct{ C chan int }{}},
-		{"map int", map[int]string{1: "a"}}, {"map bool", map[bool]int{true: 1}}, {"map float", map[float64]int{1: 1}}, {"map oid", map[bson.ObjectID]int{{1}: 1}},
-		{"uint64", uint64(math.MaxUint64)}, {"A", bson.A{}}, {"nil D", bson.D(nil)}, {"nil M", bson.M(nil)}, {"nil map", map[string]any(nil)}, {"nil Raw", bson.Raw(nil)},
-		{"short Raw", bson.Raw{1}}, {"nil pointer", (*inner)(nil)}, {"pointer", &inner{1, 2}}, {"complex in D", bson.D{{Key: "a", Value: complex(1, 1)}}},
-		{"uint64 deep", bson.D{{Key: "a", Value: bson.D{{Key: "b", Value: uint64(math.MaxUint64)}}}}}, {"nul key", bson.D{{Key: "a\x00", Value: 1}}},
+		{"nil", nil}, {"int", 1}, {"string", "x"}, {"slice", []int{1}}, {"bool", true}, {"chan", make(chan int)},
+		{"chan in struct", struct{ C chan int }{}},
+		{"map int", map[int]string{1: "a"}}, {"map bool", map[bool]int{true: 1}}, {"map float", map[float64]int{1: 1}},
+		{"map oid", map[bson.ObjectID]int{{1}: 1}},
+		{"uint64", uint64(math.MaxUint64)}, {"A", bson.A{}}, {"nil D", bson.D(nil)}, {"nil M", bson.M(nil)},
+		{"nil map", map[string]any(nil)}, {"nil Raw", bson.Raw(nil)},
+		{"short Raw", bson.Raw{1}}, {"nil pointer", (*inner)(nil)}, {"pointer", &inner{1, 2}},
+		{"complex in D", bson.D{{Key: "a", Value: complex(1, 1)}}},
+		{"uint64 deep", bson.D{{Key: "a", Value: bson.D{{Key: "b", Value: uint64(math.MaxUint64)}}}}},
+		{"nul key", bson.D{{Key: "a\x00", Value: 1}}},
 		{"empty RawValue", bson.D{{Key: "a", Value: bson.RawValue{}}}}, {"nils", struct {
 			A any
 			M bson.M
@@ -87,11 +92,13 @@ func encoding() {
 			L  [2]int
 			TX texted
 			PT *texted
-		}{U: url.URL{Scheme: "a", Host: "b"}, P: &url.URL{Path: "c"}, T: time.UnixMilli(5), TX: texted{"q"}, PT: &texted{"r"}}},
+		}{U: url.URL{Scheme: "a", Host: "b"}, P: &url.URL{Path: "c"}, T: time.UnixMilli(5), TX: texted{"q"},
+			PT: &texted{"r"}}},
 		{"vector", bson.D{{Key: "v", Value: bson.NewVector([]float32{1})}}},
 	}
 	for _, s := range samples {
-		values = append(values, sample{"D of " + s.name, bson.D{{Key: "v", Value: s.v}, {Key: "l", Value: []any{s.v}}, {Key: "p", Value: &s.v}}})
+		values = append(values, sample{"D of " + s.name,
+			bson.D{{Key: "v", Value: s.v}, {Key: "l", Value: []any{s.v}}, {Key: "p", Value: &s.v}}})
 	}
 	for _, s := range values {
 		doc, err := bson.Marshal(s.v)
@@ -103,7 +110,8 @@ func encoding() {
 		t, data, err := bson.MarshalValue(s.v)
 		say("marshal value "+s.name, t, fmt.Sprintf("%x", data), err)
 	}
-	text, err := bson.MarshalExtJSONIndent(bson.D{{Key: "a", Value: 1}, {Key: "h", Value: "<&>"}, {Key: "b", Value: bson.D{{Key: "c", Value: bson.A{1}}}}}, false, false, "", "  ")
+	text, err := bson.MarshalExtJSONIndent(bson.D{{Key: "a", Value: 1}, {Key: "h", Value: "<&>"},
+		{Key: "b", Value: bson.D{{Key: "c", Value: bson.A{1}}}}}, false, false, "", "  ")
 	say("indent", string(text), err)
 	text, err = bson.MarshalExtJSON(bson.D{{Key: "h", Value: "<&>\u2028é\x01"}}, false, true)
 	say("escaped", string(text), err)
@@ -171,7 +179,8 @@ func decoding() {
 			say(f.Type.String()+" <- "+s.name, text, err)
 		}
 	}
-	doc, _ := bson.Marshal(bson.D{{Key: "a", Value: bson.D{{Key: "b", Value: bson.A{1, "x"}}}}, {Key: "arr", Value: bson.A{bson.D{}, bson.A{}}}})
+	doc, _ := bson.Marshal(bson.D{{Key: "a", Value: bson.D{{Key: "b", Value: bson.A{1, "x"}}}},
+		{Key: "arr", Value: bson.A{bson.D{}, bson.A{}}}})
 	var into struct{ A struct{ B []int } }
 	err := bson.Unmarshal(doc, &into)
 	if de, ok := err.(*bson.DecodeError); ok {
@@ -186,7 +195,8 @@ func decoding() {
 	var md map[string]bson.M
 	var raw bson.Raw
 	var elems []bson.E
-	for _, v := range []any{&d, &m, &mm, &a, &md, &raw, &elems, new(int), new(string), new([]int), nil, (*bson.D)(nil), map[string]any{}} {
+	for _, v := range []any{&d, &m, &mm, &a, &md, &raw, &elems, new(int), new(string), new([]int), nil, (*bson.D)(nil),
+		map[string]any{}} {
 		say(fmt.Sprintf("document into %T", v), bson.Unmarshal(doc, v))
 	}
 	say("types in D", fmt.Sprintf("%T %T %T", d[0].Value, d[1].Value, d[1].Value.(bson.A)[0]))
@@ -197,7 +207,8 @@ func decoding() {
 
 // broken prints what is said of bytes that are no document.
 func broken() {
-	for _, b := range [][]byte{nil, {}, {5}, {5, 0, 0, 0}, {5, 0, 0, 0, 1}, {6, 0, 0, 0, 0, 0}, {3, 0, 0, 0}, {12, 0, 0, 0, 16, 'a', 0, 1, 0, 0, 0}, {5, 0, 0, 0, 0, 9}, {10, 0, 0, 0, 77, 'a', 0, 0, 0, 0}} {
+	for _, b := range [][]byte{nil, {}, {5}, {5, 0, 0, 0}, {5, 0, 0, 0, 1}, {6, 0, 0, 0, 0, 0}, {3, 0, 0, 0},
+		{12, 0, 0, 0, 16, 'a', 0, 1, 0, 0, 0}, {5, 0, 0, 0, 0, 9}, {10, 0, 0, 0, 77, 'a', 0, 0, 0, 0}} {
 		var d bson.D
 		say(fmt.Sprint("unmarshal ", b), bson.Unmarshal(b, &d))
 		say(fmt.Sprint("validate ", b), bson.Raw(b).Validate())

@@ -60,34 +60,49 @@ func clientOptions() {
 		c := options.Client().ApplyURI(s)
 		say(fmt.Sprint("apply ", i, " ", s), fields(c), c.Validate(), c.GetURI() == s)
 	}
-	say("connect modes", connstring.AutoConnect, connstring.SingleConnect, connstring.ConnectMode(5), connstring.IsValidServerMonitoringMode("x"))
+	say("connect modes", connstring.AutoConnect, connstring.SingleConnect, connstring.ConnectMode(5),
+		connstring.IsValidServerMonitoringMode("x"))
 	oidc := func(c options.Credential) *options.ClientOptions {
 		c.AuthMechanism = "MONGODB-OIDC"
 		return options.Client().SetAuth(c)
 	}
 	for i, c := range []*options.ClientOptions{
-		options.Client(), options.Client().SetMaxPoolSize(1).SetMinPoolSize(2), options.Client().SetMaxPoolSize(0).SetMinPoolSize(2),
-		options.Client().SetDirect(true).SetHosts([]string{"a", "b"}), options.Client().SetLoadBalanced(true).SetHosts([]string{"a", "b"}),
-		options.Client().SetLoadBalanced(true).SetReplicaSet("x"), options.Client().SetLoadBalanced(true).SetDirect(true), options.Client().SetSRVMaxHosts(1),
-		options.Client().SetSRVMaxHosts(1).SetReplicaSet("x"), options.Client().SetSRVMaxHosts(1).SetLoadBalanced(true), options.Client().SetServerMonitoringMode("x"),
-		options.Client().SetServerAPIOptions(options.ServerAPI("2")), options.Client().SetTimeout(-1), options.Client().SetHeartbeatInterval(time.Millisecond),
-		options.Client().SetWriteConcern(&writeconcern.WriteConcern{W: -1}), options.Client().SetAuth(options.Credential{AuthMechanism: "X"}), options.Client().SetCompressors([]string{"x"}),
-		options.Client().SetZlibLevel(99), options.Client().SetConnectTimeout(-1), options.Client().SetRegistry(bson.NewRegistry()), options.Client().SetReadPreference(readpref.Nearest()),
-		oidc(options.Credential{}), oidc(options.Credential{AuthMechanismProperties: map[string]string{"ENVIRONMENT": "azure"}}),
-		oidc(options.Credential{AuthMechanismProperties: map[string]string{"ENVIRONMENT": "test"}}), options.Client().SetServerAPIOptions(options.ServerAPI("1").SetStrict(true)),
+		options.Client(), options.Client().SetMaxPoolSize(1).SetMinPoolSize(2),
+		options.Client().SetMaxPoolSize(0).SetMinPoolSize(2),
+		options.Client().SetDirect(true).SetHosts([]string{"a", "b"}),
+		options.Client().SetLoadBalanced(true).SetHosts([]string{"a", "b"}),
+		options.Client().SetLoadBalanced(true).SetReplicaSet("x"),
+		options.Client().SetLoadBalanced(true).SetDirect(true), options.Client().SetSRVMaxHosts(1),
+		options.Client().SetSRVMaxHosts(1).SetReplicaSet("x"), options.Client().SetSRVMaxHosts(1).SetLoadBalanced(true),
+		options.Client().SetServerMonitoringMode("x"),
+		options.Client().SetServerAPIOptions(options.ServerAPI("2")), options.Client().SetTimeout(-1),
+		options.Client().SetHeartbeatInterval(time.Millisecond),
+		options.Client().SetWriteConcern(&writeconcern.WriteConcern{W: -1}),
+		options.Client().SetAuth(options.Credential{AuthMechanism: "X"}),
+		options.Client().SetCompressors([]string{"x"}),
+		options.Client().SetZlibLevel(99), options.Client().SetConnectTimeout(-1),
+		options.Client().SetRegistry(bson.NewRegistry()), options.Client().SetReadPreference(readpref.Nearest()),
+		oidc(options.Credential{}),
+		oidc(options.Credential{AuthMechanismProperties: map[string]string{"ENVIRONMENT": "azure"}}),
+		oidc(options.Credential{AuthMechanismProperties: map[string]string{"ENVIRONMENT": "test"}}),
+		options.Client().SetServerAPIOptions(options.ServerAPI("1").SetStrict(true)),
 	} {
 		say(fmt.Sprint("client ", i), fields(c), c.Validate())
 	}
-	a, b := options.Client().ApplyURI("mongodb://a/?appName=x&maxPoolSize=5"), options.Client().SetAppName("y").SetTimeout(time.Second)
+	a, b := options.Client().ApplyURI("mongodb://a/?appName=x&maxPoolSize=5"),
+		options.Client().SetAppName("y").SetTimeout(time.Second)
 	bad := options.Client().ApplyURI("x")
 	for i, m := range []*options.ClientOptions{
-		options.MergeClientOptions(), options.MergeClientOptions(a), options.MergeClientOptions(a, nil, b), options.MergeClientOptions(b, a), options.MergeClientOptions(bad, b), options.MergeClientOptions(b, bad),
-		options.Client().ApplyURI("mongodb://a/?w=1&appName=q").ApplyURI("mongodb://b/?journal=true"), options.Client().ApplyURI("x").ApplyURI("mongodb://b"),
+		options.MergeClientOptions(), options.MergeClientOptions(a), options.MergeClientOptions(a, nil, b),
+		options.MergeClientOptions(b, a), options.MergeClientOptions(bad, b), options.MergeClientOptions(b, bad),
+		options.Client().ApplyURI("mongodb://a/?w=1&appName=q").ApplyURI("mongodb://b/?journal=true"),
+		options.Client().ApplyURI("x").ApplyURI("mongodb://b"),
 	} {
 		say(fmt.Sprint("merged ", i), fields(m), m.Validate(), m.GetURI(), m == a)
 	}
 	for i, b := range []*options.CreateIndexesOptionsBuilder{
-		options.CreateIndexes().SetCommitQuorumInt(3), options.CreateIndexes().SetCommitQuorumMajority(), options.CreateIndexes().SetCommitQuorumString("x"), options.CreateIndexes().SetCommitQuorumVotingMembers(),
+		options.CreateIndexes().SetCommitQuorumInt(3), options.CreateIndexes().SetCommitQuorumMajority(),
+		options.CreateIndexes().SetCommitQuorumString("x"), options.CreateIndexes().SetCommitQuorumVotingMembers(),
 	} {
 		var o options.CreateIndexesOptions
 		for _, set := range b.List() {
@@ -95,9 +110,12 @@ func clientOptions() {
 		}
 	}
 	l := options.Logger()
-	l.SetComponentLevel(options.LogComponentAll, options.LogLevelDebug).SetComponentLevel(options.LogComponentCommand, options.LogLevelInfo).SetMaxDocumentLength(5)
-	say("logger", fmt.Sprintf("%+v", *l), options.LogComponentTopology, options.LogComponentServerSelection, options.LogComponentConnection)
-	for _, o := range []map[string]any{{}, {"x": 1}, {"tlsCAFile": 1}, {"tlsCAFile": "/nonexistent"}, {"tlsCertificateKeyFile": "/nonexistent"}, {"tlsCertificateKeyFile": 5}} {
+	l.SetComponentLevel(options.LogComponentAll, options.LogLevelDebug).SetComponentLevel(options.LogComponentCommand,
+		options.LogLevelInfo).SetMaxDocumentLength(5)
+	say("logger", fmt.Sprintf("%+v", *l), options.LogComponentTopology, options.LogComponentServerSelection,
+		options.LogComponentConnection)
+	for _, o := range []map[string]any{{}, {"x": 1}, {"tlsCAFile": 1}, {"tlsCAFile": "/nonexistent"},
+		{"tlsCertificateKeyFile": "/nonexistent"}, {"tlsCertificateKeyFile": 5}} {
 		c, err := options.BuildTLSConfig(o)
 		say(fmt.Sprint("TLS of ", o), c != nil && c.MinVersion == tls.VersionTLS12, err)
 	}
@@ -107,12 +125,18 @@ func clientOptions() {
 // setters calls every setter of every builder with a value, and prints what the options are then.
 func setters() {
 	for _, b := range []any{
-		options.Aggregate(), options.GridFSBucket(), options.BulkWrite(), options.ChangeStream(), options.ClientBulkWrite(), options.ClientEncryption(), options.Collection(), options.Count(),
-		options.CreateCollection(), options.CreateView(), options.DataKey(), options.Database(), options.DefaultIndex(), options.DeleteMany(), options.DeleteOne(), options.Distinct(),
-		options.DropCollection(), options.DropIndexes(), options.Encrypt(), options.EstimatedDocumentCount(), options.FindOneAndDelete(), options.FindOneAndReplace(), options.FindOneAndUpdate(),
-		options.FindOne(), options.Find(), options.GridFSFind(), options.GridFSName(), options.GridFSUpload(), options.Index(), options.InsertMany(), options.InsertOne(), options.ListCollections(),
-		options.ListDatabases(), options.ListIndexes(), options.Range(), options.Replace(), options.RewrapManyDataKey(), options.RunCmd(), options.SearchIndexes(), options.Session(), options.String(),
-		options.TimeSeries(), options.Transaction(), options.UpdateMany(), options.UpdateOne(), options.AutoEncryption(), options.Client(),
+		options.Aggregate(), options.GridFSBucket(), options.BulkWrite(), options.ChangeStream(),
+		options.ClientBulkWrite(), options.ClientEncryption(), options.Collection(), options.Count(),
+		options.CreateCollection(), options.CreateView(), options.DataKey(), options.Database(), options.DefaultIndex(),
+		options.DeleteMany(), options.DeleteOne(), options.Distinct(),
+		options.DropCollection(), options.DropIndexes(), options.Encrypt(), options.EstimatedDocumentCount(),
+		options.FindOneAndDelete(), options.FindOneAndReplace(), options.FindOneAndUpdate(),
+		options.FindOne(), options.Find(), options.GridFSFind(), options.GridFSName(), options.GridFSUpload(),
+		options.Index(), options.InsertMany(), options.InsertOne(), options.ListCollections(),
+		options.ListDatabases(), options.ListIndexes(), options.Range(), options.Replace(), options.RewrapManyDataKey(),
+		options.RunCmd(), options.SearchIndexes(), options.Session(), options.String(),
+		options.TimeSeries(), options.Transaction(), options.UpdateMany(), options.UpdateOne(),
+		options.AutoEncryption(), options.Client(),
 	} {
 		v := reflect.ValueOf(b)
 		if o := applied(v); o.IsValid() {

@@ -28,7 +28,8 @@ func streams() {
 	}
 	buf.Reset()
 	enc = bson.NewEncoder(bson.NewExtJSONValueWriter(&buf, false, true))
-	say("encode JSON twice", enc.Encode(bson.D{{Key: "a", Value: "<"}}), enc.Encode(bson.D{{Key: "a", Value: 2}}), buf.String())
+	say("encode JSON twice", enc.Encode(bson.D{{Key: "a", Value: "<"}}), enc.Encode(bson.D{{Key: "a", Value: 2}}),
+		buf.String())
 	vr, err := bson.NewExtJSONValueReader(strings.NewReader(`{"a":1} {"a":2}`), false)
 	say("JSON reader", err)
 	dec = bson.NewDecoder(vr)
@@ -37,7 +38,8 @@ func streams() {
 		err := dec.Decode(&m)
 		say(fmt.Sprint("decode JSON ", i), m, err)
 	}
-	for _, text := range []string{`{"a":1}`, `{"a":{"$numberInt":"1"}}`, `{`, ``, ` `, `[1,2]`, `5`, `"x"`, `{"a":1} x`, `{"a":{"$date":"2020-01-01T00:00:00Z"}}`} {
+	for _, text := range []string{`{"a":1}`, `{"a":{"$numberInt":"1"}}`, `{`, ``, ` `, `[1,2]`, `5`, `"x"`, `{"a":1} x`,
+		`{"a":{"$date":"2020-01-01T00:00:00Z"}}`} {
 		var m map[string]any
 		say("JSON into map "+text, bson.UnmarshalExtJSON([]byte(text), true, &m), len(m))
 		var a any
@@ -54,9 +56,12 @@ func streams() {
 		MF map[float64]int
 	}
 	encoders := map[string]func(e *bson.Encoder){
-		"none": func(*bson.Encoder) {}, "IntMinSize": (*bson.Encoder).IntMinSize, "NilByteSliceAsEmpty": (*bson.Encoder).NilByteSliceAsEmpty,
-		"NilMapAsEmpty": (*bson.Encoder).NilMapAsEmpty, "NilSliceAsEmpty": (*bson.Encoder).NilSliceAsEmpty, "OmitEmpty": (*bson.Encoder).OmitEmpty,
-		"OmitZeroStruct": (*bson.Encoder).OmitZeroStruct, "UseJSONStructTags": (*bson.Encoder).UseJSONStructTags, "StringifyMapKeysWithFmt": (*bson.Encoder).StringifyMapKeysWithFmt,
+		"none": func(*bson.Encoder) {}, "IntMinSize": (*bson.Encoder).IntMinSize,
+		"NilByteSliceAsEmpty": (*bson.Encoder).NilByteSliceAsEmpty,
+		"NilMapAsEmpty":       (*bson.Encoder).NilMapAsEmpty, "NilSliceAsEmpty": (*bson.Encoder).NilSliceAsEmpty,
+		"OmitEmpty":      (*bson.Encoder).OmitEmpty,
+		"OmitZeroStruct": (*bson.Encoder).OmitZeroStruct, "UseJSONStructTags": (*bson.Encoder).UseJSONStructTags,
+		"StringifyMapKeysWithFmt": (*bson.Encoder).StringifyMapKeysWithFmt,
 	}
 	// In one order: the official driver takes the keys of a struct from where it has met it first.
 	for _, name := range slices.Sorted(maps.Keys(encoders)) {
@@ -71,11 +76,16 @@ func streams() {
 		err := e.Encode(v)
 		say("encode with "+name, bson.Raw(buf.Bytes()), err)
 	}
-	doc, _ := bson.Marshal(bson.D{{Key: "d", Value: 1.5}, {Key: "b", Value: []byte{1}}, {Key: "doc", Value: bson.D{{Key: "x", Value: bson.D{}}}}, {Key: "id", Value: bson.ObjectID{1}}, {Key: "t", Value: bson.DateTime(5)}, {Key: "jay", Value: 7}, {Key: "m", Value: bson.D{{Key: "new", Value: 1}}}})
+	doc, _ := bson.Marshal(bson.D{{Key: "d", Value: 1.5}, {Key: "b", Value: []byte{1}},
+		{Key: "doc", Value: bson.D{{Key: "x", Value: bson.D{}}}}, {Key: "id", Value: bson.ObjectID{1}}, {Key: "t",
+			Value: bson.DateTime(5)}, {Key: "jay", Value: 7}, {Key: "m", Value: bson.D{{Key: "new", Value: 1}}}})
 	decoders := map[string]func(d *bson.Decoder){
-		"none": func(*bson.Decoder) {}, "AllowTruncatingDoubles": (*bson.Decoder).AllowTruncatingDoubles, "BinaryAsSlice": (*bson.Decoder).BinaryAsSlice,
-		"DefaultDocumentM": (*bson.Decoder).DefaultDocumentM, "DefaultDocumentMap": (*bson.Decoder).DefaultDocumentMap, "ObjectIDAsHexString": (*bson.Decoder).ObjectIDAsHexString,
-		"UseJSONStructTags": (*bson.Decoder).UseJSONStructTags, "UseLocalTimeZone": (*bson.Decoder).UseLocalTimeZone, "ZeroMaps": (*bson.Decoder).ZeroMaps, "ZeroStructs": (*bson.Decoder).ZeroStructs,
+		"none": func(*bson.Decoder) {}, "AllowTruncatingDoubles": (*bson.Decoder).AllowTruncatingDoubles,
+		"BinaryAsSlice":    (*bson.Decoder).BinaryAsSlice,
+		"DefaultDocumentM": (*bson.Decoder).DefaultDocumentM, "DefaultDocumentMap": (*bson.Decoder).DefaultDocumentMap,
+		"ObjectIDAsHexString": (*bson.Decoder).ObjectIDAsHexString,
+		"UseJSONStructTags":   (*bson.Decoder).UseJSONStructTags, "UseLocalTimeZone": (*bson.Decoder).UseLocalTimeZone,
+		"ZeroMaps": (*bson.Decoder).ZeroMaps, "ZeroStructs": (*bson.Decoder).ZeroStructs,
 	}
 	for _, name := range slices.Sorted(maps.Keys(decoders)) {
 		set := decoders[name]
@@ -121,99 +131,107 @@ func registries() {
 		goType, err := r.LookupTypeMapEntry(t)
 		say(fmt.Sprint("type map ", t), goType, err)
 	}
-	for _, t := range []reflect.Type{nil, reflect.TypeFor[chan int](), reflect.TypeFor[int](), reflect.TypeFor[func()]()} {
+	for _, t := range []reflect.Type{nil, reflect.TypeFor[chan int](), reflect.TypeFor[int](),
+		reflect.TypeFor[func()]()} {
 		_, err := r.LookupEncoder(t)
 		say(fmt.Sprint("look up encoder ", t), err)
 		_, err = r.LookupDecoder(t)
 		say(fmt.Sprint("look up decoder ", t), err)
 	}
 	try("interface encoder of int", func() any { r.RegisterInterfaceEncoder(reflect.TypeFor[int](), nil); return nil })
-	say("encoder error", bson.ValueEncoderError{Name: "X", Types: []reflect.Type{reflect.TypeFor[int]()}, Received: reflect.ValueOf("s")})
-	say("decoder error", bson.ValueDecoderError{Name: "X", Types: []reflect.Type{reflect.TypeFor[int]()}, Kinds: []reflect.Kind{reflect.Int}, Received: reflect.ValueOf("s")}, bson.ValueDecoderError{Name: "X"})
+	say("encoder error", bson.ValueEncoderError{Name: "X", Types: []reflect.Type{reflect.TypeFor[int]()},
+		Received: reflect.ValueOf("s")})
+	say("decoder error", bson.ValueDecoderError{Name: "X", Types: []reflect.Type{reflect.TypeFor[int]()},
+		Kinds: []reflect.Kind{reflect.Int}, Received: reflect.ValueOf("s")}, bson.ValueDecoderError{Name: "X"})
 
-	r.RegisterTypeEncoder(reflect.TypeFor[celsius](), bson.ValueEncoderFunc(func(ec bson.EncodeContext, vw bson.ValueWriter, v reflect.Value) error {
-		dw, err := vw.WriteDocument()
-		if err != nil {
-			return err
-		}
-		ew, err := dw.WriteDocumentElement("celsius")
-		if err != nil {
-			return err
-		}
-		enc, err := ec.LookupEncoder(reflect.TypeFor[float64]())
-		if err != nil {
-			return err
-		}
-		if err := enc.EncodeValue(ec, ew, reflect.ValueOf(v.Float())); err != nil {
-			return err
-		}
-		return dw.WriteDocumentEnd()
-	}))
-	r.RegisterTypeDecoder(reflect.TypeFor[celsius](), bson.ValueDecoderFunc(func(dc bson.DecodeContext, vr bson.ValueReader, v reflect.Value) error {
-		dr, err := vr.ReadDocument()
-		if err != nil {
-			return err
-		}
-		for {
-			key, er, err := dr.ReadElement()
-			if errors.Is(err, bson.ErrEOD) {
-				return nil
-			}
+	r.RegisterTypeEncoder(reflect.TypeFor[celsius](),
+		bson.ValueEncoderFunc(func(ec bson.EncodeContext, vw bson.ValueWriter, v reflect.Value) error {
+			dw, err := vw.WriteDocument()
 			if err != nil {
 				return err
 			}
-			if key != "celsius" {
-				return fmt.Errorf("key %s", key)
-			}
-			f := reflect.New(reflect.TypeFor[float64]()).Elem()
-			dec, err := dc.LookupDecoder(f.Type())
+			ew, err := dw.WriteDocumentElement("celsius")
 			if err != nil {
 				return err
 			}
-			if err := dec.DecodeValue(dc, er, f); err != nil {
-				return err
-			}
-			v.SetFloat(f.Float())
-		}
-	}))
-	r.RegisterInterfaceEncoder(reflect.TypeFor[stringer](), bson.ValueEncoderFunc(func(_ bson.EncodeContext, vw bson.ValueWriter, v reflect.Value) error {
-		return vw.WriteString(v.Interface().(stringer).Hello())
-	}))
-	r.RegisterKindEncoder(reflect.Uint16, bson.ValueEncoderFunc(func(_ bson.EncodeContext, vw bson.ValueWriter, v reflect.Value) error {
-		aw, err := vw.WriteArray()
-		if err != nil {
-			return err
-		}
-		for range v.Uint() {
-			ew, err := aw.WriteArrayElement()
+			enc, err := ec.LookupEncoder(reflect.TypeFor[float64]())
 			if err != nil {
 				return err
 			}
-			if err := ew.WriteNull(); err != nil {
+			if err := enc.EncodeValue(ec, ew, reflect.ValueOf(v.Float())); err != nil {
 				return err
 			}
-		}
-		return aw.WriteArrayEnd()
-	}))
-	r.RegisterKindDecoder(reflect.Uint16, bson.ValueDecoderFunc(func(_ bson.DecodeContext, vr bson.ValueReader, v reflect.Value) error {
-		ar, err := vr.ReadArray()
-		if err != nil {
-			return err
-		}
-		for n := uint64(0); ; n++ {
-			er, err := ar.ReadValue()
-			if errors.Is(err, bson.ErrEOA) {
-				v.SetUint(n)
-				return nil
-			}
+			return dw.WriteDocumentEnd()
+		}))
+	r.RegisterTypeDecoder(reflect.TypeFor[celsius](),
+		bson.ValueDecoderFunc(func(dc bson.DecodeContext, vr bson.ValueReader, v reflect.Value) error {
+			dr, err := vr.ReadDocument()
 			if err != nil {
 				return err
 			}
-			if err := er.ReadNull(); err != nil {
+			for {
+				key, er, err := dr.ReadElement()
+				if errors.Is(err, bson.ErrEOD) {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				if key != "celsius" {
+					return fmt.Errorf("key %s", key)
+				}
+				f := reflect.New(reflect.TypeFor[float64]()).Elem()
+				dec, err := dc.LookupDecoder(f.Type())
+				if err != nil {
+					return err
+				}
+				if err := dec.DecodeValue(dc, er, f); err != nil {
+					return err
+				}
+				v.SetFloat(f.Float())
+			}
+		}))
+	r.RegisterInterfaceEncoder(reflect.TypeFor[stringer](),
+		bson.ValueEncoderFunc(func(_ bson.EncodeContext, vw bson.ValueWriter, v reflect.Value) error {
+			return vw.WriteString(v.Interface().(stringer).Hello())
+		}))
+	r.RegisterKindEncoder(reflect.Uint16,
+		bson.ValueEncoderFunc(func(_ bson.EncodeContext, vw bson.ValueWriter, v reflect.Value) error {
+			aw, err := vw.WriteArray()
+			if err != nil {
 				return err
 			}
-		}
-	}))
+			for range v.Uint() {
+				ew, err := aw.WriteArrayElement()
+				if err != nil {
+					return err
+				}
+				if err := ew.WriteNull(); err != nil {
+					return err
+				}
+			}
+			return aw.WriteArrayEnd()
+		}))
+	r.RegisterKindDecoder(reflect.Uint16,
+		bson.ValueDecoderFunc(func(_ bson.DecodeContext, vr bson.ValueReader, v reflect.Value) error {
+			ar, err := vr.ReadArray()
+			if err != nil {
+				return err
+			}
+			for n := uint64(0); ; n++ {
+				er, err := ar.ReadValue()
+				if errors.Is(err, bson.ErrEOA) {
+					v.SetUint(n)
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				if err := er.ReadNull(); err != nil {
+					return err
+				}
+			}
+		}))
 	r.RegisterTypeMapEntry(bson.TypeInt32, reflect.TypeFor[int]())
 	r.RegisterTypeMapEntry(bson.TypeArray, reflect.TypeFor[[]any]())
 	r.RegisterTypeMapEntry(bson.TypeDateTime, reflect.TypeFor[time.Time]())
@@ -233,7 +251,8 @@ func registries() {
 	enc := bson.NewEncoder(bson.NewDocumentWriter(&buf))
 	enc.SetRegistry(r)
 	c := celsius(2)
-	err := enc.Encode(outer{T: 1, P: &c, L: []celsius{3}, M: map[string]celsius{"k": 4}, A: celsius(5), G: greeter{"a"}, PG: &greeter{"b"}, U: 2, X: uint16(1)})
+	err := enc.Encode(outer{T: 1, P: &c, L: []celsius{3}, M: map[string]celsius{"k": 4}, A: celsius(5), G: greeter{"a"},
+		PG: &greeter{"b"}, U: 2, X: uint16(1)})
 	say("registry encodes", bson.Raw(buf.Bytes()), err)
 	var back struct {
 		T celsius
@@ -251,7 +270,8 @@ func registries() {
 	} else {
 		say("registry decodes", err)
 	}
-	doc, _ := bson.Marshal(bson.D{{Key: "i", Value: 1}, {Key: "l", Value: bson.A{int32(1), bson.A{}}}, {Key: "t", Value: bson.DateTime(0)}, {Key: "s", Value: "x"}})
+	doc, _ := bson.Marshal(bson.D{{Key: "i", Value: 1}, {Key: "l", Value: bson.A{int32(1), bson.A{}}},
+		{Key: "t", Value: bson.DateTime(0)}, {Key: "s", Value: "x"}})
 	dec.Reset(bson.NewDocumentReader(bytes.NewReader(doc)))
 	var m bson.M
 	err = dec.Decode(&m)
@@ -263,7 +283,8 @@ func registries() {
 	}
 	rv := bson.RawValue{Type: bson.TypeInt32, Value: []byte{1, 0, 0, 0}}
 	var n int
-	say("raw value", rv.Unmarshal(&n), rv.UnmarshalWithRegistry(nil, &n), rv.UnmarshalWithContext(nil, &n), rv.UnmarshalWithContext(&bson.DecodeContext{Registry: r}, &n), n)
+	say("raw value", rv.Unmarshal(&n), rv.UnmarshalWithRegistry(nil, &n), rv.UnmarshalWithContext(nil, &n),
+		rv.UnmarshalWithContext(&bson.DecodeContext{Registry: r}, &n), n)
 }
 
 type get struct {
@@ -285,7 +306,8 @@ func (s *set) SetBSON(raw bson.RawValue) error {
 
 // mgo prints what the registries in the manner of mgo do.
 func mgo() {
-	for name, r := range map[string]*bson.Registry{"mgo": mgocompat.Registry, "mgo nil": mgocompat.RespectNilValuesRegistry} {
+	for name, r := range map[string]*bson.Registry{"mgo": mgocompat.Registry,
+		"mgo nil": mgocompat.RespectNilValuesRegistry} {
 		encode := func(what string, v any) {
 			var buf bytes.Buffer
 			e := bson.NewEncoder(bson.NewDocumentWriter(&buf))
@@ -316,7 +338,9 @@ func mgo() {
 			err := x.Decode(v)
 			say(name+" decodes "+what, fmt.Sprintf("%#v", reflect.ValueOf(v).Elem()), err)
 		}
-		values := bson.D{{Key: "a", Value: bson.D{{Key: "b", Value: 1}}}, {Key: "arr", Value: bson.A{bson.D{}}}, {Key: "bin", Value: []byte{1}}, {Key: "t", Value: bson.DateTime(5)}, {Key: "l", Value: int64(1)}, {Key: "n", Value: nil}}
+		values := bson.D{{Key: "a", Value: bson.D{{Key: "b", Value: 1}}}, {Key: "arr", Value: bson.A{bson.D{}}},
+			{Key: "bin", Value: []byte{1}}, {Key: "t", Value: bson.DateTime(5)}, {Key: "l", Value: int64(1)},
+			{Key: "n", Value: nil}}
 		m := map[string]any{"old": 1}
 		decode("map", values, &m)
 		decode("D", values, new(bson.D))

@@ -39,25 +39,31 @@ type (
 
 // ancestors prints what documents become in variables of type any.
 func ancestors() {
-	sub := bson.D{{Key: "x", Value: bson.D{{Key: "y", Value: 1}}}, {Key: "z", Value: bson.A{bson.D{{Key: "q", Value: 1}}}}}
+	sub := bson.D{{Key: "x", Value: bson.D{{Key: "y", Value: 1}}},
+		{Key: "z", Value: bson.A{bson.D{{Key: "q", Value: 1}}}}}
 	doc, err := bson.Marshal(bson.D{
-		{Key: "a", Value: sub}, {Key: "b", Value: sub}, {Key: "c", Value: sub}, {Key: "d", Value: bson.A{sub}}, {Key: "e", Value: sub},
-		{Key: "f", Value: bson.D{{Key: "k", Value: bson.D{{Key: "a", Value: sub}}}}}, {Key: "g", Value: bson.A{sub}}, {Key: "h", Value: sub}, {Key: "i", Value: sub},
+		{Key: "a", Value: sub}, {Key: "b", Value: sub}, {Key: "c", Value: sub}, {Key: "d", Value: bson.A{sub}},
+		{Key: "e", Value: sub},
+		{Key: "f", Value: bson.D{{Key: "k", Value: bson.D{{Key: "a", Value: sub}}}}}, {Key: "g", Value: bson.A{sub}},
+		{Key: "h", Value: sub}, {Key: "i", Value: sub},
 		{Key: "j", Value: bson.D{{Key: "k", Value: sub}}},
 	})
 	if err != nil {
 		panic(err)
 	}
 	into := func() []any {
-		return []any{new(nesting), new(any), new(bson.D), new(bson.M), new(ownMap), new(ownD), new([]bson.E), new(map[string]anyIn), new(anyIn)}
+		return []any{new(nesting), new(any), new(bson.D), new(bson.M), new(ownMap), new(ownD), new([]bson.E),
+			new(map[string]anyIn), new(anyIn)}
 	}
 	registries := map[string]*bsoncodec.Registry{"default": bson.DefaultRegistry}
 	for name, entry := range map[string]struct {
 		t  bsontype.Type
 		to reflect.Type
 	}{
-		"document M": {bsontype.EmbeddedDocument, reflect.TypeFor[bson.M]()}, "top M": {0, reflect.TypeFor[bson.M]()}, "array": {bsontype.Array, reflect.TypeFor[[]any]()},
-		"document Raw": {bsontype.EmbeddedDocument, reflect.TypeFor[bson.Raw]()}, "int": {bsontype.Int32, reflect.TypeFor[int]()},
+		"document M": {bsontype.EmbeddedDocument, reflect.TypeFor[bson.M]()}, "top M": {0, reflect.TypeFor[bson.M]()},
+		"array":        {bsontype.Array, reflect.TypeFor[[]any]()},
+		"document Raw": {bsontype.EmbeddedDocument, reflect.TypeFor[bson.Raw]()},
+		"int":          {bsontype.Int32, reflect.TypeFor[int]()},
 	} {
 		r := bson.NewRegistry()
 		r.RegisterTypeMapEntry(entry.t, entry.to)
@@ -69,11 +75,13 @@ func ancestors() {
 			say.Line(fmt.Sprintf("ancestors %s %T", name, v), shape(reflect.ValueOf(v).Elem().Interface()), err)
 		}
 	}
-	for name, set := range map[string]func(*bson.Decoder){"D": (*bson.Decoder).DefaultDocumentD, "M": (*bson.Decoder).DefaultDocumentM} {
+	for name, set := range map[string]func(*bson.Decoder){"D": (*bson.Decoder).DefaultDocumentD,
+		"M": (*bson.Decoder).DefaultDocumentM} {
 		for _, v := range into() {
 			d, _ := bson.NewDecoder(bsonrw.NewBSONDocumentReader(doc))
 			set(d)
-			say.Line(fmt.Sprintf("default document %s %T", name, v), d.Decode(v), shape(reflect.ValueOf(v).Elem().Interface()))
+			say.Line(fmt.Sprintf("default document %s %T", name, v), d.Decode(v),
+				shape(reflect.ValueOf(v).Elem().Interface()))
 		}
 	}
 }
@@ -144,12 +152,14 @@ func methods() {
 		X  any
 	}
 	full := doc{
-		V: valuer{"a"}, PV: &valuer{"b"}, P: &pointed{"c"}, D: docMade{1}, PD: &docMade{2}, L: []valuer{{"d"}}, M: map[string]docMade{"m": {3}}, Z: zeroed{5},
+		V: valuer{"a"}, PV: &valuer{"b"}, P: &pointed{"c"}, D: docMade{1}, PD: &docMade{2}, L: []valuer{{"d"}},
+		M: map[string]docMade{"m": {3}}, Z: zeroed{5},
 		K: map[keyed]int{{"x"}: 1}, X: valuer{"e"},
 	}
 	for name, v := range map[string]any{
-		"full": full, "empty": doc{}, "proxy": bson.M{"p": proxied{"x"}}, "proxy nil": bson.M{"p": proxied{nil}}, "proxy doc": proxied{bson.M{"a": 1}},
-		"made": docMade{4}, "failing": bson.M{"f": failing{}}, "deep failing": bson.M{"a": bson.A{failing{}}},
+		"full": full, "empty": doc{}, "proxy": bson.M{"p": proxied{"x"}}, "proxy nil": bson.M{"p": proxied{nil}},
+		"proxy doc": proxied{bson.M{"a": 1}},
+		"made":      docMade{4}, "failing": bson.M{"f": failing{}}, "deep failing": bson.M{"a": bson.A{failing{}}},
 	} {
 		say.Try("methods "+name, func() []any {
 			data, err := bson.Marshal(v)
@@ -201,7 +211,8 @@ func (l loud) Shout() string { return strings.ToUpper(string(l)) }
 func registries() {
 	value := tagged{ID: "i", Other: 5, hidden: 1, In: inner{1, 2}, Skip: 3}
 	for name, p := range map[string]bsoncodec.StructTagParser{
-		"default": bsoncodec.DefaultStructTagParser, "json": bsoncodec.JSONFallbackStructTagParser, "yaml": bsoncodec.StructTagParserFunc(yaml),
+		"default": bsoncodec.DefaultStructTagParser, "json": bsoncodec.JSONFallbackStructTagParser,
+		"yaml": bsoncodec.StructTagParserFunc(yaml),
 	} {
 		for i := range reflect.TypeFor[tagged]().NumField() {
 			tags, err := p.ParseStructTags(reflect.TypeFor[tagged]().Field(i))
@@ -211,34 +222,41 @@ func registries() {
 		if err != nil {
 			panic(err)
 		}
-		r := bson.NewRegistryBuilder().RegisterDefaultEncoder(reflect.Struct, codec).RegisterDefaultDecoder(reflect.Struct, codec).Build()
+		r := bson.NewRegistryBuilder().RegisterDefaultEncoder(reflect.Struct,
+			codec).RegisterDefaultDecoder(reflect.Struct, codec).Build()
 		data, err := bson.MarshalWithRegistry(r, value)
 		say.Line("struct codec "+name, bson.Raw(data), err)
 		var back tagged
 		err = bson.UnmarshalWithRegistry(r, data, &back)
 		say.Line("struct codec decoded "+name, fmt.Sprintf("%+v", back), err)
-		data, err = bson.MarshalWithRegistry(r, bson.M{"l": []tagged{value}, "t": time.UnixMilli(5), "o": primitive.ObjectID{1}})
+		data, err = bson.MarshalWithRegistry(r,
+			bson.M{"l": []tagged{value}, "t": time.UnixMilli(5), "o": primitive.ObjectID{1}})
 		say.Line("struct codec deep "+name, len(data), err)
 	}
 	_, err := bsoncodec.NewStructCodec(nil)
 	say.Line("struct codec nil", err)
 
 	r := bson.NewRegistry()
-	r.RegisterTypeEncoder(reflect.TypeFor[shade](), bsoncodec.ValueEncoderFunc(func(_ bsoncodec.EncodeContext, vw bsonrw.ValueWriter, v reflect.Value) error {
-		return vw.WriteString(fmt.Sprint("shade ", v.Int()))
-	}))
-	r.RegisterTypeDecoder(reflect.TypeFor[shade](), bsoncodec.ValueDecoderFunc(func(_ bsoncodec.DecodeContext, vr bsonrw.ValueReader, v reflect.Value) error {
-		s, err := vr.ReadString()
-		v.SetInt(int64(len(s)))
-		return err
-	}))
-	r.RegisterInterfaceEncoder(reflect.TypeFor[shouter](), bsoncodec.ValueEncoderFunc(func(_ bsoncodec.EncodeContext, vw bsonrw.ValueWriter, v reflect.Value) error {
-		return vw.WriteString(v.Interface().(shouter).Shout())
-	}))
-	r.RegisterKindEncoder(reflect.Float64, bsoncodec.ValueEncoderFunc(func(_ bsoncodec.EncodeContext, vw bsonrw.ValueWriter, v reflect.Value) error {
+	r.RegisterTypeEncoder(reflect.TypeFor[shade](),
+		bsoncodec.ValueEncoderFunc(func(_ bsoncodec.EncodeContext, vw bsonrw.ValueWriter, v reflect.Value) error {
+			return vw.WriteString(fmt.Sprint("shade ", v.Int()))
+		}))
+	r.RegisterTypeDecoder(reflect.TypeFor[shade](),
+		bsoncodec.ValueDecoderFunc(func(_ bsoncodec.DecodeContext, vr bsonrw.ValueReader, v reflect.Value) error {
+			s, err := vr.ReadString()
+			v.SetInt(int64(len(s)))
+			return err
+		}))
+	r.RegisterInterfaceEncoder(reflect.TypeFor[shouter](),
+		bsoncodec.ValueEncoderFunc(func(_ bsoncodec.EncodeContext, vw bsonrw.ValueWriter, v reflect.Value) error {
+			return vw.WriteString(v.Interface().(shouter).Shout())
+		}))
+	r.RegisterKindEncoder(reflect.Float64, bsoncodec.ValueEncoderFunc(func(_ bsoncodec.EncodeContext,
+		vw bsonrw.ValueWriter, v reflect.Value) error {
 		return vw.WriteInt32(int32(math.Round(v.Float())))
 	}))
-	r.RegisterKindDecoder(reflect.Int, bsoncodec.ValueDecoderFunc(func(dc bsoncodec.DecodeContext, vr bsonrw.ValueReader, v reflect.Value) error {
+	r.RegisterKindDecoder(reflect.Int, bsoncodec.ValueDecoderFunc(func(dc bsoncodec.DecodeContext,
+		vr bsonrw.ValueReader, v reflect.Value) error {
 		err := bsoncodec.DefaultValueDecoders{}.IntDecodeValue(dc, vr, v)
 		v.SetInt(v.Int() * 2)
 		return err
@@ -255,12 +273,14 @@ func registries() {
 		X any
 	}
 	five := shade(5)
-	data, err := bson.MarshalWithRegistry(r, mixed{S: 4, P: &five, L: []shade{1}, M: map[string]shade{"k": 2}, W: "w", F: 2.6, I: 21, X: 1.5})
+	data, err := bson.MarshalWithRegistry(r, mixed{S: 4, P: &five, L: []shade{1}, M: map[string]shade{"k": 2}, W: "w",
+		F: 2.6, I: 21, X: 1.5})
 	say.Line("codecs", bson.Raw(data), err)
 	var back mixed
 	err = bson.UnmarshalWithRegistry(r, data, &back)
 	say.Line("codecs decoded", back.S, *back.P, back.L, back.M, back.W, back.F, back.I, shape(back.X), err)
-	for _, t := range []reflect.Type{reflect.TypeFor[int](), reflect.TypeFor[shade](), reflect.TypeFor[chan int](), reflect.TypeFor[func()](), nil, reflect.TypeFor[any](), reflect.TypeFor[*inner]()} {
+	for _, t := range []reflect.Type{reflect.TypeFor[int](), reflect.TypeFor[shade](), reflect.TypeFor[chan int](),
+		reflect.TypeFor[func()](), nil, reflect.TypeFor[any](), reflect.TypeFor[*inner]()} {
 		enc, err := r.LookupEncoder(t)
 		say.Line(fmt.Sprint("encoder of ", t), enc != nil, err, errors.As(err, new(bsoncodec.ErrNoEncoder)))
 		dec, err := r.LookupDecoder(t)
@@ -268,14 +288,19 @@ func registries() {
 		_, err = bsoncodec.NewRegistry().LookupEncoder(t)
 		say.Line(fmt.Sprint("no encoder of ", t), err, errors.As(err, new(bsoncodec.ErrNoEncoder)))
 	}
-	for _, t := range []bsontype.Type{0, bsontype.Double, bsontype.EmbeddedDocument, bsontype.Array, bsontype.Null, bsontype.Int64, bsontype.Binary, 0x55} {
+	for _, t := range []bsontype.Type{0, bsontype.Double, bsontype.EmbeddedDocument, bsontype.Array, bsontype.Null,
+		bsontype.Int64, bsontype.Binary, 0x55} {
 		goType, err := r.LookupTypeMapEntry(t)
 		say.Line(fmt.Sprint("type map ", t), goType, err)
 	}
-	say.Try("an interface that is none", func() []any { r.RegisterInterfaceEncoder(reflect.TypeFor[int](), nil); return nil })
+	say.Try("an interface that is none", func() []any {
+		r.RegisterInterfaceEncoder(reflect.TypeFor[int](), nil)
+		return nil
+	})
 
 	id := primitive.ObjectID{1}
-	data, _ = bson.Marshal(bson.D{{Key: "s", Value: id}, {Key: "b", Value: primitive.Binary{Data: []byte{1}}}, {Key: "t", Value: primitive.DateTime(5)}, {Key: "m", Value: bson.D{{Key: "new", Value: 1}}}})
+	data, _ = bson.Marshal(bson.D{{Key: "s", Value: id}, {Key: "b", Value: primitive.Binary{Data: []byte{1}}},
+		{Key: "t", Value: primitive.DateTime(5)}, {Key: "m", Value: bson.D{{Key: "new", Value: 1}}}})
 	type texts struct {
 		S string
 		B any
@@ -284,11 +309,15 @@ func registries() {
 	}
 	for name, rb := range map[string]*bsoncodec.RegistryBuilder{
 		"plain": bson.NewRegistryBuilder(),
-		"bytes": bson.NewRegistryBuilder().RegisterDefaultDecoder(reflect.String, bsoncodec.NewStringCodec(bsonoptions.StringCodec().SetDecodeObjectIDAsHex(false))),
-		"slice": bson.NewRegistryBuilder().RegisterTypeDecoder(reflect.TypeFor[any](), bsoncodec.NewEmptyInterfaceCodec(bsonoptions.EmptyInterfaceCodec().SetDecodeBinaryAsSlice(true))),
-		"local": bson.NewRegistryBuilder().RegisterTypeDecoder(reflect.TypeFor[time.Time](), bsoncodec.NewTimeCodec(bsonoptions.TimeCodec().SetUseLocalTimeZone(true))),
-		"zeros": bson.NewRegistryBuilder().RegisterDefaultDecoder(reflect.Map, bsoncodec.NewMapCodec(bsonoptions.MapCodec().SetDecodeZerosMap(true))),
-		"mgo":   mgocompat.NewRegistryBuilder(), "mgo nil": mgocompat.NewRespectNilValuesRegistryBuilder(),
+		"bytes": bson.NewRegistryBuilder().RegisterDefaultDecoder(reflect.String,
+			bsoncodec.NewStringCodec(bsonoptions.StringCodec().SetDecodeObjectIDAsHex(false))),
+		"slice": bson.NewRegistryBuilder().RegisterTypeDecoder(reflect.TypeFor[any](),
+			bsoncodec.NewEmptyInterfaceCodec(bsonoptions.EmptyInterfaceCodec().SetDecodeBinaryAsSlice(true))),
+		"local": bson.NewRegistryBuilder().RegisterTypeDecoder(reflect.TypeFor[time.Time](),
+			bsoncodec.NewTimeCodec(bsonoptions.TimeCodec().SetUseLocalTimeZone(true))),
+		"zeros": bson.NewRegistryBuilder().RegisterDefaultDecoder(reflect.Map,
+			bsoncodec.NewMapCodec(bsonoptions.MapCodec().SetDecodeZerosMap(true))),
+		"mgo": mgocompat.NewRegistryBuilder(), "mgo nil": mgocompat.NewRespectNilValuesRegistryBuilder(),
 	} {
 		into := texts{M: map[string]int{"old": 1}}
 		err := bson.UnmarshalWithRegistry(rb.Build(), data, &into)
@@ -303,11 +332,15 @@ func registries() {
 		say.Line("encoded by "+name, bson.Raw(doc), err)
 	}
 	for name, codec := range map[string]bsoncodec.ValueEncoder{
-		"slice": bsoncodec.NewSliceCodec(bsonoptions.SliceCodec().SetEncodeNilAsEmpty(true)), "map": bsoncodec.NewMapCodec(bsonoptions.MapCodec().SetEncodeNilAsEmpty(true)),
-		"bytes": bsoncodec.NewByteSliceCodec(bsonoptions.ByteSliceCodec().SetEncodeNilAsEmpty(true)), "uint": bsoncodec.NewUIntCodec(bsonoptions.UIntCodec().SetEncodeToMinSize(true)),
-		"keys": bsoncodec.NewMapCodec(bsonoptions.MapCodec().SetEncodeKeysWithStringer(true)), "pointer": bsoncodec.NewPointerCodec(), "array": bsoncodec.NewArrayCodec(),
+		"slice":   bsoncodec.NewSliceCodec(bsonoptions.SliceCodec().SetEncodeNilAsEmpty(true)),
+		"map":     bsoncodec.NewMapCodec(bsonoptions.MapCodec().SetEncodeNilAsEmpty(true)),
+		"bytes":   bsoncodec.NewByteSliceCodec(bsonoptions.ByteSliceCodec().SetEncodeNilAsEmpty(true)),
+		"uint":    bsoncodec.NewUIntCodec(bsonoptions.UIntCodec().SetEncodeToMinSize(true)),
+		"keys":    bsoncodec.NewMapCodec(bsonoptions.MapCodec().SetEncodeKeysWithStringer(true)),
+		"pointer": bsoncodec.NewPointerCodec(), "array": bsoncodec.NewArrayCodec(),
 	} {
-		for _, v := range []any{[]int(nil), []int{1}, map[string]int(nil), map[float64]int{1.5: 1}, []byte(nil), []byte{1}, uint32(7), uint64(8), &five, (*int)(nil), [2]int{1, 2}, "x", 5} {
+		for _, v := range []any{[]int(nil), []int{1}, map[string]int(nil), map[float64]int{1.5: 1}, []byte(nil),
+			[]byte{1}, uint32(7), uint64(8), &five, (*int)(nil), [2]int{1, 2}, "x", 5} {
 			var b bytes.Buffer
 			vw, err := bsonrw.NewBSONValueWriter(&b)
 			if err != nil {
@@ -328,7 +361,8 @@ func registries() {
 			if errors.As(err, new(bsoncodec.ValueEncoderError)) {
 				err = errors.New("not for this type")
 			}
-			say.Line(fmt.Sprintf("%s codec of %T %v", name, v, reflect.ValueOf(v).Kind() == reflect.Slice && reflect.ValueOf(v).IsNil()), bson.Raw(b.Bytes()), err)
+			say.Line(fmt.Sprintf("%s codec of %T %v", name, v,
+				reflect.ValueOf(v).Kind() == reflect.Slice && reflect.ValueOf(v).IsNil()), bson.Raw(b.Bytes()), err)
 		}
 	}
 }
@@ -338,10 +372,12 @@ func streams() {
 	var b bytes.Buffer
 	vw, err := bsonrw.NewBSONValueWriter(&b)
 	e, _ := bson.NewEncoder(vw)
-	say.Line("encode two", err, e.Encode(bson.D{{Key: "a", Value: 1}}), e.Encode(bson.M{"b": bson.A{int64(2)}}), fmt.Sprintf("%x", b.Bytes()))
+	say.Line("encode two", err, e.Encode(bson.D{{Key: "a", Value: 1}}), e.Encode(bson.M{"b": bson.A{int64(2)}}),
+		fmt.Sprintf("%x", b.Bytes()))
 	say.Line("encode nil", e.Encode(nil), e.Encode(5), e.Encode(bson.D(nil)))
 	settings := []func(*bson.Encoder){
-		(*bson.Encoder).IntMinSize, (*bson.Encoder).StringifyMapKeysWithFmt, (*bson.Encoder).NilMapAsEmpty, (*bson.Encoder).NilSliceAsEmpty,
+		(*bson.Encoder).IntMinSize, (*bson.Encoder).StringifyMapKeysWithFmt, (*bson.Encoder).NilMapAsEmpty,
+		(*bson.Encoder).NilSliceAsEmpty,
 		(*bson.Encoder).NilByteSliceAsEmpty, (*bson.Encoder).OmitZeroStruct, (*bson.Encoder).UseJSONStructTags,
 	}
 	value := struct {
@@ -360,9 +396,12 @@ func streams() {
 		set(e)
 		say.Line(fmt.Sprint("encoder setting ", i), e.Encode(value), b.String())
 	}
-	doc, _ := bson.Marshal(bson.D{{Key: "i", Value: 1.5}, {Key: "b", Value: primitive.Binary{Data: []byte{1}}}, {Key: "t", Value: primitive.DateTime(5)}, {Key: "m", Value: bson.D{}}, {Key: "jay", Value: "j"}, {Key: "s", Value: bson.D{{Key: "x", Value: 1}}}})
+	doc, _ := bson.Marshal(bson.D{{Key: "i", Value: 1.5}, {Key: "b", Value: primitive.Binary{Data: []byte{1}}},
+		{Key: "t", Value: primitive.DateTime(5)}, {Key: "m", Value: bson.D{}}, {Key: "jay", Value: "j"},
+		{Key: "s", Value: bson.D{{Key: "x", Value: 1}}}})
 	for i, set := range []func(*bson.Decoder){
-		(*bson.Decoder).AllowTruncatingDoubles, (*bson.Decoder).BinaryAsSlice, (*bson.Decoder).UseJSONStructTags, (*bson.Decoder).UseLocalTimeZone, (*bson.Decoder).ZeroMaps, (*bson.Decoder).ZeroStructs,
+		(*bson.Decoder).AllowTruncatingDoubles, (*bson.Decoder).BinaryAsSlice, (*bson.Decoder).UseJSONStructTags,
+		(*bson.Decoder).UseLocalTimeZone, (*bson.Decoder).ZeroMaps, (*bson.Decoder).ZeroStructs,
 	} {
 		into := struct {
 			B any

@@ -40,11 +40,16 @@ type sample struct {
 
 // samples has a value of each BSON type.
 var samples = []sample{
-	{"string", "abc"}, {"int32", int32(7)}, {"int64", int64(1) << 40}, {"double", 1.5}, {"bool", true}, {"oid", primitive.ObjectID{1}},
-	{"date", primitive.DateTime(5)}, {"doc", bson.D{{Key: "x", Value: 1}}}, {"arr", bson.A{1, 2, 3}}, {"bin4", primitive.Binary{Subtype: 4, Data: []byte{1, 2}}},
-	{"bin0", primitive.Binary{Data: []byte{1, 2}}}, {"null", nil}, {"ts", primitive.Timestamp{T: 1, I: 2}}, {"dec", primitive.NewDecimal128(0x3040000000000000, 5)},
-	{"re", primitive.Regex{Pattern: "a", Options: "i"}}, {"js", primitive.JavaScript("x")}, {"sy", primitive.Symbol("s")}, {"min", primitive.MinKey{}},
-	{"max", primitive.MaxKey{}}, {"und", primitive.Undefined{}}, {"cws", primitive.CodeWithScope{Code: "c", Scope: bson.D{}}}, {"dbp", primitive.DBPointer{DB: "a"}},
+	{"string", "abc"}, {"int32", int32(7)}, {"int64", int64(1) << 40}, {"double", 1.5}, {"bool", true},
+	{"oid", primitive.ObjectID{1}},
+	{"date", primitive.DateTime(5)}, {"doc", bson.D{{Key: "x", Value: 1}}}, {"arr", bson.A{1, 2, 3}},
+	{"bin4", primitive.Binary{Subtype: 4, Data: []byte{1, 2}}},
+	{"bin0", primitive.Binary{Data: []byte{1, 2}}}, {"null", nil}, {"ts", primitive.Timestamp{T: 1, I: 2}},
+	{"dec", primitive.NewDecimal128(0x3040000000000000, 5)},
+	{"re", primitive.Regex{Pattern: "a", Options: "i"}}, {"js", primitive.JavaScript("x")},
+	{"sy", primitive.Symbol("s")}, {"min", primitive.MinKey{}},
+	{"max", primitive.MaxKey{}}, {"und", primitive.Undefined{}},
+	{"cws", primitive.CodeWithScope{Code: "c", Scope: bson.D{}}}, {"dbp", primitive.DBPointer{DB: "a"}},
 	{"nul", primitive.Null{}},
 }
 
@@ -52,11 +57,16 @@ var samples = []sample{
 func texts() {
 	raw, _ := bson.Marshal(bson.D{{Key: "a", Value: 1}, {Key: "b", Value: bson.A{"x"}}})
 	more := []sample{
-		{"E", bson.E{Key: "a", Value: 1}}, {"D", bson.D{{Key: "a", Value: 1}, {Key: "b", Value: time.UnixMilli(0).UTC()}}}, {"M", bson.M{"a": 1}},
-		{"A", bson.A{1, bson.D{}, nil}}, {"D nil", bson.D(nil)}, {"M nil", bson.M(nil)}, {"A nil", bson.A(nil)}, {"Raw", bson.Raw(raw)}, {"Raw nil", bson.Raw(nil)},
-		{"RawValue zero", bson.RawValue{}}, {"RawElement", bson.Raw(raw).Index(0)}, {"Type", bsontype.String}, {"Type 0", bsontype.Type(0)}, {"Type 0x55", bsontype.Type(0x55)},
-		{"Regex zero", primitive.Regex{}}, {"CodeWithScope", primitive.CodeWithScope{Code: "c", Scope: 5}}, {"ObjectID zero", primitive.NilObjectID},
-		{"Decimal128 zero", primitive.Decimal128{}}, {"deep", bson.M{"d": bson.D{{Key: "m", Value: bson.M{"a": bson.A{bson.D{}}}}}}},
+		{"E", bson.E{Key: "a", Value: 1}}, {"D", bson.D{{Key: "a", Value: 1},
+			{Key: "b", Value: time.UnixMilli(0).UTC()}}}, {"M", bson.M{"a": 1}},
+		{"A", bson.A{1, bson.D{}, nil}}, {"D nil", bson.D(nil)}, {"M nil", bson.M(nil)}, {"A nil", bson.A(nil)},
+		{"Raw", bson.Raw(raw)}, {"Raw nil", bson.Raw(nil)},
+		{"RawValue zero", bson.RawValue{}}, {"RawElement", bson.Raw(raw).Index(0)}, {"Type", bsontype.String},
+		{"Type 0", bsontype.Type(0)}, {"Type 0x55", bsontype.Type(0x55)},
+		{"Regex zero", primitive.Regex{}}, {"CodeWithScope", primitive.CodeWithScope{Code: "c", Scope: 5}},
+		{"ObjectID zero", primitive.NilObjectID},
+		{"Decimal128 zero", primitive.Decimal128{}},
+		{"deep", bson.M{"d": bson.D{{Key: "m", Value: bson.M{"a": bson.A{bson.D{}}}}}}},
 	}
 	for _, s := range append(more, samples...) {
 		text, err := json.Marshal(s.v)
@@ -79,18 +89,22 @@ func texts() {
 	}
 	for _, text := range []string{
 		`{"d":"2020-01-01T00:00:00Z","de":"1.5","o":"0102030405060708090a0b0c","ts":{"T":1,"I":2},"bi":{"Subtype":4,"Data":"AQ=="},"m":{"a":1},"a":[1,{"b":2}]}`,
-		`{"o":""}`, `{"o":{"$oid":"0102030405060708090a0b0c"}}`, `{"o":null,"d":null,"de":null}`, `{"de":{"$numberDecimal":"2.5"}}`, `{"do":[{"Key":"a","Value":1}]}`, `{"do":{"a":1}}`,
+		`{"o":""}`, `{"o":{"$oid":"0102030405060708090a0b0c"}}`, `{"o":null,"d":null,"de":null}`,
+		`{"de":{"$numberDecimal":"2.5"}}`, `{"do":[{"Key":"a","Value":1}]}`, `{"do":{"a":1}}`,
 	} {
 		err := json.Unmarshal([]byte(text), &j)
 		say.Line("json into values "+text, err, int64(j.D), j.De, j.O, j.Ts, j.Bi, j.Do, j.M["a"], j.A)
 	}
-	for _, text := range []string{"", "x", "zzzzzzzzzzzzzzzzzzzzzzzz", "0102030405060708090a0b0c", "0102030405060708090A0B0C"} {
+	for _, text := range []string{"", "x", "zzzzzzzzzzzzzzzzzzzzzzzz", "0102030405060708090a0b0c",
+		"0102030405060708090A0B0C"} {
 		id, err := primitive.ObjectIDFromHex(text)
 		say.Line("ObjectIDFromHex "+text, id, err, err == primitive.ErrInvalidHex, primitive.IsValidObjectID(text))
 	}
 	t1, t2 := primitive.Timestamp{T: 1, I: 2}, primitive.Timestamp{T: 1, I: 3}
-	say.Line("Timestamp", t1.Compare(t2), t2.Compare(t1), t1.Before(t2), t1.After(t2), primitive.CompareTimestamp(t1, t1), primitive.Timestamp{}.IsZero())
-	say.Line("IsZero", primitive.Binary{Data: []byte{}}.IsZero(), primitive.Regex{}.IsZero(), primitive.DBPointer{}.IsZero(), primitive.ObjectID{}.IsZero(), primitive.Decimal128{}.IsZero())
+	say.Line("Timestamp", t1.Compare(t2), t2.Compare(t1), t1.Before(t2), t1.After(t2),
+		primitive.CompareTimestamp(t1, t1), primitive.Timestamp{}.IsZero())
+	say.Line("IsZero", primitive.Binary{Data: []byte{}}.IsZero(), primitive.Regex{}.IsZero(),
+		primitive.DBPointer{}.IsZero(), primitive.ObjectID{}.IsZero(), primitive.Decimal128{}.IsZero())
 	say.Line("DateTime", primitive.NewDateTimeFromTime(time.Unix(1, 1_999_999)) == 1001, primitive.DateTime(5).Time())
 	say.Line("Map", bson.D{{Key: "a", Value: 1}, {Key: "a", Value: 2}}.Map(), bson.D(nil).Map() == nil)
 }
@@ -114,12 +128,18 @@ func encoding() {
 		hidden int
 	}
 	values := []sample{
-		{"nil", nil}, {"int", 1}, {"string", "x"}, {"slice", []int{1}}, {"bool", true}, {"chan", make(chan int)}, {"chan in struct", struct{ C chan int }{}},
-		{"map int", map[int]string{1: "a"}}, {"map bool", map[bool]int{true: 1}}, {"map oid", map[primitive.ObjectID]int{{1}: 1}}, {"uint64", uint64(math.MaxUint64)},
-		{"A", bson.A{}}, {"nil D", bson.D(nil)}, {"nil M", bson.M(nil)}, {"nil map", map[string]any(nil)}, {"nil Raw", bson.Raw(nil)}, {"short Raw", bson.Raw{1}},
-		{"nil pointer", (*inner)(nil)}, {"pointer", &inner{1, 2}}, {"complex in D", bson.D{{Key: "a", Value: complex(1, 1)}}},
-		{"uint64 deep", bson.D{{Key: "a", Value: bson.D{{Key: "b", Value: uint64(math.MaxUint64)}}}}}, {"nul key", bson.D{{Key: "a\x00", Value: 1}}},
-		{"empty RawValue", bson.D{{Key: "a", Value: bson.RawValue{}}}}, {"[]E", []bson.E{{Key: "a", Value: 1}}}, {"nils", struct {
+		{"nil", nil}, {"int", 1}, {"string", "x"}, {"slice", []int{1}}, {"bool", true}, {"chan", make(chan int)},
+		{"chan in struct", struct{ C chan int }{}},
+		{"map int", map[int]string{1: "a"}}, {"map bool", map[bool]int{true: 1}},
+		{"map oid", map[primitive.ObjectID]int{{1}: 1}}, {"uint64", uint64(math.MaxUint64)},
+		{"A", bson.A{}}, {"nil D", bson.D(nil)}, {"nil M", bson.M(nil)}, {"nil map", map[string]any(nil)},
+		{"nil Raw", bson.Raw(nil)}, {"short Raw", bson.Raw{1}},
+		{"nil pointer", (*inner)(nil)}, {"pointer", &inner{1, 2}},
+		{"complex in D", bson.D{{Key: "a", Value: complex(1, 1)}}},
+		{"uint64 deep", bson.D{{Key: "a", Value: bson.D{{Key: "b", Value: uint64(math.MaxUint64)}}}}},
+		{"nul key", bson.D{{Key: "a\x00", Value: 1}}},
+		{"empty RawValue", bson.D{{Key: "a", Value: bson.RawValue{}}}}, {"[]E", []bson.E{{Key: "a", Value: 1}}},
+		{"nils", struct {
 			A any
 			M bson.M
 			N map[string]int
@@ -161,7 +181,8 @@ func encoding() {
 		}{U: url.URL{Scheme: "a", Host: "b"}, P: &url.URL{Path: "c"}, T: time.UnixMilli(5)}},
 	}
 	for _, s := range samples {
-		values = append(values, sample{"D of " + s.name, bson.D{{Key: "v", Value: s.v}, {Key: "l", Value: []any{s.v}}, {Key: "p", Value: &s.v}}})
+		values = append(values, sample{"D of " + s.name,
+			bson.D{{Key: "v", Value: s.v}, {Key: "l", Value: []any{s.v}}, {Key: "p", Value: &s.v}}})
 	}
 	for _, s := range values {
 		doc, err := bson.Marshal(s.v)
@@ -175,21 +196,30 @@ func encoding() {
 		t, data, err := bson.MarshalValue(s.v)
 		say.Line("marshal value "+s.name, t, fmt.Sprintf("%x", data), err)
 	}
-	text, err := bson.MarshalExtJSONIndent(bson.D{{Key: "a", Value: 1}, {Key: "h", Value: "<&>"}, {Key: "b", Value: bson.D{{Key: "c", Value: bson.A{1}}}}}, false, false, "", "  ")
+	text, err := bson.MarshalExtJSONIndent(bson.D{{Key: "a", Value: 1}, {Key: "h", Value: "<&>"},
+		{Key: "b", Value: bson.D{{Key: "c", Value: bson.A{1}}}}}, false, false, "", "  ")
 	say.Line("indent", string(text), err)
 }
 
 // targets are variables to decode into.
 func targets() []any {
 	return []any{
-		new(struct{ V int32 }), new(struct{ V uint8 }), new(struct{ V float32 }), new(struct{ V string }), new(struct{ V bool }), new(struct{ V time.Time }),
-		new(struct{ V []byte }), new(struct{ V [2]byte }), new(struct{ V [3]int }), new(struct{ V []int }), new(struct{ V []any }), new(struct{ V map[string]int }),
-		new(struct{ V map[string]any }), new(struct{ V inner }), new(struct{ V *inner }), new(struct{ V *int }), new(struct{ V any }), new(struct{ V shade }),
-		new(struct{ V bson.D }), new(struct{ V bson.M }), new(struct{ V bson.A }), new(struct{ V bson.E }), new(struct{ V bson.RawValue }),
-		new(struct{ V primitive.ObjectID }), new(struct{ V primitive.DateTime }), new(struct{ V primitive.Decimal128 }), new(struct{ V primitive.Binary }),
-		new(struct{ V primitive.Timestamp }), new(struct{ V primitive.Regex }), new(struct{ V primitive.JavaScript }), new(struct{ V primitive.Symbol }),
-		new(struct{ V primitive.CodeWithScope }), new(struct{ V primitive.DBPointer }), new(struct{ V primitive.MinKey }), new(struct{ V primitive.Undefined }),
-		new(struct{ V primitive.Null }), new(struct{ V json.Number }), new(struct{ V url.URL }), new(bson.D), new(bson.M), new(map[string]any), new(any), new([]bson.E),
+		new(struct{ V int32 }), new(struct{ V uint8 }), new(struct{ V float32 }), new(struct{ V string }),
+		new(struct{ V bool }), new(struct{ V time.Time }),
+		new(struct{ V []byte }), new(struct{ V [2]byte }), new(struct{ V [3]int }), new(struct{ V []int }),
+		new(struct{ V []any }), new(struct{ V map[string]int }),
+		new(struct{ V map[string]any }), new(struct{ V inner }), new(struct{ V *inner }), new(struct{ V *int }),
+		new(struct{ V any }), new(struct{ V shade }),
+		new(struct{ V bson.D }), new(struct{ V bson.M }), new(struct{ V bson.A }), new(struct{ V bson.E }),
+		new(struct{ V bson.RawValue }),
+		new(struct{ V primitive.ObjectID }), new(struct{ V primitive.DateTime }), new(struct{ V primitive.Decimal128 }),
+		new(struct{ V primitive.Binary }),
+		new(struct{ V primitive.Timestamp }), new(struct{ V primitive.Regex }), new(struct{ V primitive.JavaScript }),
+		new(struct{ V primitive.Symbol }),
+		new(struct{ V primitive.CodeWithScope }), new(struct{ V primitive.DBPointer }),
+		new(struct{ V primitive.MinKey }), new(struct{ V primitive.Undefined }),
+		new(struct{ V primitive.Null }), new(struct{ V json.Number }), new(struct{ V url.URL }), new(bson.D),
+		new(bson.M), new(map[string]any), new(any), new([]bson.E),
 	}
 }
 
@@ -220,14 +250,17 @@ func decoding() {
 			say.Line(fmt.Sprintf("decode %s into %T", s.name, into), shape(v.Interface()), err)
 		}
 	}
-	for _, into := range []any{nil, 5, "x", inner{}, (*inner)(nil), map[string]any{}, map[string]any(nil), new(chan int)} {
+	for _, into := range []any{nil, 5, "x", inner{}, (*inner)(nil), map[string]any{}, map[string]any(nil),
+		new(chan int)} {
 		doc, _ := bson.Marshal(bson.M{"x": 1})
-		say.Line(fmt.Sprintf("decode into %T %v", into, into != nil && reflect.ValueOf(into).Kind() == reflect.Map && reflect.ValueOf(into).IsNil()), bson.Unmarshal(doc, into))
+		say.Line(fmt.Sprintf("decode into %T %v", into, into != nil && reflect.ValueOf(into).Kind() == reflect.Map &&
+			reflect.ValueOf(into).IsNil()), bson.Unmarshal(doc, into))
 	}
 	for _, doc := range [][]byte{nil, {}, {5}, {5, 0, 0, 0}, {6, 0, 0, 0, 0}} {
 		say.Line(fmt.Sprintf("decode broken %x", doc), bson.Unmarshal(doc, new(bson.D)) != nil)
 	}
-	for _, text := range []string{`{"a":1}`, `{"a":{"$numberLong":"5"}}`, `{"a":[{"$oid":"0102030405060708090a0b0c"}]}`, `{"a":{"$date":{"$numberLong":"5"}}}`, `{"a":null}`, `{"a":{"$binary":{"base64":"AQ==","subType":"04"}}}`} {
+	for _, text := range []string{`{"a":1}`, `{"a":{"$numberLong":"5"}}`, `{"a":[{"$oid":"0102030405060708090a0b0c"}]}`,
+		`{"a":{"$date":{"$numberLong":"5"}}}`, `{"a":null}`, `{"a":{"$binary":{"base64":"AQ==","subType":"04"}}}`} {
 		for _, canonical := range []bool{false, true} {
 			var d bson.D
 			err := bson.UnmarshalExtJSON([]byte(text), canonical, &d)

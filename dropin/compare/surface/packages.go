@@ -35,9 +35,12 @@ const V1 = "go.mongodb.org/mongo-driver"
 // has them, and its own.
 func V1Packages() []string {
 	paths := []string{
-		"bson", "bson/bsoncodec", "bson/bsonoptions", "bson/bsonrw", "bson/bsontype", "bson/mgocompat", "bson/primitive", "event", "mongo",
-		"mongo/address", "mongo/description", "mongo/gridfs", "mongo/integration/mtest", "mongo/options", "mongo/readconcern", "mongo/readpref",
-		"mongo/writeconcern", "tag", "version", "x/bsonx/bsoncore", "x/mongo/driver", "x/mongo/driver/connstring", "x/mongo/driver/dns",
+		"bson", "bson/bsoncodec", "bson/bsonoptions", "bson/bsonrw", "bson/bsontype", "bson/mgocompat",
+		"bson/primitive", "event", "mongo",
+		"mongo/address", "mongo/description", "mongo/gridfs", "mongo/integration/mtest", "mongo/options",
+		"mongo/readconcern", "mongo/readpref",
+		"mongo/writeconcern", "tag", "version", "x/bsonx/bsoncore", "x/mongo/driver", "x/mongo/driver/connstring",
+		"x/mongo/driver/dns",
 		"x/mongo/driver/drivertest", "x/mongo/driver/session", "x/mongo/driver/topology",
 	}
 	for i, path := range paths {
@@ -49,13 +52,16 @@ func V1Packages() []string {
 // V1Only is V2Only for that module.
 var V1Only = map[string][]string{
 	"mongo/integration/mtest": {
-		"BatchIdentifier", "CreateCommandErrorResponse", "CreateCursorResponse", "CreateSuccessResponse", "CreateWriteConcernErrorResponse",
-		"CreateWriteErrorsResponse", "FirstBatch", "New", "NewOptions", "NextBatch", "T", "Options", "Collection", "Mock", "ClientType", "CommandError", "WriteError", "WriteConcernError", "TestDb",
+		"BatchIdentifier", "CreateCommandErrorResponse", "CreateCursorResponse", "CreateSuccessResponse",
+		"CreateWriteConcernErrorResponse",
+		"CreateWriteErrorsResponse", "FirstBatch", "New", "NewOptions", "NextBatch", "T", "Options", "Collection",
+		"Mock", "ClientType", "CommandError", "WriteError", "WriteConcernError", "TestDb",
 	},
-	"x/mongo/driver":            V2Only["x/mongo/driver"],
-	"x/mongo/driver/drivertest": {"ChannelNetConn", "GetCommandFromMsgWireMessage", "GetCommandFromQueryWireMessage", "MakeReply"},
-	"x/mongo/driver/session":    V2Only["x/mongo/driver/session"],
-	"x/mongo/driver/topology":   V2Only["x/mongo/driver/topology"],
+	"x/mongo/driver": V2Only["x/mongo/driver"],
+	"x/mongo/driver/drivertest": {"ChannelNetConn", "GetCommandFromMsgWireMessage", "GetCommandFromQueryWireMessage",
+		"MakeReply"},
+	"x/mongo/driver/session":  V2Only["x/mongo/driver/session"],
+	"x/mongo/driver/topology": V2Only["x/mongo/driver/topology"],
 }
 
 // V1Report is V2Report for that module.

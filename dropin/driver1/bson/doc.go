@@ -288,7 +288,8 @@ func MarshalExtJSONWithContext(ec bsoncodec.EncodeContext, val any, canonical, e
 // it.
 //
 // Deprecated: use an Encoder.
-func MarshalExtJSONAppendWithRegistry(r *bsoncodec.Registry, dst []byte, val any, canonical, escapeHTML bool) ([]byte, error) {
+func MarshalExtJSONAppendWithRegistry(r *bsoncodec.Registry, dst []byte, val any, canonical,
+	escapeHTML bool) ([]byte, error) {
 	return MarshalExtJSONAppendWithContext(with(r), dst, val, canonical, escapeHTML)
 }
 
@@ -296,7 +297,8 @@ func MarshalExtJSONAppendWithRegistry(r *bsoncodec.Registry, dst []byte, val any
 // it.
 //
 // Deprecated: use an Encoder.
-func MarshalExtJSONAppendWithContext(ec bsoncodec.EncodeContext, dst []byte, val any, canonical, escapeHTML bool) ([]byte, error) {
+func MarshalExtJSONAppendWithContext(ec bsoncodec.EncodeContext, dst []byte, val any, canonical,
+	escapeHTML bool) ([]byte, error) {
 	text, err := MarshalExtJSONWithContext(ec, val, canonical, escapeHTML)
 	if err != nil {
 		return nil, err

@@ -209,7 +209,8 @@ func (PrimitiveCodecs) RegisterPrimitiveCodecs(*bsoncodec.RegistryBuilder) {}
 func (PrimitiveCodecs) RawValueEncodeValue(_ bsoncodec.EncodeContext, vw bsonrw.ValueWriter, val reflect.Value) error {
 	rv, ok := as[RawValue](val)
 	if !ok {
-		return bsoncodec.ValueEncoderError{Name: "RawValueEncodeValue", Types: []reflect.Type{reflect.TypeFor[RawValue]()}, Received: val}
+		return bsoncodec.ValueEncoderError{Name: "RawValueEncodeValue",
+			Types: []reflect.Type{reflect.TypeFor[RawValue]()}, Received: val}
 	}
 	return coding.WriteValue(vw, rv.Type, rv.Value)
 }
@@ -217,7 +218,8 @@ func (PrimitiveCodecs) RawValueEncodeValue(_ bsoncodec.EncodeContext, vw bsonrw.
 // RawValueDecodeValue decodes into a RawValue.
 func (PrimitiveCodecs) RawValueDecodeValue(_ bsoncodec.DecodeContext, vr bsonrw.ValueReader, val reflect.Value) error {
 	if !val.CanSet() || val.Type() != reflect.TypeFor[RawValue]() {
-		return bsoncodec.ValueDecoderError{Name: "RawValueDecodeValue", Types: []reflect.Type{reflect.TypeFor[RawValue]()}, Received: val}
+		return bsoncodec.ValueDecoderError{Name: "RawValueDecodeValue",
+			Types: []reflect.Type{reflect.TypeFor[RawValue]()}, Received: val}
 	}
 	t, data, err := coding.ReadValue(vr)
 	val.Set(reflect.ValueOf(RawValue{Type: t, Value: append([]byte{}, data...)}))
@@ -228,7 +230,8 @@ func (PrimitiveCodecs) RawValueDecodeValue(_ bsoncodec.DecodeContext, vr bsonrw.
 func (PrimitiveCodecs) RawEncodeValue(_ bsoncodec.EncodeContext, vw bsonrw.ValueWriter, val reflect.Value) error {
 	r, ok := as[Raw](val)
 	if !ok {
-		return bsoncodec.ValueEncoderError{Name: "RawEncodeValue", Types: []reflect.Type{reflect.TypeFor[Raw]()}, Received: val}
+		return bsoncodec.ValueEncoderError{Name: "RawEncodeValue", Types: []reflect.Type{reflect.TypeFor[Raw]()},
+			Received: val}
 	}
 	return coding.WriteValue(vw, bsontype.EmbeddedDocument, r)
 }
@@ -236,7 +239,8 @@ func (PrimitiveCodecs) RawEncodeValue(_ bsoncodec.EncodeContext, vw bsonrw.Value
 // RawDecodeValue decodes into a Raw.
 func (PrimitiveCodecs) RawDecodeValue(_ bsoncodec.DecodeContext, vr bsonrw.ValueReader, val reflect.Value) error {
 	if !val.CanSet() || val.Type() != reflect.TypeFor[Raw]() {
-		return bsoncodec.ValueDecoderError{Name: "RawDecodeValue", Types: []reflect.Type{reflect.TypeFor[Raw]()}, Received: val}
+		return bsoncodec.ValueDecoderError{Name: "RawDecodeValue", Types: []reflect.Type{reflect.TypeFor[Raw]()},
+			Received: val}
 	}
 	_, data, err := coding.ReadValue(vr)
 	val.SetBytes(append([]byte{}, data...))

@@ -24,13 +24,15 @@ func bulkResult(res *v2mongo.BulkWriteResult) *BulkWriteResult {
 		return nil
 	}
 	return &BulkWriteResult{
-		InsertedCount: res.InsertedCount, MatchedCount: res.MatchedCount, ModifiedCount: res.ModifiedCount, DeletedCount: res.DeletedCount,
+		InsertedCount: res.InsertedCount, MatchedCount: res.MatchedCount, ModifiedCount: res.ModifiedCount,
+		DeletedCount:  res.DeletedCount,
 		UpsertedCount: res.UpsertedCount, UpsertedIDs: res.UpsertedIDs,
 	}
 }
 
 // BulkWrite runs writes.
-func (coll *Collection) BulkWrite(ctx context.Context, models []WriteModel, opts ...*options.BulkWriteOptions) (*BulkWriteResult, error) {
+func (coll *Collection) BulkWrite(ctx context.Context, models []WriteModel,
+	opts ...*options.BulkWriteOptions) (*BulkWriteResult, error) {
 	if len(models) == 0 {
 		return nil, ErrEmptySlice
 	}

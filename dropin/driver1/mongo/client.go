@@ -74,12 +74,15 @@ func clientOptions(o *options.ClientOptions) *v2options.ClientOptions {
 	to.Registry = convert.Registry(r, o.BSONOptions)
 	to.BSONOptions = convert.BSONOptions(o.BSONOptions)
 	to.ReadConcern, to.WriteConcern = convert.ReadConcern(o.ReadConcern), convert.WriteConcern(o.WriteConcern)
-	to.Monitor, to.PoolMonitor, to.ServerMonitor = commandMonitor(o.Monitor), poolMonitor(o.PoolMonitor), serverMonitor(o.ServerMonitor)
+	to.Monitor, to.PoolMonitor, to.ServerMonitor = commandMonitor(o.Monitor), poolMonitor(o.PoolMonitor),
+		serverMonitor(o.ServerMonitor)
 	convert.SocketTimeout(to, o.SocketTimeout)
 	if a := o.AutoEncryptionOptions; a != nil {
 		to.AutoEncryptionOptions = &v2options.AutoEncryptionOptions{
-			KeyVaultNamespace: a.KeyVaultNamespace, KmsProviders: a.KmsProviders, SchemaMap: a.SchemaMap, BypassAutoEncryption: a.BypassAutoEncryption,
-			ExtraOptions: a.ExtraOptions, TLSConfig: a.TLSConfig, HTTPClient: a.HTTPClient, EncryptedFieldsMap: a.EncryptedFieldsMap, BypassQueryAnalysis: a.BypassQueryAnalysis,
+			KeyVaultNamespace: a.KeyVaultNamespace, KmsProviders: a.KmsProviders, SchemaMap: a.SchemaMap,
+			BypassAutoEncryption: a.BypassAutoEncryption,
+			ExtraOptions:         a.ExtraOptions, TLSConfig: a.TLSConfig, HTTPClient: a.HTTPClient,
+			EncryptedFieldsMap: a.EncryptedFieldsMap, BypassQueryAnalysis: a.BypassQueryAnalysis,
 		}
 		if a.KeyVaultClientOptions != nil {
 			to.AutoEncryptionOptions.KeyVaultClientOptions = clientOptions(a.KeyVaultClientOptions)
@@ -125,7 +128,8 @@ func (c *Client) Ping(ctx context.Context, rp *readpref.ReadPref) error {
 // Database returns the database of a name.
 func (c *Client) Database(name string, opts ...*options.DatabaseOptions) *Database {
 	o := options.MergeDatabaseOptions(opts...)
-	db := &Database{client: c, readConcern: o.ReadConcern, writeConcern: o.WriteConcern, readPreference: o.ReadPreference}
+	db := &Database{client: c, readConcern: o.ReadConcern, writeConcern: o.WriteConcern,
+		readPreference: o.ReadPreference}
 	if c.inner != nil {
 		db.inner = c.inner.Database(name, with(opts, options.MergeDatabaseOptions, convert.Database)...)
 	} else {
@@ -165,8 +169,10 @@ type DatabaseSpecification struct {
 }
 
 // ListDatabases lists the databases that match a filter.
-func (c *Client) ListDatabases(ctx context.Context, filter any, opts ...*options.ListDatabasesOptions) (ListDatabasesResult, error) {
-	res, err := c.inner.ListDatabases(ctx, filter, with(opts, options.MergeListDatabasesOptions, convert.ListDatabases)...)
+func (c *Client) ListDatabases(ctx context.Context, filter any,
+	opts ...*options.ListDatabasesOptions) (ListDatabasesResult, error) {
+	res, err := c.inner.ListDatabases(ctx, filter,
+		with(opts, options.MergeListDatabasesOptions, convert.ListDatabases)...)
 	if err != nil {
 		return ListDatabasesResult{}, failure(err)
 	}
@@ -178,8 +184,10 @@ func (c *Client) ListDatabases(ctx context.Context, filter any, opts ...*options
 }
 
 // ListDatabaseNames lists the names of the databases that match a filter.
-func (c *Client) ListDatabaseNames(ctx context.Context, filter any, opts ...*options.ListDatabasesOptions) ([]string, error) {
-	names, err := c.inner.ListDatabaseNames(ctx, filter, with(opts, options.MergeListDatabasesOptions, convert.ListDatabases)...)
+func (c *Client) ListDatabaseNames(ctx context.Context, filter any,
+	opts ...*options.ListDatabasesOptions) ([]string, error) {
+	names, err := c.inner.ListDatabaseNames(ctx, filter,
+		with(opts, options.MergeListDatabasesOptions, convert.ListDatabases)...)
 	return names, failure(err)
 }
 

@@ -18,7 +18,8 @@ type Collection struct {
 
 // Clone returns a collection with other settings.
 func (coll *Collection) Clone(opts ...*options.CollectionOptions) (*Collection, error) {
-	return &Collection{coll.inner.Clone(with(opts, options.MergeCollectionOptions, convert.Collection)...), coll.db}, nil
+	return &Collection{coll.inner.Clone(with(opts, options.MergeCollectionOptions, convert.Collection)...), coll.db},
+		nil
 }
 
 // Name returns the name.
@@ -44,7 +45,8 @@ func unacknowledged(acknowledged bool) error {
 }
 
 // InsertOne inserts a document, with a new _id if it has none.
-func (coll *Collection) InsertOne(ctx context.Context, document any, opts ...*options.InsertOneOptions) (*InsertOneResult, error) {
+func (coll *Collection) InsertOne(ctx context.Context, document any,
+	opts ...*options.InsertOneOptions) (*InsertOneResult, error) {
 	res, err := coll.inner.InsertOne(ctx, document, with(opts, options.MergeInsertOneOptions, convert.InsertOne)...)
 	if err != nil {
 		return nil, failure(err)
@@ -58,7 +60,8 @@ type InsertManyResult struct {
 }
 
 // InsertMany inserts documents. Those without an _id get one.
-func (coll *Collection) InsertMany(ctx context.Context, documents []any, opts ...*options.InsertManyOptions) (*InsertManyResult, error) {
+func (coll *Collection) InsertMany(ctx context.Context, documents []any,
+	opts ...*options.InsertManyOptions) (*InsertManyResult, error) {
 	if len(documents) == 0 {
 		return nil, ErrEmptySlice
 	}
@@ -88,13 +91,16 @@ func deleteResult(res *v2mongo.DeleteResult, err error) (*DeleteResult, error) {
 }
 
 // DeleteOne deletes the first document that matches the filter.
-func (coll *Collection) DeleteOne(ctx context.Context, filter any, opts ...*options.DeleteOptions) (*DeleteResult, error) {
+func (coll *Collection) DeleteOne(ctx context.Context, filter any,
+	opts ...*options.DeleteOptions) (*DeleteResult, error) {
 	return deleteResult(coll.inner.DeleteOne(ctx, filter, with(opts, options.MergeDeleteOptions, convert.DeleteOne)...))
 }
 
 // DeleteMany deletes all documents that match the filter.
-func (coll *Collection) DeleteMany(ctx context.Context, filter any, opts ...*options.DeleteOptions) (*DeleteResult, error) {
-	return deleteResult(coll.inner.DeleteMany(ctx, filter, with(opts, options.MergeDeleteOptions, convert.DeleteMany)...))
+func (coll *Collection) DeleteMany(ctx context.Context, filter any,
+	opts ...*options.DeleteOptions) (*DeleteResult, error) {
+	return deleteResult(coll.inner.DeleteMany(ctx, filter,
+		with(opts, options.MergeDeleteOptions, convert.DeleteMany)...))
 }
 
 // UpdateResult is the result of UpdateOne, UpdateMany and ReplaceOne.
@@ -112,32 +118,43 @@ func updateResult(res *v2mongo.UpdateResult, err error) (*UpdateResult, error) {
 	if err == nil {
 		err = unacknowledged(res.Acknowledged)
 	}
-	return &UpdateResult{MatchedCount: res.MatchedCount, ModifiedCount: res.ModifiedCount, UpsertedCount: res.UpsertedCount, UpsertedID: res.UpsertedID}, failure(err)
+	return &UpdateResult{MatchedCount: res.MatchedCount, ModifiedCount: res.ModifiedCount,
+		UpsertedCount: res.UpsertedCount, UpsertedID: res.UpsertedID}, failure(err)
 }
 
 // UpdateByID updates the document with an _id.
-func (coll *Collection) UpdateByID(ctx context.Context, id any, update any, opts ...*options.UpdateOptions) (*UpdateResult, error) {
-	return updateResult(coll.inner.UpdateByID(ctx, id, update, with(opts, options.MergeUpdateOptions, convert.UpdateOne)...))
+func (coll *Collection) UpdateByID(ctx context.Context, id any, update any,
+	opts ...*options.UpdateOptions) (*UpdateResult, error) {
+	return updateResult(coll.inner.UpdateByID(ctx, id, update,
+		with(opts, options.MergeUpdateOptions, convert.UpdateOne)...))
 }
 
 // UpdateOne updates the first document that matches the filter.
-func (coll *Collection) UpdateOne(ctx context.Context, filter any, update any, opts ...*options.UpdateOptions) (*UpdateResult, error) {
-	return updateResult(coll.inner.UpdateOne(ctx, filter, update, with(opts, options.MergeUpdateOptions, convert.UpdateOne)...))
+func (coll *Collection) UpdateOne(ctx context.Context, filter any, update any,
+	opts ...*options.UpdateOptions) (*UpdateResult, error) {
+	return updateResult(coll.inner.UpdateOne(ctx, filter, update,
+		with(opts, options.MergeUpdateOptions, convert.UpdateOne)...))
 }
 
 // UpdateMany updates all documents that match the filter.
-func (coll *Collection) UpdateMany(ctx context.Context, filter any, update any, opts ...*options.UpdateOptions) (*UpdateResult, error) {
-	return updateResult(coll.inner.UpdateMany(ctx, filter, update, with(opts, options.MergeUpdateOptions, convert.UpdateMany)...))
+func (coll *Collection) UpdateMany(ctx context.Context, filter any, update any,
+	opts ...*options.UpdateOptions) (*UpdateResult, error) {
+	return updateResult(coll.inner.UpdateMany(ctx, filter, update,
+		with(opts, options.MergeUpdateOptions, convert.UpdateMany)...))
 }
 
 // ReplaceOne replaces the first document that matches the filter.
-func (coll *Collection) ReplaceOne(ctx context.Context, filter any, replacement any, opts ...*options.ReplaceOptions) (*UpdateResult, error) {
-	return updateResult(coll.inner.ReplaceOne(ctx, filter, replacement, with(opts, options.MergeReplaceOptions, convert.Replace)...))
+func (coll *Collection) ReplaceOne(ctx context.Context, filter any, replacement any,
+	opts ...*options.ReplaceOptions) (*UpdateResult, error) {
+	return updateResult(coll.inner.ReplaceOne(ctx, filter, replacement,
+		with(opts, options.MergeReplaceOptions, convert.Replace)...))
 }
 
 // Aggregate runs a pipeline.
-func (coll *Collection) Aggregate(ctx context.Context, pipeline any, opts ...*options.AggregateOptions) (*Cursor, error) {
-	return newCursor(coll.inner.Aggregate(ctx, pipelineOf(pipeline), with(opts, options.MergeAggregateOptions, convert.Aggregate)...))
+func (coll *Collection) Aggregate(ctx context.Context, pipeline any,
+	opts ...*options.AggregateOptions) (*Cursor, error) {
+	return newCursor(coll.inner.Aggregate(ctx, pipelineOf(pipeline),
+		with(opts, options.MergeAggregateOptions, convert.Aggregate)...))
 }
 
 // CountDocuments counts the documents that match the filter.
@@ -147,13 +164,16 @@ func (coll *Collection) CountDocuments(ctx context.Context, filter any, opts ...
 }
 
 // EstimatedDocumentCount returns the number of documents that the server keeps.
-func (coll *Collection) EstimatedDocumentCount(ctx context.Context, opts ...*options.EstimatedDocumentCountOptions) (int64, error) {
-	n, err := coll.inner.EstimatedDocumentCount(ctx, with(opts, options.MergeEstimatedDocumentCountOptions, convert.EstimatedDocumentCount)...)
+func (coll *Collection) EstimatedDocumentCount(ctx context.Context,
+	opts ...*options.EstimatedDocumentCountOptions) (int64, error) {
+	n, err := coll.inner.EstimatedDocumentCount(ctx,
+		with(opts, options.MergeEstimatedDocumentCountOptions, convert.EstimatedDocumentCount)...)
 	return n, failure(err)
 }
 
 // Distinct returns the values of a field.
-func (coll *Collection) Distinct(ctx context.Context, fieldName string, filter any, opts ...*options.DistinctOptions) ([]any, error) {
+func (coll *Collection) Distinct(ctx context.Context, fieldName string, filter any,
+	opts ...*options.DistinctOptions) ([]any, error) {
 	res := coll.inner.Distinct(ctx, fieldName, filter, with(opts, options.MergeDistinctOptions, convert.Distinct)...)
 	if err := res.Err(); err != nil {
 		return nil, failure(err)
@@ -176,18 +196,24 @@ func (coll *Collection) FindOne(ctx context.Context, filter any, opts ...*option
 }
 
 // FindOneAndDelete deletes a document, and returns it.
-func (coll *Collection) FindOneAndDelete(ctx context.Context, filter any, opts ...*options.FindOneAndDeleteOptions) *SingleResult {
-	return written(coll.inner.FindOneAndDelete(ctx, filter, with(opts, options.MergeFindOneAndDeleteOptions, convert.FindOneAndDelete)...))
+func (coll *Collection) FindOneAndDelete(ctx context.Context, filter any,
+	opts ...*options.FindOneAndDeleteOptions) *SingleResult {
+	return written(coll.inner.FindOneAndDelete(ctx, filter,
+		with(opts, options.MergeFindOneAndDeleteOptions, convert.FindOneAndDelete)...))
 }
 
 // FindOneAndReplace replaces a document, and returns it as it was before or is after.
-func (coll *Collection) FindOneAndReplace(ctx context.Context, filter any, replacement any, opts ...*options.FindOneAndReplaceOptions) *SingleResult {
-	return written(coll.inner.FindOneAndReplace(ctx, filter, replacement, with(opts, options.MergeFindOneAndReplaceOptions, convert.FindOneAndReplace)...))
+func (coll *Collection) FindOneAndReplace(ctx context.Context, filter any, replacement any,
+	opts ...*options.FindOneAndReplaceOptions) *SingleResult {
+	return written(coll.inner.FindOneAndReplace(ctx, filter, replacement,
+		with(opts, options.MergeFindOneAndReplaceOptions, convert.FindOneAndReplace)...))
 }
 
 // FindOneAndUpdate updates a document, and returns it as it was before or is after.
-func (coll *Collection) FindOneAndUpdate(ctx context.Context, filter any, update any, opts ...*options.FindOneAndUpdateOptions) *SingleResult {
-	return written(coll.inner.FindOneAndUpdate(ctx, filter, update, with(opts, options.MergeFindOneAndUpdateOptions, convert.FindOneAndUpdate)...))
+func (coll *Collection) FindOneAndUpdate(ctx context.Context, filter any, update any,
+	opts ...*options.FindOneAndUpdateOptions) *SingleResult {
+	return written(coll.inner.FindOneAndUpdate(ctx, filter, update,
+		with(opts, options.MergeFindOneAndUpdateOptions, convert.FindOneAndUpdate)...))
 }
 
 // written is resultOf for a write: it may be unacknowledged.
@@ -200,8 +226,10 @@ func written(res *v2mongo.SingleResult) *SingleResult {
 }
 
 // Watch opens a change stream over the collection.
-func (coll *Collection) Watch(ctx context.Context, pipeline any, opts ...*options.ChangeStreamOptions) (*ChangeStream, error) {
-	return streamOf(coll.inner.Watch(ctx, pipelineOf(pipeline), with(opts, options.MergeChangeStreamOptions, convert.ChangeStream)...))
+func (coll *Collection) Watch(ctx context.Context, pipeline any,
+	opts ...*options.ChangeStreamOptions) (*ChangeStream, error) {
+	return streamOf(coll.inner.Watch(ctx, pipelineOf(pipeline),
+		with(opts, options.MergeChangeStreamOptions, convert.ChangeStream)...))
 }
 
 // Indexes returns the view of the collection's indexes.

@@ -72,12 +72,15 @@ func (db *Database) Drop(ctx context.Context) error { return failure(db.inner.Dr
 
 // Aggregate runs a pipeline that needs no collection.
 func (db *Database) Aggregate(ctx context.Context, pipeline any, opts ...*options.AggregateOptions) (*Cursor, error) {
-	return newCursor(db.inner.Aggregate(ctx, pipelineOf(pipeline), with(opts, options.MergeAggregateOptions, convert.Aggregate)...))
+	return newCursor(db.inner.Aggregate(ctx, pipelineOf(pipeline),
+		with(opts, options.MergeAggregateOptions, convert.Aggregate)...))
 }
 
 // Watch opens a change stream over the database.
-func (db *Database) Watch(ctx context.Context, pipeline any, opts ...*options.ChangeStreamOptions) (*ChangeStream, error) {
-	return streamOf(db.inner.Watch(ctx, pipelineOf(pipeline), with(opts, options.MergeChangeStreamOptions, convert.ChangeStream)...))
+func (db *Database) Watch(ctx context.Context, pipeline any,
+	opts ...*options.ChangeStreamOptions) (*ChangeStream, error) {
+	return streamOf(db.inner.Watch(ctx, pipelineOf(pipeline),
+		with(opts, options.MergeChangeStreamOptions, convert.ChangeStream)...))
 }
 
 // RunCommand runs a command.
@@ -86,8 +89,10 @@ func (db *Database) RunCommand(ctx context.Context, runCommand any, opts ...*opt
 }
 
 // RunCommandCursor runs a command that returns a cursor.
-func (db *Database) RunCommandCursor(ctx context.Context, runCommand any, opts ...*options.RunCmdOptions) (*Cursor, error) {
-	return newCursor(db.inner.RunCommandCursor(ctx, runCommand, with(opts, options.MergeRunCmdOptions, convert.RunCmd)...))
+func (db *Database) RunCommandCursor(ctx context.Context, runCommand any,
+	opts ...*options.RunCmdOptions) (*Cursor, error) {
+	return newCursor(db.inner.RunCommandCursor(ctx, runCommand,
+		with(opts, options.MergeRunCmdOptions, convert.RunCmd)...))
 }
 
 // CollectionSpecification describes a collection.
@@ -128,19 +133,24 @@ func (cs *CollectionSpecification) UnmarshalBSON(data []byte) error {
 }
 
 // ListCollections lists the collections that match a filter.
-func (db *Database) ListCollections(ctx context.Context, filter any, opts ...*options.ListCollectionsOptions) (*Cursor, error) {
-	return newCursor(db.inner.ListCollections(ctx, filter, with(opts, options.MergeListCollectionsOptions, convert.ListCollections)...))
+func (db *Database) ListCollections(ctx context.Context, filter any,
+	opts ...*options.ListCollectionsOptions) (*Cursor, error) {
+	return newCursor(db.inner.ListCollections(ctx, filter,
+		with(opts, options.MergeListCollectionsOptions, convert.ListCollections)...))
 }
 
 // ListCollectionSpecifications describes the collections that match a filter.
-func (db *Database) ListCollectionSpecifications(ctx context.Context, filter any, opts ...*options.ListCollectionsOptions) ([]*CollectionSpecification, error) {
-	specs, err := db.inner.ListCollectionSpecifications(ctx, filter, with(opts, options.MergeListCollectionsOptions, convert.ListCollections)...)
+func (db *Database) ListCollectionSpecifications(ctx context.Context, filter any,
+	opts ...*options.ListCollectionsOptions) ([]*CollectionSpecification, error) {
+	specs, err := db.inner.ListCollectionSpecifications(ctx, filter,
+		with(opts, options.MergeListCollectionsOptions, convert.ListCollections)...)
 	if err != nil {
 		return nil, failure(err)
 	}
 	out := make([]*CollectionSpecification, len(specs))
 	for i, s := range specs {
-		out[i] = &CollectionSpecification{Name: s.Name, Type: s.Type, ReadOnly: s.ReadOnly, UUID: s.UUID, Options: bson.Raw(s.Options)}
+		out[i] = &CollectionSpecification{Name: s.Name, Type: s.Type, ReadOnly: s.ReadOnly, UUID: s.UUID,
+			Options: bson.Raw(s.Options)}
 		if s.IDIndex.Name != "" {
 			out[i].IDIndex = indexOf(s.IDIndex)
 		}
@@ -149,19 +159,24 @@ func (db *Database) ListCollectionSpecifications(ctx context.Context, filter any
 }
 
 // ListCollectionNames lists the names of the collections that match a filter.
-func (db *Database) ListCollectionNames(ctx context.Context, filter any, opts ...*options.ListCollectionsOptions) ([]string, error) {
-	names, err := db.inner.ListCollectionNames(ctx, filter, with(opts, options.MergeListCollectionsOptions, convert.ListCollections)...)
+func (db *Database) ListCollectionNames(ctx context.Context, filter any,
+	opts ...*options.ListCollectionsOptions) ([]string, error) {
+	names, err := db.inner.ListCollectionNames(ctx, filter,
+		with(opts, options.MergeListCollectionsOptions, convert.ListCollections)...)
 	return names, failure(err)
 }
 
 // CreateCollection makes a collection.
 func (db *Database) CreateCollection(ctx context.Context, name string, opts ...*options.CreateCollectionOptions) error {
-	return failure(db.inner.CreateCollection(ctx, name, with(opts, options.MergeCreateCollectionOptions, convert.CreateCollection)...))
+	return failure(db.inner.CreateCollection(ctx, name,
+		with(opts, options.MergeCreateCollectionOptions, convert.CreateCollection)...))
 }
 
 // CreateView makes a view.
-func (db *Database) CreateView(ctx context.Context, viewName, viewOn string, pipeline any, opts ...*options.CreateViewOptions) error {
-	return failure(db.inner.CreateView(ctx, viewName, viewOn, pipelineOf(pipeline), with(opts, options.MergeCreateViewOptions, convert.CreateView)...))
+func (db *Database) CreateView(ctx context.Context, viewName, viewOn string, pipeline any,
+	opts ...*options.CreateViewOptions) error {
+	return failure(db.inner.CreateView(ctx, viewName, viewOn, pipelineOf(pipeline),
+		with(opts, options.MergeCreateViewOptions, convert.CreateView)...))
 }
 
 // A BSONAppender encodes documents.

@@ -17,7 +17,8 @@ type ClientEncryption struct{ inner *v2mongo.ClientEncryption }
 
 // NewClientEncryption returns a ClientEncryption that keeps its data keys with a client.
 func NewClientEncryption(keyVaultClient *Client, opts ...*options.ClientEncryptionOptions) (*ClientEncryption, error) {
-	ce, err := v2mongo.NewClientEncryption(keyVaultClient.inner, with(opts, options.MergeClientEncryptionOptions, convert.ClientEncryption)...)
+	ce, err := v2mongo.NewClientEncryption(keyVaultClient.inner,
+		with(opts, options.MergeClientEncryptionOptions, convert.ClientEncryption)...)
 	if err != nil {
 		return nil, failure(err)
 	}
@@ -31,7 +32,8 @@ func (ce *ClientEncryption) AddKeyAltName(ctx context.Context, id primitive.Bina
 
 // CreateEncryptedCollection makes a collection, with data keys for the fields that have none. It
 // returns the document of encrypted fields with them.
-func (ce *ClientEncryption) CreateEncryptedCollection(ctx context.Context, db *Database, coll string, createOpts *options.CreateCollectionOptions, kmsProvider string, masterKey any) (*Collection, bson.M, error) {
+func (ce *ClientEncryption) CreateEncryptedCollection(ctx context.Context, db *Database, coll string,
+	createOpts *options.CreateCollectionOptions, kmsProvider string, masterKey any) (*Collection, bson.M, error) {
 	var o v2options.Lister[v2options.CreateCollectionOptions]
 	if createOpts != nil {
 		o = convert.CreateCollection(createOpts)
@@ -44,21 +46,26 @@ func (ce *ClientEncryption) CreateEncryptedCollection(ctx context.Context, db *D
 }
 
 // CreateDataKey makes a data key, and returns its _id.
-func (ce *ClientEncryption) CreateDataKey(ctx context.Context, kmsProvider string, opts ...*options.DataKeyOptions) (primitive.Binary, error) {
+func (ce *ClientEncryption) CreateDataKey(ctx context.Context, kmsProvider string,
+	opts ...*options.DataKeyOptions) (primitive.Binary, error) {
 	id, err := ce.inner.CreateDataKey(ctx, kmsProvider, with(opts, options.MergeDataKeyOptions, convert.DataKey)...)
 	return id, failure(err)
 }
 
 // Encrypt encrypts a value.
-func (ce *ClientEncryption) Encrypt(ctx context.Context, val bson.RawValue, opts ...*options.EncryptOptions) (primitive.Binary, error) {
-	b, err := ce.inner.Encrypt(ctx, v2bson.RawValue{Type: val.Type, Value: val.Value}, with(opts, options.MergeEncryptOptions, convert.Encrypt)...)
+func (ce *ClientEncryption) Encrypt(ctx context.Context, val bson.RawValue,
+	opts ...*options.EncryptOptions) (primitive.Binary, error) {
+	b, err := ce.inner.Encrypt(ctx, v2bson.RawValue{Type: val.Type, Value: val.Value},
+		with(opts, options.MergeEncryptOptions, convert.Encrypt)...)
 	return b, failure(err)
 }
 
 // EncryptExpression encrypts the values of a match or an aggregate expression, and decodes it into
 // result.
-func (ce *ClientEncryption) EncryptExpression(ctx context.Context, expr any, result any, opts ...*options.EncryptOptions) error {
-	return failure(ce.inner.EncryptExpression(ctx, expr, result, with(opts, options.MergeEncryptOptions, convert.Encrypt)...))
+func (ce *ClientEncryption) EncryptExpression(ctx context.Context, expr any, result any,
+	opts ...*options.EncryptOptions) error {
+	return failure(ce.inner.EncryptExpression(ctx, expr, result,
+		with(opts, options.MergeEncryptOptions, convert.Encrypt)...))
 }
 
 // Decrypt decrypts a value.
@@ -91,7 +98,8 @@ func (ce *ClientEncryption) GetKeys(ctx context.Context) (*Cursor, error) {
 }
 
 // RemoveKeyAltName takes a name from a data key, and returns it as it was before.
-func (ce *ClientEncryption) RemoveKeyAltName(ctx context.Context, id primitive.Binary, keyAltName string) *SingleResult {
+func (ce *ClientEncryption) RemoveKeyAltName(ctx context.Context, id primitive.Binary,
+	keyAltName string) *SingleResult {
 	return resultOf(ce.inner.RemoveKeyAltName(ctx, id, keyAltName))
 }
 
@@ -99,8 +107,10 @@ func (ce *ClientEncryption) RemoveKeyAltName(ctx context.Context, id primitive.B
 type RewrapManyDataKeyResult struct{ *BulkWriteResult }
 
 // RewrapManyDataKey encrypts the data keys that match a filter with another master key.
-func (ce *ClientEncryption) RewrapManyDataKey(ctx context.Context, filter any, opts ...*options.RewrapManyDataKeyOptions) (*RewrapManyDataKeyResult, error) {
-	res, err := ce.inner.RewrapManyDataKey(ctx, filter, with(opts, options.MergeRewrapManyDataKeyOptions, convert.RewrapManyDataKey)...)
+func (ce *ClientEncryption) RewrapManyDataKey(ctx context.Context, filter any,
+	opts ...*options.RewrapManyDataKeyOptions) (*RewrapManyDataKeyResult, error) {
+	res, err := ce.inner.RewrapManyDataKey(ctx, filter,
+		with(opts, options.MergeRewrapManyDataKeyOptions, convert.RewrapManyDataKey)...)
 	if res == nil {
 		return nil, failure(err)
 	}

@@ -271,7 +271,9 @@ func (mwe WriteException) HasErrorCodeWithMessage(code int, message string) bool
 	if wce := mwe.WriteConcernError; wce != nil && wce.Code == code && strings.Contains(wce.Message, message) {
 		return true
 	}
-	return slices.ContainsFunc(mwe.WriteErrors, func(we WriteError) bool { return we.HasErrorCodeWithMessage(code, message) })
+	return slices.ContainsFunc(mwe.WriteErrors, func(we WriteError) bool {
+		return we.HasErrorCodeWithMessage(code, message)
+	})
 }
 
 func (mwe WriteException) serverError() {}
@@ -332,7 +334,8 @@ func failure(err error) error {
 	case v2mongo.CommandError:
 		return commandError(e)
 	case v2mongo.WriteException:
-		out := WriteException{WriteConcernError: concernError(e.WriteConcernError), Labels: e.Labels, Raw: bson.Raw(e.Raw)}
+		out := WriteException{WriteConcernError: concernError(e.WriteConcernError), Labels: e.Labels,
+			Raw: bson.Raw(e.Raw)}
 		for _, we := range e.WriteErrors {
 			out.WriteErrors = append(out.WriteErrors, writeError(we))
 		}
@@ -361,7 +364,8 @@ func failure(err error) error {
 
 // commandError is the error of a command. What a server has replied wraps nothing in this version.
 func commandError(e v2mongo.CommandError) CommandError {
-	out := CommandError{Code: e.Code, Message: e.Message, Labels: e.Labels, Name: e.Name, Wrapped: e.Wrapped, Raw: bson.Raw(e.Raw)}
+	out := CommandError{Code: e.Code, Message: e.Message, Labels: e.Labels, Name: e.Name, Wrapped: e.Wrapped,
+		Raw: bson.Raw(e.Raw)}
 	switch {
 	case e.Raw != nil:
 		out.Wrapped = nil
@@ -375,14 +379,16 @@ func commandError(e v2mongo.CommandError) CommandError {
 }
 
 func writeError(e v2mongo.WriteError) WriteError {
-	return WriteError{Index: e.Index, Code: e.Code, Message: e.Message, Details: bson.Raw(e.Details), Raw: bson.Raw(e.Raw)}
+	return WriteError{Index: e.Index, Code: e.Code, Message: e.Message, Details: bson.Raw(e.Details),
+		Raw: bson.Raw(e.Raw)}
 }
 
 func concernError(e *v2mongo.WriteConcernError) *WriteConcernError {
 	if e == nil {
 		return nil
 	}
-	return &WriteConcernError{Name: e.Name, Code: e.Code, Message: e.Message, Details: bson.Raw(e.Details), Raw: bson.Raw(e.Raw)}
+	return &WriteConcernError{Name: e.Name, Code: e.Code, Message: e.Message, Details: bson.Raw(e.Details),
+		Raw: bson.Raw(e.Raw)}
 }
 
 func bulkWriteException(e v2mongo.BulkWriteException, models []WriteModel) BulkWriteException {
@@ -398,17 +404,23 @@ func bulkWriteException(e v2mongo.BulkWriteException, models []WriteModel) BulkW
 }
 
 func topologyOf(t v2description.Topology) description.Topology {
-	out := description.Topology{SetName: t.SetName, Kind: description.TopologyKind(t.Kind), SessionTimeoutMinutesPtr: t.SessionTimeoutMinutes, CompatibilityErr: t.CompatibilityErr}
+	out := description.Topology{SetName: t.SetName, Kind: description.TopologyKind(t.Kind),
+		SessionTimeoutMinutesPtr: t.SessionTimeoutMinutes, CompatibilityErr: t.CompatibilityErr}
 	if n := t.SessionTimeoutMinutes; n != nil {
 		out.SessionTimeoutMinutes = uint32(*n)
 	}
 	for _, s := range t.Servers {
 		d := description.Server{
-			Addr: s.Addr, Arbiters: s.Arbiters, AverageRTT: s.AverageRTT, AverageRTTSet: s.AverageRTTSet, Compression: s.Compression, CanonicalAddr: s.CanonicalAddr,
-			ElectionID: s.ElectionID, HeartbeatInterval: s.HeartbeatInterval, HelloOK: s.HelloOK, Hosts: s.Hosts, IsCryptd: s.IsCryptd, LastError: failure(s.LastError),
-			LastUpdateTime: s.LastUpdateTime, LastWriteTime: s.LastWriteTime, MaxBatchCount: s.MaxBatchCount, MaxDocumentSize: s.MaxDocumentSize,
-			MaxMessageSize: s.MaxMessageSize, Members: s.Members, Passives: s.Passives, Passive: s.Passive, Primary: s.Primary, ReadOnly: s.ReadOnly,
-			ServiceID: s.ServiceID, SessionTimeoutMinutesPtr: s.SessionTimeoutMinutes, SetName: s.SetName, SetVersion: s.SetVersion, Tags: s.Tags, Kind: description.ServerKind(s.Kind),
+			Addr: s.Addr, Arbiters: s.Arbiters, AverageRTT: s.AverageRTT, AverageRTTSet: s.AverageRTTSet,
+			Compression: s.Compression, CanonicalAddr: s.CanonicalAddr,
+			ElectionID: s.ElectionID, HeartbeatInterval: s.HeartbeatInterval, HelloOK: s.HelloOK, Hosts: s.Hosts,
+			IsCryptd: s.IsCryptd, LastError: failure(s.LastError),
+			LastUpdateTime: s.LastUpdateTime, LastWriteTime: s.LastWriteTime, MaxBatchCount: s.MaxBatchCount,
+			MaxDocumentSize: s.MaxDocumentSize,
+			MaxMessageSize:  s.MaxMessageSize, Members: s.Members, Passives: s.Passives, Passive: s.Passive,
+			Primary: s.Primary, ReadOnly: s.ReadOnly,
+			ServiceID: s.ServiceID, SessionTimeoutMinutesPtr: s.SessionTimeoutMinutes, SetName: s.SetName,
+			SetVersion: s.SetVersion, Tags: s.Tags, Kind: description.ServerKind(s.Kind),
 		}
 		if n := s.SessionTimeoutMinutes; n != nil {
 			d.SessionTimeoutMinutes = uint32(*n)

@@ -63,12 +63,15 @@ func (i *IndexSpecification) UnmarshalBSON(data []byte) error {
 
 // List lists the indexes.
 func (iv IndexView) List(ctx context.Context, opts ...*options.ListIndexesOptions) (*Cursor, error) {
-	return newCursor(iv.coll.inner.Indexes().List(ctx, with(opts, options.MergeListIndexesOptions, convert.ListIndexes)...))
+	return newCursor(iv.coll.inner.Indexes().List(ctx,
+		with(opts, options.MergeListIndexesOptions, convert.ListIndexes)...))
 }
 
 // ListSpecifications describes the indexes.
-func (iv IndexView) ListSpecifications(ctx context.Context, opts ...*options.ListIndexesOptions) ([]*IndexSpecification, error) {
-	specs, err := iv.coll.inner.Indexes().ListSpecifications(ctx, with(opts, options.MergeListIndexesOptions, convert.ListIndexes)...)
+func (iv IndexView) ListSpecifications(ctx context.Context,
+	opts ...*options.ListIndexesOptions) ([]*IndexSpecification, error) {
+	specs, err := iv.coll.inner.Indexes().ListSpecifications(ctx,
+		with(opts, options.MergeListIndexesOptions, convert.ListIndexes)...)
 	if err != nil {
 		return nil, failure(err)
 	}
@@ -80,7 +83,8 @@ func (iv IndexView) ListSpecifications(ctx context.Context, opts ...*options.Lis
 }
 
 // CreateOne creates an index, and returns its name.
-func (iv IndexView) CreateOne(ctx context.Context, model IndexModel, opts ...*options.CreateIndexesOptions) (string, error) {
+func (iv IndexView) CreateOne(ctx context.Context, model IndexModel,
+	opts ...*options.CreateIndexesOptions) (string, error) {
 	names, err := iv.CreateMany(ctx, []IndexModel{model}, opts...)
 	if err != nil {
 		return "", err
@@ -89,7 +93,8 @@ func (iv IndexView) CreateOne(ctx context.Context, model IndexModel, opts ...*op
 }
 
 // CreateMany creates indexes, and returns their names.
-func (iv IndexView) CreateMany(ctx context.Context, models []IndexModel, opts ...*options.CreateIndexesOptions) ([]string, error) {
+func (iv IndexView) CreateMany(ctx context.Context, models []IndexModel,
+	opts ...*options.CreateIndexesOptions) ([]string, error) {
 	inner := make([]v2mongo.IndexModel, len(models))
 	for i, m := range models {
 		if m.Keys == nil {
@@ -103,7 +108,8 @@ func (iv IndexView) CreateMany(ctx context.Context, models []IndexModel, opts ..
 			inner[i].Options = &v2options.IndexOptionsBuilder{Opts: convert.Index(m.Options).List()}
 		}
 	}
-	names, err := iv.coll.inner.Indexes().CreateMany(ctx, inner, with(opts, options.MergeCreateIndexesOptions, convert.CreateIndexes)...)
+	names, err := iv.coll.inner.Indexes().CreateMany(ctx, inner,
+		with(opts, options.MergeCreateIndexesOptions, convert.CreateIndexes)...)
 	return names, failure(err)
 }
 
@@ -116,7 +122,8 @@ func (iv IndexView) DropOne(ctx context.Context, name string, opts ...*options.D
 }
 
 // DropOneWithKey drops the index with these keys, and returns the server's reply.
-func (iv IndexView) DropOneWithKey(ctx context.Context, keySpecDocument any, opts ...*options.DropIndexesOptions) (bson.Raw, error) {
+func (iv IndexView) DropOneWithKey(ctx context.Context, keySpecDocument any,
+	opts ...*options.DropIndexesOptions) (bson.Raw, error) {
 	return iv.drop(ctx, keySpecDocument, opts)
 }
 
@@ -237,12 +244,14 @@ type SearchIndexModel struct {
 }
 
 // List lists the search indexes.
-func (siv SearchIndexView) List(ctx context.Context, searchIdxOpts *options.SearchIndexesOptions, opts ...*options.ListSearchIndexesOptions) (*Cursor, error) {
+func (siv SearchIndexView) List(ctx context.Context, searchIdxOpts *options.SearchIndexesOptions,
+	opts ...*options.ListSearchIndexesOptions) (*Cursor, error) {
 	var index v2options.Lister[v2options.SearchIndexesOptions]
 	if searchIdxOpts != nil {
 		index = convert.SearchIndexes(searchIdxOpts)
 	}
-	return newCursor(siv.inner.List(ctx, index, with(opts, last[options.ListSearchIndexesOptions], convert.ListSearchIndexes)...))
+	return newCursor(siv.inner.List(ctx, index,
+		with(opts, last[options.ListSearchIndexesOptions], convert.ListSearchIndexes)...))
 }
 
 // last returns the last options that are not nil.
@@ -257,7 +266,8 @@ func last[T any](opts ...*T) *T {
 }
 
 // CreateOne creates a search index, and returns its name.
-func (siv SearchIndexView) CreateOne(ctx context.Context, model SearchIndexModel, opts ...*options.CreateSearchIndexesOptions) (string, error) {
+func (siv SearchIndexView) CreateOne(ctx context.Context, model SearchIndexModel,
+	opts ...*options.CreateSearchIndexesOptions) (string, error) {
 	names, err := siv.CreateMany(ctx, []SearchIndexModel{model}, opts...)
 	if err != nil {
 		return "", err
@@ -266,7 +276,8 @@ func (siv SearchIndexView) CreateOne(ctx context.Context, model SearchIndexModel
 }
 
 // CreateMany creates search indexes, and returns their names.
-func (siv SearchIndexView) CreateMany(ctx context.Context, models []SearchIndexModel, _ ...*options.CreateSearchIndexesOptions) ([]string, error) {
+func (siv SearchIndexView) CreateMany(ctx context.Context, models []SearchIndexModel,
+	_ ...*options.CreateSearchIndexesOptions) ([]string, error) {
 	inner := make([]v2mongo.SearchIndexModel, len(models))
 	for i, m := range models {
 		inner[i].Definition = m.Definition
@@ -284,6 +295,7 @@ func (siv SearchIndexView) DropOne(ctx context.Context, name string, _ ...*optio
 }
 
 // UpdateOne replaces the definition of a search index.
-func (siv SearchIndexView) UpdateOne(ctx context.Context, name string, definition any, _ ...*options.UpdateSearchIndexOptions) error {
+func (siv SearchIndexView) UpdateOne(ctx context.Context, name string, definition any,
+	_ ...*options.UpdateSearchIndexOptions) error {
 	return failure(siv.inner.UpdateOne(ctx, name, definition))
 }

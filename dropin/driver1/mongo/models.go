@@ -137,7 +137,8 @@ func (m *ReplaceOneModel) SetHint(v any) *ReplaceOneModel {
 }
 
 func (m *ReplaceOneModel) model() v2mongo.WriteModel {
-	return &v2mongo.ReplaceOneModel{Collation: convert.Collation(m.Collation), Upsert: m.Upsert, Filter: m.Filter, Replacement: m.Replacement, Hint: m.Hint}
+	return &v2mongo.ReplaceOneModel{Collation: convert.Collation(m.Collation), Upsert: m.Upsert, Filter: m.Filter,
+		Replacement: m.Replacement, Hint: m.Hint}
 }
 
 // A UpdateOneModel is the update of a document.
@@ -190,7 +191,8 @@ func (m *UpdateOneModel) SetHint(v any) *UpdateOneModel {
 }
 
 func (m *UpdateOneModel) model() v2mongo.WriteModel {
-	return &v2mongo.UpdateOneModel{Collation: convert.Collation(m.Collation), Upsert: m.Upsert, Filter: m.Filter, Update: m.Update, ArrayFilters: convert.ArrayFilters(m.ArrayFilters), Hint: m.Hint}
+	return &v2mongo.UpdateOneModel{Collation: convert.Collation(m.Collation), Upsert: m.Upsert, Filter: m.Filter,
+		Update: m.Update, ArrayFilters: convert.ArrayFilters(m.ArrayFilters), Hint: m.Hint}
 }
 
 // A UpdateManyModel is the update of documents.
@@ -243,5 +245,6 @@ func (m *UpdateManyModel) SetHint(v any) *UpdateManyModel {
 }
 
 func (m *UpdateManyModel) model() v2mongo.WriteModel {
-	return &v2mongo.UpdateManyModel{Collation: convert.Collation(m.Collation), Upsert: m.Upsert, Filter: m.Filter, Update: m.Update, ArrayFilters: convert.ArrayFilters(m.ArrayFilters), Hint: m.Hint}
+	return &v2mongo.UpdateManyModel{Collation: convert.Collation(m.Collation), Upsert: m.Upsert, Filter: m.Filter,
+		Update: m.Update, ArrayFilters: convert.ArrayFilters(m.ArrayFilters), Hint: m.Hint}
 }

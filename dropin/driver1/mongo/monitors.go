@@ -22,8 +22,10 @@ func small(n *int64) *int32 {
 
 func finished(e *v2event.CommandFinishedEvent) event.CommandFinishedEvent {
 	return event.CommandFinishedEvent{
-		DurationNanos: int64(e.Duration), Duration: e.Duration, CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID,
-		ConnectionID: e.ConnectionID, ServerConnectionID: small(e.ServerConnectionID), ServerConnectionID64: e.ServerConnectionID, ServiceID: e.ServiceID,
+		DurationNanos: int64(e.Duration), Duration: e.Duration, CommandName: e.CommandName,
+		DatabaseName: e.DatabaseName, RequestID: e.RequestID,
+		ConnectionID: e.ConnectionID, ServerConnectionID: small(e.ServerConnectionID),
+		ServerConnectionID64: e.ServerConnectionID, ServiceID: e.ServiceID,
 	}
 }
 
@@ -35,14 +37,17 @@ func commandMonitor(m *event.CommandMonitor) *v2event.CommandMonitor {
 	if f := m.Started; f != nil {
 		out.Started = func(ctx context.Context, e *v2event.CommandStartedEvent) {
 			f(ctx, &event.CommandStartedEvent{
-				Command: bson.Raw(e.Command), DatabaseName: e.DatabaseName, CommandName: e.CommandName, RequestID: e.RequestID, ConnectionID: e.ConnectionID,
-				ServerConnectionID: small(e.ServerConnectionID), ServerConnectionID64: e.ServerConnectionID, ServiceID: e.ServiceID,
+				Command: bson.Raw(e.Command), DatabaseName: e.DatabaseName, CommandName: e.CommandName,
+				RequestID: e.RequestID, ConnectionID: e.ConnectionID,
+				ServerConnectionID: small(e.ServerConnectionID), ServerConnectionID64: e.ServerConnectionID,
+				ServiceID: e.ServiceID,
 			})
 		}
 	}
 	if f := m.Succeeded; f != nil {
 		out.Succeeded = func(ctx context.Context, e *v2event.CommandSucceededEvent) {
-			f(ctx, &event.CommandSucceededEvent{CommandFinishedEvent: finished(&e.CommandFinishedEvent), Reply: bson.Raw(e.Reply)})
+			f(ctx, &event.CommandSucceededEvent{CommandFinishedEvent: finished(&e.CommandFinishedEvent),
+				Reply: bson.Raw(e.Reply)})
 		}
 	}
 	if f := m.Failed; f != nil {
@@ -63,8 +68,10 @@ func poolMonitor(m *event.PoolMonitor) *v2event.PoolMonitor {
 	}
 	return &v2event.PoolMonitor{Event: func(e *v2event.PoolEvent) {
 		m.Event(&event.PoolEvent{
-			Type: e.Type, Address: e.Address, ConnectionID: uint64(e.ConnectionID), PoolOptions: (*event.MonitorPoolOptions)(e.PoolOptions),
-			Duration: e.Duration, Reason: e.Reason, ServiceID: e.ServiceID, Interruption: e.Interruption, Error: failure(e.Error),
+			Type: e.Type, Address: e.Address, ConnectionID: uint64(e.ConnectionID),
+			PoolOptions: (*event.MonitorPoolOptions)(e.PoolOptions),
+			Duration:    e.Duration, Reason: e.Reason, ServiceID: e.ServiceID, Interruption: e.Interruption,
+			Error: failure(e.Error),
 		})
 	}}
 }
@@ -77,7 +84,8 @@ func serverMonitor(m *event.ServerMonitor) *v2event.ServerMonitor {
 	if f := m.ServerDescriptionChanged; f != nil {
 		out.ServerDescriptionChanged = func(e *v2event.ServerDescriptionChangedEvent) {
 			f(&event.ServerDescriptionChangedEvent{
-				Address: e.Address, TopologyID: e.TopologyID, PreviousDescription: serverOf(e.PreviousDescription), NewDescription: serverOf(e.NewDescription),
+				Address: e.Address, TopologyID: e.TopologyID, PreviousDescription: serverOf(e.PreviousDescription),
+				NewDescription: serverOf(e.NewDescription),
 			})
 		}
 	}
@@ -94,15 +102,20 @@ func serverMonitor(m *event.ServerMonitor) *v2event.ServerMonitor {
 	if f := m.TopologyDescriptionChanged; f != nil {
 		out.TopologyDescriptionChanged = func(e *v2event.TopologyDescriptionChangedEvent) {
 			f(&event.TopologyDescriptionChangedEvent{
-				TopologyID: e.TopologyID, PreviousDescription: deploymentOf(e.PreviousDescription), NewDescription: deploymentOf(e.NewDescription),
+				TopologyID: e.TopologyID, PreviousDescription: deploymentOf(e.PreviousDescription),
+				NewDescription: deploymentOf(e.NewDescription),
 			})
 		}
 	}
 	if f := m.TopologyOpening; f != nil {
-		out.TopologyOpening = func(e *v2event.TopologyOpeningEvent) { f(&event.TopologyOpeningEvent{TopologyID: e.TopologyID}) }
+		out.TopologyOpening = func(e *v2event.TopologyOpeningEvent) {
+			f(&event.TopologyOpeningEvent{TopologyID: e.TopologyID})
+		}
 	}
 	if f := m.TopologyClosed; f != nil {
-		out.TopologyClosed = func(e *v2event.TopologyClosedEvent) { f(&event.TopologyClosedEvent{TopologyID: e.TopologyID}) }
+		out.TopologyClosed = func(e *v2event.TopologyClosedEvent) {
+			f(&event.TopologyClosedEvent{TopologyID: e.TopologyID})
+		}
 	}
 	if f := m.ServerHeartbeatStarted; f != nil {
 		out.ServerHeartbeatStarted = func(e *v2event.ServerHeartbeatStartedEvent) {
@@ -112,14 +125,16 @@ func serverMonitor(m *event.ServerMonitor) *v2event.ServerMonitor {
 	if f := m.ServerHeartbeatSucceeded; f != nil {
 		out.ServerHeartbeatSucceeded = func(e *v2event.ServerHeartbeatSucceededEvent) {
 			f(&event.ServerHeartbeatSucceededEvent{
-				DurationNanos: int64(e.Duration), Duration: e.Duration, Reply: serverOf(e.Reply), ConnectionID: e.ConnectionID, Awaited: e.Awaited,
+				DurationNanos: int64(e.Duration), Duration: e.Duration, Reply: serverOf(e.Reply),
+				ConnectionID: e.ConnectionID, Awaited: e.Awaited,
 			})
 		}
 	}
 	if f := m.ServerHeartbeatFailed; f != nil {
 		out.ServerHeartbeatFailed = func(e *v2event.ServerHeartbeatFailedEvent) {
 			f(&event.ServerHeartbeatFailedEvent{
-				DurationNanos: int64(e.Duration), Duration: e.Duration, Failure: failure(e.Failure), ConnectionID: e.ConnectionID, Awaited: e.Awaited,
+				DurationNanos: int64(e.Duration), Duration: e.Duration, Failure: failure(e.Failure),
+				ConnectionID: e.ConnectionID, Awaited: e.Awaited,
 			})
 		}
 	}
@@ -128,10 +143,14 @@ func serverMonitor(m *event.ServerMonitor) *v2event.ServerMonitor {
 
 func serverOf(s v2event.ServerDescription) description.Server {
 	out := description.Server{
-		Addr: s.Addr, Arbiters: s.Arbiters, Compression: s.Compression, CanonicalAddr: s.CanonicalAddr, ElectionID: s.ElectionID, HelloOK: s.HelloOK,
-		Hosts: s.Hosts, IsCryptd: s.IsCryptd, LastWriteTime: s.LastWriteTime, MaxBatchCount: s.MaxBatchCount, MaxDocumentSize: s.MaxDocumentSize,
-		MaxMessageSize: s.MaxMessageSize, Members: s.Members, Passives: s.Passives, Passive: s.Passive, Primary: s.Primary, ReadOnly: s.ReadOnly,
-		ServiceID: s.ServiceID, SessionTimeoutMinutesPtr: s.SessionTimeoutMinutes, SetName: s.SetName, SetVersion: s.SetVersion, Tags: s.Tags,
+		Addr: s.Addr, Arbiters: s.Arbiters, Compression: s.Compression, CanonicalAddr: s.CanonicalAddr,
+		ElectionID: s.ElectionID, HelloOK: s.HelloOK,
+		Hosts: s.Hosts, IsCryptd: s.IsCryptd, LastWriteTime: s.LastWriteTime, MaxBatchCount: s.MaxBatchCount,
+		MaxDocumentSize: s.MaxDocumentSize,
+		MaxMessageSize:  s.MaxMessageSize, Members: s.Members, Passives: s.Passives, Passive: s.Passive,
+		Primary: s.Primary, ReadOnly: s.ReadOnly,
+		ServiceID: s.ServiceID, SessionTimeoutMinutesPtr: s.SessionTimeoutMinutes, SetName: s.SetName,
+		SetVersion: s.SetVersion, Tags: s.Tags,
 		Kind: description.ServerKind(v2description.ServerKindOf(s.Kind)),
 	}
 	if n := s.SessionTimeoutMinutes; n != nil {
@@ -141,14 +160,16 @@ func serverOf(s v2event.ServerDescription) description.Server {
 		out.WireVersion = &description.VersionRange{Min: s.MinWireVersion, Max: s.MaxWireVersion}
 	}
 	if !s.TopologyVersionProcessID.IsZero() {
-		out.TopologyVersion = &description.TopologyVersion{ProcessID: s.TopologyVersionProcessID, Counter: s.TopologyVersionCounter}
+		out.TopologyVersion = &description.TopologyVersion{ProcessID: s.TopologyVersionProcessID,
+			Counter: s.TopologyVersionCounter}
 	}
 	return out
 }
 
 func deploymentOf(t v2event.TopologyDescription) description.Topology {
 	out := description.Topology{
-		SetName: t.SetName, Kind: description.TopologyKind(v2description.TopologyKindOf(t.Kind)), SessionTimeoutMinutesPtr: t.SessionTimeoutMinutes, CompatibilityErr: t.CompatibilityErr,
+		SetName: t.SetName, Kind: description.TopologyKind(v2description.TopologyKindOf(t.Kind)),
+		SessionTimeoutMinutesPtr: t.SessionTimeoutMinutes, CompatibilityErr: t.CompatibilityErr,
 	}
 	if n := t.SessionTimeoutMinutes; n != nil {
 		out.SessionTimeoutMinutes = uint32(*n)

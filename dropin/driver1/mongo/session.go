@@ -25,7 +25,8 @@ type Session interface {
 	// WithTransaction calls fn in a transaction, and commits it. An error with the label
 	// TransientTransactionError makes it try all again, a commit whose outcome is unknown the
 	// commit, for two minutes.
-	WithTransaction(ctx context.Context, fn func(ctx SessionContext) (any, error), opts ...*options.TransactionOptions) (any, error)
+	WithTransaction(ctx context.Context, fn func(ctx SessionContext) (any, error),
+		opts ...*options.TransactionOptions) (any, error)
 	// EndSession aborts a transaction that is running, and ends the session.
 	EndSession(context.Context)
 
@@ -127,7 +128,8 @@ func (c *Client) UseSession(ctx context.Context, fn func(SessionContext) error) 
 }
 
 // UseSessionWithOptions is UseSession with options.
-func (c *Client) UseSessionWithOptions(ctx context.Context, opts *options.SessionOptions, fn func(SessionContext) error) error {
+func (c *Client) UseSessionWithOptions(ctx context.Context, opts *options.SessionOptions,
+	fn func(SessionContext) error) error {
 	s, err := c.StartSession(opts)
 	if err != nil {
 		return err
@@ -163,7 +165,8 @@ func transaction(opts []*options.TransactionOptions) []v2options.Lister[v2option
 	if len(opts) == 0 {
 		return nil
 	}
-	return []v2options.Lister[v2options.TransactionOptions]{convert.Transaction(options.MergeTransactionOptions(opts...))}
+	return []v2options.Lister[v2options.TransactionOptions]{convert.Transaction(
+		options.MergeTransactionOptions(opts...))}
 }
 
 func (s *sessionOf) StartTransaction(opts ...*options.TransactionOptions) error {
@@ -178,7 +181,8 @@ func (s *sessionOf) CommitTransaction(ctx context.Context) error {
 	return failure(s.inner.CommitTransaction(ctx))
 }
 
-func (s *sessionOf) WithTransaction(ctx context.Context, fn func(ctx SessionContext) (any, error), opts ...*options.TransactionOptions) (any, error) {
+func (s *sessionOf) WithTransaction(ctx context.Context, fn func(ctx SessionContext) (any, error),
+	opts ...*options.TransactionOptions) (any, error) {
 	res, err := s.inner.WithTransaction(ctx, func(ctx context.Context) (any, error) {
 		return fn(NewSessionContext(ctx, s))
 	}, transaction(opts)...)

@@ -67,11 +67,15 @@ func (te TransitionError) Error() string {
 
 // methodOf is the method of a ValueWriter for each type.
 var methodOf = map[Type]string{
-	TypeDouble: "WriteDouble", TypeString: "WriteString", TypeEmbeddedDocument: "WriteDocument", TypeArray: "WriteArray",
-	TypeBinary: "WriteBinaryWithSubtype", TypeUndefined: "WriteUndefined", TypeObjectID: "WriteObjectID", TypeBoolean: "WriteBoolean",
+	TypeDouble: "WriteDouble", TypeString: "WriteString", TypeEmbeddedDocument: "WriteDocument",
+	TypeArray:  "WriteArray",
+	TypeBinary: "WriteBinaryWithSubtype", TypeUndefined: "WriteUndefined", TypeObjectID: "WriteObjectID",
+	TypeBoolean:  "WriteBoolean",
 	TypeDateTime: "WriteDateTime", TypeNull: "WriteNull", TypeRegex: "WriteRegex", TypeDBPointer: "WriteDBPointer",
-	TypeJavaScript: "WriteJavascript", TypeSymbol: "WriteSymbol", TypeCodeWithScope: "WriteCodeWithScope", TypeInt32: "WriteInt32",
-	TypeTimestamp: "WriteTimestamp", TypeInt64: "WriteInt64", TypeDecimal128: "WriteDecimal128", TypeMaxKey: "WriteMaxKey", TypeMinKey: "WriteMinKey",
+	TypeJavaScript: "WriteJavascript", TypeSymbol: "WriteSymbol", TypeCodeWithScope: "WriteCodeWithScope",
+	TypeInt32:     "WriteInt32",
+	TypeTimestamp: "WriteTimestamp", TypeInt64: "WriteInt64", TypeDecimal128: "WriteDecimal128",
+	TypeMaxKey: "WriteMaxKey", TypeMinKey: "WriteMinKey",
 }
 
 // notDocument is the error for a value at the top that is no document.
@@ -140,7 +144,8 @@ func target(from Type, t reflect.Type, d *coding.Dialect) string {
 		return "a " + t.Name()
 	}
 	switch t.Kind() {
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8,
+		reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return "an integer type"
 	case reflect.Float32, reflect.Float64:
 		return "a float32 or float64 type"
@@ -179,7 +184,8 @@ func (w *way) decodeError(err error) error {
 		inner = reason{"float64 can only be truncated to a lower precision type when truncation is enabled", e}
 	case strings.HasPrefix(text, "array has ") && e.GoType != nil && e.GoType.Kind() == reflect.Array:
 		n, _, _ := strings.Cut(strings.TrimPrefix(text, "array has "), " ")
-		inner = reason{fmt.Sprintf("more elements returned in array than can fit inside %s, got %s elements", e.GoType, n), e}
+		inner = reason{fmt.Sprintf("more elements returned in array than can fit inside %s, got %s elements", e.GoType,
+			n), e}
 	case strings.HasPrefix(text, "binary has the subtype ") && e.GoType != nil:
 		var subtype byte
 		_, _ = fmt.Sscanf(text, "binary has the subtype 0x%02X:", &subtype)
@@ -187,7 +193,9 @@ func (w *way) decodeError(err error) error {
 		if e.GoType.Kind() == reflect.Slice {
 			name = "[]byte"
 		}
-		inner = reason{fmt.Sprintf("only binary values with subtype 0x00 or 0x02 can be decoded into %s, but got subtype %d", name, subtype), e}
+		inner = reason{fmt.Sprintf(
+			"only binary values with subtype 0x00 or 0x02 can be decoded into %s, but got subtype %d", name, subtype),
+			e}
 	}
 	if e.Path == "" {
 		return inner
@@ -199,13 +207,17 @@ func (w *way) decodeError(err error) error {
 func misfit(t Type, goType reflect.Type, d *coding.Dialect) string {
 	kind := goType.Kind()
 	switch {
-	case t == TypeObjectID && kind == reflect.String && goType != reflect.TypeFor[Symbol]() && goType != reflect.TypeFor[JavaScript]():
+	case t == TypeObjectID && kind == reflect.String && goType != reflect.TypeFor[Symbol]() &&
+		goType != reflect.TypeFor[JavaScript]():
 		return "decoding an object ID into a string is not supported by default (set Decoder.ObjectIDAsHexString to enable decoding as a hexadecimal string)"
-	case t == TypeEmbeddedDocument && (kind == reflect.Slice && goType != reflect.TypeFor[[]byte]() || kind == reflect.Array && goType != reflect.TypeFor[ObjectID]()):
+	case t == TypeEmbeddedDocument && (kind == reflect.Slice && goType != reflect.TypeFor[[]byte]() ||
+		kind == reflect.Array && goType != reflect.TypeFor[ObjectID]()):
 		return "cannot decode document into " + goType.String()
-	case t == TypeString && kind == reflect.Slice && goType != reflect.TypeFor[[]byte]() && goType != reflect.TypeFor[D]():
+	case t == TypeString && kind == reflect.Slice && goType != reflect.TypeFor[[]byte]() &&
+		goType != reflect.TypeFor[D]():
 		return "SliceDecodeValue can only decode a string into a byte array, got " + elemName(goType)
-	case t == TypeBinary && kind == reflect.Slice && goType != reflect.TypeFor[[]byte]() && goType != reflect.TypeFor[D]():
+	case t == TypeBinary && kind == reflect.Slice && goType != reflect.TypeFor[[]byte]() &&
+		goType != reflect.TypeFor[D]():
 		return "SliceDecodeValue can only decode a binary into a byte array, got binary"
 	case t == TypeBinary && kind == reflect.Array && goType != reflect.TypeFor[ObjectID]():
 		return "ArrayDecodeValue can only be used to decode binary into a byte array, got binary"

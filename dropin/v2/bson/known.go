@@ -10,7 +10,9 @@ import (
 // knownTypes are the types of other packages and of Allium that values are encoded and decoded of
 // in a way of their own: what is registered for interfaces and kinds is not for them.
 var knownTypes = map[reflect.Type]bool{
-	reflect.TypeFor[ObjectID](): true, reflect.TypeFor[DateTime](): true, reflect.TypeFor[JavaScript](): true, reflect.TypeFor[Symbol](): true,
-	reflect.TypeFor[D](): true, reflect.TypeFor[time.Time](): true, reflect.TypeFor[[]byte](): true, reflect.TypeFor[any](): true,
+	reflect.TypeFor[ObjectID](): true, reflect.TypeFor[DateTime](): true, reflect.TypeFor[JavaScript](): true,
+	reflect.TypeFor[Symbol](): true,
+	reflect.TypeFor[D]():      true, reflect.TypeFor[time.Time](): true, reflect.TypeFor[[]byte](): true,
+	reflect.TypeFor[any]():         true,
 	reflect.TypeFor[json.Number](): true, reflect.TypeFor[url.URL](): true,
 }

@@ -47,8 +47,9 @@ func newMgoRegistry(respectNil bool) *Registry {
 	}
 	r.RegisterKindDecoder(reflect.String, ValueDecoderFunc(decodeStringOfID))
 	for t, goType := range map[Type]reflect.Type{
-		TypeInt32: reflect.TypeFor[int](), TypeInt64: reflect.TypeFor[int](), TypeDateTime: reflect.TypeFor[time.Time](),
-		TypeArray: reflect.TypeFor[[]any](), TypeEmbeddedDocument: reflect.TypeFor[M](),
+		TypeInt32: reflect.TypeFor[int](), TypeInt64: reflect.TypeFor[int](),
+		TypeDateTime: reflect.TypeFor[time.Time](),
+		TypeArray:    reflect.TypeFor[[]any](), TypeEmbeddedDocument: reflect.TypeFor[M](),
 	} {
 		r.RegisterTypeMapEntry(t, goType)
 	}

@@ -63,7 +63,8 @@ type ValueEncoderError struct {
 
 // Error says what it is for, and what it got.
 func (vee ValueEncoderError) Error() string {
-	return fmt.Sprintf("%s can only encode valid %s, but got %s", vee.Name, wanted(vee.Types, vee.Kinds), received(vee.Received))
+	return fmt.Sprintf("%s can only encode valid %s, but got %s", vee.Name, wanted(vee.Types, vee.Kinds),
+		received(vee.Received))
 }
 
 // A ValueDecoderError is the error for a variable that a ValueDecoder is not for.
@@ -80,7 +81,8 @@ func (vde ValueDecoderError) Error() string {
 	if !vde.Received.CanSet() {
 		got = "unsettable " + got
 	}
-	return fmt.Sprintf("%s can only decode valid and settable %s, but got %s", vde.Name, wanted(vde.Types, vde.Kinds), got)
+	return fmt.Sprintf("%s can only decode valid and settable %s, but got %s", vde.Name, wanted(vde.Types, vde.Kinds),
+		got)
 }
 
 func wanted(types []reflect.Type, kinds []reflect.Kind) string {
@@ -175,7 +177,8 @@ func (r *Registry) RegisterTypeDecoder(valueType reflect.Type, dec ValueDecoder)
 
 func mustBeInterface(method string, iface reflect.Type) {
 	if iface.Kind() != reflect.Interface {
-		panic(fmt.Errorf("%s expects a type with kind reflect.Interface, got type %s with kind %s", method, iface, iface.Kind()))
+		panic(fmt.Errorf("%s expects a type with kind reflect.Interface, got type %s with kind %s", method, iface,
+			iface.Kind()))
 	}
 }
 
@@ -229,10 +232,13 @@ func (r *Registry) RegisterTypeMapEntry(bt Type, rt reflect.Type) {
 // typesOfTable are the types that values become in variables of type any, unless the registry says
 // otherwise.
 var typesOfTable = map[Type]reflect.Type{
-	TypeDouble: reflect.TypeFor[float64](), TypeString: reflect.TypeFor[string](), TypeEmbeddedDocument: reflect.TypeFor[D](),
-	TypeArray: reflect.TypeFor[A](), TypeObjectID: reflect.TypeFor[ObjectID](), TypeBoolean: reflect.TypeFor[bool](),
-	TypeDateTime: reflect.TypeFor[DateTime](), TypeJavaScript: reflect.TypeFor[JavaScript](), TypeSymbol: reflect.TypeFor[Symbol](),
-	TypeInt32: reflect.TypeFor[int32](), TypeInt64: reflect.TypeFor[int64](),
+	TypeDouble: reflect.TypeFor[float64](), TypeString: reflect.TypeFor[string](),
+	TypeEmbeddedDocument: reflect.TypeFor[D](),
+	TypeArray:            reflect.TypeFor[A](), TypeObjectID: reflect.TypeFor[ObjectID](),
+	TypeBoolean:  reflect.TypeFor[bool](),
+	TypeDateTime: reflect.TypeFor[DateTime](), TypeJavaScript: reflect.TypeFor[JavaScript](),
+	TypeSymbol: reflect.TypeFor[Symbol](),
+	TypeInt32:  reflect.TypeFor[int32](), TypeInt64: reflect.TypeFor[int64](),
 }
 
 // LookupTypeMapEntry returns the Go type that values of a BSON type become in variables of type
@@ -439,7 +445,8 @@ func (w *way) lookup(t reflect.Type) (enc bson.EncodeFunc, dec bson.DecodeFunc) 
 }
 
 // inDialect is lookup for what a dialect does otherwise.
-func (w *way) inDialect(d *coding.Dialect, t reflect.Type, enc bson.EncodeFunc, dec bson.DecodeFunc) (bson.EncodeFunc, bson.DecodeFunc) {
+func (w *way) inDialect(d *coding.Dialect, t reflect.Type, enc bson.EncodeFunc,
+	dec bson.DecodeFunc) (bson.EncodeFunc, bson.DecodeFunc) {
 	if own := d.Own[t]; own != nil {
 		return own(w)
 	}

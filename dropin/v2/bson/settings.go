@@ -169,9 +169,12 @@ func ownWays() map[reflect.Type]func(w *way) (bson.EncodeFunc, bson.DecodeFunc) 
 
 // typesOfAny are the types of this package that values become in a variable of type any.
 var typesOfAny = map[Type]reflect.Type{
-	TypeBinary: reflect.TypeFor[Binary](), TypeTimestamp: reflect.TypeFor[Timestamp](), TypeDecimal128: reflect.TypeFor[Decimal128](),
-	TypeRegex: reflect.TypeFor[Regex](), TypeDBPointer: reflect.TypeFor[DBPointer](), TypeUndefined: reflect.TypeFor[Undefined](),
-	TypeMinKey: reflect.TypeFor[MinKey](), TypeMaxKey: reflect.TypeFor[MaxKey](), TypeCodeWithScope: reflect.TypeFor[CodeWithScope](),
+	TypeBinary: reflect.TypeFor[Binary](), TypeTimestamp: reflect.TypeFor[Timestamp](),
+	TypeDecimal128: reflect.TypeFor[Decimal128](),
+	TypeRegex:      reflect.TypeFor[Regex](), TypeDBPointer: reflect.TypeFor[DBPointer](),
+	TypeUndefined: reflect.TypeFor[Undefined](),
+	TypeMinKey:    reflect.TypeFor[MinKey](), TypeMaxKey: reflect.TypeFor[MaxKey](),
+	TypeCodeWithScope: reflect.TypeFor[CodeWithScope](),
 }
 
 // alliumValue appends a value that Allium has a type for.
@@ -181,7 +184,8 @@ func alliumValue(dst []byte, v any) ([]byte, error) {
 }
 
 // own is for a type that stands for one BSON type. Null and undefined give its zero value.
-func own[T any](t Type, encode func(dst []byte, v *T) ([]byte, error), decode func(v bson.RawValue, into *T) bool) func(*way) (bson.EncodeFunc, bson.DecodeFunc) {
+func own[T any](t Type, encode func(dst []byte, v *T) ([]byte, error),
+	decode func(v bson.RawValue, into *T) bool) func(*way) (bson.EncodeFunc, bson.DecodeFunc) {
 	enc := func(dst []byte, v reflect.Value) (bson.Type, []byte, error) {
 		out, err := encode(dst, v.Addr().Interface().(*T))
 		return t, out, err
@@ -206,7 +210,9 @@ func isNull(t Type) bool { return t == TypeNull || t == TypeUndefined }
 
 // empty is own for a type without content.
 func empty[T any](t Type) func(*way) (bson.EncodeFunc, bson.DecodeFunc) {
-	return own(t, func(dst []byte, _ *T) ([]byte, error) { return dst, nil }, func(bson.RawValue, *T) bool { return true })
+	return own(t, func(dst []byte, _ *T) ([]byte, error) {
+		return dst, nil
+	}, func(bson.RawValue, *T) bool { return true })
 }
 
 func codeWithScope(w *way) (bson.EncodeFunc, bson.DecodeFunc) {
@@ -276,7 +282,8 @@ func rawValue(w *way) (bson.EncodeFunc, bson.DecodeFunc) {
 			}
 			return rv.Type, append(dst, rv.Value...), nil
 		}, func(v bson.RawValue, into reflect.Value) error {
-			*into.Addr().Interface().(*RawValue) = RawValue{Type: v.Type, Value: append([]byte{}, v.Value...), r: w.registry}
+			*into.Addr().Interface().(*RawValue) = RawValue{Type: v.Type, Value: append([]byte{}, v.Value...),
+				r: w.registry}
 			return nil
 		}
 }

@@ -58,7 +58,8 @@ const (
 	atEnd                        // nothing: the value is there
 )
 
-var writerStates = [...]string{atTop: "TopLevel", atValue: "Value", atElement: "Element", inside: "Document", atEnd: "End"}
+var writerStates = [...]string{atTop: "TopLevel", atValue: "Value", atElement: "Element", inside: "Document",
+	atEnd: "End"}
 
 // A valueWriter writes BSON into a buffer.
 type valueWriter struct {
@@ -201,7 +202,8 @@ var errNullInKey = errors.New("BSON element key cannot contain null bytes")
 
 func (vw *valueWriter) WriteDocumentElement(key string) (ValueWriter, error) {
 	if vw.state != inside || vw.open[len(vw.open)-1].t == TypeArray {
-		return nil, TransitionError{name: "WriteDocumentElement", positions: []string{"TopLevel", "Document"}, at: writerStates[vw.state]}
+		return nil, TransitionError{name: "WriteDocumentElement", positions: []string{"TopLevel", "Document"},
+			at: writerStates[vw.state]}
 	}
 	for i := range len(key) {
 		if key[i] == 0 {
@@ -235,7 +237,9 @@ func (vw *valueWriter) WriteBinary(b []byte) error {
 }
 
 func (vw *valueWriter) WriteBinaryWithSubtype(b []byte, btype byte) error {
-	return vw.scalar("WriteBinaryWithSubtype", TypeBinary, func(dst []byte) []byte { return bson.AppendBinaryValue(dst, btype, b) })
+	return vw.scalar("WriteBinaryWithSubtype", TypeBinary, func(dst []byte) []byte {
+		return bson.AppendBinaryValue(dst, btype, b)
+	})
 }
 
 func (vw *valueWriter) WriteBoolean(b bool) error {
@@ -243,7 +247,9 @@ func (vw *valueWriter) WriteBoolean(b bool) error {
 }
 
 func (vw *valueWriter) WriteDBPointer(ns string, oid ObjectID) error {
-	return vw.scalar("WriteDBPointer", TypeDBPointer, func(dst []byte) []byte { return append(bson.AppendStringValue(dst, ns), oid[:]...) })
+	return vw.scalar("WriteDBPointer", TypeDBPointer, func(dst []byte) []byte {
+		return append(bson.AppendStringValue(dst, ns), oid[:]...)
+	})
 }
 
 func (vw *valueWriter) WriteDateTime(dt int64) error {
@@ -251,7 +257,9 @@ func (vw *valueWriter) WriteDateTime(dt int64) error {
 }
 
 func (vw *valueWriter) WriteDecimal128(d Decimal128) error {
-	return vw.scalar("WriteDecimal128", TypeDecimal128, func(dst []byte) []byte { return bson.AppendDecimal128Value(dst, d.decimal()) })
+	return vw.scalar("WriteDecimal128", TypeDecimal128, func(dst []byte) []byte {
+		return bson.AppendDecimal128Value(dst, d.decimal())
+	})
 }
 
 func (vw *valueWriter) WriteDouble(f float64) error {
@@ -267,7 +275,9 @@ func (vw *valueWriter) WriteInt64(n int64) error {
 }
 
 func (vw *valueWriter) WriteJavascript(code string) error {
-	return vw.scalar("WriteJavascript", TypeJavaScript, func(dst []byte) []byte { return bson.AppendStringValue(dst, code) })
+	return vw.scalar("WriteJavascript", TypeJavaScript, func(dst []byte) []byte {
+		return bson.AppendStringValue(dst, code)
+	})
 }
 
 func (vw *valueWriter) WriteMaxKey() error { return vw.scalar("WriteMaxKey", TypeMaxKey, nil) }

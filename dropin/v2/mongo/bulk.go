@@ -78,7 +78,8 @@ func (w *write) model(coll *allium.Collection[abson.Raw], c coder) (m allium.Wri
 		if err != nil {
 			return m, err
 		}
-		return coll.ReplaceOneModel(filter, doc, allium.ReplaceModelOptions{Upsert: upsert, Sort: sort, Collation: col, Hint: hint}), nil
+		return coll.ReplaceOneModel(filter, doc,
+			allium.ReplaceModelOptions{Upsert: upsert, Sort: sort, Collation: col, Hint: hint}), nil
 	}
 	update, err := c.update(w.update)
 	if err != nil {
@@ -107,23 +108,30 @@ func writeOf(model any) (*write, error) {
 	case *ClientDeleteManyModel:
 		return &write{kind: deleteMany, filter: m.Filter, collation: m.Collation, hint: m.Hint}, nil
 	case *ReplaceOneModel:
-		return &write{kind: replaceOne, filter: m.Filter, replacement: m.Replacement, collation: m.Collation, upsert: m.Upsert, hint: m.Hint, sort: m.Sort}, nil
+		return &write{kind: replaceOne, filter: m.Filter, replacement: m.Replacement, collation: m.Collation,
+			upsert: m.Upsert, hint: m.Hint, sort: m.Sort}, nil
 	case *ClientReplaceOneModel:
-		return &write{kind: replaceOne, filter: m.Filter, replacement: m.Replacement, collation: m.Collation, upsert: m.Upsert, hint: m.Hint, sort: m.Sort}, nil
+		return &write{kind: replaceOne, filter: m.Filter, replacement: m.Replacement, collation: m.Collation,
+			upsert: m.Upsert, hint: m.Hint, sort: m.Sort}, nil
 	case *UpdateOneModel:
-		return &write{kind: updateOne, filter: m.Filter, update: m.Update, collation: m.Collation, upsert: m.Upsert, hint: m.Hint, sort: m.Sort, filters: m.ArrayFilters}, nil
+		return &write{kind: updateOne, filter: m.Filter, update: m.Update, collation: m.Collation, upsert: m.Upsert,
+			hint: m.Hint, sort: m.Sort, filters: m.ArrayFilters}, nil
 	case *ClientUpdateOneModel:
-		return &write{kind: updateOne, filter: m.Filter, update: m.Update, collation: m.Collation, upsert: m.Upsert, hint: m.Hint, sort: m.Sort, filters: m.ArrayFilters}, nil
+		return &write{kind: updateOne, filter: m.Filter, update: m.Update, collation: m.Collation, upsert: m.Upsert,
+			hint: m.Hint, sort: m.Sort, filters: m.ArrayFilters}, nil
 	case *UpdateManyModel:
-		return &write{kind: updateMany, filter: m.Filter, update: m.Update, collation: m.Collation, upsert: m.Upsert, hint: m.Hint, filters: m.ArrayFilters}, nil
+		return &write{kind: updateMany, filter: m.Filter, update: m.Update, collation: m.Collation, upsert: m.Upsert,
+			hint: m.Hint, filters: m.ArrayFilters}, nil
 	case *ClientUpdateManyModel:
-		return &write{kind: updateMany, filter: m.Filter, update: m.Update, collation: m.Collation, upsert: m.Upsert, hint: m.Hint, filters: m.ArrayFilters}, nil
+		return &write{kind: updateMany, filter: m.Filter, update: m.Update, collation: m.Collation, upsert: m.Upsert,
+			hint: m.Hint, filters: m.ArrayFilters}, nil
 	}
 	return nil, fmt.Errorf("%T is no write model of this package", model)
 }
 
 // BulkWrite runs several writes, in order unless the options say otherwise.
-func (coll *Collection) BulkWrite(ctx context.Context, models []WriteModel, opts ...options.Lister[options.BulkWriteOptions]) (*BulkWriteResult, error) {
+func (coll *Collection) BulkWrite(ctx context.Context, models []WriteModel,
+	opts ...options.Lister[options.BulkWriteOptions]) (*BulkWriteResult, error) {
 	if len(models) == 0 {
 		return nil, fmt.Errorf("invalid models: %w", ErrEmptySlice)
 	}
@@ -151,14 +159,16 @@ func (coll *Collection) BulkWrite(ctx context.Context, models []WriteModel, opts
 	}
 	a := arguments{coder: coll.coder}
 	settings := allium.BulkWriteOptions{
-		Unordered: unordered(o.Ordered), BypassDocumentValidation: o.BypassDocumentValidation, Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
+		Unordered: unordered(o.Ordered), BypassDocumentValidation: o.BypassDocumentValidation, Let: a.optional(o.Let),
+		Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
 	}
 	if a.err != nil {
 		return nil, a.err
 	}
 	res, err := coll.inner.BulkWrite(ctx, writes, settings)
 	out := &BulkWriteResult{
-		InsertedCount: res.InsertedCount, MatchedCount: res.MatchedCount, ModifiedCount: res.ModifiedCount, DeletedCount: res.DeletedCount,
+		InsertedCount: res.InsertedCount, MatchedCount: res.MatchedCount, ModifiedCount: res.ModifiedCount,
+		DeletedCount:  res.DeletedCount,
 		UpsertedCount: res.UpsertedCount, UpsertedIDs: map[int64]any{}, Acknowledged: res.Acknowledged,
 	}
 	if err != nil && !settings.Unordered {
@@ -209,7 +219,8 @@ type ClientBulkWriteUpdateResult struct {
 type ClientBulkWriteDeleteResult struct{ DeletedCount int64 }
 
 // BulkWrite runs writes to any collections (server 8.0 and later).
-func (c *Client) BulkWrite(ctx context.Context, writes []ClientBulkWrite, opts ...options.Lister[options.ClientBulkWriteOptions]) (*ClientBulkWriteResult, error) {
+func (c *Client) BulkWrite(ctx context.Context, writes []ClientBulkWrite,
+	opts ...options.Lister[options.ClientBulkWriteOptions]) (*ClientBulkWriteResult, error) {
 	if c.opts.AutoEncryptionOptions != nil {
 		return nil, errors.New("bulkWrite does not currently support automatic encryption")
 	}
@@ -240,8 +251,10 @@ func (c *Client) BulkWrite(ctx context.Context, writes []ClientBulkWrite, opts .
 	}
 	a := arguments{coder: c.coder}
 	settings := allium.ClientBulkWriteOptions{
-		Unordered: unordered(o.Ordered), VerboseResults: set(o.VerboseResults), WriteConcern: writeConcern(o.WriteConcern),
-		BypassDocumentValidation: o.BypassDocumentValidation, Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
+		Unordered: unordered(o.Ordered), VerboseResults: set(o.VerboseResults),
+		WriteConcern:             writeConcern(o.WriteConcern),
+		BypassDocumentValidation: o.BypassDocumentValidation, Let: a.optional(o.Let), Comment: a.comment(o.Comment),
+		RawData: rawData(o.Internal),
 	}
 	if a.err != nil {
 		return nil, a.err
@@ -282,9 +295,11 @@ func (c *Client) BulkWrite(ctx context.Context, writes []ClientBulkWrite, opts .
 
 func (c *Client) bulkResult(res *allium.BulkWriteResult, verbose bool) *ClientBulkWriteResult {
 	out := &ClientBulkWriteResult{
-		InsertedCount: res.InsertedCount, MatchedCount: res.MatchedCount, ModifiedCount: res.ModifiedCount, DeletedCount: res.DeletedCount,
+		InsertedCount: res.InsertedCount, MatchedCount: res.MatchedCount, ModifiedCount: res.ModifiedCount,
+		DeletedCount:  res.DeletedCount,
 		UpsertedCount: res.UpsertedCount, Acknowledged: res.Acknowledged, HasVerboseResults: verbose,
-		InsertResults: map[int]ClientBulkWriteInsertResult{}, UpdateResults: map[int]ClientBulkWriteUpdateResult{}, DeleteResults: map[int]ClientBulkWriteDeleteResult{},
+		InsertResults: map[int]ClientBulkWriteInsertResult{}, UpdateResults: map[int]ClientBulkWriteUpdateResult{},
+		DeleteResults: map[int]ClientBulkWriteDeleteResult{},
 	}
 	for i, id := range res.InsertedIDs {
 		out.InsertResults[i] = ClientBulkWriteInsertResult{c.resultID(id)}

@@ -37,7 +37,8 @@ type ChangeStream struct {
 }
 
 // watch opens a change stream.
-func watch(ctx context.Context, client *Client, c coder, over allium.Watched, pipeline any, opts []options.Lister[options.ChangeStreamOptions]) (*ChangeStream, error) {
+func watch(ctx context.Context, client *Client, c coder, over allium.Watched, pipeline any,
+	opts []options.Lister[options.ChangeStreamOptions]) (*ChangeStream, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return nil, err
@@ -61,9 +62,12 @@ func watch(ctx context.Context, client *Client, c coder, over allium.Watched, pi
 		return doc
 	}
 	settings := allium.WatchOptions{
-		FullDocument: allium.FullDocument(set(o.FullDocument)), FullDocumentBeforeChange: allium.FullDocument(set(o.FullDocumentBeforeChange)),
-		ResumeAfter: token(o.ResumeAfter), StartAfter: token(o.StartAfter), BatchSize: o.BatchSize, MaxAwaitTime: set(o.MaxAwaitTime),
-		Collation: collated(o.Collation), Comment: a.comment(o.Comment), ShowExpandedEvents: set(o.ShowExpandedEvents),
+		FullDocument:             allium.FullDocument(set(o.FullDocument)),
+		FullDocumentBeforeChange: allium.FullDocument(set(o.FullDocumentBeforeChange)),
+		ResumeAfter:              token(o.ResumeAfter), StartAfter: token(o.StartAfter), BatchSize: o.BatchSize,
+		MaxAwaitTime: set(o.MaxAwaitTime),
+		Collation:    collated(o.Collation), Comment: a.comment(o.Comment),
+		ShowExpandedEvents: set(o.ShowExpandedEvents),
 	}
 	if settings.FullDocument == allium.FullDocumentDefault {
 		settings.FullDocument = ""

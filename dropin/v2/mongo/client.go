@@ -120,7 +120,8 @@ func (c *Client) Database(name string, opts ...options.Lister[options.DatabaseOp
 		return db // a zero Client, as tests have it, is good for handles
 	}
 	settings := allium.DatabaseOptions{
-		ReadPreference: readPreference(o.ReadPreference), ReadConcern: readConcern(o.ReadConcern), WriteConcern: writeConcern(o.WriteConcern),
+		ReadPreference: readPreference(o.ReadPreference), ReadConcern: readConcern(o.ReadConcern),
+		WriteConcern: writeConcern(o.WriteConcern),
 	}
 	if o.Registry != nil || o.BSONOptions != nil {
 		settings.BSON = db.way().Options()
@@ -150,7 +151,8 @@ type DatabaseSpecification struct {
 }
 
 // ListDatabases lists the databases that match a filter.
-func (c *Client) ListDatabases(ctx context.Context, filter any, opts ...options.Lister[options.ListDatabasesOptions]) (ListDatabasesResult, error) {
+func (c *Client) ListDatabases(ctx context.Context, filter any,
+	opts ...options.Lister[options.ListDatabasesOptions]) (ListDatabasesResult, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return ListDatabasesResult{}, err
@@ -163,14 +165,16 @@ func (c *Client) ListDatabases(ctx context.Context, filter any, opts ...options.
 		return ListDatabasesResult{}, err
 	}
 	if o.NameOnly != nil && *o.NameOnly {
-		names, err := c.inner.ListDatabaseNames(ctx, allium.ListDatabasesOptions{Filter: f, AuthorizedDatabases: o.AuthorizedDatabases})
+		names, err := c.inner.ListDatabaseNames(ctx,
+			allium.ListDatabasesOptions{Filter: f, AuthorizedDatabases: o.AuthorizedDatabases})
 		out := ListDatabasesResult{Databases: make([]DatabaseSpecification, len(names))}
 		for i, name := range names {
 			out.Databases[i].Name = name
 		}
 		return out, failure(err)
 	}
-	list, err := c.inner.ListDatabases(ctx, allium.ListDatabasesOptions{Filter: f, AuthorizedDatabases: o.AuthorizedDatabases})
+	list, err := c.inner.ListDatabases(ctx,
+		allium.ListDatabasesOptions{Filter: f, AuthorizedDatabases: o.AuthorizedDatabases})
 	if err != nil {
 		return ListDatabasesResult{}, failure(err)
 	}
@@ -183,7 +187,8 @@ func (c *Client) ListDatabases(ctx context.Context, filter any, opts ...options.
 }
 
 // ListDatabaseNames lists the names of the databases that match a filter.
-func (c *Client) ListDatabaseNames(ctx context.Context, filter any, opts ...options.Lister[options.ListDatabasesOptions]) ([]string, error) {
+func (c *Client) ListDatabaseNames(ctx context.Context, filter any,
+	opts ...options.Lister[options.ListDatabasesOptions]) ([]string, error) {
 	opts = append(opts[:len(opts):len(opts)], options.ListDatabases().SetNameOnly(true))
 	res, err := c.ListDatabases(ctx, filter, opts...)
 	if err != nil {
@@ -197,7 +202,8 @@ func (c *Client) ListDatabaseNames(ctx context.Context, filter any, opts ...opti
 }
 
 // Watch opens a change stream over the whole deployment.
-func (c *Client) Watch(ctx context.Context, pipeline any, opts ...options.Lister[options.ChangeStreamOptions]) (*ChangeStream, error) {
+func (c *Client) Watch(ctx context.Context, pipeline any,
+	opts ...options.Lister[options.ChangeStreamOptions]) (*ChangeStream, error) {
 	return watch(ctx, c, c.coder, c.inner, pipeline, opts)
 }
 

@@ -24,7 +24,8 @@ type Collection struct {
 
 // settings returns the options as Allium's, and takes over those of encoding.
 func (coll *Collection) settings(o *options.CollectionOptions) allium.CollectionOptions {
-	s := allium.CollectionOptions{ReadPreference: readPreference(o.ReadPreference), ReadConcern: readConcern(o.ReadConcern), WriteConcern: writeConcern(o.WriteConcern)}
+	s := allium.CollectionOptions{ReadPreference: readPreference(o.ReadPreference),
+		ReadConcern: readConcern(o.ReadConcern), WriteConcern: writeConcern(o.WriteConcern)}
 	if o.WriteConcern != nil {
 		coll.quiet = !o.WriteConcern.Acknowledged()
 	}
@@ -75,7 +76,8 @@ type InsertOneResult struct {
 }
 
 // InsertOne inserts a document, with a new _id if it has none.
-func (coll *Collection) InsertOne(ctx context.Context, document any, opts ...options.Lister[options.InsertOneOptions]) (*InsertOneResult, error) {
+func (coll *Collection) InsertOne(ctx context.Context, document any,
+	opts ...options.Lister[options.InsertOneOptions]) (*InsertOneResult, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return nil, err
@@ -91,7 +93,9 @@ func (coll *Collection) InsertOne(ctx context.Context, document any, opts ...opt
 	if err != nil {
 		return nil, err
 	}
-	res, err := coll.inner.InsertOne(ctx, doc, allium.InsertOneOptions{BypassDocumentValidation: o.BypassDocumentValidation, Comment: comment, RawData: rawData(o.Internal)})
+	res, err := coll.inner.InsertOne(
+		ctx, doc, allium.InsertOneOptions{BypassDocumentValidation: o.BypassDocumentValidation, Comment: comment,
+			RawData: rawData(o.Internal)})
 	if err != nil {
 		return nil, failure(err)
 	}
@@ -105,7 +109,8 @@ type InsertManyResult struct {
 }
 
 // InsertMany inserts the documents of a slice. Documents without an _id get one.
-func (coll *Collection) InsertMany(ctx context.Context, documents any, opts ...options.Lister[options.InsertManyOptions]) (*InsertManyResult, error) {
+func (coll *Collection) InsertMany(ctx context.Context, documents any,
+	opts ...options.Lister[options.InsertManyOptions]) (*InsertManyResult, error) {
 	v := reflect.ValueOf(documents)
 	if v.Kind() != reflect.Slice {
 		return nil, fmt.Errorf("invalid documents: %w", ErrNotSlice)
@@ -139,7 +144,8 @@ func (coll *Collection) InsertMany(ctx context.Context, documents any, opts ...o
 		return nil, err
 	}
 	res, err := coll.inner.InsertMany(ctx, docs, allium.InsertManyOptions{
-		Unordered: unordered(o.Ordered), BypassDocumentValidation: o.BypassDocumentValidation, Comment: comment, RawData: rawData(o.Internal),
+		Unordered: unordered(o.Ordered), BypassDocumentValidation: o.BypassDocumentValidation, Comment: comment,
+		RawData: rawData(o.Internal),
 	})
 	err = failure(err)
 	if _, refused := err.(BulkWriteException); err != nil && !refused {
@@ -163,7 +169,8 @@ type DeleteResult struct {
 }
 
 // DeleteOne deletes the first document that matches the filter.
-func (coll *Collection) DeleteOne(ctx context.Context, filter any, opts ...options.Lister[options.DeleteOneOptions]) (*DeleteResult, error) {
+func (coll *Collection) DeleteOne(ctx context.Context, filter any,
+	opts ...options.Lister[options.DeleteOneOptions]) (*DeleteResult, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return nil, err
@@ -173,7 +180,8 @@ func (coll *Collection) DeleteOne(ctx context.Context, filter any, opts ...optio
 }
 
 // DeleteMany deletes all documents that match the filter.
-func (coll *Collection) DeleteMany(ctx context.Context, filter any, opts ...options.Lister[options.DeleteManyOptions]) (*DeleteResult, error) {
+func (coll *Collection) DeleteMany(ctx context.Context, filter any,
+	opts ...options.Lister[options.DeleteManyOptions]) (*DeleteResult, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return nil, err
@@ -181,7 +189,8 @@ func (coll *Collection) DeleteMany(ctx context.Context, filter any, opts ...opti
 	return coll.delete(ctx, filter, o, true, coll.inner.DeleteMany)
 }
 
-func (coll *Collection) delete(ctx context.Context, filter any, o *options.DeleteManyOptions, many bool, run func(context.Context, any, ...allium.DeleteOptions) (allium.DeleteResult, error)) (*DeleteResult, error) {
+func (coll *Collection) delete(ctx context.Context, filter any, o *options.DeleteManyOptions, many bool,
+	run func(context.Context, any, ...allium.DeleteOptions) (allium.DeleteResult, error)) (*DeleteResult, error) {
 	f, err := coll.document(filter)
 	if err != nil {
 		return nil, err
@@ -190,7 +199,8 @@ func (coll *Collection) delete(ctx context.Context, filter any, o *options.Delet
 		return nil, err
 	}
 	a := arguments{coder: coll.coder}
-	d := allium.DeleteOptions{Collation: collated(o.Collation), Comment: a.comment(o.Comment), Hint: a.hint(o.Hint), Let: a.optional(o.Let), RawData: rawData(o.Internal)}
+	d := allium.DeleteOptions{Collation: collated(o.Collation), Comment: a.comment(o.Comment), Hint: a.hint(o.Hint),
+		Let: a.optional(o.Let), RawData: rawData(o.Internal)}
 	if a.err != nil {
 		return nil, a.err
 	}
@@ -274,7 +284,8 @@ type UpdateResult struct {
 }
 
 // UpdateByID updates the document with an _id.
-func (coll *Collection) UpdateByID(ctx context.Context, id any, update any, opts ...options.Lister[options.UpdateOneOptions]) (*UpdateResult, error) {
+func (coll *Collection) UpdateByID(ctx context.Context, id any, update any,
+	opts ...options.Lister[options.UpdateOneOptions]) (*UpdateResult, error) {
 	if id == nil {
 		return nil, fmt.Errorf("invalid id: %w", ErrNilValue)
 	}
@@ -282,20 +293,23 @@ func (coll *Collection) UpdateByID(ctx context.Context, id any, update any, opts
 }
 
 // UpdateOne updates the first document that matches the filter.
-func (coll *Collection) UpdateOne(ctx context.Context, filter any, update any, opts ...options.Lister[options.UpdateOneOptions]) (*UpdateResult, error) {
+func (coll *Collection) UpdateOne(ctx context.Context, filter any, update any,
+	opts ...options.Lister[options.UpdateOneOptions]) (*UpdateResult, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return nil, err
 	}
 	many := options.UpdateManyOptions{
-		ArrayFilters: o.ArrayFilters, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Comment: o.Comment,
-		Hint: o.Hint, Upsert: o.Upsert, Let: o.Let, Internal: o.Internal,
+		ArrayFilters: o.ArrayFilters, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation,
+		Comment: o.Comment,
+		Hint:    o.Hint, Upsert: o.Upsert, Let: o.Let, Internal: o.Internal,
 	}
 	return coll.update(ctx, filter, update, &many, o.Sort, false, coll.inner.UpdateOne)
 }
 
 // UpdateMany updates all documents that match the filter.
-func (coll *Collection) UpdateMany(ctx context.Context, filter any, update any, opts ...options.Lister[options.UpdateManyOptions]) (*UpdateResult, error) {
+func (coll *Collection) UpdateMany(ctx context.Context, filter any, update any,
+	opts ...options.Lister[options.UpdateManyOptions]) (*UpdateResult, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return nil, err
@@ -303,7 +317,9 @@ func (coll *Collection) UpdateMany(ctx context.Context, filter any, update any, 
 	return coll.update(ctx, filter, update, o, nil, true, coll.inner.UpdateMany)
 }
 
-func (coll *Collection) update(ctx context.Context, filter, update any, o *options.UpdateManyOptions, sort any, many bool, run func(context.Context, any, any, ...allium.UpdateOptions) (allium.UpdateResult, error)) (*UpdateResult, error) {
+func (coll *Collection) update(ctx context.Context, filter, update any, o *options.UpdateManyOptions, sort any,
+	many bool, run func(context.Context, any, any, ...allium.UpdateOptions) (allium.UpdateResult,
+		error)) (*UpdateResult, error) {
 	f, err := coll.document(filter)
 	if err != nil {
 		return nil, err
@@ -317,8 +333,11 @@ func (coll *Collection) update(ctx context.Context, filter, update any, o *optio
 	}
 	a := arguments{coder: coll.coder}
 	settings := allium.UpdateOptions{
-		Upsert: set(o.Upsert), ArrayFilters: a.filters(o.ArrayFilters), Sort: a.ordered(sort, "sort"), BypassDocumentValidation: o.BypassDocumentValidation,
-		Collation: collated(o.Collation), Hint: a.hint(o.Hint), Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
+		Upsert: set(o.Upsert), ArrayFilters: a.filters(o.ArrayFilters), Sort: a.ordered(sort, "sort"),
+		BypassDocumentValidation: o.BypassDocumentValidation,
+		Collation:                collated(o.Collation), Hint: a.hint(o.Hint), Let: a.optional(o.Let),
+		Comment: a.comment(o.Comment),
+		RawData: rawData(o.Internal),
 	}
 	if a.err != nil {
 		return nil, a.err
@@ -328,7 +347,8 @@ func (coll *Collection) update(ctx context.Context, filter, update any, o *optio
 }
 
 func (coll *Collection) updated(res allium.UpdateResult, many bool, err error) (*UpdateResult, error) {
-	out := &UpdateResult{MatchedCount: res.MatchedCount, ModifiedCount: res.ModifiedCount, UpsertedCount: res.UpsertedCount, Acknowledged: res.Acknowledged}
+	out := &UpdateResult{MatchedCount: res.MatchedCount, ModifiedCount: res.ModifiedCount,
+		UpsertedCount: res.UpsertedCount, Acknowledged: res.Acknowledged}
 	if res.UpsertedID != nil {
 		out.UpsertedID = coll.resultID(res.UpsertedID)
 	}
@@ -344,7 +364,8 @@ func (coll *Collection) updated(res allium.UpdateResult, many bool, err error) (
 }
 
 // ReplaceOne replaces the first document that matches the filter.
-func (coll *Collection) ReplaceOne(ctx context.Context, filter any, replacement any, opts ...options.Lister[options.ReplaceOptions]) (*UpdateResult, error) {
+func (coll *Collection) ReplaceOne(ctx context.Context, filter any, replacement any,
+	opts ...options.Lister[options.ReplaceOptions]) (*UpdateResult, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return nil, err
@@ -363,7 +384,8 @@ func (coll *Collection) ReplaceOne(ctx context.Context, filter any, replacement 
 	a := arguments{coder: coll.coder}
 	settings := allium.ReplaceOptions{
 		Upsert: set(o.Upsert), Sort: a.ordered(o.Sort, "sort"), BypassDocumentValidation: o.BypassDocumentValidation,
-		Collation: collated(o.Collation), Hint: a.hint(o.Hint), Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
+		Collation: collated(o.Collation), Hint: a.hint(o.Hint), Let: a.optional(o.Let), Comment: a.comment(o.Comment),
+		RawData: rawData(o.Internal),
 	}
 	if a.err != nil {
 		return nil, a.err
@@ -373,14 +395,17 @@ func (coll *Collection) ReplaceOne(ctx context.Context, filter any, replacement 
 }
 
 // Aggregate runs a pipeline.
-func (coll *Collection) Aggregate(ctx context.Context, pipeline any, opts ...options.Lister[options.AggregateOptions]) (*Cursor, error) {
-	return aggregate(ctx, coll.client, coll.db, coll.name, coll.coder, func(ctx context.Context, stages any, o allium.AggregateOptions) (*allium.Cursor[coding.View], error) {
-		return allium.Aggregate[coding.View](ctx, coll.inner, stages, o)
-	}, pipeline, opts)
+func (coll *Collection) Aggregate(ctx context.Context, pipeline any,
+	opts ...options.Lister[options.AggregateOptions]) (*Cursor, error) {
+	return aggregate(ctx, coll.client, coll.db, coll.name, coll.coder,
+		func(ctx context.Context, stages any, o allium.AggregateOptions) (*allium.Cursor[coding.View], error) {
+			return allium.Aggregate[coding.View](ctx, coll.inner, stages, o)
+		}, pipeline, opts)
 }
 
 // CountDocuments counts the documents that match the filter.
-func (coll *Collection) CountDocuments(ctx context.Context, filter any, opts ...options.Lister[options.CountOptions]) (int64, error) {
+func (coll *Collection) CountDocuments(ctx context.Context, filter any,
+	opts ...options.Lister[options.CountOptions]) (int64, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return 0, err
@@ -393,7 +418,9 @@ func (coll *Collection) CountDocuments(ctx context.Context, filter any, opts ...
 		return 0, err
 	}
 	a := arguments{coder: coll.coder}
-	settings := allium.CountOptions{Skip: set(o.Skip), Limit: set(o.Limit), Hint: a.hint(o.Hint), Collation: collated(o.Collation), Comment: a.comment(o.Comment), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)}
+	settings := allium.CountOptions{Skip: set(o.Skip), Limit: set(o.Limit), Hint: a.hint(o.Hint),
+		Collation: collated(o.Collation), Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
+		MaxTime: maxTime(o.Internal)}
 	if a.err != nil {
 		return 0, a.err
 	}
@@ -402,7 +429,8 @@ func (coll *Collection) CountDocuments(ctx context.Context, filter any, opts ...
 }
 
 // EstimatedDocumentCount counts the documents by what is known of the collection.
-func (coll *Collection) EstimatedDocumentCount(ctx context.Context, opts ...options.Lister[options.EstimatedDocumentCountOptions]) (int64, error) {
+func (coll *Collection) EstimatedDocumentCount(ctx context.Context,
+	opts ...options.Lister[options.EstimatedDocumentCountOptions]) (int64, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return 0, err
@@ -414,12 +442,14 @@ func (coll *Collection) EstimatedDocumentCount(ctx context.Context, opts ...opti
 	if err != nil {
 		return 0, err
 	}
-	n, err := coll.inner.EstimatedDocumentCount(ctx, allium.EstimatedCountOptions{Comment: comment, RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)})
+	n, err := coll.inner.EstimatedDocumentCount(ctx,
+		allium.EstimatedCountOptions{Comment: comment, RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)})
 	return n, failure(err)
 }
 
 // Distinct finds the distinct values of a field.
-func (coll *Collection) Distinct(ctx context.Context, fieldName string, filter any, opts ...options.Lister[options.DistinctOptions]) *DistinctResult {
+func (coll *Collection) Distinct(ctx context.Context, fieldName string, filter any,
+	opts ...options.Lister[options.DistinctOptions]) *DistinctResult {
 	o, err := merged(opts)
 	if err != nil {
 		return &DistinctResult{err: err}
@@ -432,7 +462,8 @@ func (coll *Collection) Distinct(ctx context.Context, fieldName string, filter a
 		return &DistinctResult{err: err}
 	}
 	a := arguments{coder: coll.coder}
-	settings := allium.DistinctOptions{Collation: collated(o.Collation), Comment: a.comment(o.Comment), Hint: a.hint(o.Hint), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)}
+	settings := allium.DistinctOptions{Collation: collated(o.Collation), Comment: a.comment(o.Comment),
+		Hint: a.hint(o.Hint), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)}
 	if a.err != nil {
 		return &DistinctResult{err: a.err}
 	}
@@ -448,7 +479,8 @@ func (coll *Collection) Distinct(ctx context.Context, fieldName string, filter a
 }
 
 // Watch opens a change stream over the collection.
-func (coll *Collection) Watch(ctx context.Context, pipeline any, opts ...options.Lister[options.ChangeStreamOptions]) (*ChangeStream, error) {
+func (coll *Collection) Watch(ctx context.Context, pipeline any,
+	opts ...options.Lister[options.ChangeStreamOptions]) (*ChangeStream, error) {
 	return watch(ctx, coll.client, coll.coder, coll.inner, pipeline, opts)
 }
 

@@ -71,7 +71,8 @@ func failure(err error) error {
 
 // noServerInTime is why no server was selected.
 func noServerInTime(err error) inWords {
-	return inWords{context.DeadlineExceeded.Error(), []error{context.DeadlineExceeded, topology.ErrServerSelectionTimeout, err}}
+	return inWords{context.DeadlineExceeded.Error(),
+		[]error{context.DeadlineExceeded, topology.ErrServerSelectionTimeout, err}}
 }
 
 // commandError is the error of a command.
@@ -84,7 +85,8 @@ func commandError(e *mongoerr.ServerError) CommandError {
 	if e.Code == codeMaxTimeExpired {
 		behind = inWords{text + ": " + context.DeadlineExceeded.Error(), []error{e, context.DeadlineExceeded}}
 	}
-	return CommandError{Code: e.Code, Name: e.Name, Message: e.Message, Labels: slices.Clone(e.Labels), Raw: bson.Raw(e.Raw), Wrapped: behind, whole: true}
+	return CommandError{Code: e.Code, Name: e.Name, Message: e.Message, Labels: slices.Clone(e.Labels),
+		Raw: bson.Raw(e.Raw), Wrapped: behind, whole: true}
 }
 
 // inWords is Allium's errors in the words of the official driver.
@@ -128,7 +130,8 @@ func authError(e *mongoerr.AuthError) CommandError {
 	if e.Mechanism == string(auth.MechanismX509) {
 		sasl = ""
 	}
-	text := fmt.Sprintf("connection() error occurred during connection handshake: auth error: %sunable to authenticate using mechanism %q: %s", sasl, e.Mechanism, reason)
+	text := fmt.Sprintf(
+		"connection() error occurred during connection handshake: auth error: %sunable to authenticate using mechanism %q: %s", sasl, e.Mechanism, reason)
 	if out.Message == "" {
 		out.Message = text
 	}
@@ -175,11 +178,13 @@ func union(a, b []string) []string {
 }
 
 func writeError(e *mongoerr.WriteError) WriteError {
-	return WriteError{Index: e.Index, Code: int(e.Code), Message: e.Message, Details: bson.Raw(e.Details), Raw: bson.Raw(e.Raw)}
+	return WriteError{Index: e.Index, Code: int(e.Code), Message: e.Message, Details: bson.Raw(e.Details),
+		Raw: bson.Raw(e.Raw)}
 }
 
 func writeConcernError(e *mongoerr.WriteConcernError) *WriteConcernError {
-	return &WriteConcernError{Name: e.Name, Code: int(e.Code), Message: e.Message, Details: bson.Raw(e.Details), Raw: bson.Raw(e.Raw)}
+	return &WriteConcernError{Name: e.Name, Code: int(e.Code), Message: e.Message, Details: bson.Raw(e.Details),
+		Raw: bson.Raw(e.Raw)}
 }
 
 // writeException is the error of a write that was refused, or not acknowledged as it should be.
@@ -271,7 +276,8 @@ func IsTimeout(err error) bool {
 	case errors.As(err, &bulk):
 		concern = bulk.WriteConcernError
 	}
-	return concern != nil && concern.IsMaxTimeMSExpiredError() || hasLabel(err, "NetworkTimeoutError") || hasLabel(err, "ExceededTimeLimitError")
+	return concern != nil && concern.IsMaxTimeMSExpiredError() || hasLabel(err, "NetworkTimeoutError") ||
+		hasLabel(err, "ExceededTimeLimitError")
 }
 
 // IsNetworkError reports whether a connection has failed.

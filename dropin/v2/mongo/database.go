@@ -61,17 +61,20 @@ func (db *Database) Drop(ctx context.Context) error {
 }
 
 // Aggregate runs a pipeline on the database itself.
-func (db *Database) Aggregate(ctx context.Context, pipeline any, opts ...options.Lister[options.AggregateOptions]) (*Cursor, error) {
+func (db *Database) Aggregate(ctx context.Context, pipeline any,
+	opts ...options.Lister[options.AggregateOptions]) (*Cursor, error) {
 	return aggregate(ctx, db.client, db, "", db.coder, nil, pipeline, opts)
 }
 
 // Watch opens a change stream over the collections of the database.
-func (db *Database) Watch(ctx context.Context, pipeline any, opts ...options.Lister[options.ChangeStreamOptions]) (*ChangeStream, error) {
+func (db *Database) Watch(ctx context.Context, pipeline any,
+	opts ...options.Lister[options.ChangeStreamOptions]) (*ChangeStream, error) {
 	return watch(ctx, db.client, db.coder, db.inner, pipeline, opts)
 }
 
 // command encodes a command for RunCommand.
-func (db *Database) command(ctx context.Context, cmd any, opts []options.Lister[options.RunCmdOptions]) (context.Context, abson.Raw, *readpref.ReadPref, error) {
+func (db *Database) command(ctx context.Context, cmd any,
+	opts []options.Lister[options.RunCmdOptions]) (context.Context, abson.Raw, *readpref.ReadPref, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return ctx, nil, nil, err
@@ -89,14 +92,16 @@ func (db *Database) command(ctx context.Context, cmd any, opts []options.Lister[
 	if err != nil {
 		return ctx, nil, nil, err
 	}
-	if SessionFromContext(ctx) != nil && SessionFromContext(ctx).TransactionRunning() && o.ReadPreference != nil && o.ReadPreference.Mode() != readpref.PrimaryMode {
+	if SessionFromContext(ctx) != nil && SessionFromContext(ctx).TransactionRunning() && o.ReadPreference != nil &&
+		o.ReadPreference.Mode() != readpref.PrimaryMode {
 		return ctx, nil, nil, errors.New("read preference in a transaction must be primary")
 	}
 	return ctx, doc, o.ReadPreference, nil
 }
 
 // RunCommand runs a command.
-func (db *Database) RunCommand(ctx context.Context, runCommand any, opts ...options.Lister[options.RunCmdOptions]) *SingleResult {
+func (db *Database) RunCommand(ctx context.Context, runCommand any,
+	opts ...options.Lister[options.RunCmdOptions]) *SingleResult {
 	ctx, cmd, rp, err := db.command(ctx, runCommand, opts)
 	if err != nil {
 		return &SingleResult{err: err}
@@ -133,12 +138,14 @@ func refusedBy(reply abson.Raw, err error) error {
 }
 
 // RunCommandCursor runs a command that opens a cursor.
-func (db *Database) RunCommandCursor(ctx context.Context, runCommand any, opts ...options.Lister[options.RunCmdOptions]) (*Cursor, error) {
+func (db *Database) RunCommandCursor(ctx context.Context, runCommand any,
+	opts ...options.Lister[options.RunCmdOptions]) (*Cursor, error) {
 	ctx, cmd, rp, err := db.command(ctx, runCommand, opts)
 	if err != nil {
 		return nil, err
 	}
-	cur, err := allium.RunCursorCommand[coding.View](ctx, db.inner, cmd, allium.RunCursorCommandOptions{ReadPreference: readPreference(rp), CursorType: commandCursorType(cmd)})
+	cur, err := allium.RunCursorCommand[coding.View](ctx, db.inner, cmd,
+		allium.RunCursorCommandOptions{ReadPreference: readPreference(rp), CursorType: commandCursorType(cmd)})
 	if err != nil {
 		return nil, failure(err)
 	}
@@ -167,7 +174,8 @@ type CollectionSpecification struct {
 }
 
 // listed runs listCollections.
-func (db *Database) listed(ctx context.Context, filter any, opts []options.Lister[options.ListCollectionsOptions]) (*allium.Cursor[coding.View], error) {
+func (db *Database) listed(ctx context.Context, filter any,
+	opts []options.Lister[options.ListCollectionsOptions]) (*allium.Cursor[coding.View], error) {
 	o, err := merged(opts)
 	if err != nil {
 		return nil, err
@@ -197,7 +205,8 @@ func (db *Database) listed(ctx context.Context, filter any, opts []options.Liste
 		cmd = abson.AppendBool(cmd, "rawData", true)
 	}
 	// There is no read concern, and no preference but in a transaction: its own is the primary.
-	cur, err := db.retried(ctx, abson.EndDocument(cmd, start), allium.RunCursorCommandOptions{BatchSize: o.BatchSize, ReadPreference: db.preferenceOf(ctx)})
+	cur, err := db.retried(ctx, abson.EndDocument(cmd, start),
+		allium.RunCursorCommandOptions{BatchSize: o.BatchSize, ReadPreference: db.preferenceOf(ctx)})
 	return cur, failure(err)
 }
 
@@ -210,9 +219,11 @@ func (db *Database) preferenceOf(ctx context.Context) *consistency.ReadPreferenc
 }
 
 // retried runs a command that reads, and once more if the connection or the server fails.
-func (db *Database) retried(ctx context.Context, cmd abson.Raw, o allium.RunCursorCommandOptions) (*allium.Cursor[coding.View], error) {
+func (db *Database) retried(ctx context.Context, cmd abson.Raw,
+	o allium.RunCursorCommandOptions) (*allium.Cursor[coding.View], error) {
 	cur, err := allium.RunCursorCommand[coding.View](ctx, db.inner, cmd, o)
-	if err != nil && ctx.Err() == nil && isRetryable(err) && (db.client.opts.RetryReads == nil || *db.client.opts.RetryReads) {
+	if err != nil && ctx.Err() == nil && isRetryable(err) &&
+		(db.client.opts.RetryReads == nil || *db.client.opts.RetryReads) {
 		if s := allium.SessionFrom(ctx); s == nil || !s.InTransaction() {
 			return allium.RunCursorCommand[coding.View](ctx, db.inner, cmd, o)
 		}
@@ -246,7 +257,8 @@ func maxTime(o optionsutil.Options) time.Duration {
 }
 
 // ListCollections lists the collections that match a filter.
-func (db *Database) ListCollections(ctx context.Context, filter any, opts ...options.Lister[options.ListCollectionsOptions]) (*Cursor, error) {
+func (db *Database) ListCollections(ctx context.Context, filter any,
+	opts ...options.Lister[options.ListCollectionsOptions]) (*Cursor, error) {
 	cur, err := db.listed(ctx, filter, opts)
 	if err != nil {
 		return nil, err
@@ -256,7 +268,8 @@ func (db *Database) ListCollections(ctx context.Context, filter any, opts ...opt
 
 // ListCollectionSpecifications lists the collections that match a filter, with what is known of
 // them.
-func (db *Database) ListCollectionSpecifications(ctx context.Context, filter any, opts ...options.Lister[options.ListCollectionsOptions]) ([]CollectionSpecification, error) {
+func (db *Database) ListCollectionSpecifications(ctx context.Context, filter any,
+	opts ...options.Lister[options.ListCollectionsOptions]) ([]CollectionSpecification, error) {
 	cur, err := db.listed(ctx, filter, opts)
 	if err != nil {
 		return nil, err
@@ -280,7 +293,8 @@ func (db *Database) ListCollectionSpecifications(ctx context.Context, filter any
 		if err := bson.Unmarshal(doc, &c); err != nil {
 			return nil, err
 		}
-		spec := CollectionSpecification{Name: c.Name, Type: c.Type, Options: c.Options, ReadOnly: c.Info.ReadOnly, UUID: c.Info.UUID}
+		spec := CollectionSpecification{Name: c.Name, Type: c.Type, Options: c.Options, ReadOnly: c.Info.ReadOnly,
+			UUID: c.Info.UUID}
 		if c.IDIndex != nil {
 			spec.IDIndex = c.IDIndex.specification()
 		}
@@ -293,8 +307,11 @@ func (db *Database) ListCollectionSpecifications(ctx context.Context, filter any
 }
 
 // ListCollectionNames lists the names of the collections that match a filter.
-func (db *Database) ListCollectionNames(ctx context.Context, filter any, opts ...options.Lister[options.ListCollectionsOptions]) ([]string, error) {
-	cur, err := db.listed(ctx, filter, append([]options.Lister[options.ListCollectionsOptions]{options.ListCollections().SetNameOnly(true)}, opts...))
+func (db *Database) ListCollectionNames(ctx context.Context, filter any,
+	opts ...options.Lister[options.ListCollectionsOptions]) ([]string, error) {
+	cur, err := db.listed(
+		ctx, filter, append(
+			[]options.Lister[options.ListCollectionsOptions]{options.ListCollections().SetNameOnly(true)}, opts...))
 	if err != nil {
 		return nil, err
 	}
@@ -314,7 +331,8 @@ func (db *Database) ListCollectionNames(ctx context.Context, filter any, opts ..
 }
 
 // CreateCollection creates a collection.
-func (db *Database) CreateCollection(ctx context.Context, name string, opts ...options.Lister[options.CreateCollectionOptions]) error {
+func (db *Database) CreateCollection(ctx context.Context, name string,
+	opts ...options.Lister[options.CreateCollectionOptions]) error {
 	o, err := merged(opts)
 	if err != nil {
 		return err
@@ -331,8 +349,10 @@ func (db *Database) CreateCollection(ctx context.Context, name string, opts ...o
 
 func (db *Database) createOptions(o *options.CreateCollectionOptions) (allium.CreateCollectionOptions, error) {
 	create := allium.CreateCollectionOptions{
-		Capped: set(o.Capped), SizeInBytes: set(o.SizeInBytes), MaxDocuments: set(o.MaxDocuments), Collation: collated(o.Collation),
-		ValidationLevel: allium.ValidationLevel(set(o.ValidationLevel)), ValidationAction: allium.ValidationAction(set(o.ValidationAction)),
+		Capped: set(o.Capped), SizeInBytes: set(o.SizeInBytes), MaxDocuments: set(o.MaxDocuments),
+		Collation:        collated(o.Collation),
+		ValidationLevel:  allium.ValidationLevel(set(o.ValidationLevel)),
+		ValidationAction: allium.ValidationAction(set(o.ValidationAction)),
 	}
 	var err error
 	optional := func(into *any, val any) {
@@ -391,7 +411,8 @@ func (db *Database) createOptions(o *options.CreateCollectionOptions) (allium.Cr
 }
 
 // CreateView creates a view of a collection through a pipeline.
-func (db *Database) CreateView(ctx context.Context, viewName, viewOn string, pipeline any, opts ...options.Lister[options.CreateViewOptions]) error {
+func (db *Database) CreateView(ctx context.Context, viewName, viewOn string, pipeline any,
+	opts ...options.Lister[options.CreateViewOptions]) error {
 	o, err := merged(opts)
 	if err != nil {
 		return err
@@ -403,7 +424,8 @@ func (db *Database) CreateView(ctx context.Context, viewName, viewOn string, pip
 	if err != nil {
 		return err
 	}
-	return failure(db.inner.CreateCollection(ctx, viewName, allium.CreateCollectionOptions{ViewOn: viewOn, Pipeline: stages, Collation: collated(o.Collation)}))
+	return failure(db.inner.CreateCollection(ctx, viewName,
+		allium.CreateCollectionOptions{ViewOn: viewOn, Pipeline: stages, Collation: collated(o.Collation)}))
 }
 
 // GridFSBucket returns a bucket of files.

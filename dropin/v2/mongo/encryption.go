@@ -30,7 +30,8 @@ func (c coder) providers(m map[string]map[string]any, aws options.AWSCredentials
 		if p, ok := p.(kms.AWS); ok && (name == "aws" || strings.HasPrefix(name, "aws:")) {
 			p.Credentials = func(ctx context.Context) (auth.AWSCredentials, error) {
 				c, err := aws.Retrieve(ctx)
-				return auth.AWSCredentials{AccessKeyID: c.AccessKeyID, SecretAccessKey: auth.Secret(c.SecretAccessKey), SessionToken: auth.Secret(c.SessionToken)}, err
+				return auth.AWSCredentials{AccessKeyID: c.AccessKeyID, SecretAccessKey: auth.Secret(c.SecretAccessKey),
+					SessionToken: auth.Secret(c.SessionToken)}, err
 			}
 			providers[name] = p
 		}
@@ -40,12 +41,14 @@ func (c coder) providers(m map[string]map[string]any, aws options.AWSCredentials
 
 // autoEncryption returns the automatic encryption of a client. The settings of a shared library are
 // told of at the level debug, and not used.
-func (c *Client) autoEncryption(client *options.ClientOptions, o *options.AutoEncryptionOptions, log *slog.Logger) (allium.Encryption, error) {
+func (c *Client) autoEncryption(client *options.ClientOptions, o *options.AutoEncryptionOptions,
+	log *slog.Logger) (allium.Encryption, error) {
 	if log == nil {
 		log = slog.Default()
 	}
 	for name := range o.ExtraOptions {
-		log.Debug("the setting of a shared library or of mongocryptd is not used: encryption needs neither", "extraOption", name)
+		log.Debug("the setting of a shared library or of mongocryptd is not used: encryption needs neither",
+			"extraOption", name)
 	}
 	providers, err := c.providers(o.KmsProviders, o.AWSCredentialsProvider)
 	if err != nil {
@@ -63,7 +66,8 @@ func (c *Client) autoEncryption(client *options.ClientOptions, o *options.AutoEn
 		return out, nil
 	}
 	auto := encryption.AutoOptions{
-		KeyOptions:       encryption.KeyOptions{KeyVault: o.KeyVaultNamespace, KMS: providers, TLS: o.TLSConfig, KeyExpiration: o.KeyExpiration},
+		KeyOptions: encryption.KeyOptions{KeyVault: o.KeyVaultNamespace, KMS: providers, TLS: o.TLSConfig,
+			KeyExpiration: o.KeyExpiration},
 		BypassEncryption: set(o.BypassAutoEncryption), BypassQueryAnalysis: set(o.BypassQueryAnalysis),
 	}
 	if auto.Schemas, err = documents(o.SchemaMap); err != nil {
@@ -92,7 +96,8 @@ type ClientEncryption struct {
 
 // NewClientEncryption returns a ClientEncryption whose data keys are in a collection of
 // keyVaultClient, which Close disconnects.
-func NewClientEncryption(keyVaultClient *Client, opts ...options.Lister[options.ClientEncryptionOptions]) (*ClientEncryption, error) {
+func NewClientEncryption(keyVaultClient *Client,
+	opts ...options.Lister[options.ClientEncryptionOptions]) (*ClientEncryption, error) {
 	if keyVaultClient == nil {
 		return nil, errors.New("keyVaultClient must not be nil")
 	}
@@ -106,7 +111,8 @@ func NewClientEncryption(keyVaultClient *Client, opts ...options.Lister[options.
 	}
 	ce := &ClientEncryption{vault: keyVaultClient, keyVault: o.KeyVaultNamespace}
 	if ce.inner, err = encryption.New(encryption.Options{KeyOptions: encryption.KeyOptions{
-		KeyVaultClient: keyVaultClient.inner, KeyVault: o.KeyVaultNamespace, KMS: providers, TLS: o.TLSConfig, KeyExpiration: o.KeyExpiration,
+		KeyVaultClient: keyVaultClient.inner, KeyVault: o.KeyVaultNamespace, KMS: providers, TLS: o.TLSConfig,
+		KeyExpiration: o.KeyExpiration,
 	}}); err != nil {
 		return nil, err
 	}
@@ -125,7 +131,8 @@ func encryptionFailure(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, class := range []error{encryption.ErrKeyNotFound, encryption.ErrAuthentication, encryption.ErrMalformed, encryption.ErrObsolete} {
+	for _, class := range []error{encryption.ErrKeyNotFound, encryption.ErrAuthentication, encryption.ErrMalformed,
+		encryption.ErrObsolete} {
 		if errors.Is(err, class) {
 			return MongocryptError{Code: 1, Message: err.Error(), wrapped: err}
 		}
@@ -171,7 +178,8 @@ func (c coder) masterKey(provider string, key any) (kms.MasterKey, error) {
 }
 
 // CreateDataKey makes a data key, and returns its _id.
-func (ce *ClientEncryption) CreateDataKey(ctx context.Context, kmsProvider string, opts ...options.Lister[options.DataKeyOptions]) (bson.Binary, error) {
+func (ce *ClientEncryption) CreateDataKey(ctx context.Context, kmsProvider string,
+	opts ...options.Lister[options.DataKeyOptions]) (bson.Binary, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return bson.Binary{}, err
@@ -183,7 +191,8 @@ func (ce *ClientEncryption) CreateDataKey(ctx context.Context, kmsProvider strin
 	if err != nil {
 		return bson.Binary{}, err
 	}
-	id, err := ce.inner.CreateDataKey(ctx, kmsProvider, encryption.DataKeyOptions{MasterKey: key, AltNames: o.KeyAltNames, Material: o.KeyMaterial})
+	id, err := ce.inner.CreateDataKey(ctx, kmsProvider,
+		encryption.DataKeyOptions{MasterKey: key, AltNames: o.KeyAltNames, Material: o.KeyMaterial})
 	if err != nil {
 		return bson.Binary{}, encryptionFailure(err)
 	}
@@ -196,7 +205,8 @@ func encryptOptions(opts []options.Lister[options.EncryptOptions]) (e encryption
 	if err != nil {
 		return e, err
 	}
-	e = encryption.EncryptOptions{Algorithm: encryption.Algorithm(o.Algorithm), KeyAltName: set(o.KeyAltName), Contention: o.ContentionFactor, Query: encryption.QueryType(o.QueryType)}
+	e = encryption.EncryptOptions{Algorithm: encryption.Algorithm(o.Algorithm), KeyAltName: set(o.KeyAltName),
+		Contention: o.ContentionFactor, Query: encryption.QueryType(o.QueryType)}
 	if o.KeyID != nil {
 		id, err := uuidOf(*o.KeyID)
 		if err != nil {
@@ -224,20 +234,24 @@ func encryptOptions(opts []options.Lister[options.EncryptOptions]) (e encryption
 		}
 		e.Text = &encryption.TextOptions{CaseSensitive: s.CaseSensitive, DiacriticSensitive: s.DiacriticSensitive}
 		if p := s.Prefix; p != nil {
-			e.Text.Prefix = &encryption.AffixOptions{MinQueryLength: p.StrMinQueryLength, MaxQueryLength: p.StrMaxQueryLength}
+			e.Text.Prefix = &encryption.AffixOptions{MinQueryLength: p.StrMinQueryLength,
+				MaxQueryLength: p.StrMaxQueryLength}
 		}
 		if p := s.Suffix; p != nil {
-			e.Text.Suffix = &encryption.AffixOptions{MinQueryLength: p.StrMinQueryLength, MaxQueryLength: p.StrMaxQueryLength}
+			e.Text.Suffix = &encryption.AffixOptions{MinQueryLength: p.StrMinQueryLength,
+				MaxQueryLength: p.StrMaxQueryLength}
 		}
 		if p := s.Substring; p != nil {
-			e.Text.Substring = &encryption.SubstringOptions{MaxLength: p.StrMaxLength, MinQueryLength: p.StrMinQueryLength, MaxQueryLength: p.StrMaxQueryLength}
+			e.Text.Substring = &encryption.SubstringOptions{MaxLength: p.StrMaxLength,
+				MinQueryLength: p.StrMinQueryLength, MaxQueryLength: p.StrMaxQueryLength}
 		}
 	}
 	return e, nil
 }
 
 // Encrypt encrypts a value.
-func (ce *ClientEncryption) Encrypt(ctx context.Context, val bson.RawValue, opts ...options.Lister[options.EncryptOptions]) (bson.Binary, error) {
+func (ce *ClientEncryption) Encrypt(ctx context.Context, val bson.RawValue,
+	opts ...options.Lister[options.EncryptOptions]) (bson.Binary, error) {
 	o, err := encryptOptions(opts)
 	if err != nil {
 		return bson.Binary{}, err
@@ -251,7 +265,8 @@ func (ce *ClientEncryption) Encrypt(ctx context.Context, val bson.RawValue, opts
 
 // EncryptExpression encrypts the bounds of a query by range, and decodes the query with them into
 // result.
-func (ce *ClientEncryption) EncryptExpression(ctx context.Context, expr any, result any, opts ...options.Lister[options.EncryptOptions]) error {
+func (ce *ClientEncryption) EncryptExpression(ctx context.Context, expr any, result any,
+	opts ...options.Lister[options.EncryptOptions]) error {
 	o, err := encryptOptions(opts)
 	if err != nil {
 		return err
@@ -316,7 +331,8 @@ func (ce *ClientEncryption) GetKey(ctx context.Context, id bson.Binary) *SingleR
 	return ce.byID(ctx, id, ce.inner.Key)
 }
 
-func (ce *ClientEncryption) byID(ctx context.Context, id bson.Binary, f func(context.Context, abson.UUID) (*encryption.DataKey, error)) *SingleResult {
+func (ce *ClientEncryption) byID(ctx context.Context, id bson.Binary,
+	f func(context.Context, abson.UUID) (*encryption.DataKey, error)) *SingleResult {
 	ctx, err := ce.vault.context(ctx)
 	if err != nil {
 		return &SingleResult{err: err}
@@ -363,7 +379,8 @@ func (ce *ClientEncryption) DeleteKey(ctx context.Context, id bson.Binary) (*Del
 type RewrapManyDataKeyResult struct{ *BulkWriteResult }
 
 // RewrapManyDataKey wraps the data keys that match the filter with another master key.
-func (ce *ClientEncryption) RewrapManyDataKey(ctx context.Context, filter any, opts ...options.Lister[options.RewrapManyDataKeyOptions]) (*RewrapManyDataKeyResult, error) {
+func (ce *ClientEncryption) RewrapManyDataKey(ctx context.Context, filter any,
+	opts ...options.Lister[options.RewrapManyDataKeyOptions]) (*RewrapManyDataKeyResult, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return nil, err
@@ -387,14 +404,17 @@ func (ce *ClientEncryption) RewrapManyDataKey(ctx context.Context, filter any, o
 		return nil, encryptionFailure(err)
 	}
 	return &RewrapManyDataKeyResult{&BulkWriteResult{
-		MatchedCount: res.MatchedCount, ModifiedCount: res.ModifiedCount, UpsertedIDs: map[int64]any{}, Acknowledged: res.Acknowledged,
+		MatchedCount: res.MatchedCount, ModifiedCount: res.ModifiedCount, UpsertedIDs: map[int64]any{},
+		Acknowledged: res.Acknowledged,
 	}}, nil
 }
 
 // CreateEncryptedCollection makes a collection with Queryable Encryption, and a data key for each
 // field whose keyId is null. It returns the collection and its encrypted fields, these also with an
 // error.
-func (ce *ClientEncryption) CreateEncryptedCollection(ctx context.Context, db *Database, coll string, createOpts options.Lister[options.CreateCollectionOptions], kmsProvider string, masterKey any) (*Collection, bson.M, error) {
+func (ce *ClientEncryption) CreateEncryptedCollection(ctx context.Context, db *Database, coll string,
+	createOpts options.Lister[options.CreateCollectionOptions], kmsProvider string, masterKey any) (*Collection, bson.M,
+	error) {
 	o, err := merged([]options.Lister[options.CreateCollectionOptions]{createOpts})
 	if err != nil {
 		return nil, nil, err
@@ -413,7 +433,8 @@ func (ce *ClientEncryption) CreateEncryptedCollection(ctx context.Context, db *D
 	if err != nil {
 		return nil, nil, err
 	}
-	fields, err := ce.inner.CreateEncryptedCollection(ctx, db.inner, coll, encryption.CollectionOptions{Provider: kmsProvider, MasterKey: key, Create: create})
+	fields, err := ce.inner.CreateEncryptedCollection(ctx, db.inner, coll,
+		encryption.CollectionOptions{Provider: kmsProvider, MasterKey: key, Create: create})
 	var m bson.M
 	if fields != nil {
 		if e := bson.Unmarshal(fields, &m); e != nil && err == nil {

@@ -306,7 +306,9 @@ func (mwe WriteException) HasErrorCodeWithMessage(code int, message string) bool
 	if wce := mwe.WriteConcernError; wce != nil && wce.Code == code && strings.Contains(wce.Message, message) {
 		return true
 	}
-	return slices.ContainsFunc(mwe.WriteErrors, func(we WriteError) bool { return we.HasErrorCodeWithMessage(code, message) })
+	return slices.ContainsFunc(mwe.WriteErrors, func(we WriteError) bool {
+		return we.HasErrorCodeWithMessage(code, message)
+	})
 }
 
 func (mwe WriteException) serverError() {}
@@ -381,7 +383,9 @@ func (bwe BulkWriteException) HasErrorCodeWithMessage(code int, message string) 
 	if wce := bwe.WriteConcernError; wce != nil && wce.Code == code && strings.Contains(wce.Message, message) {
 		return true
 	}
-	return slices.ContainsFunc(bwe.WriteErrors, func(we BulkWriteError) bool { return we.HasErrorCodeWithMessage(code, message) })
+	return slices.ContainsFunc(bwe.WriteErrors, func(we BulkWriteError) bool {
+		return we.HasErrorCodeWithMessage(code, message)
+	})
 }
 
 func (bwe BulkWriteException) serverError() {}

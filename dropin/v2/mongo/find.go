@@ -15,7 +15,8 @@ var cursorTypes = map[options.CursorType]allium.CursorType{
 }
 
 // Find finds the documents that match the filter.
-func (coll *Collection) Find(ctx context.Context, filter any, opts ...options.Lister[options.FindOptions]) (*Cursor, error) {
+func (coll *Collection) Find(ctx context.Context, filter any,
+	opts ...options.Lister[options.FindOptions]) (*Cursor, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return nil, err
@@ -29,10 +30,14 @@ func (coll *Collection) Find(ctx context.Context, filter any, opts ...options.Li
 	}
 	a := arguments{coder: coll.coder}
 	settings := allium.FindOptions{
-		Sort: a.ordered(o.Sort, "sort"), Projection: a.optional(o.Projection), Skip: set(o.Skip), Limit: set(o.Limit), BatchSize: o.BatchSize,
-		MaxAwaitTime: set(o.MaxAwaitTime), Hint: a.hint(o.Hint), Collation: collated(o.Collation), Let: a.optional(o.Let), Comment: a.comment(o.Comment),
-		Min: a.optional(o.Min), Max: a.optional(o.Max), AllowDiskUse: o.AllowDiskUse, AllowPartialResults: set(o.AllowPartialResults),
-		NoCursorTimeout: set(o.NoCursorTimeout), ReturnKey: set(o.ReturnKey), ShowRecordID: set(o.ShowRecordID), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal),
+		Sort: a.ordered(o.Sort, "sort"), Projection: a.optional(o.Projection), Skip: set(o.Skip), Limit: set(o.Limit),
+		BatchSize:    o.BatchSize,
+		MaxAwaitTime: set(o.MaxAwaitTime), Hint: a.hint(o.Hint), Collation: collated(o.Collation),
+		Let: a.optional(o.Let), Comment: a.comment(o.Comment),
+		Min: a.optional(o.Min), Max: a.optional(o.Max), AllowDiskUse: o.AllowDiskUse,
+		AllowPartialResults: set(o.AllowPartialResults),
+		NoCursorTimeout:     set(o.NoCursorTimeout), ReturnKey: set(o.ReturnKey), ShowRecordID: set(o.ShowRecordID),
+		RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal),
 	}
 	if o.CursorType != nil {
 		settings.CursorType = cursorTypes[*o.CursorType]
@@ -48,7 +53,8 @@ func (coll *Collection) Find(ctx context.Context, filter any, opts ...options.Li
 }
 
 // FindOne finds the first document that matches the filter.
-func (coll *Collection) FindOne(ctx context.Context, filter any, opts ...options.Lister[options.FindOneOptions]) *SingleResult {
+func (coll *Collection) FindOne(ctx context.Context, filter any,
+	opts ...options.Lister[options.FindOneOptions]) *SingleResult {
 	o, err := merged(opts)
 	if err != nil {
 		return &SingleResult{err: err}
@@ -62,9 +68,12 @@ func (coll *Collection) FindOne(ctx context.Context, filter any, opts ...options
 	}
 	a := arguments{coder: coll.coder}
 	settings := allium.FindOneOptions{
-		Sort: a.ordered(o.Sort, "sort"), Projection: a.optional(o.Projection), Skip: set(o.Skip), Hint: a.hint(o.Hint), Collation: collated(o.Collation),
-		Comment: a.comment(o.Comment), Min: a.optional(o.Min), Max: a.optional(o.Max), AllowPartialResults: set(o.AllowPartialResults),
-		ReturnKey: set(o.ReturnKey), ShowRecordID: set(o.ShowRecordID), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal),
+		Sort: a.ordered(o.Sort, "sort"), Projection: a.optional(o.Projection), Skip: set(o.Skip), Hint: a.hint(o.Hint),
+		Collation: collated(o.Collation),
+		Comment:   a.comment(o.Comment), Min: a.optional(o.Min), Max: a.optional(o.Max),
+		AllowPartialResults: set(o.AllowPartialResults),
+		ReturnKey:           set(o.ReturnKey), ShowRecordID: set(o.ShowRecordID), RawData: rawData(o.Internal),
+		MaxTime: maxTime(o.Internal),
 	}
 	if a.err != nil {
 		return &SingleResult{err: a.err}
@@ -85,7 +94,8 @@ func (coll *Collection) single(doc abson.Raw, err error) *SingleResult {
 }
 
 // FindOneAndDelete deletes the first document that matches the filter, and returns it.
-func (coll *Collection) FindOneAndDelete(ctx context.Context, filter any, opts ...options.Lister[options.FindOneAndDeleteOptions]) *SingleResult {
+func (coll *Collection) FindOneAndDelete(ctx context.Context, filter any,
+	opts ...options.Lister[options.FindOneAndDeleteOptions]) *SingleResult {
 	o, err := merged(opts)
 	if err != nil {
 		return &SingleResult{err: err}
@@ -99,8 +109,10 @@ func (coll *Collection) FindOneAndDelete(ctx context.Context, filter any, opts .
 	}
 	a := arguments{coder: coll.coder}
 	settings := allium.FindOneAndDeleteOptions{
-		Sort: a.ordered(o.Sort, "sort"), Projection: a.optional(o.Projection), Collation: collated(o.Collation), Hint: a.hint(o.Hint),
-		Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal),
+		Sort: a.ordered(o.Sort, "sort"), Projection: a.optional(o.Projection), Collation: collated(o.Collation),
+		Hint: a.hint(o.Hint),
+		Let:  a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
+		MaxTime: maxTime(o.Internal),
 	}
 	if a.err != nil {
 		return &SingleResult{err: a.err}
@@ -110,7 +122,8 @@ func (coll *Collection) FindOneAndDelete(ctx context.Context, filter any, opts .
 }
 
 // FindOneAndReplace replaces the first document that matches the filter, and returns it.
-func (coll *Collection) FindOneAndReplace(ctx context.Context, filter any, replacement any, opts ...options.Lister[options.FindOneAndReplaceOptions]) *SingleResult {
+func (coll *Collection) FindOneAndReplace(ctx context.Context, filter any, replacement any,
+	opts ...options.Lister[options.FindOneAndReplaceOptions]) *SingleResult {
 	o, err := merged(opts)
 	if err != nil {
 		return &SingleResult{err: err}
@@ -128,8 +141,10 @@ func (coll *Collection) FindOneAndReplace(ctx context.Context, filter any, repla
 	}
 	a := arguments{coder: coll.coder}
 	settings := allium.FindOneAndReplaceOptions{
-		ReturnNew: set(o.ReturnDocument) == options.After, Upsert: set(o.Upsert), Sort: a.ordered(o.Sort, "sort"), Projection: a.optional(o.Projection),
-		BypassDocumentValidation: o.BypassDocumentValidation, Collation: collated(o.Collation), Hint: a.hint(o.Hint), Let: a.optional(o.Let),
+		ReturnNew: set(o.ReturnDocument) == options.After, Upsert: set(o.Upsert), Sort: a.ordered(o.Sort, "sort"),
+		Projection:               a.optional(o.Projection),
+		BypassDocumentValidation: o.BypassDocumentValidation, Collation: collated(o.Collation), Hint: a.hint(o.Hint),
+		Let:     a.optional(o.Let),
 		Comment: a.comment(o.Comment), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal),
 	}
 	if a.err != nil {
@@ -140,7 +155,8 @@ func (coll *Collection) FindOneAndReplace(ctx context.Context, filter any, repla
 }
 
 // FindOneAndUpdate updates the first document that matches the filter, and returns it.
-func (coll *Collection) FindOneAndUpdate(ctx context.Context, filter any, update any, opts ...options.Lister[options.FindOneAndUpdateOptions]) *SingleResult {
+func (coll *Collection) FindOneAndUpdate(ctx context.Context, filter any, update any,
+	opts ...options.Lister[options.FindOneAndUpdateOptions]) *SingleResult {
 	o, err := merged(opts)
 	if err != nil {
 		return &SingleResult{err: err}
@@ -158,9 +174,12 @@ func (coll *Collection) FindOneAndUpdate(ctx context.Context, filter any, update
 	}
 	a := arguments{coder: coll.coder}
 	settings := allium.FindOneAndUpdateOptions{
-		ReturnNew: set(o.ReturnDocument) == options.After, Upsert: set(o.Upsert), Sort: a.ordered(o.Sort, "sort"), Projection: a.optional(o.Projection),
-		ArrayFilters: a.filters(o.ArrayFilters), BypassDocumentValidation: o.BypassDocumentValidation, Collation: collated(o.Collation), Hint: a.hint(o.Hint),
-		Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal),
+		ReturnNew: set(o.ReturnDocument) == options.After, Upsert: set(o.Upsert), Sort: a.ordered(o.Sort, "sort"),
+		Projection:   a.optional(o.Projection),
+		ArrayFilters: a.filters(o.ArrayFilters), BypassDocumentValidation: o.BypassDocumentValidation,
+		Collation: collated(o.Collation), Hint: a.hint(o.Hint),
+		Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
+		MaxTime: maxTime(o.Internal),
 	}
 	if a.err != nil {
 		return &SingleResult{err: a.err}
@@ -171,7 +190,9 @@ func (coll *Collection) FindOneAndUpdate(ctx context.Context, filter any, update
 
 // aggregate runs a pipeline on a collection or, if name is empty, on a database. run is Allium's
 // way, nil for the command.
-func aggregate(ctx context.Context, client *Client, db *Database, name string, c coder, run func(context.Context, any, allium.AggregateOptions) (*allium.Cursor[coding.View], error), pipeline any, opts []options.Lister[options.AggregateOptions]) (*Cursor, error) {
+func aggregate(ctx context.Context, client *Client, db *Database, name string, c coder,
+	run func(context.Context, any, allium.AggregateOptions) (*allium.Cursor[coding.View], error), pipeline any,
+	opts []options.Lister[options.AggregateOptions]) (*Cursor, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return nil, err
@@ -185,8 +206,10 @@ func aggregate(ctx context.Context, client *Client, db *Database, name string, c
 	}
 	a := arguments{coder: c}
 	settings := allium.AggregateOptions{
-		AllowDiskUse: o.AllowDiskUse, BatchSize: o.BatchSize, BypassDocumentValidation: o.BypassDocumentValidation, Collation: collated(o.Collation),
-		Comment: a.comment(o.Comment), Hint: a.hint(o.Hint), Let: a.optional(o.Let), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal), MaxAwaitTime: set(o.MaxAwaitTime),
+		AllowDiskUse: o.AllowDiskUse, BatchSize: o.BatchSize, BypassDocumentValidation: o.BypassDocumentValidation,
+		Collation: collated(o.Collation),
+		Comment:   a.comment(o.Comment), Hint: a.hint(o.Hint), Let: a.optional(o.Let), RawData: rawData(o.Internal),
+		MaxTime: maxTime(o.Internal), MaxAwaitTime: set(o.MaxAwaitTime),
 	}
 	if a.err != nil {
 		return nil, a.err
@@ -207,7 +230,8 @@ func aggregate(ctx context.Context, client *Client, db *Database, name string, c
 }
 
 // customAggregate runs an aggregate as a command, with fields that the program adds.
-func customAggregate(ctx context.Context, db *Database, name string, c coder, stages abson.RawValue, o allium.AggregateOptions, custom bson.M) (*allium.Cursor[coding.View], error) {
+func customAggregate(ctx context.Context, db *Database, name string, c coder, stages abson.RawValue,
+	o allium.AggregateOptions, custom bson.M) (*allium.Cursor[coding.View], error) {
 	var on any = name
 	if name == "" {
 		on = int32(1)
@@ -239,7 +263,8 @@ func customAggregate(ctx context.Context, db *Database, name string, c coder, st
 	if err != nil {
 		return nil, err
 	}
-	settings := allium.RunCursorCommandOptions{ReadPreference: db.preferenceOf(ctx), BatchSize: o.BatchSize, Comment: o.Comment}
+	settings := allium.RunCursorCommandOptions{ReadPreference: db.preferenceOf(ctx), BatchSize: o.BatchSize,
+		Comment: o.Comment}
 	if endsWithWrite(stages) {
 		return allium.RunCursorCommand[coding.View](ctx, db.inner, doc, settings)
 	}
@@ -257,9 +282,11 @@ func collationDocument(c *allium.Collation) abson.D {
 		value any
 		there bool
 	}{
-		{"caseLevel", true, c.CaseLevel != nil}, {"caseFirst", string(c.CaseFirst), c.CaseFirst != ""}, {"strength", int32(c.Strength), c.Strength != 0},
+		{"caseLevel", true, c.CaseLevel != nil}, {"caseFirst", string(c.CaseFirst), c.CaseFirst != ""},
+		{"strength", int32(c.Strength), c.Strength != 0},
 		{"numericOrdering", true, c.NumericOrdering != nil}, {"alternate", string(c.Alternate), c.Alternate != ""},
-		{"maxVariable", string(c.MaxVariable), c.MaxVariable != ""}, {"normalization", true, c.Normalization != nil}, {"backwards", true, c.Backwards != nil},
+		{"maxVariable", string(c.MaxVariable), c.MaxVariable != ""}, {"normalization", true, c.Normalization != nil},
+		{"backwards", true, c.Backwards != nil},
 	} {
 		if f.there {
 			doc = append(doc, abson.E{Key: f.key, Value: f.value})

@@ -45,7 +45,8 @@ func newBucket(db *Database, opts []options.Lister[options.BucketOptions]) *Grid
 	if o.Name != nil {
 		name = *o.Name
 	}
-	settings := options.Collection().SetReadConcern(o.ReadConcern).SetWriteConcern(o.WriteConcern).SetReadPreference(o.ReadPreference)
+	settings := options.Collection().SetReadConcern(
+		o.ReadConcern).SetWriteConcern(o.WriteConcern).SetReadPreference(o.ReadPreference)
 	return &GridFSBucket{
 		inner: agridfs.NewBucket(db.inner, agridfs.BucketOptions{
 			Name: name, ChunkSizeBytes: set(o.ChunkSizeBytes), ReadPreference: readPreference(o.ReadPreference),
@@ -110,12 +111,14 @@ func (b *GridFSBucket) upload(opts []options.Lister[options.GridFSUploadOptions]
 }
 
 // OpenUploadStream returns a stream into a new file.
-func (b *GridFSBucket) OpenUploadStream(ctx context.Context, filename string, opts ...options.Lister[options.GridFSUploadOptions]) (*GridFSUploadStream, error) {
+func (b *GridFSBucket) OpenUploadStream(ctx context.Context, filename string,
+	opts ...options.Lister[options.GridFSUploadOptions]) (*GridFSUploadStream, error) {
 	return b.OpenUploadStreamWithID(ctx, bson.NewObjectID(), filename, opts...)
 }
 
 // OpenUploadStreamWithID returns a stream into a new file whose _id the program chooses.
-func (b *GridFSBucket) OpenUploadStreamWithID(ctx context.Context, fileID any, filename string, opts ...options.Lister[options.GridFSUploadOptions]) (*GridFSUploadStream, error) {
+func (b *GridFSBucket) OpenUploadStreamWithID(ctx context.Context, fileID any, filename string,
+	opts ...options.Lister[options.GridFSUploadOptions]) (*GridFSUploadStream, error) {
 	ctx, id, err := b.id(ctx, fileID)
 	if err != nil {
 		return nil, err
@@ -132,13 +135,15 @@ func (b *GridFSBucket) OpenUploadStreamWithID(ctx context.Context, fileID any, f
 }
 
 // UploadFromStream stores what source has as a new file.
-func (b *GridFSBucket) UploadFromStream(ctx context.Context, filename string, source io.Reader, opts ...options.Lister[options.GridFSUploadOptions]) (bson.ObjectID, error) {
+func (b *GridFSBucket) UploadFromStream(ctx context.Context, filename string, source io.Reader,
+	opts ...options.Lister[options.GridFSUploadOptions]) (bson.ObjectID, error) {
 	id := bson.NewObjectID()
 	return id, b.UploadFromStreamWithID(ctx, id, filename, source, opts...)
 }
 
 // UploadFromStreamWithID is UploadFromStream with an _id that the program chooses.
-func (b *GridFSBucket) UploadFromStreamWithID(ctx context.Context, fileID any, filename string, source io.Reader, opts ...options.Lister[options.GridFSUploadOptions]) error {
+func (b *GridFSBucket) UploadFromStreamWithID(ctx context.Context, fileID any, filename string, source io.Reader,
+	opts ...options.Lister[options.GridFSUploadOptions]) error {
 	ctx, id, err := b.id(ctx, fileID)
 	if err != nil {
 		return err
@@ -178,7 +183,8 @@ func revision(opts []options.Lister[options.GridFSNameOptions]) (agridfs.Downloa
 }
 
 // OpenDownloadStreamByName returns a stream out of a file of a name, by default the newest.
-func (b *GridFSBucket) OpenDownloadStreamByName(ctx context.Context, filename string, opts ...options.Lister[options.GridFSNameOptions]) (*GridFSDownloadStream, error) {
+func (b *GridFSBucket) OpenDownloadStreamByName(ctx context.Context, filename string,
+	opts ...options.Lister[options.GridFSNameOptions]) (*GridFSDownloadStream, error) {
 	ctx, err := b.context(ctx)
 	if err != nil {
 		return nil, err
@@ -202,7 +208,8 @@ func (b *GridFSBucket) DownloadToStream(ctx context.Context, fileID any, stream 
 }
 
 // DownloadToStreamByName writes a file of a name to stream, by default the newest.
-func (b *GridFSBucket) DownloadToStreamByName(ctx context.Context, filename string, stream io.Writer, opts ...options.Lister[options.GridFSNameOptions]) (int64, error) {
+func (b *GridFSBucket) DownloadToStreamByName(ctx context.Context, filename string, stream io.Writer,
+	opts ...options.Lister[options.GridFSNameOptions]) (int64, error) {
 	ctx, err := b.context(ctx)
 	if err != nil {
 		return 0, err
@@ -243,7 +250,8 @@ func (b *GridFSBucket) Drop(ctx context.Context) error {
 }
 
 // Find finds the documents of files that match the filter.
-func (b *GridFSBucket) Find(ctx context.Context, filter any, opts ...options.Lister[options.GridFSFindOptions]) (*Cursor, error) {
+func (b *GridFSBucket) Find(ctx context.Context, filter any,
+	opts ...options.Lister[options.GridFSFindOptions]) (*Cursor, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return nil, err
@@ -367,5 +375,6 @@ func (ds *GridFSDownloadStream) Skip(skip int64) (int64, error) {
 // GetFile returns the file's description.
 func (ds *GridFSDownloadStream) GetFile() *GridFSFile {
 	f := ds.inner.File()
-	return &GridFSFile{ID: ds.resultID(f.ID), Length: f.Length, ChunkSize: int32(f.ChunkSize), UploadDate: f.UploadDate, Name: f.Name, Metadata: bson.Raw(f.Metadata)}
+	return &GridFSFile{ID: ds.resultID(f.ID), Length: f.Length, ChunkSize: int32(f.ChunkSize), UploadDate: f.UploadDate,
+		Name: f.Name, Metadata: bson.Raw(f.Metadata)}
 }

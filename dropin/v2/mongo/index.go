@@ -69,7 +69,8 @@ func (iv IndexView) List(ctx context.Context, opts ...options.Lister[options.Lis
 	if rawData(o.Internal) {
 		cmd = abson.AppendBool(cmd, "rawData", true)
 	}
-	cur, err := iv.coll.db.retried(ctx, abson.EndDocument(cmd, start), allium.RunCursorCommandOptions{BatchSize: o.BatchSize})
+	cur, err := iv.coll.db.retried(ctx, abson.EndDocument(cmd, start),
+		allium.RunCursorCommandOptions{BatchSize: o.BatchSize})
 	switch {
 	case err != nil && mongoerr.HasCode(err, codeNamespaceNotFound):
 		return &Cursor{coder: iv.coll.coder}, nil
@@ -80,7 +81,8 @@ func (iv IndexView) List(ctx context.Context, opts ...options.Lister[options.Lis
 }
 
 // ListSpecifications lists the indexes.
-func (iv IndexView) ListSpecifications(ctx context.Context, opts ...options.Lister[options.ListIndexesOptions]) ([]IndexSpecification, error) {
+func (iv IndexView) ListSpecifications(ctx context.Context,
+	opts ...options.Lister[options.ListIndexesOptions]) ([]IndexSpecification, error) {
 	cur, err := iv.List(ctx, opts...)
 	if err != nil {
 		return nil, err
@@ -103,7 +105,8 @@ func (iv IndexView) ListSpecifications(ctx context.Context, opts ...options.List
 }
 
 // CreateOne creates an index, and returns its name.
-func (iv IndexView) CreateOne(ctx context.Context, model IndexModel, opts ...options.Lister[options.CreateIndexesOptions]) (string, error) {
+func (iv IndexView) CreateOne(ctx context.Context, model IndexModel,
+	opts ...options.Lister[options.CreateIndexesOptions]) (string, error) {
 	names, err := iv.CreateMany(ctx, []IndexModel{model}, opts...)
 	if err != nil {
 		return "", err
@@ -112,7 +115,8 @@ func (iv IndexView) CreateOne(ctx context.Context, model IndexModel, opts ...opt
 }
 
 // CreateMany creates indexes, and returns their names.
-func (iv IndexView) CreateMany(ctx context.Context, models []IndexModel, opts ...options.Lister[options.CreateIndexesOptions]) ([]string, error) {
+func (iv IndexView) CreateMany(ctx context.Context, models []IndexModel,
+	opts ...options.Lister[options.CreateIndexesOptions]) ([]string, error) {
 	o, err := merged(opts)
 	if err != nil {
 		return nil, err
@@ -132,7 +136,8 @@ func (iv IndexView) CreateMany(ctx context.Context, models []IndexModel, opts ..
 	if ctx, err = iv.coll.client.context(ctx); err != nil {
 		return nil, err
 	}
-	settings := allium.CreateIndexOptions{RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal), CommitQuorum: o.CommitQuorum}
+	settings := allium.CreateIndexOptions{RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal),
+		CommitQuorum: o.CommitQuorum}
 	names, err := iv.coll.inner.CreateIndexes(ctx, indexes, settings)
 	if err != nil {
 		return nil, failure(err)
@@ -151,10 +156,14 @@ func (iv IndexView) model(m IndexModel) (out allium.IndexModel, err error) {
 	}
 	a := arguments{coder: iv.coll.coder}
 	out = allium.IndexModel{
-		Keys: keys, Name: set(o.Name), Unique: set(o.Unique), Sparse: set(o.Sparse), Hidden: set(o.Hidden), PartialFilter: a.optional(o.PartialFilterExpression),
-		Collation: collated(o.Collation), Weights: a.optional(o.Weights), DefaultLanguage: set(o.DefaultLanguage), LanguageOverride: set(o.LanguageOverride),
-		TextVersion: set(o.TextVersion), SphereVersion: set(o.SphereVersion), Bits: set(o.Bits), Min: o.Min, Max: o.Max,
-		WildcardProjection: a.optional(o.WildcardProjection), StorageEngine: a.optional(o.StorageEngine), Version: set(o.Version),
+		Keys: keys, Name: set(o.Name), Unique: set(o.Unique), Sparse: set(o.Sparse), Hidden: set(o.Hidden),
+		PartialFilter: a.optional(o.PartialFilterExpression),
+		Collation:     collated(o.Collation), Weights: a.optional(o.Weights), DefaultLanguage: set(o.DefaultLanguage),
+		LanguageOverride: set(o.LanguageOverride),
+		TextVersion:      set(o.TextVersion), SphereVersion: set(o.SphereVersion), Bits: set(o.Bits), Min: o.Min,
+		Max:                o.Max,
+		WildcardProjection: a.optional(o.WildcardProjection), StorageEngine: a.optional(o.StorageEngine),
+		Version: set(o.Version),
 	}
 	if o.ExpireAfterSeconds != nil {
 		d := time.Duration(*o.ExpireAfterSeconds) * time.Second
@@ -192,7 +201,8 @@ func indexName(keys abson.Raw) (string, error) {
 }
 
 // DropOne drops the index of a name.
-func (iv IndexView) DropOne(ctx context.Context, name string, opts ...options.Lister[options.DropIndexesOptions]) error {
+func (iv IndexView) DropOne(ctx context.Context, name string,
+	opts ...options.Lister[options.DropIndexesOptions]) error {
 	if name == "*" {
 		return ErrMultipleIndexDrop
 	}
@@ -200,7 +210,8 @@ func (iv IndexView) DropOne(ctx context.Context, name string, opts ...options.Li
 }
 
 // DropWithKey drops the index with these keys.
-func (iv IndexView) DropWithKey(ctx context.Context, keySpecDocument any, opts ...options.Lister[options.DropIndexesOptions]) error {
+func (iv IndexView) DropWithKey(ctx context.Context, keySpecDocument any,
+	opts ...options.Lister[options.DropIndexesOptions]) error {
 	doc, err := iv.coll.document(keySpecDocument)
 	if err != nil {
 		return err
@@ -216,7 +227,8 @@ func (iv IndexView) drop(ctx context.Context, index any, opts []options.Lister[o
 	if ctx, err = iv.coll.client.context(ctx); err != nil {
 		return err
 	}
-	return failure(iv.coll.inner.DropIndex(ctx, index, allium.DropIndexOptions{RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)}))
+	return failure(iv.coll.inner.DropIndex(ctx, index,
+		allium.DropIndexOptions{RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)}))
 }
 
 // DropAll drops all indexes but that on _id.
@@ -228,7 +240,8 @@ func (iv IndexView) DropAll(ctx context.Context, opts ...options.Lister[options.
 	if ctx, err = iv.coll.client.context(ctx); err != nil {
 		return err
 	}
-	return failure(iv.coll.inner.DropIndexes(ctx, allium.DropIndexOptions{RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)}))
+	return failure(iv.coll.inner.DropIndexes(ctx,
+		allium.DropIndexOptions{RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)}))
 }
 
 // A SearchIndexView creates, changes, drops and lists the search indexes of a collection.
@@ -241,7 +254,8 @@ type SearchIndexModel struct {
 }
 
 // List lists the search indexes, or the one that searchIdxOpts names.
-func (siv SearchIndexView) List(ctx context.Context, searchIdxOpts options.Lister[options.SearchIndexesOptions], opts ...options.Lister[options.ListSearchIndexesOptions]) (*Cursor, error) {
+func (siv SearchIndexView) List(ctx context.Context, searchIdxOpts options.Lister[options.SearchIndexesOptions],
+	opts ...options.Lister[options.ListSearchIndexesOptions]) (*Cursor, error) {
 	which, err := merged([]options.Lister[options.SearchIndexesOptions]{searchIdxOpts})
 	if err != nil {
 		return nil, err
@@ -271,7 +285,8 @@ type listed[T any] [1]func(*T) error
 func (l listed[T]) List() []func(*T) error { return l[:] }
 
 // CreateOne creates a search index, and returns its name.
-func (siv SearchIndexView) CreateOne(ctx context.Context, model SearchIndexModel, opts ...options.Lister[options.CreateSearchIndexesOptions]) (string, error) {
+func (siv SearchIndexView) CreateOne(ctx context.Context, model SearchIndexModel,
+	opts ...options.Lister[options.CreateSearchIndexesOptions]) (string, error) {
 	names, err := siv.CreateMany(ctx, []SearchIndexModel{model}, opts...)
 	if err != nil {
 		return "", err
@@ -280,7 +295,8 @@ func (siv SearchIndexView) CreateOne(ctx context.Context, model SearchIndexModel
 }
 
 // CreateMany creates search indexes, and returns their names.
-func (siv SearchIndexView) CreateMany(ctx context.Context, models []SearchIndexModel, _ ...options.Lister[options.CreateSearchIndexesOptions]) ([]string, error) {
+func (siv SearchIndexView) CreateMany(ctx context.Context, models []SearchIndexModel,
+	_ ...options.Lister[options.CreateSearchIndexesOptions]) ([]string, error) {
 	indexes := make([]allium.SearchIndexModel, len(models))
 	for i, m := range models {
 		if m.Definition == nil {
@@ -308,7 +324,8 @@ func (siv SearchIndexView) CreateMany(ctx context.Context, models []SearchIndexM
 }
 
 // DropOne drops the search index of a name.
-func (siv SearchIndexView) DropOne(ctx context.Context, name string, _ ...options.Lister[options.DropSearchIndexOptions]) error {
+func (siv SearchIndexView) DropOne(ctx context.Context, name string,
+	_ ...options.Lister[options.DropSearchIndexOptions]) error {
 	if name == "*" {
 		return ErrMultipleIndexDrop
 	}
@@ -320,7 +337,8 @@ func (siv SearchIndexView) DropOne(ctx context.Context, name string, _ ...option
 }
 
 // UpdateOne gives the search index of a name another definition.
-func (siv SearchIndexView) UpdateOne(ctx context.Context, name string, definition any, _ ...options.Lister[options.UpdateSearchIndexOptions]) error {
+func (siv SearchIndexView) UpdateOne(ctx context.Context, name string, definition any,
+	_ ...options.Lister[options.UpdateSearchIndexOptions]) error {
 	doc, err := siv.coll.document(definition)
 	if err != nil {
 		return err

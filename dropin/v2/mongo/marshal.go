@@ -26,11 +26,14 @@ func (c coder) with(r *bson.Registry, o *options.BSONOptions) coder {
 	}
 	if o != nil {
 		c.settings = coding.Settings{
-			IntMinSize: o.IntMinSize, NilBytesAsEmpty: o.NilByteSliceAsEmpty, NilMapAsEmpty: o.NilMapAsEmpty, NilSliceAsEmpty: o.NilSliceAsEmpty,
-			OmitEmpty: o.OmitEmpty, OmitZeroStruct: o.OmitZeroStruct, FormatKeys: o.StringifyMapKeysWithFmt,
-			Truncate: o.AllowTruncatingDoubles, BinaryAsSlice: o.BinaryAsSlice, DocumentM: o.DefaultDocumentM, DocumentMap: o.DefaultDocumentMap,
-			Hex: o.ObjectIDAsHexString, LocalTime: o.UseLocalTimeZone, ZeroMaps: o.ZeroMaps, ZeroStructs: o.ZeroStructs,
-			JSONTags: o.UseJSONStructTags,
+			IntMinSize: o.IntMinSize, NilBytesAsEmpty: o.NilByteSliceAsEmpty, NilMapAsEmpty: o.NilMapAsEmpty,
+			NilSliceAsEmpty: o.NilSliceAsEmpty,
+			OmitEmpty:       o.OmitEmpty, OmitZeroStruct: o.OmitZeroStruct, FormatKeys: o.StringifyMapKeysWithFmt,
+			Truncate: o.AllowTruncatingDoubles, BinaryAsSlice: o.BinaryAsSlice, DocumentM: o.DefaultDocumentM,
+			DocumentMap: o.DefaultDocumentMap,
+			Hex:         o.ObjectIDAsHexString, LocalTime: o.UseLocalTimeZone, ZeroMaps: o.ZeroMaps,
+			ZeroStructs: o.ZeroStructs,
+			JSONTags:    o.UseJSONStructTags,
 		}
 	}
 	return c
@@ -229,10 +232,12 @@ func firstKey(doc abson.Raw) (string, error) {
 func (c coder) pipeline(val any) (stages abson.RawValue, writes bool, err error) {
 	switch v := val.(type) {
 	case nil:
-		return stages, false, errors.New("can only marshal slices and arrays into aggregation pipelines, but got invalid")
+		return stages, false,
+			errors.New("can only marshal slices and arrays into aggregation pipelines, but got invalid")
 	case bson.D, bson.Raw, bsoncore.Document:
 		if reflect.ValueOf(v).Len() > 0 {
-			return stages, false, fmt.Errorf("%T is not an allowed pipeline type as it represents a single document. Use bson.A or mongo.Pipeline instead", v)
+			return stages, false, fmt.Errorf(
+				"%T is not an allowed pipeline type as it represents a single document. Use bson.A or mongo.Pipeline instead", v)
 		}
 	}
 	if m, ok := val.(bson.ValueMarshaler); ok {
@@ -241,14 +246,16 @@ func (c coder) pipeline(val any) (stages abson.RawValue, writes bool, err error)
 			return stages, false, err
 		}
 		if bson.Type(t) != bson.TypeArray {
-			return stages, false, fmt.Errorf("ValueMarshaler returned a %v, but was expecting %v", bson.Type(t), bson.TypeArray)
+			return stages, false,
+				fmt.Errorf("ValueMarshaler returned a %v, but was expecting %v", bson.Type(t), bson.TypeArray)
 		}
 		stages = abson.RawValue{Type: abson.TypeArray, Value: data}
 		return stages, endsWithWrite(stages), nil
 	}
 	v := reflect.ValueOf(val)
 	if kind := v.Kind(); kind != reflect.Slice && kind != reflect.Array {
-		return stages, false, fmt.Errorf("can only marshal slices and arrays into aggregation pipelines, but got %v", kind)
+		return stages, false,
+			fmt.Errorf("can only marshal slices and arrays into aggregation pipelines, but got %v", kind)
 	}
 	way := c.way()
 	start, out := abson.BeginDocument(nil)

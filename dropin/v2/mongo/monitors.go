@@ -22,8 +22,10 @@ func commandMonitor(m *event.CommandMonitor) *aevent.CommandMonitor {
 	if f := m.Started; f != nil {
 		out.Started = func(ctx context.Context, e *aevent.CommandStarted) {
 			f(ctx, &event.CommandStartedEvent{
-				Command: bson.Raw(bytes.Clone(e.Command)), DatabaseName: e.DatabaseName, CommandName: e.CommandName, RequestID: e.RequestID,
-				ConnectionID: connectionID(e.Addr, e.DriverConnectionID), ServerConnectionID: e.ServerConnectionID, ServiceID: e.ServiceID,
+				Command: bson.Raw(bytes.Clone(e.Command)), DatabaseName: e.DatabaseName, CommandName: e.CommandName,
+				RequestID:    e.RequestID,
+				ConnectionID: connectionID(e.Addr, e.DriverConnectionID), ServerConnectionID: e.ServerConnectionID,
+				ServiceID: e.ServiceID,
 			})
 		}
 	}
@@ -47,7 +49,8 @@ func commandMonitor(m *event.CommandMonitor) *aevent.CommandMonitor {
 func finishedEvent(e *aevent.CommandInfo) event.CommandFinishedEvent {
 	return event.CommandFinishedEvent{
 		CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID,
-		ConnectionID: connectionID(e.Addr, e.DriverConnectionID), ServerConnectionID: e.ServerConnectionID, ServiceID: e.ServiceID,
+		ConnectionID: connectionID(e.Addr, e.DriverConnectionID), ServerConnectionID: e.ServerConnectionID,
+		ServiceID: e.ServiceID,
 	}
 }
 
@@ -58,33 +61,43 @@ func poolMonitor(m *event.PoolMonitor) *aevent.PoolMonitor {
 	tell := func(e event.PoolEvent) { m.Event(&e) }
 	return &aevent.PoolMonitor{
 		PoolCreated: func(e *aevent.PoolCreated) {
-			tell(event.PoolEvent{Type: event.ConnectionPoolCreated, Address: e.Addr, PoolOptions: &event.MonitorPoolOptions{
-				MaxPoolSize: uint64(e.Options.MaxPoolSize), MinPoolSize: uint64(e.Options.MinPoolSize),
-				WaitQueueTimeoutMS: uint64(e.Options.WaitQueueTimeout.Milliseconds()),
-			}})
+			tell(event.PoolEvent{Type: event.ConnectionPoolCreated, Address: e.Addr,
+				PoolOptions: &event.MonitorPoolOptions{
+					MaxPoolSize: uint64(e.Options.MaxPoolSize), MinPoolSize: uint64(e.Options.MinPoolSize),
+					WaitQueueTimeoutMS: uint64(e.Options.WaitQueueTimeout.Milliseconds()),
+				}})
 		},
-		PoolReady: func(e *aevent.PoolReady) { tell(event.PoolEvent{Type: event.ConnectionPoolReady, Address: e.Addr}) },
+		PoolReady: func(e *aevent.PoolReady) {
+			tell(event.PoolEvent{Type: event.ConnectionPoolReady, Address: e.Addr})
+		},
 		PoolCleared: func(e *aevent.PoolCleared) {
-			tell(event.PoolEvent{Type: event.ConnectionPoolCleared, Address: e.Addr, ServiceID: e.ServiceID, Interruption: e.InterruptInUseConnections, Error: failure(e.Err)})
+			tell(event.PoolEvent{Type: event.ConnectionPoolCleared, Address: e.Addr, ServiceID: e.ServiceID,
+				Interruption: e.InterruptInUseConnections, Error: failure(e.Err)})
 		},
-		PoolClosed: func(e *aevent.PoolClosed) { tell(event.PoolEvent{Type: event.ConnectionPoolClosed, Address: e.Addr}) },
+		PoolClosed: func(e *aevent.PoolClosed) {
+			tell(event.PoolEvent{Type: event.ConnectionPoolClosed, Address: e.Addr})
+		},
 		ConnectionCreated: func(e *aevent.ConnectionCreated) {
 			tell(event.PoolEvent{Type: event.ConnectionCreated, Address: e.Addr, ConnectionID: e.ConnectionID})
 		},
 		ConnectionReady: func(e *aevent.ConnectionReady) {
-			tell(event.PoolEvent{Type: event.ConnectionReady, Address: e.Addr, ConnectionID: e.ConnectionID, Duration: e.Duration})
+			tell(event.PoolEvent{Type: event.ConnectionReady, Address: e.Addr, ConnectionID: e.ConnectionID,
+				Duration: e.Duration})
 		},
 		ConnectionClosed: func(e *aevent.ConnectionClosed) {
-			tell(event.PoolEvent{Type: event.ConnectionClosed, Address: e.Addr, ConnectionID: e.ConnectionID, Reason: e.Reason, Error: failure(e.Err)})
+			tell(event.PoolEvent{Type: event.ConnectionClosed, Address: e.Addr, ConnectionID: e.ConnectionID,
+				Reason: e.Reason, Error: failure(e.Err)})
 		},
 		ConnectionCheckOutStarted: func(e *aevent.ConnectionCheckOutStarted) {
 			tell(event.PoolEvent{Type: event.ConnectionCheckOutStarted, Address: e.Addr})
 		},
 		ConnectionCheckOutFailed: func(e *aevent.ConnectionCheckOutFailed) {
-			tell(event.PoolEvent{Type: event.ConnectionCheckOutFailed, Address: e.Addr, Duration: e.Duration, Reason: e.Reason, Error: failure(e.Err)})
+			tell(event.PoolEvent{Type: event.ConnectionCheckOutFailed, Address: e.Addr, Duration: e.Duration,
+				Reason: e.Reason, Error: failure(e.Err)})
 		},
 		ConnectionCheckedOut: func(e *aevent.ConnectionCheckedOut) {
-			tell(event.PoolEvent{Type: event.ConnectionCheckedOut, Address: e.Addr, ConnectionID: e.ConnectionID, Duration: e.Duration})
+			tell(event.PoolEvent{Type: event.ConnectionCheckedOut, Address: e.Addr, ConnectionID: e.ConnectionID,
+				Duration: e.Duration})
 		},
 		ConnectionCheckedIn: func(e *aevent.ConnectionCheckedIn) {
 			tell(event.PoolEvent{Type: event.ConnectionCheckedIn, Address: e.Addr, ConnectionID: e.ConnectionID})
@@ -98,14 +111,18 @@ func serverMonitor(m *event.ServerMonitor) *aevent.ServerMonitor {
 	}
 	out := &aevent.ServerMonitor{}
 	if f := m.TopologyOpening; f != nil {
-		out.TopologyOpening = func(e *aevent.TopologyOpening) { f(&event.TopologyOpeningEvent{TopologyID: e.TopologyID}) }
+		out.TopologyOpening = func(e *aevent.TopologyOpening) {
+			f(&event.TopologyOpeningEvent{TopologyID: e.TopologyID})
+		}
 	}
 	if f := m.TopologyClosed; f != nil {
 		out.TopologyClosed = func(e *aevent.TopologyClosed) { f(&event.TopologyClosedEvent{TopologyID: e.TopologyID}) }
 	}
 	if f := m.TopologyDescriptionChanged; f != nil {
 		out.TopologyDescriptionChanged = func(e *aevent.TopologyDescriptionChanged) {
-			f(&event.TopologyDescriptionChangedEvent{TopologyID: e.TopologyID, PreviousDescription: topologyEvent(e.PreviousDescription), NewDescription: topologyEvent(e.NewDescription)})
+			f(&event.TopologyDescriptionChangedEvent{TopologyID: e.TopologyID,
+				PreviousDescription: topologyEvent(e.PreviousDescription),
+				NewDescription:      topologyEvent(e.NewDescription)})
 		}
 	}
 	if f := m.ServerOpening; f != nil {
@@ -120,22 +137,26 @@ func serverMonitor(m *event.ServerMonitor) *aevent.ServerMonitor {
 	}
 	if f := m.ServerDescriptionChanged; f != nil {
 		out.ServerDescriptionChanged = func(e *aevent.ServerDescriptionChanged) {
-			f(&event.ServerDescriptionChangedEvent{Address: address.Address(e.Addr), TopologyID: e.TopologyID, PreviousDescription: serverEvent(e.PreviousDescription), NewDescription: serverEvent(e.NewDescription)})
+			f(&event.ServerDescriptionChangedEvent{Address: address.Address(e.Addr), TopologyID: e.TopologyID,
+				PreviousDescription: serverEvent(e.PreviousDescription), NewDescription: serverEvent(e.NewDescription)})
 		}
 	}
 	if f := m.ServerHeartbeatStarted; f != nil {
 		out.ServerHeartbeatStarted = func(e *aevent.ServerHeartbeatStarted) {
-			f(&event.ServerHeartbeatStartedEvent{ConnectionID: connectionID(e.Addr, e.DriverConnectionID), Awaited: e.Awaited})
+			f(&event.ServerHeartbeatStartedEvent{ConnectionID: connectionID(e.Addr, e.DriverConnectionID),
+				Awaited: e.Awaited})
 		}
 	}
 	if f := m.ServerHeartbeatSucceeded; f != nil {
 		out.ServerHeartbeatSucceeded = func(e *aevent.ServerHeartbeatSucceeded) {
-			f(&event.ServerHeartbeatSucceededEvent{Duration: e.Duration, Reply: helloEvent(e.Addr, e.Reply), ConnectionID: connectionID(e.Addr, e.DriverConnectionID), Awaited: e.Awaited})
+			f(&event.ServerHeartbeatSucceededEvent{Duration: e.Duration, Reply: helloEvent(e.Addr, e.Reply),
+				ConnectionID: connectionID(e.Addr, e.DriverConnectionID), Awaited: e.Awaited})
 		}
 	}
 	if f := m.ServerHeartbeatFailed; f != nil {
 		out.ServerHeartbeatFailed = func(e *aevent.ServerHeartbeatFailed) {
-			f(&event.ServerHeartbeatFailedEvent{Duration: e.Duration, Failure: failure(e.Failure), ConnectionID: connectionID(e.Addr, e.DriverConnectionID), Awaited: e.Awaited})
+			f(&event.ServerHeartbeatFailedEvent{Duration: e.Duration, Failure: failure(e.Failure),
+				ConnectionID: connectionID(e.Addr, e.DriverConnectionID), Awaited: e.Awaited})
 		}
 	}
 	return out
@@ -146,10 +167,14 @@ func serverEvent(d *aevent.ServerDescription) event.ServerDescription {
 		return event.ServerDescription{}
 	}
 	out := event.ServerDescription{
-		Addr: address.Address(d.Addr), Arbiters: d.Arbiters, Compression: d.Compressors, CanonicalAddr: address.Address(d.Me), IsCryptd: d.Cryptd,
-		HelloOK: d.HelloOK, Hosts: d.Hosts, Kind: d.Kind.String(), LastWriteTime: d.LastWriteDate, MaxBatchCount: uint32(d.MaxWriteBatchSize),
-		MaxDocumentSize: uint32(d.MaxBSONObjectSize), MaxMessageSize: uint32(d.MaxMessageSize), MaxWireVersion: d.MaxWireVersion, MinWireVersion: d.MinWireVersion,
-		Members: addresses(d.Members()), Passives: d.Passives, Primary: address.Address(d.Primary), ServiceID: d.ServiceID,
+		Addr: address.Address(d.Addr), Arbiters: d.Arbiters, Compression: d.Compressors,
+		CanonicalAddr: address.Address(d.Me), IsCryptd: d.Cryptd,
+		HelloOK: d.HelloOK, Hosts: d.Hosts, Kind: d.Kind.String(), LastWriteTime: d.LastWriteDate,
+		MaxBatchCount:   uint32(d.MaxWriteBatchSize),
+		MaxDocumentSize: uint32(d.MaxBSONObjectSize), MaxMessageSize: uint32(d.MaxMessageSize),
+		MaxWireVersion: d.MaxWireVersion, MinWireVersion: d.MinWireVersion,
+		Members: addresses(d.Members()), Passives: d.Passives, Primary: address.Address(d.Primary),
+		ServiceID:             d.ServiceID,
 		SessionTimeoutMinutes: d.SessionTimeoutMinutes, SetName: d.SetName, Tags: tagSet(d.Tags),
 	}
 	if d.Kind == aevent.UnknownServer {
@@ -179,7 +204,8 @@ func topologyEvent(d *aevent.TopologyDescription) event.TopologyDescription {
 	if d == nil {
 		return event.TopologyDescription{}
 	}
-	out := event.TopologyDescription{SetName: d.SetName, Kind: d.Kind.String(), SessionTimeoutMinutes: d.SessionTimeoutMinutes, CompatibilityErr: d.CompatibilityErr}
+	out := event.TopologyDescription{SetName: d.SetName, Kind: d.Kind.String(),
+		SessionTimeoutMinutes: d.SessionTimeoutMinutes, CompatibilityErr: d.CompatibilityErr}
 	for _, s := range d.Servers {
 		out.Servers = append(out.Servers, serverEvent(s))
 	}
@@ -245,9 +271,12 @@ func helloEvent(addr string, reply []byte) event.ServerDescription {
 	default:
 		d.Kind = "Standalone"
 	}
-	d.Hosts, d.Passives, d.Arbiters, d.CanonicalAddr, d.Primary = hello.Hosts, hello.Passives, hello.Arbiters, address.Address(hello.Me), address.Address(hello.Primary)
-	d.SetName, d.SetVersion, d.HelloOK, d.Passive, d.ReadOnly, d.Compression = hello.SetName, hello.SetVersion, hello.HelloOK, hello.Passive, hello.ReadOnly, hello.Compression
-	d.MaxBatchCount, d.MaxDocumentSize, d.MaxMessageSize, d.MaxWireVersion, d.MinWireVersion = hello.MaxBatch, hello.MaxDocument, hello.MaxMessage, hello.MaxWire, hello.MinWire
+	d.Hosts, d.Passives, d.Arbiters, d.CanonicalAddr, d.Primary = hello.Hosts, hello.Passives, hello.Arbiters,
+		address.Address(hello.Me), address.Address(hello.Primary)
+	d.SetName, d.SetVersion, d.HelloOK, d.Passive, d.ReadOnly, d.Compression = hello.SetName, hello.SetVersion,
+		hello.HelloOK, hello.Passive, hello.ReadOnly, hello.Compression
+	d.MaxBatchCount, d.MaxDocumentSize, d.MaxMessageSize, d.MaxWireVersion, d.MinWireVersion = hello.MaxBatch,
+		hello.MaxDocument, hello.MaxMessage, hello.MaxWire, hello.MinWire
 	d.SessionTimeoutMinutes, d.ElectionID, d.Tags = hello.Timeout, hello.ElectionID, tagSet(hello.Tags)
 	d.TopologyVersionProcessID, d.TopologyVersionCounter = hello.Version.ProcessID, hello.Version.Counter
 	if hello.LastWrite.Date != 0 {
@@ -262,16 +291,22 @@ func topologyDescription(d *aevent.TopologyDescription) description.Topology {
 	if d == nil {
 		return description.Topology{}
 	}
-	out := description.Topology{SetName: d.SetName, Kind: description.TopologyKindOf(d.Kind.String()), SessionTimeoutMinutes: d.SessionTimeoutMinutes, CompatibilityErr: d.CompatibilityErr}
+	out := description.Topology{SetName: d.SetName, Kind: description.TopologyKindOf(d.Kind.String()),
+		SessionTimeoutMinutes: d.SessionTimeoutMinutes, CompatibilityErr: d.CompatibilityErr}
 	for _, s := range d.Servers {
 		e := serverEvent(s)
 		out.Servers = append(out.Servers, description.Server{
-			Addr: e.Addr, Arbiters: e.Arbiters, AverageRTT: s.AverageRTT, AverageRTTSet: s.AverageRTT > 0, Compression: e.Compression, CanonicalAddr: e.CanonicalAddr,
-			ElectionID: e.ElectionID, HeartbeatInterval: s.HeartbeatInterval, HelloOK: e.HelloOK, Hosts: e.Hosts, IsCryptd: e.IsCryptd, LastError: failure(s.LastError),
-			LastUpdateTime: s.LastUpdate, LastWriteTime: e.LastWriteTime, MaxBatchCount: e.MaxBatchCount, MaxDocumentSize: e.MaxDocumentSize,
-			MaxMessageSize: e.MaxMessageSize, Members: e.Members, Passives: e.Passives, Primary: e.Primary, ServiceID: e.ServiceID,
+			Addr: e.Addr, Arbiters: e.Arbiters, AverageRTT: s.AverageRTT, AverageRTTSet: s.AverageRTT > 0,
+			Compression: e.Compression, CanonicalAddr: e.CanonicalAddr,
+			ElectionID: e.ElectionID, HeartbeatInterval: s.HeartbeatInterval, HelloOK: e.HelloOK, Hosts: e.Hosts,
+			IsCryptd: e.IsCryptd, LastError: failure(s.LastError),
+			LastUpdateTime: s.LastUpdate, LastWriteTime: e.LastWriteTime, MaxBatchCount: e.MaxBatchCount,
+			MaxDocumentSize: e.MaxDocumentSize,
+			MaxMessageSize:  e.MaxMessageSize, Members: e.Members, Passives: e.Passives, Primary: e.Primary,
+			ServiceID:             e.ServiceID,
 			SessionTimeoutMinutes: e.SessionTimeoutMinutes, SetName: e.SetName, SetVersion: e.SetVersion, Tags: e.Tags,
-			Kind: description.ServerKindOf(e.Kind), WireVersion: &description.VersionRange{Min: e.MinWireVersion, Max: e.MaxWireVersion},
+			Kind:        description.ServerKindOf(e.Kind),
+			WireVersion: &description.VersionRange{Min: e.MinWireVersion, Max: e.MaxWireVersion},
 		})
 	}
 	return out

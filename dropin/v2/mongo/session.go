@@ -82,7 +82,8 @@ func (c *Client) StartSession(opts ...options.Lister[options.SessionOptions]) (*
 		settings.SnapshotTime = &t
 	}
 	if o.DefaultTransactionOptions != nil {
-		if s.defaults, err = merged([]options.Lister[options.TransactionOptions]{o.DefaultTransactionOptions}); err != nil {
+		if s.defaults, err = merged(
+			[]options.Lister[options.TransactionOptions]{o.DefaultTransactionOptions}); err != nil {
 			return nil, err
 		}
 		settings.Transaction = transactionOptions(s.defaults)
@@ -97,14 +98,16 @@ func (c *Client) StartSession(opts ...options.Lister[options.SessionOptions]) (*
 func transactionOptions(o *options.TransactionOptions) allium.TransactionOptions {
 	if o.WriteConcern != nil {
 		if w, ok := o.WriteConcern.W.(coding.TimedW); ok {
-			out := allium.TransactionOptions{ReadConcern: readConcern(o.ReadConcern), ReadPreference: readPreference(o.ReadPreference), MaxCommitTime: w.Commit}
+			out := allium.TransactionOptions{ReadConcern: readConcern(o.ReadConcern),
+				ReadPreference: readPreference(o.ReadPreference), MaxCommitTime: w.Commit}
 			if w.W != nil || w.Timeout != 0 || o.WriteConcern.Journal != nil {
 				out.WriteConcern = writeConcern(o.WriteConcern)
 			}
 			return out
 		}
 	}
-	return allium.TransactionOptions{ReadConcern: readConcern(o.ReadConcern), WriteConcern: writeConcern(o.WriteConcern), ReadPreference: readPreference(o.ReadPreference)}
+	return allium.TransactionOptions{ReadConcern: readConcern(o.ReadConcern),
+		WriteConcern: writeConcern(o.WriteConcern), ReadPreference: readPreference(o.ReadPreference)}
 }
 
 // UseSession calls fn with a context that has a new session, and ends that.
@@ -113,7 +116,8 @@ func (c *Client) UseSession(ctx context.Context, fn func(context.Context) error)
 }
 
 // UseSessionWithOptions is UseSession with options.
-func (c *Client) UseSessionWithOptions(ctx context.Context, opts *options.SessionOptionsBuilder, fn func(context.Context) error) error {
+func (c *Client) UseSessionWithOptions(ctx context.Context, opts *options.SessionOptionsBuilder,
+	fn func(context.Context) error) error {
 	s, err := c.StartSession(opts)
 	if err != nil {
 		return err
@@ -278,7 +282,8 @@ const (
 // WithTransaction calls fn in a transaction, and commits it. An error with the label
 // TransientTransactionError makes it try all again, a commit whose outcome is unknown the commit,
 // for two minutes.
-func (s *Session) WithTransaction(ctx context.Context, fn func(ctx context.Context) (any, error), opts ...options.Lister[options.TransactionOptions]) (any, error) {
+func (s *Session) WithTransaction(ctx context.Context, fn func(ctx context.Context) (any, error),
+	opts ...options.Lister[options.TransactionOptions]) (any, error) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -286,7 +291,8 @@ func (s *Session) WithTransaction(ctx context.Context, fn func(ctx context.Conte
 	inside := NewSessionContext(ctx, s)
 	for attempt := 0; ; attempt++ {
 		if attempt > 0 {
-			wait := time.Duration(rand.Float64() * min(float64(backoffInitial)*math.Pow(1.5, float64(attempt-1)), float64(backoffMax)))
+			wait := time.Duration(rand.Float64() * min(float64(backoffInitial)*math.Pow(1.5, float64(attempt-1)),
+				float64(backoffMax)))
 			select {
 			case <-ctx.Done():
 				return nil, ctx.Err()
@@ -301,7 +307,8 @@ func (s *Session) WithTransaction(ctx context.Context, fn func(ctx context.Conte
 			if s.state == running {
 				_ = s.AbortTransaction(context.WithoutCancel(ctx)) // the error of fn matters
 			}
-			if hasLabel(err, driver.TransientTransactionError) && ctx.Err() == nil && time.Since(began) < withTransactionTimeout {
+			if hasLabel(err, driver.TransientTransactionError) && ctx.Err() == nil &&
+				time.Since(began) < withTransactionTimeout {
 				continue
 			}
 			return res, err

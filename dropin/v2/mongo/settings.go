@@ -26,14 +26,21 @@ import (
 // to: empty, unless the servers are those of an SRV record, which is looked up again and again.
 func (c *Client) settings(o *options.ClientOptions) (uri string, s allium.ClientOptions, err error) {
 	s = allium.ClientOptions{
-		Hosts: o.Hosts, AppName: set(o.AppName), ReplicaSet: set(o.ReplicaSet), Direct: o.Direct, LoadBalanced: o.LoadBalanced,
-		ReadPreference: readPreference(o.ReadPreference), ReadConcern: readConcern(o.ReadConcern), WriteConcern: writeConcern(o.WriteConcern),
-		BSON: c.way().Options(), Timeout: o.Timeout, RetryReads: o.RetryReads, RetryWrites: o.RetryWrites,
-		EnableOverloadRetargeting: o.EnableOverloadRetargeting, ServerSelectionTimeout: o.ServerSelectionTimeout, ConnectTimeout: o.ConnectTimeout,
-		HeartbeatInterval: o.HeartbeatInterval, LocalThreshold: o.LocalThreshold, ServerMonitoringMode: allium.ServerMonitoringMode(set(o.ServerMonitoringMode)),
-		MaxPoolSize: number(o.MaxPoolSize), MinPoolSize: number(o.MinPoolSize), MaxConnecting: number(o.MaxConnecting), MaxIdleTime: o.MaxConnIdleTime,
-		Compressors: o.Compressors, ZlibCompressionLevel: o.ZlibLevel, Dialer: o.Dialer,
-		CommandMonitor: commandMonitor(o.Monitor), PoolMonitor: poolMonitor(o.PoolMonitor), ServerMonitor: serverMonitor(o.ServerMonitor),
+		Hosts: o.Hosts, AppName: set(o.AppName), ReplicaSet: set(o.ReplicaSet), Direct: o.Direct,
+		LoadBalanced:   o.LoadBalanced,
+		ReadPreference: readPreference(o.ReadPreference), ReadConcern: readConcern(o.ReadConcern),
+		WriteConcern: writeConcern(o.WriteConcern),
+		BSON:         c.way().Options(), Timeout: o.Timeout, RetryReads: o.RetryReads, RetryWrites: o.RetryWrites,
+		EnableOverloadRetargeting: o.EnableOverloadRetargeting, ServerSelectionTimeout: o.ServerSelectionTimeout,
+		ConnectTimeout:    o.ConnectTimeout,
+		HeartbeatInterval: o.HeartbeatInterval, LocalThreshold: o.LocalThreshold,
+		ServerMonitoringMode: allium.ServerMonitoringMode(set(o.ServerMonitoringMode)),
+		MaxPoolSize:          number(o.MaxPoolSize), MinPoolSize: number(o.MinPoolSize),
+		MaxConnecting: number(o.MaxConnecting),
+		MaxIdleTime:   o.MaxConnIdleTime,
+		Compressors:   o.Compressors, ZlibCompressionLevel: o.ZlibLevel, Dialer: o.Dialer,
+		CommandMonitor: commandMonitor(o.Monitor), PoolMonitor: poolMonitor(o.PoolMonitor),
+		ServerMonitor: serverMonitor(o.ServerMonitor),
 	}
 	s.Compressors = slices.DeleteFunc(slices.Clone(s.Compressors), func(name string) bool {
 		return !slices.Contains([]string{"snappy", "zlib", "zstd"}, name) // is left out, as servers do
@@ -57,7 +64,8 @@ func (c *Client) settings(o *options.ClientOptions) (uri string, s allium.Client
 		s.DriverInfo = &info
 	}
 	if o.ServerAPIOptions != nil {
-		s.ServerAPI = &allium.ServerAPI{Version: allium.ServerAPIVersion(o.ServerAPIOptions.ServerAPIVersion), Strict: o.ServerAPIOptions.Strict, DeprecationErrors: o.ServerAPIOptions.DeprecationErrors}
+		s.ServerAPI = &allium.ServerAPI{Version: allium.ServerAPIVersion(o.ServerAPIOptions.ServerAPIVersion),
+			Strict: o.ServerAPIOptions.Strict, DeprecationErrors: o.ServerAPIOptions.DeprecationErrors}
 	}
 	if o.Auth != nil {
 		credential(&s, o.Auth)
@@ -195,8 +203,10 @@ func collated(c *options.Collation) *allium.Collation {
 		return &b
 	}
 	return &allium.Collation{
-		Locale: c.Locale, CaseLevel: flag(c.CaseLevel), CaseFirst: collation.CaseFirst(c.CaseFirst), Strength: collation.Strength(c.Strength),
-		NumericOrdering: flag(c.NumericOrdering), Alternate: collation.Alternate(c.Alternate), MaxVariable: collation.MaxVariable(c.MaxVariable),
+		Locale: c.Locale, CaseLevel: flag(c.CaseLevel), CaseFirst: collation.CaseFirst(c.CaseFirst),
+		Strength:        collation.Strength(c.Strength),
+		NumericOrdering: flag(c.NumericOrdering), Alternate: collation.Alternate(c.Alternate),
+		MaxVariable:   collation.MaxVariable(c.MaxVariable),
 		Normalization: flag(c.Normalization), Backwards: flag(c.Backwards),
 	}
 }
@@ -222,7 +232,8 @@ func credential(s *allium.ClientOptions, a *options.Credential) {
 	if p := a.AWSCredentialsProvider; p != nil {
 		s.AWSCredentials = func(ctx context.Context) (auth.AWSCredentials, error) {
 			c, err := p.Retrieve(ctx)
-			return auth.AWSCredentials{AccessKeyID: c.AccessKeyID, SecretAccessKey: auth.Secret(c.SecretAccessKey), SessionToken: auth.Secret(c.SessionToken)}, err
+			return auth.AWSCredentials{AccessKeyID: c.AccessKeyID, SecretAccessKey: auth.Secret(c.SecretAccessKey),
+				SessionToken: auth.Secret(c.SessionToken)}, err
 		}
 	}
 }
@@ -260,7 +271,8 @@ func logger(o *options.LoggerOptions) (*slog.Logger, map[allium.LogComponent]slo
 	levels := map[allium.LogComponent]slog.Level{}
 	for component, name := range map[options.LogComponent]allium.LogComponent{
 		options.LogComponentCommand: allium.LogCommand, options.LogComponentTopology: allium.LogTopology,
-		options.LogComponentServerSelection: allium.LogServerSelection, options.LogComponentConnection: allium.LogConnection,
+		options.LogComponentServerSelection: allium.LogServerSelection,
+		options.LogComponentConnection:      allium.LogConnection,
 	} {
 		level := max(o.ComponentLevels[component], o.ComponentLevels[options.LogComponentAll])
 		switch {

@@ -53,8 +53,9 @@ const Huge = "it fills messages of 48 MB, 100,000 writes or documents of 16 MB"
 // FailPoint makes commands fail, so many times.
 func FailPoint(t *testing.T, client *allium.Client, data bson.D, times int) {
 	t.Helper()
-	if _, err := client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "configureFailPoint", Value: "failCommand"},
-		{Key: "mode", Value: bson.D{{Key: "times", Value: times}}}, {Key: "data", Value: data}}); err != nil {
+	if _, err := client.Database("admin").RunCommand(t.Context(),
+		bson.D{{Key: "configureFailPoint", Value: "failCommand"},
+			{Key: "mode", Value: bson.D{{Key: "times", Value: times}}}, {Key: "data", Value: data}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -81,7 +82,8 @@ func Drain[T any](ctx context.Context, c *allium.Cursor[T], err error) error {
 
 // Bubble starts a deployment and a client inside of a testing/synctest bubble, in which all time is
 // made up.
-func Bubble(t *testing.T, opts allium.ClientOptions, kind mongotest.Option) (*mongotest.Deployment, *allium.Client, *Sent) {
+func Bubble(t *testing.T, opts allium.ClientOptions,
+	kind mongotest.Option) (*mongotest.Deployment, *allium.Client, *Sent) {
 	t.Helper()
 	d := testdeploy.Mock(t, "an in-memory network", mongotest.InMemory(), kind)
 	log := &Sent{}

@@ -95,7 +95,8 @@ type Recorder struct {
 func (r *Recorder) Monitor() *event.CommandMonitor {
 	return &event.CommandMonitor{
 		Started: func(_ context.Context, e *event.CommandStarted) {
-			c := SentCommand{Name: e.CommandName, OperationID: e.OperationID, Numbered: !e.Command.Lookup("txnNumber").IsZero()}
+			c := SentCommand{Name: e.CommandName, OperationID: e.OperationID,
+				Numbered: !e.Command.Lookup("txnNumber").IsZero()}
 			if len(e.Command) < 1<<20 {
 				c.Body = append(bson.Raw(nil), e.Command...)
 			}

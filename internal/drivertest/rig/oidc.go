@@ -33,7 +33,8 @@ type OIDC struct {
 // Tokens makes these the valid tokens of a user.
 func (w *OIDC) Tokens(t *testing.T, user string, tokens ...string) {
 	t.Helper()
-	if err := w.AddUser(mongotest.User{Name: user, DB: "$external", Roles: []string{"root"}, AccessTokens: tokens}); err != nil {
+	if err := w.AddUser(mongotest.User{Name: user, DB: "$external", Roles: []string{"root"},
+		AccessTokens: tokens}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -116,9 +117,11 @@ func (w *OIDC) DropConnections(t *testing.T, client *allium.Client) {
 func StartOIDC(t *testing.T, providers ...mongotest.IdentityProvider) *OIDC {
 	t.Helper()
 	if providers == nil {
-		providers = []mongotest.IdentityProvider{{Issuer: "https://idp.example", ClientID: "abcd", RequestScopes: []string{"fizz", "buzz"}}}
+		providers = []mongotest.IdentityProvider{{Issuer: "https://idp.example", ClientID: "abcd",
+			RequestScopes: []string{"fizz", "buzz"}}}
 	}
-	w := &OIDC{Deployment: testdeploy.Mock(t, "an in-memory network", mongotest.Auth("root", "root"), mongotest.OIDC(providers...), mongotest.InMemory())}
+	w := &OIDC{Deployment: testdeploy.Mock(t, "an in-memory network", mongotest.Auth("root", "root"),
+		mongotest.OIDC(providers...), mongotest.InMemory())}
 	w.Tokens(t, "test_user1", TokenOf1)
 	w.Tokens(t, "test_user2", TokenOf2)
 	w.Tokens(t, "test_machine", TokenOfMachine)

@@ -93,7 +93,9 @@ var Operations = []Operation{
 		_, err := c.CreateIndex(ctx, allium.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}})
 		return err
 	}},
-	{"dropIndex", true, func(ctx context.Context, c *allium.UntypedCollection) error { return c.DropIndex(ctx, "x_1") }},
+	{"dropIndex", true, func(ctx context.Context, c *allium.UntypedCollection) error {
+		return c.DropIndex(ctx, "x_1")
+	}},
 	{"listIndexes", false, func(ctx context.Context, c *allium.UntypedCollection) error {
 		cur, err := c.ListIndexes(ctx)
 		return Drain(ctx, cur, err)
@@ -130,10 +132,14 @@ var FurtherOperations = map[string]func(ctx context.Context, c *docs) error{
 	"Client.BulkWrite": func(ctx context.Context, c *docs) error {
 		return ErrorOf(c.Database().Client().BulkWrite(ctx, []allium.WriteModel{c.InsertOneModel(bson.D{})}))
 	},
-	"Client.Databases":         func(ctx context.Context, c *docs) error { return ErrorOf(c.Database().Client().Databases(ctx)) },
-	"Client.ListDatabaseNames": func(ctx context.Context, c *docs) error { return ErrorOf(c.Database().Client().ListDatabaseNames(ctx)) },
-	"Client.Ping":              func(ctx context.Context, c *docs) error { return c.Database().Client().Ping(ctx) },
-	"Client.Ready":             func(ctx context.Context, c *docs) error { return c.Database().Client().Ready(ctx) },
+	"Client.Databases": func(ctx context.Context, c *docs) error {
+		return ErrorOf(c.Database().Client().Databases(ctx))
+	},
+	"Client.ListDatabaseNames": func(ctx context.Context, c *docs) error {
+		return ErrorOf(c.Database().Client().ListDatabaseNames(ctx))
+	},
+	"Client.Ping":  func(ctx context.Context, c *docs) error { return c.Database().Client().Ping(ctx) },
+	"Client.Ready": func(ctx context.Context, c *docs) error { return c.Database().Client().Ready(ctx) },
 	"allium.Save": func(ctx context.Context, c *docs) error {
 		before := bson.D{{Key: "_id", Value: 1}, {Key: "v", Value: int64(1)}}
 		after := bson.D{{Key: "_id", Value: 1}, {Key: "v", Value: int64(1)}, {Key: "x", Value: 2}}
@@ -142,7 +148,9 @@ var FurtherOperations = map[string]func(ctx context.Context, c *docs) error{
 		}
 		return nil // there is no such document
 	},
-	"Client.Watch":   func(ctx context.Context, c *docs) error { return streamClosed(c.Database().Client().Watch(ctx, nil)) },
+	"Client.Watch": func(ctx context.Context, c *docs) error {
+		return streamClosed(c.Database().Client().Watch(ctx, nil))
+	},
 	"Collection.All": func(ctx context.Context, c *docs) error { return ErrorOf(c.All(ctx, Everything)) },
 	"Collection.Query": func(ctx context.Context, c *docs) (err error) {
 		for _, err = range c.Query(ctx, Everything) {
@@ -159,24 +167,40 @@ var FurtherOperations = map[string]func(ctx context.Context, c *docs) error{
 	"Collection.CreateSearchIndexes": func(ctx context.Context, c *docs) error {
 		return ErrorOf(c.CreateSearchIndexes(ctx, []allium.SearchIndexModel{{Definition: bson.D{}}}))
 	},
-	"Collection.DropIndexes":            func(ctx context.Context, c *docs) error { return c.DropIndexes(ctx) },
-	"Collection.DropSearchIndex":        func(ctx context.Context, c *docs) error { return c.DropSearchIndex(ctx, "x") },
-	"Collection.EstimatedDocumentCount": func(ctx context.Context, c *docs) error { return ErrorOf(c.EstimatedDocumentCount(ctx)) },
-	"Collection.ListIndexNames":         func(ctx context.Context, c *docs) error { return ErrorOf(c.ListIndexNames(ctx)) },
+	"Collection.DropIndexes": func(ctx context.Context, c *docs) error { return c.DropIndexes(ctx) },
+	"Collection.DropSearchIndex": func(ctx context.Context, c *docs) error {
+		return c.DropSearchIndex(ctx, "x")
+	},
+	"Collection.EstimatedDocumentCount": func(ctx context.Context, c *docs) error {
+		return ErrorOf(c.EstimatedDocumentCount(ctx))
+	},
+	"Collection.ListIndexNames": func(ctx context.Context, c *docs) error {
+		return ErrorOf(c.ListIndexNames(ctx))
+	},
 	"Collection.ListSearchIndexes": func(ctx context.Context, c *docs) error {
 		cur, err := c.ListSearchIndexes(ctx)
 		return Drain(ctx, cur, err)
 	},
-	"Collection.Rename":            func(ctx context.Context, c *docs) error { return c.Database().Collection("none").Rename(ctx, "other") },
-	"Collection.UpdateSearchIndex": func(ctx context.Context, c *docs) error { return c.UpdateSearchIndex(ctx, "x", bson.D{}) },
-	"Collection.Watch":             func(ctx context.Context, c *docs) error { return streamClosed(c.Watch(ctx, nil)) },
+	"Collection.Rename": func(ctx context.Context, c *docs) error {
+		return c.Database().Collection("none").Rename(ctx, "other")
+	},
+	"Collection.UpdateSearchIndex": func(ctx context.Context, c *docs) error {
+		return c.UpdateSearchIndex(ctx, "x", bson.D{})
+	},
+	"Collection.Watch": func(ctx context.Context, c *docs) error { return streamClosed(c.Watch(ctx, nil)) },
 	"Database.Aggregate": func(ctx context.Context, c *docs) error {
 		cur, err := c.Database().Aggregate(ctx, []bson.D{{{Key: "$documents", Value: bson.A{}}}})
 		return Drain(ctx, cur, err)
 	},
-	"Database.Collections":         func(ctx context.Context, c *docs) error { return ErrorOf(c.Database().Collections(ctx)) },
-	"Database.ListCollectionNames": func(ctx context.Context, c *docs) error { return ErrorOf(c.Database().ListCollectionNames(ctx)) },
-	"Database.ModifyCollection":    func(ctx context.Context, c *docs) error { return c.Database().ModifyCollection(ctx, "docs") },
+	"Database.Collections": func(ctx context.Context, c *docs) error {
+		return ErrorOf(c.Database().Collections(ctx))
+	},
+	"Database.ListCollectionNames": func(ctx context.Context, c *docs) error {
+		return ErrorOf(c.Database().ListCollectionNames(ctx))
+	},
+	"Database.ModifyCollection": func(ctx context.Context, c *docs) error {
+		return c.Database().ModifyCollection(ctx, "docs")
+	},
 	"Database.RunCursorCommand": func(ctx context.Context, c *docs) error {
 		cur, err := c.Database().RunCursorCommand(ctx, bson.D{{Key: "find", Value: "docs"}})
 		return Drain(ctx, cur, err)
@@ -208,11 +232,15 @@ var FurtherOperations = map[string]func(ctx context.Context, c *docs) error{
 		cur, err := Bucket(c).Find(ctx, Everything)
 		return Drain(ctx, cur, err)
 	},
-	"Bucket.OpenDownloadStream": func(ctx context.Context, c *docs) error { return readAll(Bucket(c).OpenDownloadStream(ctx, 1)) },
+	"Bucket.OpenDownloadStream": func(ctx context.Context, c *docs) error {
+		return readAll(Bucket(c).OpenDownloadStream(ctx, 1))
+	},
 	"Bucket.OpenDownloadStreamByName": func(ctx context.Context, c *docs) error {
 		return readAll(Bucket(c).OpenDownloadStreamByName(ctx, "f"))
 	},
-	"Bucket.OpenUploadStream": func(ctx context.Context, c *docs) error { return writeAll(Bucket(c).OpenUploadStream(ctx, "f")) },
+	"Bucket.OpenUploadStream": func(ctx context.Context, c *docs) error {
+		return writeAll(Bucket(c).OpenUploadStream(ctx, "f"))
+	},
 	"Bucket.OpenUploadStreamWithID": func(ctx context.Context, c *docs) error {
 		return writeAll(Bucket(c).OpenUploadStreamWithID(ctx, bson.NewObjectID(), "f"))
 	},

@@ -44,11 +44,13 @@ func StartRecorded(t *testing.T, o allium.ClientOptions, topology ...testdeploy.
 	p := &Recorded{Deployment: testdeploy.Start(t, topology[0]), Recorder: &Recorder{}}
 	o.CommandMonitor = p.Recorder.Monitor()
 	p.Client = Open(t, p.Deployment.URI(), o)
-	hello, err := p.Client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "isMaster", Value: 1}}) // 4.4.0 has no hello
+	// 4.4.0 has no hello
+	hello, err := p.Client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "isMaster", Value: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, dst := range map[string]*int{"maxBsonObjectSize": &p.MaxDoc, "maxMessageSizeBytes": &p.MaxMsg, "maxWriteBatchSize": &p.MaxMany} {
+	for key, dst := range map[string]*int{"maxBsonObjectSize": &p.MaxDoc, "maxMessageSizeBytes": &p.MaxMsg,
+		"maxWriteBatchSize": &p.MaxMany} {
 		n, ok := hello.Lookup(key).AsInt64()
 		if !ok {
 			t.Fatalf("hello has no %s", key)

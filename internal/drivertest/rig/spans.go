@@ -17,7 +17,8 @@ func Traced(t *testing.T, tr allium.Tracing) (*allium.Client, *spantest.Recorder
 	d := testdeploy.Mock(t, "hooks for commands", mongotest.ReplicaSet(1))
 	r := &spantest.Recorder{}
 	tr.Tracer = r
-	client, err := allium.Open(d.URI(), allium.ClientOptions{Tracing: &tr, HeartbeatInterval: new(500 * time.Millisecond)})
+	client, err := allium.Open(d.URI(),
+		allium.ClientOptions{Tracing: &tr, HeartbeatInterval: new(500 * time.Millisecond)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 
 // ErrorReply returns the reply to a command that failed.
 func ErrorReply(code int32, labels ...string) bson.Raw {
-	return Must(bson.Marshal(bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: code}, {Key: "errmsg", Value: "made up"}, {Key: "errorLabels", Value: labels}}))
+	return Must(bson.Marshal(bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: code},
+		{Key: "errmsg", Value: "made up"}, {Key: "errorLabels", Value: labels}}))
 }
 
 // Item is the document of tests of change streams.
@@ -30,7 +31,8 @@ func StageOf(e *event.CommandStarted) bson.Raw {
 
 // Watched starts a deployment and a client that records its commands, and returns a collection that
 // exists.
-func Watched(t *testing.T, opts allium.ClientOptions, kind ...testdeploy.Kind) (*testdeploy.Deployment, *allium.Collection[Item], *Sent) {
+func Watched(t *testing.T, opts allium.ClientOptions,
+	kind ...testdeploy.Kind) (*testdeploy.Deployment, *allium.Collection[Item], *Sent) {
 	t.Helper()
 	if len(kind) == 0 {
 		kind = []testdeploy.Kind{testdeploy.ReplicaSet(1)}
@@ -50,7 +52,8 @@ func Watched(t *testing.T, opts allium.ClientOptions, kind ...testdeploy.Kind) (
 }
 
 // Watch opens a change stream that is closed when the test ends.
-func Watch[T any](t *testing.T, c *allium.Collection[T], pipeline any, opts ...allium.WatchOptions) *allium.ChangeStream[T] {
+func Watch[T any](t *testing.T, c *allium.Collection[T], pipeline any,
+	opts ...allium.WatchOptions) *allium.ChangeStream[T] {
 	t.Helper()
 	s, err := c.Watch(t.Context(), pipeline, opts...)
 	if err != nil {

@@ -28,8 +28,9 @@ func (r *Rig) Insert(t *testing.T) {
 }
 
 // kinds are the deployments by the names of their kinds.
-var kinds = map[string]testdeploy.Kind{"standalone": testdeploy.Standalone, "replicaset": testdeploy.ReplicaSet(3).Lagging(20 * time.Millisecond),
-	"sharded": testdeploy.Sharded(1, 2), "load-balanced": testdeploy.LoadBalanced(1)}
+var kinds = map[string]testdeploy.Kind{"standalone": testdeploy.Standalone,
+	"replicaset": testdeploy.ReplicaSet(3).Lagging(20 * time.Millisecond),
+	"sharded":    testdeploy.Sharded(1, 2), "load-balanced": testdeploy.LoadBalanced(1)}
 
 // On runs f on deployments of several kinds.
 func On(t *testing.T, names []string, f func(t *testing.T, r *Rig)) {

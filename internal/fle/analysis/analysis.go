@@ -80,14 +80,17 @@ func Analyze(db string, cmd bson.Raw, schemas map[string]*Schema) (Result, error
 		csfle = csfle || s.Encrypts() && !s.queryable
 	}
 	if a.queryable && csfle {
-		return Result{}, a.refuse("", "", "Cannot specify both encryptionInformation and csfleEncryptionSchemas unless csfleEncryptionSchemas only contains"+
-			" non-encryption JSON schema validators", "one pipeline cannot read collections of both kinds of encryption")
+		return Result{}, a.refuse(
+			"", "", "Cannot specify both encryptionInformation and csfleEncryptionSchemas unless csfleEncryptionSchemas only contains"+
+				" non-encryption JSON schema validators",
+			"one pipeline cannot read collections of both kinds of encryption")
 	}
 	if !a.queryable && !csfle {
 		return Result{Command: cmd}, nil
 	}
 	if path := findPlaceholder(cmd, ""); path != "" {
-		return Result{}, a.refuse(path, "", "a command cannot hold a placeholder of query analysis, a binary of subtype 6", "")
+		return Result{}, a.refuse(path, "",
+			"a command cannot hold a placeholder of query analysis, a binary of subtype 6", "")
 	}
 	out, err := a.run(cmd)
 	if err != nil {
@@ -134,7 +137,8 @@ func (a *analysis) refusef(path, operator, instead, format string, args ...any) 
 
 // below refuses a path that goes on below an encrypted field.
 func (a *analysis) below(path, operator string) error {
-	return a.refuse(path, operator, "Invalid path: it goes on below encrypted field", "an encrypted value has no fields that the server could see")
+	return a.refuse(path, operator, "Invalid path: it goes on below encrypted field",
+		"an encrypted value has no fields that the server could see")
 }
 
 // at is node.at; a path below an encrypted field is an error.
@@ -156,7 +160,8 @@ func (a *analysis) collation(v bson.RawValue) error {
 	if locale, _ := doc.Lookup("locale").StringValue(); locale == "simple" {
 		return nil
 	}
-	return a.refuse("", "", "a collation cannot be used in a comparison with an encrypted field", "leave the collation out, or use the locale \"simple\"")
+	return a.refuse("", "", "a collation cannot be used in a comparison with an encrypted field",
+		"leave the collation out, or use the locale \"simple\"")
 }
 
 // first returns the first element of doc.

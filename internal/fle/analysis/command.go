@@ -7,7 +7,8 @@ import (
 )
 
 // generic are the fields that any command may have. None of them holds a value of a collection.
-var generic = words(`$db lsid $clusterTime $readPreference readConcern writeConcern txnNumber autocommit startTransaction stmtId stmtIds maxTimeMS
+var generic = words(
+	`$db lsid $clusterTime $readPreference readConcern writeConcern txnNumber autocommit startTransaction stmtId stmtIds maxTimeMS
 	maxTimeMSOpTime comment apiVersion apiStrict apiDeprecationErrors hint rawData databaseVersion shardVersion $audit $client $configTime $topologyTime
 	mayBypassWriteBlocking querySettings`)
 
@@ -32,39 +33,54 @@ var commandFields map[string]map[string]fieldFunc
 
 func init() {
 	commandFields = map[string]map[string]fieldFunc{
-		"find": fieldsOf(`find skip limit batchSize singleBatch returnKey showRecordId tailable oplogReplay noCursorTimeout awaitData allowPartialResults
+		"find": fieldsOf(
+			`find skip limit batchSize singleBatch returnKey showRecordId tailable oplogReplay noCursorTimeout awaitData allowPartialResults
 			allowDiskUse collation`, map[string]fieldFunc{
-			"filter": (*analysis).filter, "sort": (*analysis).sort, "projection": (*analysis).findProjection, "min": (*analysis).bounds,
-			"max": (*analysis).bounds, "let": (*analysis).let,
-		}),
-		"aggregate": fieldsOf(`aggregate cursor explain allowDiskUse bypassDocumentValidation collation`, map[string]fieldFunc{
-			"pipeline": (*analysis).commandPipeline, "let": (*analysis).let,
-		}),
-		"count":    fieldsOf(`count limit skip fields collation`, map[string]fieldFunc{"query": (*analysis).filter}),
-		"distinct": fieldsOf(`distinct collation`, map[string]fieldFunc{"query": (*analysis).filter, "key": (*analysis).distinctKey}),
-		"insert":   fieldsOf(`insert ordered bypassDocumentValidation bypassEmptyTsReplacement`, map[string]fieldFunc{"documents": (*analysis).documents}),
+				"filter": (*analysis).filter, "sort": (*analysis).sort, "projection": (*analysis).findProjection,
+				"min": (*analysis).bounds,
+				"max": (*analysis).bounds, "let": (*analysis).let,
+			}),
+		"aggregate": fieldsOf(`aggregate cursor explain allowDiskUse bypassDocumentValidation collation`,
+			map[string]fieldFunc{
+				"pipeline": (*analysis).commandPipeline, "let": (*analysis).let,
+			}),
+		"count": fieldsOf(`count limit skip fields collation`, map[string]fieldFunc{"query": (*analysis).filter}),
+		"distinct": fieldsOf(`distinct collation`,
+			map[string]fieldFunc{"query": (*analysis).filter, "key": (*analysis).distinctKey}),
+		"insert": fieldsOf(`insert ordered bypassDocumentValidation bypassEmptyTsReplacement`,
+			map[string]fieldFunc{"documents": (*analysis).documents}),
 		"update": fieldsOf(`update ordered bypassDocumentValidation bypassEmptyTsReplacement`, map[string]fieldFunc{
 			"updates": (*analysis).updates, "let": (*analysis).let,
 		}),
-		"delete": fieldsOf(`delete ordered`, map[string]fieldFunc{"deletes": (*analysis).deletes, "let": (*analysis).let}),
-		"findAndModify": fieldsOf(`findAndModify remove bypassDocumentValidation bypassEmptyTsReplacement collation`, map[string]fieldFunc{
-			"query": (*analysis).filter, "sort": (*analysis).sort, "update": (*analysis).modification, "upsert": (*analysis).upsert,
-			"new":    (*analysis).returnNew,
-			"fields": (*analysis).modifyProjection, "projection": (*analysis).modifyProjection, "arrayFilters": (*analysis).arrayFilters,
-			"let": (*analysis).let,
-		}),
-		"bulkWrite": fieldsOf(`bulkWrite ordered bypassDocumentValidation bypassEmptyTsReplacement errorsOnly cursor nsInfo`, map[string]fieldFunc{
-			"ops": (*analysis).bulkOps, "let": (*analysis).let,
-		}),
-		"create": fieldsOf(`create capped autoIndexId idIndex size max storageEngine validationLevel validationAction indexOptionDefaults viewOn collation
-			timeseries expireAfterSeconds clusteredIndex changeStreamPreAndPostImages encryptedFields flags`, map[string]fieldFunc{
-			"validator": (*analysis).validator, "pipeline": (*analysis).viewPipeline,
-		}),
-		"collMod": fieldsOf(`collMod index validationLevel validationAction viewOn cappedSize cappedMax expireAfterSeconds timeseries
+		"delete": fieldsOf(`delete ordered`,
+			map[string]fieldFunc{"deletes": (*analysis).deletes, "let": (*analysis).let}),
+		"findAndModify": fieldsOf(`findAndModify remove bypassDocumentValidation bypassEmptyTsReplacement collation`,
+			map[string]fieldFunc{
+				"query": (*analysis).filter, "sort": (*analysis).sort, "update": (*analysis).modification,
+				"upsert": (*analysis).upsert,
+				"new":    (*analysis).returnNew,
+				"fields": (*analysis).modifyProjection, "projection": (*analysis).modifyProjection,
+				"arrayFilters": (*analysis).arrayFilters,
+				"let":          (*analysis).let,
+			}),
+		"bulkWrite": fieldsOf(
+			`bulkWrite ordered bypassDocumentValidation bypassEmptyTsReplacement errorsOnly cursor nsInfo`,
+			map[string]fieldFunc{
+				"ops": (*analysis).bulkOps, "let": (*analysis).let,
+			}),
+		"create": fieldsOf(
+			`create capped autoIndexId idIndex size max storageEngine validationLevel validationAction indexOptionDefaults viewOn collation
+			timeseries expireAfterSeconds clusteredIndex changeStreamPreAndPostImages encryptedFields flags`,
+			map[string]fieldFunc{
+				"validator": (*analysis).validator, "pipeline": (*analysis).viewPipeline,
+			}),
+		"collMod": fieldsOf(
+			`collMod index validationLevel validationAction viewOn cappedSize cappedMax expireAfterSeconds timeseries
 			changeStreamPreAndPostImages dryRun recordPreImages encryptedFields`, map[string]fieldFunc{
-			"validator": (*analysis).validator, "pipeline": (*analysis).viewPipeline,
-		}),
-		"createIndexes": fieldsOf(`createIndexes commitQuorum ignoreUnknownIndexOptions`, map[string]fieldFunc{"indexes": (*analysis).indexes}),
+				"validator": (*analysis).validator, "pipeline": (*analysis).viewPipeline,
+			}),
+		"createIndexes": fieldsOf(`createIndexes commitQuorum ignoreUnknownIndexOptions`,
+			map[string]fieldFunc{"indexes": (*analysis).indexes}),
 	}
 }
 
@@ -214,14 +230,16 @@ func (a *analysis) findProjection(v bson.RawValue) (bson.RawValue, error) {
 
 func (a *analysis) modifyProjection(v bson.RawValue) (bson.RawValue, error) {
 	if a.queryable {
-		return v, a.refuse("", a.place, "findAndModify cannot have a projection with Queryable Encryption", "project after the document has come back")
+		return v, a.refuse("", a.place, "findAndModify cannot have a projection with Queryable Encryption",
+			"project after the document has come back")
 	}
 	return a.findProjection(v)
 }
 
 func (a *analysis) returnNew(v bson.RawValue) (bson.RawValue, error) {
 	if a.queryable && v.AsBool() {
-		return v, a.refuse("", "new", "findAndModify with encryption only supports new: false", "read the document afterwards")
+		return v, a.refuse("", "new", "findAndModify with encryption only supports new: false",
+			"read the document afterwards")
 	}
 	return v, nil
 }
@@ -260,9 +278,11 @@ func (a *analysis) distinctKey(v bson.RawValue) (bson.RawValue, error) {
 	case found.enc == nil:
 		return v, a.refuse(path, "distinct", "The distinct key is not allowed to have encrypted fields below it", "")
 	case found.enc.KeyPointer != "":
-		return v, a.refuse(path, "distinct", "The distinct key is not allowed to be marked for encryption with a non-UUID keyId", "")
+		return v, a.refuse(path, "distinct",
+			"The distinct key is not allowed to be marked for encryption with a non-UUID keyId", "")
 	case found.enc.Kind != Deterministic:
-		return v, a.refuse(path, "distinct", "The distinct key is not allowed to be encrypted with the "+found.enc.Kind.String()+" algorithm", "encrypt it deterministically")
+		return v, a.refuse(path, "distinct", "The distinct key is not allowed to be encrypted with the "+
+			found.enc.Kind.String()+" algorithm", "encrypt it deterministically")
 	}
 	return v, nil
 }
@@ -292,7 +312,8 @@ func (a *analysis) documents(v bson.RawValue) (bson.RawValue, error) {
 }
 
 // statement analyses one statement of a write command: f is called for each of its fields.
-func (a *analysis) statement(doc bson.Raw, f func(key string, v bson.RawValue) (bson.RawValue, error)) (bson.Raw, error) {
+func (a *analysis) statement(doc bson.Raw,
+	f func(key string, v bson.RawValue) (bson.RawValue, error)) (bson.Raw, error) {
 	compares := a.compares
 	a.compares = false
 	seen := map[string]bool{}
@@ -321,7 +342,8 @@ func (a *analysis) unknown(key string) error {
 // since state collections change along with the document.
 func (a *analysis) alone(v bson.RawValue, what string) error {
 	if list, ok := docs(v); ok && a.queryable && len(list) > 1 {
-		return a.refuse("", "", "Only single document "+what+" are permitted in a command with Queryable Encryption", "send them one by one")
+		return a.refuse("", "", "Only single document "+what+" are permitted in a command with Queryable Encryption",
+			"send them one by one")
 	}
 	return nil
 }
@@ -368,7 +390,8 @@ func (a *analysis) updates(v bson.RawValue) (bson.RawValue, error) {
 // encrypted fields: servers do. Deletes of several documents are allowed.
 func (a *analysis) multi(statement bson.Raw) error {
 	if a.queryable && statement.Lookup("multi").AsBool() {
-		return a.refuse("", "", "Multi-document updates are not allowed with Queryable Encryption", "change one document at a time")
+		return a.refuse("", "", "Multi-document updates are not allowed with Queryable Encryption",
+			"change one document at a time")
 	}
 	return nil
 }
@@ -404,7 +427,8 @@ func equalities(filter bson.Raw, paths []string) []string {
 			for _, doc := range list {
 				paths = equalities(doc, paths)
 			}
-		case !strings.HasPrefix(key, "$") && (!isOperator(v) || !inner.Lookup("$eq").IsZero() || !inner.Lookup("$in").IsZero() || !inner.Lookup("$all").IsZero()):
+		case !strings.HasPrefix(key, "$") && (!isOperator(v) || !inner.Lookup("$eq").IsZero() ||
+			!inner.Lookup("$in").IsZero() || !inner.Lookup("$all").IsZero()):
 			paths = append(paths, key)
 		}
 	}
@@ -419,7 +443,8 @@ func sets(update bson.Raw, path string) bool {
 	fields, _ := update.Lookup("$set").Document()
 	for key, v := range fields.All() {
 		below, ok := strings.CutPrefix(path, key+".")
-		if inner, isDocument := v.Document(); key == path || ok && isDocument && !inner.Lookup(strings.Split(below, ".")...).IsZero() {
+		if inner, isDocument := v.Document(); key == path ||
+			ok && isDocument && !inner.Lookup(strings.Split(below, ".")...).IsZero() {
 			return true
 		}
 	}
@@ -448,7 +473,9 @@ func (a *analysis) bulkOps(v bson.RawValue) (bson.RawValue, error) {
 	return a.eachDocument(v, func(doc bson.Raw) (bson.Raw, error) {
 		name, _ := first(doc)
 		if a.queryable && len(list) > 1 && name != "insert" {
-			return nil, a.refuse("", "", "Only insert is supported in BulkWrite with multiple operations and Queryable Encryption", "send updates and deletes one by one")
+			return nil, a.refuse(
+				"", "", "Only insert is supported in BulkWrite with multiple operations and Queryable Encryption",
+				"send updates and deletes one by one")
 		}
 		if !strings.Contains(" insert update delete ", " "+name+" ") {
 			return nil, a.unknown(name)
@@ -513,7 +540,8 @@ func (a *analysis) viewPipeline(v bson.RawValue) (bson.RawValue, error) {
 	if ok && list.IsEmpty() {
 		return v, nil
 	}
-	return v, a.refuse("", "pipeline", "a view with stages on collections with encrypted fields is not supported", "automatic encryption cannot read views")
+	return v, a.refuse("", "pipeline", "a view with stages on collections with encrypted fields is not supported",
+		"automatic encryption cannot read views")
 }
 
 func (a *analysis) indexes(v bson.RawValue) (bson.RawValue, error) {
@@ -550,7 +578,8 @@ func (a *analysis) indexKey(v bson.RawValue) error {
 				return err
 			}
 			if found != nil {
-				return a.refuse(path, "createIndexes", "a wildcard index cannot have encrypted fields", "name the fields")
+				return a.refuse(path, "createIndexes", "a wildcard index cannot have encrypted fields",
+					"name the fields")
 			}
 			continue
 		}
@@ -562,11 +591,13 @@ func (a *analysis) indexKey(v bson.RawValue) error {
 			continue
 		}
 		if !found.deterministic() {
-			return a.refuse(path, "createIndexes", "an index on a field that is encrypted with a randomized algorithm is not supported",
+			return a.refuse(path, "createIndexes",
+				"an index on a field that is encrypted with a randomized algorithm is not supported",
 				"Queryable Encryption has an index of its own, on "+safeContent)
 		}
 		if text, ok := order.StringValue(); ok && text != "hashed" {
-			return a.refuse(path, "createIndexes", "an index of type "+text+" on an encrypted field is not supported", "use 1, -1 or \"hashed\"")
+			return a.refuse(path, "createIndexes", "an index of type "+text+" on an encrypted field is not supported",
+				"use 1, -1 or \"hashed\"")
 		}
 	}
 	return nil

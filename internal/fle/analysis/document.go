@@ -24,7 +24,8 @@ func (a *analysis) inserted(doc bson.Raw) (bson.Raw, error) {
 	n := a.root()
 	for key, v := range doc.All() {
 		if t, ok := v.Timestamp(); ok && t.IsZero() && n.child(key) != nil {
-			return nil, a.refuse(key, "", "A command that inserts cannot supply Timestamp(0, 0) for an encrypted top-level field, since the server would replace it", "")
+			return nil, a.refuse(
+				key, "", "A command that inserts cannot supply Timestamp(0, 0) for an encrypted top-level field, since the server would replace it", "")
 		}
 	}
 	return a.walk(doc, n, "", func(e *Encryption, path string, v bson.RawValue) (bson.RawValue, error) {
@@ -34,7 +35,8 @@ func (a *analysis) inserted(doc bson.Raw) (bson.Raw, error) {
 
 // walk returns doc, an object that n describes, with what f returns in place of every encrypted
 // value.
-func (a *analysis) walk(doc bson.Raw, n *node, path string, f func(*Encryption, string, bson.RawValue) (bson.RawValue, error)) (bson.Raw, error) {
+func (a *analysis) walk(doc bson.Raw, n *node, path string,
+	f func(*Encryption, string, bson.RawValue) (bson.RawValue, error)) (bson.Raw, error) {
 	if n == nil {
 		return doc, nil
 	}
@@ -43,7 +45,8 @@ func (a *analysis) walk(doc bson.Raw, n *node, path string, f func(*Encryption, 
 			return v, err
 		}
 		if strings.HasPrefix(key, "$") {
-			return v, a.refuse(join(path, key), "", "a field beside or above encrypted ones cannot have a name with $", "")
+			return v, a.refuse(join(path, key), "", "a field beside or above encrypted ones cannot have a name with $",
+				"")
 		}
 		c := n.child(key)
 		if c == nil {
@@ -54,7 +57,8 @@ func (a *analysis) walk(doc bson.Raw, n *node, path string, f func(*Encryption, 
 }
 
 // walkValue is walk for a value of any type.
-func (a *analysis) walkValue(v bson.RawValue, n *node, path string, f func(*Encryption, string, bson.RawValue) (bson.RawValue, error)) (bson.RawValue, error) {
+func (a *analysis) walkValue(v bson.RawValue, n *node, path string,
+	f func(*Encryption, string, bson.RawValue) (bson.RawValue, error)) (bson.RawValue, error) {
 	switch {
 	case n == nil:
 		return v, nil
@@ -68,7 +72,8 @@ func (a *analysis) walkValue(v bson.RawValue, n *node, path string, f func(*Encr
 		doc, err := a.walk(v.Value, n, path, f)
 		return document(doc), err
 	case bson.TypeArray:
-		return v, a.refuse(path, "", "Cannot encrypt below an element of type: array", "fields of the elements of an array cannot be encrypted")
+		return v, a.refuse(path, "", "Cannot encrypt below an element of type: array",
+			"fields of the elements of an array cannot be encrypted")
 	}
 	return v, nil // nothing that is encrypted can be in it
 }
@@ -79,7 +84,8 @@ func (a *analysis) dotted(n *node, path, key string) error {
 		return nil
 	}
 	if found, below := n.at(key); found != nil || below {
-		return a.refuse(join(path, key), "", "a field with a dot in its name would hide that the field is encrypted", "nest documents instead of the dot")
+		return a.refuse(join(path, key), "", "a field with a dot in its name would hide that the field is encrypted",
+			"nest documents instead of the dot")
 	}
 	return nil
 }
@@ -87,7 +93,8 @@ func (a *analysis) dotted(n *node, path, key string) error {
 // updated returns the update u of a statement.
 func (a *analysis) updated(u bson.RawValue) (bson.RawValue, error) {
 	if u.Type == bson.TypeArray {
-		return u, a.refuse("", "", "an update with a pipeline is not supported on a collection with encrypted fields", "use update operators or a replacement")
+		return u, a.refuse("", "", "an update with a pipeline is not supported on a collection with encrypted fields",
+			"use update operators or a replacement")
 	}
 	doc, ok := u.Document()
 	if !ok {
@@ -116,8 +123,10 @@ func (a *analysis) updated(u bson.RawValue) (bson.RawValue, error) {
 // refusedOperators are the update operators that encrypted fields do not have, and the reason's
 // first words, which the specification's tests look for.
 var refusedOperators = map[string]string{
-	"$inc": "$inc and $mul", "$mul": "$inc and $mul", "$max": "$max and $min", "$min": "$max and $min", "$addToSet": "$addToSet",
-	"$pop": "$pop", "$pull": "$pull", "$pullAll": "$pullAll", "$push": "$push", "$currentDate": "$currentDate", "$bit": "$bit",
+	"$inc": "$inc and $mul", "$mul": "$inc and $mul", "$max": "$max and $min", "$min": "$max and $min",
+	"$addToSet": "$addToSet",
+	"$pop":      "$pop", "$pull": "$pull", "$pullAll": "$pullAll", "$push": "$push", "$currentDate": "$currentDate",
+	"$bit": "$bit",
 }
 
 // updateField returns the argument of one operator for one path.
@@ -135,7 +144,8 @@ func (a *analysis) updateField(op, path string, v bson.RawValue) (bson.RawValue,
 	switch op {
 	case "$setOnInsert":
 		if n != nil && a.queryable {
-			return v, a.refuse(path, op, "$setOnInsert not allowed on encrypted values with Queryable Encryption", "use $set")
+			return v, a.refuse(path, op, "$setOnInsert not allowed on encrypted values with Queryable Encryption",
+				"use $set")
 		}
 		fallthrough
 	case "$set":
@@ -191,10 +201,12 @@ func (a *analysis) updatePath(op, path string) (*node, error) {
 			return nil, nil
 		}
 		if key == "$" {
-			return nil, a.refuse(path, op, "Cannot encrypt fields below '$' positional update operator", "fields of the elements of an array cannot be encrypted")
+			return nil, a.refuse(path, op, "Cannot encrypt fields below '$' positional update operator",
+				"fields of the elements of an array cannot be encrypted")
 		}
 		if strings.HasPrefix(key, "$[") || isIndex(key) && !n.known(key) {
-			return nil, a.refuse(path, op, "Array update operations not allowed on encrypted values", "fields of the elements of an array cannot be encrypted")
+			return nil, a.refuse(path, op, "Array update operations not allowed on encrypted values",
+				"fields of the elements of an array cannot be encrypted")
 		}
 		if n.enc != nil {
 			if slices.Contains(keys[i:], "$") {

@@ -56,7 +56,8 @@ func ParseEncryptedFields(namespace string, encryptedFields bson.Raw) (*Schema, 
 		// told to be equal.
 		key := fieldKey{e.KeyID, e.KeyAltName}
 		if other, ok := keys[key]; ok {
-			return nil, p.invalidField(path, "Duplicate key ids are not allowed: the field '"+other+"' has the same key")
+			return nil, p.invalidField(path,
+				"Duplicate key ids are not allowed: the field '"+other+"' has the same key")
 		}
 		keys[key] = path
 		paths = append(paths, path)
@@ -166,7 +167,8 @@ func (p *fieldParser) query(e *Encryption, path string, doc bson.Raw, i int) err
 	case "prefix", "prefixPreview", "suffix", "suffixPreview", "substring", "substringPreview":
 		kind = Text
 		if t != bson.TypeString {
-			return p.invalidField(path, "Cannot encrypt element of type: "+typeName(t)+" for "+name+" queries: they are for strings")
+			return p.invalidField(path,
+				"Cannot encrypt element of type: "+typeName(t)+" for "+name+" queries: they are for strings")
 		}
 		if err := p.textQuery(e, path, doc, strings.TrimSuffix(name, "Preview"), r, i); err != nil {
 			return err
@@ -245,7 +247,8 @@ func (p *fieldParser) textQuery(e *Encryption, path string, doc bson.Raw, name s
 		folds[j] = !sensitive
 	}
 	if i > 0 && (e.foldCase != folds[0] || e.foldMarks != folds[1]) {
-		return p.invalidField(path, "prefix and suffix queries must have the same 'caseSensitive' and 'diacriticSensitive'")
+		return p.invalidField(path,
+			"prefix and suffix queries must have the same 'caseSensitive' and 'diacriticSensitive'")
 	}
 	e.foldCase, e.foldMarks = folds[0], folds[1]
 	switch {

@@ -140,7 +140,8 @@ func (a *analysis) objectExpression(v bson.RawValue, s *scope) (bson.RawValue, o
 
 // plainExpressions are the operators whose arguments must not be encrypted, which makes their
 // result plain.
-var plainExpressions = words(`$abs $acos $acosh $add $allElementsTrue $anyElementTrue $arrayElemAt $arrayToObject $asin $asinh $atan $atan2
+var plainExpressions = words(
+	`$abs $acos $acosh $add $allElementsTrue $anyElementTrue $arrayElemAt $arrayToObject $asin $asinh $atan $atan2
 	$atanh $avg $binarySize $bitAnd $bitNot $bitOr $bitXor $bsonSize $ceil $cmp $concat $concatArrays $convert $cos $cosh $dateAdd $dateDiff
 	$dateFromParts $dateFromString $dateSubtract $dateToParts $dateToString $dateTrunc $dayOfMonth $dayOfWeek $dayOfYear
 	$degreesToRadians $divide $exp $first $firstN $floor $hour $indexOfArray $indexOfBytes $indexOfCP $isArray $isNumber $isoDayOfWeek
@@ -207,11 +208,13 @@ func (a *analysis) operatorExpression(name string, v, arg bson.RawValue, s *scop
 
 // encryptedOperand says why an operator cannot have an encrypted argument.
 func (a *analysis) encryptedOperand(name string, op operand) error {
-	return a.refuse(op.path, name, "an encrypted field cannot be an argument of the operator", "$eq, $ne and $in work with deterministic encryption and equality queries")
+	return a.refuse(op.path, name, "an encrypted field cannot be an argument of the operator",
+		"$eq, $ne and $in work with deterministic encryption and equality queries")
 }
 
 // plainExpression analyses the arguments of an operator that takes nothing encrypted.
-func (a *analysis) plainExpression(name string, v, arg bson.RawValue, s *scope, err error) (bson.RawValue, operand, error) {
+func (a *analysis) plainExpression(name string, v, arg bson.RawValue, s *scope,
+	err error) (bson.RawValue, operand, error) {
 	if err != nil {
 		return v, operand{}, err
 	}
@@ -286,11 +289,13 @@ func (a *analysis) equalityExpression(name string, v, arg bson.RawValue, s *scop
 				return v, operand{}, err
 			}
 			if e.Kind != Deterministic || other.node.enc == nil || !e.same(other.node.enc) {
-				return v, operand{}, a.refuse(op.path, name, "two encrypted fields can be compared only if both are encrypted deterministically with the same key and type", "")
+				return v, operand{}, a.refuse(op.path, name,
+					"two encrypted fields can be compared only if both are encrypted deterministically with the same key and type", "")
 			}
 			return document(pair(name, array(args))), operand{}, nil
 		case !other.constant:
-			return v, operand{}, a.refuse(op.path, name, "an encrypted field can be compared only with a constant", "write the value into the comparison instead of a variable or expression")
+			return v, operand{}, a.refuse(op.path, name, "an encrypted field can be compared only with a constant",
+				"write the value into the comparison instead of a variable or expression")
 		}
 		p, err := a.compared(e, op.path, name, other.value)
 		if err != nil {
@@ -320,7 +325,8 @@ func (a *analysis) inExpression(v, arg bson.RawValue, s *scope) (bson.RawValue, 
 	case ops[0].node.enc == nil:
 		return v, operand{}, a.encryptedOperand("$in", ops[0])
 	case !ops[1].constant:
-		return v, operand{}, a.refuse(ops[0].path, "$in", "an encrypted field can be compared only with constants", "write the values into the comparison")
+		return v, operand{}, a.refuse(ops[0].path, "$in", "an encrypted field can be compared only with constants",
+			"write the values into the comparison")
 	default:
 		list, ok := ops[1].value.Array()
 		if !ok {
@@ -340,7 +346,8 @@ func (a *analysis) inExpression(v, arg bson.RawValue, s *scope) (bson.RawValue, 
 }
 
 var flipped = map[fle.RangeOperator]fle.RangeOperator{
-	fle.Greater: fle.Less, fle.GreaterOrEqual: fle.LessOrEqual, fle.Less: fle.Greater, fle.LessOrEqual: fle.GreaterOrEqual,
+	fle.Greater: fle.Less, fle.GreaterOrEqual: fle.LessOrEqual, fle.Less: fle.Greater,
+	fle.LessOrEqual: fle.GreaterOrEqual,
 }
 
 // rangeExpression returns the range comparison that {name: arg} is, nil if neither argument is
@@ -368,7 +375,8 @@ func (a *analysis) rangeExpression(name string, arg bson.RawValue, s *scope) (*r
 			if err := a.comparing(field.path, name); err != nil {
 				return nil, err
 			}
-			return nil, a.refuse(field.path, name, "an encrypted field cannot be an argument of the operator", "a field with range queries can be compared with a constant")
+			return nil, a.refuse(field.path, name, "an encrypted field cannot be an argument of the operator",
+				"a field with range queries can be compared with a constant")
 		}
 		if i == 1 {
 			op = flipped[op]
@@ -435,7 +443,8 @@ func (a *analysis) logicExpression(name string, arg bson.RawValue, s *scope) (bs
 			return arg, operand{}, err
 		}
 		if op.node != nil {
-			return arg, operand{}, a.refuse(op.path, name, "an encrypted value is neither true nor false", "compare it with $eq")
+			return arg, operand{},
+				a.refuse(op.path, name, "an encrypted value is neither true nor false", "compare it with $eq")
 		}
 	}
 	if arg.Type != bson.TypeArray {
@@ -664,7 +673,8 @@ func (a *analysis) getField(name string, arg bson.RawValue, s *scope) (bson.RawV
 	doc, ok := arg.Document()
 	if ok = ok && !isOperator(arg); !ok || doc.Lookup("input").IsZero() {
 		if s.current != nil {
-			return arg, operand{}, a.refuse("", name, "an encrypted field could be taken", "use a field path, or give the operator an 'input' without encrypted fields")
+			return arg, operand{}, a.refuse("", name, "an encrypted field could be taken",
+				"use a field path, or give the operator an 'input' without encrypted fields")
 		}
 	}
 	out, op, err := a.plainExpression(name, arg, arg, s, nil)
@@ -677,7 +687,8 @@ func (a *analysis) getField(name string, arg bson.RawValue, s *scope) (bson.RawV
 
 // textExpression analyses the comparisons of text fields.
 func (a *analysis) textExpression(name string, arg bson.RawValue, s *scope) (bson.RawValue, operand, error) {
-	what := map[string]string{"$encStrStartsWith": "prefix", "$encStrEndsWith": "suffix", "$encStrContains": "substring", "$encStrNormalizedEq": "string"}[name]
+	what := map[string]string{"$encStrStartsWith": "prefix", "$encStrEndsWith": "suffix",
+		"$encStrContains": "substring", "$encStrNormalizedEq": "string"}[name]
 	doc, err := a.named(arg, name)
 	if err != nil {
 		return arg, operand{}, err
@@ -691,7 +702,8 @@ func (a *analysis) textExpression(name string, arg bson.RawValue, s *scope) (bso
 		return arg, operand{}, err
 	}
 	if field.node == nil || field.node.enc == nil || field.node.enc.Kind != Text {
-		return arg, operand{}, a.refuse(field.path, name, "'input' must be a field that is encrypted for text queries", "")
+		return arg, operand{},
+			a.refuse(field.path, name, "'input' must be a field that is encrypted for text queries", "")
 	}
 	if err := a.comparing(field.path, name); err != nil {
 		return arg, operand{}, err
@@ -707,7 +719,8 @@ func (a *analysis) textExpression(name string, arg bson.RawValue, s *scope) (bso
 		t.Substring = e.substring
 	}
 	if what != "string" && t.Prefix == nil && t.Suffix == nil && t.Substring == nil {
-		return arg, operand{}, a.refuse(field.path, name, "the field has no "+what+" queries", "add them to 'queries' in encryptedFields")
+		return arg, operand{}, a.refuse(field.path, name, "the field has no "+what+" queries",
+			"add them to 'queries' in encryptedFields")
 	}
 	out, err := rewrite(doc, func(key string, v bson.RawValue) (bson.RawValue, error) {
 		switch key {
@@ -725,7 +738,8 @@ func (a *analysis) textExpression(name string, arg bson.RawValue, s *scope) (bso
 				return v, err
 			}
 			t.Value, _ = op.value.StringValue()
-			p := fle.Placeholder{Purpose: fle.ForFind, Index: fle.IndexText, IndexKey: e.KeyID, UserKey: e.KeyID, Value: t.RawValue(), Contention: e.contention}
+			p := fle.Placeholder{Purpose: fle.ForFind, Index: fle.IndexText, IndexKey: e.KeyID, UserKey: e.KeyID,
+				Value: t.RawValue(), Contention: e.contention}
 			a.mark(e, field.path, name, "", op.value)
 			return fle.Value(p.Append(nil)), nil
 		}

@@ -7,7 +7,8 @@ import (
 )
 
 // plainAccumulators are those whose arguments must not be encrypted.
-var plainAccumulators = words(`$avg $count $first $firstN $last $lastN $max $maxN $median $mergeObjects $min $minN $percentile $stdDevPop
+var plainAccumulators = words(
+	`$avg $count $first $firstN $last $lastN $max $maxN $median $mergeObjects $min $minN $percentile $stdDevPop
 	$stdDevSamp $sum $top $topN $bottom $bottomN $concatArrays $setUnion`)
 
 // key analyses an expression by which documents are grouped.
@@ -18,7 +19,9 @@ func (s *stage) key(v bson.RawValue) (bson.RawValue, *node, error) {
 	}
 	if op.node != nil {
 		if !op.node.deterministic() {
-			return v, nil, s.refuse(op.path, "documents cannot be grouped by a field whose equal values have different ciphertexts", "encrypt it deterministically")
+			return v, nil, s.refuse(
+				op.path, "documents cannot be grouped by a field whose equal values have different ciphertexts",
+				"encrypt it deterministically")
 		}
 		if err := s.comparing(op.path, s.name); err != nil {
 			return v, nil, err
@@ -83,7 +86,8 @@ func (s *stage) accumulator(v bson.RawValue) (bson.RawValue, *node, error) {
 				return v, nil, err
 			}
 			if !op.node.deterministic() {
-				return v, nil, s.refuse(op.path, name+" on a field whose equal values have different ciphertexts", "use $push")
+				return v, nil, s.refuse(op.path, name+" on a field whose equal values have different ciphertexts",
+					"use $push")
 			}
 		}
 		return document(pair(name, out)), opaqueNode, nil

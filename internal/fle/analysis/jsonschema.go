@@ -50,7 +50,8 @@ func ParseJSONSchema(namespace string, schema bson.Raw, remote bool) (*Schema, e
 		return nil, p.invalid("", "a whole document cannot be encrypted", "put 'encrypt' on its fields")
 	}
 	if id := root.child("_id"); id != nil {
-		return nil, p.invalid("_id", "the field '_id' cannot be encrypted", "name '_id' in 'properties' if a pattern covers it")
+		return nil, p.invalid("_id", "the field '_id' cannot be encrypted",
+			"name '_id' in 'properties' if a pattern covers it")
 	}
 	return &Schema{namespace: namespace, root: root, source: schema}, nil
 }
@@ -78,7 +79,8 @@ func (p *jsonParser) schema(s bson.Raw, path string, in metadata) (*node, error)
 	object := false
 	for key, v := range s.All() {
 		if slices.Contains(names, key) {
-			return nil, &Error{Namespace: p.namespace, Path: path, Reason: "Invalid schema: the keyword '" + key + "' is there twice"}
+			return nil, &Error{Namespace: p.namespace, Path: path,
+				Reason: "Invalid schema: the keyword '" + key + "' is there twice"}
 		}
 		names = append(names, key)
 		if !p.remote && !localKeywords[key] {
@@ -118,7 +120,8 @@ func (p *jsonParser) schema(s bson.Raw, path string, in metadata) (*node, error)
 		}
 	}
 	if n = n.prune(); n != nil && !object {
-		return nil, p.invalid(path, "an object that holds encrypted fields needs bsonType 'object' and no other type", "")
+		return nil, p.invalid(path, "an object that holds encrypted fields needs bsonType 'object' and no other type",
+			"")
 	}
 	return n, nil
 }
@@ -134,7 +137,8 @@ func (p *jsonParser) keyword(n *node, key string, v bson.RawValue, path string, 
 		for name, v := range doc.All() {
 			inner, ok := v.Document()
 			if !ok {
-				return &Error{Namespace: p.namespace, Path: join(path, name), Reason: "Invalid schema: what '" + key + "' holds must be objects"}
+				return &Error{Namespace: p.namespace, Path: join(path, name),
+					Reason: "Invalid schema: what '" + key + "' holds must be objects"}
 			}
 			c, err := p.schema(inner, join(path, name), in)
 			if err != nil {
@@ -148,7 +152,8 @@ func (p *jsonParser) keyword(n *node, key string, v bson.RawValue, path string, 
 		doc, ok := v.Document()
 		if !ok {
 			if _, ok := v.Boolean(); !ok {
-				return &Error{Namespace: p.namespace, Path: path, Reason: "Invalid schema: 'additionalProperties' must be an object or a boolean"}
+				return &Error{Namespace: p.namespace, Path: path,
+					Reason: "Invalid schema: 'additionalProperties' must be an object or a boolean"}
 			}
 			return nil
 		}
@@ -163,7 +168,8 @@ func (p *jsonParser) keyword(n *node, key string, v bson.RawValue, path string, 
 			return nil
 		}
 		if word := encryptWithin(v); word != "" {
-			return p.invalid(path, "'"+word+"' cannot stand under '"+key+"'", "it may stand under 'properties', 'patternProperties' and 'additionalProperties'")
+			return p.invalid(path, "'"+word+"' cannot stand under '"+key+"'",
+				"it may stand under 'properties', 'patternProperties' and 'additionalProperties'")
 		}
 	}
 	return nil
@@ -185,13 +191,15 @@ func (p *jsonParser) property(n *node, key, name string, c *node, path string) e
 		return nil
 	}
 	if c != nil && (strings.Contains(name, ".") || strings.HasPrefix(name, "$") || name == "") {
-		return p.invalid(path, fmt.Sprintf("a field called %q cannot be reached in queries", name), "nest 'properties' instead of a dot")
+		return p.invalid(path, fmt.Sprintf("a field called %q cannot be reached in queries", name),
+			"nest 'properties' instead of a dot")
 	}
 	if n.props == nil {
 		n.props = map[string]*node{}
 	}
 	if _, ok := n.props[name]; ok {
-		return &Error{Namespace: p.namespace, Path: join(path, name), Reason: "Invalid schema: the property is there twice"}
+		return &Error{Namespace: p.namespace, Path: join(path, name),
+			Reason: "Invalid schema: the property is there twice"}
 	}
 	n.props[name] = c
 	return nil
@@ -206,8 +214,10 @@ var localKeywords = map[string]bool{
 // plainKeywords are those whose values hold no schemas.
 var plainKeywords = map[string]bool{
 	"bsonType": true, "type": true, "title": true, "description": true, "enum": true, "required": true, "minimum": true,
-	"maximum": true, "exclusiveMinimum": true, "exclusiveMaximum": true, "multipleOf": true, "minLength": true, "maxLength": true,
-	"pattern": true, "minItems": true, "maxItems": true, "uniqueItems": true, "minProperties": true, "maxProperties": true,
+	"maximum": true, "exclusiveMinimum": true, "exclusiveMaximum": true, "multipleOf": true, "minLength": true,
+	"maxLength": true,
+	"pattern":   true, "minItems": true, "maxItems": true, "uniqueItems": true, "minProperties": true,
+	"maxProperties": true,
 }
 
 // encryptWithin returns the first keyword of encryption at any depth of v, "" for none.
@@ -271,7 +281,8 @@ func (p *jsonParser) encrypt(s bson.Raw, path string, in metadata) (*node, error
 		return nil, err
 	}
 	if m.kind == 0 || !m.hasKey {
-		return nil, p.invalid(path, "'encrypt' needs 'algorithm' and 'keyId', its own or of an 'encryptMetadata' above it", "")
+		return nil, p.invalid(path,
+			"'encrypt' needs 'algorithm' and 'keyId', its own or of an 'encryptMetadata' above it", "")
 	}
 	e.Kind, e.KeyID, e.KeyPointer = m.kind, m.keyID, m.pointer
 	for _, t := range e.types {
@@ -338,7 +349,8 @@ func (p *jsonParser) metadata(doc bson.Raw, path string, in metadata) (metadata,
 	in.hasKey, in.keyID, in.pointer = true, bson.UUID{}, ""
 	if s, ok := v.StringValue(); ok {
 		if !strings.HasPrefix(s, "/") || strings.HasSuffix(s, "/") {
-			return in, p.invalid(path, fmt.Sprintf("keyId %q is not a JSON pointer to a field", s), "write it as \"/field\"")
+			return in, p.invalid(path, fmt.Sprintf("keyId %q is not a JSON pointer to a field", s),
+				"write it as \"/field\"")
 		}
 		in.pointer = s
 		return in, nil

@@ -131,7 +131,8 @@ func (m *matcher) operator(key string, v bson.RawValue, n *node) (*term, error) 
 	switch key {
 	case "$expr", "$jsonSchema":
 		if m.nested {
-			return nil, m.refuse("", "", "Unsupported match expression operator for encryption: "+key+" within $elemMatch", "")
+			return nil, m.refuse("", "",
+				"Unsupported match expression operator for encryption: "+key+" within $elemMatch", "")
 		}
 	}
 	switch key {
@@ -169,16 +170,19 @@ func (m *matcher) operator(key string, v bson.RawValue, n *node) (*term, error) 
 			return raw, m.validatorSchema(doc, n)
 		}
 	}
-	return nil, m.refuse("", "", "Unsupported match expression operator for encryption: "+key, "the operators of single fields, $and, $or, $nor and $expr are supported")
+	return nil, m.refuse("", "", "Unsupported match expression operator for encryption: "+key,
+		"the operators of single fields, $and, $or, $nor and $expr are supported")
 }
 
 // plainOperators are the operators that a field without encryption may have.
 var plainOperators = map[string]bool{
-	"$eq": true, "$ne": true, "$gt": true, "$gte": true, "$lt": true, "$lte": true, "$in": true, "$nin": true, "$not": true, "$exists": true,
+	"$eq": true, "$ne": true, "$gt": true, "$gte": true, "$lt": true, "$lte": true, "$in": true, "$nin": true,
+	"$not": true, "$exists": true,
 	"$type": true, "$mod": true, "$regex": true, "$options": true, "$size": true, "$all": true, "$elemMatch": true,
 	"$bitsAllClear": true, "$bitsAllSet": true, "$bitsAnyClear": true, "$bitsAnySet": true,
-	"$geoWithin": true, "$geoIntersects": true, "$near": true, "$nearSphere": true, "$maxDistance": true, "$minDistance": true,
-	"$within": true, "$geoNear": true, "$comment": true,
+	"$geoWithin": true, "$geoIntersects": true, "$near": true, "$nearSphere": true, "$maxDistance": true,
+	"$minDistance": true,
+	"$within":      true, "$geoNear": true, "$comment": true,
 }
 
 // field parses what a filter says about one path.
@@ -336,7 +340,8 @@ func (m *matcher) encrypted(path string, e *Encryption, op *fieldOp) error {
 			if v.Type == bson.TypeRegex {
 				return v, m.refuse(path, op.name, invalidMatch, "a regular expression cannot match ciphertexts")
 			}
-			return m.equality(path, e, op.name, v, "Illegal equality to null inside "+op.name+" against an encrypted field")
+			return m.equality(path, e, op.name, v,
+				"Illegal equality to null inside "+op.name+" against an encrypted field")
 		})
 		op.v = v
 		return err
@@ -356,7 +361,8 @@ func (m *matcher) encrypted(path string, e *Encryption, op *fieldOp) error {
 	return m.refuse(path, op.name, invalidMatch, instead)
 }
 
-func (m *matcher) equality(path string, e *Encryption, operator string, v bson.RawValue, null string) (bson.RawValue, error) {
+func (m *matcher) equality(path string, e *Encryption, operator string, v bson.RawValue,
+	null string) (bson.RawValue, error) {
 	if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
 		if m.forbid {
 			return v, m.comparing(path, operator)
@@ -388,11 +394,15 @@ func (m *matcher) each(path string, op *fieldOp, f func(bson.RawValue) (bson.Raw
 func (m *matcher) parent(path string, n *node, op *fieldOp) error {
 	object := func(v bson.RawValue) (bson.RawValue, error) {
 		if v.Type == bson.TypeRegex || v.Type == bson.TypeArray {
-			return v, m.refuse(path, op.name, "Invalid match expression operator on a field with encrypted fields below it", "compare the fields below it")
+			return v, m.refuse(
+				path, op.name, "Invalid match expression operator on a field with encrypted fields below it",
+				"compare the fields below it")
 		}
 		return m.walkValue(v, n, path, func(e *Encryption, path string, v bson.RawValue) (bson.RawValue, error) {
 			if e.Kind.queryable() {
-				return v, m.refuse(path, op.name, "an object with fields of Queryable Encryption cannot be compared as a whole", "compare the field with a dotted path")
+				return v, m.refuse(
+					path, op.name, "an object with fields of Queryable Encryption cannot be compared as a whole",
+					"compare the field with a dotted path")
 			}
 			return m.compared(e, path, op.name, v)
 		})
@@ -409,7 +419,8 @@ func (m *matcher) parent(path string, n *node, op *fieldOp) error {
 	case "$type", "$size":
 		return nil
 	}
-	return m.refuse(path, op.name, "Invalid match expression operator on a field with encrypted fields below it", "compare the fields below it")
+	return m.refuse(path, op.name, "Invalid match expression operator on a field with encrypted fields below it",
+		"compare the fields below it")
 }
 
 // ranges parses an operator of a range field. Those of equality become terms with two bounds.
@@ -576,7 +587,8 @@ func (a *analysis) keywords(schema bson.Raw, n *node, path string) error {
 	}
 	for key, v := range schema.All() {
 		switch key {
-		case "bsonType", "type", "title", "description", "required", "encryptMetadata", "encrypt", "minProperties", "maxProperties":
+		case "bsonType", "type", "title", "description", "required", "encryptMetadata", "encrypt", "minProperties",
+			"maxProperties":
 			continue
 		case "properties":
 			props, _ := v.Document()
@@ -584,7 +596,8 @@ func (a *analysis) keywords(schema bson.Raw, n *node, path string) error {
 				c := n.child(name)
 				inner, ok := v.Document()
 				if !ok {
-					return a.refuse(join(path, name), "$jsonSchema", "Invalid schema: what 'properties' holds must be objects", "")
+					return a.refuse(join(path, name), "$jsonSchema",
+						"Invalid schema: what 'properties' holds must be objects", "")
 				}
 				if err := a.keywords(inner, c, join(path, name)); err != nil {
 					return err
@@ -596,7 +609,8 @@ func (a *analysis) keywords(schema bson.Raw, n *node, path string) error {
 				continue
 			}
 		}
-		return a.refuse(path, "$jsonSchema", "Comparison to encrypted fields not supported: the keyword '"+key+"' of the validator concerns them",
+		return a.refuse(path, "$jsonSchema", "Comparison to encrypted fields not supported: the keyword '"+key+
+			"' of the validator concerns them",
 			"the validator of an encrypted field may say its bsonType")
 	}
 	return nil

@@ -9,11 +9,13 @@ import (
 
 // eligible are the commands that the analysis knows (client-side-encryption, "libmongocrypt: Auto
 // encryption").
-var eligible = words(`aggregate count distinct delete find findAndModify insert update create createIndexes explain collMod
+var eligible = words(
+	`aggregate count distinct delete find findAndModify insert update create createIndexes explain collMod
 	compactStructuredEncryptionData cleanupStructuredEncryptionData bulkWrite`)
 
 // passed are the commands that hold no values of collections, and go out as they come.
-var passed = words(`getMore authenticate getnonce logout hello isMaster ismaster abortTransaction commitTransaction endSessions startSession
+var passed = words(
+	`getMore authenticate getnonce logout hello isMaster ismaster abortTransaction commitTransaction endSessions startSession
 	drop dropDatabase dropIndexes killCursors listCollections listDatabases listIndexes renameCollection ping saslStart saslContinue
 	killAllSessions killAllSessionsByPattern killSessions refreshSessions buildInfo buildinfo getCmdLineOpts getLog createSearchIndexes
 	listSearchIndexes dropSearchIndex updateSearchIndex serverStatus`)
@@ -36,7 +38,8 @@ func Namespaces(db string, cmd bson.Raw) ([]string, error) {
 		return fail(err.Error())
 	}
 	if !eligible[name] {
-		return nil, &Error{Namespace: db, Reason: "command not supported for auto encryption: " + name, Instead: bypassing}
+		return nil, &Error{Namespace: db, Reason: "command not supported for auto encryption: " + name,
+			Instead: bypassing}
 	}
 	if key := twice(cmd); key != "" {
 		return fail("the command has the field '" + key + "' twice")
@@ -53,7 +56,8 @@ func Namespaces(db string, cmd bson.Raw) ([]string, error) {
 			return fail("explain wants a command")
 		}
 		if name, _ := first(inner); name == "explain" || !eligible[name] {
-			return nil, &Error{Command: "explain", Namespace: db, Reason: "command not supported for auto encryption: " + name, Instead: bypassing}
+			return nil, &Error{Command: "explain", Namespace: db,
+				Reason: "command not supported for auto encryption: " + name, Instead: bypassing}
 		}
 		return Namespaces(db, inner)
 	case "bulkWrite":
@@ -72,7 +76,8 @@ func Namespaces(db string, cmd bson.Raw) ([]string, error) {
 	}
 	coll, ok := target.StringValue()
 	if !ok || coll == "" {
-		return nil, &Error{Command: name, Namespace: db, Reason: "non-collection command not supported for auto encryption: " + name, Instead: bypassing}
+		return nil, &Error{Command: name, Namespace: db,
+			Reason: "non-collection command not supported for auto encryption: " + name, Instead: bypassing}
 	}
 	out := []string{db + "." + coll}
 	switch name {
@@ -172,7 +177,8 @@ func (r *reach) target(dbs []string, stage string, v bson.RawValue) ([]string, e
 		}
 		coll, named = doc.Lookup("coll").StringValue()
 		if !named && (stage == "$out" || stage == "$merge") {
-			return dbs, r.refuse(stage, "the target is not understood: want the name of a collection, or 'db' and 'coll'")
+			return dbs, r.refuse(stage,
+				"the target is not understood: want the name of a collection, or 'db' and 'coll'")
 		}
 		if db, ok := doc.Lookup("db").StringValue(); ok {
 			if named {

@@ -59,11 +59,15 @@ var stageFuncs map[string]stageFunc
 
 func init() {
 	stageFuncs = map[string]stageFunc{
-		"$match": (*stage).matchStage, "$project": (*stage).project, "$addFields": (*stage).addFields, "$set": (*stage).addFields,
+		"$match": (*stage).matchStage, "$project": (*stage).project, "$addFields": (*stage).addFields,
+		"$set":   (*stage).addFields,
 		"$unset": (*stage).unset, "$replaceRoot": (*stage).replaceRoot, "$replaceWith": (*stage).replaceWith,
-		"$limit": (*stage).unchanged, "$skip": (*stage).unchanged, "$sample": (*stage).unchanged, "$indexStats": (*stage).unchanged,
-		"$collStats": (*stage).unchanged, "$geoNear": (*stage).geoNear, "$sort": (*stage).sortStage, "$bucket": (*stage).bucket,
-		"$bucketAuto": (*stage).bucket, "$sortByCount": (*stage).sortByCount, "$group": (*stage).group, "$count": (*stage).countStage,
+		"$limit": (*stage).unchanged, "$skip": (*stage).unchanged, "$sample": (*stage).unchanged,
+		"$indexStats": (*stage).unchanged,
+		"$collStats":  (*stage).unchanged, "$geoNear": (*stage).geoNear, "$sort": (*stage).sortStage,
+		"$bucket":     (*stage).bucket,
+		"$bucketAuto": (*stage).bucket, "$sortByCount": (*stage).sortByCount, "$group": (*stage).group,
+		"$count":  (*stage).countStage,
 		"$unwind": (*stage).unwind, "$redact": (*stage).redact, "$facet": (*stage).facet, "$lookup": (*stage).lookup,
 		"$graphLookup": (*stage).graphLookup, "$unionWith": (*stage).unionWith,
 	}
@@ -137,7 +141,8 @@ func (a *analysis) sortKeys(v bson.RawValue, n *node, operator string) error {
 			return err
 		}
 		if found != nil {
-			return a.refuse(path, operator, "cannot sort by an encrypted field, since ciphertexts have no useful order", "sort after decryption")
+			return a.refuse(path, operator, "cannot sort by an encrypted field, since ciphertexts have no useful order",
+				"sort after decryption")
 		}
 	}
 	return nil
@@ -174,7 +179,8 @@ func (s *stage) projected(doc bson.Raw, prefix string, exclusion, find bool, n *
 	return rewrite(doc, func(key string, v bson.RawValue) (bson.RawValue, error) {
 		path := join(prefix, key)
 		if find && (path == "$" || strings.HasSuffix(path, ".$")) {
-			return v, s.plainPath(s.in, strings.TrimSuffix(path, ".$"), "the positional operator cannot be used on an encrypted field")
+			return v, s.plainPath(s.in, strings.TrimSuffix(path, ".$"),
+				"the positional operator cannot be used on an encrypted field")
 		}
 		found, err := s.at(s.in, path, s.name)
 		if err != nil {
@@ -488,7 +494,8 @@ func (s *stage) joinable(local *node, localPath string, foreign *node, foreignPa
 	if local == nil {
 		path = foreignPath
 	}
-	if local == nil || foreign == nil || local.enc == nil || foreign.enc == nil || local.enc.Kind != Deterministic || !local.enc.same(foreign.enc) {
+	if local == nil || foreign == nil || local.enc == nil || foreign.enc == nil || local.enc.Kind != Deterministic ||
+		!local.enc.same(foreign.enc) {
 		return s.refuse(path, "a join needs two fields without encryption, or two that are encrypted deterministically with the same key and type", "")
 	}
 	return nil
@@ -692,7 +699,8 @@ func (s *stage) unionWith(arg bson.RawValue) (bson.RawValue, *node, error) {
 		arg = document(changed)
 	}
 	if !s.in.equal(foreign) {
-		return arg, nil, s.refuse("", "the collections are encrypted in different ways", "project the encrypted fields away before")
+		return arg, nil, s.refuse("", "the collections are encrypted in different ways",
+			"project the encrypted fields away before")
 	}
 	return arg, s.in, nil
 }

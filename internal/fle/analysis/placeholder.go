@@ -8,13 +8,15 @@ import (
 // check refuses a value that the field at path cannot have.
 func (a *analysis) check(e *Encryption, path, operator string, v bson.RawValue) error {
 	if _, ok := fle.Data(v); ok || v.Type == bson.TypeBinary && len(v.Value) > 4 && v.Value[4] == bson.BinaryEncrypted {
-		return a.refuse(path, operator, "Cannot encrypt a value that is encrypted already", "bypass automatic encryption to send values that were encrypted explicitly")
+		return a.refuse(path, operator, "Cannot encrypt a value that is encrypted already",
+			"bypass automatic encryption to send values that were encrypted explicitly")
 	}
 	if singleValued(v.Type) {
 		return a.refuse(path, operator, "Cannot encrypt element of type: "+typeName(v.Type), "leave the field out")
 	}
 	if len(e.types) > 0 && !e.types.has(v.Type) {
-		return a.refuse(path, operator, "Cannot encrypt element of type: "+typeName(v.Type), "the schema wants "+e.types.String())
+		return a.refuse(path, operator, "Cannot encrypt element of type: "+typeName(v.Type),
+			"the schema wants "+e.types.String())
 	}
 	if e.KeyAltName != "" {
 		return a.refuse(path, operator, "the key's alternative name is not resolved", "")
@@ -24,7 +26,8 @@ func (a *analysis) check(e *Encryption, path, operator string, v bson.RawValue) 
 
 func (a *analysis) mark(e *Encryption, path, operator, altName string, v bson.RawValue) {
 	a.marks = append(a.marks, Mark{
-		Namespace: e.namespace, Place: a.place, Path: path, Operator: operator, Kind: e.Kind, Type: v.Type, KeyID: e.KeyID, KeyAltName: altName,
+		Namespace: e.namespace, Place: a.place, Path: path, Operator: operator, Kind: e.Kind, Type: v.Type,
+		KeyID: e.KeyID, KeyAltName: altName,
 	})
 }
 
@@ -45,7 +48,8 @@ func (a *analysis) stored(e *Encryption, path, operator string, v bson.RawValue,
 		a.mark(e, path, "", m.KeyAltName, v)
 		return fle.Value(m.Append(nil)), nil
 	}
-	p := fle.Placeholder{Purpose: fle.ForInsert, Index: fle.IndexNone, IndexKey: e.KeyID, UserKey: e.KeyID, Value: v, Contention: e.contention}
+	p := fle.Placeholder{Purpose: fle.ForInsert, Index: fle.IndexNone, IndexKey: e.KeyID, UserKey: e.KeyID, Value: v,
+		Contention: e.contention}
 	switch e.Kind {
 	case Equality:
 		p.Index = fle.IndexEquality
@@ -54,7 +58,8 @@ func (a *analysis) stored(e *Encryption, path, operator string, v bson.RawValue,
 		p.Index, p.Value, p.Sparsity = fle.IndexRange, r.RawValue(), e.sparsity
 	case Text:
 		s, _ := v.StringValue()
-		t := fle.Text{Value: s, FoldCase: e.foldCase, FoldDiacritics: e.foldMarks, Prefix: e.prefix, Suffix: e.suffix, Substring: e.substring}
+		t := fle.Text{Value: s, FoldCase: e.foldCase, FoldDiacritics: e.foldMarks, Prefix: e.prefix, Suffix: e.suffix,
+			Substring: e.substring}
 		p.Index, p.Value = fle.IndexText, t.RawValue()
 	}
 	a.mark(e, path, "", "", v)
@@ -71,7 +76,8 @@ func algorithm(k Kind) fle.Algorithm {
 // keyName returns the name of the key that a JSON pointer leads to.
 func (a *analysis) keyName(e *Encryption, path, operator string, doc bson.Raw) (string, error) {
 	if doc == nil {
-		return "", a.refuse(path, operator, "A non-static (JSONPointer) keyId is not supported in an update", "replace the whole document, or give the field a key by its UUID")
+		return "", a.refuse(path, operator, "A non-static (JSONPointer) keyId is not supported in an update",
+			"replace the whole document, or give the field a key by its UUID")
 	}
 	n := a.root()
 	for _, key := range pointerKeys(e.KeyPointer) {
@@ -82,7 +88,8 @@ func (a *analysis) keyName(e *Encryption, path, operator string, doc bson.Raw) (
 	}
 	name, ok := doc.Lookup(pointerKeys(e.KeyPointer)...).StringValue()
 	if !ok || name == "" {
-		return "", a.refuse(path, operator, "keyId "+e.KeyPointer+" does not lead to a string, the name of a key, in the document", "")
+		return "", a.refuse(path, operator,
+			"keyId "+e.KeyPointer+" does not lead to a string, the name of a key, in the document", "")
 	}
 	return name, nil
 }
@@ -104,7 +111,8 @@ func (a *analysis) compared(e *Encryption, path, operator string, v bson.RawValu
 		if err := a.check(e, path, operator, v); err != nil {
 			return v, err
 		}
-		p := fle.Placeholder{Purpose: fle.ForFind, Index: fle.IndexEquality, IndexKey: e.KeyID, UserKey: e.KeyID, Value: v, Contention: e.contention}
+		p := fle.Placeholder{Purpose: fle.ForFind, Index: fle.IndexEquality, IndexKey: e.KeyID, UserKey: e.KeyID,
+			Value: v, Contention: e.contention}
 		a.mark(e, path, operator, "", v)
 		return fle.Value(p.Append(nil)), nil
 	}
@@ -114,7 +122,8 @@ func (a *analysis) compared(e *Encryption, path, operator string, v bson.RawValu
 // comparing notes that an encrypted field is compared, which validators must not do.
 func (a *analysis) comparing(path, operator string) error {
 	if a.forbid {
-		return a.refuse(path, operator, "Comparison to encrypted fields not supported", "the server would have to keep the value in plaintext")
+		return a.refuse(path, operator, "Comparison to encrypted fields not supported",
+			"the server would have to keep the value in plaintext")
 	}
 	if a.computes && a.queryable {
 		return a.refuse(path, operator, "A comparison with Queryable Encryption is true only in a filter, $match, $geoNear, $graphLookup and the pipeline of $lookup",
@@ -128,13 +137,16 @@ func (a *analysis) comparing(path, operator string) error {
 func (a *analysis) noEquality(e *Encryption, path, operator string) error {
 	switch e.Kind {
 	case Random:
-		return a.refuse(path, operator, "Cannot query on fields encrypted with the randomized encryption algorithm", "query another field, or encrypt this one deterministically")
+		return a.refuse(path, operator, "Cannot query on fields encrypted with the randomized encryption algorithm",
+			"query another field, or encrypt this one deterministically")
 	case Unindexed:
-		return a.refuse(path, operator, "Cannot query on an encrypted field without an index", "give the field 'queries' in encryptedFields")
+		return a.refuse(path, operator, "Cannot query on an encrypted field without an index",
+			"give the field 'queries' in encryptedFields")
 	case Text:
 		return a.refuse(path, operator, invalidMatch, "compare it within $expr with $encStrNormalizedEq")
 	case Range:
-		return a.refuse(path, operator, "Invalid operator on a field that is encrypted for range queries", "use $gt, $gte, $lt and $lte")
+		return a.refuse(path, operator, "Invalid operator on a field that is encrypted for range queries",
+			"use $gt, $gte, $lt and $lte")
 	}
 	return a.refuse(path, operator, invalidMatch, "")
 }
@@ -170,17 +182,23 @@ func (a *analysis) coerce(e *Encryption, path, operator string, v bson.RawValue)
 	case v.Type == want || !number:
 		return v, a.check(e, path, operator, v)
 	case v.Type == bson.TypeDateTime || want == bson.TypeDateTime:
-		return v, a.refuse(path, operator, "If the value type is a date, the type of the index must also be date (and vice versa).", "the schema wants "+e.types.String())
-	case v.Type == bson.TypeDouble || v.Type == bson.TypeDecimal128 || want == bson.TypeDouble || want == bson.TypeDecimal128:
-		return v, a.refuse(path, operator, "If the value type and the field type are not the same type and one or both of them is a double or a decimal,"+
-			" coercion of the value to field type is not supported, due to possible loss of precision.", "the schema wants "+e.types.String())
+		return v, a.refuse(
+			path, operator, "If the value type is a date, the type of the index must also be date (and vice versa).",
+			"the schema wants "+e.types.String())
+	case v.Type == bson.TypeDouble || v.Type == bson.TypeDecimal128 || want == bson.TypeDouble ||
+		want == bson.TypeDecimal128:
+		return v, a.refuse(
+			path, operator, "If the value type and the field type are not the same type and one or both of them is a double or a decimal,"+
+				" coercion of the value to field type is not supported, due to possible loss of precision.",
+			"the schema wants "+e.types.String())
 	}
 	n, _ := v.AsInt64()
 	if want == bson.TypeInt64 {
 		return bson.RawValue{Type: want, Value: bson.AppendInt64Value(nil, n)}, nil
 	}
 	if int64(int32(n)) != n {
-		return v, a.refuse(path, operator, "Cannot encrypt element of type: long, which does not fit into the field's type int", "")
+		return v, a.refuse(path, operator,
+			"Cannot encrypt element of type: long, which does not fit into the field's type int", "")
 	}
 	return bson.RawValue{Type: want, Value: bson.AppendInt32Value(nil, int32(n))}, nil
 }

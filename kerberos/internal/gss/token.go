@@ -42,7 +42,8 @@ const classApplication = 1
 // Unframe takes a token apart.
 func Unframe(token []byte) (id TokenID, message []byte, err error) {
 	var outer asn1.RawValue
-	if rest, err := asn1.Unmarshal(token, &outer); err != nil || len(rest) > 0 || outer.Class != classApplication || outer.Tag != 0 {
+	if rest, err := asn1.Unmarshal(token, &outer); err != nil || len(rest) > 0 || outer.Class != classApplication ||
+		outer.Tag != 0 {
 		return 0, nil, errors.New("token is not one of GSS-API")
 	}
 	var got asn1.ObjectIdentifier
@@ -60,10 +61,12 @@ func Unframe(token []byte) (id TokenID, message []byte, err error) {
 // another form (RFC 1964, RFC 4757), and are not safe.
 func SupportedKey(k types.EncryptionKey) error {
 	switch k.KeyType {
-	case etypeID.AES128_CTS_HMAC_SHA1_96, etypeID.AES256_CTS_HMAC_SHA1_96, etypeID.AES128_CTS_HMAC_SHA256_128, etypeID.AES256_CTS_HMAC_SHA384_192:
+	case etypeID.AES128_CTS_HMAC_SHA1_96, etypeID.AES256_CTS_HMAC_SHA1_96, etypeID.AES128_CTS_HMAC_SHA256_128,
+		etypeID.AES256_CTS_HMAC_SHA384_192:
 		return nil
 	}
-	return fmt.Errorf("the session key is of the encryption type %d: give the service's principal a key of AES", k.KeyType)
+	return fmt.Errorf("the session key is of the encryption type %d: give the service's principal a key of AES",
+		k.KeyType)
 }
 
 // Side is one side of an established context. It is used by one goroutine at a time.
@@ -109,7 +112,8 @@ func (s *Side) Wrap(message []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := gssapi.WrapToken{Flags: s.flags(s.Acceptor), EC: uint16(e.GetHMACBitLength() / 8), SndSeqNum: s.Send, Payload: message}
+	t := gssapi.WrapToken{Flags: s.flags(s.Acceptor), EC: uint16(e.GetHMACBitLength() / 8), SndSeqNum: s.Send,
+		Payload: message}
 	if message == nil {
 		t.Payload = []byte{}
 	}

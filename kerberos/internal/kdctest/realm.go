@@ -53,7 +53,8 @@ func ShiftedClock(t testing.TB, by time.Duration) Option {
 		t.Fatal(err)
 	}
 	return func(c *exec.Cmd) {
-		c.Env = append(c.Env, "LD_PRELOAD="+strings.TrimSpace(string(library)), fmt.Sprintf("FAKETIME=%+ds", int(by.Seconds())))
+		c.Env = append(c.Env, "LD_PRELOAD="+strings.TrimSpace(string(library)),
+			fmt.Sprintf("FAKETIME=%+ds", int(by.Seconds())))
 	}
 }
 

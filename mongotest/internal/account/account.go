@@ -182,8 +182,10 @@ var (
 	builtinRoles = map[string]bool{"read": true, "readWrite": true, "dbAdmin": true, "dbOwner": true, "userAdmin": true,
 		"enableSharding": true}
 	adminRoles = map[string]bool{"readAnyDatabase": true, "readWriteAnyDatabase": true, "userAdminAnyDatabase": true,
-		"dbAdminAnyDatabase": true, "clusterMonitor": true, "hostManager": true, "clusterManager": true, "clusterAdmin": true,
-		"backup": true, "restore": true, "root": true, "__system": true, "__queryableBackup": true, "directShardOperations": true}
+		"dbAdminAnyDatabase": true, "clusterMonitor": true, "hostManager": true, "clusterManager": true,
+		"clusterAdmin": true,
+		"backup":       true, "restore": true, "root": true, "__system": true, "__queryableBackup": true,
+		"directShardOperations": true}
 )
 
 // HasRole reports whether the role is built in or was created.

@@ -25,11 +25,13 @@ func (g *Registry) AWSUser(authorization, date, token string, nonce []byte) *Use
 	}
 	u := list[0]
 	const body = "Action=GetCallerIdentity&Version=2011-06-15"
-	request := sigv4.Request{Method: "POST", Path: "/", Body: body, Time: date, Region: "us-east-1", Service: "sts", Headers: []sigv4.Header{
-		{Name: "content-length", Value: "43"}, {Name: "content-type", Value: "application/x-www-form-urlencoded"}, {Name: "host", Value: STSHost},
-		{Name: "x-amz-date", Value: date}, {Name: "x-mongodb-gs2-cb-flag", Value: "n"},
-		{Name: "x-mongodb-server-nonce", Value: base64.StdEncoding.EncodeToString(nonce)},
-	}}
+	request := sigv4.Request{Method: "POST", Path: "/", Body: body, Time: date, Region: "us-east-1", Service: "sts",
+		Headers: []sigv4.Header{
+			{Name: "content-length", Value: "43"}, {Name: "content-type", Value: "application/x-www-form-urlencoded"},
+			{Name: "host", Value: STSHost},
+			{Name: "x-amz-date", Value: date}, {Name: "x-mongodb-gs2-cb-flag", Value: "n"},
+			{Name: "x-mongodb-server-nonce", Value: base64.StdEncoding.EncodeToString(nonce)},
+		}}
 	if token != "" {
 		request.Headers = append(request.Headers, sigv4.Header{Name: "x-amz-security-token", Value: token})
 	}

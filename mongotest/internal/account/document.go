@@ -69,12 +69,14 @@ func UserOf(doc bson.Raw) (*User, error) {
 		for m, v := range credentials.All() {
 			c, err := credentialsOf(v)
 			if m != ScramSHA1 && m != ScramSHA256 || err != nil {
-				return nil, srverr.New(srverr.UnsupportedFormat, "User document needs credentials of %s or %s", ScramSHA1, ScramSHA256)
+				return nil, srverr.New(srverr.UnsupportedFormat, "User document needs credentials of %s or %s",
+					ScramSHA1, ScramSHA256)
 			}
 			u.Mechanisms, u.Creds[m] = append(u.Mechanisms, m), c
 		}
 		if u.Mechanisms == nil {
-			return nil, srverr.New(srverr.UnsupportedFormat, "User document must provide credentials for all non-external users")
+			return nil, srverr.New(srverr.UnsupportedFormat,
+				"User document must provide credentials for all non-external users")
 		}
 	}
 	if custom, ok := doc.Lookup("customData").Document(); ok {

@@ -58,17 +58,21 @@ var builtinGrants = map[string]grant{
 	"readAnyDatabase":      {onDB: ActionSet(readActions), cluster: ActionSet("listDatabases")},
 	"readWriteAnyDatabase": {onDB: ActionSet(readWriteActions), cluster: ActionSet("listDatabases")},
 	"dbAdminAnyDatabase":   {onDB: ActionSet(dbAdminActions), cluster: ActionSet("listDatabases applyOps")},
-	"userAdminAnyDatabase": {onDB: ActionSet(userAdminActions), cluster: ActionSet("authSchemaUpgrade invalidateUserCache listDatabases")},
-	"clusterMonitor":       {onDB: ActionSet(monitorAnyDB), cluster: ActionSet(monitorActions)},
-	"hostManager":          {onDB: ActionSet("killCursors"), cluster: ActionSet(hostActions)},
-	"clusterManager":       {onDB: ActionSet(shardingActions), cluster: ActionSet(managerActions)},
-	"clusterAdmin":         {onDB: ActionSet(monitorAnyDB, shardingActions, "killCursors dropDatabase"), cluster: ActionSet(monitorActions, hostActions, managerActions)},
-	"backup":               {onDB: ActionSet(backupActions), cluster: ActionSet("appendOplogNote getParameter listDatabases serverStatus")},
-	"restore":              {onDB: ActionSet(restoreActions, userAdminActions), cluster: ActionSet("getParameter")},
+	"userAdminAnyDatabase": {onDB: ActionSet(userAdminActions),
+		cluster: ActionSet("authSchemaUpgrade invalidateUserCache listDatabases")},
+	"clusterMonitor": {onDB: ActionSet(monitorAnyDB), cluster: ActionSet(monitorActions)},
+	"hostManager":    {onDB: ActionSet("killCursors"), cluster: ActionSet(hostActions)},
+	"clusterManager": {onDB: ActionSet(shardingActions), cluster: ActionSet(managerActions)},
+	"clusterAdmin": {onDB: ActionSet(monitorAnyDB, shardingActions, "killCursors dropDatabase"),
+		cluster: ActionSet(monitorActions, hostActions, managerActions)},
+	"backup": {onDB: ActionSet(backupActions),
+		cluster: ActionSet("appendOplogNote getParameter listDatabases serverStatus")},
+	"restore": {onDB: ActionSet(restoreActions, userAdminActions), cluster: ActionSet("getParameter")},
 }
 
 // rootOf are the roles that root has the privileges of, as the manual lists them.
-var rootOf = []string{"readWriteAnyDatabase", "dbAdminAnyDatabase", "userAdminAnyDatabase", "clusterAdmin", "restore", "backup"}
+var rootOf = []string{"readWriteAnyDatabase", "dbAdminAnyDatabase", "userAdminAnyDatabase", "clusterAdmin", "restore",
+	"backup"}
 
 // BuiltinPrivileges returns the privileges of a role that nobody has to make; nil if it is none.
 func BuiltinPrivileges(r Role) (list [][]byte) {

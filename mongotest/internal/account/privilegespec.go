@@ -29,10 +29,12 @@ func ParsePrivileges(list bson.Raw, db string, old bool) ([][]byte, error) {
 				return nil, failed("missing resource field")
 			}
 		case resource.Type != bson.TypeEmbeddedDocument && resource.Type != bson.TypeArray:
-			return nil, failed("wrong type for 'resource' field, expected Object/Array, found %s", bsontext.Element("resource", resource))
+			return nil, failed("wrong type for 'resource' field, expected Object/Array, found %s",
+				bsontext.Element("resource", resource))
 		}
 		if !names.IsZero() && names.Type != bson.TypeArray {
-			return nil, failed("wrong type for 'actions' field, expected vector array, found %s", bsontext.Element("actions", names))
+			return nil, failed("wrong type for 'actions' field, expected vector array, found %s",
+				bsontext.Element("actions", names))
 		}
 		if old {
 			if err := checkResourceTypes(resource.Value); err != nil {
@@ -68,7 +70,8 @@ func actionNames(list bson.Raw) ([]string, error) {
 	for k, a := range list.All() {
 		s, ok := a.StringValue()
 		if !ok {
-			return nil, srverr.New(srverr.FailedToParse, "error parsing element %s of field actions :: caused by :: wrong type for '%s' field, expected string, found %s", k, k, bsontext.Element(k, a))
+			return nil, srverr.New(srverr.FailedToParse,
+				"error parsing element %s of field actions :: caused by :: wrong type for '%s' field, expected string, found %s", k, k, bsontext.Element(k, a))
 		}
 		names = append(names, s)
 	}
@@ -113,7 +116,8 @@ func checkResourceTypes(doc bson.Raw) error {
 		{"db", "string", bson.TypeString}, {"collection", "string", bson.TypeString},
 	} {
 		if v := doc.Lookup(f.name); !v.IsZero() && v.Type != f.t {
-			return srverr.New(srverr.FailedToParse, "wrong type for '%s' field, expected %s, found %s", f.name, f.expected, bsontext.Element(f.name, v))
+			return srverr.New(srverr.FailedToParse, "wrong type for '%s' field, expected %s, found %s", f.name,
+				f.expected, bsontext.Element(f.name, v))
 		}
 	}
 	return nil
@@ -132,7 +136,8 @@ func checkResourceForm(doc bson.Raw) error {
 		}
 	}
 	if kinds != 1 {
-		return srverr.New(srverr.FailedToParse, "resource must have exactly one of db and collection set, or cluster set  or anyResource set")
+		return srverr.New(srverr.FailedToParse,
+			"resource must have exactly one of db and collection set, or cluster set  or anyResource set")
 	}
 	for _, name := range []string{"anyResource", "cluster"} {
 		if has(name) && !doc.Lookup(name).AsBool() {
@@ -149,10 +154,12 @@ func checkResource(doc bson.Raw, db string) error {
 	target, _ := doc.Lookup("db").StringValue()
 	everywhere := doc.Lookup("cluster").AsBool() || doc.Lookup("anyResource").AsBool()
 	if !everywhere && !(inDB && inColl) {
-		return srverr.New(srverr.FailedToParse, "resource pattern must include 'db' and 'collection' fields, 'systemBuckets' field, 'cluster' field or 'anyResource' field")
+		return srverr.New(
+			srverr.FailedToParse, "resource pattern must include 'db' and 'collection' fields, 'systemBuckets' field, 'cluster' field or 'anyResource' field")
 	}
 	if db != "admin" && (everywhere || target != db) {
-		return srverr.New(srverr.InvalidRoleModification, "Roles on the '%s' database cannot be granted privileges that target other databases or the cluster", db)
+		return srverr.New(srverr.InvalidRoleModification,
+			"Roles on the '%s' database cannot be granted privileges that target other databases or the cluster", db)
 	}
 	return nil
 }
@@ -164,11 +171,13 @@ func (g *Registry) CheckGrants(to Role, list []Role) error {
 		case r == to:
 			return srverr.New(srverr.InvalidRoleModification, "Cannot grant role %s to itself.", to)
 		case to.DB != "admin" && r.DB != to.DB:
-			return srverr.New(srverr.InvalidRoleModification, "Roles on the '%s' database cannot be granted roles from other databases", to.DB)
+			return srverr.New(srverr.InvalidRoleModification,
+				"Roles on the '%s' database cannot be granted roles from other databases", to.DB)
 		case !g.HasRole(r):
 			return srverr.New(srverr.RoleNotFound, "Cannot grant nonexistent role %s", r)
 		case g.reaches(r, to, map[Role]bool{}):
-			return srverr.New(srverr.InvalidRoleModification, "Granting %s to %s would introduce a cycle in the role graph", r, to)
+			return srverr.New(srverr.InvalidRoleModification,
+				"Granting %s to %s would introduce a cycle in the role graph", r, to)
 		}
 	}
 	return nil
@@ -267,22 +276,37 @@ func IsBuiltin(r Role) bool { return builtinRoles[r.Role] || adminRoles[r.Role] 
 var actions = func() map[string]bool {
 	m := map[string]bool{}
 	for _, a := range []string{
-		"find", "insert", "remove", "update", "bypassDocumentValidation", "useUUID", "changeCustomData", "changeOwnCustomData",
-		"changeOwnPassword", "changePassword", "createCollection", "createIndex", "createRole", "createUser", "dropCollection",
-		"dropRole", "dropUser", "enableProfiler", "grantRole", "killCursors", "revokeRole", "setAuthenticationRestriction",
-		"unlock", "viewRole", "viewUser", "authSchemaUpgrade", "cleanupOrphaned", "cpuProfiler", "inprog", "invalidateUserCache",
-		"killop", "planCacheRead", "planCacheWrite", "storageDetails", "changeStream", "appendOplogNote", "replSetConfigure",
+		"find", "insert", "remove", "update", "bypassDocumentValidation", "useUUID", "changeCustomData",
+		"changeOwnCustomData",
+		"changeOwnPassword", "changePassword", "createCollection", "createIndex", "createRole", "createUser",
+		"dropCollection",
+		"dropRole", "dropUser", "enableProfiler", "grantRole", "killCursors", "revokeRole",
+		"setAuthenticationRestriction",
+		"unlock", "viewRole", "viewUser", "authSchemaUpgrade", "cleanupOrphaned", "cpuProfiler", "inprog",
+		"invalidateUserCache",
+		"killop", "planCacheRead", "planCacheWrite", "storageDetails", "changeStream", "appendOplogNote",
+		"replSetConfigure",
 		"replSetGetConfig", "replSetGetStatus", "replSetHeartbeat", "replSetStateChange", "resync", "addShard",
-		"clearJumboFlag", "enableSharding", "flushRouterConfig", "getShardMap", "getShardVersion", "listShards", "moveChunk",
-		"removeShard", "shardingState", "splitChunk", "splitVector", "applicationMessage", "closeAllDatabases", "collMod",
-		"compact", "connPoolSync", "convertToCapped", "dropConnections", "dropDatabase", "dropIndex", "forceUUID", "fsync",
-		"getDefaultRWConcern", "getParameter", "hostInfo", "logRotate", "reIndex", "renameCollectionSameDB", "setDefaultRWConcern",
-		"setParameter", "shutdown", "touch", "impersonate", "listSessions", "killAnySession", "collStats", "connPoolStats",
-		"dbHash", "dbStats", "getCmdLineOpts", "getLog", "indexStats", "listDatabases", "listCollections", "listIndexes", "netstat",
-		"serverStatus", "validate", "top", "anyAction", "internal", "planCacheIndexFilter", "killAnyCursor", "refineCollectionShardKey",
-		"reshardCollection", "createSearchIndexes", "dropSearchIndex", "listSearchIndexes", "updateSearchIndex", "replSetResizeOplog",
-		"compactStructuredEncryptionData", "cleanupStructuredEncryptionData", "getClusterParameter", "setClusterParameter",
-		"setFeatureCompatibilityVersion", "rotateCertificates", "trafficRecord", "checkFreeMonitoringStatus", "setFreeMonitoring",
+		"clearJumboFlag", "enableSharding", "flushRouterConfig", "getShardMap", "getShardVersion", "listShards",
+		"moveChunk",
+		"removeShard", "shardingState", "splitChunk", "splitVector", "applicationMessage", "closeAllDatabases",
+		"collMod",
+		"compact", "connPoolSync", "convertToCapped", "dropConnections", "dropDatabase", "dropIndex", "forceUUID",
+		"fsync",
+		"getDefaultRWConcern", "getParameter", "hostInfo", "logRotate", "reIndex", "renameCollectionSameDB",
+		"setDefaultRWConcern",
+		"setParameter", "shutdown", "touch", "impersonate", "listSessions", "killAnySession", "collStats",
+		"connPoolStats",
+		"dbHash", "dbStats", "getCmdLineOpts", "getLog", "indexStats", "listDatabases", "listCollections",
+		"listIndexes", "netstat",
+		"serverStatus", "validate", "top", "anyAction", "internal", "planCacheIndexFilter", "killAnyCursor",
+		"refineCollectionShardKey",
+		"reshardCollection", "createSearchIndexes", "dropSearchIndex", "listSearchIndexes", "updateSearchIndex",
+		"replSetResizeOplog",
+		"compactStructuredEncryptionData", "cleanupStructuredEncryptionData", "getClusterParameter",
+		"setClusterParameter",
+		"setFeatureCompatibilityVersion", "rotateCertificates", "trafficRecord", "checkFreeMonitoringStatus",
+		"setFreeMonitoring",
 		"applyOps", "emptycapped", "checkMetadataConsistency", "getDatabaseVersion",
 	} {
 		m[a] = true

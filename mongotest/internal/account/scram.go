@@ -86,7 +86,8 @@ func ErrAuthentication() error {
 }
 
 // StartSCRAM answers the client's first message.
-func StartSCRAM(accounts *Registry, mech, db string, payload []byte) (s *ScramServer, user *User, reply []byte, err error) {
+func StartSCRAM(accounts *Registry, mech, db string,
+	payload []byte) (s *ScramServer, user *User, reply []byte, err error) {
 	s = &ScramServer{hash: sha1Hash, mech: mech}
 	if mech == ScramSHA256 {
 		s.hash = sha256.New
@@ -115,7 +116,8 @@ func StartSCRAM(accounts *Registry, mech, db string, payload []byte) (s *ScramSe
 	own := make([]byte, 24)
 	rand.Read(own)
 	s.nonce = parts[1][2:] + base64.StdEncoding.EncodeToString(own)
-	s.first = "r=" + s.nonce + ",s=" + base64.StdEncoding.EncodeToString(s.creds.Salt) + ",i=" + strconv.Itoa(s.creds.Iterations)
+	s.first = "r=" + s.nonce + ",s=" + base64.StdEncoding.EncodeToString(s.creds.Salt) + ",i=" +
+		strconv.Itoa(s.creds.Iterations)
 	return s, user, []byte(s.first), nil
 }
 

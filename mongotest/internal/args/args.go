@@ -152,7 +152,8 @@ func (t *Table[T]) read(p *parsing, doc bson.Raw, q *T) (err error) {
 		switch {
 		case !first:
 			err = t.element(p, k, v, q)
-		case valued && p.command && p.since50 && isNull(v) && (t.Value.kind != anything || t.Value.typed != anything && p.version.AllParsed()):
+		case valued && p.command && p.since50 && isNull(v) &&
+			(t.Value.kind != anything || t.Value.typed != anything && p.version.AllParsed()):
 			err = MissingField(t.path(p, k))
 		case valued:
 			_, err = t.take(p, &t.Value, k, v, q)
@@ -235,7 +236,8 @@ func (t *Table[T]) take(p *parsing, f *Field[T], k string, v bson.RawValue, q *T
 		}
 	}
 	switch null := isNull(v); {
-	case null && !p.old && (f.optional || kind != anything && says == nil && (!kind.isArray() || p.version.AllParsed())):
+	case null && !p.old &&
+		(f.optional || kind != anything && says == nil && (!kind.isArray() || p.version.AllParsed())):
 		if must {
 			return false, kind.check(p.version, t.name(p), k, v)
 		}
@@ -302,7 +304,8 @@ func (s *seenFields) add(k string) bool {
 
 // runtimeConstants is what a mongos of 4.x sends along, so that $$NOW is the same on all shards.
 var runtimeConstants = Table[None]{Required: []string{"localNow", "clusterTime"}, Fields: map[string]Field[None]{
-	"localNow": bind[None, bool](date, nil, nil), "clusterTime": Timestamp[None](nil), "jsScope": Object[None](nil), "isMapReduce": Bool[None](nil),
+	"localNow": bind[None, bool](date, nil, nil), "clusterTime": Timestamp[None](nil), "jsScope": Object[None](nil),
+	"isMapReduce": Bool[None](nil),
 }}
 
 // CheckRuntimeConstants checks the runtime constants that a command has, which errors call by name.

@@ -13,7 +13,8 @@ import (
 
 // WrongType is the error of a field of a type that it does not take.
 func WrongType(field string, got bson.Type, want string) error {
-	return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", field, bsontext.TypeName(got), want)
+	return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", field,
+		bsontext.TypeName(got), want)
 }
 
 // UnknownField is the error of a field that there is not.
@@ -29,7 +30,8 @@ func MissingField(field string) error {
 // WrongTypes is the error of a field that takes several types, and none like this one. want ends
 // the text, so that it can be as odd as the server's.
 func WrongTypes(field string, got bson.Type, want string) error {
-	return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected types '%s", field, bsontext.TypeName(got), want)
+	return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected types '%s", field,
+		bsontext.TypeName(got), want)
 }
 
 // WrongNumber is the error of a field that takes numbers alone, and has something else.
@@ -69,7 +71,8 @@ func DuplicateField(field string) error {
 // whole command.
 func FailedToParse(from Source, format string, values ...any) error {
 	body, _ := from.Message()
-	return srverr.New(srverr.FailedToParse, "Failed to parse: %s. %s", bsontext.Document(body), fmt.Sprintf(format, values...))
+	return srverr.New(srverr.FailedToParse, "Failed to parse: %s. %s", bsontext.Document(body),
+		fmt.Sprintf(format, values...))
 }
 
 // Unrecognized is the error of these parsers of a field that there is not.

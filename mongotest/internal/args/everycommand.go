@@ -12,7 +12,8 @@ type genericArg struct{ gated bool }
 // does.
 var genericArgs = map[string]genericArg{
 	"$db": {}, "lsid": {}, "txnNumber": {}, "autocommit": {}, "startTransaction": {}, "coordinator": {},
-	"$clusterTime": {}, "$readPreference": {}, "$queryOptions": {}, "readConcern": {}, "writeConcern": {}, "maxTimeMS": {},
+	"$clusterTime": {}, "$readPreference": {}, "$queryOptions": {}, "readConcern": {}, "writeConcern": {},
+	"maxTimeMS":       {},
 	"maxTimeMSOpOnly": {}, "comment": {gated: true},
 	"$audit": {}, "$client": {}, "$configServerState": {}, "$oplogQueryData": {}, "$replData": {}, "tracking_info": {},
 	"shardVersion": {}, "databaseVersion": {}, "allowImplicitCollectionCreation": {gated: true},

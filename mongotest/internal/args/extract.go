@@ -40,7 +40,8 @@ func CheckParsed(from Source, command string, fields ...string) error {
 
 // NotA is the error of a field that has to have one type and has another one.
 func NotA(field, want string, v bson.RawValue) error {
-	return srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s", field, want, bsontext.TypeName(v.Type))
+	return srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s", field, want,
+		bsontext.TypeName(v.Type))
 }
 
 // WrongTypeOld is the error of an [Old] parser that says what these say.

@@ -37,8 +37,10 @@ const (
 )
 
 var kindNames = [...]string{
-	boolean: "bool", safeBool: "[bool, long, int, decimal, double']", int32s: "int", int64s: "long", number: "[long, int, decimal, double']", // sic
-	text: "string", object: "object", array: "array", objects: "array", ints: "array", strs: "array", list: "array", date: "date", timestamp: "timestamp",
+	boolean: "bool", safeBool: "[bool, long, int, decimal, double']", int32s: "int", int64s: "long",
+	number: "[long, int, decimal, double']", // sic
+	text:   "string", object: "object", array: "array", objects: "array", ints: "array", strs: "array", list: "array",
+	date: "date", timestamp: "timestamp",
 }
 
 // String returns what errors say that the kind wants.
@@ -134,9 +136,11 @@ func checkArray(version release.Version, within, name string, v bson.RawValue, e
 	for k, e := range bson.Raw(v.Value).All() {
 		if k != indexName(i) {
 			if n, err := strconv.Atoi(k); err != nil || n < 0 {
-				return srverr.New(40422, "BSON array field '%s' has an invalid value '%s' for an array field name.", within+"."+name, k)
+				return srverr.New(40422, "BSON array field '%s' has an invalid value '%s' for an array field name.",
+					within+"."+name, k)
 			}
-			return srverr.New(40423, "BSON array field '%s' has a non-sequential value '%s' for an array field name, expected value '%d'.", within+"."+name, k, i)
+			return srverr.New(
+				40423, "BSON array field '%s' has a non-sequential value '%s' for an array field name, expected value '%d'.", within+"."+name, k, i)
 		}
 		want := element.String()
 		if element != anything && !isNull(e) && bsontext.TypeName(e.Type) != want {

@@ -33,16 +33,19 @@ func ExactLong(field string, v bson.RawValue) (int64, error) {
 	if f, ok := v.Double(); ok {
 		switch {
 		case math.IsNaN(f):
-			return 0, srverr.New(srverr.FailedToParse, "Expected an integer, but found NaN in: %s", bsontext.Element(field, v))
+			return 0, srverr.New(srverr.FailedToParse, "Expected an integer, but found NaN in: %s",
+				bsontext.Element(field, v))
 		case f != math.Trunc(f):
 			return 0, srverr.New(srverr.FailedToParse, "Expected an integer: %s", bsontext.Element(field, v))
 		case f >= math.MaxInt64 || f < math.MinInt64:
-			return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s", bsontext.Element(field, v))
+			return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s",
+				bsontext.Element(field, v))
 		}
 	}
 	n, exact := v.AsInt64()
 	if !exact {
-		return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s", bsontext.Element(field, v))
+		return 0, srverr.New(srverr.FailedToParse, "Cannot represent as a 64-bit integer: %s",
+			bsontext.Element(field, v))
 	}
 	return n, nil
 }

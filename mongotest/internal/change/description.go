@@ -197,7 +197,8 @@ func (d *delta) appendDisambiguated(doc []byte, e *store.Entry) []byte {
 		}
 		list, dd := bson.BeginArrayElement(doc, strings.Join(c.path, "."))
 		for i, part := range c.path {
-			if n, err := strconv.Atoi(part); err == nil && i > 0 && lookupPath(e.After(), c.path[:i]).Type == bson.TypeArray {
+			if n, err := strconv.Atoi(part); err == nil && i > 0 &&
+				lookupPath(e.After(), c.path[:i]).Type == bson.TypeArray {
 				dd = bson.AppendInt32Value(bson.AppendIndexHeader(dd, bson.TypeInt32, i), int32(n))
 				continue
 			}

@@ -113,7 +113,8 @@ func ParseToken(doc bson.Raw) (t Token, err error) {
 	data := doc.Lookup("_data")
 	s, ok := data.StringValue()
 	if !ok {
-		return t, srverr.New(40647, "Bad resume token: _data of missing or of wrong type. Expected string, got %s", TokenText(doc))
+		return t, srverr.New(40647, "Bad resume token: _data of missing or of wrong type. Expected string, got %s",
+			TokenText(doc))
 	}
 	if v := doc.Lookup("_typeBits"); v.Type != 0 && v.Type != bson.TypeBinary {
 		return t, srverr.New(40648, "Bad resume token: _typeBits of wrong type %s", TokenText(doc))

@@ -237,7 +237,9 @@ func (d Decimal) Exp() Decimal { return d.exponential(expFloat, nil, maxNaturalE
 
 // exp2 returns 2 to the power d.
 func (d Decimal) exp2() Decimal {
-	return d.exponential(func(x *big.Float) *big.Float { return expFloat(newFloat().Mul(x, ln2)) }, ln2, maxBinaryExponent)
+	return d.exponential(func(x *big.Float) *big.Float {
+		return expFloat(newFloat().Mul(x, ln2))
+	}, ln2, maxBinaryExponent)
 }
 
 // exp10 returns 10 to the power d: the integer nearest to d becomes the exponent.
@@ -373,7 +375,8 @@ func (d Decimal) fill() Decimal {
 	if n <= 0 {
 		return d
 	}
-	return Decimal{neg: d.neg, exp: d.exp - n, coeff: new(big.Int).Mul(d.c(), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))}
+	return Decimal{neg: d.neg, exp: d.exp - n,
+		coeff: new(big.Int).Mul(d.c(), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))}
 }
 
 // pow computes e^(exponent * ln d). The logarithm has 47 decimal places in two parts, so that

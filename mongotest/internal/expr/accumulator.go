@@ -81,16 +81,18 @@ type accumulatorKind struct {
 }
 
 var accumulators = map[string]accumulatorKind{
-	"$sum":               {make: func(*Env, int) Accumulator { return &sumAcc{total: newTotal()} }},
-	"$avg":               {make: func(*Env, int) Accumulator { return &avgAcc{total: newTotal()} }},
-	"$min":               {make: func(env *Env, _ int) Accumulator { return &extremeAcc{env: env, sign: -1} }},
-	"$max":               {make: func(env *Env, _ int) Accumulator { return &extremeAcc{env: env, sign: 1} }},
-	"$first":             {make: func(*Env, int) Accumulator { return &firstAcc{} }},
-	"$last":              {make: func(*Env, int) Accumulator { return &lastAcc{} }},
-	"$push":              {make: func(*Env, int) Accumulator { return &pushAcc{newArray()} }},
-	"$addToSet":          {make: func(env *Env, _ int) Accumulator { return &setAcc{groups: NewGroups(env)} }},
-	"$concatArrays":      {make: func(*Env, int) Accumulator { return &concatAcc{pushAcc{newArray()}} }},
-	"$setUnion":          {make: func(env *Env, _ int) Accumulator { return &unionAcc{setAcc{groups: NewGroups(env)}} }},
+	"$sum":          {make: func(*Env, int) Accumulator { return &sumAcc{total: newTotal()} }},
+	"$avg":          {make: func(*Env, int) Accumulator { return &avgAcc{total: newTotal()} }},
+	"$min":          {make: func(env *Env, _ int) Accumulator { return &extremeAcc{env: env, sign: -1} }},
+	"$max":          {make: func(env *Env, _ int) Accumulator { return &extremeAcc{env: env, sign: 1} }},
+	"$first":        {make: func(*Env, int) Accumulator { return &firstAcc{} }},
+	"$last":         {make: func(*Env, int) Accumulator { return &lastAcc{} }},
+	"$push":         {make: func(*Env, int) Accumulator { return &pushAcc{newArray()} }},
+	"$addToSet":     {make: func(env *Env, _ int) Accumulator { return &setAcc{groups: NewGroups(env)} }},
+	"$concatArrays": {make: func(*Env, int) Accumulator { return &concatAcc{pushAcc{newArray()}} }},
+	"$setUnion": {make: func(env *Env, _ int) Accumulator {
+		return &unionAcc{setAcc{groups: NewGroups(env)}}
+	}},
 	"$stdDevPop":         {make: func(*Env, int) Accumulator { return &stdDevAcc{} }},
 	"$stdDevSamp":        {make: func(*Env, int) Accumulator { return &stdDevAcc{sample: true} }},
 	"$mergeObjects":      {make: func(*Env, int) Accumulator { return &mergeAcc{newFields()} }},
@@ -126,7 +128,8 @@ func ParseAccumulator(field string, v bson.RawValue, s *Scope) (*AccumulatorSpec
 	case arg.Type == bson.TypeArray:
 		return nil, srverr.New(40237, "The %s accumulator is a unary operator", name)
 	case !IsAccumulator(name, s.env):
-		return nil, srverr.New(15952, "unknown group operator '%s'%s", name, s.env.Version.NotBuiltNote(release.Accumulator, name))
+		return nil, srverr.New(15952, "unknown group operator '%s'%s", name,
+			s.env.Version.NotBuiltNote(release.Accumulator, name))
 	}
 	return parseAccumulatorSpec(name, arg, s)
 }
@@ -236,7 +239,9 @@ type pushAcc struct{ b *arrayBuilder }
 const accumulatorLimit = 100 << 20
 
 func memoryExceeded(name string) error {
-	return srverr.New(srverr.ExceededMemoryLimit, "%s used too much memory and cannot spill to disk. Memory limit: %d bytes", name, accumulatorLimit)
+	return srverr.New(
+		srverr.ExceededMemoryLimit, "%s used too much memory and cannot spill to disk. Memory limit: %d bytes", name,
+		accumulatorLimit)
 }
 
 func (a *pushAcc) Add(v bson.RawValue) error {
@@ -289,7 +294,8 @@ func eachOf(name string, v bson.RawValue, f func(bson.RawValue) error) error {
 	}
 	list, ok := v.Array()
 	if !ok {
-		return srverr.New(srverr.TypeMismatch, "%s requires array inputs, but input %s is of type %s", name, Text(v), typeName(v))
+		return srverr.New(srverr.TypeMismatch, "%s requires array inputs, but input %s is of type %s", name, Text(v),
+			typeName(v))
 	}
 	for item := range list.Values() {
 		if err := f(item); err != nil {
@@ -338,15 +344,16 @@ func init() {
 	for _, name := range []string{"$sum", "$avg", "$min", "$max", "$stdDevPop", "$stdDevSamp"} {
 		kind := accumulators[name]
 		merges := name == "$sum" || name == "$min" || name == "$max"
-		registerNary(&naryOp{name: name, arity: any0, list: true, associative: merges, commutative: merges, eval: func(st *State, args []bson.RawValue) (bson.RawValue, error) {
-			acc := kind.make(st.env, 0)
-			for _, v := range accumulated(args) {
-				if err := acc.Add(v); err != nil {
-					return missing, err
+		registerNary(&naryOp{name: name, arity: any0, list: true, associative: merges, commutative: merges,
+			eval: func(st *State, args []bson.RawValue) (bson.RawValue, error) {
+				acc := kind.make(st.env, 0)
+				for _, v := range accumulated(args) {
+					if err := acc.Add(v); err != nil {
+						return missing, err
+					}
 				}
-			}
-			return acc.Value()
-		}})
+				return acc.Value()
+			}})
 	}
 }
 

@@ -26,7 +26,8 @@ func init() {
 			name:      name,
 			notObject: parseError{5788200, "%s only supports an object as its argument", 3},
 			unknown:   parseError{5787901, "Unknown argument for 'n' operator: %s", 1},
-			params:    []parameter{{"n", &parseError{5787906, "Missing value for 'n'", 0}}, {"input", &parseError{5787907, "Missing value for 'input'", 0}}},
+			params: []parameter{{"n", &parseError{5787906, "Missing value for 'n'", 0}},
+				{"input", &parseError{5787907, "Missing value for 'input'", 0}}},
 			eval: func(st *State, n *named) (bson.RawValue, error) {
 				count, err := n.arg(st, 0)
 				if err != nil {
@@ -188,7 +189,8 @@ func parseTop(spec *AccumulatorSpec, v bson.RawValue, s *Scope, bottom, many boo
 			arg.output, err = Parse(item, s)
 		case key == "sortBy":
 			if item.Type != bson.TypeEmbeddedDocument {
-				return srverr.New(5788604, "expected 'sortBy' to already be an object in the arguments to %s", spec.Name)
+				return srverr.New(5788604, "expected 'sortBy' to already be an object in the arguments to %s",
+					spec.Name)
 			}
 			if s.env.ParseSort == nil {
 				return srverr.New(srverr.FailedToParse, "%s is not supported here", spec.Name)
@@ -298,13 +300,17 @@ func parsePercentile(spec *AccumulatorSpec, v bson.RawValue, s *Scope) error {
 		}
 		c, ok := e.(*constant)
 		if !ok || c.v.Type != bson.TypeArray || bson.Raw(c.v.Value).IsEmpty() {
-			return srverr.New(7750300, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s", Text(p))
+			return srverr.New(
+				7750300, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s",
+				Text(p))
 		}
 		ps = nil
 		for item := range bson.Raw(c.v.Value).Values() {
 			f := toDouble(item)
 			if !item.IsNumber() || f < 0 || f > 1 {
-				return srverr.New(7750303, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s", Text(item))
+				return srverr.New(
+					7750303, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s",
+					Text(item))
 			}
 			ps = append(ps, f)
 		}

@@ -16,13 +16,15 @@ import (
 func init() {
 	registerNary(
 		&naryOp{name: "$add", arity: any0, associative: true, commutative: true, operand: addend, eval: evalAdd},
-		&naryOp{name: "$multiply", arity: any0, associative: true, commutative: true, operand: factor, eval: evalMultiply},
+		&naryOp{name: "$multiply", arity: any0, associative: true, commutative: true, operand: factor,
+			eval: evalMultiply},
 		&naryOp{name: "$subtract", arity: exactly(2), eval: evalSubtract},
 		&naryOp{name: "$divide", arity: exactly(2), eval: evalDivide},
 		&naryOp{name: "$mod", arity: exactly(2), eval: evalMod},
 		&naryOp{name: "$pow", arity: exactly(2), eval: evalPow},
 		&naryOp{name: "$log", arity: exactly(2), eval: evalLog},
-		&naryOp{name: "$round", arity: arity{1, 2}, operand: rounded("$round"), eval: rounder("$round", decimal.HalfEven)},
+		&naryOp{name: "$round", arity: arity{1, 2}, operand: rounded("$round"),
+			eval: rounder("$round", decimal.HalfEven)},
 		&naryOp{name: "$trunc", arity: arity{1, 2}, operand: rounded("$trunc"), eval: rounder("$trunc", decimal.Down)},
 		numeric("$abs", evalAbs),
 		numeric("$ceil", integralPart(decimal.Ceil, math.Ceil)),
@@ -69,7 +71,9 @@ func typeError(st *State, oldCode int32, format string, args ...any) error {
 
 func addend(st *State, args []bson.RawValue, _ int) (done bool, err error) {
 	v := args[len(args)-1]
-	if v.Type == bson.TypeDateTime && slices.ContainsFunc(args[:len(args)-1], func(v bson.RawValue) bool { return v.Type == bson.TypeDateTime }) {
+	if v.Type == bson.TypeDateTime && slices.ContainsFunc(args[:len(args)-1], func(v bson.RawValue) bool {
+		return v.Type == bson.TypeDateTime
+	}) {
 		return false, srverr.New(16612, "only one date allowed in an $add expression")
 	}
 	if !v.IsNumber() && v.Type != bson.TypeDateTime && !nullish(v) {
@@ -108,7 +112,8 @@ func evalAdd(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 
 func factor(st *State, args []bson.RawValue, _ int) (done bool, err error) {
 	v := args[len(args)-1]
-	if v.Type == bson.TypeDouble && !st.env.Version.AtLeast(5, 0) { // they are multiplied as integers, too, until a decimal comes
+	// they are multiplied as integers, too, until a decimal comes
+	if v.Type == bson.TypeDouble && !st.env.Version.AtLeast(5, 0) {
 		f := toDouble(v)
 		isDecimal := func(v bson.RawValue) bool { return v.Type == bson.TypeDecimal128 }
 		if (f >= 1<<63 || f < -1<<63) && !math.IsInf(f, 0) && !slices.ContainsFunc(args, isDecimal) {
@@ -363,7 +368,8 @@ func rounder(name string, mode decimal.Rounding) func(*State, []bson.RawValue) (
 				return missing, srverr.New(51082, "precision argument to  %s must be a integral value", name)
 			}
 			if places = toLong(p); places < -20 || places > 100 {
-				return missing, srverr.New(51083, "cannot apply %s with precision value %d value must be in [-20, 100]", name, places)
+				return missing, srverr.New(51083, "cannot apply %s with precision value %d value must be in [-20, 100]",
+					name, places)
 			}
 		}
 		switch v.Type {
@@ -381,7 +387,9 @@ func rounder(name string, mode decimal.Rounding) func(*State, []bson.RawValue) (
 		}
 		n, ok := toDecimal(v).Quantize(int(-places), mode).Int(decimal.HalfEven)
 		if !ok {
-			return missing, srverr.New(51080, "invalid conversion from Decimal128 result in %s resulting from arguments: [%s, %d]", name, Text(v), places)
+			return missing, srverr.New(
+				51080, "invalid conversion from Decimal128 result in %s resulting from arguments: [%s, %d]", name,
+				Text(v), places)
 		}
 		if v.Type == bson.TypeInt64 {
 			return bsondoc.Int64Value(n), nil
@@ -411,7 +419,8 @@ func positive(d decimal.Decimal) bool { return !d.IsNaN() && d.Cmp(decimal.Decim
 
 // A logarithm of a decimal that is not greater than zero is that of a double, for which NaN is no
 // error.
-func logarithm(name string, code int32, d func(decimal.Decimal) decimal.Decimal, f func(float64) float64) func(bson.RawValue) (bson.RawValue, error) {
+func logarithm(name string, code int32, d func(decimal.Decimal) decimal.Decimal,
+	f func(float64) float64) func(bson.RawValue) (bson.RawValue, error) {
 	return func(v bson.RawValue) (bson.RawValue, error) {
 		if v.Type == bson.TypeDecimal128 && positive(toDecimal(v)) {
 			return decimalValue(d(toDecimal(v))), nil
@@ -445,7 +454,8 @@ func evalLog(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	case x <= 0:
 		return missing, srverr.New(28758, "$log's argument must be a positive number, but is %s", shortDouble(x))
 	case b <= 0 || b == 1:
-		return missing, srverr.New(28759, "$log's base must be a positive number not equal to 1, but is %s", shortDouble(b))
+		return missing, srverr.New(28759, "$log's base must be a positive number not equal to 1, but is %s",
+			shortDouble(b))
 	}
 	return bsondoc.DoubleValue(ln(x) / ln(b)), nil
 }

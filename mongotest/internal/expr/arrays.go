@@ -13,12 +13,14 @@ import (
 func init() {
 	registerNary(
 		&naryOp{name: "$arrayElemAt", arity: exactly(2), eval: evalArrayElemAt},
-		&naryOp{name: "$concatArrays", arity: any0, associative: true, operand: arrayOperand(28664, "$concatArrays only supports arrays, not %s"), eval: evalConcatArrays},
+		&naryOp{name: "$concatArrays", arity: any0, associative: true,
+			operand: arrayOperand(28664, "$concatArrays only supports arrays, not %s"), eval: evalConcatArrays},
 		&naryOp{name: "$isArray", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			return boolValue(args[0].Type == bson.TypeArray), nil
 		}},
 		&naryOp{name: "$in", arity: exactly(2), eval: evalIn},
-		&naryOp{name: "$indexOfArray", arity: arity{2, 4}, last: 1, operand: searchedArray, eval: evalIndexOfArray, constants: checkSearched},
+		&naryOp{name: "$indexOfArray", arity: arity{2, 4}, last: 1, operand: searchedArray, eval: evalIndexOfArray,
+			constants: checkSearched},
 		&naryOp{name: "$range", arity: arity{2, 3}, operand: rangeBounds, eval: evalRange},
 		&naryOp{name: "$reverseArray", arity: exactly(1), eval: evalReverseArray},
 		&naryOp{name: "$size", arity: exactly(1), eval: evalSize},
@@ -57,9 +59,12 @@ func evalArrayElemAt(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	case array.Type != bson.TypeArray:
 		return missing, srverr.New(28689, "$arrayElemAt's first argument must be an array, but is %s", typeName(array))
 	case !index.IsNumber():
-		return missing, srverr.New(28690, "$arrayElemAt's second argument must be a numeric value, but is %s", typeName(index))
+		return missing, srverr.New(28690, "$arrayElemAt's second argument must be a numeric value, but is %s",
+			typeName(index))
 	case !integral(index):
-		return missing, srverr.New(28691, "$arrayElemAt's second argument must be representable as a 32-bit integer: %s", shortDouble(toDouble(index)))
+		return missing, srverr.New(
+			28691, "$arrayElemAt's second argument must be representable as a 32-bit integer: %s",
+			shortDouble(toDouble(index)))
 	}
 	return at(array, toLong(index)), nil
 }
@@ -133,7 +138,8 @@ func searchedArray(_ *State, args []bson.RawValue, n int) (done bool, err error)
 // checkSearched refuses a constant first operand of $indexOfArray that is no array.
 func checkSearched(args []Expr) (*naryOp, error) {
 	if v, ok := Constant(args[0]); ok && v.Type != bson.TypeArray && !nullish(v) {
-		return nil, srverr.New(50809, "First operand of $indexOfArray must be an array. First argument is of type: %s", typeName(v))
+		return nil, srverr.New(50809, "First operand of $indexOfArray must be an array. First argument is of type: %s",
+			typeName(v))
 	}
 	return nil, nil
 }
@@ -167,11 +173,15 @@ func rangeBounds(_ *State, args []bson.RawValue, _ int) (done bool, err error) {
 	case !start.IsNumber():
 		err = srverr.New(34443, "$range requires a numeric starting value, found value of type: %s", typeName(start))
 	case !integral(start):
-		err = srverr.New(34444, "$range requires a starting value that can be represented as a 32-bit integer, found value: %s", Text(start))
+		err = srverr.New(
+			34444, "$range requires a starting value that can be represented as a 32-bit integer, found value: %s",
+			Text(start))
 	case !end.IsNumber():
 		err = srverr.New(34445, "$range requires a numeric ending value, found value of type: %s", typeName(end))
 	case !integral(end):
-		err = srverr.New(34446, "$range requires an ending value that can be represented as a 32-bit integer, found value: %s", Text(end))
+		err = srverr.New(
+			34446, "$range requires an ending value that can be represented as a 32-bit integer, found value: %s",
+			Text(end))
 	}
 	return false, err
 }
@@ -182,9 +192,12 @@ func evalRange(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	if len(args) == 3 {
 		switch v := args[2]; {
 		case !v.IsNumber():
-			return missing, srverr.New(34447, "$range requires a numeric step value, found value of type:%s", typeName(v))
+			return missing,
+				srverr.New(34447, "$range requires a numeric step value, found value of type:%s", typeName(v))
 		case !integral(v):
-			return missing, srverr.New(34448, "$range requires a step value that can be represented as a 32-bit integer, found value: %s", Text(v))
+			return missing, srverr.New(
+				34448, "$range requires a step value that can be represented as a 32-bit integer, found value: %s",
+				Text(v))
 		case toLong(v) == 0:
 			return missing, srverr.New(34449, "$range requires a non-zero step value")
 		default:
@@ -208,7 +221,8 @@ func evalReverseArray(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		return null, nil
 	}
 	if args[0].Type != bson.TypeArray {
-		return missing, srverr.New(34435, "The argument to $reverseArray must be an array, but was of type: %s", typeName(args[0]))
+		return missing, srverr.New(34435, "The argument to $reverseArray must be an array, but was of type: %s",
+			typeName(args[0]))
 	}
 	all := bsondoc.Items(args[0])
 	slices.Reverse(all)
@@ -217,7 +231,8 @@ func evalReverseArray(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 
 func evalSize(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	if args[0].Type != bson.TypeArray {
-		return missing, srverr.New(17124, "The argument to $size must be an array, but was of type: %s", typeName(args[0]))
+		return missing, srverr.New(17124, "The argument to $size must be an array, but was of type: %s",
+			typeName(args[0]))
 	}
 	n := int32(0)
 	for range bson.Raw(args[0].Value).Values() {
@@ -238,9 +253,11 @@ func slicedArray(_ *State, args []bson.RawValue, _ int) (done bool, err error) {
 	case array.Type != bson.TypeArray:
 		err = srverr.New(28724, "First argument to $slice must be an array, but is of type: %s", typeName(array))
 	case !first.IsNumber():
-		err = srverr.New(28725, "Second argument to $slice must be a numeric value, but is of type: %s", typeName(first))
+		err = srverr.New(28725, "Second argument to $slice must be a numeric value, but is of type: %s",
+			typeName(first))
 	case !integral(first):
-		err = srverr.New(28726, "Second argument to $slice can't be represented as a 32-bit integer: %s", shortDouble(toDouble(first)))
+		err = srverr.New(28726, "Second argument to $slice can't be represented as a 32-bit integer: %s",
+			shortDouble(toDouble(first)))
 	}
 	return false, err
 }
@@ -262,9 +279,11 @@ func evalSlice(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	case nullish(count):
 		return null, nil
 	case !count.IsNumber():
-		return missing, srverr.New(28727, "Third argument to $slice must be numeric, but is of type: %s", typeName(count))
+		return missing, srverr.New(28727, "Third argument to $slice must be numeric, but is of type: %s",
+			typeName(count))
 	case !integral(count):
-		return missing, srverr.New(28728, "Third argument to $slice can't be represented as a 32-bit integer: %s", shortDouble(toDouble(count)))
+		return missing, srverr.New(28728, "Third argument to $slice can't be represented as a 32-bit integer: %s",
+			shortDouble(toDouble(count)))
 	case toLong(count) <= 0:
 		return missing, srverr.New(28729, "Third argument to $slice must be positive: %d", toLong(count))
 	default:
@@ -294,14 +313,17 @@ func evalArrayToObject(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	case bson.TypeArray:
 		for _, item := range all {
 			if item.Type != bson.TypeArray {
-				return missing, srverr.New(40396, "$arrayToObject requires a consistent input format. Elements mustall be arrays or all be objects. Array was detected, now found: %s", typeName(item))
+				return missing, srverr.New(
+					40396, "$arrayToObject requires a consistent input format. Elements mustall be arrays or all be objects. Array was detected, now found: %s", typeName(item))
 			}
 			pair := bsondoc.Items(item)
 			if len(pair) != 2 {
-				return missing, srverr.New(40397, "$arrayToObject requires an array of size 2 arrays,found array of size: %d", len(pair))
+				return missing, srverr.New(40397,
+					"$arrayToObject requires an array of size 2 arrays,found array of size: %d", len(pair))
 			}
 			if !isString(pair[0]) {
-				return missing, srverr.New(40395, "$arrayToObject requires an array of key-value pairs, where the key must be of type string. Found key type: %s", typeName(pair[0]))
+				return missing, srverr.New(
+					40395, "$arrayToObject requires an array of key-value pairs, where the key must be of type string. Found key type: %s", typeName(pair[0]))
 			}
 			if err := checkKey(pair[0]); err != nil {
 				return missing, err
@@ -311,21 +333,25 @@ func evalArrayToObject(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	case bson.TypeEmbeddedDocument:
 		for _, item := range all {
 			if item.Type != bson.TypeEmbeddedDocument {
-				return missing, srverr.New(40391, "$arrayToObject requires a consistent input format. Elements mustall be arrays or all be objects. Object was detected, now found: %s", typeName(item))
+				return missing, srverr.New(
+					40391, "$arrayToObject requires a consistent input format. Elements mustall be arrays or all be objects. Object was detected, now found: %s", typeName(item))
 			}
 			n := 0
 			for range bson.Raw(item.Value).All() {
 				n++
 			}
 			if n != 2 {
-				return missing, srverr.New(40392, "$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:%d", n)
+				return missing, srverr.New(40392,
+					"$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:%d", n)
 			}
 			k, value := bson.Raw(item.Value).Lookup("k"), bson.Raw(item.Value).Lookup("v")
 			if k.Type == 0 || value.Type == 0 {
-				return missing, srverr.New(40393, "$arrayToObject requires an object with keys 'k' and 'v'. Missing either or both keys from: %s", Text(item))
+				return missing, srverr.New(
+					40393, "$arrayToObject requires an object with keys 'k' and 'v'. Missing either or both keys from: %s", Text(item))
 			}
 			if !isString(k) {
-				return missing, srverr.New(40394, "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of type string. Found type: %s", typeName(k))
+				return missing, srverr.New(
+					40394, "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of type string. Found type: %s", typeName(k))
 			}
 			if err := checkKey(k); err != nil {
 				return missing, err

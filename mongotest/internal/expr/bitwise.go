@@ -40,16 +40,17 @@ func init() {
 				return bsondoc.Int32Value(int32(n)), nil
 			}})
 	}
-	registerNary(&naryOp{name: "$bitNot", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-		switch v := args[0]; {
-		case nullish(v):
-			return null, nil
-		case v.Type == bson.TypeInt32:
-			return bsondoc.Int32Value(^toInt(v)), nil
-		case v.Type == bson.TypeInt64:
-			return bsondoc.Int64Value(^toLong(v)), nil
-		default:
-			return missing, srverr.New(28765, "$bitNot only supports int and long, not: %s.", typeName(v))
-		}
-	}})
+	registerNary(&naryOp{name: "$bitNot", arity: exactly(1),
+		eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+			switch v := args[0]; {
+			case nullish(v):
+				return null, nil
+			case v.Type == bson.TypeInt32:
+				return bsondoc.Int32Value(^toInt(v)), nil
+			case v.Type == bson.TypeInt64:
+				return bsondoc.Int64Value(^toLong(v)), nil
+			default:
+				return missing, srverr.New(28765, "$bitNot only supports int and long, not: %s.", typeName(v))
+			}
+		}})
 }

@@ -65,7 +65,8 @@ func dateOf(ms int64) civil {
 
 // epochMillis is the inverse of dateOf; every field may be out of its range.
 func epochMillis(year, month, day, hour, minute, second, millis int64) int64 {
-	return daysFromCivil(year, month, 1)*dayMillis + (day-1)*dayMillis + hour*3600000 + minute*60000 + second*1000 + millis
+	return daysFromCivil(year, month, 1)*dayMillis + (day-1)*dayMillis + hour*3600000 + minute*60000 + second*1000 +
+		millis
 }
 
 func (c civil) days() int64 { return daysFromCivil(int64(c.year), int64(c.month), int64(c.day)) }
@@ -91,7 +92,8 @@ func (c civil) isoWeek() (year, week int) {
 // isoDate renders a date as 2006-01-02T15:04:05.000Z.
 func isoDate(ms int64) string {
 	c := dateOf(ms)
-	return fmt.Sprintf("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", c.year, c.month, c.day, c.hour, c.minute, c.second, c.millis)
+	return fmt.Sprintf("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", c.year, c.month, c.day, c.hour, c.minute, c.second,
+		c.millis)
 }
 
 // zone is a time zone: a name of the Olson database, or a fixed offset.

@@ -19,8 +19,10 @@ import (
 func init() {
 	registerParser("$convert", parseConvert)
 	for name, to := range map[string]bson.Type{
-		"$toBool": bson.TypeBoolean, "$toDate": bson.TypeDateTime, "$toDecimal": bson.TypeDecimal128, "$toDouble": bson.TypeDouble,
-		"$toInt": bson.TypeInt32, "$toLong": bson.TypeInt64, "$toObjectId": bson.TypeObjectID, "$toString": bson.TypeString,
+		"$toBool": bson.TypeBoolean, "$toDate": bson.TypeDateTime, "$toDecimal": bson.TypeDecimal128,
+		"$toDouble": bson.TypeDouble,
+		"$toInt":    bson.TypeInt32, "$toLong": bson.TypeInt64, "$toObjectId": bson.TypeObjectID,
+		"$toString": bson.TypeString,
 	} {
 		registerParser(name, func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 			args, err := parseArguments(v, s, depth)
@@ -30,7 +32,8 @@ func init() {
 			if len(args) != 1 {
 				return nil, srverr.New(50723, "%s requires a single argument, got %d", name, len(args))
 			}
-			return &convert{input: args[0], to: &constant{bsondoc.Int32Value(int32(to))}, format: &constant{bsondoc.StringValue("auto")}}, nil
+			return &convert{input: args[0], to: &constant{bsondoc.Int32Value(int32(to))},
+				format: &constant{bsondoc.StringValue("auto")}}, nil
 		})
 	}
 	registerParser("$toUUID", func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
@@ -41,7 +44,8 @@ func init() {
 		if len(args) != 1 {
 			return nil, srverr.New(50723, "%s requires a single argument, got %d", name, len(args))
 		}
-		return &convert{input: args[0], to: &constant{bsondoc.Int32Value(int32(bson.TypeBinary))}, format: &constant{bsondoc.StringValue("uuid")}, subtype: 4}, nil
+		return &convert{input: args[0], to: &constant{bsondoc.Int32Value(int32(bson.TypeBinary))},
+			format: &constant{bsondoc.StringValue("uuid")}, subtype: 4}, nil
 	})
 }
 
@@ -53,7 +57,8 @@ type convert struct {
 
 func parseConvert(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 	if v.Type != bson.TypeEmbeddedDocument {
-		return nil, srverr.New(srverr.FailedToParse, "$convert expects an object of named arguments but found: %s", typeName(v))
+		return nil, srverr.New(srverr.FailedToParse, "$convert expects an object of named arguments but found: %s",
+			typeName(v))
 	}
 	c := &convert{}
 	for key, item := range bson.Raw(v.Value).All() {
@@ -128,7 +133,9 @@ func (c *convert) eval(st *State) (bson.RawValue, error) {
 		return null, nil
 	}
 	var out bson.RawValue
-	if isBinary := in.Type == bson.TypeBinary && (target == bson.TypeString || target == bson.TypeBinary); st.env.Version.AtLeast(8, 0) && (isBinary || in.Type == bson.TypeString && target == bson.TypeBinary) {
+	if isBinary := in.Type == bson.TypeBinary && (target == bson.TypeString ||
+		target == bson.TypeBinary); st.env.Version.AtLeast(8, 0) &&
+		(isBinary || in.Type == bson.TypeString && target == bson.TypeBinary) {
 		var format string
 		if format, err = c.binaryFormat(st); err == nil {
 			out, err = convertBinary(in, target, subtype, format)
@@ -169,15 +176,20 @@ func (c *convert) target(to bson.RawValue) (bson.Type, error) {
 				return t, nil
 			}
 		}
-		return 0, srverr.New(srverr.FailedToParse, "In $convert, numeric value for 'to' does not correspond to a BSON type: %d", n)
+		return 0, srverr.New(srverr.FailedToParse,
+			"In $convert, numeric value for 'to' does not correspond to a BSON type: %d", n)
 	}
-	return 0, srverr.New(srverr.FailedToParse, "$convert's 'to' argument must be a string or number, but is %s", typeName(to))
+	return 0, srverr.New(srverr.FailedToParse, "$convert's 'to' argument must be a string or number, but is %s",
+		typeName(to))
 }
 
 var allTypes = []bson.Type{
-	bson.TypeDouble, bson.TypeString, bson.TypeEmbeddedDocument, bson.TypeArray, bson.TypeBinary, bson.TypeUndefined, bson.TypeObjectID,
-	bson.TypeBoolean, bson.TypeDateTime, bson.TypeNull, bson.TypeRegex, bson.TypeDBPointer, bson.TypeJavaScript, bson.TypeSymbol,
-	bson.TypeCodeWithScope, bson.TypeInt32, bson.TypeTimestamp, bson.TypeInt64, bson.TypeDecimal128, bson.TypeMinKey, bson.TypeMaxKey,
+	bson.TypeDouble, bson.TypeString, bson.TypeEmbeddedDocument, bson.TypeArray, bson.TypeBinary, bson.TypeUndefined,
+	bson.TypeObjectID,
+	bson.TypeBoolean, bson.TypeDateTime, bson.TypeNull, bson.TypeRegex, bson.TypeDBPointer, bson.TypeJavaScript,
+	bson.TypeSymbol,
+	bson.TypeCodeWithScope, bson.TypeInt32, bson.TypeTimestamp, bson.TypeInt64, bson.TypeDecimal128, bson.TypeMinKey,
+	bson.TypeMaxKey,
 }
 
 // minNormal is the least double that has all its bits.
@@ -190,8 +202,10 @@ func conversionFailure(format string, args ...any) error {
 }
 
 func convertValue(v bson.RawValue, to bson.Type, version Version) (bson.RawValue, error) {
-	unsupported := conversionFailure("Unsupported conversion from %s to %s"+noOnError, typeName(v), bsontext.TypeName(to))
-	if v.IsNumber() && (to == bson.TypeInt32 || to == bson.TypeInt64 || to == bson.TypeDouble || to == bson.TypeDecimal128) {
+	unsupported := conversionFailure("Unsupported conversion from %s to %s"+noOnError, typeName(v),
+		bsontext.TypeName(to))
+	if v.IsNumber() && (to == bson.TypeInt32 || to == bson.TypeInt64 || to == bson.TypeDouble ||
+		to == bson.TypeDecimal128) {
 		return convertNumber(v, to)
 	}
 	switch to {
@@ -258,12 +272,14 @@ func convertValue(v bson.RawValue, to bson.Type, version Version) (bson.RawValue
 
 func parseObjectID(s string) (bson.RawValue, error) {
 	if len(s) != 24 {
-		return missing, conversionFailure("Failed to parse objectId '%s'"+noOnError+": Invalid string length for parsing to OID, expected 24 but found %d", s, len(s))
+		return missing, conversionFailure("Failed to parse objectId '%s'"+noOnError+
+			": Invalid string length for parsing to OID, expected 24 but found %d", s, len(s))
 	}
 	b, err := hex.DecodeString(s)
 	if err != nil {
 		bad := strings.IndexFunc(s, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) })
-		return missing, conversionFailure("Failed to parse objectId '%s'"+noOnError+": Invalid character found in hex string: '%c'", s, s[bad])
+		return missing, conversionFailure("Failed to parse objectId '%s'"+noOnError+
+			": Invalid character found in hex string: '%c'", s, s[bad])
 	}
 	return bson.RawValue{Type: bson.TypeObjectID, Value: b}, nil
 }
@@ -361,7 +377,8 @@ func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
 	fail := func(reason string) (bson.RawValue, error) {
 		return missing, conversionFailure("Failed to parse number '%s'"+noOnError+": %s", s, reason)
 	}
-	if strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "0X") || strings.HasPrefix(s, "-0x") || strings.HasPrefix(s, "+0x") {
+	if strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "0X") || strings.HasPrefix(s, "-0x") ||
+		strings.HasPrefix(s, "+0x") {
 		return missing, conversionFailure("Illegal hexadecimal input"+noOnError+": %s", s)
 	}
 	switch to {
@@ -402,7 +419,10 @@ func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
 			return fail("Did not consume whole string.")
 		}
 		f, err := strconv.ParseFloat(s, 64)
-		if err == nil && math.Abs(f) < minNormal && strings.ContainsAny(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r == 'e' })[0], "123456789") {
+		if err == nil && math.Abs(f) < minNormal &&
+			strings.ContainsAny(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
+				return r == 'e'
+			})[0], "123456789") {
 			return fail("Out of range") // the C library's reading of a number that is not 0 but too small
 		}
 		if err != nil {

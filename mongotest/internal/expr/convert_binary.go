@@ -69,7 +69,8 @@ func (c *convert) binaryFormat(st *State) (string, error) {
 		return "", err
 	}
 	if !isString(v) {
-		return "", srverr.New(4341114, "$convert requires that 'format' be a string, found: %s with value %s", typeName(v), bsontext.Value(v))
+		return "", srverr.New(4341114, "$convert requires that 'format' be a string, found: %s with value %s",
+			typeName(v), bsontext.Value(v))
 	}
 	name := text(v)
 	if _, ok := binaryFormats[name]; !ok && name != "auto" {
@@ -81,7 +82,8 @@ func (c *convert) binaryFormat(st *State) (string, error) {
 // convertBinary converts from or to a binary value.
 func convertBinary(v bson.RawValue, to bson.Type, subtype byte, format string) (bson.RawValue, error) {
 	if format == "" && (v.Type == bson.TypeString || to == bson.TypeString) {
-		return missing, srverr.New(4341115, "Format must be speficied when converting from '%s' to '%s'", typeName(v), bsontext.TypeName(to))
+		return missing, srverr.New(4341115, "Format must be speficied when converting from '%s' to '%s'", typeName(v),
+			bsontext.TypeName(to))
 	}
 	b, isBinary := v.Binary()
 	switch {
@@ -115,7 +117,8 @@ func convertBinary(v bson.RawValue, to bson.Type, subtype byte, format string) (
 		}
 		return bson.RawValue{Type: bson.TypeBinary, Value: bson.AppendBinaryValue(nil, subtype, data)}, nil
 	}
-	return missing, conversionFailure("Unsupported conversion from %s to %s"+noOnError, typeName(v), bsontext.TypeName(to))
+	return missing, conversionFailure("Unsupported conversion from %s to %s"+noOnError, typeName(v),
+		bsontext.TypeName(to))
 }
 
 // splitTarget takes {type, subtype} as the argument 'to' apart (server 8.0 and later).
@@ -127,7 +130,9 @@ func splitTarget(to bson.RawValue) (kind bson.RawValue, subtype byte, err error)
 		case "subtype":
 			n := toLong(v)
 			if !v.IsNumber() || !integral(v) || n < 0 || n > 255 || n > 9 && n < 128 {
-				return kind, 0, srverr.New(4341107, "In $convert, numeric value for 'subtype' does not correspond to a BinData type: %s", bsontext.Value(v))
+				return kind, 0, srverr.New(4341107,
+					"In $convert, numeric value for 'subtype' does not correspond to a BinData type: %s",
+					bsontext.Value(v))
 			}
 			subtype = byte(n)
 		default:

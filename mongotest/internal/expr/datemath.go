@@ -18,8 +18,9 @@ func init() {
 			name:      name,
 			notObject: parseError{5166400, "%s expects an object as its argument.found type: %s", 2},
 			unknown:   parseError{5166401, "Unrecognized argument to %s: %s. Expected arguments are startDate, unit, amount, and optionally timezone.", 2},
-			params:    []parameter{{"startDate", incomplete}, {"unit", incomplete}, {"amount", incomplete}, {"timezone", nil}},
-			eval:      evalDateAdd,
+			params: []parameter{{"startDate", incomplete}, {"unit", incomplete}, {"amount", incomplete},
+				{"timezone", nil}},
+			eval: evalDateAdd,
 		})
 	}
 	registerNamed(
@@ -99,7 +100,8 @@ func (u timeUnit) add(ms, amount int64, z zone) (out int64, ok bool) {
 		}
 		last := daysFromCivil(year, month+1, 1) - daysFromCivil(year, month, 1)
 		day := min(int64(c.day), last)
-		return z.toUTC(epochMillis(year, month, day, int64(c.hour), int64(c.minute), int64(c.second), int64(c.millis))), true
+		return z.toUTC(epochMillis(year, month, day, int64(c.hour), int64(c.minute), int64(c.second), int64(c.millis))),
+			true
 	}
 	if amount > limit/u.millis || amount < -limit/u.millis {
 		return 0, false
@@ -155,7 +157,8 @@ func evalDateAdd(st *State, n *named) (bson.RawValue, error) {
 	count := toLong(amount)
 	if name == "$dateSubtract" {
 		if count == math.MinInt64 {
-			return missing, srverr.New(6045000, "invalid %s 'amount' parameter value: %s %s", name, Text(amount), u.name)
+			return missing,
+				srverr.New(6045000, "invalid %s 'amount' parameter value: %s %s", name, Text(amount), u.name)
 		}
 		count = -count
 	}
@@ -180,7 +183,8 @@ func weekStart(name string, v bson.RawValue) (int64, error) {
 			return int64(i), nil
 		}
 	}
-	return 0, srverr.New(5439016, "%s parameter 'startOfWeek' value cannot be recognized as a day of a week: %s", name, text(v))
+	return 0, srverr.New(5439016, "%s parameter 'startOfWeek' value cannot be recognized as a day of a week: %s", name,
+		text(v))
 }
 
 func (n *named) unit(v bson.RawValue) (timeUnit, error) {
@@ -189,7 +193,8 @@ func (n *named) unit(v bson.RawValue) (timeUnit, error) {
 	}
 	u, ok := findUnit(text(v))
 	if !ok {
-		return u, srverr.New(5439014, "%s parameter 'unit' value cannot be recognized as a time unit: %s", n.op.name, text(v))
+		return u, srverr.New(5439014, "%s parameter 'unit' value cannot be recognized as a time unit: %s", n.op.name,
+			text(v))
 	}
 	return u, nil
 }
@@ -229,7 +234,8 @@ func evalDateDiff(st *State, n *named) (bson.RawValue, error) {
 	}
 	for i, name := range []string{"startDate", "endDate"} {
 		if !isDateLike(args[i]) {
-			return missing, srverr.New(5166307, "$dateDiff requires '%s' to be a date, but got %s", name, typeName(args[i]))
+			return missing, srverr.New(5166307, "$dateDiff requires '%s' to be a date, but got %s", name,
+				typeName(args[i]))
 		}
 	}
 	u, err := n.unit(args[2])
@@ -275,10 +281,13 @@ func evalDateTrunc(st *State, n *named) (bson.RawValue, error) {
 	bin := int64(1)
 	if n.has(2) {
 		if !integral64(args[2]) {
-			return missing, srverr.New(5439017, "$dateTrunc requires 'binSize' to be a 64-bit integer, but got value '%s' of type %s", Text(args[2]), typeName(args[2]))
+			return missing, srverr.New(
+				5439017, "$dateTrunc requires 'binSize' to be a 64-bit integer, but got value '%s' of type %s",
+				Text(args[2]), typeName(args[2]))
 		}
 		if bin = toLong(args[2]); bin <= 0 {
-			return missing, srverr.New(5439018, "$dateTrunc requires 'binSize' to be greater than 0, but got value %d", bin)
+			return missing, srverr.New(5439018, "$dateTrunc requires 'binSize' to be greater than 0, but got value %d",
+				bin)
 		}
 	}
 	week := int64(6)
@@ -299,7 +308,8 @@ func evalDateTrunc(st *State, n *named) (bson.RawValue, error) {
 		c := dateOf(local)
 		size := bin * u.months
 		month := floorDiv(int64(c.year-2000)*12+int64(c.month-1), size) * size
-		return bsondoc.DateValue(z.toUTC(epochMillis(2000+floorDiv(month, 12), month-12*floorDiv(month, 12)+1, 1, 0, 0, 0, 0))), nil
+		return bsondoc.DateValue(z.toUTC(epochMillis(2000+floorDiv(month, 12), month-12*floorDiv(month, 12)+1, 1, 0, 0,
+			0, 0))), nil
 	case u.wholeDays():
 		if bin > 1<<40/(u.millis/dayMillis) {
 			return missing, srverr.New(5439006, "$dateTrunc 'binSize' value is too large")

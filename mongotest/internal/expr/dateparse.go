@@ -42,23 +42,28 @@ func (p *parsedDate) fail(pos int, s, message string) {
 // result turns what was read into milliseconds; z is the timezone operand.
 func (p *parsedDate) result(s string, z zone) (int64, error) {
 	if len(p.errors) > 0 {
-		return 0, srverr.New(srverr.ConversionFailure, "Error parsing date string '%s'%s", s, strings.Join(p.errors, ""))
+		return 0, srverr.New(srverr.ConversionFailure, "Error parsing date string '%s'%s", s,
+			strings.Join(p.errors, ""))
 	}
 	if p.epoch != nil {
 		return *p.epoch, nil
 	}
 	if !p.haveDate || p.noYear || p.noDay {
-		return 0, srverr.New(srverr.ConversionFailure, "an incomplete date/time string has been found, with elements missing: \"%s\"", s)
+		return 0, srverr.New(srverr.ConversionFailure,
+			"an incomplete date/time string has been found, with elements missing: \"%s\"", s)
 	}
 	if p.haveZone && z != utc {
 		if p.zoneName != "" {
-			return 0, srverr.New(srverr.ConversionFailure, "you cannot pass in a date/time string with time zone information ('%s') together with a timezone argument", p.zoneName)
+			return 0, srverr.New(srverr.ConversionFailure,
+				"you cannot pass in a date/time string with time zone information ('%s') together with a timezone argument", p.zoneName)
 		}
-		return 0, srverr.New(srverr.ConversionFailure, "you cannot pass in a date/time string with GMT offset together with a timezone argument")
+		return 0, srverr.New(srverr.ConversionFailure,
+			"you cannot pass in a date/time string with GMT offset together with a timezone argument")
 	}
 	var local int64
 	if p.isoDate {
-		local = isoWeekDays(p.year, p.month, p.day)*dayMillis + p.hour*3600000 + p.minute*60000 + p.second*1000 + p.millis
+		local = isoWeekDays(p.year, p.month, p.day)*dayMillis + p.hour*3600000 + p.minute*60000 + p.second*1000 +
+			p.millis
 	} else {
 		local = epochMillis(p.year, p.month, p.day, p.hour, p.minute, p.second, p.millis)
 	}
@@ -193,10 +198,11 @@ var dateRules = []dateRule{
 		p.clock(m[1], m[2], m[3], m[4])
 		p.setZone(m[5])
 	}),
-	rule(`(1[0-2]|0?[1-9])(?:[:.]([0-5]?\d)(?:[:.]([0-5]?\d))?)?[ \t]*([ap])\.?m\.?(?:[ \t]|$)`, func(p *parsedDate, m []string) {
-		p.clock(m[1], m[2], m[3], "")
-		p.halfDay(m[4])
-	}),
+	rule(`(1[0-2]|0?[1-9])(?:[:.]([0-5]?\d)(?:[:.]([0-5]?\d))?)?[ \t]*([ap])\.?m\.?(?:[ \t]|$)`,
+		func(p *parsedDate, m []string) {
+			p.clock(m[1], m[2], m[3], "")
+			p.halfDay(m[4])
+		}),
 	rule(`(1[0-2]|0?[1-9]):([0-5]\d):([0-5]\d)[:.](\d+)([ap])\.?m\.?(?:[ \t]|$)`, func(p *parsedDate, m []string) {
 		p.clock(m[1], m[2], m[3], m[4])
 		p.halfDay(m[5])
@@ -212,20 +218,37 @@ var dateRules = []dateRule{
 	}),
 	rule(`t?([01]\d|2[0-4])([0-5]\d)(60|[0-5]\d)`, func(p *parsedDate, m []string) { p.clock(m[1], m[2], m[3], "") }),
 	rule(`(\d{4})`, func(p *parsedDate, m []string) { p.year, p.noYear = number(m[1]), false }),
-	rule(`([+-]?\d{4})-(1[0-2]|0\d)-(3[01]|[0-2]\d)`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
-	rule(`(\d{1,4})-(1[0-2]|0?\d)-`+reDay+reSuffix, func(p *parsedDate, m []string) { p.date(fullYear(m[1]), number(m[2]), number(m[3])) }),
-	rule(`(\d{4})/(1[0-2]|0?\d)/`+reDay+reSuffix+`/?`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
-	rule(`(\d{4})-(1[0-2]|0?\d)`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), 1) }),
-	rule(`(1[0-2]|0?\d)/`+reDay+reSuffix+`/(\d{1,4})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), number(m[1]), number(m[2])) }),
-	rule(`(1[0-2]|0?\d)/`+reDay+reSuffix, func(p *parsedDate, m []string) { p.monthAndDay(number(m[1]), number(m[2])) }),
-	rule(reDay+reSuffix+`[.\t-](1[0-2]|0?\d)[.-](\d{4})`, func(p *parsedDate, m []string) { p.date(number(m[3]), number(m[2]), number(m[1])) }),
-	rule(reDay+reSuffix+`[.\t](1[0-2]|0?\d)\.(\d{2})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), number(m[2]), number(m[1])) }),
-	rule(`(\d{4})(0\d|1[0-2])([0-2]\d|3[01])`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), number(m[3])) }),
-	rule(`(\d{4})(0\d|1[0-2])([0-2]\d|3[01])t?([01]\d|2[0-4]):?([0-5]\d):?([0-5]\d)(?:[.,](\d+))?`+reZone, func(p *parsedDate, m []string) {
+	rule(`([+-]?\d{4})-(1[0-2]|0\d)-(3[01]|[0-2]\d)`, func(p *parsedDate, m []string) {
 		p.date(number(m[1]), number(m[2]), number(m[3]))
-		p.clock(m[4], m[5], m[6], m[7])
-		p.setZone(m[8])
 	}),
+	rule(`(\d{1,4})-(1[0-2]|0?\d)-`+reDay+reSuffix, func(p *parsedDate, m []string) {
+		p.date(fullYear(m[1]), number(m[2]), number(m[3]))
+	}),
+	rule(`(\d{4})/(1[0-2]|0?\d)/`+reDay+reSuffix+`/?`, func(p *parsedDate, m []string) {
+		p.date(number(m[1]), number(m[2]), number(m[3]))
+	}),
+	rule(`(\d{4})-(1[0-2]|0?\d)`, func(p *parsedDate, m []string) { p.date(number(m[1]), number(m[2]), 1) }),
+	rule(`(1[0-2]|0?\d)/`+reDay+reSuffix+`/(\d{1,4})`, func(p *parsedDate, m []string) {
+		p.date(fullYear(m[3]), number(m[1]), number(m[2]))
+	}),
+	rule(`(1[0-2]|0?\d)/`+reDay+reSuffix, func(p *parsedDate, m []string) {
+		p.monthAndDay(number(m[1]), number(m[2]))
+	}),
+	rule(reDay+reSuffix+`[.\t-](1[0-2]|0?\d)[.-](\d{4})`, func(p *parsedDate, m []string) {
+		p.date(number(m[3]), number(m[2]), number(m[1]))
+	}),
+	rule(reDay+reSuffix+`[.\t](1[0-2]|0?\d)\.(\d{2})`, func(p *parsedDate, m []string) {
+		p.date(fullYear(m[3]), number(m[2]), number(m[1]))
+	}),
+	rule(`(\d{4})(0\d|1[0-2])([0-2]\d|3[01])`, func(p *parsedDate, m []string) {
+		p.date(number(m[1]), number(m[2]), number(m[3]))
+	}),
+	rule(`(\d{4})(0\d|1[0-2])([0-2]\d|3[01])t?([01]\d|2[0-4]):?([0-5]\d):?([0-5]\d)(?:[.,](\d+))?`+reZone,
+		func(p *parsedDate, m []string) {
+			p.date(number(m[1]), number(m[2]), number(m[3]))
+			p.clock(m[4], m[5], m[6], m[7])
+			p.setZone(m[8])
+		}),
 	rule(`(\d{4}):(0\d|1[0-2]):([0-2]\d|3[01]) ([01]\d|2[0-4]):([0-5]\d):([0-5]\d)`, func(p *parsedDate, m []string) {
 		p.date(number(m[1]), number(m[2]), number(m[3]))
 		p.clock(m[4], m[5], m[6], "")
@@ -259,45 +282,57 @@ var dateRules = []dateRule{
 	rule(reDay+reSuffix+`[ \t.-]*`+reMonth+`[ \t.-]*(\d{1,4})`, func(p *parsedDate, m []string) {
 		p.date(fullYear(m[3]), monthNumber(m[2]), number(m[1]))
 	}),
-	rule(reDay+reSuffix+`[ \t.-]*`+reMonth, func(p *parsedDate, m []string) { p.monthAndDay(monthNumber(m[2]), number(m[1])) }),
+	rule(reDay+reSuffix+`[ \t.-]*`+reMonth, func(p *parsedDate, m []string) {
+		p.monthAndDay(monthNumber(m[2]), number(m[1]))
+	}),
 	rule(reMonth+`[ .\t-]*`+reDay+`[,.stndrh\t ]+(\d{1,4})`, func(p *parsedDate, m []string) {
 		p.date(fullYear(m[3]), monthNumber(m[1]), number(m[2]))
 	}),
-	rule(reMonth+`[ .\t-]*`+reDay+`(?:[,.stndrh\t ]+|$)`, func(p *parsedDate, m []string) { p.monthAndDay(monthNumber(m[1]), number(m[2])) }),
-	rule(reMonth+`[ .\t-]*`+reDay+`[,.stndrh\t ]+`+reHour+`[:.]`+reMinute+`(?:[:.](60|[0-5]?\d))?`+reZone, func(p *parsedDate, m []string) {
+	rule(reMonth+`[ .\t-]*`+reDay+`(?:[,.stndrh\t ]+|$)`, func(p *parsedDate, m []string) {
 		p.monthAndDay(monthNumber(m[1]), number(m[2]))
-		p.clock(m[3], m[4], m[5], "")
-		p.setZone(m[6])
 	}),
-	rule(reMonth+`-(3[01]|[0-2]\d)-(\d{1,4})`, func(p *parsedDate, m []string) { p.date(fullYear(m[3]), monthNumber(m[1]), number(m[2])) }),
-	rule(`(\d{1,4})-`+reMonth+`-(3[01]|[0-2]\d)`, func(p *parsedDate, m []string) { p.date(fullYear(m[1]), monthNumber(m[2]), number(m[3])) }),
+	rule(reMonth+`[ .\t-]*`+reDay+`[,.stndrh\t ]+`+reHour+`[:.]`+reMinute+`(?:[:.](60|[0-5]?\d))?`+reZone,
+		func(p *parsedDate, m []string) {
+			p.monthAndDay(monthNumber(m[1]), number(m[2]))
+			p.clock(m[3], m[4], m[5], "")
+			p.setZone(m[6])
+		}),
+	rule(reMonth+`-(3[01]|[0-2]\d)-(\d{1,4})`, func(p *parsedDate, m []string) {
+		p.date(fullYear(m[3]), monthNumber(m[1]), number(m[2]))
+	}),
+	rule(`(\d{1,4})-`+reMonth+`-(3[01]|[0-2]\d)`, func(p *parsedDate, m []string) {
+		p.date(fullYear(m[1]), monthNumber(m[2]), number(m[3]))
+	}),
 	rule(reMonth+`[ .\t-]*(\d{4})`, func(p *parsedDate, m []string) { p.date(number(m[2]), monthNumber(m[1]), 1) }),
 	rule(`(\d{4})[ .\t-]*`+reMonth, func(p *parsedDate, m []string) { p.date(number(m[1]), monthNumber(m[2]), 1) }),
 	rule(reMonth, func(p *parsedDate, m []string) {
 		p.monthAndDay(monthNumber(m[1]), 1)
 		p.noDay = true
 	}),
-	rule(reDay+`/`+reMonth+`/(\d{4}):([01]\d|2[0-4]):([0-5]\d):([0-5]\d)[ \t]+((?:gmt)?[+-]\d{1,2}:?\d{0,2})`, func(p *parsedDate, m []string) {
-		p.date(number(m[3]), monthNumber(m[2]), number(m[1]))
-		p.clock(m[4], m[5], m[6], "")
-		p.setZone(m[7])
-	}),
+	rule(reDay+`/`+reMonth+`/(\d{4}):([01]\d|2[0-4]):([0-5]\d):([0-5]\d)[ \t]+((?:gmt)?[+-]\d{1,2}:?\d{0,2})`,
+		func(p *parsedDate, m []string) {
+			p.date(number(m[3]), monthNumber(m[2]), number(m[1]))
+			p.clock(m[4], m[5], m[6], "")
+			p.setZone(m[7])
+		}),
 	rule(`@(-?\d+)`, func(p *parsedDate, m []string) { n := number(m[1]) * 1000; p.epoch = &n }),
 	// A day's name moves the date to the next such day, and forgets the time before it.
-	rule(`(mon(?:day)?|tue(?:sday)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)\.?`, func(p *parsedDate, m []string) {
-		p.weekday = 1 + slices.Index(weekdays, strings.ToLower(m[1][:3]))
-		p.midnight()
-	}),
+	rule(`(mon(?:day)?|tue(?:sday)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)\.?`,
+		func(p *parsedDate, m []string) {
+			p.weekday = 1 + slices.Index(weekdays, strings.ToLower(m[1][:3]))
+			p.midnight()
+		}),
 	rule(`(gmt|utc|z|(?:gmt|utc)?[+-]\d{1,2}:?\d{0,2})`, func(p *parsedDate, m []string) { p.setZone(m[1]) }),
 	// Single letters are the zones of the military.
 	rule(`([a-ik-z])(?:[^a-z]|$)`, func(p *parsedDate, m []string) {
 		p.haveZone, p.zoneName = true, strings.ToUpper(m[1])
 		p.offset = militaryOffset(m[1][0]|0x20) * 3600
 	}),
-	rule(`(e[sd]t|c[sd]t|m[sd]t|p[sd]t|cet|cest|bst|wet|west|eet|eest|msk|jst)(?:[^a-z]|$)`, func(p *parsedDate, m []string) {
-		p.haveZone, p.zoneName = true, strings.ToUpper(m[1])
-		p.offset = abbreviations[strings.ToLower(m[1])] * 3600
-	}),
+	rule(`(e[sd]t|c[sd]t|m[sd]t|p[sd]t|cet|cest|bst|wet|west|eet|eest|msk|jst)(?:[^a-z]|$)`,
+		func(p *parsedDate, m []string) {
+			p.haveZone, p.zoneName = true, strings.ToUpper(m[1])
+			p.offset = abbreviations[strings.ToLower(m[1])] * 3600
+		}),
 }
 
 var abbreviations = map[string]int{
@@ -384,7 +419,8 @@ func (p *parsedDate) checkRanges(pos int, s string) {
 	if !p.haveDate || p.isoDate || p.dayOfYear || p.noYear {
 		return
 	}
-	if p.month < 1 || p.month > 12 || p.day < 1 || p.day > int64(time.Date(int(p.year), time.Month(p.month)+1, 0, 0, 0, 0, 0, time.UTC).Day()) {
+	if p.month < 1 || p.month > 12 || p.day < 1 ||
+		p.day > int64(time.Date(int(p.year), time.Month(p.month)+1, 0, 0, 0, 0, 0, time.UTC).Day()) {
 		p.fail(pos, s, "The parsed date was invalid")
 	}
 }
@@ -497,7 +533,8 @@ func parseDateFormat(s, format string, z zone) (int64, error) {
 	} else {
 		p.haveDate = have['Y'] && (have['m'] || have['b'] || have['B']) && have['d'] || have['Y'] && have['j']
 	}
-	if natural := have['d'] || have['m'] || have['Y'] || have['j'] || have['b'] || have['B']; p.isoDate && natural && len(p.errors) == 0 {
+	if natural := have['d'] || have['m'] || have['Y'] || have['j'] || have['b'] ||
+		have['B']; p.isoDate && natural && len(p.errors) == 0 {
 		for range 2 { // the library says it for the year and for the rest
 			p.fail(len(s), s, "Mixing of ISO dates with natural dates is not allowed")
 		}

@@ -36,25 +36,28 @@ func init() {
 			late:      true,
 			notObject: parseError{40524, "$dateToParts only supports an object as its argument", 0},
 			unknown:   parseError{40520, "Unrecognized argument to $dateToParts: %s", 1},
-			params:    []parameter{{"date", &parseError{40522, "Missing 'date' parameter to $dateToParts", 0}}, {"timezone", nil}, {"iso8601", nil}},
-			eval:      evalDateToParts,
+			params: []parameter{{"date", &parseError{40522, "Missing 'date' parameter to $dateToParts", 0}},
+				{"timezone", nil}, {"iso8601", nil}},
+			eval: evalDateToParts,
 		},
 	)
 	registerNamed(dateFromPartsOp)
 	for i, name := range []string{"$tsSecond", "$tsIncrement"} {
-		registerNary(&naryOp{name: name, arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-			if nullish(args[0]) {
-				return null, nil
-			}
-			ts, ok := args[0].Timestamp()
-			if !ok {
-				return missing, srverr.New(int32(5687301+i), " Argument to %s must be a timestamp, but is %s", name, typeName(args[0])) // sic
-			}
-			if i == 0 {
-				return bsondoc.Int64Value(int64(ts.T)), nil
-			}
-			return bsondoc.Int64Value(int64(ts.I)), nil
-		}})
+		registerNary(&naryOp{name: name, arity: exactly(1),
+			eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+				if nullish(args[0]) {
+					return null, nil
+				}
+				ts, ok := args[0].Timestamp()
+				if !ok {
+					return missing, srverr.New(int32(5687301+i), " Argument to %s must be a timestamp, but is %s", name,
+						typeName(args[0])) // sic
+				}
+				if i == 0 {
+					return bsondoc.Int64Value(int64(ts.T)), nil
+				}
+				return bsondoc.Int64Value(int64(ts.I)), nil
+			}})
 	}
 }
 
@@ -103,13 +106,15 @@ func parseDatePart(name string, part func(civil) int64, v bson.RawValue, s *Scop
 			}
 		}
 		if d.date == nil {
-			return nil, srverr.New(40539, "missing 'date' argument to %s, provided: %s: %s", name, name, documentText(bson.Raw(v.Value)))
+			return nil, srverr.New(40539, "missing 'date' argument to %s, provided: %s: %s", name, name,
+				documentText(bson.Raw(v.Value)))
 		}
 		return d, nil
 	case bson.TypeArray:
 		all := bsondoc.Items(v)
 		if len(all) != 1 {
-			return nil, srverr.New(40536, "%s accepts exactly one argument if given an array, but was given %d", name, len(all))
+			return nil, srverr.New(40536, "%s accepts exactly one argument if given an array, but was given %d", name,
+				len(all))
 		}
 		v = all[0]
 	}
@@ -133,7 +138,8 @@ func (d *datePart) eval(st *State) (bson.RawValue, error) {
 			return null, err
 		}
 		if !isString(name) {
-			return missing, srverr.New(40533, "%s requires a string for the timezone argument, but was given a %s (%s)", d.name, typeName(name), Text(name))
+			return missing, srverr.New(40533, "%s requires a string for the timezone argument, but was given a %s (%s)",
+				d.name, typeName(name), Text(name))
 		}
 		if z, err = findZone(text(name)); err != nil {
 			return missing, err
@@ -237,7 +243,8 @@ var dateFromPartsOp = &namedOp{
 	name:      "$dateFromParts",
 	notObject: parseError{40519, "$dateFromParts only supports an object as its argument", 0},
 	unknown:   parseError{40518, "Unrecognized argument to $dateFromParts: %s", 1},
-	params: []parameter{{"year", nil}, {"month", nil}, {"day", nil}, {"isoWeekYear", nil}, {"isoWeek", nil}, {"isoDayOfWeek", nil},
+	params: []parameter{{"year", nil}, {"month", nil}, {"day", nil}, {"isoWeekYear", nil}, {"isoWeek", nil},
+		{"isoDayOfWeek", nil},
 		{"hour", nil}, {"minute", nil}, {"second", nil}, {"millisecond", nil}, {"timezone", nil}},
 	late:   true,
 	verify: verifyDateParts,
@@ -274,11 +281,14 @@ func evalDateFromParts(st *State, n *named) (bson.RawValue, error) {
 			isNull = true
 			return nil
 		case !integral64(v):
-			return srverr.New(40515, "'%s' must evaluate to an integer, found %s with value %s", name, typeName(v), Text(v))
+			return srverr.New(40515, "'%s' must evaluate to an integer, found %s with value %s", name, typeName(v),
+				Text(v))
 		}
 		parts[i] = toLong(v)
 		if bounded && (parts[i] < -32768 || parts[i] > 32767) {
-			return srverr.New(31034, "'%s' must evaluate to a value in the range [-32768, 32767]; value %d is not in range", name, parts[i])
+			return srverr.New(
+				31034, "'%s' must evaluate to a value in the range [-32768, 32767]; value %d is not in range", name,
+				parts[i])
 		}
 		return nil
 	}
@@ -314,14 +324,17 @@ func evalDateFromParts(st *State, n *named) (bson.RawValue, error) {
 		return null, nil
 	}
 	if y := parts[first]; y < 1 || y > 9999 {
-		return missing, srverr.New(rangeCode, "'%s' must evaluate to an integer in the range 1 to 9999, found %d", n.op.params[first].name, y)
+		return missing, srverr.New(rangeCode, "'%s' must evaluate to an integer in the range 1 to 9999, found %d",
+			n.op.params[first].name, y)
 	}
 	var local int64
 	if first == partYear {
-		local = epochMillis(parts[partYear], parts[partMonth], parts[partDay], parts[partHour], parts[partMinute], parts[partSecond], parts[partMillis])
+		local = epochMillis(parts[partYear], parts[partMonth], parts[partDay], parts[partHour], parts[partMinute],
+			parts[partSecond], parts[partMillis])
 	} else {
 		days := isoWeekDays(parts[partISOYear], parts[partISOWeek], parts[partISODay])
-		local = days*dayMillis + parts[partHour]*3600000 + parts[partMinute]*60000 + parts[partSecond]*1000 + parts[partMillis]
+		local = days*dayMillis + parts[partHour]*3600000 + parts[partMinute]*60000 + parts[partSecond]*1000 +
+			parts[partMillis]
 	}
 	return bsondoc.DateValue(z.toUTC(local)), nil
 }

@@ -27,7 +27,8 @@ func init() {
 			late:      true,
 			notObject: parseError{40540, "$dateFromString only supports an object as an argument, found: %s", 1},
 			unknown:   parseError{40541, "Unrecognized argument to $dateFromString: %s", 1},
-			params: []parameter{{"dateString", &parseError{40542, "Missing 'dateString' parameter to $dateFromString", 0}},
+			params: []parameter{{"dateString",
+				&parseError{40542, "Missing 'dateString' parameter to $dateFromString", 0}},
 				{"format", nil}, {"timezone", nil}, {"onNull", nil}, {"onError", nil}},
 			eval: evalDateFromString,
 		},
@@ -75,7 +76,9 @@ func formatAndZone(st *State, n *named, code int32, chars string) (format bson.R
 		}
 		if !nullish(format) {
 			if !isString(format) {
-				return format, z, false, srverr.New(code, "%s requires that 'format' be a string, found: %s with value %s", n.op.name, typeName(format), Text(format))
+				return format, z, false, srverr.New(code,
+					"%s requires that 'format' be a string, found: %s with value %s", n.op.name, typeName(format),
+					Text(format))
 			}
 			if err := checkFormat(text(format), chars); err != nil {
 				return format, z, false, err
@@ -119,7 +122,8 @@ func evalDateToString(st *State, n *named) (bson.RawValue, error) {
 	return bsondoc.StringValue(s), err
 }
 
-var monthNames = []string{"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"}
+var monthNames = []string{"January", "February", "March", "April", "May", "June", "July", "August", "September",
+	"October", "November", "December"}
 
 func formatDate(format string, ms int64, z zone) (string, error) {
 	c := dateOf(z.local(ms))
@@ -147,7 +151,8 @@ func formatDate(format string, ms int64, z zone) (string, error) {
 				year, _ = c.isoWeek()
 			}
 			if year < 0 || year > 9999 {
-				return "", srverr.New(18537, "Could not convert date to string: date component was outside the supported range of 0-9999: %d", year)
+				return "", srverr.New(
+					18537, "Could not convert date to string: date component was outside the supported range of 0-9999: %d", year)
 			}
 			fmt.Fprintf(&b, "%04d", year)
 		case 'H':
@@ -203,7 +208,8 @@ func evalDateFromString(st *State, n *named) (bson.RawValue, error) {
 	ms, err := int64(0), error(nil)
 	switch {
 	case !isString(in):
-		err = srverr.New(srverr.ConversionFailure, "$dateFromString requires that 'dateString' be a string, found: %s with value %s", typeName(in), Text(in))
+		err = srverr.New(srverr.ConversionFailure,
+			"$dateFromString requires that 'dateString' be a string, found: %s with value %s", typeName(in), Text(in))
 	case !ok || n.has(1) && nullish(format):
 		return null, nil
 	case n.has(1):

@@ -31,7 +31,9 @@ func init() {
 				}
 				sum := digests[text(algorithm)]
 				if !isString(algorithm) || sum == nil {
-					return missing, srverr.New(srverr.FailedToParse, "%s requires 'algorithm' to be one of \"md5\", \"sha256\" and \"xxh64\", found: %s", name, Text(algorithm))
+					return missing, srverr.New(srverr.FailedToParse,
+						"%s requires 'algorithm' to be one of \"md5\", \"sha256\" and \"xxh64\", found: %s", name,
+						Text(algorithm))
 				}
 				in, err := n.arg(st, 0)
 				if err != nil || nullish(in) {
@@ -43,7 +45,9 @@ func init() {
 				} else if s := text(in); isString(in) && utf8.ValidString(s) {
 					data = []byte(s)
 				} else {
-					return missing, srverr.New(srverr.TypeMismatch, "%s requires a valid UTF-8 string or a BinData value as its input, found: %s", name, typeName(in))
+					return missing, srverr.New(srverr.TypeMismatch,
+						"%s requires a valid UTF-8 string or a BinData value as its input, found: %s", name,
+						typeName(in))
 				}
 				if err := st.copied(len(data)); err != nil {
 					return missing, err
@@ -51,7 +55,8 @@ func init() {
 				if name == "$hexHash" {
 					return bsondoc.StringValue(strings.ToUpper(hex.EncodeToString(sum(data)))), nil
 				}
-				return bson.RawValue{Type: bson.TypeBinary, Value: bson.AppendBinaryValue(nil, bson.BinaryGeneric, sum(data))}, nil
+				return bson.RawValue{Type: bson.TypeBinary,
+					Value: bson.AppendBinaryValue(nil, bson.BinaryGeneric, sum(data))}, nil
 			},
 		})
 	}
@@ -89,7 +94,8 @@ func xxh64(data []byte) uint64 {
 				acc[i] = xxRound(acc[i], binary.LittleEndian.Uint64(data[8*i:]))
 			}
 		}
-		h = bits.RotateLeft64(acc[0], 1) + bits.RotateLeft64(acc[1], 7) + bits.RotateLeft64(acc[2], 12) + bits.RotateLeft64(acc[3], 18)
+		h = bits.RotateLeft64(acc[0], 1) + bits.RotateLeft64(acc[1], 7) + bits.RotateLeft64(acc[2], 12) +
+			bits.RotateLeft64(acc[3], 18)
 		for _, v := range acc {
 			h = (h^xxRound(0, v))*xxPrime1 + xxPrime4
 		}

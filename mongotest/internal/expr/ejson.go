@@ -21,7 +21,8 @@ func init() {
 			notObject: parseError{srverr.FailedToParse, "%s expects an object of named arguments but found: %s", 2},
 			unknown:   parseError{srverr.FailedToParse, "%s found an unknown argument: %s", 2},
 			params: append([]parameter{
-				{"input", &parseError{srverr.FailedToParse, "Missing 'input' parameter to %s", 3}}, {"onError", nil}}, more...),
+				{"input", &parseError{srverr.FailedToParse, "Missing 'input' parameter to %s", 3}}, {"onError", nil}},
+				more...),
 			eval: eval,
 		}
 	}
@@ -52,7 +53,8 @@ func evalSerializeEJSON(st *State, n *named) (bson.RawValue, error) {
 	if !nullish(relaxed) {
 		r, ok := relaxed.Boolean()
 		if !ok {
-			return missing, srverr.New(srverr.FailedToParse, "$serializeEJSON's 'relaxed' argument must be a bool, but is %s",
+			return missing, srverr.New(srverr.FailedToParse,
+				"$serializeEJSON's 'relaxed' argument must be a bool, but is %s",
 				typeName(relaxed))
 		}
 		canonical = !r

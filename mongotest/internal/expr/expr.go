@@ -238,7 +238,8 @@ func parseObject(doc bson.Raw, s *Scope, depth int) (Expr, error) {
 	key, v, n := firstElement(doc)
 	if n > 0 && len(key) > 0 && key[0] == '$' {
 		if n > 1 {
-			return nil, srverr.New(15983, "An object representing an expression must have exactly one field: %s", documentText(doc))
+			return nil, srverr.New(15983, "An object representing an expression must have exactly one field: %s",
+				documentText(doc))
 		}
 		return parseOperator(key, v, s, depth)
 	}
@@ -270,7 +271,8 @@ func IsOperator(name string, env *Env) bool {
 func parseOperator(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 	op := operators[name]
 	if op == nil || !s.env.Version.Has(release.Expression, name) {
-		return nil, srverr.New(srverr.InvalidPipelineOperator, "Unrecognized expression '%s'%s", name, s.env.Version.NotBuiltNote(release.Expression, name))
+		return nil, srverr.New(srverr.InvalidPipelineOperator, "Unrecognized expression '%s'%s", name,
+			s.env.Version.NotBuiltNote(release.Expression, name))
 	}
 	return op(name, v, s, depth)
 }

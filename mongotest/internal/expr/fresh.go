@@ -14,16 +14,18 @@ func init() {
 		return bson.RawValue{Type: bson.TypeObjectID, Value: id[:]}
 	})
 	registerFresh("$currentDate", func(st *State) bson.RawValue { return bsondoc.DateValue(int64(st.env.Now)) })
-	registerNary(&naryOp{name: "$subtype", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-		b, ok := args[0].Binary()
-		switch {
-		case nullish(args[0]):
-			return null, nil
-		case !ok:
-			return missing, srverr.New(srverr.TypeMismatch, "$subtype only supports BinData, not %s", typeName(args[0]))
-		}
-		return bsondoc.Int32Value(int32(b.Subtype)), nil
-	}})
+	registerNary(&naryOp{name: "$subtype", arity: exactly(1),
+		eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+			b, ok := args[0].Binary()
+			switch {
+			case nullish(args[0]):
+				return null, nil
+			case !ok:
+				return missing,
+					srverr.New(srverr.TypeMismatch, "$subtype only supports BinData, not %s", typeName(args[0]))
+			}
+			return bsondoc.Int32Value(int32(b.Subtype)), nil
+		}})
 }
 
 // fresh is an operator without operands whose values are not computed beforehand.

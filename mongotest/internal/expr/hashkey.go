@@ -9,22 +9,27 @@ import (
 )
 
 func init() {
-	registerNary(&naryOp{name: "$toHashedIndexKey", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-		v := args[0]
-		if v.Type == 0 { // as an index has what is missing
-			v = bson.RawValue{Type: bson.TypeNull}
-		}
-		return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, HashKey(v))}, nil
-	}})
+	registerNary(&naryOp{name: "$toHashedIndexKey", arity: exactly(1),
+		eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+			v := args[0]
+			if v.Type == 0 { // as an index has what is missing
+				v = bson.RawValue{Type: bson.TypeNull}
+			}
+			return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, HashKey(v))}, nil
+		}})
 }
 
 // canonicalHashTypes are the numbers that stand for a value's type in its hash; numbers have one
 // for all.
 var canonicalHashTypes = map[bson.Type]int32{
-	bson.TypeMinKey: -1, bson.TypeMaxKey: 127, bson.TypeUndefined: 0, bson.TypeNull: 5, bson.TypeDouble: 10, bson.TypeInt32: 10,
-	bson.TypeInt64: 10, bson.TypeDecimal128: 10, bson.TypeString: 15, bson.TypeSymbol: 15, bson.TypeEmbeddedDocument: 20,
-	bson.TypeArray: 25, bson.TypeBinary: 30, bson.TypeObjectID: 35, bson.TypeBoolean: 40, bson.TypeDateTime: 45,
-	bson.TypeTimestamp: 47, bson.TypeRegex: 50, bson.TypeDBPointer: 55, bson.TypeJavaScript: 60, bson.TypeCodeWithScope: 65,
+	bson.TypeMinKey: -1, bson.TypeMaxKey: 127, bson.TypeUndefined: 0, bson.TypeNull: 5, bson.TypeDouble: 10,
+	bson.TypeInt32: 10,
+	bson.TypeInt64: 10, bson.TypeDecimal128: 10, bson.TypeString: 15, bson.TypeSymbol: 15,
+	bson.TypeEmbeddedDocument: 20,
+	bson.TypeArray:            25, bson.TypeBinary: 30, bson.TypeObjectID: 35, bson.TypeBoolean: 40,
+	bson.TypeDateTime:  45,
+	bson.TypeTimestamp: 47, bson.TypeRegex: 50, bson.TypeDBPointer: 55, bson.TypeJavaScript: 60,
+	bson.TypeCodeWithScope: 65,
 }
 
 // HashKey returns the hash that hashed indexes and hashed shard keys order values by.

@@ -255,7 +255,8 @@ func (f *filterExpr) eval(st *State) (bson.RawValue, error) {
 		}
 		if !nullish(v) {
 			if !integral(v) {
-				return missing, srverr.New(327391, "$filter: limit must be represented as a 32-bit integral value: %s", Text(v))
+				return missing, srverr.New(327391, "$filter: limit must be represented as a 32-bit integral value: %s",
+					Text(v))
 			}
 			if limit = toLong(v); limit < 1 {
 				return missing, srverr.New(327392, "$filter: limit must be greater than 0: %d", limit)

@@ -15,9 +15,10 @@ func init() {
 		"$lt": func(c int) bool { return c < 0 }, "$lte": func(c int) bool { return c <= 0 },
 		"$gt": func(c int) bool { return c > 0 }, "$gte": func(c int) bool { return c >= 0 },
 	} {
-		registerNary(&naryOp{name: name, arity: exactly(2), eval: func(st *State, args []bson.RawValue) (bson.RawValue, error) {
-			return boolValue(holds(st.env.compare(args[0], args[1]))), nil
-		}})
+		registerNary(&naryOp{name: name, arity: exactly(2),
+			eval: func(st *State, args []bson.RawValue) (bson.RawValue, error) {
+				return boolValue(holds(st.env.compare(args[0], args[1]))), nil
+			}})
 	}
 	registerNary(
 		&naryOp{name: "$cmp", arity: exactly(2), eval: func(st *State, args []bson.RawValue) (bson.RawValue, error) {
@@ -261,7 +262,8 @@ func (sw *switchExpr) eval(st *State) (bson.RawValue, error) {
 		}
 	}
 	if sw.otherwise == nil {
-		return missing, srverr.New(40066, "$switch could not find a matching branch for an input, and no default was specified.")
+		return missing, srverr.New(40066,
+			"$switch could not find a matching branch for an input, and no default was specified.")
 	}
 	return sw.otherwise.eval(st)
 }
@@ -284,7 +286,8 @@ func (sw *switchExpr) optimize(env *Env) (Expr, error) {
 		c, ok := e.(*constant)
 		return !ok || Truthy(c.v)
 	}) {
-		return nil, srverr.New(40069, "One cannot execute a switch statement where all the cases evaluate to false without a default.")
+		return nil, srverr.New(
+			40069, "One cannot execute a switch statement where all the cases evaluate to false without a default.")
 	}
 	return &switchExpr{cases, thens, last[0]}, nil
 }
@@ -316,7 +319,8 @@ func parseLet(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 		return nil, srverr.New(16876, "Missing 'vars' parameter to $let")
 	case in.Type == 0:
 		return nil, srverr.New(16877, "Missing 'in' parameter to $let")
-	case vars.Type != bson.TypeEmbeddedDocument && vars.Type != bson.TypeArray: // an array is a document with numbers as names
+	// an array is a document with numbers as names
+	case vars.Type != bson.TypeEmbeddedDocument && vars.Type != bson.TypeArray:
 		return nil, srverr.New(10065, "invalid parameter: expected an object (vars)")
 	}
 	l := &let{}

@@ -16,7 +16,8 @@ func (a arity) check(name string, n int) error {
 	case a.max == a.min && n != a.min:
 		return srverr.New(16020, "Expression %s takes exactly %d arguments. %d were passed in.", name, a.min, n)
 	case a.max >= 0 && (n < a.min || n > a.max):
-		return srverr.New(28667, "Expression %s takes at least %d arguments, and at most %d, but %d were passed in.", name, a.min, a.max, n)
+		return srverr.New(28667, "Expression %s takes at least %d arguments, and at most %d, but %d were passed in.",
+			name, a.min, a.max, n)
 	}
 	return nil
 }

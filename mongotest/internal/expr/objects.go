@@ -18,31 +18,35 @@ func init() {
 		}},
 	)
 	registerNary(
-		&naryOp{name: "$isNumber", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-			return boolValue(args[0].IsNumber()), nil
-		}},
-		&naryOp{name: "$bsonSize", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-			switch v := args[0]; {
-			case nullish(v):
-				return null, nil
-			case v.Type != bson.TypeEmbeddedDocument:
-				return missing, srverr.New(31393, "$bsonSize requires a document input, found: %s", typeName(v))
-			default:
-				return bsondoc.Int32Value(int32(len(v.Value))), nil
-			}
-		}},
-		&naryOp{name: "$binarySize", arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-			switch v := args[0]; {
-			case nullish(v):
-				return null, nil
-			case isString(v):
-				return bsondoc.Int32Value(int32(len(text(v)))), nil
-			case v.Type == bson.TypeBinary:
-				return bsondoc.Int32Value(int32(len(v.Value) - 5)), nil
-			default:
-				return missing, srverr.New(51276, "$binarySize requires a string or BinData argument, found: %s", typeName(v))
-			}
-		}},
+		&naryOp{name: "$isNumber", arity: exactly(1),
+			eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+				return boolValue(args[0].IsNumber()), nil
+			}},
+		&naryOp{name: "$bsonSize", arity: exactly(1),
+			eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+				switch v := args[0]; {
+				case nullish(v):
+					return null, nil
+				case v.Type != bson.TypeEmbeddedDocument:
+					return missing, srverr.New(31393, "$bsonSize requires a document input, found: %s", typeName(v))
+				default:
+					return bsondoc.Int32Value(int32(len(v.Value))), nil
+				}
+			}},
+		&naryOp{name: "$binarySize", arity: exactly(1),
+			eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+				switch v := args[0]; {
+				case nullish(v):
+					return null, nil
+				case isString(v):
+					return bsondoc.Int32Value(int32(len(text(v)))), nil
+				case v.Type == bson.TypeBinary:
+					return bsondoc.Int32Value(int32(len(v.Value) - 5)), nil
+				default:
+					return missing,
+						srverr.New(51276, "$binarySize requires a string or BinData argument, found: %s", typeName(v))
+				}
+			}},
 	)
 	literal := func(_ string, v bson.RawValue, _ *Scope, _ int) (Expr, error) { return &constant{v}, nil }
 	registerParser("$literal", literal)
@@ -100,9 +104,10 @@ func evalMergeObjects(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 // each is refused before the next one is looked at.
 var (
 	mergeList = &naryOp{name: "$mergeObjects", arity: any0, eval: evalMergeObjects}
-	mergeEach = &naryOp{name: "$mergeObjects", arity: any0, eval: evalMergeObjects, operand: func(_ *State, args []bson.RawValue, _ int) (done bool, err error) {
-		return false, mergeInto(newFields(), args[len(args)-1])
-	}}
+	mergeEach = &naryOp{name: "$mergeObjects", arity: any0, eval: evalMergeObjects,
+		operand: func(_ *State, args []bson.RawValue, _ int) (done bool, err error) {
+			return false, mergeInto(newFields(), args[len(args)-1])
+		}}
 )
 
 func mergeInto(out *fields, v bson.RawValue) error {
@@ -110,7 +115,8 @@ func mergeInto(out *fields, v bson.RawValue) error {
 		return nil
 	}
 	if v.Type != bson.TypeEmbeddedDocument {
-		return srverr.New(40400, "$mergeObjects requires object inputs, but input %s is of type %s", Text(v), typeName(v))
+		return srverr.New(40400, "$mergeObjects requires object inputs, but input %s is of type %s", Text(v),
+			typeName(v))
 	}
 	for key, item := range bson.Raw(v.Value).All() {
 		out.set(key, item)
@@ -167,10 +173,12 @@ func parseGetField(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error)
 		}
 		c, ok := e.(*constant)
 		if !ok {
-			return nil, srverr.New(5654600, "$getField requires 'field' to evaluate to a constant, but got a non-constant argument")
+			return nil, srverr.New(5654600,
+				"$getField requires 'field' to evaluate to a constant, but got a non-constant argument")
 		}
 		if !isString(c.v) {
-			return nil, srverr.New(5654602, "$getField requires 'field' to evaluate to type String, but got %s", typeName(c.v))
+			return nil, srverr.New(5654602, "$getField requires 'field' to evaluate to type String, but got %s",
+				typeName(c.v))
 		}
 	}
 	g.field = e
@@ -183,7 +191,8 @@ func (g *getField) eval(st *State) (bson.RawValue, error) {
 		return missing, err
 	}
 	if !isString(field) {
-		return missing, srverr.New(3041704, "$getField requires 'field' to evaluate to type String, but got %s", typeName(field))
+		return missing, srverr.New(3041704, "$getField requires 'field' to evaluate to type String, but got %s",
+			typeName(field))
 	}
 	in, err := g.input.eval(st)
 	switch {
@@ -255,10 +264,12 @@ func parseSetField(name string, v bson.RawValue, s *Scope, depth int) (Expr, err
 	}
 	c, ok := field.(*constant)
 	if !ok {
-		return nil, srverr.New(4161106, "%s requires 'field' to evaluate to a constant, but got a non-constant argument", name)
+		return nil, srverr.New(4161106,
+			"%s requires 'field' to evaluate to a constant, but got a non-constant argument", name)
 	}
 	if !isString(c.v) {
-		return nil, srverr.New(4161107, "%s requires 'field' to evaluate to type String, but got %s", name, typeName(c.v))
+		return nil, srverr.New(4161107, "%s requires 'field' to evaluate to type String, but got %s", name,
+			typeName(c.v))
 	}
 	f.field = text(c.v)
 	return f, nil

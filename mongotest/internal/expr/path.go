@@ -40,7 +40,8 @@ func checkFieldName(name string, v Version) error {
 		return srverr.New(15998, "FieldPath field names may not be empty strings.")
 	case name[0] == '$':
 		if v.AtLeast(5, 0) {
-			return srverr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
+			return srverr.New(16410,
+				"FieldPath field names may not start with '$'. Consider using $getField or $setField.")
 		}
 		return srverr.New(16410, "FieldPath field names may not start with '$'.")
 	case strings.IndexByte(name, 0) >= 0:
@@ -48,7 +49,8 @@ func checkFieldName(name string, v Version) error {
 		return srverr.New(16411, "FieldPath field names may not contain '")
 	case strings.IndexByte(name, '.') >= 0:
 		if v.AtLeast(5, 0) {
-			return srverr.New(16412, "FieldPath field names may not contain '.'. Consider using $getField or $setField.")
+			return srverr.New(16412,
+				"FieldPath field names may not contain '.'. Consider using $getField or $setField.")
 		}
 		return srverr.New(16412, "FieldPath field names may not contain '.'.")
 	}
@@ -205,7 +207,8 @@ func checkVariable(name string, v Version, define bool) error {
 		}
 		for i := 1; i < len(name); i++ {
 			if !rest(name[i]) {
-				return srverr.New(code(16868), "'%s' contains an invalid character for a variable name: '%c'", name, name[i])
+				return srverr.New(code(16868), "'%s' contains an invalid character for a variable name: '%c'", name,
+					name[i])
 			}
 		}
 		return nil
@@ -215,13 +218,15 @@ func checkVariable(name string, v Version, define bool) error {
 	}
 	if !lower(name[0]) && !upper(name[0]) {
 		if v.AtLeast(5, 0) {
-			return srverr.New(srverr.FailedToParse, "'%s' starts with an invalid character for a user variable name", name)
+			return srverr.New(srverr.FailedToParse, "'%s' starts with an invalid character for a user variable name",
+				name)
 		}
 		return srverr.New(code(16870), "'%s' starts with an invalid character for a variable name", name)
 	}
 	for i := 1; i < len(name); i++ {
 		if !rest(name[i]) {
-			return srverr.New(code(16871), "'%s' contains an invalid character for a variable name: '%c'", name, name[i])
+			return srverr.New(code(16871), "'%s' contains an invalid character for a variable name: '%c'", name,
+				name[i])
 		}
 	}
 	return nil

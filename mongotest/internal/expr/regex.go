@@ -75,7 +75,8 @@ func compileRegex(name string, regex, options bson.RawValue, env *Env) (*compile
 		case !isString(options):
 			return nil, srverr.New(51106, "%s needs 'options' to be of type string", name)
 		case flags != "":
-			return nil, srverr.New(51107, "%s: found regex option(s) specified in both 'regex' and 'option' fields", name)
+			return nil, srverr.New(51107, "%s: found regex option(s) specified in both 'regex' and 'option' fields",
+				name)
 		}
 		flags = text(options)
 		if strings.IndexByte(flags, 0) >= 0 {

@@ -57,7 +57,8 @@ func parseFunction(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error)
 	}
 	f := &function{}
 	if f.code, ok = codeOf(body); !ok {
-		return nil, srverr.New(31262, "The body function must evaluate to type string or code, found: %s", typeName(body))
+		return nil, srverr.New(31262, "The body function must evaluate to type string or code, found: %s",
+			typeName(body))
 	}
 	if args.Type == 0 {
 		return nil, srverr.New(31263, "The args field must be specified.")
@@ -147,7 +148,8 @@ func (e *scriptEmit) eval(st *State) (bson.RawValue, error) {
 			return srverr.New(31292, "Size of emitted values exceeds the set size limit of %d bytes", maxEmitted)
 		}
 		start, dst := bson.BeginDocument(nil)
-		out.add(bsondoc.DocumentValue(bson.EndDocument(bson.AppendRawValue(bson.AppendRawValue(dst, "k", k), "v", v), start)))
+		out.add(bsondoc.DocumentValue(bson.EndDocument(bson.AppendRawValue(bson.AppendRawValue(dst, "k", k), "v", v),
+			start)))
 		return nil
 	})
 	if err != nil {
@@ -213,7 +215,8 @@ func parseScriptAccumulator(spec *AccumulatorSpec, v bson.RawValue, s *Scope) er
 		name  string
 		lacks bool
 	}{
-		{4544707, "init", lacks("init")}, {4544708, "accumulate", lacks("accumulate")}, {4544709, "accumulateArgs", spec.arg == nil},
+		{4544707, "init", lacks("init")}, {4544708, "accumulate", lacks("accumulate")},
+		{4544709, "accumulateArgs", spec.arg == nil},
 		{4544710, "merge", lacks("merge")}, {4544711, "lang", !hasLang},
 	} {
 		if arg.lacks {
@@ -279,7 +282,8 @@ func parseScriptReduce(spec *AccumulatorSpec, v bson.RawValue, s *Scope) error {
 	case data.Type == 0:
 		return srverr.New(31349, "%s requires 'data' argument", spec.Name)
 	case !ok:
-		return srverr.New(31244, "%s requires the 'eval' argument to be of type string, or code but found %s", spec.Name, typeName(eval))
+		return srverr.New(31244, "%s requires the 'eval' argument to be of type string, or code but found %s",
+			spec.Name, typeName(eval))
 	}
 	var err error
 	if spec.arg, err = Parse(data, s); err != nil {
@@ -295,7 +299,9 @@ func parseScriptReduce(spec *AccumulatorSpec, v bson.RawValue, s *Scope) error {
 func (a *scriptReduce) Add(v bson.RawValue) error {
 	doc, ok := v.Document()
 	if !ok {
-		return srverr.New(31242, "$_internalJsReduce requires the 'data' argument to evaluate to an object, but found %s", typeName(v))
+		return srverr.New(
+			31242, "$_internalJsReduce requires the 'data' argument to evaluate to an object, but found %s",
+			typeName(v))
 	}
 	a.key = doc.Lookup("k")
 	a.values.add(doc.Lookup("v"))

@@ -15,15 +15,17 @@ func init() {
 		&naryOp{name: "$setUnion", arity: any0, associative: true, commutative: true, eval: evalSetUnion,
 			operand: arrayOperand(17043, "All operands of $setUnion must be arrays. One argument is of type: %s")},
 		&naryOp{name: "$setIntersection", arity: any0, associative: true, commutative: true, eval: evalSetIntersection,
-			operand: arrayOperand(17047, "All operands of $setIntersection must be arrays. One argument is of type: %s")},
+			operand: arrayOperand(17047,
+				"All operands of $setIntersection must be arrays. One argument is of type: %s")},
 		&naryOp{name: "$setDifference", arity: exactly(2), eval: evalSetDifference},
 		&naryOp{name: "$setIsSubset", arity: exactly(2), eval: evalSetIsSubset, constants: checkSuperset},
-		&naryOp{name: "$setEquals", arity: any0, operand: stillEqual, ends: falseValue, eval: evalSetEquals, check: func(n int) error {
-			if n < 2 {
-				return srverr.New(17045, "$setEquals needs at least two arguments had: %d", n)
-			}
-			return nil
-		}},
+		&naryOp{name: "$setEquals", arity: any0, operand: stillEqual, ends: falseValue, eval: evalSetEquals,
+			check: func(n int) error {
+				if n < 2 {
+					return srverr.New(17045, "$setEquals needs at least two arguments had: %d", n)
+				}
+				return nil
+			}},
 		&naryOp{name: "$allElementsTrue", arity: exactly(1), eval: elementsTrue("$allElementsTrue", 17040, false)},
 		&naryOp{name: "$anyElementTrue", arity: exactly(1), eval: elementsTrue("$anyElementTrue", 17041, true)},
 	)
@@ -80,9 +82,11 @@ func evalSetDifference(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	case nullish(a) || nullish(b):
 		return null, nil
 	case a.Type != bson.TypeArray:
-		return missing, srverr.New(17048, "both operands of $setDifference must be arrays. First argument is of type: %s", typeName(a))
+		return missing, srverr.New(17048,
+			"both operands of $setDifference must be arrays. First argument is of type: %s", typeName(a))
 	case b.Type != bson.TypeArray:
-		return missing, srverr.New(17049, "both operands of $setDifference must be arrays. Second argument is of type: %s", typeName(b))
+		return missing, srverr.New(17049,
+			"both operands of $setDifference must be arrays. Second argument is of type: %s", typeName(b))
 	}
 	without := st.set(b)
 	// The first operand's order stays, its duplicates do not.
@@ -111,9 +115,11 @@ func evalSetIsSubset(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	a, b := args[0], args[1]
 	switch {
 	case a.Type != bson.TypeArray:
-		return missing, srverr.New(17046, "both operands of $setIsSubset must be arrays. First argument is of type: %s", typeName(a))
+		return missing, srverr.New(17046, "both operands of $setIsSubset must be arrays. First argument is of type: %s",
+			typeName(a))
 	case b.Type != bson.TypeArray:
-		return missing, srverr.New(17042, "both operands of $setIsSubset must be arrays. Second argument is of type: %s", typeName(b))
+		return missing, srverr.New(17042,
+			"both operands of $setIsSubset must be arrays. Second argument is of type: %s", typeName(b))
 	}
 	set := st.set(b)
 	for item := range bson.Raw(a.Value).Values() {
@@ -129,11 +135,15 @@ func stillEqual(st *State, args []bson.RawValue, _ int) (done bool, err error) {
 	n := len(args)
 	if v := args[n-1]; v.Type != bson.TypeArray {
 		if st.env.Version.AtLeast(5, 0) {
-			return false, srverr.New(17044, "All operands of $setEquals must be arrays. %d-th argument is of type: %s", n, typeName(v))
+			return false, srverr.New(17044, "All operands of $setEquals must be arrays. %d-th argument is of type: %s",
+				n, typeName(v))
 		}
-		return false, srverr.New(17044, "All operands of $setEquals must be arrays. One argument is of type: %s", typeName(v))
+		return false, srverr.New(17044, "All operands of $setEquals must be arrays. One argument is of type: %s",
+			typeName(v))
 	}
-	return n > 1 && !slices.EqualFunc(st.set(args[n-2]), st.set(args[n-1]), func(a, b bson.RawValue) bool { return st.env.compare(a, b) == 0 }), nil
+	return n > 1 && !slices.EqualFunc(st.set(args[n-2]), st.set(args[n-1]), func(a, b bson.RawValue) bool {
+		return st.env.compare(a, b) == 0
+	}), nil
 }
 
 func evalSetEquals(*State, []bson.RawValue) (bson.RawValue, error) { return trueValue, nil }
@@ -155,7 +165,8 @@ func elementsTrue(name string, code int32, any bool) func(*State, []bson.RawValu
 // evalSubsetOf is evalSetIsSubset with a constant second operand.
 func evalSubsetOf(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	if args[0].Type != bson.TypeArray {
-		return missing, srverr.New(17310, "both operands of $setIsSubset must be arrays. First argument is of type: %s", typeName(args[0]))
+		return missing, srverr.New(17310, "both operands of $setIsSubset must be arrays. First argument is of type: %s",
+			typeName(args[0]))
 	}
 	return evalSetIsSubset(st, args)
 }
@@ -164,7 +175,8 @@ func evalSubsetOf(st *State, args []bson.RawValue) (bson.RawValue, error) {
 func checkSuperset(args []Expr) (*naryOp, error) {
 	v, ok := Constant(args[1])
 	if ok && v.Type != bson.TypeArray {
-		return nil, srverr.New(17311, "both operands of $setIsSubset must be arrays. Second argument is of type: %s", typeName(v))
+		return nil, srverr.New(17311, "both operands of $setIsSubset must be arrays. Second argument is of type: %s",
+			typeName(v))
 	}
 	if !ok {
 		return nil, nil

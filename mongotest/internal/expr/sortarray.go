@@ -89,7 +89,8 @@ func (a *sortArray) eval(st *State) (bson.RawValue, error) {
 		return null, err
 	}
 	if in.Type != bson.TypeArray {
-		return missing, srverr.New(2942504, "The input argument to $sortArray must be an array, but was of type: %s", typeName(in))
+		return missing, srverr.New(2942504, "The input argument to $sortArray must be an array, but was of type: %s",
+			typeName(in))
 	}
 	all, compare := bsondoc.Items(in), st.counting()
 	slices.SortStableFunc(all, func(x, y bson.RawValue) int {

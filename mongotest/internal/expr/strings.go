@@ -18,14 +18,17 @@ func init() {
 		&naryOp{name: "$concat", arity: any0, associative: true, operand: concatenated, eval: evalConcat},
 		&naryOp{name: "$toUpper", arity: exactly(1), eval: mapASCII('a', 'z')},
 		&naryOp{name: "$toLower", arity: exactly(1), eval: mapASCII('A', 'Z')},
-		&naryOp{name: "$strLenBytes", arity: exactly(1), eval: strLen("$strLenBytes", 34473, func(s string) int { return len(s) })},
+		&naryOp{name: "$strLenBytes", arity: exactly(1),
+			eval: strLen("$strLenBytes", 34473, func(s string) int { return len(s) })},
 		&naryOp{name: "$strLenCP", arity: exactly(1), eval: strLen("$strLenCP", 34471, codePoints)},
 		&naryOp{name: "$strcasecmp", arity: exactly(2), eval: evalStrcasecmp},
 		&naryOp{name: "$split", arity: exactly(2), eval: evalSplit},
 		&naryOp{name: "$substrBytes", arity: exactly(3), eval: evalSubstrBytes},
 		&naryOp{name: "$substrCP", arity: exactly(3), eval: evalSubstrCP},
-		&naryOp{name: "$indexOfBytes", arity: arity{2, 4}, operand: searchedText("$indexOfBytes", 40091), eval: evalIndexOfBytes},
-		&naryOp{name: "$indexOfCP", arity: arity{2, 4}, operand: searchedText("$indexOfCP", 40093), eval: evalIndexOfCP},
+		&naryOp{name: "$indexOfBytes", arity: arity{2, 4}, operand: searchedText("$indexOfBytes", 40091),
+			eval: evalIndexOfBytes},
+		&naryOp{name: "$indexOfCP", arity: arity{2, 4}, operand: searchedText("$indexOfCP", 40093),
+			eval: evalIndexOfCP},
 	)
 	operators["$substr"] = operators["$substrBytes"] // an old name, the new one shows in messages
 	for _, t := range []struct {
@@ -150,9 +153,13 @@ func evalSplit(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	case nullish(in) || nullish(sep):
 		return null, nil
 	case !isString(in):
-		return missing, srverr.New(40085, "$split requires an expression that evaluates to a string as a first argument, found: %s", typeName(in))
+		return missing, srverr.New(
+			40085, "$split requires an expression that evaluates to a string as a first argument, found: %s",
+			typeName(in))
 	case !isString(sep):
-		return missing, srverr.New(40086, "$split requires an expression that evaluates to a string as a second argument, found: %s", typeName(sep))
+		return missing, srverr.New(
+			40086, "$split requires an expression that evaluates to a string as a second argument, found: %s",
+			typeName(sep))
 	case text(sep) == "":
 		return missing, srverr.New(40087, "$split requires a non-empty separator")
 	}
@@ -169,10 +176,12 @@ func evalSubstrBytes(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		return missing, err
 	}
 	if !args[1].IsNumber() || args[1].Type == bson.TypeDecimal128 {
-		return missing, srverr.New(16034, "$substrBytes:  starting index must be a numeric type (is BSON type %s)", typeName(args[1]))
+		return missing, srverr.New(16034, "$substrBytes:  starting index must be a numeric type (is BSON type %s)",
+			typeName(args[1]))
 	}
 	if !args[2].IsNumber() || args[2].Type == bson.TypeDecimal128 {
-		return missing, srverr.New(16035, "$substrBytes:  length must be a numeric type (is BSON type %s)", typeName(args[2]))
+		return missing, srverr.New(16035, "$substrBytes:  length must be a numeric type (is BSON type %s)",
+			typeName(args[2]))
 	}
 	start, err := coerceToLong(args[1])
 	if err != nil {
@@ -197,7 +206,8 @@ func evalSubstrBytes(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		end = start + n
 	}
 	if continuation(end) {
-		return missing, srverr.New(28657, "$substrBytes:  Invalid range, ending index is in the middle of a UTF-8 character.")
+		return missing, srverr.New(28657,
+			"$substrBytes:  Invalid range, ending index is in the middle of a UTF-8 character.")
 	}
 	return bsondoc.StringValue(s[start:end]), nil
 }
@@ -210,13 +220,16 @@ func evalSubstrCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	start, n := args[1], args[2]
 	switch {
 	case !start.IsNumber():
-		return missing, srverr.New(34450, "$substrCP: starting index must be a numeric type (is BSON type %s)", typeName(start))
+		return missing, srverr.New(34450, "$substrCP: starting index must be a numeric type (is BSON type %s)",
+			typeName(start))
 	case !integral(start):
-		return missing, srverr.New(34451, "$substrCP: starting index cannot be represented as a 32-bit integral value: %s", Text(start))
+		return missing, srverr.New(34451,
+			"$substrCP: starting index cannot be represented as a 32-bit integral value: %s", Text(start))
 	case !n.IsNumber():
 		return missing, srverr.New(34452, "$substrCP: length must be a numeric type (is BSON type %s)", typeName(n))
 	case !integral(n):
-		return missing, srverr.New(34453, "$substrCP: length cannot be represented as a 32-bit integral value: %s", Text(n))
+		return missing, srverr.New(34453, "$substrCP: length cannot be represented as a 32-bit integral value: %s",
+			Text(n))
 	case toLong(n) < 0:
 		return missing, srverr.New(34454, "$substrCP: length must be a nonnegative integer.")
 	case toLong(start) < 0:
@@ -261,7 +274,8 @@ func indexBounds(name string, bounds []bson.RawValue) (start, end int64, err err
 	for i, v := range bounds {
 		word := [...]string{"starting", "ending"}[i]
 		if !integral(v) {
-			return 0, 0, srverr.New(40096, "%srequires an integral %s index, found a value of type: %s, with value: %s", name, word, typeName(v), Text(v))
+			return 0, 0, srverr.New(40096, "%srequires an integral %s index, found a value of type: %s, with value: %s",
+				name, word, typeName(v), Text(v))
 		}
 		n := toLong(v)
 		if n < 0 {
@@ -326,7 +340,8 @@ func trimmer(name string, left, right bool) func(*State, *named) (bson.RawValue,
 			return null, err
 		}
 		if !isString(in) {
-			return missing, srverr.New(50699, "%s requires its input to be a string, got %s (of type %s) instead.", name, Text(in), typeName(in))
+			return missing, srverr.New(50699, "%s requires its input to be a string, got %s (of type %s) instead.",
+				name, Text(in), typeName(in))
 		}
 		set := whitespace
 		if n.has(1) {
@@ -335,7 +350,8 @@ func trimmer(name string, left, right bool) func(*State, *named) (bson.RawValue,
 				return null, err
 			}
 			if !isString(chars) {
-				return missing, srverr.New(50700, "%s requires 'chars' to be a string, got %s (of type %s) instead.", name, Text(chars), typeName(chars))
+				return missing, srverr.New(50700, "%s requires 'chars' to be a string, got %s (of type %s) instead.",
+					name, Text(chars), typeName(chars))
 			}
 			set = text(chars)
 		}
@@ -369,7 +385,8 @@ func replacer(name string, limit int) func(*State, *named) (bson.RawValue, error
 			case nullish(v):
 				anyNull = true
 			case !isString(v):
-				return missing, srverr.New(what.code, "%s requires that '%s' be a string, found: %s", name, what.name, Text(v))
+				return missing, srverr.New(what.code, "%s requires that '%s' be a string, found: %s", name, what.name,
+					Text(v))
 			}
 			parts[i] = text(values[i])
 		}
@@ -386,6 +403,7 @@ func replacer(name string, limit int) func(*State, *named) (bson.RawValue, error
 			}
 			return bsondoc.StringValue(string(append(b, parts[2]...))), nil
 		}
-		return bsondoc.StringValue(string(bytes.Replace([]byte(parts[0]), []byte(parts[1]), []byte(parts[2]), limit))), nil
+		return bsondoc.StringValue(string(bytes.Replace([]byte(parts[0]), []byte(parts[1]), []byte(parts[2]), limit))),
+			nil
 	}
 }

@@ -259,7 +259,8 @@ func coerceToString(v bson.RawValue) (string, error) {
 	case bson.TypeTimestamp:
 		ts, _ := v.Timestamp()
 		c := dateOf(int64(ts.T) * 1000)
-		return fmt.Sprintf("%s %2d %02d:%02d:%02d:%x", monthNames[c.month-1][:3], c.day, c.hour, c.minute, c.second, ts.I), nil
+		return fmt.Sprintf("%s %2d %02d:%02d:%02d:%x", monthNames[c.month-1][:3], c.day, c.hour, c.minute, c.second,
+			ts.I), nil
 	case bson.TypeDateTime:
 		d, _ := v.DateTime()
 		return isoDate(int64(d)), nil

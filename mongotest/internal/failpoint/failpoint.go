@@ -115,8 +115,10 @@ var Names = map[string]bool{
 
 // MongodOnly are those that a mongos does not have.
 var MongodOnly = map[string]bool{
-	"onPrimaryTransactionalWrite": true, "stopReplProducer": true, "rsSyncApplyStop": true, "failAllInserts": true, "failAllUpdates": true,
-	"hangBeforeWritingDecision": true, "failAllRemoves": true, "failReceivedGetmore": true, "hangAfterCollectionInserts": true,
+	"onPrimaryTransactionalWrite": true, "stopReplProducer": true, "rsSyncApplyStop": true, "failAllInserts": true,
+	"failAllUpdates":            true,
+	"hangBeforeWritingDecision": true, "failAllRemoves": true, "failReceivedGetmore": true,
+	"hangAfterCollectionInserts": true,
 }
 
 // New returns a fail point that always fires: after skip times, or only so many times, if these are
@@ -250,12 +252,14 @@ func (p *Point) parseMode(doc bson.Raw) error {
 			continue
 		}
 		if !v.IsNumber() {
-			return srverr.New(srverr.TypeMismatch, "Expected field \"%s\" to have numeric type, but found %s", m.name, bsontext.TypeName(v.Type))
+			return srverr.New(srverr.TypeMismatch, "Expected field \"%s\" to have numeric type, but found %s", m.name,
+				bsontext.TypeName(v.Type))
 		}
 		n, exact := v.AsInt64()
 		switch {
 		case !exact:
-			return srverr.New(srverr.BadValue, "Expected field \"%s\" to have a value exactly representable as a 64-bit integer, but found %s", m.name, bsontext.Element(m.name, v))
+			return srverr.New(
+				srverr.BadValue, "Expected field \"%s\" to have a value exactly representable as a 64-bit integer, but found %s", m.name, bsontext.Element(m.name, v))
 		case n < 0:
 			return srverr.New(srverr.BadValue, "'%s' option to 'mode' must be positive", m.name)
 		case n > math.MaxInt32:
@@ -266,16 +270,19 @@ func (p *Point) parseMode(doc bson.Raw) error {
 	}
 	if v := doc.Lookup("activationProbability"); !v.IsZero() {
 		if !v.IsNumber() {
-			return srverr.New(srverr.TypeMismatch, "the 'activationProbability' option to 'mode' must be a double between 0 and 1")
+			return srverr.New(srverr.TypeMismatch,
+				"the 'activationProbability' option to 'mode' must be a double between 0 and 1")
 		}
 		f := toDouble(v)
 		if f < 0 || f > 1 {
-			return srverr.New(srverr.BadValue, "activationProbability must be between 0.0 and 1.0; found %s", probability(f))
+			return srverr.New(srverr.BadValue, "activationProbability must be between 0.0 and 1.0; found %s",
+				probability(f))
 		}
 		p.mode, p.probability = failRandom, f
 		return nil
 	}
-	return srverr.New(srverr.BadValue, "'mode' must be one of 'off', 'alwaysOn', '{times:n}', '{skip:n}' or '{activationProbability:p}'")
+	return srverr.New(
+		srverr.BadValue, "'mode' must be one of 'off', 'alwaysOn', '{times:n}', '{skip:n}' or '{activationProbability:p}'")
 }
 
 // toDouble returns a number as a double.

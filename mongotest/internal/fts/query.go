@@ -27,7 +27,8 @@ type parsed struct {
 // parse takes a search apart: words, -words, "phrases" and -"phrases". The words of a phrase are
 // searched for as well.
 func (q *Query) parse(language string) *parsed {
-	p := &parsed{language: language, fold: fold{q.CaseSensitive, q.DiacriticSensitive}, caseOrMarksSensitive: q.CaseSensitive || q.DiacriticSensitive}
+	p := &parsed{language: language, fold: fold{q.CaseSensitive, q.DiacriticSensitive},
+		caseOrMarksSensitive: q.CaseSensitive || q.DiacriticSensitive}
 	var word strings.Builder
 	negated, inPhrase, space := false, false, true
 	start := 0

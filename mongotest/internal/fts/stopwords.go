@@ -3,7 +3,8 @@ package fts
 import "strings"
 
 // stopWords are the words that an index and a search of a language leave out.
-var stopWords = map[string]map[string]bool{"english": words(`a about above after again against all am an and any are aren't as
+var stopWords = map[string]map[string]bool{"english": words(
+	`a about above after again against all am an and any are aren't as
 at be because been before being below between both but by can't cannot could couldn't did didn't do does doesn't doing don't down
 during each few for from further had hadn't has hasn't have haven't having he he'd he'll he's her here here's hers herself him himself
 his how how's i i'd i'll i'm i've if in into is isn't it it's its itself let's me more most mustn't my myself no nor not of off on once

@@ -18,8 +18,10 @@ var languages = map[string]string{
 	"none": "none", "english": "english", "en": "english",
 	"danish": "danish", "da": "danish", "dutch": "dutch", "nl": "dutch", "finnish": "finnish", "fi": "finnish",
 	"french": "french", "fr": "french", "german": "german", "de": "german", "hungarian": "hungarian", "hu": "hungarian",
-	"italian": "italian", "it": "italian", "norwegian": "norwegian", "nb": "norwegian", "portuguese": "portuguese", "pt": "portuguese",
-	"romanian": "romanian", "ro": "romanian", "russian": "russian", "ru": "russian", "spanish": "spanish", "es": "spanish",
+	"italian": "italian", "it": "italian", "norwegian": "norwegian", "nb": "norwegian", "portuguese": "portuguese",
+	"pt":       "portuguese",
+	"romanian": "romanian", "ro": "romanian", "russian": "russian", "ru": "russian", "spanish": "spanish",
+	"es":      "spanish",
 	"swedish": "swedish", "sv": "swedish", "turkish": "turkish", "tr": "turkish",
 }
 
@@ -61,7 +63,8 @@ func delimiter(r rune, language string) bool {
 	if r == '\'' {
 		return language != "english"
 	}
-	return unicode.In(r, unicode.White_Space, unicode.Dash, unicode.Hyphen, unicode.Quotation_Mark, unicode.Terminal_Punctuation, unicode.Pattern_Syntax)
+	return unicode.In(r, unicode.White_Space, unicode.Dash, unicode.Hyphen, unicode.Quotation_Mark,
+		unicode.Terminal_Punctuation, unicode.Pattern_Syntax)
 }
 
 // terms splits text into its terms. Diacritics tell the endings of words, and go after stemming.

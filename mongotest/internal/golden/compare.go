@@ -147,7 +147,9 @@ func sortArrays(doc bson.Raw, paths []string) bson.Raw {
 				return v
 			}
 			list := elements(v.Value)
-			slices.SortStableFunc(list, func(a, b element) int { return strings.Compare(canonical(a.val), canonical(b.val)) })
+			slices.SortStableFunc(list, func(a, b element) int {
+				return strings.Compare(canonical(a.val), canonical(b.val))
+			})
 			at, out := bson.BeginDocument(nil)
 			for i, e := range list {
 				out = append(bson.AppendIndexHeader(out, e.val.Type, i), e.val.Value...)
@@ -197,7 +199,8 @@ var volatile = map[string]bool{
 // Normalize returns what to record of a reply, given that of a second run: what is volatile, to be
 // ignored, or differs becomes {"$any": type}.
 func Normalize(a, b bson.Raw, ignore []string) bson.Raw {
-	v := normalizeValue(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: a}, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: b}, "", ignore)
+	v := normalizeValue(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: a},
+		bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: b}, "", ignore)
 	return v.Value
 }
 

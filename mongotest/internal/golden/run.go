@@ -172,7 +172,8 @@ func (r *Runner) reset() error {
 	}
 	majority := document(element{"w", bsondoc.StringValue("majority")})
 	for _, cmd := range []bson.Raw{
-		document(element{"killAllSessions", bson.RawValue{Type: bson.TypeArray, Value: document()}}, element{"$db", bsondoc.StringValue("admin")}),
+		document(element{"killAllSessions", bson.RawValue{Type: bson.TypeArray, Value: document()}},
+			element{"$db", bsondoc.StringValue("admin")}),
 		document(element{"dropDatabase", bsondoc.Int32Value(1)}, element{"$db", bsondoc.StringValue("golden")},
 			element{"writeConcern", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: majority}}),
 		document(element{"dropDatabase", bsondoc.Int32Value(1)}, element{"$db", bsondoc.StringValue("golden2")}),
@@ -198,7 +199,8 @@ func (r *Runner) Run(c Case) ([]bson.Raw, error) {
 	if err := r.reset(); err != nil {
 		return nil, err
 	}
-	x := &run{Runner: r, sockets: map[string]*socket{}, saved: map[string]bson.RawValue{}, replies: make([]bson.Raw, len(c.Steps))}
+	x := &run{Runner: r, sockets: map[string]*socket{}, saved: map[string]bson.RawValue{},
+		replies: make([]bson.Raw, len(c.Steps))}
 	defer func() {
 		for _, k := range x.sockets {
 			k.nc.Close()

@@ -31,10 +31,12 @@ func (s *Spec) checkPlane() error {
 		return otherwise
 	}
 	if bits := int32(option("bits", 26)); bits < 1 || bits > 32 {
-		return srverr.New(srverr.InvalidOptions, "bits for hash must be > 0 and <= 32, but %d bits were specified", bits)
+		return srverr.New(srverr.InvalidOptions, "bits for hash must be > 0 and <= 32, but %d bits were specified",
+			bits)
 	}
 	if low, high := option("min", -180), option("max", 180); !(low < high) || math.IsInf(high-low, 0) {
-		return srverr.New(srverr.InvalidOptions, "region for hash must be valid and have positive area, but [%s, %s] was specified",
+		return srverr.New(srverr.InvalidOptions,
+			"region for hash must be valid and have positive area, but [%s, %s] was specified",
 			bsontext.CDouble(low, 6), bsontext.CDouble(high, 6))
 	}
 	return nil
@@ -44,7 +46,8 @@ func (s *Spec) checkPlane() error {
 func (s *Spec) checkSphere() error {
 	v := s.doc.Lookup("2dsphereIndexVersion")
 	if n := int32(query.Float(v)); v.IsNumber() && (n < 1 || n > 3) {
-		return s.badLater(srverr.CannotCreateIndex, "unsupported geo index version { 2dsphereIndexVersion : %d }, only support versions: [1,2,3]", n)
+		return s.badLater(srverr.CannotCreateIndex,
+			"unsupported geo index version { 2dsphereIndexVersion : %d }, only support versions: [1,2,3]", n)
 	}
 	return nil
 }

@@ -38,11 +38,16 @@ type Spec struct {
 
 // Options are the options that an index may have.
 var Options = map[string]bool{
-	"v": true, "key": true, "name": true, "ns": true, "unique": true, "sparse": true, "hidden": true, "background": true, "dropDups": true,
-	"expireAfterSeconds": true, "partialFilterExpression": true, "collation": true, "storageEngine": true, "weights": true,
-	"default_language": true, "language_override": true, "textIndexVersion": true, "2dsphereIndexVersion": true, "bits": true,
-	"min": true, "max": true, "bucketSize": true, "wildcardProjection": true, "finestIndexedLevel": true, "coarsestIndexedLevel": true,
-	"safe": true, "clustered": true, "prepareUnique": true, "columnstoreProjection": true, "originalSpec": true,
+	"v": true, "key": true, "name": true, "ns": true, "unique": true, "sparse": true, "hidden": true,
+	"background": true, "dropDups": true,
+	"expireAfterSeconds": true, "partialFilterExpression": true, "collation": true, "storageEngine": true,
+	"weights":          true,
+	"default_language": true, "language_override": true, "textIndexVersion": true, "2dsphereIndexVersion": true,
+	"bits": true,
+	"min":  true, "max": true, "bucketSize": true, "wildcardProjection": true, "finestIndexedLevel": true,
+	"coarsestIndexedLevel": true,
+	"safe":                 true, "clustered": true, "prepareUnique": true, "columnstoreProjection": true,
+	"originalSpec": true,
 }
 
 // queryOptions returns what filters and projections within a specification are parsed with.
@@ -110,7 +115,8 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 		case "key":
 			key, ok := v.Document()
 			if !ok {
-				return nil, s.bad(srverr.TypeMismatch, "The field 'key' must be an object, but got %s", bsontext.TypeName(v.Type))
+				return nil, s.bad(srverr.TypeMismatch, "The field 'key' must be an object, but got %s",
+					bsontext.TypeName(v.Type))
 			}
 			s.Key, hasKey = writtenPattern(key, doc), true
 			if err := s.parseKey(version); err != nil {
@@ -119,33 +125,41 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 		case "name":
 			name, ok := v.StringValue()
 			if !ok {
-				return nil, s.bad(srverr.TypeMismatch, "The field 'name' must be a string, but got %s", bsontext.TypeName(v.Type))
+				return nil, s.bad(srverr.TypeMismatch, "The field 'name' must be a string, but got %s",
+					bsontext.TypeName(v.Type))
 			}
 			s.Name, hasName = name, true
 		case "unique", "sparse":
 			if !v.IsNumber() && v.Type != bson.TypeBoolean && version.AtLeast(5, 0) {
-				return nil, s.bad(srverr.TypeMismatch, "The field '%s has value %s, which is not convertible to bool", k, bsontext.Element(k, v)) // sic
+				return nil, s.bad(srverr.TypeMismatch, "The field '%s has value %s, which is not convertible to bool",
+					k, bsontext.Element(k, v)) // sic
 			}
 		case "hidden":
 			if v.Type != bson.TypeBoolean {
-				return nil, s.bad(srverr.TypeMismatch, "The field 'name' must be a bool, but got %s", bsontext.TypeName(v.Type)) // sic
+				return nil, s.bad(srverr.TypeMismatch, "The field 'name' must be a bool, but got %s",
+					bsontext.TypeName(v.Type)) // sic
 			}
 		case "v":
 			if !v.IsNumber() {
-				return nil, s.bad(srverr.TypeMismatch, "The field 'v' must be a number, but got %s", bsontext.TypeName(v.Type))
+				return nil, s.bad(srverr.TypeMismatch, "The field 'v' must be a number, but got %s",
+					bsontext.TypeName(v.Type))
 			}
 			s.version, _ = args.NumberOf(v)
 			s.hasV = true
 			if n, exact := v.AsInt64(); !exact || n != int64(int32(n)) {
-				return nil, s.bad(srverr.BadValue, "Index version must be representable as a 32-bit integer, but got %s", bsontext.Value(v))
+				return nil, s.bad(srverr.BadValue,
+					"Index version must be representable as a 32-bit integer, but got %s", bsontext.Value(v))
 			}
 			if s.version != 1 && s.version != 2 {
-				return nil, s.bad(srverr.CannotCreateIndex, "Invalid index specification %s; cannot create an index with v=%d", bsontext.Document(doc), s.version)
+				return nil, s.bad(srverr.CannotCreateIndex,
+					"Invalid index specification %s; cannot create an index with v=%d", bsontext.Document(doc),
+					s.version)
 			}
 		case "collation":
 			spec, ok := v.Document()
 			if !ok {
-				return nil, s.bad(srverr.TypeMismatch, "The field 'collation' must be an object, but got %s", bsontext.TypeName(v.Type))
+				return nil, s.bad(srverr.TypeMismatch, "The field 'collation' must be an object, but got %s",
+					bsontext.TypeName(v.Type))
 			}
 			if spec.IsEmpty() {
 				return nil, s.bad(srverr.BadValue, "The field 'collation' cannot be an empty object.")
@@ -154,7 +168,8 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 		case "partialFilterExpression":
 			filter, ok := v.Document()
 			if !ok {
-				return nil, s.bad(srverr.TypeMismatch, "The field 'partialFilterExpression' must be an object, but got %s", bsontext.TypeName(v.Type))
+				return nil, s.bad(srverr.TypeMismatch,
+					"The field 'partialFilterExpression' must be an object, but got %s", bsontext.TypeName(v.Type))
 			}
 			o := queryOptions(version, nil)
 			o.NoExpr, o.NoText, o.NoWhere, o.NoSchema = true, true, true, true
@@ -168,7 +183,8 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 			}
 		case "bits", "min", "max", "2dsphereIndexVersion":
 			if !v.IsNumber() && version.AllParsed() {
-				return nil, s.bad(srverr.TypeMismatch, "The field '%s' must be a number, but got %s", k, bsontext.TypeName(v.Type))
+				return nil, s.bad(srverr.TypeMismatch, "The field '%s' must be a number, but got %s", k,
+					bsontext.TypeName(v.Type))
 			}
 		default:
 			switch known := Options[k] && version.Has(release.IndexOption, k); {
@@ -176,7 +192,9 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 			case lax:
 				s.doc = bsondoc.Without(s.doc, k)
 			default:
-				return nil, s.bad(srverr.InvalidIndexSpecificationOption, "The field '%s' is not valid for an index specification. Specification: %s", k, bsontext.Document(doc))
+				return nil, s.bad(srverr.InvalidIndexSpecificationOption,
+					"The field '%s' is not valid for an index specification. Specification: %s", k,
+					bsontext.Document(doc))
 			}
 		}
 	}
@@ -187,7 +205,9 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 		return nil, s.bad(srverr.FailedToParse, "The 'name' field is a required property of an index specification")
 	}
 	if s.given && s.version < 2 {
-		return nil, s.bad(srverr.CannotCreateIndex, "Invalid index specification %s; cannot create an index with the 'collation' option and v=%d", bsontext.Document(doc), s.version)
+		return nil, s.bad(srverr.CannotCreateIndex,
+			"Invalid index specification %s; cannot create an index with the 'collation' option and v=%d",
+			bsontext.Document(doc), s.version)
 	}
 	if first, ok := firstField(s.Key); ok && first == "_id" && len(s.fields) == 1 && s.plugin == "" {
 		if err := s.CheckID(); err != nil {
@@ -202,7 +222,8 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 		case !ok:
 			return nil, s.badLater(srverr.CannotCreateIndex, "\"storageEngine\" options must be a document if present")
 		case options.IsEmpty():
-			return nil, s.badLater(srverr.CannotCreateIndex, "Empty \"storageEngine\" options are invalid. Please remove the field or include valid options.")
+			return nil, s.badLater(srverr.CannotCreateIndex,
+				"Empty \"storageEngine\" options are invalid. Please remove the field or include valid options.")
 		}
 	}
 	return s, s.checkPlugin()
@@ -233,7 +254,8 @@ func (s *Spec) parseKey(version release.Version) error {
 		return srverr.New(srverr.CannotCreateIndex, "GeoHaystack indexes cannot be created in version 4.9 and above")
 	}
 	if twice := duplicate(s.Key); twice != "" && version.AtLeast(5, 0) {
-		return s.bad(srverr.BadValue, "The field '%s' appears multiple times in the index key pattern %s", twice, bsontext.Document(s.Key))
+		return s.bad(srverr.BadValue, "The field '%s' appears multiple times in the index key pattern %s", twice,
+			bsontext.Document(s.Key))
 	}
 	for k, v := range s.Key.All() {
 		f := store.IndexField{Path: strings.Clone(k)}
@@ -260,14 +282,16 @@ func (s *Spec) parseKey(version release.Version) error {
 			}
 			f.Special = name
 		default:
-			return s.bad(srverr.CannotCreateIndex, "Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", bsontext.TypeName(v.Type))
+			return s.bad(srverr.CannotCreateIndex,
+				"Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", bsontext.TypeName(v.Type))
 		}
 		wildcard := k == "$**" || strings.HasSuffix(k, ".$**")
 		switch {
 		case k == "":
 			return s.bad(srverr.CannotCreateIndex, "Index keys cannot be an empty field.")
 		case f.Special == "wildcard":
-			return s.bad(srverr.CannotCreateIndex, "The key pattern value for an 'wildcard' index must be a non-zero number, not a string.")
+			return s.bad(srverr.CannotCreateIndex,
+				"The key pattern value for an 'wildcard' index must be a non-zero number, not a string.")
 		case wildcard && f.Special == "" && f.Descending:
 			return s.bad(srverr.CannotCreateIndex, "A numeric value in a $** index key pattern must be positive.")
 		case wildcard && f.Special == "":
@@ -279,7 +303,8 @@ func (s *Spec) parseKey(version release.Version) error {
 					return s.bad(srverr.CannotCreateIndex, "Index keys cannot contain an empty field.")
 				}
 				if part[0] == '$' && (strings.HasPrefix(k, part) || part != "$ref" && part != "$id" && part != "$db") {
-					return s.bad(srverr.CannotCreateIndex, "Index key contains an illegal field name: field name starts with '$'.")
+					return s.bad(srverr.CannotCreateIndex,
+						"Index key contains an illegal field name: field name starts with '$'.")
 				}
 			}
 		}
@@ -291,7 +316,8 @@ func (s *Spec) parseKey(version release.Version) error {
 	case s.plugin == "wildcard" && len(s.fields) > 1:
 		return s.bad(srverr.CannotCreateIndex, "wildcard indexes do not allow compounding")
 	case hashed > 1:
-		return srverr.New(31303, "A maximum of one index field is allowed to be hashed but found %d for 'key' %s", hashed, bsontext.Document(s.Key))
+		return srverr.New(31303, "A maximum of one index field is allowed to be hashed but found %d for 'key' %s",
+			hashed, bsontext.Document(s.Key))
 	case len(s.fields) > maxIndexKeys:
 		return srverr.New(13103, "too many compound keys")
 	}
@@ -320,7 +346,8 @@ func (s *Spec) checkWildcardProjection(version release.Version, v bson.RawValue)
 	doc, ok := v.Document()
 	switch {
 	case !ok && s.plugin == "wildcard":
-		return s.bad(srverr.TypeMismatch, "The field 'wildcardProjection' must be a non-empty object, but got %s", bsontext.TypeName(v.Type))
+		return s.bad(srverr.TypeMismatch, "The field 'wildcardProjection' must be a non-empty object, but got %s",
+			bsontext.TypeName(v.Type))
 	case s.plugin != "wildcard":
 		return s.bad(srverr.BadValue, "The field 'wildcardProjection' is only allowed in an 'wildcard' index")
 	case s.fields[0].Path != "$**":
@@ -339,11 +366,14 @@ var idFields = map[string]bool{"key": true, "name": true, "ns": true, "v": true,
 
 func (s *Spec) CheckID() error {
 	if s.fields[0].Descending || !SamePattern(s.Key, bson.Raw("\x0e\x00\x00\x00\x10_id\x00\x01\x00\x00\x00\x00")) {
-		return srverr.New(srverr.BadValue, "The field 'key' for an _id index must be {_id: 1}, but got %s", bsontext.Document(s.Key))
+		return srverr.New(srverr.BadValue, "The field 'key' for an _id index must be {_id: 1}, but got %s",
+			bsontext.Document(s.Key))
 	}
 	for k := range s.doc.All() {
 		if !idFields[k] {
-			return srverr.New(srverr.InvalidIndexSpecificationOption, "The field '%s' is not valid for an _id index specification. Specification: %s", k, bsontext.Document(s.withVersion()))
+			return srverr.New(srverr.InvalidIndexSpecificationOption,
+				"The field '%s' is not valid for an _id index specification. Specification: %s", k,
+				bsontext.Document(s.withVersion()))
 		}
 	}
 	s.IsID = true
@@ -361,7 +391,8 @@ func (s *Spec) checkTTL() error {
 	n, _ := args.NumberOf(v)
 	switch {
 	case !v.IsNumber():
-		return bad("TTL index 'expireAfterSeconds' option must be numeric, but received a type of '" + bsontext.TypeName(v.Type) + "'")
+		return bad("TTL index 'expireAfterSeconds' option must be numeric, but received a type of '" +
+			bsontext.TypeName(v.Type) + "'")
 	case n < 0:
 		return bad("TTL index 'expireAfterSeconds' option cannot be less than 0")
 	case n > math.MaxInt32:
@@ -383,7 +414,8 @@ func (s *Spec) checkPlugin() error {
 			if s.alone {
 				return err
 			}
-			return srverr.From(err).Prefix("failed to add collation information to index spec for index creation: " + bsontext.Document(s.withVersion()) + " :: caused by :: ")
+			return srverr.From(err).Prefix("failed to add collation information to index spec for index creation: " +
+				bsontext.Document(s.withVersion()) + " :: caused by :: ")
 		}
 	}
 	switch {
@@ -402,7 +434,9 @@ func (s *Spec) checkPlugin() error {
 	case s.plugin == "wildcard" && s.expire != nil:
 		return s.badLater(srverr.CannotCreateIndex, "Index type 'wildcard' cannot be a TTL index")
 	case s.plugin == "wildcard" && s.version < 2:
-		return s.badLater(srverr.CannotCreateIndex, "bad index key pattern %s: 'wildcard' index plugin is not allowed with index version v:1", bsontext.Document(s.Key))
+		return s.badLater(srverr.CannotCreateIndex,
+			"bad index key pattern %s: 'wildcard' index plugin is not allowed with index version v:1",
+			bsontext.Document(s.Key))
 	case s.plugin == "hashed" && has("unique"):
 		return srverr.New(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
 	case s.plugin == "geoHaystack" && s.doc.Lookup("bucketSize").Type == 0:
@@ -441,7 +475,8 @@ var withoutCollation = map[string]bool{"text": true, "2d": true, "geoHaystack": 
 
 func (s *Spec) refuseCollation(c *query.Collation) error {
 	s.collation = c
-	return s.badLater(srverr.CannotCreateIndex, "Index type '%s' does not support collation: %s", s.plugin, bsontext.Document(c.Spec()))
+	return s.badLater(srverr.CannotCreateIndex, "Index type '%s' does not support collation: %s", s.plugin,
+		bsontext.Document(c.Spec()))
 }
 
 // Define makes the index's definition for a collection, whose collation it has unless it has one of
@@ -576,7 +611,8 @@ func ExpireValue(n int64, version release.Version, given bson.RawValue) bson.Raw
 	if !version.AtLeast(6, 0) {
 		return given
 	}
-	return bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, int32(max(math.MinInt32, min(n, math.MaxInt32))))}
+	return bson.RawValue{Type: bson.TypeInt32,
+		Value: bson.AppendInt32Value(nil, int32(max(math.MinInt32, min(n, math.MaxInt32))))}
 }
 
 // appendPluginOptions appends what the special index types fill in.
@@ -611,7 +647,8 @@ func appendPluginOptions(doc []byte, s *Spec) []byte {
 
 // SamePattern compares key patterns: fields, order and values, numbers by value.
 func SamePattern(a, b bson.Raw) bool {
-	return bson.Compare(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: a}, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: b}) == 0
+	return bson.Compare(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: a},
+		bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: b}) == 0
 }
 
 // IsPrefix reports whether the pattern of an index begins with the fields of a key.

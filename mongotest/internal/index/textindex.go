@@ -39,7 +39,8 @@ func (s *Spec) checkText() error {
 	bad := func(format string, args ...any) error { return s.badLater(srverr.CannotCreateIndex, format, args...) }
 	for i := 1; i < len(s.fields); i++ {
 		before := s.fields[:i]
-		if s.fields[i].Special == "text" && before[i-1].Special != "text" && slices.ContainsFunc(before, func(f store.IndexField) bool { return f.Special == "text" }) {
+		if s.fields[i].Special == "text" && before[i-1].Special != "text" &&
+			slices.ContainsFunc(before, func(f store.IndexField) bool { return f.Special == "text" }) {
 			return bad("'text' fields in index must all be adjacent")
 		}
 	}

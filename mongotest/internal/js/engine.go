@@ -80,7 +80,8 @@ type Engine struct {
 
 // New returns an engine.
 func New(cfg Config) *Engine {
-	return &Engine{cfg: cfg, grace: grace, maxHeap: maxHeap, functions: map[string]*Function{}, sources: map[string]string{}}
+	return &Engine{cfg: cfg, grace: grace, maxHeap: maxHeap, functions: map[string]*Function{},
+		sources: map[string]string{}}
 }
 
 //go:embed prelude.js

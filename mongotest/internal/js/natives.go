@@ -126,7 +126,8 @@ func (e *Engine) natives() goja.Value {
 		return goja.Undefined()
 	})
 	set("mark", func(call goja.FunctionCall) goja.Value { // makes a function stand for a value without content
-		e.hide(call.Argument(0).(*goja.Object), e.raw, &box{bson.RawValue{Type: bson.Type(call.Argument(1).ToInteger())}})
+		e.hide(call.Argument(0).(*goja.Object), e.raw,
+			&box{bson.RawValue{Type: bson.Type(call.Argument(1).ToInteger())}})
 		return goja.Undefined()
 	})
 	set("make", func(call goja.FunctionCall) goja.Value {
@@ -211,7 +212,8 @@ func (e *Engine) make(t bson.Type, args []goja.Value) bson.RawValue {
 		}
 		return value(bson.AppendDecimal128Value(nil, d))
 	case bson.TypeTimestamp:
-		return value(bson.AppendTimestampValue(nil, bson.Timestamp{T: e.unsigned(arg(0), "time"), I: e.unsigned(arg(1), "increment")}))
+		return value(bson.AppendTimestampValue(nil,
+			bson.Timestamp{T: e.unsigned(arg(0), "time"), I: e.unsigned(arg(1), "increment")}))
 	case bson.TypeBinary:
 		data, err := base64.StdEncoding.DecodeString(arg(1).String())
 		if arg(2).ToBoolean() {
@@ -284,7 +286,8 @@ func (e *Engine) unsigned(v goja.Value, what string) uint32 {
 		f = 0
 	}
 	if !(f >= 0 && f <= math.MaxUint32) {
-		e.throw(srverr.BadValue, "Timestamp %s must be non-negative and not greater than %d, got %v", what, uint32(math.MaxUint32), f)
+		e.throw(srverr.BadValue, "Timestamp %s must be non-negative and not greater than %d, got %v", what,
+			uint32(math.MaxUint32), f)
 	}
 	return uint32(f)
 }

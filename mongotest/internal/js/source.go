@@ -62,7 +62,8 @@ func syntaxError(err error) error {
 	return srverr.New(interpreterFailure, "SyntaxError: %s :\n", strings.TrimPrefix(text, "SyntaxError: "))
 }
 
-var ofNothing = regexp.MustCompile(`^Cannot (?:read property .* of (undefined|null)|convert undefined or null to object)`)
+var ofNothing = regexp.MustCompile(
+	`^Cannot (?:read property .* of (undefined|null)|convert undefined or null to object)`)
 
 // errorText is a thrown error, in the words of the server's interpreter where those are known.
 func (e *Engine) errorText(o *goja.Object, x *goja.Exception) string {

@@ -158,7 +158,8 @@ func (e *Engine) toBSON(v goja.Value, was bson.RawValue, depth int) (bson.RawVal
 
 func (e *Engine) encode(v goja.Value, was bson.RawValue, depth int) (bson.RawValue, error) {
 	if depth > maxDepth {
-		return bson.RawValue{}, srverr.New(17279, "Exceeded depth limit of %d when converting js object to BSON. Do you have a cycle?", maxDepth)
+		return bson.RawValue{}, srverr.New(
+			17279, "Exceeded depth limit of %d when converting js object to BSON. Do you have a cycle?", maxDepth)
 	}
 	switch {
 	case (v == nil || goja.IsUndefined(v)) && e.cfg.Shell != nil:
@@ -187,7 +188,8 @@ func (e *Engine) encode(v goja.Value, was bson.RawValue, depth int) (bson.RawVal
 // number is a double, unless the field held an integer before and does so now, or a shell's program
 // has a whole number.
 func (e *Engine) number(x float64, was bson.RawValue) bson.RawValue {
-	whole := was.Type == bson.TypeInt32 || e.cfg.Shell != nil && was.Type != bson.TypeDouble && !(x == 0 && math.Signbit(x))
+	whole := was.Type == bson.TypeInt32 ||
+		e.cfg.Shell != nil && was.Type != bson.TypeDouble && !(x == 0 && math.Signbit(x))
 	if whole && x == math.Trunc(x) && math.Abs(x) <= math.MaxInt32 {
 		return bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, int32(x))}
 	}
@@ -213,7 +215,8 @@ func (e *Engine) encodeObject(o *goja.Object, depth int) (bson.RawValue, error) 
 		// The interpreter writes slashes of patterns that are no literals like this.
 		pattern, flags := strings.ReplaceAll(textOf(o.Get("source")), `\u002f`, `\/`), []byte(textOf(o.Get("flags")))
 		slices.Sort(flags)
-		_, value, _, err := bson.ReadElement(bson.AppendRegex(nil, "", bson.Regex{Pattern: pattern, Options: string(flags)}))
+		_, value, _, err := bson.ReadElement(bson.AppendRegex(nil, "",
+			bson.Regex{Pattern: pattern, Options: string(flags)}))
 		return value, err
 	case "Function":
 		return bson.RawValue{Type: bson.TypeJavaScript, Value: bson.AppendStringValue(nil, o.String())}, nil
@@ -222,7 +225,8 @@ func (e *Engine) encodeObject(o *goja.Object, depth int) (bson.RawValue, error) 
 	case "String":
 		return bsondoc.StringValue(o.String()), nil
 	case "Boolean":
-		return bson.RawValue{Type: bson.TypeBoolean, Value: bson.AppendBoolValue(nil, o.ToString().String() == "true")}, nil
+		return bson.RawValue{Type: bson.TypeBoolean, Value: bson.AppendBoolValue(nil, o.ToString().String() == "true")},
+			nil
 	case "Array":
 		return e.encodeArray(o, depth)
 	}
@@ -230,7 +234,8 @@ func (e *Engine) encodeObject(o *goja.Object, depth int) (bson.RawValue, error) 
 	start, dst := bson.BeginDocument(nil)
 	for _, key := range o.Keys() {
 		if strings.IndexByte(key, 0) >= 0 {
-			return bson.RawValue{}, srverr.New(16985, "JavaScript property (name) contains a null char which is not allowed in BSON. %s", key)
+			return bson.RawValue{}, srverr.New(16985,
+				"JavaScript property (name) contains a null char which is not allowed in BSON. %s", key)
 		}
 		var was bson.RawValue
 		if origin != nil {
@@ -242,7 +247,9 @@ func (e *Engine) encodeObject(o *goja.Object, depth int) (bson.RawValue, error) 
 		}
 		dst = bson.AppendRawValue(dst, key, v)
 		if len(dst) > maxDocument {
-			return v, srverr.New(17260, "Converting from JavaScript to BSON failed: Object size %d exceeds limit of %d bytes.", len(dst), 16<<20)
+			return v, srverr.New(
+				17260, "Converting from JavaScript to BSON failed: Object size %d exceeds limit of %d bytes.", len(dst),
+				16<<20)
 		}
 	}
 	out := bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: bson.EndDocument(dst, start)}
@@ -267,7 +274,9 @@ func (e *Engine) encodeArray(o *goja.Object, depth int) (bson.RawValue, error) {
 		}
 		dst = append(bson.AppendIndexHeader(dst, v.Type, i), v.Value...)
 		if len(dst) > maxDocument {
-			return v, srverr.New(17260, "Converting from JavaScript to BSON failed: Object size %d exceeds limit of %d bytes.", len(dst), 16<<20)
+			return v, srverr.New(
+				17260, "Converting from JavaScript to BSON failed: Object size %d exceeds limit of %d bytes.", len(dst),
+				16<<20)
 		}
 	}
 	return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}, nil

@@ -80,7 +80,8 @@ func Write(name string, rows []Row) error {
 		if r.ReplSet {
 			deployment = "replset"
 		}
-		fmt.Fprintln(&b, strings.TrimSpace(strings.Join([]string{r.File, deployment, string(r.Verdict), r.Reason}, " ")))
+		fmt.Fprintln(&b, strings.TrimSpace(strings.Join([]string{r.File, deployment, string(r.Verdict), r.Reason},
+			" ")))
 	}
 	return os.WriteFile(name, []byte(b.String()), 0o644)
 }

@@ -30,7 +30,8 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.listeners[address] != nil {
-		return nil, &net.OpError{Op: "listen", Net: "memory", Addr: addr(address), Err: errors.New("address already in use")}
+		return nil, &net.OpError{Op: "listen", Net: "memory", Addr: addr(address),
+			Err: errors.New("address already in use")}
 	}
 	if n.listeners == nil {
 		n.listeners = map[string]*listener{}

@@ -17,10 +17,11 @@ type Faults struct {
 	Trickle   time.Duration // replies are sent byte by byte, with this pause between bytes
 	Jitter    time.Duration // and up to this much later again
 	DropAfter int           // connections close after this many bytes of the next reply; 0: they do not
-	CutAfter  int           // a connection closes after this many bytes, of requests and replies together; 0: it does not
-	Garbage   int           // this many random bytes are sent instead of each reply; 0: none
-	Reset     bool          // new connections are closed at once
-	Times     int           // DropAfter and Garbage hit this many replies, CutAfter this many connections; 0: all
+	// a connection closes after this many bytes, of requests and replies together; 0: it does not
+	CutAfter int
+	Garbage  int  // this many random bytes are sent instead of each reply; 0: none
+	Reset    bool // new connections are closed at once
+	Times    int  // DropAfter and Garbage hit this many replies, CutAfter this many connections; 0: all
 }
 
 // Network is what goes wrong on one node's network. The zero value works as it should. Safe for

@@ -531,7 +531,8 @@ func (p *parser) property(negated bool) (charSet, *Error) {
 	case "Xan":
 		return charSet{negated, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }}, nil
 	case "Xwd":
-		return charSet{negated, func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }}, nil
+		return charSet{negated, func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }},
+			nil
 	case "Xsp", "Xps":
 		return charSet{negated, func(r rune) bool { return unicode.Is(unicode.Z, r) || isSpace(r) }}, nil
 	}

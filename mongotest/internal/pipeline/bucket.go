@@ -50,11 +50,13 @@ func parseSortByCount(p *parser, _ string, v bson.RawValue) ([]stage, error) {
 	switch v.Type {
 	case bson.TypeEmbeddedDocument:
 		if !isPathOrExpression(v) {
-			return nil, srverr.New(40147, "the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
+			return nil, srverr.New(
+				40147, "the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
 		}
 	case bson.TypeString:
 		if !isPathOrExpression(v) {
-			return nil, srverr.New(40148, "the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
+			return nil, srverr.New(
+				40148, "the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
 		}
 	default:
 		return nil, srverr.New(40149, "the sortByCount field must be specified as a string or as an object")
@@ -87,7 +89,8 @@ func parseBucket(p *parser, _ string, v bson.RawValue) ([]stage, error) {
 		switch key {
 		case "groupBy":
 			if !isPathOrExpression(item) {
-				return nil, srverr.New(40202, "The $bucket 'groupBy' field must be defined as a $-prefixed path or an expression, but found: %s.", bsontext.Value(item))
+				return nil, srverr.New(
+					40202, "The $bucket 'groupBy' field must be defined as a $-prefixed path or an expression, but found: %s.", bsontext.Value(item))
 			}
 			e, err := expr.Parse(item, p.scope)
 			if err != nil {
@@ -105,14 +108,17 @@ func parseBucket(p *parser, _ string, v bson.RawValue) ([]stage, error) {
 				return nil, err
 			}
 			if c == nil {
-				return nil, srverr.New(40195, "The $bucket 'default' field must be a constant expression, but found: %s.", bsontext.Value(item))
+				return nil, srverr.New(
+					40195, "The $bucket 'default' field must be a constant expression, but found: %s.",
+					bsontext.Value(item))
 			}
 			b.other = c
 		case "output":
 			haveOutput = true
 			fields, ok := item.Document()
 			if !ok {
-				return nil, srverr.New(40196, "The $bucket 'output' field must be an object, but found type: %s.", typeName(item))
+				return nil, srverr.New(40196, "The $bucket 'output' field must be an object, but found type: %s.",
+					typeName(item))
 			}
 			output = fields
 		default:
@@ -123,7 +129,8 @@ func parseBucket(p *parser, _ string, v bson.RawValue) ([]stage, error) {
 		return nil, srverr.New(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified.")
 	}
 	if b.other != nil && p.compare(*b.other, b.bounds[0]) >= 0 && p.compare(*b.other, b.bounds[len(b.bounds)-1]) < 0 {
-		return nil, srverr.New(40199, "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary.")
+		return nil, srverr.New(
+			40199, "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary.")
 	}
 	for name, spec := range output.All() { // parsed when the rest is found to be right
 		if err := g.addField(name, spec, p.scope); err != nil {
@@ -184,22 +191,28 @@ func (b *bucketKey) parseBoundaries(p *parser, v bson.RawValue) error {
 			return err
 		}
 		if c == nil {
-			return srverr.New(40191, "The $bucket 'boundaries' field must be an array of constant values, but found value: %s.", bsontext.Value(item))
+			return srverr.New(
+				40191, "The $bucket 'boundaries' field must be an array of constant values, but found value: %s.",
+				bsontext.Value(item))
 		}
 		b.bounds = append(b.bounds, *c)
 	}
 	if len(b.bounds) < 2 {
-		return srverr.New(40192, "The $bucket 'boundaries' field must have at least 2 values, but found %d value(s).", len(b.bounds))
+		return srverr.New(40192, "The $bucket 'boundaries' field must have at least 2 values, but found %d value(s).",
+			len(b.bounds))
 	}
 	for i := 1; i < len(b.bounds); i++ {
 		low, high := b.bounds[i-1], b.bounds[i]
 		sameType := low.Type == high.Type || low.IsNumber() && high.IsNumber() ||
-			(low.Type == bson.TypeString || low.Type == bson.TypeSymbol) && (high.Type == bson.TypeString || high.Type == bson.TypeSymbol)
+			(low.Type == bson.TypeString || low.Type == bson.TypeSymbol) &&
+				(high.Type == bson.TypeString || high.Type == bson.TypeSymbol)
 		if !sameType {
-			return srverr.New(40193, "All values in the the 'boundaries' option to $bucket must have the same type. Found conflicting types %s and %s.", typeName(low), typeName(high))
+			return srverr.New(
+				40193, "All values in the the 'boundaries' option to $bucket must have the same type. Found conflicting types %s and %s.", typeName(low), typeName(high))
 		}
 		if p.compare(low, high) >= 0 {
-			return srverr.New(40194, "The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not in ascending order (%s is not less than %s).",
+			return srverr.New(
+				40194, "The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not in ascending order (%s is not less than %s).",
 				i-1, i, expr.Text(low), expr.Text(high))
 		}
 	}
@@ -243,7 +256,8 @@ func (b *bucketKey) find(doc bson.Raw) (bson.RawValue, error) {
 		}
 	}
 	if b.other == nil {
-		return v, srverr.New(40066, "$switch could not find a matching branch for an input, and no default was specified.")
+		return v, srverr.New(40066,
+			"$switch could not find a matching branch for an input, and no default was specified.")
 	}
 	return *b.other, nil
 }

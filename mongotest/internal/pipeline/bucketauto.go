@@ -35,7 +35,8 @@ func parseBucketAuto(p *parser, _ string, v bson.RawValue) (*bucketAutoStage, er
 		switch key {
 		case "groupBy":
 			if !isPathOrExpression(item) {
-				return nil, srverr.New(40239, "The $bucketAuto 'groupBy' field must be defined as a $-prefixed path or an expression object, but found: %s", bsontext.Value(item))
+				return nil, srverr.New(
+					40239, "The $bucketAuto 'groupBy' field must be defined as a $-prefixed path or an expression object, but found: %s", bsontext.Value(item))
 			}
 			e, err := expr.Parse(item, p.scope)
 			if err != nil {
@@ -44,20 +45,25 @@ func parseBucketAuto(p *parser, _ string, v bson.RawValue) (*bucketAutoStage, er
 			b.by = e
 		case "buckets":
 			if !item.IsNumber() {
-				return nil, srverr.New(40241, "The $bucketAuto 'buckets' field must be a numeric value, but found type: %s", typeName(item))
+				return nil, srverr.New(40241,
+					"The $bucketAuto 'buckets' field must be a numeric value, but found type: %s", typeName(item))
 			}
 			n, ok := expr.Int32(item)
 			if !ok {
-				return nil, srverr.New(40242, "The $bucketAuto 'buckets' field must be representable as a 32-bit integer, but found %s", expr.Text(item))
+				return nil, srverr.New(
+					40242, "The $bucketAuto 'buckets' field must be representable as a 32-bit integer, but found %s",
+					expr.Text(item))
 			}
 			if n <= 0 {
-				return nil, srverr.New(40243, "The $bucketAuto 'buckets' field must be greater than 0, but found: %d", n)
+				return nil,
+					srverr.New(40243, "The $bucketAuto 'buckets' field must be greater than 0, but found: %d", n)
 			}
 			b.buckets = int(n)
 		case "output":
 			fields, ok := item.Document()
 			if !ok {
-				return nil, srverr.New(40244, "The $bucketAuto 'output' field must be an object, but found type: %s", typeName(item))
+				return nil, srverr.New(40244, "The $bucketAuto 'output' field must be an object, but found type: %s",
+					typeName(item))
 			}
 			haveOutput = !fields.IsEmpty()
 			for name, spec := range fields.All() {
@@ -68,7 +74,8 @@ func parseBucketAuto(p *parser, _ string, v bson.RawValue) (*bucketAutoStage, er
 		case "granularity":
 			name, ok := item.StringValue()
 			if !ok {
-				return nil, srverr.New(40261, "The $bucketAuto 'granularity' field must be a string, but found type: %s", typeName(item))
+				return nil, srverr.New(40261,
+					"The $bucketAuto 'granularity' field must be a string, but found type: %s", typeName(item))
 			}
 			if b.rounder = findRounder(name); b.rounder == nil {
 				return nil, srverr.New(40257, "Unknown rounding granularity '%s'", name)

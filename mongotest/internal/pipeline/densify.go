@@ -16,7 +16,8 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$documents", parse: one(parseDocuments), first: true, collectionless: true, notInFacet: true, uses: uses()},
+		&stageDef{name: "$documents", parse: one(parseDocuments), first: true, collectionless: true, notInFacet: true,
+			uses: uses()},
 		&stageDef{name: "$densify", parse: one(parseDensify)},
 		&stageDef{name: "$fill", parse: parseFill, update: true},
 	)
@@ -57,7 +58,8 @@ func (d *documentsStage) open(src Iterator) (Iterator, error) {
 	for item := range array.Values() {
 		doc, ok := item.Document()
 		if !ok {
-			return nil, srverr.New(40228, "'newRoot' expression  must evaluate to an object, but resulting value was: %s. Type of resulting value: '%s'.", expr.Text(item), typeName(item))
+			return nil, srverr.New(
+				40228, "'newRoot' expression  must evaluate to an object, but resulting value was: %s. Type of resulting value: '%s'.", expr.Text(item), typeName(item))
 		}
 		docs = append(docs, doc)
 	}
@@ -98,7 +100,8 @@ func parseDensify(p *parser, _ string, v bson.RawValue) (*densifyStage, error) {
 			for part := range bson.Raw(item.Value).Values() {
 				s, ok := part.StringValue()
 				if !ok || item.Type != bson.TypeArray {
-					return nil, srverr.New(srverr.TypeMismatch, "BSON field '$densify.partitionByFields' must be an array of strings")
+					return nil, srverr.New(srverr.TypeMismatch,
+						"BSON field '$densify.partitionByFields' must be an array of strings")
 				}
 				if err := expr.CheckPath(s, p.rt.o.Version); err != nil {
 					return nil, err
@@ -130,7 +133,8 @@ func (d *densifyStage) parseRange(spec bson.Raw) error {
 			_, d.integralStep = expr.Int32(item)
 			d.integralStep = d.integralStep && item.Type != bson.TypeDouble
 			if !item.IsNumber() || d.step <= 0 {
-				return srverr.New(5733401, "the step parameter in a range statement must be a strictly positive numeric value")
+				return srverr.New(5733401,
+					"the step parameter in a range statement must be a strictly positive numeric value")
 			}
 		case "unit":
 			d.unit, _ = item.StringValue()
@@ -155,10 +159,12 @@ func (d *densifyStage) parseRange(spec bson.Raw) error {
 					return srverr.New(5733406, "a bounding array must contain either both dates or both numeric types")
 				}
 				if bson.Compare(d.low, d.high) > 0 {
-					return srverr.New(5733402, "the bounds in a range statement must be the string 'full', 'partition', or an ascending array of two numbers or two dates")
+					return srverr.New(
+						5733402, "the bounds in a range statement must be the string 'full', 'partition', or an ascending array of two numbers or two dates")
 				}
 			default:
-				return srverr.New(5946802, "the bounds in a range statement must be the string 'full', 'partition', or an ascending array of two numbers or two dates")
+				return srverr.New(
+					5946802, "the bounds in a range statement must be the string 'full', 'partition', or an ascending array of two numbers or two dates")
 			}
 		default:
 			return args.UnknownField("RangeStatement." + key)
@@ -170,7 +176,8 @@ func (d *densifyStage) parseRange(spec bson.Raw) error {
 	case !haveBounds:
 		return args.MissingField("RangeStatement.bounds")
 	case d.unit != "" && !d.integralStep && d.step != float64(int64(d.step)):
-		return srverr.New(6586400, "The step parameter in a range statement must be a whole number when densifying a date range")
+		return srverr.New(6586400,
+			"The step parameter in a range statement must be a whole number when densifying a date range")
 	case d.unit == "" && d.low.Type == bson.TypeDateTime:
 		return srverr.New(5733501, "a bounding array must be an ascending array of either two dates or two numbers")
 	}
@@ -281,7 +288,8 @@ func (d *densifyStage) run(src Iterator) ([]bson.Raw, error) {
 					return err
 				}
 				if made++; made > maxDensified {
-					return srverr.New(5897900, "Generated %d documents in $densify, which is over the limit of %d.", made, maxDensified)
+					return srverr.New(5897900, "Generated %d documents in $densify, which is over the limit of %d.",
+						made, maxDensified)
 				}
 				out = append(out, d.document(bson.Raw(groups.Keys()[i].Value), v))
 			}
@@ -325,7 +333,8 @@ func parseFill(p *parser, name string, v bson.RawValue) ([]stage, error) {
 		switch key {
 		case "partitionBy", "partitionByFields":
 			if havePartition {
-				return nil, srverr.New(6050204, "Maximum one of 'partitionBy' and 'partitionByFields can be specified in '$fill'") // sic
+				return nil, srverr.New(6050204,
+					"Maximum one of 'partitionBy' and 'partitionByFields can be specified in '$fill'") // sic
 			}
 			havePartition = true
 			if key == "partitionByFields" {
@@ -334,7 +343,8 @@ func parseFill(p *parser, name string, v bson.RawValue) ([]stage, error) {
 				for f := range bson.Raw(item.Value).Values() {
 					s, ok := f.StringValue()
 					if !ok || item.Type != bson.TypeArray {
-						return nil, srverr.New(srverr.TypeMismatch, "BSON field '$fill.partitionByFields' must be an array of strings")
+						return nil, srverr.New(srverr.TypeMismatch,
+							"BSON field '$fill.partitionByFields' must be an array of strings")
 					}
 					dst = append(bson.AppendIndexHeader(dst, bson.TypeString, n), bson.AppendStringValue(nil, "$"+s)...)
 					n++
@@ -394,7 +404,8 @@ func parseFill(p *parser, name string, v bson.RawValue) ([]stage, error) {
 			return nil, srverr.New(6050202, "Method must be either locf or linear")
 		}
 		if method == "linear" && w.sort == nil {
-			return nil, srverr.New(605001, "$linearFill must be specified with a top level sortBy expression with exactly one element")
+			return nil, srverr.New(605001,
+				"$linearFill must be specified with a top level sortBy expression with exactly one element")
 		}
 		e, err := expr.Parse(field, p.scope)
 		if err != nil {

@@ -28,7 +28,8 @@ type Env interface {
 	// Update changes the one document that matches the equalities of key (as a filter) to what
 	// change returns for it; matched tells whether there was one. _id may not change. upsert tells
 	// that a document is inserted if there was none.
-	Update(ns Namespace, key bson.Raw, upsert bool, change func(old bson.Raw) (bson.Raw, error)) (matched bool, err error)
+	Update(ns Namespace, key bson.Raw, upsert bool, change func(old bson.Raw) (bson.Raw, error)) (matched bool,
+		err error)
 
 	// Stats serves stages whose documents the deployment makes: $collStats, $indexStats,
 	// $currentOp, $listSessions, $listLocalSessions, $planCacheStats, $changeStream and the like.

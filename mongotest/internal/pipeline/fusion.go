@@ -38,7 +38,9 @@ func refusedBy(name string, code int32) func(*stageDef) error {
 		if inner.selects {
 			return nil
 		}
-		return srverr.New(code, "%s is not allowed within an input pipeline of %s, which must select documents and not change them", inner.name, name)
+		return srverr.New(
+			code, "%s is not allowed within an input pipeline of %s, which must select documents and not change them",
+			inner.name, name)
 	}
 }
 
@@ -57,17 +59,20 @@ func checkInputs(p *parser, name string, pipelines bson.Raw) error {
 
 // parseFusion parses input pipelines and their weights. unfit is the error of a pipeline that this
 // stage has no use for.
-func parseFusion(p *parser, name string, pipelines, weights bson.Raw, details bool, unfit func(in fusionInput) error) (fusion, error) {
+func parseFusion(p *parser, name string, pipelines, weights bson.Raw, details bool,
+	unfit func(in fusionInput) error) (fusion, error) {
 	f := fusion{rt: p.rt, ns: p.ns, details: details}
 	named := func(key string) int {
 		return slices.IndexFunc(f.inputs, func(in fusionInput) bool { return in.name == key })
 	}
 	for key, item := range pipelines.All() {
 		if key == "" || key[0] == '$' || strings.ContainsAny(key, ".\x00") {
-			return f, srverr.New(srverr.BadValue, "%s pipeline names must not be empty, begin with '$', or contain '.' or a null byte, but found '%s'", name, key)
+			return f, srverr.New(
+				srverr.BadValue, "%s pipeline names must not be empty, begin with '$', or contain '.' or a null byte, but found '%s'", name, key)
 		}
 		if named(key) >= 0 {
-			return f, srverr.New(srverr.BadValue, "%s pipeline names must be unique, but found duplicate pipeline name '%s'", name, key)
+			return f, srverr.New(srverr.BadValue,
+				"%s pipeline names must be unique, but found duplicate pipeline name '%s'", name, key)
 		}
 		stages, err := StagesOf(item)
 		if err != nil {
@@ -89,7 +94,8 @@ func parseFusion(p *parser, name string, pipelines, weights bson.Raw, details bo
 	for key, w := range weights.All() {
 		i := named(key)
 		if i < 0 {
-			return f, srverr.New(srverr.BadValue, "%s.combination.weights names '%s', which is no input pipeline", name, key)
+			return f, srverr.New(srverr.BadValue, "%s.combination.weights names '%s', which is no input pipeline", name,
+				key)
 		}
 		weight := expr.ToDouble(w)
 		if !w.IsNumber() || !(weight >= 0) {

@@ -13,7 +13,8 @@ import (
 )
 
 func init() {
-	register(&stageDef{name: "$geoNear", parse: one(parseGeoNear), first: true, notInFacet: true, filter: "query", selects: true, ranks: true})
+	register(&stageDef{name: "$geoNear", parse: one(parseGeoNear), first: true, notInFacet: true, filter: "query",
+		selects: true, ranks: true})
 }
 
 // GeoEnv is an Env that knows geo indexes.
@@ -45,7 +46,8 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 	if !ok {
 		return nil, srverr.New(10065, "invalid parameter: expected an object (%s)", name)
 	}
-	g := &geoNearStage{rt: p.rt, ns: p.ns, multiplier: 1, options: p.rt.filterOptions(p.scope), near: doc.Lookup("near")}
+	g := &geoNearStage{rt: p.rt, ns: p.ns, multiplier: 1, options: p.rt.filterOptions(p.scope),
+		near: doc.Lookup("near")}
 	if namesVariable(g.near) {
 		var err error
 		if g.nearBy, err = expr.Parse(g.near, p.scope); err != nil {
@@ -93,7 +95,8 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 		case "key":
 			s, ok := item.StringValue()
 			if !ok {
-				return nil, srverr.New(srverr.TypeMismatch, "$geoNear parameter 'key' must be of type string but found type: %s", typeName(item))
+				return nil, srverr.New(srverr.TypeMismatch,
+					"$geoNear parameter 'key' must be of type string but found type: %s", typeName(item))
 			}
 			if s == "" {
 				return nil, srverr.New(srverr.BadValue, "$geoNear parameter 'key' cannot be the empty string")
@@ -101,7 +104,8 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 			g.key = s
 		case "num", "limit":
 			code := map[string]int32{"num": 50857, "limit": 50858}[key]
-			return nil, srverr.New(code, "$geoNear no longer supports the '%s' parameter. Use a $limit stage instead.", key)
+			return nil, srverr.New(code, "$geoNear no longer supports the '%s' parameter. Use a $limit stage instead.",
+				key)
 		case "query":
 			sub, ok := item.Document()
 			if !ok {
@@ -162,7 +166,8 @@ func (g *geoNearStage) filter(field string) (*query.Filter, error) {
 			return nil, err
 		}
 		if !isPlace(place) {
-			return nil, srverr.New(5860401, "$geoNear requires near argument to be a GeoJSON object or a legacy point(array)")
+			return nil, srverr.New(5860401,
+				"$geoNear requires near argument to be a GeoJSON object or a legacy point(array)")
 		}
 	}
 	operator := "$near"

@@ -20,14 +20,17 @@ type rounder interface {
 // checkRoundable refuses what cannot be rounded.
 func checkRoundable(v bson.RawValue) error {
 	if !v.IsNumber() {
-		return srverr.New(40258, "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a value with type: %s", typeName(v))
+		return srverr.New(
+			40258, "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a value with type: %s", typeName(v))
 	}
 	f := expr.ToDouble(v)
 	switch {
 	case math.IsNaN(f):
-		return srverr.New(40259, "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a NaN")
+		return srverr.New(40259,
+			"$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a NaN")
 	case f < 0:
-		return srverr.New(40260, "$bucketAuto can specify a 'granularity' with non-negative numbers only, but found a negative number")
+		return srverr.New(
+			40260, "$bucketAuto can specify a 'granularity' with non-negative numbers only, but found a negative number")
 	}
 	return nil
 }

@@ -140,7 +140,8 @@ func newAccumulators(rt *runtime, specs []*expr.AccumulatorSpec, key bson.RawVal
 const rowSize = 64
 
 // accumulate feeds accumulators with a document, and returns how much of it they keep.
-func accumulate(rt *runtime, specs []*expr.AccumulatorSpec, accs []expr.Accumulator, doc bson.Raw) (kept int, err error) {
+func accumulate(rt *runtime, specs []*expr.AccumulatorSpec, accs []expr.Accumulator,
+	doc bson.Raw) (kept int, err error) {
 	rt.state.WithRoot(doc)
 	for i, spec := range specs {
 		v, err := spec.Argument(rt.state)

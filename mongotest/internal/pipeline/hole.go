@@ -169,7 +169,8 @@ func (pl *Pipeline) linkHoles() {
 // keepsHoles reports whether documents leave a stage with the holes that they had.
 func keepsHoles(st stage) bool {
 	switch s := st.(type) {
-	case *matchStage, *limitStage, *skipStage, *nothingStage, *lookupStage, *graphLookupStage, *unwindStage, *sortStage, *sampleStage:
+	case *matchStage, *limitStage, *skipStage, *nothingStage, *lookupStage, *graphLookupStage, *unwindStage, *sortStage,
+		*sampleStage:
 		return true
 	case *projection:
 		return s.kind != inclusion

@@ -14,8 +14,10 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$lookup", parse: one(parseLookup), precheck: checkLookup, reads: "from", pipelines: "pipeline", refuses: refusedByLookup, at: primaryShard, unsharded: before51},
-		&stageDef{name: "$graphLookup", parse: one(parseGraphLookup), precheck: checkLookup, reads: "from", filter: "restrictSearchWithMatch", at: primaryShard, unsharded: before51},
+		&stageDef{name: "$lookup", parse: one(parseLookup), precheck: checkLookup, reads: "from", pipelines: "pipeline",
+			refuses: refusedByLookup, at: primaryShard, unsharded: before51},
+		&stageDef{name: "$graphLookup", parse: one(parseGraphLookup), precheck: checkLookup, reads: "from",
+			filter: "restrictSearchWithMatch", at: primaryShard, unsharded: before51},
 	)
 }
 
@@ -28,14 +30,16 @@ func refusedByLookup(inner *stageDef) error {
 
 // validNamespace reports whether a database and collection may be named so.
 func validNamespace(ns Namespace) bool {
-	return ns.DB != "" && len(ns.DB) < 64 && !strings.ContainsAny(ns.DB, "/\\. \"$\x00") && ns.Coll != "" && ns.Coll[0] != '.' && !strings.Contains(ns.Coll, "\x00")
+	return ns.DB != "" && len(ns.DB) < 64 && !strings.ContainsAny(ns.DB, "/\\. \"$\x00") && ns.Coll != "" &&
+		ns.Coll[0] != '.' && !strings.Contains(ns.Coll, "\x00")
 }
 
 // fromNamespace reads the 'from' of $lookup and $graphLookup.
 func (p *parser) fromNamespace(name string, from bson.RawValue) (Namespace, error) {
 	s, ok := from.StringValue()
 	if !ok {
-		return Namespace{}, srverr.New(srverr.FailedToParse, "'from' option to %s must be a string, but was type %s", name, typeName(from))
+		return Namespace{}, srverr.New(srverr.FailedToParse, "'from' option to %s must be a string, but was type %s",
+			name, typeName(from))
 	}
 	ns := Namespace{p.ns.DB, s}
 	if !validNamespace(ns) {
@@ -48,7 +52,8 @@ func (p *parser) fromNamespace(name string, from bson.RawValue) (Namespace, erro
 func checkLookup(p *parser, name string, v bson.RawValue) error {
 	doc, ok := v.Document()
 	if !ok {
-		return srverr.New(srverr.FailedToParse, "the %s stage specification must be an object, but found %s", name, typeName(v))
+		return srverr.New(srverr.FailedToParse, "the %s stage specification must be an object, but found %s", name,
+			typeName(v))
 	}
 	from := doc.Lookup("from")
 	pl := doc.Lookup("pipeline")
@@ -56,7 +61,8 @@ func checkLookup(p *parser, name string, v bson.RawValue) error {
 		if p.startsWithDocuments(pl) {
 			return nil
 		}
-		return srverr.New(srverr.FailedToParse, "missing 'from' option to %s stage specification: %s", name, bsontext.Document(doc))
+		return srverr.New(srverr.FailedToParse, "missing 'from' option to %s stage specification: %s", name,
+			bsontext.Document(doc))
 	}
 	if _, err := p.fromNamespace(name, from); err != nil {
 		return err
@@ -123,12 +129,14 @@ func parseLookup(p *parser, name string, v bson.RawValue) (*lookupStage, error) 
 		case "let":
 			var ok bool
 			if let, ok = item.Document(); !ok {
-				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be an object, is type %s", bsontext.Element(key, item), typeName(item))
+				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be an object, is type %s",
+					bsontext.Element(key, item), typeName(item))
 			}
 		default:
 			s, ok := item.StringValue()
 			if !ok {
-				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be a string, found %s: %s", key, bsontext.Element(key, item), typeName(item))
+				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be a string, found %s: %s",
+					key, bsontext.Element(key, item), typeName(item))
 			}
 			switch key {
 			case "from":
@@ -154,12 +162,15 @@ func parseLookup(p *parser, name string, v bson.RawValue) (*lookupStage, error) 
 	modern := p.rt.o.Version.AtLeast(5, 0)
 	switch {
 	case havePipeline && !modern && (haveLocal || haveForeign):
-		return nil, srverr.New(srverr.FailedToParse, "$lookup with 'pipeline' may not specify 'localField' or 'foreignField'")
+		return nil, srverr.New(srverr.FailedToParse,
+			"$lookup with 'pipeline' may not specify 'localField' or 'foreignField'")
 	case (!havePipeline || haveLocal || haveForeign) && !(haveLocal && haveForeign):
 		if havePipeline {
-			return nil, srverr.New(srverr.FailedToParse, "$lookup requires both or neither of 'localField' and 'foreignField' to be specified")
+			return nil, srverr.New(srverr.FailedToParse,
+				"$lookup requires both or neither of 'localField' and 'foreignField' to be specified")
 		}
-		return nil, srverr.New(srverr.FailedToParse, "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
+		return nil, srverr.New(srverr.FailedToParse,
+			"$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
 	case !havePipeline && let != nil:
 		return nil, srverr.New(srverr.FailedToParse, "$lookup with a 'let' argument must also specify 'pipeline'")
 	}
@@ -224,7 +235,9 @@ func (l *lookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 	var filter *query.Filter
 	if l.local != "" {
 		var wanted []bson.RawValue
-		visitPath(bsondoc.DocumentValue(doc), strings.Split(l.local, "."), func(v bson.RawValue) { wanted = append(wanted, v) })
+		visitPath(bsondoc.DocumentValue(doc), strings.Split(l.local, "."), func(v bson.RawValue) {
+			wanted = append(wanted, v)
+		})
 		if len(wanted) == 0 {
 			wanted = []bson.RawValue{{Type: bson.TypeNull}}
 		}
@@ -244,7 +257,9 @@ func (l *lookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 	start, dst := bson.BeginDocument(nil)
 	for i, f := range found {
 		if dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), f...); len(dst) > stageLimit {
-			return nil, srverr.New(4568, "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes", l.from.Coll, stageLimit)
+			return nil, srverr.New(
+				4568, "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes", l.from.Coll,
+				stageLimit)
 		}
 	}
 	doc = setPath(doc, l.as, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)})
@@ -355,13 +370,15 @@ func parseGraphLookup(p *parser, name string, v bson.RawValue) (*graphLookupStag
 				return nil, srverr.New(40185, "restrictSearchWithMatch must be an object, found %s", typeName(item))
 			}
 			if _, err := query.ParseFilter(doc, p.rt.filterOptions(p.scope)); err != nil {
-				return nil, srverr.From(err).Prefix("Failed to parse 'restrictSearchWithMatch' option to $graphLookup :: caused by :: ")
+				return nil, srverr.From(
+					err).Prefix("Failed to parse 'restrictSearchWithMatch' option to $graphLookup :: caused by :: ")
 			}
 			g.restrict = doc
 		case "from", "as", "connectFromField", "connectToField", "depthField":
 			s, ok := item.StringValue()
 			if !ok {
-				return nil, srverr.New(40103, "expected string as argument for %s, found: %s", key, bsontext.Value(item))
+				return nil,
+					srverr.New(40103, "expected string as argument for %s, found: %s", key, bsontext.Value(item))
 			}
 			if key == "from" {
 				g.from = Namespace{p.ns.DB, s}
@@ -388,7 +405,8 @@ func parseGraphLookup(p *parser, name string, v bson.RawValue) (*graphLookupStag
 		}
 	}
 	if g.from.Coll == "" || as == "" || g.startWith == nil || g.connectFrom == "" || g.connectTo == "" {
-		return nil, srverr.New(40105, "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified.")
+		return nil, srverr.New(
+			40105, "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified.")
 	}
 	g.as = strings.Split(as, ".")
 	return g, nil
@@ -441,7 +459,8 @@ func (g *graphLookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 			}
 			visitPath(bsondoc.DocumentValue(f), strings.Split(g.connectFrom, "."), add)
 			if g.depthField != nil {
-				f = setPath(f, g.depthField, bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, depth)})
+				f = setPath(f, g.depthField,
+					bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, depth)})
 			}
 			dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n), f...)
 			if n++; len(dst) > stageLimit {

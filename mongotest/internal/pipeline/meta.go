@@ -21,7 +21,8 @@ type metaOf = func(name string) bson.RawValue
 // unavailable are the kinds that a pipeline does not have unless its first stage makes them, as
 // errors call them. The others are missing where there are none.
 var unavailable = map[string]string{
-	"textScore": "text score", "geoNearDistance": "$geoNear distance", "geoNearPoint": "$geoNear point", "score": "score", "scoreDetails": "scoreDetails",
+	"textScore": "text score", "geoNearDistance": "$geoNear distance", "geoNearPoint": "$geoNear point",
+	"score": "score", "scoreDetails": "scoreDetails",
 }
 
 // metaMaker is a stage that makes metadata.

@@ -38,7 +38,8 @@ func (a mixed) inDecimal() decimal.Decimal {
 	return decimal.FromFloat15(a.double)
 }
 
-func (a mixed) apply(b mixed, doubles func(x, y float64) float64, decimals func(x, y decimal.Decimal) decimal.Decimal) mixed {
+func (a mixed) apply(b mixed, doubles func(x, y float64) float64,
+	decimals func(x, y decimal.Decimal) decimal.Decimal) mixed {
 	if a.isDecimal || b.isDecimal {
 		return mixed{decimal: decimals(a.inDecimal(), b.inDecimal()), isDecimal: true}
 	}

@@ -246,7 +246,8 @@ func clauses(filter bson.Raw) []bson.Raw {
 		case key == "$nor": // each by itself
 			for e := range bson.Raw(v.Value).Values() {
 				start, dst := bson.BeginDocument(nil)
-				one(key, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(append(bson.AppendIndexHeader(dst, e.Type, 0), e.Value...), start)})
+				one(key, bson.RawValue{Type: bson.TypeArray,
+					Value: bson.EndDocument(append(bson.AppendIndexHeader(dst, e.Type, 0), e.Value...), start)})
 			}
 		case key == "$comment":
 		default:
@@ -320,7 +321,8 @@ func redactSafe(clause bson.Raw) bool {
 	key, v := bsondoc.FirstElement(clause)
 	if key == "$or" {
 		for e := range bson.Raw(v.Value).Values() {
-			if list := clauses(e.Value); len(list) == 0 || slices.ContainsFunc(list, func(c bson.Raw) bool { return !redactSafe(c) }) {
+			if list := clauses(e.Value); len(list) == 0 ||
+				slices.ContainsFunc(list, func(c bson.Raw) bool { return !redactSafe(c) }) {
 				return false
 			}
 		}

@@ -27,7 +27,8 @@ type parser struct {
 
 // newRuntime prepares the environment that the options describe.
 func newRuntime(o *Options) (*parser, error) {
-	env := &expr.Env{Version: o.Version, Now: o.Now, ClusterTime: o.ClusterTime, UserRoles: o.UserRoles, Rand: o.Rand, Check: o.Check, Validator: o.Validator}
+	env := &expr.Env{Version: o.Version, Now: o.Now, ClusterTime: o.ClusterTime, UserRoles: o.UserRoles, Rand: o.Rand,
+		Check: o.Check, Validator: o.Validator}
 	if o.Collation != nil {
 		env.Compare = func(a, b bson.RawValue) int { return query.Compare(a, b, o.Collation) }
 	}
@@ -117,7 +118,8 @@ func (pl *Pipeline) checkView(view string) error {
 	for _, st := range pl.stages {
 		switch name := st.def.name; name {
 		case "$out", "$merge":
-			return srverr.New(srverr.OptionNotSupportedOnView, "The aggregation stage %s in location %d of the pipeline cannot be used in the view definition of %s because it writes to disk", name, st.index, view)
+			return srverr.New(srverr.OptionNotSupportedOnView,
+				"The aggregation stage %s in location %d of the pipeline cannot be used in the view definition of %s because it writes to disk", name, st.index, view)
 		case "$changeStream":
 			return srverr.New(srverr.OptionNotSupportedOnView, "$changeStream cannot be used in a view definition")
 		}
@@ -137,7 +139,8 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 		return nil, srverr.New(srverr.FailedToParse, "Pipeline length must be no longer than %d stages", maxStages)
 	}
 	if p.rt.depth++; p.rt.depth > maxSubPipelines+1 {
-		return nil, srverr.New(srverr.MaxSubPipelineDepthExceeded, "Maximum number of nested sub-pipelines exceeded. Limit is %d", maxSubPipelines)
+		return nil, srverr.New(srverr.MaxSubPipelineDepthExceeded,
+			"Maximum number of nested sub-pipelines exceeded. Limit is %d", maxSubPipelines)
 	}
 	defer func() { p.rt.depth-- }()
 	if err := p.glance(stages); err != nil {
@@ -145,7 +148,8 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 	}
 	for _, doc := range stages {
 		if def, err := p.lookupStage(doc); p.rt.o.InTxn && err == nil && def.noTxn == refusedEarly {
-			return nil, srverr.New(srverr.OperationNotSupportedInTransaction, "Operation not permitted in transaction :: caused by :: Aggregation stage %s cannot run within a multi-document transaction.", def.name)
+			return nil, srverr.New(srverr.OperationNotSupportedInTransaction,
+				"Operation not permitted in transaction :: caused by :: Aggregation stage %s cannot run within a multi-document transaction.", def.name)
 		}
 	}
 	pl := &Pipeline{rt: p.rt}
@@ -158,7 +162,8 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 			return nil, err
 		}
 		if p.rt.o.InTxn && def.noTxn == refusedInParse {
-			return nil, srverr.New(srverr.OperationNotSupportedInTransaction, "%s cannot be used in a transaction", def.name)
+			return nil, srverr.New(srverr.OperationNotSupportedInTransaction, "%s cannot be used in a transaction",
+				def.name)
 		}
 		for _, v := range doc.All() {
 			parsed, err := def.parse(p, def.name, v)
@@ -221,7 +226,8 @@ func stageOf(doc bson.Raw, v expr.Version) (*stageDef, error) {
 	}
 	def, ok := stages[name]
 	if !ok || !v.Has(release.Stage, name) {
-		return nil, srverr.New(40324, "Unrecognized pipeline stage name: '%s'%s", name, v.NotBuiltNote(release.Stage, name))
+		return nil, srverr.New(40324, "Unrecognized pipeline stage name: '%s'%s", name,
+			v.NotBuiltNote(release.Stage, name))
 	}
 	return def, nil
 }
@@ -240,7 +246,8 @@ func (p *parser) checkCollectionless(stages []bson.Raw) error {
 		if def.made != "" {
 			name = def.made
 		}
-		return srverr.New(srverr.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", name)
+		return srverr.New(srverr.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.",
+			name)
 	}
 	return nil
 }
@@ -257,7 +264,8 @@ func (pl *Pipeline) checkPositions(p *parser) error {
 			}
 			return srverr.New(srverr.IllegalOperation, "%s is not permitted in a $changeStream pipeline", name)
 		case p.rt.o.InTxn && def.noTxn == refusedInPlace:
-			return srverr.New(srverr.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: %s", def.name)
+			return srverr.New(srverr.OperationNotSupportedInTransaction,
+				"Stage not supported inside of a multi-document transaction: %s", def.name)
 		case def.first && st.index > 0:
 			if p.rt.o.Version.AtLeast(5, 0) {
 				return srverr.New(40602, "%s is only valid as the first stage in a pipeline", def.name)

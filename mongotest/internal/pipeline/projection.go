@@ -463,13 +463,16 @@ func (ap *addParser) check(prefix, key string, v bson.RawValue) error {
 		return err
 	}
 	if prefix != "" && strings.Contains(key, ".") {
-		return srverr.New(40183, "cannot use dotted field name '%s' in a sub object: %s", key, bsontext.Document(ap.spec))
+		return srverr.New(40183, "cannot use dotted field name '%s' in a sub object: %s", key,
+			bsontext.Document(ap.spec))
 	}
 	full := prefix + key
 	value := func() error { // only what is set conflicts, not the documents that it lies in
 		for other := range ap.seen {
 			if other == full || strings.HasPrefix(full, other+".") || strings.HasPrefix(other, full+".") {
-				return srverr.New(40176, "specification contains two conflicting paths. Cannot specify both '%s' and '%s': %s", full, other, bsontext.Document(ap.spec))
+				return srverr.New(
+					40176, "specification contains two conflicting paths. Cannot specify both '%s' and '%s': %s", full,
+					other, bsontext.Document(ap.spec))
 			}
 		}
 		ap.seen[full] = true
@@ -492,14 +495,16 @@ func (ap *addParser) check(prefix, key string, v bson.RawValue) error {
 		return srverr.New(40180, "an empty object is not a valid value. Found empty object at path %s", full)
 	case strings.HasPrefix(first, "$"):
 		if n > 1 {
-			return srverr.New(40181, "an expression specification must contain exactly one field, the name of the expression. Found %d fields in %s, while parsing object %s",
+			return srverr.New(
+				40181, "an expression specification must contain exactly one field, the name of the expression. Found %d fields in %s, while parsing object %s",
 				n, bsontext.Document(sub), bsontext.Document(ap.spec))
 		}
 		return value()
 	case dollar:
 		for k := range sub.All() {
 			if strings.HasPrefix(k, "$") {
-				return srverr.New(40182, "field names may not start with '$', but got '%s' in object %s", k, bsontext.Document(sub))
+				return srverr.New(40182, "field names may not start with '$', but got '%s' in object %s", k,
+					bsontext.Document(sub))
 			}
 		}
 	}
@@ -543,7 +548,8 @@ func parseUnset(p *parser, name string, v bson.RawValue) (*projection, error) {
 		for item := range bson.Raw(v.Value).Values() {
 			s, ok := item.StringValue()
 			if !ok {
-				return nil, srverr.New(31120, "$unset specification must be a string or an array containing only string values")
+				return nil, srverr.New(31120,
+					"$unset specification must be a string or an array containing only string values")
 			}
 			paths = append(paths, s)
 		}

@@ -12,7 +12,8 @@ import (
 )
 
 func init() {
-	register(&stageDef{name: "$rankFusion", parse: one(parseRankFusion), precheck: checkRankFusion, first: true, notInFacet: true, notV1: true,
+	register(&stageDef{name: "$rankFusion", parse: one(parseRankFusion), precheck: checkRankFusion, first: true,
+		notInFacet: true, notV1: true,
 		pipelines: "input.pipelines.*", refuses: refusedBy("$rankFusion", 9191103), at: elsewhere})
 }
 
@@ -29,7 +30,8 @@ type rankFusionStage struct{ fusion }
 func rankFusionParts(v bson.RawValue) (pipelines, weights bson.Raw, details bool, err error) {
 	doc, ok := v.Document()
 	if !ok {
-		return nil, nil, false, srverr.New(srverr.FailedToParse, "$rankFusion spec must be an object, got %s", typeName(v))
+		return nil, nil, false,
+			srverr.New(srverr.FailedToParse, "$rankFusion spec must be an object, got %s", typeName(v))
 	}
 	outer, details, err := rankFusionFields("$rankFusion", doc, "scoreDetails", "input", "combination")
 	if err != nil {
@@ -51,7 +53,8 @@ func rankFusionParts(v bson.RawValue) (pipelines, weights bson.Raw, details bool
 
 // rankFusionFields returns the fields of a document that are documents, and the one that is a flag,
 // and refuses all others.
-func rankFusionFields(path string, doc bson.Raw, flag string, documents ...string) (found map[string]bson.Raw, set bool, err error) {
+func rankFusionFields(path string, doc bson.Raw, flag string,
+	documents ...string) (found map[string]bson.Raw, set bool, err error) {
 	found = map[string]bson.Raw{}
 	for key, item := range doc.All() {
 		inner, ok := item.Document()
@@ -90,7 +93,8 @@ func parseRankFusion(p *parser, _ string, v bson.RawValue) (*rankFusionStage, er
 		if in.sub.ranked() {
 			return nil
 		}
-		return srverr.New(9191100, "$rankFusion input pipeline '%s' is not ranked: it must begin with $search, $vectorSearch or $geoNear, or have a $sort", in.name)
+		return srverr.New(
+			9191100, "$rankFusion input pipeline '%s' is not ranked: it must begin with $search, $vectorSearch or $geoNear, or have a $sort", in.name)
 	})
 	return &rankFusionStage{f}, err
 }

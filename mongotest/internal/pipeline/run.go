@@ -211,7 +211,8 @@ func collect(it Iterator, limit int) ([]bson.Raw, error) {
 }
 
 func keepsTooMuch(limit int) error {
-	return srverr.New(srverr.ExceededMemoryLimit, "Exceeded memory limit for a stage that keeps its input: %d bytes", limit)
+	return srverr.New(srverr.ExceededMemoryLimit, "Exceeded memory limit for a stage that keeps its input: %d bytes",
+		limit)
 }
 
 // sub returns the parser of a sub-pipeline that the named stage holds.

@@ -114,7 +114,8 @@ func (r *redactStage) redact(doc bson.Raw) (bson.Raw, error) {
 		return nil, nil
 	case "descend":
 	default:
-		return nil, srverr.New(17053, "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned %s", expr.Text(v))
+		return nil, srverr.New(
+			17053, "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned %s", expr.Text(v))
 	}
 	start, dst := bson.BeginDocument(nil)
 	for key, item := range doc.All() {

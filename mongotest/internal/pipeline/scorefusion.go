@@ -18,7 +18,8 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$scoreFusion", parse: one(parseScoreFusion), precheck: checkScoreFusion, first: true, notInFacet: true, notV1: true,
+		&stageDef{name: "$scoreFusion", parse: one(parseScoreFusion), precheck: checkScoreFusion, first: true,
+			notInFacet: true, notV1: true,
 			pipelines: "input.pipelines.*", refuses: refusedBy("$scoreFusion", 9402500), at: elsewhere},
 		&stageDef{name: "$score", parse: one(parseScore), selects: true, ranks: true, scores: true, notV1: true},
 	)
@@ -80,7 +81,9 @@ func readScoreFusion(v bson.RawValue) (p scoreFusionParts, err error) {
 				return p, args.WrongType(name+".input.normalization", item.Type, "string")
 			}
 			if !normalizations[p.normalization] {
-				return p, srverr.New(srverr.BadValue, "Enumeration value '%s' for field '%s.input.normalization' is not a valid value.", p.normalization, name)
+				return p, srverr.New(srverr.BadValue,
+					"Enumeration value '%s' for field '%s.input.normalization' is not a valid value.", p.normalization,
+					name)
 			}
 		default:
 			return p, args.UnknownField(name + ".input." + key)
@@ -109,7 +112,8 @@ func (p *scoreFusionParts) combination(doc bson.Raw) error {
 				return args.WrongType(name+".method", item.Type, "string")
 			}
 			if p.method != "avg" && p.method != "expression" {
-				return srverr.New(srverr.BadValue, "Enumeration value '%s' for field '%s.method' is not a valid value.", p.method, name)
+				return srverr.New(srverr.BadValue, "Enumeration value '%s' for field '%s.method' is not a valid value.",
+					p.method, name)
 			}
 		case "expression":
 			p.expression = item
@@ -119,11 +123,14 @@ func (p *scoreFusionParts) combination(doc bson.Raw) error {
 	}
 	switch {
 	case p.method == "expression" && p.expression.Type == 0:
-		return srverr.New(srverr.FailedToParse, "combination.expression must be specified when combination.method is 'expression'")
+		return srverr.New(srverr.FailedToParse,
+			"combination.expression must be specified when combination.method is 'expression'")
 	case p.method != "expression" && p.expression.Type != 0:
-		return srverr.New(srverr.FailedToParse, "combination.expression can only be specified when combination.method is 'expression'")
+		return srverr.New(srverr.FailedToParse,
+			"combination.expression can only be specified when combination.method is 'expression'")
 	case p.method == "expression" && p.weights != nil:
-		return srverr.New(srverr.FailedToParse, "combination.weights cannot be specified when combination.method is 'expression'")
+		return srverr.New(srverr.FailedToParse,
+			"combination.weights cannot be specified when combination.method is 'expression'")
 	}
 	return nil
 }
@@ -141,12 +148,14 @@ func parseScoreFusion(p *parser, _ string, v bson.RawValue) (*scoreFusionStage, 
 	if err != nil {
 		return nil, err
 	}
-	shared, err := parseFusion(p, "$scoreFusion", parts.pipelines, parts.weights, parts.details, func(in fusionInput) error {
-		if in.sub.scored() {
-			return nil
-		}
-		return srverr.New(9402502, "$scoreFusion input pipeline '%s' is not scored: it must begin with $search, $vectorSearch or a $match with $text, or have a $score", in.name)
-	})
+	shared, err := parseFusion(p, "$scoreFusion", parts.pipelines, parts.weights, parts.details,
+		func(in fusionInput) error {
+			if in.sub.scored() {
+				return nil
+			}
+			return srverr.New(
+				9402502, "$scoreFusion input pipeline '%s' is not scored: it must begin with $search, $vectorSearch or a $match with $text, or have a $score", in.name)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +238,8 @@ func (f *scoreFusionStage) combine(c *candidate) error {
 		return err
 	}
 	if !v.IsNumber() {
-		return srverr.New(srverr.TypeMismatch, "the expression of $scoreFusion must evaluate to a number, but resulted in %s", typeName(v))
+		return srverr.New(srverr.TypeMismatch,
+			"the expression of $scoreFusion must evaluate to a number, but resulted in %s", typeName(v))
 	}
 	c.score = expr.ToDouble(v)
 	return nil
@@ -243,14 +253,16 @@ func (f *scoreFusionStage) explain(c *candidate) bson.Raw {
 		if by.rank == 0 {
 			continue
 		}
-		list = append(list, bsondoc.DocumentValue(bsondoc.Of("inputPipelineName", in.name, "inputPipelineRawScore", by.raw, "weight", in.weight,
+		list = append(list, bsondoc.DocumentValue(bsondoc.Of("inputPipelineName", in.name, "inputPipelineRawScore",
+			by.raw, "weight", in.weight,
 			"value", by.value, "details", inputDetails(by.meta))))
 	}
 	combination := bsondoc.Of("method", "average")
 	if f.expr != nil {
 		combination = bsondoc.Of("method", "custom expression", "expression", f.text)
 	}
-	return bsondoc.Of("value", c.score, "description", fusionDescription, "normalization", f.normalize, "combination", combination, "details", bsondoc.ArrayValue(list...))
+	return bsondoc.Of("value", c.score, "description", fusionDescription, "normalization", f.normalize, "combination",
+		combination, "details", bsondoc.ArrayValue(list...))
 }
 
 var normalizations = map[string]bool{"none": true, "sigmoid": true, "minMaxScaler": true}
@@ -299,7 +311,9 @@ func parseScore(p *parser, name string, v bson.RawValue) (*scoreStage, error) {
 			if s.normalize, ok = item.StringValue(); !ok {
 				err = args.WrongType(name+"."+key, item.Type, "string")
 			} else if !normalizations[s.normalize] {
-				err = srverr.New(srverr.BadValue, "Enumeration value '%s' for field '%s.normalization' is not a valid value.", s.normalize, name)
+				err = srverr.New(
+					srverr.BadValue, "Enumeration value '%s' for field '%s.normalization' is not a valid value.",
+					s.normalize, name)
 			}
 		case "weight":
 			if s.weight = expr.ToDouble(item); !item.IsNumber() {
@@ -351,7 +365,9 @@ func (s *scoreStage) rate(src Iterator) ([]hit, error) {
 			return nil, err
 		}
 		if !v.IsNumber() {
-			return nil, srverr.New(srverr.TypeMismatch, "Invalid expression for 'score' in $score: it must evaluate to a number, but resulted in %s", typeName(v))
+			return nil, srverr.New(srverr.TypeMismatch,
+				"Invalid expression for 'score' in $score: it must evaluate to a number, but resulted in %s",
+				typeName(v))
 		}
 		scores[i] = expr.ToDouble(v)
 	}
@@ -360,7 +376,8 @@ func (s *scoreStage) rate(src Iterator) ([]hit, error) {
 		if s.details {
 			rows[i].meta = withMeta(rows[i].meta, "scoreDetails", bsondoc.DocumentValue(bsondoc.Of("value", n*s.weight,
 				"description", "the score calculated from multiplying a weight in the range [0,1] with either a normalized or nonnormalized value:",
-				"rawScore", scores[i], "normalization", s.normalize, "weight", s.weight, "details", bsondoc.ArrayValue())))
+				"rawScore", scores[i], "normalization", s.normalize, "weight", s.weight, "details",
+				bsondoc.ArrayValue())))
 		}
 	}
 	return rows, nil

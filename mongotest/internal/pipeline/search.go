@@ -15,9 +15,13 @@ import (
 func init() {
 	parse := one(parseSearch)
 	register(
-		&stageDef{name: "$search", parse: parse, first: true, notInFacet: true, noTxn: refusedInPlace, concern: notLinearizable, selects: true, ranks: true, scores: true, at: elsewhere, notV1: true},
-		&stageDef{name: "$searchMeta", parse: parse, first: true, notInFacet: true, noTxn: refusedInPlace, concern: notLinearizable, at: elsewhere, notV1: true},
-		&stageDef{name: "$vectorSearch", parse: parse, first: true, notInFacet: true, notInLookup: true, noTxn: refusedInPlace, concern: notLinearizable, selects: true, ranks: true, scores: true, at: elsewhere, notV1: true},
+		&stageDef{name: "$search", parse: parse, first: true, notInFacet: true, noTxn: refusedInPlace,
+			concern: notLinearizable, selects: true, ranks: true, scores: true, at: elsewhere, notV1: true},
+		&stageDef{name: "$searchMeta", parse: parse, first: true, notInFacet: true, noTxn: refusedInPlace,
+			concern: notLinearizable, at: elsewhere, notV1: true},
+		&stageDef{name: "$vectorSearch", parse: parse, first: true, notInFacet: true, notInLookup: true,
+			noTxn: refusedInPlace, concern: notLinearizable, selects: true, ranks: true, scores: true, at: elsewhere,
+			notV1: true},
 	)
 }
 
@@ -25,7 +29,8 @@ func init() {
 type SearchEnv interface {
 	// Search answers a stage that searches: the documents that were found, each with what $meta
 	// shows of it, and what is known of all. step counts what that takes.
-	Search(stage string, ns Namespace, spec bson.Raw, step func(n int)) (hits iter.Seq2[bson.Raw, bson.Raw], meta bson.Raw, err error)
+	Search(stage string, ns Namespace, spec bson.Raw, step func(n int)) (hits iter.Seq2[bson.Raw, bson.Raw],
+		meta bson.Raw, err error)
 }
 
 // searchStage is $search, $searchMeta or $vectorSearch.
@@ -57,7 +62,8 @@ func parseSearch(p *parser, name string, v bson.RawValue) (*searchStage, error) 
 func (*searchStage) isSource() {}
 
 func (s *searchStage) makes(meta string) bool {
-	return meta == "score" && s.name != "$searchMeta" || meta == "scoreDetails" && s.spec.Lookup("scoreDetails").AsBool()
+	return meta == "score" && s.name != "$searchMeta" ||
+		meta == "scoreDetails" && s.spec.Lookup("scoreDetails").AsBool()
 }
 
 func (s *searchStage) open(src Iterator) (Iterator, error) {

@@ -94,7 +94,8 @@ const notLinearizable = "not linearizable"
 // CheckReadConcern returns why the pipeline does not go with a read concern level, nil if it does.
 func CheckReadConcern(list []bson.Raw, level string, explain bool) error {
 	if explain && level != "local" {
-		return srverr.New(srverr.InvalidOptions, "Explain for the aggregate command cannot run with a readConcern other than 'local'. Current readConcern level: %s", level)
+		return srverr.New(
+			srverr.InvalidOptions, "Explain for the aggregate command cannot run with a readConcern other than 'local'. Current readConcern level: %s", level)
 	}
 	for _, doc := range list {
 		for name := range doc.All() {
@@ -102,9 +103,12 @@ func CheckReadConcern(list []bson.Raw, level string, explain bool) error {
 			switch {
 			case def == nil || def.concern == "" || def.concern == level:
 			case def.concern != notLinearizable:
-				return srverr.New(srverr.InvalidOptions, "Aggregation stage %s cannot run with a readConcern other than '%s'. Current readConcern: %s", name, def.concern, level)
+				return srverr.New(srverr.InvalidOptions,
+					"Aggregation stage %s cannot run with a readConcern other than '%s'. Current readConcern: %s", name,
+					def.concern, level)
 			case level == "linearizable":
-				return srverr.New(srverr.InvalidOptions, "%s cannot be used with a 'linearizable' read concern level", name)
+				return srverr.New(srverr.InvalidOptions, "%s cannot be used with a 'linearizable' read concern level",
+					name)
 			}
 			break
 		}
@@ -122,7 +126,8 @@ func register(defs ...*stageDef) {
 }
 
 // one adapts a parser that yields a single stage.
-func one[S stage](f func(p *parser, name string, v bson.RawValue) (S, error)) func(*parser, string, bson.RawValue) ([]stage, error) {
+func one[S stage](f func(p *parser, name string, v bson.RawValue) (S, error)) func(*parser, string,
+	bson.RawValue) ([]stage, error) {
 	return func(p *parser, name string, v bson.RawValue) ([]stage, error) {
 		s, err := f(p, name, v)
 		if err != nil {
@@ -134,12 +139,14 @@ func one[S stage](f func(p *parser, name string, v bson.RawValue) (S, error)) fu
 
 func init() {
 	register(
-		&stageDef{name: "$match", parse: one(parseMatch), filter: whole, selects: true, changeStream: true, at: eachShard},
+		&stageDef{name: "$match", parse: one(parseMatch), filter: whole, selects: true, changeStream: true,
+			at: eachShard},
 		&stageDef{name: "$limit", parse: one(parseLimit), selects: true},
 		&stageDef{name: "$skip", parse: one(parseSkip), selects: true},
 		&stageDef{name: "$count", made: "$group", parse: parseCount},
 		&stageDef{name: "$replaceRoot", parse: one(parseReplace), update: true, changeStream: true, at: eachShard},
-		&stageDef{name: "$replaceWith", made: "$replaceRoot", parse: one(parseReplace), update: true, changeStream: true, at: eachShard},
+		&stageDef{name: "$replaceWith", made: "$replaceRoot", parse: one(parseReplace), update: true,
+			changeStream: true, at: eachShard},
 		&stageDef{name: "$_internalInhibitOptimization", parse: one(parseInhibit)},
 		&stageDef{name: "$_internalSplitPipeline", parse: one(parseSplitPipeline)},
 		&stageDef{name: "$mergeCursors", parse: one(parseMergeCursors), first: true, notInFacet: true},
@@ -263,7 +270,8 @@ func (p *parser) rewriteSampleRate(filter bson.Raw) (bson.Raw, error) {
 	second, dst := bson.BeginDocumentElement(dst, "1")
 	test, dst := bson.BeginDocumentElement(dst, "$expr")
 	pair, dst := bson.BeginArrayElement(dst, "$lt")
-	dst = bson.AppendDocument(dst, "0", bson.EndDocument(bson.AppendDocument(slices.Clone(emptyDocument[:4]), "$rand", emptyDocument), 0))
+	dst = bson.AppendDocument(dst, "0", bson.EndDocument(bson.AppendDocument(slices.Clone(emptyDocument[:4]), "$rand",
+		emptyDocument), 0))
 	dst = bson.AppendRawValue(dst, "1", rate)
 	for _, open := range []int{pair, test, second, and, start} {
 		dst = bson.EndDocument(dst, open)
@@ -467,7 +475,8 @@ func parseReplace(p *parser, name string, v bson.RawValue) (*replaceStage, error
 		r.what = "'newRoot' expression"
 		doc, ok := v.Document()
 		if !ok {
-			return nil, srverr.New(40229, "expected an object as specification for $replaceRoot stage, got %s", typeName(v))
+			return nil, srverr.New(40229, "expected an object as specification for $replaceRoot stage, got %s",
+				typeName(v))
 		}
 		v = bson.RawValue{}
 		for key, item := range doc.All() {
@@ -500,7 +509,8 @@ func (r *replaceStage) apply(doc bson.Raw) (bson.Raw, error) {
 	}
 	out, ok := v.Document()
 	if !ok {
-		return nil, srverr.New(40228, "%s must evaluate to an object, but resulting value was: %s. Type of resulting value: '%s'. Input document: %s",
+		return nil, srverr.New(
+			40228, "%s must evaluate to an object, but resulting value was: %s. Type of resulting value: '%s'. Input document: %s",
 			r.what, expr.Text(v), typeName(v), r.inputText(doc))
 	}
 	return out, nil
@@ -537,10 +547,12 @@ type nothingStage struct{}
 func parseInhibit(_ *parser, name string, v bson.RawValue) (*nothingStage, error) {
 	doc, ok := v.Document()
 	if !ok {
-		return nil, srverr.New(srverr.TypeMismatch, "%s must take a nested object but found: %s", name, bsontext.Element(name, v))
+		return nil, srverr.New(srverr.TypeMismatch, "%s must take a nested object but found: %s", name,
+			bsontext.Element(name, v))
 	}
 	if !doc.IsEmpty() {
-		return nil, srverr.New(srverr.FailedToParse, "%s must take an empty object but found: %s", name, bsontext.Document(doc))
+		return nil, srverr.New(srverr.FailedToParse, "%s must take an empty object but found: %s", name,
+			bsontext.Document(doc))
 	}
 	return &nothingStage{}, nil
 }
@@ -549,7 +561,8 @@ func parseInhibit(_ *parser, name string, v bson.RawValue) (*nothingStage, error
 func parseSplitPipeline(_ *parser, name string, v bson.RawValue) (*nothingStage, error) {
 	doc, ok := v.Document()
 	if !ok {
-		return nil, srverr.New(srverr.TypeMismatch, "%s must take a nested object but found: %s", name, bsontext.Element(name, v))
+		return nil, srverr.New(srverr.TypeMismatch, "%s must take a nested object but found: %s", name,
+			bsontext.Element(name, v))
 	}
 	for key, item := range doc.All() {
 		if key != "mergeType" {
@@ -579,7 +592,8 @@ func parseMergeCursors(_ *parser, name string, v bson.RawValue) (*nothingStage, 
 	}
 	for key := range doc.All() {
 		switch key {
-		case "sort", "compareWholeSortKey", "remotes", "tailableMode", "batchSize", "nss", "allowPartialResults", "lsid", "txnNumber", "autocommit":
+		case "sort", "compareWholeSortKey", "remotes", "tailableMode", "batchSize", "nss", "allowPartialResults",
+			"lsid", "txnNumber", "autocommit":
 		default:
 			return nil, args.UnknownField(name + "." + key)
 		}
@@ -604,7 +618,8 @@ type Place struct {
 func Places() (all []Place) {
 	for _, name := range slices.Sorted(maps.Keys(stages)) {
 		d := stages[name]
-		all = append(all, Place{Name: name, First: d.first, Last: d.last, Update: d.update, Stream: d.changeStream, NotInFacet: d.notInFacet})
+		all = append(all, Place{Name: name, First: d.first, Last: d.last, Update: d.update, Stream: d.changeStream,
+			NotInFacet: d.notInFacet})
 	}
 	return all
 }

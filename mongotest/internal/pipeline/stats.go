@@ -12,23 +12,37 @@ import (
 )
 
 func init() {
-	stats := func(check func(p *parser, name string, v bson.RawValue) (bson.Raw, error)) func(*parser, string, bson.RawValue) ([]stage, error) {
+	stats := func(check func(p *parser, name string, v bson.RawValue) (bson.Raw, error)) func(*parser, string,
+		bson.RawValue) ([]stage, error) {
 		return one(func(p *parser, name string, v bson.RawValue) (*statsStage, error) {
 			spec, err := check(p, name, v)
 			return &statsStage{p.rt, name, p.ns, spec}, err
 		})
 	}
 	register(
-		&stageDef{name: "$listSearchIndexes", parse: stats(checkListSearchIndexes), concern: "local", first: true, notInFacet: true, uses: uses("listSearchIndexes"), notV1: true},
-		&stageDef{name: "$indexStats", parse: stats(checkIndexStats), noTxn: refusedInPlace, first: true, notInFacet: true, uses: uses("indexStats"), at: elsewhere, notV1: true},
-		&stageDef{name: "$collStats", parse: stats(checkCollStats), noTxn: refusedInPlace, first: true, notInFacet: true, uses: uses("collStats"), at: elsewhere, v1Field: "count"},
-		&stageDef{name: "$planCacheStats", parse: stats(checkPlanCacheStats), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, uses: uses("planCacheRead"), notV1: true},
-		&stageDef{name: "$currentOp", precheck: precheckCurrentOp, parse: stats(checkCurrentOp), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true, uses: usesOfAll("inprog"), notV1: true},
-		&stageDef{name: "$listSessions", precheck: precheckListSessions, parse: stats(checkListSessions), noTxn: refusedEarly, first: true, notInFacet: true, uses: usesOfAll("listSessions"), notV1: true},
-		&stageDef{name: "$listLocalSessions", precheck: precheckListSessions, parse: stats(checkListSessions), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true, uses: usesOfAll("listSessions"), notV1: true},
-		&stageDef{name: "$listCachedAndActiveUsers", parse: stats(checkListUsers), noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true},
-		&stageDef{name: "$changeStream", parse: stats(checkChangeStream), noTxn: refusedEarly, concern: "majority", changeStream: true, first: true, notInFacet: true, notInLookup: true, collectionless: true, uses: uses("find", "changeStream")},
-		&stageDef{name: "$changeStreamSplitLargeEvent", parse: one(parseSplitLargeEvent), last: true, changeStream: true},
+		&stageDef{name: "$listSearchIndexes", parse: stats(checkListSearchIndexes), concern: "local", first: true,
+			notInFacet: true, uses: uses("listSearchIndexes"), notV1: true},
+		&stageDef{name: "$indexStats", parse: stats(checkIndexStats), noTxn: refusedInPlace, first: true,
+			notInFacet: true, uses: uses("indexStats"), at: elsewhere, notV1: true},
+		&stageDef{name: "$collStats", parse: stats(checkCollStats), noTxn: refusedInPlace, first: true,
+			notInFacet: true, uses: uses("collStats"), at: elsewhere, v1Field: "count"},
+		&stageDef{name: "$planCacheStats", parse: stats(checkPlanCacheStats), noTxn: refusedEarly, concern: "local",
+			first: true, notInFacet: true, uses: uses("planCacheRead"), notV1: true},
+		&stageDef{name: "$currentOp", precheck: precheckCurrentOp, parse: stats(checkCurrentOp), noTxn: refusedEarly,
+			concern: "local", first: true, notInFacet: true, collectionless: true, uses: usesOfAll("inprog"),
+			notV1: true},
+		&stageDef{name: "$listSessions", precheck: precheckListSessions, parse: stats(checkListSessions),
+			noTxn: refusedEarly, first: true, notInFacet: true, uses: usesOfAll("listSessions"), notV1: true},
+		&stageDef{name: "$listLocalSessions", precheck: precheckListSessions, parse: stats(checkListSessions),
+			noTxn: refusedEarly, concern: "local", first: true, notInFacet: true, collectionless: true,
+			uses: usesOfAll("listSessions"), notV1: true},
+		&stageDef{name: "$listCachedAndActiveUsers", parse: stats(checkListUsers), noTxn: refusedEarly,
+			concern: "local", first: true, notInFacet: true, collectionless: true},
+		&stageDef{name: "$changeStream", parse: stats(checkChangeStream), noTxn: refusedEarly, concern: "majority",
+			changeStream: true, first: true, notInFacet: true, notInLookup: true, collectionless: true,
+			uses: uses("find", "changeStream")},
+		&stageDef{name: "$changeStreamSplitLargeEvent", parse: one(parseSplitLargeEvent), last: true,
+			changeStream: true},
 	)
 }
 
@@ -83,7 +97,8 @@ func checkListSearchIndexes(p *parser, name string, v bson.RawValue) (bson.Raw, 
 	}
 	doc, ok := v.Document()
 	if !ok {
-		return nil, srverr.New(srverr.FailedToParse, "The %s stage specification must be an object. Found: %s", name, typeName(v))
+		return nil, srverr.New(srverr.FailedToParse, "The %s stage specification must be an object. Found: %s", name,
+			typeName(v))
 	}
 	for key, item := range doc.All() {
 		switch {
@@ -115,22 +130,27 @@ func checkCollStats(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
 			return nil, srverr.New(40168, "unrecognized option to $collStats: %s", key)
 		}
 		if key == "queryExecStats" && item.Type == bson.TypeEmbeddedDocument && !bson.Raw(item.Value).IsEmpty() {
-			return nil, srverr.New(31170, "queryExecStats argument must be an empty object, but got %s", elementText(key, item))
+			return nil, srverr.New(31170, "queryExecStats argument must be an empty object, but got %s",
+				elementText(key, item))
 		}
 		if item.Type != bson.TypeEmbeddedDocument {
 			kind := "an object"
 			if key == "queryExecStats" {
 				kind = "an empty object"
 			}
-			return nil, srverr.New(code, "%s argument must be %s, but got %s of type %s", key, kind, elementText(key, item), typeName(item))
+			return nil, srverr.New(code, "%s argument must be %s, but got %s of type %s", key, kind,
+				elementText(key, item), typeName(item))
 		}
-		if scale := bson.Raw(item.Value).Lookup("scale"); key == "storageStats" && since50 && scale.Type != 0 && scale.Type != bson.TypeNull {
+		if scale := bson.Raw(item.Value).Lookup("scale"); key == "storageStats" && since50 && scale.Type != 0 &&
+			scale.Type != bson.TypeNull {
 			if err := checkScale(p.rt.o.Version, scale); err != nil {
 				return nil, err
 			}
 		}
-		if histograms := bson.Raw(item.Value).Lookup("histograms"); key == "latencyStats" && histograms.Type != 0 && histograms.Type != bson.TypeBoolean {
-			return nil, srverr.New(40305, "histograms option to latencyStats must be bool, got %s of type %s", elementText(key, item), typeName(item))
+		if histograms := bson.Raw(item.Value).Lookup("histograms"); key == "latencyStats" && histograms.Type != 0 &&
+			histograms.Type != bson.TypeBoolean {
+			return nil, srverr.New(40305, "histograms option to latencyStats must be bool, got %s of type %s",
+				elementText(key, item), typeName(item))
 		}
 	}
 	return doc, nil
@@ -154,7 +174,8 @@ func checkPlanCacheStats(_ *parser, _ string, v bson.RawValue) (bson.Raw, error)
 	case !ok:
 		return nil, srverr.New(srverr.FailedToParse, "$planCacheStats value must be an object. Found: %s", typeName(v))
 	case !doc.IsEmpty():
-		return nil, srverr.New(srverr.FailedToParse, "$planCacheStats parameters object must be empty. Found: %s", typeName(v))
+		return nil, srverr.New(srverr.FailedToParse, "$planCacheStats parameters object must be empty. Found: %s",
+			typeName(v))
 	}
 	return doc, nil
 }
@@ -163,11 +184,14 @@ func checkPlanCacheStats(_ *parser, _ string, v bson.RawValue) (bson.Raw, error)
 func precheckCurrentOp(_ *parser, _ string, v bson.RawValue) error {
 	doc, ok := v.Document()
 	if !ok {
-		return srverr.New(srverr.TypeMismatch, "$currentOp options must be specified in an object, but found: %s", typeName(v))
+		return srverr.New(srverr.TypeMismatch, "$currentOp options must be specified in an object, but found: %s",
+			typeName(v))
 	}
 	for key, item := range doc.All() {
 		if (key == "allUsers" || key == "localOps") && item.Type != bson.TypeBoolean {
-			return srverr.New(srverr.TypeMismatch, "The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s", key, typeName(item))
+			return srverr.New(srverr.TypeMismatch,
+				"The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s", key,
+				typeName(item))
 		}
 	}
 	return nil
@@ -175,14 +199,18 @@ func precheckCurrentOp(_ *parser, _ string, v bson.RawValue) error {
 
 func checkCurrentOp(p *parser, _ string, v bson.RawValue) (bson.Raw, error) {
 	if p.ns.DB != "admin" || p.ns.Coll != "" {
-		return nil, srverr.New(srverr.InvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
+		return nil, srverr.New(srverr.InvalidNamespace,
+			"$currentOp must be run against the 'admin' database with {aggregate: 1}")
 	}
 	doc, _ := v.Document()
 	for key, item := range doc.All() {
 		switch key {
-		case "idleConnections", "idleSessions", "allUsers", "localOps", "truncateOps", "idleCursors", "backtrace", "targetAllNodes":
+		case "idleConnections", "idleSessions", "allUsers", "localOps", "truncateOps", "idleCursors", "backtrace",
+			"targetAllNodes":
 			if item.Type != bson.TypeBoolean {
-				return nil, srverr.New(srverr.FailedToParse, "The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s", key, typeName(item))
+				return nil, srverr.New(srverr.FailedToParse,
+					"The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s", key,
+					typeName(item))
 			}
 		default:
 			return nil, srverr.New(srverr.FailedToParse, "Unrecognized option '%s' in $currentOp stage.", key)
@@ -195,7 +223,8 @@ func checkCurrentOp(p *parser, _ string, v bson.RawValue) (bson.Raw, error) {
 func precheckListSessions(_ *parser, name string, v bson.RawValue) error {
 	doc, ok := v.Document()
 	if !ok {
-		return srverr.New(srverr.TypeMismatch, "%s options must be specified in an object, but found: %s", name, typeName(v))
+		return srverr.New(srverr.TypeMismatch, "%s options must be specified in an object, but found: %s", name,
+			typeName(v))
 	}
 	all, users := false, 0
 	for key, item := range doc.All() {
@@ -217,7 +246,8 @@ func precheckListSessions(_ *parser, name string, v bson.RawValue) error {
 		}
 	}
 	if all && users > 0 {
-		return srverr.New(srverr.UnsupportedFormat, "%s may not specify {allUsers:true} and {users:[...]} at the same time", name)
+		return srverr.New(srverr.UnsupportedFormat,
+			"%s may not specify {allUsers:true} and {users:[...]} at the same time", name)
 	}
 	return nil
 }
@@ -229,7 +259,8 @@ func checkSessionUsers(stage string, v bson.RawValue) (n int, err error) {
 	}
 	for key, item := range bson.Raw(v.Value).All() {
 		if key != strconv.Itoa(n) {
-			return 0, srverr.New(40422, "BSON array field '%s.users' has an invalid value '%s' for an array field name.", stage, key)
+			return 0, srverr.New(40422,
+				"BSON array field '%s.users' has an invalid value '%s' for an array field name.", stage, key)
 		}
 		user, ok := item.Document()
 		if !ok {
@@ -258,7 +289,8 @@ func checkListSessions(p *parser, name string, v bson.RawValue) (bson.Raw, error
 	case name == "$listSessions" && p.ns != (Namespace{"config", "system.sessions"}):
 		return nil, srverr.New(srverr.InvalidNamespace, "$listSessions may only be run against config.system.sessions")
 	case name == "$listLocalSessions" && p.ns.Coll != "":
-		return nil, srverr.New(srverr.InvalidNamespace, "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection")
+		return nil, srverr.New(srverr.InvalidNamespace,
+			"$listLocalSessions must be run against the database with {aggregate: 1}, not a collection")
 	}
 	doc, _ := v.Document()
 	return doc, nil
@@ -266,11 +298,13 @@ func checkListSessions(p *parser, name string, v bson.RawValue) (bson.Raw, error
 
 func checkListUsers(p *parser, _ string, v bson.RawValue) (bson.Raw, error) {
 	if p.ns.Coll != "" {
-		return nil, srverr.New(srverr.InvalidNamespace, "$listCachedAndActiveUsers must be run against the database with {aggregate: 1}, not a collection")
+		return nil, srverr.New(srverr.InvalidNamespace,
+			"$listCachedAndActiveUsers must be run against the database with {aggregate: 1}, not a collection")
 	}
 	doc, ok := v.Document()
 	if !ok || !doc.IsEmpty() {
-		return nil, srverr.New(srverr.TypeMismatch, "The $listCachedAndActiveUsers stage specification must be an empty object")
+		return nil, srverr.New(srverr.TypeMismatch,
+			"The $listCachedAndActiveUsers stage specification must be an empty object")
 	}
 	return doc, nil
 }

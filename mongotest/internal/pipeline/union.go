@@ -13,8 +13,10 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$unionWith", parse: one(parseUnion), precheck: checkUnion, reads: "coll", pipelines: "pipeline", refuses: refusedByUnion, at: elsewhere},
-		&stageDef{name: "$facet", parse: one(parseFacet), precheck: checkFacet, notInFacet: true, pipelines: "*", refuses: refusedByFacet, at: elsewhere},
+		&stageDef{name: "$unionWith", parse: one(parseUnion), precheck: checkUnion, reads: "coll",
+			pipelines: "pipeline", refuses: refusedByUnion, at: elsewhere},
+		&stageDef{name: "$facet", parse: one(parseFacet), precheck: checkFacet, notInFacet: true, pipelines: "*",
+			refuses: refusedByFacet, at: elsewhere},
 	)
 }
 
@@ -26,7 +28,8 @@ type unionStage struct {
 
 func checkUnion(p *parser, name string, v bson.RawValue) error {
 	if v.Type != bson.TypeString && v.Type != bson.TypeEmbeddedDocument {
-		return srverr.New(srverr.FailedToParse, "the %s stage specification must be an object or string, but found %s", name, typeName(v))
+		return srverr.New(srverr.FailedToParse, "the %s stage specification must be an object or string, but found %s",
+			name, typeName(v))
 	}
 	from, pl, err := p.unionParts(v)
 	if err != nil {
@@ -74,9 +77,12 @@ func (p *parser) unionParts(v bson.RawValue) (from Namespace, pl bson.RawValue, 
 			i := 0
 			for name, stage := range bson.Raw(item.Value).All() {
 				if name != strconv.Itoa(i) {
-					return from, pl, srverr.New(40422, "BSON array field '$unionWith.pipeline' has an invalid value '%s' for an array field name.", name)
+					return from, pl, srverr.New(40422,
+						"BSON array field '$unionWith.pipeline' has an invalid value '%s' for an array field name.",
+						name)
 				}
-				if stage.Type != bson.TypeEmbeddedDocument && stage.Type != bson.TypeNull && stage.Type != bson.TypeUndefined {
+				if stage.Type != bson.TypeEmbeddedDocument && stage.Type != bson.TypeNull &&
+					stage.Type != bson.TypeUndefined {
 					return from, pl, args.WrongType("$unionWith.pipeline."+name, stage.Type, "object")
 				}
 				i++
@@ -166,7 +172,8 @@ func refusedByFacet(inner *stageDef) error {
 func checkFacet(p *parser, name string, v bson.RawValue) error {
 	doc, ok := v.Document()
 	if !ok || doc.IsEmpty() {
-		return srverr.New(40169, "the $facet specification must be a non-empty object, but found: %s", elementText(name, v))
+		return srverr.New(40169, "the $facet specification must be a non-empty object, but found: %s",
+			elementText(name, v))
 	}
 	for key, item := range doc.All() {
 		if err := expr.CheckFieldName(key, p.rt.o.Version); err != nil {
@@ -181,7 +188,8 @@ func checkFacet(p *parser, name string, v bson.RawValue) error {
 				break // an error of the stage itself
 			}
 			if !ok {
-				return srverr.New(40171, "elements of arrays in $facet spec must be non-empty objects, %s argument contained an element of type %s: %s", key, typeName(stage), elementText(i, stage))
+				return srverr.New(
+					40171, "elements of arrays in $facet spec must be non-empty objects, %s argument contained an element of type %s: %s", key, typeName(stage), elementText(i, stage))
 			}
 			if _, err := p.lookupStage(sub); err != nil {
 				return err
@@ -242,7 +250,9 @@ func (f *facetStage) open(src Iterator) (Iterator, error) {
 			}
 			dst = bson.EndDocument(next, array)
 			if len(dst) > 100<<20 {
-				return nil, srverr.New(4031700, "document constructed by $facet is %d bytes, which exceeds the limit of %d bytes", len(dst), 100<<20)
+				return nil, srverr.New(
+					4031700, "document constructed by $facet is %d bytes, which exceeds the limit of %d bytes",
+					len(dst), 100<<20)
 			}
 		}
 		return []bson.Raw{bson.EndDocument(dst, start)}, nil

@@ -31,22 +31,28 @@ func parseUnwind(p *parser, _ string, v bson.RawValue) (*unwindStage, error) {
 			case "path":
 				s, ok := item.StringValue()
 				if !ok {
-					return nil, srverr.New(28808, "expected a string as the path for $unwind stage, got %s", typeName(item))
+					return nil,
+						srverr.New(28808, "expected a string as the path for $unwind stage, got %s", typeName(item))
 				}
 				path = s
 			case "preserveNullAndEmptyArrays":
 				b, ok := item.Boolean()
 				if !ok {
-					return nil, srverr.New(28809, "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got %s", typeName(item))
+					return nil, srverr.New(
+						28809, "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got %s",
+						typeName(item))
 				}
 				u.preserveEmpty = b
 			case "includeArrayIndex":
 				s, ok := item.StringValue()
 				if !ok || s == "" {
-					return nil, srverr.New(28810, "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got %s", typeName(item))
+					return nil, srverr.New(
+						28810, "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got %s",
+						typeName(item))
 				}
 				if s[0] == '$' {
-					return nil, srverr.New(28822, "includeArrayIndex option to $unwind stage should not be prefixed with a '$': %s", s)
+					return nil, srverr.New(28822,
+						"includeArrayIndex option to $unwind stage should not be prefixed with a '$': %s", s)
 				}
 				if err := expr.CheckPath(s, p.rt.o.Version); err != nil {
 					return nil, err
@@ -57,7 +63,8 @@ func parseUnwind(p *parser, _ string, v bson.RawValue) (*unwindStage, error) {
 			}
 		}
 	default:
-		return nil, srverr.New(15981, "expected either a string or an object as specification for $unwind stage, got %s", typeName(v))
+		return nil, srverr.New(
+			15981, "expected either a string or an object as specification for $unwind stage, got %s", typeName(v))
 	}
 	switch {
 	case path == "":
@@ -99,7 +106,8 @@ func (u *unwindIterator) Next() (bson.Raw, error) {
 			u.rest = rest
 			doc := setPath(u.doc, u.path, item)
 			if u.index != nil {
-				doc = setPath(doc, u.index, bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, int64(u.next))})
+				doc = setPath(doc, u.index,
+					bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, int64(u.next))})
 				doc = u.filling(doc)
 			}
 			u.next++
@@ -127,7 +135,8 @@ func (u *unwindIterator) Next() (bson.Raw, error) {
 				u.doc = slices.Clip(slices.Clone(u.doc)) // setPath makes room for the array
 				continue
 			}
-			if u.preserveEmpty && !(len(u.path) == 1 && u.index != nil && u.index[0] == u.path[0]) { // else the index takes its place
+			// else the index takes its place
+			if u.preserveEmpty && !(len(u.path) == 1 && u.index != nil && u.index[0] == u.path[0]) {
 				full := doc
 				doc = setPath(doc, u.path, bson.RawValue{})
 				for _, h := range u.holes {

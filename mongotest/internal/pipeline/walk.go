@@ -221,12 +221,14 @@ func (s *Stage) LeavesShard() bool { return s.def.at == primaryShard || s.def.at
 // CheckV1 refuses a stage that version 1 of the Stable API does not have.
 func (s *Stage) CheckV1() error {
 	if s.def.notV1 {
-		return srverr.New(srverr.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version 1", s.Name)
+		return srverr.New(srverr.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version 1",
+			s.Name)
 	}
 	doc, _ := s.Spec.Document()
 	for field := range doc.All() {
 		if s.def.v1Field != "" && field != s.def.v1Field {
-			return srverr.New(srverr.APIStrictError, "only the '%s' option to %s is supported in API Version 1", s.def.v1Field, s.Name)
+			return srverr.New(srverr.APIStrictError, "only the '%s' option to %s is supported in API Version 1",
+				s.def.v1Field, s.Name)
 		}
 	}
 	return nil

@@ -42,7 +42,8 @@ type windowFunction interface {
 func parseWindowFields(p *parser, name string, v bson.RawValue) (*windowStage, error) {
 	doc, ok := v.Document()
 	if !ok {
-		return nil, srverr.New(srverr.FailedToParse, "the %s stage specification must be an object, found %s", name, typeName(v))
+		return nil, srverr.New(srverr.FailedToParse, "the %s stage specification must be an object, found %s", name,
+			typeName(v))
 	}
 	w := &windowStage{rt: p.rt}
 	var output bson.RawValue
@@ -79,7 +80,8 @@ func parseWindowFields(p *parser, name string, v bson.RawValue) (*windowStage, e
 		for _, other := range w.output {
 			o := strings.Join(other.path, ".")
 			if o == path || strings.HasPrefix(o, path+".") || strings.HasPrefix(path, o+".") {
-				return nil, srverr.New(40176, "specification contains two conflicting paths. Cannot specify both '%s' and '%s'", path, o)
+				return nil, srverr.New(40176,
+					"specification contains two conflicting paths. Cannot specify both '%s' and '%s'", path, o)
 			}
 		}
 		fn, err := w.parseFunction(p, path, spec)
@@ -158,7 +160,8 @@ func partitions(rt *runtime, by expr.Expr, docs []bson.Raw) ([][]bson.Raw, error
 			return nil, err
 		}
 		if key.Type == bson.TypeArray {
-			return nil, srverr.New(srverr.TypeMismatch, "An expression used to partition cannot evaluate to value of type array")
+			return nil, srverr.New(srverr.TypeMismatch,
+				"An expression used to partition cannot evaluate to value of type array")
 		}
 		if key.Type == 0 {
 			key = bson.RawValue{Type: bson.TypeNull}
@@ -218,12 +221,14 @@ func (w *windowStage) parseBounds(v bson.RawValue) (bounds, error) {
 				return b, srverr.New(5339902, "'unit' must be a time unit")
 			}
 		default:
-			return b, srverr.New(srverr.FailedToParse, "'window' field can only contain 'documents' as the only argument or 'range' with an optional 'unit' field")
+			return b, srverr.New(srverr.FailedToParse,
+				"'window' field can only contain 'documents' as the only argument or 'range' with an optional 'unit' field")
 		}
 	}
 	if list.Type == 0 {
 		if b.unit != "" {
-			return b, srverr.New(srverr.FailedToParse, "'window' field that specifies 'unit' must also specify range-based bounds")
+			return b, srverr.New(srverr.FailedToParse,
+				"'window' field that specifies 'unit' must also specify range-based bounds")
 		}
 		return b, nil
 	}
@@ -321,10 +326,12 @@ func (b bounds) measured(doc bson.Raw) (float64, error) {
 		return float64(d), nil
 	}
 	if b.unit != "" {
-		return 0, srverr.New(5429513, "Invalid range: Expected the sortBy field to be a Date, but it was %s", typeName(v))
+		return 0, srverr.New(5429513, "Invalid range: Expected the sortBy field to be a Date, but it was %s",
+			typeName(v))
 	}
 	if !v.IsNumber() {
-		return 0, srverr.New(5429414, "Invalid range: Expected the sortBy field to be a number, but it was %s", typeName(v))
+		return 0, srverr.New(5429414, "Invalid range: Expected the sortBy field to be a number, but it was %s",
+			typeName(v))
 	}
 	return expr.ToDouble(v), nil
 }

@@ -29,7 +29,8 @@ func (w *windowStage) parseFunction(p *parser, path string, v bson.RawValue) (wi
 			window = item
 		case strings.HasPrefix(key, "$"):
 			if name != "" {
-				return nil, srverr.New(srverr.FailedToParse, "Cannot specify two functions in window function spec: %s", bsontext.Document(doc))
+				return nil, srverr.New(srverr.FailedToParse, "Cannot specify two functions in window function spec: %s",
+					bsontext.Document(doc))
 			}
 			name, arg = key, item
 		default:
@@ -37,9 +38,11 @@ func (w *windowStage) parseFunction(p *parser, path string, v bson.RawValue) (wi
 		}
 	}
 	if name == "" {
-		return nil, srverr.New(srverr.FailedToParse, "Expected a $-prefixed window function, %s", bsontext.Document(doc))
+		return nil, srverr.New(srverr.FailedToParse, "Expected a $-prefixed window function, %s",
+			bsontext.Document(doc))
 	}
-	unknown := srverr.New(srverr.FailedToParse, "Unrecognized window function, %s%s", name, p.rt.o.Version.NotBuiltNote(release.Window, name))
+	unknown := srverr.New(srverr.FailedToParse, "Unrecognized window function, %s%s", name,
+		p.rt.o.Version.NotBuiltNote(release.Window, name))
 	kind, special := windowKinds[name]
 	if special && !p.rt.o.Version.Has(release.Window, name) {
 		return nil, unknown
@@ -49,7 +52,8 @@ func (w *windowStage) parseFunction(p *parser, path string, v bson.RawValue) (wi
 			return nil, srverr.New(5371601, "'window' field is not allowed in %s", name)
 		}
 		if kind.needsSort && w.sort == nil {
-			return nil, srverr.New(5371602, "%s must be specified with a top level sortBy expression with exactly one element", name)
+			return nil, srverr.New(5371602,
+				"%s must be specified with a top level sortBy expression with exactly one element", name)
 		}
 		b, err := w.parseBounds(window)
 		if err != nil {
@@ -57,7 +61,8 @@ func (w *windowStage) parseFunction(p *parser, path string, v bson.RawValue) (wi
 		}
 		return kind.parse(w, p, arg, b)
 	}
-	if !expr.IsAccumulator(name, p.rt.env) || name == "$mergeObjects" && !p.rt.o.Version.Has(release.Window, name) || name == "$accumulator" {
+	if !expr.IsAccumulator(name, p.rt.env) || name == "$mergeObjects" && !p.rt.o.Version.Has(release.Window, name) ||
+		name == "$accumulator" {
 		return nil, unknown
 	}
 	b, err := w.parseBounds(window)
@@ -132,12 +137,13 @@ var windowKinds map[string]windowKind
 
 func init() {
 	rank := func(name string) windowKind {
-		return windowKind{true, true, func(_ *windowStage, _ *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
-			if doc, ok := arg.Document(); !ok || !doc.IsEmpty() {
-				return nil, srverr.New(5371603, "%s must be specified with '{}' as the value", name)
-			}
-			return &ranking{name}, nil
-		}}
+		return windowKind{true, true,
+			func(_ *windowStage, _ *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
+				if doc, ok := arg.Document(); !ok || !doc.IsEmpty() {
+					return nil, srverr.New(5371603, "%s must be specified with '{}' as the value", name)
+				}
+				return &ranking{name}, nil
+			}}
 	}
 	windowKinds = map[string]windowKind{
 		"$rank": rank("$rank"), "$denseRank": rank("$denseRank"), "$documentNumber": rank("$documentNumber"),
@@ -189,7 +195,8 @@ func parseShift(_ *windowStage, p *parser, arg bson.RawValue, _ bounds) (windowF
 	err := namedArgs{"output": s.parse(p), "by": func(v bson.RawValue) error {
 		n, ok := expr.Int32(v)
 		if !ok {
-			return srverr.New(srverr.FailedToParse, "'$shift:by' field must be an integer, but found %s", bsontext.Element("by", v))
+			return srverr.New(srverr.FailedToParse, "'$shift:by' field must be an integer, but found %s",
+				bsontext.Element("by", v))
 		}
 		s.by, haveBy = int(n), true
 		return nil
@@ -294,14 +301,17 @@ func parseExpMovingAvg(_ *windowStage, p *parser, arg bson.RawValue, _ bounds) (
 	err := namedArgs{"input": e.parse(p), "N": func(v bson.RawValue) error {
 		n, ok := expr.Int32(v)
 		if !ok || n <= 0 {
-			return srverr.New(srverr.FailedToParse, "'N' field must be an integer greater than zero, but found N: %s", bsontext.Value(v))
+			return srverr.New(srverr.FailedToParse, "'N' field must be an integer greater than zero, but found N: %s",
+				bsontext.Value(v))
 		}
 		e.alpha = decimal.FromInt(2).Quo(decimal.FromInt(int64(n) + 1))
 		return nil
 	}, "alpha": func(v bson.RawValue) error {
 		e.alpha = mixedOf(v).inDecimal()
-		if !v.IsNumber() || e.alpha.IsNaN() || e.alpha.Cmp(decimal.Decimal{}) <= 0 || e.alpha.Cmp(decimal.FromInt(1)) >= 0 {
-			return srverr.New(srverr.FailedToParse, "'alpha' must be between 0 and 1 (exclusive), found alpha: %s", bsontext.Value(v))
+		if !v.IsNumber() || e.alpha.IsNaN() || e.alpha.Cmp(decimal.Decimal{}) <= 0 ||
+			e.alpha.Cmp(decimal.FromInt(1)) >= 0 {
+			return srverr.New(srverr.FailedToParse, "'alpha' must be between 0 and 1 (exclusive), found alpha: %s",
+				bsontext.Value(v))
 		}
 		return nil
 	}}.read(arg, malformed, malformed)
@@ -354,7 +364,8 @@ type slope struct {
 	integral bool
 }
 
-var unitMillis = map[string]float64{"week": 604800000, "day": 86400000, "hour": 3600000, "minute": 60000, "second": 1000, "millisecond": 1}
+var unitMillis = map[string]float64{"week": 604800000, "day": 86400000, "hour": 3600000, "minute": 60000,
+	"second": 1000, "millisecond": 1}
 
 func parseSlope(integral bool) func(*windowStage, *parser, bson.RawValue, bounds) (windowFunction, error) {
 	name := "$derivative"
@@ -417,7 +428,9 @@ func (s *slope) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error
 				return nil, err
 			}
 			if _, ok := s.position(docs[j]); !ok {
-				return nil, srverr.New(5624900, "Expected the sortBy field to be a number, or a date with a 'unit', but it was %s", typeName(fieldAt(docs[j], s.field)))
+				return nil, srverr.New(
+					5624900, "Expected the sortBy field to be a number, or a date with a 'unit', but it was %s",
+					typeName(fieldAt(docs[j], s.field)))
 			}
 			if s.integral && j > from {
 				x0, _ := s.position(docs[j-1])
@@ -519,7 +532,8 @@ type filling struct {
 func parseFilling(linear bool) func(*windowStage, *parser, bson.RawValue, bounds) (windowFunction, error) {
 	return func(w *windowStage, p *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
 		if linear && len(w.sort.Fields()) != 1 {
-			return nil, srverr.New(605001, "$linearFill must be specified with a top level sortBy expression with exactly one element")
+			return nil, srverr.New(605001,
+				"$linearFill must be specified with a top level sortBy expression with exactly one element")
 		}
 		e, err := expr.Parse(arg, p.scope)
 		return &filling{operand{e}, linear}, err

@@ -18,8 +18,14 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$out", parse: one(parseOut), precheck: checkWriter(16990, "$out only supports"), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true, writes: "coll", actions: actionsOfOut, at: primaryShard, unsharded: func(expr.Version) bool { return true }},
-		&stageDef{name: "$merge", parse: one(parseMerge), precheck: checkWriter(srverr.TypeMismatch, "$merge requires"), noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true, writes: "into", actions: actionsOfMerge},
+		&stageDef{name: "$out", parse: one(parseOut), precheck: checkWriter(16990, "$out only supports"),
+			noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true,
+			writes: "coll", actions: actionsOfOut, at: primaryShard, unsharded: func(expr.Version) bool {
+				return true
+			}},
+		&stageDef{name: "$merge", parse: one(parseMerge), precheck: checkWriter(srverr.TypeMismatch, "$merge requires"),
+			noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true,
+			writes: "into", actions: actionsOfMerge},
 	)
 }
 
@@ -64,7 +70,8 @@ func parseOut(p *parser, _ string, v bson.RawValue) (*outStage, error) {
 			n++
 		}
 		if n != 2 {
-			return nil, srverr.New(16994, "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
+			return nil, srverr.New(16994,
+				"If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
 		}
 	}
 	switch {
@@ -112,7 +119,8 @@ func parseMerge(p *parser, name string, v bson.RawValue) (*mergeStage, error) {
 	case bson.TypeEmbeddedDocument:
 		var haveInto bool
 		for key, item := range bson.Raw(v.Value).All() {
-			if nullish := item.Type == bson.TypeNull || item.Type == bson.TypeUndefined; nullish && (key == "let" || key == "whenNotMatched") {
+			if nullish := item.Type == bson.TypeNull ||
+				item.Type == bson.TypeUndefined; nullish && (key == "let" || key == "whenNotMatched") {
 				continue // as if it were not there
 			}
 			var err error
@@ -130,7 +138,8 @@ func parseMerge(p *parser, name string, v bson.RawValue) (*mergeStage, error) {
 			case "whenMatched":
 				stages, err = m.parseWhenMatched(item)
 			case "whenNotMatched":
-				err = enumeration(&m.notMatched, "$merge.whenNotMatched", "whenNotMatched", item, "insert", "discard", "fail")
+				err = enumeration(&m.notMatched, "$merge.whenNotMatched", "whenNotMatched", item, "insert", "discard",
+					"fail")
 			default:
 				err = args.UnknownField("$merge." + key)
 			}
@@ -207,7 +216,8 @@ func (m *mergeStage) parseOn(_ *parser, v bson.RawValue) error {
 			return srverr.New(51187, "If explicitly specifying $merge 'on', must include at least one field")
 		}
 	default:
-		return srverr.New(51186, "$merge 'on' field  must be either a string or an array of strings, but found %s", typeName(v))
+		return srverr.New(51186, "$merge 'on' field  must be either a string or an array of strings, but found %s",
+			typeName(v))
 	}
 	return nil
 }
@@ -234,12 +244,14 @@ func (m *mergeStage) parseWhenMatched(v bson.RawValue) ([]bson.Raw, error) {
 	case bson.TypeString:
 		return nil, enumeration(&m.matched, "whenMatched", "", v, "replace", "keepExisting", "merge", "fail")
 	}
-	return nil, srverr.New(51191, "$merge 'whenMatched' field  must be either a string or an array, but found %s", typeName(v))
+	return nil, srverr.New(51191, "$merge 'whenMatched' field  must be either a string or an array, but found %s",
+		typeName(v))
 }
 
 // mergeModes are the combinations of whenMatched and whenNotMatched that the server has.
 var mergeModes = map[string]string{
-	"replace": "insert discard fail", "merge": "insert discard fail", "pipeline": "insert discard fail", "keepExisting": "insert", "fail": "insert",
+	"replace": "insert discard fail", "merge": "insert discard fail", "pipeline": "insert discard fail",
+	"keepExisting": "insert", "fail": "insert",
 }
 
 func (m *mergeStage) check(p *parser, let bson.Raw) error {
@@ -249,7 +261,9 @@ func (m *mergeStage) check(p *parser, let bson.Raw) error {
 	case !validNamespace(m.into):
 		return srverr.New(srverr.InvalidNamespace, "Invalid $merge target namespace: '%s'", m.into)
 	case !strings.Contains(mergeModes[m.matched], m.notMatched):
-		return srverr.New(51181, "Combination of $merge modes 'whenMatched: %s' and 'whenNotMatched: %s' is not supported", m.matched, m.notMatched)
+		return srverr.New(
+			51181, "Combination of $merge modes 'whenMatched: %s' and 'whenNotMatched: %s' is not supported", m.matched,
+			m.notMatched)
 	case strings.HasPrefix(m.into.Coll, "system."):
 		return srverr.New(31319, "Cannot $merge to special collection: %s", m.into.Coll)
 	case internalDB(m.into.DB):
@@ -341,7 +355,8 @@ func (m *mergeStage) key(doc bson.Raw) (bson.Raw, error) {
 		v := bsondoc.DocumentValue(doc)
 		for _, part := range strings.Split(path, ".") {
 			if v.Type == bson.TypeArray {
-				return nil, srverr.New(51132, "$merge write error: 'on' field '%s' cannot be missing, null, undefined or an array", path)
+				return nil, srverr.New(51132,
+					"$merge write error: 'on' field '%s' cannot be missing, null, undefined or an array", path)
 			}
 			sub, _ := v.Document()
 			v = sub.Lookup(part)
@@ -353,7 +368,8 @@ func (m *mergeStage) key(doc bson.Raw) (bson.Raw, error) {
 			}
 			fallthrough
 		case bson.TypeNull, bson.TypeUndefined:
-			return nil, srverr.New(51132, "$merge write error: 'on' field '%s' cannot be missing, null, undefined or an array", path)
+			return nil, srverr.New(51132,
+				"$merge write error: 'on' field '%s' cannot be missing, null, undefined or an array", path)
 		case bson.TypeArray:
 			return nil, srverr.New(51185, "$merge write error: 'on' field '%s' is an array", path)
 		}
@@ -374,9 +390,12 @@ func (m *mergeStage) write(doc bson.Raw) error {
 	}
 	matched := false
 	if key != nil { // a document without _id matches none
-		if matched, err = env.Update(m.into, key, m.notMatched == "insert", func(old bson.Raw) (bson.Raw, error) { return m.merged(old, doc) }); err != nil {
+		if matched, err = env.Update(m.into, key, m.notMatched == "insert", func(old bson.Raw) (bson.Raw, error) {
+			return m.merged(old, doc)
+		}); err != nil {
 			if srverr.CodeOf(err) == srverr.ImmutableField {
-				err = srverr.From(err).Prefix("$merge failed to update the matching document, did you attempt to modify the _id or the shard key? :: caused by :: ")
+				err = srverr.From(
+					err).Prefix("$merge failed to update the matching document, did you attempt to modify the _id or the shard key? :: caused by :: ")
 			}
 			return err
 		}
@@ -391,7 +410,8 @@ func (m *mergeStage) write(doc bson.Raw) error {
 		}
 		return env.Insert(m.into, doc)
 	case "fail":
-		return srverr.New(srverr.MergeStageNoMatchingDocument, "$merge could not find a matching document in the target collection for at least one document in the source collection")
+		return srverr.New(srverr.MergeStageNoMatchingDocument,
+			"$merge could not find a matching document in the target collection for at least one document in the source collection")
 	}
 	return nil
 }
@@ -401,7 +421,8 @@ func (m *mergeStage) merged(old, doc bson.Raw) (bson.Raw, error) {
 	id := old.Lookup("_id")
 	newID := doc.Lookup("_id")
 	altered := func(v bson.RawValue) error {
-		return srverr.New(srverr.ImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to %s", bsontext.Element("_id", v))
+		return srverr.New(
+			srverr.ImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to %s", bsontext.Element("_id", v))
 	}
 	switch m.matched {
 	case "keepExisting":
@@ -416,7 +437,8 @@ func (m *mergeStage) merged(old, doc bson.Raw) (bson.Raw, error) {
 		return doc, nil
 	case "merge":
 		if newID.Type != 0 && !query.Equal(id, newID, nil) {
-			return nil, srverr.New(srverr.ImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
+			return nil, srverr.New(srverr.ImmutableField,
+				"Performing an update on the path '_id' would modify the immutable field '_id'")
 		}
 		out := old
 		for _, key := range updateOrder(doc) {

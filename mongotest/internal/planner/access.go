@@ -193,7 +193,8 @@ func (a *Access) useBounds(ix *store.Index) (*Stage, error) {
 	case !ok:
 		return nil, a.fail(51174, "The index chosen is not compatible with min/max")
 	case !inOrder:
-		return nil, a.fail(51175, "The value provided for min() does not come before the value provided for max() in the hinted index")
+		return nil, a.fail(
+			51175, "The value provided for min() does not come before the value provided for max() in the hinted index")
 	}
 	return fetch(&Stage{Name: "IXSCAN", Index: ix, Range: &r, Min: bound(a.Min), Max: bound(a.Max)}, a.remaining()), nil
 }
@@ -229,7 +230,9 @@ func (a *Access) hinted() (ix *store.Index, natural, back bool, err error) {
 			switch {
 			case other.Hidden || !index.SamePattern(other.Pattern, pattern):
 			case ix != nil:
-				return nil, false, false, a.fail(srverr.IndexNotFound, "Hint matched multiple indexes, must hint by index name. Matched: "+planned(ix)+" and "+planned(other))
+				return nil, false, false, a.fail(srverr.IndexNotFound,
+					"Hint matched multiple indexes, must hint by index name. Matched: "+planned(ix)+" and "+
+						planned(other))
 			default:
 				ix = other
 			}
@@ -342,7 +345,8 @@ func (a *Access) fixesPrefix(ix *store.Index) bool {
 			break
 		}
 		list, ok := a.Filter.Bounds(f.Path, false, a.Collation.Same(ix.Collation))
-		if !ok || len(list) == 0 || !list[0].IsPoint() || len(list) > 1 && (len(list) > 2 || list[0].Lo.Type != bson.TypeUndefined) {
+		if !ok || len(list) == 0 || !list[0].IsPoint() ||
+			len(list) > 1 && (len(list) > 2 || list[0].Lo.Type != bson.TypeUndefined) {
 			return false // null has two keys
 		}
 	}

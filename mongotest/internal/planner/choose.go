@@ -54,7 +54,8 @@ func (a *Access) choose(p *Plan) error {
 		a.order(p, []*Stage{s})
 		return nil
 	case a.Wants.Tailable && a.NoScan != nil && a.NoScan():
-		return a.fail(srverr.NoQueryExecutionPlans, "Running with 'notablescan', so tailable cursors (which always do a table scan) are not allowed")
+		return a.fail(srverr.NoQueryExecutionPlans,
+			"Running with 'notablescan', so tailable cursors (which always do a table scan) are not allowed")
 	case natural || a.Natural || a.Wants.Tailable:
 		p.Root = a.collection(back || a.Back)
 		return nil
@@ -199,7 +200,8 @@ func (a *Access) distinctScans() []*Stage {
 	}
 	for i := range a.Coll.Indexes() {
 		ix := &a.Coll.Indexes()[i]
-		if !a.allowed(ix) || !ix.Ordered() || ix.Wild != nil || ix.Sparse || ix.Partial != nil || !a.Collation.Same(ix.Collation) {
+		if !a.allowed(ix) || !ix.Ordered() || ix.Wild != nil || ix.Sparse || ix.Partial != nil ||
+			!a.Collation.Same(ix.Collation) {
 			continue
 		}
 		if ix.Fields[0].Path == a.Wants.Distinct && ix.Fields[0].Special == "" {
@@ -404,14 +406,16 @@ func (a *Access) inOrder(s *Stage, bounds [][]query.Interval) (back, ok bool) {
 		if bounds == nil || i >= len(bounds) || len(bounds[i]) != 1 || !bounds[i][0].IsPoint() {
 			return false
 		}
-		return fields[i].Special == "" && (s.Wild != "" || !ix.Arrays.Any(i)) && (u.same || !overlaps(bounds[i][0], bson.TypeString, bson.TypeBinary))
+		return fields[i].Special == "" && (s.Wild != "" || !ix.Arrays.Any(i)) &&
+			(u.same || !overlaps(bounds[i][0], bson.TypeString, bson.TypeBinary))
 	}
 	i, directed := first, false
 	for _, f := range a.Sort.Fields() {
 		if f.Meta != "" {
 			return false, false
 		}
-		if k := slices.IndexFunc(fields, func(x store.IndexField) bool { return x.Path == f.Path }); k >= 0 && point(k) {
+		if k := slices.IndexFunc(fields, func(x store.IndexField) bool { return x.Path == f.Path }); k >= 0 &&
+			point(k) {
 			continue // all have the same value
 		}
 		for i < len(fields) && fields[i].Path != f.Path && a.skippable(s, bounds, i) {
@@ -441,7 +445,9 @@ func (a *Access) keepsOrder(s *Stage, u *usable, bounds [][]query.Interval, i in
 	if bounds == nil && s.Range != nil {
 		return u.same && !s.Index.Multikey
 	}
-	if !u.same && slices.ContainsFunc(bounds[i], func(in query.Interval) bool { return overlaps(in, bson.TypeString, bson.TypeBinary) }) {
+	if !u.same && slices.ContainsFunc(bounds[i], func(in query.Interval) bool {
+		return overlaps(in, bson.TypeString, bson.TypeBinary)
+	}) {
 		return false
 	}
 	if s.Wild != "" || !s.Index.Arrays.Any(i) {
@@ -463,7 +469,8 @@ func (a *Access) explode(s *Stage) (*Stage, bool) {
 	}
 	n, total := 0, 1
 	for ; n < len(s.Bounds); n++ {
-		if len(s.Bounds[n]) == 0 || slices.ContainsFunc(s.Bounds[n], func(in query.Interval) bool { return !in.IsPoint() }) {
+		if len(s.Bounds[n]) == 0 ||
+			slices.ContainsFunc(s.Bounds[n], func(in query.Interval) bool { return !in.IsPoint() }) {
 			break
 		}
 		if total *= len(s.Bounds[n]); total > maxMerged {
@@ -504,7 +511,9 @@ func (a *Access) finish(s *Stage, sorted bool) *Stage {
 	}
 	if a.Sort != nil && !sorted {
 		kind := "simple"
-		if !s.fetched() || a.Sort.NeedsMeta("textScore") || w.Projection != nil && (w.Projection.NeedsMeta("textScore") || w.Projection.NeedsMeta("recordId") || w.Projection.NeedsMeta("indexKey")) {
+		if !s.fetched() || a.Sort.NeedsMeta("textScore") ||
+			w.Projection != nil && (w.Projection.NeedsMeta("textScore") || w.Projection.NeedsMeta("recordId") ||
+				w.Projection.NeedsMeta("indexKey")) {
 			kind = "default"
 		}
 		s = &Stage{Name: "SORT", Sort: a.Sort, Spec: w.SortSpec, Type: kind, Inputs: []*Stage{s}}

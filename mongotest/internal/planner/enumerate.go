@@ -185,7 +185,8 @@ func (a *Access) union(inputs []*Stage) *Stage {
 
 // joinScans makes one scan of two of the same index that bound its first field alone.
 func (a *Access) joinScans(x, y *Stage) bool {
-	if x.Name != "IXSCAN" || y.Name != "IXSCAN" || x.Index.Name != y.Index.Name || x.Wild != y.Wild || x.Range != nil || y.Range != nil {
+	if x.Name != "IXSCAN" || y.Name != "IXSCAN" || x.Index.Name != y.Index.Name || x.Wild != y.Wild || x.Range != nil ||
+		y.Range != nil {
 		return false
 	}
 	if (x.Filter == nil) != (y.Filter == nil) {
@@ -212,7 +213,8 @@ func (a *Access) joinScans(x, y *Stage) bool {
 
 func allValues(list []query.Interval) bool {
 	all := query.AllValues()[0]
-	return len(list) == 1 && list[0].Lo.Type == all.Lo.Type && list[0].Hi.Type == all.Hi.Type && !list[0].LoOpen && !list[0].HiOpen
+	return len(list) == 1 && list[0].Lo.Type == all.Lo.Type && list[0].Hi.Type == all.Hi.Type && !list[0].LoOpen &&
+		!list[0].HiOpen
 }
 
 // predicates collects the conditions on paths.
@@ -264,7 +266,8 @@ func (a *Access) usables(preds []predicate) (out []usable) {
 				continue
 			}
 			seen = append(seen, p.path)
-			out = append(out, usable{ix: ix, fields: []store.IndexField{{Path: p.path, Descending: ix.KeyFields[1].Descending}}, wild: p.path, paths: keyPaths(ix, p.path), same: same})
+			out = append(out, usable{ix: ix, fields: []store.IndexField{{Path: p.path,
+				Descending: ix.KeyFields[1].Descending}}, wild: p.path, paths: keyPaths(ix, p.path), same: same})
 		}
 	}
 	return out
@@ -394,7 +397,9 @@ func (a *Access) indexPlans(u *usable, list []query.Condition, preds []predicate
 		chosen[0] = lead
 		for i := 1; i < len(u.fields); i++ {
 			for _, group := range u.groups(i, u.on(i, preds)) {
-				group = slices.DeleteFunc(slices.Clone(group), func(p bounded) bool { return !u.together(i, &p, chosen[:i]) })
+				group = slices.DeleteFunc(slices.Clone(group), func(p bounded) bool {
+					return !u.together(i, &p, chosen[:i])
+				})
 				if len(group) > 0 {
 					chosen[i] = group
 					break

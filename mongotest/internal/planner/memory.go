@@ -105,8 +105,9 @@ func (m *Memory) learn(a *Access, key string, t *Trial, signature string) {
 	if best.Advanced == 0 && !best.EOF {
 		return // it says nothing
 	}
-	e := &Cached{Key: key, Hash: a.QueryHash(), KeyHash: hash(key), Works: best.Works, Created: time.Now(), Trial: t, signature: signature,
-		Sort: a.Wants.SortSpec, Projection: a.Wants.Projected, Filtered: a.filter != nil}
+	e := &Cached{Key: key, Hash: a.QueryHash(), KeyHash: hash(key), Works: best.Works, Created: time.Now(), Trial: t,
+		signature: signature,
+		Sort:      a.Wants.SortSpec, Projection: a.Wants.Projected, Filtered: a.filter != nil}
 	if a.Filter != nil {
 		e.Query = a.Filter.Source()
 	}

@@ -153,7 +153,8 @@ func (s *ScanIter) Ran() *Stage {
 		root.NeedTime = root.Works - root.Advanced
 	}
 	if s.plan.blocks {
-		return &Stage{Name: "SORT", Spec: s.plan.access.Wants.SortSpec, Type: "simple", Inputs: []*Stage{root}, Figures: Figures{Advanced: root.Advanced}}
+		return &Stage{Name: "SORT", Spec: s.plan.access.Wants.SortSpec, Type: "simple", Inputs: []*Stage{root},
+			Figures: Figures{Advanced: root.Advanced}}
 	}
 	return root
 }
@@ -186,7 +187,8 @@ func (s *ScanIter) Reset(c *store.Coll) (index string, ok bool) {
 // next document.
 func (s *ScanIter) Rest() {
 	at := &store.Coll{Info: s.env.coll.Info}
-	s.env.coll, s.plan.Coll, s.plan.access = at, at, &Access{Coll: at, Sort: s.plan.access.Sort, Wants: Wants{SortSpec: s.plan.access.Wants.SortSpec}}
+	s.env.coll, s.plan.Coll, s.plan.access = at, at,
+		&Access{Coll: at, Sort: s.plan.access.Sort, Wants: Wants{SortSpec: s.plan.access.Wants.SortSpec}}
 	if s.plan.scan != nil {
 		s.plan.scan.Rest()
 		return

@@ -58,8 +58,10 @@ func (s *Stage) Append(dst []byte, sortLimit int64, figures bool) []byte {
 		if s.EOF {
 			eof = 1
 		}
-		dst = bsondoc.Append(dst, "nReturned", int32(s.Advanced), "executionTimeMillisEstimate", int32(0), "works", int32(s.Works),
-			"advanced", int32(s.Advanced), "needTime", int32(s.NeedTime), "needYield", int32(0), "saveState", int32(0), "restoreState", int32(0), "isEOF", eof)
+		dst = bsondoc.Append(dst, "nReturned", int32(s.Advanced), "executionTimeMillisEstimate", int32(0), "works",
+			int32(s.Works),
+			"advanced", int32(s.Advanced), "needTime", int32(s.NeedTime), "needYield", int32(0), "saveState", int32(0),
+			"restoreState", int32(0), "isEOF", eof)
 	}
 	dst = s.appendSpecific(dst, sortLimit, figures)
 	if len(s.Inputs) == 1 {
@@ -176,7 +178,8 @@ func appendIndexScan(dst []byte, s *Stage) []byte {
 	switch {
 	case s.Name == "COUNT_SCAN":
 		first, last, firstIn, lastIn := s.Ends()
-		bounds = bsondoc.Append(bounds, "startKey", first, "startKeyInclusive", firstIn, "endKey", last, "endKeyInclusive", lastIn)
+		bounds = bsondoc.Append(bounds, "startKey", first, "startKeyInclusive", firstIn, "endKey", last,
+			"endKeyInclusive", lastIn)
 	case s.Range != nil:
 		first, last := s.Span()
 		bounds = bsondoc.Append(bounds, "startKey", first, "endKey", last)

@@ -87,7 +87,8 @@ func (s *SortIter) load() (err error) {
 			full = s.Most > 0 && size > s.Most
 		}
 		if full {
-			return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed, "Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", s.Most)
+			return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed,
+				"Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", s.Most)
 		}
 	}
 	slices.SortStableFunc(list, compare)

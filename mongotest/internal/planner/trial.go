@@ -114,7 +114,8 @@ func (a *Access) holds(p *Plan, s *Stage, sorted bool, e *Cached) bool {
 	if ran.EOF || ran.Advanced >= a.trialResults() {
 		return true
 	}
-	p.Replanned = fmt.Sprintf("cached plan was less efficient than expected: expected trial execution to take %d works but it took at least %d works", e.Works, limit)
+	p.Replanned = fmt.Sprintf(
+		"cached plan was less efficient than expected: expected trial execution to take %d works but it took at least %d works", e.Works, limit)
 	a.Memory.deactivate(e)
 	return false
 }

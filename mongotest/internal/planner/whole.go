@@ -62,7 +62,8 @@ func (p *Plan) Blocks() bool { return p.blocks }
 // if no plan is kept for such a query.
 func (p *Plan) Hashes() (query, key string, ok bool) {
 	a := p.access
-	if p.Root.Name == "IDHACK" || p.Root.Name == "EOF" || a.Hint.Type != 0 || len(a.Min)+len(a.Max) > 0 || a.Filter == nil && a.Sort == nil && a.Wants.SortSpec == nil {
+	if p.Root.Name == "IDHACK" || p.Root.Name == "EOF" || a.Hint.Type != 0 || len(a.Min)+len(a.Max) > 0 ||
+		a.Filter == nil && a.Sort == nil && a.Wants.SortSpec == nil {
 		return "", "", false
 	}
 	if p.Filter == nil && len(a.Wants.SortSpec) <= 5 || len(a.Coll.Indexes()) == 0 {
@@ -79,7 +80,8 @@ func (a *Access) NoPlan() *Plan {
 
 // byID is the plan for a query for one _id, nil if it is another query.
 func (a *Access) byID() *Stage {
-	if a.Filter == nil || a.Hint.Type != 0 || a.Wants.Skip > 0 || a.Wants.Tailable || a.Natural || len(a.Min)+len(a.Max) > 0 ||
+	if a.Filter == nil || a.Hint.Type != 0 || a.Wants.Skip > 0 || a.Wants.Tailable || a.Natural ||
+		len(a.Min)+len(a.Max) > 0 ||
 		!a.Coll.HasIDs() || a.Coll.Sharded() && len(a.Only) != 1 || !a.Collation.Same(a.Coll.Collation) {
 		return nil
 	}

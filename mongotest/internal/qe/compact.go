@@ -66,7 +66,8 @@ func tokenOf(v bson.RawValue) (t fle.Token, ok bool) {
 // Compact returns what is to be done to ESC so that each token that ECOC has is counted by an
 // anchor instead of entries. A cleanup puts the null anchor in place of all anchors. m counts the
 // steps.
-func (f *Fields) Compact(state State, ecoc []bson.Raw, tokensDoc bson.Raw, cleanup bool, m *work.Meter) (Changes, error) {
+func (f *Fields) Compact(state State, ecoc []bson.Raw, tokensDoc bson.Raw, cleanup bool,
+	m *work.Meter) (Changes, error) {
 	byPath, err := f.parseTokens(tokensDoc)
 	if err != nil {
 		return Changes{}, err

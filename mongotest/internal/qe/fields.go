@@ -144,8 +144,10 @@ func number(query bson.Raw, name string) *int32 {
 var typeNames = map[string]bson.Type{
 	"double": bson.TypeDouble, "string": bson.TypeString, "object": bson.TypeEmbeddedDocument, "array": bson.TypeArray,
 	"binData": bson.TypeBinary, "objectId": bson.TypeObjectID, "bool": bson.TypeBoolean, "date": bson.TypeDateTime,
-	"regex": bson.TypeRegex, "dbPointer": bson.TypeDBPointer, "javascript": bson.TypeJavaScript, "symbol": bson.TypeSymbol,
-	"javascriptWithScope": bson.TypeCodeWithScope, "int": bson.TypeInt32, "timestamp": bson.TypeTimestamp, "long": bson.TypeInt64,
+	"regex": bson.TypeRegex, "dbPointer": bson.TypeDBPointer, "javascript": bson.TypeJavaScript,
+	"symbol":              bson.TypeSymbol,
+	"javascriptWithScope": bson.TypeCodeWithScope, "int": bson.TypeInt32, "timestamp": bson.TypeTimestamp,
+	"long":    bson.TypeInt64,
 	"decimal": bson.TypeDecimal128,
 }
 
@@ -157,9 +159,12 @@ type queryType struct {
 // queryKinds are the types of queries (specification: Client Side Encryption, "Server support
 // history": those of strings have other names in the preview of 8.2).
 var queryKinds = map[string]queryType{
-	"equality": {types: []bson.Type{bson.TypeString, bson.TypeBinary, bson.TypeObjectID, bson.TypeBoolean, bson.TypeDateTime, bson.TypeRegex,
-		bson.TypeDBPointer, bson.TypeJavaScript, bson.TypeSymbol, bson.TypeCodeWithScope, bson.TypeInt32, bson.TypeTimestamp, bson.TypeInt64}},
-	"range":  {types: []bson.Type{bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128, bson.TypeDateTime}},
+	"equality": {types: []bson.Type{bson.TypeString, bson.TypeBinary, bson.TypeObjectID, bson.TypeBoolean,
+		bson.TypeDateTime, bson.TypeRegex,
+		bson.TypeDBPointer, bson.TypeJavaScript, bson.TypeSymbol, bson.TypeCodeWithScope, bson.TypeInt32,
+		bson.TypeTimestamp, bson.TypeInt64}},
+	"range": {types: []bson.Type{bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal128,
+		bson.TypeDateTime}},
 	"prefix": textQuery, "suffix": textQuery, "substring": textQuery,
 	"prefixPreview": textQuery, "suffixPreview": textQuery, "substringPreview": textQuery,
 }
@@ -184,7 +189,9 @@ func Complete(coll string, doc bson.Raw, server release.Version) (bson.Raw, erro
 			continue
 		}
 		if name, _ := v.StringValue(); name != want {
-			return nil, srverr.New(s.code, "Encrypted %s Collection name should follow enxcol_.<collection>.%s naming pattern", s.what, s.suffix)
+			return nil, srverr.New(
+				s.code, "Encrypted %s Collection name should follow enxcol_.<collection>.%s naming pattern", s.what,
+				s.suffix)
 		}
 	}
 	fields, ok := doc.Lookup("fields").Array()
@@ -199,7 +206,8 @@ func Complete(coll string, doc bson.Raw, server release.Version) (bson.Raw, erro
 		}
 		path, ok := field.Lookup("path").StringValue()
 		if !ok {
-			return nil, srverr.New(40414, "BSON field 'create.encryptedFields.fields.path' is missing but a required field")
+			return nil, srverr.New(40414,
+				"BSON field 'create.encryptedFields.fields.path' is missing but a required field")
 		}
 		key, err := keyOf(path, field)
 		if err != nil {
@@ -226,7 +234,8 @@ func keyOf(path string, field bson.Raw) (string, error) {
 	b, ok := id.Binary()
 	switch {
 	case !ok && !id.IsZero() && id.Type != bson.TypeNull:
-		return "", srverr.New(srverr.TypeMismatch, "BSON field 'create.encryptedFields.fields.keyId' is the wrong type '%s', expected type 'binData'",
+		return "", srverr.New(srverr.TypeMismatch,
+			"BSON field 'create.encryptedFields.fields.keyId' is the wrong type '%s', expected type 'binData'",
 			bsontext.TypeName(id.Type))
 	case !ok:
 		return "", srverr.New(40414, "BSON field 'create.encryptedFields.fields.keyId' is missing but a required field")
@@ -253,7 +262,8 @@ func checkPath(path string, before []string) error {
 			return srverr.New(6338402, "Duplicate paths are not allowed")
 		}
 		if strings.HasPrefix(other, path+".") || strings.HasPrefix(path, other+".") {
-			return srverr.New(6338403, "Conflicting index paths found as one is a prefix of another '%s' and '%s'", path, other)
+			return srverr.New(6338403, "Conflicting index paths found as one is a prefix of another '%s' and '%s'",
+				path, other)
 		}
 	}
 	return nil
@@ -287,7 +297,8 @@ func checkQueries(path string, field bson.Raw, server release.Version) error {
 			case "range":
 				return srverr.New(6775201, "Type '%s' is not a supported range indexed type", name)
 			}
-			return invalid("Type '%s' is not a supported type for the encrypted field '%s' with %s queries", name, path, kind)
+			return invalid("Type '%s' is not a supported type for the encrypted field '%s' with %s queries", name, path,
+				kind)
 		}
 		kinds = append(kinds, kind)
 		switch kind {
@@ -325,7 +336,8 @@ func checkRange(t bson.Type, query bson.Raw) error {
 	if t == bson.TypeDouble || t == bson.TypeDecimal128 {
 		has := least.IsZero()
 		if greatest.IsZero() != has || query.Lookup("precision").IsZero() != has {
-			return srverr.New(6967100, "Precision, min, and max must all be specified together for floating point fields")
+			return srverr.New(6967100,
+				"Precision, min, and max must all be specified together for floating point fields")
 		}
 	}
 	if !least.IsZero() && least.Type != t {
@@ -343,7 +355,8 @@ func checkRange(t bson.Type, query bson.Raw) error {
 		return invalid("%v", err)
 	}
 	if _, err := d.Trim(number(query, "trimFactor")); err != nil {
-		return srverr.New(8574000, "The field 'trimFactor' must be >= 0 and less than the total number of bits needed to represent elements in the domain (%d)", d.Bits())
+		return srverr.New(
+			8574000, "The field 'trimFactor' must be >= 0 and less than the total number of bits needed to represent elements in the domain (%d)", d.Bits())
 	}
 	return nil
 }
@@ -361,7 +374,8 @@ func (f *Fields) Check(doc bson.Raw) error {
 		}
 		kind, _ := fle.KindOf(v)
 		switch kind {
-		case fle.KindIndexedEquality, fle.KindIndexedRange, fle.KindIndexedText, fle.KindUnindexed, 6, 7, 9: // the last three: of the first version
+		// the last three: of the first version
+		case fle.KindIndexedEquality, fle.KindIndexedRange, fle.KindIndexedText, fle.KindUnindexed, 6, 7, 9:
 			// All name the type of the plaintext in the same place.
 			if data, _ := fle.Data(v); field.Type == 0 || len(data) > typeAt && bson.Type(data[typeAt]) == field.Type {
 				continue

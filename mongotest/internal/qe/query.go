@@ -298,7 +298,8 @@ func (r *Rewriter) match(expr bson.RawValue) (filter bson.Raw, done bool, err er
 		return bsondoc.Single("$and", bsondoc.ArrayValue(parts...)), len(parts) > 0, nil
 	}
 	field, t, payloads, err := r.compared(name, arg)
-	if err != nil || payloads == 0 || name == "$ne" || !strings.HasPrefix(field, "$") || strings.HasPrefix(field, "$$") {
+	if err != nil || payloads == 0 || name == "$ne" || !strings.HasPrefix(field, "$") ||
+		strings.HasPrefix(field, "$$") {
 		return nil, false, err
 	}
 	if safe, err := r.safePath(field[1:]); safe != SafeContent {
@@ -367,8 +368,11 @@ func (r *Rewriter) comparison(name string, arg bson.RawValue) (out bson.RawValue
 		return out, true, err
 	}
 	// {$gt: [{$size: {$setIntersection: [{$ifNull: [tags, []]}, list]}}, 0]}
-	have := bsondoc.DocumentValue(bsondoc.Single("$ifNull", bsondoc.ArrayValue(bsondoc.StringValue(variable+safe), bsondoc.ArrayValue())))
-	size := bsondoc.DocumentValue(bsondoc.Single("$size", bsondoc.DocumentValue(bsondoc.Single("$setIntersection", bsondoc.ArrayValue(have, bsondoc.ArrayValue(t.list...))))))
+	have := bsondoc.DocumentValue(bsondoc.Single("$ifNull",
+		bsondoc.ArrayValue(bsondoc.StringValue(variable+safe), bsondoc.ArrayValue())))
+	size := bsondoc.DocumentValue(bsondoc.Single("$size",
+		bsondoc.DocumentValue(bsondoc.Single("$setIntersection",
+			bsondoc.ArrayValue(have, bsondoc.ArrayValue(t.list...))))))
 	zero := bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, 0)}
 	op := "$gt"
 	if name == "$ne" {

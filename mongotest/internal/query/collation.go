@@ -46,7 +46,8 @@ type collator struct {
 // locales are the languages and variants that the server has rules for.
 var locales = func() map[string]bool {
 	m := map[string]bool{}
-	for name := range strings.FieldsSeq(`af am ar as az be bg bn bo bs ca chr cs cy da de dsb dz ee el en eo es et fa fi fil fo fr ga gl gu ha haw
+	for name := range strings.FieldsSeq(
+		`af am ar as az be bg bn bo bs ca chr cs cy da de dsb dz ee el en eo es et fa fi fil fo fr ga gl gu ha haw
 		he hi hr hsb hu hy id ig is it ja ka kk kl km kn ko kok ky lb lkt ln lo lt lv mk ml mn mr ms mt my nb ne nl nn om or pa
 		pl ps pt ro ru se si sk sl smn sq sr sv sw ta te th to tr ug uk ur vi wae yi yo zh zu`) {
 		m[name] = true
@@ -71,7 +72,8 @@ func ParseCollation(spec bson.Raw) (*Collation, error) {
 	}
 	if locale == "simple" {
 		if countElements(spec) > 1 {
-			return nil, srverr.New(srverr.FailedToParse, "If locale=simple, no other fields should be present in: %s", bsontext.Document(spec))
+			return nil, srverr.New(srverr.FailedToParse, "If locale=simple, no other fields should be present in: %s",
+				bsontext.Document(spec))
 		}
 		return nil, nil
 	}
@@ -87,7 +89,8 @@ func ParseCollation(spec bson.Raw) (*Collation, error) {
 	c.caseFirst, _ = p.choice("caseFirst", "off", "'upper', 'lower', or 'off'", "upper", "lower", "off")
 	c.strength = p.strength()
 	c.numericOrdering = p.flag("numericOrdering", false)
-	alternate, _ := p.choice("alternate", byDefault.alternate, "'non-ignorable' or 'shifted'", "non-ignorable", "shifted")
+	alternate, _ := p.choice("alternate", byDefault.alternate, "'non-ignorable' or 'shifted'", "non-ignorable",
+		"shifted")
 	c.shifted = alternate == "shifted"
 	c.maxVariable, _ = p.choice("maxVariable", "punct", "'punct' or 'space'", "punct", "space")
 	c.normalization = p.flag("normalization", byDefault.normalization)
@@ -100,11 +103,13 @@ func ParseCollation(spec bson.Raw) (*Collation, error) {
 		return nil, srverr.New(161, "Requested collation version %s but the only available collator version was %s. "+
 			"Requested collation spec: %s", version, collatorVersion, bsontext.Document(spec))
 	case p.seen < countElements(spec):
-		return nil, srverr.New(srverr.FailedToParse, "Collation spec contains unknown field. Collation spec: %s", bsontext.Document(spec))
+		return nil, srverr.New(srverr.FailedToParse, "Collation spec contains unknown field. Collation spec: %s",
+			bsontext.Document(spec))
 	case c.backwards && c.strength == 1:
 		return nil, badValue("'backwards' is invalid with 'strength' of 1 in: %s", bsontext.Document(c.Spec()))
 	case c.caseFirst != "off" && !c.caseLevel && c.strength < 3:
-		return nil, badValue("'caseFirst' is invalid unless 'caseLevel' is on or 'strength' is greater than 2 in: %s", bsontext.Document(c.Spec()))
+		return nil, badValue("'caseFirst' is invalid unless 'caseLevel' is on or 'strength' is greater than 2 in: %s",
+			bsontext.Document(c.Spec()))
 	}
 	c.pool = &sync.Pool{New: func() any { return c.newCollator() }}
 	return c, nil
@@ -221,7 +226,8 @@ func (p *collationParser) strength() int {
 	}
 	p.seen++
 	if !v.IsNumber() {
-		p.fail(srverr.New(srverr.TypeMismatch, `Expected field "strength" to have numeric type, but found %s`, bsontext.TypeName(v.Type)))
+		p.fail(srverr.New(srverr.TypeMismatch, `Expected field "strength" to have numeric type, but found %s`,
+			bsontext.TypeName(v.Type)))
 		return 3
 	}
 	n, whole := exactInt64(v)

@@ -259,13 +259,15 @@ func typeInterval(canon int) Interval {
 	case 10:
 		return numbers(math.NaN())
 	case 35:
-		return Interval{Lo: bson.RawValue{Type: bson.TypeObjectID, Value: make([]byte, 12)}, Hi: bson.RawValue{Type: bson.TypeObjectID, Value: slices.Repeat([]byte{0xff}, 12)}}
+		return Interval{Lo: bson.RawValue{Type: bson.TypeObjectID, Value: make([]byte, 12)},
+			Hi: bson.RawValue{Type: bson.TypeObjectID, Value: slices.Repeat([]byte{0xff}, 12)}}
 	case 40:
 		return Interval{Lo: bsondoc.BoolValue(false), Hi: bsondoc.BoolValue(true)}
 	case 45:
 		return Interval{Lo: bsondoc.DateValue(math.MinInt64), Hi: bsondoc.DateValue(math.MaxInt64)}
 	case 47:
-		return Interval{Lo: bsondoc.TimestampValue(bson.Timestamp{}), Hi: bsondoc.TimestampValue(bson.Timestamp{T: math.MaxUint32, I: math.MaxUint32})}
+		return Interval{Lo: bsondoc.TimestampValue(bson.Timestamp{}),
+			Hi: bsondoc.TimestampValue(bson.Timestamp{T: math.MaxUint32, I: math.MaxUint32})}
 	}
 	return bracket(canon)
 }
@@ -432,7 +434,8 @@ func (p *fieldBounds) direct(n *directNode) (list []Interval, how Tightness, ok 
 		return nil, 0, false
 	}
 	if n.compares == equal {
-		if v.Type == bson.TypeNull && (p.field.Sparse || p.field.Wildcard) || p.field.Wildcard && v.Type == bson.TypeEmbeddedDocument {
+		if v.Type == bson.TypeNull && (p.field.Sparse || p.field.Wildcard) ||
+			p.field.Wildcard && v.Type == bson.TypeEmbeddedDocument {
 			return nil, 0, false
 		}
 		if v.Type == bson.TypeNull { // a missing field has its key as well

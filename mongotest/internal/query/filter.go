@@ -150,7 +150,8 @@ func newFilterParser(o *Options) *filterParser {
 	p := &filterParser{coll: o.collation(), version: o.version(), work: o.meter()}
 	if o != nil {
 		p.unsorted = o.Unsorted
-		p.expr, p.noExpr, p.noText, p.noWhere, p.noSchema, p.where = o.Expr, o.NoExpr, o.NoText, o.NoWhere, o.NoSchema, o.Where
+		p.expr, p.noExpr, p.noText, p.noWhere, p.noSchema, p.where = o.Expr, o.NoExpr, o.NoText, o.NoWhere, o.NoSchema,
+			o.Where
 	}
 	return p
 }

@@ -61,7 +61,8 @@ func appendNode(dst []byte, n node) ([]byte, bool) {
 }
 
 // comparisonNames are the operators of compareTest.
-var comparisonNames = map[comparison]string{equal: "$eq", less: "$lt", less | equal: "$lte", greater: "$gt", greater | equal: "$gte"}
+var comparisonNames = map[comparison]string{equal: "$eq", less: "$lt", less | equal: "$lte", greater: "$gt",
+	greater | equal: "$gte"}
 
 func appendTest(dst []byte, t test) ([]byte, bool) {
 	switch t := t.(type) {

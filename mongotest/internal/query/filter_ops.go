@@ -97,11 +97,15 @@ func init() {
 		"$nearSphere":    {field: (*filterParser).lateNear, nearest: (*filterParser).parseNear, traits: inPull},
 		"$geoNear":       {field: (*filterParser).lateNear, nearest: (*filterParser).parseNear, traits: inPull},
 
-		"$_internalExprEq":                      {field: compareDirect(equal, exprEqual)},
-		"$_internalExprGt":                      {field: exprOrder(greater, func(order int) bool { return order > 0 })},
-		"$_internalExprGte":                     {field: exprOrder(greater|equal, func(order int) bool { return order >= 0 })},
-		"$_internalExprLt":                      {field: exprOrder(less, func(order int) bool { return order < 0 })},
-		"$_internalExprLte":                     {field: exprOrder(less|equal, func(order int) bool { return order <= 0 })},
+		"$_internalExprEq": {field: compareDirect(equal, exprEqual)},
+		"$_internalExprGt": {field: exprOrder(greater, func(order int) bool { return order > 0 })},
+		"$_internalExprGte": {field: exprOrder(greater|equal, func(order int) bool {
+			return order >= 0
+		})},
+		"$_internalExprLt": {field: exprOrder(less, func(order int) bool { return order < 0 })},
+		"$_internalExprLte": {field: exprOrder(less|equal, func(order int) bool {
+			return order <= 0
+		})},
 		"$_internalSchemaEq":                    {field: direct((*filterParser).schemaEqual)},
 		"$_internalSchemaMinItems":              {field: direct(counts(items, false))},
 		"$_internalSchemaMaxItems":              {field: direct(counts(items, true))},

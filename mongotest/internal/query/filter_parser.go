@@ -383,9 +383,12 @@ func (p *filterParser) parseMod(c condition) (node, error) {
 		for i, name := range []string{"divisor", "remainder"} {
 			switch f := Float(args[i]); {
 			case math.IsNaN(f) || math.IsInf(f, 0):
-				return nil, badValue("malformed mod, %s value is invalid :: caused by :: Unable to coerce NaN/Inf to integral type", name)
+				return nil, badValue(
+					"malformed mod, %s value is invalid :: caused by :: Unable to coerce NaN/Inf to integral type",
+					name)
 			case args[i].Type != bson.TypeInt64 && (f < math.MinInt64 || f >= -math.MinInt64):
-				return nil, badValue("malformed mod, %s value is invalid :: caused by :: Out of bounds coercing to integral value", name)
+				return nil, badValue(
+					"malformed mod, %s value is invalid :: caused by :: Out of bounds coercing to integral value", name)
 			}
 		}
 		t.divisor, t.remainder = truncate(args[0]), truncate(args[1])

@@ -47,13 +47,15 @@ func writeNode(b *strings.Builder, n node, depth int) {
 		}
 		fmt.Fprintf(b, "%s%s: 1\n", indent, name)
 	case *nearNode:
-		fmt.Fprintf(b, "%sGEONEAR  field=%s maxdist=%s isNearSphere=%d\n", indent, n.near.path, bsontext.CDouble(n.near.max, 6), oneIf(n.near.sphere))
+		fmt.Fprintf(b, "%sGEONEAR  field=%s maxdist=%s isNearSphere=%d\n", indent, n.near.path,
+			bsontext.CDouble(n.near.max, 6), oneIf(n.near.sphere))
 	case *textNode:
 		language := n.query.Language
 		if language == "" {
 			language = "english"
 		}
-		fmt.Fprintf(b, "%sTEXT : query=%s, language=%s, caseSensitive=%d, diacriticSensitive=%d, tag=NULL\n", indent, n.query.Search, language,
+		fmt.Fprintf(b, "%sTEXT : query=%s, language=%s, caseSensitive=%d, diacriticSensitive=%d, tag=NULL\n", indent,
+			n.query.Search, language,
 			oneIf(n.query.CaseSensitive), oneIf(n.query.DiacriticSensitive))
 	case *exprNode:
 		fmt.Fprintf(b, "%s$expr\n", indent)
@@ -103,7 +105,8 @@ func writeLeaf(b *strings.Builder, l *leaf, indent string, depth int) {
 		fmt.Fprintf(b, "type: %s\n", typeSetText(&t.set))
 	case *bitTest:
 		fmt.Fprintf(b, "$bits%s%s: [%s]\n", map[bool]string{true: "All", false: "Any"}[t.all],
-			map[bool]string{true: "Set", false: "Clear"}[t.set], strings.Trim(strings.ReplaceAll(fmt.Sprint(t.positions), " ", ", "), "[]"))
+			map[bool]string{true: "Set", false: "Clear"}[t.set],
+			strings.Trim(strings.ReplaceAll(fmt.Sprint(t.positions), " ", ", "), "[]"))
 	case *elemMatchObjectTest:
 		b.WriteString("$elemMatch (obj)\n")
 		writeNode(b, t.sub, depth+1)
@@ -131,7 +134,8 @@ func typeSetText(s *typeSet) string {
 // Describe renders a query as the server does in front of "planner returned error": namespace,
 // filter, sort, projection and collation, each on its line.
 func Describe(namespace string, f *Filter, sort, projection, collation bson.Raw) string {
-	text := "ns=" + namespace + "Tree: " + f.String() + "Sort: " + bsontext.Document(sort) + "\nProj: " + bsontext.Document(projection) + "\n"
+	text := "ns=" + namespace + "Tree: " + f.String() + "Sort: " + bsontext.Document(sort) + "\nProj: " +
+		bsontext.Document(projection) + "\n"
 	if !collation.IsEmpty() {
 		text += "Collation: " + bsontext.Document(collation) + "\n"
 	}

@@ -40,7 +40,8 @@ func (p *filterParser) parseGeo(c condition) (node, error) {
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, badValue("geometry must be an object")
 	}
-	t := &geoTest{work: p.work, within: key != "$geoIntersects", raw: bsondoc.Single(c.field, bsondoc.DocumentValue(bsondoc.Single(key, v)))}
+	t := &geoTest{work: p.work, within: key != "$geoIntersects",
+		raw: bsondoc.Single(c.field, bsondoc.DocumentValue(bsondoc.Single(key, v)))}
 	for name, arg := range bson.Raw(v.Value).All() {
 		if name == "$uniqueDocs" {
 			continue

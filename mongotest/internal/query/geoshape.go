@@ -100,7 +100,8 @@ func parsePair(v bson.RawValue, more bool) (p geoPoint, text string) {
 // parsePosition parses a point of GeoJSON coordinates.
 func parsePosition(v bson.RawValue) (p geoPoint, text string) {
 	if p, text = parsePair(v, true); text == "" && !p.spherical() {
-		text = fmt.Sprintf("longitude/latitude is out of bounds, lng: %s lat: %s", bsontext.CDouble(p.x, 6), bsontext.CDouble(p.y, 6))
+		text = fmt.Sprintf("longitude/latitude is out of bounds, lng: %s lat: %s", bsontext.CDouble(p.x, 6),
+			bsontext.CDouble(p.y, 6))
 	}
 	return p, text
 }
@@ -380,7 +381,8 @@ func (s *shape) addLine(v bson.RawValue) string {
 	}
 	for i := 1; i < len(line); i++ {
 		if line[i] == line[i-1].scale(-1) {
-			return fmt.Sprintf("GeoJSON LineString is not valid: Vertices %d and %d are identical or antipodal %s", i-1, i, bsontext.Value(v))
+			return fmt.Sprintf("GeoJSON LineString is not valid: Vertices %d and %d are identical or antipodal %s", i-1,
+				i, bsontext.Value(v))
 		}
 	}
 	s.lines = append(s.lines, line)
@@ -422,7 +424,8 @@ func (s *shape) addPolygon(v bson.RawValue) string {
 		}
 		l = l.normalize()
 		if i > 0 && !p.loops[0].containsLoop(l, s.work) {
-			return "Secondary loops not contained by first exterior loop - secondary loops must be holes: " + bsontext.Value(e) +
+			return "Secondary loops not contained by first exterior loop - secondary loops must be holes: " +
+				bsontext.Value(e) +
 				" first loop: " + bsontext.Value(list[0])
 		}
 		p.loops = append(p.loops, l)
@@ -459,6 +462,7 @@ func (s *shape) addBigPolygon(v bson.RawValue) string {
 		return text
 	}
 	small := l.normalize()
-	s.polygons = append(s.polygons, polygon{work: s.work, loops: []loop{small}, strict: true, outside: small[0] != l[0] || small[1] != l[1]})
+	s.polygons = append(s.polygons, polygon{work: s.work, loops: []loop{small}, strict: true,
+		outside: small[0] != l[0] || small[1] != l[1]})
 	return ""
 }

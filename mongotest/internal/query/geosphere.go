@@ -124,7 +124,8 @@ func (l loop) invalid(m *work.Meter) string {
 			m.Do(1)
 			a, b, c, d := l[i], l[i+1], l[j], l[(j+1)%len(l)]
 			if edgesCross(a, b, c, d) {
-				return fmt.Sprintf("Edges %d and %d cross. Edge locations in degrees: %s-%s and %s-%s", i, j, point(a), point(b), point(c), point(d))
+				return fmt.Sprintf("Edges %d and %d cross. Edge locations in degrees: %s-%s and %s-%s", i, j, point(a),
+					point(b), point(c), point(d))
 			}
 		}
 	}
@@ -356,7 +357,8 @@ func (s *shape) containsLine(line []vector) bool {
 
 func (s *shape) containsPolygon(p *polygon) bool {
 	if s.circle {
-		return s.capContainsLine(p.loops[0].closed()) && (s.radius <= math.Pi/2 || p.side(s.center.v.scale(-1)) < 0 || s.radius >= math.Pi)
+		return s.capContainsLine(p.loops[0].closed()) &&
+			(s.radius <= math.Pi/2 || p.side(s.center.v.scale(-1)) < 0 || s.radius >= math.Pi)
 	}
 	return slices.ContainsFunc(s.polygons, func(g polygon) bool { return g.containsPolygon(p) })
 }
@@ -418,7 +420,8 @@ func linesMeet(a, b []vector, m *work.Meter) bool {
 	for i := 1; i < len(a); i++ {
 		m.Do(len(b))
 		for j := 1; j < len(b); j++ {
-			if edgesCross(a[i-1], a[i], b[j-1], b[j]) || a[i-1].toEdge(b[j-1], b[j]) <= onEdge || a[i].toEdge(b[j-1], b[j]) <= onEdge ||
+			if edgesCross(a[i-1], a[i], b[j-1], b[j]) || a[i-1].toEdge(b[j-1], b[j]) <= onEdge ||
+				a[i].toEdge(b[j-1], b[j]) <= onEdge ||
 				b[j-1].toEdge(a[i-1], a[i]) <= onEdge || b[j].toEdge(a[i-1], a[i]) <= onEdge {
 				return true
 			}
@@ -492,7 +495,8 @@ func insideRing(ring []geoPoint, p geoPoint) bool {
 	inside := false
 	for i, a := range ring {
 		b := ring[(i+1)%len(ring)]
-		if (b.x-a.x)*(p.y-a.y) == (b.y-a.y)*(p.x-a.x) && p.x >= min(a.x, b.x) && p.x <= max(a.x, b.x) && p.y >= min(a.y, b.y) && p.y <= max(a.y, b.y) {
+		if (b.x-a.x)*(p.y-a.y) == (b.y-a.y)*(p.x-a.x) && p.x >= min(a.x, b.x) && p.x <= max(a.x, b.x) &&
+			p.y >= min(a.y, b.y) && p.y <= max(a.y, b.y) {
 			return true
 		}
 		if (a.y > p.y) != (b.y > p.y) && p.x < (b.x-a.x)*(p.y-a.y)/(b.y-a.y)+a.x {

@@ -69,7 +69,8 @@ func (r Plane) badPoint(doc, point bson.Raw) (code int32, text string) {
 	}
 	x, y := Float(list[0]), Float(list[1])
 	if !(x >= r.Min && x < r.Max && y >= r.Min && y < r.Max) {
-		return 13027, fmt.Sprintf("point not in interval of [ %s, %s ]", bsontext.CDouble(r.Min, 6), bsontext.CDouble(r.Max, 6)) + caused
+		return 13027, fmt.Sprintf("point not in interval of [ %s, %s ]", bsontext.CDouble(r.Min, 6),
+			bsontext.CDouble(r.Max, 6)) + caused
 	}
 	return 0, ""
 }

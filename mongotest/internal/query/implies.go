@@ -58,10 +58,11 @@ func impliesTest(q, p test) bool {
 		case *compareTest:
 			return impliesComparison(q, p)
 		case *inTest:
-			return len(q.regexes) == 0 && len(q.values) > 0 && !slices.ContainsFunc(q.values, func(v bson.RawValue) bool {
-				ok, _ := p.test(v)
-				return !ok
-			})
+			return len(q.regexes) == 0 && len(q.values) > 0 &&
+				!slices.ContainsFunc(q.values, func(v bson.RawValue) bool {
+					ok, _ := p.test(v)
+					return !ok
+				})
 		}
 	}
 	return false

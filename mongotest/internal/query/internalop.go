@@ -62,14 +62,16 @@ func whole(parse internalTest) func(*filterParser, string, bson.RawValue, level)
 
 // compareDirect returns the parser of a comparison as expressions have it: of all types, and true
 // of arrays on the way, of which the expression itself decides.
-func compareDirect(op comparison, holds func(v, arg bson.RawValue, c *Collation) bool) func(*filterParser, condition) (node, error) {
+func compareDirect(op comparison, holds func(v, arg bson.RawValue, c *Collation) bool) func(*filterParser,
+	condition) (node, error) {
 	return func(p *filterParser, c condition) (node, error) {
 		if c.arg.Type == bson.TypeUndefined || c.arg.Type == bson.TypeArray {
 			return nil, badValue("%s cannot be used to compare to type: %s", c.op, bsontext.TypeName(c.arg.Type))
 		}
-		return &directNode{path: strings.Split(c.field, "."), arrays: true, compares: op, rhs: c.arg, test: func(v bson.RawValue) bool {
-			return v.Type == bson.TypeArray || holds(v, c.arg, p.coll)
-		}}, nil
+		return &directNode{path: strings.Split(c.field, "."), arrays: true, compares: op, rhs: c.arg,
+			test: func(v bson.RawValue) bool {
+				return v.Type == bson.TypeArray || holds(v, c.arg, p.coll)
+			}}, nil
 	}
 }
 
@@ -170,7 +172,8 @@ func (p *filterParser) allFromIndex(c condition) (func(v bson.RawValue) bool, er
 
 func (p *filterParser) rootEqual(c condition) (func(v bson.RawValue) bool, error) {
 	if c.arg.Type != bson.TypeEmbeddedDocument {
-		return nil, srverr.New(srverr.TypeMismatch, "%s must be an object, found type %s", c.op, bsontext.TypeName(c.arg.Type))
+		return nil, srverr.New(srverr.TypeMismatch, "%s must be an object, found type %s", c.op,
+			bsontext.TypeName(c.arg.Type))
 	}
 	return func(v bson.RawValue) bool { return equalUnordered(v, c.arg, p.work) }, nil
 }
@@ -181,7 +184,8 @@ func (p *filterParser) conditional(c condition) (func(v bson.RawValue) bool, err
 	}
 	list := bsondoc.Items(c.arg)
 	if len(list) != 3 {
-		return nil, srverr.New(srverr.FailedToParse, "%s requires exactly 3 MatchExpressions, but got %d", c.op, len(list))
+		return nil, srverr.New(srverr.FailedToParse, "%s requires exactly 3 MatchExpressions, but got %d", c.op,
+			len(list))
 	}
 	var parts [3]node
 	for i, e := range list {

@@ -80,7 +80,9 @@ func (s *schema) valid(v bson.RawValue) bool {
 	if s.encrypt != nil && !s.encrypt.valid(v) {
 		return false
 	}
-	if s.enum != nil && !slices.ContainsFunc(s.enum, func(e bson.RawValue) bool { return equalUnordered(e, v, s.work) }) {
+	if s.enum != nil && !slices.ContainsFunc(s.enum, func(e bson.RawValue) bool {
+		return equalUnordered(e, v, s.work)
+	}) {
 		return false
 	}
 	switch v.Type {
@@ -255,7 +257,8 @@ func (s *schema) validObject(v bson.RawValue) bool {
 				}
 			}
 		}
-		if !known && s.additionalProperties != nil && (s.additionalProperties.schema == nil || !s.additionalProperties.schema.valid(e)) {
+		if !known && s.additionalProperties != nil &&
+			(s.additionalProperties.schema == nil || !s.additionalProperties.schema.valid(e)) {
 			return false
 		}
 	}

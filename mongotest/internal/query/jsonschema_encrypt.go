@@ -69,5 +69,6 @@ func parseSchemaEncrypt(_ *schemaParser, s *schema, key string, v bson.RawValue,
 }
 
 func wrongSchemaType(key, field string, v bson.RawValue, want string) error {
-	return srverr.New(srverr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", key, field, bsontext.TypeName(v.Type), want)
+	return srverr.New(srverr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", key, field,
+		bsontext.TypeName(v.Type), want)
 }

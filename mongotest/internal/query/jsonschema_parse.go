@@ -111,9 +111,12 @@ type keywordParser func(p *schemaParser, s *schema, key string, v bson.RawValue,
 var schemaKeywords map[string]keywordParser
 
 // schemaOrder is the order in which the server looks at the keywords.
-var schemaOrder = []string{"type", "bsonType", "pattern", "maxLength", "minLength", "multipleOf", "exclusiveMaximum", "maximum",
-	"exclusiveMinimum", "minimum", "minItems", "maxItems", "uniqueItems", "items", "additionalItems", "encryptMetadata", "encrypt",
-	"required", "properties", "patternProperties", "additionalProperties", "minProperties", "maxProperties", "dependencies", "allOf",
+var schemaOrder = []string{"type", "bsonType", "pattern", "maxLength", "minLength", "multipleOf", "exclusiveMaximum",
+	"maximum",
+	"exclusiveMinimum", "minimum", "minItems", "maxItems", "uniqueItems", "items", "additionalItems", "encryptMetadata",
+	"encrypt",
+	"required", "properties", "patternProperties", "additionalProperties", "minProperties", "maxProperties",
+	"dependencies", "allOf",
 	"anyOf", "oneOf", "not", "enum"}
 
 func init() {
@@ -142,15 +145,17 @@ func init() {
 	}
 	schemaKeywords = map[string]keywordParser{
 		"type": parseSchemaType, "bsonType": parseSchemaType,
-		"allOf":     list(func(s *schema) *[]*schema { return &s.allOf }),
-		"anyOf":     list(func(s *schema) *[]*schema { return &s.anyOf }),
-		"oneOf":     list(func(s *schema) *[]*schema { return &s.oneOf }),
-		"not":       parseSchemaNot,
-		"enum":      parseSchemaEnum,
-		"maximum":   parseSchemaBound,
-		"minimum":   parseSchemaBound,
-		"maxLength": number(func(s *schema) *int64 { return &s.maxLength }), "minLength": number(func(s *schema) *int64 { return &s.minLength }),
-		"maxItems": number(func(s *schema) *int64 { return &s.maxItems }), "minItems": number(func(s *schema) *int64 { return &s.minItems }),
+		"allOf":            list(func(s *schema) *[]*schema { return &s.allOf }),
+		"anyOf":            list(func(s *schema) *[]*schema { return &s.anyOf }),
+		"oneOf":            list(func(s *schema) *[]*schema { return &s.oneOf }),
+		"not":              parseSchemaNot,
+		"enum":             parseSchemaEnum,
+		"maximum":          parseSchemaBound,
+		"minimum":          parseSchemaBound,
+		"maxLength":        number(func(s *schema) *int64 { return &s.maxLength }),
+		"minLength":        number(func(s *schema) *int64 { return &s.minLength }),
+		"maxItems":         number(func(s *schema) *int64 { return &s.maxItems }),
+		"minItems":         number(func(s *schema) *int64 { return &s.minItems }),
 		"maxProperties":    number(func(s *schema) *int64 { return &s.maxProperties }),
 		"minProperties":    number(func(s *schema) *int64 { return &s.minProperties }),
 		"exclusiveMaximum": exclusive("maximum"), "exclusiveMinimum": exclusive("minimum"),
@@ -219,7 +224,8 @@ func (p *schemaParser) list(to *[]*schema, key string, v bson.RawValue) error {
 	}
 	for e := range bson.Raw(v.Value).Values() {
 		if e.Type != bson.TypeEmbeddedDocument {
-			return mismatch("'%s' must be an array of objects, but found an element of type %s", key, bsontext.TypeName(e.Type))
+			return mismatch("'%s' must be an array of objects, but found an element of type %s", key,
+				bsontext.TypeName(e.Type))
 		}
 		s, err := p.parse(e.Value)
 		if err != nil {
@@ -297,7 +303,8 @@ func schemaRegex(pattern string) (*pcre.Regexp, error) {
 	return t.re, nil
 }
 
-func parseSchemaPattern(p *schemaParser, s *schema, key string, v bson.RawValue, _ map[string]bson.RawValue) (err error) {
+func parseSchemaPattern(p *schemaParser, s *schema, key string, v bson.RawValue,
+	_ map[string]bson.RawValue) (err error) {
 	text, ok := v.StringValue()
 	if !ok {
 		return mismatch("'%s' must be a string", key)
@@ -326,7 +333,8 @@ func parseSchemaItems(p *schemaParser, s *schema, key string, v bson.RawValue, _
 		s.itemList = []*schema{}
 		for e := range bson.Raw(v.Value).Values() {
 			if e.Type != bson.TypeEmbeddedDocument {
-				return mismatch("'%s' requires that each element of the array is an object, but found a %s", key, bsontext.TypeName(e.Type))
+				return mismatch("'%s' requires that each element of the array is an object, but found a %s", key,
+					bsontext.TypeName(e.Type))
 			}
 			sub, err := p.value(e.Value)
 			if err != nil {
@@ -372,7 +380,8 @@ func schemaNames(what string, v bson.RawValue) ([]string, error) {
 	for e := range bson.Raw(v.Value).Values() {
 		name, ok := e.StringValue()
 		if !ok {
-			return nil, mismatch("%s must be an array of strings, but found an element of type: %s", what, bsontext.TypeName(e.Type))
+			return nil, mismatch("%s must be an array of strings, but found an element of type: %s", what,
+				bsontext.TypeName(e.Type))
 		}
 		if slices.Contains(names, name) {
 			return nil, malformed("%s array cannot contain duplicate values", what)
@@ -385,7 +394,8 @@ func schemaNames(what string, v bson.RawValue) ([]string, error) {
 	return names, nil
 }
 
-func parseSchemaRequired(_ *schemaParser, s *schema, key string, v bson.RawValue, _ map[string]bson.RawValue) (err error) {
+func parseSchemaRequired(_ *schemaParser, s *schema, key string, v bson.RawValue,
+	_ map[string]bson.RawValue) (err error) {
 	if v.Type != bson.TypeArray {
 		return mismatch("'%s' must be an array, but found an element of type %s", key, bsontext.TypeName(v.Type))
 	}
@@ -399,7 +409,8 @@ func parseSchemaProperties(p *schemaParser, s *schema, key string, v bson.RawVal
 	}
 	for name, e := range bson.Raw(v.Value).All() {
 		if e.Type != bson.TypeEmbeddedDocument {
-			return srverr.New(srverr.TypeMismatch, "Nested schema for $jsonSchema property '%s' must be an object", name)
+			return srverr.New(srverr.TypeMismatch, "Nested schema for $jsonSchema property '%s' must be an object",
+				name)
 		}
 		sub, err := p.value(e.Value)
 		if err != nil {
@@ -431,7 +442,8 @@ func parseSchemaPatterns(p *schemaParser, s *schema, key string, v bson.RawValue
 	return nil
 }
 
-func parseSchemaDependencies(p *schemaParser, s *schema, key string, v bson.RawValue, _ map[string]bson.RawValue) error {
+func parseSchemaDependencies(p *schemaParser, s *schema, key string, v bson.RawValue,
+	_ map[string]bson.RawValue) error {
 	if v.Type != bson.TypeEmbeddedDocument {
 		return mismatch("'%s' must be an object", key)
 	}
@@ -443,11 +455,13 @@ func parseSchemaDependencies(p *schemaParser, s *schema, key string, v bson.RawV
 			d.schema, err = p.parse(e.Value)
 		case bson.TypeArray:
 			if bson.Raw(e.Value).IsEmpty() {
-				return srverr.New(srverr.FailedToParse, "property '%s' in $jsonSchema keyword '%s' cannot be an empty array", name, key)
+				return srverr.New(srverr.FailedToParse,
+					"property '%s' in $jsonSchema keyword '%s' cannot be an empty array", name, key)
 			}
 			d.others, err = schemaNames("'"+key+"' property dependency '"+name+"'", e)
 		default:
-			err = srverr.New(srverr.TypeMismatch, "property '%s' in $jsonSchema keyword '%s' must be either an object or an array", name, key)
+			err = srverr.New(srverr.TypeMismatch,
+				"property '%s' in $jsonSchema keyword '%s' must be either an object or an array", name, key)
 		}
 		if err != nil {
 			return err

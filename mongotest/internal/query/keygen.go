@@ -30,7 +30,8 @@ func NewKeyGenerator(paths []string, sparse bool) *KeyGenerator {
 // empty array is undefined, other arrays make one key per element. The same key may come several
 // times; the slice is only valid during the call. multikey tells whether an array was met.
 func (g *KeyGenerator) Keys(doc bson.Raw, add func(key []bson.RawValue)) (multikey bool, err error) {
-	if len(g.paths) == 1 && g.paths[0] == "_id" { // stored documents have no array there; computed ones sort by it as a whole
+	// stored documents have no array there; computed ones sort by it as a whole
+	if len(g.paths) == 1 && g.paths[0] == "_id" {
 		v := lookup(doc, "_id")
 		if v.Type == 0 {
 			v = nullValue
@@ -67,7 +68,8 @@ type positional struct {
 
 // keys expands one array at a time: all paths that go through an array have to go through the same
 // one. fields are the rests of the paths, done marks the ones that are used up.
-func (w *keyWalk) keys(fields []string, done []bool, fixed []bson.RawValue, doc bson.Raw, missing int, pos []positional) error {
+func (w *keyWalk) keys(fields []string, done []bool, fixed []bson.RawValue, doc bson.Raw, missing int,
+	pos []positional) error {
 	var array bson.RawValue
 	var arrayName string
 	expandNested := true
@@ -84,7 +86,8 @@ func (w *keyWalk) keys(fields []string, done []bool, fixed []bson.RawValue, doc 
 		switch {
 		case own && byIndex:
 			return srverr.New(16746, "Ambiguous field name found in array (do not use numeric field names in "+
-				"embedded elements in an array), field: '%s' for array: %s", pos[i].name, bsontext.Document(pos[i].array))
+				"embedded elements in an array), field: '%s' for array: %s", pos[i].name,
+				bsontext.Document(pos[i].array))
 		case own:
 			v, name, fields[i], done[i] = toArrayOrEnd(doc, fields[i])
 		case byIndex:
@@ -103,7 +106,8 @@ func (w *keyWalk) keys(fields []string, done []bool, fixed []bson.RawValue, doc 
 			case array.Type == 0:
 				array, arrayName = v, name
 			case &array.Value[0] != &v.Value[0]:
-				return srverr.New(srverr.CannotIndexParallelArrays, "cannot index parallel arrays [%s] [%s]", name, arrayName)
+				return srverr.New(srverr.CannotIndexParallelArrays, "cannot index parallel arrays [%s] [%s]", name,
+					arrayName)
 			}
 		default:
 			fixed[i], fields[i], done[i] = v, "", true

@@ -98,7 +98,9 @@ func decimalValue(d decimal.Decimal) bson.RawValue {
 // addNumbers adds as $inc does: the wider type wins, an int32 that overflows becomes an int64, an
 // int64 that overflows is an error.
 func addNumbers(a, b bson.RawValue) (bson.RawValue, bool) {
-	return computeNumbers(a, b, decimal.Decimal.Add, func(x, y float64) float64 { return x + y }, func(x, y int64) (int64, bool) {
+	return computeNumbers(a, b, decimal.Decimal.Add, func(x, y float64) float64 {
+		return x + y
+	}, func(x, y int64) (int64, bool) {
 		sum := x + y
 		return sum, (sum > x) == (y > 0)
 	})
@@ -106,7 +108,9 @@ func addNumbers(a, b bson.RawValue) (bson.RawValue, bool) {
 
 // multiplyNumbers is addNumbers for $mul.
 func multiplyNumbers(a, b bson.RawValue) (bson.RawValue, bool) {
-	return computeNumbers(a, b, decimal.Decimal.Mul, func(x, y float64) float64 { return x * y }, func(x, y int64) (int64, bool) {
+	return computeNumbers(a, b, decimal.Decimal.Mul, func(x, y float64) float64 {
+		return x * y
+	}, func(x, y int64) (int64, bool) {
 		if x == 0 || y == 0 {
 			return 0, true
 		}
@@ -118,7 +122,8 @@ func multiplyNumbers(a, b bson.RawValue) (bson.RawValue, bool) {
 	})
 }
 
-func computeNumbers(a, b bson.RawValue, decimals func(x, y decimal.Decimal) decimal.Decimal, doubles func(x, y float64) float64,
+func computeNumbers(a, b bson.RawValue, decimals func(x, y decimal.Decimal) decimal.Decimal,
+	doubles func(x, y float64) float64,
 	integers func(x, y int64) (int64, bool)) (bson.RawValue, bool) {
 	switch {
 	case a.Type == bson.TypeDecimal128 || b.Type == bson.TypeDecimal128:
@@ -141,7 +146,8 @@ func computeNumbers(a, b bson.RawValue, decimals func(x, y decimal.Decimal) deci
 // debugNumber renders a number with its type, as one message about overflow does.
 func debugNumber(v bson.RawValue) string {
 	names := map[bson.Type]string{
-		bson.TypeInt32: "NumberInt", bson.TypeInt64: "NumberLong", bson.TypeDouble: "NumberDouble", bson.TypeDecimal128: "NumberDecimal",
+		bson.TypeInt32: "NumberInt", bson.TypeInt64: "NumberLong", bson.TypeDouble: "NumberDouble",
+		bson.TypeDecimal128: "NumberDecimal",
 	}
 	return "(" + names[v.Type] + ")" + plainNumber(v)
 }

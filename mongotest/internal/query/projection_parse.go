@@ -119,7 +119,8 @@ func (p *projectionParser) element(n *projectionNode, key string, v bson.RawValu
 // mayCompute refuses everything but inclusions and exclusions where only they are allowed.
 func (p *projectionParser) mayCompute() error {
 	if p.plain {
-		return srverr.New(51271, "Bad projection specification, cannot use computed fields when parsing a spec in kBanComputedFields mode")
+		return srverr.New(
+			51271, "Bad projection specification, cannot use computed fields when parsing a spec in kBanComputedFields mode")
 	}
 	return nil
 }
@@ -316,7 +317,8 @@ func (p *projectionParser) meta(n *projectionNode, key string, arg bson.RawValue
 
 func (p *projectionParser) elemMatch(n *projectionNode, key string, v, arg bson.RawValue, prefix string) error {
 	if arg.Type != bson.TypeEmbeddedDocument {
-		return srverr.New(31274, "elemMatch: Invalid argument, object required, but got %s", bsontext.TypeName(arg.Type))
+		return srverr.New(31274, "elemMatch: Invalid argument, object required, but got %s",
+			bsontext.TypeName(arg.Type))
 	}
 	if prefix != "" || strings.Contains(key, ".") {
 		return srverr.New(31275, "Cannot use $elemMatch projection on a nested field.")
@@ -340,8 +342,10 @@ func (p *projectionParser) slice(n *projectionNode, key string, v, arg bson.RawV
 	if err != nil {
 		why := srverr.From(err)
 		if err := p.operator(n, key, v); err != nil {
-			return srverr.From(err).Prefix(fmt.Sprintf("Invalid $slice syntax. The given syntax %s did not match the find() syntax because :: "+
-				"Location%d: %s :: The given syntax did not match the expression $slice syntax. :: caused by :: ",
+			return srverr.From(
+				err).Prefix(fmt.Sprintf(
+				"Invalid $slice syntax. The given syntax %s did not match the find() syntax because :: "+
+					"Location%d: %s :: The given syntax did not match the expression $slice syntax. :: caused by :: ",
 				bsontext.Document(v.Value), why.Code, why.Msg))
 		}
 		return nil

@@ -93,7 +93,8 @@ func (f *Filter) Seed(replacement bool) (bson.Raw, error) {
 					"cannot infer query fields to set, path '%s' is matched twice", e.path.name)
 			case strings.HasPrefix(e.path.name, other.path.name+"."):
 				return nil, srverr.New(srverr.NotSingleValueField,
-					"cannot infer query fields to set, both paths '%s' and '%s' are matched", e.path.name, other.path.name)
+					"cannot infer query fields to set, both paths '%s' and '%s' are matched", e.path.name,
+					other.path.name)
 			}
 		}
 		used = append(used, e)

@@ -62,7 +62,8 @@ func writeShape(b *strings.Builder, n node) {
 func testShape(b *strings.Builder, t test) {
 	switch t := t.(type) {
 	case *compareTest:
-		b.WriteString(map[comparison]string{equal: "eq", less: "lt", less | equal: "le", greater: "gt", greater | equal: "ge"}[t.op])
+		b.WriteString(map[comparison]string{equal: "eq", less: "lt", less | equal: "le", greater: "gt",
+			greater | equal: "ge"}[t.op])
 	case *inTest:
 		b.WriteString("in")
 		for _, re := range t.regexes {

@@ -124,14 +124,16 @@ func (u *Update) parseArrayFilters(o *UpdateOptions) error {
 			return withContext("Error parsing array filter", err)
 		}
 		if !found {
-			return srverr.New(srverr.FailedToParse, "Cannot use an expression without a top-level field name in arrayFilters")
+			return srverr.New(srverr.FailedToParse,
+				"Cannot use an expression without a top-level field name in arrayFilters")
 		}
 		if !isPlaceholder(name) {
 			return badValue("Error parsing array filter :: caused by :: The top-level field name must be an alphanumeric "+
 				"string beginning with a lowercase letter, found '%s'", name)
 		}
 		if _, twice := u.filters[name]; twice {
-			return srverr.New(srverr.FailedToParse, "Found multiple array filters with the same top-level field name %s", name)
+			return srverr.New(srverr.FailedToParse,
+				"Found multiple array filters with the same top-level field name %s", name)
 		}
 		if u.filters == nil {
 			u.filters = map[string]*Filter{}
@@ -250,7 +252,9 @@ func checkSize(doc bson.Raw) error {
 			first = bsontext.Element(k, v)
 			break
 		}
-		return srverr.New(srverr.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB) First element: %s", len(doc), len(doc), maxInternalSize, first)
+		return srverr.New(srverr.BSONObjectTooLarge,
+			"BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB) First element: %s", len(doc),
+			len(doc), maxInternalSize, first)
 	}
 	if len(doc) > maxDocumentSize {
 		return tooLarge(17419, "Resulting document after update is larger than")
@@ -353,8 +357,9 @@ func (u *Update) replace(doc, replacement bson.Raw, clock Clock) (bson.Raw, erro
 		return nil, arrayID()
 	}
 	if newID.Type != 0 && oldID.Type != 0 && Compare(newID, oldID, nil) != 0 {
-		return nil, srverr.New(srverr.ImmutableField, "After applying the update, the (immutable) field '_id' was found "+
-			"to have been altered to %s", bsontext.Element("_id", newID))
+		return nil, srverr.New(srverr.ImmutableField,
+			"After applying the update, the (immutable) field '_id' was found "+
+				"to have been altered to %s", bsontext.Element("_id", newID))
 	}
 	return out, nil
 }

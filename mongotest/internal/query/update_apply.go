@@ -273,14 +273,16 @@ func (c *updateRun) blocked(n updateNode, rest []string, name string, v bson.Raw
 					return found.err
 				}
 			}
-			return srverr.New(srverr.PathNotViable, "Cannot create field '%s' in element {%s}", rest[0], bsontext.Element(name, v))
+			return srverr.New(srverr.PathNotViable, "Cannot create field '%s' in element {%s}", rest[0],
+				bsontext.Element(name, v))
 		}
 		full := append(c.path[:len(c.path):len(c.path)], rest...)
 		return srverr.New(srverr.PathNotViable, "Cannot use the part (%s) of (%s) to traverse the element ({%s})",
 			rest[0], strings.Join(full, "."), bsontext.Element(name, v))
 	case *arrayNode:
 		full := append(c.path[:len(c.path):len(c.path)], rest...)
-		return badValue("The path '%s' must exist in the document in order to apply array updates.", strings.Join(full, "."))
+		return badValue("The path '%s' must exist in the document in order to apply array updates.",
+			strings.Join(full, "."))
 	case *objectNode:
 		children, err := c.children(n)
 		if err != nil {

@@ -98,7 +98,8 @@ func (u *Update) checkDollar(doc bson.Raw, name string, path []string) error {
 	next := right
 	if cur == "$db" {
 		if v.Type != bson.TypeString {
-			return srverr.New(srverr.InvalidDBRef, "The DBRef $db field must be a String, not a %s", bsontext.TypeName(v.Type))
+			return srverr.New(srverr.InvalidDBRef, "The DBRef $db field must be a String, not a %s",
+				bsontext.TypeName(v.Type))
 		}
 		if left != "$id" {
 			return srverr.New(srverr.InvalidDBRef, "Found $db field without a $id before it, which is invalid.")
@@ -116,7 +117,8 @@ func (u *Update) checkDollar(doc bson.Raw, name string, path []string) error {
 	}
 	if cur == "$ref" {
 		if curValue.Type != bson.TypeString {
-			return srverr.New(srverr.InvalidDBRef, "The DBRef $ref field must be a String, not a %s", bsontext.TypeName(curValue.Type))
+			return srverr.New(srverr.InvalidDBRef, "The DBRef $ref field must be a String, not a %s",
+				bsontext.TypeName(curValue.Type))
 		}
 		if next != "$id" {
 			return srverr.New(srverr.InvalidDBRef, "The DBRef $ref field must be followed by a $id field")
@@ -125,8 +127,10 @@ func (u *Update) checkDollar(doc bson.Raw, name string, path []string) error {
 	}
 	full := strings.Join(append(append([]string(nil), path...), name), ".")
 	if u.version.AtLeast(5, 0) {
-		return srverr.New(srverr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not allowed in the "+
-			"context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.", name, full)
+		return srverr.New(srverr.DollarPrefixedFieldName,
+			"The dollar ($) prefixed field '%s' in '%s' is not allowed in the "+
+				"context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.",
+			name, full)
 	}
 	return srverr.New(srverr.DollarPrefixedFieldName,
 		"The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", name, full)
@@ -141,6 +145,7 @@ func checkModified(path []string, sets bool, before, after bson.RawValue) error 
 	if sets && len(path) == 1 && after.Type != 0 && Compare(before, after, nil) == 0 {
 		return nil
 	}
-	return srverr.New(srverr.ImmutableField, "Performing an update on the path '%s' would modify the immutable field '_id'",
+	return srverr.New(srverr.ImmutableField,
+		"Performing an update on the path '%s' would modify the immutable field '_id'",
 		strings.Join(path, "."))
 }

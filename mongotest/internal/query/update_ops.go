@@ -20,11 +20,15 @@ func init() {
 		"$setOnInsert": func(_ *Update, _ string, v bson.RawValue) (modifier, error) {
 			return &setOp{v: v, insertOnly: true}, nil
 		},
-		"$unset":       func(*Update, string, bson.RawValue) (modifier, error) { return unsetOp{}, nil },
-		"$inc":         parseArithmetic("$inc", "increment", addNumbers),
-		"$mul":         parseArithmetic("$mul", "multiply", multiplyNumbers),
-		"$min":         func(u *Update, _ string, v bson.RawValue) (modifier, error) { return &extremeOp{v, -1, u.coll}, nil },
-		"$max":         func(u *Update, _ string, v bson.RawValue) (modifier, error) { return &extremeOp{v, +1, u.coll}, nil },
+		"$unset": func(*Update, string, bson.RawValue) (modifier, error) { return unsetOp{}, nil },
+		"$inc":   parseArithmetic("$inc", "increment", addNumbers),
+		"$mul":   parseArithmetic("$mul", "multiply", multiplyNumbers),
+		"$min": func(u *Update, _ string, v bson.RawValue) (modifier, error) {
+			return &extremeOp{v, -1, u.coll}, nil
+		},
+		"$max": func(u *Update, _ string, v bson.RawValue) (modifier, error) {
+			return &extremeOp{v, +1, u.coll}, nil
+		},
 		"$currentDate": parseCurrentDate,
 		"$bit":         parseBit,
 		"$push":        parsePush,
@@ -80,10 +84,12 @@ type arithmeticOp struct {
 	compute func(a, b bson.RawValue) (bson.RawValue, bool)
 }
 
-func parseArithmetic(name, verb string, compute func(a, b bson.RawValue) (bson.RawValue, bool)) func(*Update, string, bson.RawValue) (modifier, error) {
+func parseArithmetic(name, verb string, compute func(a, b bson.RawValue) (bson.RawValue, bool)) func(*Update, string,
+	bson.RawValue) (modifier, error) {
 	return func(_ *Update, field string, v bson.RawValue) (modifier, error) {
 		if !v.IsNumber() {
-			return nil, srverr.New(srverr.TypeMismatch, "Cannot %s with non-numeric argument: {%s}", verb, bsontext.Element(field, v))
+			return nil, srverr.New(srverr.TypeMismatch, "Cannot %s with non-numeric argument: {%s}", verb,
+				bsontext.Element(field, v))
 		}
 		return &arithmeticOp{name, v, compute}, nil
 	}
@@ -91,12 +97,14 @@ func parseArithmetic(name, verb string, compute func(a, b bson.RawValue) (bson.R
 
 func (o *arithmeticOp) update(c *updateRun, name string, old bson.RawValue) (bson.RawValue, error) {
 	if !old.IsNumber() {
-		return old, srverr.New(srverr.TypeMismatch, "Cannot apply %s to a value of non-numeric type. {%s} has the field '%s' "+
-			"of non-numeric type %s", o.name, c.id(), name, bsontext.TypeName(old.Type))
+		return old, srverr.New(srverr.TypeMismatch,
+			"Cannot apply %s to a value of non-numeric type. {%s} has the field '%s' "+
+				"of non-numeric type %s", o.name, c.id(), name, bsontext.TypeName(old.Type))
 	}
 	v, ok := o.compute(old, o.operand)
 	if !ok {
-		return old, badValue("Failed to apply %s operations to current value (%s) for document {%s}", o.name, debugNumber(old), c.id())
+		return old, badValue("Failed to apply %s operations to current value (%s) for document {%s}", o.name,
+			debugNumber(old), c.id())
 	}
 	switch {
 	case isNaN(v):
@@ -140,7 +148,8 @@ func parseCurrentDate(_ *Update, _ string, v bson.RawValue) (modifier, error) {
 		if op != nil {
 			return op, nil
 		}
-		return nil, badValue("The '$type' string field is required to be 'date' or 'timestamp': {$currentDate: {field : {$type: 'date'}}}")
+		return nil, badValue(
+			"The '$type' string field is required to be 'date' or 'timestamp': {$currentDate: {field : {$type: 'date'}}}")
 	}
 	return nil, badValue("%s is not valid type for $currentDate. Please use a boolean ('true') or a $type expression "+
 		"({$type: 'timestamp/date'}).", bsontext.TypeName(v.Type))
@@ -180,24 +189,28 @@ func parseBit(_ *Update, _ string, v bson.RawValue) (modifier, error) {
 		case "xor":
 			o.ops = append(o.ops, '^')
 		default:
-			return nil, badValue("The $bit modifier only supports 'and', 'or', and 'xor', not '%s' which is an unknown operator: {%s}",
+			return nil, badValue(
+				"The $bit modifier only supports 'and', 'or', and 'xor', not '%s' which is an unknown operator: {%s}",
 				key, bsontext.Element(key, arg))
 		}
 		if arg.Type != bson.TypeInt32 && arg.Type != bson.TypeInt64 {
-			return nil, badValue("The $bit modifier field must be an Integer(32/64 bit); a '%s' is not supported here: {%s}",
+			return nil, badValue(
+				"The $bit modifier field must be an Integer(32/64 bit); a '%s' is not supported here: {%s}",
 				bsontext.TypeName(arg.Type), bsontext.Element(key, arg))
 		}
 		o.args = append(o.args, arg)
 	}
 	if len(o.ops) == 0 {
-		return nil, badValue("You must pass in at least one bitwise operation. The format is: {$bit: {field: {and/or/xor: #}}")
+		return nil, badValue(
+			"You must pass in at least one bitwise operation. The format is: {$bit: {field: {and/or/xor: #}}")
 	}
 	return o, nil
 }
 
 func (o *bitOp) update(c *updateRun, name string, old bson.RawValue) (bson.RawValue, error) {
 	if old.Type != bson.TypeInt32 && old.Type != bson.TypeInt64 {
-		return old, badValue("Cannot apply $bit to a value of non-integral type.%s has the field %s of non-integer type %s", // sic
+		return old, badValue(
+			"Cannot apply $bit to a value of non-integral type.%s has the field %s of non-integer type %s", // sic
 			c.id(), name, bsontext.TypeName(old.Type))
 	}
 	n, _ := old.AsInt64()

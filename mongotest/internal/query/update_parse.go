@@ -121,10 +121,12 @@ func (u *Update) parseModifiers(spec bson.Raw) error {
 		}
 		if args.Type != bson.TypeEmbeddedDocument {
 			return srverr.New(srverr.FailedToParse, "Modifiers operate on fields but we found type %s instead. "+
-				"For example: {$mod: {<field>: ...}} not {%s}", bsontext.TypeName(args.Type), bsontext.Element(op, args))
+				"For example: {$mod: {<field>: ...}} not {%s}", bsontext.TypeName(args.Type),
+				bsontext.Element(op, args))
 		}
 		if bson.Raw(args.Value).IsEmpty() && !u.version.AtLeast(5, 0) {
-			return srverr.New(srverr.FailedToParse, "'%s' is empty. You must specify a field like so: {%s: {<field>: ...}}", op, op)
+			return srverr.New(srverr.FailedToParse,
+				"'%s' is empty. You must specify a field like so: {%s: {<field>: ...}}", op, op)
 		}
 		for path, arg := range bson.Raw(args.Value).All() {
 			var err error
@@ -140,7 +142,8 @@ func (u *Update) parseModifiers(spec bson.Raw) error {
 	}
 	for _, name := range sortedKeys(u.filters) {
 		if !used[name] {
-			return srverr.New(srverr.FailedToParse, "The array filter for identifier '%s' was not used in the update %s",
+			return srverr.New(srverr.FailedToParse,
+				"The array filter for identifier '%s' was not used in the update %s",
 				name, bsontext.Document(spec))
 		}
 	}
@@ -244,7 +247,8 @@ func (u *Update) addModifier(path string, make func() (modifier, error), used ma
 }
 
 func conflict(path, at string) error {
-	return srverr.New(srverr.ConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'", path, at)
+	return srverr.New(srverr.ConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'", path,
+		at)
 }
 
 // addRename puts both ends of a $rename into the tree.
@@ -266,7 +270,8 @@ func (u *Update) addRename(from string, arg bson.RawValue, used map[string]bool)
 		case from == to:
 			return nil, badValue("The source and target field for $rename must differ: %s", bsontext.Element(from, arg))
 		case strings.HasPrefix(from, to+"."), strings.HasPrefix(to, from+"."):
-			return nil, badValue("The source and target field for $rename must not be on the same path: %s", bsontext.Element(from, arg))
+			return nil, badValue("The source and target field for $rename must not be on the same path: %s",
+				bsontext.Element(from, arg))
 		case isDynamic(from):
 			return nil, badValue("The source field for $rename may not be dynamic: %s", from)
 		case isDynamic(to):
@@ -290,7 +295,8 @@ func isDynamic(path string) bool {
 // the path.
 func mergeNodes(a, b updateNode, path []string) (updateNode, error) {
 	clash := func() error {
-		return srverr.New(srverr.ConflictingUpdateOperators, "Update created a conflict at '%s'", strings.Join(path, "."))
+		return srverr.New(srverr.ConflictingUpdateOperators, "Update created a conflict at '%s'",
+			strings.Join(path, "."))
 	}
 	switch x := a.(type) {
 	case *objectNode:

@@ -44,13 +44,15 @@ func parsePush(u *Update, _ string, v bson.RawValue) (modifier, error) {
 	}
 	each := clauses["$each"]
 	if each.Type != bson.TypeArray {
-		return nil, badValue("The argument to $each in $push must be an array but it was of type: %s", bsontext.TypeName(each.Type))
+		return nil, badValue("The argument to $each in $push must be an array but it was of type: %s",
+			bsontext.TypeName(each.Type))
 	}
 	o.values = bsondoc.Items(each)
 	if e, ok := clauses["$slice"]; ok {
 		n, whole := exactInt64(e)
 		if !whole {
-			return nil, badValue("The value for $slice must be an integer value but was given type: %s", bsontext.TypeName(e.Type))
+			return nil, badValue("The value for $slice must be an integer value but was given type: %s",
+				bsontext.TypeName(e.Type))
 		}
 		o.slice, o.hasSlice = int(n), true
 	}
@@ -63,7 +65,8 @@ func parsePush(u *Update, _ string, v bson.RawValue) (modifier, error) {
 	if e, ok := clauses["$position"]; ok {
 		n, whole := exactInt64(e)
 		if !whole {
-			return nil, badValue("The value for $position must be an integer value, not of type: %s", bsontext.TypeName(e.Type))
+			return nil, badValue("The value for $position must be an integer value, not of type: %s",
+				bsontext.TypeName(e.Type))
 		}
 		o.position = int(min(max(n, math.MinInt32), math.MaxInt32))
 	}
@@ -79,7 +82,8 @@ func parsePushSort(v bson.RawValue, coll *Collation) (func(a, b bson.RawValue) i
 	}
 	if v.Type != bson.TypeEmbeddedDocument {
 		if !v.IsNumber() {
-			return nil, badValue("The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields")
+			return nil, badValue(
+				"The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields")
 		}
 		sign, err := direction(v)
 		return func(a, b bson.RawValue) int { return sign * Compare(a, b, coll) }, err
@@ -192,7 +196,8 @@ func parseAddToSet(u *Update, field string, v bson.RawValue) (modifier, error) {
 		return o, nil
 	}
 	if each.Type != bson.TypeArray {
-		return nil, srverr.New(srverr.TypeMismatch, "The argument to $each in $addToSet must be an array but it was of type %s",
+		return nil, srverr.New(srverr.TypeMismatch,
+			"The argument to $each in $addToSet must be an array but it was of type %s",
 			bsontext.TypeName(each.Type))
 	}
 	if countElements(v.Value) > 1 {

@@ -69,7 +69,8 @@ func (c *updateRun) renameFrom(path string) (bson.RawValue, error) {
 		cur, name = next, part
 	}
 	if array != "" {
-		return cur, badValue("The source field cannot be an array element, '%s' in doc with %s has an array field called '%s'",
+		return cur, badValue(
+			"The source field cannot be an array element, '%s' in doc with %s has an array field called '%s'",
 			path, c.id(), array)
 	}
 	return cur, nil

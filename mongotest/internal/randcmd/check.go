@@ -42,7 +42,8 @@ func (c *Checker) setUp(cs Case) error {
 }
 
 func (c *Checker) shard() error {
-	for _, cmd := range []d{{e("enableSharding", "t")}, {e("shardCollection", "t.c"), e("key", d{e("_id", "hashed")}), e("collation", d{e("locale", "simple")})}} {
+	for _, cmd := range []d{{e("enableSharding", "t")},
+		{e("shardCollection", "t.c"), e("key", d{e("_id", "hashed")}), e("collation", d{e("locale", "simple")})}} {
 		r, err := c.run(append(cmd, e("$db", "admin")))
 		if err != nil {
 			return err
@@ -184,7 +185,8 @@ func (c *Checker) hints() ([]string, error) {
 	for _, v := range list.docs {
 		ix := bson.Raw(v.Value)
 		text := ix.String()
-		if strings.Contains(text, "sparse") || strings.Contains(text, "partialFilter") || strings.Contains(text, "$**") {
+		if strings.Contains(text, "sparse") || strings.Contains(text, "partialFilter") ||
+			strings.Contains(text, "$**") {
 			continue
 		}
 		name, _ := ix.Lookup("name").StringValue()
@@ -239,8 +241,10 @@ func (c *Checker) checkFind(cs Case) error {
 		rule string
 		cmd  d
 	}{
-		{"find: chosen plan", plain}, {"find: $and", with(plain, "filter", d{e("$and", a{f, d{}})})}, {"find: $or", with(plain, "filter", d{e("$or", a{f})})},
-		{"find: $or twice", with(plain, "filter", d{e("$or", a{f, f})})}, {"find: $nor", with(plain, "filter", d{e("$nor", a{d{e("$nor", a{f})}})})},
+		{"find: chosen plan", plain}, {"find: $and", with(plain, "filter", d{e("$and", a{f, d{}})})},
+		{"find: $or", with(plain, "filter", d{e("$or", a{f})})},
+		{"find: $or twice", with(plain, "filter", d{e("$or", a{f, f})})},
+		{"find: $nor", with(plain, "filter", d{e("$nor", a{d{e("$nor", a{f})}})})},
 		{"find: batches", with(plain, "batchSize", int32(1))},
 	}
 	for _, h := range hints {
@@ -284,7 +288,8 @@ func (c *Checker) checkCounts(cmd, f d, found answer) error {
 			return &brokenRule{"count", fmt.Sprintf("%s counts %d, find finds %v", show(count), n, found)}
 		}
 	}
-	for _, stages := range []a{{d{e("$match", f)}}, {d{e("$_internalInhibitOptimization", d{})}, d{e("$match", f)}}, {d{e("$sort", d{e("a", int32(1))})}, d{e("$match", f)}},
+	for _, stages := range []a{{d{e("$match", f)}}, {d{e("$_internalInhibitOptimization", d{})}, d{e("$match", f)}},
+		{d{e("$sort", d{e("a", int32(1))})}, d{e("$match", f)}},
 		{d{e("$addFields", d{e("zz", int32(1))})}, d{e("$match", f)}, d{e("$project", d{e("zz", int32(0))})}}} {
 		agg := d{e("aggregate", "c"), e("pipeline", stages), e("cursor", d{})}
 		if col != nil {
@@ -366,7 +371,8 @@ func (c *Checker) checkSorted(cmd, plain d, hints []string) error {
 		return err
 	}
 	order, _ := get(total, "sort")
-	agg := d{e("aggregate", "c"), e("pipeline", a{d{e("$match", filterOf(cmd, "filter"))}, d{e("$sort", order)}, d{e("$project", p)}}), e("cursor", d{})}
+	agg := d{e("aggregate", "c"), e("pipeline", a{d{e("$match", filterOf(cmd, "filter"))}, d{e("$sort", order)},
+		d{e("$project", p)}}), e("cursor", d{})}
 	if col, ok := get(cmd, "collation"); ok {
 		agg = append(agg, e("collation", col))
 	}
@@ -406,7 +412,8 @@ func (c *Checker) checkAggregate(cs Case) error {
 		rule string
 		cmd  d
 	}
-	variants := []variant{{"aggregate: optimizer", with(cmd, "pipeline", held)}, {"aggregate: disk", with(cmd, "allowDiskUse", true)},
+	variants := []variant{{"aggregate: optimizer", with(cmd, "pipeline", held)},
+		{"aggregate: disk", with(cmd, "allowDiskUse", true)},
 		{"aggregate: batches", with(cmd, "cursor", d{e("batchSize", int32(1))})}}
 	for i := range stages {
 		if _, err := c.run(d{e("drop", "v")}); err != nil {
@@ -449,7 +456,8 @@ func (c *Checker) checkAggregate(cs Case) error {
 	if strings.Contains(show(stages), "$facet") || len(cs.Indexes) > 0 { // within $facet no index gives an order
 		return nil
 	}
-	facet := with(cmd, "pipeline", a{d{e("$facet", d{e("f", stages)})}, d{e("$unwind", "$f")}, d{e("$replaceRoot", d{e("newRoot", "$f")})}})
+	facet := with(cmd, "pipeline", a{d{e("$facet", d{e("f", stages)})}, d{e("$unwind", "$f")},
+		d{e("$replaceRoot", d{e("newRoot", "$f")})}})
 	got, err := c.all(facet)
 	if err != nil {
 		return err
@@ -597,9 +605,11 @@ func (c *Checker) checkUpdate(cs Case) error {
 	n, _ := r.Lookup("n").AsInt64()
 	modified, _ := r.Lookup("nModified").AsInt64()
 	_, pipeline := one[1].Value.(a)
-	loose := pipeline || strings.Contains(show(one), "$sort") // these count as modified whether they change anything or not
+	// these count as modified whether they change anything or not
+	loose := pipeline || strings.Contains(show(one), "$sort")
 	if int(n) != want || !loose && int(modified) != changed(before, after) {
-		return &brokenRule{"update: counts", fmt.Sprintf("%s answers %v, with %d found and %d changed", show(cs.Command), r, want, changed(before, after))}
+		return &brokenRule{"update: counts", fmt.Sprintf("%s answers %v, with %d found and %d changed",
+			show(cs.Command), r, want, changed(before, after))}
 	}
 	if want == 0 || strings.Contains(show(one), "$currentDate") { // the time goes on
 		return nil
@@ -693,7 +703,8 @@ func (c *Checker) checkDelete(cs Case) error {
 		want = min(want, 1)
 	}
 	if n, _ := r.Lookup("n").AsInt64(); int(n) != want || len(before.docs)-len(after.docs) != want {
-		return &brokenRule{"delete: counts", fmt.Sprintf("%s answers %v, with %v found; %v are left", show(cs.Command), r, found, after)}
+		return &brokenRule{"delete: counts",
+			fmt.Sprintf("%s answers %v, with %v found; %v are left", show(cs.Command), r, found, after)}
 	}
 	return nil
 }
@@ -755,7 +766,8 @@ func (c *Checker) checkDistinct(cs Case) error {
 		got = append(got, v)
 	}
 	if !slices.EqualFunc(want, got, func(a, b bson.RawValue) bool { return bson.Compare(a, b) == 0 }) {
-		return &brokenRule{"distinct", fmt.Sprintf("%s answers %v, want %v", show(cs.Command), answer{docs: got}, answer{docs: want})}
+		return &brokenRule{"distinct", fmt.Sprintf("%s answers %v, want %v", show(cs.Command), answer{docs: got},
+			answer{docs: want})}
 	}
 	return nil
 }
@@ -786,17 +798,21 @@ func (c *Checker) checkFindAndModify(cs Case) error {
 	}
 	if x, failed := failure(r); failed {
 		if y, bad := failure(explained); bad && y.code != x.code {
-			return &brokenRule{"findAndModify: explain", fmt.Sprintf("%s fails with %v, explained it is %v", show(cs.Command), x, y)}
+			return &brokenRule{"findAndModify: explain",
+				fmt.Sprintf("%s fails with %v, explained it is %v", show(cs.Command), x, y)}
 		}
 		return nil // a projection fails when the document has been written
 	}
 	if y, bad := failure(explained); bad {
-		return &brokenRule{"findAndModify: explain", fmt.Sprintf("%s runs, but cannot be explained: %v", show(cs.Command), y)}
+		return &brokenRule{"findAndModify: explain",
+			fmt.Sprintf("%s runs, but cannot be explained: %v", show(cs.Command), y)}
 	}
 	n, _ := r.Lookup("lastErrorObject", "n").AsInt64()
 	remove, _ := get(cs.Command, "remove")
-	if gone := len(before.docs) - len(after.docs); remove == true && gone != int(n) || remove != true && changed(before, after) > 1 {
-		return &brokenRule{"findAndModify: counts", fmt.Sprintf("%s answers %v and leaves %v of %v", show(cs.Command), r, after, before)}
+	if gone := len(before.docs) - len(after.docs); remove == true && gone != int(n) ||
+		remove != true && changed(before, after) > 1 {
+		return &brokenRule{"findAndModify: counts",
+			fmt.Sprintf("%s answers %v and leaves %v of %v", show(cs.Command), r, after, before)}
 	}
 	return nil
 }

@@ -157,7 +157,8 @@ func (g *gen) filter(depth int) d {
 		case n < 11:
 			f = append(f, e("$expr", g.expr(depth)))
 		default:
-			f = append(f, pick(g, e("$alwaysTrue", int32(1)), e("$alwaysFalse", int32(1)), e("$comment", "x"), e("$jsonSchema", g.schema(1))))
+			f = append(f, pick(g, e("$alwaysTrue", int32(1)), e("$alwaysFalse", int32(1)), e("$comment", "x"),
+				e("$jsonSchema", g.schema(1))))
 		}
 	}
 	return f
@@ -191,7 +192,8 @@ func (g *gen) operator(depth int) bson.E {
 	case 6:
 		return e("$exists", pick[any](g, true, false, int32(1)))
 	case 7:
-		return e("$type", pick[any](g, "number", "string", int32(2), a{"int", "array"}, "array", "object", "null", int32(-1), "nosuch", int32(30)))
+		return e("$type", pick[any](g, "number", "string", int32(2), a{"int", "array"}, "array", "object", "null",
+			int32(-1), "nosuch", int32(30)))
 	case 8:
 		return e("$all", g.values())
 	case 9:
@@ -211,9 +213,11 @@ func (g *gen) operator(depth int) bson.E {
 		}
 		return e("$not", pick[any](g, d{g.operator(depth - 1)}, bson.Regex{Pattern: "a"}))
 	case 14:
-		return e(pick(g, "$bitsAllSet", "$bitsAnyClear", "$bitsAllClear", "$bitsAnySet"), pick[any](g, int32(3), a{int32(0), int32(2)}, int64(1)<<40, 1.5))
+		return e(pick(g, "$bitsAllSet", "$bitsAnyClear", "$bitsAllClear", "$bitsAnySet"),
+			pick[any](g, int32(3), a{int32(0), int32(2)}, int64(1)<<40, 1.5))
 	}
-	return e(pick(g, "$geoWithin", "$geoIntersects"), d{e("$geometry", d{e("type", "Polygon"), e("coordinates", a{a{a{0, 0}, a{3, 0}, a{3, 3}, a{0, 0}}})})})
+	return e(pick(g, "$geoWithin", "$geoIntersects"),
+		d{e("$geometry", d{e("type", "Polygon"), e("coordinates", a{a{a{0, 0}, a{3, 0}, a{3, 3}, a{0, 0}}})})})
 }
 
 func (g *gen) schema(depth int) d {
@@ -238,11 +242,16 @@ func (g *gen) schema(depth int) d {
 
 // operators of expressions, by how their operands are written.
 var (
-	unary = []string{"$abs", "$ceil", "$floor", "$sqrt", "$exp", "$ln", "$log10", "$not", "$size", "$isArray", "$isNumber", "$type", "$toString", "$toInt", "$toLong", "$toDouble",
-		"$toDecimal", "$toBool", "$toDate", "$toUpper", "$toLower", "$strLenCP", "$strLenBytes", "$objectToArray", "$arrayToObject", "$reverseArray", "$year", "$dayOfWeek", "$isoWeek", "$first",
-		"$last", "$sum", "$avg", "$min", "$max", "$stdDevPop", "$mergeObjects", "$allElementsTrue", "$anyElementTrue", "$literal", "$bsonSize", "$sin", "$trunc", "$round"}
-	binary = []string{"$add", "$subtract", "$multiply", "$divide", "$mod", "$pow", "$log", "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$cmp", "$arrayElemAt", "$in", "$ifNull", "$concat",
-		"$concatArrays", "$split", "$strcasecmp", "$setUnion", "$setIntersection", "$setDifference", "$setEquals", "$setIsSubset", "$range", "$slice", "$indexOfArray", "$indexOfCP",
+	unary = []string{"$abs", "$ceil", "$floor", "$sqrt", "$exp", "$ln", "$log10", "$not", "$size", "$isArray",
+		"$isNumber", "$type", "$toString", "$toInt", "$toLong", "$toDouble",
+		"$toDecimal", "$toBool", "$toDate", "$toUpper", "$toLower", "$strLenCP", "$strLenBytes", "$objectToArray",
+		"$arrayToObject", "$reverseArray", "$year", "$dayOfWeek", "$isoWeek", "$first",
+		"$last", "$sum", "$avg", "$min", "$max", "$stdDevPop", "$mergeObjects", "$allElementsTrue", "$anyElementTrue",
+		"$literal", "$bsonSize", "$sin", "$trunc", "$round"}
+	binary = []string{"$add", "$subtract", "$multiply", "$divide", "$mod", "$pow", "$log", "$eq", "$ne", "$gt", "$gte",
+		"$lt", "$lte", "$cmp", "$arrayElemAt", "$in", "$ifNull", "$concat",
+		"$concatArrays", "$split", "$strcasecmp", "$setUnion", "$setIntersection", "$setDifference", "$setEquals",
+		"$setIsSubset", "$range", "$slice", "$indexOfArray", "$indexOfCP",
 		"$indexOfBytes", "$round", "$trunc", "$and", "$or", "$sum", "$max", "$min", "$avg", "$mergeObjects", "$atan2"}
 )
 
@@ -265,19 +274,27 @@ func (g *gen) expr(depth int) any {
 	case 3, 4, 5, 6:
 		return d{e(pick(g, binary...), a{in(), in()})}
 	case 7:
-		return d{e(pick(g, "$add", "$concat", "$and", "$setUnion", "$slice", "$substrCP", "$range", "$cond", "$multiply"), a{in(), in(), in()})}
+		return d{e(pick(g, "$add", "$concat", "$and", "$setUnion", "$slice", "$substrCP", "$range", "$cond",
+			"$multiply"), a{in(), in(), in()})}
 	case 8:
 		return d{e("$cond", d{e("if", in()), e("then", in()), e("else", in())})}
 	case 9:
-		return d{e(pick(g, "$map"), d{e("input", in()), e("in", pick[any](g, "$$this", d{e("$add", a{"$$this", int32(1)})}, in()))})}
+		return d{e(pick(g, "$map"), d{e("input", in()),
+			e("in", pick[any](g, "$$this", d{e("$add", a{"$$this", int32(1)})}, in()))})}
 	case 10:
-		return pick(g, d{e("$filter", d{e("input", in()), e("cond", in())})}, d{e("$reduce", d{e("input", in()), e("initialValue", in()), e("in", d{e(pick(g, binary...), a{"$$value", "$$this"})})})},
-			d{e("$let", d{e("vars", d{e("v", in())}), e("in", d{e(pick(g, binary...), a{"$$v", in()})})})}, d{e("$zip", d{e("inputs", a{in(), in()}), e("useLongestLength", g.one(2))})})
+		return pick(g, d{e("$filter", d{e("input", in()), e("cond", in())})}, d{e("$reduce",
+			d{e("input", in()), e("initialValue", in()), e("in", d{e(pick(g, binary...), a{"$$value", "$$this"})})})},
+			d{e("$let", d{e("vars", d{e("v", in())}), e("in", d{e(pick(g, binary...), a{"$$v", in()})})})},
+			d{e("$zip", d{e("inputs", a{in(), in()}), e("useLongestLength", g.one(2))})})
 	case 11:
-		return pick(g, d{e("$convert", d{e("input", in()), e("to", pick[any](g, "int", "string", "date", "bool", "decimal")), e("onError", in()), e("onNull", in())})},
-			d{e("$switch", d{e("branches", a{d{e("case", in()), e("then", in())}}), e("default", in())})}, d{e("$dateToString", d{e("date", in()), e("format", "%Y-%m")})},
-			d{e("$dateFromString", d{e("dateString", in())})}, d{e("$trim", d{e("input", in()), e("chars", in())})}, d{e("$regexMatch", d{e("input", in()), e("regex", "a")})},
-			d{e("$replaceAll", d{e("input", in()), e("find", in()), e("replacement", "x")})}, d{e("$dateFromParts", d{e("year", in()), e("month", in())})}, d{e("$dateToParts", d{e("date", in())})})
+		return pick(g, d{e("$convert", d{e("input", in()),
+			e("to", pick[any](g, "int", "string", "date", "bool", "decimal")), e("onError", in()), e("onNull", in())})},
+			d{e("$switch", d{e("branches", a{d{e("case", in()), e("then", in())}}), e("default", in())})},
+			d{e("$dateToString", d{e("date", in()), e("format", "%Y-%m")})},
+			d{e("$dateFromString", d{e("dateString", in())})}, d{e("$trim", d{e("input", in()), e("chars", in())})},
+			d{e("$regexMatch", d{e("input", in()), e("regex", "a")})},
+			d{e("$replaceAll", d{e("input", in()), e("find", in()), e("replacement", "x")})},
+			d{e("$dateFromParts", d{e("year", in()), e("month", in())})}, d{e("$dateToParts", d{e("date", in())})})
 	case 12:
 		return d{e(pick(g, "a", "b"), in())}
 	}
@@ -317,7 +334,8 @@ func (g *gen) projection() d {
 }
 
 func (g *gen) accumulator() d {
-	return d{e(pick(g, "$sum", "$avg", "$min", "$max", "$first", "$last", "$push", "$addToSet", "$stdDevPop", "$mergeObjects"), g.expr(1))}
+	return d{e(pick(g, "$sum", "$avg", "$min", "$max", "$first", "$last", "$push", "$addToSet", "$stdDevPop",
+		"$mergeObjects"), g.expr(1))}
 }
 
 // stages is a pipeline that reads.
@@ -353,7 +371,8 @@ func (g *gen) stage(depth int) d {
 	case 10:
 		return d{e(pick(g, "$limit", "$skip"), int32(1+g.IntN(4)))}
 	case 11:
-		return d{e("$unwind", pick[any](g, "$"+g.path(), d{e("path", "$"+g.path()), e("preserveNullAndEmptyArrays", g.one(2)), e("includeArrayIndex", g.path())}))}
+		return d{e("$unwind", pick[any](g, "$"+g.path(),
+			d{e("path", "$"+g.path()), e("preserveNullAndEmptyArrays", g.one(2)), e("includeArrayIndex", g.path())}))}
 	case 12, 13:
 		return d{e("$group", d{e("_id", g.expr(1)), e("x", g.accumulator()), e("y", g.accumulator())})}
 	case 14:
@@ -361,35 +380,47 @@ func (g *gen) stage(depth int) d {
 	case 15:
 		return d{e("$unset", pick[any](g, g.path(), a{g.path(), g.path()}))}
 	case 16:
-		return pick(g, d{e("$count", pick(g, "n", "a.b", "", "$n"))}, d{e("$sortByCount", g.expr(1))}, d{e("$redact", pick[any](g, "$$KEEP", d{e("$cond", a{g.expr(1), "$$DESCEND", "$$PRUNE"})}))},
-			d{e("$bucketAuto", d{e("groupBy", "$"+g.path()), e("buckets", int32(1+g.IntN(3)))})}, d{e("$bucket", d{e("groupBy", "$"+g.path()), e("boundaries", a{int32(0), int32(2)}), e("default", "x")})})
+		return pick(g, d{e("$count", pick(g, "n", "a.b", "", "$n"))}, d{e("$sortByCount", g.expr(1))},
+			d{e("$redact", pick[any](g, "$$KEEP", d{e("$cond", a{g.expr(1), "$$DESCEND", "$$PRUNE"})}))},
+			d{e("$bucketAuto", d{e("groupBy", "$"+g.path()), e("buckets", int32(1+g.IntN(3)))})}, d{e("$bucket",
+				d{e("groupBy", "$"+g.path()), e("boundaries", a{int32(0), int32(2)}), e("default", "x")})})
 	case 17:
-		return d{e("$lookup", d{e("from", pick(g, "c", "o")), e("localField", g.path()), e("foreignField", g.path()), e("as", g.path())})}
+		return d{e("$lookup", d{e("from", pick(g, "c", "o")), e("localField", g.path()), e("foreignField", g.path()),
+			e("as", g.path())})}
 	case 18:
 		if depth <= 0 {
-			return d{e("$lookup", d{e("from", "o"), e("let", d{e("v", g.expr(1))}), e("pipeline", a{d{e("$match", d{e("$expr", d{e("$eq", a{"$$v", "$" + g.path()})})})}}), e("as", g.field())})}
+			return d{e("$lookup", d{e("from", "o"), e("let", d{e("v", g.expr(1))}),
+				e("pipeline", a{d{e("$match", d{e("$expr", d{e("$eq", a{"$$v", "$" + g.path()})})})}}),
+				e("as", g.field())})}
 		}
 		return d{e("$facet", d{e("f", g.stages(depth-1))})}
 	}
-	return d{e("$graphLookup", d{e("from", "c"), e("startWith", g.expr(1)), e("connectFromField", g.path()), e("connectToField", g.path()), e("as", g.field()), e("maxDepth", int32(g.IntN(3)))})}
+	return d{e("$graphLookup", d{e("from", "c"), e("startWith", g.expr(1)), e("connectFromField", g.path()),
+		e("connectToField", g.path()), e("as", g.field()), e("maxDepth", int32(g.IntN(3)))})}
 }
 
 // modernStage is a stage that came with 5.0 or later.
 func (g *gen) modernStage() d {
 	window := d{}
 	if g.one(2) {
-		window = d{e("window", d{e(pick(g, "documents", "range"), a{pick[any](g, "unbounded", int32(-1), "current", 1.5), pick[any](g, "unbounded", int32(1), "current")})})}
+		window = d{e("window", d{e(pick(g, "documents", "range"),
+			a{pick[any](g, "unbounded", int32(-1), "current", 1.5), pick[any](g, "unbounded", int32(1), "current")})})}
 	}
 	sort := append(with(g.sort(), "_id", nil), e("_id", int32(1)))
 	switch g.IntN(3) {
 	case 0:
-		f := append(d{pick(g, e("$sum", "$a"), e("$push", "$b"), e("$rank", d{}), e("$denseRank", d{}), e("$documentNumber", d{}), e("$shift", d{e("output", "$a"), e("by", int32(1))}), e("$locf", "$a"),
-			e("$expMovingAvg", d{e("input", "$a"), e("N", int32(2))}), e("$integral", d{e("input", "$a")}), e("$derivative", d{e("input", "$a")}))}, window...)
+		f := append(d{pick(g, e("$sum", "$a"), e("$push", "$b"), e("$rank", d{}), e("$denseRank", d{}),
+			e("$documentNumber", d{}), e("$shift", d{e("output", "$a"), e("by", int32(1))}), e("$locf", "$a"),
+			e("$expMovingAvg", d{e("input", "$a"), e("N", int32(2))}), e("$integral", d{e("input", "$a")}),
+			e("$derivative", d{e("input", "$a")}))}, window...)
 		return d{e("$setWindowFields", d{e("partitionBy", g.expr(1)), e("sortBy", sort), e("output", d{e("w", f)})})}
 	case 1:
-		return d{e("$densify", d{e("field", g.field()), e("range", d{e("step", pick[any](g, int32(1), 0.5, int32(0))), e("bounds", pick[any](g, "full", "partition", a{int32(0), int32(5)}))})})}
+		return d{e("$densify", d{e("field", g.field()),
+			e("range", d{e("step", pick[any](g, int32(1), 0.5, int32(0))),
+				e("bounds", pick[any](g, "full", "partition", a{int32(0), int32(5)}))})})}
 	}
-	return d{e("$fill", d{e("sortBy", sort), e("output", d{e(g.field(), pick(g, d{e("method", "linear")}, d{e("method", "locf")}, d{e("value", g.expr(1))}))})})}
+	return d{e("$fill", d{e("sortBy", sort), e("output",
+		d{e(g.field(), pick(g, d{e("method", "linear")}, d{e("method", "locf")}, d{e("value", g.expr(1))}))})})}
 }
 
 // update is a document of modifiers, a replacement or a pipeline.
@@ -405,7 +436,8 @@ func (g *gen) update() any {
 	u := d{}
 	seen := map[string]bool{}
 	for range 1 + g.IntN(2) {
-		op := pick(g, "$set", "$unset", "$inc", "$mul", "$min", "$max", "$push", "$addToSet", "$pull", "$pullAll", "$pop", "$rename", "$bit", "$currentDate", "$setOnInsert")
+		op := pick(g, "$set", "$unset", "$inc", "$mul", "$min", "$max", "$push", "$addToSet", "$pull", "$pullAll",
+			"$pop", "$rename", "$bit", "$currentDate", "$setOnInsert")
 		if seen[op] {
 			continue
 		}
@@ -487,7 +519,8 @@ func (g *gen) index(name string) d {
 		ix = append(ix, e("unique", true))
 	}
 	if g.one(5) {
-		ix = append(ix, e("partialFilterExpression", d{e(g.field(), pick[any](g, d{e("$exists", true)}, d{e("$gt", int32(0))}, int32(1)))}))
+		ix = append(ix, e("partialFilterExpression",
+			d{e(g.field(), pick[any](g, d{e("$exists", true)}, d{e("$gt", int32(0))}, int32(1)))}))
 	}
 	if c := g.collation(); c != nil {
 		ix = append(ix, e("collation", c))

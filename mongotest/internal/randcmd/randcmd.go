@@ -44,7 +44,8 @@ func (f *Finding) String() string {
 	for _, part := range []struct {
 		name string
 		v    any
-	}{{"docs", f.Case.Docs}, {"other", f.Case.Other}, {"indexes", f.Case.Indexes}, {"collation", f.Case.Collation}, {"command", f.Case.Command}} {
+	}{{"docs", f.Case.Docs}, {"other", f.Case.Other}, {"indexes", f.Case.Indexes}, {"collation", f.Case.Collation},
+		{"command", f.Case.Command}} {
 		if list, ok := part.v.(a); ok && len(list) == 0 || part.name == "collation" && f.Case.Collation == nil {
 			continue
 		}
@@ -199,7 +200,8 @@ func (c *Checker) run(cmd d) (bson.Raw, error) {
 		return nil, err
 	}
 	c.conn.SetDeadline(time.Now().Add(replyTimeout))
-	if _, err := c.conn.Write(wire.FinishMessage(append(wire.AppendMsg(nil, wire.NextRequestID(), 0, 0), doc...), 0)); err != nil {
+	if _, err := c.conn.Write(wire.FinishMessage(append(wire.AppendMsg(nil, wire.NextRequestID(), 0, 0), doc...),
+		0)); err != nil {
 		return nil, fmt.Errorf("%s: %w", show(cmd), err)
 	}
 	head := make([]byte, wire.HeaderLen)
@@ -285,7 +287,9 @@ func (c *Checker) shrink(f *Finding) error {
 // shrunk returns cases that are a little smaller.
 func shrunk(cs Case) []Case {
 	var out []Case
-	for _, part := range []func(*Case) *a{func(c *Case) *a { return &c.Docs }, func(c *Case) *a { return &c.Other }, func(c *Case) *a { return &c.Indexes }} {
+	for _, part := range []func(*Case) *a{func(c *Case) *a {
+		return &c.Docs
+	}, func(c *Case) *a { return &c.Other }, func(c *Case) *a { return &c.Indexes }} {
 		for _, v := range smaller(*part(&cs), 1) {
 			next := cs
 			*part(&next) = v.(a)

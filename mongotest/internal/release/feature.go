@@ -24,7 +24,8 @@ const (
 
 var kindNames = [...]string{
 	Command: "commands", Argument: "arguments", Stage: "stages", Expression: "expressions", Accumulator: "accumulators",
-	Window: "window functions", Filter: "query operators", Variable: "variables", IndexOption: "index options", Value: "values",
+	Window: "window functions", Filter: "query operators", Variable: "variables", IndexOption: "index options",
+	Value:     "values",
 	QueryType: "queries of encrypted fields", Parameter: "parameters", Reply: "in replies",
 }
 
@@ -56,7 +57,8 @@ type Feature struct {
 
 // In reports whether servers of the version have the features of this row.
 func (f *Feature) In(v Version) bool {
-	return v == Version{} && f.Until == (Version{}) || v.AtLeastPatch(f.Since) && (f.Until == (Version{}) || !v.AtLeastPatch(f.Until))
+	return v == Version{} && f.Until == (Version{}) ||
+		v.AtLeastPatch(f.Since) && (f.Until == (Version{}) || !v.AtLeastPatch(f.Until))
 }
 
 // byName are the rows of a name, by its kind. What is in no row is in every version.

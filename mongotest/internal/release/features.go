@@ -14,7 +14,8 @@ const rateLimiter = "ingressConnectionEstablishmentBurstCapacitySecs ingressConn
 // version refuses, and docs/mongotest.md shows it. What is in no row is in every version; how a
 // version does what all of them have is in the code of that.
 var Features = []Feature{
-	{Since: At(4, 2, 0), Kind: Stage, State: NotBuilt, Names: "$backupCursor $backupCursorExtend"}, // Enterprise, and Percona's
+	// Enterprise, and Percona's
+	{Since: At(4, 2, 0), Kind: Stage, State: NotBuilt, Names: "$backupCursor $backupCursorExtend"},
 	{Since: At(4, 2, 10), Until: At(4, 3, 0), Kind: Command, Names: "hello"},
 	{Since: At(4, 4, 2), Kind: Command, Names: "hello"},
 
@@ -31,9 +32,11 @@ var Features = []Feature{
 	{Since: At(4, 9, 0), Kind: Argument, Names: "$configTime $topologyTime apiDeprecationErrors apiStrict apiVersion"},
 
 	{Since: At(5, 0, 0), Kind: Command, Names: "reshardCollection rotateCertificates testDeprecation testDeprecationInVersion2 testRemoval testVersion2 testVersions1And2 validateDBMetadata"},
-	{Since: At(5, 0, 0), Kind: Command, State: NotBuilt, Names: "abortReshardCollection cleanupReshardCollection commitReshardCollection"},
+	{Since: At(5, 0, 0), Kind: Command, State: NotBuilt,
+		Names: "abortReshardCollection cleanupReshardCollection commitReshardCollection"},
 	{Since: At(5, 0, 0), Kind: Stage, Names: "$setWindowFields"},
-	{Since: At(5, 0, 0), Kind: Expression, Names: "$dateAdd $dateDiff $dateSubtract $dateTrunc $getField $setField $unsetField"},
+	{Since: At(5, 0, 0), Kind: Expression,
+		Names: "$dateAdd $dateDiff $dateSubtract $dateTrunc $getField $setField $unsetField"},
 	{Since: At(5, 0, 0), Kind: Accumulator, Names: "$count"},
 	{Since: At(5, 0, 0), Kind: Filter, Names: "$_internalExprGt $_internalExprGte $_internalExprLt $_internalExprLte"},
 	{Since: At(5, 0, 0), Kind: Window, Names: "$covariancePop $covarianceSamp $denseRank $derivative $documentNumber $expMovingAvg $integral $rank $shift"},
@@ -43,7 +46,8 @@ var Features = []Feature{
 	{Since: At(5, 0, 0), Kind: Reply, Names: "getShardMap.connStrings getShardMap.hosts listShards.topologyTime"},
 	{Since: At(5, 0, 0), Kind: Parameter, Names: "acceptApiVersion2 requireApiVersion"},
 	{Until: At(5, 0, 0), Kind: Command, Names: "geoSearch resetError shardConnPoolStats stageDebug"},
-	{Until: At(5, 0, 0), Kind: Argument, Names: "allowImplicitCollectionCreation count.maxTimeMS stmtId update.runtimeConstants"},
+	{Until: At(5, 0, 0), Kind: Argument,
+		Names: "allowImplicitCollectionCreation count.maxTimeMS stmtId update.runtimeConstants"},
 	{Since: At(5, 0, 29), Until: At(5, 1, 0), Kind: Argument, Names: emptyStamps},
 	{Since: At(5, 1, 0), Kind: Stage, Names: "$densify $documents"},
 	{Since: At(5, 1, 0), Kind: Expression, Names: "$tsIncrement $tsSecond"},
@@ -58,7 +62,8 @@ var Features = []Feature{
 	{Since: At(5, 3, 0), Kind: Argument, Names: "create.clusteredIndex"},
 	{Since: At(5, 3, 0), Kind: IndexOption, Names: "clustered"},
 
-	{Since: At(6, 0, 0), Kind: Command, Names: "compactStructuredEncryptionData getClusterParameter moveRange setClusterParameter"},
+	{Since: At(6, 0, 0), Kind: Command,
+		Names: "compactStructuredEncryptionData getClusterParameter moveRange setClusterParameter"},
 	{Since: At(6, 0, 0), Kind: Command, State: NotBuilt, Names: "setUserWriteBlockMode"},
 	{Since: At(6, 0, 0), Kind: Stage, Names: "$search $searchMeta"},
 	{Since: At(6, 0, 0), Kind: Variable, Names: "$$SEARCH_META"},
@@ -75,7 +80,8 @@ var Features = []Feature{
 	{Until: At(6, 0, 0), Kind: Reply, Names: "config.databases.partitioned"},
 	{Since: At(6, 0, 3), Kind: Stage, State: NotBuilt, Names: "$shardedDataDistribution"},
 	{Since: At(6, 0, 7), Kind: Stage, Names: "$listSearchIndexes"},
-	{Since: At(6, 0, 7), Kind: Command, Names: "createSearchIndexes dropSearchIndex listSearchIndexes updateSearchIndex"},
+	{Since: At(6, 0, 7), Kind: Command,
+		Names: "createSearchIndexes dropSearchIndex listSearchIndexes updateSearchIndex"},
 	{Since: At(6, 0, 9), Until: At(6, 1, 0), Kind: Stage, Names: "$changeStreamSplitLargeEvent"},
 	{Since: At(6, 0, 11), Kind: Stage, Names: "$vectorSearch"},
 	{Since: At(6, 0, 11), Kind: Value, Names: "$meta=vectorSearchScore"},
@@ -88,7 +94,8 @@ var Features = []Feature{
 	{Since: At(6, 3, 0), Kind: Argument, Names: "aggregate.passthroughToShard"},
 
 	{Since: At(7, 0, 0), Kind: Command, Names: "checkMetadataConsistency cleanupStructuredEncryptionData"},
-	{Since: At(7, 0, 0), Kind: Command, State: NotBuilt, Names: "analyzeShardKey configureQueryAnalyzer mergeAllChunksOnShard resetPlacementHistory"},
+	{Since: At(7, 0, 0), Kind: Command, State: NotBuilt,
+		Names: "analyzeShardKey configureQueryAnalyzer mergeAllChunksOnShard resetPlacementHistory"},
 	{Since: At(7, 0, 0), Kind: Stage, Names: "$changeStreamSplitLargeEvent"},
 	{Since: At(7, 0, 0), Kind: Stage, State: NotBuilt, Names: "$listSampledQueries $queryStats"},
 	{Since: At(7, 0, 0), Kind: Expression, Names: "$median $percentile $toHashedIndexKey"},
@@ -103,8 +110,9 @@ var Features = []Feature{
 	{Until: At(7, 1, 0), Kind: Command, Names: "getFreeMonitoringStatus setFreeMonitoring"},
 
 	{Since: At(8, 0, 0), Kind: Command, Names: "bulkWrite unshardCollection"},
-	{Since: At(8, 0, 0), Kind: Command, State: NotBuilt, Names: "abortMoveCollection abortUnshardCollection autoCompact moveCollection removeQuerySettings setQuerySettings " +
-		"transitionFromDedicatedConfigServer transitionToDedicatedConfigServer"},
+	{Since: At(8, 0, 0), Kind: Command, State: NotBuilt,
+		Names: "abortMoveCollection abortUnshardCollection autoCompact moveCollection removeQuerySettings setQuerySettings " +
+			"transitionFromDedicatedConfigServer transitionToDedicatedConfigServer"},
 	{Since: At(8, 0, 0), Kind: Stage, State: NotBuilt, Names: "$querySettings"},
 	{Since: At(8, 0, 0), Kind: Argument, Names: emptyStamps},
 	{Since: At(8, 0, 0), Kind: Expression, Names: "$toUUID"},
@@ -129,19 +137,23 @@ var Features = []Feature{
 	{Since: At(8, 2, 0), Kind: Window, Names: "$minMaxScaler"},
 	{Since: At(8, 2, 0), Until: At(9, 0, 0), Kind: QueryType, Names: "prefixPreview substringPreview suffixPreview"},
 
-	{Since: At(8, 3, 0), Kind: Command, State: NotBuilt, Names: "commitShardRemoval commitTransitionToDedicatedConfigServer getTransitionToDedicatedConfigServerStatus " +
-		"shardDrainingStatus startShardDraining startTransitionToDedicatedConfigServer stopShardDraining stopTransitionToDedicatedConfigServer"},
-	{Since: At(8, 3, 0), Kind: Expression, Names: "$createObjectId $deserializeEJSON $hash $hexHash $serializeEJSON $subtype"},
+	{Since: At(8, 3, 0), Kind: Command, State: NotBuilt,
+		Names: "commitShardRemoval commitTransitionToDedicatedConfigServer getTransitionToDedicatedConfigServerStatus " +
+			"shardDrainingStatus startShardDraining startTransitionToDedicatedConfigServer stopShardDraining stopTransitionToDedicatedConfigServer"},
+	{Since: At(8, 3, 0), Kind: Expression,
+		Names: "$createObjectId $deserializeEJSON $hash $hexHash $serializeEJSON $subtype"},
 	{Since: At(8, 3, 0), Kind: Expression, State: NotBuilt, Names: "$toArray $toObject"},
 	{Since: At(8, 3, 0), Kind: Window, Names: "$mergeObjects"},
 	{Since: At(8, 3, 0), Kind: Argument, State: NotBuilt, Names: "$convert.base"},
 	{Since: At(8, 3, 0), Kind: Argument, Names: "$filter.arrayIndexAs $map.arrayIndexAs $reduce.arrayIndexAs"},
 	{Since: At(8, 3, 0), Kind: Variable, Names: "$$IDX"},
 
-	{Since: At(9, 0, 0), Kind: Argument, State: NotBuilt, Names: "aggregate.querySettings distinct.querySettings find.querySettings usersInfo.authenticatedMechanism"},
+	{Since: At(9, 0, 0), Kind: Argument, State: NotBuilt,
+		Names: "aggregate.querySettings distinct.querySettings find.querySettings usersInfo.authenticatedMechanism"},
 	{Since: At(9, 0, 0), Kind: Value, State: NotBuilt, Names: "create.validationLevel=constraint"},
 	{Since: At(9, 0, 0), Kind: Parameter, Names: "externalClientBaseBackoffMS"},
-	{Since: At(9, 0, 0), Kind: Parameter, State: NotBuilt, Names: "maxConcurrentMultiDocumentTransactions sessionCatalogPartitions useInternalAuthzForX509"},
+	{Since: At(9, 0, 0), Kind: Parameter, State: NotBuilt,
+		Names: "maxConcurrentMultiDocumentTransactions sessionCatalogPartitions useInternalAuthzForX509"},
 	{Since: At(9, 0, 0), Kind: QueryType, Names: "prefix substring suffix"},
 	{Until: At(9, 0, 0), Kind: Reply, Names: "listCollections.system.buckets"},
 }

@@ -88,7 +88,8 @@ func (s *Set) StepDown(r Waiter, n Peer, period, catchUp time.Duration, force bo
 		ok, err = s.wait(r, max(catchUp, time.Nanosecond), ready)
 	}
 	if err == nil && !ok && !force {
-		err = srverr.New(srverr.ExceededTimeLimit, "No electable secondaries caught up as of %s. Please use the replSetStepDown command with the argument {force: true} to force node to step down.", s.data.Now().UTC().Format("2006-01-02T15:04:05.000-0700"))
+		err = srverr.New(srverr.ExceededTimeLimit,
+			"No electable secondaries caught up as of %s. Please use the replSetStepDown command with the argument {force: true} to force node to step down.", s.data.Now().UTC().Format("2006-01-02T15:04:05.000-0700"))
 	}
 	s.Mu.Lock()
 	stepped := err == nil && s.primary == m

@@ -120,7 +120,8 @@ func (s *Set) Reconfigure(cfg bson.Raw) error {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if name, _ := cfg.Lookup("_id").StringValue(); name != s.name {
-		return bad("New and old configurations differ in replica set name; the old name was %s, and the new name is %s", s.name, name)
+		return bad("New and old configurations differ in replica set name; the old name was %s, and the new name is %s",
+			s.name, name)
 	}
 	version, _ := args.NumberOf(cfg.Lookup("version"))
 	if version <= int64(s.version) {
@@ -138,11 +139,13 @@ func (s *Set) Reconfigure(cfg bson.Raw) error {
 	}
 	for _, m := range s.members {
 		if configs[m.node.Addr()] == nil {
-			return srverr.New(srverr.NewReplicaSetConfigurationIncompatible, "members cannot be removed from this set: %s is missing", m.node.Addr())
+			return srverr.New(srverr.NewReplicaSetConfigurationIncompatible,
+				"members cannot be removed from this set: %s is missing", m.node.Addr())
 		}
 	}
 	if len(configs) > len(s.members) {
-		return srverr.New(srverr.NewReplicaSetConfigurationIncompatible, "members cannot be added to this set, which has %d", len(s.members))
+		return srverr.New(srverr.NewReplicaSetConfigurationIncompatible,
+			"members cannot be added to this set, which has %d", len(s.members))
 	}
 	for _, m := range s.members {
 		m.reconfigure(configs[m.node.Addr()])

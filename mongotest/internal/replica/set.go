@@ -284,10 +284,12 @@ func (s *Set) electLocked(candidate *member) bool {
 	}
 	best := candidate
 	for _, m := range s.members {
-		if candidate != nil || m.state != StateSecondary || !m.connected() || m.Priority <= 0 || now.Before(m.ineligible) {
+		if candidate != nil || m.state != StateSecondary || !m.connected() || m.Priority <= 0 ||
+			now.Before(m.ineligible) {
 			continue
 		}
-		if best == nil || m.applied.compare(best.applied) > 0 || m.applied == best.applied && m.Priority > best.Priority {
+		if best == nil || m.applied.compare(best.applied) > 0 ||
+			m.applied == best.applied && m.Priority > best.Priority {
 			best = m
 		}
 	}
@@ -570,7 +572,8 @@ func (s *Set) HasMajority(term int64, ts bson.Timestamp) bool {
 // AwaitWrite is WaitReplication for a mongos, which wrote to the set at ts in this term. lost is
 // true if the term has ended meanwhile: the write may have been rolled back. timeout bounds the
 // wait instead of the write concern's; 0: none.
-func (s *Set) AwaitWrite(r Waiter, term int64, ts bson.Timestamp, wc *WriteConcern, timeout time.Duration) (wcErr *srverr.Error, lost bool, err error) {
+func (s *Set) AwaitWrite(r Waiter, term int64, ts bson.Timestamp, wc *WriteConcern,
+	timeout time.Duration) (wcErr *srverr.Error, lost bool, err error) {
 	s.Mu.Lock()
 	check, wcErr := s.concernCheck(ts, wc)
 	over := func() bool { return s.Term != term || s.primary == nil }
@@ -614,7 +617,8 @@ func (s *Set) concernCheck(ts bson.Timestamp, wc *WriteConcern) (func() bool, *s
 	case wc.NamedMode && wc.Mode != "":
 		tags := s.modes[wc.Mode]
 		if tags == nil {
-			return nil, srverr.New(srverr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", wc.Mode)
+			return nil, srverr.New(srverr.UnknownReplWriteConcern,
+				"No write concern mode named '%s' found in replica set configuration", wc.Mode)
 		}
 		return func() bool {
 			for tag, need := range tags {

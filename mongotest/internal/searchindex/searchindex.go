@@ -38,7 +38,8 @@ type Engine interface {
 // with "" those of the index's own; they must not change. step is called with what the answer
 // takes, and may leave it by a panic. hits are the documents that were found, with what $meta shows
 // of each; meta is what is known of all of them.
-type Answer = func(stage string, spec bson.Raw, read func(collection string) iter.Seq2[bson.Raw, error], step func(n int)) (
+type Answer = func(stage string, spec bson.Raw, read func(collection string) iter.Seq2[bson.Raw, error],
+	step func(n int)) (
 	hits iter.Seq2[bson.Raw, bson.Raw], meta bson.Raw, err error)
 
 // index is one index of a collection.
@@ -117,8 +118,10 @@ func (x *Indexes) Create(coll UUID, specs []Spec, now time.Time) ([]Created, err
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, s := range specs {
-		if old, _ := x.find(coll, "", s.Name); old != nil && (old.kind != s.Kind || !sameDocument(old.latest.spec, s.Definition)) {
-			return nil, srverr.New(srverr.IndexAlreadyExists, "Index %s already exists with a different definition. Drop it first if needed.", s.Name)
+		if old, _ := x.find(coll, "", s.Name); old != nil &&
+			(old.kind != s.Kind || !sameDocument(old.latest.spec, s.Definition)) {
+			return nil, srverr.New(srverr.IndexAlreadyExists,
+				"Index %s already exists with a different definition. Drop it first if needed.", s.Name)
 		}
 	}
 	answers := make([]Answer, len(specs))
@@ -134,7 +137,8 @@ func (x *Indexes) Create(coll UUID, specs []Spec, now time.Time) ([]Created, err
 	for n, s := range specs {
 		i, _ := x.find(coll, "", s.Name)
 		if i == nil {
-			i = &index{id: bson.NewObjectID(), name: s.Name, kind: s.Kind, latest: definition{spec: s.Definition, created: now, answer: answers[n]}}
+			i = &index{id: bson.NewObjectID(), name: s.Name, kind: s.Kind,
+				latest: definition{spec: s.Definition, created: now, answer: answers[n]}}
 			if x.byColl == nil {
 				x.byColl = map[UUID][]*index{}
 			}
@@ -191,7 +195,8 @@ func (x *Indexes) Answer(coll UUID, name string, now time.Time) (Answer, error) 
 	case i.served != nil:
 		return i.served.answer, nil
 	default:
-		return nil, srverr.New(srverr.UnknownError, "cannot query search index %s while in state %s", name, syncStates[state])
+		return nil, srverr.New(srverr.UnknownError, "cannot query search index %s while in state %s", name,
+			syncStates[state])
 	}
 }
 

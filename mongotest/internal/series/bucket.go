@@ -274,7 +274,8 @@ func (x *Buckets) document(b *bucket) bson.Raw {
 					values[i] = row.doc.Lookup(field.key)
 				}
 				if layout > 1 {
-					d.Value(field.key, bson.TypeBinary, bson.AppendBinaryValue(nil, bson.BinaryColumn, column.Encode(values)))
+					d.Value(field.key, bson.TypeBinary,
+						bson.AppendBinaryValue(nil, bson.BinaryColumn, column.Encode(values)))
 				} else {
 					d.Doc(field.key, numbered(values))
 				}

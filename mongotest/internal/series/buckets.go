@@ -98,7 +98,8 @@ func bucketOptions(c *store.Coll) bson.Raw {
 			property{"closed", typed("bool")}, property{"count", typed("number")})
 	})
 	schema := bsondoc.Build(func(b *bsondoc.Builder) {
-		object(b, 3, property{"_id", typed("objectId")}, property{"control", control}, property{"data", typed("object")},
+		object(b, 3, property{"_id", typed("objectId")}, property{"control", control},
+			property{"data", typed("object")},
 			property{"meta", bsondoc.OrEmpty(nil)})
 		b.Flag("additionalProperties", false)
 	})

@@ -170,12 +170,14 @@ func Change(v release.Version, c *store.Coll, change bson.Raw) (bson.Raw, error)
 	switch was, now := granularityOf(old.granularity), granularityOf(next.granularity); {
 	case now >= 0:
 		if was >= 0 && (now < was || now > was+1) || was < 0 && granularities[now].span < old.span {
-			return nil, invalid("Invalid transition for timeseries.granularity. Can only transition from 'seconds' to 'minutes' or 'minutes' to 'hours'.")
+			return nil, invalid(
+				"Invalid transition for timeseries.granularity. Can only transition from 'seconds' to 'minutes' or 'minutes' to 'hours'.")
 		}
 	case next.span == 0:
 		next = old
 	case next.span < old.span:
-		return nil, invalid("Invalid transition for timeseries.bucketMaxSpanSeconds. Can only increase from %d", old.span)
+		return nil, invalid("Invalid transition for timeseries.bucketMaxSpanSeconds. Can only increase from %d",
+			old.span)
 	}
 	return next.complete(spec), nil
 }
@@ -208,7 +210,8 @@ func CheckIndex(v release.Version, c *store.Coll, x *store.IndexInfo) error {
 	}
 	for _, f := range x.Fields {
 		if _, isMeta := belowMeta(f.Path, metaField); f.Path != timeField && !isMeta {
-			return srverr.New(srverr.CannotCreateIndex, "Invalid index spec for time-series collection '%s': only the time and the meta field can be indexed, not '%s'", c.NS, f.Path)
+			return srverr.New(srverr.CannotCreateIndex,
+				"Invalid index spec for time-series collection '%s': only the time and the meta field can be indexed, not '%s'", c.NS, f.Path)
 		}
 	}
 	return nil

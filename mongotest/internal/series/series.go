@@ -28,7 +28,8 @@ func fieldsOf(spec bson.Raw) (timeField, metaField string) {
 func CheckTime(c *store.Coll, doc bson.Raw) error {
 	timeField, _ := Fields(c)
 	if doc.Lookup(timeField).Type != bson.TypeDateTime {
-		return srverr.New(srverr.BadValue, "'%s' must be present and contain a valid BSON UTC datetime value", timeField)
+		return srverr.New(srverr.BadValue, "'%s' must be present and contain a valid BSON UTC datetime value",
+			timeField)
 	}
 	return nil
 }

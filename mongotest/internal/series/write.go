@@ -17,7 +17,8 @@ import (
 // unreadable is the error for a bucket that the server would store, and then could not read.
 func unreadable(c *store.Coll, format string, args ...any) error {
 	e := srverr.New(srverr.CommandNotSupported, format, args...)
-	return e.Prefix("mongotest cannot find the measurements in this bucket of " + c.NS + ": write measurements instead of buckets :: caused by :: ")
+	return e.Prefix("mongotest cannot find the measurements in this bucket of " + c.NS +
+		": write measurements instead of buckets :: caused by :: ")
 }
 
 // bucketColumn is a field of the measurements in a bucket: its values by the measurement's name in

@@ -8,18 +8,22 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-var apiArgs = &args.Table[args.None]{Name: "APIParametersFromClient", Lax: true, Fields: map[string]args.Field[args.None]{
-	"apiVersion": args.String[args.None](nil), "apiStrict": args.Bool[args.None](nil), "apiDeprecationErrors": args.Bool[args.None](nil),
-}}
+var apiArgs = &args.Table[args.None]{Name: "APIParametersFromClient", Lax: true,
+	Fields: map[string]args.Field[args.None]{
+		"apiVersion": args.String[args.None](nil), "apiStrict": args.Bool[args.None](nil),
+		"apiDeprecationErrors": args.Bool[args.None](nil),
+	}}
 
 // checkAPI enforces apiVersion, apiStrict and apiDeprecationErrors, which servers know since 5.0.
 func (r *Request) checkAPI() error {
-	if !r.Node.cfg.Version.AtLeast(5, 0) {
+	if !r.Version().AtLeast(5, 0) {
 		return nil
 	}
 	if r.apiVersion.IsZero() && r.apiStrict.IsZero() && r.apiDeprecation.IsZero() {
-		if v, _ := r.Node.Parameter("requireApiVersion"); v.AsBool() && !r.Conn.trusted && !r.Cmd.NoAuth && !r.Cmd.Continues && !(r.InTxn() && !r.startTxn) {
-			return srverr.New(498870, "The apiVersion parameter is required, please configure your MongoClient's API version")
+		if v, _ := r.Node.Parameter("requireApiVersion"); v.AsBool() && !r.Conn.trusted && !r.Cmd.NoAuth &&
+			!r.Cmd.Continues && !(r.InTxn() && !r.startTxn) {
+			return srverr.New(498870,
+				"The apiVersion parameter is required, please configure your MongoClient's API version")
 		}
 		return nil
 	}
@@ -38,9 +42,12 @@ func (r *Request) checkAPI() error {
 	case given && version != "1" && version != "2":
 		return srverr.New(srverr.APIVersionError, "API version must be either \"1\" or \"2\"")
 	case strict && !in:
-		return srverr.New(srverr.APIStrictError, "Provided apiStrict:true, but the command %s is not in API Version %s. Information on supported commands and migrations in API Version %[2]s can be found at https://dochub.mongodb.org/core/manual-versioned-api", r.Cmd.Name, version)
+		return srverr.New(
+			srverr.APIStrictError, "Provided apiStrict:true, but the command %s is not in API Version %s. Information on supported commands and migrations in API Version %[2]s can be found at https://dochub.mongodb.org/core/manual-versioned-api", r.Cmd.Name, version)
 	case deprecation && deprecated:
-		return srverr.New(srverr.APIDeprecationError, "Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s", r.Cmd.Name, version)
+		return srverr.New(srverr.APIDeprecationError,
+			"Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s", r.Cmd.Name,
+			version)
 	}
 	return nil
 }
@@ -65,8 +72,9 @@ func (r *Request) apiText() string {
 // SameAPI checks that a command has the Stable API's parameters of the command whose work it
 // continues.
 func (r *Request) SameAPI(what, before, first string) error {
-	if now := r.apiText(); now != before && r.Node.cfg.Version.AtLeast(5, 0) {
-		return srverr.New(srverr.APIMismatchError, "API parameter mismatch: %s used params %s, the %s used %s", what, now, first, before)
+	if now := r.apiText(); now != before && r.Version().AtLeast(5, 0) {
+		return srverr.New(srverr.APIMismatchError, "API parameter mismatch: %s used params %s, the %s used %s", what,
+			now, first, before)
 	}
 	return nil
 }

@@ -131,7 +131,8 @@ func (r *Request) parseArgs() error {
 			r.readPreference = v
 		case "$queryOptions":
 			if v.Type != bson.TypeEmbeddedDocument {
-				return srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be of BSON type object.", bsontext.Element(k, v), k)
+				return srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be of BSON type object.",
+					bsontext.Element(k, v), k)
 			}
 		case "readConcern":
 			r.readConcern = v
@@ -277,7 +278,8 @@ func (r *Request) sessionArgs() error {
 	if r.Cmd.NoAuth {
 		switch {
 		case r.autocommit != nil:
-			return srverr.New(srverr.OperationNotSupportedInTransaction, "This command is not supported in transactions")
+			return srverr.New(srverr.OperationNotSupportedInTransaction,
+				"This command is not supported in transactions")
 		case r.HasTxnNumber:
 			return srverr.New(50889, "It is illegal to provide a txnNumber for this command")
 		}
@@ -300,7 +302,8 @@ func (r *Request) sessionArgs() error {
 	}
 	if r.HasTxnNumber {
 		if r.Node.role == Standalone {
-			return srverr.New(srverr.IllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
+			return srverr.New(srverr.IllegalOperation,
+				"Transaction numbers are only allowed on a replica set member or mongos")
 		}
 		if r.TxnNumber < 0 {
 			return invalid("Transaction number cannot be negative")
@@ -324,7 +327,8 @@ func (r *Request) sessionArgs() error {
 func (r *Request) validateSession() error {
 	c := r.Cmd
 	if r.IsRetryable() && !c.Retryable {
-		return srverr.New(srverr.NotARetryableWriteCommand, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", r.Name)
+		return srverr.New(srverr.NotARetryableWriteCommand,
+			"txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", r.Name)
 	}
 	if !r.InTxn() {
 		return nil
@@ -339,7 +343,8 @@ func (r *Request) validateSession() error {
 		return not("Cannot run '%s' in a multi-document transaction.", r.Name)
 	case c.Txn != TxnEnds && r.DB == "config":
 		return not("Cannot run command against the config database in a transaction.")
-	case c.Txn != TxnEnds && (r.DB == "local" || r.DB == "admin" && !c.AdminOnly && !c.Continues): // bulkWrite and its results are of admin
+	// bulkWrite and its results are of admin
+	case c.Txn != TxnEnds && (r.DB == "local" || r.DB == "admin" && !c.AdminOnly && !c.Continues):
 		return not("Cannot run command against the '%s' database in a transaction.", r.DB)
 	case r.startTxn && c.Name == "commitTransaction":
 		return not("Cannot start a transaction with a commit")

@@ -48,12 +48,16 @@ func OnNamespace(action string) Needs {
 
 // OnDB is for commands about the database that they run on.
 func OnDB(action string) Needs {
-	return NeedsBy(action+" on the database", func(r *Request, _ bson.Raw) []account.Need { return []account.Need{{Action: action, DB: r.DB}} })
+	return NeedsBy(action+" on the database", func(r *Request, _ bson.Raw) []account.Need {
+		return []account.Need{{Action: action, DB: r.DB}}
+	})
 }
 
 // OnCluster is for commands about the deployment.
 func OnCluster(actions ...string) Needs {
-	return NeedsBy(strings.Join(actions, ", ")+" on the cluster", func(*Request, bson.Raw) []account.Need { return onEach(account.Need{}, actions) })
+	return NeedsBy(strings.Join(actions, ", ")+" on the cluster", func(*Request, bson.Raw) []account.Need {
+		return onEach(account.Need{}, actions)
+	})
 }
 
 // Privileges returns actions on a namespace, or on a database.
@@ -115,7 +119,7 @@ func (r *Request) authorize() error {
 		return nil
 	}
 	u := r.Conn.user
-	if u == nil && r.Cmd.Strangers != nil && r.Cmd.Strangers(r.Node.cfg.Version) {
+	if u == nil && r.Cmd.Strangers != nil && r.Cmd.Strangers(r.Version()) {
 		return nil
 	}
 	if u == nil {
@@ -126,7 +130,8 @@ func (r *Request) authorize() error {
 	}
 	for _, n := range r.NeedsOf(r.Cmd, r.Body) {
 		if !r.May(n) {
-			return srverr.New(srverr.Unauthorized, "not authorized on %s to execute command %s", r.DB, bsontext.Document(shown(r.Body)))
+			return srverr.New(srverr.Unauthorized, "not authorized on %s to execute command %s", r.DB,
+				bsontext.Document(shown(r.Body)))
 		}
 	}
 	return nil

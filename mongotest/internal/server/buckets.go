@@ -14,7 +14,7 @@ func (r *Request) BucketSource(st series.Catalog, ns string) *store.Coll {
 
 // Buckets returns the buckets of a time series collection, as a collection of this name has them.
 func (r *Request) Buckets(source *store.Coll, ns string) *series.Buckets {
-	return series.Of(source, ns, r.Node.cfg.Version, r.Meter())
+	return series.Of(source, ns, r.Version(), r.Meter())
 }
 
 // ShowBuckets returns the state with the buckets of a namespace, if it names some.

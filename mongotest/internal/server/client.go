@@ -19,7 +19,7 @@ func (n *Node) Streams() bool { return n.cfg.Version.Has(release.Reply, "hello.t
 // NotesClientEarly reports whether the server reads what a client says about itself before it
 // applies fail points, which may be for one application only: from 4.4.7 on.
 func (r *Request) NotesClientEarly() bool {
-	return r.Node.cfg.Version.AtLeastPatch(release.At(4, 4, 7))
+	return r.Version().AtLeastPatch(release.At(4, 4, 7))
 }
 
 // NoteClient keeps what the client says about itself in its first hello.
@@ -38,7 +38,8 @@ func (r *Request) NoteClient() error {
 		if r.Version().AtLeast(5, 0) {
 			first = "hello"
 		}
-		return srverr.New(srverr.ClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first %s", first)
+		return srverr.New(srverr.ClientMetadataCannotBeMutated,
+			"The client metadata document may only be sent in the first %s", first)
 	}
 	c.sawHello = true
 	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
@@ -49,7 +50,8 @@ func (r *Request) NoteClient() error {
 		limit = maxMetadataMongos
 	}
 	if len(v.Value) > limit {
-		return srverr.New(srverr.ClientMetadataDocumentTooLarge, "The client metadata document must be less then or equal to %dbytes", limit)
+		return srverr.New(srverr.ClientMetadataDocumentTooLarge,
+			"The client metadata document must be less then or equal to %dbytes", limit)
 	}
 	meta := bson.Raw(append([]byte(nil), v.Value...))
 	name, err := checkMetadata(meta)
@@ -65,14 +67,16 @@ func (r *Request) NoteClient() error {
 func checkMetadata(meta bson.Raw) (appName string, err error) {
 	sub := func(doc bson.RawValue, name string) (bson.Raw, error) {
 		if doc.Type != bson.TypeEmbeddedDocument {
-			return nil, srverr.New(srverr.TypeMismatch, "The '%s' field is required to be a BSON document in the client metadata document", name)
+			return nil, srverr.New(srverr.TypeMismatch,
+				"The '%s' field is required to be a BSON document in the client metadata document", name)
 		}
 		return doc.Value, nil
 	}
 	text := func(v bson.RawValue, name string) (string, error) {
 		s, ok := v.StringValue()
 		if !ok {
-			return "", srverr.New(srverr.TypeMismatch, "The '%s' field must be a string in the client metadata document", name)
+			return "", srverr.New(srverr.TypeMismatch,
+				"The '%s' field must be a string in the client metadata document", name)
 		}
 		return s, nil
 	}
@@ -86,7 +90,8 @@ func checkMetadata(meta bson.Raw) (appName string, err error) {
 				return "", err
 			}
 			if len(appName) > maxAppName {
-				return "", srverr.New(srverr.ClientMetadataAppNameTooLarge, "The 'application.name' field must be less then or equal to %d bytes in the client metadata document", maxAppName)
+				return "", srverr.New(srverr.ClientMetadataAppNameTooLarge,
+					"The 'application.name' field must be less then or equal to %d bytes in the client metadata document", maxAppName)
 			}
 		}
 	}
@@ -96,7 +101,8 @@ func checkMetadata(meta bson.Raw) (appName string, err error) {
 	}{{"driver", []string{"name", "version"}}, {"os", []string{"type"}}} {
 		v := meta.Lookup(part.name)
 		if v.IsZero() {
-			return "", srverr.New(srverr.ClientMetadataMissingField, "Missing required sub-document '%s' in the client metadata document", part.name)
+			return "", srverr.New(srverr.ClientMetadataMissingField,
+				"Missing required sub-document '%s' in the client metadata document", part.name)
 		}
 		doc, err := sub(v, part.name)
 		if err != nil {
@@ -105,7 +111,8 @@ func checkMetadata(meta bson.Raw) (appName string, err error) {
 		for _, f := range part.fields {
 			v, name := doc.Lookup(f), part.name+"."+f
 			if v.IsZero() {
-				return "", srverr.New(srverr.ClientMetadataMissingField, "Missing required field '%s' in the client metadata document", name)
+				return "", srverr.New(srverr.ClientMetadataMissingField,
+					"Missing required field '%s' in the client metadata document", name)
 			}
 			if _, err := text(v, name); err != nil {
 				return "", err

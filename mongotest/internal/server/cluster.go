@@ -230,8 +230,9 @@ func chunkID(s *sharding.Metadata, i int) (id bson.ObjectID) {
 
 // configDocuments returns what the config database has.
 func (r *Request) configDocuments(d *Data) map[string][]bson.Raw {
-	v5 := r.Node.cfg.Version.AtLeast(5, 0)
-	colls := map[string][]bson.Raw{"databases": nil, "collections": nil, "chunks": nil, "shards": nil, "mongos": nil, "version": nil, "tags": nil}
+	v5 := r.Version().AtLeast(5, 0)
+	colls := map[string][]bson.Raw{"databases": nil, "collections": nil, "chunks": nil, "shards": nil, "mongos": nil,
+		"version": nil, "tags": nil}
 	add := func(coll string, f func(d *bsondoc.Builder)) { colls[coll] = append(colls[coll], bsondoc.Build(f)) }
 	c := &d.cluster
 	c.mu.Lock()
@@ -253,8 +254,11 @@ func (r *Request) configDocuments(d *Data) map[string][]bson.Raw {
 	}
 	for _, db := range bsondoc.SortedKeys(c.dbs) {
 		add("databases", func(b *bsondoc.Builder) {
-			b.Str("_id", db).Str("primary", ShardName(c.dbs[db].primary)).Flag("partitioned", r.Node.cfg.Version.Has(release.Reply, "config.databases.partitioned"))
-			b.Doc("version", bsondoc.Build(func(b *bsondoc.Builder) { b.B = bson.AppendInt32(b.B, "lastMod", c.dbs[db].version) }))
+			b.Str("_id", db).Str("primary", ShardName(c.dbs[db].primary)).Flag("partitioned",
+				r.Version().Has(release.Reply, "config.databases.partitioned"))
+			b.Doc("version", bsondoc.Build(func(b *bsondoc.Builder) {
+				b.B = bson.AppendInt32(b.B, "lastMod", c.dbs[db].version)
+			}))
 		})
 	}
 	d.storage.s.Latest().Colls("", func(coll *store.Coll) bool {
@@ -282,7 +286,8 @@ func (r *Request) configDocuments(d *Data) map[string][]bson.Raw {
 				} else {
 					b.Str("ns", coll.NS)
 				}
-				b.Doc("min", s.KeyDocument(ch.Min)).Doc("max", s.KeyDocument(s.Max(i))).Str("shard", ShardName(ch.Shard))
+				b.Doc("min", s.KeyDocument(ch.Min)).Doc("max", s.KeyDocument(s.Max(i))).Str("shard",
+					ShardName(ch.Shard))
 				b.B = bson.AppendTimestamp(b.B, "lastmod", bson.Timestamp{T: ch.Major, I: ch.Minor})
 				if !v5 {
 					b.Value("lastmodEpoch", bson.TypeObjectID, s.Epoch[:])
@@ -295,7 +300,7 @@ func (r *Request) configDocuments(d *Data) map[string][]bson.Raw {
 		add("mongos", func(b *bsondoc.Builder) {
 			b.Str("_id", n.addr)
 			b.B = bson.AppendDateTime(b.B, "ping", bson.NewDateTime(n.Started()))
-			b.Str("mongoVersion", r.Node.cfg.Version.String()).Flag("waiting", true)
+			b.Str("mongoVersion", r.Version().String()).Flag("waiting", true)
 		})
 	}
 	add("version", func(b *bsondoc.Builder) {

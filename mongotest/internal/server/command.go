@@ -179,7 +179,8 @@ func (n *Node) Lookup(name string) *Command {
 // inAPI reports whether the command is in a version of the Stable API, and whether it is deprecated
 // there.
 func (c *Command) inAPI(version string) (in, deprecated bool) {
-	return version != "" && strings.Contains(c.API.In, version), version != "" && strings.Contains(c.API.Deprecated, version)
+	return version != "" && strings.Contains(c.API.In, version),
+		version != "" && strings.Contains(c.API.Deprecated, version)
 }
 
 // ForgetsTarget is for commands that change the collection which they name.

@@ -24,7 +24,8 @@ func (n *Node) DefaultWriteConcern() replica.WriteConcern {
 }
 
 var provenances = map[string]bool{
-	"clientSupplied": true, "implicitDefault": true, "customDefault": true, "getLastErrorDefaults": true, "internalWriteDefault": true,
+	"clientSupplied": true, "implicitDefault": true, "customDefault": true, "getLastErrorDefaults": true,
+	"internalWriteDefault": true,
 }
 
 // parseWriteConcern reads the command's writeConcern, and rejects one on a command that takes none.
@@ -51,12 +52,13 @@ func (r *Request) readWriteConcern() error {
 		r.WC = r.Node.DefaultWriteConcern()
 		return nil
 	}
-	if v.Type != bson.TypeEmbeddedDocument && r.Routing != nil && r.Cmd.OpTime && !r.Node.cfg.Version.AtLeast(5, 0) {
+	if v.Type != bson.TypeEmbeddedDocument && r.Routing != nil && r.Cmd.OpTime && !r.Version().AtLeast(5, 0) {
 		// Its parser of batched writes is the first to see it.
 		return srverr.New(10065, "invalid parameter: expected an object (writeConcern)")
 	}
 	if v.Type != bson.TypeEmbeddedDocument {
-		return srverr.New(srverr.TypeMismatch, "\"writeConcern\" had the wrong type. Expected object, found %s", bsontext.TypeName(v.Type))
+		return srverr.New(srverr.TypeMismatch, "\"writeConcern\" had the wrong type. Expected object, found %s",
+			bsontext.TypeName(v.Type))
 	}
 	doc := bson.Raw(v.Value)
 	if doc.IsEmpty() {
@@ -82,7 +84,7 @@ func (r *Request) readWriteConcern() error {
 					wc.Mode = "majority"
 				}
 			case v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
-			case v.Type == bson.TypeEmbeddedDocument && r.Node.cfg.Version.AtLeast(5, 0):
+			case v.Type == bson.TypeEmbeddedDocument && r.Version().AtLeast(5, 0):
 				if err := checkTags(v.Value); parsed && err != nil {
 					return err
 				}
@@ -120,7 +122,8 @@ func (r *Request) readWriteConcern() error {
 				return args.WrongType("WriteConcernOptions::parse.provenance", v.Type, "string")
 			}
 			if !provenances[s] {
-				return srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'WriteConcernOptions::parse.provenance' is not a valid value.", s)
+				return srverr.New(srverr.BadValue,
+					"Enumeration value '%s' for field 'WriteConcernOptions::parse.provenance' is not a valid value.", s)
 			}
 			wc.Provenance = s
 		default:
@@ -136,7 +139,8 @@ func (r *Request) readWriteConcern() error {
 	if r.Node.role == Standalone {
 		switch {
 		case wc.NamedMode && wc.Mode != "majority" && wc.Mode != "":
-			return srverr.New(srverr.BadValue, "cannot use non-majority 'w' mode %s when a host is not a member of a replica set", wc.Mode)
+			return srverr.New(srverr.BadValue,
+				"cannot use non-majority 'w' mode %s when a host is not a member of a replica set", wc.Mode)
 		case !wc.NamedMode && wc.W > 1:
 			return srverr.New(srverr.BadValue, "cannot use 'w' > 1 when a host is not replicated")
 		}
@@ -214,7 +218,8 @@ type readConcern struct {
 	given bool // any field of it
 }
 
-var readLevels = map[string]bool{"local": true, "majority": true, "linearizable": true, "available": true, "snapshot": true}
+var readLevels = map[string]bool{"local": true, "majority": true, "linearizable": true, "available": true,
+	"snapshot": true}
 
 // parseReadConcern reads and checks the command's readConcern.
 func (r *Request) parseReadConcern() error {
@@ -235,7 +240,8 @@ func (r *Request) parseReadConcern() error {
 			if parsed {
 				return args.WrongType("readConcern."+k, v.Type, want)
 			}
-			return srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s", k, want, bsontext.TypeName(v.Type))
+			return srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s", k, want,
+				bsontext.TypeName(v.Type))
 		}
 		ts, isTS := v.Timestamp()
 		switch k {
@@ -245,10 +251,12 @@ func (r *Request) parseReadConcern() error {
 				return wrong("string")
 			}
 			if !readLevels[s] && parsed {
-				return srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'readConcern.level' is not a valid value.", s)
+				return srverr.New(srverr.BadValue,
+					"Enumeration value '%s' for field 'readConcern.level' is not a valid value.", s)
 			}
 			if !readLevels[s] {
-				return srverr.New(srverr.FailedToParse, "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
+				return srverr.New(srverr.FailedToParse,
+					"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
 			}
 			rc.level = s
 		case "afterOpTime":
@@ -275,7 +283,8 @@ func (r *Request) parseReadConcern() error {
 				return args.WrongType("ReadConcernArgs::parse.provenance", v.Type, "string")
 			}
 			if !provenances[s] {
-				return srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'ReadConcernArgs::parse.provenance' is not a valid value.", s)
+				return srverr.New(srverr.BadValue,
+					"Enumeration value '%s' for field 'ReadConcernArgs::parse.provenance' is not a valid value.", s)
 			}
 			continue
 		case "$$waitLastStableRecoveryTimestamp", "allowTransactionTableSnapshot":
@@ -314,7 +323,8 @@ func (r *Request) checkReadConcern() error {
 	rc := &r.rc
 	if rc.level != "" && r.Cmd.CheckConcern != nil && !r.InTxn() {
 		if err := r.Cmd.CheckConcern(r, rc.level); err != nil {
-			return srverr.From(err).Prefix("Command " + r.Cmd.Name + " does not support { readConcern: { level: \"" + rc.level + "\", provenance: \"clientSupplied\" } } :: caused by :: ")
+			return srverr.From(err).Prefix("Command " + r.Cmd.Name + " does not support { readConcern: { level: \"" +
+				rc.level + "\", provenance: \"clientSupplied\" } } :: caused by :: ")
 		}
 	}
 	if r.startTxn {
@@ -322,22 +332,28 @@ func (r *Request) checkReadConcern() error {
 		case "", "local", "majority", "snapshot":
 		default:
 			if r.Routing != nil {
-				return srverr.New(srverr.InvalidOptions, "The first command in a transaction cannot specify a readConcern level other than local, majority, or snapshot")
+				return srverr.New(srverr.InvalidOptions,
+					"The first command in a transaction cannot specify a readConcern level other than local, majority, or snapshot")
 			}
-			return srverr.New(srverr.InvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
+			return srverr.New(srverr.InvalidOptions,
+				"The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
 		}
 	} else if rc.level != "" && rc.level != "local" && !r.Cmd.ReadConcern && !r.InTxn() {
-		return srverr.New(srverr.InvalidOptions, "Command %s does not support { readConcern: { level: \"%s\", provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", r.Cmd.Name, rc.level)
+		return srverr.New(
+			srverr.InvalidOptions, "Command %s does not support { readConcern: { level: \"%s\", provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", r.Cmd.Name, rc.level)
 	}
-	if rc.level == "snapshot" && !r.InTxn() && !(r.Node.cfg.Version.AtLeast(5, 0) && r.Cmd.Snapshot) {
-		if r.Node.cfg.Version.AtLeast(5, 0) {
-			return srverr.New(srverr.InvalidOptions, "Command %s does not support { readConcern: { level: \"snapshot\", provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", r.Cmd.Name)
+	if rc.level == "snapshot" && !r.InTxn() && !(r.Version().AtLeast(5, 0) && r.Cmd.Snapshot) {
+		if r.Version().AtLeast(5, 0) {
+			return srverr.New(srverr.InvalidOptions,
+				"Command %s does not support { readConcern: { level: \"snapshot\", provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", r.Cmd.Name)
 		}
 		if r.Routing != nil {
 			if !rc.at.IsZero() {
-				return srverr.New(srverr.InvalidOptions, "read concern snapshot is not supported with atClusterTime on mongos")
+				return srverr.New(srverr.InvalidOptions,
+					"read concern snapshot is not supported with atClusterTime on mongos")
 			}
-			return srverr.New(srverr.InvalidOptions, "read concern snapshot is only supported in a multi-statement transaction")
+			return srverr.New(srverr.InvalidOptions,
+				"read concern snapshot is only supported in a multi-statement transaction")
 		}
 		return srverr.New(srverr.InvalidOptions, "read concern level snapshot is only valid in a transaction")
 	}
@@ -370,7 +386,8 @@ func (r *Request) waitReadConcern() error {
 		ts   bson.Timestamp
 	}{{"afterClusterTime", rc.after}, {"atClusterTime", rc.at}} {
 		if now := n.data.Clock.Last(); t.ts.Compare(now) > 0 {
-			return srverr.New(srverr.InvalidOptions, "readConcern %s value must not be greater than the current clusterTime. Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }", t.name, t.ts.T, t.ts.I, now.T, now.I)
+			return srverr.New(srverr.InvalidOptions,
+				"readConcern %s value must not be greater than the current clusterTime. Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }", t.name, t.ts.T, t.ts.I, now.T, now.I)
 		}
 	}
 	if n.set == nil {

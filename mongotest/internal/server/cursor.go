@@ -128,7 +128,8 @@ func (x *Running) Advance(st *store.State) error {
 			return srverr.New(srverr.QueryPlanKilled, "query plan killed :: index '%s' dropped", index)
 		}
 		if record, lost := s.Lost(); lost && c.Capped {
-			return srverr.New(srverr.CappedPositionLost, "CollectionScan died due to position in capped collection being deleted. Last seen record id: RecordId(%d)", record)
+			return srverr.New(srverr.CappedPositionLost,
+				"CollectionScan died due to position in capped collection being deleted. Last seen record id: RecordId(%d)", record)
 		}
 	}
 	return nil
@@ -278,7 +279,9 @@ func (t *cursorTable) CheckIn(c *Cursor, done bool, now time.Time) {
 func (t *cursorTable) OfOthers(r *Request, ids []int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(ids, func(id int64) bool { return t.byID[id] != nil && t.byID[id].owner != r.ownDigest() })
+	return slices.ContainsFunc(ids, func(id int64) bool {
+		return t.byID[id] != nil && t.byID[id].owner != r.ownDigest()
+	})
 }
 
 // Killed reports whether a cursor that is in use was killed meanwhile.
@@ -355,7 +358,8 @@ func (c *Cursor) Fill(dst []byte, b *Batch) ([]byte, error) {
 	// Since 5.0, a limit that is reached with the last document of a full batch does not close the
 	// cursor, but in a data lake it does.
 	cfg := c.Run.Request.Node.cfg
-	if e, ok := c.Iterator.(interface{ Ended() bool }); ok && c.Stash == nil && e.Ended() && (cfg.DataLake || !cfg.Version.AtLeast(5, 0)) {
+	if e, ok := c.Iterator.(interface{ Ended() bool }); ok && c.Stash == nil && e.Ended() &&
+		(cfg.DataLake || !cfg.Version.AtLeast(5, 0)) {
 		b.End = true
 	}
 	if c.Pipeline != nil && b.Field == "nextBatch" && !b.End && c.Stash == nil && !cfg.Version.AtLeast(5, 0) {

@@ -21,12 +21,13 @@ func (r *Request) refuseInDataLake() error {
 	if !r.Cmd.DataLake {
 		return srverr.New(srverr.CommandNotSupported, "%s is not supported by Atlas Data Lake", r.Cmd.Name)
 	}
-	return pipeline.Walk(pipeline.Namespace{DB: r.DB}, pipeline.StagesIn(r.Body.Lookup("pipeline")), func(s pipeline.Stage) error {
-		if _, writes := s.Writes(); writes {
-			return srverr.New(srverr.CommandNotSupported, "%s is not supported by Atlas Data Lake", s.Name)
-		}
-		return nil
-	})
+	return pipeline.Walk(pipeline.Namespace{DB: r.DB}, pipeline.StagesIn(r.Body.Lookup("pipeline")),
+		func(s pipeline.Stage) error {
+			if _, writes := s.Writes(); writes {
+				return srverr.New(srverr.CommandNotSupported, "%s is not supported by Atlas Data Lake", s.Name)
+			}
+			return nil
+		})
 }
 
 // cursorNS returns the namespace of a cursor's own.

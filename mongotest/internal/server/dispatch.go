@@ -173,9 +173,11 @@ func (r *Request) findCommand() error {
 	r.Cmd = n.Lookup(r.Name)
 	switch {
 	case r.Cmd == nil && r.Routing != nil:
-		return srverr.New(srverr.CommandNotFound, "no such cmd: %s%s", r.Name, n.cfg.Version.NotBuiltNote(release.Command, r.Name))
+		return srverr.New(srverr.CommandNotFound, "no such cmd: %s%s", r.Name,
+			n.cfg.Version.NotBuiltNote(release.Command, r.Name))
 	case r.Cmd == nil:
-		return srverr.New(srverr.CommandNotFound, "no such command: '%s'%s", r.Name, n.cfg.Version.NotBuiltNote(release.Command, r.Name))
+		return srverr.New(srverr.CommandNotFound, "no such command: '%s'%s", r.Name,
+			n.cfg.Version.NotBuiltNote(release.Command, r.Name))
 	case r.Cmd.AdminOnly && r.DB != "admin":
 		return srverr.New(srverr.Unauthorized, "%s may only be run against the admin database.", r.Cmd.Name)
 	}

@@ -42,17 +42,20 @@ func wellFormed(doc bson.Raw, depth int) bool {
 // an _id in front, and zero timestamps at the top filled in.
 func (r *Request) Prepare(doc bson.Raw) (bson.Raw, error) {
 	if len(doc) > MaxBSONObjectSize {
-		return nil, srverr.New(srverr.BadValue, "object to insert too large. size in bytes: %d, max size: %d", len(doc), MaxBSONObjectSize)
+		return nil, srverr.New(srverr.BadValue, "object to insert too large. size in bytes: %d, max size: %d", len(doc),
+			MaxBSONObjectSize)
 	}
 	if err := doc.Validate(); err != nil && !wellFormed(doc, bson.DefaultMaxDepth) {
 		return nil, srverr.New(srverr.InvalidBSON, "%v", err)
 	}
-	dollars := r.Node.cfg.Version.AtLeast(5, 0)
+	dollars := r.Version().AtLeast(5, 0)
 	inOrder, hasID, stamps := true, false, false
 	n := 0
 	for k, v := range doc.All() {
-		if (v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray) && nesting(v.Value, maxStoredNesting) >= maxStoredNesting {
-			return nil, srverr.New(srverr.Overflow, "cannot insert document because it exceeds %d levels of nesting", maxStoredNesting)
+		if (v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray) &&
+			nesting(v.Value, maxStoredNesting) >= maxStoredNesting {
+			return nil, srverr.New(srverr.Overflow, "cannot insert document because it exceeds %d levels of nesting",
+				maxStoredNesting)
 		}
 		switch {
 		case k == "_id":
@@ -164,7 +167,7 @@ func (r *Request) Validate(c *store.Coll, doc, old bson.Raw, bypass bool) error 
 	}
 	v = r.validator.own
 	var parse func(filter bson.Raw) (*query.Filter, error)
-	if r.Node.cfg.Version.AtLeast(5, 0) { // errors have details
+	if r.Version().AtLeast(5, 0) { // errors have details
 		parse = func(filter bson.Raw) (*query.Filter, error) {
 			return query.ParseFilter(filter, r.FullOptions("", nil, nil))
 		}

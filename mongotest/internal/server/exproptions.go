@@ -27,14 +27,16 @@ func (r *Request) CollationOf(spec bson.Raw, c *store.Coll) (*query.Collation, e
 // ExprOptions returns what expressions and pipelines are parsed with.
 func (r *Request) ExprOptions(ns string, coll *query.Collation, let bson.Raw) *pipeline.Options {
 	db, name := namespace.Split(ns)
-	v := r.Node.cfg.Version
+	v := r.Version()
 	return &pipeline.Options{
 		NS: pipeline.Namespace{DB: db, Coll: name}, Version: v, Collation: coll, Let: let,
-		Now: bson.NewDateTime(r.Node.data.Clock.Now()), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil, Mongos: r.Routing != nil, InTxn: r.InTxn(),
+		Now: bson.NewDateTime(r.Node.data.Clock.Now()), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil,
+		Mongos: r.Routing != nil, InTxn: r.InTxn(),
 		CheckChangeStream: func(spec bson.Raw) error {
 			return ChangeStreamArgs.Parse(r, spec, &ChangeStreamSpec{})
 		},
-		Script: r.scripts(), Search: r.Node.cfg.Search != nil, Searches: r.Node.cfg.Search != nil && r.Node.cfg.Search.Engine != nil,
+		Script: r.scripts(), Search: r.Node.cfg.Search != nil,
+		Searches: r.Node.cfg.Search != nil && r.Node.cfg.Search.Engine != nil,
 	}
 }
 
@@ -119,17 +121,22 @@ type ChangeStreamSpec struct {
 }
 
 // ChangeStreamArgs are the fields of a ChangeStreamSpec.
-var ChangeStreamArgs = &args.Table[ChangeStreamSpec]{Name: "$changeStream", Fields: map[string]args.Field[ChangeStreamSpec]{
-	"resumeAfter":              args.Object(func(q *ChangeStreamSpec) *bson.Raw { return &q.ResumeAfter }),
-	"startAfter":               args.Object(func(q *ChangeStreamSpec) *bson.Raw { return &q.StartAfter }),
-	"startAtOperationTime":     args.Timestamp(func(q *ChangeStreamSpec) *bson.RawValue { return &q.StartAt }),
-	"fullDocument":             args.String(func(q *ChangeStreamSpec) *string { return &q.Lookup }),
-	"fullDocumentBeforeChange": args.String(func(q *ChangeStreamSpec) *string { return &q.Before }),
-	"allChangesForCluster":     args.Bool(func(q *ChangeStreamSpec) *bool { return &q.Cluster }),
-	"showExpandedEvents":       args.Bool(func(q *ChangeStreamSpec) *bool { return &q.Expanded }).Gated(),
-	"showMigrationEvents":      args.Bool[ChangeStreamSpec](nil), "allowToRunOnConfigDB": args.Bool[ChangeStreamSpec](nil),
-	"allowToRunOnSystemNS": args.Bool[ChangeStreamSpec](nil).Gated(), "showSystemEvents": args.Bool[ChangeStreamSpec](nil).Gated(),
-	"showRawUpdateDescription": args.Bool[ChangeStreamSpec](nil).Gated(), "showCommitTimestamp": args.Bool[ChangeStreamSpec](nil).Gated(),
-	"version": args.Any[ChangeStreamSpec](nil).Gated(), "supportedEvents": args.Any[ChangeStreamSpec](nil).Gated(),
-	"ignoreRemovedShards": args.Bool[ChangeStreamSpec](nil).Gated(),
-}}
+var ChangeStreamArgs = &args.Table[ChangeStreamSpec]{Name: "$changeStream",
+	Fields: map[string]args.Field[ChangeStreamSpec]{
+		"resumeAfter":              args.Object(func(q *ChangeStreamSpec) *bson.Raw { return &q.ResumeAfter }),
+		"startAfter":               args.Object(func(q *ChangeStreamSpec) *bson.Raw { return &q.StartAfter }),
+		"startAtOperationTime":     args.Timestamp(func(q *ChangeStreamSpec) *bson.RawValue { return &q.StartAt }),
+		"fullDocument":             args.String(func(q *ChangeStreamSpec) *string { return &q.Lookup }),
+		"fullDocumentBeforeChange": args.String(func(q *ChangeStreamSpec) *string { return &q.Before }),
+		"allChangesForCluster":     args.Bool(func(q *ChangeStreamSpec) *bool { return &q.Cluster }),
+		"showExpandedEvents":       args.Bool(func(q *ChangeStreamSpec) *bool { return &q.Expanded }).Gated(),
+		"showMigrationEvents":      args.Bool[ChangeStreamSpec](nil),
+		"allowToRunOnConfigDB":     args.Bool[ChangeStreamSpec](nil),
+		"allowToRunOnSystemNS":     args.Bool[ChangeStreamSpec](nil).Gated(),
+		"showSystemEvents":         args.Bool[ChangeStreamSpec](nil).Gated(),
+		"showRawUpdateDescription": args.Bool[ChangeStreamSpec](nil).Gated(),
+		"showCommitTimestamp":      args.Bool[ChangeStreamSpec](nil).Gated(),
+		"version":                  args.Any[ChangeStreamSpec](nil).Gated(),
+		"supportedEvents":          args.Any[ChangeStreamSpec](nil).Gated(),
+		"ignoreRemovedShards":      args.Bool[ChangeStreamSpec](nil).Gated(),
+	}}

@@ -46,7 +46,9 @@ func (r *Request) failTransactionalWrite() error {
 	if !ok {
 		return nil
 	}
-	return &FailedCommit{srverr.New(int32(code), "Failing write for %s:%d due to failpoint. The write must not be reflected.", r.Session.ID, r.TxnNumber)}
+	return &FailedCommit{srverr.New(
+		int32(code), "Failing write for %s:%d due to failpoint. The write must not be reflected.", r.Session.ID,
+		r.TxnNumber)}
 }
 
 // FailedCommit is the error of a write that a fail point undid.
@@ -128,7 +130,7 @@ func (r *Request) failCommand() error {
 // failSessionLookup lets failCommand fail the find by which a member of an old server reads what it
 // has written down of a session that it sees for the first time.
 func (r *Request) failSessionLookup() error {
-	if r.Node.cfg.Version.AtLeast(5, 0) || r.Node.role != Member {
+	if r.Version().AtLeast(5, 0) || r.Node.role != Member {
 		return nil
 	}
 	inner := *r
@@ -159,7 +161,8 @@ func (n *Node) failedCommand(code int32) *srverr.Error {
 // make them.
 var NeedsExtraInfo = map[int32]bool{
 	srverr.DuplicateKey: true, srverr.StaleConfig: true, srverr.StaleDbVersion: true,
-	srverr.CannotImplicitlyCreateCollection: true, srverr.MultipleErrorsOccurred: true, srverr.ShardInvalidatedForTargeting: true,
+	srverr.CannotImplicitlyCreateCollection: true, srverr.MultipleErrorsOccurred: true,
+	srverr.ShardInvalidatedForTargeting:             true,
 	srverr.CommandOnShardedViewNotSupportedOnMongod: true, srverr.JSInterpreterFailureWithStack: true,
 	srverr.WouldChangeOwningShard: true, srverr.DocumentValidationFailure: true,
 }
@@ -221,7 +224,7 @@ func (r *Request) failCommandMatches(data bson.Raw) bool {
 // appName returns the client's application name. Since 4.4.7, that of a first hello is known before
 // the hello runs; the recordings are from an earlier 4.4.
 func (r *Request) appName() string {
-	if c := &r.Conn.client; c.sawHello || !r.Node.cfg.Version.AtLeast(5, 0) {
+	if c := &r.Conn.client; c.sawHello || !r.Version().AtLeast(5, 0) {
 		return c.appName
 	}
 	name, _ := r.Body.Lookup("client", "application", "name").StringValue()

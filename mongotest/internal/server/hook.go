@@ -37,7 +37,8 @@ func (r *Request) runHook(h Hook, dst []byte) (out []byte, answered bool) {
 		r.dbSeen, r.dbTwice = false, false
 		return dst, false
 	}
-	reply, err := h(&Call{Node: r.Node, Conn: r.Conn.id, Name: r.Name, DB: r.DB, AppName: r.Conn.client.appName, Body: r.Body, Sequences: r.Sequences})
+	reply, err := h(&Call{Node: r.Node, Conn: r.Conn.id, Name: r.Name, DB: r.DB, AppName: r.Conn.client.appName,
+		Body: r.Body, Sequences: r.Sequences})
 	if !r.legacy {
 		r.dbSeen, r.dbTwice = false, false
 	}

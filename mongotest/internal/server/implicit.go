@@ -24,7 +24,8 @@ func (r *Request) Writable(tx *store.Tx, ns string, make bool) (*store.Coll, err
 		return nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
 	if c.Capped && r.InTxn() {
-		return nil, srverr.New(srverr.OperationNotSupportedInTransaction, "Collection '%s' is a capped collection. Writes in transactions are not allowed on capped collections.", ns)
+		return nil, srverr.New(srverr.OperationNotSupportedInTransaction,
+			"Collection '%s' is a capped collection. Writes in transactions are not allowed on capped collections.", ns)
 	}
 	return c, nil
 }
@@ -77,7 +78,8 @@ func CheckDatabaseCase(st *store.State, db string) error {
 			return nil
 		}
 		if strings.EqualFold(name, db) {
-			return srverr.New(srverr.DatabaseDifferCase, "db already exists with different case already have: [%s] trying to create [%s]", name, db)
+			return srverr.New(srverr.DatabaseDifferCase,
+				"db already exists with different case already have: [%s] trying to create [%s]", name, db)
 		}
 	}
 	return nil

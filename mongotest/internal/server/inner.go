@@ -10,7 +10,8 @@ import (
 // [Request.Ran]. No command of a mongos runs one: its Routing would be that of r.
 func (r *Request) Inner(name, db string, body bson.Raw) (*Request, error) {
 	inner := *r
-	inner.Name, inner.DB, inner.Body, inner.Sequences, inner.parsed, inner.outcome = name, db, body, nil, parsed{}, outcome{}
+	inner.Name, inner.DB, inner.Body, inner.Sequences, inner.parsed, inner.outcome = name, db, body, nil, parsed{},
+		outcome{}
 	if inner.Cmd = r.Node.Lookup(name); inner.Cmd == nil {
 		return nil, srverr.New(srverr.CommandNotFound, "no such command: '%s'", name)
 	}

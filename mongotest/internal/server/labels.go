@@ -7,12 +7,17 @@ var (
 	notPrimaryCodes = codeSet(srverr.NotWritablePrimary, srverr.NotPrimaryNoSecondaryOk, srverr.NotPrimaryOrSecondary,
 		srverr.InterruptedDueToReplStateChange, srverr.PrimarySteppedDown)
 	networkCodes   = codeSet(srverr.HostUnreachable, srverr.HostNotFound, srverr.NetworkTimeout, srverr.SocketException)
-	retriableCodes = codeSet(srverr.InterruptedAtShutdown, srverr.InterruptedDueToReplStateChange, srverr.NotWritablePrimary,
-		srverr.NotPrimaryNoSecondaryOk, srverr.NotPrimaryOrSecondary, srverr.PrimarySteppedDown, srverr.ShutdownInProgress,
-		srverr.HostNotFound, srverr.HostUnreachable, srverr.NetworkTimeout, srverr.SocketException, srverr.ExceededTimeLimit)
-	snapshotCodes   = codeSet(srverr.SnapshotTooOld, srverr.SnapshotUnavailable, srverr.StaleChunkHistory, srverr.MigrationConflict)
-	retargetCodes   = codeSet(srverr.StaleConfig, srverr.StaleShardVersion, srverr.StaleEpoch)
-	transientCodes  = codeSet(srverr.WriteConflict, srverr.LockTimeout, srverr.PreparedTransactionInProgress, srverr.ShardInvalidatedForTargeting, srverr.StaleDbVersion)
+	retriableCodes = codeSet(srverr.InterruptedAtShutdown, srverr.InterruptedDueToReplStateChange,
+		srverr.NotWritablePrimary,
+		srverr.NotPrimaryNoSecondaryOk, srverr.NotPrimaryOrSecondary, srverr.PrimarySteppedDown,
+		srverr.ShutdownInProgress,
+		srverr.HostNotFound, srverr.HostUnreachable, srverr.NetworkTimeout, srverr.SocketException,
+		srverr.ExceededTimeLimit)
+	snapshotCodes = codeSet(srverr.SnapshotTooOld, srverr.SnapshotUnavailable, srverr.StaleChunkHistory,
+		srverr.MigrationConflict)
+	retargetCodes  = codeSet(srverr.StaleConfig, srverr.StaleShardVersion, srverr.StaleEpoch)
+	transientCodes = codeSet(srverr.WriteConflict, srverr.LockTimeout, srverr.PreparedTransactionInProgress,
+		srverr.ShardInvalidatedForTargeting, srverr.StaleDbVersion)
 	endOfStreamCode = codeSet(srverr.ChangeStreamFatalError, srverr.ChangeStreamHistoryLost)
 )
 
@@ -42,11 +47,12 @@ func (r *Request) labels(code int32, own []string) []string {
 	switch {
 	case code == 0 || r.Cmd == nil:
 	case endOfStreamCode[code]:
-		if r.Node.cfg.Version.AtLeast(4, 4) {
+		if r.Version().AtLeast(4, 4) {
 			labels = append(labels, "NonResumableChangeStreamError")
 		}
-	case r.ChangeStream && r.wcCode == 0 && r.Node.cfg.Version.AtLeast(4, 4) &&
-		(retriableCodes[code] || networkCodes[code] || retargetCodes[code] || code == srverr.RetryChangeStream || code == srverr.FailedToSatisfyReadPreference):
+	case r.ChangeStream && r.wcCode == 0 && r.Version().AtLeast(4, 4) &&
+		(retriableCodes[code] || networkCodes[code] || retargetCodes[code] || code == srverr.RetryChangeStream ||
+			code == srverr.FailedToSatisfyReadPreference):
 		labels = append(labels, "ResumableChangeStreamError")
 	}
 	return labels
@@ -74,7 +80,8 @@ func (n *Node) retriable(code, wcCode int32) bool {
 // Stops reports whether an error ends the whole command rather than one statement of it.
 func (r *Request) Stops(err *srverr.Error) bool {
 	switch err.Code {
-	case srverr.NotWritablePrimary, srverr.InterruptedAtShutdown, srverr.InterruptedDueToReplStateChange, srverr.PrimarySteppedDown,
+	case srverr.NotWritablePrimary, srverr.InterruptedAtShutdown, srverr.InterruptedDueToReplStateChange,
+		srverr.PrimarySteppedDown,
 		srverr.NotPrimaryOrSecondary, srverr.NotPrimaryNoSecondaryOk:
 		return true
 	}

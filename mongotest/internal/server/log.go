@@ -25,7 +25,8 @@ func shown(body bson.Raw) bson.Raw {
 // log logs the command and how it ended.
 func (r *Request) log(reply bson.Raw) {
 	attrs := []slog.Attr{
-		slog.String("node", r.Node.addr), slog.Int("conn", int(r.Conn.id)), slog.String("db", r.DB), slog.String("command", r.Name),
+		slog.String("node", r.Node.addr), slog.Int("conn", int(r.Conn.id)), slog.String("db", r.DB),
+		slog.String("command", r.Name),
 		slog.Duration("took", time.Since(r.start)),
 	}
 	if !wire.Sensitive(r.Body) {

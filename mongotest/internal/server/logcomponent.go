@@ -16,7 +16,8 @@ var logComponents = []struct {
 	name  string
 	below []string
 }{
-	{name: "accessControl"}, {name: "command"}, {name: "control"}, {name: "ftdc"}, {name: "geo"}, {name: "index"}, {name: "network"}, {name: "query"},
+	{name: "accessControl"}, {name: "command"}, {name: "control"}, {name: "ftdc"}, {name: "geo"}, {name: "index"},
+	{name: "network"}, {name: "query"},
 	{"replication", []string{"election", "heartbeats", "initialSync", "rollback"}}, {name: "sharding"},
 	{"storage", []string{"journal", "recovery", "wt"}}, {name: "transaction"}, {name: "write"},
 }

@@ -14,13 +14,14 @@ import (
 var internalArgs = map[string]func(r *Request, v bson.RawValue) error{
 	"shardVersion": func(_ *Request, v bson.RawValue) error {
 		if v.Type != bson.TypeArray {
-			return srverr.New(srverr.TypeMismatch, "Invalid type %s for shardVersion element. Expected an array", bsontext.TypeName(v.Type))
+			return srverr.New(srverr.TypeMismatch, "Invalid type %s for shardVersion element. Expected an array",
+				bsontext.TypeName(v.Type))
 		}
 		return nil
 	},
 	"$audit": func(r *Request, v bson.RawValue) error {
 		if v.Type != bson.TypeEmbeddedDocument {
-			if !r.Node.cfg.Version.AtLeast(5, 0) {
+			if !r.Version().AtLeast(5, 0) {
 				return nil
 			}
 			return args.WrongType("$audit", v.Type, "object")
@@ -36,21 +37,26 @@ var internalArgs = map[string]func(r *Request, v bson.RawValue) error{
 	},
 	"$configServerState": func(_ *Request, v bson.RawValue) error {
 		if v.Type != bson.TypeEmbeddedDocument {
-			return srverr.New(srverr.TypeMismatch, "ConfigServerMetadata element has incorrect type: expectedobject but got %s", bsontext.TypeName(v.Type)) // sic
+			return srverr.New(srverr.TypeMismatch,
+				// sic
+				"ConfigServerMetadata element has incorrect type: expectedobject but got %s", bsontext.TypeName(v.Type))
 		}
 		return CheckOpTime(v.Value, "opTime")
 	},
 	"tracking_info": func(_ *Request, v bson.RawValue) error {
 		if v.Type != bson.TypeEmbeddedDocument {
-			return srverr.New(srverr.TypeMismatch, "TrackingMetadata element has incorrect type: expectedobject but got %s", bsontext.TypeName(v.Type)) // sic
+			return srverr.New(srverr.TypeMismatch,
+				// sic
+				"TrackingMetadata element has incorrect type: expectedobject but got %s", bsontext.TypeName(v.Type))
 		}
 		return nil
 	},
 }
 
-var auditArgs = &args.Table[args.None]{Name: "$audit", Required: []string{"$impersonatedUsers", "$impersonatedRoles"}, Fields: map[string]args.Field[args.None]{
-	"$impersonatedUsers": args.Objects[args.None](nil), "$impersonatedRoles": args.Objects[args.None](nil),
-}}
+var auditArgs = &args.Table[args.None]{Name: "$audit", Required: []string{"$impersonatedUsers", "$impersonatedRoles"},
+	Fields: map[string]args.Field[args.None]{
+		"$impersonatedUsers": args.Objects[args.None](nil), "$impersonatedRoles": args.Objects[args.None](nil),
+	}}
 
 // checkInternal checks the form of the internal arguments.
 func (r *Request) checkInternal() error {
@@ -80,7 +86,8 @@ func CheckOpTime(doc bson.Raw, field string) error {
 	case t.IsZero():
 		return args.Missing("t")
 	case !t.IsNumber():
-		return srverr.New(srverr.TypeMismatch, "Expected field \"t\" to have numeric type, but found %s", bsontext.TypeName(t.Type))
+		return srverr.New(srverr.TypeMismatch, "Expected field \"t\" to have numeric type, but found %s",
+			bsontext.TypeName(t.Type))
 	}
 	return nil
 }
@@ -117,7 +124,8 @@ func (r *Request) gossip() error {
 		return srverr.New(srverr.NoSuchKey, "Missing expected field \"%s\"", name)
 	}
 	wrong := func(name, want string, v bson.RawValue) error {
-		return srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s", name, want, bsontext.TypeName(v.Type))
+		return srverr.New(srverr.TypeMismatch, "\"%s\" had the wrong type. Expected %s, found %s", name, want,
+			bsontext.TypeName(v.Type))
 	}
 	doc := bson.Raw(v.Value)
 	ct := doc.Lookup("clusterTime")
@@ -144,7 +152,8 @@ func (r *Request) gossip() error {
 	case key.IsZero():
 		return missing("keyId")
 	case !key.IsNumber():
-		return srverr.New(srverr.TypeMismatch, "Expected field \"keyId\" to have numeric type, but found %s", bsontext.TypeName(key.Type))
+		return srverr.New(srverr.TypeMismatch, "Expected field \"keyId\" to have numeric type, but found %s",
+			bsontext.TypeName(key.Type))
 	case len(hash.Value) != 25:
 		return srverr.New(srverr.UnsupportedFormat, "Unsupported SHA1Block hash length: %d", len(hash.Value)-5)
 	}
@@ -153,7 +162,9 @@ func (r *Request) gossip() error {
 	}
 	limit := r.Node.data.Clock.Now().Unix() + r.Node.IntParameter("maxAcceptableLogicalClockDriftSecs")
 	if int64(ts.T) > limit {
-		return srverr.New(srverr.ClusterTimeFailsRateLimiter, "New cluster time, %d, is too far from this node's wall clock time, %d.", ts.T, r.Node.data.Clock.Now().Unix())
+		return srverr.New(srverr.ClusterTimeFailsRateLimiter,
+			"New cluster time, %d, is too far from this node's wall clock time, %d.", ts.T,
+			r.Node.data.Clock.Now().Unix())
 	}
 	r.Node.data.Clock.Advance(ts)
 	return nil
@@ -162,7 +173,8 @@ func (r *Request) gossip() error {
 // parseReadPreference reports whether the read preference lets a secondary answer.
 func parseReadPreference(v bson.RawValue) (secondary bool, err error) {
 	if v.Type != bson.TypeEmbeddedDocument {
-		return false, srverr.New(srverr.TypeMismatch, "$readPreference has incorrect type: expected object but got %s", bsontext.TypeName(v.Type))
+		return false, srverr.New(srverr.TypeMismatch, "$readPreference has incorrect type: expected object but got %s",
+			bsontext.TypeName(v.Type))
 	}
 	doc := bson.Raw(v.Value)
 	m := doc.Lookup("mode")
@@ -171,12 +183,14 @@ func parseReadPreference(v bson.RawValue) (secondary bool, err error) {
 	}
 	mode, ok := m.StringValue()
 	if !ok {
-		return false, srverr.New(srverr.TypeMismatch, "\"mode\" had the wrong type. Expected string, found %s", bsontext.TypeName(m.Type))
+		return false, srverr.New(srverr.TypeMismatch, "\"mode\" had the wrong type. Expected string, found %s",
+			bsontext.TypeName(m.Type))
 	}
 	switch mode {
 	case "primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest":
 	default:
-		return false, srverr.New(srverr.BadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', 'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. :: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
+		return false, srverr.New(
+			srverr.BadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', 'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. :: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
 	}
 	return mode != "primary", checkReadPreference(doc, mode)
 }
@@ -189,7 +203,8 @@ func checkReadPreference(doc bson.Raw, mode string) error {
 	bad := func(text string) error { return srverr.New(srverr.BadValue, "%s", text) }
 	if tags := doc.Lookup("tags"); !tags.IsZero() {
 		if tags.Type != bson.TypeArray {
-			return srverr.New(srverr.TypeMismatch, "\"tags\" had the wrong type. Expected array, found %s", bsontext.TypeName(tags.Type))
+			return srverr.New(srverr.TypeMismatch, "\"tags\" had the wrong type. Expected array, found %s",
+				bsontext.TypeName(tags.Type))
 		}
 		for t := range bson.Raw(tags.Value).Values() {
 			if mode == "primary" && !bson.Raw(t.Value).IsEmpty() {
@@ -201,7 +216,8 @@ func checkReadPreference(doc bson.Raw, mode string) error {
 		if h.Type != bson.TypeEmbeddedDocument && h.Type != bson.TypeArray {
 			return srverr.New(srverr.UnknownError, "assertion src/mongo/bson/bsonelement.cpp:594")
 		}
-		if on := bson.Raw(h.Value).Lookup("enabled"); !on.IsZero() && on.Type != bson.TypeBoolean && on.Type != bson.TypeNull {
+		if on := bson.Raw(h.Value).Lookup("enabled"); !on.IsZero() && on.Type != bson.TypeBoolean &&
+			on.Type != bson.TypeNull {
 			return args.WrongType("hedge.enabled", on.Type, "bool")
 		}
 	}
@@ -210,16 +226,20 @@ func checkReadPreference(doc bson.Raw, mode string) error {
 		return nil
 	}
 	if !v.IsNumber() {
-		return srverr.New(srverr.TypeMismatch, "Expected field \"maxStalenessSeconds\" to have numeric type, but found %s", bsontext.TypeName(v.Type))
+		return srverr.New(
+			srverr.TypeMismatch, "Expected field \"maxStalenessSeconds\" to have numeric type, but found %s",
+			bsontext.TypeName(v.Type))
 	}
 	n, exact := v.AsInt64()
 	switch {
 	case !exact:
-		return srverr.New(srverr.BadValue, "Expected field \"maxStalenessSeconds\" to have a value exactly representable as a 64-bit integer, but found %s", bsontext.Element("maxStalenessSeconds", v))
+		return srverr.New(
+			srverr.BadValue, "Expected field \"maxStalenessSeconds\" to have a value exactly representable as a 64-bit integer, but found %s", bsontext.Element("maxStalenessSeconds", v))
 	case n < 0:
 		return bad("maxStalenessSeconds must be a non-negative integer")
 	case n > 0 && n < minMaxStaleness:
-		return srverr.New(srverr.MaxStalenessOutOfRange, "maxStalenessSeconds value can not be less than %d", minMaxStaleness)
+		return srverr.New(srverr.MaxStalenessOutOfRange, "maxStalenessSeconds value can not be less than %d",
+			minMaxStaleness)
 	case n > 0 && mode == "primary":
 		return bad("maxStalenessSeconds can not be set for the primary mode")
 	}

@@ -34,7 +34,8 @@ type rangeDeleter struct {
 // Migrate brings the documents of a chunk to another shard. The old one keeps its copies, which
 // nobody sees through a mongos any more, until the range deleter takes them; with wait it loses
 // them at once.
-func (d *Data) Migrate(tx *store.Tx, c *store.Coll, s *sharding.Metadata, chunk, to int, wait bool) (*sharding.Metadata, error) {
+func (d *Data) Migrate(tx *store.Tx, c *store.Coll, s *sharding.Metadata, chunk, to int,
+	wait bool) (*sharding.Metadata, error) {
 	from, in := s.Chunks[chunk].Shard, s.Range(chunk)
 	if err := tx.Move(c, from, to, in); err != nil {
 		return nil, err

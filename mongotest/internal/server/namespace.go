@@ -81,7 +81,8 @@ func (r *Request) resolve(uuid []byte) (ns string, err error) {
 func (r *Request) ShardedNS() (db, ns string, err error) {
 	ns, ok := r.Arg().StringValue()
 	if !ok {
-		return "", "", srverr.New(srverr.BadValue, "collection name has invalid type %s", bsontext.TypeName(r.Arg().Type))
+		return "", "", srverr.New(srverr.BadValue, "collection name has invalid type %s",
+			bsontext.TypeName(r.Arg().Type))
 	}
 	db, coll, ok := strings.Cut(ns, ".")
 	if !ok || coll == "" || !namespace.ValidDB(db) {

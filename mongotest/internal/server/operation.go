@@ -56,7 +56,8 @@ func (c *Conn) begin(r *Request) {
 	op.id = c.node.lastOp.Add(1)
 	r.op = op
 	c.mu.Lock()
-	c.running = opInfo{op: op, cmd: r.Cmd, name: r.Name, db: r.DB, body: r.Body, session: r.Session, inTxn: r.InTxn(), started: r.start}
+	c.running = opInfo{op: op, cmd: r.Cmd, name: r.Name, db: r.DB, body: r.Body, session: r.Session, inTxn: r.InTxn(),
+		started: r.start}
 	c.mu.Unlock()
 }
 
@@ -93,7 +94,9 @@ func (n *Node) Busy() bool {
 
 // KillOp kills the operation with this number, if it still runs.
 func (n *Node) KillOp(id int64) {
-	n.killOperations(func(o *opInfo) bool { return int64(o.op.id) == id }, srverr.New(srverr.Interrupted, "operation was interrupted"))
+	n.killOperations(func(o *opInfo) bool {
+		return int64(o.op.id) == id
+	}, srverr.New(srverr.Interrupted, "operation was interrupted"))
 }
 
 // killOperations kills the matching operations of the node and returns them.

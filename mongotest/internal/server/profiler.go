@@ -131,7 +131,8 @@ func (r *Request) EndStatement(op string, statement func() bson.Raw, err error) 
 	if v := r.Body.Lookup("comment"); !v.IsZero() {
 		shown = func() bson.Raw {
 			doc := statement()
-			return bson.Raw(bson.EndDocument(bson.AppendRawValue(append(make([]byte, 4), doc.Elements()...), "comment", v), 0))
+			return bson.Raw(bson.EndDocument(bson.AppendRawValue(append(make([]byte, 4), doc.Elements()...), "comment",
+				v), 0))
 		}
 	}
 	r.Node.enter(r, op, shown, nil, err)
@@ -161,7 +162,8 @@ func (n *Node) enter(r *Request, op string, command func() bson.Raw, reply []byt
 	}
 	level, limits := n.Profiling(r.DB)
 	took := time.Since(r.start)
-	slow := took >= time.Duration(limits.SlowMS)*time.Millisecond && (limits.SampleRate >= 1 || rand.Float64() < limits.SampleRate)
+	slow := took >= time.Duration(limits.SlowMS)*time.Millisecond &&
+		(limits.SampleRate >= 1 || rand.Float64() < limits.SampleRate)
 	if level.Level == 0 || level.Filter == nil && level.Level == 1 && !slow {
 		return
 	}
@@ -288,10 +290,10 @@ func (r *Request) appendFigures(dst []byte, reply []byte, failed error) []byte {
 	case e.Kind == "update":
 		short("nMatched", e.Matched)
 		short("nModified", e.Modified)
-		if e.Upserted > 0 && !r.Node.cfg.Version.AtLeast(5, 0) {
+		if e.Upserted > 0 && !r.Version().AtLeast(5, 0) {
 			dst = bson.AppendBool(dst, "upsert", true)
 		}
-		if r.Node.cfg.Version.AtLeast(5, 0) {
+		if r.Version().AtLeast(5, 0) {
 			short("nUpserted", e.Upserted)
 		}
 	case e.Kind == "remove":
@@ -348,10 +350,12 @@ func (r *Request) appendPlans(dst []byte) []byte {
 		p := r.scans[0].Ran()
 		dst = bson.AppendString(dst, "planSummary", p.Summary())
 		at, b := bson.BeginDocumentElement(dst, "execStats")
-		return bson.EndDocument(p.Append(b, r.Node.IntParameter("internalQueryMaxBlockingSortMemoryUsageBytes"), true), at)
+		return bson.EndDocument(p.Append(b, r.Node.IntParameter("internalQueryMaxBlockingSortMemoryUsageBytes"), true),
+			at)
 	case r.quick.summary != "":
 		dst = bson.AppendString(dst, "planSummary", r.quick.summary)
-		stage := bsondoc.Of("stage", r.quick.summary, "nReturned", int32(r.quick.docs), "keysExamined", int32(r.quick.keys), "docsExamined", int32(r.quick.docs))
+		stage := bsondoc.Of("stage", r.quick.summary, "nReturned", int32(r.quick.docs), "keysExamined",
+			int32(r.quick.keys), "docsExamined", int32(r.quick.docs))
 		return bson.AppendDocument(dst, "execStats", stage)
 	}
 	return dst

@@ -85,7 +85,8 @@ func (x *Routing) stateOfShards(newest *store.State) (*store.State, error) {
 	}
 	st, ok := s.JoinAt(at)
 	if !ok {
-		return nil, srverr.New(srverr.SnapshotTooOld, "A shard's member has a state that is older than the oldest available one.")
+		return nil, srverr.New(srverr.SnapshotTooOld,
+			"A shard's member has a state that is older than the oldest available one.")
 	}
 	x.views = views
 	return st, nil
@@ -157,7 +158,8 @@ func (x *Routing) readable(p *Data, n *Node) error {
 	}
 	if r.rc.level == "linearizable" && p.set.Behind() {
 		_, term := p.set.Lead()
-		_, lost, err := p.set.AwaitWrite(r, term, p.set.Newest(), &replica.WriteConcern{Mode: "majority", NamedMode: true}, 0)
+		_, lost, err := p.set.AwaitWrite(r, term, p.set.Newest(),
+			&replica.WriteConcern{Mode: "majority", NamedMode: true}, 0)
 		if err == nil && lost {
 			err = x.startOver()
 		}
@@ -204,7 +206,8 @@ func (r *Request) ReadOn(c *Cursor) error {
 	for _, s := range c.reading.sources {
 		switch {
 		case s.node.Stopped():
-			return srverr.New(srverr.HostUnreachable, "network error while attempting to run command 'getMore' on host '%s' ", s.node.addr)
+			return srverr.New(srverr.HostUnreachable,
+				"network error while attempting to run command 'getMore' on host '%s' ", s.node.addr)
 		case s.node.ProcessID() != s.process:
 			return srverr.New(srverr.CursorNotFound, "cursor id %d not found", c.ID)
 		}

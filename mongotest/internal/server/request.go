@@ -213,9 +213,12 @@ func (r *Request) reset(c *Conn) {
 // again prepares the request for the next reply of a stream: its command runs once more, as if it
 // had just come in.
 func (r *Request) again() {
-	*r = Request{Node: r.Node, Conn: r.Conn, Routing: r.Routing, Body: r.Body, Sequences: r.Sequences, interrupts: interrupts{start: time.Now()}, transport: transport{
-		Flags: r.Flags, compressed: r.compressed, compressor: r.compressor, StreamOf: r.StreamOf, Streamed: r.Streamed, Streaming: r.Streaming,
-	}}
+	*r = Request{Node: r.Node, Conn: r.Conn, Routing: r.Routing, Body: r.Body, Sequences: r.Sequences,
+		interrupts: interrupts{start: time.Now()}, transport: transport{
+			Flags: r.Flags, compressed: r.compressed, compressor: r.compressor, StreamOf: r.StreamOf,
+			Streamed:  r.Streamed,
+			Streaming: r.Streaming,
+		}}
 	r.Routing.reset(r)
 }
 

@@ -47,7 +47,8 @@ func (x *Routing) look() (recovers, done bool, err error) {
 	defer rt.mu.Unlock()
 	t := rt.txns[r.Session.ID]
 	if t != nil && r.TxnNumber < t.number {
-		return false, false, srverr.New(srverr.TransactionTooOld, "txnNumber %d is less than last txnNumber %d seen in session %s", r.TxnNumber, t.number, r.Session.ID)
+		return false, false, srverr.New(srverr.TransactionTooOld,
+			"txnNumber %d is less than last txnNumber %d seen in session %s", r.TxnNumber, t.number, r.Session.ID)
 	}
 	same := t != nil && t.number == r.TxnNumber
 	remember := func() {
@@ -60,7 +61,8 @@ func (x *Routing) look() (recovers, done bool, err error) {
 	switch {
 	case r.startTxn:
 		if same {
-			return false, false, srverr.New(srverr.ConflictingOperationInProgress, "txnNumber %d for session %s already started", r.TxnNumber, r.Session.ID)
+			return false, false, srverr.New(srverr.ConflictingOperationInProgress,
+				"txnNumber %d for session %s already started", r.TxnNumber, r.Session.ID)
 		}
 		remember()
 	case same:
@@ -73,7 +75,8 @@ func (x *Routing) look() (recovers, done bool, err error) {
 				return false, true, nil
 			}
 			if r.Cmd.Name == "abortTransaction" {
-				return false, false, srverr.New(srverr.NoSuchTransaction, "no known command has been sent by this router for this transaction")
+				return false, false, srverr.New(srverr.NoSuchTransaction,
+					"no known command has been sent by this router for this transaction")
 			}
 		}
 	case r.Cmd.Name == "commitTransaction":
@@ -83,9 +86,11 @@ func (x *Routing) look() (recovers, done bool, err error) {
 		}
 		return true, false, nil
 	case r.Cmd.Name == "abortTransaction":
-		return false, false, srverr.New(srverr.NoSuchTransaction, "no known command has been sent by this router for this transaction")
+		return false, false, srverr.New(srverr.NoSuchTransaction,
+			"no known command has been sent by this router for this transaction")
 	default:
-		return false, false, srverr.New(srverr.NoSuchTransaction, "cannot continue txnId %d for session %s with txnId %d", -1, r.Session.ID, r.TxnNumber)
+		return false, false, srverr.New(srverr.NoSuchTransaction,
+			"cannot continue txnId %d for session %s with txnId %d", -1, r.Session.ID, r.TxnNumber)
 	}
 	x.routed = t
 	return false, false, nil
@@ -96,11 +101,14 @@ func (x *Routing) recover() error {
 	r := x.r
 	token := r.Body.Lookup("recoveryToken")
 	if token.Type != bson.TypeEmbeddedDocument {
-		return srverr.New(srverr.TypeMismatch, "BSON field 'commit cmd.recoveryToken' is the wrong type '%s', expected type 'object'", bsontext.TypeName(token.Type))
+		return srverr.New(
+			srverr.TypeMismatch, "BSON field 'commit cmd.recoveryToken' is the wrong type '%s', expected type 'object'",
+			bsontext.TypeName(token.Type))
 	}
 	id, ok := bson.Raw(token.Value).Lookup("recoveryShardId").StringValue()
 	if !ok {
-		return srverr.New(srverr.NoSuchTransaction, "Recovery token is empty, meaning the transaction only performed reads and can be safely retried")
+		return srverr.New(srverr.NoSuchTransaction,
+			"Recovery token is empty, meaning the transaction only performed reads and can be safely retried")
 	}
 	if r.Node.data.ShardNumber(id) < 0 {
 		return srverr.New(srverr.ShardNotFound, "Shard %s not found", id)
@@ -197,7 +205,7 @@ func (x *Routing) shardError(err error) error {
 				details(d)
 			}))
 		}))
-		if r.Node.cfg.Version.AtLeast(5, 0) {
+		if r.Version().AtLeast(5, 0) {
 			details(d)
 		}
 	})
@@ -236,7 +244,7 @@ func (r *Request) Failed(err error, context, ns string) error {
 // 5.0 do. done is false if it is there.
 func (x *Routing) missingDatabase(dst []byte) (out []byte, done bool, err error) {
 	r := x.r
-	if r.Node.cfg.Version.AtLeast(5, 0) {
+	if r.Version().AtLeast(5, 0) {
 		return dst, false, nil
 	}
 	on := &r.Cmd.Mongos

@@ -29,7 +29,7 @@ func (r *Request) engine(check func() error, scope bson.Raw, stored bool) *js.En
 	if check == nil {
 		check = r.Check
 	}
-	cfg := js.Config{Check: check, Scope: scope, ServerVersion: r.Node.cfg.Version.String()}
+	cfg := js.Config{Check: check, Scope: scope, ServerVersion: r.Version().String()}
 	if stored {
 		st := r.Node.Store().Latest()
 		cfg.Stored = func() (docs []bson.Raw) {

@@ -62,7 +62,8 @@ func (op *Selection) ParseCollated(r *Request, o *query.Options) error {
 	o.NoExpr = op.NoExpr
 	if op.Filter, err = query.ParseFilter(q, o); err != nil {
 		if e := srverr.From(err); op.NoExpr && e.Code == srverr.QueryFeatureNotAllowed {
-			return srverr.New(srverr.QueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
+			return srverr.New(srverr.QueryFeatureNotAllowed,
+				"$expr is not allowed in the query predicate for an upsert")
 		}
 		return err
 	}
@@ -88,9 +89,11 @@ func ExplicitCollation(c *query.Collation) bson.Raw {
 
 // Candidates calls f for each document that matches, until it returns false. f may write through
 // tx.
-func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, doc bson.Raw, at int) (more bool, err error)) (err error) {
+func (op *Selection) Candidates(r *Request, c *store.Coll,
+	f func(rid string, doc bson.Raw, at int) (more bool, err error)) (err error) {
 	defer work.Catch(&err)
-	if id, ok := op.Filter.IDEquality(); ok && op.Coll.Same(c.Collation) && op.Hint.Type == 0 && !c.Sharded() && c.HasIDs() {
+	if id, ok := op.Filter.IDEquality(); ok && op.Coll.Same(c.Collation) && op.Hint.Type == 0 && !c.Sharded() &&
+		c.HasIDs() {
 		r.Quick("IDHACK", 0, 0)
 		if rid, doc, ok := c.ByID(id); ok {
 			r.Quick("IDHACK", 1, 1)
@@ -103,7 +106,8 @@ func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, do
 	if err != nil {
 		return err
 	}
-	a := &planner.Access{Coll: c, Only: op.Only, Table: x.Table, Reach: x.Reacher(), Filter: op.Filter, Sort: op.Order, Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll, Memory: &r.Node.Memory}
+	a := &planner.Access{Coll: c, Only: op.Only, Table: x.Table, Reach: x.Reacher(), Filter: op.Filter, Sort: op.Order,
+		Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll, Memory: &r.Node.Memory}
 	a.Wants.SortSpec, a.Wants.Count, a.Wants.Collated = op.Sort, op.Counts, op.Collation
 	a.NoScan = func() bool { return r.NoTableScan(c.NS) }
 	a.Text = func() string {
@@ -169,7 +173,8 @@ func (op *Selection) Candidates(r *Request, c *store.Coll, f func(rid string, do
 }
 
 // nearestFirst calls f for a scan's documents by their distance.
-func nearestFirst(s *planner.ScanIter, near *query.Near, f func(rid string, doc bson.Raw, at int) (more bool, err error)) error {
+func nearestFirst(s *planner.ScanIter, near *query.Near,
+	f func(rid string, doc bson.Raw, at int) (more bool, err error)) error {
 	type found struct {
 		rid      string
 		doc      bson.Raw

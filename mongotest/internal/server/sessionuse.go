@@ -38,7 +38,9 @@ func (r *Request) Owns(c *Cursor) error {
 			}
 			return s.ID.String()
 		}
-		return srverr.New(srverr.Unauthorized, "Cursor session id (%s) is not the same as the operation context's session id (%s)", id(c.Session), id(r.Session))
+		return srverr.New(
+			srverr.Unauthorized, "Cursor session id (%s) is not the same as the operation context's session id (%s)",
+			id(c.Session), id(r.Session))
 	}
 	if c.owner != r.ownDigest() {
 		return srverr.New(srverr.Unauthorized, "cursor id %d was not created by the authenticated user", c.ID)

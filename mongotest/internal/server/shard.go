@@ -182,7 +182,8 @@ func (x *Routing) settle() error {
 	if x.lost == nil {
 		x.lost = map[int]error{}
 	}
-	x.lost[p.number] = srverr.New(srverr.FailedToSatisfyReadPreference, "Could not find host matching read preference %s for set %s", pref, p.set.Name())
+	x.lost[p.number] = srverr.New(srverr.FailedToSatisfyReadPreference,
+		"Could not find host matching read preference %s for set %s", pref, p.set.Name())
 	return nil
 }
 
@@ -207,7 +208,8 @@ func (x *Routing) shardFault(n *Node) error {
 		var e *srverr.Error
 		switch {
 		case data.Lookup("closeConnection").AsBool():
-			e = srverr.New(srverr.HostUnreachable, "network error while attempting to run command '%s' on host '%s' ", r.Cmd.Name, n.addr)
+			e = srverr.New(srverr.HostUnreachable, "network error while attempting to run command '%s' on host '%s' ",
+				r.Cmd.Name, n.addr)
 		case fails:
 			e = n.failedCommand(int32(code))
 		default:

@@ -151,7 +151,7 @@ func (d *Data) EndSessions(ids []session.ID) {
 func (x *Routing) waitWriteConcern(dst []byte) (out []byte, code int32, err error) {
 	r := x.r
 	wc := &r.WC
-	if wc.Provenance == "implicitDefault" && r.Node.cfg.Version.AtLeast(5, 0) {
+	if wc.Provenance == "implicitDefault" && r.Version().AtLeast(5, 0) {
 		wc.NamedMode, wc.Mode = true, "majority" // shards have their default
 	}
 	if !wc.NamedMode && wc.W <= 1 || wc.NamedMode && wc.Mode == "" {
@@ -275,7 +275,8 @@ func (x *Routing) awaitShard(w shardWrite, wc *replica.WriteConcern, timeout tim
 			return interrupted, nil
 		}
 		if p.sessions.Undone(w.ts) && r.Cmd.Txn == TxnEnds {
-			return nil, srverr.New(srverr.NoSuchTransaction, "Transaction %d was committed, and rolled back.", r.TxnNumber)
+			return nil, srverr.New(srverr.NoSuchTransaction, "Transaction %d was committed, and rolled back.",
+				r.TxnNumber)
 		} else if p.sessions.Undone(w.ts) {
 			x.undone = true
 			return interrupted, nil

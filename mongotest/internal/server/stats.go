@@ -55,7 +55,7 @@ func (r *Request) AppendCollStats(dst []byte, c *store.Coll, scale int64) []byte
 }
 
 func (r *Request) appendSizes(dst []byte, c *store.Coll, count, bytes, scale int64) []byte {
-	v5 := r.Node.cfg.Version.AtLeast(5, 0)
+	v5 := r.Version().AtLeast(5, 0)
 	dst = bsondoc.AppendShortest(dst, "size", bytes/scale)
 	dst = bsondoc.AppendShortest(dst, "count", count)
 	if count > 0 {

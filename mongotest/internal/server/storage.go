@@ -222,7 +222,8 @@ func (n *Node) historyWindow() time.Duration {
 }
 
 func tooOld(at bson.Timestamp) error {
-	return srverr.New(srverr.SnapshotTooOld, "Read timestamp Timestamp(%d, %d) is older than the oldest available timestamp.", at.T, at.I)
+	return srverr.New(srverr.SnapshotTooOld,
+		"Read timestamp Timestamp(%d, %d) is older than the oldest available timestamp.", at.T, at.I)
 }
 
 // AppendAtTime appends atClusterTime, if the command reads a snapshot outside of transactions.
@@ -260,7 +261,7 @@ func (r *Request) storedSnapshot(namespaces []string) (*store.State, error) {
 	}
 	if t == nil {
 		st, err := r.stateToRead()
-		if err == nil && !r.AtTime.IsZero() && !r.Node.cfg.Version.AtLeast(7, 0) {
+		if err == nil && !r.AtTime.IsZero() && !r.Version().AtLeast(7, 0) {
 			err = r.sameCatalog(st, namespaces)
 		}
 		return st, err
@@ -356,7 +357,7 @@ func (r *Request) writeOnce(fn func(tx *store.Tx) error) error {
 
 // queryOptions returns what filters, projections and sorts are parsed with.
 func (r *Request) queryOptions(coll *query.Collation) query.Options {
-	return query.Options{Collation: coll, Version: r.Node.cfg.Version}
+	return query.Options{Collation: coll, Version: r.Version()}
 }
 
 // ParseIndex checks what can be checked of an index's specification by itself. alone says that it

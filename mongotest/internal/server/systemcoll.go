@@ -25,12 +25,15 @@ type SystemCollection struct {
 
 var systemCollections = map[string][]SystemCollection{
 	"local": {
-		{Name: "oplog.rs", Capped: true, Size: store.MaxLogBytes, documents: oplog, Options: bsondoc.Build(func(d *bsondoc.Builder) {
-			d.Flag("capped", true)
-			d.Value("size", bson.TypeInt64, bson.AppendInt64Value(nil, store.MaxLogBytes))
-			d.Flag("autoIndexId", false)
-		})},
-		{Name: "system.replset", ByID: true, documents: func(n *Node) []bson.Raw { return []bson.Raw{n.set.Config(n.cfg.Version)} }},
+		{Name: "oplog.rs", Capped: true, Size: store.MaxLogBytes, documents: oplog,
+			Options: bsondoc.Build(func(d *bsondoc.Builder) {
+				d.Flag("capped", true)
+				d.Value("size", bson.TypeInt64, bson.AppendInt64Value(nil, store.MaxLogBytes))
+				d.Flag("autoIndexId", false)
+			})},
+		{Name: "system.replset", ByID: true, documents: func(n *Node) []bson.Raw {
+			return []bson.Raw{n.set.Config(n.cfg.Version)}
+		}},
 	},
 	"config": {
 		{Name: "transactions", ByID: true, documents: transactionRecords},
@@ -130,7 +133,8 @@ func (r *Request) AppendSystemStats(dst []byte, ns string, scale int64) (_ []byt
 		bytes += int64(len(doc))
 	}
 	db, name := namespace.Split(ns)
-	c := &store.Coll{Info: &store.Info{UUID: r.Node.systemUUID(db, name), Settings: store.Settings{Capped: s.Capped, Size: s.Size}}}
+	c := &store.Coll{Info: &store.Info{UUID: r.Node.systemUUID(db, name),
+		Settings: store.Settings{Capped: s.Capped, Size: s.Size}}}
 	return r.appendSizes(dst, c, int64(len(docs)), bytes, scale), true
 }
 
@@ -243,7 +247,8 @@ func oplogEntry(e *store.Entry, term int64) bson.Raw {
 // hasIDIndex reports whether a collection with these options has an index on _id.
 func hasIDIndex(options bson.Raw) bool {
 	without := options.Lookup("autoIndexId")
-	return options.Lookup("clusteredIndex").Type == 0 && options.Lookup("timeseries").Type == 0 && (without.Type == 0 || without.AsBool())
+	return options.Lookup("clusteredIndex").Type == 0 && options.Lookup("timeseries").Type == 0 &&
+		(without.Type == 0 || without.AsBool())
 }
 
 // transactionRecords returns what config.transactions has of each session that wrote with a

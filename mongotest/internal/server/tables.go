@@ -387,8 +387,10 @@ func (n *Node) AppendShardingStatistics(dst []byte) []byte {
 		name string
 		n    int64
 	}{
-		{"numDatabaseEntries", int64(len(t.dbs))}, {"numCollectionEntries", int64(sharded)}, {"countStaleConfigErrors", t.stats.stale},
-		{"totalRefreshWaitTimeMicros", 0}, {"numActiveIncrementalRefreshes", 0}, {"countIncrementalRefreshesStarted", t.stats.incremental},
+		{"numDatabaseEntries", int64(len(t.dbs))}, {"numCollectionEntries", int64(sharded)},
+		{"countStaleConfigErrors", t.stats.stale},
+		{"totalRefreshWaitTimeMicros", 0}, {"numActiveIncrementalRefreshes", 0},
+		{"countIncrementalRefreshesStarted", t.stats.incremental},
 		{"numActiveFullRefreshes", 0}, {"countFullRefreshesStarted", t.stats.full}, {"countFailedRefreshes", 0},
 	} {
 		dst = bson.AppendInt64(dst, f.name, f.n)

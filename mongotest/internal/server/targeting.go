@@ -16,7 +16,7 @@ import (
 
 // AnyShard reports whether a write of one document may go to several shards, which find out among
 // themselves who does it: since 7.1.
-func (r *Request) AnyShard() bool { return r.Node.cfg.Version.AtLeast(7, 1) }
+func (r *Request) AnyShard() bool { return r.Version().AtLeast(7, 1) }
 
 // Aim sends a statement to some shards only.
 func (op *Selection) Aim(r *Request, shards ...int) {
@@ -80,16 +80,20 @@ func (op *Selection) CheckKeyOf(r *Request, s *sharding.Metadata, multi bool, ol
 		return nil
 	}
 	if path, ok := s.ArrayAt(doc); ok {
-		return srverr.New(srverr.NotSingleValueField, "After applying the update to the document, the field '%s' was found to be an array or array descendant.", path)
+		return srverr.New(srverr.NotSingleValueField,
+			"After applying the update to the document, the field '%s' was found to be an array or array descendant.",
+			path)
 	}
 	_, exact := s.KeyIn(op.Filter)
 	switch {
 	case !exact && !r.AnyShard():
 		return srverr.New(31025, "Shard key update is not allowed without specifying the full shard key in the query")
 	case multi:
-		return srverr.New(srverr.InvalidOptions, "Multi-update operations are not allowed when updating the shard key field.")
+		return srverr.New(srverr.InvalidOptions,
+			"Multi-update operations are not allowed when updating the shard key field.")
 	case !r.HasTxnNumber:
-		return srverr.New(srverr.IllegalOperation, "Must run update to shard key field in a multi-statement transaction or with retryWrites: true.")
+		return srverr.New(srverr.IllegalOperation,
+			"Must run update to shard key field in a multi-statement transaction or with retryWrites: true.")
 	}
 	return nil
 }
@@ -137,7 +141,7 @@ func (r *Request) StatsOfShards(reply bson.Raw, dst []byte) []byte {
 // targetDatabase refuses to write into a database that the cluster does not have, as servers before
 // 5.0 do.
 func (r *Request) targetDatabase(db string) error {
-	if r.MapReduce || db == "" || !namespace.ValidDB(db) || r.Node.cfg.Version.AtLeast(5, 0) {
+	if r.MapReduce || db == "" || !namespace.ValidDB(db) || r.Version().AtLeast(5, 0) {
 		return nil // mapReduce makes it, and the stage itself has something to say of a bad name
 	}
 	return r.DatabaseKnown(db)

@@ -179,7 +179,9 @@ func (t *ttlMonitor) pass() {
 // run deletes what has expired by the rule.
 func (e expiry) run(tx *store.Tx, c *store.Coll, now time.Time, deleted int, m *work.Meter) (*store.Coll, int) {
 	filter := bsondoc.Build(func(d *bsondoc.Builder) {
-		d.Doc(e.path, bsondoc.Build(func(d *bsondoc.Builder) { d.B = bson.AppendDateTime(d.B, "$lte", bson.NewDateTime(now.Add(-e.after))) }))
+		d.Doc(e.path, bsondoc.Build(func(d *bsondoc.Builder) {
+			d.B = bson.AppendDateTime(d.B, "$lte", bson.NewDateTime(now.Add(-e.after)))
+		}))
 	})
 	f, err := query.ParseFilter(filter, nil)
 	if err != nil {

@@ -53,10 +53,13 @@ func (r *Request) checkOut() error {
 		return srverr.New(srverr.NotWritablePrimary, "Not primary so we cannot begin or continue a transaction")
 	}
 	if r.TxnNumber < st.TxnNumber {
-		if r.autocommit == nil && r.Node.cfg.Version.AtLeast(5, 0) {
-			return srverr.New(srverr.TransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer retryable write with txnNumber %d has already started on this session.", r.TxnNumber, s.ID, st.TxnNumber)
+		if r.autocommit == nil && r.Version().AtLeast(5, 0) {
+			return srverr.New(srverr.TransactionTooOld,
+				"Retryable write with txnNumber %d is prohibited on session %s because a newer retryable write with txnNumber %d has already started on this session.", r.TxnNumber, s.ID, st.TxnNumber)
 		}
-		return srverr.New(srverr.TransactionTooOld, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", r.TxnNumber, s.ID, st.TxnNumber)
+		return srverr.New(srverr.TransactionTooOld,
+			"Cannot start transaction %d on session %s because a newer transaction %d has already started.",
+			r.TxnNumber, s.ID, st.TxnNumber)
 	}
 	if st.TxnNumber < 0 {
 		if err := r.failSessionLookup(); err != nil {
@@ -92,20 +95,24 @@ func (r *Request) beginRetryable(st *session.State) error {
 		return nil
 	}
 	if st.Phase != session.RetryableWrite {
-		return srverr.New(srverr.IncompleteTransactionHistory, "Cannot retry a retryable write that has been converted into a transaction")
+		return srverr.New(srverr.IncompleteTransactionHistory,
+			"Cannot retry a retryable write that has been converted into a transaction")
 	}
 	return nil
 }
 
 func (r *Request) beginTxn(st *session.State) error {
 	if r.TxnNumber == st.TxnNumber && (r.Routing == nil || st.Phase != session.TxnAborted) {
-		return srverr.New(srverr.ConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
+		return srverr.New(srverr.ConflictingOperationInProgress,
+			"Only servers in a sharded cluster can start a new transaction at the active transaction number")
 	}
 	if r.Cmd.Txn == TxnLater {
-		return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot run %s as the first operation in a multi-document transaction.", r.Cmd.Name)
+		return srverr.New(srverr.OperationNotSupportedInTransaction,
+			"Cannot run %s as the first operation in a multi-document transaction.", r.Cmd.Name)
 	}
 	r.Session.Abort()
-	t := &session.Txn{Number: r.TxnNumber, Session: r.Session, Api: r.apiText(), Started: time.Now(), ReadTime: r.rc.at, Level: r.rc.level}
+	t := &session.Txn{Number: r.TxnNumber, Session: r.Session, Api: r.apiText(), Started: time.Now(), ReadTime: r.rc.at,
+		Level: r.rc.level}
 	*st = session.State{TxnNumber: r.TxnNumber, Phase: session.TxnInProgress, Txn: t}
 	t.Store = r.storeSide()
 	r.Txn, r.Conn.txn = t, t
@@ -115,7 +122,8 @@ func (r *Request) beginTxn(st *session.State) error {
 
 func (r *Request) continueTxn(st *session.State) error {
 	if r.TxnNumber != st.TxnNumber || st.Phase == session.RetryableWrite {
-		return srverr.New(srverr.NoSuchTransaction, "Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", r.TxnNumber, st.TxnNumber)
+		return srverr.New(srverr.NoSuchTransaction,
+			"Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", r.TxnNumber, st.TxnNumber)
 	}
 	if st.Txn != nil {
 		if err := r.SameAPI("transaction-continuing command", st.Txn.Api, "transaction's first command"); err != nil {
@@ -127,7 +135,8 @@ func (r *Request) continueTxn(st *session.State) error {
 		return srverr.New(srverr.NoSuchTransaction, "Transaction %d has been aborted.", r.TxnNumber)
 	case st.Phase == session.TxnCommitted && r.commitUndone(st.Txn):
 		// The commit was rolled back, and this primary has never heard of the transaction.
-		return srverr.New(srverr.NoSuchTransaction, "Given transaction number %d does not match any in-progress transactions. The active transaction number is -1", r.TxnNumber)
+		return srverr.New(srverr.NoSuchTransaction,
+			"Given transaction number %d does not match any in-progress transactions. The active transaction number is -1", r.TxnNumber)
 	case st.Phase == session.TxnCommitted && r.Cmd.Name != "commitTransaction":
 		return srverr.New(srverr.TransactionCommitted, "Transaction %d has been committed.", r.TxnNumber)
 	}
@@ -141,7 +150,8 @@ func (r *Request) checkTxnConcern() error {
 	if r.Txn == nil || r.Cmd.Txn != TxnLocal || r.Txn.Level == "" || r.Txn.Level == "local" {
 		return nil
 	}
-	return srverr.New(srverr.InvalidOptions, "Command %s does not support this transaction's { readConcern: { level: \"%s\", provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", r.Cmd.Name, r.Txn.Level)
+	return srverr.New(
+		srverr.InvalidOptions, "Command %s does not support this transaction's { readConcern: { level: \"%s\", provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", r.Cmd.Name, r.Txn.Level)
 }
 
 // systemCollection refuses system collections in a transaction.

@@ -93,12 +93,14 @@ func (n *Node) AppendTop(dst []byte) []byte {
 			}
 			u := v.(*collUsage)
 			at, doc := bson.BeginDocumentElement(dst, c.NS)
-			total := [2]int64{u.reads.micros.Load() + u.writes.micros.Load() + u.others.micros.Load(), u.reads.count.Load() + u.writes.count.Load() + u.others.count.Load()}
+			total := [2]int64{u.reads.micros.Load() + u.writes.micros.Load() + u.others.micros.Load(),
+				u.reads.count.Load() + u.writes.count.Load() + u.others.count.Load()}
 			doc = appendSpent(doc, "total", "time", "count", total[0], total[1])
 			for _, part := range []struct {
 				name string
 				of   *spent
-			}{{"readLock", &u.reads}, {"writeLock", &u.writes}, {"queries", &u.queries}, {"getmore", &u.getMores}, {"insert", &u.inserts},
+			}{{"readLock", &u.reads}, {"writeLock", &u.writes}, {"queries", &u.queries}, {"getmore", &u.getMores},
+				{"insert", &u.inserts},
 				{"update", &u.updates}, {"remove", &u.removes}, {"commands", &u.runs}} {
 				doc = appendSpent(doc, part.name, "time", "count", part.of.micros.Load(), part.of.count.Load())
 			}

@@ -332,7 +332,8 @@ func ParseID(v release.Version, doc bson.Raw, context string, needUID bool) (ID,
 
 var subtypeNames = map[byte]string{
 	bson.BinaryGeneric: "general", bson.BinaryFunction: "function", bson.BinaryOld: "binary(deprecated)",
-	bson.BinaryUUIDOld: "UUID(deprecated)", bson.BinaryUUID: "UUID", bson.BinaryMD5: "MD5", bson.BinaryEncrypted: "encrypt",
+	bson.BinaryUUIDOld: "UUID(deprecated)", bson.BinaryUUID: "UUID", bson.BinaryMD5: "MD5",
+	bson.BinaryEncrypted: "encrypt",
 }
 
 // BinaryField returns the bytes of a binary value of this subtype.
@@ -349,7 +350,8 @@ func BinaryField(version release.Version, v bson.RawValue, field string, subtype
 		if !version.AtLeast(5, 0) {
 			binary = "bindData" // sic
 		}
-		return nil, srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong %s type '%s', expected type '%s'", field, binary, got, subtypeNames[subtype])
+		return nil, srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong %s type '%s', expected type '%s'",
+			field, binary, got, subtypeNames[subtype])
 	}
 	return v.Value[5:], nil
 }

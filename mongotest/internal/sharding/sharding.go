@@ -68,7 +68,8 @@ func New(key bson.Raw, unique, empty bool, primary, shards, wanted int) *Metadat
 	s.Chunks[0].Shard = 0
 	each := max(wanted/shards, 1)
 	for i := 1; i < wanted; i++ {
-		s.Chunks = append(s.Chunks, chunk{Min: s.Pad([]bson.RawValue{bsondoc.Int64Value(at)}, MinKey), Shard: i / each % shards, Major: 1, Minor: uint32(i)})
+		s.Chunks = append(s.Chunks, chunk{Min: s.Pad([]bson.RawValue{bsondoc.Int64Value(at)}, MinKey),
+			Shard: i / each % shards, Major: 1, Minor: uint32(i)})
 		at += 2 * half
 	}
 	return s
@@ -267,12 +268,14 @@ func (s *Metadata) Place(ns string, key []bson.RawValue, simple bool) (int, erro
 		switch v.Type {
 		case bson.TypeString, bson.TypeEmbeddedDocument, bson.TypeArray:
 			if !simple {
-				return 0, srverr.New(srverr.ShardKeyNotFound, "Cannot target single shard due to collation of key %s for namespace %s", s.Fields[i].Path, ns)
+				return 0, srverr.New(srverr.ShardKeyNotFound,
+					"Cannot target single shard due to collation of key %s for namespace %s", s.Fields[i].Path, ns)
 			}
 		}
 	}
 	if CompareKeys(key, s.Pad(nil, MaxKey)) >= 0 { // no chunk includes its end
-		return 0, srverr.New(srverr.ShardKeyNotFound, "Cannot target single shard using key %s for namespace %s", bsontext.Document(s.KeyDocument(key)), ns)
+		return 0, srverr.New(srverr.ShardKeyNotFound, "Cannot target single shard using key %s for namespace %s",
+			bsontext.Document(s.KeyDocument(key)), ns)
 	}
 	return s.Chunks[s.ChunkAt(key)].Shard, nil
 }
@@ -317,7 +320,8 @@ func (s *Metadata) Target(f *query.Filter, simple bool) (shards []int) {
 		points := true
 		for _, p := range spans {
 			for _, iv := range intervals {
-				n := span{slices.Concat(p.lo, []bson.RawValue{iv.Lo}), slices.Concat(p.hi, []bson.RawValue{iv.Hi}), iv.HiOpen, iv.IsPoint()}
+				n := span{slices.Concat(p.lo, []bson.RawValue{iv.Lo}), slices.Concat(p.hi, []bson.RawValue{iv.Hi}),
+					iv.HiOpen, iv.IsPoint()}
 				points = points && n.point
 				next = append(next, n)
 			}

@@ -107,7 +107,8 @@ func New(cfg Config) *Session {
 			return indented(text, indent)
 		},
 	}
-	return &Session{js.New(js.Config{Check: cfg.Check, ServerVersion: cfg.Version, Shell: &js.Shell{Prelude: prelude, Host: host, First: cfg.DB}})}
+	return &Session{js.New(js.Config{Check: cfg.Check, ServerVersion: cfg.Version,
+		Shell: &js.Shell{Prelude: prelude, Host: host, First: cfg.DB}})}
 }
 
 func argument(args []bson.RawValue, i int) bson.RawValue {

@@ -25,7 +25,8 @@ type Stop struct {
 
 func (s Stop) String() string {
 	return fmt.Sprintf("%v (ran %v, a thread waited %v for a processor, a goroutine up to %v for a thread)",
-		s.Took.Round(time.Millisecond), s.Ran.Round(time.Millisecond), s.Waited.Round(time.Millisecond), s.Queued.Round(time.Millisecond))
+		s.Took.Round(time.Millisecond), s.Ran.Round(time.Millisecond), s.Waited.Round(time.Millisecond),
+		s.Queued.Round(time.Millisecond))
 }
 
 // slow is after how long a stop is looked into.

@@ -124,7 +124,8 @@ func start(cfg Config, seed uint64) (*load, error) {
 	l := &load{d: d, done: make(chan struct{}), failed: map[string]int{}}
 	addr := d.Primary().Addr()
 	for i := range cfg.Workers {
-		w := &worker{l: l, addr: addr, db: "soak" + strconv.Itoa(i%3), rng: rand.New(rand.NewPCG(seed, uint64(i))), without: cfg.Without}
+		w := &worker{l: l, addr: addr, db: "soak" + strconv.Itoa(i%3), rng: rand.New(rand.NewPCG(seed, uint64(i))),
+			without: cfg.Without}
 		l.wg.Go(w.run)
 	}
 	return l, nil
@@ -174,7 +175,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			s := l.measure(begin, &heap)
 			r.Samples = append(r.Samples, s)
 			if cfg.Log != nil {
-				fmt.Fprintf(cfg.Log, "%8s %9d commands %7.1f MB live %7.1f MB resident %4d goroutines\n", s.At.Round(time.Second), s.Commands,
+				fmt.Fprintf(cfg.Log, "%8s %9d commands %7.1f MB live %7.1f MB resident %4d goroutines\n",
+					s.At.Round(time.Second), s.Commands,
 					float64(s.Live)/1e6, float64(s.Resident)/1e6, s.Goroutines)
 			}
 		case <-stops.C:
@@ -214,7 +216,8 @@ func (l *load) measure(begin time.Time, heap *heapProfiles) Sample {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	heap.write(time.Since(begin))
-	return Sample{At: time.Since(begin), Commands: l.count.Load(), Live: m.HeapAlloc, Resident: resident(), Goroutines: runtime.NumGoroutine()}
+	return Sample{At: time.Since(begin), Commands: l.count.Load(), Live: m.HeapAlloc, Resident: resident(),
+		Goroutines: runtime.NumGoroutine()}
 }
 
 // resident reads how much memory the process has, on Linux.
@@ -277,7 +280,8 @@ func (w *worker) run() {
 
 // expected are codes of errors that load like this meets: a write conflict, a collection that
 // another worker has dropped, a key that is there twice, the end of its time.
-var expected = map[int32]bool{26: true, 112: true, 117: true, 175: true, 237: true, 246: true, 292: true, 251: true, 11000: true, 11600: true, 91: true, 48: true,
+var expected = map[int32]bool{26: true, 112: true, 117: true, 175: true, 237: true, 246: true, 292: true, 251: true,
+	11000: true, 11600: true, 91: true, 48: true,
 	43: true, 46: true, 50: true, 24: true, 225: true, 286: true, 280: true, 28: true}
 
 // command sends a command and returns its reply.

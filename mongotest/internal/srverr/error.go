@@ -15,7 +15,9 @@ type Error struct {
 	Code   int32 // 0: the reply has neither code nor codeName, as for a few old commands
 	Msg    string
 	Labels []string // errorLabels
-	Extra  bson.Raw // further top-level fields of the reply (or of the write error), for example keyPattern and keyValue
+	// further top-level fields of the reply (or of the write error), for example keyPattern and
+	// keyValue
+	Extra bson.Raw
 }
 
 // New returns an error with this code and message.
@@ -99,7 +101,8 @@ func NameBefore50(code int32) string {
 	if n, ok := namesBefore50[code]; ok {
 		return n
 	}
-	if code >= ConnectionPoolExpired && code < SocketException || code == LegacyNotPrimary || code == NotARetryableWriteCommand {
+	if code >= ConnectionPoolExpired && code < SocketException || code == LegacyNotPrimary ||
+		code == NotARetryableWriteCommand {
 		return "Location" + strconv.Itoa(int(code)) // newer than that
 	}
 	return Name(code)

@@ -46,7 +46,8 @@ func (ix *Index) Bounds(intervals [][]query.Interval) Bounds {
 			if down {
 				in = &list[len(list)-1-j]
 			}
-			r := fieldRange{string(ix.encodeRaw(nil, i, in.Lo)), string(ix.encodeRaw(nil, i, in.Hi)), in.LoOpen, in.HiOpen}
+			r := fieldRange{string(ix.encodeRaw(nil, i, in.Lo)), string(ix.encodeRaw(nil, i, in.Hi)), in.LoOpen,
+				in.HiOpen}
 			if down {
 				r.lo, r.hi, r.loOpen, r.hiOpen = r.hi, r.lo, r.hiOpen, r.loOpen
 			}

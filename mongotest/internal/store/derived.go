@@ -12,7 +12,8 @@ import (
 func NewDerived(ns string, uuid [16]byte, set Settings, docs []bson.Raw) *Coll {
 	db, name, _ := strings.Cut(ns, ".")
 	const edit = 1
-	c := newColl(&Info{NS: ns, DB: db, Name: name, UUID: uuid, Settings: set, lastRecord: new(atomic.Uint64), derived: true}, edit)
+	c := newColl(&Info{NS: ns, DB: db, Name: name, UUID: uuid, Settings: set, lastRecord: new(atomic.Uint64),
+		derived: true}, edit)
 	for _, doc := range docs {
 		c.recs.set(edit, c.newRecord(doc.Lookup("_id")), refer(doc))
 		c.bytes += int64(len(doc))

@@ -224,7 +224,8 @@ func (c *Coll) placed(part *Coll, doc bson.Raw) bool {
 func (st *State) collsOfGroup(prefix string, f func(*Coll) bool) {
 	var names []string
 	for _, part := range st.shards {
-		for it := part.colls.seek(prefix); it.valid() && len(it.key()) >= len(prefix) && it.key()[:len(prefix)] == prefix; it.next() {
+		for it := part.colls.seek(prefix); it.valid() && len(it.key()) >= len(prefix) &&
+			it.key()[:len(prefix)] == prefix; it.next() {
 			names = append(names, it.key())
 		}
 	}

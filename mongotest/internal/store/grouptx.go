@@ -60,7 +60,8 @@ func (tx *Tx) settle() {
 func (s *Store) beginTxn(at *State) *Txn {
 	t := &Txn{s: s, base: at, state: at, done: make(chan struct{}), parts: make([]*Txn, len(s.shards))}
 	for i, shard := range s.shards {
-		t.parts[i] = &Txn{s: shard, base: at.shards[i], state: at.shards[i], locked: map[string]bool{}, done: t.done, whole: t}
+		t.parts[i] = &Txn{s: shard, base: at.shards[i], state: at.shards[i], locked: map[string]bool{}, done: t.done,
+			whole: t}
 	}
 	return t
 }
@@ -211,7 +212,8 @@ func (tx *Tx) part(c *Coll, shard int) *Coll {
 	info.shard, info.lastRecord = shard, newCounter()
 	part := newColl(&info, sub.edit, indexInfos(c)...)
 	sub.quiet = true
-	sub.record(Entry{Op: OpCreate, coll: part.Info, more: &entryDetail{doc: c.Raw, info: part.Info, idx: indexInfos(part)}})
+	sub.record(Entry{Op: OpCreate, coll: part.Info,
+		more: &entryDetail{doc: c.Raw, info: part.Info, idx: indexInfos(part)}})
 	sub.quiet = false
 	sub.colls.set(sub.edit, c.NS, part)
 	return part

@@ -72,7 +72,8 @@ func (s *Store) held(i int) int64 { return s.history[len(s.history)-1].freed - s
 // remember adds the newest state to the history.
 func (s *Store) remember(st *State, first bson.Timestamp, freed int64) {
 	s.freed += perState + freed
-	s.history = append(s.history, past{ts: st.TS, first: first, colls: st.colls, wall: s.opts.Now().UnixMilli(), freed: s.freed})
+	s.history = append(s.history, past{ts: st.TS, first: first, colls: st.colls, wall: s.opts.Now().UnixMilli(),
+		freed: s.freed})
 	if len(s.history) > 2*keepStates || s.held(0) > maxHistory {
 		s.trimHistory(false)
 	}
@@ -92,7 +93,8 @@ func (s *Store) trimHistory(rest bool) {
 		now := s.opts.Now()
 		old, idle := now.Add(-s.window()).UnixMilli(), now.Add(-settled).UnixMilli()
 		// A state was the newest until the next one came.
-		for cut < n-1 && (s.history[cut+1].wall <= old || s.history[cut+1].wall <= idle && s.held(cut) > settledHistory) {
+		for cut < n-1 && (s.history[cut+1].wall <= old ||
+			s.history[cut+1].wall <= idle && s.held(cut) > settledHistory) {
 			cut++
 		}
 	}

@@ -102,7 +102,8 @@ func collator(c *query.Collation) Collation {
 
 // keys returns the document's encoded keys, each once, with what stands behind them in the entries
 // of its record. m counts the steps of what may take long.
-func (x *IndexInfo) keys(dst []string, doc bson.Raw, suffix string, m *work.Meter) (keys []string, multikey bool, err error) {
+func (x *IndexInfo) keys(dst []string, doc bson.Raw, suffix string,
+	m *work.Meter) (keys []string, multikey bool, err error) {
 	if x.checks {
 		if err := x.checkSpecial(doc, m); x.special || err != nil {
 			return dst, false, err
@@ -262,7 +263,8 @@ func duplicateKey(ns string, x *IndexInfo, key string, doc bson.Raw) error {
 	if x.Collation != nil {
 		coll = " collation: " + bsontext.Document(x.Spec.Lookup("collation").Value)
 	}
-	e := srverr.New(srverr.DuplicateKey, "E11000 duplicate key error collection: %s index: %s%s dup key: %s", ns, x.Name, coll, bsontext.Document(values))
+	e := srverr.New(srverr.DuplicateKey, "E11000 duplicate key error collection: %s index: %s%s dup key: %s", ns,
+		x.Name, coll, bsontext.Document(values))
 	at, extra := bson.BeginDocument(nil)
 	extra = bson.AppendDocument(extra, "keyPattern", x.Pattern)
 	extra = bson.AppendDocument(extra, "keyValue", values)

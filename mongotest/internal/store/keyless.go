@@ -22,13 +22,15 @@ func (x *IndexInfo) checkSpecial(doc bson.Raw, m *work.Meter) error {
 	for i := range x.Fields {
 		f := &x.Fields[i]
 		if f.Special == "" && x.Text != nil && !strings.HasPrefix(f.Path, "_fts") && isArrayAt(doc, f.Path) {
-			return srverr.New(srverr.CannotBuildIndexKeys, "Field '%s' of text index contains an array in document: %s", f.Path, bsontext.Document(doc))
+			return srverr.New(srverr.CannotBuildIndexKeys, "Field '%s' of text index contains an array in document: %s",
+				f.Path, bsontext.Document(doc))
 		}
 		switch f.Special {
 		case "hashed":
 			for i := range x.Fields { // nor do the other fields of such an index
 				if at := arrayOnPath(doc, x.Fields[i].Path); at != "" {
-					return srverr.New(16766, "Error: hashed indexes do not currently support array values. Found array at path: %s", at)
+					return srverr.New(16766,
+						"Error: hashed indexes do not currently support array values. Found array at path: %s", at)
 				}
 			}
 		case "text":

@@ -85,7 +85,8 @@ func New(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Store{opts: o, mu: new(sync.Mutex), edit: initialEditing, intents: map[intent]*Txn{}, locks: map[string][]*Txn{}}
+	s := &Store{opts: o, mu: new(sync.Mutex), edit: initialEditing, intents: map[intent]*Txn{},
+		locks: map[string][]*Txn{}}
 	first := &State{}
 	s.latest.Store(first)
 	if o.Tick != nil {
@@ -200,7 +201,8 @@ func (s *Store) Rollback(ts bson.Timestamp) (after, last bson.Timestamp, err err
 	after, last = ts, s.latest.Load().TS
 	i := s.stateAt(ts)
 	if i < 0 {
-		return after, last, srverr.New(srverr.UnrecoverableRollbackError, "the history does not reach back to the point to roll back to")
+		return after, last, srverr.New(srverr.UnrecoverableRollbackError,
+			"the history does not reach back to the point to roll back to")
 	}
 	for _, list := range s.locks {
 		for _, t := range append([]*Txn(nil), list...) {

@@ -250,7 +250,8 @@ func (t *tree[K, V]) set(edit uint64, key K, v V) bool {
 	}
 	root, right, added := t.root.set(edit, key, v)
 	if right != nil {
-		top := &treeNode[K, V]{edit: edit, keys: &column[K]{edit: edit}, kids: children[K, V]{first: &column[*treeNode[K, V]]{edit: edit}}}
+		top := &treeNode[K, V]{edit: edit, keys: &column[K]{edit: edit},
+			kids: children[K, V]{first: &column[*treeNode[K, V]]{edit: edit}}}
 		top.addKid(edit, 0, root)
 		top.addKid(edit, 1, right)
 		root = top

@@ -100,7 +100,8 @@ func (b *Blocked) Error() string { return "a transaction holds what is to be wri
 // ErrWriteConflict is the error of a transaction that writes what somebody else wrote since its
 // snapshot.
 func errWriteConflict() error {
-	return srverr.New(srverr.WriteConflict, "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction.")
+	return srverr.New(
+		srverr.WriteConflict, "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction.")
 }
 
 // Statement names the retryable write that the following changes belong to.
@@ -307,7 +308,8 @@ func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 func (c *Coll) Duplicate(id bson.RawValue) error { return clusteredDuplicate(c, id) }
 
 func clusteredDuplicate(c *Coll, id bson.RawValue) error {
-	x := (&IndexInfo{Name: "_id_", Pattern: bson.Raw("\x0e\x00\x00\x00\x10_id\x00\x01\x00\x00\x00\x00"), Fields: []IndexField{{Path: "_id"}}}).Prepare()
+	x := (&IndexInfo{Name: "_id_", Pattern: bson.Raw("\x0e\x00\x00\x00\x10_id\x00\x01\x00\x00\x00\x00"),
+		Fields: []IndexField{{Path: "_id"}}}).Prepare()
 	at, doc := bson.BeginDocument(nil)
 	doc = bson.EndDocument(bson.AppendRawValue(doc, "_id", id), at)
 	return duplicateKey(c.NS, x, string(x.encode(nil, 0, id)), doc)

@@ -30,7 +30,8 @@ func idPattern() bson.Raw {
 
 // IDIndex returns the definition of an _id index.
 func IDIndex(coll *query.Collation, spec bson.Raw) *IndexInfo {
-	return (&IndexInfo{Name: "_id_", Spec: spec, Pattern: idPattern(), Fields: []IndexField{{Path: "_id"}}, IsID: true, Unique: true, Collation: coll}).Prepare()
+	return (&IndexInfo{Name: "_id_", Spec: spec, Pattern: idPattern(), Fields: []IndexField{{Path: "_id"}}, IsID: true,
+		Unique: true, Collation: coll}).Prepare()
 }
 
 // Create makes a collection or view. It must not exist.
@@ -44,7 +45,8 @@ func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
 	if tx.txn != nil && tx.s.latest.Load().Coll(ns) != nil && tx.txn.base.Coll(ns) == nil {
 		return nil, CatalogChanged()
 	}
-	info := &Info{NS: ns, DB: db, Name: name, UUID: newUUID(), Settings: set, lastRecord: newCounter(), shard: tx.s.shard}
+	info := &Info{NS: ns, DB: db, Name: name, UUID: newUUID(), Settings: set, lastRecord: newCounter(),
+		shard: tx.s.shard}
 	if tx.uuid != nil {
 		info.UUID, tx.uuid = *tx.uuid, nil
 	}
@@ -245,7 +247,9 @@ func (tx *Tx) build(c *Coll, x *IndexInfo) (Index, error) {
 			list = append(list, indexEntry{entry, len(entry) - len(suffix)})
 		}
 	}
-	slices.SortFunc(list, work.Counting(tx.work, func(a, b indexEntry) int { return strings.Compare(a.entry, b.entry) }))
+	slices.SortFunc(list, work.Counting(tx.work, func(a, b indexEntry) int {
+		return strings.Compare(a.entry, b.entry)
+	}))
 	if x.Unique {
 		for i := 1; i < len(list); i++ {
 			if e := list[i]; e.key() == list[i-1].key() { // the server, too, looks in the order of the keys

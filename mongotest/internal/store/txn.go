@@ -85,7 +85,8 @@ func (t *Txn) use(ns string) error {
 // CatalogChanged is the error of reading a snapshot of a collection that has come, gone or changed
 // since.
 func CatalogChanged() error {
-	return srverr.New(srverr.SnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes; please retry the operation.")
+	return srverr.New(
+		srverr.SnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes; please retry the operation.")
 }
 
 func (t *Txn) lock(ns string) {

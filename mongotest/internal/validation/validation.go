@@ -196,7 +196,8 @@ func appendReason(dst []byte, op string, considered bson.RawValue) []byte {
 func (x *explanation) rules(dst []byte, schema bson.Raw, path []string) []byte {
 	n := 0
 	for keyword, v := range schema.All() {
-		if keyword == "title" || keyword == "description" || !x.fails(bsondoc.Single("$jsonSchema", bsondoc.DocumentValue(within(path, bsondoc.Single(keyword, v))))) {
+		if keyword == "title" || keyword == "description" ||
+			!x.fails(bsondoc.Single("$jsonSchema", bsondoc.DocumentValue(within(path, bsondoc.Single(keyword, v))))) {
 			continue
 		}
 		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n))
@@ -258,7 +259,8 @@ func (x *explanation) properties(dst []byte, v bson.RawValue, path []string) []b
 // within returns the schema that demands another schema of the value at path.
 func within(path []string, schema bson.Raw) bson.Raw {
 	for _, name := range slices.Backward(path) {
-		schema = bsondoc.Single("properties", bsondoc.DocumentValue(bsondoc.Single(name, bsondoc.DocumentValue(schema))))
+		schema = bsondoc.Single("properties",
+			bsondoc.DocumentValue(bsondoc.Single(name, bsondoc.DocumentValue(schema))))
 	}
 	return schema
 }

@@ -16,7 +16,8 @@ import (
 
 // kinds are the names that lines begin with, for the features of package release.
 var kinds = map[release.Kind]string{
-	release.Filter: "filter", release.Stage: "stage", release.Expression: "expression", release.Accumulator: "accumulator", release.Window: "window",
+	release.Filter: "filter", release.Stage: "stage", release.Expression: "expression",
+	release.Accumulator: "accumulator", release.Window: "window",
 }
 
 // Text returns the table: a line for each name, with its kind, where it may stand, and the versions
@@ -50,7 +51,8 @@ func Text() string {
 	}
 	for _, p := range pipeline.Places() {
 		var words []string
-		for word, is := range map[string]bool{"first": p.First, "last": p.Last, "update": p.Update, "stream": p.Stream, "nofacet": p.NotInFacet} {
+		for word, is := range map[string]bool{"first": p.First, "last": p.Last, "update": p.Update, "stream": p.Stream,
+			"nofacet": p.NotInFacet} {
 			if is {
 				words = append(words, word)
 			}

@@ -21,14 +21,19 @@ func Transient(err error) bool {
 	switch {
 	case err == nil, errors.Is(err, mongoerr.ErrClientClosed):
 		return false
-	case mongoerr.IsTimeout(err), is[*mongoerr.ConnectionError](err), is[*mongoerr.SelectionError](err), is[*mongoerr.PoolClearedError](err),
-		is[*mongoerr.WriteConcernError](err), mongoerr.HasLabel(err, mongoerr.LabelRetryable), mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite),
-		mongoerr.HasLabel(err, mongoerr.LabelResumableChangeStream), mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction),
+	case mongoerr.IsTimeout(err), is[*mongoerr.ConnectionError](err), is[*mongoerr.SelectionError](err),
+		is[*mongoerr.PoolClearedError](err),
+		is[*mongoerr.WriteConcernError](err), mongoerr.HasLabel(err, mongoerr.LabelRetryable),
+		mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite),
+		mongoerr.HasLabel(err, mongoerr.LabelResumableChangeStream),
+		mongoerr.HasLabel(err, mongoerr.LabelTransientTransaction),
 		mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded):
 		return true
 	case errors.As(err, &server):
-		return errcode.Is(server.Code, errcode.RetryableRead) || errcode.Is(server.Code, errcode.Resumable) || errcode.Is(server.Code, errcode.OutOfTime) ||
-			errcode.Is(server.Code, errcode.StateChange) || server.Code == interrupted || server.Code == errcode.CursorKilled
+		return errcode.Is(server.Code, errcode.RetryableRead) || errcode.Is(server.Code, errcode.Resumable) ||
+			errcode.Is(server.Code, errcode.OutOfTime) ||
+			errcode.Is(server.Code, errcode.StateChange) || server.Code == interrupted ||
+			server.Code == errcode.CursorKilled
 	}
 	return false
 }

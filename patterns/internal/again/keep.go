@@ -14,7 +14,8 @@ var ErrPassed = errors.New("it has passed on")
 // server's time of it is not before. It returns nil when the context ends, and an error when what
 // was held is lost: renew has returned false, or has failed until the time was up, a little early,
 // since clocks do not run equally fast.
-func Keep(ctx context.Context, sent time.Time, ttl, every time.Duration, renew func(ctx context.Context) (held bool, err error)) error {
+func Keep(ctx context.Context, sent time.Time, ttl, every time.Duration,
+	renew func(ctx context.Context) (held bool, err error)) error {
 	for {
 		deadline := sent.Add(ttl - ttl/10)
 		if !Pause(ctx, min(every, time.Until(deadline))) {
@@ -34,7 +35,8 @@ func Keep(ctx context.Context, sent time.Time, ttl, every time.Duration, renew f
 }
 
 // keepOnce renews until it succeeds, and returns when that was sent.
-func keepOnce(ctx context.Context, deadline time.Time, pause time.Duration, renew func(ctx context.Context) (bool, error)) (time.Time, error) {
+func keepOnce(ctx context.Context, deadline time.Time, pause time.Duration,
+	renew func(ctx context.Context) (bool, error)) (time.Time, error) {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	for {

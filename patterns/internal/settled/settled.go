@@ -24,6 +24,7 @@ func Collection[T any](coll allium.AnyCollection) *allium.Collection[T] {
 // Values is Collection for documents that have values of the program's in them, which are encoded
 // and decoded as it has set.
 func Values[T any](coll allium.AnyCollection) *allium.Collection[T] {
-	return allium.As[T](coll).With(allium.CollectionOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Primary},
+	return allium.As[T](
+		coll).With(allium.CollectionOptions{ReadPreference: &consistency.ReadPreference{Mode: consistency.Primary},
 		ReadConcern: &consistency.ReadConcern{Level: consistency.ReadMajority}, WriteConcern: consistency.Majority()})
 }

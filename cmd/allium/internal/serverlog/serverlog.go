@@ -83,7 +83,8 @@ func (h *handler) Handle(_ context.Context, r slog.Record) error {
 			l.Context = v.String()
 		case v.Kind() == slog.KindDuration:
 			l.Attr[h.group+a.Key+"Millis"] = float64(v.Duration()) / float64(time.Millisecond)
-		case v.Kind() == slog.KindInt64, v.Kind() == slog.KindUint64, v.Kind() == slog.KindFloat64, v.Kind() == slog.KindBool:
+		case v.Kind() == slog.KindInt64, v.Kind() == slog.KindUint64, v.Kind() == slog.KindFloat64,
+			v.Kind() == slog.KindBool:
 			l.Attr[h.group+a.Key] = v.Any()
 		default:
 			l.Attr[h.group+a.Key] = v.String()

@@ -25,7 +25,8 @@ func (w wanted) has(v reflect.Value) bool {
 		return false
 	}
 	for _, t := range w.types {
-		if v.Type() == t || t.Kind() == reflect.Interface && t.NumMethod() > 0 && (v.Type().Implements(t) || reflect.PointerTo(v.Type()).Implements(t)) {
+		if v.Type() == t || t.Kind() == reflect.Interface && t.NumMethod() > 0 &&
+			(v.Type().Implements(t) || reflect.PointerTo(v.Type()).Implements(t)) {
 			return true
 		}
 	}
@@ -37,7 +38,8 @@ func (w wanted) has(v reflect.Value) bool {
 	return false
 }
 
-func (w wanted) encode(name string, ec EncodeContext, vw bsonrw.ValueWriter, val reflect.Value, change func(*coding.Settings)) error {
+func (w wanted) encode(name string, ec EncodeContext, vw bsonrw.ValueWriter, val reflect.Value,
+	change func(*coding.Settings)) error {
 	if !w.has(val) {
 		return ValueEncoderError{Name: name, Types: w.types, Kinds: w.kinds, Received: val}
 	}
@@ -51,7 +53,8 @@ func (w wanted) encode(name string, ec EncodeContext, vw bsonrw.ValueWriter, val
 	return ec.encode(vw, val, change)
 }
 
-func (w wanted) decode(name string, dc DecodeContext, vr bsonrw.ValueReader, val reflect.Value, change func(*coding.Settings)) error {
+func (w wanted) decode(name string, dc DecodeContext, vr bsonrw.ValueReader, val reflect.Value,
+	change func(*coding.Settings)) error {
 	if !val.CanSet() || !w.has(val) {
 		return ValueDecoderError{Name: name, Types: w.types, Kinds: w.kinds, Received: val}
 	}
@@ -162,13 +165,16 @@ func NewMapCodec(opts ...*bsonoptions.MapCodecOptions) *MapCodec {
 // EncodeValue encodes a map.
 func (mc *MapCodec) EncodeValue(ec EncodeContext, vw bsonrw.ValueWriter, val reflect.Value) error {
 	return kinds(reflect.Map).encode("MapEncodeValue", ec, vw, val, func(s *coding.Settings) {
-		s.NilMapAsEmpty, s.FormatKeys = s.NilMapAsEmpty || mc.EncodeNilAsEmpty, s.FormatKeys || mc.EncodeKeysWithStringer
+		s.NilMapAsEmpty, s.FormatKeys = s.NilMapAsEmpty || mc.EncodeNilAsEmpty,
+			s.FormatKeys || mc.EncodeKeysWithStringer
 	})
 }
 
 // DecodeValue decodes into a map.
 func (mc *MapCodec) DecodeValue(dc DecodeContext, vr bsonrw.ValueReader, val reflect.Value) error {
-	return kinds(reflect.Map).decode("MapDecodeValue", dc, vr, val, func(s *coding.Settings) { s.ZeroMaps = s.ZeroMaps || mc.DecodeZerosMap })
+	return kinds(reflect.Map).decode("MapDecodeValue", dc, vr, val, func(s *coding.Settings) {
+		s.ZeroMaps = s.ZeroMaps || mc.DecodeZerosMap
+	})
 }
 
 // A PointerCodec is the codec of pointers.
@@ -187,7 +193,8 @@ func (pc *PointerCodec) EncodeValue(ec EncodeContext, vw bsonrw.ValueWriter, val
 		if !val.IsValid() {
 			return vw.WriteNull()
 		}
-		return ValueEncoderError{Name: "PointerCodec.EncodeValue", Kinds: []reflect.Kind{reflect.Pointer}, Received: val}
+		return ValueEncoderError{Name: "PointerCodec.EncodeValue", Kinds: []reflect.Kind{reflect.Pointer},
+			Received: val}
 	}
 	if val.IsNil() {
 		return vw.WriteNull()
@@ -202,7 +209,8 @@ func (pc *PointerCodec) EncodeValue(ec EncodeContext, vw bsonrw.ValueWriter, val
 // DecodeValue decodes into what a pointer points to. Null makes it nil.
 func (pc *PointerCodec) DecodeValue(dc DecodeContext, vr bsonrw.ValueReader, val reflect.Value) error {
 	if !val.CanSet() || val.Kind() != reflect.Pointer {
-		return ValueDecoderError{Name: "PointerCodec.DecodeValue", Kinds: []reflect.Kind{reflect.Pointer}, Received: val}
+		return ValueDecoderError{Name: "PointerCodec.DecodeValue", Kinds: []reflect.Kind{reflect.Pointer},
+			Received: val}
 	}
 	switch vr.Type() {
 	case bsontype.Null:
@@ -244,7 +252,8 @@ func NewSliceCodec(opts ...*bsonoptions.SliceCodecOptions) *SliceCodec {
 // EncodeValue encodes a slice.
 func (sc SliceCodec) EncodeValue(ec EncodeContext, vw bsonrw.ValueWriter, val reflect.Value) error {
 	return kinds(reflect.Slice).encode("SliceEncodeValue", ec, vw, val, func(s *coding.Settings) {
-		s.NilSliceAsEmpty, s.NilBytesAsEmpty = s.NilSliceAsEmpty || sc.EncodeNilAsEmpty, s.NilBytesAsEmpty || sc.EncodeNilAsEmpty
+		s.NilSliceAsEmpty, s.NilBytesAsEmpty = s.NilSliceAsEmpty || sc.EncodeNilAsEmpty,
+			s.NilBytesAsEmpty || sc.EncodeNilAsEmpty
 	})
 }
 

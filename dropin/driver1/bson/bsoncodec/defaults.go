@@ -75,7 +75,8 @@ func (DefaultValueEncoders) Decimal128EncodeValue(ec EncodeContext, vw bsonrw.Va
 }
 
 // EmptyInterfaceEncodeValue encodes what a variable of type any holds.
-func (DefaultValueEncoders) EmptyInterfaceEncodeValue(ec EncodeContext, vw bsonrw.ValueWriter, val reflect.Value) error {
+func (DefaultValueEncoders) EmptyInterfaceEncodeValue(ec EncodeContext, vw bsonrw.ValueWriter,
+	val reflect.Value) error {
 	return typed[any]().encode("EmptyInterfaceEncodeValue", ec, vw, val, nil)
 }
 
@@ -86,7 +87,8 @@ func (DefaultValueEncoders) FloatEncodeValue(ec EncodeContext, vw bsonrw.ValueWr
 
 // IntEncodeValue encodes a value of these kinds.
 func (DefaultValueEncoders) IntEncodeValue(ec EncodeContext, vw bsonrw.ValueWriter, val reflect.Value) error {
-	return kinds(reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Int).encode("IntEncodeValue", ec, vw, val, nil)
+	return kinds(reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Int).encode("IntEncodeValue", ec,
+		vw, val, nil)
 }
 
 // JSONNumberEncodeValue encodes a json.Number.
@@ -171,7 +173,8 @@ func (DefaultValueEncoders) URLEncodeValue(ec EncodeContext, vw bsonrw.ValueWrit
 
 // UintEncodeValue encodes a value of these kinds.
 func (DefaultValueEncoders) UintEncodeValue(ec EncodeContext, vw bsonrw.ValueWriter, val reflect.Value) error {
-	return kinds(reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uint).encode("UintEncodeValue", ec, vw, val, nil)
+	return kinds(reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uint).encode("UintEncodeValue",
+		ec, vw, val, nil)
 }
 
 // UndefinedEncodeValue encodes an primitive.Undefined.
@@ -180,7 +183,8 @@ func (DefaultValueEncoders) UndefinedEncodeValue(ec EncodeContext, vw bsonrw.Val
 }
 
 // ValueMarshalerEncodeValue encodes a value by its method.
-func (DefaultValueEncoders) ValueMarshalerEncodeValue(ec EncodeContext, vw bsonrw.ValueWriter, val reflect.Value) error {
+func (DefaultValueEncoders) ValueMarshalerEncodeValue(ec EncodeContext, vw bsonrw.ValueWriter,
+	val reflect.Value) error {
 	return typed[ValueMarshaler]().encode("ValueMarshalerEncodeValue", ec, vw, val, nil)
 }
 
@@ -230,7 +234,8 @@ func (DefaultValueDecoders) Decimal128DecodeValue(dc DecodeContext, vr bsonrw.Va
 }
 
 // EmptyInterfaceDecodeValue decodes what a variable of type any holds.
-func (DefaultValueDecoders) EmptyInterfaceDecodeValue(dc DecodeContext, vr bsonrw.ValueReader, val reflect.Value) error {
+func (DefaultValueDecoders) EmptyInterfaceDecodeValue(dc DecodeContext, vr bsonrw.ValueReader,
+	val reflect.Value) error {
 	return typed[any]().decode("EmptyInterfaceDecodeValue", dc, vr, val, nil)
 }
 
@@ -241,7 +246,8 @@ func (DefaultValueDecoders) FloatDecodeValue(dc DecodeContext, vr bsonrw.ValueRe
 
 // IntDecodeValue decodes a value of these kinds.
 func (DefaultValueDecoders) IntDecodeValue(dc DecodeContext, vr bsonrw.ValueReader, val reflect.Value) error {
-	return kinds(reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Int).decode("IntDecodeValue", dc, vr, val, nil)
+	return kinds(reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Int).decode("IntDecodeValue", dc,
+		vr, val, nil)
 }
 
 // JSONNumberDecodeValue decodes a json.Number.
@@ -316,7 +322,8 @@ func (DefaultValueDecoders) URLDecodeValue(dc DecodeContext, vr bsonrw.ValueRead
 
 // UintDecodeValue decodes a value of these kinds.
 func (DefaultValueDecoders) UintDecodeValue(dc DecodeContext, vr bsonrw.ValueReader, val reflect.Value) error {
-	return kinds(reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uint).decode("UintDecodeValue", dc, vr, val, nil)
+	return kinds(reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uint).decode("UintDecodeValue",
+		dc, vr, val, nil)
 }
 
 // UndefinedDecodeValue decodes an primitive.Undefined.
@@ -330,7 +337,8 @@ func (DefaultValueDecoders) UnmarshalerDecodeValue(dc DecodeContext, vr bsonrw.V
 }
 
 // ValueUnmarshalerDecodeValue decodes a value by its method.
-func (DefaultValueDecoders) ValueUnmarshalerDecodeValue(dc DecodeContext, vr bsonrw.ValueReader, val reflect.Value) error {
+func (DefaultValueDecoders) ValueUnmarshalerDecodeValue(dc DecodeContext, vr bsonrw.ValueReader,
+	val reflect.Value) error {
 	return typed[ValueUnmarshaler]().decode("ValueUnmarshalerDecodeValue", dc, vr, val, nil)
 }
 

@@ -89,7 +89,8 @@ type decoderOf struct {
 
 func (d decoderOf) DecodeValue(dc bson.DecodeContext, vr bson.ValueReader, val reflect.Value) error {
 	s := coding.SettingsOf(dc)
-	return d.dec.DecodeValue(DecodeContext{Registry: d.registry, Truncate: s.Truncate, Ancestor: s.Ancestor, settings: s}, vr, val)
+	return d.dec.DecodeValue(DecodeContext{Registry: d.registry, Truncate: s.Truncate, Ancestor: s.Ancestor,
+		settings: s}, vr, val)
 }
 
 // RegisterTypeEncoder says how values of exactly this type are encoded. For an interface these are
@@ -115,7 +116,8 @@ func (r *Registry) RegisterKindDecoder(kind reflect.Kind, dec ValueDecoder) {
 
 func mustBeInterface(method string, iface reflect.Type) {
 	if iface.Kind() != reflect.Interface {
-		panic(fmt.Errorf("%s expects a type with kind reflect.Interface, got type %s with kind %s", method, iface, iface.Kind()))
+		panic(fmt.Errorf("%s expects a type with kind reflect.Interface, got type %s with kind %s", method, iface,
+			iface.Kind()))
 	}
 }
 

@@ -109,8 +109,11 @@ func NewStructCodec(p StructTagParser, opts ...*bsonoptions.StructCodecOptions) 
 	}
 	o := bsonoptions.MergeStructCodecOptions(opts...)
 	return &StructCodec{
-		DecodeZeroStruct: is(o.DecodeZeroStruct), DecodeDeepZeroInline: is(o.DecodeDeepZeroInline), EncodeOmitDefaultStruct: is(o.EncodeOmitDefaultStruct),
-		AllowUnexportedFields: is(o.AllowUnexportedFields), OverwriteDuplicatedInlinedFields: o.OverwriteDuplicatedInlinedFields == nil || *o.OverwriteDuplicatedInlinedFields,
+		DecodeZeroStruct: is(o.DecodeZeroStruct), DecodeDeepZeroInline: is(o.DecodeDeepZeroInline),
+		EncodeOmitDefaultStruct: is(o.EncodeOmitDefaultStruct),
+		AllowUnexportedFields:   is(o.AllowUnexportedFields),
+		OverwriteDuplicatedInlinedFields: o.OverwriteDuplicatedInlinedFields == nil ||
+			*o.OverwriteDuplicatedInlinedFields,
 		parser: p, plain: new(sync.Map),
 	}, nil
 }
@@ -129,7 +132,9 @@ func (sc *StructCodec) EncodeValue(ec EncodeContext, vw bsonrw.ValueWriter, val 
 	if err != nil {
 		return err
 	}
-	return ec.encode(vw, val, func(s *coding.Settings) { s.OmitZeroStruct = s.OmitZeroStruct || sc.EncodeOmitDefaultStruct })
+	return ec.encode(vw, val, func(s *coding.Settings) {
+		s.OmitZeroStruct = s.OmitZeroStruct || sc.EncodeOmitDefaultStruct
+	})
 }
 
 // DecodeValue decodes into a struct.
@@ -181,7 +186,8 @@ func (sc *StructCodec) plainType(t reflect.Type) (reflect.Type, error) {
 		for _, option := range []struct {
 			set  bool
 			name string
-		}{{tags.OmitEmpty, "omitempty"}, {tags.MinSize, "minsize"}, {tags.Truncate, "truncate"}, {tags.Inline, "inline"}} {
+		}{{tags.OmitEmpty, "omitempty"}, {tags.MinSize, "minsize"}, {tags.Truncate, "truncate"},
+			{tags.Inline, "inline"}} {
 			if option.set {
 				tag += "," + option.name
 			}
@@ -192,7 +198,8 @@ func (sc *StructCodec) plainType(t reflect.Type) (reflect.Type, error) {
 				return nil, err
 			}
 		}
-		fields[i] = reflect.StructField{Name: fmt.Sprintf("Field%d_%s", i, sf.Name), Type: inner, Tag: reflect.StructTag(fmt.Sprintf("bson:%q", tag))}
+		fields[i] = reflect.StructField{Name: fmt.Sprintf("Field%d_%s", i, sf.Name), Type: inner,
+			Tag: reflect.StructTag(fmt.Sprintf("bson:%q", tag))}
 	}
 	return reflect.StructOf(fields), nil
 }

@@ -188,11 +188,12 @@ func MergeStringCodecOptions(opts ...*StringCodecOptions) *StringCodecOptions {
 //
 // Deprecated: use the methods of bson.Encoder and bson.Decoder.
 type StructCodecOptions struct {
-	DecodeZeroStruct                 *bool // structs are set to zero before they are decoded into
-	DecodeDeepZeroInline             *bool // the same for those that are inline
-	EncodeOmitDefaultStruct          *bool // structs whose exported fields are all zero count as empty
-	AllowUnexportedFields            *bool // has no effect
-	OverwriteDuplicatedInlinedFields *bool // a field takes the place of one of the same key that is inline; it is on by default
+	DecodeZeroStruct        *bool // structs are set to zero before they are decoded into
+	DecodeDeepZeroInline    *bool // the same for those that are inline
+	EncodeOmitDefaultStruct *bool // structs whose exported fields are all zero count as empty
+	AllowUnexportedFields   *bool // has no effect
+	// a field takes the place of one of the same key that is inline; it is on by default
+	OverwriteDuplicatedInlinedFields *bool
 }
 
 // StructCodec returns settings that set nothing.

@@ -47,7 +47,8 @@ func NewRespectNilValuesRegistryBuilder() *bsoncodec.RegistryBuilder { return bu
 
 func builder(nilAsEmpty bool) *bsoncodec.RegistryBuilder {
 	rb := bson.NewRegistryBuilder()
-	structs, err := bsoncodec.NewStructCodec(bsoncodec.DefaultStructTagParser, bsonoptions.StructCodec().SetDecodeZeroStruct(true).SetEncodeOmitDefaultStruct(true))
+	structs, err := bsoncodec.NewStructCodec(bsoncodec.DefaultStructTagParser,
+		bsonoptions.StructCodec().SetDecodeZeroStruct(true).SetEncodeOmitDefaultStruct(true))
 	if err != nil {
 		panic(err) // there is a parser
 	}
@@ -63,7 +64,8 @@ func builder(nilAsEmpty bool) *bsoncodec.RegistryBuilder {
 		RegisterDefaultDecoder(reflect.Struct, structs).RegisterDefaultEncoder(reflect.Struct, structs).
 		RegisterDefaultDecoder(reflect.Map, maps).RegisterDefaultEncoder(reflect.Map, maps).
 		RegisterDefaultEncoder(reflect.Slice, slices).
-		RegisterDefaultEncoder(reflect.Uint, uints).RegisterDefaultEncoder(reflect.Uint32, uints).RegisterDefaultEncoder(reflect.Uint64, uints).
+		RegisterDefaultEncoder(reflect.Uint, uints).RegisterDefaultEncoder(reflect.Uint32,
+		uints).RegisterDefaultEncoder(reflect.Uint64, uints).
 		RegisterTypeMapEntry(bsontype.Int32, reflect.TypeFor[int]()).
 		RegisterTypeMapEntry(bsontype.Int64, reflect.TypeFor[int]()).
 		RegisterTypeMapEntry(bsontype.DateTime, reflect.TypeFor[time.Time]()).
@@ -112,7 +114,8 @@ func GetterEncodeValue(ec bsoncodec.EncodeContext, vw bsonrw.ValueWriter, val re
 
 // SetterDecodeValue decodes into a Setter.
 func SetterDecodeValue(_ bsoncodec.DecodeContext, vr bsonrw.ValueReader, val reflect.Value) error {
-	if !val.IsValid() || !val.CanSet() || !val.Type().Implements(typeSetter) && !reflect.PointerTo(val.Type()).Implements(typeSetter) {
+	if !val.IsValid() || !val.CanSet() ||
+		!val.Type().Implements(typeSetter) && !reflect.PointerTo(val.Type()).Implements(typeSetter) {
 		return bsoncodec.ValueDecoderError{Name: "SetterDecodeValue", Types: []reflect.Type{typeSetter}, Received: val}
 	}
 	if val.Kind() == reflect.Pointer && val.IsNil() {

@@ -76,10 +76,14 @@ func BSONOptions(o *options.BSONOptions) *v2options.BSONOptions {
 		return nil
 	}
 	return &v2options.BSONOptions{
-		UseJSONStructTags: o.UseJSONStructTags, ErrorOnInlineDuplicates: o.ErrorOnInlineDuplicates, IntMinSize: o.IntMinSize,
+		UseJSONStructTags: o.UseJSONStructTags, ErrorOnInlineDuplicates: o.ErrorOnInlineDuplicates,
+		IntMinSize:    o.IntMinSize,
 		NilMapAsEmpty: o.NilMapAsEmpty, NilSliceAsEmpty: o.NilSliceAsEmpty, NilByteSliceAsEmpty: o.NilByteSliceAsEmpty,
-		OmitZeroStruct: o.OmitZeroStruct, StringifyMapKeysWithFmt: o.StringifyMapKeysWithFmt, AllowTruncatingDoubles: o.AllowTruncatingDoubles,
-		BinaryAsSlice: o.BinaryAsSlice, DefaultDocumentM: o.DefaultDocumentM, UseLocalTimeZone: o.UseLocalTimeZone, ZeroMaps: o.ZeroMaps, ZeroStructs: o.ZeroStructs,
+		OmitZeroStruct: o.OmitZeroStruct, StringifyMapKeysWithFmt: o.StringifyMapKeysWithFmt,
+		AllowTruncatingDoubles: o.AllowTruncatingDoubles,
+		BinaryAsSlice:          o.BinaryAsSlice, DefaultDocumentM: o.DefaultDocumentM,
+		UseLocalTimeZone: o.UseLocalTimeZone,
+		ZeroMaps:         o.ZeroMaps, ZeroStructs: o.ZeroStructs,
 	}
 }
 
@@ -171,7 +175,8 @@ func Session(o *options.SessionOptions) *v2options.SessionOptionsBuilder {
 		b.SetSnapshot(*o.Snapshot)
 	}
 	return b.SetDefaultTransactionOptions(Transaction(&options.TransactionOptions{
-		ReadConcern: o.DefaultReadConcern, ReadPreference: o.DefaultReadPreference, WriteConcern: o.DefaultWriteConcern, MaxCommitTime: o.DefaultMaxCommitTime,
+		ReadConcern: o.DefaultReadConcern, ReadPreference: o.DefaultReadPreference, WriteConcern: o.DefaultWriteConcern,
+		MaxCommitTime: o.DefaultMaxCommitTime,
 	}))
 }
 

@@ -66,7 +66,8 @@ func name(_ bsontype.Type, t reflect.Type) string {
 		return "a primitive.M"
 	case reflect.TypeFor[primitive.D](), reflect.TypeFor[json.Number]():
 		return "a " + t.String()
-	case reflect.TypeFor[primitive.CodeWithScope](), reflect.TypeFor[primitive.Decimal128](), reflect.TypeFor[primitive.JavaScript](), reflect.TypeFor[primitive.Symbol]():
+	case reflect.TypeFor[primitive.CodeWithScope](), reflect.TypeFor[primitive.Decimal128](),
+		reflect.TypeFor[primitive.JavaScript](), reflect.TypeFor[primitive.Symbol]():
 		return "a primitive." + t.Name()
 	case reflect.TypeFor[url.URL]():
 		return "a *url.URL"

@@ -29,8 +29,10 @@ type structure struct {
 
 // The files, in the order in which files returns them.
 var (
-	table, tableOf2 = filepath.Join("mongo", "options", "options.txt"), filepath.Join("..", "v2", "mongo", "options", "options.txt")
-	outputs         = []string{filepath.Join("mongo", "options", "generated.go"), filepath.Join("internal", "convert", "generated.go")}
+	table, tableOf2 = filepath.Join("mongo", "options", "options.txt"),
+		filepath.Join("..", "v2", "mongo", "options", "options.txt")
+	outputs = []string{filepath.Join("mongo", "options", "generated.go"),
+		filepath.Join("internal", "convert", "generated.go")}
 )
 
 func main() {
@@ -151,7 +153,8 @@ func (s structure) write(b *bytes.Buffer, docs map[string]string) error {
 	}
 	b.WriteString("}\n")
 	if s.constructor != "-" {
-		fmt.Fprintf(b, "\n// %s returns settings of %s that set nothing.\nfunc %s() *%s { return new(%s) }\n", s.constructor, s.about, s.constructor, options, options)
+		fmt.Fprintf(b, "\n// %s returns settings of %s that set nothing.\nfunc %s() *%s { return new(%s) }\n",
+			s.constructor, s.about, s.constructor, options, options)
 	}
 	for _, f := range s.fields {
 		if f.mark == '!' {
@@ -162,11 +165,13 @@ func (s structure) write(b *bytes.Buffer, docs map[string]string) error {
 			value, typ = "&v", strings.TrimPrefix(typ, "*")
 		}
 		doc, _, _ := strings.Cut(docs[f.name], ";")
-		fmt.Fprintf(b, "\n// Set%s says %s.\nfunc (o *%s) Set%s(v %s) *%s {\n\to.%s = %s\n\treturn o\n}\n", f.name, doc, options, f.name, typ, options, f.name, value)
+		fmt.Fprintf(b, "\n// Set%s says %s.\nfunc (o *%s) Set%s(v %s) *%s {\n\to.%s = %s\n\treturn o\n}\n", f.name, doc,
+			options, f.name, typ, options, f.name, value)
 	}
 	if s.merge {
 		fmt.Fprintf(b, "\n// Merge%s merges settings: of each the last that is set counts.\n//\n// Deprecated: use one.\nfunc Merge%s(opts ...*%s) *%s {\n", options, options, options, options)
-		fmt.Fprintf(b, "\tm := new(%s)\n\tfor _, o := range opts {\n\t\tif o == nil {\n\t\t\tcontinue\n\t\t}\n", options)
+		fmt.Fprintf(b, "\tm := new(%s)\n\tfor _, o := range opts {\n\t\tif o == nil {\n\t\t\tcontinue\n\t\t}\n",
+			options)
 		for _, f := range s.fields {
 			zero := "nil"
 			if f.typ == "string" {
@@ -194,7 +199,8 @@ import (
 // others are the options of version 2 that do not have the name of those here; none: they are
 // made by hand.
 var others = map[string][]string{
-	"Delete": {"DeleteOne", "DeleteMany"}, "Update": {"UpdateOne", "UpdateMany"}, "Name": {"GridFSName"}, "Upload": {"GridFSUpload"},
+	"Delete": {"DeleteOne", "DeleteMany"}, "Update": {"UpdateOne", "UpdateMany"}, "Name": {"GridFSName"},
+	"Upload": {"GridFSUpload"},
 	"Client": {}, "AutoEncryption": {}, "BSON": {}, "Session": {}, "Transaction": {}, "ListSearchIndexes": {},
 }
 
@@ -205,9 +211,12 @@ func (s structure) has(name string) bool {
 
 // conversions are the functions that make a value of version 2, by its type here.
 var conversions = map[string]string{
-	"*Collation": "Collation(%s)", "*writeconcern.WriteConcern": "WriteConcern(%s)", "*readconcern.ReadConcern": "ReadConcern(%s)",
-	"*bsoncodec.Registry": "Registry(%s, o.BSONOptions)", "*BSONOptions": "BSONOptions(%s)", "*string any": "text(%s)",
-	"*ArrayFilters": "ArrayFilters(%s)", "*RangeOptions": "rangeBuilder(%s)", "*bson.RawValue": "rawValue(%s)", "bson.M": "v2bson.M(%s)",
+	"*Collation": "Collation(%s)", "*writeconcern.WriteConcern": "WriteConcern(%s)",
+	"*readconcern.ReadConcern": "ReadConcern(%s)",
+	"*bsoncodec.Registry":      "Registry(%s, o.BSONOptions)", "*BSONOptions": "BSONOptions(%s)",
+	"*string any":   "text(%s)",
+	"*ArrayFilters": "ArrayFilters(%s)", "*RangeOptions": "rangeBuilder(%s)", "*bson.RawValue": "rawValue(%s)",
+	"bson.M":               "v2bson.M(%s)",
 	"*DefaultIndexOptions": "defaultIndexBuilder(%s)", "*TimeSeriesOptions": "timeSeriesBuilder(%s)",
 }
 

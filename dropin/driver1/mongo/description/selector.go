@@ -59,7 +59,9 @@ func WriteSelector() ServerSelector {
 		if t.Kind == Single || t.Kind == LoadBalanced {
 			return servers, nil
 		}
-		return only(servers, func(s Server) bool { return s.Kind == Mongos || s.Kind == RSPrimary || s.Kind == Standalone }), nil
+		return only(servers, func(s Server) bool {
+			return s.Kind == Mongos || s.Kind == RSPrimary || s.Kind == Standalone
+		}), nil
 	})
 }
 
@@ -80,7 +82,8 @@ func readSelector(rp *readpref.ReadPref, writes bool) ServerSelector {
 			}
 			for _, s := range servers {
 				if least := s.HeartbeatInterval + 10*time.Second; d < least {
-					return nil, fmt.Errorf("max staleness (%s) must be greater than or equal to the heartbeat interval (%s) plus idle write period (%s)", d, s.HeartbeatInterval, 10*time.Second)
+					return nil, fmt.Errorf(
+						"max staleness (%s) must be greater than or equal to the heartbeat interval (%s) plus idle write period (%s)", d, s.HeartbeatInterval, 10*time.Second)
 				}
 			}
 		}
@@ -168,7 +171,8 @@ func fresh(rp *readpref.ReadPref, all, servers []Server) []Server {
 		}
 		behind := newest.LastWriteTime.Sub(s.LastWriteTime) + s.HeartbeatInterval
 		if hasPrimary {
-			behind = s.LastUpdateTime.Sub(s.LastWriteTime) - newest.LastUpdateTime.Sub(newest.LastWriteTime) + s.HeartbeatInterval
+			behind = s.LastUpdateTime.Sub(s.LastWriteTime) - newest.LastUpdateTime.Sub(newest.LastWriteTime) +
+				s.HeartbeatInterval
 		}
 		return behind <= limit
 	})

@@ -261,7 +261,8 @@ func (s Server) LoadBalanced() bool { return s.Kind == LoadBalancer || s.Service
 
 // Equal reports whether what two descriptions say is the same, except for times.
 func (s Server) Equal(other Server) bool {
-	if (s.LastError == nil) != (other.LastError == nil) || s.LastError != nil && s.LastError.Error() != other.LastError.Error() {
+	if (s.LastError == nil) != (other.LastError == nil) ||
+		s.LastError != nil && s.LastError.Error() != other.LastError.Error() {
 		return false
 	}
 	if !s.WireVersion.Equals(other.WireVersion) || len(s.Tags) != len(other.Tags) || !s.Tags.ContainsAll(other.Tags) {
@@ -273,8 +274,10 @@ func (s Server) Equal(other Server) bool {
 	if s.TopologyVersion.CompareToIncoming(other.TopologyVersion) != 0 {
 		return false
 	}
-	return s.CanonicalAddr.String() == other.CanonicalAddr.String() && same(s.Arbiters, other.Arbiters) && same(s.Hosts, other.Hosts) &&
-		same(s.Passives, other.Passives) && s.Primary == other.Primary && s.SetName == other.SetName && s.Kind == other.Kind &&
+	return s.CanonicalAddr.String() == other.CanonicalAddr.String() && same(s.Arbiters, other.Arbiters) &&
+		same(s.Hosts, other.Hosts) &&
+		same(s.Passives, other.Passives) && s.Primary == other.Primary && s.SetName == other.SetName &&
+		s.Kind == other.Kind &&
 		s.SetVersion == other.SetVersion && s.ElectionID == other.ElectionID
 }
 

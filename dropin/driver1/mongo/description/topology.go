@@ -49,9 +49,12 @@ func (t Topology) String() string {
 
 // Equal reports whether both have the same kind and servers.
 func (t Topology) Equal(other Topology) bool {
-	return t.Kind == other.Kind && len(t.Servers) == len(other.Servers) && !slices.ContainsFunc(t.Servers, func(s Server) bool {
-		return !slices.ContainsFunc(other.Servers, func(o Server) bool { return o.Addr.String() == s.Addr.String() && s.Equal(o) })
-	})
+	return t.Kind == other.Kind && len(t.Servers) == len(other.Servers) &&
+		!slices.ContainsFunc(t.Servers, func(s Server) bool {
+			return !slices.ContainsFunc(other.Servers, func(o Server) bool {
+				return o.Addr.String() == s.Addr.String() && s.Equal(o)
+			})
+		})
 }
 
 // HasReadableServer reports whether there is a server that suits a mode.

@@ -81,7 +81,8 @@ func (b *Bucket) OpenUploadStream(filename string, opts ...*options.UploadOption
 }
 
 // OpenUploadStreamWithID returns a stream to a new file with an _id.
-func (b *Bucket) OpenUploadStreamWithID(fileID any, filename string, opts ...*options.UploadOptions) (*UploadStream, error) {
+func (b *Bucket) OpenUploadStreamWithID(fileID any, filename string,
+	opts ...*options.UploadOptions) (*UploadStream, error) {
 	limit := newLimit(b.writeDeadline)
 	us, err := b.inner.OpenUploadStreamWithID(limit, fileID, filename, upload(opts))
 	if err != nil {
@@ -91,13 +92,15 @@ func (b *Bucket) OpenUploadStreamWithID(fileID any, filename string, opts ...*op
 }
 
 // UploadFromStream stores what source has, and returns the new file's _id.
-func (b *Bucket) UploadFromStream(filename string, source io.Reader, opts ...*options.UploadOptions) (primitive.ObjectID, error) {
+func (b *Bucket) UploadFromStream(filename string, source io.Reader,
+	opts ...*options.UploadOptions) (primitive.ObjectID, error) {
 	id := primitive.NewObjectID()
 	return id, b.UploadFromStreamWithID(id, filename, source, opts...)
 }
 
 // UploadFromStreamWithID stores what source has as a file with an _id.
-func (b *Bucket) UploadFromStreamWithID(fileID any, filename string, source io.Reader, opts ...*options.UploadOptions) error {
+func (b *Bucket) UploadFromStreamWithID(fileID any, filename string, source io.Reader,
+	opts ...*options.UploadOptions) error {
 	ctx, cancel := until(b.writeDeadline)
 	defer cancel()
 	return native.Failure(b.inner.UploadFromStreamWithID(ctx, fileID, filename, source, upload(opts)))
@@ -112,7 +115,8 @@ func (b *Bucket) OpenDownloadStream(fileID any) (*DownloadStream, error) {
 // OpenDownloadStreamByName returns a stream from the file of a name.
 func (b *Bucket) OpenDownloadStreamByName(filename string, opts ...*options.NameOptions) (*DownloadStream, error) {
 	limit := newLimit(b.readDeadline)
-	return downloadOf(limit)(b.inner.OpenDownloadStreamByName(limit, filename, convert.GridFSName(options.MergeNameOptions(opts...))))
+	return downloadOf(limit)(b.inner.OpenDownloadStreamByName(limit, filename,
+		convert.GridFSName(options.MergeNameOptions(opts...))))
 }
 
 func downloadOf(limit *limit) func(*v2mongo.GridFSDownloadStream, error) (*DownloadStream, error) {
@@ -133,10 +137,12 @@ func (b *Bucket) DownloadToStream(fileID any, stream io.Writer) (int64, error) {
 }
 
 // DownloadToStreamByName writes the file of a name to stream, and returns its length.
-func (b *Bucket) DownloadToStreamByName(filename string, stream io.Writer, opts ...*options.NameOptions) (int64, error) {
+func (b *Bucket) DownloadToStreamByName(filename string, stream io.Writer,
+	opts ...*options.NameOptions) (int64, error) {
 	ctx, cancel := until(b.readDeadline)
 	defer cancel()
-	n, err := b.inner.DownloadToStreamByName(ctx, filename, stream, convert.GridFSName(options.MergeNameOptions(opts...)))
+	n, err := b.inner.DownloadToStreamByName(ctx, filename, stream,
+		convert.GridFSName(options.MergeNameOptions(opts...)))
 	return n, native.Failure(err)
 }
 
@@ -160,7 +166,8 @@ func (b *Bucket) Find(filter any, opts ...*options.GridFSFindOptions) (*mongo.Cu
 }
 
 // FindContext searches for the documents of files.
-func (b *Bucket) FindContext(ctx context.Context, filter any, opts ...*options.GridFSFindOptions) (*mongo.Cursor, error) {
+func (b *Bucket) FindContext(ctx context.Context, filter any,
+	opts ...*options.GridFSFindOptions) (*mongo.Cursor, error) {
 	o := options.MergeGridFSFindOptions(opts...)
 	if o.MaxTime != nil && *o.MaxTime > 0 {
 		var cancel context.CancelFunc

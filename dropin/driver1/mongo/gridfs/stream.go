@@ -142,5 +142,6 @@ func (ds *DownloadStream) SetReadDeadline(t time.Time) error {
 // GetFile returns the file's document.
 func (ds *DownloadStream) GetFile() *File {
 	f := ds.inner.GetFile()
-	return &File{ID: f.ID, Length: f.Length, ChunkSize: f.ChunkSize, UploadDate: f.UploadDate, Name: f.Name, Metadata: bson.Raw(f.Metadata)}
+	return &File{ID: f.ID, Length: f.Length, ChunkSize: f.ChunkSize, UploadDate: f.UploadDate, Name: f.Name,
+		Metadata: bson.Raw(f.Metadata)}
 }

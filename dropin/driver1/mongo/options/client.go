@@ -63,8 +63,9 @@ func (c *ClientOptions) ApplyURI(uri string) *ClientOptions {
 	}
 	if a := of2.Auth; a != nil {
 		c.Auth = &Credential{
-			AuthMechanism: a.AuthMechanism, AuthMechanismProperties: a.AuthMechanismProperties, AuthSource: a.AuthSource,
-			Username: a.Username, Password: a.Password, PasswordSet: a.PasswordSet,
+			AuthMechanism: a.AuthMechanism, AuthMechanismProperties: a.AuthMechanismProperties,
+			AuthSource: a.AuthSource,
+			Username:   a.Username, Password: a.Password, PasswordSet: a.PasswordSet,
 		}
 	}
 	if rc := of2.ReadConcern; rc != nil {
@@ -117,7 +118,8 @@ func (c *ClientOptions) copyTo(of2 *v2options.ClientOptions) {
 	from, to := reflect.ValueOf(c).Elem(), reflect.ValueOf(of2).Elem()
 	for i := range from.NumField() {
 		name := from.Type().Field(i).Name
-		if field := to.FieldByName(name); from.Type().Field(i).IsExported() && field.IsValid() && field.Type() == from.Field(i).Type() {
+		if field := to.FieldByName(name); from.Type().Field(i).IsExported() && field.IsValid() &&
+			field.Type() == from.Field(i).Type() {
 			field.Set(from.Field(i))
 		}
 	}
@@ -127,8 +129,9 @@ func (c *ClientOptions) copyTo(of2 *v2options.ClientOptions) {
 	}
 	if a := c.Auth; a != nil {
 		of2.Auth = &v2options.Credential{
-			AuthMechanism: a.AuthMechanism, AuthMechanismProperties: a.AuthMechanismProperties, AuthSource: a.AuthSource,
-			Username: a.Username, Password: a.Password, PasswordSet: a.PasswordSet,
+			AuthMechanism: a.AuthMechanism, AuthMechanismProperties: a.AuthMechanismProperties,
+			AuthSource: a.AuthSource,
+			Username:   a.Username, Password: a.Password, PasswordSet: a.PasswordSet,
 			OIDCMachineCallback: a.OIDCMachineCallback, OIDCHumanCallback: a.OIDCHumanCallback,
 		}
 	}

@@ -117,9 +117,11 @@ func (s structure) write(b *bytes.Buffer, docs map[string]string) error {
 	}
 	b.WriteString("}\n")
 	if !direct {
-		fmt.Fprintf(b, "\n// %s collects %s.\ntype %s struct {\n\tOpts []func(*%s) error\n}\n", builder, options, builder, options)
+		fmt.Fprintf(b, "\n// %s collects %s.\ntype %s struct {\n\tOpts []func(*%s) error\n}\n", builder, options,
+			builder, options)
 		if s.constructor != "-" {
-			fmt.Fprintf(b, "\n// %s returns a builder of the settings of %s.\nfunc %s() *%s { return new(%s) }\n", s.constructor, s.about, s.constructor, builder, builder)
+			fmt.Fprintf(b, "\n// %s returns a builder of the settings of %s.\nfunc %s() *%s { return new(%s) }\n",
+				s.constructor, s.about, s.constructor, builder, builder)
 		}
 		fmt.Fprintf(b, "\n// List returns what the setters were called with, as functions.\nfunc (b *%s) List() []func(*%s) error { return b.Opts }\n", builder, options)
 	}
@@ -131,11 +133,13 @@ func (s structure) write(b *bytes.Buffer, docs map[string]string) error {
 		if f.mark == '&' {
 			value, typ = "&v", strings.TrimPrefix(typ, "*")
 		}
-		fmt.Fprintf(b, "\n// Set%s says %s.\nfunc (b *%s) Set%s(v %s) *%s {\n", f.name, clause(docs[f.name]), builder, f.name, typ, builder)
+		fmt.Fprintf(b, "\n// Set%s says %s.\nfunc (b *%s) Set%s(v %s) *%s {\n", f.name, clause(docs[f.name]), builder,
+			f.name, typ, builder)
 		if direct {
 			fmt.Fprintf(b, "\tb.%s = %s\n", f.name, value)
 		} else {
-			fmt.Fprintf(b, "\tb.Opts = append(b.Opts, func(o *%s) error {\n\t\to.%s = %s\n\t\treturn nil\n\t})\n", options, f.name, value)
+			fmt.Fprintf(b, "\tb.Opts = append(b.Opts, func(o *%s) error {\n\t\to.%s = %s\n\t\treturn nil\n\t})\n",
+				options, f.name, value)
 		}
 		b.WriteString("\treturn b\n}\n")
 	}

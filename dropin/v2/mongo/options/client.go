@@ -58,8 +58,9 @@ func (c *ClientOptions) apply(u *connstring.ConnString) error {
 	given(u.AppName != "", &c.AppName, u.AppName)
 	if u.HasAuthParameters() {
 		c.Auth = &Credential{
-			AuthMechanism: u.AuthMechanism, AuthMechanismProperties: u.AuthMechanismProperties, AuthSource: u.AuthSource,
-			Username: u.Username, Password: u.Password, PasswordSet: u.PasswordSet,
+			AuthMechanism: u.AuthMechanism, AuthMechanismProperties: u.AuthMechanismProperties,
+			AuthSource: u.AuthSource,
+			Username:   u.Username, Password: u.Password, PasswordSet: u.PasswordSet,
 		}
 	}
 	given(u.ConnectSet, &c.Direct, u.Connect == connstring.SingleConnect)
@@ -87,7 +88,8 @@ func (c *ClientOptions) apply(u *connstring.ConnString) error {
 	given(u.ServerSelectionTimeoutSet, &c.ServerSelectionTimeout, u.ServerSelectionTimeout)
 	given(u.SRVMaxHosts != 0, &c.SRVMaxHosts, u.SRVMaxHosts)
 	given(u.SRVServiceName != "", &c.SRVServiceName, u.SRVServiceName)
-	given(u.SSLDisableCertificateRevocationCheckSet, &c.DisableCertificateRevocationCheck, u.SSLDisableCertificateRevocationCheck)
+	given(u.SSLDisableCertificateRevocationCheckSet, &c.DisableCertificateRevocationCheck,
+		u.SSLDisableCertificateRevocationCheck)
 	given(u.SSLDisableOCSPEndpointCheckSet, &c.DisableOCSPEndpointCheck, u.SSLDisableOCSPEndpointCheck)
 	given(u.TimeoutSet, &c.Timeout, u.Timeout)
 	given(u.ZlibLevelSet, &c.ZlibLevel, u.ZlibLevel)
@@ -138,10 +140,12 @@ func (c *ClientOptions) Validate() error {
 	case is(c.Direct) && len(c.Hosts) > 1:
 		return errors.New("a direct connection cannot be made if multiple hosts are specified")
 	case c.HeartbeatInterval != nil && *c.HeartbeatInterval < leastHeartbeat:
-		return fmt.Errorf("heartbeatFrequencyMS must exceed the minimum heartbeat interval of %v, got heartbeatFrequencyMS=%q",
+		return fmt.Errorf(
+			"heartbeatFrequencyMS must exceed the minimum heartbeat interval of %v, got heartbeatFrequencyMS=%q",
 			leastHeartbeat, *c.HeartbeatInterval)
 	case c.MaxPoolSize != nil && c.MinPoolSize != nil && *c.MaxPoolSize != 0 && *c.MinPoolSize > *c.MaxPoolSize:
-		return fmt.Errorf("minPoolSize must be less than or equal to maxPoolSize, got minPoolSize=%d maxPoolSize=%d", *c.MinPoolSize, *c.MaxPoolSize)
+		return fmt.Errorf("minPoolSize must be less than or equal to maxPoolSize, got minPoolSize=%d maxPoolSize=%d",
+			*c.MinPoolSize, *c.MaxPoolSize)
 	case is(c.LoadBalanced) && len(c.Hosts) > 1:
 		return connstring.ErrLoadBalancedWithMultipleHosts
 	case is(c.LoadBalanced) && c.ReplicaSet != nil:
@@ -187,7 +191,8 @@ func (a *Credential) validateOIDC() error {
 	case a.OIDCHumanCallback != nil && environment != "":
 		return errors.New("cannot specify both OIDCHumanCallback and ENVIRONMENT authMechanismProperty")
 	case callbacks == 0:
-		return errors.New("must specify at least one of OIDCMachineCallback, OIDCHumanCallback, or ENVIRONMENT authMechanismProperty")
+		return errors.New(
+			"must specify at least one of OIDCMachineCallback, OIDCHumanCallback, or ENVIRONMENT authMechanismProperty")
 	case (environment == "azure" || environment == "gcp") && a.AuthMechanismProperties["TOKEN_RESOURCE"] == "":
 		return fmt.Errorf("%q must be set for the %s %q", "TOKEN_RESOURCE", environment, "ENVIRONMENT")
 	}

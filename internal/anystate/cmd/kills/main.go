@@ -103,7 +103,8 @@ func run(ctx context.Context, n int, seed uint64, log io.Writer) (report, error)
 			way = orderly
 		}
 		if err := p.end(ctx, tool, way, r, counts); err != nil {
-			return counts, fmt.Errorf("process %d, %s at %s, after one that was %s: %w", i, way, filepath.Base(p.path), p.last, err)
+			return counts, fmt.Errorf("process %d, %s at %s, after one that was %s: %w", i, way, filepath.Base(p.path),
+				p.last, err)
 		}
 		if i%100 == 99 {
 			fmt.Fprintf(log, "%d\n", i+1)

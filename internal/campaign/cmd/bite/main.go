@@ -95,7 +95,8 @@ func (b bug) build(dir string) (bin string, err error) {
 		return "", err
 	}
 	bin = filepath.Join(dir, "campaign")
-	out, err := exec.Command("go", "build", "-overlay", file, "-o", bin, "./internal/campaign/cmd/campaign").CombinedOutput()
+	out, err := exec.Command("go", "build", "-overlay", file, "-o", bin,
+		"./internal/campaign/cmd/campaign").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
@@ -108,7 +109,8 @@ func (b bug) look(bin string, budget time.Duration, seed uint64, verbose bool) (
 	if b.real {
 		mode = "-real"
 	}
-	out, err := exec.Command(bin, "-topology", b.topology, "-seed", fmt.Sprint(seed), "-duration", "100000h", "-budget", budget.String(), "-shrink", "0", mode, "-patience", budget.String()).CombinedOutput()
+	out, err := exec.Command(bin, "-topology", b.topology, "-seed", fmt.Sprint(seed), "-duration", "100000h", "-budget",
+		budget.String(), "-shrink", "0", mode, "-patience", budget.String()).CombinedOutput()
 	if verbose {
 		os.Stdout.Write(out)
 	}

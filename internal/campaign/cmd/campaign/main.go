@@ -37,7 +37,8 @@ func main() {
 	verbose := flag.Bool("v", false, "print what happens in each history")
 	keep := flag.Bool("keep-going", false, "go on after a violation, without cutting it down")
 	shrink := flag.Duration("shrink", 2*time.Minute, "how long to cut a failing history down")
-	patience := flag.Duration("patience", 30*time.Minute, "how long a history may take before all goroutines are printed")
+	patience := flag.Duration("patience", 30*time.Minute,
+		"how long a history may take before all goroutines are printed")
 	flag.Parse()
 	topologies := campaign.Topologies
 	if *topology != "all" {
@@ -56,10 +57,14 @@ func main() {
 		runtime.GOMAXPROCS(1) // goroutines that wake at the same instant run one after the other
 	}
 	// A bubble needs a test to run in.
-	testing.Main(func(_, _ string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "campaign", F: func(t *testing.T) {
+	testing.Main(func(_, _ string) (bool, error) {
+		return true, nil
+	}, []testing.InternalTest{{Name: "campaign", F: func(t *testing.T) {
 		for _, topology := range topologies {
-			c := &run{t: t, topology: topology, seed: *seed, seeds: campaign.Seeds(*seed), duration: *duration, budget: *budget / time.Duration(len(topologies)),
-				shrink: *shrink, patience: *patience, real: *real, verbose: *verbose, keep: *keep, dense: *dense, only: *history != 0}
+			c := &run{t: t, topology: topology, seed: *seed, seeds: campaign.Seeds(*seed), duration: *duration,
+				budget: *budget / time.Duration(len(topologies)),
+				shrink: *shrink, patience: *patience, real: *real, verbose: *verbose, keep: *keep, dense: *dense,
+				only: *history != 0}
 			if c.only {
 				c.seeds = func() uint64 { return *history }
 			} else {
@@ -128,7 +133,8 @@ func (c *run) all() bool {
 	defer signal.Stop(interrupted)
 	var heap []uint64
 	printed := start
-	for totals.Histories == 0 || totals.Simulated < c.duration && (c.budget == 0 || time.Since(start) < c.budget) && !c.only && len(interrupted) == 0 {
+	for totals.Histories == 0 || totals.Simulated < c.duration && (c.budget == 0 || time.Since(start) < c.budget) &&
+		!c.only && len(interrupted) == 0 {
 		o := c.play(c.plan(c.seeds()))
 		totals.Count(o)
 		if c.verbose {
@@ -153,7 +159,9 @@ func (c *run) all() bool {
 		}
 		if time.Since(printed) > time.Minute {
 			printed = time.Now()
-			fmt.Printf("%v: %d histories, %.1f hours, %d operations, %d with violations\n", campaign.Round(time.Since(start)), totals.Histories, totals.Simulated.Hours(), totals.Operations, totals.Violations)
+			fmt.Printf("%v: %d histories, %.1f hours, %d operations, %d with violations\n",
+				campaign.Round(time.Since(start)), totals.Histories, totals.Simulated.Hours(), totals.Operations,
+				totals.Violations)
 		}
 	}
 	fmt.Printf("took %v\n", campaign.Round(time.Since(start)))
@@ -162,9 +170,11 @@ func (c *run) all() bool {
 	if n := len(heap); n >= memorySamples {
 		// What is alive between histories does not grow with their number.
 		first, last := slices.Max(heap[:n/2]), slices.Min(heap[n/2:])
-		fmt.Printf("memory in use: at most %d KB in the first half, at least %d KB in the second\n", first>>10, last>>10)
+		fmt.Printf("memory in use: at most %d KB in the first half, at least %d KB in the second\n", first>>10,
+			last>>10)
 		if last > first+memoryGrowth {
-			fmt.Printf("VIOLATION memory grows\nagain: %s -seed %d -duration %v -budget %v\n", c.command(), c.seed, c.duration, c.budget)
+			fmt.Printf("VIOLATION memory grows\nagain: %s -seed %d -duration %v -budget %v\n", c.command(), c.seed,
+				c.duration, c.budget)
 			ok = false
 		}
 	}

@@ -77,7 +77,8 @@ func runAll(ctx context.Context, all []target, atOnce int, run func(target) resu
 			r := run(t)
 			mu.Lock()
 			defer mu.Unlock()
-			fmt.Fprintf(out, "| `%s` | `%s` | %s | %s | %s |\n", t.name, t.path(), cmp.Or(r.execs, "-"), cmp.Or(r.corpus, "-"), r.verdict)
+			fmt.Fprintf(out, "| `%s` | `%s` | %s | %s | %s |\n", t.name, t.path(), cmp.Or(r.execs, "-"),
+				cmp.Or(r.corpus, "-"), r.verdict)
 			if r.failed {
 				failed++
 			}
@@ -151,7 +152,8 @@ type result struct {
 func (t target) run(each time.Duration, parallel int) result {
 	// By default a minute goes into making each interesting input smaller, and none is run
 	// meanwhile.
-	cmd := exec.Command("go", "test", "-run=^$", "-fuzz=^"+t.name+"$", "-fuzztime="+each.String(), "-fuzzminimizetime=1s", fmt.Sprintf("-parallel=%d", parallel), "./"+t.dir)
+	cmd := exec.Command("go", "test", "-run=^$", "-fuzz=^"+t.name+"$", "-fuzztime="+each.String(),
+		"-fuzzminimizetime=1s", fmt.Sprintf("-parallel=%d", parallel), "./"+t.dir)
 	cmd.Dir = t.module
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -64,7 +64,8 @@ func run(command []string, out io.Writer) (status int, err error) {
 	defer log.Close()
 	logged, printed := &search{out: out}, &search{out: out}
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), "MONGODB_LOG_ALL=trace", "MONGODB_LOG_PATH="+path, "MONGODB_LOG_MAX_DOCUMENT_LENGTH=100000")
+	cmd.Env = append(os.Environ(), "MONGODB_LOG_ALL=trace", "MONGODB_LOG_PATH="+path,
+		"MONGODB_LOG_MAX_DOCUMENT_LENGTH=100000")
 	r, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, w
 	done := make(chan struct{})
@@ -95,7 +96,8 @@ func run(command []string, out io.Writer) (status int, err error) {
 			return 1, err
 		}
 	}
-	fmt.Fprintf(out, "leaks: %d lines of logs and %d of output, %d with a secret\n", logged.lines.Load(), printed.lines.Load(), logged.found.Load()+printed.found.Load())
+	fmt.Fprintf(out, "leaks: %d lines of logs and %d of output, %d with a secret\n", logged.lines.Load(),
+		printed.lines.Load(), logged.found.Load()+printed.found.Load())
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):

@@ -25,7 +25,8 @@ import (
 
 func main() {
 	concurrent := flag.Bool("concurrent", false, "print the packages that are for the race detector, and run nothing")
-	elsewhere := flag.String("elsewhere", "", "`packages`, with commas between them, all of whose tests run without the race detector anyway")
+	elsewhere := flag.String(
+		"elsewhere", "", "`packages`, with commas between them, all of whose tests run without the race detector anyway")
 	but := flag.String("but", "$.", "`pattern` of the tests that these packages leave out there")
 	flag.Parse()
 	var status int
@@ -108,7 +109,8 @@ func choose(found map[string][]string, elsewhere []string, left *regexp.Regexp) 
 	for _, dir := range slices.Sorted(maps.Keys(found)) {
 		n := 0
 		for _, name := range found[dir] {
-			if !slices.ContainsFunc(elsewhere, func(pattern string) bool { return covers(pattern, dir) }) || left.MatchString(name) {
+			if !slices.ContainsFunc(elsewhere, func(pattern string) bool { return covers(pattern, dir) }) ||
+				left.MatchString(name) {
 				all[name] = true
 				n++
 			}

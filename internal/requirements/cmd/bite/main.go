@@ -120,7 +120,8 @@ func (b *biter) draw(w io.Writer, n int, seed int64, list bool) {
 func (b *biter) all(w io.Writer, prefixes []string) error {
 	made, noticed := 0, 0
 	for _, br := range b.breaks {
-		if len(prefixes) > 0 && !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(br.ID, p) }) {
+		if len(prefixes) > 0 &&
+			!slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(br.ID, p) }) {
 			continue
 		}
 		made++
@@ -188,7 +189,8 @@ func (b *biter) noticed(file string, text []byte, tests []string) (by string, er
 	}
 	for _, r := range runs {
 		module, pkg := b.source.Module(r.pkg)
-		cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout", b.limit, "-run", r.pattern, pkg)
+		cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout", b.limit, "-run",
+			r.pattern, pkg)
 		cmd.Dir = filepath.Join(b.root, module)
 		cmd.Env = append(os.Environ(), "ALLIUM_SPECIFICATIONS="+spectest.Folder())
 		out, err := cmd.CombinedOutput()
@@ -333,8 +335,10 @@ func jsonRun(file string) (pkg, pattern string) {
 
 // owners are the packages that run the tests of a folder by themselves.
 var owners = map[string]string{
-	"server-selection": "./internal/topology", "max-staleness": "./internal/topology", "server-discovery-and-monitoring": "./internal/topology",
-	"connection-monitoring-and-pooling": "./internal/pool", "connection-string": "./internal/uri", "uri-options": "./internal/uri",
+	"server-selection": "./internal/topology", "max-staleness": "./internal/topology",
+	"server-discovery-and-monitoring":   "./internal/topology",
+	"connection-monitoring-and-pooling": "./internal/pool", "connection-string": "./internal/uri",
+	"uri-options": "./internal/uri",
 }
 
 // weight puts small packages first: what they notice need not be asked of larger ones.

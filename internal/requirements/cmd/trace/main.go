@@ -191,7 +191,8 @@ func read(texts, name string, lowercase bool) (found []requirements.Sentence, ch
 
 // printTable prints a line per specification.
 func printTable(w io.Writer, files []requirements.File, sentences map[string]int) {
-	fmt.Fprintf(w, "%-34s %9s %5s %7s %7s %7s %6s %5s\n", "at "+requirements.Commit[:9], "sentences", "rows", "tested", "differs", "not ours", "choice", "same")
+	fmt.Fprintf(w, "%-34s %9s %5s %7s %7s %7s %6s %5s\n", "at "+requirements.Commit[:9], "sentences", "rows", "tested",
+		"differs", "not ours", "choice", "same")
 	var all requirements.Count
 	total := 0
 	line := func(name string, n int, c requirements.Count) {
@@ -199,7 +200,8 @@ func printTable(w io.Writer, files []requirements.File, sentences map[string]int
 		if n > 0 {
 			said = fmt.Sprint(n)
 		}
-		fmt.Fprintf(w, "%-34s %9s %5d %7d %7d %8d %6d %5d\n", name, said, c.Rows, c.Tested, c.Differs, c.NotOurs, c.Choice, c.Same)
+		fmt.Fprintf(w, "%-34s %9s %5d %7d %7d %8d %6d %5d\n", name, said, c.Rows, c.Tested, c.Differs, c.NotOurs,
+			c.Choice, c.Same)
 	}
 	for _, f := range files {
 		c := f.Count()

@@ -39,8 +39,10 @@ func main() {
 	records := flag.String("json", "", "write a record per test to this `file`")
 	server := flag.String("server", "", "run at this server `version` of mongotest, or at each if it is \"all\"")
 	serverless := flag.Bool("serverless", false, "run with the settings of the specification Atlas Serverless Tests")
-	requireAPI := flag.Bool("requireApiVersion", false, "run with a standalone server that requires authentication and a version of the Stable API")
-	page := flag.Bool("page", false, "write the counts into "+spectest.Page+"; if others stand there, the exit status is 1")
+	requireAPI := flag.Bool("requireApiVersion", false,
+		"run with a standalone server that requires authentication and a version of the Stable API")
+	page := flag.Bool("page", false,
+		"write the counts into "+spectest.Page+"; if others stand there, the exit status is 1")
 	dir := flag.String("specifications", spectest.Folder(), "`folder` of the specifications")
 	flag.Parse()
 	if *dir == "" {
@@ -54,7 +56,8 @@ func main() {
 		os.Exit(2)
 	}
 	if *page && (*serverless || *requireAPI || *server != "" || os.Getenv("MONGODB_URI") != "" || flag.NArg() > 0) {
-		fmt.Fprintln(os.Stderr, "ledger: the page has the counts of all suites on mongotest: -page goes with no other choice")
+		fmt.Fprintln(os.Stderr,
+			"ledger: the page has the counts of all suites on mongotest: -page goes with no other choice")
 		os.Exit(2)
 	}
 	servers, err := versions(*server)
@@ -208,7 +211,8 @@ func (l *ledger) run(t *testing.T, suites []spectest.Suite) {
 		fmt.Printf("\nnot run: %d files of %s: %s\n", len(s.Files), s.Name, s.Reason)
 	}
 	for _, s := range nowhere {
-		fmt.Printf("\nFAIL %s: %d files that are not in the unified format, and no package is known to run them\n", s.Name, len(s.Files))
+		fmt.Printf("\nFAIL %s: %d files that are not in the unified format, and no package is known to run them\n",
+			s.Name, len(s.Files))
 	}
 }
 
@@ -286,7 +290,8 @@ type record struct {
 func (l *ledger) report(line *counts, o *unified.Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := record{Suite: o.Suite, File: o.File, Test: o.Test, Topology: o.Target.Topology, Version: o.Target.Version, Auth: o.Target.Auth, Result: "passed", Note: o.Note}
+	r := record{Suite: o.Suite, File: o.File, Test: o.Test, Topology: o.Target.Topology, Version: o.Target.Version,
+		Auth: o.Target.Auth, Result: "passed", Note: o.Note}
 	line.tests++
 	if o.Note != "" {
 		l.notes[fmt.Sprintf("%s/%s %q: %s", o.Suite, o.File, o.Test, o.Note)]++

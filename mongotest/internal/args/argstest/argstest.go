@@ -29,7 +29,8 @@ func CompareFeatures(t *testing.T, tables ...Table) {
 		within, fields := s.Gates()
 		for field, gated := range fields {
 			if name := within + "." + field; gated != inTable[name] {
-				t.Errorf("%s: its parser asks for its versions: %t; the table of features has it: %t", name, gated, inTable[name])
+				t.Errorf("%s: its parser asks for its versions: %t; the table of features has it: %t", name, gated,
+					inTable[name])
 			}
 		}
 		for name := range inTable {

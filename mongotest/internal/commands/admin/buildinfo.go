@@ -11,7 +11,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "buildInfo", Aliases: []string{"buildinfo"}, Help: "get version #, etc.\n{ buildinfo:1 }", NoAuth: true, OpQuery: true, DataLake: true,
+		Name: "buildInfo", Aliases: []string{"buildinfo"}, Help: "get version #, etc.\n{ buildinfo:1 }", NoAuth: true,
+		OpQuery: true, DataLake: true,
 		Where: server.Anywhere, Run: runBuildInfo,
 	})
 }
@@ -20,7 +21,7 @@ func runBuildInfo(r *server.Request, dst []byte) ([]byte, error) {
 	if err := args.CheckParsed(r, r.Cmd.Name); err != nil {
 		return dst, err
 	}
-	v := r.Node.Config().Version
+	v := r.Version()
 	dst = bsondoc.Append(dst, "version", v.String(), "gitVersion", "0000000000000000000000000000000000000000")
 	dst = bsondoc.AppendStrings(dst, "modules", nil)
 	dst = bson.AppendString(dst, "allocator", "go")

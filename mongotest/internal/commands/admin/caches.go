@@ -20,9 +20,10 @@ func init() {
 	}
 }
 
-var dropConnectionsArgs = &args.Table[args.None]{Name: "dropConnections", Required: []string{"hostAndPort"}, Fields: map[string]args.Field[args.None]{
-	"hostAndPort": args.Strings[args.None](nil).Must(),
-}}
+var dropConnectionsArgs = &args.Table[args.None]{Name: "dropConnections", Required: []string{"hostAndPort"},
+	Fields: map[string]args.Field[args.None]{
+		"hostAndPort": args.Strings[args.None](nil).Must(),
+	}}
 
 func runDropConnections(r *server.Request, dst []byte) ([]byte, error) {
 	return dst, dropConnectionsArgs.ParseCommand(r, nil)

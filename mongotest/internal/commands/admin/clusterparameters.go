@@ -11,11 +11,13 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "setClusterParameter", AdminOnly: true, Needs: server.OnCluster("setClusterParameter"), WriteConcern: true,
-		Mongos: server.OnMongos{Config: true}, Run: runSetClusterParameter,
+		Name: "setClusterParameter", AdminOnly: true, Needs: server.OnCluster("setClusterParameter"),
+		WriteConcern: true,
+		Mongos:       server.OnMongos{Config: true}, Run: runSetClusterParameter,
 	})
 	server.Register(&server.Command{
-		Name: "getClusterParameter", AdminOnly: true, Needs: server.OnCluster("getClusterParameter"), Where: server.OptIn, Run: runGetClusterParameter,
+		Name: "getClusterParameter", AdminOnly: true, Needs: server.OnCluster("getClusterParameter"),
+		Where: server.OptIn, Run: runGetClusterParameter,
 	})
 }
 
@@ -58,7 +60,8 @@ func runGetClusterParameter(r *server.Request, dst []byte) ([]byte, error) {
 			names = append(names, bsondoc.MustString(e))
 		}
 	default:
-		return dst, srverr.New(srverr.TypeMismatch, "BSON field 'getClusterParameter.getClusterParameter' is the wrong type '%s', expected types '[string, array]'", bsontext.TypeName(v.Type))
+		return dst, srverr.New(srverr.TypeMismatch,
+			"BSON field 'getClusterParameter.getClusterParameter' is the wrong type '%s', expected types '[string, array]'", bsontext.TypeName(v.Type))
 	}
 	at, dst := bson.BeginArrayElement(dst, "clusterParameters")
 	for i, name := range names {

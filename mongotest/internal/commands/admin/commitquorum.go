@@ -6,9 +6,10 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-var commitQuorumArgs = &args.Table[args.None]{Name: "setIndexCommitQuorum", Required: []string{"indexNames", "commitQuorum"}, Fields: map[string]args.Field[args.None]{
-	"indexNames": args.Array[args.None](nil).Must(), "commitQuorum": {},
-}}
+var commitQuorumArgs = &args.Table[args.None]{Name: "setIndexCommitQuorum",
+	Required: []string{"indexNames", "commitQuorum"}, Fields: map[string]args.Field[args.None]{
+		"indexNames": args.Array[args.None](nil).Must(), "commitQuorum": {},
+	}}
 
 // runIndexCommitQuorum is about the builds of indexes that go on. None does: an index is built
 // before its command answers.
@@ -20,5 +21,6 @@ func runIndexCommitQuorum(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return dst, srverr.New(srverr.IndexNotFound, "Cannot find an index build on collection '%s' with the provided index names", ns)
+	return dst, srverr.New(srverr.IndexNotFound,
+		"Cannot find an index build on collection '%s' with the provided index names", ns)
 }

@@ -10,20 +10,23 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "setDefaultRWConcern", AdminOnly: true, Needs: server.OnCluster("setDefaultRWConcern"), WriteConcern: true, Run: runSetDefaultRW,
+		Name: "setDefaultRWConcern", AdminOnly: true, Needs: server.OnCluster("setDefaultRWConcern"),
+		WriteConcern: true, Run: runSetDefaultRW,
 	})
 	server.Register(&server.Command{
-		Name: "getDefaultRWConcern", AdminOnly: true, Needs: server.OnCluster("getDefaultRWConcern"), Where: server.Anywhere, Run: runGetDefaultRW,
+		Name: "getDefaultRWConcern", AdminOnly: true, Needs: server.OnCluster("getDefaultRWConcern"),
+		Where: server.Anywhere, Run: runGetDefaultRW,
 	})
 }
 
 // defaultRWSpec are the arguments of setDefaultRWConcern, nil if they are not given.
 type defaultRWSpec struct{ read, write bson.Raw }
 
-var setDefaultRWArgs = &args.Table[defaultRWSpec]{Name: "setDefaultRWConcern", Fields: map[string]args.Field[defaultRWSpec]{
-	"defaultReadConcern":  args.Object(func(q *defaultRWSpec) *bson.Raw { return &q.read }),
-	"defaultWriteConcern": args.Object(func(q *defaultRWSpec) *bson.Raw { return &q.write }),
-}}
+var setDefaultRWArgs = &args.Table[defaultRWSpec]{Name: "setDefaultRWConcern",
+	Fields: map[string]args.Field[defaultRWSpec]{
+		"defaultReadConcern":  args.Object(func(q *defaultRWSpec) *bson.Raw { return &q.read }),
+		"defaultWriteConcern": args.Object(func(q *defaultRWSpec) *bson.Raw { return &q.write }),
+	}}
 
 func runSetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
 	var q defaultRWSpec
@@ -31,7 +34,8 @@ func runSetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if q.read == nil && q.write == nil {
-		return dst, srverr.New(srverr.BadValue, "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present")
+		return dst, srverr.New(
+			srverr.BadValue, "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present")
 	}
 	d := r.Node.Data()
 	next := server.DefaultConcerns{}
@@ -65,7 +69,8 @@ func runSetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
 				return dst, err
 			}
 			if wc.Unacknowledged() || !wc.NamedMode && wc.W == 0 {
-				return dst, srverr.New(srverr.BadValue, "Unacknowledged write concern is not suitable for the default write concern")
+				return dst, srverr.New(srverr.BadValue,
+					"Unacknowledged write concern is not suitable for the default write concern")
 			}
 			if p := q.write.Lookup("provenance"); p.Type == bson.TypeString {
 				return dst, srverr.New(srverr.BadValue, "'provenance' must be unset in default write concern")
@@ -94,7 +99,7 @@ func appendDefaults(r *server.Request, dst []byte) []byte {
 		}
 		dst = bsondoc.Append(dst, "updateOpTime", c.Set, "updateWallClockTime", c.Wall)
 	}
-	if r.Node.Config().Version.AtLeast(5, 0) {
+	if r.Version().AtLeast(5, 0) {
 		if c := d.Defaults(); c == nil || c.Write == nil {
 			wc := r.Node.DefaultWriteConcern()
 			wc.Provenance = ""

@@ -11,8 +11,10 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "configureFailPoint", AdminOnly: true, NoAuth: true, Where: server.Anywhere, Run: runConfigureFailPoint})
-	server.Register(&server.Command{Name: "waitForFailPoint", AdminOnly: true, NoAuth: true, Where: server.Anywhere, Run: runWaitForFailPoint})
+	server.Register(&server.Command{Name: "configureFailPoint", AdminOnly: true, NoAuth: true, Where: server.Anywhere,
+		Run: runConfigureFailPoint})
+	server.Register(&server.Command{Name: "waitForFailPoint", AdminOnly: true, NoAuth: true, Where: server.Anywhere,
+		Run: runWaitForFailPoint})
 }
 
 func runConfigureFailPoint(r *server.Request, dst []byte) ([]byte, error) {

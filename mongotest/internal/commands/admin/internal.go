@@ -27,22 +27,29 @@ func init() {
 		{Name: "whatsmysni", AdminOnly: true, NoAuth: true, Run: runSNI},
 		{Name: "sleep", Needs: server.Free, AdminOnly: true, Run: runSleep},
 		{Name: "splitVector", Needs: server.OnNamespace("splitVector"), Run: runSplitVector},
-		{Name: "invalidateUserCache", AdminOnly: true, Needs: server.OnCluster("invalidateUserCache"), Run: server.Nothing},
-		{Name: "netstat", Needs: server.OnCluster("netstat"), AdminOnly: true, Roles: []server.Role{server.Mongos}, Run: runNetstat},
+		{Name: "invalidateUserCache", AdminOnly: true, Needs: server.OnCluster("invalidateUserCache"),
+			Run: server.Nothing},
+		{Name: "netstat", Needs: server.OnCluster("netstat"), AdminOnly: true, Roles: []server.Role{server.Mongos},
+			Run: runNetstat},
 		{Name: "_hashBSONElement", Needs: server.Free, Run: runHashElement},
-		{Name: "startRecordingTraffic", Needs: server.OnCluster("trafficRecord"), Parse: parseRecording, Run: server.Nothing},
+		{Name: "startRecordingTraffic", Needs: server.OnCluster("trafficRecord"), Parse: parseRecording,
+			Run: server.Nothing},
 		{Name: "stopRecordingTraffic", Needs: server.OnCluster("trafficRecord"), Run: runStopRecording},
-		{Name: "cleanupOrphaned", Roles: server.Mongod, AdminOnly: true, Needs: server.OnCluster("cleanupOrphaned"), Run: server.OnlyOnShards},
+		{Name: "cleanupOrphaned", Roles: server.Mongod, AdminOnly: true, Needs: server.OnCluster("cleanupOrphaned"),
+			Run: server.OnlyOnShards},
 		{Name: "checkShardingIndex", Roles: server.Mongod, Needs: server.OnNamespace("find"), Run: server.OnlyOnShards},
-		{Name: "shardingState", Roles: server.Mongod, AdminOnly: true, Needs: server.OnCluster("shardingState"), Run: runShardingState},
+		{Name: "shardingState", Roles: server.Mongod, AdminOnly: true, Needs: server.OnCluster("shardingState"),
+			Run: runShardingState},
 	} {
 		c.Where = server.Anywhere
 		server.Register(c)
 	}
-	server.Register(&server.Command{Name: "captrunc", Needs: server.Free, Roles: server.Mongod, WriteConcern: true, Run: runCapTrunc})
+	server.Register(&server.Command{Name: "captrunc", Needs: server.Free, Roles: server.Mongod, WriteConcern: true,
+		Run: runCapTrunc})
 	server.Register(&server.Command{Name: "stageDebug", Needs: server.Free, Roles: server.Mongod, Run: runStageDebug})
 	server.Register(&server.Command{Name: "filemd5", Needs: needsOfFileMD5, Where: server.OptIn, Run: runFileMD5})
-	server.Register(&server.Command{Name: "appendOplogNote", AdminOnly: true, Needs: server.OnCluster("appendOplogNote"), WriteConcern: true, Run: runOplogNote})
+	server.Register(&server.Command{Name: "appendOplogNote", AdminOnly: true,
+		Needs: server.OnCluster("appendOplogNote"), WriteConcern: true, Run: runOplogNote})
 	for _, c := range []*server.Command{
 		{Name: "prepareTransaction", Txn: server.TxnOK, WriteConcern: true, Run: runNoReplication},
 		{Name: "coordinateCommitTransaction", Txn: server.TxnEnds, WriteConcern: true, Run: runNoReplication},
@@ -52,19 +59,27 @@ func init() {
 		c.Roles, c.AdminOnly, c.Needs = server.Mongod, true, server.Internal
 		server.Register(c)
 	}
-	for _, name := range []string{"_recvChunkStart", "_recvChunkStatus", "_recvChunkCommit", "_recvChunkAbort", "_transferMods",
-		"_migrateClone", "_getNextSessionMods", "_shardsvrCloneCatalogData", "_shardsvrDropCollection", "_shardsvrMovePrimary",
+	for _, name := range []string{"_recvChunkStart", "_recvChunkStatus", "_recvChunkCommit", "_recvChunkAbort",
+		"_transferMods",
+		"_migrateClone", "_getNextSessionMods", "_shardsvrCloneCatalogData", "_shardsvrDropCollection",
+		"_shardsvrMovePrimary",
 		"_shardsvrShardCollection", "setShardVersion", "unsetSharding", "splitChunk",
 		"_cloneCollectionOptionsFromPrimaryShard", "_flushDatabaseCacheUpdates", "_flushRoutingTableCacheUpdates"} {
-		server.Register(&server.Command{Name: name, Roles: server.Mongod, AdminOnly: true, Needs: server.Internal, Where: server.Anywhere, Run: server.OnlyOnShards})
+		server.Register(&server.Command{Name: name, Roles: server.Mongod, AdminOnly: true, Needs: server.Internal,
+			Where: server.Anywhere, Run: server.OnlyOnShards})
 	}
-	for _, name := range []string{"_configsvrAddShard", "_configsvrAddShardToZone", "_configsvrBalancerStart", "_configsvrBalancerStatus", "_configsvrBalancerStop",
-		"_configsvrCommitChunkMerge", "_configsvrCommitChunkMigration", "_configsvrCommitChunkSplit", "_configsvrCreateCollection",
-		"_configsvrCreateDatabase", "_configsvrDropCollection", "_configsvrDropDatabase", "_configsvrEnableSharding", "_configsvrMoveChunk",
+	for _, name := range []string{"_configsvrAddShard", "_configsvrAddShardToZone", "_configsvrBalancerStart",
+		"_configsvrBalancerStatus", "_configsvrBalancerStop",
+		"_configsvrCommitChunkMerge", "_configsvrCommitChunkMigration", "_configsvrCommitChunkSplit",
+		"_configsvrCreateCollection",
+		"_configsvrCreateDatabase", "_configsvrDropCollection", "_configsvrDropDatabase", "_configsvrEnableSharding",
+		"_configsvrMoveChunk",
 		"_configsvrMovePrimary", "_configsvrRemoveShard", "_configsvrRemoveShardFromZone", "_configsvrShardCollection",
-		"_configsvrUpdateZoneKeyRange", "_configsvrBalancerCollectionStatus", "_configsvrClearJumboFlag", "_configsvrCommitMovePrimary",
+		"_configsvrUpdateZoneKeyRange", "_configsvrBalancerCollectionStatus", "_configsvrClearJumboFlag",
+		"_configsvrCommitMovePrimary",
 		"_configsvrEnsureChunkVersionIsGreaterThan", "_configsvrRefineCollectionShardKey"} {
-		server.Register(&server.Command{Name: name, AdminOnly: true, Needs: server.Internal, Roles: server.Mongod, Run: runOnConfigServer})
+		server.Register(&server.Command{Name: name, AdminOnly: true, Needs: server.Internal, Roles: server.Mongod,
+			Run: runOnConfigServer})
 	}
 }
 
@@ -80,13 +95,14 @@ func runShardingState(_ *server.Request, dst []byte) ([]byte, error) {
 	return bson.AppendBool(dst, "enabled", false), nil
 }
 
-var needsOfFileMD5 = server.NeedsBy("find on the chunks of the files", func(r *server.Request, body bson.Raw) []account.Need {
-	root, ok := body.Lookup("root").StringValue()
-	if !ok {
-		root = "fs"
-	}
-	return server.Privileges(r.DB+"."+root+".chunks", "find")
-})
+var needsOfFileMD5 = server.NeedsBy("find on the chunks of the files",
+	func(r *server.Request, body bson.Raw) []account.Need {
+		root, ok := body.Lookup("root").StringValue()
+		if !ok {
+			root = "fs"
+		}
+		return server.Privileges(r.DB+"."+root+".chunks", "find")
+	})
 
 // runOplogNote writes a note into the history of the replica set: something to wait for.
 func runOplogNote(r *server.Request, dst []byte) ([]byte, error) {
@@ -98,7 +114,8 @@ func runOplogNote(r *server.Request, dst []byte) ([]byte, error) {
 	case data.IsZero():
 		return dst, srverr.New(srverr.NoSuchKey, "Missing expected field \"data\"")
 	case data.Type != bson.TypeEmbeddedDocument:
-		return dst, srverr.New(srverr.TypeMismatch, "\"data\" had the wrong type. Expected object, found %s", bsontext.TypeName(data.Type))
+		return dst, srverr.New(srverr.TypeMismatch, "\"data\" had the wrong type. Expected object, found %s",
+			bsontext.TypeName(data.Type))
 	}
 	r.NoteChange()
 	return dst, nil
@@ -195,7 +212,8 @@ func runSplitVector(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.NamespaceNotFound, "ns not found")
 	}
 	if _, ok := planner.RangeIndex(c, pattern); !ok {
-		return dst, srverr.New(srverr.IndexNotFound, "couldn't find index over splitting key %s", bsontext.Document(pattern))
+		return dst, srverr.New(srverr.IndexNotFound, "couldn't find index over splitting key %s",
+			bsontext.Document(pattern))
 	}
 	return bsondoc.AppendDocuments(dst, "splitKeys", nil), nil
 }
@@ -252,9 +270,11 @@ func runHashElement(r *server.Request, dst []byte) ([]byte, error) {
 	return bsondoc.Append(dst, "key", key, "seed", int32(seed), "out", expr.SeededHash(key, int32(seed))), nil
 }
 
-var recordingArgs = &args.Table[args.None]{Name: "startRecordingTraffic", Required: []string{"filename"}, Fields: map[string]args.Field[args.None]{
-	"filename": args.String[args.None](nil), "bufferSize": args.Long[args.None](nil), "maxFileSize": args.Long[args.None](nil),
-}}
+var recordingArgs = &args.Table[args.None]{Name: "startRecordingTraffic", Required: []string{"filename"},
+	Fields: map[string]args.Field[args.None]{
+		"filename": args.String[args.None](nil), "bufferSize": args.Long[args.None](nil),
+		"maxFileSize": args.Long[args.None](nil),
+	}}
 
 func parseRecording(r *server.Request) error { return recordingArgs.ParseCommand(r, nil) }
 
@@ -262,7 +282,8 @@ func parseRecording(r *server.Request) error { return recordingArgs.ParseCommand
 // of these.
 func runNoReplication(r *server.Request, dst []byte) ([]byte, error) {
 	if r.Node.Role() == server.Standalone {
-		return dst, srverr.New(srverr.ReadConcernMajorityNotEnabled, "'%s' is not supported on standalone nodes.", r.Cmd.Name)
+		return dst, srverr.New(srverr.ReadConcernMajorityNotEnabled, "'%s' is not supported on standalone nodes.",
+			r.Cmd.Name)
 	}
 	return dst, srverr.New(srverr.CommandNotSupported, "'%s' is only for the members of a sharded cluster", r.Cmd.Name)
 }

@@ -9,7 +9,8 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "getLastError", Aliases: []string{"getlasterror"}, NoAuth: true, Where: server.Anywhere, Mongos: server.OnMongos{Run: lastErrorOfShards}, Run: runGetLastError})
+	server.Register(&server.Command{Name: "getLastError", Aliases: []string{"getlasterror"}, NoAuth: true,
+		Where: server.Anywhere, Mongos: server.OnMongos{Run: lastErrorOfShards}, Run: runGetLastError})
 	server.Register(&server.Command{Name: "resetError", NoAuth: true, Where: server.Anywhere, Run: server.Nothing})
 }
 

@@ -14,8 +14,10 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "currentOp", Needs: server.OnCluster("inprog"), AdminOnly: true, Where: server.Anywhere, Run: runCurrentOp})
-	server.Register(&server.Command{Name: "killOp", Needs: server.OnCluster("killop"), AdminOnly: true, Where: server.Anywhere, Run: runKillOp})
+	server.Register(&server.Command{Name: "currentOp", Needs: server.OnCluster("inprog"), AdminOnly: true,
+		Where: server.Anywhere, Run: runCurrentOp})
+	server.Register(&server.Command{Name: "killOp", Needs: server.OnCluster("killop"), AdminOnly: true,
+		Where: server.Anywhere, Run: runKillOp})
 }
 
 func runCurrentOp(r *server.Request, dst []byte) ([]byte, error) {
@@ -62,11 +64,13 @@ func runKillOp(r *server.Request, dst []byte) ([]byte, error) {
 	case v.IsZero():
 		return dst, srverr.New(srverr.NoSuchKey, "Missing expected field \"op\"")
 	case !v.IsNumber():
-		return dst, srverr.New(srverr.TypeMismatch, "Expected field \"op\" to have numeric type, but found %s", bsontext.TypeName(v.Type))
+		return dst, srverr.New(srverr.TypeMismatch, "Expected field \"op\" to have numeric type, but found %s",
+			bsontext.TypeName(v.Type))
 	}
 	id, exact := v.AsInt64()
 	if !exact {
-		return dst, srverr.New(srverr.BadValue, "Expected field \"op\" to have a value exactly representable as a 64-bit integer, but found %s", bsontext.Element("op", v))
+		return dst, srverr.New(
+			srverr.BadValue, "Expected field \"op\" to have a value exactly representable as a 64-bit integer, but found %s", bsontext.Element("op", v))
 	}
 	if id < math.MinInt32 || id > math.MaxInt32 {
 		return dst, srverr.New(26823, "invalid op : %d. Op ID cannot be represented with 32 bits", id)
@@ -83,7 +87,8 @@ func runKillOp(r *server.Request, dst []byte) ([]byte, error) {
 func killShardOp(r *server.Request, dst []byte, op string) ([]byte, error) {
 	shard, text, ok := strings.Cut(op, ":")
 	if !ok || shard == "" || text == "" {
-		return dst, srverr.New(28625, "The op argument to killOp must be of the format shardid:opid but found \"%s\"", op)
+		return dst, srverr.New(28625, "The op argument to killOp must be of the format shardid:opid but found \"%s\"",
+			op)
 	}
 	if r.Node.Data().ShardNumber(shard) < 0 {
 		return dst, srverr.New(srverr.ShardNotFound, "Shard %s not found", shard)

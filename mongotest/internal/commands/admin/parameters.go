@@ -14,13 +14,16 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "getParameter", AdminOnly: true, Needs: server.OnCluster("getParameter"), DataLake: true, Where: server.Anywhere, Run: runGetParameter,
+		Name: "getParameter", AdminOnly: true, Needs: server.OnCluster("getParameter"), DataLake: true,
+		Where: server.Anywhere, Run: runGetParameter,
 	})
 	server.Register(&server.Command{
-		Name: "setParameter", AdminOnly: true, Needs: server.OnCluster("setParameter"), Where: server.Anywhere, Run: runSetParameter,
+		Name: "setParameter", AdminOnly: true, Needs: server.OnCluster("setParameter"), Where: server.Anywhere,
+		Run: runSetParameter,
 	})
 	server.Register(&server.Command{
-		Name: "setFeatureCompatibilityVersion", AdminOnly: true, Needs: server.OnCluster("setFeatureCompatibilityVersion"), WriteConcern: true,
+		Name: "setFeatureCompatibilityVersion", AdminOnly: true,
+		Needs: server.OnCluster("setFeatureCompatibilityVersion"), WriteConcern: true,
 		Run: runSetFCV,
 	})
 }
@@ -107,7 +110,8 @@ func runGetParameter(r *server.Request, dst []byte) ([]byte, error) {
 	found := false
 	var ok bool
 	if show.all {
-		names := append(bsondoc.SortedKeys(server.Parameters), "featureCompatibilityVersion", "authenticationMechanisms", "authSchemaVersion", server.LogVerbosity)
+		names := append(bsondoc.SortedKeys(server.Parameters), "featureCompatibilityVersion",
+			"authenticationMechanisms", "authSchemaVersion", server.LogVerbosity)
 		slices.Sort(names)
 		for _, name := range names {
 			dst, _ = show.append(r, dst, name)
@@ -139,8 +143,9 @@ func refusal(r *server.Request, code int32) int32 {
 }
 
 // fixedParameters cannot be changed while the server runs.
-var fixedParameters = map[string]bool{"enableTestCommands": true, "localLogicalSessionTimeoutMinutes": true, "logicalSessionRefreshMillis": true,
-	"maxBSONDepth": true, "authenticationMechanisms": true, "acceptApiVersion2": true}
+var fixedParameters = map[string]bool{"enableTestCommands": true, "localLogicalSessionTimeoutMinutes": true,
+	"logicalSessionRefreshMillis": true,
+	"maxBSONDepth":                true, "authenticationMechanisms": true, "acceptApiVersion2": true}
 
 func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 	first, found := true, false
@@ -157,7 +162,8 @@ func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 		case fixedParameters[k]:
 			return dst, srverr.New(refusal(r, srverr.IllegalOperation), "not allowed to change [%s] at runtime", k)
 		case !ok:
-			return dst, srverr.New(refusal(r, srverr.InvalidOptions), "attempted to set unrecognized parameter [%s], use help:true to see options ", k)
+			return dst, srverr.New(refusal(r, srverr.InvalidOptions),
+				"attempted to set unrecognized parameter [%s], use help:true to see options ", k)
 		}
 		set := v
 		if k == server.LogVerbosity {
@@ -199,7 +205,8 @@ func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 		}
 	}
 	if !found {
-		return dst, srverr.New(refusal(r, srverr.InvalidOptions), "no option found to set, use help:true to see options ")
+		return dst, srverr.New(refusal(r, srverr.InvalidOptions),
+			"no option found to set, use help:true to see options ")
 	}
 	return dst, nil
 }

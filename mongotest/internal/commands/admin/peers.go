@@ -29,14 +29,17 @@ func init() {
 		Parse: required("_addShard", "shardIdentity", args.Object[args.None](nil)), Run: server.OnlyOnShards,
 	})
 	server.Register(&server.Command{
-		Name: "setFreeMonitoring", Roles: server.Mongod, AdminOnly: true, Needs: server.OnCluster("setFreeMonitoring"), Run: runSetFreeMonitoring,
+		Name: "setFreeMonitoring", Roles: server.Mongod, AdminOnly: true, Needs: server.OnCluster("setFreeMonitoring"),
+		Run: runSetFreeMonitoring,
 	})
 	for _, c := range []*server.Command{
-		{Name: "_killOperations", AdminOnly: true, Needs: server.Internal, Parse: required("_killOperations", "operationKeys", args.Any[args.None](nil)), Run: server.Nothing},
+		{Name: "_killOperations", AdminOnly: true, Needs: server.Internal,
+			Parse: required("_killOperations", "operationKeys", args.Any[args.None](nil)), Run: server.Nothing},
 		{Name: "connPoolSync", Needs: server.OnCluster("connPoolSync"), Run: server.Nothing},
 		{Name: "shardConnPoolStats", Needs: server.OnCluster("connPoolStats"), Run: runConnPoolStats},
 		{Name: "_isSelf", Needs: server.Free, OpQuery: true, Run: runIsSelf},
-		{Name: "getDiagnosticData", AdminOnly: true, Needs: server.OnCluster("serverStatus", "replSetGetStatus"), Run: runDiagnosticData},
+		{Name: "getDiagnosticData", AdminOnly: true, Needs: server.OnCluster("serverStatus", "replSetGetStatus"),
+			Run: runDiagnosticData},
 	} {
 		c.Where = server.Anywhere
 		server.Register(c)
@@ -49,7 +52,8 @@ func runDatabaseVersion(_ *server.Request, dst []byte) ([]byte, error) {
 
 // required checks a command that has one field of its own, which must be given.
 func required(command, field string, f args.Field[args.None]) func(*server.Request) error {
-	t := &args.Table[args.None]{Name: command, Required: []string{field}, Fields: map[string]args.Field[args.None]{field: f}}
+	t := &args.Table[args.None]{Name: command, Required: []string{field},
+		Fields: map[string]args.Field[args.None]{field: f}}
 	return func(r *server.Request) error { return t.ParseCommand(r, nil) }
 }
 
@@ -101,7 +105,8 @@ func runSetFreeMonitoring(r *server.Request, dst []byte) ([]byte, error) {
 	case !ok:
 		return dst, args.WrongType("setFreeMonitoring.action", v.Type, "string")
 	case action != "enable" && action != "disable":
-		return dst, srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'setFreeMonitoring.action' is not a valid value.", action)
+		return dst, srverr.New(srverr.BadValue,
+			"Enumeration value '%s' for field 'setFreeMonitoring.action' is not a valid value.", action)
 	}
 	return dst, srverr.New(50840, "Free Monitoring has been disabled via the command-line and/or config file")
 }

@@ -13,7 +13,8 @@ func init() {
 		"testVersion2": {In: "2"}, "testVersions1And2": {In: "12"}, "testDeprecation": {In: "1", Deprecated: "1"},
 		"testDeprecationInVersion2": {In: "12", Deprecated: "2"}, "testRemoval": {In: "1"},
 	} {
-		server.Register(&server.Command{Name: name, Needs: server.Free, API: api, Where: server.Anywhere, Run: server.Nothing})
+		server.Register(&server.Command{Name: name, Needs: server.Free, API: api, Where: server.Anywhere,
+			Run: server.Nothing})
 	}
 }
 

@@ -47,7 +47,8 @@ func runPlanCacheClear(r *server.Request, dst []byte) ([]byte, error) {
 	_, a, err := queryShape(r, ns, c)
 	switch {
 	case r.Body.Lookup("query").IsZero():
-		if !r.Body.Lookup("sort").IsZero() || !r.Body.Lookup("projection").IsZero() || !r.Body.Lookup("collation").IsZero() {
+		if !r.Body.Lookup("sort").IsZero() || !r.Body.Lookup("projection").IsZero() ||
+			!r.Body.Lookup("collation").IsZero() {
 			return dst, srverr.New(srverr.BadValue, "sort, projection or collation provided without query")
 		}
 		a = nil

@@ -11,7 +11,8 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "profile", Needs: server.OnDB("enableProfiler"), Where: server.Anywhere, Run: runProfile})
+	server.Register(&server.Command{Name: "profile", Needs: server.OnDB("enableProfiler"), Where: server.Anywhere,
+		Run: runProfile})
 }
 
 // profileArgs are the arguments of profile.
@@ -29,7 +30,9 @@ func parseProfile(r *server.Request) (a profileArgs, err error) {
 		case v.IsZero() || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
 			return 0, false, nil
 		case !v.IsNumber():
-			return 0, false, srverr.New(srverr.TypeMismatch, "BSON field 'profile.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", name, bsontext.TypeName(v.Type))
+			return 0, false, srverr.New(srverr.TypeMismatch,
+				"BSON field 'profile.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", name,
+				bsontext.TypeName(v.Type))
 		}
 		n, _ := args.NumberOf(v)
 		return n, true, nil
@@ -62,10 +65,12 @@ func parseProfile(r *server.Request) (a profileArgs, err error) {
 		if !r.Version().AtLeast(5, 0) {
 			settings = "'slowms' and 'sampleRate'"
 		}
-		return a, srverr.New(srverr.BadValue, "Profiling is not permitted on mongoS: the 'profile' field should be 0 to change %s settings for logging, or -1 to view current values", settings)
+		return a, srverr.New(
+			srverr.BadValue, "Profiling is not permitted on mongoS: the 'profile' field should be 0 to change %s settings for logging, or -1 to view current values", settings)
 	}
 	a.spec = r.Body.Lookup("filter")
-	if s, _ := a.spec.StringValue(); r.Version().AllParsed() && a.spec.Type != 0 && a.spec.Type != bson.TypeEmbeddedDocument && a.spec.Type != bson.TypeNull && s != "unset" {
+	if s, _ := a.spec.StringValue(); r.Version().AllParsed() && a.spec.Type != 0 &&
+		a.spec.Type != bson.TypeEmbeddedDocument && a.spec.Type != bson.TypeNull && s != "unset" {
 		return a, srverr.New(srverr.BadValue, "Expected an object or the string 'unset'.")
 	}
 	if doc, ok := a.spec.Document(); ok {
@@ -106,7 +111,8 @@ func runProfile(r *server.Request, dst []byte) ([]byte, error) {
 	dst = bsondoc.Append(dst, "was", was.Level, "slowms", limits.SlowMS, "sampleRate", limits.SampleRate)
 	if was.Spec != nil {
 		dst = bson.AppendDocument(dst, "filter", was.Spec)
-		dst = bson.AppendString(dst, "note", "When a filter expression is set, slowms and sampleRate are not used for profiling and slow-query log lines.")
+		dst = bson.AppendString(
+			dst, "note", "When a filter expression is set, slowms and sampleRate are not used for profiling and slow-query log lines.")
 	}
 	return dst, nil
 }

@@ -30,13 +30,15 @@ func init() {
 
 func init() {
 	server.Register(&server.Command{
-		Name: "replSetGetStatus", AdminOnly: true, Needs: server.OnCluster("replSetGetStatus"), Where: server.Anywhere, Mongos: server.OnMongos{Run: refuseReplStatus}, Run: runReplStatus,
+		Name: "replSetGetStatus", AdminOnly: true, Needs: server.OnCluster("replSetGetStatus"), Where: server.Anywhere,
+		Mongos: server.OnMongos{Run: refuseReplStatus}, Run: runReplStatus,
 	})
 }
 
 func init() {
 	server.Register(&server.Command{
-		Name: "shutdown", Help: "shutdown the database.  must run against admin db", AdminOnly: true, Needs: server.OnCluster("shutdown"), Where: server.Anywhere, Run: runShutdown,
+		Name: "shutdown", Help: "shutdown the database.  must run against admin db", AdminOnly: true,
+		Needs: server.OnCluster("shutdown"), Where: server.Anywhere, Run: runShutdown,
 	})
 }
 
@@ -92,7 +94,7 @@ func runReplConfig(r *server.Request, dst []byte) ([]byte, error) {
 	if err := replicated(r); err != nil {
 		return dst, err
 	}
-	return r.Node.Set().AppendConfig(dst, r.Node.Config().Version), nil
+	return r.Node.Set().AppendConfig(dst, r.Version()), nil
 }
 
 func runStepDown(r *server.Request, dst []byte) ([]byte, error) {
@@ -120,7 +122,8 @@ func runStepDown(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.BadValue, "stepdown period must be longer than secondaryCatchUpPeriodSecs")
 	}
 	catchUp = min(catchUp, secs)
-	return dst, r.Node.Set().StepDown(r, r.Node, time.Duration(secs)*time.Second, time.Duration(catchUp)*time.Second, force)
+	return dst, r.Node.Set().StepDown(r, r.Node, time.Duration(secs)*time.Second, time.Duration(catchUp)*time.Second,
+		force)
 }
 
 func runStepUp(r *server.Request, dst []byte) ([]byte, error) {
@@ -142,7 +145,8 @@ func runFreeze(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.BadValue, "freeze seconds must be positive")
 	}
 	if r.Node.IsPrimary() {
-		return dst, srverr.New(srverr.NotSecondary, "cannot freeze node when primary or running for election. state: Primary")
+		return dst, srverr.New(srverr.NotSecondary,
+			"cannot freeze node when primary or running for election. state: Primary")
 	}
 	r.Node.Set().Freeze(r.Node, time.Duration(secs)*time.Second)
 	if secs == 0 {
@@ -169,7 +173,8 @@ func runReconfig(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	s := r.Node.Set()
 	if !r.Node.IsPrimary() && !r.Body.Lookup("force").AsBool() {
-		return dst, srverr.New(srverr.NotWritablePrimary, "New config is rejected :: caused by :: replSetReconfig should only be run on a writable PRIMARY. Current state %s;", s.State(r.Node))
+		return dst, srverr.New(srverr.NotWritablePrimary,
+			"New config is rejected :: caused by :: replSetReconfig should only be run on a writable PRIMARY. Current state %s;", s.State(r.Node))
 	}
 	return dst, s.Reconfigure(r.Arg().Value)
 }

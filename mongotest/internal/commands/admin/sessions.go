@@ -13,9 +13,12 @@ import (
 func init() {
 	for _, c := range []*server.Command{
 		{Name: "startSession", Help: "start a logical session", Needs: server.Free, Run: runStartSession},
-		{Name: "endSessions", Help: "end a set of logical sessions", Needs: server.Free, API: server.V1, DataLake: true, Run: runEndSessions},
-		{Name: "refreshSessions", Help: "renew a set of logical sessions", Needs: server.Free, API: server.V1, Run: runRefreshSessions},
-		{Name: "killSessions", Help: "kill a logical session and its operations", Needs: server.Free, Run: runKillSessions},
+		{Name: "endSessions", Help: "end a set of logical sessions", Needs: server.Free, API: server.V1, DataLake: true,
+			Run: runEndSessions},
+		{Name: "refreshSessions", Help: "renew a set of logical sessions", Needs: server.Free, API: server.V1,
+			Run: runRefreshSessions},
+		{Name: "killSessions", Help: "kill a logical session and its operations", Needs: server.Free,
+			Run: runKillSessions},
 		{Name: "killAllSessions", Needs: server.OnCluster("killAnySession"), Run: runKillAllSessions},
 		{Name: "killAllSessionsByPattern", Needs: server.OnCluster("killAnySession"), Run: runKillByPattern},
 	} {
@@ -115,10 +118,11 @@ func runKillSessions(r *server.Request, dst []byte) ([]byte, error) {
 // killedUser is a user whose sessions end.
 type killedUser struct{ user, db string }
 
-var killedUserArgs = &args.Table[killedUser]{Name: "KillAllSessionsCmd.killAllSessions", Required: []string{"user", "db"}, Fields: map[string]args.Field[killedUser]{
-	"user": args.String(func(u *killedUser) *string { return &u.user }),
-	"db":   args.String(func(u *killedUser) *string { return &u.db }),
-}}
+var killedUserArgs = &args.Table[killedUser]{Name: "KillAllSessionsCmd.killAllSessions",
+	Required: []string{"user", "db"}, Fields: map[string]args.Field[killedUser]{
+		"user": args.String(func(u *killedUser) *string { return &u.user }),
+		"db":   args.String(func(u *killedUser) *string { return &u.db }),
+	}}
 
 func runKillAllSessions(r *server.Request, dst []byte) ([]byte, error) {
 	docs, err := argDocuments(r, "KillAllSessionsCmd", r.Cmd.Name)
@@ -154,12 +158,14 @@ const killPatternName = "KillAllSessionsByPatternCmd.killAllSessionsByPattern"
 
 // A pattern may also say as whom sessions end, which matters to an audit only.
 var (
-	killAsUserArgs = &args.Table[args.None]{Name: killPatternName + ".users", Required: []string{"user", "db"}, Fields: map[string]args.Field[args.None]{
-		"user": args.String[args.None](nil), "db": args.String[args.None](nil),
-	}}
-	killAsRoleArgs = &args.Table[args.None]{Name: killPatternName + ".roles", Required: []string{"role", "db"}, Fields: map[string]args.Field[args.None]{
-		"role": args.String[args.None](nil), "db": args.String[args.None](nil),
-	}}
+	killAsUserArgs = &args.Table[args.None]{Name: killPatternName + ".users", Required: []string{"user", "db"},
+		Fields: map[string]args.Field[args.None]{
+			"user": args.String[args.None](nil), "db": args.String[args.None](nil),
+		}}
+	killAsRoleArgs = &args.Table[args.None]{Name: killPatternName + ".roles", Required: []string{"role", "db"},
+		Fields: map[string]args.Field[args.None]{
+			"role": args.String[args.None](nil), "db": args.String[args.None](nil),
+		}}
 )
 
 var killPatternArgs = &args.Table[killPattern]{Name: killPatternName, Fields: map[string]args.Field[killPattern]{
@@ -167,12 +173,14 @@ var killPatternArgs = &args.Table[killPattern]{Name: killPatternName, Fields: ma
 		if v.Type != bson.TypeEmbeddedDocument && v.From.Version().AtLeast(5, 0) {
 			return args.WrongType(killPatternName+"."+v.Name, v.Type, "object")
 		}
-		id, err := session.ParseID(v.From.Version(), v.Value, "KillAllSessionsByPatternCmd.killAllSessionsByPattern."+v.Name, true)
+		id, err := session.ParseID(v.From.Version(), v.Value,
+			"KillAllSessionsByPatternCmd.killAllSessionsByPattern."+v.Name, true)
 		p.ids[id], p.named = true, true
 		return err
 	}),
 	"uid": args.Any[killPattern](nil).Then(func(p *killPattern, v args.Value) error {
-		b, err := session.BinaryField(v.From.Version(), v.RawValue, "KillAllSessionsByPatternCmd.killAllSessionsByPattern."+v.Name, bson.BinaryGeneric)
+		b, err := session.BinaryField(v.From.Version(), v.RawValue,
+			"KillAllSessionsByPatternCmd.killAllSessionsByPattern."+v.Name, bson.BinaryGeneric)
 		if err != nil {
 			return err
 		}

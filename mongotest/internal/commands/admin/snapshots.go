@@ -29,7 +29,8 @@ func snapshotName(r *server.Request) (string, error) {
 	}
 	name, ok := r.Body.Lookup(r.Name).StringValue()
 	if !ok || name == "" {
-		return "", srverr.New(srverr.BadValue, "%s: want the name of a snapshot, and not %s", r.Cmd.Name, r.Body.Lookup(r.Name))
+		return "", srverr.New(srverr.BadValue, "%s: want the name of a snapshot, and not %s", r.Cmd.Name,
+			r.Body.Lookup(r.Name))
 	}
 	return name, nil
 }

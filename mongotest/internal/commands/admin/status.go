@@ -22,8 +22,10 @@ import (
 
 func init() {
 	for _, c := range []*server.Command{
-		{Name: "serverStatus", Help: "returns lots of administrative server statistics", Needs: server.OnCluster("serverStatus"), Run: runServerStatus},
-		{Name: "hostInfo", Help: "returns information about the daemon's host", Needs: server.OnCluster("hostInfo"), Run: runHostInfo},
+		{Name: "serverStatus", Help: "returns lots of administrative server statistics",
+			Needs: server.OnCluster("serverStatus"), Run: runServerStatus},
+		{Name: "hostInfo", Help: "returns information about the daemon's host", Needs: server.OnCluster("hostInfo"),
+			Run: runHostInfo},
 		{Name: "getLog", Needs: server.OnCluster("getLog"), AdminOnly: true, Run: runGetLog},
 		{Name: "getCmdLineOpts", Needs: server.OnCluster("getCmdLineOpts"), AdminOnly: true, Run: runCmdLineOpts},
 		{Name: "whatsmyuri", Help: "{whatsmyuri:1}", DataLake: true, NoAuth: true, Run: runWhatsMyURI},
@@ -34,7 +36,8 @@ func init() {
 		{Name: "listCommands", NoAuth: true, Run: runListCommands},
 		{Name: "availableQueryOptions", Needs: server.Free, Run: runQueryOptions},
 		{Name: "driverOIDTest", Needs: server.Free, Roles: server.Mongod, Run: runOIDTest},
-		{Name: "getFreeMonitoringStatus", Needs: server.OnCluster("checkFreeMonitoringStatus"), AdminOnly: true, Run: runFreeMonitoring},
+		{Name: "getFreeMonitoringStatus", Needs: server.OnCluster("checkFreeMonitoringStatus"), AdminOnly: true,
+			Run: runFreeMonitoring},
 		{Name: "fsync", Needs: server.OnCluster("fsync"), AdminOnly: true, Run: runFsync},
 		{Name: "fsyncUnlock", Needs: server.OnCluster("unlock"), AdminOnly: true, Run: runFsyncUnlock},
 		{Name: "connPoolStats", Needs: server.OnCluster("connPoolStats"), Run: runConnPoolStats},
@@ -43,7 +46,8 @@ func init() {
 			Run: runLockInfo,
 		},
 		{Name: "setIndexCommitQuorum", Needs: server.OnColl("createIndex"), Run: runIndexCommitQuorum},
-		{Name: "rotateCertificates", Needs: server.OnCluster("rotateCertificates"), AdminOnly: true, Run: server.Nothing},
+		{Name: "rotateCertificates", Needs: server.OnCluster("rotateCertificates"), AdminOnly: true,
+			Run: server.Nothing},
 	} {
 		c.Where = server.Anywhere
 		server.Register(c)
@@ -85,7 +89,9 @@ var statusSections = []struct {
 		}
 		return dst
 	}},
-	{"catalogStats", func(n *server.Node) bool { return n.Role() != server.Mongos && n.Config().Version.AtLeast(5, 0) }, appendCatalogStats},
+	{"catalogStats", func(n *server.Node) bool {
+		return n.Role() != server.Mongos && n.Config().Version.AtLeast(5, 0)
+	}, appendCatalogStats},
 	{"connections", nil, func(r *server.Request, dst []byte) []byte {
 		current, created := r.Node.Connections()
 		dst = bsondoc.Append(dst, "current", int32(current), "available", int32(51200-current),
@@ -93,7 +99,8 @@ var statusSections = []struct {
 		return r.Node.AppendEstablishment(dst)
 	}},
 	{"logicalSessionRecordCache", nil, func(r *server.Request, dst []byte) []byte {
-		return bson.AppendInt32(dst, "activeSessionsCount", int32(len(r.Node.Data().Sessions().All(func(session.ID) bool { return true }))))
+		return bson.AppendInt32(dst, "activeSessionsCount",
+			int32(len(r.Node.Data().Sessions().All(func(session.ID) bool { return true }))))
 	}},
 	{"mem", nil, func(r *server.Request, dst []byte) []byte {
 		var m runtime.MemStats
@@ -103,11 +110,15 @@ var statusSections = []struct {
 	{"metrics", nil, func(r *server.Request, dst []byte) []byte { return r.Node.AppendMetrics(dst) }},
 	{"network", nil, func(r *server.Request, dst []byte) []byte { return r.Node.AppendNetwork(dst) }},
 	{"opcounters", nil, func(r *server.Request, dst []byte) []byte { return r.Node.AppendOpcounters(dst) }},
-	{"queues", (*server.Node).LimitsConnections, func(r *server.Request, dst []byte) []byte { return r.Node.AppendQueues(dst) }},
-	{"repl", func(n *server.Node) bool { return n.Set() != nil }, func(r *server.Request, dst []byte) []byte {
-		return r.Node.Set().AppendHello(dst, r.Node, r.Node.Config().Version, true)
+	{"queues", (*server.Node).LimitsConnections, func(r *server.Request, dst []byte) []byte {
+		return r.Node.AppendQueues(dst)
 	}},
-	{"shardingStatistics", (*server.Node).InCluster, func(r *server.Request, dst []byte) []byte { return r.Node.AppendShardingStatistics(dst) }},
+	{"repl", func(n *server.Node) bool { return n.Set() != nil }, func(r *server.Request, dst []byte) []byte {
+		return r.Node.Set().AppendHello(dst, r.Node, r.Version(), true)
+	}},
+	{"shardingStatistics", (*server.Node).InCluster, func(r *server.Request, dst []byte) []byte {
+		return r.Node.AppendShardingStatistics(dst)
+	}},
 	{"storageEngine", nil, func(r *server.Request, dst []byte) []byte {
 		return bsondoc.Append(dst, "name", "wiredTiger", "supportsCommittedReads", true,
 			"supportsPendingDrops", true, "supportsSnapshotReadConcern", true, "readOnly", false,
@@ -134,14 +145,20 @@ var catalogKinds = []struct {
 	since release.Version
 	is    func(c *store.Coll, own bool) bool
 }{
-	{"collections", release.At(5, 0, 0), func(c *store.Coll, own bool) bool { return !c.View && !c.TimeSeries && !own }},
+	{"collections", release.At(5, 0, 0), func(c *store.Coll, own bool) bool {
+		return !c.View && !c.TimeSeries && !own
+	}},
 	{"capped", release.At(5, 0, 0), func(c *store.Coll, own bool) bool { return c.Capped && !own }},
 	{"clustered", release.At(5, 3, 0), func(c *store.Coll, own bool) bool { return c.Clustered && !own }},
 	{"timeseries", release.At(5, 0, 0), func(c *store.Coll, own bool) bool { return c.TimeSeries && !own }},
-	{"queryableEncryption", release.At(7, 0, 0), func(c *store.Coll, own bool) bool { return !own && !c.Raw.Lookup("encryptedFields").IsZero() }},
+	{"queryableEncryption", release.At(7, 0, 0), func(c *store.Coll, own bool) bool {
+		return !own && !c.Raw.Lookup("encryptedFields").IsZero()
+	}},
 	{"views", release.At(5, 0, 0), func(c *store.Coll, own bool) bool { return c.View && !own }},
 	// The buckets of a time series collection are one of its own.
-	{"internalCollections", release.At(5, 0, 0), func(c *store.Coll, own bool) bool { return !c.View && (own || c.TimeSeries) }},
+	{"internalCollections", release.At(5, 0, 0), func(c *store.Coll, own bool) bool {
+		return !c.View && (own || c.TimeSeries)
+	}},
 	{"internalViews", release.At(5, 0, 0), func(c *store.Coll, own bool) bool { return c.View && own }},
 }
 
@@ -179,7 +196,8 @@ func runHostInfo(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 // getLogArgs are the arguments since version 5.0.
-var getLogArgs = &args.Table[args.None]{Name: "getLog", Value: args.String[args.None](nil), Fields: map[string]args.Field[args.None]{}}
+var getLogArgs = &args.Table[args.None]{Name: "getLog", Value: args.String[args.None](nil),
+	Fields: map[string]args.Field[args.None]{}}
 
 func runGetLog(r *server.Request, dst []byte) ([]byte, error) {
 	since50 := r.Version().AtLeast(5, 0)
@@ -191,7 +209,8 @@ func runGetLog(r *server.Request, dst []byte) ([]byte, error) {
 	name, ok := r.Arg().StringValue()
 	if !ok {
 		v := r.Arg()
-		return dst, srverr.New(srverr.TypeMismatch, "Argument to getLog must be of type String; found %s of type %s", bsontext.Value(v), bsontext.TypeName(v.Type))
+		return dst, srverr.New(srverr.TypeMismatch, "Argument to getLog must be of type String; found %s of type %s",
+			bsontext.Value(v), bsontext.TypeName(v.Type))
 	}
 	if name == "*" {
 		return bsondoc.AppendStrings(dst, "names", []string{"global", "startupWarnings"}), nil
@@ -207,7 +226,8 @@ func runGetLog(r *server.Request, dst []byte) ([]byte, error) {
 		return bsondoc.AppendStrings(dst, "log", nil), nil
 	}
 	// What it logs goes elsewhere: the line says so, in the form of lines since 4.4.
-	line := `{"t":{"$date":"` + r.Node.Started().UTC().Format("2006-01-02T15:04:05.000Z07:00") + `"},"s":"I","c":"CONTROL","id":0,"ctx":"main","msg":"mongotest keeps no log"}`
+	line := `{"t":{"$date":"` + r.Node.Started().UTC().Format("2006-01-02T15:04:05.000Z07:00") +
+		`"},"s":"I","c":"CONTROL","id":0,"ctx":"main","msg":"mongotest keeps no log"}`
 	dst = bson.AppendInt32(dst, "totalLinesWritten", 1)
 	return bsondoc.AppendStrings(dst, "log", []string{line}), nil
 }
@@ -222,17 +242,18 @@ func runCmdLineOpts(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 // logRotateArgs: its value says which log; any number or boolean is all of them.
-var logRotateArgs = &args.Table[args.None]{Name: "logRotate", Old: &args.Old{}, Value: args.Any[args.None](nil).Then(func(_ *args.None, v args.Value) error {
-	s, isString := v.StringValue()
-	switch {
-	case !v.From.Version().AllParsed() || s == "server":
-	case isString:
-		return srverr.New(srverr.NoSuchKey, "Unknown log type '%s' for logRotate", s)
-	case !v.IsNumber() && v.Type != bson.TypeBoolean:
-		return args.WrongTypes("logRotate.logRotate", v.Type, "[int, string, decimal, long, bool, double]'")
-	}
-	return nil
-}), Fields: map[string]args.Field[args.None]{"comment": {}}}
+var logRotateArgs = &args.Table[args.None]{Name: "logRotate", Old: &args.Old{},
+	Value: args.Any[args.None](nil).Then(func(_ *args.None, v args.Value) error {
+		s, isString := v.StringValue()
+		switch {
+		case !v.From.Version().AllParsed() || s == "server":
+		case isString:
+			return srverr.New(srverr.NoSuchKey, "Unknown log type '%s' for logRotate", s)
+		case !v.IsNumber() && v.Type != bson.TypeBoolean:
+			return args.WrongTypes("logRotate.logRotate", v.Type, "[int, string, decimal, long, bool, double]'")
+		}
+		return nil
+	}), Fields: map[string]args.Field[args.None]{"comment": {}}}
 
 // runLogRotate checks what it is told: there is no file.
 func runLogRotate(r *server.Request, dst []byte) ([]byte, error) {
@@ -255,7 +276,8 @@ func runConnectionStatus(r *server.Request, dst []byte) ([]byte, error) {
 		show = bson.RawValue{}
 	}
 	if !show.IsZero() && !show.IsNumber() && show.Type != bson.TypeBoolean {
-		return dst, srverr.New(srverr.TypeMismatch, "Expected boolean or number type for field \"showPrivileges\", found %s", bsontext.TypeName(show.Type))
+		return dst, srverr.New(srverr.TypeMismatch,
+			"Expected boolean or number type for field \"showPrivileges\", found %s", bsontext.TypeName(show.Type))
 	}
 	at, dst := bson.BeginDocumentElement(dst, "authInfo")
 	list, dst := bson.BeginArrayElement(dst, "authenticatedUsers")
@@ -299,7 +321,8 @@ func runListCommands(r *server.Request, dst []byte) ([]byte, error) {
 			continue
 		}
 		one, d := bson.BeginDocumentElement(dst, c.Name)
-		d = bsondoc.Append(d, "help", c.HelpText(), "requiresAuth", !c.NoAuth, "secondaryOk", c.Where == server.Anywhere, "adminOnly", c.AdminOnly)
+		d = bsondoc.Append(d, "help", c.HelpText(), "requiresAuth", !c.NoAuth, "secondaryOk",
+			c.Where == server.Anywhere, "adminOnly", c.AdminOnly)
 		d = bsondoc.AppendStrings(d, "apiVersions", strings.Split(c.API.In, ""))
 		d = bsondoc.AppendStrings(d, "deprecatedApiVersions", strings.Split(c.API.Deprecated, ""))
 		dst = bson.EndDocument(d, one)
@@ -354,7 +377,8 @@ func runFsyncUnlock(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runConnPoolStats(r *server.Request, dst []byte) ([]byte, error) {
-	for _, k := range []string{"numClientConnections", "numAScopedConnections", "totalInUse", "totalAvailable", "totalCreated", "totalRefreshing"} {
+	for _, k := range []string{"numClientConnections", "numAScopedConnections", "totalInUse", "totalAvailable",
+		"totalCreated", "totalRefreshing"} {
 		dst = bson.AppendInt32(dst, k, 0)
 	}
 	for _, k := range []string{"pools", "hosts", "replicaSets"} {
@@ -378,30 +402,38 @@ func lastLTS(v release.Version) string {
 }
 
 func runSetFCV(r *server.Request, dst []byte) ([]byte, error) {
-	v := r.Node.Config().Version
+	v := r.Version()
 	tail := func() string {
-		return bsontext.Document(r.Body) + ". See https://docs.mongodb.com/master/release-notes/" + v.Series() + "-compatibility/#feature-compatibility."
+		return bsontext.Document(r.Body) + ". See https://docs.mongodb.com/master/release-notes/" + v.Series() +
+			"-compatibility/#feature-compatibility."
 	}
 	s, ok := r.Arg().StringValue()
 	if !ok {
-		return dst, srverr.New(srverr.TypeMismatch, "Command argument must be of type String, but was of type %s in: %s", bsontext.TypeName(r.Arg().Type), tail())
+		return dst, srverr.New(srverr.TypeMismatch,
+			"Command argument must be of type String, but was of type %s in: %s", bsontext.TypeName(r.Arg().Type),
+			tail())
 	}
 	first := true
 	for k := range r.Body.All() {
-		if !first && !r.Generic(k) && (k != "confirm" || !r.Node.Version().Has(release.Argument, "setFeatureCompatibilityVersion.confirm")) && k != "downgradeOnDiskChanges" && k != "fromConfigServer" {
+		if !first && !r.Generic(k) && (k != "confirm" || !r.Node.Version().Has(release.Argument,
+			"setFeatureCompatibilityVersion.confirm")) && k != "downgradeOnDiskChanges" && k != "fromConfigServer" {
 			return dst, srverr.New(srverr.InvalidOptions, "Unrecognized field found %s in %s", k, tail())
 		}
 		first = false
 	}
 	if before := previousSeries(v); s != v.Series() && s != before && (!v.AtLeast(6, 0) || s != lastLTS(v)) {
-		return dst, srverr.New(srverr.BadValue, "Invalid command argument. Expected '%s' or '%s', found %s in: %s", v.Series(), before, s, tail())
+		return dst, srverr.New(srverr.BadValue, "Invalid command argument. Expected '%s' or '%s', found %s in: %s",
+			v.Series(), before, s, tail())
 	}
-	if confirms := r.Node.Version().Has(release.Argument, "setFeatureCompatibilityVersion.confirm"); confirms && !r.Body.Lookup("confirm").AsBool() {
+	if confirms := r.Node.Version().Has(release.Argument, "setFeatureCompatibilityVersion.confirm"); confirms &&
+		!r.Body.Lookup("confirm").AsBool() {
 		const again = "Please re-run this command with 'confirm: true' to acknowledge this and continue with the FCV "
 		if s == v.Series() {
-			return dst, srverr.New(7369100, "Once you have upgraded to %s, you will not be able to downgrade FCV and binary version without support assistance. %supgrade.", s, again)
+			return dst, srverr.New(
+				7369100, "Once you have upgraded to %s, you will not be able to downgrade FCV and binary version without support assistance. %supgrade.", s, again)
 		}
-		return dst, srverr.New(7369100, "Once you have downgraded the FCV, if you choose to downgrade the binary version, it will require support assistance. %sdowngrade.", again)
+		return dst, srverr.New(
+			7369100, "Once you have downgraded the FCV, if you choose to downgrade the binary version, it will require support assistance. %sdowngrade.", again)
 	}
 	r.Node.Data().SetCompatibility(s)
 	r.NoteChange()

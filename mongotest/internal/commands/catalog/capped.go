@@ -22,7 +22,8 @@ func init() {
 	})
 	server.Register(&server.Command{
 		Name: "cloneCollectionAsCapped", Roles: server.Mongod,
-		Needs: server.NeedsBy("find on the collection; insert, createIndex, convertToCapped on the new one", needsOfClone), WriteConcern: true,
+		Needs: server.NeedsBy("find on the collection; insert, createIndex, convertToCapped on the new one",
+			needsOfClone), WriteConcern: true,
 		Run: runCloneAsCapped,
 	})
 	server.Register(&server.Command{
@@ -95,7 +96,9 @@ func runCloneAsCapped(r *server.Request, dst []byte) ([]byte, error) {
 			return dst, err
 		}
 		if from == to {
-			return dst, srverr.New(srverr.NamespaceExists, "cloneCollectionAsCapped failed - destination collection %s already exists. source collection: %s", to, from)
+			return dst, srverr.New(srverr.NamespaceExists,
+				"cloneCollectionAsCapped failed - destination collection %s already exists. source collection: %s", to,
+				from)
 		}
 	}
 	return dst, r.Write(func(tx *store.Tx) error {
@@ -114,7 +117,8 @@ func cloneCapped(r *server.Request, tx *store.Tx, from, to string, size int64) e
 	case c.View || c.TimeSeries:
 		return srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", from)
 	case from != to && tx.Coll(to) != nil:
-		return srverr.New(srverr.NamespaceExists, "cloneCollectionAsCapped failed - destination collection %s already exists. source collection: %s", to, from)
+		return srverr.New(
+			srverr.NamespaceExists, "cloneCollectionAsCapped failed - destination collection %s already exists. source collection: %s", to, from)
 	}
 	q := createSpec{ns: to, capped: true, size: size, temp: from != to && r.Body.Lookup("temp").AsBool()}
 	if c.Collation != nil {

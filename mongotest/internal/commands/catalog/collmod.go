@@ -22,7 +22,8 @@ import (
 func init() {
 	server.Register(&server.Command{
 		Name: "collMod", Needs: server.OnColl("collMod"), API: server.V1, WriteConcern: true,
-		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, ShowsShards: true, Early: server.CheckTarget}, Run: runCollMod,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, ShowsShards: true, Early: server.CheckTarget},
+		Run:    runCollMod,
 	})
 }
 
@@ -76,7 +77,7 @@ func runCollMod(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		if m.index != nil {
 			var err error
-			if dst, c, err = m.applyIndex(tx, c, r.Node.Config().Version, dst); err != nil {
+			if dst, c, err = m.applyIndex(tx, c, r.Version(), dst); err != nil {
 				return err
 			}
 		}
@@ -120,7 +121,8 @@ func (m *modification) checkParsed(v release.Version) error {
 		return bad("'expireAfterSeconds' option is only supported on collections clustered by _id")
 	case m.capped && !m.coll.Capped:
 		return bad("Collection must be capped.")
-	case m.index.Lookup("prepareUnique").AsBool() && (m.index.Lookup("hidden").Type != 0 || m.index.Lookup("expireAfterSeconds").Type != 0):
+	case m.index.Lookup("prepareUnique").AsBool() &&
+		(m.index.Lookup("hidden").Type != 0 || m.index.Lookup("expireAfterSeconds").Type != 0):
 		return bad("'prepareUnique' cannot be changed together with other options of the index")
 	}
 	return nil
@@ -141,31 +143,52 @@ func collModDescription(r *server.Request) bson.Raw {
 
 const notString = "wrong type for field (%s) %s != string"
 
-var collModArgs = &args.Table[modification]{Name: "collMod", Copy: true, Before: (*modification).fits, After: (*modification).suits, Fields: map[string]args.Field[modification]{
-	"index":     args.AnyObject(func(m *modification) *bson.Raw { return &m.index }).Then(checkIndexChange).Typed(),
-	"validator": args.AnyObject(func(m *modification) *bson.Raw { return &m.validator }).Note(validates).Typed(),
-	"validationLevel": args.String(func(m *modification) *string { return &m.level }).Note(validates).
-		OneOf("invalid validation level: %s", "off", "strict", "moderate").Old(13111, notString).Typed(),
-	"validationAction": args.String(func(m *modification) *string { return &m.action }).Note(validates).
-		OneOf("invalid validation action: %s", "warn", "error", "errorAndLog").Old(13111, notString).Typed(),
-	"viewOn":                       args.String(func(m *modification) *string { return &m.viewOn }).Says(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type 'string'").Typed(),
-	"pipeline":                     args.Array(func(m *modification) *bson.RawValue { return &m.pipeline }).Says(srverr.InvalidOptions, "not a valid aggregation pipeline").Typed(),
-	"changeStreamPreAndPostImages": args.AnyObject(func(m *modification) *bson.Raw { return &m.images }).Gated().Then(checkImages[modification]("collMod")).Typed(),
-	"recordPreImages":              args.Truth(func(m *modification) *bool { m.preImages = new(bool); return m.preImages }).Gated(),
-	"expireAfterSeconds":           args.Any(func(m *modification) *bson.RawValue { return &m.expire }).Gated().Then(checkExpire),
-	"cappedSize":                   args.AnyNumber(func(m *modification) *int64 { return &m.size }).Note(capped).Gated().Then(checkCappedSize).TypedNumber(),
-	"cappedMax":                    args.AnyNumber(func(m *modification) *int64 { return &m.max }).Note(capped).Gated().Then(checkCappedMax).TypedNumber(),
-	"timeseries":                   args.Object(func(m *modification) *bson.Raw { return &m.series }).Must().Gated().Typed(),
-	"dryRun":                       args.Truth(func(m *modification) *bool { return &m.dry }).TypedFlag(), "isTimeseriesNamespace": {}, "prepareUnique": {},
-	"timeseriesBucketsMayHaveMixedSchemaData": args.Flag[modification](nil).Gated(),
-}, Old: &args.Old{Unknown: func(_ args.Source, k string) error {
-	return srverr.New(srverr.InvalidOptions, "unknown option to collMod: %s", k)
-}}}
+var collModArgs = &args.Table[modification]{Name: "collMod", Copy: true, Before: (*modification).fits,
+	After: (*modification).suits, Fields: map[string]args.Field[modification]{
+		"index":     args.AnyObject(func(m *modification) *bson.Raw { return &m.index }).Then(checkIndexChange).Typed(),
+		"validator": args.AnyObject(func(m *modification) *bson.Raw { return &m.validator }).Note(validates).Typed(),
+		"validationLevel": args.String(func(m *modification) *string { return &m.level }).Note(validates).
+			OneOf("invalid validation level: %s", "off", "strict", "moderate").Old(13111, notString).Typed(),
+		"validationAction": args.String(func(m *modification) *string { return &m.action }).Note(validates).
+			OneOf("invalid validation action: %s", "warn", "error", "errorAndLog").Old(13111, notString).Typed(),
+		"viewOn": args.String(func(m *modification) *string {
+			return &m.viewOn
+		}).Says(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type 'string'").Typed(),
+		"pipeline": args.Array(func(m *modification) *bson.RawValue {
+			return &m.pipeline
+		}).Says(srverr.InvalidOptions, "not a valid aggregation pipeline").Typed(),
+		"changeStreamPreAndPostImages": args.AnyObject(func(m *modification) *bson.Raw {
+			return &m.images
+		}).Gated().Then(checkImages[modification]("collMod")).Typed(),
+		"recordPreImages": args.Truth(func(m *modification) *bool {
+			m.preImages = new(bool)
+			return m.preImages
+		}).Gated(),
+		"expireAfterSeconds": args.Any(func(m *modification) *bson.RawValue {
+			return &m.expire
+		}).Gated().Then(checkExpire),
+		"cappedSize": args.AnyNumber(func(m *modification) *int64 {
+			return &m.size
+		}).Note(capped).Gated().Then(checkCappedSize).TypedNumber(),
+		"cappedMax": args.AnyNumber(func(m *modification) *int64 {
+			return &m.max
+		}).Note(capped).Gated().Then(checkCappedMax).TypedNumber(),
+		"timeseries": args.Object(func(m *modification) *bson.Raw {
+			return &m.series
+		}).Must().Gated().Typed(),
+		"dryRun":                args.Truth(func(m *modification) *bool { return &m.dry }).TypedFlag(),
+		"isTimeseriesNamespace": {}, "prepareUnique": {},
+		"timeseriesBucketsMayHaveMixedSchemaData": args.Flag[modification](nil).Gated(),
+	}, Old: &args.Old{Unknown: func(_ args.Source, k string) error {
+		return srverr.New(srverr.InvalidOptions, "unknown option to collMod: %s", k)
+	}}}
 
 // indexChangeArgs are what a collMod says of an index where a definition checks that.
 var indexChangeArgs = &args.Table[args.None]{Name: "collMod.index", Fields: map[string]args.Field[args.None]{
-	"name": args.String[args.None](nil), "keyPattern": args.Object[args.None](nil), "expireAfterSeconds": args.Number[args.None](nil),
-	"hidden": args.SafeBool[args.None](nil), "unique": args.SafeBool[args.None](nil), "prepareUnique": args.SafeBool[args.None](nil),
+	"name": args.String[args.None](nil), "keyPattern": args.Object[args.None](nil),
+	"expireAfterSeconds": args.Number[args.None](nil),
+	"hidden":             args.SafeBool[args.None](nil), "unique": args.SafeBool[args.None](nil),
+	"prepareUnique":  args.SafeBool[args.None](nil),
 	"forceNonUnique": args.SafeBool[args.None](nil),
 }}
 
@@ -188,7 +211,8 @@ func checkIndexChange(m *modification, v args.Value) error {
 }
 
 // imagesArgs are the arguments of changeStreamPreAndPostImages.
-var imagesArgs = args.Table[args.None]{Required: []string{"enabled"}, Fields: map[string]args.Field[args.None]{"enabled": args.Bool[args.None](nil)}}
+var imagesArgs = args.Table[args.None]{Required: []string{"enabled"},
+	Fields: map[string]args.Field[args.None]{"enabled": args.Bool[args.None](nil)}}
 
 // checkImages checks the changeStreamPreAndPostImages of a command.
 func checkImages[T any](command string) func(q *T, v args.Value) error {
@@ -202,11 +226,13 @@ func checkExpire(_ *modification, v args.Value) error {
 	switch {
 	case !v.From.Version().AllParsed():
 	case isString && s != "off":
-		return srverr.New(srverr.InvalidOptions, "Invalid string value for the 'clusteredIndex::expireAfterSeconds' option. Got: '%s'. Accepted value is 'off'", s)
+		return srverr.New(
+			srverr.InvalidOptions, "Invalid string value for the 'clusteredIndex::expireAfterSeconds' option. Got: '%s'. Accepted value is 'off'", s)
 	case !isString && !v.IsNumber():
 		return args.WrongTypes("collMod."+v.Name, v.Type, "[string, decimal, int, double, long]'")
 	case v.IsNumber() && (v.Long() < 0 || v.Long() > math.MaxInt64/1000):
-		return srverr.New(srverr.InvalidOptions, "TTL index '%s' option must be within an acceptable range, try a different number than %d", v.Name, v.Long())
+		return srverr.New(
+			srverr.InvalidOptions, "TTL index '%s' option must be within an acceptable range, try a different number than %d", v.Name, v.Long())
 	}
 	return nil
 }
@@ -224,7 +250,8 @@ func checkCappedSize(m *modification, v args.Value) error {
 
 func checkCappedMax(m *modification, v args.Value) error {
 	if v.From.Version().AllParsed() && m.max > math.MaxInt32-1 {
-		return srverr.New(srverr.BadValue, "BSON field '%s' value must be < %d, actual value '%d'", v.Name, math.MaxInt32, m.max)
+		return srverr.New(srverr.BadValue, "BSON field '%s' value must be < %d, actual value '%d'", v.Name,
+			math.MaxInt32, m.max)
 	}
 	return nil
 }
@@ -254,7 +281,8 @@ func (m *modification) suits(k string) error {
 		return srverr.New(srverr.InvalidOptions, "option not supported on a view: %s", k)
 	}
 	switch k {
-	case "validator", "validationLevel", "validationAction", "recordPreImages", "changeStreamPreAndPostImages", "cappedSize", "cappedMax":
+	case "validator", "validationLevel", "validationAction", "recordPreImages", "changeStreamPreAndPostImages",
+		"cappedSize", "cappedMax":
 		if m.coll.TimeSeries {
 			return srverr.New(srverr.InvalidOptions, "option not supported on a time-series collection: %s", k)
 		}
@@ -263,11 +291,13 @@ func (m *modification) suits(k string) error {
 }
 
 // indexOptions are what a collMod says of an index.
-var indexOptions = []string{"name", "keyPattern", "expireAfterSeconds", "hidden", "unique", "prepareUnique", "forceNonUnique"}
+var indexOptions = []string{"name", "keyPattern", "expireAfterSeconds", "hidden", "unique", "prepareUnique",
+	"forceNonUnique"}
 
 // applyIndex changes an index: how long its documents live, whether queries see it, or whether it
 // is unique. Servers before 5.0 show values as they came.
-func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.Version, dst []byte) ([]byte, *store.Coll, error) {
+func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.Version,
+	dst []byte) ([]byte, *store.Coll, error) {
 	bad := func(text string) error { return srverr.New(srverr.InvalidOptions, "%s", text) }
 	name, byName := m.index.Lookup("name").StringValue()
 	pattern, byKey := m.index.Lookup("keyPattern").Document()
@@ -282,7 +312,8 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 	var prepare, unique bson.RawValue
 	forceNonUnique := false
 	if version.AtLeast(6, 0) {
-		prepare, unique, forceNonUnique = m.index.Lookup("prepareUnique"), m.index.Lookup("unique"), m.index.Lookup("forceNonUnique").AsBool()
+		prepare, unique, forceNonUnique = m.index.Lookup("prepareUnique"), m.index.Lookup("unique"),
+			m.index.Lookup("forceNonUnique").AsBool()
 	}
 	hasName, hasKey := !m.index.Lookup("name").IsZero(), !m.index.Lookup("keyPattern").IsZero()
 	switch {
@@ -308,7 +339,8 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 	for i := range c.Indexes() {
 		if x := &c.Indexes()[i]; byName && x.Name == name || byKey && index.SamePattern(x.Pattern, pattern) {
 			if ix != nil {
-				return dst, c, srverr.New(srverr.AmbiguousIndexKeyPattern, "index keyPattern %s matches 2 indexes, must use index name. Conflicting indexes:%s, %s",
+				return dst, c, srverr.New(srverr.AmbiguousIndexKeyPattern,
+					"index keyPattern %s matches 2 indexes, must use index name. Conflicting indexes:%s, %s",
 					bsontext.Document(pattern), bsontext.Document(ix.Spec), bsontext.Document(x.Spec))
 			}
 			ix = x
@@ -351,7 +383,8 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 		n, _ := args.NumberOf(expire)
 		if version.AllParsed() {
 			if n < 0 || x.Text != nil {
-				return dst, c, bad("TTL index 'expireAfterSeconds' option cannot be less than 0, nor belong to an index of that type")
+				return dst, c, bad(
+					"TTL index 'expireAfterSeconds' option cannot be less than 0, nor belong to an index of that type")
 			}
 			n = min(n, math.MaxInt32)
 		}
@@ -366,11 +399,14 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 	if prepare.Type != 0 && prepare.AsBool() != x.PrepareUnique {
 		dst = bsondoc.Append(dst, "prepareUnique_old", x.PrepareUnique, "prepareUnique_new", prepare.AsBool())
 		x.PrepareUnique = prepare.AsBool()
-		spec = setOption(spec, "prepareUnique", bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}}, !x.PrepareUnique)
+		spec = setOption(spec, "prepareUnique", bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}},
+			!x.PrepareUnique)
 	}
 	x.Spec = spec
-	if forceNonUnique && x.Unique && !x.IsID { // for mongorestore: documents may break the rule until all of them are there
-		x.Unique, x.Spec = false, setOption(spec, "unique", bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}}, true)
+	// for mongorestore: documents may break the rule until all of them are there
+	if forceNonUnique && x.Unique && !x.IsID {
+		x.Unique, x.Spec = false,
+			setOption(spec, "unique", bson.RawValue{Type: bson.TypeBoolean, Value: []byte{1}}, true)
 		c, err := tx.RebuildIndex(c, &x, m.indexChange(x.Name))
 		return bson.AppendBool(dst, "forceNonUnique_new", true), c, err
 	}
@@ -402,16 +438,19 @@ func (m *modification) indexChange(name string) bson.Raw {
 }
 
 // makeUnique turns an index that was prepared for it into a unique one.
-func (m *modification) makeUnique(tx *store.Tx, c *store.Coll, x *store.IndexInfo, dst []byte) ([]byte, *store.Coll, error) {
+func (m *modification) makeUnique(tx *store.Tx, c *store.Coll, x *store.IndexInfo,
+	dst []byte) ([]byte, *store.Coll, error) {
 	if !x.PrepareUnique {
-		return dst, c, srverr.New(srverr.InvalidOptions, "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
+		return dst, c, srverr.New(srverr.InvalidOptions,
+			"Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
 	}
 	groups, err := tx.Duplicates(c, x.Name)
 	if err != nil {
 		return dst, c, err
 	}
 	if len(groups) > 0 {
-		e := srverr.New(srverr.CannotConvertIndexToUnique, "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.")
+		e := srverr.New(srverr.CannotConvertIndexToUnique,
+			"Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.")
 		at, extra := bson.BeginDocument(nil)
 		list, extra := bson.BeginArrayElement(extra, "violations")
 		for i, g := range groups {
@@ -454,7 +493,8 @@ func setOption(doc bson.Raw, field string, v bson.RawValue, remove bool) bson.Ra
 }
 
 // optionOrder is the order of a collection's options.
-var optionOrder = []string{"capped", "size", "max", "autoIndexId", "temp", "recordPreImages", "changeStreamPreAndPostImages", "storageEngine",
+var optionOrder = []string{"capped", "size", "max", "autoIndexId", "temp", "recordPreImages",
+	"changeStreamPreAndPostImages", "storageEngine",
 	"indexOptionDefaults", "validator", "validationLevel", "validationAction", "collation", "viewOn", "pipeline"}
 
 func inOptionOrder(doc bson.Raw) bson.Raw {
@@ -475,7 +515,8 @@ func inOptionOrder(doc bson.Raw) bson.Raw {
 }
 
 // settings works out the collection's new settings.
-func (m *modification) settings(r *server.Request, tx *store.Tx, c *store.Coll) (set store.Settings, changed bool, err error) {
+func (m *modification) settings(r *server.Request, tx *store.Tx,
+	c *store.Coll) (set store.Settings, changed bool, err error) {
 	set = c.Settings
 	raw := bsondoc.OrEmpty(set.Raw)
 	text := func(s string) bson.RawValue {
@@ -485,14 +526,16 @@ func (m *modification) settings(r *server.Request, tx *store.Tx, c *store.Coll) 
 		changed = true
 		if m.validator != nil {
 			if _, err := query.ParseFilter(m.validator, r.ValidatorOptions(set.Collation)); err != nil {
-				if r.Node.Config().Version.AtLeast(4, 4) {
+				if r.Version().AtLeast(4, 4) {
 					err = srverr.From(err).Prefix("Parsing of collection validator failed :: caused by :: ")
 				}
 				return set, false, err
 			}
-			raw = setOption(raw, "validator", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: m.validator}, m.validator.IsEmpty())
+			raw = setOption(raw, "validator", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: m.validator},
+				m.validator.IsEmpty())
 		}
-		for _, f := range []struct{ name, value, byDefault string }{{"validationLevel", m.level, "strict"}, {"validationAction", m.action, "error"}} {
+		for _, f := range []struct{ name, value, byDefault string }{{"validationLevel", m.level, "strict"},
+			{"validationAction", m.action, "error"}} {
 			if f.value == "" && raw.Lookup(f.name).Type == 0 {
 				f.value = f.byDefault
 			}
@@ -503,14 +546,16 @@ func (m *modification) settings(r *server.Request, tx *store.Tx, c *store.Coll) 
 		validator, _ := raw.Lookup("validator").Document()
 		level, _ := raw.Lookup("validationLevel").StringValue()
 		action, _ := raw.Lookup("validationAction").StringValue()
-		if set.Check, err = newValidator(r, c.NS, bsondoc.OrEmpty(validator), level, action, set.Collation); err != nil {
+		if set.Check, err = newValidator(r, c.NS, bsondoc.OrEmpty(validator), level, action,
+			set.Collation); err != nil {
 			return set, false, err
 		}
 	}
 	if m.images != nil {
 		changed = true
 		set.PreImages, _ = m.images.Lookup("enabled").Boolean()
-		raw = setOption(raw, "changeStreamPreAndPostImages", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: m.images}, !set.PreImages)
+		raw = setOption(raw, "changeStreamPreAndPostImages",
+			bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: m.images}, !set.PreImages)
 	}
 	if m.preImages != nil {
 		changed = true
@@ -556,7 +601,8 @@ func (m *modification) settings(r *server.Request, tx *store.Tx, c *store.Coll) 
 		if strings.Contains(q.viewOn, "$") {
 			return set, false, srverr.New(srverr.InvalidNamespace, "invalid name for 'viewOn': %s", q.viewOn)
 		}
-		if err := (&viewGraph{tx.State(), c.NS, set.Collation}).check(q.viewOn, raw.Lookup("pipeline").Value); err != nil {
+		if err := (&viewGraph{tx.State(), c.NS, set.Collation}).check(q.viewOn,
+			raw.Lookup("pipeline").Value); err != nil {
 			return set, false, err
 		}
 		if err := checkViewPipeline(r, c.NS, q.viewOn, raw.Lookup("pipeline").Value, set.Collation); err != nil {

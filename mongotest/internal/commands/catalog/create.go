@@ -27,8 +27,10 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "create", Needs: server.NeedsBy("createCollection or insert on the collection", needsOfCreate), API: server.V1, Txn: server.TxnLocal,
-		WriteConcern: true, Mongos: server.OnMongos{Config: true, Catalog: (*server.Request).Namespace, Forgets: server.ForgetsTarget}, Run: runCreate,
+		Name: "create", Needs: server.NeedsBy("createCollection or insert on the collection", needsOfCreate),
+		API: server.V1, Txn: server.TxnLocal,
+		WriteConcern: true, Mongos: server.OnMongos{Config: true, Catalog: (*server.Request).Namespace,
+			Forgets: server.ForgetsTarget}, Run: runCreate,
 	})
 }
 
@@ -66,51 +68,71 @@ type createSpec struct {
 }
 
 var createArgs = &args.Table[createSpec]{Name: "create", Copy: true, Fields: map[string]args.Field[createSpec]{
-	"capped":                       args.SafeBool(func(q *createSpec) *bool { return &q.capped }),
-	"size":                         args.Number(func(q *createSpec) *int64 { return &q.size }).Note(func(q *createSpec) *bool { return &q.hasSize }),
-	"max":                          args.Number(func(q *createSpec) *int64 { return &q.max }).Note(func(q *createSpec) *bool { return &q.hasMax }).Then(anyMax),
-	"autoIndexId":                  args.SafeBool(func(q *createSpec) *bool { q.autoIndex = new(bool); return q.autoIndex }),
-	"temp":                         args.SafeBool(func(q *createSpec) *bool { return &q.temp }),
-	"idIndex":                      args.Object(func(q *createSpec) *bson.Raw { return &q.idIndex }),
-	"storageEngine":                args.Object(func(q *createSpec) *bson.Raw { return &q.storage }),
-	"validator":                    args.Object(func(q *createSpec) *bson.Raw { return &q.validator }),
-	"collation":                    args.Object(func(q *createSpec) *bson.Raw { return &q.collation }),
-	"viewOn":                       args.String(func(q *createSpec) *string { return &q.viewOn }).Note(func(q *createSpec) *bool { return &q.hasViewOn }),
-	"timeseries":                   args.Object(func(q *createSpec) *bson.Raw { return &q.series }).Gated(),
-	"clusteredIndex":               args.Any(func(q *createSpec) *bson.RawValue { return &q.clustered }).Gated().Then(checkClustered),
-	"encryptedFields":              args.Object(func(q *createSpec) *bson.Raw { return &q.encrypted }).Gated(),
-	"pipeline":                     args.Objects[createSpec](nil).Then(func(q *createSpec, v args.Value) error { q.pipeline = v.RawValue; return nil }),
-	"expireAfterSeconds":           args.Number(func(q *createSpec) *int64 { return &q.expire }).Gated().Note(func(q *createSpec) *bool { return &q.hasExpire }),
-	"validationLevel":              args.String(func(q *createSpec) *string { return &q.level }),
-	"validationAction":             args.String(func(q *createSpec) *string { return &q.action }),
-	"recordPreImages":              args.SafeBool(func(q *createSpec) *bool { return &q.preImages }).Gated(),
-	"indexOptionDefaults":          args.Object(func(q *createSpec) *bson.Raw { return &q.defaults }),
-	"changeStreamPreAndPostImages": args.Object(func(q *createSpec) *bson.Raw { return &q.images }).Gated().Then(checkImages[createSpec]("create")),
-	"flags":                        args.Number[createSpec](nil),
+	"capped": args.SafeBool(func(q *createSpec) *bool { return &q.capped }),
+	"size": args.Number(func(q *createSpec) *int64 {
+		return &q.size
+	}).Note(func(q *createSpec) *bool { return &q.hasSize }),
+	"max": args.Number(func(q *createSpec) *int64 {
+		return &q.max
+	}).Note(func(q *createSpec) *bool { return &q.hasMax }).Then(anyMax),
+	"autoIndexId": args.SafeBool(func(q *createSpec) *bool {
+		q.autoIndex = new(bool)
+		return q.autoIndex
+	}),
+	"temp":          args.SafeBool(func(q *createSpec) *bool { return &q.temp }),
+	"idIndex":       args.Object(func(q *createSpec) *bson.Raw { return &q.idIndex }),
+	"storageEngine": args.Object(func(q *createSpec) *bson.Raw { return &q.storage }),
+	"validator":     args.Object(func(q *createSpec) *bson.Raw { return &q.validator }),
+	"collation":     args.Object(func(q *createSpec) *bson.Raw { return &q.collation }),
+	"viewOn": args.String(func(q *createSpec) *string {
+		return &q.viewOn
+	}).Note(func(q *createSpec) *bool { return &q.hasViewOn }),
+	"timeseries": args.Object(func(q *createSpec) *bson.Raw { return &q.series }).Gated(),
+	"clusteredIndex": args.Any(func(q *createSpec) *bson.RawValue {
+		return &q.clustered
+	}).Gated().Then(checkClustered),
+	"encryptedFields": args.Object(func(q *createSpec) *bson.Raw { return &q.encrypted }).Gated(),
+	"pipeline": args.Objects[createSpec](nil).Then(func(q *createSpec, v args.Value) error {
+		q.pipeline = v.RawValue
+		return nil
+	}),
+	"expireAfterSeconds": args.Number(func(q *createSpec) *int64 {
+		return &q.expire
+	}).Gated().Note(func(q *createSpec) *bool { return &q.hasExpire }),
+	"validationLevel":     args.String(func(q *createSpec) *string { return &q.level }),
+	"validationAction":    args.String(func(q *createSpec) *string { return &q.action }),
+	"recordPreImages":     args.SafeBool(func(q *createSpec) *bool { return &q.preImages }).Gated(),
+	"indexOptionDefaults": args.Object(func(q *createSpec) *bson.Raw { return &q.defaults }),
+	"changeStreamPreAndPostImages": args.Object(func(q *createSpec) *bson.Raw {
+		return &q.images
+	}).Gated().Then(checkImages[createSpec]("create")),
+	"flags": args.Number[createSpec](nil),
 }}
 
 // clusteredArgs are the arguments of clusteredIndex.
-var clusteredArgs = args.Table[args.None]{Name: "create.clusteredIndex", Required: []string{"key", "unique"}, Fields: map[string]args.Field[args.None]{
-	"v": args.Number[args.None](nil).Then(func(_ *args.None, v args.Value) error {
-		if v.Long() != 2 {
-			return srverr.New(5979704, "The 'v' of a clustered index has to be 2, found %d", v.Long())
-		}
-		return nil
-	}),
-	"key": args.Object[args.None](nil).Then(func(_ *args.None, v args.Value) error {
-		if k, x := bsondoc.FirstElement(v.Value); k != "_id" || !x.AsBool() {
-			return srverr.New(srverr.InvalidIndexSpecificationOption, "The 'key' field for the clusteredIndex has to be { _id: 1 }, found %s", bsontext.Document(v.Value))
-		}
-		return nil
-	}),
-	"name": args.String[args.None](nil),
-	"unique": args.SafeBool[args.None](nil).Then(func(_ *args.None, v args.Value) error {
-		if !v.AsBool() {
-			return srverr.New(5979700, "The clusteredIndex option requires unique: true to be specified")
-		}
-		return nil
-	}),
-}}
+var clusteredArgs = args.Table[args.None]{Name: "create.clusteredIndex", Required: []string{"key", "unique"},
+	Fields: map[string]args.Field[args.None]{
+		"v": args.Number[args.None](nil).Then(func(_ *args.None, v args.Value) error {
+			if v.Long() != 2 {
+				return srverr.New(5979704, "The 'v' of a clustered index has to be 2, found %d", v.Long())
+			}
+			return nil
+		}),
+		"key": args.Object[args.None](nil).Then(func(_ *args.None, v args.Value) error {
+			if k, x := bsondoc.FirstElement(v.Value); k != "_id" || !x.AsBool() {
+				return srverr.New(srverr.InvalidIndexSpecificationOption,
+					"The 'key' field for the clusteredIndex has to be { _id: 1 }, found %s", bsontext.Document(v.Value))
+			}
+			return nil
+		}),
+		"name": args.String[args.None](nil),
+		"unique": args.SafeBool[args.None](nil).Then(func(_ *args.None, v args.Value) error {
+			if !v.AsBool() {
+				return srverr.New(5979700, "The clusteredIndex option requires unique: true to be specified")
+			}
+			return nil
+		}),
+	}}
 
 // checkClustered checks the clusteredIndex of create: a document, or what says yes or no as the
 // server's own collections have it.
@@ -158,7 +180,8 @@ func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		r.Node.Data().AddDatabase(r.DB)
 		if set.View {
-			if err := (&viewGraph{tx.State(), ns, set.Collation}).check(q.viewOn, set.Raw.Lookup("pipeline").Value); err != nil {
+			if err := (&viewGraph{tx.State(), ns, set.Collation}).check(q.viewOn,
+				set.Raw.Lookup("pipeline").Value); err != nil {
 				return err
 			}
 			if _, err := tx.Create(ns, set, nil); err != nil {
@@ -182,23 +205,26 @@ func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 	if set.ExpireSecs > 0 {
 		r.Node.ArmTTL(false)
 	}
-	if err == nil && q.autoIndex != nil && !r.Node.Config().Version.AtLeast(5, 0) {
-		dst = bson.AppendString(dst, "note", "The autoIndexId option is deprecated and will be removed in a future release")
+	if err == nil && q.autoIndex != nil && !r.Version().AtLeast(5, 0) {
+		dst = bson.AppendString(dst, "note",
+			"The autoIndexId option is deprecated and will be removed in a future release")
 	}
 	return dst, err
 }
 
 // exists answers for a collection that is there already.
 func (q *createSpec) exists(r *server.Request, c *store.Coll, set store.Settings) error {
-	v := r.Node.Config().Version
+	v := r.Version()
 	if r.Routing != nil && !v.AtLeast(5, 0) && !set.View && !r.InTxn() { // the config servers compare the options
 		if old := bsondoc.OrEmpty(c.Raw); !bson.Equal(old, bsondoc.OrEmpty(set.Raw)) {
-			return srverr.New(srverr.NamespaceExists, "ns: %s already exists with different options: %s", c.NS, bsontext.Document(old))
+			return srverr.New(srverr.NamespaceExists, "ns: %s already exists with different options: %s", c.NS,
+				bsontext.Document(old))
 		}
 		return nil
 	}
 	switch {
-	case v.AtLeast(7, 0) && !r.InTxn() && c.View == set.View && bson.Equal(bsondoc.OrEmpty(c.Raw), bsondoc.OrEmpty(set.Raw)):
+	case v.AtLeast(7, 0) && !r.InTxn() && c.View == set.View &&
+		bson.Equal(bsondoc.OrEmpty(c.Raw), bsondoc.OrEmpty(set.Raw)):
 		return nil
 	case set.View:
 		return srverr.New(srverr.NamespaceExists, "Namespace already exists")
@@ -227,12 +253,12 @@ func (q *createSpec) parse(r *server.Request) error {
 	if err := namespace.CheckCreatable(r.Version(), q.ns); err != nil {
 		return err
 	}
-	if !r.Node.Config().Version.AtLeast(5, 0) {
+	if !r.Version().AtLeast(5, 0) {
 		if err := q.checkNulls(r.Body); err != nil {
 			return err
 		}
 	}
-	if err := q.checkSeries(r.Node.Config().Version); err != nil {
+	if err := q.checkSeries(r.Version()); err != nil {
 		return err
 	}
 	return q.check()
@@ -243,7 +269,8 @@ func (q *createSpec) parse(r *server.Request) error {
 func anyMax(q *createSpec, v args.Value) error {
 	f, isDouble := v.Double()
 	_, isDecimal := v.Decimal128()
-	huge := isDouble && (math.IsNaN(f) || math.Abs(f) >= 1<<63) || isDecimal && (q.max == math.MaxInt64 || q.max == math.MinInt64)
+	huge := isDouble && (math.IsNaN(f) || math.Abs(f) >= 1<<63) ||
+		isDecimal && (q.max == math.MaxInt64 || q.max == math.MinInt64)
 	if !v.From.Version().AtLeast(5, 0) && (q.max <= 0 || q.max == math.MaxInt32 || q.max == math.MaxInt64 || huge) {
 		q.max, q.anyMax = 0, true
 	}
@@ -258,7 +285,8 @@ func (q *createSpec) checkNulls(body bson.Raw) error {
 			q.noIndex = true
 		}
 		want, ok := notNull[k]
-		if !ok || v.Type != bson.TypeNull && v.Type != bson.TypeUndefined && !(k == "pipeline" && v.Type != bson.TypeArray) {
+		if !ok || v.Type != bson.TypeNull && v.Type != bson.TypeUndefined &&
+			!(k == "pipeline" && v.Type != bson.TypeArray) {
 			continue
 		}
 		code := srverr.BadValue
@@ -273,7 +301,8 @@ func (q *createSpec) checkNulls(body bson.Raw) error {
 // notNull are the options of create that may not be null, with what they have to be.
 var notNull = map[string]string{
 	"validationLevel": "a string", "validationAction": "a string", "viewOn": "a string", "validator": "a document",
-	"collation": "a document", "storageEngine": "a document", "indexOptionDefaults": "a document", "idIndex": "an object", "pipeline": "an array",
+	"collation": "a document", "storageEngine": "a document", "indexOptionDefaults": "a document",
+	"idIndex": "an object", "pipeline": "an array",
 }
 
 // noAutoIndex reports whether the collection is to have no index on _id.
@@ -288,15 +317,19 @@ func (q *createSpec) check() error {
 	case q.clustered.Type != 0 && q.hasViewOn:
 		return srverr.New(6026500, "The 'clusteredIndex' option is not supported with views")
 	case q.clustered.Type == bson.TypeBoolean && q.clustered.AsBool() && !strings.Contains(q.ns, ".system.buckets."):
-		return srverr.New(5979703, "The 'clusteredIndex' legacy format {clusteredIndex: <bool>} is only supported for specific internal collections and vice versa")
+		return srverr.New(
+			5979703, "The 'clusteredIndex' legacy format {clusteredIndex: <bool>} is only supported for specific internal collections and vice versa")
 	case q.capped && !q.hasSize:
 		return srverr.New(srverr.InvalidOptions, "the 'size' field is required when 'capped' is true")
 	case !q.capped && (q.hasSize || q.hasMax):
-		return srverr.New(srverr.InvalidOptions, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
+		return srverr.New(srverr.InvalidOptions,
+			"the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
 	case q.idIndex != nil && q.hasViewOn:
-		return srverr.New(srverr.InvalidOptions, "'idIndex' is not allowed with 'viewOn': %s", bsontext.Document(q.idIndex))
+		return srverr.New(srverr.InvalidOptions, "'idIndex' is not allowed with 'viewOn': %s",
+			bsontext.Document(q.idIndex))
 	case q.idIndex != nil && q.autoIndex != nil:
-		return srverr.New(srverr.InvalidOptions, "'idIndex' is not allowed with 'autoIndexId': %s", bsontext.Document(q.idIndex))
+		return srverr.New(srverr.InvalidOptions, "'idIndex' is not allowed with 'autoIndexId': %s",
+			bsontext.Document(q.idIndex))
 	case q.size < 0:
 		return srverr.New(srverr.BadValue, "size has to be >= 0")
 	case q.size > maxSize:
@@ -308,7 +341,8 @@ func (q *createSpec) check() error {
 	case q.hasViewOn && q.viewOn == "":
 		return srverr.New(srverr.BadValue, "'viewOn' cannot be empty.'") // sic
 	case q.noAutoIndex() && !strings.HasPrefix(q.ns, "local."):
-		return srverr.New(50001, "autoIndexId:false is not allowed for collection %s because it can be replicated", q.ns)
+		return srverr.New(50001, "autoIndexId:false is not allowed for collection %s because it can be replicated",
+			q.ns)
 	case !q.hasViewOn && q.level != "" && q.level != "off" && q.level != "strict" && q.level != "moderate":
 		return srverr.New(srverr.BadValue, "invalid validation level: %s", q.level)
 	case !q.hasViewOn && q.action != "" && q.action != "error" && q.action != "warn" && q.action != "errorAndLog":
@@ -335,7 +369,7 @@ func (q *createSpec) check() error {
 
 // settings works out the options as they are shown and used.
 func (q *createSpec) settings(r *server.Request) (set store.Settings, err error) {
-	version := r.Node.Config().Version
+	version := r.Version()
 	at, raw := bson.BeginDocument(nil)
 	if q.capped {
 		set.Capped, set.Size, set.Max = true, max((q.size+255)/256*256, 4096), q.max
@@ -449,7 +483,7 @@ func (q *createSpec) checkEncrypted(r *server.Request) (bson.Raw, error) {
 		return nil, srverr.New(6346403, "Encrypted collections cannot be time series")
 	}
 	_, coll := namespace.Split(q.ns)
-	return qe.Complete(coll, q.encrypted, r.Node.Config().Version)
+	return qe.Complete(coll, q.encrypted, r.Version())
 }
 
 // appendClustered appends the clusteredIndex option as listCollections shows it.
@@ -485,13 +519,15 @@ func (q *createSpec) idIndexFor(set store.Settings) *store.IndexInfo {
 }
 
 // newValidator parses a collection's validator.
-func newValidator(r *server.Request, ns string, spec bson.Raw, level, action string, coll *query.Collation) (any, error) {
+func newValidator(r *server.Request, ns string, spec bson.Raw, level, action string,
+	coll *query.Collation) (any, error) {
 	switch db, name := namespace.Split(ns); {
 	case spec.IsEmpty():
 	case strings.HasPrefix(name, "system.") && !strings.HasPrefix(name, "system.buckets."):
 		return nil, srverr.New(srverr.InvalidOptions, "Document validators not allowed on system collection %s", ns)
 	case db == "admin" || db == "local" || db == "config":
-		return nil, srverr.New(srverr.InvalidOptions, "Document validators are not allowed on collection %s in the %s internal database", ns, db)
+		return nil, srverr.New(srverr.InvalidOptions,
+			"Document validators are not allowed on collection %s in the %s internal database", ns, db)
 	}
 	f, err := query.ParseFilter(spec, r.ValidatorOptions(coll))
 	if err != nil {

@@ -19,8 +19,11 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "createIndexes", Needs: server.OnColl("createIndex"), API: server.V1, Txn: server.TxnLocal, WriteConcern: true,
-		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, ShowsShards: true, Early: server.CheckTarget}, Run: runCreateIndexes,
+		Name: "createIndexes", Needs: server.OnColl("createIndex"), API: server.V1, Txn: server.TxnLocal,
+		WriteConcern: true,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, ShowsShards: true,
+			Early: server.CheckTarget},
+		Run: runCreateIndexes,
 	})
 }
 
@@ -34,24 +37,28 @@ type createIndexesSpec struct {
 	parsed []*index.Spec
 }
 
-var createIndexesArgs = &args.Table[createIndexesSpec]{Name: "createIndexes", Copy: true, Required: []string{"indexes"}, Fields: map[string]args.Field[createIndexesSpec]{
-	"indexes": args.Objects[createIndexesSpec](nil).Old(srverr.TypeMismatch, args.MustBe("an array")).Then(func(q *createIndexesSpec, v args.Value) error {
-		q.specs = []bson.Raw{}
-		for e := range bson.Raw(v.Value).Values() {
-			doc, ok := e.Document()
-			if !ok {
-				return srverr.New(srverr.TypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", bsontext.TypeName(e.Type))
+var createIndexesArgs = &args.Table[createIndexesSpec]{Name: "createIndexes", Copy: true, Required: []string{"indexes"},
+	Fields: map[string]args.Field[createIndexesSpec]{
+		"indexes": args.Objects[createIndexesSpec](nil).Old(srverr.TypeMismatch,
+			args.MustBe("an array")).Then(func(q *createIndexesSpec, v args.Value) error {
+			q.specs = []bson.Raw{}
+			for e := range bson.Raw(v.Value).Values() {
+				doc, ok := e.Document()
+				if !ok {
+					return srverr.New(srverr.TypeMismatch,
+						"The elements of the 'indexes' array must be objects, but got %s", bsontext.TypeName(e.Type))
+				}
+				q.specs = append(q.specs, doc)
 			}
-			q.specs = append(q.specs, doc)
-		}
-		return nil
-	}),
-	"commitQuorum":              args.Any[createIndexesSpec](nil).Then(checkCommitQuorum),
-	"ignoreUnknownIndexOptions": args.Bool[createIndexesSpec](nil).Old(srverr.TypeMismatch, args.MustBe("a boolean")),
-	"isTimeseriesNamespace":     {}, "runtimeConstants": {},
-}, Old: &args.Old{Unknown: func(_ args.Source, k string) error {
-	return srverr.New(srverr.BadValue, "Invalid field specified for createIndexes command: %s", k)
-}}}
+			return nil
+		}),
+		"commitQuorum": args.Any[createIndexesSpec](nil).Then(checkCommitQuorum),
+		"ignoreUnknownIndexOptions": args.Bool[createIndexesSpec](nil).Old(srverr.TypeMismatch,
+			args.MustBe("a boolean")),
+		"isTimeseriesNamespace": {}, "runtimeConstants": {},
+	}, Old: &args.Old{Unknown: func(_ args.Source, k string) error {
+		return srverr.New(srverr.BadValue, "Invalid field specified for createIndexes command: %s", k)
+	}}}
 
 func (q *createIndexesSpec) parse(r *server.Request) error {
 	if err := createIndexesArgs.ParseCommand(r, q); err != nil {
@@ -59,7 +66,8 @@ func (q *createIndexesSpec) parse(r *server.Request) error {
 	}
 	switch {
 	case q.specs == nil:
-		return srverr.New(srverr.FailedToParse, "The 'indexes' field is a required argument of the createIndexes command")
+		return srverr.New(srverr.FailedToParse,
+			"The 'indexes' field is a required argument of the createIndexes command")
 	case len(q.specs) == 0:
 		return srverr.New(srverr.BadValue, "Must specify at least one index to create")
 	}
@@ -69,7 +77,8 @@ func (q *createIndexesSpec) parse(r *server.Request) error {
 		case err != nil:
 			return err
 		case s.Name == "_id_" && !s.IsID:
-			return srverr.New(srverr.BadValue, "The index name '_id_' is reserved for the _id index, which must have key pattern {_id: 1}, found key: %s", bsontext.Document(s.Key))
+			return srverr.New(
+				srverr.BadValue, "The index name '_id_' is reserved for the _id index, which must have key pattern {_id: 1}, found key: %s", bsontext.Document(s.Key))
 		case s.Name == "*":
 			return srverr.New(srverr.BadValue, "The index name '*' is not valid.")
 		}
@@ -97,7 +106,7 @@ func runCreateIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	if err := q.parse(r); err != nil {
 		return dst, err
 	}
-	if err := namespace.CheckWritable(r.Node.Config().Version, ns); err != nil {
+	if err := namespace.CheckWritable(r.Version(), ns); err != nil {
 		return dst, err
 	}
 	if _, name := namespace.Split(ns); name == "system.views" {
@@ -132,9 +141,11 @@ func (b *indexBuild) write(tx *store.Tx) error {
 	if r.InTxn() && len(fresh) > 0 {
 		switch {
 		case !tx.Created(c):
-			return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot create new indexes on existing collection %s in a multi-document transaction.", ns)
+			return srverr.New(srverr.OperationNotSupportedInTransaction,
+				"Cannot create new indexes on existing collection %s in a multi-document transaction.", ns)
 		case c.Count() > 0:
-			return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot create new indexes on non-empty collection %s in a multi-document transaction.", ns)
+			return srverr.New(srverr.OperationNotSupportedInTransaction,
+				"Cannot create new indexes on non-empty collection %s in a multi-document transaction.", ns)
 		}
 	}
 	b.before = len(c.Indexes())
@@ -163,7 +174,8 @@ func (b *indexBuild) missing(c *store.Coll) (fresh []*store.IndexInfo, err error
 				if b.r.Version().AtLeast(5, 0) {
 					return nil, srverr.New(srverr.IndexAlreadyExists, "Identical index already exists: %s", info.Name)
 				}
-				return nil, srverr.New(srverr.OperationFailed, "Cannot build two identical indexes. Try again without duplicate indexes.")
+				return nil, srverr.New(srverr.OperationFailed,
+					"Cannot build two identical indexes. Try again without duplicate indexes.")
 			}
 			b.existed++
 			continue
@@ -174,10 +186,13 @@ func (b *indexBuild) missing(c *store.Coll) (fresh []*store.IndexInfo, err error
 			}
 		}
 		if s := sharding.Of(c); s != nil && info.Unique && !sharding.UniqueInShards(s.Key, info.Pattern) {
-			return nil, srverr.New(srverr.CannotCreateIndex, "cannot create unique index over %s with shard key pattern %s", bsontext.Document(info.Pattern), bsontext.Document(s.Key))
+			return nil, srverr.New(srverr.CannotCreateIndex,
+				"cannot create unique index over %s with shard key pattern %s", bsontext.Document(info.Pattern),
+				bsontext.Document(s.Key))
 		}
 		if len(c.Indexes())+len(fresh) >= maxIndexes {
-			return nil, srverr.New(srverr.CannotCreateIndex, "add index fails, too many indexes for %s key:%s", b.ns, bsontext.Document(info.Pattern))
+			return nil, srverr.New(srverr.CannotCreateIndex, "add index fails, too many indexes for %s key:%s", b.ns,
+				bsontext.Document(info.Pattern))
 		}
 		fresh = append(fresh, info)
 	}
@@ -214,9 +229,11 @@ func checkCommitQuorum(q *createIndexesSpec, v args.Value) error {
 	if v.IsNumber() {
 		switch k := v.Long(); {
 		case k < 0 || k > 50:
-			return srverr.New(srverr.FailedToParse, "commitQuorum has to be a non-negative number and not greater than 50")
+			return srverr.New(srverr.FailedToParse,
+				"commitQuorum has to be a non-negative number and not greater than 50")
 		case n.Set() != nil && int(k) > n.Set().Size():
-			return srverr.New(srverr.UnsatisfiableCommitQuorum, "Commit quorum cannot be satisfied with the current replica set configuration")
+			return srverr.New(srverr.UnsatisfiableCommitQuorum,
+				"Commit quorum cannot be satisfied with the current replica set configuration")
 		}
 		return nil
 	}
@@ -224,7 +241,8 @@ func checkCommitQuorum(q *createIndexesSpec, v args.Value) error {
 	case !ok:
 		return srverr.New(srverr.FailedToParse, "commitQuorum has to be a number or a string")
 	case s != "majority" && s != "votingMembers" && n.Role() == server.Member:
-		return srverr.New(srverr.UnsatisfiableCommitQuorum, "Commit quorum cannot be satisfied with the current replica set configuration")
+		return srverr.New(srverr.UnsatisfiableCommitQuorum,
+			"Commit quorum cannot be satisfied with the current replica set configuration")
 	}
 	return nil
 }
@@ -235,13 +253,15 @@ func indexBuildError(c *store.Coll, err error) error {
 		return err // it is waited for
 	}
 	if e := srverr.From(err); e.Code != 0 {
-		return e.Prefix("Index build failed: " + bsondoc.UUIDString(session.NewID().ID) + ": Collection " + c.NS + " ( " + bsondoc.UUIDString(c.UUID) + " ) :: caused by :: ")
+		return e.Prefix("Index build failed: " + bsondoc.UUIDString(session.NewID().ID) + ": Collection " + c.NS +
+			" ( " + bsondoc.UUIDString(c.UUID) + " ) :: caused by :: ")
 	}
 	return err
 }
 
 // indexConflict compares a new index with those that exist. same is true if it is there already.
-func indexConflict(r *server.Request, c *store.Coll, fresh []*store.IndexInfo, x *store.IndexInfo) (same bool, err error) {
+func indexConflict(r *server.Request, c *store.Coll, fresh []*store.IndexInfo,
+	x *store.IndexInfo) (same bool, err error) {
 	var all []*store.IndexInfo
 	for i := range c.Indexes() {
 		all = append(all, c.Indexes()[i].IndexInfo)
@@ -251,8 +271,10 @@ func indexConflict(r *server.Request, c *store.Coll, fresh []*store.IndexInfo, x
 		return true, nil
 	}
 	if x.IsID {
-		return false, srverr.New(srverr.BadValue, "The _id index must have the same collation as the collection. Index collation: %s, collection collation: %s",
-			bsontext.Document(server.ExplicitCollation(x.Collation)), bsontext.Document(server.ExplicitCollation(c.Collation)))
+		return false, srverr.New(
+			srverr.BadValue, "The _id index must have the same collation as the collection. Index collation: %s, collection collation: %s",
+			bsontext.Document(server.ExplicitCollation(x.Collation)),
+			bsontext.Document(server.ExplicitCollation(c.Collation)))
 	}
 	if r.Version().AtLeast(5, 0) {
 		return indexEquivalent(all, x)
@@ -261,18 +283,24 @@ func indexConflict(r *server.Request, c *store.Coll, fresh []*store.IndexInfo, x
 		sameKey := index.SamePattern(old.Pattern, x.Pattern) && old.Collation.Same(x.Collation)
 		switch {
 		case old.Name == x.Name && index.SamePattern(old.Pattern, x.Pattern) && !old.Collation.Same(x.Collation):
-			return false, srverr.New(srverr.IndexOptionsConflict, "An index with the same key pattern, but a different collation already exists with the same name.  Try again with a unique name. Existing index: %s Requested index: %s", bsontext.Document(old.Spec), bsontext.Document(x.Spec))
+			return false, srverr.New(srverr.IndexOptionsConflict,
+				"An index with the same key pattern, but a different collation already exists with the same name.  Try again with a unique name. Existing index: %s Requested index: %s", bsontext.Document(old.Spec), bsontext.Document(x.Spec))
 		case old.Name == x.Name && !sameKey:
-			return false, srverr.New(srverr.IndexKeySpecsConflict, "Index must have unique name.The existing index: %s has the same name as the requested index: %s", bsontext.Document(old.Spec), bsontext.Document(x.Spec))
+			return false, srverr.New(srverr.IndexKeySpecsConflict,
+				"Index must have unique name.The existing index: %s has the same name as the requested index: %s",
+				bsontext.Document(old.Spec), bsontext.Document(x.Spec))
 		case old.Name == x.Name:
 			if !sameIndexOptions(old, x) {
-				return false, srverr.New(srverr.IndexOptionsConflict, "Index with name: %s already exists with different options", x.Name)
+				return false, srverr.New(srverr.IndexOptionsConflict,
+					"Index with name: %s already exists with different options", x.Name)
 			}
 			return true, nil
 		case sameKey && !sameIndexOptions(old, x):
-			return false, srverr.New(srverr.IndexOptionsConflict, "Index: %s already exists with different options: %s", bsontext.Document(x.Spec), bsontext.Document(old.Spec))
+			return false, srverr.New(srverr.IndexOptionsConflict, "Index: %s already exists with different options: %s",
+				bsontext.Document(x.Spec), bsontext.Document(old.Spec))
 		case sameKey:
-			return false, srverr.New(srverr.IndexOptionsConflict, "Index with name: %s already exists with a different name", x.Name)
+			return false, srverr.New(srverr.IndexOptionsConflict,
+				"Index with name: %s already exists with a different name", x.Name)
 		}
 	}
 	return false, nil
@@ -283,24 +311,31 @@ func indexConflict(r *server.Request, c *store.Coll, fresh []*store.IndexInfo, x
 // kind, whatever else it is told, and one text index.
 func indexEquivalent(all []*store.IndexInfo, x *store.IndexInfo) (same bool, err error) {
 	conflict := func(code int32, text string, old *store.IndexInfo) error {
-		return srverr.New(code, "%s. Requested index: %s, existing index: %s", text, bsontext.Document(x.Spec), bsontext.Document(old.Spec))
+		return srverr.New(code, "%s. Requested index: %s, existing index: %s", text, bsontext.Document(x.Spec),
+			bsontext.Document(old.Spec))
 	}
 	for _, old := range all {
-		equivalent := index.SamePattern(old.Pattern, x.Pattern) && old.Collation.Same(x.Collation) && old.Unique == x.Unique && old.Sparse == x.Sparse &&
-			old.Spec.Lookup("partialFilterExpression").Equal(x.Spec.Lookup("partialFilterExpression")) || old.Text != nil && x.Text != nil
+		equivalent := index.SamePattern(old.Pattern, x.Pattern) && old.Collation.Same(x.Collation) &&
+			old.Unique == x.Unique && old.Sparse == x.Sparse &&
+			old.Spec.Lookup("partialFilterExpression").Equal(x.Spec.Lookup("partialFilterExpression")) ||
+			old.Text != nil && x.Text != nil
 		options := sameIndexOptions(old, x) && old.Hidden == x.Hidden
 		switch {
 		case old.Name == x.Name && !equivalent:
-			return false, conflict(srverr.IndexKeySpecsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are "+
-				"auto generated and can cause conflicts. Please refer to our documentation", old)
+			return false, conflict(srverr.IndexKeySpecsConflict,
+				"An existing index has the same name as the requested index. When index names are not specified, they are "+
+					"auto generated and can cause conflicts. Please refer to our documentation", old)
 		case old.Name == x.Name && !options:
-			return false, conflict(srverr.IndexOptionsConflict, "An equivalent index already exists with the same name but different options", old)
+			return false, conflict(srverr.IndexOptionsConflict,
+				"An equivalent index already exists with the same name but different options", old)
 		case old.Name == x.Name:
 			return true, nil
 		case equivalent && !options:
-			return false, conflict(srverr.IndexOptionsConflict, "An equivalent index already exists with a different name and options", old)
+			return false, conflict(srverr.IndexOptionsConflict,
+				"An equivalent index already exists with a different name and options", old)
 		case equivalent:
-			return false, srverr.New(srverr.IndexOptionsConflict, "Index already exists with a different name: %s", old.Name)
+			return false, srverr.New(srverr.IndexOptionsConflict, "Index already exists with a different name: %s",
+				old.Name)
 		}
 	}
 	return false, nil
@@ -308,10 +343,12 @@ func indexEquivalent(all []*store.IndexInfo, x *store.IndexInfo) (same bool, err
 
 // sameIndexOptions compares the options that make two indexes with the same key different ones.
 func sameIndexOptions(a, b *store.IndexInfo) bool {
-	if a.Unique != b.Unique || a.Sparse != b.Sparse || (a.Expire == nil) != (b.Expire == nil) || a.Expire != nil && *a.Expire != *b.Expire {
+	if a.Unique != b.Unique || a.Sparse != b.Sparse || (a.Expire == nil) != (b.Expire == nil) ||
+		a.Expire != nil && *a.Expire != *b.Expire {
 		return false
 	}
-	for _, field := range []string{"partialFilterExpression", "wildcardProjection", "weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion", "bits", "min", "max"} {
+	for _, field := range []string{"partialFilterExpression", "wildcardProjection", "weights", "default_language",
+		"language_override", "textIndexVersion", "2dsphereIndexVersion", "bits", "min", "max"} {
 		if !a.Spec.Lookup(field).Equal(b.Spec.Lookup(field)) {
 			return false
 		}

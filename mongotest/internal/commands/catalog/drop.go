@@ -16,15 +16,21 @@ func init() {
 		Name:  "drop",
 		Help:  "drop a collection\n{drop : <collectionName>}",
 		Needs: server.OnColl("dropCollection"), API: server.V1, WriteConcern: true,
-		Mongos: server.OnMongos{Config: true, Catalog: (*server.Request).Namespace, WriteErrors: server.ConcernIfSoon, Reply: func(_ *server.Request, _ bson.Raw, dst []byte) []byte { return dst }, Forgets: server.ForgetsTarget},
-		Run:    runDrop,
+		Mongos: server.OnMongos{Config: true, Catalog: (*server.Request).Namespace, WriteErrors: server.ConcernIfSoon,
+			Reply: func(_ *server.Request, _ bson.Raw, dst []byte) []byte {
+				return dst
+			}, Forgets: server.ForgetsTarget},
+		Run: runDrop,
 	})
 	server.Register(&server.Command{
 		Name:  "dropDatabase",
 		Help:  "drop (delete) this database",
 		Needs: server.OnDB("dropDatabase"), API: server.V1, WriteConcern: true,
-		Mongos: server.OnMongos{Config: true, Catalog: (*server.Request).Namespace, Forgets: func(r *server.Request) []string { return []string{r.DB} }, Early: refuseDropEarly, Missing: dropsNothing},
-		Run:    runDropDatabase,
+		Mongos: server.OnMongos{Config: true, Catalog: (*server.Request).Namespace,
+			Forgets: func(r *server.Request) []string {
+				return []string{r.DB}
+			}, Early: refuseDropEarly, Missing: dropsNothing},
+		Run: runDropDatabase,
 	})
 }
 
@@ -69,7 +75,7 @@ func runDrop(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if !found {
-		if r.Node.Config().Version.AtLeast(7, 0) || r.Routing != nil {
+		if r.Version().AtLeast(7, 0) || r.Routing != nil {
 			return dst, nil
 		}
 		return dst, srverr.New(srverr.NamespaceNotFound, "ns not found")
@@ -82,18 +88,19 @@ func runDrop(r *server.Request, dst []byte) ([]byte, error) {
 
 // dropDatabaseArgs: the command's value has to be 1, but was not looked at by the first versions
 // that had a definition.
-var dropDatabaseArgs = &args.Table[args.None]{Name: "dropDatabase", Value: args.Any[args.None](nil).TypedNumber().Then(func(_ *args.None, v args.Value) error {
-	if v.From.Version().AllParsed() && v.Long() != 1 {
-		return srverr.New(5255100, "Have to pass 1 as 'dropDatabase' parameter")
-	}
-	return nil
-}), Old: &args.Old{}}
+var dropDatabaseArgs = &args.Table[args.None]{Name: "dropDatabase",
+	Value: args.Any[args.None](nil).TypedNumber().Then(func(_ *args.None, v args.Value) error {
+		if v.From.Version().AllParsed() && v.Long() != 1 {
+			return srverr.New(5255100, "Have to pass 1 as 'dropDatabase' parameter")
+		}
+		return nil
+	}), Old: &args.Old{}}
 
 func runDropDatabase(r *server.Request, dst []byte) ([]byte, error) {
 	if err := dropDatabaseArgs.ParseCommand(r, &args.None{}); err != nil {
 		return dst, err
 	}
-	if n, _ := args.NumberOf(r.Arg()); n != 1 && !r.Node.Config().Version.AtLeast(5, 0) {
+	if n, _ := args.NumberOf(r.Arg()); n != 1 && !r.Version().AtLeast(5, 0) {
 		return dst, srverr.New(srverr.IllegalOperation, "have to pass 1 as db parameter")
 	}
 	switch {
@@ -138,7 +145,7 @@ func runDropDatabase(r *server.Request, dst []byte) ([]byte, error) {
 	if !found {
 		return dst, nil
 	}
-	if r.Node.Config().Version.AtLeast(6, 0) {
+	if r.Version().AtLeast(6, 0) {
 		return dst, nil
 	}
 	return bson.AppendString(dst, "dropped", r.DB), nil
@@ -156,7 +163,8 @@ func awaitDrops(r *server.Request, found bool, dropped int) error {
 	}
 	r.Node.Data().Dropping(r.DB, true)
 	at := r.Conn.Client().LastOp
-	return srverr.New(failed.Code, "dropDatabase %s failed waiting for %d collection drop(s) (most recent drop optime: { ts: Timestamp(%d, %d), t: 1 }) to replicate.", r.DB, dropped, at.T, at.I)
+	return srverr.New(
+		failed.Code, "dropDatabase %s failed waiting for %d collection drop(s) (most recent drop optime: { ts: Timestamp(%d, %d), t: 1 }) to replicate.", r.DB, dropped, at.T, at.I)
 }
 
 // refuseDropEarly refuses what cannot be dropped.

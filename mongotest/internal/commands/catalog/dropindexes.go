@@ -13,31 +13,34 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Help: "drop indexes for a collection", Needs: server.OnColl("dropIndex"),
-		API: server.V1, WriteConcern: true,
-		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, ShowsShards: true, Early: server.CheckTarget}, Run: runDropIndexes,
+		Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Help: "drop indexes for a collection",
+		Needs: server.OnColl("dropIndex"),
+		API:   server.V1, WriteConcern: true,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, ShowsShards: true, Early: server.CheckTarget},
+		Run:    runDropIndexes,
 	})
 }
 
 // dropIndexesArgs are the arguments since version 5.0.
-var dropIndexesArgs = &args.Table[args.None]{Name: "dropIndexes", Required: []string{"index"}, Fields: map[string]args.Field[args.None]{
-	"index": args.Any[args.None](nil).Optional().Then(func(_ *args.None, v args.Value) error {
-		const field = "dropIndexes.index"
-		switch v.Type {
-		case bson.TypeString, bson.TypeEmbeddedDocument:
-			return nil
-		case bson.TypeArray:
-			for e := range bson.Raw(v.Value).Values() {
-				if e.Type != bson.TypeString {
-					return args.WrongTypes(field, v.Type, "[string']")
+var dropIndexesArgs = &args.Table[args.None]{Name: "dropIndexes", Required: []string{"index"},
+	Fields: map[string]args.Field[args.None]{
+		"index": args.Any[args.None](nil).Optional().Then(func(_ *args.None, v args.Value) error {
+			const field = "dropIndexes.index"
+			switch v.Type {
+			case bson.TypeString, bson.TypeEmbeddedDocument:
+				return nil
+			case bson.TypeArray:
+				for e := range bson.Raw(v.Value).Values() {
+					if e.Type != bson.TypeString {
+						return args.WrongTypes(field, v.Type, "[string']")
+					}
 				}
+				return nil
 			}
-			return nil
-		}
-		return args.WrongTypes(field, v.Type, "[string, object']")
-	}),
-	"collectionUUID": args.Any[args.None](nil), "isTimeseriesNamespace": args.Bool[args.None](nil),
-}}
+			return args.WrongTypes(field, v.Type, "[string, object']")
+		}),
+		"collectionUUID": args.Any[args.None](nil), "isTimeseriesNamespace": args.Bool[args.None](nil),
+	}}
 
 // wrongName is the code of a collection's name that is no text.
 func wrongName(r *server.Request) int32 {
@@ -118,9 +121,12 @@ func indexesToDrop(c *store.Coll, v bson.RawValue) (names []string, all bool, er
 		}
 		switch {
 		case len(found) == 0:
-			return nil, false, srverr.New(srverr.IndexNotFound, "can't find index with key: %s", bsontext.Document(v.Value))
+			return nil, false,
+				srverr.New(srverr.IndexNotFound, "can't find index with key: %s", bsontext.Document(v.Value))
 		case len(found) > 1:
-			return nil, false, srverr.New(srverr.AmbiguousIndexKeyPattern, "%d indexes found for key: %s, identify by name instead. Conflicting indexes: %s, %s", len(found), bsontext.Document(v.Value), bsontext.Document(found[0].Spec), bsontext.Document(found[1].Spec))
+			return nil, false, srverr.New(srverr.AmbiguousIndexKeyPattern,
+				"%d indexes found for key: %s, identify by name instead. Conflicting indexes: %s, %s", len(found),
+				bsontext.Document(v.Value), bsontext.Document(found[0].Spec), bsontext.Document(found[1].Spec))
 		}
 		if err := droppable(c, found[0].Name); err != nil {
 			return nil, false, err
@@ -130,7 +136,8 @@ func indexesToDrop(c *store.Coll, v bson.RawValue) (names []string, all bool, er
 		for e := range bson.Raw(v.Value).Values() {
 			name, ok := e.StringValue()
 			if !ok {
-				return nil, false, srverr.New(srverr.TypeMismatch, "dropIndexes %s (%s) failed to drop multiple indexes - invalid index type: index name must be a string, but got %s", c.NS, bsondoc.UUIDString(c.UUID), bsontext.TypeName(e.Type))
+				return nil, false, srverr.New(srverr.TypeMismatch,
+					"dropIndexes %s (%s) failed to drop multiple indexes - invalid index type: index name must be a string, but got %s", c.NS, bsondoc.UUIDString(c.UUID), bsontext.TypeName(e.Type))
 			}
 			if err := droppable(c, name); err != nil {
 				return nil, false, srverr.From(err)

@@ -14,16 +14,20 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "listCollections", Help: "list collections for this db", Needs: server.OnDB("listCollections"), API: server.V1, DataLake: true,
-		Where: server.OptIn, Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Missing: listsNothing}, Run: runListCollections,
+		Name: "listCollections", Help: "list collections for this db", Needs: server.OnDB("listCollections"),
+		API: server.V1, DataLake: true,
+		Where: server.OptIn, Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Missing: listsNothing},
+		Run: runListCollections,
 	})
 	server.Register(&server.Command{
 		Name: "listDatabases", Help: "{ listDatabases:1, [filter: <filterObject>] [, nameOnly: true ] }\nlist databases on this server",
 		AdminOnly: true, Needs: server.Free, API: server.V1, DataLake: true, Where: server.OptIn, Run: runListDatabases,
 	})
 	server.Register(&server.Command{
-		Name: "listIndexes", Help: "list indexes for a collection", Needs: server.OnColl("listIndexes"), API: server.V1, Where: server.OptIn,
-		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Early: server.CheckTarget, Missing: server.RefuseMissing}, Run: runListIndexes,
+		Name: "listIndexes", Help: "list indexes for a collection", Needs: server.OnColl("listIndexes"), API: server.V1,
+		Where: server.OptIn,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Early: server.CheckTarget,
+			Missing: server.RefuseMissing}, Run: runListIndexes,
 	})
 }
 
@@ -39,16 +43,20 @@ var (
 	listCursor          = server.CursorOption(args.Any[listSpec](nil), func(q *listSpec) *int64 { return &q.batchSize })
 	listFilter          = args.Object(func(q *listSpec) *bson.Raw { return &q.filter })
 	listCollectionsArgs = &args.Table[listSpec]{Name: "listCollections", Fields: map[string]args.Field[listSpec]{
-		"cursor": listCursor.TypedObject(), "authorizedCollections": args.Truth[listSpec](nil).TypedBool(), "includePendingDrops": args.Flag[listSpec](nil),
-		"filter":   listFilter.Says(srverr.BadValue, "\"%s\" must be an object").Optional().Typed(),
-		"nameOnly": args.Truth(func(q *listSpec) *bool { return &q.nameOnly }).TypedBool(),
+		"cursor": listCursor.TypedObject(), "authorizedCollections": args.Truth[listSpec](nil).TypedBool(),
+		"includePendingDrops": args.Flag[listSpec](nil),
+		"filter":              listFilter.Says(srverr.BadValue, "\"%s\" must be an object").Optional().Typed(),
+		"nameOnly":            args.Truth(func(q *listSpec) *bool { return &q.nameOnly }).TypedBool(),
 	}, Old: &args.Old{}}
 	listIndexesArgs = &args.Table[listSpec]{Name: "listIndexes", Fields: map[string]args.Field[listSpec]{
-		"cursor": listCursor.TypedObject(), "includeBuildUUIDs": args.Truth[listSpec](nil).TypedBool(), "includeIndexBuildInfo": args.Truth[listSpec](nil).TypedBool(),
+		"cursor": listCursor.TypedObject(), "includeBuildUUIDs": args.Truth[listSpec](nil).TypedBool(),
+		"includeIndexBuildInfo": args.Truth[listSpec](nil).TypedBool(),
 	}, Old: &args.Old{}}
 	listDatabasesArgs = &args.Table[listSpec]{Name: "listDatabases", Fields: map[string]args.Field[listSpec]{
 		"filter": listFilter, "nameOnly": args.SafeBool(func(q *listSpec) *bool { return &q.nameOnly }),
-		"authorizedDatabases": args.SafeBool(func(q *listSpec) *bool { return &q.authorized }).Strict().TypedBool().Note(func(q *listSpec) *bool { return &q.hasAuthorized }),
+		"authorizedDatabases": args.SafeBool(func(q *listSpec) *bool {
+			return &q.authorized
+		}).Strict().TypedBool().Note(func(q *listSpec) *bool { return &q.hasAuthorized }),
 	}}
 )
 
@@ -73,7 +81,7 @@ func runListCollections(r *server.Request, dst []byte) ([]byte, error) {
 	var all []bson.Raw
 	st.Colls(r.DB, func(c *store.Coll) bool {
 		all = append(all, describeCollection(c, nameOnly))
-		if c.TimeSeries && series.ListsBuckets(r.Node.Config().Version) {
+		if c.TimeSeries && series.ListsBuckets(r.Version()) {
 			all = append(all, series.DescribeBuckets(c, nameOnly))
 		}
 		return true
@@ -233,7 +241,7 @@ func runListDatabases(r *server.Request, dst []byte) ([]byte, error) {
 		one, doc := bson.BeginDocument(nil)
 		doc = bson.AppendString(doc, "name", name)
 		if !nameOnly {
-			if r.Node.Config().Version.AtLeast(5, 0) {
+			if r.Version().AtLeast(5, 0) {
 				doc = bson.AppendInt64(doc, "sizeOnDisk", int64(size))
 			} else {
 				doc = bson.AppendDouble(doc, "sizeOnDisk", size)
@@ -257,7 +265,7 @@ func runListDatabases(r *server.Request, dst []byte) ([]byte, error) {
 	dst = bson.EndDocument(dst, at)
 	switch {
 	case nameOnly:
-	case r.Node.Config().Version.AtLeast(5, 0):
+	case r.Version().AtLeast(5, 0):
 		dst = bsondoc.Append(dst, "totalSize", int64(total), "totalSizeMb", int64(total)>>20)
 	default:
 		dst = bson.AppendDouble(dst, "totalSize", total)

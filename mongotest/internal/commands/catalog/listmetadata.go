@@ -6,7 +6,11 @@ import (
 
 func init() {
 	// There are no inconsistencies: what a cluster knows of its collections is in one place.
-	server.Register(&server.Command{Name: "checkMetadataConsistency", Needs: server.OnColl("checkMetadataConsistency"), Roles: []server.Role{server.Mongos}, Where: server.Anywhere, Run: func(r *server.Request, dst []byte) ([]byte, error) {
-		return server.AppendListCursor(dst, r.DB+".$cmd.checkMetadataConsistency", 0, func(dst []byte) []byte { return dst }), nil
-	}})
+	server.Register(&server.Command{Name: "checkMetadataConsistency", Needs: server.OnColl("checkMetadataConsistency"),
+		Roles: []server.Role{server.Mongos}, Where: server.Anywhere,
+		Run: func(r *server.Request, dst []byte) ([]byte, error) {
+			return server.AppendListCursor(dst, r.DB+".$cmd.checkMetadataConsistency", 0, func(dst []byte) []byte {
+				return dst
+			}), nil
+		}})
 }

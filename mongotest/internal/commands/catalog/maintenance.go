@@ -17,13 +17,17 @@ import (
 // Commands that look after collections, and those that old servers had.
 
 func init() {
-	server.Register(&server.Command{Name: "compact", Needs: server.OnColl("compact"), Where: server.Anywhere, Mongos: server.OnMongos{Run: refuseCompact}, Run: runCompact})
-	server.Register(&server.Command{Name: "reIndex", Needs: server.OnColl("reIndex"), Roles: server.Mongod, Run: runReIndex})
+	server.Register(&server.Command{Name: "compact", Needs: server.OnColl("compact"), Where: server.Anywhere,
+		Mongos: server.OnMongos{Run: refuseCompact}, Run: runCompact})
+	server.Register(&server.Command{Name: "reIndex", Needs: server.OnColl("reIndex"), Roles: server.Mongod,
+		Run: runReIndex})
 	server.Register(&server.Command{
-		Name: "dbHash", Aliases: []string{"dbhash"}, Roles: server.Mongod, Needs: server.OnDB("dbHash"), Where: server.Anywhere, Run: runDBHash,
+		Name: "dbHash", Aliases: []string{"dbhash"}, Roles: server.Mongod, Needs: server.OnDB("dbHash"),
+		Where: server.Anywhere, Run: runDBHash,
 	})
 	server.Register(&server.Command{
-		Name: "geoSearch", Roles: server.Mongod, Needs: server.OnColl("find"), Where: server.OptIn, Txn: server.TxnOK, ReadConcern: true, Run: runGeoSearch,
+		Name: "geoSearch", Roles: server.Mongod, Needs: server.OnColl("find"), Where: server.OptIn, Txn: server.TxnOK,
+		ReadConcern: true, Run: runGeoSearch,
 	})
 }
 
@@ -59,7 +63,7 @@ func runReIndex(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if r.Node.Set() != nil && r.Node.Config().Version.AtLeast(5, 0) {
+	if r.Node.Set() != nil && r.Version().AtLeast(5, 0) {
 		return dst, srverr.New(srverr.IllegalOperation, "reIndex is only allowed on a standalone mongod instance.")
 	}
 	st, err := r.Snapshot()
@@ -104,7 +108,8 @@ func runDBHash(r *server.Request, dst []byte) ([]byte, error) {
 	at, hashes := bson.BeginDocumentElement(nil, "collections")
 	ids, uuids := bson.BeginDocumentElement(nil, "uuids")
 	st.Colls(r.DB, func(c *store.Coll) bool {
-		if c.View || len(wanted) > 0 && !wanted[c.Name] || len(c.Name) > 7 && c.Name[:7] == "system." && c.Name != "system.views" && c.Name != "system.js" {
+		if c.View || len(wanted) > 0 && !wanted[c.Name] ||
+			len(c.Name) > 7 && c.Name[:7] == "system." && c.Name != "system.views" && c.Name != "system.js" {
 			return true
 		}
 		if c.Capped {
@@ -119,7 +124,9 @@ func runDBHash(r *server.Request, dst []byte) ([]byte, error) {
 			steps.Do(1 + len(doc)>>10)
 			docs = append(docs, doc)
 		}
-		slices.SortStableFunc(docs, work.Counting(steps, func(a, b bson.Raw) int { return query.Compare(a.Lookup("_id"), b.Lookup("_id"), nil) }))
+		slices.SortStableFunc(docs, work.Counting(steps, func(a, b bson.Raw) int {
+			return query.Compare(a.Lookup("_id"), b.Lookup("_id"), nil)
+		}))
 		one := md5.New()
 		for _, doc := range docs {
 			steps.Do(1 + len(doc)>>8)

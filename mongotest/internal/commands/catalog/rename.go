@@ -16,8 +16,10 @@ import (
 func init() {
 	server.Register(&server.Command{
 		Name: "renameCollection", Help: " example: { renameCollection: foo.a, to: bar.b }", AdminOnly: true,
-		Needs:        server.NeedsBy("renameCollectionSameDB on the collection; find, dropCollection there and insert on the new one in another database", needsOfRename),
-		WriteConcern: true, Mongos: server.OnMongos{Config: true, Catalog: renamed, Forgets: forgetsRenamed}, Run: runRename,
+		Needs: server.NeedsBy(
+			"renameCollectionSameDB on the collection; find, dropCollection there and insert on the new one in another database", needsOfRename),
+		WriteConcern: true, Mongos: server.OnMongos{Config: true, Catalog: renamed, Forgets: forgetsRenamed},
+		Run: runRename,
 	})
 }
 
@@ -45,11 +47,13 @@ type renameSpec struct {
 	drop bool // dropTarget
 }
 
-var renameArgs = &args.Table[renameSpec]{Name: "renameCollection", Required: []string{"to"}, Fields: map[string]args.Field[renameSpec]{
-	"to":         args.String(func(q *renameSpec) *string { return &q.to }),
-	"dropTarget": args.SafeBool(func(q *renameSpec) *bool { return &q.drop }).Strict().TypedBool(),
-	"stayTemp":   args.SafeBool[renameSpec](nil).Strict().TypedBool(), "collectionUUID": args.Any[renameSpec](nil).Gated().Then(checkUUID),
-}}
+var renameArgs = &args.Table[renameSpec]{Name: "renameCollection", Required: []string{"to"},
+	Fields: map[string]args.Field[renameSpec]{
+		"to":             args.String(func(q *renameSpec) *string { return &q.to }),
+		"dropTarget":     args.SafeBool(func(q *renameSpec) *bool { return &q.drop }).Strict().TypedBool(),
+		"stayTemp":       args.SafeBool[renameSpec](nil).Strict().TypedBool(),
+		"collectionUUID": args.Any[renameSpec](nil).Gated().Then(checkUUID),
+	}}
 
 // checkUUID checks the collectionUUID of a rename.
 func checkUUID(_ *renameSpec, v args.Value) error {
@@ -90,27 +94,29 @@ func runRename(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid target namespace: %s", to)
 	}
 	if (fromDB == "local") != (toDB == "local") {
-		return dst, srverr.New(srverr.IllegalOperation, "Cannot rename collections between a replicated and an unreplicated database")
+		return dst, srverr.New(srverr.IllegalOperation,
+			"Cannot rename collections between a replicated and an unreplicated database")
 	}
-	if err := namespace.CheckRenamable(r.Node.Config().Version, from, "source"); err != nil {
+	if err := namespace.CheckRenamable(r.Version(), from, "source"); err != nil {
 		return dst, err
 	}
-	if err := namespace.CheckRenamable(r.Node.Config().Version, to, "target"); err != nil {
+	if err := namespace.CheckRenamable(r.Version(), to, "target"); err != nil {
 		return dst, err
 	}
 	if from == "admin.system.version" || to == "admin.system.version" {
-		return dst, srverr.New(srverr.IllegalOperation, "renaming the server configuration collection (admin.system.version) is not allowed")
+		return dst, srverr.New(srverr.IllegalOperation,
+			"renaming the server configuration collection (admin.system.version) is not allowed")
 	}
 	return dst, r.Write(func(tx *store.Tx) error {
 		c, target := tx.Coll(from), tx.Coll(to)
 		switch {
-		case c == nil && !hasDatabase(tx.State(), fromDB) && !r.Node.Config().Version.AtLeast(5, 0):
+		case c == nil && !hasDatabase(tx.State(), fromDB) && !r.Version().AtLeast(5, 0):
 			return srverr.New(srverr.NamespaceNotFound, "source namespace does not exist")
 		case c == nil:
 			return srverr.New(srverr.NamespaceNotFound, "Source collection %s does not exist", from)
-		case !r.Node.Config().Version.AtLeast(5, 0) && c.Sharded():
+		case !r.Version().AtLeast(5, 0) && c.Sharded():
 			return srverr.New(13138, "You can't rename a sharded collection")
-		case !r.Node.Config().Version.AtLeast(5, 0) && target != nil && target.Sharded():
+		case !r.Version().AtLeast(5, 0) && target != nil && target.Sharded():
 			return srverr.New(13139, "You can't rename to a sharded collection")
 		case c.View:
 			return srverr.New(srverr.CommandNotSupportedOnView, "cannot rename view: %s", from)

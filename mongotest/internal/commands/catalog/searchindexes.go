@@ -15,16 +15,19 @@ import (
 // definitions and lists them with their states.
 func init() {
 	for _, c := range []*server.Command{
-		{Name: "createSearchIndexes", API: server.V1, Needs: server.OnColl("createSearchIndexes"), Run: runCreateSearchIndexes},
-		{Name: "updateSearchIndex", API: server.V1, Needs: server.OnColl("updateSearchIndex"), Run: runUpdateSearchIndex},
+		{Name: "createSearchIndexes", API: server.V1, Needs: server.OnColl("createSearchIndexes"),
+			Run: runCreateSearchIndexes},
+		{Name: "updateSearchIndex", API: server.V1, Needs: server.OnColl("updateSearchIndex"),
+			Run: runUpdateSearchIndex},
 		{Name: "dropSearchIndex", API: server.V1, Needs: server.OnColl("dropSearchIndex"), Run: runDropSearchIndex},
 		{Name: "listSearchIndexes", Needs: server.OnColl("listSearchIndexes"), Run: runListSearchIndexes},
 	} {
 		run := c.Run
 		c.Run = func(r *server.Request, dst []byte) ([]byte, error) {
 			if r.Node.Config().Search == nil {
-				return dst, srverr.New(srverr.SearchNotEnabled, "Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires additional configuration. "+
-					"Please connect to Atlas or an AtlasCLI local deployment to enable.")
+				return dst, srverr.New(srverr.SearchNotEnabled,
+					"Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires additional configuration. "+
+						"Please connect to Atlas or an AtlasCLI local deployment to enable.")
 			}
 			return run(r, dst)
 		}
@@ -32,7 +35,8 @@ func init() {
 	}
 }
 
-var createSearchIndexesArgs = &args.Table[[]searchindex.Spec]{Name: "createSearchIndexes", Required: []string{"indexes"},
+var createSearchIndexesArgs = &args.Table[[]searchindex.Spec]{Name: "createSearchIndexes",
+	Required: []string{"indexes"},
 	Fields: map[string]args.Field[[]searchindex.Spec]{
 		"indexes": args.Objects[[]searchindex.Spec](nil).Then(func(specs *[]searchindex.Spec, v args.Value) error {
 			for _, doc := range v.Documents() {
@@ -50,11 +54,12 @@ var createSearchIndexesArgs = &args.Table[[]searchindex.Spec]{Name: "createSearc
 		}),
 	}}
 
-var searchIndexFields = &args.Table[searchindex.Spec]{Name: "createSearchIndexes.indexes", Required: []string{"definition"}, Fields: map[string]args.Field[searchindex.Spec]{
-	"name":       args.String(func(s *searchindex.Spec) *string { return &s.Name }),
-	"type":       args.String(func(s *searchindex.Spec) *string { return &s.Kind }),
-	"definition": args.Object(func(s *searchindex.Spec) *bson.Raw { return &s.Definition }),
-}}
+var searchIndexFields = &args.Table[searchindex.Spec]{Name: "createSearchIndexes.indexes",
+	Required: []string{"definition"}, Fields: map[string]args.Field[searchindex.Spec]{
+		"name":       args.String(func(s *searchindex.Spec) *string { return &s.Name }),
+		"type":       args.String(func(s *searchindex.Spec) *string { return &s.Kind }),
+		"definition": args.Object(func(s *searchindex.Spec) *bson.Raw { return &s.Definition }),
+	}}
 
 // searchedCollection returns the UUID of the collection of a command.
 func searchedCollection(r *server.Request) (uuid searchindex.UUID, err error) {
@@ -111,12 +116,15 @@ var (
 	searchIndexID   = args.String(func(q *searchIndexArgs) *string { return &q.id })
 	searchIndexName = args.String(func(q *searchIndexArgs) *string { return &q.name })
 
-	updateSearchIndexArgs = &args.Table[searchIndexArgs]{Name: "updateSearchIndex", Required: []string{"definition"}, Fields: map[string]args.Field[searchIndexArgs]{
-		"id": searchIndexID, "name": searchIndexName, "definition": args.Object(func(q *searchIndexArgs) *bson.Raw { return &q.definition }),
-	}}
-	dropSearchIndexArgs = &args.Table[searchIndexArgs]{Name: "dropSearchIndex", Fields: map[string]args.Field[searchIndexArgs]{
-		"id": searchIndexID, "name": searchIndexName,
-	}}
+	updateSearchIndexArgs = &args.Table[searchIndexArgs]{Name: "updateSearchIndex", Required: []string{"definition"},
+		Fields: map[string]args.Field[searchIndexArgs]{
+			"id": searchIndexID, "name": searchIndexName,
+			"definition": args.Object(func(q *searchIndexArgs) *bson.Raw { return &q.definition }),
+		}}
+	dropSearchIndexArgs = &args.Table[searchIndexArgs]{Name: "dropSearchIndex",
+		Fields: map[string]args.Field[searchIndexArgs]{
+			"id": searchIndexID, "name": searchIndexName,
+		}}
 )
 
 func parseSearchIndexArgs(r *server.Request, t *args.Table[searchIndexArgs]) (q searchIndexArgs, err error) {

@@ -19,27 +19,33 @@ func init() {
 		Name: "collStats", Aliases: []string{"collstats"},
 		Help:  "{ collStats:\"blog.posts\" , scale : 1 } scale divides sizes e.g. for KB use 1024\n    avgObjSize - in bytes",
 		Needs: server.OnColl("collStats"), Where: server.Anywhere,
-		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Reply: (*server.Request).StatsOfShards}, Run: runCollStats,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Reply: (*server.Request).StatsOfShards},
+		Run:    runCollStats,
 	})
 	server.Register(&server.Command{
 		Name: "dbStats", Aliases: []string{"dbstats"},
 		Help:  "Get stats on a database. Not instantaneous. Slower for databases with large .ns files.\nExample: { dbStats:1, scale:1 }",
-		Needs: server.OnDB("dbStats"), Where: server.Anywhere, Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Reply: dbStatsOfShards},
-		Run: runDBStats,
+		Needs: server.OnDB("dbStats"), Where: server.Anywhere,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Reply: dbStatsOfShards},
+		Run:    runDBStats,
 	})
 	server.Register(&server.Command{
-		Name: "dataSize", Aliases: []string{"datasize"}, Needs: server.OnNamespace("find"), Where: server.Anywhere, Run: runDataSize,
+		Name: "dataSize", Aliases: []string{"datasize"}, Needs: server.OnNamespace("find"), Where: server.Anywhere,
+		Run: runDataSize,
 	})
 	server.Register(&server.Command{
-		Name: "validate", Needs: server.OnColl("validate"), Where: server.Anywhere, Mongos: server.OnMongos{Catalog: (*server.Request).Namespace},
-		Run: runValidate,
+		Name: "validate", Needs: server.OnColl("validate"), Where: server.Anywhere,
+		Mongos: server.OnMongos{Catalog: (*server.Request).Namespace},
+		Run:    runValidate,
 	})
 }
 
 // scaleArgs are the arguments that collStats and dbStats have, from 5.0 on.
 var scaleArgs = func(command string, bound func(v release.Version, n int64) error) *args.Table[int64] {
 	return &args.Table[int64]{Name: command, Lax: true, Fields: map[string]args.Field[int64]{
-		"scale": args.Number(func(q *int64) *int64 { return q }).Then(func(q *int64, v args.Value) error { return bound(v.From.Version(), *q) }),
+		"scale": args.Number(func(q *int64) *int64 {
+			return q
+		}).Then(func(q *int64, v args.Value) error { return bound(v.From.Version(), *q) }),
 	}}
 }
 
@@ -62,7 +68,7 @@ var (
 // which a value that is none is no value at all.
 func scale(r *server.Request, t *args.Table[int64], least string) (int64, error) {
 	n := int64(1)
-	if r.Node.Config().Version.AtLeast(5, 0) {
+	if r.Version().AtLeast(5, 0) {
 		return n, t.ParseCommand(r, &n)
 	}
 	v := r.Body.Lookup("scale")
@@ -84,7 +90,7 @@ func runCollStats(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	scale, err := scale(r, collStatsArgs, ">= 1")
-	if err != nil && r.Node.Config().Version.AtLeast(5, 0) {
+	if err != nil && r.Version().AtLeast(5, 0) {
 		return dst, err
 	}
 	if err != nil {
@@ -106,7 +112,8 @@ func runCollStats(r *server.Request, dst []byte) ([]byte, error) {
 		if dst, ok := r.AppendSystemStats(dst, ns, scale); ok {
 			return dst, nil
 		}
-		for _, f := range []string{"size", "count", "numOrphanDocs", "storageSize", "totalSize", "nindexes", "totalIndexSize"} {
+		for _, f := range []string{"size", "count", "numOrphanDocs", "storageSize", "totalSize", "nindexes",
+			"totalIndexSize"} {
 			if f != "numOrphanDocs" || r.Version().AtLeast(5, 0) {
 				dst = bson.AppendInt32(dst, f, 0)
 			}
@@ -132,7 +139,8 @@ func runDBStats(r *server.Request, dst []byte) ([]byte, error) {
 	if err := args.CheckParsed(r, r.Cmd.Name, "scale", "freeStorage"); err != nil {
 		return dst, err
 	}
-	if v := r.Body.Lookup("freeStorage"); r.Version().AllParsed() && v.Type != 0 && v.Type != bson.TypeNull && v.Type != bson.TypeBoolean && !v.IsNumber() {
+	if v := r.Body.Lookup("freeStorage"); r.Version().AllParsed() && v.Type != 0 && v.Type != bson.TypeNull &&
+		v.Type != bson.TypeBoolean && !v.IsNumber() {
 		return dst, args.WrongFlag(r.Version(), r.Cmd.Name, "freeStorage", v)
 	}
 	scale, err := scale(r, dbStatsArgs, "> 0")
@@ -163,7 +171,7 @@ func runDBStats(r *server.Request, dst []byte) ([]byte, error) {
 	if objects > 0 {
 		average = float64(bytes) / float64(objects)
 	}
-	old := !r.Node.Config().Version.AtLeast(5, 0)
+	old := !r.Version().AtLeast(5, 0)
 	size := func(key string, n int64) {
 		switch {
 		case colls == 0 && old:
@@ -345,10 +353,11 @@ func runValidate(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	if r.Body.Lookup("background").AsBool() && r.Body.Lookup("full").AsBool() {
 		code := srverr.CommandNotSupported
-		if r.Node.Config().Version.AtLeast(5, 0) {
+		if r.Version().AtLeast(5, 0) {
 			code = srverr.InvalidOptions
 		}
-		return dst, srverr.New(code, "Running the validate command with both { background: true } and { full: true } is not supported.")
+		return dst, srverr.New(
+			code, "Running the validate command with both { background: true } and { full: true } is not supported.")
 	}
 	st, err := r.Snapshot()
 	if err != nil {
@@ -401,7 +410,8 @@ func runValidate(r *server.Request, dst []byte) ([]byte, error) {
 // dbStatsOfShards sums up what the shards say. Sizes are integers in the sum.
 func dbStatsOfShards(r *server.Request, reply bson.Raw, dst []byte) []byte {
 	dst = r.AppendRaw(reply, dst)
-	for _, k := range []string{"objects", "avgObjSize", "dataSize", "storageSize", "totalSize", "indexes", "indexSize", "scaleFactor", "fileSize"} {
+	for _, k := range []string{"objects", "avgObjSize", "dataSize", "storageSize", "totalSize", "indexes", "indexSize",
+		"scaleFactor", "fileSize"} {
 		v := reply.Lookup(k)
 		if k == "avgObjSize" {
 			f, _ := v.Double()

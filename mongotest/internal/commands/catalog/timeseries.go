@@ -32,8 +32,10 @@ func (q *createSpec) checkSeries(v release.Version) error {
 		name  string
 		given bool
 	}{
-		{"capped", q.capped}, {"autoIndexId", q.autoIndex != nil}, {"idIndex", q.idIndex != nil}, {"validator", q.validator != nil},
-		{"validationLevel", q.level != ""}, {"validationAction", q.action != ""}, {"viewOn", q.hasViewOn}, {"pipeline", q.pipeline.Type != 0},
+		{"capped", q.capped}, {"autoIndexId", q.autoIndex != nil}, {"idIndex", q.idIndex != nil},
+		{"validator", q.validator != nil},
+		{"validationLevel", q.level != ""}, {"validationAction", q.action != ""}, {"viewOn", q.hasViewOn},
+		{"pipeline", q.pipeline.Type != 0},
 		{"clusteredIndex", q.clustered.Type != 0}, {"changeStreamPreAndPostImages", q.images != nil},
 	} {
 		if other.given {

@@ -16,7 +16,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "validateDBMetadata", Needs: server.NeedsBy("validate on the collection, or the database", needsOfMetadata),
+		Name:  "validateDBMetadata",
+		Needs: server.NeedsBy("validate on the collection, or the database", needsOfMetadata),
 		Where: server.Anywhere, Run: runValidateMetadata,
 	})
 }
@@ -37,7 +38,8 @@ var (
 			"apiParameters": args.Object(func(q *metadataSpec) *bson.Raw { return &q.api }),
 		}}
 	metadataAPIArgs = &args.Table[metadataSpec]{
-		Name: "validateDBMetadata.apiParameters", Required: []string{"version"}, Fields: map[string]args.Field[metadataSpec]{
+		Name: "validateDBMetadata.apiParameters", Required: []string{"version"},
+		Fields: map[string]args.Field[metadataSpec]{
 			"version":           args.String(func(q *metadataSpec) *string { return &q.version }),
 			"strict":            args.Bool(func(q *metadataSpec) *bool { return &q.strict }),
 			"deprecationErrors": args.Bool[metadataSpec](nil),
@@ -46,7 +48,8 @@ var (
 
 func needsOfMetadata(_ *server.Request, body bson.Raw) []account.Need {
 	return []account.Need{{
-		Action: "validate", DB: bsondoc.MustString(body.Lookup("db")), Coll: bsondoc.MustString(body.Lookup("collection")),
+		Action: "validate", DB: bsondoc.MustString(body.Lookup("db")),
+		Coll: bsondoc.MustString(body.Lookup("collection")),
 	}}
 }
 
@@ -102,7 +105,8 @@ func checkStable(c *store.Coll, report func(c *store.Coll, err error)) {
 	}
 	for i := range c.Indexes() {
 		if x := &c.Indexes()[i]; x.Text != nil || x.Sparse {
-			report(c, srverr.New(srverr.APIStrictError, "The index with name %s is not allowed in API version 1", x.Name))
+			report(c, srverr.New(srverr.APIStrictError, "The index with name %s is not allowed in API version 1",
+				x.Name))
 		}
 	}
 }

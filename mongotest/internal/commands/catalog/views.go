@@ -22,7 +22,8 @@ func defineView(tx *store.Tx, ns string, options bson.Raw) error {
 	views := tx.Coll(namespace.Join(db, "system.views"))
 	if views == nil {
 		var err error
-		if views, err = tx.Create(namespace.Join(db, "system.views"), store.Settings{}, store.IDIndex(nil, server.IDIndexSpec(nil))); err != nil {
+		if views, err = tx.Create(namespace.Join(db, "system.views"), store.Settings{},
+			store.IDIndex(nil, server.IDIndexSpec(nil))); err != nil {
 			return err
 		}
 	}
@@ -74,8 +75,10 @@ func (g *viewGraph) check(on string, pipeline bson.Raw) error {
 	// Views may be older than what they are on.
 	var err error
 	g.st.Colls(db, func(c *store.Coll) bool {
-		if name, _ := c.Raw.Lookup("viewOn").StringValue(); c.View && namespace.Join(db, name) == g.ns && !c.Collation.Same(g.coll) {
-			err = srverr.New(srverr.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", g.ns, c.NS)
+		if name, _ := c.Raw.Lookup("viewOn").StringValue(); c.View && namespace.Join(db, name) == g.ns &&
+			!c.Collation.Same(g.coll) {
+			err = srverr.New(srverr.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", g.ns,
+				c.NS)
 		}
 		return err == nil
 	})
@@ -84,7 +87,8 @@ func (g *viewGraph) check(on string, pipeline bson.Raw) error {
 
 func (g *viewGraph) visit(refs, path []string) error {
 	if len(path) > read.MaxViewDepth+2 {
-		return srverr.New(srverr.ViewDepthLimitExceeded, "View depth too deep or view cycle detected; maximum depth is %d", read.MaxViewDepth)
+		return srverr.New(srverr.ViewDepthLimitExceeded,
+			"View depth too deep or view cycle detected; maximum depth is %d", read.MaxViewDepth)
 	}
 	for i, ref := range refs {
 		path := append(path[:len(path):len(path)], ref)
@@ -96,7 +100,8 @@ func (g *viewGraph) visit(refs, path []string) error {
 			continue
 		}
 		if i == 0 && !c.Collation.Same(g.coll) {
-			return srverr.New(srverr.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", g.ns, ref)
+			return srverr.New(srverr.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", g.ns,
+				ref)
 		}
 		db, _ := namespace.Split(ref)
 		on, _ := c.Raw.Lookup("viewOn").StringValue()
@@ -111,11 +116,12 @@ func (g *viewGraph) visit(refs, path []string) error {
 func references(db, on string, stages bson.Raw) []string {
 	ns := pipeline.Namespace{DB: db, Coll: on}
 	refs := []string{ns.String()}
-	_ = pipeline.Walk(ns, pipeline.StagesIn(bson.RawValue{Type: bson.TypeArray, Value: bsondoc.OrEmpty(stages)}), func(s pipeline.Stage) error {
-		if from, ok := s.Reads(); ok {
-			refs = append(refs, from.String())
-		}
-		return nil
-	})
+	_ = pipeline.Walk(ns, pipeline.StagesIn(bson.RawValue{Type: bson.TypeArray, Value: bsondoc.OrEmpty(stages)}),
+		func(s pipeline.Stage) error {
+			if from, ok := s.Reads(); ok {
+				refs = append(refs, from.String())
+			}
+			return nil
+		})
 	return refs
 }

@@ -75,7 +75,8 @@ func chunkBetween(s *sharding.Metadata, bounds bson.Raw) (int, error) {
 	lo, ok1 := keyBound(s, ends[0])
 	hi, ok2 := keyBound(s, ends[1])
 	if !ok1 || !ok2 {
-		return 0, refusal("shard key bounds [%s,%s) are not valid for shard key pattern %s", bsontext.Document(ends[0]), bsontext.Document(ends[1]), bsontext.Document(s.Key))
+		return 0, refusal("shard key bounds [%s,%s) are not valid for shard key pattern %s", bsontext.Document(ends[0]),
+			bsontext.Document(ends[1]), bsontext.Document(s.Key))
 	}
 	i := s.ChunkAt(lo)
 	if sharding.CompareKeys(s.Chunks[i].Min, lo) != 0 || sharding.CompareKeys(s.Max(i), hi) != 0 {
@@ -134,12 +135,14 @@ func runSplit(r *server.Request, dst []byte) ([]byte, error) {
 		if a.middle != nil {
 			at, ok := keyBound(s, a.middle)
 			if !ok {
-				return nil, refusal("new split key %s is not valid for shard key pattern %s", bsontext.Document(a.middle), bsontext.Document(s.Key))
+				return nil, refusal("new split key %s is not valid for shard key pattern %s",
+					bsontext.Document(a.middle), bsontext.Document(s.Key))
 			}
 			n, ok := s.Split(at)
 			if !ok {
 				i := s.ChunkAt(at)
-				return nil, refusal("new split key %s is a boundary key of existing chunk %s", bsontext.Document(s.KeyDocument(at)), rangeText(s, s.Chunks[i].Min, s.Max(i), ","))
+				return nil, refusal("new split key %s is a boundary key of existing chunk %s",
+					bsontext.Document(s.KeyDocument(at)), rangeText(s, s.Chunks[i].Min, s.Max(i), ","))
 			}
 			return n, nil
 		}
@@ -170,12 +173,14 @@ func chunkNamed(r *server.Request, s *sharding.Metadata) (int, error) {
 		}
 		key, ok := keyBound(s, lo)
 		if !ok {
-			return 0, srverr.New(srverr.BadValue, "The bound %s is not valid for shard key pattern %s", bsontext.Document(lo), bsontext.Document(s.Key))
+			return 0, srverr.New(srverr.BadValue, "The bound %s is not valid for shard key pattern %s",
+				bsontext.Document(lo), bsontext.Document(s.Key))
 		}
 		return s.ChunkAt(key), nil
 	}
 	object := func(name string) bson.Raw { // everything else counts as not given
-		if v := r.Body.Lookup(name); (v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray) && !bson.Raw(v.Value).IsEmpty() {
+		if v := r.Body.Lookup(name); (v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray) &&
+			!bson.Raw(v.Value).IsEmpty() {
 			return v.Value
 		}
 		return nil
@@ -207,7 +212,9 @@ func runMoveChunk(r *server.Request, dst []byte) ([]byte, error) {
 			return nil, srverr.New(srverr.ShardNotFound, "moveChunk destination shard does not exist")
 		}
 		if to < 0 {
-			return nil, srverr.New(srverr.ShardNotFound, "Could not move chunk in '%s' to shard '%s' because that shard does not exist", bsondoc.MustString(r.Arg()), name)
+			return nil, srverr.New(srverr.ShardNotFound,
+				"Could not move chunk in '%s' to shard '%s' because that shard does not exist",
+				bsondoc.MustString(r.Arg()), name)
 		}
 		i, err := chunkNamed(r, s)
 		if err != nil || s.Chunks[i].Shard == to {
@@ -230,7 +237,8 @@ func mergeBounds(v bson.RawValue) (lo, hi bson.Raw, err error) {
 	var bounds []bson.Raw
 	for k, e := range bson.Raw(v.Value).All() {
 		if e.Type != bson.TypeEmbeddedDocument {
-			return nil, nil, srverr.From(wrongChunkArg(k, "object", e)).Prefix("error parsing element " + k + " of field bounds :: caused by :: ")
+			return nil, nil, srverr.From(wrongChunkArg(k, "object", e)).Prefix("error parsing element " + k +
+				" of field bounds :: caused by :: ")
 		}
 		bounds = append(bounds, e.Value)
 	}
@@ -257,27 +265,33 @@ func runMergeChunks(r *server.Request, dst []byte) ([]byte, error) {
 		min, ok1 := keyBound(s, lo)
 		max, ok2 := keyBound(s, hi)
 		if !ok1 || !ok2 {
-			return nil, refusal("shard key bounds [%s,%s) are not valid for shard key pattern %s", bsontext.Document(lo), bsontext.Document(hi), bsontext.Document(s.Key))
+			return nil, refusal("shard key bounds [%s,%s) are not valid for shard key pattern %s",
+				bsontext.Document(lo), bsontext.Document(hi), bsontext.Document(s.Key))
 		}
 		cannot := func(why string) error {
-			return srverr.New(srverr.IllegalOperation, "could not merge chunks, collection %s %s", bsondoc.MustString(r.Arg()), why)
+			return srverr.New(srverr.IllegalOperation, "could not merge chunks, collection %s %s",
+				bsondoc.MustString(r.Arg()), why)
 		}
 		if sharding.CompareKeys(min, max) >= 0 {
-			return nil, cannot("range starting at " + bsontext.Document(lo) + " does not end after it, at " + bsontext.Document(hi))
+			return nil, cannot("range starting at " + bsontext.Document(lo) + " does not end after it, at " +
+				bsontext.Document(hi))
 		}
 		from, to := s.ChunkAt(min), s.ChunkAt(max)-1
 		if sharding.CompareKeys(max, s.Pad(nil, sharding.MaxKey)) == 0 {
 			to = len(s.Chunks) - 1
 		}
-		if to < from || sharding.CompareKeys(s.Chunks[from].Min, min) != 0 || sharding.CompareKeys(s.Max(to), max) != 0 {
-			return nil, cannot("range starting at " + bsontext.Document(lo) + " and ending at " + bsontext.Document(hi) + " does not consist of whole chunks")
+		if to < from || sharding.CompareKeys(s.Chunks[from].Min, min) != 0 ||
+			sharding.CompareKeys(s.Max(to), max) != 0 {
+			return nil, cannot("range starting at " + bsontext.Document(lo) + " and ending at " +
+				bsontext.Document(hi) + " does not consist of whole chunks")
 		}
 		if from == to {
 			return nil, cannot("already contains chunk for " + rangeText(s, min, max, ", "))
 		}
 		for i := from; i <= to; i++ {
 			if s.Chunks[i].Shard != s.Chunks[from].Shard {
-				return nil, cannot("does not have the chunks in the range " + rangeText(s, min, max, ", ") + " on one shard")
+				return nil, cannot("does not have the chunks in the range " + rangeText(s, min, max, ", ") +
+					" on one shard")
 			}
 		}
 		return s.Merge(from, to), nil
@@ -291,13 +305,14 @@ type jumboSpec struct {
 	ends   int
 }
 
-var clearJumboArgs = &args.Table[jumboSpec]{Name: "clearJumboFlag", Value: args.String[jumboSpec](nil).Must(), Fields: map[string]args.Field[jumboSpec]{
-	"find": args.Object(func(q *jumboSpec) *bson.Raw { return &q.find }),
-	"bounds": args.Objects[jumboSpec](nil).Then(func(q *jumboSpec, v args.Value) error {
-		q.bounds, q.ends = v.Value, len(v.Documents())
-		return nil
-	}),
-}}
+var clearJumboArgs = &args.Table[jumboSpec]{Name: "clearJumboFlag", Value: args.String[jumboSpec](nil).Must(),
+	Fields: map[string]args.Field[jumboSpec]{
+		"find": args.Object(func(q *jumboSpec) *bson.Raw { return &q.find }),
+		"bounds": args.Objects[jumboSpec](nil).Then(func(q *jumboSpec, v args.Value) error {
+			q.bounds, q.ends = v.Value, len(v.Documents())
+			return nil
+		}),
+	}}
 
 // runClearJumbo takes a mark from a chunk which says that it is too large to move. No chunk ever
 // gets it here.

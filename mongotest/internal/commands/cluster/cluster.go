@@ -24,9 +24,12 @@ func init() {
 	changes := server.OnMongos{Forgets: server.ForgetsValue}
 	for _, c := range []*server.Command{
 		{Name: "listShards", Needs: server.OnCluster("listShards"), Run: runListShards},
-		{Name: "enableSharding", Needs: server.OnNamespace("enableSharding"), WriteConcern: true, Mongos: changes, Run: runEnableSharding},
-		{Name: "shardCollection", Needs: server.OnNamespace("enableSharding"), WriteConcern: true, Mongos: changes, Run: runShardCollection},
-		{Name: "refineCollectionShardKey", Needs: server.OnNamespace("refineCollectionShardKey"), Mongos: changes, Run: runRefine},
+		{Name: "enableSharding", Needs: server.OnNamespace("enableSharding"), WriteConcern: true, Mongos: changes,
+			Run: runEnableSharding},
+		{Name: "shardCollection", Needs: server.OnNamespace("enableSharding"), WriteConcern: true, Mongos: changes,
+			Run: runShardCollection},
+		{Name: "refineCollectionShardKey", Needs: server.OnNamespace("refineCollectionShardKey"), Mongos: changes,
+			Run: runRefine},
 		{Name: "reshardCollection", Needs: server.OnNamespace("reshardCollection"), Mongos: changes, Run: runReshard},
 		{Name: "unshardCollection", Needs: server.OnNamespace("reshardCollection"), Mongos: changes, Run: runUnshard},
 		{Name: "addShard", Needs: server.OnCluster("addShard"), WriteConcern: true, Run: runAddShard},
@@ -36,7 +39,8 @@ func init() {
 		{Name: "moveRange", Needs: server.OnNamespace("moveChunk"), Mongos: changes, Run: runMoveChunk},
 		{Name: "mergeChunks", Needs: server.OnNamespace("moveChunk"), Mongos: changes, Run: runMergeChunks},
 		{Name: "clearJumboFlag", Needs: server.OnNamespace("clearJumboFlag"), Run: runClearJumbo},
-		{Name: "movePrimary", Needs: server.OnNamespace("moveChunk"), WriteConcern: true, Mongos: changes, Run: runMovePrimary},
+		{Name: "movePrimary", Needs: server.OnNamespace("moveChunk"), WriteConcern: true, Mongos: changes,
+			Run: runMovePrimary},
 		{Name: "balancerStatus", Needs: server.OnCluster("enableSharding"), Run: runBalancerStatus},
 		{Name: "balancerStart", Needs: server.OnCluster("enableSharding"), Run: runBalancerSwitch},
 		{Name: "balancerStop", Needs: server.OnCluster("enableSharding"), Run: runBalancerSwitch},
@@ -47,10 +51,15 @@ func init() {
 		}
 		server.Register(c)
 	}
-	server.Register(&server.Command{Name: "isdbgrid", Roles: []server.Role{server.Mongos}, Needs: server.Free, Where: server.Anywhere, Run: runIsDBGrid})
-	server.Register(&server.Command{Name: "flushRouterConfig", AdminOnly: true, Needs: server.OnCluster("flushRouterConfig"), Where: server.Anywhere, Run: runFlushRouter})
-	server.Register(&server.Command{Name: "getShardMap", AdminOnly: true, Needs: server.OnCluster("getShardMap"), Where: server.Anywhere, Run: runShardMap})
-	server.Register(&server.Command{Name: "getShardVersion", AdminOnly: true, Needs: server.OnNamespace("getShardVersion"), Where: server.Anywhere, Mongos: server.OnMongos{Run: runTableVersion}, Run: runShardVersion})
+	server.Register(&server.Command{Name: "isdbgrid", Roles: []server.Role{server.Mongos}, Needs: server.Free,
+		Where: server.Anywhere, Run: runIsDBGrid})
+	server.Register(&server.Command{Name: "flushRouterConfig", AdminOnly: true,
+		Needs: server.OnCluster("flushRouterConfig"), Where: server.Anywhere, Run: runFlushRouter})
+	server.Register(&server.Command{Name: "getShardMap", AdminOnly: true, Needs: server.OnCluster("getShardMap"),
+		Where: server.Anywhere, Run: runShardMap})
+	server.Register(&server.Command{Name: "getShardVersion", AdminOnly: true,
+		Needs: server.OnNamespace("getShardVersion"), Where: server.Anywhere,
+		Mongos: server.OnMongos{Run: runTableVersion}, Run: runShardVersion})
 }
 
 func runIsDBGrid(r *server.Request, dst []byte) ([]byte, error) {
@@ -88,7 +97,8 @@ func runEnableSharding(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	at, known := d.PrimaryShard(db)
 	if name, ok := shard.StringValue(); ok && known && name != server.ShardName(at) {
-		return dst, srverr.New(srverr.NamespaceExists, "database already created on a primary which is different from: %s", name)
+		return dst, srverr.New(srverr.NamespaceExists,
+			"database already created on a primary which is different from: %s", name)
 	}
 	name, ok := shard.StringValue()
 	on := -1
@@ -103,7 +113,8 @@ func runEnableSharding(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 // changeSharding gives a sharded collection the metadata that f makes of what it has.
-func changeSharding(r *server.Request, f func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error)) error {
+func changeSharding(r *server.Request,
+	f func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error)) error {
 	db, ns, err := r.ShardedNS()
 	if err != nil {
 		return err
@@ -111,7 +122,8 @@ func changeSharding(r *server.Request, f func(tx *store.Tx, c *store.Coll, s *sh
 	return changeShardingOf(r, db, ns, f)
 }
 
-func changeShardingOf(r *server.Request, db, ns string, f func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error)) error {
+func changeShardingOf(r *server.Request, db, ns string,
+	f func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error)) error {
 	if err := r.DatabaseKnown(db); err != nil {
 		return err
 	}
@@ -146,7 +158,8 @@ var (
 		Fields: map[string]args.Field[refineSpec]{
 			"key": args.Any(func(q *refineSpec) *bson.RawValue { return &q.key }),
 		}}
-	collectionStatusArgs = &args.Table[string]{Name: "balancerCollectionStatus", Value: args.String(func(ns *string) *string { return ns })}
+	collectionStatusArgs = &args.Table[string]{Name: "balancerCollectionStatus",
+		Value: args.String(func(ns *string) *string { return ns })}
 )
 
 // runRefine adds fields to a shard key.
@@ -160,32 +173,37 @@ func runRefine(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	db, _, _ := strings.Cut(q.ns, ".")
-	return dst, changeShardingOf(r, db, q.ns, func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
-		if err := checkShardKey(key, false); err != nil {
-			return nil, err
-		}
-		if !index.IsPrefix(s.Key, key) {
-			return nil, srverr.New(srverr.InvalidOptions, "refineCollectionShardKey shard key %s does not extend the current shard key %s", bsontext.Document(key), bsontext.Document(s.Key))
-		}
-		if index.SamePattern(s.Key, key) {
-			return s, nil
-		}
-		has := slices.ContainsFunc(c.Indexes(), func(x store.Index) bool {
-			return usableIndex(key, &x) && !x.Multikey && (!s.Unique || x.Unique && index.SamePattern(key, x.Pattern))
+	return dst, changeShardingOf(r, db, q.ns,
+		func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
+			if err := checkShardKey(key, false); err != nil {
+				return nil, err
+			}
+			if !index.IsPrefix(s.Key, key) {
+				return nil, srverr.New(srverr.InvalidOptions,
+					"refineCollectionShardKey shard key %s does not extend the current shard key %s",
+					bsontext.Document(key), bsontext.Document(s.Key))
+			}
+			if index.SamePattern(s.Key, key) {
+				return s, nil
+			}
+			has := slices.ContainsFunc(c.Indexes(), func(x store.Index) bool {
+				return usableIndex(key, &x) && !x.Multikey &&
+					(!s.Unique || x.Unique && index.SamePattern(key, x.Pattern))
+			})
+			if !has {
+				return nil, srverr.New(srverr.InvalidOptions,
+					"Please create an index that starts with the proposed shard key before refining the shard key")
+			}
+			n := sharding.New(key, s.Unique, false, 0, 1, 0)
+			n.Major, n.Chunks = s.Major, slices.Clone(s.Chunks)
+			for i := range n.Chunks {
+				n.Chunks[i].Min = n.Pad(n.Chunks[i].Min, sharding.MinKey)
+			}
+			if err := n.CheckDocuments(c, r.Meter()); err != nil {
+				return nil, err
+			}
+			return n, tx.Exclude(c)
 		})
-		if !has {
-			return nil, srverr.New(srverr.InvalidOptions, "Please create an index that starts with the proposed shard key before refining the shard key")
-		}
-		n := sharding.New(key, s.Unique, false, 0, 1, 0)
-		n.Major, n.Chunks = s.Major, slices.Clone(s.Chunks)
-		for i := range n.Chunks {
-			n.Chunks[i].Min = n.Pad(n.Chunks[i].Min, sharding.MinKey)
-		}
-		if err := n.CheckDocuments(c, r.Meter()); err != nil {
-			return nil, err
-		}
-		return n, tx.Exclude(c)
-	})
 }
 
 // runReshard distributes a collection anew by another key.
@@ -237,7 +255,8 @@ func runMovePrimary(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	i := r.Node.Data().ShardNumber(to)
 	if i < 0 {
-		return dst, srverr.New(srverr.ShardNotFound, "Could not move database '%s' to shard '%s' :: caused by :: Shard %s not found", db, to, to)
+		return dst, srverr.New(srverr.ShardNotFound,
+			"Could not move database '%s' to shard '%s' :: caused by :: Shard %s not found", db, to, to)
 	}
 	return dst, r.Write(func(tx *store.Tx) error {
 		var list []*store.Coll
@@ -302,8 +321,10 @@ func runFlushRouter(r *server.Request, dst []byte) ([]byte, error) {
 	if err := shardingEnabled(r); err != nil {
 		return dst, err
 	}
-	if v := r.Arg(); v.Type != bson.TypeString && v.Type != bson.TypeBoolean && !v.IsNumber() && !r.Version().AtLeast(5, 0) {
-		return dst, srverr.New(13111, "wrong type for field (flushRouterConfig) %s != string", bsontext.TypeName(v.Type))
+	if v := r.Arg(); v.Type != bson.TypeString && v.Type != bson.TypeBoolean && !v.IsNumber() &&
+		!r.Version().AtLeast(5, 0) {
+		return dst, srverr.New(13111, "wrong type for field (flushRouterConfig) %s != string",
+			bsontext.TypeName(v.Type))
 	}
 	if name, named := r.Arg().StringValue(); named {
 		r.Node.ForgetTables(strings.TrimSuffix(name, "."))

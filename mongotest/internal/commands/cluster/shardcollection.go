@@ -40,16 +40,17 @@ type shardSpec struct {
 	collation bson.Raw
 }
 
-var shardCollectionArgs = &args.Table[shardSpec]{Name: "ShardCollection", Lax: true, Required: []string{"key"}, Fields: map[string]args.Field[shardSpec]{
-	"key": args.Any[shardSpec](nil).Then(func(spec *shardSpec, v args.Value) (err error) {
-		spec.key, err = keyArg("ShardCollection", v.RawValue)
-		return err
-	}),
-	"unique":              args.Bool(func(spec *shardSpec) *bool { return &spec.unique }),
-	"presplitHashedZones": args.Bool(func(spec *shardSpec) *bool { return &spec.presplit }),
-	"numInitialChunks":    args.Number(func(spec *shardSpec) *int64 { return &spec.chunks }),
-	"collation":           args.Object(func(spec *shardSpec) *bson.Raw { return &spec.collation }),
-}}
+var shardCollectionArgs = &args.Table[shardSpec]{Name: "ShardCollection", Lax: true, Required: []string{"key"},
+	Fields: map[string]args.Field[shardSpec]{
+		"key": args.Any[shardSpec](nil).Then(func(spec *shardSpec, v args.Value) (err error) {
+			spec.key, err = keyArg("ShardCollection", v.RawValue)
+			return err
+		}),
+		"unique":              args.Bool(func(spec *shardSpec) *bool { return &spec.unique }),
+		"presplitHashedZones": args.Bool(func(spec *shardSpec) *bool { return &spec.presplit }),
+		"numInitialChunks":    args.Number(func(spec *shardSpec) *int64 { return &spec.chunks }),
+		"collation":           args.Object(func(spec *shardSpec) *bson.Raw { return &spec.collation }),
+	}}
 
 // check checks what does not depend on the collection.
 func (spec *shardSpec) check(r *server.Request, db, ns string) error {
@@ -61,7 +62,9 @@ func (spec *shardSpec) check(r *server.Request, db, ns string) error {
 	}
 	const perShard, total = 8192, 1000 * 1000
 	if most := int64(r.Node.Data().Shards()) * perShard; spec.chunks < 0 || spec.chunks > most || spec.chunks > total {
-		return srverr.New(srverr.InvalidOptions, "numInitialChunks cannot be more than either: %d, %d * number of shards; or %d", most, perShard, total)
+		return srverr.New(
+			srverr.InvalidOptions, "numInitialChunks cannot be more than either: %d, %d * number of shards; or %d",
+			most, perShard, total)
 	}
 	return nil
 }
@@ -85,11 +88,15 @@ func (spec *shardSpec) checkColl(c *store.Coll) error {
 			return err
 		}
 		if simple = collation == nil; !simple {
-			return srverr.New(srverr.BadValue, "The collation for shardCollection must be {locale: 'simple'}, but found: %s", bsontext.Document(spec.collation))
+			return srverr.New(
+				srverr.BadValue, "The collation for shardCollection must be {locale: 'simple'}, but found: %s",
+				bsontext.Document(spec.collation))
 		}
 	}
 	if c != nil && c.Collation != nil && !simple {
-		return srverr.New(srverr.BadValue, "Collection has default collation: %s. Must specify collation {locale: 'simple'}", bsontext.Document(c.Collation.Spec()))
+		return srverr.New(
+			srverr.BadValue, "Collection has default collation: %s. Must specify collation {locale: 'simple'}",
+			bsontext.Document(c.Collation.Spec()))
 	}
 	return nil
 }
@@ -124,7 +131,8 @@ func runShardCollection(r *server.Request, dst []byte) ([]byte, error) {
 		if s := sharding.Of(c); s != nil {
 			uuid = c.UUID
 			if !index.SamePattern(s.Key, key) || s.Unique != unique {
-				return srverr.New(srverr.AlreadyInitialized, "sharding already enabled for collection %s with options { _id: \"%s\" }", ns, ns)
+				return srverr.New(srverr.AlreadyInitialized,
+					"sharding already enabled for collection %s with options { _id: \"%s\" }", ns, ns)
 			}
 			return nil
 		}
@@ -135,10 +143,12 @@ func runShardCollection(r *server.Request, dst []byte) ([]byte, error) {
 		uuid = c.UUID
 		empty := c.Count() == 0
 		if spec.chunks != 0 && !(empty && hashedField(key)) {
-			return srverr.New(srverr.InvalidOptions, "numInitialChunks is only supported when the collection is empty and has a hashed field in the shard key pattern")
+			return srverr.New(srverr.InvalidOptions,
+				"numInitialChunks is only supported when the collection is empty and has a hashed field in the shard key pattern")
 		}
 		if spec.presplit && !(empty && hashedField(key) && r.Node.Data().Zones().Divide(ns)) {
-			return srverr.New(31387, "'presplitHashedZones' is only supported when the collection is empty, zones are set up and shard key pattern has a hashed field")
+			return srverr.New(
+				31387, "'presplitHashedZones' is only supported when the collection is empty, zones are set up and shard key pattern has a hashed field")
 		}
 		primary, _ := r.Node.Data().PrimaryShard(db)
 		s := sharding.New(key, unique, empty, primary, r.Node.Data().Shards(), int(max(spec.chunks, 0)))
@@ -177,7 +187,8 @@ func hashedField(key bson.Raw) bool {
 
 // prepareShard makes sure that a collection that is about to be sharded exists and has an index for
 // the key.
-func prepareShard(r *server.Request, tx *store.Tx, c *store.Coll, ns string, key bson.Raw, unique bool) (*store.Coll, error) {
+func prepareShard(r *server.Request, tx *store.Tx, c *store.Coll, ns string, key bson.Raw,
+	unique bool) (*store.Coll, error) {
 	if c == nil {
 		var err error
 		if c, err = r.CreateImplicitly(tx, ns); err != nil {
@@ -188,14 +199,17 @@ func prepareShard(r *server.Request, tx *store.Tx, c *store.Coll, ns string, key
 	for i := range c.Indexes() {
 		x := &c.Indexes()[i]
 		if x.Unique && !sharding.UniqueInShards(key, x.Pattern) {
-			return nil, srverr.New(srverr.InvalidOptions, "can't shard collection '%s' with unique index on %s and proposed shard key %s. Uniqueness can't be maintained unless shard key is a prefix",
+			return nil, srverr.New(srverr.InvalidOptions,
+				"can't shard collection '%s' with unique index on %s and proposed shard key %s. Uniqueness can't be maintained unless shard key is a prefix",
 				ns, bsontext.Document(x.Pattern), bsontext.Document(key))
 		}
 		if !usableIndex(key, x) {
 			continue
 		}
 		if has = true; unique && index.SamePattern(key, x.Pattern) && !x.Unique && !x.IsID {
-			return nil, srverr.New(srverr.InvalidOptions, "can't shard collection %s, %s index not unique, and unique index explicitly specified", ns, bsontext.Document(key))
+			return nil, srverr.New(srverr.InvalidOptions,
+				"can't shard collection %s, %s index not unique, and unique index explicitly specified", ns,
+				bsontext.Document(key))
 		}
 		if x.Multikey {
 			return nil, srverr.New(srverr.OperationFailed, "couldn't find valid index for shard key")
@@ -205,7 +219,8 @@ func prepareShard(r *server.Request, tx *store.Tx, c *store.Coll, ns string, key
 	case has:
 		return c, nil
 	case c.Count() > 0:
-		return nil, srverr.New(srverr.InvalidOptions, "Please create an index that starts with the proposed shard key before sharding the collection")
+		return nil, srverr.New(srverr.InvalidOptions,
+			"Please create an index that starts with the proposed shard key before sharding the collection")
 	}
 	spec := bsondoc.Build(func(d *bsondoc.Builder) {
 		d.Doc("key", key).Str("name", shardIndexName(key))
@@ -262,11 +277,13 @@ func checkShardKey(key bson.Raw, unique bool) error {
 			continue
 		}
 		if n, ok := args.NumberOf(v); !ok || n != 1 {
-			return srverr.New(srverr.BadValue, "Shard key %s can contain at most one 'hashed' field, and/or multiple numerical fields set to a value of 1. Failed to parse field %s", bsontext.Document(key), k)
+			return srverr.New(
+				srverr.BadValue, "Shard key %s can contain at most one 'hashed' field, and/or multiple numerical fields set to a value of 1. Failed to parse field %s", bsontext.Document(key), k)
 		}
 	}
 	if hashed > 0 && unique {
-		return srverr.New(srverr.InvalidOptions, "Hashed shard keys cannot be declared unique. It's possible to ensure uniqueness on the hashed field by declaring an additional (non-hashed) unique index on the field.")
+		return srverr.New(
+			srverr.InvalidOptions, "Hashed shard keys cannot be declared unique. It's possible to ensure uniqueness on the hashed field by declaring an additional (non-hashed) unique index on the field.")
 	}
 	return nil
 }

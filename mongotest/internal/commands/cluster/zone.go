@@ -23,7 +23,8 @@ func init() {
 		{Name: "updateZoneKeyRange", WriteConcern: true, Mongos: server.OnMongos{Config: true}, Run: runZoneRange},
 		{Name: "balancerCollectionStatus", Run: runCollectionStatus},
 	} {
-		c.AdminOnly, c.Where, c.Roles, c.Needs = true, server.Anywhere, []server.Role{server.Mongos}, server.OnCluster("enableSharding")
+		c.AdminOnly, c.Where, c.Roles, c.Needs = true, server.Anywhere, []server.Role{server.Mongos},
+			server.OnCluster("enableSharding")
 		server.Register(c)
 	}
 }
@@ -46,7 +47,8 @@ func runZone(r *server.Request, dst []byte) ([]byte, error) {
 	if r.Cmd.Name == "addShardToZone" {
 		zones.Add(shard, zone)
 	} else if !zones.Remove(shard, zone) {
-		return dst, srverr.New(srverr.ZoneStillInUse, "Range must not be assigned to zone %s: shard %s is its last one", zone, shard)
+		return dst, srverr.New(srverr.ZoneStillInUse, "Range must not be assigned to zone %s: shard %s is its last one",
+			zone, shard)
 	}
 	return dst, nil
 }
@@ -83,7 +85,8 @@ func zoneRangeArgs(r *server.Request) (z sharding.ZoneRange, remove bool, err er
 		return z, false, err
 	}
 	if sharding.CompareBounds(z.Min, z.Max) >= 0 {
-		return z, false, srverr.New(srverr.FailedToParse, "min: %s should be less than max: %s", bsontext.Document(z.Min), bsontext.Document(z.Max))
+		return z, false, srverr.New(srverr.FailedToParse, "min: %s should be less than max: %s",
+			bsontext.Document(z.Min), bsontext.Document(z.Max))
 	}
 	switch v := r.Body.Lookup("zone"); v.Type {
 	case bson.TypeNull:
@@ -131,7 +134,9 @@ func runZoneRange(r *server.Request, dst []byte) ([]byte, error) {
 		for _, end := range []*bson.Raw{&z.Min, &z.Max} {
 			full, ok := fullBound(s, *end)
 			if !ok {
-				return dst, srverr.New(srverr.ShardKeyNotFound, "the bound %s of the range is not a prefix of the shard key %s", bsontext.Document(*end), bsontext.Document(s.Key))
+				return dst, srverr.New(srverr.ShardKeyNotFound,
+					"the bound %s of the range is not a prefix of the shard key %s", bsontext.Document(*end),
+					bsontext.Document(s.Key))
 			}
 			*end = full
 		}
@@ -139,7 +144,8 @@ func runZoneRange(r *server.Request, dst []byte) ([]byte, error) {
 	if remove {
 		zones.RemoveRange(z)
 	} else if old := zones.SetRange(z); old != nil {
-		return dst, srverr.New(srverr.RangeOverlapConflict, "Zone range: %s on %s is overlapping with existing: %s", z.String(), z.NS, old)
+		return dst, srverr.New(srverr.RangeOverlapConflict, "Zone range: %s on %s is overlapping with existing: %s",
+			z.String(), z.NS, old)
 	}
 	return dst, nil
 }

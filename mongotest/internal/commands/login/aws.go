@@ -34,7 +34,9 @@ func awsStart(r *server.Request, payload, dst []byte) ([]byte, error) {
 	}
 	both := append(bytes.Clone(nonce.Data), make([]byte, 32)...)
 	rand.Read(both[32:])
-	r.Conn.SASL = &conversation{last: func(r *server.Request, payload, dst []byte) ([]byte, error) { return awsProof(r, both, payload, dst) }}
+	r.Conn.SASL = &conversation{last: func(r *server.Request, payload, dst []byte) ([]byte, error) {
+		return awsProof(r, both, payload, dst)
+	}}
 	return appendSASL(r, dst, false, bsondoc.Build(func(d *bsondoc.Builder) {
 		d.B = bson.AppendBinary(d.B, "s", bson.BinaryGeneric, both)
 		d.Str("h", account.STSHost)

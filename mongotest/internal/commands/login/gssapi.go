@@ -27,11 +27,14 @@ func gssapiStart(r *server.Request, payload, dst []byte) ([]byte, error) {
 	reply, c, err := k.Accept(payload)
 	if err != nil {
 		if log := r.Node.Config().Log; log != nil {
-			log.LogAttrs(context.Background(), slog.LevelInfo, "security context is refused", slog.String("node", r.Node.Addr()), slog.String("error", err.Error()))
+			log.LogAttrs(context.Background(), slog.LevelInfo, "security context is refused",
+				slog.String("node", r.Node.Addr()), slog.String("error", err.Error()))
 		}
 		return dst, account.ErrAuthentication()
 	}
-	r.Conn.SASL = &conversation{last: func(r *server.Request, payload, dst []byte) ([]byte, error) { return gssapiOffer(r, c, payload, dst) }}
+	r.Conn.SASL = &conversation{last: func(r *server.Request, payload, dst []byte) ([]byte, error) {
+		return gssapiOffer(r, c, payload, dst)
+	}}
 	return appendSASL(r, dst, false, reply), nil
 }
 
@@ -44,7 +47,9 @@ func gssapiOffer(r *server.Request, c account.KerberosContext, payload, dst []by
 	if err != nil {
 		return dst, account.ErrAuthentication()
 	}
-	r.Conn.SASL = &conversation{last: func(r *server.Request, payload, dst []byte) ([]byte, error) { return gssapiChoice(r, c, payload, dst) }}
+	r.Conn.SASL = &conversation{last: func(r *server.Request, payload, dst []byte) ([]byte, error) {
+		return gssapiChoice(r, c, payload, dst)
+	}}
 	return appendSASL(r, dst, false, offer), nil
 }
 

@@ -20,10 +20,12 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "isMaster", Aliases: []string{"ismaster"}, Help: "Check if this server is primary for a replica set\n{ isMaster : 1 }", NoAuth: true, OpQuery: true,
+		Name: "isMaster", Aliases: []string{"ismaster"},
+		Help: "Check if this server is primary for a replica set\n{ isMaster : 1 }", NoAuth: true, OpQuery: true,
 		API: server.V1, DataLake: true, Where: server.Anywhere, Run: runHello,
 	})
-	server.Register(&server.Command{Name: "hello", API: server.V1, DataLake: true, NoAuth: true, OpQuery: true, Where: server.Anywhere, Run: runHello})
+	server.Register(&server.Command{Name: "hello", API: server.V1, DataLake: true, NoAuth: true, OpQuery: true,
+		Where: server.Anywhere, Run: runHello})
 }
 
 // runHello answers hello and its older name isMaster (specifications: handshake, server
@@ -32,7 +34,8 @@ func runHello(r *server.Request, dst []byte) ([]byte, error) {
 	n, legacy := r.Node, r.Name != "hello"
 	if n.Config().RequireLoadBalanced && !r.Conn.Trusted() && !r.Conn.Client().LoadBalanced {
 		if !r.Body.Lookup("loadBalanced").AsBool() {
-			return dst, srverr.New(srverr.LoadBalancerSupportMismatch, "The server is being accessed through a load balancer, but this driver does not have load balancing enabled")
+			return dst, srverr.New(srverr.LoadBalancerSupportMismatch,
+				"The server is being accessed through a load balancer, but this driver does not have load balancing enabled")
 		}
 		r.Conn.Client().LoadBalanced = true
 	}
@@ -108,11 +111,12 @@ func checkInternalClient(r *server.Request) error {
 	if v.IsZero() || r.Routing != nil {
 		return nil
 	}
-	if v.Type != bson.TypeEmbeddedDocument && r.Node.Config().Version.AtLeast(5, 0) {
+	if v.Type != bson.TypeEmbeddedDocument && r.Version().AtLeast(5, 0) {
 		return nil
 	}
 	if v.Type != bson.TypeEmbeddedDocument {
-		return srverr.New(srverr.TypeMismatch, "'internalClient' must be of type Object, but was of type %s", bsontext.TypeName(v.Type))
+		return srverr.New(srverr.TypeMismatch, "'internalClient' must be of type Object, but was of type %s",
+			bsontext.TypeName(v.Type))
 	}
 	found := false
 	for k, e := range bson.Raw(v.Value).All() {
@@ -121,7 +125,9 @@ func checkInternalClient(r *server.Request) error {
 		case k != "maxWireVersion":
 			return srverr.New(srverr.BadValue, "Unrecognized field of 'internalClient': '%s'", k)
 		case e.Type != bson.TypeInt32:
-			return srverr.New(srverr.TypeMismatch, "'maxWireVersion' field of 'internalClient' must be of type int, but was of type %s", bsontext.TypeName(e.Type))
+			return srverr.New(srverr.TypeMismatch,
+				"'maxWireVersion' field of 'internalClient' must be of type int, but was of type %s",
+				bsontext.TypeName(e.Type))
 		default:
 			found = true
 		}
@@ -178,7 +184,8 @@ func awaitTopology(r *server.Request) error {
 			return nil
 		}
 		if now.Counter < known.Counter {
-			return srverr.New(31382, "Received a topology version with counter: %d which is greater than the server topology version counter: %d", known.Counter, now.Counter)
+			return srverr.New(
+				31382, "Received a topology version with counter: %d which is greater than the server topology version counter: %d", known.Counter, now.Counter)
 		}
 		left := time.Until(end)
 		if left <= 0 {
@@ -211,10 +218,13 @@ func parseTopologyVersion(r *server.Request, tv, maxAwait bson.RawValue) (v serv
 		}
 		ms, exact := maxAwait.AsInt64()
 		switch {
-		case maxAwait.IsNumber() && !exact && !r.Node.Config().Version.AtLeast(5, 0):
-			return v, srverr.New(srverr.BadValue, "Expected field \"maxAwaitTimeMS\" to have a value exactly representable as a 64-bit integer, but found %s", bsontext.Element("maxAwaitTimeMS", maxAwait))
+		case maxAwait.IsNumber() && !exact && !r.Version().AtLeast(5, 0):
+			return v, srverr.New(
+				srverr.BadValue, "Expected field \"maxAwaitTimeMS\" to have a value exactly representable as a 64-bit integer, but found %s", bsontext.Element("maxAwaitTimeMS", maxAwait))
 		case !maxAwait.IsNumber():
-			return v, srverr.New(srverr.TypeMismatch, "Expected field \"maxAwaitTimeMS\" to have numeric type, but found %s", bsontext.TypeName(maxAwait.Type))
+			return v, srverr.New(srverr.TypeMismatch,
+				"Expected field \"maxAwaitTimeMS\" to have numeric type, but found %s",
+				bsontext.TypeName(maxAwait.Type))
 		}
 		if ms < 0 {
 			return v, srverr.New(negativeCode, "maxAwaitTimeMS must be a non-negative integer")

@@ -19,16 +19,22 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "saslStart", API: server.V1, DataLake: true, NoAuth: true, OpQuery: true, Where: server.Anywhere, Run: runSASLStart})
-	server.Register(&server.Command{Name: "saslContinue", API: server.V1, DataLake: true, NoAuth: true, OpQuery: true, Where: server.Anywhere, Run: runSASLContinue})
-	server.Register(&server.Command{Name: "authenticate", API: server.V1, NoAuth: true, OpQuery: true, Where: server.Anywhere, Run: runAuthenticate})
+	server.Register(&server.Command{Name: "saslStart", API: server.V1, DataLake: true, NoAuth: true, OpQuery: true,
+		Where: server.Anywhere, Run: runSASLStart})
+	server.Register(&server.Command{Name: "saslContinue", API: server.V1, DataLake: true, NoAuth: true, OpQuery: true,
+		Where: server.Anywhere, Run: runSASLContinue})
+	server.Register(&server.Command{Name: "authenticate", API: server.V1, NoAuth: true, OpQuery: true,
+		Where: server.Anywhere, Run: runAuthenticate})
 	server.Register(&server.Command{Name: "getnonce", NoAuth: true, Where: server.Anywhere, Run: runGetNonce})
-	server.Register(&server.Command{Name: "logout", Needs: server.Free, Strangers: func(v release.Version) bool { return v.AtLeast(5, 0) }, DataLake: true, Where: server.Anywhere, Run: runLogout})
+	server.Register(&server.Command{Name: "logout", Needs: server.Free, Strangers: func(v release.Version) bool {
+		return v.AtLeast(5, 0)
+	}, DataLake: true, Where: server.Anywhere, Run: runLogout})
 }
 
 // conversation is a SASL conversation that a connection is in.
 type conversation struct {
-	last      func(r *server.Request, payload, dst []byte) ([]byte, error) // answers the message that ends the conversation; nil: SCRAM's
+	// answers the message that ends the conversation; nil: SCRAM's
+	last      func(r *server.Request, payload, dst []byte) ([]byte, error)
 	scram     *account.ScramServer
 	user      *account.User
 	skipEmpty bool
@@ -112,7 +118,8 @@ func saslStart(r *server.Request, cmd bson.Raw, db string, dst []byte) ([]byte, 
 // errMechanism says that the server does not have a mechanism.
 func errMechanism(r *server.Request, name string) error {
 	if r.Version().AtLeast(5, 0) {
-		return srverr.New(srverr.MechanismUnavailable, "Received authentication for mechanism %s which is not enabled", name)
+		return srverr.New(srverr.MechanismUnavailable, "Received authentication for mechanism %s which is not enabled",
+			name)
 	}
 	return srverr.New(srverr.BadValue, "Received authentication for mechanism %s which is unknown or not enabled", name)
 }
@@ -135,7 +142,8 @@ func saslPayload(r *server.Request, cmd bson.Raw) ([]byte, error) {
 		}
 		return b, nil
 	}
-	return nil, srverr.New(srverr.TypeMismatch, "Wrong type for field; expected BinData or String for %s", bsontext.Element("payload", v))
+	return nil, srverr.New(srverr.TypeMismatch, "Wrong type for field; expected BinData or String for %s",
+		bsontext.Element("payload", v))
 }
 
 func appendSASL(r *server.Request, dst []byte, done bool, payload []byte) []byte {
@@ -204,7 +212,8 @@ func runAuthenticate(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.BadValue, "Auth mechanism not specified")
 	}
 	if mech != account.MechX509 {
-		return dst, srverr.New(srverr.BadValue, "Received authentication for mechanism %s which is unknown or not enabled", mech)
+		return dst, srverr.New(srverr.BadValue,
+			"Received authentication for mechanism %s which is unknown or not enabled", mech)
 	}
 	return authenticateX509(r, r.Body, dst)
 }
@@ -240,7 +249,8 @@ func certificateUser(r *server.Request, name string) (*account.User, error) {
 	}
 	u := r.Node.Data().Accounts().Find(subject, account.ExternalDB)
 	if u == nil {
-		return nil, srverr.New(srverr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", subject, account.ExternalDB)
+		return nil, srverr.New(srverr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", subject,
+			account.ExternalDB)
 	}
 	return u, nil
 }

@@ -24,9 +24,11 @@ func init() {
 	server.Register(&server.Command{
 		Name: "aggregate", Help: "Runs the aggregation command. See http://dochub.mongodb.org/core/aggregation for more details.",
 		Needs: needsOfAggregate, API: server.V1, DataLake: true, Where: server.OptIn,
-		Txn: server.TxnOK, Sequences: true, ReadConcern: true, CheckConcern: checkAggregateConcern, Snapshot: true, WriteConcern: true,
-		MaxTime: server.MaxTime{Of: "aggregate", Positive: true},
-		Mongos:  server.OnMongos{Documents: true, Missing: missingDatabase}, Parse: parseAggregate, Run: runAggregate,
+		Txn: server.TxnOK, Sequences: true, ReadConcern: true, CheckConcern: checkAggregateConcern, Snapshot: true,
+		WriteConcern: true,
+		MaxTime:      server.MaxTime{Of: "aggregate", Positive: true},
+		Mongos:       server.OnMongos{Documents: true, Missing: missingDatabase}, Parse: parseAggregate,
+		Run: runAggregate,
 	})
 }
 
@@ -51,7 +53,7 @@ func parseAggregate(r *server.Request) error {
 	r.ChangeStream = q.changeStream()
 	for _, doc := range q.stages {
 		if err == nil { // a stage that nobody knows is found before anything else is looked at
-			err = pipeline.CheckStage(doc, r.Node.Config().Version)
+			err = pipeline.CheckStage(doc, r.Version())
 		}
 	}
 	return err
@@ -98,7 +100,8 @@ func runAggregate(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	if q.explain {
 		if r.InTxn() {
-			return dst, srverr.New(srverr.OperationNotSupportedInTransaction, "Operation not permitted in transaction :: caused by :: Explain for the aggregate command cannot run within a multi-document transaction")
+			return dst, srverr.New(srverr.OperationNotSupportedInTransaction,
+				"Operation not permitted in transaction :: caused by :: Explain for the aggregate command cannot run within a multi-document transaction")
 		}
 		e, err := q.explanation(r)
 		if err != nil {
@@ -109,66 +112,74 @@ func runAggregate(r *server.Request, dst []byte) ([]byte, error) {
 	return aggregate(r, dst, q)
 }
 
-var aggregateArgs = &args.Table[aggregateSpec]{Name: "aggregate", Copy: true, Required: []string{"pipeline"}, Fields: map[string]args.Field[aggregateSpec]{
-	"pipeline": args.Any[aggregateSpec](nil).Kept().Then(func(q *aggregateSpec, v args.Value) (err error) {
-		if q.stages == nil {
-			q.stages, err = pipeline.StagesOf(v.RawValue)
-		}
-		return err
-	}),
-	"cursor":  server.CursorOption(args.Any[aggregateSpec](nil).Note(func(q *aggregateSpec) *bool { return &q.hasCursor }), func(q *aggregateSpec) *int64 { return &q.batchSize }),
-	"explain": args.Bool(func(q *aggregateSpec) *bool { return &q.explain }).Says(srverr.TypeMismatch, "%s must be a boolean, not a %s"),
-	"hint": args.Hint(func(q *aggregateSpec) *bson.RawValue { return &q.hint }).
-		Says(srverr.FailedToParse, "hint must be specified as a string representing an index name, or an object representing an index's key pattern"),
-	"allowDiskUse":             args.SafeBool(func(q *aggregateSpec) *bool { return &q.disk }).Strict().Note(func(q *aggregateSpec) *bool { return &q.hasDisk }),
-	"bypassDocumentValidation": args.SafeBool(func(q *aggregateSpec) *bool { return &q.bypass }).Loose(),
-	"collation":                args.Object(func(q *aggregateSpec) *bson.Raw { return &q.collation }),
-	"let":                      args.Object(func(q *aggregateSpec) *bson.Raw { return &q.let }).Since50(),
-	"fromMongos":               args.Bool[aggregateSpec](nil),
-	"needsMerge":               args.Bool[aggregateSpec](nil),
-	"isMapReduceCommand":       args.Bool[aggregateSpec](nil),
-	"exchange":                 args.Object[aggregateSpec](nil).Loose().Then(checkExchange),
-	"collectionUUID":           args.Any[aggregateSpec](nil).Gated(),
-	"encryptionInformation":    args.Object[aggregateSpec](nil).Gated(),
-	"includeQueryStatsMetrics": args.SafeBool[aggregateSpec](nil).Gated(),
-	"isHybridSearch":           args.SafeBool[aggregateSpec](nil).Gated(),
-	"resumeAfter":              args.Object[aggregateSpec](nil).Gated(),
-	"startAt":                  args.Object[aggregateSpec](nil).Gated(),
-	"requestResumeToken":       args.SafeBool[aggregateSpec](nil).Gated(),
-	"passthroughToShard":       args.Object[aggregateSpec](nil).Gated(),
-	"legacyRuntimeConstants":   args.Object[aggregateSpec](nil).Since50(),
+var aggregateArgs = &args.Table[aggregateSpec]{Name: "aggregate", Copy: true, Required: []string{"pipeline"},
+	Fields: map[string]args.Field[aggregateSpec]{
+		"pipeline": args.Any[aggregateSpec](nil).Kept().Then(func(q *aggregateSpec, v args.Value) (err error) {
+			if q.stages == nil {
+				q.stages, err = pipeline.StagesOf(v.RawValue)
+			}
+			return err
+		}),
+		"cursor": server.CursorOption(args.Any[aggregateSpec](nil).Note(func(q *aggregateSpec) *bool {
+			return &q.hasCursor
+		}), func(q *aggregateSpec) *int64 { return &q.batchSize }),
+		"explain": args.Bool(func(q *aggregateSpec) *bool {
+			return &q.explain
+		}).Says(srverr.TypeMismatch, "%s must be a boolean, not a %s"),
+		"hint": args.Hint(func(q *aggregateSpec) *bson.RawValue { return &q.hint }).
+			Says(srverr.FailedToParse, "hint must be specified as a string representing an index name, or an object representing an index's key pattern"),
+		"allowDiskUse": args.SafeBool(func(q *aggregateSpec) *bool {
+			return &q.disk
+		}).Strict().Note(func(q *aggregateSpec) *bool { return &q.hasDisk }),
+		"bypassDocumentValidation": args.SafeBool(func(q *aggregateSpec) *bool { return &q.bypass }).Loose(),
+		"collation":                args.Object(func(q *aggregateSpec) *bson.Raw { return &q.collation }),
+		"let":                      args.Object(func(q *aggregateSpec) *bson.Raw { return &q.let }).Since50(),
+		"fromMongos":               args.Bool[aggregateSpec](nil),
+		"needsMerge":               args.Bool[aggregateSpec](nil),
+		"isMapReduceCommand":       args.Bool[aggregateSpec](nil),
+		"exchange":                 args.Object[aggregateSpec](nil).Loose().Then(checkExchange),
+		"collectionUUID":           args.Any[aggregateSpec](nil).Gated(),
+		"encryptionInformation":    args.Object[aggregateSpec](nil).Gated(),
+		"includeQueryStatsMetrics": args.SafeBool[aggregateSpec](nil).Gated(),
+		"isHybridSearch":           args.SafeBool[aggregateSpec](nil).Gated(),
+		"resumeAfter":              args.Object[aggregateSpec](nil).Gated(),
+		"startAt":                  args.Object[aggregateSpec](nil).Gated(),
+		"requestResumeToken":       args.SafeBool[aggregateSpec](nil).Gated(),
+		"passthroughToShard":       args.Object[aggregateSpec](nil).Gated(),
+		"legacyRuntimeConstants":   args.Object[aggregateSpec](nil).Since50(),
 
-	"translatedForViewlessTimeseries": args.SafeBool[aggregateSpec](nil).Gated(),
+		"translatedForViewlessTimeseries": args.SafeBool[aggregateSpec](nil).Gated(),
 
-	"aggregate":     args.Any[aggregateSpec](nil).Before50(), // again
-	"mergeByPBRT":   args.Any[aggregateSpec](nil).Before50(),
-	"use44SortKeys": args.Bool[aggregateSpec](nil).Before50(),
-	"readConcern":   args.Object[aggregateSpec](nil).Before50(),
-	"writeConcern": args.Object[aggregateSpec](nil).Before50().Then(func(_ *aggregateSpec, v args.Value) error {
-		if bson.Raw(v.Value).IsEmpty() {
-			return srverr.New(srverr.FailedToParse, "write concern object cannot be empty")
-		}
-		return nil
-	}),
-	"comment": args.Any[aggregateSpec](nil).Before50().Then(func(_ *aggregateSpec, v args.Value) error {
-		if !args.Generic(v.From.Version(), v.Name) && v.Type != bson.TypeString {
-			return mustBe(v.From, v.Name, v.RawValue, "string")
-		}
-		return nil
-	}),
-	"maxTimeMS": args.Any[aggregateSpec](nil).Before50().Then(func(_ *aggregateSpec, v args.Value) error {
-		_, err := server.MaxTime{}.Parse(v.RawValue, v.From.Version())
-		return err
-	}),
-	"runtimeConstants": args.AnyObject[aggregateSpec](nil).Before50().Then(func(_ *aggregateSpec, v args.Value) error {
-		return args.CheckRuntimeConstants("internalRuntimeConstants", v)
-	}),
-}, Old: &args.Old{
-	Unknown: func(_ args.Source, k string) error {
-		return srverr.New(srverr.FailedToParse, "unrecognized field '%s'", k)
-	},
-	Wrong: mustBe,
-}}
+		"aggregate":     args.Any[aggregateSpec](nil).Before50(), // again
+		"mergeByPBRT":   args.Any[aggregateSpec](nil).Before50(),
+		"use44SortKeys": args.Bool[aggregateSpec](nil).Before50(),
+		"readConcern":   args.Object[aggregateSpec](nil).Before50(),
+		"writeConcern": args.Object[aggregateSpec](nil).Before50().Then(func(_ *aggregateSpec, v args.Value) error {
+			if bson.Raw(v.Value).IsEmpty() {
+				return srverr.New(srverr.FailedToParse, "write concern object cannot be empty")
+			}
+			return nil
+		}),
+		"comment": args.Any[aggregateSpec](nil).Before50().Then(func(_ *aggregateSpec, v args.Value) error {
+			if !args.Generic(v.From.Version(), v.Name) && v.Type != bson.TypeString {
+				return mustBe(v.From, v.Name, v.RawValue, "string")
+			}
+			return nil
+		}),
+		"maxTimeMS": args.Any[aggregateSpec](nil).Before50().Then(func(_ *aggregateSpec, v args.Value) error {
+			_, err := server.MaxTime{}.Parse(v.RawValue, v.From.Version())
+			return err
+		}),
+		"runtimeConstants": args.AnyObject[aggregateSpec](nil).Before50().Then(func(_ *aggregateSpec,
+			v args.Value) error {
+			return args.CheckRuntimeConstants("internalRuntimeConstants", v)
+		}),
+	}, Old: &args.Old{
+		Unknown: func(_ args.Source, k string) error {
+			return srverr.New(srverr.FailedToParse, "unrecognized field '%s'", k)
+		},
+		Wrong: mustBe,
+	}}
 
 // mustBe is the error of an argument of a wrong type, as parsers written by hand word it.
 func mustBe(_ args.Source, k string, v bson.RawValue, want string) error {
@@ -177,10 +188,13 @@ func mustBe(_ args.Source, k string, v bson.RawValue, want string) error {
 }
 
 // exchangeArgs are how a mongos asks for several cursors at once.
-var exchangeArgs = &args.Table[args.None]{Name: "internalExchange", Required: []string{"policy", "consumers"}, Fields: map[string]args.Field[args.None]{
-	"policy": args.String[args.None](nil), "consumers": args.Int[args.None](nil), "orderPreserving": args.Bool[args.None](nil),
-	"bufferSize": args.Int[args.None](nil), "key": args.Object[args.None](nil), "boundaries": args.Objects[args.None](nil), "consumerIds": args.Ints[args.None](nil),
-}}
+var exchangeArgs = &args.Table[args.None]{Name: "internalExchange", Required: []string{"policy", "consumers"},
+	Fields: map[string]args.Field[args.None]{
+		"policy": args.String[args.None](nil), "consumers": args.Int[args.None](nil),
+		"orderPreserving": args.Bool[args.None](nil),
+		"bufferSize":      args.Int[args.None](nil), "key": args.Object[args.None](nil),
+		"boundaries": args.Objects[args.None](nil), "consumerIds": args.Ints[args.None](nil),
+	}}
 
 func checkExchange(_ *aggregateSpec, v args.Value) error {
 	switch {
@@ -197,10 +211,11 @@ func refuseRouterArguments(r *server.Request) error {
 	switch {
 	case !r.Body.Lookup("exchange").IsZero():
 		return srverr.New(51028, "Cannot specify exchange option to a mongos")
-	case !r.Body.Lookup("runtimeConstants").IsZero() && !r.Node.Config().Version.AtLeast(5, 0):
+	case !r.Body.Lookup("runtimeConstants").IsZero() && !r.Version().AtLeast(5, 0):
 		return srverr.New(51143, "Cannot specify runtime constants option to a mongos")
 	case r.Body.Lookup("needsMerge").AsBool() || r.Body.Lookup("fromMongos").AsBool():
-		return srverr.New(51089, "Internal parameter(s) [needsMerge, fromMongos] cannot be set to 'true' when sent to mongos")
+		return srverr.New(51089,
+			"Internal parameter(s) [needsMerge, fromMongos] cannot be set to 'true' when sent to mongos")
 	}
 	return nil
 }
@@ -219,7 +234,8 @@ func (q *aggregateSpec) parse(r *server.Request) (err error) {
 		return err
 	}
 	if !q.hasCursor && !q.explain && body.Lookup("explain").IsZero() {
-		return srverr.New(srverr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+		return srverr.New(srverr.FailedToParse,
+			"The 'cursor' option is required, except for aggregate with the explain argument")
 	}
 	if q.explain && !body.Lookup("writeConcern").IsZero() {
 		return explainedConcern()
@@ -239,10 +255,12 @@ func (q *aggregateSpec) parse(r *server.Request) (err error) {
 func (q *aggregateSpec) namespace(r *server.Request, v bson.RawValue) (err error) {
 	if v.IsNumber() {
 		if query.Float(v) != 1 && r.Version().AllParsed() {
-			return srverr.New(srverr.BadValue, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
+			return srverr.New(srverr.BadValue,
+				"Invalid command format: the 'aggregate' field must specify a collection name or 1")
 		}
 		if query.Float(v) != 1 {
-			return srverr.New(srverr.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
+			return srverr.New(srverr.FailedToParse,
+				"Invalid command format: the 'aggregate' field must specify a collection name or 1")
 		}
 		q.ns, q.collectionless = r.DB+".$cmd.aggregate", true
 		return nil
@@ -314,10 +332,12 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 		if c := st.Coll(ns); c != nil && c.TimeSeries && q.changeStream() {
 			return nil, nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a timeseries collection", ns)
 		} else if c != nil && c.View && q.changeStream() {
-			return nil, nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+			return nil, nil,
+				srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 		} else if c != nil && c.View && !q.collStats() {
 			if given && !collation.Same(c.Collation) {
-				return nil, nil, srverr.New(srverr.OptionNotSupportedOnView, "Cannot override a view's default collation")
+				return nil, nil,
+					srverr.New(srverr.OptionNotSupportedOnView, "Cannot override a view's default collation")
 			}
 			db, name := namespace.Split(ns)
 			base, view, err := env.Resolve(pipeline.Namespace{DB: db, Coll: name})
@@ -335,9 +355,10 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 		o.NS = pipeline.Namespace{DB: r.DB}
 	}
 	o.Env, o.BypassValidation, o.Check = env, q.bypass, run.Interrupted
-	o.AllowDiskUse = q.disk || !q.hasDisk && r.Node.Config().Version.AtLeast(6, 0) // allowDiskUseByDefault
+	o.AllowDiskUse = q.disk || !q.hasDisk && r.Version().AtLeast(6, 0) // allowDiskUseByDefault
 	if r.MapReduce && !o.Version.AtLeast(4, 4) {
-		o.Version = expr.Version{Major: 4, Minor: 4} // the first version that has the stages which the command is made of
+		// the first version that has the stages which the command is made of
+		o.Version = expr.Version{Major: 4, Minor: 4}
 	}
 	p, err := pipeline.Parse(stages, o)
 	if err != nil {
@@ -351,7 +372,7 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 	}
 	if _, ok := p.Writes(); !ok {
 		r.NoWrite = true
-	} else if r.Node.Set() != nil && !r.Node.IsPrimary() && !r.Node.Config().Version.AtLeast(4, 4) {
+	} else if r.Node.Set() != nil && !r.Node.IsPrimary() && !r.Version().AtLeast(4, 4) {
 		return nil, nil, srverr.New(srverr.NotWritablePrimary, "not master") // newer secondaries let the primary write
 	}
 	var src pipeline.Iterator
@@ -373,7 +394,8 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 
 // pipelineSource opens the collection that a pipeline reads, with an index for a $match or $sort at
 // its front.
-func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pipeline.Pipeline, hint bson.RawValue, collation *query.Collation) (pipeline.Iterator, error) {
+func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pipeline.Pipeline, hint bson.RawValue,
+	collation *query.Collation) (pipeline.Iterator, error) {
 	if c == nil {
 		return pipeline.FromSlice(nil), nil
 	}
@@ -384,7 +406,8 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 	if err != nil {
 		return nil, err
 	}
-	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: p.TakeMatch(), Hint: hint, Collation: collation, Memory: &r.Node.Memory}
+	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: p.TakeMatch(), Hint: hint,
+		Collation: collation, Memory: &r.Node.Memory}
 	spec, err := p.FrontSort()
 	if err != nil {
 		return nil, err
@@ -489,7 +512,7 @@ func (e *pipelineEnv) plan(a *planner.Access, ns pipeline.Namespace) (*planner.P
 func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {
 	r := e.run.Request
 	// The collection is filled under another name, and gets its own at the end.
-	if err := namespace.CheckRenamable(r.Node.Config().Version, ns.String(), "target"); err != nil {
+	if err := namespace.CheckRenamable(r.Version(), ns.String(), "target"); err != nil {
 		return err
 	}
 	return r.Write(func(tx *store.Tx) error {
@@ -558,7 +581,7 @@ func (e *pipelineEnv) MergeKey(ns pipeline.Namespace, on []string, coll *query.C
 
 func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
 	r := e.run.Request
-	if err := namespace.CheckWritable(r.Node.Config().Version, ns.String()); err != nil {
+	if err := namespace.CheckWritable(r.Version(), ns.String()); err != nil {
 		return err
 	}
 	doc, err := r.Prepare(doc)
@@ -591,7 +614,8 @@ func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {
 	})
 }
 
-func (e *pipelineEnv) Update(ns pipeline.Namespace, key bson.Raw, upsert bool, change func(old bson.Raw) (bson.Raw, error)) (matched bool, err error) {
+func (e *pipelineEnv) Update(ns pipeline.Namespace, key bson.Raw, upsert bool,
+	change func(old bson.Raw) (bson.Raw, error)) (matched bool, err error) {
 	r := e.run.Request
 	err = r.Write(func(tx *store.Tx) error {
 		matched = false

@@ -89,15 +89,19 @@ func (s *changeStream) checkModes() error {
 		fallthrough
 	default:
 		if v6 {
-			return srverr.New(srverr.BadValue, "Enumeration value '%s' for field '$changeStream.fullDocument' is not a valid value.", s.lookup)
+			return srverr.New(
+				srverr.BadValue, "Enumeration value '%s' for field '$changeStream.fullDocument' is not a valid value.",
+				s.lookup)
 		}
-		return srverr.New(40575, "unrecognized value for the 'fullDocument' option to the $changeStream stage. Expected 'default' or 'updateLookup', got '%s'", s.lookup)
+		return srverr.New(
+			40575, "unrecognized value for the 'fullDocument' option to the $changeStream stage. Expected 'default' or 'updateLookup', got '%s'", s.lookup)
 	}
 	switch s.before {
 	case "off", "whenAvailable", "required":
 		return nil
 	}
-	return srverr.New(srverr.BadValue, "Enumeration value '%s' for field '$changeStream.fullDocumentBeforeChange' is not a valid value.", s.before)
+	return srverr.New(
+		srverr.BadValue, "Enumeration value '%s' for field '$changeStream.fullDocumentBeforeChange' is not a valid value.", s.before)
 }
 
 // checkTarget checks what is to be watched.
@@ -108,13 +112,15 @@ func (s *changeStream) checkTarget(cluster bool) error {
 	}
 	switch {
 	case cluster && (s.db != "admin" || s.coll != ""):
-		return srverr.New(srverr.InvalidOptions, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", name)
+		return srverr.New(
+			srverr.InvalidOptions, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", name)
 	case cluster:
 		s.all = true
 	case s.db == "admin" || s.db == "local" || s.db == "config":
 		return srverr.New(srverr.InvalidNamespace, "$changeStream may not be opened on the internal %s database", s.db)
 	case strings.HasPrefix(s.coll, "system."):
-		return srverr.New(srverr.InvalidNamespace, "$changeStream may not be opened on the internal %s collection", name)
+		return srverr.New(srverr.InvalidNamespace, "$changeStream may not be opened on the internal %s collection",
+			name)
 	}
 	return nil
 }
@@ -133,7 +139,8 @@ func (s *changeStream) start(resume, startAfter bson.Raw, at bson.Timestamp) err
 			return err
 		}
 		if t.Invalidate && resume != nil {
-			return srverr.New(srverr.InvalidResumeToken, "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
+			return srverr.New(srverr.InvalidResumeToken,
+				"Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
 		}
 		s.from = t
 		s.last = bsondoc.Copy(doc)
@@ -150,7 +157,8 @@ func (s *changeStream) start(resume, startAfter bson.Raw, at bson.Timestamp) err
 		s.from = change.Token{Ts: bson.Timestamp{T: now.T, I: now.I + 1}}
 	}
 	if len(log) > 0 && log[0].Op == store.OpTrimmed && s.from.Ts.Compare(log[0].TS) <= 0 {
-		return srverr.New(srverr.ChangeStreamHistoryLost, "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
+		return srverr.New(srverr.ChangeStreamHistoryLost,
+			"Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
 	}
 	return nil
 }
@@ -203,7 +211,8 @@ func (s *changeStream) load() error {
 	end := s.position()
 	log := s.n.Store().Latest().Log()
 	if len(log) > 0 && log[0].Op == store.OpTrimmed && s.from.Ts.Compare(log[0].TS) < 0 {
-		return srverr.New(srverr.ChangeStreamHistoryLost, "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
+		return srverr.New(srverr.ChangeStreamHistoryLost,
+			"Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
 	}
 	lo, hi := 0, len(log)
 	for lo < hi {
@@ -251,7 +260,8 @@ func (s *changeStream) move() {
 }
 
 func (s *changeStream) tokenNotFound() error {
-	return srverr.New(srverr.ChangeStreamFatalError, "cannot resume stream; the resume token was not found. %s", change.TokenText(s.last))
+	return srverr.New(srverr.ChangeStreamFatalError, "cannot resume stream; the resume token was not found. %s",
+		change.TokenText(s.last))
 }
 
 // entry makes the events of one entry of the log, as far as they come after the stream's place.
@@ -330,14 +340,17 @@ func (s *changeStream) invalidates(e *store.Entry) bool {
 }
 
 var eventTypes = map[store.Op]string{
-	store.OpInsert: "insert", store.OpUpdate: "update", store.OpReplace: "replace", store.OpDelete: "delete", store.OpDrop: "drop",
-	store.OpRename: "rename", store.OpDropDatabase: "dropDatabase", store.OpCreate: "create", store.OpCreateIndexes: "createIndexes",
-	store.OpDropIndexes: "dropIndexes", store.OpModify: "modify", store.OpShardCollection: "shardCollection",
+	store.OpInsert: "insert", store.OpUpdate: "update", store.OpReplace: "replace", store.OpDelete: "delete",
+	store.OpDrop:   "drop",
+	store.OpRename: "rename", store.OpDropDatabase: "dropDatabase", store.OpCreate: "create",
+	store.OpCreateIndexes: "createIndexes",
+	store.OpDropIndexes:   "dropIndexes", store.OpModify: "modify", store.OpShardCollection: "shardCollection",
 }
 
 // expandedOnly are the changes that only showExpandedEvents shows.
 var expandedOnly = map[store.Op]bool{
-	store.OpCreate: true, store.OpCreateIndexes: true, store.OpDropIndexes: true, store.OpModify: true, store.OpShardCollection: true,
+	store.OpCreate: true, store.OpCreateIndexes: true, store.OpDropIndexes: true, store.OpModify: true,
+	store.OpShardCollection: true,
 }
 
 // namespaceType says what a create event has created.
@@ -405,7 +418,8 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 		doc = bson.AppendDocument(doc, "documentKey", key)
 	}
 	if e.Op == store.OpUpdate {
-		doc = change.AppendUpdateDescription(doc, e, !old, s.expanded && v.Has(release.Reply, "$changeStream.updateDescription.disambiguatedPaths"))
+		doc = change.AppendUpdateDescription(doc, e, !old,
+			s.expanded && v.Has(release.Reply, "$changeStream.updateDescription.disambiguatedPaths"))
 	}
 	switch {
 	case !s.expanded:
@@ -484,7 +498,8 @@ func (s *changeStream) preImage(e *store.Entry) (bson.RawValue, error) {
 }
 
 func noImage(what string, e *store.Entry) error {
-	return srverr.New(srverr.NoMatchingDocument, "Change stream was configured to require a %s for all update events, but the %s was not found for event on %s", what, what, e.NS())
+	return srverr.New(
+		srverr.NoMatchingDocument, "Change stream was configured to require a %s for all update events, but the %s was not found for event on %s", what, what, e.NS())
 }
 
 // token returns the postBatchResumeToken after a batch. stashed tells that the last event has not

@@ -14,7 +14,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "count", Help: "count objects in collection", Needs: server.OnColl("find"), API: server.V1, DataLake: true, Where: server.OptIn,
+		Name: "count", Help: "count objects in collection", Needs: server.OnColl("find"), API: server.V1,
+		DataLake: true, Where: server.OptIn,
 		Sequences: true, ReadConcern: true, Mongos: server.OnMongos{Reply: countOfShards}, Run: runCount,
 	})
 }
@@ -55,11 +56,13 @@ var countArgs = &args.Table[countSpec]{Name: "count", Fields: map[string]args.Fi
 			return nil
 		}
 		if q.skip, err = countNumber(v.Name, v.RawValue); err == nil && q.skip < 0 {
-			err = srverr.New(srverr.FailedToParse, "Expected a positive number in: %s", bsontext.Element(v.Name, v.RawValue))
+			err = srverr.New(srverr.FailedToParse, "Expected a positive number in: %s",
+				bsontext.Element(v.Name, v.RawValue))
 		}
 		return err
 	}),
-	"fields": {}, "queryOptions": args.Object[countSpec](nil), "comment": args.String[countSpec](nil).Gated(), "maxTimeMS": args.Any[countSpec](nil).Gated(),
+	"fields": {}, "queryOptions": args.Object[countSpec](nil), "comment": args.String[countSpec](nil).Gated(),
+	"maxTimeMS":             args.Any[countSpec](nil).Gated(),
 	"encryptionInformation": args.Object[countSpec](nil).Gated(), "collectionUUID": args.Any[countSpec](nil).Gated(),
 	"includeQueryStatsMetrics": args.SafeBool[countSpec](nil).Gated(),
 }}
@@ -67,7 +70,8 @@ var countArgs = &args.Table[countSpec]{Name: "count", Fields: map[string]args.Fi
 // countField takes a number. Since version 5.0 null is none.
 func countField(set func(q *countSpec, v args.Value) error) args.Field[countSpec] {
 	return args.Any[countSpec](nil).Then(func(q *countSpec, v args.Value) error {
-		if v.Type == bson.TypeNull && v.From.Version().AtLeast(5, 0) && !(v.Name == "limit" && v.From.Version().AllParsed()) {
+		if v.Type == bson.TypeNull && v.From.Version().AtLeast(5, 0) &&
+			!(v.Name == "limit" && v.From.Version().AllParsed()) {
 			return nil
 		}
 		return set(q, v)
@@ -217,10 +221,12 @@ func countNumber(k string, v bson.RawValue) (int64, error) {
 }
 
 // countView counts the documents of a view.
-func countView(r *server.Request, dst []byte, ns string, filter, collation bson.Raw, hint bson.RawValue, skip, limit int64) ([]byte, error) {
+func countView(r *server.Request, dst []byte, ns string, filter, collation bson.Raw, hint bson.RawValue, skip,
+	limit int64) ([]byte, error) {
 	q := aggregateSpec{ns: ns, batchSize: -1, hint: hint, collation: collation}
 	if filter != nil {
-		q.stages = append(q.stages, bsondoc.Single("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
+		q.stages = append(q.stages,
+			bsondoc.Single("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
 	}
 	if skip > 0 {
 		q.stages = append(q.stages, bsondoc.Single("$skip", bsondoc.Int64Value(skip)))

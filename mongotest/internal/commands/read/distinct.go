@@ -18,7 +18,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "distinct", Help: "{ distinct : 'collection name' , key : 'a.b' , query : {} }", Needs: server.OnColl("find"), DataLake: true,
+		Name: "distinct", Help: "{ distinct : 'collection name' , key : 'a.b' , query : {} }",
+		Needs: server.OnColl("find"), DataLake: true,
 		Where: server.OptIn, Txn: server.TxnOK, Sequences: true, ReadConcern: true, Snapshot: true,
 		Mongos: server.OnMongos{Early: server.CheckTarget, Missing: server.RefuseMissing}, Run: runDistinct,
 	})
@@ -31,7 +32,8 @@ type distinctSpec struct {
 	hint              bson.RawValue
 }
 
-var distinctArgs = &args.Table[distinctSpec]{Name: "distinct", Struct: args.Since(8, 1, "distinctCommandRequest", "distinct"), Required: []string{"key"}, Fields: map[string]args.Field[distinctSpec]{
+var distinctArgs = &args.Table[distinctSpec]{Name: "distinct", Struct: args.Since(8, 1, "distinctCommandRequest",
+	"distinct"), Required: []string{"key"}, Fields: map[string]args.Field[distinctSpec]{
 	"key":                      args.String(func(q *distinctSpec) *string { return &q.key }),
 	"query":                    args.Object(func(q *distinctSpec) *bson.Raw { return &q.filter }),
 	"collation":                args.Object(func(q *distinctSpec) *bson.Raw { return &q.collation }),
@@ -57,10 +59,11 @@ func (q *distinctSpec) parse(r *server.Request) (err error) {
 	if q.ns, err = r.Readable(srverr.InvalidNamespace); err != nil {
 		return err
 	}
-	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined && !r.Node.Config().Version.AtLeastPatch(release.At(4, 4, 14)) {
+	if v := r.Body.Lookup("comment"); !v.IsZero() && v.Type != bson.TypeString && v.Type != bson.TypeNull &&
+		v.Type != bson.TypeUndefined && !r.Version().AtLeastPatch(release.At(4, 4, 14)) {
 		return args.WrongType("distinct.comment", v.Type, "string")
 	}
-	if r.Routing != nil && !r.Node.Config().Version.AtLeast(5, 0) {
+	if r.Routing != nil && !r.Version().AtLeast(5, 0) {
 		if err := checkDistinctRouting(r.Body); err != nil {
 			return err
 		}
@@ -84,14 +87,16 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 	c := st.Coll(ns)
 	if r.InTxn() && c != nil && c.Sharded() {
 		r.Routing.Found(server.BeforeShard)
-		return dst, srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot run 'distinct' on a sharded collection in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-distinct for a recommended alternative.")
+		return dst, srverr.New(srverr.OperationNotSupportedInTransaction,
+			"Cannot run 'distinct' on a sharded collection in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-distinct for a recommended alternative.")
 	}
 	d := distinctValues{}
 	add := func(doc bson.Raw) { extractAlongPath(doc, key, d.add) }
 	if c != nil && c.View {
 		q := aggregateSpec{ns: ns, batchSize: -1, collation: collation}
 		if filter != nil {
-			q.stages = append(q.stages, bsondoc.Single("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
+			q.stages = append(q.stages,
+				bsondoc.Single("$match", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: filter}))
 		}
 		d.coll = c.Collation
 		if err := eachResult(r, &q, func(doc bson.Raw) error { add(doc); return nil }); err != nil {
@@ -101,7 +106,8 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 		dst, err = d.append(dst)
 		return r.AppendAtTime(dst), err
 	}
-	op := server.Selection{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint, Projection: distinctProjection(key)}
+	op := server.Selection{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint,
+		Projection: distinctProjection(key)}
 	if err := op.Parse(r, ns, c); err != nil {
 		return dst, err
 	}
@@ -157,7 +163,8 @@ func distinctProjection(key string) bson.Raw {
 func distinctIndex(c *store.Coll, key string, coll *query.Collation) *store.Index {
 	for i := range c.Indexes() {
 		ix := &c.Indexes()[i]
-		if ix.Ordered() && ix.Fields[0].Path == key && ix.Partial == nil && !ix.Sparse && !ix.Hidden && coll.Same(ix.Collation) {
+		if ix.Ordered() && ix.Fields[0].Path == key && ix.Partial == nil && !ix.Sparse && !ix.Hidden &&
+			coll.Same(ix.Collation) {
 			return ix
 		}
 	}
@@ -262,7 +269,8 @@ func (d *distinctValues) add(v bson.RawValue) {
 }
 
 func (d *distinctValues) append(dst []byte) ([]byte, error) {
-	slices.SortStableFunc(d.list, work.Counting(d.work, func(a, b bson.RawValue) int { return query.Compare(a, b, d.coll) }))
+	slices.SortStableFunc(d.list,
+		work.Counting(d.work, func(a, b bson.RawValue) int { return query.Compare(a, b, d.coll) }))
 	at, dst := bson.BeginArrayElement(dst, "values")
 	start := len(dst)
 	for i, v := range d.list {

@@ -22,8 +22,9 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "explain", Help: "explain database reads and writes", Needs: server.NeedsBy("those of the command that it explains", needsOfExplain),
-		API: server.V1, DataLake: true, Where: server.OptIn, Sequences: true, ReadConcern: true, Run: runExplain,
+		Name: "explain", Help: "explain database reads and writes",
+		Needs: server.NeedsBy("those of the command that it explains", needsOfExplain),
+		API:   server.V1, DataLake: true, Where: server.OptIn, Sequences: true, ReadConcern: true, Run: runExplain,
 	})
 }
 
@@ -59,7 +60,8 @@ var explainers = map[string]func(r *server.Request) (explainTarget, error){
 			if r.Version().AtLeast(7, 0) {
 				return e, srverr.New(srverr.InvalidNamespace, "Failed to parse namespace element")
 			}
-			return e, srverr.New(srverr.InvalidNamespace, "collection name has invalid type %s", bsontext.TypeName(v.Type))
+			return e, srverr.New(srverr.InvalidNamespace, "collection name has invalid type %s",
+				bsontext.TypeName(v.Type))
 		}
 		e.q.batchSize = -1
 		return e, e.q.parse(r, r.Body)
@@ -67,12 +69,14 @@ var explainers = map[string]func(r *server.Request) (explainTarget, error){
 	"count": func(r *server.Request) (explainTarget, error) {
 		var q countSpec
 		err := q.parse(r)
-		return explainTarget{q: findSpec{ns: q.ns, filter: q.filter, collation: q.collation, hint: q.hint, limit: q.limit, skip: q.skip}, stage: "COUNT"}, err
+		return explainTarget{q: findSpec{ns: q.ns, filter: q.filter, collation: q.collation, hint: q.hint,
+			limit: q.limit, skip: q.skip}, stage: "COUNT"}, err
 	},
 	"distinct": func(r *server.Request) (explainTarget, error) {
 		var q distinctSpec
 		err := q.parse(r)
-		return explainTarget{q: findSpec{ns: q.ns, filter: q.filter, collation: q.collation, hint: q.hint}, key: q.key}, err
+		return explainTarget{q: findSpec{ns: q.ns, filter: q.filter, collation: q.collation, hint: q.hint}, key: q.key},
+			err
 	},
 	"findAndModify": explainWrite,
 	"update":        explainWrite,
@@ -87,7 +91,7 @@ var explainers = map[string]func(r *server.Request) (explainTarget, error){
 		return parsedAggregate(r).explanation(r)
 	},
 	"mapReduce": func(r *server.Request) (explainTarget, error) {
-		if !r.Node.Config().Version.AtLeast(4, 4) { // before, it was no aggregation
+		if !r.Version().AtLeast(4, 4) { // before, it was no aggregation
 			return explainTarget{}, cannotExplain(r.Name)
 		}
 		_, q, err := readMapReduce(r)
@@ -124,7 +128,8 @@ func explainWrite(r *server.Request) (explainTarget, error) {
 	if err := op.Parse(r, st.Coll(op.NS)); err != nil {
 		return explainTarget{}, err
 	}
-	return explainTarget{q: findSpec{ns: op.NS, filter: op.Q, sort: op.Sort, collation: op.Collation, let: op.Let, hint: op.Hint}, stage: op.Stage, one: op.One, writes: r.Cmd.Name != "findAndModify", write: &op}, nil
+	return explainTarget{q: findSpec{ns: op.NS, filter: op.Q, sort: op.Sort, collation: op.Collation, let: op.Let,
+		hint: op.Hint}, stage: op.Stage, one: op.One, writes: r.Cmd.Name != "findAndModify", write: &op}, nil
 }
 
 // explanation checks the pipeline and splits it into a query and what is left.
@@ -134,7 +139,8 @@ func (q *aggregateSpec) explanation(r *server.Request) (explainTarget, error) {
 		return explainTarget{}, err
 	}
 	it.Close()
-	e := explainTarget{q: findSpec{ns: q.ns, collation: q.collation, let: q.let, hint: q.hint}, pipeline: true, rest: q.stages}
+	e := explainTarget{q: findSpec{ns: q.ns, collation: q.collation, let: q.let, hint: q.hint}, pipeline: true,
+		rest: q.stages}
 	if len(e.rest) > 0 {
 		if filter, ok := e.rest[0].Lookup("$match").Document(); ok {
 			e.q.filter, e.rest = filter, e.rest[1:]
@@ -160,18 +166,25 @@ type explainSpec struct {
 }
 
 var explainArgs = &args.Table[explainSpec]{
-	Name:  "explain",
-	Value: args.Object(func(q *explainSpec) *bson.Raw { return &q.cmd }).Old(srverr.FailedToParse, "explain command requires a nested object"),
+	Name: "explain",
+	Value: args.Object(func(q *explainSpec) *bson.Raw {
+		return &q.cmd
+	}).Old(srverr.FailedToParse, "explain command requires a nested object"),
 	Fields: map[string]args.Field[explainSpec]{
-		"verbosity": args.String(func(q *explainSpec) *string { return &q.verbosity }).Old(srverr.FailedToParse, "explain verbosity must be a string").
+		"verbosity": args.String(func(q *explainSpec) *string {
+			return &q.verbosity
+		}).Old(srverr.FailedToParse, "explain verbosity must be a string").
 			Then(func(q *explainSpec, v args.Value) error {
 				switch {
-				case q.verbosity == "queryPlanner" || q.verbosity == "executionStats" || q.verbosity == "allPlansExecution":
+				case q.verbosity == "queryPlanner" || q.verbosity == "executionStats" ||
+					q.verbosity == "allPlansExecution":
 					return nil
 				case v.From.Version().AtLeast(5, 0):
-					return srverr.New(srverr.BadValue, "Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", q.verbosity)
+					return srverr.New(srverr.BadValue,
+						"Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", q.verbosity)
 				}
-				return srverr.New(srverr.FailedToParse, "verbosity string must be one of {'queryPlanner', 'executionStats', 'allPlansExecution'}")
+				return srverr.New(srverr.FailedToParse,
+					"verbosity string must be one of {'queryPlanner', 'executionStats', 'allPlansExecution'}")
 			}),
 	},
 	Old: &args.Old{},
@@ -203,7 +216,8 @@ func runExplain(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, cannotExplain(name)
 	}
 	if db, ok := cmd.Lookup("$db").StringValue(); ok && db != r.DB {
-		return dst, srverr.New(srverr.InvalidNamespace, "Mismatched $db in explain command. Expected %s but got %s", r.DB, db)
+		return dst, srverr.New(srverr.InvalidNamespace, "Mismatched $db in explain command. Expected %s but got %s",
+			r.DB, db)
 	}
 	inner.Body, inner.Sequences, inner.Name = explainedBody(cmd, r.DB), nil, name
 	if inner.Arg().Type == bson.TypeBinary { // nothing is explained by a UUID
@@ -228,13 +242,13 @@ func runExplain(r *server.Request, dst []byte) ([]byte, error) {
 func explainReply(r *server.Request, dst []byte, e *explainTarget, command bson.Raw) ([]byte, error) {
 	var err error
 	at := len(dst)
-	if r.Node.Config().Version.AtLeast(5, 0) {
+	if r.Version().AtLeast(5, 0) {
 		dst = bson.AppendString(dst, "explainVersion", "1")
 	}
 	if dst, err = explain(r, dst, e, e.detail != "" && e.detail != "queryPlanner"); err != nil {
 		return dst[:at], err
 	}
-	if r.Node.Config().Version.AtLeast(5, 0) {
+	if r.Version().AtLeast(5, 0) {
 		dst = bson.AppendDocument(dst, "command", command)
 	}
 	return appendServerInfo(r, dst), nil
@@ -327,12 +341,14 @@ type explanation struct {
 func (p *explanation) plan(r *server.Request, shards ...int) (x *explained, err error) {
 	x = &explained{explainTarget: p.explainTarget, filter: p.op.Filter.Document()}
 	q := &p.q
-	x.access = &planner.Access{Coll: p.coll, Filter: p.op.Filter, Sort: p.order, Natural: p.natural, Back: p.back, Hint: q.hint, Min: q.min, Max: q.max,
+	x.access = &planner.Access{Coll: p.coll, Filter: p.op.Filter, Sort: p.order, Natural: p.natural, Back: p.back,
+		Hint: q.hint, Min: q.min, Max: q.max,
 		Collation: p.op.Coll, Only: shards, Memory: &r.Node.Memory, Explains: true, OnShard: len(shards) > 0}
 	x.access.NoScan = func() bool { return r.NoTableScan(q.ns) }
 	x.access.Text = func() string { return planner.Describe(q.ns, p.op.Filter, q.sort, q.projection, q.collation) }
 	w := &x.access.Wants
-	w.Skip, w.Limit, w.Projection, w.Projected, w.SortSpec, w.ReturnKey = q.skip, q.limit, p.proj, q.projection, q.sort, q.returnKey
+	w.Skip, w.Limit, w.Projection, w.Projected, w.SortSpec, w.ReturnKey = q.skip, q.limit, p.proj, q.projection, q.sort,
+		q.returnKey
 	w.Collated = q.collation
 	w.Count, w.Distinct, w.Tailable = p.stage == "COUNT", p.key, q.tailable
 	w.Meta = func(doc bson.Raw, name string) bson.RawValue {
@@ -380,7 +396,7 @@ func (p *explanation) append(r *server.Request, dst []byte, execute bool, shards
 func appendServerInfo(r *server.Request, dst []byte) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "serverInfo")
 	dst = bsondoc.Append(dst, "host", r.Node.Addr(), "port", int32(0),
-		"version", r.Node.Config().Version.String(), "gitVersion", runtime.Version())
+		"version", r.Version().String(), "gitVersion", runtime.Version())
 	return bson.EndDocument(dst, at)
 }
 
@@ -398,11 +414,13 @@ func explainView(r *server.Request, dst []byte, e *explainTarget, execute bool) 
 		return dst, err
 	}
 	db, name := namespace.Split(e.q.ns)
-	base, stages, err := (&pipelineEnv{run: &server.Running{Request: r, State: st}}).Resolve(pipeline.Namespace{DB: db, Coll: name})
+	base, stages, err := (&pipelineEnv{run: &server.Running{Request: r, State: st}}).Resolve(pipeline.Namespace{DB: db,
+		Coll: name})
 	if err != nil {
 		return dst, err
 	}
-	resolved := aggregateSpec{ns: base.String(), stages: append(append(append([]bson.Raw(nil), stages...), q.stages...), e.rest...), batchSize: -1, collation: q.collation, let: q.let}
+	resolved := aggregateSpec{ns: base.String(), stages: append(append(append([]bson.Raw(nil), stages...), q.stages...),
+		e.rest...), batchSize: -1, collation: q.collation, let: q.let}
 	inner, err := resolved.explanation(r)
 	if err != nil {
 		return dst, err
@@ -427,14 +445,14 @@ func (p *explanation) appendRun(r *server.Request, dst []byte, x *explained) ([]
 	figures := func(dst []byte, n int64) []byte {
 		return bsondoc.Append(dst, "nReturned", n, "executionTimeMillisEstimate", int64(0))
 	}
-	if r.Node.Config().Version.AtLeast(4, 4) {
+	if r.Version().AtLeast(4, 4) {
 		dst = figures(dst, x.ran.Advanced)
 	}
 	dst = bson.EndDocument(dst, first)
 	for i, stage := range p.rest {
 		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+1))
 		d = append(d, stage.Elements()...)
-		if r.Node.Config().Version.AtLeast(4, 4) {
+		if r.Version().AtLeast(4, 4) {
 			d = figures(d, counts[i])
 		}
 		dst = bson.EndDocument(d, at)
@@ -458,7 +476,8 @@ func (p *explanation) stageCounts(r *server.Request) ([]int64, error) {
 		if name == "$out" || name == "$merge" {
 			continue
 		}
-		q := aggregateSpec{ns: p.q.ns, stages: append(front[:len(front):len(front)], p.rest[:i+1]...), batchSize: -1, collation: p.q.collation, let: p.q.let, hint: p.q.hint}
+		q := aggregateSpec{ns: p.q.ns, stages: append(front[:len(front):len(front)], p.rest[:i+1]...), batchSize: -1,
+			collation: p.q.collation, let: p.q.let, hint: p.q.hint}
 		n, err := countResults(r, &q)
 		if err != nil {
 			return nil, err
@@ -506,8 +525,9 @@ func (x *explained) appendTrial(r *server.Request, dst []byte) []byte {
 			s := t.Plans[k]
 			keys, docs := s.Examined()
 			at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
-			d = bsondoc.Append(d, "nReturned", int32(s.Advanced), "executionTimeMillisEstimate", int32(0), "totalKeysExamined", int32(keys), "totalDocsExamined", int32(docs))
-			if r.Node.Config().Version.AtLeast(5, 0) {
+			d = bsondoc.Append(d, "nReturned", int32(s.Advanced), "executionTimeMillisEstimate", int32(0),
+				"totalKeysExamined", int32(keys), "totalDocsExamined", int32(docs))
+			if r.Version().AtLeast(5, 0) {
 				d = bson.AppendDouble(d, "score", t.Scores[k])
 			}
 			one, d := bson.BeginDocumentElement(d, "executionStages")
@@ -519,7 +539,7 @@ func (x *explained) appendTrial(r *server.Request, dst []byte) []byte {
 
 // appendPlan appends what queryPlanner has.
 func (x *explained) appendPlan(r *server.Request, dst []byte) []byte {
-	v := r.Node.Config().Version
+	v := r.Version()
 	if !v.AtLeast(5, 0) {
 		dst = bson.AppendInt32(dst, "plannerVersion", 1)
 	}
@@ -528,7 +548,8 @@ func (x *explained) appendPlan(r *server.Request, dst []byte) []byte {
 		dst = bsondoc.Append(dst, "queryHash", x.access.QueryHash(), "planCacheKey", x.access.PlanCacheKey())
 	}
 	if v.AtLeast(5, 0) {
-		dst = bsondoc.Append(dst, "maxIndexedOrSolutionsReached", false, "maxIndexedAndSolutionsReached", false, "maxScansToExplodeReached", false)
+		dst = bsondoc.Append(dst, "maxIndexedOrSolutionsReached", false, "maxIndexedAndSolutionsReached", false,
+			"maxScansToExplodeReached", false)
 	}
 	if x.absorbed {
 		dst = bson.AppendBool(dst, "optimizedPipeline", true)
@@ -553,7 +574,8 @@ func sortLimit(r *server.Request) int64 {
 
 // cacheable reports whether the plan cache may keep a plan for the query.
 func (x *explained) cacheable() bool {
-	if x.plan.Root.Name == "IDHACK" || x.plan.Root.Name == "EOF" || x.q.hint.Type != 0 || len(x.q.min)+len(x.q.max) > 0 {
+	if x.plan.Root.Name == "IDHACK" || x.plan.Root.Name == "EOF" || x.q.hint.Type != 0 ||
+		len(x.q.min)+len(x.q.max) > 0 {
 		return false
 	}
 	return !x.op().MatchesAll() || len(x.q.sort) > 5
@@ -613,7 +635,8 @@ func (x *explained) run(r *server.Request) error {
 	top.NeedTime = top.Works - 1 - top.Advanced
 	x.ran = top
 	if len(x.write.Fields) > 5 {
-		x.ran = &planner.Stage{Name: "PROJECTION_DEFAULT", Spec: x.write.Fields, Inputs: []*planner.Stage{top}, Figures: top.Figures}
+		x.ran = &planner.Stage{Name: "PROJECTION_DEFAULT", Spec: x.write.Fields, Inputs: []*planner.Stage{top},
+			Figures: top.Figures}
 	}
 	return err
 }

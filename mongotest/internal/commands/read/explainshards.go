@@ -38,7 +38,8 @@ func (p *explanation) onShards(r *server.Request, dst []byte, execute bool) ([]b
 		d.Doc("winningPlan", bsondoc.Build(func(d *bsondoc.Builder) {
 			d.Str("stage", stage)
 			eachShard(d, plans, func(i int, d *bsondoc.Builder) {
-				d.Str("shardName", server.ShardName(shards[i])).Str("connectionString", r.Node.Data().ShardHost(shards[i]))
+				d.Str("shardName", server.ShardName(shards[i])).Str("connectionString",
+					r.Node.Data().ShardHost(shards[i]))
 				d.B = appendServerInfo(r, d.B)
 				d.B = plans[i].appendPlan(r, d.B)
 			})
@@ -61,7 +62,9 @@ func (p *explanation) onShards(r *server.Request, dst []byte, execute bool) ([]b
 				d.B = bson.AppendInt64(d.B, "totalChildMillis", 0)
 				eachShard(d, plans, func(i int, d *bsondoc.Builder) {
 					d.Str("shardName", server.ShardName(shards[i])).Flag("executionSuccess", true)
-					d.Doc("executionStages", bsondoc.Build(func(d *bsondoc.Builder) { d.B = plans[i].ran.Append(d.B, sortLimit(r), true) }))
+					d.Doc("executionStages", bsondoc.Build(func(d *bsondoc.Builder) {
+						d.B = plans[i].ran.Append(d.B, sortLimit(r), true)
+					}))
 				})
 			}))
 		}))
@@ -112,7 +115,8 @@ func (p *explanation) mongosStage(shards int) string {
 func eachShard(d *bsondoc.Builder, plans []*explained, f func(i int, d *bsondoc.Builder)) {
 	at, b := bson.BeginArrayElement(d.B, "shards")
 	for i := range plans {
-		b = append(bson.AppendIndexHeader(b, bson.TypeEmbeddedDocument, i), bsondoc.Build(func(d *bsondoc.Builder) { f(i, d) })...)
+		b = append(bson.AppendIndexHeader(b, bson.TypeEmbeddedDocument, i),
+			bsondoc.Build(func(d *bsondoc.Builder) { f(i, d) })...)
 	}
 	d.B = bson.EndDocument(b, at)
 }

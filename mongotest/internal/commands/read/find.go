@@ -21,8 +21,10 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "find", Help: "query for documents", Needs: server.OnColl("find"), API: server.V1, DataLake: true, Where: server.OptIn,
-		Txn: server.TxnOK, Sequences: true, ReadConcern: true, Snapshot: true, Struct: "FindCommandRequest", Run: runFind,
+		Name: "find", Help: "query for documents", Needs: server.OnColl("find"), API: server.V1, DataLake: true,
+		Where: server.OptIn,
+		Txn:   server.TxnOK, Sequences: true, ReadConcern: true, Snapshot: true, Struct: "FindCommandRequest",
+		Run: runFind,
 	})
 }
 
@@ -51,7 +53,8 @@ func runFind(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if r.InTxn() && q.readOnce {
-		return dst, srverr.New(srverr.OperationNotSupportedInTransaction, "The 'readOnce' option is not supported within a transaction.")
+		return dst, srverr.New(srverr.OperationNotSupportedInTransaction,
+			"The 'readOnce' option is not supported within a transaction.")
 	}
 	if r.InTxn() && q.tailable {
 		return dst, srverr.New(srverr.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
@@ -66,7 +69,7 @@ func runFind(r *server.Request, dst []byte) ([]byte, error) {
 // parse reads the arguments of a find command. Members of old versions look at the collection's
 // name after the rest.
 func (q *findSpec) parse(r *server.Request, body bson.Raw) (err error) {
-	if r.Node.Config().Version.AtLeast(5, 0) {
+	if r.Version().AtLeast(5, 0) {
 		if err := q.arguments(r, body); err != nil {
 			return err
 		}
@@ -92,61 +95,76 @@ func (q *findSpec) parse(r *server.Request, body bson.Raw) (err error) {
 // notOwned is what is said since version 5.0 of a document's place that has something else.
 const notOwned = "Expected field %sto be of type object" // sic
 
-var findArgs = &args.Table[findSpec]{Name: "find", Struct: args.Since(5, 0, "FindCommandRequest", "find"), Fields: map[string]args.Field[findSpec]{
-	"filter":     args.Object(func(q *findSpec) *bson.Raw { return &q.filter }).Now(srverr.TypeMismatch, notOwned),
-	"projection": args.Object(func(q *findSpec) *bson.Raw { return &q.projection }).Now(srverr.TypeMismatch, notOwned),
-	"sort":       args.Object(func(q *findSpec) *bson.Raw { return &q.sort }).Now(srverr.TypeMismatch, notOwned),
-	"min":        args.Object(func(q *findSpec) *bson.Raw { return &q.min }).Now(srverr.TypeMismatch, notOwned),
-	"max":        args.Object(func(q *findSpec) *bson.Raw { return &q.max }).Now(srverr.TypeMismatch, notOwned),
-	"collation":  args.Object(func(q *findSpec) *bson.Raw { return &q.collation }).Now(srverr.TypeMismatch, notOwned),
-	"let":        args.Object(func(q *findSpec) *bson.Raw { return &q.let }).Gated(),
-	"hint":       args.Hint(func(q *findSpec) *bson.RawValue { return &q.hint }).Old(srverr.FailedToParse, "hint must be either a string or nested object"),
-	"skip":       args.Number(func(q *findSpec) *int64 { return &q.skip }).AtLeast(0),
-	"limit":      args.Number(func(q *findSpec) *int64 { return &q.limit }).AtLeast(0).Note(func(q *findSpec) *bool { return &q.hasLimit }),
-	"batchSize":  args.Number(func(q *findSpec) *int64 { return &q.batchSize }).AtLeast(0).Then(notNegative("BatchSize", func(q *findSpec) int64 { return q.batchSize })),
-	"ntoreturn": args.Number(func(q *findSpec) *int64 { return &q.returns }).AtLeast(0).Note(func(q *findSpec) *bool { return &q.ntoreturn }).
-		Then(notNegative("NToReturn", func(q *findSpec) int64 { return q.returns })),
-	"singleBatch":              args.SafeBool(func(q *findSpec) *bool { return &q.single }).Flag50(),
-	"tailable":                 args.SafeBool(func(q *findSpec) *bool { return &q.tailable }).Flag50(),
-	"awaitData":                args.SafeBool(func(q *findSpec) *bool { return &q.awaitData }).Flag50(),
-	"noCursorTimeout":          args.SafeBool(func(q *findSpec) *bool { return &q.noTimeout }).Flag50(),
-	"returnKey":                args.SafeBool(func(q *findSpec) *bool { return &q.returnKey }).Flag50(),
-	"showRecordId":             args.SafeBool(func(q *findSpec) *bool { return &q.showRecordID }).Flag50(),
-	"readOnce":                 args.SafeBool(func(q *findSpec) *bool { return &q.readOnce }),
-	"oplogReplay":              args.SafeBool(func(q *findSpec) *bool { return &q.oplogReplay }),
-	"allowPartialResults":      args.SafeBool(func(q *findSpec) *bool { return &q.partial }).Flag50(),
-	"allowDiskUse":             args.SafeBool(func(q *findSpec) *bool { return &q.disk }).Flag50().Gated(),
-	"$_requestResumeToken":     args.SafeBool(func(q *findSpec) *bool { return &q.resumeToken }).Flag50(),
-	"$_resumeAfter":            args.Object(resumeAfter),
-	"$_startAt":                args.Object(resumeAfter),
-	"mirrored":                 args.SafeBool[findSpec](nil).Flag50().Since50(),
-	"includeQueryStatsMetrics": args.SafeBool[findSpec](nil).Flag50().Since50(),
-	"_use44SortKeys":           args.Bool[findSpec](nil).Before50(),
-	"encryptionInformation":    args.Object[findSpec](nil).Gated(),
-	"runtimeConstants":         args.RuntimeConstants[findSpec]("runtimeConstants", 51202).Before50(),
-	"options":                  args.Object[findSpec](nil),
-	"term":                     args.Long[findSpec](nil),
-	"comment": args.Any[findSpec](nil).Before50().Then(func(_ *findSpec, v args.Value) error {
-		if !args.Generic(v.From.Version(), v.Name) && v.Type != bson.TypeString { // before 4.4 not one of the arguments that all commands take
-			return args.FailedToParse(v.From, "'comment' field must be of BSON type string.")
-		}
-		return nil
-	}),
-}, Old: &args.Old{
-	Strict: true, Cast: true, Unknown: args.Unrecognized,
-	Wrong: func(from args.Source, k string, v bson.RawValue, want string) error {
-		if want != "object" && want != "bool" && want != "long" {
-			return args.FailedToParse(from, "'%s' field must be numeric.", k)
-		}
-		return wrongFindType(k, v, want)
-	},
-}}
+var findArgs = &args.Table[findSpec]{Name: "find", Struct: args.Since(5, 0, "FindCommandRequest", "find"),
+	Fields: map[string]args.Field[findSpec]{
+		"filter": args.Object(func(q *findSpec) *bson.Raw { return &q.filter }).Now(srverr.TypeMismatch, notOwned),
+		"projection": args.Object(func(q *findSpec) *bson.Raw {
+			return &q.projection
+		}).Now(srverr.TypeMismatch, notOwned),
+		"sort": args.Object(func(q *findSpec) *bson.Raw { return &q.sort }).Now(srverr.TypeMismatch, notOwned),
+		"min":  args.Object(func(q *findSpec) *bson.Raw { return &q.min }).Now(srverr.TypeMismatch, notOwned),
+		"max":  args.Object(func(q *findSpec) *bson.Raw { return &q.max }).Now(srverr.TypeMismatch, notOwned),
+		"collation": args.Object(func(q *findSpec) *bson.Raw {
+			return &q.collation
+		}).Now(srverr.TypeMismatch, notOwned),
+		"let": args.Object(func(q *findSpec) *bson.Raw { return &q.let }).Gated(),
+		"hint": args.Hint(func(q *findSpec) *bson.RawValue {
+			return &q.hint
+		}).Old(srverr.FailedToParse, "hint must be either a string or nested object"),
+		"skip": args.Number(func(q *findSpec) *int64 { return &q.skip }).AtLeast(0),
+		"limit": args.Number(func(q *findSpec) *int64 {
+			return &q.limit
+		}).AtLeast(0).Note(func(q *findSpec) *bool { return &q.hasLimit }),
+		"batchSize": args.Number(func(q *findSpec) *int64 {
+			return &q.batchSize
+		}).AtLeast(0).Then(notNegative("BatchSize", func(q *findSpec) int64 { return q.batchSize })),
+		"ntoreturn": args.Number(func(q *findSpec) *int64 {
+			return &q.returns
+		}).AtLeast(0).Note(func(q *findSpec) *bool { return &q.ntoreturn }).
+			Then(notNegative("NToReturn", func(q *findSpec) int64 { return q.returns })),
+		"singleBatch":              args.SafeBool(func(q *findSpec) *bool { return &q.single }).Flag50(),
+		"tailable":                 args.SafeBool(func(q *findSpec) *bool { return &q.tailable }).Flag50(),
+		"awaitData":                args.SafeBool(func(q *findSpec) *bool { return &q.awaitData }).Flag50(),
+		"noCursorTimeout":          args.SafeBool(func(q *findSpec) *bool { return &q.noTimeout }).Flag50(),
+		"returnKey":                args.SafeBool(func(q *findSpec) *bool { return &q.returnKey }).Flag50(),
+		"showRecordId":             args.SafeBool(func(q *findSpec) *bool { return &q.showRecordID }).Flag50(),
+		"readOnce":                 args.SafeBool(func(q *findSpec) *bool { return &q.readOnce }),
+		"oplogReplay":              args.SafeBool(func(q *findSpec) *bool { return &q.oplogReplay }),
+		"allowPartialResults":      args.SafeBool(func(q *findSpec) *bool { return &q.partial }).Flag50(),
+		"allowDiskUse":             args.SafeBool(func(q *findSpec) *bool { return &q.disk }).Flag50().Gated(),
+		"$_requestResumeToken":     args.SafeBool(func(q *findSpec) *bool { return &q.resumeToken }).Flag50(),
+		"$_resumeAfter":            args.Object(resumeAfter),
+		"$_startAt":                args.Object(resumeAfter),
+		"mirrored":                 args.SafeBool[findSpec](nil).Flag50().Since50(),
+		"includeQueryStatsMetrics": args.SafeBool[findSpec](nil).Flag50().Since50(),
+		"_use44SortKeys":           args.Bool[findSpec](nil).Before50(),
+		"encryptionInformation":    args.Object[findSpec](nil).Gated(),
+		"runtimeConstants":         args.RuntimeConstants[findSpec]("runtimeConstants", 51202).Before50(),
+		"options":                  args.Object[findSpec](nil),
+		"term":                     args.Long[findSpec](nil),
+		"comment": args.Any[findSpec](nil).Before50().Then(func(_ *findSpec, v args.Value) error {
+			// before 4.4 not one of the arguments that all commands take
+			if !args.Generic(v.From.Version(), v.Name) && v.Type != bson.TypeString {
+				return args.FailedToParse(v.From, "'comment' field must be of BSON type string.")
+			}
+			return nil
+		}),
+	}, Old: &args.Old{
+		Strict: true, Cast: true, Unknown: args.Unrecognized,
+		Wrong: func(from args.Source, k string, v bson.RawValue, want string) error {
+			if want != "object" && want != "bool" && want != "long" {
+				return args.FailedToParse(from, "'%s' field must be numeric.", k)
+			}
+			return wrongFindType(k, v, want)
+		},
+	}}
 
 func resumeAfter(q *findSpec) *bson.Raw { return &q.resumeAfter }
 
 // wrongFindType is the error of the find parser of old versions for a value of a wrong type.
 func wrongFindType(k string, v bson.RawValue, want string) error {
-	return srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be of BSON type %s.", bsontext.Element(k, v), k, want)
+	return srverr.New(srverr.FailedToParse, "Failed to parse: %s. '%s' field must be of BSON type %s.",
+		bsontext.Element(k, v), k, want)
 }
 
 // notNegative checks a number that may not be negative.
@@ -210,7 +228,8 @@ func (q *findSpec) check() error {
 	case len(q.resumeAfter) > 5 && !q.resumeToken:
 		return srverr.New(srverr.BadValue, "'requestResumeToken' must be true if 'resumeAfter' is specified")
 	case len(q.resumeAfter) > 5 && !validRecordToken(q.resumeAfter):
-		return srverr.New(srverr.BadValue, "Malformed resume token: the '_resumeAfter' object must contain exactly one field named '$recordId', of type NumberLong.")
+		return srverr.New(
+			srverr.BadValue, "Malformed resume token: the '_resumeAfter' object must contain exactly one field named '$recordId', of type NumberLong.")
 	}
 	return nil
 }
@@ -290,7 +309,8 @@ func remote(r *server.Request, err error) error {
 }
 
 // openFind parses what the query is made of and opens it.
-func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (pipeline.Iterator, *server.Running, error) {
+func openFind(r *server.Request, st *store.State, c *store.Coll,
+	q *findSpec) (pipeline.Iterator, *server.Running, error) {
 	var collation *query.Collation
 	var err error
 	if q.collation != nil {
@@ -311,7 +331,8 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 			r.Routing.Found(server.ByRouter) // it reads the query before it sends it on
 			return nil, nil, err
 		}
-		if id, ok := filter.IDEquality(); ok && c != nil && !c.Sharded() && c.HasIDs() && q.simple() && collation.Same(c.Collation) {
+		if id, ok := filter.IDEquality(); ok && c != nil && !c.Sharded() && c.HasIDs() && q.simple() &&
+			collation.Same(c.Collation) {
 			it := &oneDoc{}
 			found := int64(0)
 			if _, doc, ok := c.ByID(id); ok {
@@ -356,8 +377,11 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 	if err != nil {
 		return nil, nil, err
 	}
-	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: filter, Sort: sort, Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation, Memory: &r.Node.Memory}
-	a.Wants = planner.Wants{Skip: q.skip, Limit: q.limit, Projection: proj, Projected: q.projection, SortSpec: q.sort, Collated: q.collation, ReturnKey: q.returnKey, Tailable: q.tailable}
+	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: filter, Sort: sort,
+		Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation,
+		Memory: &r.Node.Memory}
+	a.Wants = planner.Wants{Skip: q.skip, Limit: q.limit, Projection: proj, Projected: q.projection, SortSpec: q.sort,
+		Collated: q.collation, ReturnKey: q.returnKey, Tailable: q.tailable}
 	a.NoScan = func() bool { return r.NoTableScan(q.ns) }
 	a.Text = func() string { return planner.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
 	if filter != nil && filter.NeedsGeoIndex() && sort == nil && r.Routing != nil {
@@ -368,7 +392,8 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 		a.Text = func() string { return planner.Describe(q.ns, filter, q.sort, shown, q.collation) }
 	}
 	if q.tailable && !c.Capped {
-		return nil, nil, remote(r, srverr.New(srverr.BadValue, "error processing query: %s tailable cursor requested on non capped collection", a.Text()))
+		return nil, nil, remote(r, srverr.New(srverr.BadValue,
+			"error processing query: %s tailable cursor requested on non capped collection", a.Text()))
 	}
 	p, err := a.Plan()
 	if err != nil {
@@ -378,7 +403,8 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 		n, _ := q.resumeAfter.Lookup("$recordId").AsInt64()
 		key, ok := c.RecordAt(n)
 		if !ok {
-			return nil, nil, srverr.New(srverr.KeyNotFound, "Failed to resume collection scan: the recordId from which we are attempting to resume no longer exists in the collection: RecordId(%d)", n)
+			return nil, nil, srverr.New(srverr.KeyNotFound,
+				"Failed to resume collection scan: the recordId from which we are attempting to resume no longer exists in the collection: RecordId(%d)", n)
 		}
 		p.Resume(key)
 	}
@@ -389,7 +415,8 @@ func openFind(r *server.Request, st *store.State, c *store.Coll, q *findSpec) (p
 	case *planner.SortIter:
 		s.Context = "Executor error during find command"
 		s.Meta = it.meta
-		if s.Most = r.Node.IntParameter("internalQueryMaxBlockingSortMemoryUsageBytes"); q.disk || r.Node.Config().Version.AtLeast(6, 0) {
+		if s.Most = r.Node.IntParameter("internalQueryMaxBlockingSortMemoryUsageBytes"); q.disk ||
+			r.Version().AtLeast(6, 0) {
 			s.Most = 0 // what does not fit goes to a file there
 		}
 		if q.limit > 0 {
@@ -462,7 +489,8 @@ func (d *description) meta(name string) bson.RawValue {
 	switch name {
 	case "recordId":
 		if d.found != nil {
-			return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, store.RecordNumber(d.found.RID()))}
+			return bson.RawValue{Type: bson.TypeInt64,
+				Value: bson.AppendInt64Value(nil, store.RecordNumber(d.found.RID()))}
 		}
 	case "indexKey":
 		if d.found == nil {
@@ -557,7 +585,9 @@ func (n *nearIter) Next() (bson.Raw, error) {
 				n.docs = append(n.docs, doc)
 			}
 		}
-		slices.SortStableFunc(n.docs, func(a, b bson.Raw) int { return cmp.Compare(distances[&a[0]], distances[&b[0]]) })
+		slices.SortStableFunc(n.docs, func(a, b bson.Raw) int {
+			return cmp.Compare(distances[&a[0]], distances[&b[0]])
+		})
 	}
 	if len(n.docs) == 0 {
 		return nil, nil

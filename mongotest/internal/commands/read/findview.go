@@ -63,10 +63,12 @@ func (q *findSpec) aggregation() (*aggregateSpec, error) {
 			return nil, srverr.New(srverr.InvalidPipelineOperator, "%s", o.text)
 		}
 	}
-	a := &aggregateSpec{ns: q.ns, batchSize: q.batchSize, hint: q.hint, collation: q.collation, let: bsondoc.Copy(q.let)}
+	a := &aggregateSpec{ns: q.ns, batchSize: q.batchSize, hint: q.hint, collation: q.collation,
+		let: bsondoc.Copy(q.let)}
 	add := func(name string, doc bson.Raw) {
 		if !bsondoc.OrEmpty(doc).IsEmpty() {
-			a.stages = append(a.stages, bsondoc.Single(name, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}))
+			a.stages = append(a.stages,
+				bsondoc.Single(name, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}))
 		}
 	}
 	add("$match", q.filter)

@@ -18,8 +18,9 @@ import (
 func init() {
 	server.Register(&server.Command{
 		Name: "getMore", Help: "retrieve more results from an existing cursor",
-		Needs: server.NeedsBy("find on the collection of the cursor", needsOfGetMore), API: server.V1, DataLake: true, Where: server.Anywhere,
-		Txn: server.TxnOK, Continues: true, Sequences: true, ReadConcern: true, Snapshot: true, NoAfterTime: true,
+		Needs: server.NeedsBy("find on the collection of the cursor", needsOfGetMore), API: server.V1, DataLake: true,
+		Where: server.Anywhere,
+		Txn:   server.TxnOK, Continues: true, Sequences: true, ReadConcern: true, Snapshot: true, NoAfterTime: true,
 		Mongos: server.OnMongos{Reply: batchOfMongos}, Run: runGetMore,
 	})
 }
@@ -39,12 +40,17 @@ type getMoreSpec struct {
 }
 
 var (
-	getMoreArgs = &args.Table[getMoreSpec]{Name: "getMore", Required: []string{"collection"}, Value: args.Long(func(q *getMoreSpec) *int64 { return &q.id }),
+	getMoreArgs = &args.Table[getMoreSpec]{Name: "getMore", Required: []string{"collection"},
+		Value: args.Long(func(q *getMoreSpec) *int64 { return &q.id }),
 		Fields: map[string]args.Field[getMoreSpec]{
-			"collection": args.String(func(q *getMoreSpec) *string { return &q.coll }).Note(func(q *getMoreSpec) *bool { return &q.hasColl }),
-			"batchSize":  args.Number[getMoreSpec](nil).Note(func(q *getMoreSpec) *bool { return &q.hasBatch }).Then(setBatchSize),
-			"maxTimeMS":  args.Any[getMoreSpec](nil).Then(setAwait),
-			"term":       args.Long[getMoreSpec](nil),
+			"collection": args.String(func(q *getMoreSpec) *string {
+				return &q.coll
+			}).Note(func(q *getMoreSpec) *bool { return &q.hasColl }),
+			"batchSize": args.Number[getMoreSpec](nil).Note(func(q *getMoreSpec) *bool {
+				return &q.hasBatch
+			}).Then(setBatchSize),
+			"maxTimeMS": args.Any[getMoreSpec](nil).Then(setAwait),
+			"term":      args.Long[getMoreSpec](nil),
 			"lastKnownCommittedOpTime": args.Any[getMoreSpec](nil).Then(func(_ *getMoreSpec, v args.Value) error {
 				body, _ := v.From.Message()
 				return server.CheckOpTime(body, v.Name)
@@ -137,7 +143,8 @@ func runGetMore(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		if r.Routing != nil && srverr.CodeOf(err) == srverr.CursorNotFound {
 			r.Routing.Found(server.ByRouter)
-			err = srverr.New(srverr.CursorNotFound, "Cursor not found (namespace: '%s', id: %d).", namespace.Join(r.DB, q.coll), q.id)
+			err = srverr.New(srverr.CursorNotFound, "Cursor not found (namespace: '%s', id: %d).",
+				namespace.Join(r.DB, q.coll), q.id)
 		}
 		return dst, err
 	}
@@ -150,7 +157,8 @@ func runGetMore(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if ns := namespace.Join(r.DB, q.coll); ns != c.NS {
-		return dst, srverr.New(srverr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.NS)
+		return dst, srverr.New(srverr.Unauthorized,
+			"Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.NS)
 	}
 	if q.hasTime && !c.AwaitData {
 		return dst, srverr.New(srverr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
@@ -269,7 +277,7 @@ func getMore(r *server.Request, dst []byte, c *server.Cursor, q *getMoreSpec) (o
 		}
 		body = bson.AppendInt64(body, "id", id)
 		body = r.AppendAtTime(bson.AppendString(body, "ns", c.NS))
-		if !end && r.Flags&wire.ExhaustAllowed != 0 && (r.Routing == nil || r.Node.Config().Version.AtLeast(7, 1)) {
+		if !end && r.Flags&wire.ExhaustAllowed != 0 && (r.Routing == nil || r.Version().AtLeast(7, 1)) {
 			r.More, r.StreamOf = true, c.ID
 		}
 		return bson.EndDocument(body, at), end, nil

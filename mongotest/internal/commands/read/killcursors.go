@@ -11,7 +11,9 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "killCursors", Help: "Kill a list of cursor ids", Needs: server.NeedsBy("killAnyCursor for the cursors of others", needsOfKillCursors), API: server.V1, DataLake: true, Where: server.Anywhere,
+		Name: "killCursors", Help: "Kill a list of cursor ids",
+		Needs: server.NeedsBy("killAnyCursor for the cursors of others", needsOfKillCursors), API: server.V1,
+		DataLake: true, Where: server.Anywhere,
 		Txn: server.TxnLater, Run: runKillCursors,
 	})
 }
@@ -32,7 +34,7 @@ func needsOfKillCursors(r *server.Request, body bson.Raw) []account.Need {
 }
 
 func runKillCursors(r *server.Request, dst []byte) ([]byte, error) {
-	idl := r.Node.Config().Version.AtLeast(4, 9)
+	idl := r.Version().AtLeast(4, 9)
 	name, ok := r.Arg().StringValue()
 	list := r.Body.Lookup("cursors")
 	if err := args.CheckFields(r, r.Cmd.Name, "cursors"); err != nil {
@@ -42,7 +44,8 @@ func runKillCursors(r *server.Request, dst []byte) ([]byte, error) {
 	case !ok && idl:
 		return dst, args.WrongType("killCursors.killCursors", r.Arg().Type, "string")
 	case !ok:
-		return dst, srverr.New(srverr.FailedToParse, "First parameter must be a string in: %s", bsontext.Document(r.Body))
+		return dst, srverr.New(srverr.FailedToParse, "First parameter must be a string in: %s",
+			bsontext.Document(r.Body))
 	case idl && list.IsZero():
 		return dst, args.MissingField("killCursors.cursors")
 	case idl && list.Type != bson.TypeArray:
@@ -50,7 +53,8 @@ func runKillCursors(r *server.Request, dst []byte) ([]byte, error) {
 	case name == "":
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid collection name: %s.", r.DB)
 	case list.Type != bson.TypeArray:
-		return dst, srverr.New(srverr.FailedToParse, "Field 'cursors' must be of type array in: %s", bsontext.Document(r.Body))
+		return dst, srverr.New(srverr.FailedToParse, "Field 'cursors' must be of type array in: %s",
+			bsontext.Document(r.Body))
 	}
 	var ids []int64
 	for k, v := range bson.Raw(list.Value).All() {
@@ -59,7 +63,8 @@ func runKillCursors(r *server.Request, dst []byte) ([]byte, error) {
 			if idl {
 				return dst, args.WrongType("killCursors.cursors."+k, v.Type, "long")
 			}
-			return dst, srverr.New(srverr.FailedToParse, "Field 'cursors' contains an element that is not of type long: %s", bsontext.Element(k, v))
+			return dst, srverr.New(srverr.FailedToParse,
+				"Field 'cursors' contains an element that is not of type long: %s", bsontext.Element(k, v))
 		}
 		ids = append(ids, id)
 	}

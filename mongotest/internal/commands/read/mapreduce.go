@@ -17,7 +17,8 @@ import (
 func init() {
 	server.Register(&server.Command{
 		Name: "mapReduce", Aliases: []string{"mapreduce"},
-		Needs: server.NeedsBy("find on the collection; insert and remove or update on the one that it writes", needsOfMapReduce), WriteConcern: true,
+		Needs: server.NeedsBy("find on the collection; insert and remove or update on the one that it writes",
+			needsOfMapReduce), WriteConcern: true,
 		NoWriteConcern: mapsInline, Mongos: server.OnMongos{Documents: true}, Run: runMapReduce,
 	})
 }
@@ -32,7 +33,8 @@ func needsOfMapReduce(r *server.Request, body bson.Raw) []account.Need {
 	list := r.OnTarget(body, "find")
 	db, out := r.DB, body.Lookup("out")
 	writes := func(coll bson.RawValue, second string) {
-		list = append(list, server.Privileges(db+"."+bsondoc.MustString(coll), server.Bypassing(body, "insert", second)...)...)
+		list = append(list, server.Privileges(db+"."+bsondoc.MustString(coll),
+			server.Bypassing(body, "insert", second)...)...)
 	}
 	if out.Type == bson.TypeString {
 		writes(out, "remove")
@@ -69,41 +71,49 @@ type mapReduceSpec struct {
 }
 
 // mapReduceArgs are the arguments, of which those without a type have texts of their own.
-var mapReduceArgs = &args.Table[mapReduceSpec]{Name: "MapReduce", Required: []string{"map", "reduce", "out"}, Fields: map[string]args.Field[mapReduceSpec]{
-	"map":      code(func(q *mapReduceSpec) *bson.RawValue { return &q.mapped }),
-	"reduce":   code(func(q *mapReduceSpec) *bson.RawValue { return &q.reduce }),
-	"finalize": code(func(q *mapReduceSpec) *bson.RawValue { return &q.finalize }),
-	"out":      args.Any[mapReduceSpec](nil).Then(func(q *mapReduceSpec, v args.Value) error { return q.out(q.db, v.RawValue) }),
-	"query":    args.Object(func(q *mapReduceSpec) *bson.Raw { return &q.query }),
-	"collation": args.Object(func(q *mapReduceSpec) *bson.Raw { return &q.collation }).Then(func(q *mapReduceSpec, v args.Value) error {
-		_, err := query.ParseCollation(q.collation)
-		return err
-	}),
-	"sort": args.Object(func(q *mapReduceSpec) *bson.Raw { return &q.sort }).Then(func(q *mapReduceSpec, v args.Value) error {
-		if q.sort.IsEmpty() {
-			return srverr.New(15976, "The mapReduce sort option must have at least one sort key")
-		}
-		return nil
-	}),
-	"scope": args.Any[mapReduceSpec](nil).Then(func(q *mapReduceSpec, v args.Value) error {
-		if v.Type == bson.TypeNull {
+var mapReduceArgs = &args.Table[mapReduceSpec]{Name: "MapReduce", Required: []string{"map", "reduce", "out"},
+	Fields: map[string]args.Field[mapReduceSpec]{
+		"map":      code(func(q *mapReduceSpec) *bson.RawValue { return &q.mapped }),
+		"reduce":   code(func(q *mapReduceSpec) *bson.RawValue { return &q.reduce }),
+		"finalize": code(func(q *mapReduceSpec) *bson.RawValue { return &q.finalize }),
+		"out": args.Any[mapReduceSpec](nil).Then(func(q *mapReduceSpec, v args.Value) error {
+			return q.out(q.db, v.RawValue)
+		}),
+		"query": args.Object(func(q *mapReduceSpec) *bson.Raw { return &q.query }),
+		"collation": args.Object(func(q *mapReduceSpec) *bson.Raw {
+			return &q.collation
+		}).Then(func(q *mapReduceSpec, v args.Value) error {
+			_, err := query.ParseCollation(q.collation)
+			return err
+		}),
+		"sort": args.Object(func(q *mapReduceSpec) *bson.Raw {
+			return &q.sort
+		}).Then(func(q *mapReduceSpec, v args.Value) error {
+			if q.sort.IsEmpty() {
+				return srverr.New(15976, "The mapReduce sort option must have at least one sort key")
+			}
 			return nil
-		}
-		ok := false
-		if q.scope, ok = v.Document(); !ok {
-			return srverr.New(srverr.BadValue, "'scope' must be an object")
-		}
-		return nil
-	}),
-	"limit": args.Number[mapReduceSpec](nil).Then(func(q *mapReduceSpec, v args.Value) error {
-		if q.limit = args.CastNumber(v.RawValue); q.limit <= 0 {
-			return srverr.New(15958, "The limit specified to mapReduce must be positive")
-		}
-		return nil
-	}),
-	"bypassDocumentValidation": args.Bool(func(q *mapReduceSpec) *bool { return &q.bypass }),
-	"verbose":                  args.Bool[mapReduceSpec](nil), "jsMode": args.Bool[mapReduceSpec](nil), "splitInfo": args.Number[mapReduceSpec](nil),
-}}
+		}),
+		"scope": args.Any[mapReduceSpec](nil).Then(func(q *mapReduceSpec, v args.Value) error {
+			if v.Type == bson.TypeNull {
+				return nil
+			}
+			ok := false
+			if q.scope, ok = v.Document(); !ok {
+				return srverr.New(srverr.BadValue, "'scope' must be an object")
+			}
+			return nil
+		}),
+		"limit": args.Number[mapReduceSpec](nil).Then(func(q *mapReduceSpec, v args.Value) error {
+			if q.limit = args.CastNumber(v.RawValue); q.limit <= 0 {
+				return srverr.New(15958, "The limit specified to mapReduce must be positive")
+			}
+			return nil
+		}),
+		"bypassDocumentValidation": args.Bool(func(q *mapReduceSpec) *bool { return &q.bypass }),
+		"verbose":                  args.Bool[mapReduceSpec](nil), "jsMode": args.Bool[mapReduceSpec](nil),
+		"splitInfo": args.Number[mapReduceSpec](nil),
+	}}
 
 // code takes a function. The scope that it had before 4.4 is passed over.
 func code(to func(*mapReduceSpec) *bson.RawValue) args.Field[mapReduceSpec] {
@@ -196,15 +206,18 @@ func readMapReduce(r *server.Request) (*mapReduceSpec, *aggregateSpec, error) {
 	if c := st.Coll(ns); c != nil && c.View {
 		return nil, nil, srverr.New(srverr.CommandNotSupportedOnView, "mapReduce on a view is not supported")
 	} else if c != nil && c.TimeSeries {
-		return nil, nil, srverr.New(srverr.CommandNotSupportedOnView, "mapReduce on a timeseries collection is not supported")
+		return nil, nil, srverr.New(srverr.CommandNotSupportedOnView,
+			"mapReduce on a timeseries collection is not supported")
 	}
 	if q.mode == "replace" && q.sharded {
-		return nil, nil, srverr.New(srverr.InvalidOptions, "MapReduce internal error :: caused by :: Combination of 'out.sharded' and 'replace' output mode is not supported. "+
-			"Cannot replace an existing sharded collection or create a new sharded collection. Please create the sharded collection first and use a different "+
-			"output mode or consider using an unsharded collection.")
+		return nil, nil, srverr.New(srverr.InvalidOptions,
+			"MapReduce internal error :: caused by :: Combination of 'out.sharded' and 'replace' output mode is not supported. "+
+				"Cannot replace an existing sharded collection or create a new sharded collection. Please create the sharded collection first and use a different "+
+				"output mode or consider using an unsharded collection.")
 	}
 	r.MapReduce, r.Scope = true, q.scope
-	return q, &aggregateSpec{ns: ns, stages: q.stages(), bypass: q.bypass, collation: q.collation, disk: true, hasDisk: true}, nil
+	return q, &aggregateSpec{ns: ns, stages: q.stages(), bypass: q.bypass, collation: q.collation, disk: true,
+		hasDisk: true}, nil
 }
 
 func runMapReduce(r *server.Request, dst []byte) ([]byte, error) {
@@ -222,8 +235,10 @@ func runMapReduce(r *server.Request, dst []byte) ([]byte, error) {
 	case q.target == "":
 		at, list := bson.BeginArrayElement(dst, "results")
 		for i, doc := range results {
-			if list = append(bson.AppendIndexHeader(list, bson.TypeEmbeddedDocument, i), doc...); len(list)-len(dst) > server.MaxBSONObjectSize {
-				return dst, srverr.New(srverr.BSONObjectTooLarge, "MapReduce internal error :: caused by :: BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)",
+			if list = append(bson.AppendIndexHeader(list, bson.TypeEmbeddedDocument, i),
+				doc...); len(list)-len(dst) > server.MaxBSONObjectSize {
+				return dst, srverr.New(srverr.BSONObjectTooLarge,
+					"MapReduce internal error :: caused by :: BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)",
 					len(list)-len(dst), len(list)-len(dst), server.MaxBSONObjectSize+16<<10)
 			}
 		}
@@ -235,7 +250,7 @@ func runMapReduce(r *server.Request, dst []byte) ([]byte, error) {
 	default:
 		dst = bson.AppendString(dst, "result", name)
 	}
-	if r.Node.Config().Version.Has(release.Reply, "mapReduce.timeMillis") {
+	if r.Version().Has(release.Reply, "mapReduce.timeMillis") {
 		dst = bson.AppendInt32(dst, "timeMillis", int32(time.Since(start).Milliseconds()))
 	}
 	return dst, nil
@@ -279,12 +294,15 @@ func (q *mapReduceSpec) stages() []bson.Raw {
 	stage("$unwind", bsondoc.DocumentValue(bsondoc.Single("path", bsondoc.StringValue("$emits"))))
 	stage("$group", bsondoc.DocumentValue(bsondoc.Build(func(b *bsondoc.Builder) {
 		b.Str("_id", "$emits.k")
-		b.Doc("value", bsondoc.Single("$_internalJsReduce", bsondoc.DocumentValue(bsondoc.Build(func(b *bsondoc.Builder) {
-			b.Str("data", "$emits")
-			b.Value("eval", q.reduce.Type, q.reduce.Value)
-		}))))
+		b.Doc("value", bsondoc.Single("$_internalJsReduce",
+			bsondoc.DocumentValue(bsondoc.Build(func(b *bsondoc.Builder) {
+				b.Str("data", "$emits")
+				b.Value("eval", q.reduce.Type, q.reduce.Value)
+			}))))
 	})))
-	finalize := func() bson.Raw { return callOf(q.finalize, bsondoc.StringValue("$_id"), bsondoc.StringValue("$value")) }
+	finalize := func() bson.Raw {
+		return callOf(q.finalize, bsondoc.StringValue("$_id"), bsondoc.StringValue("$value"))
+	}
 	if q.finalize.Type != 0 {
 		stage("$project", bsondoc.DocumentValue(bsondoc.Single("value", bsondoc.DocumentValue(finalize()))))
 	}
@@ -299,9 +317,12 @@ func (q *mapReduceSpec) stages() []bson.Raw {
 		matched := bsondoc.StringValue("replace")
 		if q.mode == "reduce" {
 			pair := bsondoc.ArrayValue(bsondoc.StringValue("$value"), bsondoc.StringValue("$$new.value"))
-			merged := []bson.RawValue{bsondoc.DocumentValue(bsondoc.Single("$project", bsondoc.DocumentValue(bsondoc.Single("value", bsondoc.DocumentValue(callOf(q.reduce, bsondoc.StringValue("$_id"), pair))))))}
+			merged := []bson.RawValue{bsondoc.DocumentValue(bsondoc.Single("$project",
+				bsondoc.DocumentValue(bsondoc.Single("value",
+					bsondoc.DocumentValue(callOf(q.reduce, bsondoc.StringValue("$_id"), pair))))))}
 			if q.finalize.Type != 0 {
-				merged = append(merged, bsondoc.DocumentValue(bsondoc.Single("$project", bsondoc.DocumentValue(bsondoc.Single("value", bsondoc.DocumentValue(finalize()))))))
+				merged = append(merged, bsondoc.DocumentValue(bsondoc.Single("$project",
+					bsondoc.DocumentValue(bsondoc.Single("value", bsondoc.DocumentValue(finalize()))))))
 			}
 			matched = bsondoc.ArrayValue(merged...)
 		}

@@ -15,18 +15,21 @@ func (e *pipelineEnv) GeoIndex(ns pipeline.Namespace, key string) (string, error
 	none := srverr.New(srverr.IndexNotFound, "$geoNear requires a 2d or 2dsphere index, but none were found")
 	c := e.state().Coll(ns.String())
 	if c == nil {
-		return "", srverr.New(srverr.NamespaceNotFound, "$geoNear requires a geo index to run, but %s does not exist", ns)
+		return "", srverr.New(srverr.NamespaceNotFound, "$geoNear requires a geo index to run, but %s does not exist",
+			ns)
 	}
 	plane, sphere := planner.SpecialFields(c, "2d"), planner.SpecialFields(c, "2dsphere")
 	switch {
 	case key != "":
 		return key, nil
 	case len(plane) > 1:
-		return "", srverr.New(srverr.IndexNotFound, "There is more than one 2d index on %s; unsure which to use for $geoNear", ns)
+		return "", srverr.New(srverr.IndexNotFound,
+			"There is more than one 2d index on %s; unsure which to use for $geoNear", ns)
 	case len(plane) == 1: // goes before 2dsphere
 		return plane[0], nil
 	case len(sphere) > 1:
-		return "", srverr.New(srverr.IndexNotFound, "There is more than one 2dsphere index on %s; unsure which to use for $geoNear", ns)
+		return "", srverr.New(srverr.IndexNotFound,
+			"There is more than one 2dsphere index on %s; unsure which to use for $geoNear", ns)
 	case len(sphere) == 1:
 		return sphere[0], nil
 	}

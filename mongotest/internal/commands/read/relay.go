@@ -11,7 +11,8 @@ import (
 
 // relay returns how a mongos passes on the cursor of a pipeline that one shard does alone, nil if
 // none does. c may be nil.
-func relay(r *server.Request, c *store.Coll, ns string, stages []bson.Raw, coll *query.Collation, let bson.Raw, writes bool) (*server.Relay, error) {
+func relay(r *server.Request, c *store.Coll, ns string, stages []bson.Raw, coll *query.Collation, let bson.Raw,
+	writes bool) (*server.Relay, error) {
 	route, err := r.Route(c, ns)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,8 @@ import (
 )
 
 // Search answers a stage that searches. An index that does not exist finds nothing.
-func (e *pipelineEnv) Search(stage string, ns pipeline.Namespace, spec bson.Raw, step func(n int)) (iter.Seq2[bson.Raw, bson.Raw], bson.Raw, error) {
+func (e *pipelineEnv) Search(stage string, ns pipeline.Namespace, spec bson.Raw,
+	step func(n int)) (iter.Seq2[bson.Raw, bson.Raw], bson.Raw, error) {
 	nothing := func(func(doc, meta bson.Raw) bool) {}
 	none := bsondoc.Of("count", bsondoc.Of("lowerBound", int64(0)))
 	c := e.state().Coll(ns.String())

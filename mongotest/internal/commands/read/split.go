@@ -35,11 +35,14 @@ func (o *streamOutput) Next() (bson.Raw, error) {
 		if o.split && (len(doc) > server.MaxBSONObjectSize || s.skip > 0) {
 			s.fragments = splitEvent(doc, s.current)
 			if s.skip > len(s.fragments) {
-				return nil, srverr.New(srverr.ChangeStreamFatalError, "Attempted to resume a split event, but the event now has %d fragments", len(s.fragments))
+				return nil, srverr.New(srverr.ChangeStreamFatalError,
+					"Attempted to resume a split event, but the event now has %d fragments", len(s.fragments))
 			}
 			s.fragments, s.skip = s.fragments[s.skip:], 0
 		} else if len(doc) > server.MaxInternalBSONSize {
-			return nil, srverr.New(10334, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB) First element: %s", len(doc), len(doc), server.MaxInternalBSONSize, bsontext.Element("_id", doc.Lookup("_id")))
+			return nil, srverr.New(
+				10334, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB) First element: %s",
+				len(doc), len(doc), server.MaxInternalBSONSize, bsontext.Element("_id", doc.Lookup("_id")))
 		} else {
 			return doc, nil
 		}
@@ -56,8 +59,10 @@ func (o *streamOutput) checkToken(doc bson.Raw) error {
 		if id.Type != 0 {
 			found = bsontext.Document(bsondoc.Single("_id", id))
 		}
-		return srverr.New(srverr.ChangeStreamFatalError, "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s",
-			bsontext.Document(bsondoc.Single("_id", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: o.s.last})), found)
+		return srverr.New(srverr.ChangeStreamFatalError,
+			"Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s",
+			bsontext.Document(bsondoc.Single("_id", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: o.s.last})),
+			found)
 	}
 	return nil
 }

@@ -18,21 +18,25 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 	c := e.state().Coll(ns.String())
 	switch stage {
 	case "$collStats":
-		if c != nil && c.View && (spec.Lookup("count").Type != 0 || spec.Lookup("storageStats").Type != 0 || spec.Lookup("queryExecStats").Type != 0) {
+		if c != nil && c.View && (spec.Lookup("count").Type != 0 || spec.Lookup("storageStats").Type != 0 ||
+			spec.Lookup("queryExecStats").Type != 0) {
 			return nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 		}
 		if c == nil {
 			if docs, ok := r.Node.SystemDocuments(ns.String()); ok {
-				return pipeline.FromSlice([]bson.Raw{collStatsDocument(r, ns.String(), nil, int64(len(docs)), spec)}), nil
+				return pipeline.FromSlice([]bson.Raw{collStatsDocument(r, ns.String(), nil, int64(len(docs)), spec)}),
+					nil
 			}
 			for k := range spec.All() {
 				if k != "count" && k != "storageStats" {
 					continue
 				}
 				if r.Version().AtLeast(5, 0) {
-					return nil, srverr.New(srverr.NamespaceNotFound, "PlanExecutor error during aggregation :: caused by :: Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s] not found.", k, ns)
+					return nil, srverr.New(srverr.NamespaceNotFound,
+						"PlanExecutor error during aggregation :: caused by :: Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s] not found.", k, ns)
 				}
-				return nil, srverr.New(40481, "Unable to retrieve %s in $collStats stage: Collection [%s] not found.", k, ns)
+				return nil, srverr.New(40481, "Unable to retrieve %s in $collStats stage: Collection [%s] not found.",
+					k, ns)
 			}
 		}
 		return pipeline.FromSlice(r.PerShard(c, func(part *store.Coll) bson.Raw {
@@ -42,7 +46,8 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 		var docs []bson.Raw
 		if c != nil {
 			for i := range c.Indexes() {
-				docs = append(docs, r.PerShard(c, func(*store.Coll) bson.Raw { return indexStats(r, &c.Indexes()[i]) })...)
+				docs = append(docs,
+					r.PerShard(c, func(*store.Coll) bson.Raw { return indexStats(r, &c.Indexes()[i]) })...)
 			}
 		}
 		return pipeline.FromSlice(docs), nil
@@ -62,11 +67,12 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 // cachedPlan is an entry of the plan cache as $planCacheStats shows it.
 func cachedPlan(r *server.Request, e *planner.Cached) bson.Raw {
 	return bsondoc.Build(func(d *bsondoc.Builder) {
-		if r.Node.Config().Version.AtLeast(5, 0) {
+		if r.Version().AtLeast(5, 0) {
 			d.Str("version", "1")
 		}
 		d.Doc("createdFromQuery", bsondoc.Build(func(d *bsondoc.Builder) {
-			d.Doc("query", bsondoc.OrEmpty(e.Query)).Doc("sort", bsondoc.OrEmpty(e.Sort)).Doc("projection", bsondoc.OrEmpty(e.Projection))
+			d.Doc("query", bsondoc.OrEmpty(e.Query)).Doc("sort", bsondoc.OrEmpty(e.Sort)).Doc("projection",
+				bsondoc.OrEmpty(e.Projection))
 			if e.Collation != nil {
 				d.Doc("collation", e.Collation)
 			}
@@ -82,8 +88,10 @@ func cachedPlan(r *server.Request, e *planner.Cached) bson.Raw {
 			s := e.Trial.Plans[k]
 			keys, docs := s.Examined()
 			stats = append(stats, bsondoc.Build(func(d *bsondoc.Builder) {
-				d.B = bsondoc.Append(d.B, "nReturned", int32(s.Advanced), "executionTimeMillisEstimate", int32(0), "totalKeysExamined", int32(keys), "totalDocsExamined", int32(docs))
-				d.Doc("executionStages", bsondoc.Build(func(d *bsondoc.Builder) { d.B = s.Append(d.B, sortLimit(r), true) }))
+				d.B = bsondoc.Append(d.B, "nReturned", int32(s.Advanced), "executionTimeMillisEstimate", int32(0),
+					"totalKeysExamined", int32(keys), "totalDocsExamined", int32(docs))
+				d.Doc("executionStages",
+					bsondoc.Build(func(d *bsondoc.Builder) { d.B = s.Append(d.B, sortLimit(r), true) }))
 			}))
 			list = bson.AppendDoubleValue(bson.AppendIndexHeader(list, bson.TypeDouble, i), e.Trial.Scores[k])
 		}

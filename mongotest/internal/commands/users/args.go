@@ -31,16 +31,19 @@ func init() {
 	}
 	for _, name := range []string{"createUser", "updateUser"} {
 		of(name, named, fields{
-			"pwd": args.String[args.None](nil), "digestPassword": flag, "customData": args.Object[args.None](nil), roles: list,
+			"pwd": args.String[args.None](nil), "digestPassword": flag, "customData": args.Object[args.None](nil),
+			roles:        list,
 			restrictions: restrictionsOf(name), "mechanisms": args.Strings[args.None](nil),
 		})
 	}
 	tables["createUser"].Required = []string{roles}
 	for _, name := range []string{"createRole", "updateRole"} {
-		of(name, named, fields{privileges: args.Objects[args.None](nil), roles: list, restrictions: restrictionsOf(name)})
+		of(name, named, fields{privileges: args.Objects[args.None](nil), roles: list,
+			restrictions: restrictionsOf(name)})
 	}
 	tables["createRole"].Required = []string{privileges, roles}
-	for _, name := range []string{"grantRolesToUser", "revokeRolesFromUser", "grantRolesToRole", "revokeRolesFromRole"} {
+	for _, name := range []string{"grantRolesToUser", "revokeRolesFromUser", "grantRolesToRole",
+		"revokeRolesFromRole"} {
 		of(name, named, fields{roles: list}, roles)
 	}
 	for _, name := range []string{"grantPrivilegesToRole", "revokePrivilegesFromRole"} {
@@ -52,9 +55,11 @@ func init() {
 	for _, name := range []string{"dropAllUsersFromDatabase", "dropAllRolesFromDatabase"} {
 		of(name, args.Field[args.None]{}, fields{})
 	}
-	of("usersInfo", args.Field[args.None]{}, fields{"showPrivileges": flag, "showCredentials": flag, "showAuthenticationRestrictions": flag,
-		"showCustomData": flag, "filter": args.Object[args.None](nil)})
-	of("rolesInfo", args.Field[args.None]{}, fields{"showPrivileges": {}, "showBuiltinRoles": flag, "showAuthenticationRestrictions": flag})
+	of("usersInfo", args.Field[args.None]{}, fields{"showPrivileges": flag, "showCredentials": flag,
+		"showAuthenticationRestrictions": flag,
+		"showCustomData":                 flag, "filter": args.Object[args.None](nil)})
+	of("rolesInfo", args.Field[args.None]{}, fields{"showPrivileges": {}, "showBuiltinRoles": flag,
+		"showAuthenticationRestrictions": flag})
 }
 
 // restrictionsOf is a list of addresses from which and to which a client may connect.
@@ -62,7 +67,8 @@ func restrictionsOf(command string) args.Field[args.None] {
 	addresses := args.Any[args.None](nil).Then(func(_ *args.None, v args.Value) error {
 		return checkAddresses(command+".authenticationRestrictions", v.Name, v.RawValue)
 	})
-	entry := &args.Table[args.None]{Name: command + ".authenticationRestrictions", Fields: fields{"clientSource": addresses, "serverAddress": addresses}}
+	entry := &args.Table[args.None]{Name: command + ".authenticationRestrictions",
+		Fields: fields{"clientSource": addresses, "serverAddress": addresses}}
 	return args.Objects[args.None](nil).Then(func(_ *args.None, v args.Value) error {
 		for _, doc := range v.Documents() {
 			if err := entry.Parse(v.From, doc, nil); err != nil {
@@ -204,11 +210,13 @@ func parseMechanisms(r *server.Request, v bson.RawValue) (list []string, err err
 func parseRestrictions(list bson.Raw, what string) (bson.Raw, error) {
 	for e := range list.Values() {
 		if e.Type != bson.TypeEmbeddedDocument {
-			return nil, srverr.New(srverr.UnsupportedFormat, "%s array sub-documents must be address restriction objects", what)
+			return nil, srverr.New(srverr.UnsupportedFormat,
+				"%s array sub-documents must be address restriction objects", what)
 		}
 		for k, v := range bson.Raw(e.Value).All() {
 			if k != "clientSource" && k != "serverAddress" {
-				return nil, srverr.New(srverr.FailedToParse, "BSON field 'address restriction.%s' is an unknown field.", k)
+				return nil, srverr.New(srverr.FailedToParse, "BSON field 'address restriction.%s' is an unknown field.",
+					k)
 			}
 			if err := checkAddresses("address restriction", k, v); err != nil {
 				return nil, err
@@ -222,7 +230,9 @@ func parseRestrictions(list bson.Raw, what string) (bson.Raw, error) {
 func checkAddresses(within, field string, v bson.RawValue) error {
 	field = within + "." + field
 	if v.Type != bson.TypeArray && v.Type != bson.TypeString {
-		return srverr.New(srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected types '[array, string]'", field, bsontext.TypeName(v.Type))
+		return srverr.New(
+			srverr.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected types '[array, string]'", field,
+			bsontext.TypeName(v.Type))
 	}
 	if v.Type == bson.TypeArray {
 		for i, item := range bson.Raw(v.Value).All() {
@@ -287,7 +297,8 @@ func parseNameDocument(doc bson.Raw, field string) (rn account.Role, err error) 
 		s, ok := v.StringValue()
 		switch {
 		case !ok:
-			return rn, srverr.New(srverr.BadValue, "%s must contain a string field named: %s. But, has type %s", kind, k, bsontext.TypeName(v.Type))
+			return rn, srverr.New(srverr.BadValue, "%s must contain a string field named: %s. But, has type %s", kind,
+				k, bsontext.TypeName(v.Type))
 		case k == field:
 			rn.Role = s
 		default:

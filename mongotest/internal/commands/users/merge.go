@@ -11,7 +11,8 @@ import (
 )
 
 func init() {
-	server.Register(&server.Command{Name: "_mergeAuthzCollections", AdminOnly: true, Needs: server.OnDB("createUser"), WriteConcern: true, Mongos: onConfig, Run: runMerge})
+	server.Register(&server.Command{Name: "_mergeAuthzCollections", AdminOnly: true, Needs: server.OnDB("createUser"),
+		WriteConcern: true, Mongos: onConfig, Run: runMerge})
 }
 
 // mergeSpec are the arguments of _mergeAuthzCollections.
@@ -20,12 +21,13 @@ type mergeSpec struct {
 	drop             bool
 }
 
-var mergeArgs = &args.Table[mergeSpec]{Name: "_mergeAuthzCollections", Required: []string{"db", "drop"}, Fields: map[string]args.Field[mergeSpec]{
-	"tempUsersCollection": args.String(func(q *mergeSpec) *string { return &q.users }),
-	"tempRolesCollection": args.String(func(q *mergeSpec) *string { return &q.roles }),
-	"db":                  args.String(func(q *mergeSpec) *string { return &q.db }),
-	"drop":                args.SafeBool(func(q *mergeSpec) *bool { return &q.drop }),
-}}
+var mergeArgs = &args.Table[mergeSpec]{Name: "_mergeAuthzCollections", Required: []string{"db", "drop"},
+	Fields: map[string]args.Field[mergeSpec]{
+		"tempUsersCollection": args.String(func(q *mergeSpec) *string { return &q.users }),
+		"tempRolesCollection": args.String(func(q *mergeSpec) *string { return &q.roles }),
+		"db":                  args.String(func(q *mergeSpec) *string { return &q.db }),
+		"drop":                args.SafeBool(func(q *mergeSpec) *bool { return &q.drop }),
+	}}
 
 // runMerge adds the users and roles that a restore has put into collections. With drop, those of
 // the database that are not there are removed.
@@ -35,7 +37,8 @@ func runMerge(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if q.users == "" && q.roles == "" {
-		return dst, srverr.New(srverr.BadValue, "Must provide at least one of \"tempUsersCollection\" and \"tempRolesCollection\"")
+		return dst, srverr.New(srverr.BadValue,
+			"Must provide at least one of \"tempUsersCollection\" and \"tempRolesCollection\"")
 	}
 	if q.roles != "" {
 		if err := mergeRoles(r, q.roles, q.db, q.drop); err != nil {

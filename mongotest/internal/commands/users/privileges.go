@@ -12,9 +12,10 @@ import (
 // needsOfDefinition is for commands that make or change a user or a role, and so grant what is in
 // the definition.
 func needsOfDefinition(action string) server.Needs {
-	return server.NeedsBy(action+" on the database; grantRole where what is granted holds", func(r *server.Request, body bson.Raw) []account.Need {
-		return append([]account.Need{{Action: action, DB: r.DB}}, needsOfGranted(r, body, "grantRole")...)
-	})
+	return server.NeedsBy(action+" on the database; grantRole where what is granted holds",
+		func(r *server.Request, body bson.Raw) []account.Need {
+			return append([]account.Need{{Action: action, DB: r.DB}}, needsOfGranted(r, body, "grantRole")...)
+		})
 }
 
 // needsOfGrants is for commands that grant or revoke.
@@ -55,27 +56,29 @@ func isUser(r *server.Request, body bson.Raw) bool {
 	return ok && u != nil && u.DB == r.DB && u.Name == name
 }
 
-var needsOfUsersInfo = server.NeedsBy("viewUser on the database, unless it asks for the user itself", func(r *server.Request, body bson.Raw) []account.Need {
-	if isUser(r, body) {
-		return nil
-	}
-	return []account.Need{{Action: "viewUser", DB: r.DB}}
-})
+var needsOfUsersInfo = server.NeedsBy("viewUser on the database, unless it asks for the user itself",
+	func(r *server.Request, body bson.Raw) []account.Need {
+		if isUser(r, body) {
+			return nil
+		}
+		return []account.Need{{Action: "viewUser", DB: r.DB}}
+	})
 
 // needsOfUpdate are an action for each thing that is changed: some of one's own may be allowed to a
 // user alone.
-var needsOfUpdate = server.NeedsBy("on the database what it changes: changePassword, changeCustomData, revokeRole, setAuthenticationRestriction; "+
-	"grantRole where what is granted holds", func(r *server.Request, body bson.Raw) []account.Need {
-	var list []account.Need
-	for _, change := range []struct{ field, action, own string }{
-		{"pwd", "changePassword", "changeOwnPassword"}, {"customData", "changeCustomData", "changeOwnCustomData"},
-		{"roles", "revokeRole", ""}, {"authenticationRestrictions", "setAuthenticationRestriction", ""},
-	} {
-		own := account.Need{Action: change.own, DB: r.DB}
-		if body.Lookup(change.field).IsZero() || change.own != "" && isUser(r, body) && r.May(own) {
-			continue
+var needsOfUpdate = server.NeedsBy(
+	"on the database what it changes: changePassword, changeCustomData, revokeRole, setAuthenticationRestriction; "+
+		"grantRole where what is granted holds", func(r *server.Request, body bson.Raw) []account.Need {
+		var list []account.Need
+		for _, change := range []struct{ field, action, own string }{
+			{"pwd", "changePassword", "changeOwnPassword"}, {"customData", "changeCustomData", "changeOwnCustomData"},
+			{"roles", "revokeRole", ""}, {"authenticationRestrictions", "setAuthenticationRestriction", ""},
+		} {
+			own := account.Need{Action: change.own, DB: r.DB}
+			if body.Lookup(change.field).IsZero() || change.own != "" && isUser(r, body) && r.May(own) {
+				continue
+			}
+			list = append(list, account.Need{Action: change.action, DB: r.DB})
 		}
-		list = append(list, account.Need{Action: change.action, DB: r.DB})
-	}
-	return append(list, needsOfGranted(r, body, "grantRole")...)
-})
+		return append(list, needsOfGranted(r, body, "grantRole")...)
+	})

@@ -27,8 +27,10 @@ func init() {
 		c.WriteConcern, c.Mongos.Config = true, true
 		server.Register(c)
 	}
-	server.Register(&server.Command{Name: "rolesInfo", Needs: server.OnDB("viewRole"), Where: server.OptIn, Mongos: onConfig, Run: runRolesInfo})
-	server.Register(&server.Command{Name: "_getUserCacheGeneration", AdminOnly: true, Needs: server.Internal, Where: server.Anywhere, Run: runCacheGeneration})
+	server.Register(&server.Command{Name: "rolesInfo", Needs: server.OnDB("viewRole"), Where: server.OptIn,
+		Mongos: onConfig, Run: runRolesInfo})
+	server.Register(&server.Command{Name: "_getUserCacheGeneration", AdminOnly: true, Needs: server.Internal,
+		Where: server.Anywhere, Run: runCacheGeneration})
 }
 
 // onConfig is for commands about what the config servers keep.
@@ -58,7 +60,8 @@ func parseRole(r *server.Request) (a roleArgs, err error) {
 		return a, err
 	}
 	if a.hasPrivileges = privileges != nil; a.hasPrivileges {
-		if a.privileges, err = account.ParsePrivileges(privileges, r.DB, !r.Node.Config().Version.AtLeast(5, 0)); err != nil {
+		if a.privileges, err = account.ParsePrivileges(privileges, r.DB,
+			!r.Version().AtLeast(5, 0)); err != nil {
 			return a, err
 		}
 	}
@@ -104,7 +107,8 @@ func runCreateRole(r *server.Request, dst []byte) ([]byte, error) {
 	if accounts.HasRole(a.role) {
 		return dst, srverr.New(51002, "Role \"%s\" already exists", a.role)
 	}
-	accounts.AddRole(&account.CustomRole{Name: a.role, Roles: a.roles, Privileges: a.privileges, Restrictions: someRestrictions(a.restrictions)})
+	accounts.AddRole(&account.CustomRole{Name: a.role, Roles: a.roles, Privileges: a.privileges,
+		Restrictions: someRestrictions(a.restrictions)})
 	r.NoteChange()
 	return dst, nil
 }
@@ -115,7 +119,8 @@ func runUpdateRole(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if !a.hasPrivileges && !a.hasRoles && a.restrictions == nil {
-		return dst, srverr.New(srverr.BadValue, "updateRole command requires at least one of \"privileges\" or \"roles\" to be specified")
+		return dst, srverr.New(srverr.BadValue,
+			"updateRole command requires at least one of \"privileges\" or \"roles\" to be specified")
 	}
 	return dst, changeRole(r, a.role, func(def *account.CustomRole) error {
 		if a.hasRoles {
@@ -206,7 +211,7 @@ func runChangePrivileges(r *server.Request, dst []byte) ([]byte, error) {
 	case list == nil:
 		return dst, args.Missing("privileges")
 	}
-	privileges, err := account.ParsePrivileges(list, r.DB, !r.Node.Config().Version.AtLeast(5, 0))
+	privileges, err := account.ParsePrivileges(list, r.DB, !r.Version().AtLeast(5, 0))
 	if err != nil {
 		return dst, err
 	}
@@ -308,7 +313,8 @@ func runRolesInfo(r *server.Request, dst []byte) ([]byte, error) {
 	privileges := false
 	if v := body.Lookup("showPrivileges"); !v.IsZero() {
 		if v.Type != bson.TypeBoolean && !v.IsNumber() {
-			return dst, srverr.New(srverr.FailedToParse, "Failed to parse 'showPrivileges'. 'showPrivileges' should either be a boolean or the string 'asUserFragment', given: %s", bsontext.Element("showPrivileges", v))
+			return dst, srverr.New(srverr.FailedToParse,
+				"Failed to parse 'showPrivileges'. 'showPrivileges' should either be a boolean or the string 'asUserFragment', given: %s", bsontext.Element("showPrivileges", v))
 		}
 		privileges = v.AsBool()
 	}
@@ -331,12 +337,14 @@ func runRolesInfo(r *server.Request, dst []byte) ([]byte, error) {
 		d = account.AppendRoles(d, "inheritedRoles", inherited)
 		if privileges {
 			d = bsondoc.AppendDocuments(d, "privileges", def.Privileges)
-			d = bsondoc.AppendDocuments(d, "inheritedPrivileges", append(slices.Clone(def.Privileges), inheritedPrivileges...))
+			d = bsondoc.AppendDocuments(d, "inheritedPrivileges",
+				append(slices.Clone(def.Privileges), inheritedPrivileges...))
 		}
 		if restrictions {
 			own := accounts.RestrictionsOf([]account.Role{rn})
 			d = appendLists(d, "authenticationRestrictions", own)
-			d = appendLists(d, "inheritedAuthenticationRestrictions", append(own, accounts.RestrictionsOf(inherited)...))
+			d = appendLists(d, "inheritedAuthenticationRestrictions",
+				append(own, accounts.RestrictionsOf(inherited)...))
 		}
 		dst = bson.EndDocument(d, start)
 	}

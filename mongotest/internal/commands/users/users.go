@@ -27,7 +27,8 @@ func init() {
 		c.WriteConcern, c.Mongos.Config = true, true
 		server.Register(c)
 	}
-	server.Register(&server.Command{Name: "usersInfo", Needs: needsOfUsersInfo, Where: server.OptIn, Mongos: onConfig, Run: runUsersInfo})
+	server.Register(&server.Command{Name: "usersInfo", Needs: needsOfUsersInfo, Where: server.OptIn, Mongos: onConfig,
+		Run: runUsersInfo})
 }
 
 func checkRoles(r *server.Request, list []account.Role) error {
@@ -214,7 +215,8 @@ func runUsersInfo(r *server.Request, dst []byte) ([]byte, error) {
 		}
 	}
 	if v := r.Arg(); privileges && (filter != nil || isAll(v) || wantsAllDBs(v)) {
-		return dst, srverr.New(srverr.IllegalOperation, "Privilege or restriction details require exact-match usersInfo queries")
+		return dst, srverr.New(srverr.IllegalOperation,
+			"Privilege or restriction details require exact-match usersInfo queries")
 	}
 	at, dst := bson.BeginArrayElement(dst, "users")
 	i := 0
@@ -290,9 +292,11 @@ func appendUser(r *server.Request, dst []byte, u *account.User, credentials, pri
 		inherited, all := r.Node.Data().Accounts().Inherited(u.Roles)
 		dst = account.AppendRoles(dst, "inheritedRoles", inherited)
 		dst = bsondoc.AppendDocuments(dst, "inheritedPrivileges", all)
-		dst = appendLists(dst, "inheritedAuthenticationRestrictions", r.Node.Data().Accounts().RestrictionsOf(inherited))
+		dst = appendLists(dst, "inheritedAuthenticationRestrictions",
+			r.Node.Data().Accounts().RestrictionsOf(inherited))
 		if restrictions && u.Restrictions != nil {
-			dst = bson.AppendRawValue(dst, "authenticationRestrictions", bson.RawValue{Type: bson.TypeArray, Value: u.Restrictions})
+			dst = bson.AppendRawValue(dst, "authenticationRestrictions",
+				bson.RawValue{Type: bson.TypeArray, Value: u.Restrictions})
 		}
 		return dst
 	}

@@ -38,11 +38,13 @@ type oplogApplier struct {
 func runApplyOps(r *server.Request, dst []byte) ([]byte, error) {
 	list, ok := r.Arg().Array()
 	if !ok {
-		return dst, srverr.New(srverr.TypeMismatch, "Wrong type for 'applyOps'. Expected a array, got a %s.", bsontext.TypeName(r.Arg().Type))
+		return dst, srverr.New(srverr.TypeMismatch, "Wrong type for 'applyOps'. Expected a array, got a %s.",
+			bsontext.TypeName(r.Arg().Type))
 	}
 	r.KeepStamps = true // an oplog has no timestamps that are still to be filled in
 	upsert := r.Body.Lookup("alwaysUpsert")
-	a := &oplogApplier{r: r, bypass: r.Body.Lookup("bypassDocumentValidation").AsBool(), upsert: upsert.Type == 0 || upsert.AsBool()}
+	a := &oplogApplier{r: r, bypass: r.Body.Lookup("bypassDocumentValidation").AsBool(),
+		upsert: upsert.Type == 0 || upsert.AsBool()}
 	applied := int32(0)
 	for e := range list.Values() {
 		doc, ok := e.Document()
@@ -101,7 +103,8 @@ func (a *oplogApplier) apply(doc bson.Raw) error {
 		if kind == "d" {
 			return nil // it was done before, and then the collection was dropped
 		}
-		return srverr.New(srverr.NamespaceNotFound, "cannot apply insert or update operation on a non-existent namespace %s: %s", ns, bsontext.Document(doc))
+		return srverr.New(srverr.NamespaceNotFound,
+			"cannot apply insert or update operation on a non-existent namespace %s: %s", ns, bsontext.Document(doc))
 	}
 	switch kind {
 	case "i":
@@ -155,7 +158,8 @@ func (a *oplogApplier) insert(ns string, o bson.Raw) error {
 }
 
 func (a *oplogApplier) replace(ns string, key, o bson.Raw) error {
-	op := updateOp{Selection: server.Selection{Q: key}, u: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: o}, upsert: true, bypass: a.bypass}
+	op := updateOp{Selection: server.Selection{Q: key}, u: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: o},
+		upsert: true, bypass: a.bypass}
 	_, err := op.run(a.r, ns, store.Statement{})
 	return err
 }
@@ -173,7 +177,8 @@ func (a *oplogApplier) update(doc bson.Raw, ns string, o bson.Raw) error {
 	if n, _ := version.AsInt64(); n == 2 {
 		diff, ok := o.Lookup("diff").Document()
 		if !ok {
-			return srverr.New(4772600, "Expected 'diff' field to be present and to be an object: %s", bsontext.Document(o))
+			return srverr.New(4772600, "Expected 'diff' field to be present and to be an object: %s",
+				bsontext.Document(o))
 		}
 		op.diff, op.upsert = query.NewDelta(diff), false
 	} else {
@@ -252,7 +257,8 @@ func (a *oplogApplier) run(cmd, db string, body bson.Raw, uuid *[16]byte, harmle
 func (a *oplogApplier) list(v bson.RawValue) error {
 	list, ok := v.Array()
 	if !ok {
-		return srverr.New(srverr.TypeMismatch, "Wrong type for 'applyOps'. Expected a array, got a %s.", bsontext.TypeName(v.Type))
+		return srverr.New(srverr.TypeMismatch, "Wrong type for 'applyOps'. Expected a array, got a %s.",
+			bsontext.TypeName(v.Type))
 	}
 	if a.depth++; a.depth > maxApplyDepth {
 		return srverr.New(srverr.FailedToParse, "Too many nested applyOps")

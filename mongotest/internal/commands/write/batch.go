@@ -55,13 +55,16 @@ func (w *batch) AppendFailed(dst []byte, err error) []byte {
 func batchOf(r *server.Request) *batch { return r.Writes.(*batch) }
 
 // writeTable describes a write command: what all of them take, and more. A T has a batch.
-func writeTable[T any](name string, required []string, to func(*T) *batch, more map[string]args.Field[T]) *args.Table[T] {
+func writeTable[T any](name string, required []string, to func(*T) *batch,
+	more map[string]args.Field[T]) *args.Table[T] {
 	t := &args.Table[T]{Name: name, Required: required, Fields: more}
 	for k, f := range map[string]args.Field[batch]{
 		"ordered":                  args.Bool(func(w *batch) *bool { return &w.ordered }),
 		"bypassDocumentValidation": args.SafeBool(func(w *batch) *bool { return &w.bypass }),
 		"bypassEmptyTsReplacement": args.SafeBool(func(w *batch) *bool { return &w.stamps }).Gated(),
-		"stmtId":                   args.Int(func(w *batch) *int32 { return &w.stmt }).Note(func(w *batch) *bool { return &w.hasStmt }),
+		"stmtId": args.Int(func(w *batch) *int32 {
+			return &w.stmt
+		}).Note(func(w *batch) *bool { return &w.hasStmt }),
 		"stmtIds":                  args.Ints(func(w *batch) *[]int32 { return &w.stmts }),
 		"isTimeseriesNamespace":    args.SafeBool[batch](nil).Gated(),
 		"collectionUUID":           args.Any[batch](nil).Gated(),
@@ -104,7 +107,8 @@ func (w *batch) statement(i int) int32 {
 
 func (w *batch) checkCount(n int) error {
 	if n < 1 || n > server.MaxWriteBatchSize {
-		return srverr.New(srverr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", server.MaxWriteBatchSize, n)
+		return srverr.New(srverr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.",
+			server.MaxWriteBatchSize, n)
 	}
 	if w.stmts != nil && w.hasStmt {
 		return srverr.New(srverr.InvalidOptions, "May not specify both stmtId and stmtIds in write command")

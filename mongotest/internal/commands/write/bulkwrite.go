@@ -15,7 +15,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "bulkWrite", AdminOnly: true, Needs: server.NeedsBy("insert, update, remove on the collections, as the operations do", needsOfBulkWrite),
+		Name: "bulkWrite", AdminOnly: true, Needs: server.NeedsBy(
+			"insert, update, remove on the collections, as the operations do", needsOfBulkWrite),
 		API: server.V1, Txn: server.TxnOK, Sequences: true, WriteConcern: true, Retryable: true,
 		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll}, Run: runBulkWrite,
 	})
@@ -40,30 +41,35 @@ type bulkSpec struct {
 }
 
 var (
-	bulkArgs = writeTable("bulkWrite", []string{"ops", "nsInfo"}, func(q *bulkSpec) *batch { return &q.w }, map[string]args.Field[bulkSpec]{
+	bulkArgs = writeTable("bulkWrite", []string{"ops", "nsInfo"}, func(q *bulkSpec) *batch {
+		return &q.w
+	}, map[string]args.Field[bulkSpec]{
 		"ops":        args.Objects(func(q *bulkSpec) *[]bson.Raw { return &q.specs }),
 		"nsInfo":     args.Objects(func(q *bulkSpec) *[]bson.Raw { return &q.namespaces }).Then(checkNamespaces),
 		"errorsOnly": args.SafeBool(func(q *bulkSpec) *bool { return &q.errorsOnly }),
 		"let":        args.Within(args.Object(letOf), func(q *bulkSpec) *batch { return &q.w }),
 		"cursor":     server.CursorOption(args.Object[bulkSpec](nil), func(q *bulkSpec) *int64 { return &q.batchSize }),
 	})
-	bulkNamespace = &args.Table[args.None]{Name: "bulkWrite.nsInfo", Required: []string{"ns"}, Fields: map[string]args.Field[args.None]{
-		"ns": args.String[args.None](nil), "collectionUUID": {}, "encryptionInformation": args.Object[args.None](nil),
-		"isTimeseriesNamespace": args.SafeBool[args.None](nil), "databaseVersion": {}, "shardVersion": {},
-	}}
-	bulkEntries = &args.Table[bulkEntry]{Name: "bulkWrite.ops", Must: true, Value: args.Any[bulkEntry](nil).Then(setBulkKind), Fields: map[string]args.Field[bulkEntry]{
-		"document":       args.Object(func(e *bulkEntry) *bson.Raw { return &e.insert }),
-		"filter":         args.Object(func(e *bulkEntry) *bson.Raw { return &e.u.Q }),
-		"updateMods":     args.Any(func(e *bulkEntry) *bson.RawValue { return &e.u.u }),
-		"multi":          args.SafeBool(func(e *bulkEntry) *bool { return &e.multi }),
-		"upsert":         args.SafeBool(func(e *bulkEntry) *bool { return &e.u.upsert }),
-		"arrayFilters":   args.Objects(func(e *bulkEntry) *[]bson.Raw { return &e.u.arrayFilters }),
-		"hint":           args.Hint(func(e *bulkEntry) *bson.RawValue { return &e.u.Hint }),
-		"collation":      args.Object(func(e *bulkEntry) *bson.Raw { return &e.u.Collation }),
-		"constants":      args.Object(func(e *bulkEntry) *bson.Raw { return &e.u.constants }),
-		"sort":           args.Object(func(e *bulkEntry) *bson.Raw { return &e.u.Sort }),
-		"upsertSupplied": {}, "sampleId": {},
-	}}
+	bulkNamespace = &args.Table[args.None]{Name: "bulkWrite.nsInfo", Required: []string{"ns"},
+		Fields: map[string]args.Field[args.None]{
+			"ns": args.String[args.None](nil), "collectionUUID": {},
+			"encryptionInformation": args.Object[args.None](nil),
+			"isTimeseriesNamespace": args.SafeBool[args.None](nil), "databaseVersion": {}, "shardVersion": {},
+		}}
+	bulkEntries = &args.Table[bulkEntry]{Name: "bulkWrite.ops", Must: true,
+		Value: args.Any[bulkEntry](nil).Then(setBulkKind), Fields: map[string]args.Field[bulkEntry]{
+			"document":       args.Object(func(e *bulkEntry) *bson.Raw { return &e.insert }),
+			"filter":         args.Object(func(e *bulkEntry) *bson.Raw { return &e.u.Q }),
+			"updateMods":     args.Any(func(e *bulkEntry) *bson.RawValue { return &e.u.u }),
+			"multi":          args.SafeBool(func(e *bulkEntry) *bool { return &e.multi }),
+			"upsert":         args.SafeBool(func(e *bulkEntry) *bool { return &e.u.upsert }),
+			"arrayFilters":   args.Objects(func(e *bulkEntry) *[]bson.Raw { return &e.u.arrayFilters }),
+			"hint":           args.Hint(func(e *bulkEntry) *bson.RawValue { return &e.u.Hint }),
+			"collation":      args.Object(func(e *bulkEntry) *bson.Raw { return &e.u.Collation }),
+			"constants":      args.Object(func(e *bulkEntry) *bson.Raw { return &e.u.constants }),
+			"sort":           args.Object(func(e *bulkEntry) *bson.Raw { return &e.u.Sort }),
+			"upsertSupplied": {}, "sampleId": {},
+		}}
 )
 
 // bulkEntry is an element of ops.
@@ -130,7 +136,9 @@ func (q *bulkSpec) parse(r *server.Request) error {
 
 // checkEncrypted refuses what cannot be done with Queryable Encryption.
 func (q *bulkSpec) checkEncrypted() error {
-	if !slices.ContainsFunc(q.namespaces, func(doc bson.Raw) bool { return !doc.Lookup("encryptionInformation").IsZero() }) {
+	if !slices.ContainsFunc(q.namespaces, func(doc bson.Raw) bool {
+		return !doc.Lookup("encryptionInformation").IsZero()
+	}) {
 		return nil
 	}
 	if len(q.namespaces) > 1 {
@@ -139,7 +147,8 @@ func (q *bulkSpec) checkEncrypted() error {
 	for _, op := range q.ops {
 		switch {
 		case len(q.ops) > 1 && op.insert == nil:
-			return srverr.New(srverr.InvalidOptions, "BulkWrite with Queryable Encryption and multiple operations supports only insert.")
+			return srverr.New(srverr.InvalidOptions,
+				"BulkWrite with Queryable Encryption and multiple operations supports only insert.")
 		case op.update != nil && op.update.multi:
 			return srverr.New(6371503, "FLE only supports single document updates")
 		case op.update != nil && op.update.u.Type == bson.TypeArray:
@@ -283,7 +292,8 @@ func (q *bulkSpec) one(r *server.Request, i int, sum *bulkCounts) (bson.Raw, err
 			n = 1
 		} else {
 			if !op.delete.one && r.IsRetryable() {
-				return nil, srverr.New(srverr.InvalidOptions, "Cannot use (or request) retryable writes with multi=true")
+				return nil,
+					srverr.New(srverr.InvalidOptions, "Cannot use (or request) retryable writes with multi=true")
 			}
 			res, err := op.delete.run(r, op.ns, storeStatement(r, stmt))
 			if err != nil {

@@ -12,10 +12,12 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "compactStructuredEncryptionData", Needs: server.OnColl("compactStructuredEncryptionData"), Run: runCompactEncryption,
+		Name: "compactStructuredEncryptionData", Needs: server.OnColl("compactStructuredEncryptionData"),
+		Run: runCompactEncryption,
 	})
 	server.Register(&server.Command{
-		Name: "cleanupStructuredEncryptionData", Needs: server.OnColl("cleanupStructuredEncryptionData"), Run: runCleanupEncryption,
+		Name: "cleanupStructuredEncryptionData", Needs: server.OnColl("cleanupStructuredEncryptionData"),
+		Run: runCleanupEncryption,
 	})
 }
 
@@ -66,7 +68,8 @@ func compactEncryption(r *server.Request, dst []byte, field string, cleanup bool
 				rids, remembered = append(rids, rid), append(remembered, doc)
 			}
 		}
-		if changes, err = f.Compact(server.EncryptionState(tx.State(), c, f, m), remembered, doc, cleanup, m); err != nil {
+		if changes, err = f.Compact(server.EncryptionState(tx.State(), c, f, m), remembered, doc, cleanup,
+			m); err != nil {
 			return err
 		}
 		read = int64(len(remembered))
@@ -88,7 +91,8 @@ func compactEncryption(r *server.Request, dst []byte, field string, cleanup bool
 	for _, n := range []struct {
 		name string
 		n    int64
-	}{{"read", changes.Read}, {"inserted", int64(len(changes.Insert))}, {"updated", int64(len(changes.Replace))}, {"deleted", int64(len(changes.Delete))}} {
+	}{{"read", changes.Read}, {"inserted", int64(len(changes.Insert))}, {"updated", int64(len(changes.Replace))},
+		{"deleted", int64(len(changes.Delete))}} {
 		dst = bson.AppendInt64(dst, n.name, n.n)
 	}
 	return bson.EndDocument(bson.EndDocument(dst, part), at), nil

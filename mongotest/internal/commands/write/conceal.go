@@ -28,14 +28,16 @@ type concealed struct {
 
 // conceal returns next, a document that is written in place of old (nil for an insert), as an
 // encrypted collection stores it.
-func conceal(r *server.Request, tx *store.Tx, c *store.Coll, old, next bson.Raw, bypass bool) (bson.Raw, *concealed, error) {
+func conceal(r *server.Request, tx *store.Tx, c *store.Coll, old, next bson.Raw,
+	bypass bool) (bson.Raw, *concealed, error) {
 	f := qe.Of(c.Raw)
 	if f == nil {
 		return next, nil, nil
 	}
 	if r.EncryptionSchema() == nil {
 		if content := next.Lookup(qe.SafeContent); !content.IsZero() && !content.Equal(old.Lookup(qe.SafeContent)) {
-			return nil, nil, srverr.New(6666200, "Cannot insert or modify the field %s of an encrypted collection", qe.SafeContent)
+			return nil, nil, srverr.New(6666200, "Cannot insert or modify the field %s of an encrypted collection",
+				qe.SafeContent)
 		}
 		if bypass {
 			return next, nil, nil

@@ -14,8 +14,10 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "delete", Needs: server.OnColl("remove"), API: server.V1, Txn: server.TxnOK, Sequences: true, WriteConcern: true, OpTime: true,
-		Retryable: true, Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
+		Name: "delete", Needs: server.OnColl("remove"), API: server.V1, Txn: server.TxnOK, Sequences: true,
+		WriteConcern: true, OpTime: true,
+		Retryable: true, Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll,
+			Reply: replyOfMongos},
 		Parse: parseWrite(deleteArgs), Run: runDelete,
 	})
 }
@@ -26,13 +28,14 @@ var (
 		"let":                    args.Object(letOf).Gated(),
 		"legacyRuntimeConstants": args.Object[batch](nil).Gated(),
 	})
-	deleteEntry = &args.Table[deleteOp]{Name: "delete.deletes", Required: []string{"q", "limit"}, Fields: map[string]args.Field[deleteOp]{
-		"q":         args.Object(func(op *deleteOp) *bson.Raw { return &op.Q }),
-		"limit":     args.Any[deleteOp](nil).Then(setLimit),
-		"collation": args.Object(func(op *deleteOp) *bson.Raw { return &op.Collation }),
-		"hint":      args.Hint(func(op *deleteOp) *bson.RawValue { return &op.Hint }).Gated(),
-		"sampleId":  args.Any[deleteOp](nil).Gated(),
-	}}
+	deleteEntry = &args.Table[deleteOp]{Name: "delete.deletes", Required: []string{"q", "limit"},
+		Fields: map[string]args.Field[deleteOp]{
+			"q":         args.Object(func(op *deleteOp) *bson.Raw { return &op.Q }),
+			"limit":     args.Any[deleteOp](nil).Then(setLimit),
+			"collation": args.Object(func(op *deleteOp) *bson.Raw { return &op.Collation }),
+			"hint":      args.Hint(func(op *deleteOp) *bson.RawValue { return &op.Hint }).Gated(),
+			"sampleId":  args.Any[deleteOp](nil).Gated(),
+		}}
 )
 
 func parseDeletes(w *batch, v args.Value) error {
@@ -50,7 +53,8 @@ func parseDeletes(w *batch, v args.Value) error {
 func setLimit(op *deleteOp, v args.Value) error {
 	n := query.Float(v.RawValue)
 	if n != 0 && n != 1 {
-		return srverr.New(srverr.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s", bsontext.CDouble(n, 6))
+		return srverr.New(srverr.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s",
+			bsontext.CDouble(n, 6))
 	}
 	op.one = n == 1
 	return nil
@@ -58,7 +62,7 @@ func setLimit(op *deleteOp, v args.Value) error {
 
 func runDelete(r *server.Request, dst []byte) ([]byte, error) {
 	w := batchOf(r)
-	if err := namespace.CheckWritable(r.Node.Config().Version, w.ns); err != nil {
+	if err := namespace.CheckWritable(r.Version(), w.ns); err != nil {
 		return dst, err
 	}
 	ns, ops := w.ns, w.deletes

@@ -18,7 +18,8 @@ import (
 func init() {
 	server.Register(&server.Command{
 		Name: "findAndModify", Aliases: []string{"findandmodify"},
-		Needs: server.NeedsBy("find and remove or update on the collection; insert, if it upserts", needsOfFindAndModify), API: server.V1,
+		Needs: server.NeedsBy("find and remove or update on the collection; insert, if it upserts",
+			needsOfFindAndModify), API: server.V1,
 		Txn: server.TxnOK, Sequences: true, WriteConcern: true, Retryable: true,
 		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernAsIs}, Run: runFindAndModify,
 	})
@@ -39,7 +40,7 @@ func runFindAndModify(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if err := namespace.CheckWritable(r.Node.Config().Version, ns); err != nil {
+	if err := namespace.CheckWritable(r.Version(), ns); err != nil {
 		return dst, err
 	}
 	q := findAndModify{}
@@ -66,8 +67,9 @@ func runFindAndModify(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 const (
-	notObject    = "'%s' parameter must be an object, found %s"
-	badStatement = "BSON field 'findAndModify.%s' is the wrong type '%s', expected types '[long, int, decimal, double']" // sic
+	notObject = "'%s' parameter must be an object, found %s"
+	// sic
+	badStatement = "BSON field 'findAndModify.%s' is the wrong type '%s', expected types '[long, int, decimal, double']"
 )
 
 var findAndModifyArgs = &args.Table[findAndModify]{Name: "findAndModify", Fields: map[string]args.Field[findAndModify]{
@@ -81,10 +83,13 @@ var findAndModifyArgs = &args.Table[findAndModify]{Name: "findAndModify", Fields
 	"remove":    args.SafeBool(func(q *findAndModify) *bool { return &q.remove }).Loose(),
 	"new":       args.SafeBool(func(q *findAndModify) *bool { return &q.returnNew }).Loose(),
 	"upsert":    args.SafeBool(func(q *findAndModify) *bool { return &q.op.upsert }).Loose(),
-	"arrayFilters": args.Objects(func(q *findAndModify) *[]bson.Raw { return &q.op.arrayFilters }).Then(func(q *findAndModify, v args.Value) error {
+	"arrayFilters": args.Objects(func(q *findAndModify) *[]bson.Raw {
+		return &q.op.arrayFilters
+	}).Then(func(q *findAndModify, v args.Value) error {
 		for e := range bson.Raw(v.Value).Values() {
 			if e.Type != bson.TypeEmbeddedDocument && !v.From.Version().AtLeast(5, 0) {
-				return srverr.New(srverr.TypeMismatch, "Each array filter must be an object, found %s", bsontext.TypeName(e.Type))
+				return srverr.New(srverr.TypeMismatch, "Each array filter must be an object, found %s",
+					bsontext.TypeName(e.Type))
 			}
 		}
 		if q.op.arrayFilters == nil {
@@ -94,14 +99,17 @@ var findAndModifyArgs = &args.Table[findAndModify]{Name: "findAndModify", Fields
 	}),
 	"bypassDocumentValidation": args.SafeBool(func(q *findAndModify) *bool { return &q.op.bypass }).Loose(),
 	"bypassEmptyTsReplacement": args.SafeBool(func(q *findAndModify) *bool { return &q.stamps }).Loose().Gated(),
-	"stmtId":                   args.Number(func(q *findAndModify) *int64 { return &q.stmt }).Old(srverr.TypeMismatch, badStatement),
+	"stmtId": args.Number(func(q *findAndModify) *int64 {
+		return &q.stmt
+	}).Old(srverr.TypeMismatch, badStatement),
 	"writeConcern": args.Any[findAndModify](nil).Before50().Then(func(_ *findAndModify, v args.Value) error {
 		if doc, ok := v.Document(); ok && doc.IsEmpty() {
 			return srverr.New(srverr.FailedToParse, "write concern object cannot be empty")
 		}
 		return nil
 	}),
-	"runtimeConstants": {}, "isTimeseriesNamespace": {}, "encryptionInformation": {}, "sampleId": {}, "legacyRuntimeConstants": {},
+	"runtimeConstants": {}, "isTimeseriesNamespace": {}, "encryptionInformation": {}, "sampleId": {},
+	"legacyRuntimeConstants":   {},
 	"includeQueryStatsMetrics": {},
 }, Old: &args.Old{
 	Unknown: func(_ args.Source, k string) error {
@@ -218,7 +226,8 @@ func (q *findAndModify) projection(r *server.Request, ns string, op *updateOp) (
 		}
 		for _, v := range q.fields.All() {
 			if s, _ := v.Document(); bsondoc.MustString(s.Lookup("$meta")) == "sortKey" {
-				return nil, srverr.New(srverr.BadValue, "Cannot use a $meta sortKey projection in findAndModify commands.")
+				return nil, srverr.New(srverr.BadValue,
+					"Cannot use a $meta sortKey projection in findAndModify commands.")
 			}
 		}
 		if q.returnNew && hasPositional(q.fields) {

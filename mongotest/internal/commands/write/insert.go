@@ -16,7 +16,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "insert", Needs: server.NeedsBy("insert on the collection", needsOfInsert), API: server.V1, Txn: server.TxnOK, Sequences: true,
+		Name: "insert", Needs: server.NeedsBy("insert on the collection", needsOfInsert), API: server.V1,
+		Txn: server.TxnOK, Sequences: true,
 		WriteConcern: true, OpTime: true, Retryable: true,
 		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
 		Parse:  parseWrite(insertArgs), Run: runInsert,
@@ -39,7 +40,7 @@ func runInsert(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.InternalError, "failAllInserts failpoint active!")
 	}
 	w := batchOf(r)
-	if err := namespace.CheckWritable(r.Node.Config().Version, w.ns); err != nil {
+	if err := namespace.CheckWritable(r.Version(), w.ns); err != nil {
 		return dst, err
 	}
 	if err := checkShardKeys(r, w.ns, w.docs); err != nil {
@@ -56,7 +57,7 @@ func runInsert(r *server.Request, dst []byte) ([]byte, error) {
 // checkShardKeys refuses a whole insert because of one document without a place, as a mongos before
 // 5.0 does.
 func checkShardKeys(r *server.Request, ns string, list []bson.Raw) error {
-	if r.Routing == nil || r.Node.Config().Version.AtLeast(5, 0) {
+	if r.Routing == nil || r.Version().AtLeast(5, 0) {
 		return nil
 	}
 	for {

@@ -79,12 +79,14 @@ func recallUpdate(r *server.Request, stmt int32) (res updateResult, ok bool, err
 }
 
 // recallFindAndModify answers a findAndModify from the record.
-func recallFindAndModify(r *server.Request, stmt int32, remove, upsert, returnNew bool) (w executedWrite, ok bool, err error) {
+func recallFindAndModify(r *server.Request, stmt int32, remove, upsert,
+	returnNew bool) (w executedWrite, ok bool, err error) {
 	if w, ok = recall(r, stmt); !ok {
 		return w, false, nil
 	}
 	bad := func(code int32, what string) error {
-		return srverr.New(code, "findAndModify retry request: %s is not compatible with previous write in the transaction of type: %s", r.Body, what)
+		return srverr.New(
+			code, "findAndModify retry request: %s is not compatible with previous write in the transaction of type: %s", r.Body, what)
 	}
 	switch w.kind {
 	case session.StatementDelete:

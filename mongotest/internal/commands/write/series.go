@@ -42,24 +42,27 @@ func checkSeriesDelete(r *server.Request, c *store.Coll, op *deleteOp) error {
 	switch {
 	case r.InTxn():
 		return seriesInTxn(c)
-	case r.Node.Config().Version.AtLeast(7, 0):
+	case r.Version().AtLeast(7, 0):
 		return nil
 	case op.one || op.findAndModify:
 		return srverr.New(srverr.IllegalOperation, "Cannot perform a non-multi delete on a time-series collection")
 	case !series.OnlyMeta(op.Q, meta):
-		return srverr.New(srverr.InvalidOptions, "Cannot perform a delete on a time-series collection when querying on a field that is not the metaField '%s'", meta)
+		return srverr.New(
+			srverr.InvalidOptions, "Cannot perform a delete on a time-series collection when querying on a field that is not the metaField '%s'", meta)
 	}
 	return nil
 }
 
 // seriesInTxn is the error of a write to a time series collection in a transaction.
 func seriesInTxn(c *store.Coll) error {
-	return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot perform a multi-document transaction write on a time-series collection: %s", c.NS)
+	return srverr.New(srverr.OperationNotSupportedInTransaction,
+		"Cannot perform a multi-document transaction write on a time-series collection: %s", c.NS)
 }
 
 // insertInTxn is that of an insert.
 func insertInTxn(c *store.Coll) error {
-	return srverr.New(srverr.OperationNotSupportedInTransaction, "Cannot insert into a time-series collection in a multi-document transaction: %s", c.NS)
+	return srverr.New(srverr.OperationNotSupportedInTransaction,
+		"Cannot insert into a time-series collection in a multi-document transaction: %s", c.NS)
 }
 
 // bucketWrite is a statement that writes to the buckets of a time series collection.
@@ -72,7 +75,8 @@ type bucketWrite struct {
 
 // beginBuckets parses a statement on buckets, and finds the shards that it goes to. check is
 // checkUpdate or checkDelete.
-func (op *updateOp) beginBuckets(r *server.Request, tx *store.Tx, source *store.Coll, ns string, stmt store.Statement, several bool, check func(s *sharding.Metadata) error) (*bucketWrite, error) {
+func (op *updateOp) beginBuckets(r *server.Request, tx *store.Tx, source *store.Coll, ns string, stmt store.Statement,
+	several bool, check func(s *sharding.Metadata) error) (*bucketWrite, error) {
 	tx.Statement(stmt)
 	if r.InTxn() {
 		return nil, seriesInTxn(source)
@@ -134,9 +138,12 @@ func (x *bucketWrite) each(f func(doc bson.Raw, at int) (more bool, err error)) 
 }
 
 // updateBuckets runs the statement on the buckets of a time series collection.
-func (op *updateOp) updateBuckets(r *server.Request, tx *store.Tx, source *store.Coll, ns string, stmt store.Statement) (res updateResult, err error) {
+func (op *updateOp) updateBuckets(r *server.Request, tx *store.Tx, source *store.Coll, ns string,
+	stmt store.Statement) (res updateResult, err error) {
 	res.at = -1
-	x, err := op.beginBuckets(r, tx, source, ns, stmt, op.multi, func(s *sharding.Metadata) error { return checkUpdate(s, r, op, source.NS) })
+	x, err := op.beginBuckets(r, tx, source, ns, stmt, op.multi, func(s *sharding.Metadata) error {
+		return checkUpdate(s, r, op, source.NS)
+	})
 	if err != nil {
 		return res, err
 	}
@@ -180,9 +187,12 @@ func (op *updateOp) updateBuckets(r *server.Request, tx *store.Tx, source *store
 }
 
 // deleteBuckets runs the statement on the buckets of a time series collection.
-func (op *deleteOp) deleteBuckets(r *server.Request, tx *store.Tx, source *store.Coll, ns string, stmt store.Statement) (res updateResult, err error) {
+func (op *deleteOp) deleteBuckets(r *server.Request, tx *store.Tx, source *store.Coll, ns string,
+	stmt store.Statement) (res updateResult, err error) {
 	res.at = -1
-	x, err := op.beginBuckets(r, tx, source, ns, stmt, !op.one, func(s *sharding.Metadata) error { return checkDelete(s, r, op, source.NS) })
+	x, err := op.beginBuckets(r, tx, source, ns, stmt, !op.one, func(s *sharding.Metadata) error {
+		return checkDelete(s, r, op, source.NS)
+	})
 	if err != nil {
 		return res, err
 	}

@@ -78,7 +78,8 @@ func checkUpdate(s *sharding.Metadata, r *server.Request, op *updateOp, ns strin
 	case op.multi || op.saysID():
 		return nil
 	}
-	return srverr.New(srverr.InvalidOptions, "A {multi:false} update on a sharded collection must either contain an exact match on _id or must target a single shard but this update targeted _id (and have the collection default collation) or must target a single shard (and have the simple collation), but this update targeted %d shards. Update request: %s, shard key pattern: %s",
+	return srverr.New(
+		srverr.InvalidOptions, "A {multi:false} update on a sharded collection must either contain an exact match on _id or must target a single shard but this update targeted _id (and have the collection default collation) or must target a single shard (and have the simple collation), but this update targeted %d shards. Update request: %s, shard key pattern: %s",
 		len(shards), op.requestText(false), bsontext.Document(s.Key))
 }
 
@@ -98,6 +99,7 @@ func checkDelete(s *sharding.Metadata, r *server.Request, op *deleteOp, ns strin
 	case op.saysID():
 		return nil
 	}
-	return srverr.New(srverr.ShardKeyNotFound, "A single delete on a sharded collection must contain an exact match on _id (and have the collection default collation) or contain the shard key (and have the simple collation). Delete request: %s, shard key pattern: %s",
+	return srverr.New(
+		srverr.ShardKeyNotFound, "A single delete on a sharded collection must contain an exact match on _id (and have the collection default collation) or contain the shard key (and have the simple collation). Delete request: %s, shard key pattern: %s",
 		op.requestText(true), bsontext.Document(s.Key))
 }

@@ -41,7 +41,8 @@ func (op *updateOp) parse(r *server.Request, ns string, c *store.Coll) (err erro
 		let = op.constants
 	}
 	o := r.CheckedOptions(ns, op.Coll, op.Let, r.Check)
-	uo := &query.UpdateOptions{Options: *o, ArrayFilters: op.arrayFilters, Multi: op.multi, Constants: op.constants != nil}
+	uo := &query.UpdateOptions{Options: *o, ArrayFilters: op.arrayFilters, Multi: op.multi,
+		Constants: op.constants != nil}
 	uo.Pipeline = func(stages bson.Raw) (query.UpdatePipeline, error) {
 		list, err := pipeline.StagesOf(bson.RawValue{Type: bson.TypeArray, Value: stages})
 		if err != nil {
@@ -131,7 +132,8 @@ func (op *updateOp) begin(r *server.Request, tx *store.Tx, ns string, stmt store
 }
 
 // apply runs the statement. What it has written when it fails stays written.
-func (op *updateOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
+func (op *updateOp) apply(r *server.Request, tx *store.Tx, ns string,
+	stmt store.Statement) (res updateResult, err error) {
 	res.at = -1
 	if source := r.BucketSource(tx, ns); source != nil {
 		return op.updateBuckets(r, tx, source, ns, stmt)
@@ -189,10 +191,12 @@ func (op *updateOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store
 				if err := r.Validate(work, next, doc, op.bypass); err != nil {
 					return false, err
 				}
-				if work.Capped && len(next) != len(doc) && !r.Node.Config().Version.AtLeast(5, 0) {
-					return false, srverr.New(10003, "Cannot change the size of a document in a capped collection: %d != %d", len(doc), len(next))
+				if work.Capped && len(next) != len(doc) && !r.Version().AtLeast(5, 0) {
+					return false, srverr.New(10003,
+						"Cannot change the size of a document in a capped collection: %d != %d", len(doc), len(next))
 				}
-				replaced := op.update.IsReplacement() || op.update.IsPipeline() && !r.Node.Config().Version.AtLeast(5, 0)
+				replaced := op.update.IsReplacement() ||
+					op.update.IsPipeline() && !r.Version().AtLeast(5, 0)
 				if work, err = tx.Update(work, rid, doc, next, replaced, op.delta()); err != nil {
 					return false, err
 				}
@@ -335,7 +339,8 @@ func (op *deleteOp) run(r *server.Request, ns string, stmt store.Statement) (res
 	return res, failed
 }
 
-func (op *deleteOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store.Statement) (res updateResult, err error) {
+func (op *deleteOp) apply(r *server.Request, tx *store.Tx, ns string,
+	stmt store.Statement) (res updateResult, err error) {
 	res.at = -1
 	if source := r.BucketSource(tx, ns); source != nil {
 		return op.deleteBuckets(r, tx, source, ns, stmt)
@@ -367,7 +372,7 @@ func (op *deleteOp) apply(r *server.Request, tx *store.Tx, ns string, stmt store
 	if err != nil {
 		return res, err
 	}
-	if c.Capped && !r.Node.Config().Version.AtLeast(5, 0) {
+	if c.Capped && !r.Version().AtLeast(5, 0) {
 		return res, srverr.New(srverr.IllegalOperation, "cannot remove from a capped collection: %s", ns)
 	}
 	work := c

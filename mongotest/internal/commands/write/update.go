@@ -12,7 +12,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "update", Needs: server.NeedsBy("update on the collection; insert, if it upserts", needsOfUpdate), API: server.V1, Txn: server.TxnOK,
+		Name: "update", Needs: server.NeedsBy("update on the collection; insert, if it upserts", needsOfUpdate),
+		API: server.V1, Txn: server.TxnOK,
 		Sequences: true, WriteConcern: true, OpTime: true, Retryable: true,
 		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
 		Parse:  parseWrite(updateArgs), Run: runUpdate,
@@ -26,21 +27,22 @@ var (
 		"runtimeConstants":       args.RuntimeConstants[batch]("update.runtimeConstants", 51195).Gated(),
 		"legacyRuntimeConstants": args.Object[batch](nil).Gated(),
 	})
-	updateEntry = &args.Table[updateOp]{Name: "update.updates", Required: []string{"q", "u"}, Fields: map[string]args.Field[updateOp]{
-		"q":              args.Object(func(op *updateOp) *bson.Raw { return &op.Q }),
-		"u":              args.Any(func(op *updateOp) *bson.RawValue { return &op.u }).Then(checkMods),
-		"c":              args.Object(func(op *updateOp) *bson.Raw { return &op.constants }),
-		"multi":          args.Bool(func(op *updateOp) *bool { return &op.multi }),
-		"upsert":         args.Bool(func(op *updateOp) *bool { return &op.upsert }),
-		"upsertSupplied": args.SafeBool[updateOp](nil).Strict().Gated(),
-		"collation":      args.Object(func(op *updateOp) *bson.Raw { return &op.Collation }),
-		"arrayFilters":   args.Objects(func(op *updateOp) *[]bson.Raw { return &op.arrayFilters }),
-		"hint":           args.Hint(func(op *updateOp) *bson.RawValue { return &op.Hint }),
-		"sort":           args.Object(func(op *updateOp) *bson.Raw { return &op.Sort }).Gated(),
-		"sampleId":       args.Any[updateOp](nil).Gated(),
-		"allowShardKeyUpdatesWithoutFullShardKeyInQuery": args.SafeBool[updateOp](nil).Gated(),
-		"includeQueryStatsMetricsForOpIndex":             args.Number[updateOp](nil).Gated(),
-	}}
+	updateEntry = &args.Table[updateOp]{Name: "update.updates", Required: []string{"q", "u"},
+		Fields: map[string]args.Field[updateOp]{
+			"q":              args.Object(func(op *updateOp) *bson.Raw { return &op.Q }),
+			"u":              args.Any(func(op *updateOp) *bson.RawValue { return &op.u }).Then(checkMods),
+			"c":              args.Object(func(op *updateOp) *bson.Raw { return &op.constants }),
+			"multi":          args.Bool(func(op *updateOp) *bool { return &op.multi }),
+			"upsert":         args.Bool(func(op *updateOp) *bool { return &op.upsert }),
+			"upsertSupplied": args.SafeBool[updateOp](nil).Strict().Gated(),
+			"collation":      args.Object(func(op *updateOp) *bson.Raw { return &op.Collation }),
+			"arrayFilters":   args.Objects(func(op *updateOp) *[]bson.Raw { return &op.arrayFilters }),
+			"hint":           args.Hint(func(op *updateOp) *bson.RawValue { return &op.Hint }),
+			"sort":           args.Object(func(op *updateOp) *bson.Raw { return &op.Sort }).Gated(),
+			"sampleId":       args.Any[updateOp](nil).Gated(),
+			"allowShardKeyUpdatesWithoutFullShardKeyInQuery": args.SafeBool[updateOp](nil).Gated(),
+			"includeQueryStatsMetricsForOpIndex":             args.Number[updateOp](nil).Gated(),
+		}}
 )
 
 func parseUpdates(w *batch, v args.Value) error {
@@ -56,7 +58,7 @@ func parseUpdates(w *batch, v args.Value) error {
 
 func runUpdate(r *server.Request, dst []byte) ([]byte, error) {
 	w := batchOf(r)
-	if err := namespace.CheckWritable(r.Node.Config().Version, w.ns); err != nil {
+	if err := namespace.CheckWritable(r.Version(), w.ns); err != nil {
 		return dst, err
 	}
 	ns, ops := w.ns, w.updates

@@ -94,8 +94,9 @@ func foldCase(s string) string {
 var blockTags = map[string]bool{}
 
 func init() {
-	for name := range strings.FieldsSeq("address article aside blockquote body br button canvas caption center col colgroup dd dir div dl dt fieldset figcaption figure footer form frameset " +
-		"h1 h2 h3 h4 h5 h6 head header hr html legend li link main map menu meta nav noscript ol optgroup option p pre script section style table tbody td tfoot th thead title tr ul") {
+	for name := range strings.FieldsSeq(
+		"address article aside blockquote body br button canvas caption center col colgroup dd dir div dl dt fieldset figcaption figure footer form frameset " +
+			"h1 h2 h3 h4 h5 h6 head header hr html legend li link main map menu meta nav noscript ol optgroup option p pre script section style table tbody td tfoot th thead title tr ul") {
 		blockTags[name] = true
 	}
 }
@@ -149,7 +150,8 @@ func (c chars) tag(i int) (end int, name string, ok bool) {
 		j++
 	}
 	from := j
-	for j < len(rest) && (unicode.IsLetter(rest[j]) || unicode.IsDigit(rest[j]) || j > from && strings.ContainsRune("-_:.", rest[j])) {
+	for j < len(rest) && (unicode.IsLetter(rest[j]) || unicode.IsDigit(rest[j]) ||
+		j > from && strings.ContainsRune("-_:.", rest[j])) {
 		j++
 	}
 	if j == from || unicode.IsDigit(rest[from]) {
@@ -183,8 +185,10 @@ func (c chars) closing(i int, name string) int {
 	return len(c.runes)
 }
 
-var entities = map[string]rune{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\'', "nbsp": ' ', "copy": '©', "reg": '®', "euro": '€', "mdash": '—', "ndash": '–',
-	"hellip": '…', "lsquo": '‘', "rsquo": '’', "ldquo": '“', "rdquo": '”', "eacute": 'é', "egrave": 'è', "agrave": 'à', "auml": 'ä', "ouml": 'ö', "uuml": 'ü', "szlig": 'ß', "ccedil": 'ç', "ntilde": 'ñ'}
+var entities = map[string]rune{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\'', "nbsp": ' ', "copy": '©',
+	"reg": '®', "euro": '€', "mdash": '—', "ndash": '–',
+	"hellip": '…', "lsquo": '‘', "rsquo": '’', "ldquo": '“', "rdquo": '”', "eacute": 'é', "egrave": 'è', "agrave": 'à',
+	"auml": 'ä', "ouml": 'ö', "uuml": 'ü', "szlig": 'ß', "ccedil": 'ç', "ntilde": 'ñ'}
 
 // entity returns the character that stands at i as an entity of n characters.
 func (c chars) entity(i int) (to rune, n int) {

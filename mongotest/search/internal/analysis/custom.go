@@ -67,7 +67,8 @@ func custom(doc bson.Raw) (*Analyzer, error) {
 		kind, _ := spec.Lookup("type").StringValue()
 		make := charFilters[kind]
 		if make == nil {
-			return nil, invalid("\"analyzers.charFilters.type\" must be one of [htmlStrip, icuNormalize, mapping, persian]")
+			return nil, invalid(
+				"\"analyzers.charFilters.type\" must be one of [htmlStrip, icuNormalize, mapping, persian]")
 		}
 		f, err := make(spec)
 		if err != nil {
@@ -82,13 +83,15 @@ func custom(doc bson.Raw) (*Analyzer, error) {
 	kind, _ := spec.Lookup("type").StringValue()
 	t, ok := tokenizers[kind]
 	if !ok {
-		return nil, invalid("\"analyzers.tokenizer.type\" must be one of [edgeGram, keyword, nGram, regexCaptureGroup, regexSplit, standard, uaxUrlEmail, whitespace]")
+		return nil, invalid(
+			"\"analyzers.tokenizer.type\" must be one of [edgeGram, keyword, nGram, regexCaptureGroup, regexSplit, standard, uaxUrlEmail, whitespace]")
 	}
 	var err error
 	if a.tokenize, err = t.make(spec); err != nil {
 		return nil, err
 	}
-	a.Graph, a.Keyword = t.graph, kind == "keyword" && doc.Lookup("tokenFilters", "0").Type == 0 && len(a.charFilter) == 0
+	a.Graph, a.Keyword = t.graph,
+		kind == "keyword" && doc.Lookup("tokenFilters", "0").Type == 0 && len(a.charFilter) == 0
 	for spec, err := range specs(doc, "tokenFilters") {
 		if err != nil {
 			return nil, err

@@ -17,10 +17,13 @@ type language struct {
 
 // languages are the language analyzers by name, without "lucene.".
 var languages = map[string]language{
-	"english":    {before: []tokenFilter{each(withoutPossessive)}, stop: stopEnglish, stem: snowballOf("porter")},
-	"french":     {before: []tokenFilter{elision("l m t qu n s j d c jusqu quoiqu lorsqu puisqu")}, stop: stopFrench, stem: frenchLight},
-	"german":     {stop: stopGerman, stem: func(s string) string { return germanLight(germanNormal(s)) }},
-	"italian":    {before: []tokenFilter{elision("c l all dall dell nell sull coll pell gl agl dagl degl negl sugl un m t s v d")}, stop: stopItalian, stem: italianLight},
+	"english": {before: []tokenFilter{each(withoutPossessive)}, stop: stopEnglish, stem: snowballOf("porter")},
+	"french": {before: []tokenFilter{elision("l m t qu n s j d c jusqu quoiqu lorsqu puisqu")}, stop: stopFrench,
+		stem: frenchLight},
+	"german": {stop: stopGerman, stem: func(s string) string { return germanLight(germanNormal(s)) }},
+	"italian": {before: []tokenFilter{elision(
+		"c l all dall dell nell sull coll pell gl agl dagl degl negl sugl un m t s v d")}, stop: stopItalian,
+		stem: italianLight},
 	"spanish":    {stop: stopSpanish, stem: spanishLight},
 	"portuguese": {stop: stopPortuguese, stem: snowballOf("portuguese")},
 	"dutch":      {stop: stopDutch, stem: snowballOf("dutch")},
@@ -31,11 +34,13 @@ var languages = map[string]language{
 	"hungarian":  {stop: stopHungarian, stem: snowballOf("hungarian")},
 	"russian":    {stop: stopRussian, stem: snowballOf("russian")},
 	"romanian":   {stop: stopRomanian, stem: snowballOf("romanian")},
-	"turkish":    {before: []tokenFilter{each(beforeApostrophe)}, after: []tokenFilter{each(lowerTurkish)}, stop: stopTurkish, stem: snowballOf("turkish")},
-	"irish":      {before: []tokenFilter{elision("d m b")}, after: []tokenFilter{each(lowerIrish)}, stop: stopIrish, stem: snowballOf("irish")},
-	"arabic":     {stop: stopArabic, stem: snowballOf("arabic")},
-	"persian":    {after: []tokenFilter{each(strings.ToLower), each(normalPersian)}, stop: stopPersian},
-	"thai":       {},
+	"turkish": {before: []tokenFilter{each(beforeApostrophe)}, after: []tokenFilter{each(lowerTurkish)},
+		stop: stopTurkish, stem: snowballOf("turkish")},
+	"irish": {before: []tokenFilter{elision("d m b")}, after: []tokenFilter{each(lowerIrish)}, stop: stopIrish,
+		stem: snowballOf("irish")},
+	"arabic":  {stop: stopArabic, stem: snowballOf("arabic")},
+	"persian": {after: []tokenFilter{each(strings.ToLower), each(normalPersian)}, stop: stopPersian},
+	"thai":    {},
 }
 
 // notHere are analyzers of the service that there are not here.
@@ -61,7 +66,8 @@ func Named(name string) (*Analyzer, error) {
 		return a, nil
 	case short == "cjk":
 		a.tokenize = words(maxToken)
-		a.filters = []tokenFilter{each(func(s string) string { return strings.ToLower(norm.NFKC.String(s)) }), bigrams, stopFilter(strings.Fields(stopEnglish), false)}
+		a.filters = []tokenFilter{each(func(s string) string { return strings.ToLower(norm.NFKC.String(s)) }), bigrams,
+			stopFilter(strings.Fields(stopEnglish), false)}
 		a.Graph = true
 		return a, nil
 	default:
@@ -137,7 +143,9 @@ func lowerIrish(s string) string {
 }
 
 func normalPersian(s string) string {
-	return strings.NewReplacer("ي", "ی", "ى", "ی", "ك", "ک", "ة", "ه", "ۀ", "ه", "أ", "ا", "إ", "ا", "آ", "ا", "\u0640", "", "\u064b", "", "\u064c", "", "\u064d", "", "\u064e", "", "\u064f", "", "\u0650", "", "\u0651", "", "\u0652", "").Replace(s)
+	return strings.NewReplacer("ي", "ی", "ى", "ی", "ك", "ک", "ة", "ه", "ۀ", "ه", "أ", "ا", "إ", "ا", "آ", "ا", "\u0640",
+		"", "\u064b", "", "\u064c", "", "\u064d", "", "\u064e", "", "\u064f", "", "\u0650", "", "\u0651", "", "\u0652",
+		"").Replace(s)
 }
 
 // bigrams joins characters of Chinese, Japanese and Korean in pairs.

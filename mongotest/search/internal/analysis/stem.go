@@ -27,9 +27,12 @@ import (
 
 // stemmers are the Snowball stemmers by the names that definitions have for them.
 var stemmers = map[string]func(*snowball.Env) bool{
-	"arabic": arabic.Stem, "danish": danish.Stem, "dutch": dutch.Stem, "english": english.Stem, "finnish": finnish.Stem, "french": french.Stem,
-	"german": german.Stem, "german2": german.Stem, "hungarian": hungarian.Stem, "irish": irish.Stem, "italian": italian.Stem, "norwegian": norwegian.Stem,
-	"porter": porter.Stem, "portuguese": portuguese.Stem, "romanian": romanian.Stem, "russian": russian.Stem, "spanish": spanish.Stem,
+	"arabic": arabic.Stem, "danish": danish.Stem, "dutch": dutch.Stem, "english": english.Stem, "finnish": finnish.Stem,
+	"french": french.Stem,
+	"german": german.Stem, "german2": german.Stem, "hungarian": hungarian.Stem, "irish": irish.Stem,
+	"italian": italian.Stem, "norwegian": norwegian.Stem,
+	"porter": porter.Stem, "portuguese": portuguese.Stem, "romanian": romanian.Stem, "russian": russian.Stem,
+	"spanish": spanish.Stem,
 	"swedish": swedish.Stem, "turkish": turkish.Stem,
 }
 
@@ -76,13 +79,19 @@ func frenchLight(word string) string {
 		put    string
 		goesOn bool
 	}{
-		{9, "issement", 6, "r", false}, {8, "issant", 4, "r", false}, {6, "ivement", 5, "f", false}, {6, "ement", 4, "", false},
-		{11, "ficatrice", 5, "er", false}, {10, "ficateur", 4, "er", true}, {9, "catrice", 3, "quer", false}, {8, "cateur", 2, "quer", false},
-		{8, "atrice", 4, "er", false}, {7, "ateur", 3, "er", false}, {6, "trice", 1, "eur", true}, {5, "ième", 4, "", false},
-		{7, "teuse", 2, "r", false}, {6, "teur", 1, "r", false}, {5, "euse", 2, "", false}, {8, "ère", 1, "er", false}, {7, "ive", 1, "f", false},
-		{4, "folle", 2, "u", false}, {4, "molle", 2, "u", false}, {9, "nnelle", 5, "", false}, {9, "nnel", 3, "", false},
+		{9, "issement", 6, "r", false}, {8, "issant", 4, "r", false}, {6, "ivement", 5, "f", false},
+		{6, "ement", 4, "", false},
+		{11, "ficatrice", 5, "er", false}, {10, "ficateur", 4, "er", true}, {9, "catrice", 3, "quer", false},
+		{8, "cateur", 2, "quer", false},
+		{8, "atrice", 4, "er", false}, {7, "ateur", 3, "er", false}, {6, "trice", 1, "eur", true},
+		{5, "ième", 4, "", false},
+		{7, "teuse", 2, "r", false}, {6, "teur", 1, "r", false}, {5, "euse", 2, "", false}, {8, "ère", 1, "er", false},
+		{7, "ive", 1, "f", false},
+		{4, "folle", 2, "u", false}, {4, "molle", 2, "u", false}, {9, "nnelle", 5, "", false},
+		{9, "nnel", 3, "", false},
 		{4, "ète", 1, "et", true}, {8, "ique", 4, "", true}, {8, "esse", 3, "", false}, {7, "inage", 3, "", false},
-		{9, "isation", 7, "", false}, {9, "isateur", 7, "", false}, {8, "ation", 5, "", false}, {8, "ition", 5, "", false},
+		{9, "isation", 7, "", false}, {9, "isateur", 7, "", false}, {8, "ation", 5, "", false},
+		{8, "ition", 5, "", false},
 	} {
 		if len(s) > r.min && s.ends(r.end) {
 			if s = s.cut(r.cut, r.put); !r.goesOn {
@@ -91,7 +100,8 @@ func frenchLight(word string) string {
 		}
 	}
 	if len(s) > 4 {
-		s = undoubled(suffixes(strings.NewReplacer("à", "a", "á", "a", "â", "a", "ô", "o", "è", "e", "é", "e", "ê", "e", "ù", "u", "û", "u", "î", "i", "ç", "c").Replace(string(s))))
+		s = undoubled(suffixes(strings.NewReplacer("à", "a", "á", "a", "â", "a", "ô", "o", "è", "e", "é", "e", "ê", "e",
+			"ù", "u", "û", "u", "î", "i", "ç", "c").Replace(string(s))))
 	}
 	if len(s) > 4 && s.ends("ie") {
 		s = s[:len(s)-2]
@@ -121,7 +131,8 @@ func undoubled(s suffixes) suffixes {
 }
 
 func germanLight(word string) string {
-	s := suffixes(strings.NewReplacer("ä", "a", "à", "a", "á", "a", "â", "a", "ö", "o", "ò", "o", "ó", "o", "ô", "o", "ï", "i", "ì", "i", "í", "i", "î", "i", "ü", "u", "ù", "u", "ú", "u", "û", "u").Replace(word))
+	s := suffixes(strings.NewReplacer("ä", "a", "à", "a", "á", "a", "â", "a", "ö", "o", "ò", "o", "ó", "o", "ô", "o",
+		"ï", "i", "ì", "i", "í", "i", "î", "i", "ü", "u", "ù", "u", "ú", "u", "û", "u").Replace(word))
 	before := func(n int) bool { return len(s) > n && strings.ContainsRune("bdfghklmnt", s[len(s)-n-1]) }
 	switch { // step 1
 	case len(s) > 5 && s.ends("ern"):
@@ -170,7 +181,9 @@ func italianLight(word string) string {
 	if len(s) < 6 {
 		return word
 	}
-	s = suffixes(strings.NewReplacer("à", "a", "á", "a", "â", "a", "ä", "a", "ò", "o", "ó", "o", "ô", "o", "ö", "o", "è", "e", "é", "e", "ê", "e", "ë", "e", "ù", "u", "ú", "u", "û", "u", "ü", "u", "ì", "i", "í", "i", "î", "i", "ï", "i").Replace(word))
+	s = suffixes(strings.NewReplacer("à", "a", "á", "a", "â", "a", "ä", "a", "ò", "o", "ó", "o", "ô", "o", "ö", "o",
+		"è", "e", "é", "e", "ê", "e", "ë", "e", "ù", "u", "ú", "u", "û", "u", "ü", "u", "ì", "i", "í", "i", "î", "i",
+		"ï", "i").Replace(word))
 	n := len(s)
 	switch {
 	case s.ends("e"):
@@ -202,7 +215,9 @@ func spanishLight(word string) string {
 	if len(s) < 5 {
 		return word
 	}
-	s = suffixes(strings.NewReplacer("à", "a", "á", "a", "â", "a", "ä", "a", "ò", "o", "ó", "o", "ô", "o", "ö", "o", "è", "e", "é", "e", "ê", "e", "ë", "e", "ù", "u", "ú", "u", "û", "u", "ü", "u", "ì", "i", "í", "i", "î", "i", "ï", "i").Replace(word))
+	s = suffixes(strings.NewReplacer("à", "a", "á", "a", "â", "a", "ä", "a", "ò", "o", "ó", "o", "ô", "o", "ö", "o",
+		"è", "e", "é", "e", "ê", "e", "ë", "e", "ù", "u", "ú", "u", "û", "u", "ü", "u", "ì", "i", "í", "i", "î", "i",
+		"ï", "i").Replace(word))
 	n := len(s)
 	switch {
 	case s.ends("o"), s.ends("a"), s.ends("e"):
@@ -239,5 +254,7 @@ func spanishPlural(word string) string {
 }
 
 // invariable words have the same form in singular and plural.
-var invariable = map[string]bool{"lunes": true, "martes": true, "miercoles": true, "jueves": true, "viernes": true, "crisis": true, "tesis": true, "analisis": true, "dosis": true, "virus": true,
-	"atlas": true, "paraguas": true, "caries": true, "oasis": true, "torax": true, "gratis": true, "menos": true, "antes": true, "despues": true, "entonces": true}
+var invariable = map[string]bool{"lunes": true, "martes": true, "miercoles": true, "jueves": true, "viernes": true,
+	"crisis": true, "tesis": true, "analisis": true, "dosis": true, "virus": true,
+	"atlas": true, "paraguas": true, "caries": true, "oasis": true, "torax": true, "gratis": true, "menos": true,
+	"antes": true, "despues": true, "entonces": true}

@@ -22,7 +22,9 @@ var tokenFilters = map[string]struct {
 	"asciiFolding": {make: func(spec bson.Raw) (tokenFilter, error) {
 		return keeping(spec, "omit", func(s string) []string { return []string{foldASCII(s)} })
 	}},
-	"daitchMokotoffSoundex": {graph: true, make: func(spec bson.Raw) (tokenFilter, error) { return keeping(spec, "include", soundex) }},
+	"daitchMokotoffSoundex": {graph: true, make: func(spec bson.Raw) (tokenFilter, error) {
+		return keeping(spec, "include", soundex)
+	}},
 	"edgeGram": {graph: true, make: func(spec bson.Raw) (tokenFilter, error) {
 		return gramFilter(spec, func(r []rune, min, max int, add func(i, j int)) {
 			for n := min; n <= max && n <= len(r); n++ {
@@ -40,15 +42,19 @@ var tokenFilters = map[string]struct {
 		})
 	}},
 	"englishPossessive": plain(withoutPossessive),
-	"flattenGraph":      {make: func(bson.Raw) (tokenFilter, error) { return func(list []Token) []Token { return list }, nil }},
-	"icuFolding":        plain(foldUnicode),
+	"flattenGraph": {make: func(bson.Raw) (tokenFilter, error) {
+		return func(list []Token) []Token { return list }, nil
+	}},
+	"icuFolding": plain(foldUnicode),
 	"icuNormalizer": {make: func(spec bson.Raw) (tokenFilter, error) {
 		form := norm.NFC
 		if v := spec.Lookup("normalizationForm"); v.Type != 0 {
 			s, _ := v.StringValue()
 			var ok bool
-			if form, ok = map[string]norm.Form{"nfc": norm.NFC, "nfd": norm.NFD, "nfkc": norm.NFKC, "nfkd": norm.NFKD}[s]; !ok {
-				return nil, invalid("\"analyzers.tokenFilters.normalizationForm\" must be one of [nfd, nfc, nfkd, nfkc]")
+			if form, ok = map[string]norm.Form{"nfc": norm.NFC, "nfd": norm.NFD, "nfkc": norm.NFKC,
+				"nfkd": norm.NFKD}[s]; !ok {
+				return nil,
+					invalid("\"analyzers.tokenFilters.normalizationForm\" must be one of [nfd, nfc, nfkd, nfkc]")
 			}
 		}
 		return each(form.String), nil
@@ -88,7 +94,8 @@ var tokenFilters = map[string]struct {
 		lo, ok := spec.Lookup("minShingleSize").AsInt64()
 		hi, ok2 := spec.Lookup("maxShingleSize").AsInt64()
 		if !ok || !ok2 || lo < 2 || hi < lo || hi > 100 {
-			return nil, invalid("\"analyzers.tokenFilters.minShingleSize\" must be at least 2 and less than or equal to \"maxShingleSize\"")
+			return nil, invalid(
+				"\"analyzers.tokenFilters.minShingleSize\" must be at least 2 and less than or equal to \"maxShingleSize\"")
 		}
 		return func(list []Token) []Token { return shingles(list, int(lo), int(hi)) }, nil
 	}},
@@ -222,9 +229,11 @@ func foldUnicode(s string) string {
 }
 
 // strokes are the letters that no decomposition makes plain.
-var strokes = map[rune]rune{'ø': 'o', 'Ø': 'O', 'đ': 'd', 'Đ': 'D', 'ł': 'l', 'Ł': 'L', 'ħ': 'h', 'Ħ': 'H', 'ı': 'i', 'ŧ': 't', 'Ŧ': 'T', 'ƀ': 'b', 'ɨ': 'i'}
+var strokes = map[rune]rune{'ø': 'o', 'Ø': 'O', 'đ': 'd', 'Đ': 'D', 'ł': 'l', 'Ł': 'L', 'ħ': 'h', 'Ħ': 'H', 'ı': 'i',
+	'ŧ': 't', 'Ŧ': 'T', 'ƀ': 'b', 'ɨ': 'i'}
 
-var ligatures = strings.NewReplacer("ß", "ss", "ẞ", "SS", "æ", "ae", "Æ", "AE", "œ", "oe", "Œ", "OE", "þ", "th", "Þ", "TH", "ð", "d", "Ð", "D",
+var ligatures = strings.NewReplacer("ß", "ss", "ẞ", "SS", "æ", "ae", "Æ", "AE", "œ", "oe", "Œ", "OE", "þ", "th", "Þ",
+	"TH", "ð", "d", "Ð", "D",
 	"‘", "'", "’", "'", "“", "\"", "”", "\"", "–", "-", "—", "-", "«", "\"", "»", "\"", "ﬁ", "fi", "ﬂ", "fl")
 
 // foldASCII replaces characters by those of ASCII that look like them, where there are some.
@@ -385,8 +394,10 @@ func stopFilter(words []string, fold bool) tokenFilter {
 // delimiterFilter is wordDelimiterGraph: it cuts tokens where their characters change, and
 // joins the parts.
 func delimiterFilter(spec bson.Raw) (tokenFilter, error) {
-	o := map[string]bool{"generateWordParts": true, "generateNumberParts": true, "splitOnCaseChange": true, "splitOnNumerics": true, "stemEnglishPossessive": true,
-		"concatenateWords": false, "concatenateNumbers": false, "concatenateAll": false, "preserveOriginal": false, "ignoreKeywords": false}
+	o := map[string]bool{"generateWordParts": true, "generateNumberParts": true, "splitOnCaseChange": true,
+		"splitOnNumerics": true, "stemEnglishPossessive": true,
+		"concatenateWords": false, "concatenateNumbers": false, "concatenateAll": false, "preserveOriginal": false,
+		"ignoreKeywords": false}
 	doc, _ := spec.Lookup("delimiterOptions").Document()
 	for name, v := range doc.All() {
 		b, isBool := v.Boolean()
@@ -464,7 +475,8 @@ func delimited(t Token, o map[string]bool) []Token {
 			}
 			j++
 		}
-		if o["stemEnglishPossessive"] && j-i == 1 && (r[i] == 's' || r[i] == 'S') && i > 0 && (r[i-1] == '\'' || r[i-1] == '’') && len(parts) > 0 && (j == len(r) || kind(r[j]) == 0) {
+		if o["stemEnglishPossessive"] && j-i == 1 && (r[i] == 's' || r[i] == 'S') && i > 0 &&
+			(r[i-1] == '\'' || r[i-1] == '’') && len(parts) > 0 && (j == len(r) || kind(r[j]) == 0) {
 			i = j
 			continue
 		}
@@ -504,7 +516,8 @@ func delimited(t Token, o map[string]bool) []Token {
 		for end < len(parts) && parts[end].number == p.number {
 			end++
 		}
-		if (n == 0 || parts[n-1].number != p.number) && end-n > 1 && (o["concatenateWords"] && !p.number || o["concatenateNumbers"] && p.number) {
+		if (n == 0 || parts[n-1].number != p.number) && end-n > 1 &&
+			(o["concatenateWords"] && !p.number || o["concatenateNumbers"] && p.number) {
 			join(parts[n:end], n)
 		}
 		if o["generateNumberParts"] && p.number || o["generateWordParts"] && !p.number {

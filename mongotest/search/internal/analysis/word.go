@@ -29,7 +29,8 @@ const (
 )
 
 // complexScripts are written without spaces between words.
-var complexScripts = []*unicode.RangeTable{unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tai_Le, unicode.New_Tai_Lue, unicode.Tai_Tham}
+var complexScripts = []*unicode.RangeTable{unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tai_Le,
+	unicode.New_Tai_Lue, unicode.Tai_Tham}
 
 func classOf(r rune) wordClass {
 	if r < 0x80 {

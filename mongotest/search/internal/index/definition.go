@@ -79,7 +79,8 @@ func ParseDefinition(doc bson.Raw) (*Definition, error) {
 	p := &parser{doc: doc}
 	for key := range doc.All() {
 		switch key {
-		case "analyzer", "searchAnalyzer", "analyzers", "mappings", "storedSource", "synonyms", "numPartitions", "typeSets", "name", "sort":
+		case "analyzer", "searchAnalyzer", "analyzers", "mappings", "storedSource", "synonyms", "numPartitions",
+			"typeSets", "name", "sort":
 		default:
 			return nil, invalid("unrecognized field \"%s\"", key)
 		}
@@ -143,7 +144,8 @@ func (d *Definition) synonyms(p *parser, v bson.RawValue) error {
 		return err
 	}
 	if a.Graph {
-		return invalid("\"synonyms.analyzer\": analyzer \"%s\" produces graphs and cannot be used with synonyms", a.Name)
+		return invalid("\"synonyms.analyzer\": analyzer \"%s\" produces graphs and cannot be used with synonyms",
+			a.Name)
 	}
 	d.Synonyms[name] = &Synonyms{from, a}
 	return nil
@@ -229,7 +231,8 @@ func (p *parser) mapping(doc bson.Raw, path string) (*Mapping, error) {
 
 // defaultTypes are those that dynamic mappings index.
 func (p *parser) defaultTypes() []*Field {
-	return []*Field{{Type: "boolean"}, {Type: "date"}, {Type: "number", ints: true, reals: true}, {Type: "objectId"}, {Type: "uuid"},
+	return []*Field{{Type: "boolean"}, {Type: "date"}, {Type: "number", ints: true, reals: true}, {Type: "objectId"},
+		{Type: "uuid"},
 		{Type: "string", Analyzer: p.analyze, SearchAnalyzer: p.asked, Options: "offsets"}}
 }
 
@@ -297,9 +300,11 @@ func (p *parser) field(doc bson.Raw, path string) (f *Field, err error) {
 			f.Stored, err = ParseStored(doc.Lookup("storedSource"))
 		}
 	case "knnVector", "vector":
-		return nil, invalid("\"%s.type\": \"%s\" is not built into this deployment: make an index of type vectorSearch", path, kind)
+		return nil, invalid("\"%s.type\": \"%s\" is not built into this deployment: make an index of type vectorSearch",
+			path, kind)
 	default:
-		return nil, invalid("\"%s.type\" must be one of [autocomplete, boolean, date, document, embeddedDocuments, geo, number, objectId, string, token, uuid]", path)
+		return nil, invalid(
+			"\"%s.type\" must be one of [autocomplete, boolean, date, document, embeddedDocuments, geo, number, objectId, string, token, uuid]", path)
 	}
 	return f, err
 }
@@ -401,7 +406,8 @@ func (p *parser) autocomplete(f *Field, doc bson.Raw, path string) (err error) {
 		return err
 	}
 	if f.Analyzer.Graph {
-		return invalid("\"%s.analyzer\": analyzer \"%s\" produces graphs and cannot be used with autocomplete", path, f.Analyzer.Name)
+		return invalid("\"%s.analyzer\": analyzer \"%s\" produces graphs and cannot be used with autocomplete", path,
+			f.Analyzer.Name)
 	}
 	f.Min, f.Max, f.Tokenization, f.Fold, f.Options, f.Similarity = 2, 15, "edgeGram", true, "offsets", "bm25"
 	if n, ok := doc.Lookup("minGrams").AsInt64(); ok {

@@ -93,7 +93,8 @@ func (x *indexer) document(raw bson.Raw) *Doc {
 }
 
 func newDoc(raw bson.Raw) *Doc {
-	return &Doc{Raw: raw, Texts: map[string]*Text{}, Values: map[string][]Value{}, Children: map[string][]*Doc{}, has: map[string]bool{}}
+	return &Doc{Raw: raw, Texts: map[string]*Text{}, Values: map[string][]Value{}, Children: map[string][]*Doc{},
+		has: map[string]bool{}}
 }
 
 // walk indexes the fields of a document that stands at a path.

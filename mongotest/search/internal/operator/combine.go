@@ -48,7 +48,8 @@ func (b *boolean) Explain(d *index.Doc) Details {
 	e := Details{Value: float64(score), Description: "sum of:"}
 	for _, q := range b.filter {
 		inner := q.Explain(d)
-		e.Parts = append(e.Parts, Details{0, "match on required clause, product of:", []Details{{0, "# clause", nil}, {1, inner.plain(), nil}}})
+		e.Parts = append(e.Parts, Details{0, "match on required clause, product of:",
+			[]Details{{0, "# clause", nil}, {1, inner.plain(), nil}}})
 	}
 	for _, list := range [][]Query{b.must, b.should} {
 		for _, q := range list {
@@ -142,7 +143,8 @@ func (c *compiler) compound(doc bson.Raw) (Query, error) {
 		case !ok || n < 0:
 			return nil, invalid("\"%s.minimumShouldMatch\" cannot be negative", c.where)
 		case int(n) > len(b.should):
-			return nil, invalid("\"%s.minimumShouldMatch\" cannot be greater than the number of should clauses", c.where)
+			return nil, invalid("\"%s.minimumShouldMatch\" cannot be greater than the number of should clauses",
+				c.where)
 		}
 		b.least = int(n)
 	}
@@ -232,7 +234,8 @@ func (q *embeddedQuery) Explain(d *index.Doc) Details {
 			best = q.inner.Explain(child)
 		}
 	})
-	return Details{float64(score), "Score based on " + itoa(n) + " child docs in range from 0 to " + itoa(len(list)-1) + ", best match:", []Details{best}}
+	return Details{float64(score), "Score based on " + itoa(n) + " child docs in range from 0 to " + itoa(len(list)-1) +
+		", best match:", []Details{best}}
 }
 
 func (q *embeddedQuery) Terms(func(Term)) {}

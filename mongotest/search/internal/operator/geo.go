@@ -64,7 +64,9 @@ func (c *compiler) geoWithin(doc bson.Raw) (Query, error) {
 		lng, lat, ok := point(circle.Lookup("center"))
 		radius := circle.Lookup("radius")
 		if !ok || !radius.IsNumber() || index.Float(radius) < 0 {
-			return nil, invalid("\"%s.circle\" must have a \"center\", which is a GeoJSON point, and a \"radius\" that is not negative", c.where)
+			return nil, invalid(
+				"\"%s.circle\" must have a \"center\", which is a GeoJSON point, and a \"radius\" that is not negative",
+				c.where)
 		}
 		is = func(v bson.RawValue) bool {
 			x, y, ok := point(v)
@@ -77,7 +79,8 @@ func (c *compiler) geoWithin(doc bson.Raw) (Query, error) {
 		left, bottom, ok := point(box.Lookup("bottomLeft"))
 		right, top, ok2 := point(box.Lookup("topRight"))
 		if !ok || !ok2 {
-			return nil, invalid("\"%s.box\" must have \"bottomLeft\" and \"topRight\", which are GeoJSON points", c.where)
+			return nil, invalid("\"%s.box\" must have \"bottomLeft\" and \"topRight\", which are GeoJSON points",
+				c.where)
 		}
 		is = func(v bson.RawValue) bool {
 			x, y, ok := point(v)

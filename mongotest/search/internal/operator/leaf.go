@@ -118,7 +118,8 @@ func (q *termQuery) Explain(d *index.Doc) Details {
 	if q.field.Similarity == "boolean" {
 		return Details{float64(score), name + " [BooleanSimilarity], result of:", nil}
 	}
-	return Details{float64(score), name + " [BM25Similarity], result of:", []Details{explainBM25(score, q.boost, float32(q.freq(t)), q.idf, q.n, q.docs, q.length(t), q.average)}}
+	return Details{float64(score), name + " [BM25Similarity], result of:",
+		[]Details{explainBM25(score, q.boost, float32(q.freq(t)), q.idf, q.n, q.docs, q.length(t), q.average)}}
 }
 
 // explainBM25 is how Lucene tells of a score, as the manual prints it.
@@ -135,12 +136,14 @@ func explainBM25(score, boost, freq, idf float32, n, docs, length int, average f
 	}
 	if n > 0 {
 		d.Parts = append(d.Parts, of(idf, "idf, computed as log(1 + (N - n + 0.5) / (n + 0.5)) from:",
-			Details{float64(n), "n, number of documents containing term", nil}, Details{float64(docs), "N, total number of documents with field", nil}))
+			Details{float64(n), "n, number of documents containing term", nil},
+			Details{float64(docs), "N, total number of documents with field", nil}))
 	} else {
 		d.Parts = append(d.Parts, of(idf, "idf, sum of:"))
 	}
 	d.Parts = append(d.Parts, of(tf, "tf, computed as freq / (freq + k1 * (1 - b + b * dl / avgdl)) from:",
-		of(freq, "freq, occurrences of term within document"), of(index.K1, "k1, term saturation parameter"), of(index.B, "b, length normalization parameter"),
+		of(freq, "freq, occurrences of term within document"), of(index.K1, "k1, term saturation parameter"),
+		of(index.B, "b, length normalization parameter"),
 		Details{float64(length), dl, nil}, of(average, "avgdl, average length of field")))
 	return d
 }
@@ -237,7 +240,8 @@ func (c *compiler) sequence(key string, f *index.Field, places []phraseTerm, slo
 	case len(places) == 1:
 		return c.term(key, f, places[0].terms, c.boost, 0)
 	}
-	q := &phraseQuery{key: key, places: places, slop: slop, boost: c.boost, docs: s.Docs, average: s.Average(), field: f}
+	q := &phraseQuery{key: key, places: places, slop: slop, boost: c.boost, docs: s.Docs, average: s.Average(),
+		field: f}
 	var idf float64
 	for _, p := range places {
 		for _, term := range p.terms {

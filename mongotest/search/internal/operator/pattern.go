@@ -69,7 +69,8 @@ func (c *compiler) regex(doc bson.Raw) (Query, error) {
 	})
 }
 
-func (c *compiler) patterns(doc bson.Raw, make func(x indexed, query string, analyzed bool) (Query, error)) (Query, error) {
+func (c *compiler) patterns(doc bson.Raw,
+	make func(x indexed, query string, analyzed bool) (Query, error)) (Query, error) {
 	queries, fields, err := c.wanted(doc)
 	if err != nil {
 		return nil, err
@@ -84,7 +85,8 @@ func (c *compiler) patterns(doc bson.Raw, make func(x indexed, query string, ana
 	var list []Query
 	for _, x := range fields {
 		if !x.field.Analyzer.Keyword && !allowed {
-			return nil, invalid("\"%s.allowAnalyzedField\" must be true to run against the analyzed field \"%s\"", c.where, strings.TrimPrefix(x.key, c.context.StringKey("", "")))
+			return nil, invalid("\"%s.allowAnalyzedField\" must be true to run against the analyzed field \"%s\"",
+				c.where, strings.TrimPrefix(x.key, c.context.StringKey("", "")))
 		}
 		for _, query := range queries {
 			q, err := make(x, query, allowed)
@@ -160,7 +162,8 @@ func Expression(s string) (*regexp.Regexp, error) {
 			b.WriteString(`[^\x{0}-\x{10FFFF}]`)
 		case c == '^' || c == '$':
 			b.WriteString(`\` + string(c))
-		case (c == '*' || c == '+' || c == '?') && i > 0 && (r[i-1] == '*' || r[i-1] == '+' || r[i-1] == '?') && (i < 2 || r[i-2] != '\\'):
+		case (c == '*' || c == '+' || c == '?') && i > 0 && (r[i-1] == '*' || r[i-1] == '+' || r[i-1] == '?') &&
+			(i < 2 || r[i-2] != '\\'):
 			t := b.String() // a repetition of a repetition: Go's syntax has another meaning for some
 			b.Reset()
 			b.WriteString(t + `{0,1}`)

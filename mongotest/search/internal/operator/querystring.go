@@ -42,7 +42,8 @@ func (p *stringParser) fail() error {
 	if p.at < len(p.in) {
 		what = string(p.in[p.at])
 	}
-	return invalid("\"%s.query\": Cannot parse '%s': encountered \"%s\" at column %d", p.c.where, string(p.in), what, p.at)
+	return invalid("\"%s.query\": Cannot parse '%s': encountered \"%s\" at column %d", p.c.where, string(p.in), what,
+		p.at)
 }
 
 // skip skips spaces, and reports whether anything is left.
@@ -59,7 +60,8 @@ func (p *stringParser) word(w string) bool {
 	if end > len(p.in) || string(p.in[p.at:end]) != w {
 		return false
 	}
-	if unicode.IsLetter(rune(w[0])) && end < len(p.in) && !unicode.IsSpace(p.in[end]) && p.in[end] != '(' && p.in[end] != '"' {
+	if unicode.IsLetter(rune(w[0])) && end < len(p.in) && !unicode.IsSpace(p.in[end]) && p.in[end] != '(' &&
+		p.in[end] != '"' {
 		return false
 	}
 	p.at = end
@@ -290,7 +292,9 @@ func (p *stringParser) term(path string) (Query, error) {
 	}
 	if wild && (pattern.String()[0] == '*' || pattern.String()[0] == '?') && pattern.String() != "*" {
 		p.at = from
-		return nil, invalid("\"%s.query\": Cannot parse '%s': '*' or '?' not allowed as first character in WildcardQuery", p.c.where, string(p.in))
+		return nil, invalid(
+			"\"%s.query\": Cannot parse '%s': '*' or '?' not allowed as first character in WildcardQuery", p.c.where,
+			string(p.in))
 	}
 	var f *fuzzy
 	if p.at < len(p.in) && p.in[p.at] == '~' {
@@ -365,7 +369,8 @@ func (p *stringParser) rangeOf(path string) (Query, error) {
 			from, to = a.Normalize(lo), a.Normalize(hi)
 		}
 		return p.c.someTerm(x.key, string(open)+from+" TO "+to+string(end), func(term string) bool {
-			return (!low || term > from || open == '[' && term == from) && (!high || term < to || end == ']' && term == to)
+			return (!low || term > from || open == '[' && term == from) &&
+				(!high || term < to || end == ']' && term == to)
 		})
 	}))
 }

@@ -148,7 +148,8 @@ func (q *functionScore) Explain(d *index.Doc) Details {
 		e.Description += ", result of:"
 	}
 	if _, plain := q.f.(relevance); plain {
-		e.Parts = []Details{{float64(s), "weight(" + inner.plain() + " in " + itoa(d.Seq) + ") [BM25Similarity], result of:", inner.Parts}}
+		e.Parts = []Details{{float64(s), "weight(" + inner.plain() + " in " + itoa(d.Seq) +
+			") [BM25Similarity], result of:", inner.Parts}}
 	} else {
 		e.Parts = []Details{{float64(s), q.f.String(), nil}}
 	}
@@ -243,7 +244,8 @@ func gaussOf(v bson.RawValue, where string) (function, error) {
 		name string
 		to   *float64
 		need bool
-	}{{"origin", &g.origin, true}, {"scale", &g.scale, true}, {"offset", &g.offset, false}, {"decay", &g.decay, false}} {
+	}{{"origin", &g.origin, true}, {"scale", &g.scale, true}, {"offset", &g.offset, false},
+		{"decay", &g.decay, false}} {
 		v := doc.Lookup(p.name)
 		switch {
 		case v.IsNumber():
@@ -372,7 +374,8 @@ func (g *gauss) value(d *index.Doc, score float32) (float64, bool) {
 }
 
 func (g *gauss) String() string {
-	return "exp((max(0, |" + g.path.path + " - " + text(g.origin) + "| - " + text(g.offset) + ")^2) / 2 * (" + text(g.scale) + "^2 / 2 * ln(" + text(g.decay) + ")))"
+	return "exp((max(0, |" + g.path.path + " - " + text(g.origin) + "| - " + text(g.offset) + ")^2) / 2 * (" +
+		text(g.scale) + "^2 / 2 * ln(" + text(g.decay) + ")))"
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

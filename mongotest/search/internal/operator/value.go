@@ -85,7 +85,8 @@ func (c *compiler) in(doc bson.Raw) (Query, error) {
 	for _, v := range list {
 		k := kindOf(v)
 		if k == "" {
-			return nil, invalid("\"%s.value\" must be a boolean, objectId, number, string, date or uuid, or an array of such", c.where)
+			return nil, invalid(
+				"\"%s.value\" must be a boolean, objectId, number, string, date or uuid, or an array of such", c.where)
 		}
 		if kind != "" && k != kind {
 			return nil, invalid("\"%s.value\" must have values of one type", c.where)
@@ -109,19 +110,20 @@ func (c *compiler) anyOf(paths []target, kind string, list []bson.RawValue) (Que
 				return nil, err
 			}
 		}
-		tests = append(tests, &test{c.boost, c.context.Prefix() + "$type:" + kind + "/" + p.path, func(d *index.Doc) bool {
-			for _, have := range d.Values[p.path] {
-				if have.Kind != kind {
-					continue
-				}
-				for _, v := range values {
-					if bson.Compare(have.V, v) == 0 {
-						return true
+		tests = append(tests,
+			&test{c.boost, c.context.Prefix() + "$type:" + kind + "/" + p.path, func(d *index.Doc) bool {
+				for _, have := range d.Values[p.path] {
+					if have.Kind != kind {
+						continue
+					}
+					for _, v := range values {
+						if bson.Compare(have.V, v) == 0 {
+							return true
+						}
 					}
 				}
-			}
-			return false
-		}})
+				return false
+			}})
 	}
 	return oneOf(tests), nil
 }
@@ -230,7 +232,8 @@ func (c *compiler) exists(doc bson.Raw) (Query, error) {
 		return nil, err
 	}
 	path := paths[0].path
-	return &test{c.boost, "ConstantScore($meta/fields:" + path + ")", func(d *index.Doc) bool { return d.Has(path) }}, nil
+	return &test{c.boost, "ConstantScore($meta/fields:" + path + ")", func(d *index.Doc) bool { return d.Has(path) }},
+		nil
 }
 
 // near scores documents by how near a value is to an origin.
@@ -326,7 +329,8 @@ func (n *near) Score(d *index.Doc) (float32, bool) {
 func (n *near) Explain(d *index.Doc) Details {
 	score, _ := n.Score(d)
 	distance, at, _ := n.distance(d)
-	e := Details{Value: float64(score), Description: "Distance score, computed as weight * pivotDistance / (pivotDistance + abs(value - origin)) from:"}
+	e := Details{Value: float64(
+		score), Description: "Distance score, computed as weight * pivotDistance / (pivotDistance + abs(value - origin)) from:"}
 	e.Parts = []Details{{float64(n.boost), "weight", nil}, {n.pivot, "pivotDistance", nil}}
 	if n.kind == "geo" {
 		e.Description = "Distance score, computed as weight * pivotDistance / (pivotDistance + distance) from:"

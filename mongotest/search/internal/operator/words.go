@@ -225,7 +225,8 @@ func (c *compiler) text(doc bson.Raw) (Query, error) {
 	var list []Query
 	for _, x := range fields {
 		if synonyms != nil && x.field.Options != "positions" && x.field.Options != "offsets" {
-			return nil, invalid("\"%s\" with \"synonyms\" needs a field with indexOptions \"positions\" or \"offsets\"", c.where)
+			return nil, invalid("\"%s\" with \"synonyms\" needs a field with indexOptions \"positions\" or \"offsets\"",
+				c.where)
 		}
 		for _, query := range queries {
 			tokens := places(searcher(x.field).Tokens(query))
@@ -562,7 +563,8 @@ func (c *compiler) moreLikeThis(doc bson.Raw) (Query, error) {
 		})
 	}
 	for _, t := range all {
-		t.score = float64(t.count) * (1 + math.Log(float64(len(c.Index.Docs)+1)/float64(c.Index.Fields[t.key].DF[t.text]+1)))
+		t.score = float64(t.count) * (1 +
+			math.Log(float64(len(c.Index.Docs)+1)/float64(c.Index.Fields[t.key].DF[t.text]+1)))
 	}
 	slices.SortStableFunc(all, func(a, b *term) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.key, b.key), cmp.Compare(a.text, b.text))

@@ -48,7 +48,8 @@ func CreateCursorResponse(cursorID int64, ns string, identifier BatchIdentifier,
 
 // CreateCommandErrorResponse returns the reply of a command that fails.
 func CreateCommandErrorResponse(ce CommandError) bson.D {
-	reply := bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: ce.Code}, {Key: "errmsg", Value: ce.Message}, {Key: "codeName", Value: ce.Name}}
+	reply := bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: ce.Code}, {Key: "errmsg", Value: ce.Message},
+		{Key: "codeName", Value: ce.Name}}
 	if len(ce.Labels) > 0 {
 		labels := bson.A{}
 		for _, label := range ce.Labels {
@@ -63,14 +64,16 @@ func CreateCommandErrorResponse(ce CommandError) bson.D {
 func CreateWriteErrorsResponse(writeErrors ...WriteError) bson.D {
 	errs := bson.A{}
 	for _, we := range writeErrors {
-		errs = append(errs, bson.D{{Key: "index", Value: we.Index}, {Key: "code", Value: we.Code}, {Key: "errmsg", Value: we.Message}})
+		errs = append(errs, bson.D{{Key: "index", Value: we.Index}, {Key: "code", Value: we.Code},
+			{Key: "errmsg", Value: we.Message}})
 	}
 	return CreateSuccessResponse(bson.E{Key: "writeErrors", Value: errs})
 }
 
 // CreateWriteConcernErrorResponse returns the reply to a write whose write concern was not met.
 func CreateWriteConcernErrorResponse(wce WriteConcernError) bson.D {
-	doc := bson.D{{Key: "code", Value: wce.Code}, {Key: "codeName", Value: wce.Name}, {Key: "errmsg", Value: wce.Message}}
+	doc := bson.D{{Key: "code", Value: wce.Code}, {Key: "codeName", Value: wce.Name},
+		{Key: "errmsg", Value: wce.Message}}
 	if len(wce.Details) > 0 {
 		doc = append(doc, bson.E{Key: "errInfo", Value: wce.Details})
 	}

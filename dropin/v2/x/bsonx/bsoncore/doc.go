@@ -124,7 +124,8 @@ func (ete ElementTypeError) Error() string {
 }
 
 func lengthError(of string, length, remaining int) error {
-	return ValidationError(fmt.Sprintf("%s length exceeds available bytes. length=%d remainingBytes=%d", of, length, remaining))
+	return ValidationError(fmt.Sprintf("%s length exceeds available bytes. length=%d remainingBytes=%d", of, length,
+		remaining))
 }
 
 // NewDocumentLengthError returns the error for a document that is longer than the bytes there are.

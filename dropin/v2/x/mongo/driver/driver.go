@@ -21,7 +21,8 @@ var (
 	// NoWritesPerformed says that nothing was written.
 	NoWritesPerformed = "NoWritesPerformed"
 	// ErrDeadlineWouldBeExceeded says that there was no time to send a command.
-	ErrDeadlineWouldBeExceeded = fmt.Errorf("operation not sent to server, as Timeout would be exceeded: %w", context.DeadlineExceeded)
+	ErrDeadlineWouldBeExceeded = fmt.Errorf("operation not sent to server, as Timeout would be exceeded: %w",
+		context.DeadlineExceeded)
 )
 
 // A Deployment is what a client is connected to in tests: see package drivertest. The connections

@@ -25,7 +25,8 @@ func main() {
 	nodes := flag.String("nodes", "127.0.0.1:27017", "`host:port` of all members or mongoses, separated by commas")
 	in := flag.String("in", "", "`folder` of case files")
 	out := flag.String("out", "", "`folder` for the recordings; a folder per topology is made in it")
-	verify := flag.Bool("verify", false, "compare the server's replies with those in the case files instead of recording")
+	verify := flag.Bool("verify", false,
+		"compare the server's replies with those in the case files instead of recording")
 	only := flag.String("only", "", "only cases whose name contains this `text`")
 	flag.Parse()
 	if *in == "" || *out == "" && !*verify {
@@ -59,7 +60,8 @@ func main() {
 			done = append(done, c)
 		}
 		if !*verify {
-			if err := golden.Save(filepath.Join(*out, *topology, strings.TrimSuffix(filepath.Base(file), ".gz")), done); err != nil {
+			if err := golden.Save(filepath.Join(*out, *topology, strings.TrimSuffix(filepath.Base(file), ".gz")),
+				done); err != nil {
 				fmt.Fprintln(os.Stderr, "record:", err)
 				os.Exit(2)
 			}

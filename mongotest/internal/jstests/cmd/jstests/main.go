@@ -35,7 +35,8 @@ import (
 var suites = []string{"core", "aggregation", "change_streams"}
 
 // needsSet finds the tests whose own tags ask for replication.
-var needsSet = regexp.MustCompile(`requires_replication|uses_transactions|uses_change_streams|requires_majority_read_concern`)
+var needsSet = regexp.MustCompile(
+	`requires_replication|uses_transactions|uses_change_streams|requires_majority_read_concern`)
 
 type runner struct {
 	root, program, version string
@@ -50,7 +51,8 @@ func main() {
 	flag.DurationVar(&r.limit, "limit", time.Minute, "a test may take this `duration`")
 	only := flag.String("only", "", "only tests whose path matches this regular `expression`")
 	atOnce := flag.Int("at-once", 2, "how `many` tests run at a time")
-	update := flag.String("update", "", "write the list anew to this `file`; what newly fails gets a reason that begins with ?")
+	update := flag.String("update", "",
+		"write the list anew to this `file`; what newly fails gets a reason that begins with ?")
 	verbose := flag.Bool("v", false, "print each test")
 	flag.Parse()
 	if r.root == "" || r.program == "" {
@@ -99,7 +101,8 @@ func (r *runner) all(only string, atOnce int, verbose bool) (rows []jstests.Row,
 	}
 	for _, file := range files {
 		if !known[file] {
-			rows = append(rows, jstests.Row{File: file, Verdict: jstests.Open, ReplSet: r.replSet(file), Reason: "? new"})
+			rows = append(rows,
+				jstests.Row{File: file, Verdict: jstests.Open, ReplSet: r.replSet(file), Reason: "? new"})
 		}
 	}
 	slices.SortFunc(rows, func(a, b jstests.Row) int { return strings.Compare(a.File, b.File) })
@@ -142,16 +145,17 @@ func (r *runner) all(only string, atOnce int, verbose bool) (rows []jstests.Row,
 func (r *runner) files() (files []string, err error) {
 	top := filepath.Join(r.root, "jstests")
 	for _, suite := range suites {
-		err = errors.Join(err, filepath.WalkDir(filepath.Join(top, suite), func(path string, e fs.DirEntry, err error) error {
-			if err == nil && e.IsDir() && e.Name() == "libs" {
-				return fs.SkipDir
-			}
-			if err == nil && strings.HasSuffix(path, ".js") {
-				path, err = filepath.Rel(top, path)
-				files = append(files, filepath.ToSlash(path))
-			}
-			return err
-		}))
+		err = errors.Join(err, filepath.WalkDir(filepath.Join(top, suite),
+			func(path string, e fs.DirEntry, err error) error {
+				if err == nil && e.IsDir() && e.Name() == "libs" {
+					return fs.SkipDir
+				}
+				if err == nil && strings.HasSuffix(path, ".js") {
+					path, err = filepath.Rel(top, path)
+					files = append(files, filepath.ToSlash(path))
+				}
+				return err
+			}))
 	}
 	return files, err
 }
@@ -159,7 +163,8 @@ func (r *runner) files() (files []string, err error) {
 // replSet reports whether a test that the list does not have runs on a replica set.
 func (r *runner) replSet(file string) bool {
 	text, err := os.ReadFile(filepath.Join(r.root, "jstests", file))
-	return err == nil && (strings.HasPrefix(file, "change_streams/") || strings.HasPrefix(file, "core/txns/") || needsSet.Match(text))
+	return err == nil && (strings.HasPrefix(file, "change_streams/") || strings.HasPrefix(file, "core/txns/") ||
+		needsSet.Match(text))
 }
 
 // run runs a test, and returns the first line of what it says about its end.
@@ -177,7 +182,8 @@ func (r *runner) run(row jstests.Row) (said string, err error) {
 	defer cancel()
 	words := append(strings.Fields(r.program), d.Hosts()[0], filepath.Join(r.root, "jstests", row.File))
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Env = append(os.Environ(), "QUIET=1", "ROOT="+r.root, "SHELL_SRC="+filepath.Join(r.root, "src", "mongo", "shell"))
+	cmd.Env = append(os.Environ(), "QUIET=1", "ROOT="+r.root,
+		"SHELL_SRC="+filepath.Join(r.root, "src", "mongo", "shell"))
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
 	switch {

@@ -31,10 +31,12 @@ func main() {
 	workers := flag.Int("workers", 6, "connections with load")
 	sharded := flag.Bool("sharded", false, "a sharded cluster instead of a replica set")
 	without := flag.String("without", "", "`names` of steps that are left out, separated by commas")
-	dumps := flag.String("dumps", "", "`directory` for goroutines and a profile of the processor while a stop is slow, and for profiles of the heap")
+	dumps := flag.String(
+		"dumps", "", "`directory` for goroutines and a profile of the processor while a stop is slow, and for profiles of the heap")
 	seed := flag.Uint64("seed", rand.Uint64(), "of the random numbers")
 	flag.Parse()
-	cfg := soak.Config{Workers: *workers, Every: *every, Stops: *stops, Seed: *seed, Log: os.Stdout, Dumps: *dumps, Without: strings.Split(*without, ",")}
+	cfg := soak.Config{Workers: *workers, Every: *every, Stops: *stops, Seed: *seed, Log: os.Stdout, Dumps: *dumps,
+		Without: strings.Split(*without, ",")}
 	if *sharded {
 		cfg.Topology = mongotest.Sharded(2, 1)
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 func main() {
-	if err := os.WriteFile(filepath.Join("cmd", "allium-vet", "vet", "operators.txt"), []byte(vocabulary.Text()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join("cmd", "allium-vet", "vet", "operators.txt"), []byte(vocabulary.Text()),
+		0o644); err != nil {
 		fmt.Fprintln(os.Stderr, "vocabulary:", err)
 		os.Exit(1)
 	}

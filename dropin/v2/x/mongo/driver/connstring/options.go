@@ -104,40 +104,60 @@ var options = map[string]option{
 		u.AuthSource, u.AuthSourceSet = value, true
 		return nil
 	},
-	"compressors":          setCompressors,
-	"connect":              setConnect,
-	"directconnection":     setDirect,
-	"connecttimeoutms":     duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) { return &u.ConnectTimeout, &u.ConnectTimeoutSet }),
-	"heartbeatintervalms":  duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) { return &u.HeartbeatInterval, &u.HeartbeatIntervalSet }),
-	"heartbeatfrequencyms": duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) { return &u.HeartbeatInterval, &u.HeartbeatIntervalSet }),
-	"journal":              flag(func(u *ConnString) (*bool, *bool) { return &u.J, &u.JSet }),
-	"loadbalanced":         flag(func(u *ConnString) (*bool, *bool) { return &u.LoadBalanced, &u.LoadBalancedSet }),
-	"localthresholdms":     duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) { return &u.LocalThreshold, &u.LocalThresholdSet }),
-	"maxidletimems":        duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) { return &u.MaxConnIdleTime, &u.MaxConnIdleTimeSet }),
-	"maxpoolsize":          count(func(u *ConnString) (*uint64, *bool) { return &u.MaxPoolSize, &u.MaxPoolSizeSet }),
-	"minpoolsize":          count(func(u *ConnString) (*uint64, *bool) { return &u.MinPoolSize, &u.MinPoolSizeSet }),
-	"maxconnecting":        count(func(u *ConnString) (*uint64, *bool) { return &u.MaxConnecting, &u.MaxConnectingSet }),
-	"readconcernlevel":     text(func(u *ConnString) *string { return &u.ReadConcernLevel }),
-	"readpreference":       text(func(u *ConnString) *string { return &u.ReadPreference }),
-	"readpreferencetags":   addTags,
-	"retrywrites":          flag(func(u *ConnString) (*bool, *bool) { return &u.RetryWrites, &u.RetryWritesSet }),
-	"retryreads":           flag(func(u *ConnString) (*bool, *bool) { return &u.RetryReads, &u.RetryReadsSet }),
-	"maxadaptiveretries":   count(func(u *ConnString) (*uint, *bool) { return &u.MaxAdaptiveRetries, &u.MaxAdaptiveRetriesSet }),
+	"compressors":      setCompressors,
+	"connect":          setConnect,
+	"directconnection": setDirect,
+	"connecttimeoutms": duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) {
+		return &u.ConnectTimeout, &u.ConnectTimeoutSet
+	}),
+	"heartbeatintervalms": duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) {
+		return &u.HeartbeatInterval, &u.HeartbeatIntervalSet
+	}),
+	"heartbeatfrequencyms": duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) {
+		return &u.HeartbeatInterval, &u.HeartbeatIntervalSet
+	}),
+	"journal":      flag(func(u *ConnString) (*bool, *bool) { return &u.J, &u.JSet }),
+	"loadbalanced": flag(func(u *ConnString) (*bool, *bool) { return &u.LoadBalanced, &u.LoadBalancedSet }),
+	"localthresholdms": duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) {
+		return &u.LocalThreshold, &u.LocalThresholdSet
+	}),
+	"maxidletimems": duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) {
+		return &u.MaxConnIdleTime, &u.MaxConnIdleTimeSet
+	}),
+	"maxpoolsize": count(func(u *ConnString) (*uint64, *bool) { return &u.MaxPoolSize, &u.MaxPoolSizeSet }),
+	"minpoolsize": count(func(u *ConnString) (*uint64, *bool) { return &u.MinPoolSize, &u.MinPoolSizeSet }),
+	"maxconnecting": count(func(u *ConnString) (*uint64, *bool) {
+		return &u.MaxConnecting, &u.MaxConnectingSet
+	}),
+	"readconcernlevel":   text(func(u *ConnString) *string { return &u.ReadConcernLevel }),
+	"readpreference":     text(func(u *ConnString) *string { return &u.ReadPreference }),
+	"readpreferencetags": addTags,
+	"retrywrites":        flag(func(u *ConnString) (*bool, *bool) { return &u.RetryWrites, &u.RetryWritesSet }),
+	"retryreads":         flag(func(u *ConnString) (*bool, *bool) { return &u.RetryReads, &u.RetryReadsSet }),
+	"maxadaptiveretries": count(func(u *ConnString) (*uint, *bool) {
+		return &u.MaxAdaptiveRetries, &u.MaxAdaptiveRetriesSet
+	}),
 	"enableoverloadretargeting": flag(func(u *ConnString) (*bool, *bool) {
 		return &u.EnableOverloadRetargeting, &u.EnableOverloadRetargetingSet
 	}),
-	"maxstaleness":         duration(time.Second, func(u *ConnString) (*time.Duration, *bool) { return &u.MaxStaleness, &u.MaxStalenessSet }),
-	"maxstalenessseconds":  duration(time.Second, func(u *ConnString) (*time.Duration, *bool) { return &u.MaxStaleness, &u.MaxStalenessSet }),
+	"maxstaleness": duration(time.Second, func(u *ConnString) (*time.Duration, *bool) {
+		return &u.MaxStaleness, &u.MaxStalenessSet
+	}),
+	"maxstalenessseconds": duration(time.Second, func(u *ConnString) (*time.Duration, *bool) {
+		return &u.MaxStaleness, &u.MaxStalenessSet
+	}),
 	"replicaset":           text(func(u *ConnString) *string { return &u.ReplicaSet }),
 	"servermonitoringmode": setMonitoring,
 	"serverselectiontimeoutms": duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) {
 		return &u.ServerSelectionTimeout, &u.ServerSelectionTimeoutSet
 	}),
-	"sockettimeoutms": duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) { return &u.SocketTimeout, &u.SocketTimeoutSet }),
-	"srvmaxhosts":     setSRVMaxHosts,
-	"srvservicename":  text(func(u *ConnString) *string { return &u.SRVServiceName }),
-	"ssl":             flag(func(u *ConnString) (*bool, *bool) { return &u.SSL, &u.SSLSet }),
-	"tls":             flag(func(u *ConnString) (*bool, *bool) { return &u.SSL, &u.SSLSet }),
+	"sockettimeoutms": duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) {
+		return &u.SocketTimeout, &u.SocketTimeoutSet
+	}),
+	"srvmaxhosts":    setSRVMaxHosts,
+	"srvservicename": text(func(u *ConnString) *string { return &u.SRVServiceName }),
+	"ssl":            flag(func(u *ConnString) (*bool, *bool) { return &u.SSL, &u.SSLSet }),
+	"tls":            flag(func(u *ConnString) (*bool, *bool) { return &u.SSL, &u.SSLSet }),
 	"sslclientcertificatekeyfile": file(func(u *ConnString) (*string, *bool) {
 		return &u.SSLClientCertificateKeyFile, &u.SSLClientCertificateKeyFileSet
 	}),
@@ -146,13 +166,27 @@ var options = map[string]option{
 	}),
 	"sslclientcertificatekeypassword": setKeyPassword,
 	"tlscertificatekeyfilepassword":   setKeyPassword,
-	"tlscertificatefile":              file(func(u *ConnString) (*string, *bool) { return &u.SSLCertificateFile, &u.SSLCertificateFileSet }),
-	"tlsprivatekeyfile":               file(func(u *ConnString) (*string, *bool) { return &u.SSLPrivateKeyFile, &u.SSLPrivateKeyFileSet }),
-	"sslinsecure":                     flag(func(u *ConnString) (*bool, *bool) { return &u.SSLInsecure, &u.SSLInsecureSet }),
-	"tlsinsecure":                     flag(func(u *ConnString) (*bool, *bool) { return &u.SSLInsecure, &u.SSLInsecureSet }),
-	"sslcertificateauthorityfile":     file(func(u *ConnString) (*string, *bool) { return &u.SSLCaFile, &u.SSLCaFileSet }),
-	"tlscafile":                       file(func(u *ConnString) (*string, *bool) { return &u.SSLCaFile, &u.SSLCaFileSet }),
-	"timeoutms":                       duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) { return &u.Timeout, &u.TimeoutSet }),
+	"tlscertificatefile": file(func(u *ConnString) (*string, *bool) {
+		return &u.SSLCertificateFile, &u.SSLCertificateFileSet
+	}),
+	"tlsprivatekeyfile": file(func(u *ConnString) (*string, *bool) {
+		return &u.SSLPrivateKeyFile, &u.SSLPrivateKeyFileSet
+	}),
+	"sslinsecure": flag(func(u *ConnString) (*bool, *bool) {
+		return &u.SSLInsecure, &u.SSLInsecureSet
+	}),
+	"tlsinsecure": flag(func(u *ConnString) (*bool, *bool) {
+		return &u.SSLInsecure, &u.SSLInsecureSet
+	}),
+	"sslcertificateauthorityfile": file(func(u *ConnString) (*string, *bool) {
+		return &u.SSLCaFile, &u.SSLCaFileSet
+	}),
+	"tlscafile": file(func(u *ConnString) (*string, *bool) {
+		return &u.SSLCaFile, &u.SSLCaFileSet
+	}),
+	"timeoutms": duration(time.Millisecond, func(u *ConnString) (*time.Duration, *bool) {
+		return &u.Timeout, &u.TimeoutSet
+	}),
 	"tlsdisableocspendpointcheck": secure(func(u *ConnString) (*bool, *bool) {
 		return &u.SSLDisableOCSPEndpointCheck, &u.SSLDisableOCSPEndpointCheckSet
 	}),
@@ -161,7 +195,9 @@ var options = map[string]option{
 	}),
 	"w":                    setW,
 	"zlibcompressionlevel": level(-1, 9, 6, func(u *ConnString) (*int, *bool) { return &u.ZlibLevel, &u.ZlibLevelSet }),
-	"zstdcompressionlevel": level(-1, 22, 6, func(u *ConnString) (*int, *bool) { return &u.ZstdLevel, &u.ZstdLevelSet }),
+	"zstdcompressionlevel": level(-1, 22, 6, func(u *ConnString) (*int, *bool) {
+		return &u.ZstdLevel, &u.ZstdLevelSet
+	}),
 }
 
 func setProperties(u *ConnString, value string) error {

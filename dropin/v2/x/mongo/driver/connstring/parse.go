@@ -254,7 +254,8 @@ func (u *ConnString) apply(pairs []pair) error {
 			tls = p.value
 		case "srvmaxhosts", "srvservicename":
 			if u.Scheme != SchemeMongoDBSRV {
-				return fmt.Errorf("cannot specify %s on non-SRV URI", map[string]string{"srvmaxhosts": "srvMaxHosts", "srvservicename": "srvServiceName"}[name])
+				return fmt.Errorf("cannot specify %s on non-SRV URI",
+					map[string]string{"srvmaxhosts": "srvMaxHosts", "srvservicename": "srvServiceName"}[name])
 			}
 		}
 		if err := set(u, p.value); errors.Is(err, errValue) {

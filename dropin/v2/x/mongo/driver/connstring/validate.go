@@ -8,11 +8,16 @@ import (
 
 // The errors for options that do not fit together.
 var (
-	ErrLoadBalancedWithMultipleHosts    = errors.New("loadBalanced cannot be set to true if multiple hosts are specified")
-	ErrLoadBalancedWithReplicaSet       = errors.New("loadBalanced cannot be set to true if a replica set name is specified")
-	ErrLoadBalancedWithDirectConnection = errors.New("loadBalanced cannot be set to true if the direct connection option is specified")
-	ErrSRVMaxHostsWithReplicaSet        = errors.New("srvMaxHosts cannot be a positive value if a replica set name is specified")
-	ErrSRVMaxHostsWithLoadBalanced      = errors.New("srvMaxHosts cannot be a positive value if loadBalanced is set to true")
+	ErrLoadBalancedWithMultipleHosts = errors.New(
+		"loadBalanced cannot be set to true if multiple hosts are specified")
+	ErrLoadBalancedWithReplicaSet = errors.New(
+		"loadBalanced cannot be set to true if a replica set name is specified")
+	ErrLoadBalancedWithDirectConnection = errors.New(
+		"loadBalanced cannot be set to true if the direct connection option is specified")
+	ErrSRVMaxHostsWithReplicaSet = errors.New(
+		"srvMaxHosts cannot be a positive value if a replica set name is specified")
+	ErrSRVMaxHostsWithLoadBalanced = errors.New(
+		"srvMaxHosts cannot be a positive value if loadBalanced is set to true")
 )
 
 // Validate reports what does not fit together.
@@ -59,13 +64,17 @@ func (u *ConnString) validateTLS() error {
 	case u.SSLInsecureSet && u.SSLDisableCertificateRevocationCheckSet:
 		return errors.New("sslInsecure/tlsInsecure cannot be used with tlsDisableCertificateRevocationCheck")
 	case u.SSLInsecureSet && u.SSLDisableOCSPEndpointCheckSet:
-		return errors.New("the sslInsecure/tlsInsecure URI option cannot be provided along with tlsDisableOCSPEndpointCheck")
+		return errors.New(
+			"the sslInsecure/tlsInsecure URI option cannot be provided along with tlsDisableOCSPEndpointCheck")
 	case u.SSLCertificateFileSet && !u.SSLPrivateKeyFileSet:
-		return errors.New("the tlsPrivateKeyFile URI option must be provided if the tlsCertificateFile option is specified")
+		return errors.New(
+			"the tlsPrivateKeyFile URI option must be provided if the tlsCertificateFile option is specified")
 	case u.SSLPrivateKeyFileSet && !u.SSLCertificateFileSet:
-		return errors.New("the tlsCertificateFile URI option must be provided if the tlsPrivateKeyFile option is specified")
+		return errors.New(
+			"the tlsCertificateFile URI option must be provided if the tlsPrivateKeyFile option is specified")
 	case u.SSLClientCertificateKeyFileSet && u.SSLCertificateFileSet:
-		return errors.New("the sslClientCertificateKeyFile/tlsCertificateKeyFile URI option cannot be provided along with tlsCertificateFile or tlsPrivateKeyFile")
+		return errors.New(
+			"the sslClientCertificateKeyFile/tlsCertificateKeyFile URI option cannot be provided along with tlsCertificateFile or tlsPrivateKeyFile")
 	}
 	return nil
 }

@@ -33,8 +33,10 @@ const (
 )
 
 var serverKinds = map[ServerKind]string{
-	ServerKindStandalone: "Standalone", ServerKindRSMember: "RSOther", ServerKindRSPrimary: "RSPrimary", ServerKindRSSecondary: "RSSecondary",
-	ServerKindRSArbiter: "RSArbiter", ServerKindRSGhost: "RSGhost", ServerKindMongos: "Mongos", ServerKindLoadBalancer: "LoadBalancer",
+	ServerKindStandalone: "Standalone", ServerKindRSMember: "RSOther", ServerKindRSPrimary: "RSPrimary",
+	ServerKindRSSecondary: "RSSecondary",
+	ServerKindRSArbiter:   "RSArbiter", ServerKindRSGhost: "RSGhost", ServerKindMongos: "Mongos",
+	ServerKindLoadBalancer: "LoadBalancer",
 }
 
 // String returns the name.
@@ -69,8 +71,10 @@ const (
 )
 
 var topologyKinds = map[TopologyKind]string{
-	TopologyKindSingle: "Single", TopologyKindReplicaSet: "ReplicaSet", TopologyKindReplicaSetNoPrimary: "ReplicaSetNoPrimary",
-	TopologyKindReplicaSetWithPrimary: "ReplicaSetWithPrimary", TopologyKindSharded: "Sharded", TopologyKindLoadBalanced: "LoadBalanced",
+	TopologyKindSingle: "Single", TopologyKindReplicaSet: "ReplicaSet",
+	TopologyKindReplicaSetNoPrimary:   "ReplicaSetNoPrimary",
+	TopologyKindReplicaSetWithPrimary: "ReplicaSetWithPrimary", TopologyKindSharded: "Sharded",
+	TopologyKindLoadBalanced: "LoadBalanced",
 }
 
 // String returns the name.

@@ -49,7 +49,8 @@ func checkDomain(target, name string) error {
 		domain = strings.Join(parts[1:], ".")
 	}
 	if len(target) <= len(domain)+1 || !strings.HasSuffix(strings.ToLower(target), "."+domain) {
-		return errors.New("Domain suffix from SRV record not matched input domain") //nolint:staticcheck // programs know the text
+		return errors.New(
+			"Domain suffix from SRV record not matched input domain") //nolint:staticcheck // programs know the text
 	}
 	return nil
 }

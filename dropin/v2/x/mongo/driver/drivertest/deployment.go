@@ -31,8 +31,10 @@ var sessionTimeoutMinutes int64 = 30
 
 // MockDescription describes the server.
 var MockDescription = description.Server{
-	CanonicalAddr: serverAddress, MaxDocumentSize: maxDocumentSize, MaxMessageSize: maxMessageSize, MaxBatchCount: maxBatchCount,
-	SessionTimeoutMinutes: &sessionTimeoutMinutes, Kind: description.ServerKindRSPrimary, WireVersion: &description.VersionRange{Max: maxWireVersion},
+	CanonicalAddr: serverAddress, MaxDocumentSize: maxDocumentSize, MaxMessageSize: maxMessageSize,
+	MaxBatchCount:         maxBatchCount,
+	SessionTimeoutMinutes: &sessionTimeoutMinutes, Kind: description.ServerKindRSPrimary,
+	WireVersion: &description.VersionRange{Max: maxWireVersion},
 }
 
 // ErrNoResponsesRemaining is the error of a connection whose server has no reply left.
@@ -76,10 +78,14 @@ func (md *MockDeployment) DialContext(context.Context, string, string) (net.Conn
 }
 
 var hello = bson.D{
-	{Key: "ok", Value: 1}, {Key: "isWritablePrimary", Value: true}, {Key: "ismaster", Value: true}, {Key: "helloOk", Value: true},
-	{Key: "setName", Value: "mock"}, {Key: "hosts", Value: bson.A{"localhost:27017"}}, {Key: "me", Value: "localhost:27017"},
-	{Key: "maxBsonObjectSize", Value: maxDocumentSize}, {Key: "maxMessageSizeBytes", Value: maxMessageSize}, {Key: "maxWriteBatchSize", Value: maxBatchCount},
-	{Key: "logicalSessionTimeoutMinutes", Value: sessionTimeoutMinutes}, {Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: maxWireVersion},
+	{Key: "ok", Value: 1}, {Key: "isWritablePrimary", Value: true}, {Key: "ismaster", Value: true},
+	{Key: "helloOk", Value: true},
+	{Key: "setName", Value: "mock"}, {Key: "hosts", Value: bson.A{"localhost:27017"}},
+	{Key: "me", Value: "localhost:27017"},
+	{Key: "maxBsonObjectSize", Value: maxDocumentSize}, {Key: "maxMessageSizeBytes", Value: maxMessageSize},
+	{Key: "maxWriteBatchSize", Value: maxBatchCount},
+	{Key: "logicalSessionTimeoutMinutes", Value: sessionTimeoutMinutes}, {Key: "minWireVersion", Value: 0},
+	{Key: "maxWireVersion", Value: maxWireVersion},
 }
 
 // reply returns the reply to a command.

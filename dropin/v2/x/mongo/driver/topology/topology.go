@@ -20,7 +20,8 @@ type ServerSelectionError struct {
 // Error returns the reason, and what is known of the deployment.
 func (e ServerSelectionError) Error() string {
 	if e.Desc.CompatibilityErr != nil {
-		return fmt.Sprintf("server selection error: compatibility error: %v, current topology: { %s }", e.Desc.CompatibilityErr, e.Desc)
+		return fmt.Sprintf("server selection error: compatibility error: %v, current topology: { %s }",
+			e.Desc.CompatibilityErr, e.Desc)
 	}
 	if e.Wrapped != nil {
 		return fmt.Sprintf("server selection error: %s, current topology: { %s }", e.Wrapped, e.Desc)

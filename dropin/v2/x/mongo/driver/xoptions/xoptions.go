@@ -63,7 +63,9 @@ func SetInternalBulkWriteOptions(a *options.BulkWriteOptionsBuilder, key string,
 
 // SetInternalClientBulkWriteOptions sets an option of ClientBulkWriteOptions.
 func SetInternalClientBulkWriteOptions(a *options.ClientBulkWriteOptionsBuilder, key string, option any) error {
-	set, err := internal(key, option, func(o *options.ClientBulkWriteOptions) *optionsutil.Options { return &o.Internal })
+	set, err := internal(key, option, func(o *options.ClientBulkWriteOptions) *optionsutil.Options {
+		return &o.Internal
+	})
 	if err == nil {
 		a.Opts = append(a.Opts, set)
 	}
@@ -117,7 +119,9 @@ func SetInternalDistinctOptions(a *options.DistinctOptionsBuilder, key string, o
 
 // SetInternalDropCollectionOptions sets an option of DropCollectionOptions.
 func SetInternalDropCollectionOptions(a *options.DropCollectionOptionsBuilder, key string, option any) error {
-	set, err := internal(key, option, func(o *options.DropCollectionOptions) *optionsutil.Options { return &o.Internal })
+	set, err := internal(key, option, func(o *options.DropCollectionOptions) *optionsutil.Options {
+		return &o.Internal
+	})
 	if err == nil {
 		a.Opts = append(a.Opts, set)
 	}
@@ -134,8 +138,11 @@ func SetInternalDropIndexesOptions(a *options.DropIndexesOptionsBuilder, key str
 }
 
 // SetInternalEstimatedDocumentCountOptions sets an option of EstimatedDocumentCountOptions.
-func SetInternalEstimatedDocumentCountOptions(a *options.EstimatedDocumentCountOptionsBuilder, key string, option any) error {
-	set, err := internal(key, option, func(o *options.EstimatedDocumentCountOptions) *optionsutil.Options { return &o.Internal })
+func SetInternalEstimatedDocumentCountOptions(a *options.EstimatedDocumentCountOptionsBuilder, key string,
+	option any) error {
+	set, err := internal(key, option, func(o *options.EstimatedDocumentCountOptions) *optionsutil.Options {
+		return &o.Internal
+	})
 	if err == nil {
 		a.Opts = append(a.Opts, set)
 	}
@@ -144,7 +151,9 @@ func SetInternalEstimatedDocumentCountOptions(a *options.EstimatedDocumentCountO
 
 // SetInternalFindOneAndDeleteOptions sets an option of FindOneAndDeleteOptions.
 func SetInternalFindOneAndDeleteOptions(a *options.FindOneAndDeleteOptionsBuilder, key string, option any) error {
-	set, err := internal(key, option, func(o *options.FindOneAndDeleteOptions) *optionsutil.Options { return &o.Internal })
+	set, err := internal(key, option, func(o *options.FindOneAndDeleteOptions) *optionsutil.Options {
+		return &o.Internal
+	})
 	if err == nil {
 		a.Opts = append(a.Opts, set)
 	}
@@ -153,7 +162,9 @@ func SetInternalFindOneAndDeleteOptions(a *options.FindOneAndDeleteOptionsBuilde
 
 // SetInternalFindOneAndReplaceOptions sets an option of FindOneAndReplaceOptions.
 func SetInternalFindOneAndReplaceOptions(a *options.FindOneAndReplaceOptionsBuilder, key string, option any) error {
-	set, err := internal(key, option, func(o *options.FindOneAndReplaceOptions) *optionsutil.Options { return &o.Internal })
+	set, err := internal(key, option, func(o *options.FindOneAndReplaceOptions) *optionsutil.Options {
+		return &o.Internal
+	})
 	if err == nil {
 		a.Opts = append(a.Opts, set)
 	}
@@ -162,7 +173,9 @@ func SetInternalFindOneAndReplaceOptions(a *options.FindOneAndReplaceOptionsBuil
 
 // SetInternalFindOneAndUpdateOptions sets an option of FindOneAndUpdateOptions.
 func SetInternalFindOneAndUpdateOptions(a *options.FindOneAndUpdateOptionsBuilder, key string, option any) error {
-	set, err := internal(key, option, func(o *options.FindOneAndUpdateOptions) *optionsutil.Options { return &o.Internal })
+	set, err := internal(key, option, func(o *options.FindOneAndUpdateOptions) *optionsutil.Options {
+		return &o.Internal
+	})
 	if err == nil {
 		a.Opts = append(a.Opts, set)
 	}
@@ -207,7 +220,9 @@ func SetInternalInsertOneOptions(a *options.InsertOneOptionsBuilder, key string,
 
 // SetInternalListCollectionsOptions sets an option of ListCollectionsOptions.
 func SetInternalListCollectionsOptions(a *options.ListCollectionsOptionsBuilder, key string, option any) error {
-	set, err := internal(key, option, func(o *options.ListCollectionsOptions) *optionsutil.Options { return &o.Internal })
+	set, err := internal(key, option, func(o *options.ListCollectionsOptions) *optionsutil.Options {
+		return &o.Internal
+	})
 	if err == nil {
 		a.Opts = append(a.Opts, set)
 	}
