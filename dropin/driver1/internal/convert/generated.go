@@ -230,8 +230,7 @@ func Encrypt(o *options.EncryptOptions) v2options.Lister[v2options.EncryptOption
 }
 
 // EstimatedDocumentCount returns the settings as those of version 2.
-func EstimatedDocumentCount(
-	o *options.EstimatedDocumentCountOptions) v2options.Lister[v2options.EstimatedDocumentCountOptions] {
+func EstimatedDocumentCount(o *options.EstimatedDocumentCountOptions) v2options.Lister[v2options.EstimatedDocumentCountOptions] {
 	return set(func(to *v2options.EstimatedDocumentCountOptions) {
 		to.Comment = o.Comment
 		if o.MaxTime != nil {

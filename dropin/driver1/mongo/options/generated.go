@@ -139,18 +139,16 @@ func MergeAggregateOptions(opts ...*AggregateOptions) *AggregateOptions {
 
 // AutoEncryptionOptions are the settings of automatic encryption.
 type AutoEncryptionOptions struct {
-	// settings of the client for the data keys; those of the client itself if nil
-	KeyVaultClientOptions *ClientOptions
-	// the collection of the data keys: database and name with a dot between
-	KeyVaultNamespace    string
-	KmsProviders         map[string]map[string]any // the key services and their credentials
-	SchemaMap            map[string]any            // the schemas by namespace
-	BypassAutoEncryption *bool                     // whether nothing is encrypted, only decrypted
-	ExtraOptions         map[string]any            // settings of a shared library, which is not used
-	TLSConfig            map[string]*tls.Config    // TLS settings, by key service
-	HTTPClient           *http.Client              // what requests over HTTP are made with
-	EncryptedFieldsMap   map[string]any            // which fields are encrypted, by namespace
-	BypassQueryAnalysis  *bool                     // whether only what is marked is encrypted
+	KeyVaultClientOptions *ClientOptions            // settings of the client for the data keys; those of the client itself if nil
+	KeyVaultNamespace     string                    // the collection of the data keys: database and name with a dot between
+	KmsProviders          map[string]map[string]any // the key services and their credentials
+	SchemaMap             map[string]any            // the schemas by namespace
+	BypassAutoEncryption  *bool                     // whether nothing is encrypted, only decrypted
+	ExtraOptions          map[string]any            // settings of a shared library, which is not used
+	TLSConfig             map[string]*tls.Config    // TLS settings, by key service
+	HTTPClient            *http.Client              // what requests over HTTP are made with
+	EncryptedFieldsMap    map[string]any            // which fields are encrypted, by namespace
+	BypassQueryAnalysis   *bool                     // whether only what is marked is encrypted
 }
 
 // AutoEncryption returns settings of automatic encryption that set nothing.
@@ -264,13 +262,12 @@ type BSONOptions struct {
 	OmitZeroStruct          bool // whether structs count as empty whose exported fields are all zero
 	StringifyMapKeysWithFmt bool // whether keys are made of map keys as fmt.Sprint does
 	AllowTruncatingDoubles  bool // whether doubles are decoded into integers without their fraction
-	// whether binaries of the subtypes generic and old become []byte in variables of type any
-	BinaryAsSlice    bool
-	DefaultDocumentD bool // whether documents become primitive.D in variables of type any
-	DefaultDocumentM bool // whether documents become primitive.M in variables of type any
-	UseLocalTimeZone bool // whether times are in the local time zone instead of UTC
-	ZeroMaps         bool // whether maps are emptied before they are decoded into
-	ZeroStructs      bool // whether structs are set to zero before they are decoded into
+	BinaryAsSlice           bool // whether binaries of the subtypes generic and old become []byte in variables of type any
+	DefaultDocumentD        bool // whether documents become primitive.D in variables of type any
+	DefaultDocumentM        bool // whether documents become primitive.M in variables of type any
+	UseLocalTimeZone        bool // whether times are in the local time zone instead of UTC
+	ZeroMaps                bool // whether maps are emptied before they are decoded into
+	ZeroStructs             bool // whether structs are set to zero before they are decoded into
 }
 
 // BucketOptions are the settings of a GridFS bucket.
@@ -603,56 +600,48 @@ func MergeClientEncryptionOptions(opts ...*ClientEncryptionOptions) *ClientEncry
 
 // ClientOptions are the settings of a client.
 type ClientOptions struct {
-	AppName               *string                // the program's name, for the server's logs
-	Auth                  *Credential            // the credential
-	AutoEncryptionOptions *AutoEncryptionOptions // settings of automatic encryption
-	// how long it may take to make a connection; 30 seconds by default
-	ConnectTimeout           *time.Duration
-	Compressors              []string       // the compressors of messages, the best first
-	Dialer                   ContextDialer  // what makes connections
-	Direct                   *bool          // whether only the one host is connected to
-	DisableOCSPEndpointCheck *bool          // whether the certificate's responder is not asked
-	HeartbeatInterval        *time.Duration // how often servers are checked; 10 seconds by default
-	Hosts                    []string       // the servers
-	HTTPClient               *http.Client   // what requests over HTTP are made with
-	LoadBalanced             *bool          // whether the host is a load balancer
-	// how much slower than the fastest server another may be; 15 milliseconds by default
-	LocalThreshold *time.Duration
-	LoggerOptions  *LoggerOptions // what is logged, and where
-	// how long a connection may be unused; 0, the default, is for ever
-	MaxConnIdleTime *time.Duration
-	// how many connections a server has at most; 100 by default, 0 is any number
-	MaxPoolSize    *uint64
-	MinPoolSize    *uint64                  // how many connections are kept open; 0 by default
-	MaxConnecting  *uint64                  // how many connections of a pool are made at once; 2 by default
-	PoolMonitor    *event.PoolMonitor       // what is told of the pools
-	Monitor        *event.CommandMonitor    // what is told of commands
-	ServerMonitor  *event.ServerMonitor     // what is told of the deployment
-	ReadConcern    *readconcern.ReadConcern // how durable what is read must be
-	ReadPreference *readpref.ReadPref       // which members are read from
-	BSONOptions    *BSONOptions             // settings of encoding and decoding
-	Registry       *bsoncodec.Registry      // the program's own ways to encode and decode
-	ReplicaSet     *string                  // the name of the replica set
-	RetryReads     *bool                    // whether a read that fails is tried once more; true by default
-	// whether a write that fails is tried once more; true by default
-	RetryWrites          *bool
-	ServerAPIOptions     *ServerAPIOptions // the version of the Stable API
-	ServerMonitoringMode *string           // whether servers tell their news: "auto", "stream" or "poll"
-	// how long a suitable server is waited for; 30 seconds by default
-	ServerSelectionTimeout *time.Duration
-	// how many of the hosts of an SRV record are used; 0, the default, is all
-	SRVMaxHosts            *int
-	SRVServiceName         *string                    // the service in the SRV record's name; "mongodb" by default
-	Timeout                *time.Duration             // how long an operation may take
-	TLSConfig              *tls.Config                // TLS settings, by key service
-	WriteConcern           *writeconcern.WriteConcern // whose acknowledgment is waited for
-	ZlibLevel              *int                       // how hard zlib tries, -1 to 9
-	ZstdLevel              *int                       // how hard zstd tries, 1 to 20
-	AuthenticateToAnything *bool                      // without effect
-	Crypt                  driver.Crypt               // unused
-	// what is connected to in tests, in place of servers: one of package drivertest
-	Deployment    driver.Deployment
-	SocketTimeout *time.Duration // how long a read or write of a connection may take
+	AppName                  *string                    // the program's name, for the server's logs
+	Auth                     *Credential                // the credential
+	AutoEncryptionOptions    *AutoEncryptionOptions     // settings of automatic encryption
+	ConnectTimeout           *time.Duration             // how long it may take to make a connection; 30 seconds by default
+	Compressors              []string                   // the compressors of messages, the best first
+	Dialer                   ContextDialer              // what makes connections
+	Direct                   *bool                      // whether only the one host is connected to
+	DisableOCSPEndpointCheck *bool                      // whether the certificate's responder is not asked
+	HeartbeatInterval        *time.Duration             // how often servers are checked; 10 seconds by default
+	Hosts                    []string                   // the servers
+	HTTPClient               *http.Client               // what requests over HTTP are made with
+	LoadBalanced             *bool                      // whether the host is a load balancer
+	LocalThreshold           *time.Duration             // how much slower than the fastest server another may be; 15 milliseconds by default
+	LoggerOptions            *LoggerOptions             // what is logged, and where
+	MaxConnIdleTime          *time.Duration             // how long a connection may be unused; 0, the default, is for ever
+	MaxPoolSize              *uint64                    // how many connections a server has at most; 100 by default, 0 is any number
+	MinPoolSize              *uint64                    // how many connections are kept open; 0 by default
+	MaxConnecting            *uint64                    // how many connections of a pool are made at once; 2 by default
+	PoolMonitor              *event.PoolMonitor         // what is told of the pools
+	Monitor                  *event.CommandMonitor      // what is told of commands
+	ServerMonitor            *event.ServerMonitor       // what is told of the deployment
+	ReadConcern              *readconcern.ReadConcern   // how durable what is read must be
+	ReadPreference           *readpref.ReadPref         // which members are read from
+	BSONOptions              *BSONOptions               // settings of encoding and decoding
+	Registry                 *bsoncodec.Registry        // the program's own ways to encode and decode
+	ReplicaSet               *string                    // the name of the replica set
+	RetryReads               *bool                      // whether a read that fails is tried once more; true by default
+	RetryWrites              *bool                      // whether a write that fails is tried once more; true by default
+	ServerAPIOptions         *ServerAPIOptions          // the version of the Stable API
+	ServerMonitoringMode     *string                    // whether servers tell their news: "auto", "stream" or "poll"
+	ServerSelectionTimeout   *time.Duration             // how long a suitable server is waited for; 30 seconds by default
+	SRVMaxHosts              *int                       // how many of the hosts of an SRV record are used; 0, the default, is all
+	SRVServiceName           *string                    // the service in the SRV record's name; "mongodb" by default
+	Timeout                  *time.Duration             // how long an operation may take
+	TLSConfig                *tls.Config                // TLS settings, by key service
+	WriteConcern             *writeconcern.WriteConcern // whose acknowledgment is waited for
+	ZlibLevel                *int                       // how hard zlib tries, -1 to 9
+	ZstdLevel                *int                       // how hard zstd tries, 1 to 20
+	AuthenticateToAnything   *bool                      // without effect
+	Crypt                    driver.Crypt               // unused
+	Deployment               driver.Deployment          // what is connected to in tests, in place of servers: one of package drivertest
+	SocketTimeout            *time.Duration             // how long a read or write of a connection may take
 
 	clientState
 }
@@ -1050,14 +1039,13 @@ type CreateCollectionOptions struct {
 	MaxDocuments                 *int64               // how many documents a capped collection keeps
 	SizeInBytes                  *int64               // how large a capped collection is
 	StorageEngine                any                  // settings of the storage engine, a document
-	// what becomes of documents that the validator refuses: "error" or "warn"
-	ValidationAction   *string
-	ValidationLevel    *string            // which writes are validated: "off", "strict" or "moderate"
-	Validator          any                // a filter that documents must fit
-	ExpireAfterSeconds *int64             // after how many seconds documents are removed
-	TimeSeriesOptions  *TimeSeriesOptions // settings of a time series collection
-	EncryptedFields    any                // which fields are encrypted, a document
-	ClusteredIndex     any                // the index that the documents lie in, a document
+	ValidationAction             *string              // what becomes of documents that the validator refuses: "error" or "warn"
+	ValidationLevel              *string              // which writes are validated: "off", "strict" or "moderate"
+	Validator                    any                  // a filter that documents must fit
+	ExpireAfterSeconds           *int64               // after how many seconds documents are removed
+	TimeSeriesOptions            *TimeSeriesOptions   // settings of a time series collection
+	EncryptedFields              any                  // which fields are encrypted, a document
+	ClusteredIndex               any                  // the index that the documents lie in, a document
 }
 
 // CreateCollection returns settings of a collection that is made that set nothing.

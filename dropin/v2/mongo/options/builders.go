@@ -18,8 +18,7 @@ import (
 
 // AggregateOptions are the settings of an aggregation.
 type AggregateOptions struct {
-	// whether the server may use files for what does not fit into its memory
-	AllowDiskUse             *bool
+	AllowDiskUse             *bool               // whether the server may use files for what does not fit into its memory
 	BatchSize                *int32              // how many documents a batch has at most
 	BypassDocumentValidation *bool               // whether the validator is passed over
 	Collation                *Collation          // how texts are compared
@@ -448,8 +447,7 @@ func (b *ClientBulkWriteOptionsBuilder) SetVerboseResults(v bool) *ClientBulkWri
 
 // ClientEncryptionOptions are the settings of explicit encryption.
 type ClientEncryptionOptions struct {
-	// the collection of the data keys: database and name with a dot between
-	KeyVaultNamespace      string
+	KeyVaultNamespace      string                    // the collection of the data keys: database and name with a dot between
 	KmsProviders           map[string]map[string]any // the key services and their credentials
 	TLSConfig              map[string]*tls.Config    // TLS settings, by key service
 	HTTPClient             *http.Client              // what requests over HTTP are made with
@@ -502,8 +500,7 @@ func (b *ClientEncryptionOptionsBuilder) SetKeyExpiration(v time.Duration) *Clie
 }
 
 // SetAWSCredentialsProvider says what credentials of AWS are asked for.
-func (b *ClientEncryptionOptionsBuilder) SetAWSCredentialsProvider(
-	v AWSCredentialsProvider) *ClientEncryptionOptionsBuilder {
+func (b *ClientEncryptionOptionsBuilder) SetAWSCredentialsProvider(v AWSCredentialsProvider) *ClientEncryptionOptionsBuilder {
 	b.Opts = append(b.Opts, func(o *ClientEncryptionOptions) error {
 		o.AWSCredentialsProvider = v
 		return nil
@@ -644,23 +641,20 @@ func (b *CountOptionsBuilder) SetSkip(v int64) *CountOptionsBuilder {
 
 // CreateCollectionOptions are the settings of a collection that is made.
 type CreateCollectionOptions struct {
-	Capped    *bool      // whether the collection has a fixed size
-	Collation *Collation // how texts are compared
-	// whether documents are kept for change streams, a document
-	ChangeStreamPreAndPostImages any
+	Capped                       *bool                       // whether the collection has a fixed size
+	Collation                    *Collation                  // how texts are compared
+	ChangeStreamPreAndPostImages any                         // whether documents are kept for change streams, a document
 	DefaultIndexOptions          *DefaultIndexOptionsBuilder // settings of the collection's indexes
 	MaxDocuments                 *int64                      // how many documents a capped collection keeps
 	SizeInBytes                  *int64                      // how large a capped collection is
 	StorageEngine                any                         // settings of the storage engine, a document
-	// what becomes of documents that the validator refuses: "error" or "warn"
-	ValidationAction *string
-	// which writes are validated: "off", "strict" or "moderate"
-	ValidationLevel    *string
-	Validator          any                       // a filter that documents must fit
-	ExpireAfterSeconds *int64                    // after how many seconds documents are removed
-	TimeSeriesOptions  *TimeSeriesOptionsBuilder // settings of a time series collection
-	EncryptedFields    any                       // which fields are encrypted, a document
-	ClusteredIndex     any                       // the index that the documents lie in, a document
+	ValidationAction             *string                     // what becomes of documents that the validator refuses: "error" or "warn"
+	ValidationLevel              *string                     // which writes are validated: "off", "strict" or "moderate"
+	Validator                    any                         // a filter that documents must fit
+	ExpireAfterSeconds           *int64                      // after how many seconds documents are removed
+	TimeSeriesOptions            *TimeSeriesOptionsBuilder   // settings of a time series collection
+	EncryptedFields              any                         // which fields are encrypted, a document
+	ClusteredIndex               any                         // the index that the documents lie in, a document
 }
 
 // CreateCollectionOptionsBuilder collects CreateCollectionOptions.
@@ -702,8 +696,7 @@ func (b *CreateCollectionOptionsBuilder) SetChangeStreamPreAndPostImages(v any) 
 }
 
 // SetDefaultIndexOptions says settings of the collection's indexes.
-func (b *CreateCollectionOptionsBuilder) SetDefaultIndexOptions(
-	v *DefaultIndexOptionsBuilder) *CreateCollectionOptionsBuilder {
+func (b *CreateCollectionOptionsBuilder) SetDefaultIndexOptions(v *DefaultIndexOptionsBuilder) *CreateCollectionOptionsBuilder {
 	b.Opts = append(b.Opts, func(o *CreateCollectionOptions) error {
 		o.DefaultIndexOptions = v
 		return nil
@@ -775,8 +768,7 @@ func (b *CreateCollectionOptionsBuilder) SetExpireAfterSeconds(v int64) *CreateC
 }
 
 // SetTimeSeriesOptions says settings of a time series collection.
-func (b *CreateCollectionOptionsBuilder) SetTimeSeriesOptions(
-	v *TimeSeriesOptionsBuilder) *CreateCollectionOptionsBuilder {
+func (b *CreateCollectionOptionsBuilder) SetTimeSeriesOptions(v *TimeSeriesOptionsBuilder) *CreateCollectionOptionsBuilder {
 	b.Opts = append(b.Opts, func(o *CreateCollectionOptions) error {
 		o.TimeSeriesOptions = v
 		return nil
@@ -3190,65 +3182,51 @@ func (b *UpdateSearchIndexOptionsBuilder) List() []func(*UpdateSearchIndexOption
 
 // ClientOptions are the settings of a client.
 type ClientOptions struct {
-	AppName               *string                // the program's name, for the server's logs
-	Auth                  *Credential            // the credential
-	AutoEncryptionOptions *AutoEncryptionOptions // settings of automatic encryption
-	// how long it may take to make a connection; 30 seconds by default
-	ConnectTimeout                    *time.Duration
-	Compressors                       []string      // the compressors of messages, the best first
-	Dialer                            ContextDialer // what makes connections
-	Direct                            *bool         // whether only the one host is connected to
-	DisableCertificateRevocationCheck *bool         // whether certificates are taken that were revoked
-	DisableOCSPEndpointCheck          *bool         // whether the certificate's responder is not asked
-	// the library that uses the driver, for the server's logs
-	DriverInfo        *DriverInfo
-	HeartbeatInterval *time.Duration // how often servers are checked; 10 seconds by default
-	Hosts             []string       // the servers
-	HTTPClient        *http.Client   // what requests over HTTP are made with
-	LoadBalanced      *bool          // whether the host is a load balancer
-	// how much slower than the fastest server another may be; 15 milliseconds by default
-	LocalThreshold *time.Duration
-	LoggerOptions  *LoggerOptions // what is logged, and where
-	// how long a connection may be unused; 0, the default, is for ever
-	MaxConnIdleTime *time.Duration
-	// how many connections a server has at most; 100 by default, 0 is any number
-	MaxPoolSize *uint64
-	MinPoolSize *uint64 // how many connections are kept open; 0 by default
-	// how many connections of a pool are made at once; 2 by default
-	MaxConnecting  *uint64
-	PoolMonitor    *event.PoolMonitor       // what is told of the pools
-	Monitor        *event.CommandMonitor    // what is told of commands
-	ServerMonitor  *event.ServerMonitor     // what is told of the deployment
-	ReadConcern    *readconcern.ReadConcern // how durable what is read must be
-	ReadPreference *readpref.ReadPref       // which members are read from
-	BSONOptions    *BSONOptions             // settings of encoding and decoding
-	Registry       *bson.Registry           // the program's own ways to encode and decode
-	ReplicaSet     *string                  // the name of the replica set
-	// whether a read that fails is tried once more; true by default
-	RetryReads *bool
-	// whether a write that fails is tried once more; true by default
-	RetryWrites      *bool
-	ServerAPIOptions *ServerAPIOptions // the version of the Stable API
-	// whether servers tell their news: "auto", "stream" or "poll"
-	ServerMonitoringMode *string
-	// how long a suitable server is waited for; 30 seconds by default
-	ServerSelectionTimeout *time.Duration
-	// how many of the hosts of an SRV record are used; 0, the default, is all
-	SRVMaxHosts *int
-	// the service in the SRV record's name; "mongodb" by default
-	SRVServiceName *string
-	Timeout        *time.Duration             // how long an operation may take
-	TLSConfig      *tls.Config                // TLS settings, by key service
-	WriteConcern   *writeconcern.WriteConcern // whose acknowledgment is waited for
-	ZlibLevel      *int                       // how hard zlib tries, -1 to 9
-	ZstdLevel      *int                       // how hard zstd tries, 1 to 20
-	// how often what an overloaded server refuses is tried again
-	MaxAdaptiveRetries        *uint
-	EnableOverloadRetargeting *bool               // whether it is tried on another server then
-	Custom                    optionsutil.Options // further fields of the command
-	Crypt                     driver.Crypt        // unused
-	// what is connected to in tests, in place of servers: one of package drivertest
-	Deployment driver.Deployment
+	AppName                           *string                    // the program's name, for the server's logs
+	Auth                              *Credential                // the credential
+	AutoEncryptionOptions             *AutoEncryptionOptions     // settings of automatic encryption
+	ConnectTimeout                    *time.Duration             // how long it may take to make a connection; 30 seconds by default
+	Compressors                       []string                   // the compressors of messages, the best first
+	Dialer                            ContextDialer              // what makes connections
+	Direct                            *bool                      // whether only the one host is connected to
+	DisableCertificateRevocationCheck *bool                      // whether certificates are taken that were revoked
+	DisableOCSPEndpointCheck          *bool                      // whether the certificate's responder is not asked
+	DriverInfo                        *DriverInfo                // the library that uses the driver, for the server's logs
+	HeartbeatInterval                 *time.Duration             // how often servers are checked; 10 seconds by default
+	Hosts                             []string                   // the servers
+	HTTPClient                        *http.Client               // what requests over HTTP are made with
+	LoadBalanced                      *bool                      // whether the host is a load balancer
+	LocalThreshold                    *time.Duration             // how much slower than the fastest server another may be; 15 milliseconds by default
+	LoggerOptions                     *LoggerOptions             // what is logged, and where
+	MaxConnIdleTime                   *time.Duration             // how long a connection may be unused; 0, the default, is for ever
+	MaxPoolSize                       *uint64                    // how many connections a server has at most; 100 by default, 0 is any number
+	MinPoolSize                       *uint64                    // how many connections are kept open; 0 by default
+	MaxConnecting                     *uint64                    // how many connections of a pool are made at once; 2 by default
+	PoolMonitor                       *event.PoolMonitor         // what is told of the pools
+	Monitor                           *event.CommandMonitor      // what is told of commands
+	ServerMonitor                     *event.ServerMonitor       // what is told of the deployment
+	ReadConcern                       *readconcern.ReadConcern   // how durable what is read must be
+	ReadPreference                    *readpref.ReadPref         // which members are read from
+	BSONOptions                       *BSONOptions               // settings of encoding and decoding
+	Registry                          *bson.Registry             // the program's own ways to encode and decode
+	ReplicaSet                        *string                    // the name of the replica set
+	RetryReads                        *bool                      // whether a read that fails is tried once more; true by default
+	RetryWrites                       *bool                      // whether a write that fails is tried once more; true by default
+	ServerAPIOptions                  *ServerAPIOptions          // the version of the Stable API
+	ServerMonitoringMode              *string                    // whether servers tell their news: "auto", "stream" or "poll"
+	ServerSelectionTimeout            *time.Duration             // how long a suitable server is waited for; 30 seconds by default
+	SRVMaxHosts                       *int                       // how many of the hosts of an SRV record are used; 0, the default, is all
+	SRVServiceName                    *string                    // the service in the SRV record's name; "mongodb" by default
+	Timeout                           *time.Duration             // how long an operation may take
+	TLSConfig                         *tls.Config                // TLS settings, by key service
+	WriteConcern                      *writeconcern.WriteConcern // whose acknowledgment is waited for
+	ZlibLevel                         *int                       // how hard zlib tries, -1 to 9
+	ZstdLevel                         *int                       // how hard zstd tries, 1 to 20
+	MaxAdaptiveRetries                *uint                      // how often what an overloaded server refuses is tried again
+	EnableOverloadRetargeting         *bool                      // whether it is tried on another server then
+	Custom                            optionsutil.Options        // further fields of the command
+	Crypt                             driver.Crypt               // unused
+	Deployment                        driver.Deployment          // what is connected to in tests, in place of servers: one of package drivertest
 
 	clientState
 }
