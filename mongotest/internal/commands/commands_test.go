@@ -39,6 +39,7 @@ var tables = map[string]bool{
 // byHand are arguments whose versions a command's own parser looks up.
 var byHand = map[string]bool{
 	"setFeatureCompatibilityVersion.confirm": true, "$convert.format": true, "$filter.limit": true, "$out.timeseries": true,
+	"$filter.arrayIndexAs": true, "$map.arrayIndexAs": true, "$reduce.arrayIndexAs": true,
 }
 
 // TestArguments: an argument in the table of features that no parser looks up decides nothing.
