@@ -186,7 +186,11 @@ func TestOfficialRetries(t *testing.T) {
 			for _, f := range faults {
 				t.Run(f.name, func(t *testing.T) {
 					a := &attempts{}
-					p := connect(t, mongotest.Start(t, opt), func(o *options.ClientOptions) { o.SetMonitor(a.monitor()) })
+					// A fault is for the next reply of a node: nobody else may wait for one, as a stream of hellos and
+					// who measures round trips do.
+					p := connect(t, mongotest.Start(t, opt), func(o *options.ClientOptions) {
+						o.SetMonitor(a.monitor()).SetServerMonitoringMode(options.ServerMonitoringModePoll)
+					})
 					try := func(t *testing.T, command string, do func(context.Context, *peer, *mongo.Collection) error) *mongo.Collection {
 						ctx := t.Context()
 						coll := p.db.Collection("retried")
