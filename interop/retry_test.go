@@ -186,8 +186,8 @@ func TestOfficialRetries(t *testing.T) {
 			for _, f := range faults {
 				t.Run(f.name, func(t *testing.T) {
 					a := &attempts{}
-					// A fault is for the next reply of a node: nobody else may wait for one, as a stream of hellos and
-					// who measures round trips do.
+					// A fault is for the next reply of a node: nobody else may wait for one, as
+					// a stream of hellos and who measures round trips do.
 					p := connect(t, mongotest.Start(t, opt), func(o *options.ClientOptions) {
 						o.SetMonitor(a.monitor()).SetServerMonitoringMode(options.ServerMonitoringModePoll)
 					})
