@@ -19,24 +19,22 @@ import (
 func init() {
 	registerParser("$convert", parseConvert)
 	for name, to := range map[string]bson.Type{
-		"$toBool": bson.TypeBoolean, "$toDate": bson.TypeDateTime, "$toDecimal": bson.TypeDecimal128,
-		"$toDouble": bson.TypeDouble,
-		"$toInt":    bson.TypeInt32, "$toLong": bson.TypeInt64, "$toObjectId": bson.TypeObjectID,
+		"$toArray": bson.TypeArray, "$toBool": bson.TypeBoolean, "$toDate": bson.TypeDateTime,
+		"$toDecimal": bson.TypeDecimal128, "$toDouble": bson.TypeDouble, "$toInt": bson.TypeInt32,
+		"$toLong": bson.TypeInt64, "$toObject": bson.TypeEmbeddedDocument, "$toObjectId": bson.TypeObjectID,
 		"$toString": bson.TypeString,
 	} {
-		registerParser(name, func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
-			args, err := parseArguments(v, s, depth)
-			if err != nil {
-				return nil, err
-			}
-			if len(args) != 1 {
-				return nil, srverr.New(50723, "%s requires a single argument, got %d", name, len(args))
-			}
-			return &convert{input: args[0], to: &constant{bsondoc.Int32Value(int32(to))},
-				format: &constant{bsondoc.StringValue("auto")}}, nil
-		})
+		registerConversion(name, "auto", bsondoc.Int32Value(int32(to)))
 	}
-	registerParser("$toUUID", func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+	at, uuid := bson.BeginDocument(nil)
+	uuid = bson.AppendInt32(bson.AppendString(uuid, "type", "binData"), "subtype", int32(bson.BinaryUUID))
+	registerConversion("$toUUID", "uuid",
+		bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: bson.EndDocument(uuid, at)})
+}
+
+// registerConversion adds an operator that is short for $convert with these arguments.
+func registerConversion(name, format string, to bson.RawValue) {
+	registerParser(name, func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 		args, err := parseArguments(v, s, depth)
 		if err != nil {
 			return nil, err
@@ -44,15 +42,14 @@ func init() {
 		if len(args) != 1 {
 			return nil, srverr.New(50723, "%s requires a single argument, got %d", name, len(args))
 		}
-		return &convert{input: args[0], to: &constant{bsondoc.Int32Value(int32(bson.TypeBinary))},
-			format: &constant{bsondoc.StringValue("uuid")}, subtype: 4}, nil
+		return &convert{input: args[0], to: &constant{to}, format: &constant{bsondoc.StringValue(format)}}, nil
 	})
 }
 
+// convert is $convert. Of its arguments only input and to are always there.
 type convert struct {
 	input, to, onError, onNull Expr
-	format                     Expr
-	subtype                    byte
+	format, byteOrder, base    Expr
 }
 
 func parseConvert(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
@@ -61,6 +58,7 @@ func parseConvert(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) 
 			typeName(v))
 	}
 	c := &convert{}
+	has := func(name string) bool { return s.env.Version.Has(release.Argument, name) }
 	for key, item := range bson.Raw(v.Value).All() {
 		var target *Expr
 		switch {
@@ -72,8 +70,12 @@ func parseConvert(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) 
 			target = &c.onError
 		case key == "onNull":
 			target = &c.onNull
-		case key == "format" && s.env.Version.Has(release.Argument, "$convert.format"):
+		case key == "format" && has("$convert.format"):
 			target = &c.format
+		case key == "byteOrder" && has("$convert.byteOrder"):
+			target = &c.byteOrder
+		case key == "base" && has("$convert.base"):
+			target = &c.base
 		default:
 			return nil, srverr.New(srverr.FailedToParse, "$convert found an unknown argument: %s", key)
 		}
@@ -92,14 +94,16 @@ func parseConvert(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) 
 	return c, nil
 }
 
-func (c *convert) children() []Expr { return []Expr{c.input, c.to, c.onError, c.onNull, c.format} }
+func (c *convert) children() []Expr {
+	return []Expr{c.input, c.to, c.onError, c.onNull, c.format, c.byteOrder, c.base}
+}
 
 func (c *convert) optimize(env *Env) (Expr, error) {
-	args, all, err := optimizeAll([]Expr{c.input, c.to, c.onError, c.onNull, c.format}, env)
+	args, all, err := optimizeAll(c.children(), env)
 	if err != nil {
 		return nil, err
 	}
-	return fold(&convert{args[0], args[1], args[2], args[3], args[4], c.subtype}, all, env)
+	return fold(&convert{args[0], args[1], args[2], args[3], args[4], args[5], args[6]}, all, env)
 }
 
 func (c *convert) eval(st *State) (bson.RawValue, error) {
@@ -112,14 +116,15 @@ func (c *convert) eval(st *State) (bson.RawValue, error) {
 		return missing, err
 	}
 	var target bson.Type
-	subtype := c.subtype
-	if to.Type == bson.TypeEmbeddedDocument && st.env.Version.AtLeast(8, 0) {
-		if to, subtype, err = splitTarget(to); err != nil {
-			return missing, err
-		}
-	}
+	var subtype bson.RawValue
 	if !nullish(to) {
-		if target, err = c.target(to); err != nil {
+		kind := to
+		if to.Type == bson.TypeEmbeddedDocument && st.env.Version.AtLeast(8, 0) {
+			if kind, subtype, err = splitTarget(to); err != nil {
+				return missing, err
+			}
+		}
+		if target, err = c.target(kind); err != nil {
 			return missing, err
 		}
 	}
@@ -132,22 +137,44 @@ func (c *convert) eval(st *State) (bson.RawValue, error) {
 	if nullish(to) {
 		return null, nil
 	}
-	var out bson.RawValue
-	if isBinary := in.Type == bson.TypeBinary && (target == bson.TypeString ||
-		target == bson.TypeBinary); st.env.Version.AtLeast(8, 0) &&
-		(isBinary || in.Type == bson.TypeString && target == bson.TypeBinary) {
-		var format string
-		if format, err = c.binaryFormat(st); err == nil {
-			out, err = convertBinary(in, target, subtype, format)
-		}
-	} else {
-		out, err = convertValue(in, target, st.env.Version)
-	}
+	out, err := c.convert(st, in, target, subtype)
 	if err != nil && c.onError != nil && srverr.CodeOf(err) == srverr.ConversionFailure {
 		return c.onError.eval(st)
 	}
 	return out, err
 }
+
+// convert finds the kind of conversion. What its arguments say is read only by those that need it,
+// but for the base.
+func (c *convert) convert(st *State, v bson.RawValue, to bson.Type, subtype bson.RawValue) (bson.RawValue, error) {
+	version := st.env.Version
+	base, err := c.numberBase(st)
+	if err != nil {
+		return missing, err
+	}
+	isBinary, toBinary := v.Type == bson.TypeBinary, to == bson.TypeBinary
+	since83 := version.Has(release.Argument, "$convert.base")
+	switch {
+	case !version.AtLeast(8, 0):
+	case isBinary && (toBinary || to == bson.TypeString), v.Type == bson.TypeString && toBinary:
+		return c.convertBinary(st, v, to, subtype)
+	case (isBinary && isNumberType(to) || toBinary && v.IsNumber()) &&
+		version.Has(release.Argument, "$convert.byteOrder"):
+		return c.convertBytes(st, v, to, subtype)
+	case since83 && (isBinary && to == bson.TypeArray || v.Type == bson.TypeArray && toBinary):
+		return convertVector(v, subtype)
+	case since83 && v.Type == bson.TypeString && (to == bson.TypeArray || to == bson.TypeEmbeddedDocument):
+		return parseJSON(text(v), to)
+	case base != 0 && v.Type == bson.TypeString && isNumberType(to):
+		return parseInBase(text(v), to, base)
+	case base != 0 && v.IsNumber() && to == bson.TypeString:
+		return formatInBase(v, base)
+	}
+	return convertValue(v, to, version)
+}
+
+// isNumberType reports whether values of the type are numbers.
+func isNumberType(t bson.Type) bool { return bson.RawValue{Type: t}.IsNumber() }
 
 // target reads the type that 'to' names or numbers.
 func (c *convert) target(to bson.RawValue) (bson.Type, error) {

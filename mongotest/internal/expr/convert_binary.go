@@ -1,10 +1,14 @@
 package expr
 
-// Conversions between binary values and strings (server 8.0 and later).
+// Conversions of binary values: to and from strings (server 8.0 and later), numbers (8.1), arrays
+// (8.3).
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
+	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -79,20 +83,18 @@ func (c *convert) binaryFormat(st *State) (string, error) {
 	return name, nil
 }
 
-// convertBinary converts from or to a binary value.
-func convertBinary(v bson.RawValue, to bson.Type, subtype byte, format string) (bson.RawValue, error) {
+// convertBinary converts from or to a binary value, and strings.
+func (c *convert) convertBinary(st *State, v bson.RawValue, to bson.Type, sub bson.RawValue) (bson.RawValue, error) {
+	format, err := c.binaryFormat(st)
+	if err != nil {
+		return missing, err
+	}
 	if format == "" && (v.Type == bson.TypeString || to == bson.TypeString) {
 		return missing, srverr.New(4341115, "Format must be speficied when converting from '%s' to '%s'", typeName(v),
 			bsontext.TypeName(to))
 	}
 	b, isBinary := v.Binary()
-	switch {
-	case isBinary && to == bson.TypeBinary:
-		if b.Subtype != subtype {
-			return missing, conversionFailure("Conversions between different BinData subtypes are not supported")
-		}
-		return v, nil
-	case isBinary && to == bson.TypeString:
+	if isBinary && to == bson.TypeString {
 		if format == "auto" {
 			format = "base64"
 			if b.Subtype == bson.BinaryUUID {
@@ -100,47 +102,208 @@ func convertBinary(v bson.RawValue, to bson.Type, subtype byte, format string) (
 			}
 		}
 		s, ok := binaryFormats[format].encode(b)
-		if !ok {
+		switch {
+		case !ok:
 			return missing, conversionFailure("BinData does not represent a valid %s value", format)
+		case len(s) >= maxString && format == "utf8":
+			return missing, srverr.New(16493, "$convert: a string of %d bytes is longer than %d", len(s), maxString)
+		case len(s) >= maxString:
+			return missing, conversionFailure("Resulting string exceeds maximum size (%d bytes)"+noOnError, maxString)
 		}
 		return bsondoc.StringValue(s), nil
-	case v.Type == bson.TypeString && to == bson.TypeBinary:
-		if format == "auto" {
-			return missing, srverr.New(4341124, "Unsupported 'format' argument for $convert: auto")
-		}
-		if (format == "uuid") != (subtype == bson.BinaryUUID) {
-			return missing, conversionFailure("Only the UUID subtype (4) is allowed with the UUID format")
-		}
-		data, ok := binaryFormats[format].decode(text(v))
-		if !ok {
-			return missing, conversionFailure("Input string '%s' is not a valid %s value", text(v), format)
-		}
-		return bson.RawValue{Type: bson.TypeBinary, Value: bson.AppendBinaryValue(nil, subtype, data)}, nil
 	}
-	return missing, conversionFailure("Unsupported conversion from %s to %s"+noOnError, typeName(v),
-		bsontext.TypeName(to))
+	subtype, err := binarySubtype(sub)
+	if err != nil {
+		return missing, err
+	}
+	if isBinary {
+		if b.Subtype != subtype {
+			return missing, conversionFailure("Conversions between different BinData subtypes are not supported")
+		}
+		return v, nil
+	}
+	if format == "auto" {
+		return missing, conversionFailure("Unsupported 'format' argument for $convert: auto")
+	}
+	if (format == "uuid") != (subtype == bson.BinaryUUID) {
+		return missing, conversionFailure("Only the UUID subtype (4) is allowed with the UUID format")
+	}
+	data, ok := binaryFormats[format].decode(text(v))
+	if !ok {
+		return missing, conversionFailure("Input string '%s' is not a valid %s value", text(v), format)
+	}
+	return binaryValue(subtype, data), nil
+}
+
+// maxString is the length that a string may not have.
+const maxString = 16 << 20
+
+func binaryValue(subtype byte, data []byte) bson.RawValue {
+	return bson.RawValue{Type: bson.TypeBinary, Value: bson.AppendBinaryValue(nil, subtype, data)}
 }
 
 // splitTarget takes {type, subtype} as the argument 'to' apart (server 8.0 and later).
-func splitTarget(to bson.RawValue) (kind bson.RawValue, subtype byte, err error) {
-	for key, v := range bson.Raw(to.Value).All() {
-		switch key {
-		case "type":
-			kind = v
-		case "subtype":
-			n := toLong(v)
-			if !v.IsNumber() || !integral(v) || n < 0 || n > 255 || n > 9 && n < 128 {
-				return kind, 0, srverr.New(4341107,
-					"In $convert, numeric value for 'subtype' does not correspond to a BinData type: %s",
-					bsontext.Value(v))
+func splitTarget(to bson.RawValue) (kind, subtype bson.RawValue, err error) {
+	doc := bson.Raw(to.Value)
+	if kind = doc.Lookup("type"); kind.Type == 0 {
+		return kind, missing, srverr.New(srverr.FailedToParse, "Missing 'type' parameter to $convert.to")
+	}
+	return kind, doc.Lookup("subtype"), nil
+}
+
+// binarySubtype reads to.subtype, which is 0 if it is not there.
+func binarySubtype(v bson.RawValue) (byte, error) {
+	switch {
+	case v.Type == 0:
+		return 0, nil
+	case !v.IsNumber():
+		return 0, srverr.New(4341108, "$convert's 'subtype' argument must be a number, but is %s", typeName(v))
+	case !integral(v):
+		return 0, srverr.New(4341106, "In $convert, numeric 'subtype' argument is not an integer")
+	}
+	n := toLong(v)
+	if n < 0 || n > 255 || n > int64(bson.BinaryVector) && n < 128 {
+		return 0, srverr.New(4341107, "In $convert, numeric value for 'subtype' does not correspond to a BinData type: %s",
+			bsontext.Value(v))
+	}
+	return byte(n), nil
+}
+
+// bytesInOrder reads the argument 'byteOrder'.
+func (c *convert) bytesInOrder(st *State) (interface {
+	binary.ByteOrder
+	binary.AppendByteOrder
+}, error) {
+	if c.byteOrder == nil {
+		return binary.LittleEndian, nil
+	}
+	v, err := c.byteOrder.eval(st)
+	if err != nil || nullish(v) {
+		return binary.LittleEndian, err
+	}
+	if !isString(v) {
+		return nil, srverr.New(9130001, "$convert requires that 'byteOrder' be a string, found: %s with value %s",
+			typeName(v), bsontext.Value(v))
+	}
+	switch text(v) {
+	case "little":
+		return binary.LittleEndian, nil
+	case "big":
+		return binary.BigEndian, nil
+	}
+	return nil, srverr.New(9130002, "Invalid 'byteOrder' argument for $convert: %s", text(v))
+}
+
+// convertBytes converts between a number and the bytes that it has.
+func (c *convert) convertBytes(st *State, v bson.RawValue, to bson.Type, sub bson.RawValue) (bson.RawValue, error) {
+	order, err := c.bytesInOrder(st)
+	if err != nil {
+		return missing, err
+	}
+	unsupported := conversionFailure("Unsupported conversion from %s to %s"+noOnError, typeName(v),
+		bsontext.TypeName(to))
+	if to == bson.TypeBinary {
+		subtype, err := binarySubtype(sub)
+		if err != nil {
+			return missing, err
+		}
+		switch v.Type {
+		case bson.TypeInt32:
+			return binaryValue(subtype, order.AppendUint32(nil, uint32(toLong(v)))), nil
+		case bson.TypeInt64:
+			return binaryValue(subtype, order.AppendUint64(nil, uint64(toLong(v)))), nil
+		case bson.TypeDouble:
+			return binaryValue(subtype, order.AppendUint64(nil, math.Float64bits(toDouble(v)))), nil
+		}
+		return missing, unsupported
+	}
+	data := v.Value[5:] // with the second length that those of subtype 2 have
+	var n int64
+	switch size := len(data); {
+	case to == bson.TypeDecimal128:
+		return missing, unsupported
+	case size == 4 && to == bson.TypeDouble:
+		return bsondoc.DoubleValue(float64(math.Float32frombits(order.Uint32(data)))), nil
+	case size == 8 && to == bson.TypeDouble:
+		return bsondoc.DoubleValue(math.Float64frombits(order.Uint64(data))), nil
+	case size == 1 && to != bson.TypeDouble:
+		n = int64(int8(data[0]))
+	case size == 2 && to != bson.TypeDouble:
+		n = int64(int16(order.Uint16(data)))
+	case size == 4:
+		n = int64(int32(order.Uint32(data)))
+	case size == 8 && to == bson.TypeInt64:
+		n = int64(order.Uint64(data))
+	default:
+		return missing, conversionFailure("Failed to convert '%s' to %s"+noOnError+" because of invalid length: %d",
+			bsontext.Value(v), bsontext.TypeName(to), size)
+	}
+	if to == bson.TypeInt32 {
+		return bsondoc.Int32Value(int32(n)), nil
+	}
+	return bsondoc.Int64Value(n), nil
+}
+
+// convertVector converts between a vector and the array of its elements: booleans are packed bits,
+// integers of a byte INT8, doubles FLOAT32.
+func convertVector(v, sub bson.RawValue) (bson.RawValue, error) {
+	if v.Type == bson.TypeBinary {
+		b, _ := v.Binary()
+		x, err := b.Vector()
+		if err != nil {
+			return missing, conversionFailure("Failed to convert a BinData to an array"+noOnError+": %v", err)
+		}
+		at, dst := bson.BeginDocument(nil)
+		for i := range x.Len() {
+			switch key, packed := strconv.Itoa(i), x.Packed(); x.Type() {
+			case bson.VectorPackedBit:
+				dst = bson.AppendBool(dst, key, packed[i/8]&(0x80>>(i%8)) != 0)
+			case bson.VectorInt8:
+				dst = bson.AppendInt32(dst, key, int32(int8(packed[i])))
+			case bson.VectorFloat32:
+				f := math.Float32frombits(binary.LittleEndian.Uint32(packed[4*i:]))
+				dst = bson.AppendDouble(dst, key, float64(f))
 			}
-			subtype = byte(n)
+		}
+		return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, at)}, nil
+	}
+	subtype, err := binarySubtype(sub)
+	if err != nil {
+		return missing, err
+	}
+	if sub.Type != 0 && subtype != bson.BinaryVector {
+		return missing, conversionFailure("Only the vector subtype (9) is allowed for arrays" + noOnError)
+	}
+	var bits []bool
+	var small []int8
+	var floats []float32
+	var kind bson.Type
+	for key, item := range bson.Raw(v.Value).All() {
+		if kind == 0 {
+			kind = item.Type
+		}
+		n := toLong(item)
+		switch {
+		case item.Type != kind:
+			return missing, conversionFailure("An array of values of several types is no vector" + noOnError)
+		case kind == bson.TypeBoolean:
+			bits = append(bits, item.AsBool())
+		case kind == bson.TypeDouble:
+			floats = append(floats, float32(toDouble(item)))
+		case (kind == bson.TypeInt32 || kind == bson.TypeInt64) && n == int64(int8(n)):
+			small = append(small, int8(n))
 		default:
-			return kind, 0, srverr.New(srverr.FailedToParse, "$convert found an unknown argument: to.%s", key)
+			return missing, conversionFailure("No vector can have the element %s: %s"+noOnError, key,
+				bsontext.Value(item))
 		}
 	}
-	if kind.Type == 0 {
-		return kind, 0, srverr.New(srverr.FailedToParse, "Missing 'type' parameter to $convert.to")
+	x := bson.NewBitVector(bits)
+	switch kind {
+	case bson.TypeDouble:
+		x = bson.NewFloat32Vector(floats)
+	case bson.TypeInt32, bson.TypeInt64:
+		x = bson.NewInt8Vector(small)
 	}
-	return kind, subtype, nil
+	data := append([]byte{byte(x.Type()), byte(x.Padding())}, x.Packed()...)
+	return binaryValue(bson.BinaryVector, data), nil
 }

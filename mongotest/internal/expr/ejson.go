@@ -6,8 +6,10 @@ package expr
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
+	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
@@ -105,14 +107,19 @@ func serializeEJSON(st *State, v bson.RawValue, canonical bool) (bson.RawValue, 
 func plainJSON(text []byte) (bson.RawValue, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	v, err := plainValue(d)
+	v, err := plainValue(d, 0)
 	if err != nil {
 		return missing, srverr.New(srverr.ConversionFailure, "Failed to convert to Extended JSON: %v", err)
 	}
 	return v, nil
 }
 
-func plainValue(d *json.Decoder) (bson.RawValue, error) {
+// plainValue reads the next value. Of members of one name the last counts, in the place of the
+// first.
+func plainValue(d *json.Decoder, depth int) (bson.RawValue, error) {
+	if depth > maxNesting {
+		return missing, errors.New("nested too deeply")
+	}
 	t, err := d.Token()
 	if err != nil {
 		return missing, err
@@ -133,31 +140,48 @@ func plainValue(d *json.Decoder) (bson.RawValue, error) {
 		}
 		return bsondoc.Int64Value(n), nil
 	case json.Delim:
-		at, dst := bson.BeginDocument(nil)
 		kind := bson.TypeEmbeddedDocument
 		if t == '[' {
 			kind = bson.TypeArray
 		}
-		for i := 0; d.More(); i++ {
-			key := strconv.Itoa(i)
+		var keys []string
+		values := map[string]bson.RawValue{}
+		for d.More() {
+			key := strconv.Itoa(len(keys))
 			if kind == bson.TypeEmbeddedDocument {
 				name, err := d.Token()
 				if err != nil {
 					return missing, err
 				}
-				key, _ = name.(string)
+				if key, _ = name.(string); strings.Contains(key, "\x00") {
+					return missing, errNullByte
+				}
 			}
-			v, err := plainValue(d)
+			v, err := plainValue(d, depth+1)
 			if err != nil {
 				return missing, err
 			}
-			dst = bson.AppendRawValue(dst, key, v)
+			if _, again := values[key]; !again {
+				keys = append(keys, key)
+			}
+			values[key] = v
 		}
-		_, err := d.Token() // the end
-		return bson.RawValue{Type: kind, Value: bson.EndDocument(dst, at)}, err
+		if _, err := d.Token(); err != nil { // the end
+			return missing, err
+		}
+		at, dst := bson.BeginDocument(nil)
+		for _, key := range keys {
+			dst = bson.AppendRawValue(dst, key, values[key])
+		}
+		return bson.RawValue{Type: kind, Value: bson.EndDocument(dst, at)}, nil
 	}
 	return null, nil
 }
+
+var errNullByte = errors.New("a name has a null byte")
+
+// maxNesting is how deep documents may be nested.
+const maxNesting = 180
 
 func evalDeserializeEJSON(st *State, n *named) (bson.RawValue, error) {
 	in, err := n.arg(st, 0)

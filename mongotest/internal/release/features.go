@@ -129,6 +129,7 @@ var Features = []Feature{
 	{Since: At(8, 1, 0), Kind: Stage, State: NotBuilt, Names: "$listClusterCatalog"},
 	{Since: At(8, 1, 0), Kind: Argument, Names: "aggregate.isHybridSearch aggregate.startAt bulkWrite.includeQueryStatsMetrics delete.includeQueryStatsMetrics " +
 		"insert.includeQueryStatsMetrics update.includeQueryStatsMetrics update.updates.includeQueryStatsMetricsForOpIndex"},
+	{Since: At(8, 1, 0), Kind: Argument, Names: "$convert.byteOrder"},
 	{Since: At(8, 1, 0), Kind: Reply, Names: "$changeStream.nsType"},
 	{Until: At(8, 1, 0), Kind: Command, Names: "driverOIDTest"},
 	{Since: At(8, 2, 0), Kind: Stage, Names: "$score $scoreFusion"},
@@ -141,11 +142,9 @@ var Features = []Feature{
 		Names: "commitShardRemoval commitTransitionToDedicatedConfigServer getTransitionToDedicatedConfigServerStatus " +
 			"shardDrainingStatus startShardDraining startTransitionToDedicatedConfigServer stopShardDraining stopTransitionToDedicatedConfigServer"},
 	{Since: At(8, 3, 0), Kind: Expression,
-		Names: "$createObjectId $deserializeEJSON $hash $hexHash $serializeEJSON $subtype"},
-	{Since: At(8, 3, 0), Kind: Expression, State: NotBuilt, Names: "$toArray $toObject"},
+		Names: "$createObjectId $deserializeEJSON $hash $hexHash $serializeEJSON $subtype $toArray $toObject"},
 	{Since: At(8, 3, 0), Kind: Window, Names: "$mergeObjects"},
-	{Since: At(8, 3, 0), Kind: Argument, State: NotBuilt, Names: "$convert.base"},
-	{Since: At(8, 3, 0), Kind: Argument, Names: "$filter.arrayIndexAs $map.arrayIndexAs $reduce.arrayIndexAs"},
+	{Since: At(8, 3, 0), Kind: Argument, Names: "$convert.base $filter.arrayIndexAs $map.arrayIndexAs $reduce.arrayIndexAs"},
 	{Since: At(8, 3, 0), Kind: Variable, Names: "$$IDX"},
 
 	{Since: At(9, 0, 0), Kind: Argument, State: NotBuilt,
