@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/norace"
 	"allium/internal/wire"
 	"allium/mongotest"
 )
@@ -48,31 +49,12 @@ func runClient(addr, command, count string) error {
 	if err != nil {
 		return err
 	}
-	c, err := net.Dial("tcp", addr)
+	c, err := dialBench(addr)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	buf := make([]byte, 64<<10)
-	var msg []byte
-	send := func(i int32, command func(dst []byte, i int32) []byte) error {
-		msg = wire.FinishMessage(command(wire.AppendMsg(msg[:0], i, 0, 0), i), 0)
-		if _, err := c.Write(msg); err != nil {
-			return err
-		}
-		if _, err := io.ReadFull(c, buf[:4]); err != nil {
-			return err
-		}
-		size := int(buf[0]) | int(buf[1])<<8 | int(buf[2])<<16
-		if _, err := io.ReadFull(c, buf[4:size]); err != nil {
-			return err
-		}
-		if ok, _ := bson.Raw(buf[21:size]).Lookup("ok").Double(); ok != 1 {
-			return fmt.Errorf("%s: %s", command(nil, i), bson.Raw(buf[21:size]))
-		}
-		return nil
-	}
-	if err := send(0, insertCommand); err != nil {
+	if err := c.send(0, insertCommand); err != nil {
 		return err
 	}
 	fmt.Println("ready")
@@ -80,12 +62,81 @@ func runClient(addr, command, count string) error {
 		return err
 	}
 	for i := range n {
-		if err := send(int32(i+1), benchCommands[command]); err != nil {
+		if err := c.send(int32(i+1), benchCommands[command]); err != nil {
 			return err
 		}
 	}
 	fmt.Println("done")
 	return nil
+}
+
+// benchConn sends commands without allocating anything.
+type benchConn struct {
+	net.Conn
+	buf, msg []byte
+}
+
+func dialBench(addr string) (*benchConn, error) {
+	c, err := net.Dial("tcp", addr)
+	return &benchConn{Conn: c, buf: make([]byte, 64<<10)}, err
+}
+
+func (c *benchConn) send(i int32, command func(dst []byte, i int32) []byte) error {
+	c.msg = wire.FinishMessage(command(wire.AppendMsg(c.msg[:0], i, 0, 0), i), 0)
+	if _, err := c.Write(c.msg); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(c, c.buf[:4]); err != nil {
+		return err
+	}
+	size := int(c.buf[0]) | int(c.buf[1])<<8 | int(c.buf[2])<<16
+	if _, err := io.ReadFull(c, c.buf[4:size]); err != nil {
+		return err
+	}
+	if ok, _ := bson.Raw(c.buf[21:size]).Lookup("ok").Double(); ok != 1 {
+		return fmt.Errorf("%s: %s", command(nil, i), bson.Raw(c.buf[21:size]))
+	}
+	return nil
+}
+
+// TestAllocations holds what the server allocates for a command on a collection that is small: in
+// a large one there are more nodes above a document.
+func TestAllocations(t *testing.T) {
+	norace.Skip(t, "it allocates by itself")
+	for _, test := range []struct {
+		topology                   string
+		opts                       []mongotest.Option
+		ping, find, update, insert float64
+	}{
+		{"standalone", nil, 0, 9, 12, 16},
+		{"replica set", []mongotest.Option{mongotest.ReplicaSet(3)}, 0, 9, 19, 19},
+		{"sharded", []mongotest.Option{mongotest.Sharded(2, 1)}, 0, 9, 23, 23},
+	} {
+		d := mongotest.Start(t, test.opts...)
+		c, err := dialBench(d.Hosts()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := int32(0)
+		ok := c.send(i, insertCommand)
+		for _, x := range []struct {
+			name string
+			most float64
+		}{{"ping", test.ping}, {"find", test.find}, {"update", test.update}, {"insert", test.insert}} {
+			n := testing.AllocsPerRun(2000, func() {
+				i++
+				if err := c.send(i, benchCommands[x.name]); err != nil && ok == nil {
+					ok = err
+				}
+			})
+			if n > x.most {
+				t.Errorf("%s: %s takes %v allocations, more than %v", test.topology, x.name, n, x.most)
+			}
+		}
+		if c.Close(); ok != nil {
+			t.Error(ok)
+		}
+	}
 }
 
 func cpu() time.Duration {

@@ -145,7 +145,7 @@ func TestShardReadPreference(t *testing.T) {
 			t.Errorf("the secondaries show %v", found)
 		}
 		found = map[string]bool{}
-		for range 50 {
+		for range 200 {
 			found[seen(finds("nearest", "majority"))] = true
 		}
 		if !found[old] || !found[newer] {

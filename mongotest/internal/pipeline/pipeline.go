@@ -136,7 +136,7 @@ func (b *boundExpr) Eval(doc bson.Raw) (bson.RawValue, error) {
 // filterOptions returns the options for parsing filters whose $expr sees a scope.
 func (rt *runtime) filterOptions(s *expr.Scope) *query.Options {
 	o := *rt.query
-	o.Expr = func(v bson.RawValue) (query.Expr, error) {
+	o.Expr = query.ExprParserFunc(func(v bson.RawValue) (query.Expr, error) {
 		e, err := expr.Parse(v, s)
 		if err != nil {
 			return nil, err
@@ -145,7 +145,7 @@ func (rt *runtime) filterOptions(s *expr.Scope) *query.Options {
 			return nil, optimizeError(err)
 		}
 		return &boundExpr{e, rt.state}, nil
-	}
+	})
 	return &o
 }
 

@@ -210,7 +210,7 @@ func (m *matchStage) parse(sorted bool) (err error) {
 	o := *m.rt.query
 	o.Unsorted = !sorted
 	m.exprs = nil
-	o.Expr = func(v bson.RawValue) (query.Expr, error) {
+	o.Expr = query.ExprParserFunc(func(v bson.RawValue) (query.Expr, error) {
 		e, err := expr.Parse(v, m.scope)
 		if err != nil {
 			return nil, err
@@ -218,7 +218,7 @@ func (m *matchStage) parse(sorted bool) (err error) {
 		b := &boundExpr{e, m.rt.state}
 		m.exprs = append(m.exprs, b)
 		return b, nil
-	}
+	})
 	m.filter, err = query.ParseFilter(m.doc, &o)
 	return err
 }

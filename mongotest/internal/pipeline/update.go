@@ -86,7 +86,7 @@ func ExprParser(o *Options) (query.ExprParser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(v bson.RawValue) (query.Expr, error) {
+	return query.ExprParserFunc(func(v bson.RawValue) (query.Expr, error) {
 		e, err := expr.Parse(v, p.scope)
 		if err != nil {
 			return nil, err
@@ -95,5 +95,5 @@ func ExprParser(o *Options) (query.ExprParser, error) {
 			return nil, &query.FoldError{Err: err}
 		}
 		return &freeExpr{e, p.rt.state}, nil
-	}, nil
+	}), nil
 }

@@ -28,9 +28,9 @@ type Options struct {
 	Unsorted bool
 	// NoWhere refuses $where, NoSchema $jsonSchema.
 	NoWhere, NoSchema bool
-	// Where compiles the code of $where, which tells whether a document matches. nil: the server
-	// runs no JavaScript. A filter with $where is used by one goroutine at a time.
-	Where func(code string) (func(doc bson.Raw) (bool, error), error)
+	// Where compiles the code of $where. nil: the server runs no JavaScript. A filter with $where
+	// is used by one goroutine at a time.
+	Where WhereCompiler
 	// Work counts the steps of the command that the filter, update or sort is for, which it ends.
 	// What is parsed with one is used by one goroutine at a time.
 	Work *work.Meter
@@ -43,9 +43,22 @@ func (o *Options) meter() *work.Meter {
 	return o.Work
 }
 
-// ExprParser parses an aggregation expression. An error that it finds while computing the constant
+// ExprParser parses aggregation expressions. An error that it finds while computing the constant
 // parts it returns as a *FoldError.
-type ExprParser func(v bson.RawValue) (Expr, error)
+type ExprParser interface {
+	ParseExpr(v bson.RawValue) (Expr, error)
+}
+
+// ExprParserFunc is a function that is an ExprParser.
+type ExprParserFunc func(v bson.RawValue) (Expr, error)
+
+// ParseExpr calls f.
+func (f ExprParserFunc) ParseExpr(v bson.RawValue) (Expr, error) { return f(v) }
+
+// WhereCompiler compiles the code of $where to what tells whether a document matches.
+type WhereCompiler interface {
+	CompileWhere(code string) (func(doc bson.Raw) (bool, error), error)
+}
 
 // FoldError is an error found while computing the constant parts of an expression. In a filter the
 // server reports it after all parse errors, and says where it was.
@@ -162,7 +175,8 @@ func (p *filterParser) filter(root node) *Filter {
 	} else {
 		root = normalize(root)
 	}
-	f := &Filter{root: root, coll: p.coll, text: p.text, near: p.near}
+	f := &p.out
+	f.root, f.coll, f.text, f.near = root, p.coll, p.text, p.near
 	if l, ok := root.(*leaf); ok && l.path.name == "_id" {
 		if c, ok := l.test.(*compareTest); ok && c.op == equal && isExactID(c.rhs, c.coll) {
 			f.id = c.rhs

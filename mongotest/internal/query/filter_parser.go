@@ -2,6 +2,7 @@ package query
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -28,10 +29,11 @@ type filterParser struct {
 	unsorted       bool
 	noWhere        bool
 	noSchema       bool
-	where          func(code string) (func(doc bson.Raw) (bool, error), error)
+	where          WhereCompiler
 	text           *textNode // $text, if there has been one
 	near           *Near
 	work           *work.Meter
+	out            Filter // what comes of it: see filter
 }
 
 // isExpression reports whether a value is a document of operators: its first field starts with "$",
@@ -68,7 +70,8 @@ func isExpression(v bson.RawValue, partial bool) bool {
 }
 
 func (p *filterParser) parse(doc bson.Raw, lv level) (node, error) {
-	var children []node
+	var first [4]node // most filters have no more conditions
+	children := first[:0]
 	for key, v := range doc.All() {
 		switch {
 		case strings.HasPrefix(key, "$"):
@@ -109,7 +112,7 @@ func (p *filterParser) parse(doc bson.Raw, lv level) (node, error) {
 	if len(children) == 1 {
 		return children[0], nil
 	}
-	return &and{children}, nil
+	return &and{slices.Clone(children)}, nil
 }
 
 func (p *filterParser) unknownTopLevel(key string) error {
@@ -160,7 +163,7 @@ func (p *filterParser) parseExpr(_ string, v bson.RawValue, lv level) (node, err
 	if p.expr == nil {
 		return nil, srverr.New(srverr.QueryFeatureNotAllowed, "$expr is not supported in this context")
 	}
-	e, err := p.expr(v)
+	e, err := p.expr.ParseExpr(v)
 	if fold, ok := err.(*FoldError); ok {
 		return &exprNode{fold: fold.Err}, nil
 	}
@@ -207,7 +210,7 @@ func (p *filterParser) parseWhere(_ string, v bson.RawValue, lv level) (node, er
 	if !ok {
 		return nil, badValue("$where got bad type")
 	}
-	run, err := p.where(code)
+	run, err := p.where.CompileWhere(code)
 	if err != nil {
 		return nil, err
 	}

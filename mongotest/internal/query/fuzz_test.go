@@ -41,7 +41,7 @@ func FuzzQuery(f *testing.F) {
 		if bson.Raw(spec).Validate() != nil || bson.Raw(d).Validate() != nil {
 			return
 		}
-		o := &Options{Expr: parseExpr}
+		o := &Options{Expr: ExprParserFunc(parseExpr)}
 		all, _ := ParseFilter(doc(), nil)
 		o.Collation, _ = ParseCollation(spec)
 		if filter, err := ParseFilter(spec, o); err == nil {

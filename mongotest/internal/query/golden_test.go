@@ -47,7 +47,7 @@ type engine struct {
 }
 
 func (e *engine) options(cmd bson.Raw) (*Options, error) {
-	o := &Options{Expr: parseExpr, Version: v44}
+	o := &Options{Expr: ExprParserFunc(parseExpr), Version: v44}
 	if c := cmd.Lookup("collation"); c.Type == bson.TypeEmbeddedDocument {
 		coll, err := ParseCollation(c.Value)
 		if err != nil {

@@ -278,7 +278,7 @@ func (p *projectionParser) expression(n *projectionNode, key string, v bson.RawV
 	if p.o == nil || p.o.Expr == nil {
 		return srverr.New(srverr.QueryFeatureNotAllowed, "expressions are not supported in this projection")
 	}
-	e, err := p.o.Expr(v)
+	e, err := p.o.Expr.ParseExpr(v)
 	if fold, ok := err.(*FoldError); ok {
 		if p.folded == nil {
 			p.folded = fold.Err

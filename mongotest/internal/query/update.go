@@ -23,7 +23,12 @@ type UpdateOptions struct {
 	// Constants is set if the command came with constants ("c"), which only a pipeline may use.
 	Constants bool
 	// Pipeline parses an update that is an array of stages. With nil such an update is refused.
-	Pipeline func(stages bson.Raw) (UpdatePipeline, error)
+	Pipeline PipelineParser
+}
+
+// PipelineParser parses an update that is an array of stages.
+type PipelineParser interface {
+	ParsePipeline(stages bson.Raw) (UpdatePipeline, error)
 }
 
 // UpdatePipeline makes a new document of an old one.
@@ -53,6 +58,12 @@ type Update struct {
 	version    release.Version
 	positional bool
 	work       *work.Meter
+
+	// Where the tree begins: most updates have one modifier of one field.
+	firstObject   objectNode
+	firstLeaf     leafNode
+	firstSet      setOp
+	firstChildren [1]updateChild
 }
 
 // ParseUpdate parses an update: a document of modifiers, a replacement document, or an array of
@@ -93,7 +104,7 @@ func (u *Update) parsePipeline(stages bson.Raw, o *UpdateOptions) error {
 	if o.Pipeline == nil {
 		return srverr.New(srverr.FailedToParse, "pipeline-style updates are not supported here")
 	}
-	p, err := o.Pipeline(stages)
+	p, err := o.Pipeline.ParsePipeline(stages)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,8 @@ type updateRun struct {
 	path     []string      // to the element at hand
 	newID    bson.RawValue // the _id that the update itself has set
 	renames  []renaming    // what becomes of u.renames
+
+	firstPath [8]string // where path begins
 }
 
 // id renders the document's _id for messages: "_id: 1".
@@ -40,6 +42,7 @@ func (c *updateRun) id() string {
 
 func (u *Update) modify(doc bson.Raw, index int, clock Clock, insert bool) (bson.Raw, bool, error) {
 	c := &updateRun{u: u, doc: doc, index: index, clock: clock, insert: insert}
+	c.path = c.firstPath[:0]
 	c.findRenames()
 	v, err := c.apply(u.root, "", bsondoc.DocumentValue(doc))
 	if err != nil {

@@ -16,9 +16,11 @@ var modifiers map[string]func(u *Update, field string, arg bson.RawValue) (modif
 
 func init() {
 	modifiers = map[string]func(u *Update, field string, arg bson.RawValue) (modifier, error){
-		"$set": func(_ *Update, _ string, v bson.RawValue) (modifier, error) { return &setOp{v: v}, nil },
-		"$setOnInsert": func(_ *Update, _ string, v bson.RawValue) (modifier, error) {
-			return &setOp{v: v, insertOnly: true}, nil
+		"$set": func(u *Update, _ string, v bson.RawValue) (modifier, error) {
+			return u.newSet(setOp{v: v}), nil
+		},
+		"$setOnInsert": func(u *Update, _ string, v bson.RawValue) (modifier, error) {
+			return u.newSet(setOp{v: v, insertOnly: true}), nil
 		},
 		"$unset": func(*Update, string, bson.RawValue) (modifier, error) { return unsetOp{}, nil },
 		"$inc":   parseArithmetic("$inc", "increment", addNumbers),
@@ -44,6 +46,15 @@ func init() {
 type setOp struct {
 	v          bson.RawValue
 	insertOnly bool
+}
+
+func (u *Update) newSet(o setOp) *setOp {
+	if u.firstSet.v.Type == 0 {
+		u.firstSet = o
+		return &u.firstSet
+	}
+	c := o
+	return &c
 }
 
 func (o *setOp) update(*updateRun, string, bson.RawValue) (bson.RawValue, error) { return o.v, nil }

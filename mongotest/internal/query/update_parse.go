@@ -1,6 +1,8 @@
 package query
 
 import (
+	"cmp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -29,6 +31,14 @@ type updateChild struct {
 
 // leafNode is one modifier of one path.
 type leafNode struct{ op modifier }
+
+func (u *Update) newLeaf(op modifier) *leafNode {
+	if u.firstLeaf.op == nil {
+		u.firstLeaf.op = op
+		return &u.firstLeaf
+	}
+	return &leafNode{op}
+}
 
 // modifier is the work of one update operator on one field.
 type modifier interface {
@@ -65,16 +75,22 @@ func (u *Update) processingOrder(list []updateChild) []updateChild {
 	if !u.version.AtLeast(5, 0) {
 		return list
 	}
-	sorted := append([]updateChild(nil), list...)
-	sort.SliceStable(sorted, func(i, j int) bool {
-		x, okX := arrayIndex(sorted[i].name)
-		y, okY := arrayIndex(sorted[j].name)
-		if okX && okY {
-			return x < y
-		}
-		return sorted[i].name < sorted[j].name
-	})
+	if len(list) < 2 || slices.IsSortedFunc(list, compareNumerically) {
+		return list
+	}
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, compareNumerically)
 	return sorted
+}
+
+// compareNumerically orders children by name, those whose names are both numbers as such.
+func compareNumerically(a, b updateChild) int {
+	x, okX := arrayIndex(a.name)
+	y, okY := arrayIndex(b.name)
+	if okX && okY {
+		return cmp.Compare(x, y)
+	}
+	return strings.Compare(a.name, b.name)
 }
 
 func getChild(n updateNode, name string) updateNode {
@@ -108,7 +124,8 @@ func setChild(n updateNode, name string, child updateNode) {
 }
 
 func (u *Update) parseModifiers(spec bson.Raw) error {
-	u.root = &objectNode{}
+	u.root = &u.firstObject
+	u.root.children = u.firstChildren[:0]
 	used := map[string]bool{}
 	for op, args := range spec.All() {
 		if op == "$v" {
@@ -163,16 +180,23 @@ func isIdentifier(part string) bool {
 	return len(part) >= 3 && strings.HasPrefix(part, "$[") && part[len(part)-1] == ']'
 }
 
-// checkUpdatePath checks a path and splits it.
-func checkUpdatePath(path string) ([]string, error) {
-	if path == "" {
-		return nil, srverr.New(srverr.EmptyFieldName, "An empty update path is not valid.")
+// appendParts appends the parts of a path.
+func appendParts(parts []string, path string) []string {
+	for part := range strings.SplitSeq(path, ".") {
+		parts = append(parts, part)
 	}
-	parts := strings.Split(path, ".")
+	return parts
+}
+
+// checkUpdatePath checks a path and its parts.
+func checkUpdatePath(path string, parts []string) error {
+	if path == "" {
+		return srverr.New(srverr.EmptyFieldName, "An empty update path is not valid.")
+	}
 	positional, at := 0, -1
 	for i, part := range parts {
 		if part == "" {
-			return nil, srverr.New(srverr.EmptyFieldName,
+			return srverr.New(srverr.EmptyFieldName,
 				"The update path '%s' contains an empty field name, which is not allowed.", path)
 		}
 		if part == "$" {
@@ -183,18 +207,19 @@ func checkUpdatePath(path string) ([]string, error) {
 		}
 	}
 	if positional > 1 {
-		return nil, badValue("Too many positional (i.e. '$') elements found in path '%s'", path)
+		return badValue("Too many positional (i.e. '$') elements found in path '%s'", path)
 	}
 	if at == 0 {
-		return nil, badValue("Cannot have positional (i.e. '$') element in the first position in path '%s'", path)
+		return badValue("Cannot have positional (i.e. '$') element in the first position in path '%s'", path)
 	}
-	return parts, nil
+	return nil
 }
 
 // addModifier puts a modifier into the tree; make is called once the path is known to be good.
 func (u *Update) addModifier(path string, make func() (modifier, error), used map[string]bool) error {
-	parts, err := checkUpdatePath(path)
-	if err != nil {
+	var first [8]string
+	parts := appendParts(first[:0], path)
+	if err := checkUpdatePath(path, parts); err != nil {
 		return err
 	}
 	op, err := make()
@@ -224,7 +249,7 @@ func (u *Update) addModifier(path string, make func() (modifier, error), used ma
 			if child != nil {
 				return conflict(path, path)
 			}
-			setChild(cur, name, &leafNode{op})
+			setChild(cur, name, u.newLeaf(op))
 			break
 		}
 		wantArray := isIdentifier(parts[i+1])

@@ -3,6 +3,7 @@ package server
 import (
 	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 )
 
 // BucketSource returns the time series collection whose buckets a namespace names, or nil. With the
@@ -14,7 +15,7 @@ func (r *Request) BucketSource(st series.Catalog, ns string) *store.Coll {
 
 // Buckets returns the buckets of a time series collection, as a collection of this name has them.
 func (r *Request) Buckets(source *store.Coll, ns string) *series.Buckets {
-	return series.Of(source, ns, r.Version(), r.Meter())
+	return series.Of(source, ns, r.Version(), work.New(r.Check))
 }
 
 // ShowBuckets returns the state with the buckets of a namespace, if it names some.

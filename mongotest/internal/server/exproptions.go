@@ -53,14 +53,9 @@ func (r *Request) FullOptions(ns string, coll *query.Collation, let bson.Raw) *q
 	return r.CheckedOptions(ns, coll, let, nil)
 }
 
-// CheckedOptions returns full options for a filter whose expressions end with the error of check.
-func (r *Request) CheckedOptions(ns string, coll *query.Collation, let bson.Raw, check func() error) *query.Options {
-	c := &filterContext{Options: r.queryOptions(coll), r: r, ns: ns, let: let, check: check}
-	if !r.Node.cfg.NoScripting {
-		c.Where = c.where
-	}
-	c.Expr, c.Work = c.expression, work.New(check)
-	return &c.Options
+// CheckedOptions returns full options for a filter whose expressions end with what m counts.
+func (r *Request) CheckedOptions(ns string, coll *query.Collation, let bson.Raw, m *work.Meter) *query.Options {
+	return new(filterContext).set(r, ns, coll, let, m)
 }
 
 // filterContext is what a filter's expressions and programs run in, together with the options that
@@ -70,20 +65,34 @@ type filterContext struct {
 	r      *Request
 	ns     string
 	let    bson.Raw
-	check  func() error
 	engine *js.Engine // nil: no $where was seen yet
 }
 
-func (c *filterContext) expression(v bson.RawValue) (query.Expr, error) {
-	eo := c.r.ExprOptions(c.ns, c.Collation, c.let)
-	eo.Check = c.check
-	return parseExpression(eo, v)
+func (c *filterContext) set(r *Request, ns string, coll *query.Collation, let bson.Raw,
+	m *work.Meter) *query.Options {
+	*c = filterContext{Options: r.queryOptions(coll), r: r, ns: ns, let: let}
+	if !r.Node.cfg.NoScripting {
+		c.Where = c
+	}
+	c.Expr, c.Work = c, m
+	return &c.Options
 }
 
-// where compiles the code of $where.
-func (c *filterContext) where(code string) (func(bson.Raw) (bool, error), error) {
+func (c *filterContext) exprOptions(let bson.Raw) *pipeline.Options {
+	o := c.r.ExprOptions(c.ns, c.Collation, let)
+	o.Check = c.Work.Check()
+	return o
+}
+
+// ParseExpr parses an expression of the filter.
+func (c *filterContext) ParseExpr(v bson.RawValue) (query.Expr, error) {
+	return parseExpression(c.exprOptions(c.let), v)
+}
+
+// CompileWhere compiles the code of $where.
+func (c *filterContext) CompileWhere(code string) (func(bson.Raw) (bool, error), error) {
 	if c.engine == nil {
-		c.engine = c.r.engine(c.check, nil, true)
+		c.engine = c.r.engine(c.Work.Check(), nil, true)
 	}
 	f, err := c.engine.Function(code)
 	if err != nil {
@@ -96,11 +105,11 @@ func (c *filterContext) where(code string) (func(bson.Raw) (bool, error), error)
 func (r *Request) ValidatorOptions(coll *query.Collation) *query.Options {
 	o := r.queryOptions(coll)
 	o.NoText, o.NoWhere = true, true
-	o.Expr = func(v bson.RawValue) (query.Expr, error) {
+	o.Expr = query.ExprParserFunc(func(v bson.RawValue) (query.Expr, error) {
 		eo := r.ExprOptions("", coll, nil)
 		eo.Validator = true
 		return parseExpression(eo, v)
-	}
+	})
 	return &o
 }
 
@@ -109,7 +118,7 @@ func parseExpression(o *pipeline.Options, v bson.RawValue) (query.Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(v)
+	return parse.ParseExpr(v)
 }
 
 // ChangeStreamSpec is the specification of $changeStream.

@@ -239,7 +239,7 @@ func (r *Request) Namespace() string {
 		v = r.Body.Lookup("collection")
 	}
 	if s, ok := v.StringValue(); ok {
-		return r.DB + "." + s
+		return r.join(s)
 	}
 	return r.DB
 }

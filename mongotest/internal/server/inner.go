@@ -12,6 +12,7 @@ func (r *Request) Inner(name, db string, body bson.Raw) (*Request, error) {
 	inner := *r
 	inner.Name, inner.DB, inner.Body, inner.Sequences, inner.parsed, inner.outcome = name, db, body, nil, parsed{},
 		outcome{}
+	inner.meter = nil // its check is that of r
 	if inner.Cmd = r.Node.Lookup(name); inner.Cmd == nil {
 		return nil, srverr.New(srverr.CommandNotFound, "no such command: '%s'", name)
 	}

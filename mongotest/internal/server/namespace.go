@@ -31,7 +31,16 @@ func (r *Request) Collection(code int32) (ns string, err error) {
 	if err := namespace.Check(r.DB, name); err != nil {
 		return "", err
 	}
-	return r.DB + "." + name, nil
+	return r.join(name), nil
+}
+
+// join returns the namespace of a collection of the command's database. Connections mostly name
+// the collection that they have just named: one string does for them.
+func (r *Request) join(name string) string {
+	if db, coll, ok := strings.Cut(r.ns, "."); !ok || db != r.DB || coll != name {
+		r.ns = namespace.Join(r.DB, name)
+	}
+	return r.ns
 }
 
 // Readable returns the collection of a command that reads: it may be given by its UUID, and must

@@ -38,6 +38,13 @@ type Request struct {
 	reads
 	transport
 	outcome
+	kept
+}
+
+// kept is what the next command of the connection uses again.
+type kept struct {
+	meter *work.Meter // see Meter; nil: nobody has asked for it
+	ns    string      // see join
 }
 
 // parsed is what Parse has made of the commands that the steps before Run look into.
@@ -206,7 +213,7 @@ type generic struct {
 }
 
 func (r *Request) reset(c *Conn) {
-	*r = Request{Node: c.node, Conn: c, Routing: c.routing, interrupts: interrupts{start: time.Now()}}
+	*r = Request{Node: c.node, Conn: c, Routing: c.routing, kept: r.kept, interrupts: interrupts{start: time.Now()}}
 	r.Routing.reset(r)
 }
 
@@ -214,7 +221,7 @@ func (r *Request) reset(c *Conn) {
 // had just come in.
 func (r *Request) again() {
 	*r = Request{Node: r.Node, Conn: r.Conn, Routing: r.Routing, Body: r.Body, Sequences: r.Sequences,
-		interrupts: interrupts{start: time.Now()}, transport: transport{
+		kept: r.kept, interrupts: interrupts{start: time.Now()}, transport: transport{
 			Flags: r.Flags, compressed: r.compressed, compressor: r.compressor, StreamOf: r.StreamOf,
 			Streamed:  r.Streamed,
 			Streaming: r.Streaming,
@@ -288,8 +295,14 @@ func (r *Request) Check() error {
 	return r.checkClient()
 }
 
-// Meter returns a meter whose loops end with the command.
-func (r *Request) Meter() *work.Meter { return work.New(r.Check) }
+// Meter returns a meter whose loops end with the command. It is that of all commands of the
+// connection: what outlives the command, as a cursor does, has one of its own.
+func (r *Request) Meter() *work.Meter {
+	if r.meter == nil {
+		r.meter = work.New(r.Check)
+	}
+	return r.meter
+}
 
 // watchAfter is how often a command calls Check until it looks whether its client is still there:
 // most end before.

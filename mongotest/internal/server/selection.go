@@ -3,6 +3,7 @@ package server
 import (
 	"allium/bson"
 	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
@@ -37,6 +38,17 @@ type Selection struct {
 	Order         *query.Sort
 	natural, back bool // sorted by $natural
 	Coll          *query.Collation
+	context       filterContext
+}
+
+// Options returns what the filter is parsed with, after Collate.
+func (op *Selection) Options(r *Request, ns string) *query.Options {
+	return op.context.set(r, ns, op.Coll, op.Let, r.Meter())
+}
+
+// PipelineOptions returns what pipelines of the selection's command are parsed with, after Options.
+func (op *Selection) PipelineOptions(let bson.Raw) *pipeline.Options {
+	return op.context.exprOptions(let)
 }
 
 // Collate sets the collation: the selection's own, or that of the collection, which may be nil.
@@ -50,7 +62,7 @@ func (op *Selection) Parse(r *Request, ns string, c *store.Coll) error {
 	if err := op.Collate(r, c); err != nil {
 		return err
 	}
-	return op.ParseCollated(r, r.CheckedOptions(ns, op.Coll, op.Let, r.Check))
+	return op.ParseCollated(r, op.Options(r, ns))
 }
 
 // ParseCollated is Parse after Collate.

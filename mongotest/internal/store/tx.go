@@ -194,13 +194,18 @@ func (tx *Tx) Retag(c *Coll, rids []string) *Coll {
 	return c
 }
 
-// logged reports whether changes are kept: for the change log, or for a transaction's commit.
-func (tx *Tx) logged() bool { return tx.txn != nil || tx.s.opts.Tick != nil }
+// Logged reports whether changes are kept: for the change log, or for a transaction's commit.
+func (tx *Tx) Logged() bool {
+	if len(tx.sub) > 0 {
+		return tx.sub[0].Logged()
+	}
+	return tx.txn != nil || tx.s.opts.Tick != nil
+}
 
 func (tx *Tx) record(e Entry) {
 	tx.dirty = true
 	tx.tick()
-	if !tx.logged() {
+	if !tx.Logged() {
 		return
 	}
 	e.TS, e.wall, e.stmt, e.write, e.quiet = tx.ts, tx.wall.UnixMilli(), tx.stmt, tx.write, tx.quiet
@@ -209,7 +214,7 @@ func (tx *Tx) record(e Entry) {
 
 // recordWrite records the change of a document. rid is kept for the commit of the transaction.
 func (tx *Tx) recordWrite(e Entry, rid string, delta any) {
-	if !tx.logged() {
+	if !tx.Logged() {
 		tx.dirty = true
 		return
 	}

@@ -28,6 +28,14 @@ func New(check func() error) *Meter {
 // ended is what a meter panics with.
 type ended struct{ err error }
 
+// Check returns what ends the operation, nil if nothing does.
+func (m *Meter) Check() func() error {
+	if m == nil {
+		return nil
+	}
+	return m.check
+}
+
 // Do counts steps. If the operation has ended it does not return: see [Catch].
 func (m *Meter) Do(steps int) {
 	if m == nil {

@@ -3,6 +3,7 @@
 package read
 
 import (
+	"allium/mongotest/internal/work"
 	"cmp"
 	"math/rand/v2"
 	"slices"
@@ -321,7 +322,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll,
 		collation = c.Collation
 	}
 	run := &server.Running{Request: r, State: st}
-	o := r.CheckedOptions(q.ns, collation, q.let, run.Interrupted)
+	o := r.CheckedOptions(q.ns, collation, q.let, work.New(run.Interrupted))
 	if q.filter, err = r.RevealFilter(st, q.filter); err != nil {
 		return nil, nil, err
 	}

@@ -27,7 +27,7 @@ type batch struct {
 	updates []updateOp
 	deletes []deleteOp
 
-	firstDoc [1]bson.Raw // where docs begins
+	firstDoc [1]bson.Raw // where the list of documents or of statements begins
 }
 
 // Count returns how many statements there are of each kind.
@@ -82,10 +82,10 @@ func sameBatch(w *batch) *batch { return w }
 func letOf(w *batch) *bson.Raw { return &w.let }
 
 // parseWrite reads a write command into the request.
-func parseWrite(t *args.Table[batch]) func(r *server.Request) error {
+func parseWrite(t *args.Table[batch], make func() *batch) func(r *server.Request) error {
 	return func(r *server.Request) (err error) {
-		w := &batch{ordered: true}
-		w.docs = w.firstDoc[:0]
+		w := make()
+		w.ordered = true
 		if err := t.ParseCommand(r, w); err != nil {
 			return err
 		}

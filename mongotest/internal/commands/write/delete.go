@@ -1,6 +1,8 @@
 package write
 
 import (
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
@@ -18,7 +20,7 @@ func init() {
 		WriteConcern: true, OpTime: true,
 		Retryable: true, Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll,
 			Reply: replyOfMongos},
-		Parse: parseWrite(deleteArgs), Run: runDelete,
+		Parse: parseWrite(deleteArgs, newDeletes), Run: runDelete,
 	})
 }
 
@@ -38,9 +40,19 @@ var (
 		}}
 )
 
+// newDeletes is newUpdates for deletes.
+func newDeletes() *batch {
+	w := &struct {
+		batch
+		first [1]deleteOp
+	}{}
+	w.deletes = w.first[:0]
+	return &w.batch
+}
+
 func parseDeletes(w *batch, v args.Value) error {
-	list := v.Documents()
-	w.deletes = make([]deleteOp, len(list))
+	list := v.AppendDocuments(w.firstDoc[:0])
+	w.deletes = slices.Grow(w.deletes, len(list))[:len(list)]
 	for i, doc := range list {
 		if err := deleteEntry.Parse(v.From, doc, &w.deletes[i]); err != nil {
 			return err

@@ -20,13 +20,20 @@ func init() {
 		Txn: server.TxnOK, Sequences: true,
 		WriteConcern: true, OpTime: true, Retryable: true,
 		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
-		Parse:  parseWrite(insertArgs), Run: runInsert,
+		Parse:  parseWrite(insertArgs, newInserts), Run: runInsert,
 	})
 }
 
 var insertArgs = writeTable("insert", []string{"documents"}, sameBatch, map[string]args.Field[batch]{
 	"documents": args.Objects(func(w *batch) *[]bson.Raw { return &w.docs }),
 })
+
+// newInserts returns a batch with the place of a document.
+func newInserts() *batch {
+	w := &batch{}
+	w.docs = w.firstDoc[:0]
+	return w
+}
 
 // insertChunk is how many documents are inserted before others get a turn.
 const insertChunk = 256

@@ -50,7 +50,7 @@ func TestIDL(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := &server.Request{Node: server.NewNode(&server.Config{Version: test.version}, server.Standalone, "", server.NewData()), DB: "db", Body: raw(t, test.body)}
-			err := parseWrite(updateArgs)(r)
+			err := parseWrite(updateArgs, newUpdates)(r)
 			switch {
 			case test.text == "" && err != nil:
 				t.Fatal(err)
@@ -80,7 +80,7 @@ func TestIDLSequences(t *testing.T) {
 	} {
 		r := &server.Request{Node: server.NewNode(&server.Config{Version: release.At(8, 0, 0)}, server.Standalone, "", server.NewData()), DB: "db", Body: raw(t, bson.D{{Key: "insert", Value: "c"}}),
 			Sequences: []wire.Sequence{{ID: test.id, Docs: append(append([]byte(nil), doc...), doc...)}}}
-		err := parseWrite(insertArgs)(r)
+		err := parseWrite(insertArgs, newInserts)(r)
 		switch {
 		case test.text == "" && err != nil:
 			t.Errorf("%s: %v", test.id, err)

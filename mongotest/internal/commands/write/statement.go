@@ -36,22 +36,9 @@ func (op *updateOp) parse(r *server.Request, ns string, c *store.Coll) (err erro
 	if err := op.Collate(r, c); err != nil {
 		return err
 	}
-	let := op.Let
-	if op.constants != nil {
-		let = op.constants
-	}
-	o := r.CheckedOptions(ns, op.Coll, op.Let, r.Check)
+	o := op.Options(r, ns)
 	uo := &query.UpdateOptions{Options: *o, ArrayFilters: op.arrayFilters, Multi: op.multi,
-		Constants: op.constants != nil}
-	uo.Pipeline = func(stages bson.Raw) (query.UpdatePipeline, error) {
-		list, err := pipeline.StagesOf(bson.RawValue{Type: bson.TypeArray, Value: stages})
-		if err != nil {
-			return nil, err
-		}
-		po := r.ExprOptions(ns, op.Coll, let)
-		po.Check = r.Check
-		return pipeline.ParseUpdate(list, po)
-	}
+		Constants: op.constants != nil, Pipeline: op}
 	if r.Routing != nil && op.multi && op.u.Type == bson.TypeEmbeddedDocument && !hasOperators(op.u.Value) {
 		return srverr.New(srverr.InvalidOptions, "Replacement-style updates cannot be {multi:true}")
 	}
@@ -64,6 +51,19 @@ func (op *updateOp) parse(r *server.Request, ns string, c *store.Coll) (err erro
 	}
 	op.NoExpr = op.upsert
 	return op.ParseCollated(r, o)
+}
+
+// ParsePipeline parses an update that is a pipeline.
+func (op *updateOp) ParsePipeline(stages bson.Raw) (query.UpdatePipeline, error) {
+	list, err := pipeline.StagesOf(bson.RawValue{Type: bson.TypeArray, Value: stages})
+	if err != nil {
+		return nil, err
+	}
+	let := op.Let
+	if op.constants != nil {
+		let = op.constants
+	}
+	return pipeline.ParseUpdate(list, op.PipelineOptions(let))
 }
 
 // updateResult is what came of it.
@@ -197,7 +197,7 @@ func (op *updateOp) apply(r *server.Request, tx *store.Tx, ns string,
 				}
 				replaced := op.update.IsReplacement() ||
 					op.update.IsPipeline() && !r.Version().AtLeast(5, 0)
-				if work, err = tx.Update(work, rid, doc, next, replaced, op.delta()); err != nil {
+				if work, err = tx.Update(work, rid, doc, next, replaced, op.delta(tx)); err != nil {
 					return false, err
 				}
 				if err := hidden.write(r, tx); err != nil {
@@ -264,8 +264,11 @@ func (op *updateOp) reach(route server.Route, several bool) (err error) {
 	return nil
 }
 
-// delta returns what change events say about the update: the paths it names.
-func (op *updateOp) delta() any {
+// delta returns what change events say about the update: the paths it names. nil: nobody asks.
+func (op *updateOp) delta(tx *store.Tx) any {
+	if !tx.Logged() {
+		return nil
+	}
 	if op.paths == nil && op.u.Type == bson.TypeEmbeddedDocument && !op.update.IsReplacement() {
 		op.paths = change.UpdatePaths(op.u.Value)
 	}

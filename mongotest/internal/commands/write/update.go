@@ -1,6 +1,8 @@
 package write
 
 import (
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/namespace"
@@ -16,7 +18,7 @@ func init() {
 		API: server.V1, Txn: server.TxnOK,
 		Sequences: true, WriteConcern: true, OpTime: true, Retryable: true,
 		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
-		Parse:  parseWrite(updateArgs), Run: runUpdate,
+		Parse:  parseWrite(updateArgs, newUpdates), Run: runUpdate,
 	})
 }
 
@@ -45,9 +47,19 @@ var (
 		}}
 )
 
+// newUpdates returns a batch with the place of an update: most have no more.
+func newUpdates() *batch {
+	w := &struct {
+		batch
+		first [1]updateOp
+	}{}
+	w.updates = w.first[:0]
+	return &w.batch
+}
+
 func parseUpdates(w *batch, v args.Value) error {
-	list := v.Documents()
-	w.updates = make([]updateOp, len(list))
+	list := v.AppendDocuments(w.firstDoc[:0])
+	w.updates = slices.Grow(w.updates, len(list))[:len(list)]
 	for i, doc := range list {
 		if err := updateEntry.Parse(v.From, doc, &w.updates[i]); err != nil {
 			return err
