@@ -67,7 +67,8 @@ var builtinGrants = map[string]grant{
 		cluster: ActionSet(monitorActions, hostActions, managerActions)},
 	"backup": {onDB: ActionSet(backupActions),
 		cluster: ActionSet("appendOplogNote getParameter listDatabases serverStatus")},
-	"restore": {onDB: ActionSet(restoreActions, userAdminActions), cluster: ActionSet("getParameter")},
+	"restore": {onDB: ActionSet(restoreActions, userAdminActions),
+		cluster: ActionSet("bypassWriteBlockingMode getParameter setUserWriteBlockMode")},
 }
 
 // rootOf are the roles that root has the privileges of, as the manual lists them.

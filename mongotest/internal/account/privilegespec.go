@@ -308,6 +308,9 @@ var actions = func() map[string]bool {
 		"setFeatureCompatibilityVersion", "rotateCertificates", "trafficRecord", "checkFreeMonitoringStatus",
 		"setFreeMonitoring",
 		"applyOps", "emptycapped", "checkMetadataConsistency", "getDatabaseVersion",
+		"setUserWriteBlockMode", "bypassWriteBlockingMode", "moveCollection", "unshardCollection",
+		"shardedDataDistribution", "listClusterCatalog", "querySettings", "queryStatsRead",
+		"queryStatsReadTransformed", "analyzeShardKey", "configureQueryAnalyzer",
 	} {
 		m[a] = true
 	}

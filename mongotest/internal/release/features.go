@@ -63,8 +63,7 @@ var Features = []Feature{
 	{Since: At(5, 3, 0), Kind: IndexOption, Names: "clustered"},
 
 	{Since: At(6, 0, 0), Kind: Command,
-		Names: "compactStructuredEncryptionData getClusterParameter moveRange setClusterParameter"},
-	{Since: At(6, 0, 0), Kind: Command, State: NotBuilt, Names: "setUserWriteBlockMode"},
+		Names: "compactStructuredEncryptionData getClusterParameter moveRange setClusterParameter setUserWriteBlockMode"},
 	{Since: At(6, 0, 0), Kind: Stage, Names: "$search $searchMeta"},
 	{Since: At(6, 0, 0), Kind: Variable, Names: "$$SEARCH_META"},
 	{Since: At(6, 0, 0), Kind: Value, Names: "$meta=searchScoreDetails"},

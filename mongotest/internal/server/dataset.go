@@ -21,11 +21,13 @@ type Data struct {
 	storage storage
 
 	defaults atomic.Pointer[DefaultConcerns]
-	sessions *session.Catalog
-	accounts account.Registry
-	cluster  cluster
-	ttl      ttlMonitor
-	set      *replica.Set // nil for a standalone
+	// writeBlock is why users may not write: see WriteBlock.
+	writeBlock atomic.Pointer[string]
+	sessions   *session.Catalog
+	accounts   account.Registry
+	cluster    cluster
+	ttl        ttlMonitor
+	set        *replica.Set // nil for a standalone
 
 	mu         sync.Mutex
 	fsyncLocks atomic.Int64        // of a cluster: fsync with lock through its mongoses

@@ -296,6 +296,7 @@ func (r *Request) Write(fn func(tx *store.Tx) error) error {
 	}
 	counted := func(tx *store.Tx) error {
 		tx.Count(r.Meter())
+		tx.Guard(r.guard())
 		r.Routing.reloadTable()
 		before := tx.KeyCounts()
 		err := fn(tx)

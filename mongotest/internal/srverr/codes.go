@@ -351,6 +351,7 @@ const (
 	EncounteredFLEPayloadWhileRedacting                         int32 = 367
 	TransactionTooLargeForCache                                 int32 = 368
 	LibmongocryptError                                          int32 = 369
+	UserWritesBlocked                                           int32 = 371
 	ReauthenticationRequired                                    int32 = 391
 	IngressRequestRateLimitExceeded                             int32 = 462
 	SocketException                                             int32 = 9001
@@ -655,6 +656,7 @@ var names = map[int32]string{
 	WaitForMajorityServiceEarlierOpTimeAvailable:                "WaitForMajorityServiceEarlierOpTimeAvailable",
 	TransactionExceededLifetimeLimitSeconds:                     "TransactionExceededLifetimeLimitSeconds",
 	NoQueryExecutionPlans:                                       "NoQueryExecutionPlans",
+	UserWritesBlocked:                                           "UserWritesBlocked",
 	QueryExceededMemoryLimitNoDiskUseAllowed:                    "QueryExceededMemoryLimitNoDiskUseAllowed",
 	InvalidSeedList:                                             "InvalidSeedList",
 	InvalidTopologyType:                                         "InvalidTopologyType",

@@ -26,7 +26,8 @@ type Tx struct {
 	uuid  *[16]byte  // of the next collection that it makes; nil: a new one
 	freed int64      // bytes that it took out of what it changes
 
-	tag any // see Tag
+	tag   any                   // see Tag
+	guard func(ns string) error // see Guard
 
 	quiet    bool // what it writes is not an event of the group
 	together bool // see Together
@@ -47,6 +48,23 @@ func (tx *Tx) Count(m *work.Meter) {
 	for i := range tx.sub {
 		tx.sub[i].work = m
 	}
+}
+
+// Guard makes the writer ask before it changes a collection; an error stops it. nil: it asks
+// nobody.
+func (tx *Tx) Guard(allowed func(ns string) error) {
+	tx.guard = allowed
+	for i := range tx.sub {
+		tx.sub[i].guard = allowed
+	}
+}
+
+// allowed asks the guard.
+func (tx *Tx) allowed(ns string) error {
+	if tx.guard == nil {
+		return nil
+	}
+	return tx.guard(ns)
 }
 
 // KeyCounts is how many keys of indexes were added and taken away.

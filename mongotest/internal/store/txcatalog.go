@@ -39,6 +39,9 @@ func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
 	if tx.sub != nil {
 		return tx.sub[tx.s.place(ns)].Create(ns, set, id)
 	}
+	if err := tx.allowed(ns); err != nil {
+		return nil, err
+	}
 	db, name, _ := strings.Cut(ns, ".")
 	// Nobody is locked out: of several transactions that make the same collection the first one to
 	// commit wins.

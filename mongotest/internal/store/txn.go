@@ -245,8 +245,11 @@ func (t *Txn) release() {
 	}
 }
 
-// use notes that the writer's transaction uses a collection.
+// use notes that the writer's transaction uses a collection, whose documents it changes.
 func (tx *Tx) use(ns string) error {
+	if err := tx.allowed(ns); err != nil {
+		return err
+	}
 	if tx.txn == nil || tx.txn.whole != nil && tx.txn.locked[ns] {
 		return nil
 	}
@@ -255,6 +258,9 @@ func (tx *Tx) use(ns string) error {
 
 // change checks that nobody else uses a collection that is to be created, dropped or changed.
 func (tx *Tx) change(ns string) error {
+	if err := tx.allowed(ns); err != nil {
+		return err
+	}
 	for _, t := range tx.s.locks[ns] {
 		if t == tx.txn {
 			continue

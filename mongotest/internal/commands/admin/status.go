@@ -114,7 +114,11 @@ var statusSections = []struct {
 		return r.Node.AppendQueues(dst)
 	}},
 	{"repl", func(n *server.Node) bool { return n.Set() != nil }, func(r *server.Request, dst []byte) []byte {
-		return r.Node.Set().AppendHello(dst, r.Node, r.Version(), true)
+		dst = r.Node.Set().AppendHello(dst, r.Node, r.Version(), true)
+		if !r.Version().Has(release.Command, "setUserWriteBlockMode") {
+			return dst
+		}
+		return appendWriteBlock(r, dst)
 	}},
 	{"shardingStatistics", (*server.Node).InCluster, func(r *server.Request, dst []byte) []byte {
 		return r.Node.AppendShardingStatistics(dst)
