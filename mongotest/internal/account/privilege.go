@@ -32,7 +32,8 @@ const (
 	searchActions    = "createSearchIndexes dropSearchIndex updateSearchIndex"
 	userAdminActions = "changeCustomData changePassword createRole createUser dropRole dropUser grantRole revokeRole setAuthenticationRestriction viewRole viewUser"
 	monitorActions   = "checkFreeMonitoringStatus connPoolStats getCmdLineOpts getDefaultRWConcern getLog getParameter getShardMap hostInfo inprog listDatabases listSessions listShards " +
-		"netstat replSetGetConfig replSetGetStatus serverStatus shardingState top getClusterParameter"
+		"netstat replSetGetConfig replSetGetStatus serverStatus shardingState top getClusterParameter " +
+		"listClusterCatalog shardedDataDistribution"
 	hostActions    = "applicationMessage closeAllDatabases connPoolSync flushRouterConfig fsync invalidateUserCache killAnyCursor killAnySession killop logRotate resync rotateCertificates setParameter shutdown unlock"
 	managerActions = "addShard appendOplogNote applicationMessage cleanupOrphaned flushRouterConfig getClusterParameter getDefaultRWConcern listSessions listShards " +
 		"removeShard replSetConfigure replSetGetConfig replSetGetStatus replSetStateChange resync setClusterParameter setDefaultRWConcern setFeatureCompatibilityVersion setFreeMonitoring"

@@ -3,6 +3,7 @@ package pipeline
 // Stages whose documents the deployment makes.
 
 import (
+	"slices"
 	"strconv"
 
 	"allium/bson"
@@ -38,6 +39,12 @@ func init() {
 			uses: usesOfAll("listSessions"), notV1: true},
 		&stageDef{name: "$listCachedAndActiveUsers", parse: stats(checkListUsers), noTxn: refusedEarly,
 			concern: "local", first: true, notInFacet: true, collectionless: true},
+		&stageDef{name: "$listClusterCatalog", parse: stats(checkListClusterCatalog), noTxn: refusedEarly,
+			concern: "local", first: true, notInFacet: true, collectionless: true, uses: usesOfCatalog, notV1: true,
+			at: elsewhere},
+		&stageDef{name: "$shardedDataDistribution", parse: stats(checkDataDistribution), noTxn: refusedEarly,
+			concern: "local", first: true, notInFacet: true, collectionless: true,
+			uses: onCluster("shardedDataDistribution"), notV1: true, at: elsewhere},
 		&stageDef{name: "$changeStream", parse: stats(checkChangeStream), noTxn: refusedEarly, concern: "majority",
 			changeStream: true, first: true, notInFacet: true, notInLookup: true, collectionless: true,
 			uses: uses("find", "changeStream")},
@@ -305,6 +312,48 @@ func checkListUsers(p *parser, _ string, v bson.RawValue) (bson.Raw, error) {
 	if !ok || !doc.IsEmpty() {
 		return nil, srverr.New(srverr.TypeMismatch,
 			"The $listCachedAndActiveUsers stage specification must be an empty object")
+	}
+	return doc, nil
+}
+
+// catalogFlags are the options of $listClusterCatalog.
+var catalogFlags = []string{"shards", "balancingConfiguration"}
+
+func checkListClusterCatalog(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
+	doc, ok := v.Document()
+	switch {
+	case p.ns.Coll != "":
+		return nil, srverr.New(9621301, "The %s stage must be run on a database, with {aggregate: 1}", name)
+	case !ok:
+		return nil, srverr.New(9621302, "The %s stage specification must be an object. Found: %s", name, typeName(v))
+	}
+	for key, item := range doc.All() {
+		switch {
+		case !slices.Contains(catalogFlags, key):
+			return nil, args.UnknownField(name + "." + key)
+		case item.Type != bson.TypeBoolean:
+			return nil, args.WrongType(name+"."+key, item.Type, "bool")
+		}
+	}
+	return doc, nil
+}
+
+// usesOfCatalog: who lists the collections of a database needs not list those of all.
+func usesOfCatalog(s Stage) []Use {
+	if s.NS.DB == "admin" {
+		return []Use{{Action: "listClusterCatalog"}}
+	}
+	return []Use{{Action: "listCollections", NS: Namespace{DB: s.NS.DB}}}
+}
+
+func checkDataDistribution(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
+	doc, ok := v.Document()
+	switch {
+	case p.ns.DB != "admin" || p.ns.Coll != "":
+		return nil, srverr.New(srverr.InvalidNamespace,
+			"%s must be run against the 'admin' database with {aggregate: 1}", name)
+	case !ok || !doc.IsEmpty():
+		return nil, srverr.New(srverr.FailedToParse, "The %s stage specification must be an empty object", name)
 	}
 	return doc, nil
 }

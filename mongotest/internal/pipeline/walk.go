@@ -285,6 +285,11 @@ func uses(actions ...string) func(s Stage) []Use {
 	}
 }
 
+// onCluster is for stages that need an action on the cluster.
+func onCluster(action string) func(s Stage) []Use {
+	return func(Stage) []Use { return []Use{{Action: action}} }
+}
+
 // usesOfAll is for stages that show what concerns the user, or with allUsers all of that kind.
 func usesOfAll(action string) func(s Stage) []Use {
 	return func(s Stage) []Use {

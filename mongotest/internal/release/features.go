@@ -77,7 +77,7 @@ var Features = []Feature{
 	{Since: At(6, 0, 0), Kind: Reply, Names: "$changeStream.wallTime"},
 	{Until: At(6, 0, 0), Kind: Argument, Names: "collMod.recordPreImages create.recordPreImages"},
 	{Until: At(6, 0, 0), Kind: Reply, Names: "config.databases.partitioned"},
-	{Since: At(6, 0, 3), Kind: Stage, State: NotBuilt, Names: "$shardedDataDistribution"},
+	{Since: At(6, 0, 3), Kind: Stage, Names: "$shardedDataDistribution"},
 	{Since: At(6, 0, 7), Kind: Stage, Names: "$listSearchIndexes"},
 	{Since: At(6, 0, 7), Kind: Command,
 		Names: "createSearchIndexes dropSearchIndex listSearchIndexes updateSearchIndex"},
@@ -118,6 +118,7 @@ var Features = []Feature{
 	{Since: At(8, 0, 0), Kind: QueryType, Names: "range"},
 	{Since: At(8, 0, 0), Kind: Argument, Names: "aggregate.includeQueryStatsMetrics count.includeQueryStatsMetrics distinct.includeQueryStatsMetrics update.updates.sort " +
 		"$convert.format"},
+	{Since: At(8, 0, 10), Kind: Stage, Names: "$listClusterCatalog"},
 	{Since: At(8, 0, 12), Kind: Parameter, Names: rateLimiter},
 	{Since: At(8, 0, 12), Kind: Reply, Names: "serverStatus.queues.ingressSessionEstablishment"},
 	{Since: At(8, 1, 0), Kind: Accumulator, Names: "$concatArrays $setUnion"},
@@ -125,7 +126,6 @@ var Features = []Feature{
 	{Since: At(8, 1, 0), Kind: Value, State: NotBuilt, Names: "create.validationAction=errorAndLog"},
 	{Since: At(8, 1, 0), Kind: Value, Names: "$meta=score $meta=scoreDetails"},
 	{Since: At(8, 1, 0), Kind: Stage, Names: "$rankFusion"},
-	{Since: At(8, 1, 0), Kind: Stage, State: NotBuilt, Names: "$listClusterCatalog"},
 	{Since: At(8, 1, 0), Kind: Argument, Names: "aggregate.isHybridSearch aggregate.startAt bulkWrite.includeQueryStatsMetrics delete.includeQueryStatsMetrics " +
 		"insert.includeQueryStatsMetrics update.includeQueryStatsMetrics update.updates.includeQueryStatsMetricsForOpIndex"},
 	{Since: At(8, 1, 0), Kind: Argument, Names: "$convert.byteOrder"},

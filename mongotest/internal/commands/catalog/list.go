@@ -80,7 +80,7 @@ func runListCollections(r *server.Request, dst []byte) ([]byte, error) {
 	var docs []bson.Raw
 	var all []bson.Raw
 	st.Colls(r.DB, func(c *store.Coll) bool {
-		all = append(all, describeCollection(c, nameOnly))
+		all = append(all, server.DescribeCollection(c, nameOnly))
 		if c.TimeSeries && series.ListsBuckets(r.Version()) {
 			all = append(all, series.DescribeBuckets(c, nameOnly))
 		}
@@ -88,7 +88,7 @@ func runListCollections(r *server.Request, dst []byte) ([]byte, error) {
 	})
 	r.Node.DescribeSystemCollections(r.DB, nameOnly, func(doc bson.Raw) { all = append(all, doc) })
 	for _, c := range r.AuthColls(st, r.DB) {
-		all = append(all, describeCollection(c, nameOnly))
+		all = append(all, server.DescribeCollection(c, nameOnly))
 	}
 	for _, doc := range all {
 		if f != nil {
@@ -129,34 +129,6 @@ func appendList(r *server.Request, dst []byte, ns string, docs []bson.Raw, batch
 		}
 		return dst
 	}), nil
-}
-
-// describeCollection returns a collection's entry in listCollections.
-func describeCollection(c *store.Coll, nameOnly bool) bson.Raw {
-	at, doc := bson.BeginDocument(nil)
-	doc = bson.AppendString(doc, "name", c.Name)
-	kind := "collection"
-	switch {
-	case c.View:
-		kind = "view"
-	case c.TimeSeries:
-		kind = "timeseries"
-	}
-	doc = bson.AppendString(doc, "type", kind)
-	if nameOnly {
-		return bson.EndDocument(doc, at)
-	}
-	doc = bson.AppendDocument(doc, "options", bsondoc.OrEmpty(c.Raw))
-	info, doc := bson.BeginDocumentElement(doc, "info")
-	doc = bson.AppendBool(doc, "readOnly", c.View)
-	if !c.View && !c.TimeSeries {
-		doc = bson.AppendBinary(doc, "uuid", bson.BinaryUUID, c.UUID[:])
-	}
-	doc = bson.EndDocument(doc, info)
-	if list := c.Indexes(); len(list) > 0 && list[0].IsID {
-		doc = bson.AppendDocument(doc, "idIndex", list[0].Spec)
-	}
-	return bson.EndDocument(doc, at)
 }
 
 func runListIndexes(r *server.Request, dst []byte) ([]byte, error) {

@@ -1,0 +1,131 @@
+package read
+
+// Stages about the collections of the whole deployment, and the shards that have them.
+
+import (
+	"slices"
+
+	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/sharding"
+	"allium/mongotest/internal/store"
+)
+
+// chunkSize is that of clusters nobody has changed, in MiB.
+const chunkSize = 128
+
+// databasesOf are the databases that a stage tells about which runs on db: all, if that is admin.
+func databasesOf(st *store.State, db string) []string {
+	if db != "admin" {
+		return []string{db}
+	}
+	names := append(st.Databases(), "admin", "config", "local")
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// clusterCatalog are the documents of $listClusterCatalog: the collections of the database, those
+// of all in the database admin. On a mongod none is sharded.
+func clusterCatalog(r *server.Request, st *store.State, db string, spec bson.Raw) (docs []bson.Raw) {
+	for _, db := range databasesOf(st, db) {
+		st.Colls(db, func(c *store.Coll) bool {
+			docs = append(docs, catalogEntry(r, db, server.DescribeCollection(c, false), c, spec))
+			return true
+		})
+		r.Node.DescribeSystemCollections(db, false, func(doc bson.Raw) {
+			docs = append(docs, catalogEntry(r, db, doc, nil, spec))
+		})
+	}
+	return docs
+}
+
+// catalogEntry makes an entry of listCollections one of $listClusterCatalog; c is nil for what is
+// not stored.
+func catalogEntry(r *server.Request, db string, doc bson.Raw, c *store.Coll, spec bson.Raw) bson.Raw {
+	var meta *sharding.Metadata
+	if c != nil {
+		meta = sharding.Of(c)
+	}
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		for k, v := range doc.All() {
+			if k != "name" {
+				d.B = bson.AppendRawValue(d.B, k, v)
+				continue
+			}
+			d.Str("ns", db+"."+bsondoc.MustString(v)).Str("db", db)
+		}
+		d.Flag("sharded", meta != nil)
+		if meta != nil {
+			d.Doc("shardKey", meta.Key)
+		}
+		if spec.Lookup("shards").AsBool() {
+			d.B = bsondoc.AppendStrings(d.B, "shards", shardsOf(r, c, meta))
+		}
+		if meta != nil && spec.Lookup("balancingConfiguration").AsBool() {
+			d.Flag("balancingEnabled", true)
+			d.Doc("balancingEnabledReason", bsondoc.Of("enableBalancing", true, "allowMigrations", true))
+			d.Flag("autoMergingEnabled", true)
+			d.B = bson.AppendInt32(d.B, "chunkSize", chunkSize)
+		}
+	})
+}
+
+// shardsOf names the shards that have something of a collection; none if it is not in a cluster.
+func shardsOf(r *server.Request, c *store.Coll, meta *sharding.Metadata) (names []string) {
+	switch {
+	case !r.Router() || c == nil:
+	case meta == nil:
+		names = append(names, server.ShardName(r.Node.Data().Place(c.NS)))
+	default:
+		for _, i := range meta.Shards() {
+			names = append(names, server.ShardName(i))
+		}
+	}
+	return names
+}
+
+// dataDistribution are the documents of $shardedDataDistribution: what each shard has of each
+// sharded collection, and what it has left of migrations.
+func dataDistribution(r *server.Request, st *store.State) (docs []bson.Raw) {
+	steps := r.Meter()
+	sharded := func(c *store.Coll) bool {
+		meta := sharding.Of(c)
+		if meta == nil {
+			return true
+		}
+		var shards [][]byte
+		for i := range r.Node.Data().Shards() {
+			part := c.Part(i)
+			if part == nil && !slices.Contains(meta.Shards(), i) {
+				continue
+			}
+			var owned, orphans, ownedBytes, orphanBytes int64
+			if part != nil {
+				for scan := store.NewScan(part, false, nil); ; {
+					_, doc, ok := scan.Next()
+					if !ok {
+						break
+					}
+					steps.Do(1)
+					if meta.ShardOf(doc) == i {
+						owned, ownedBytes = owned+1, ownedBytes+int64(len(doc))
+					} else {
+						orphans, orphanBytes = orphans+1, orphanBytes+int64(len(doc))
+					}
+				}
+			}
+			shards = append(shards, bsondoc.Of("shardName", server.ShardName(i), "numOrphanedDocs", orphans,
+				"numOwnedDocuments", owned, "ownedSizeBytes", ownedBytes, "orphanedSizeBytes", orphanBytes))
+		}
+		docs = append(docs, bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Str("ns", c.NS)
+			d.B = bsondoc.AppendDocuments(d.B, "shards", shards)
+		}))
+		return true
+	}
+	for _, db := range st.Databases() {
+		st.Colls(db, sharded)
+	}
+	return docs
+}
