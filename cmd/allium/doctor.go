@@ -529,7 +529,9 @@ func (p *patient) topology() {
 	kinds := map[event.ServerKind][]string{}
 	for _, addr := range p.order {
 		if d := p.servers[addr].d; d != nil {
-			kinds[d.Kind] = append(kinds[d.Kind], addr)
+			if !p.alias(addr) {
+				kinds[d.Kind] = append(kinds[d.Kind], addr)
+			}
 			if p.cfg.ReplicaSet != "" && d.SetName != p.cfg.ReplicaSet {
 				is := "does not belong to a replica set"
 				do := "Remove replicaSet=" + p.cfg.ReplicaSet + ", or start the server as a member."
@@ -576,6 +578,17 @@ func (p *patient) topology() {
 	p.ok("topology", "", "%s", describe(kinds))
 }
 
+// alias reports whether an address is another name of a server that was examined under its own, as
+// localhost is of 127.0.0.1: it is one member, and one primary.
+func (p *patient) alias(addr string) bool {
+	d := p.servers[addr].d
+	if d == nil || d.Me == "" || d.Me == addr {
+		return false
+	}
+	self := p.servers[d.Me]
+	return self != nil && self.d != nil && self.d.SetName == d.SetName
+}
+
 func describe(kinds map[event.ServerKind][]string) string {
 	var parts []string
 	for kind := event.UnknownServer; kind <= event.LoadBalancer; kind++ {
@@ -592,6 +605,7 @@ func (p *patient) writeConcern() {
 	for _, addr := range p.order {
 		s := p.servers[addr]
 		switch {
+		case p.alias(addr):
 		case s.d != nil && (s.d.Kind == event.RSPrimary || s.d.Kind == event.RSSecondary):
 			data++
 			reached++

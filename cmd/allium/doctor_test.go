@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -149,6 +150,35 @@ func TestDoctor(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestDoctorCountsServersOnce: a server that the string names otherwise than the set does is examined
+// under both names, and is one primary and one member all the same.
+func TestDoctorCountsServersOnce(t *testing.T) {
+	for n := 1; n <= 3; n += 2 {
+		d := mongotest.Start(t, mongotest.ReplicaSet(n))
+		_, port, err := net.SplitHostPort(d.Primary().Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		findings, status := examineDeployment(t, "mongodb://localhost:"+port+"/?replicaSet=rs0&timeoutMS=5000")
+		if status != succeeded {
+			t.Errorf("%d members: status %d", n, status)
+		}
+		text := map[string]string{}
+		for _, f := range findings {
+			text[f.Check] += f.Text + "\n"
+			if f.Level != levelOK && (f.Check != "topology" || f.Text != "the server calls itself "+d.Primary().Addr()) {
+				t.Errorf("%d members: %+v", n, f)
+			}
+		}
+		if !strings.Contains(text["topology"], "RSPrimary "+d.Primary().Addr()) {
+			t.Errorf("%d members: %s", n, text["topology"])
+		}
+		if want := fmt.Sprintf("%d of %[1]d members with data", n); !strings.Contains(text["write concern"], want) {
+			t.Errorf("%d members: %q, want %s", n, text["write concern"], want)
+		}
+	}
 }
 
 // The doctor speaks to people, too, and shows no password.
