@@ -152,8 +152,8 @@ func TestDoctor(t *testing.T) {
 	})
 }
 
-// TestDoctorCountsServersOnce: a server that the string names otherwise than the set does is examined
-// under both names, and is one primary and one member all the same.
+// TestDoctorCountsServersOnce: a server that the string names otherwise than the set does is
+// examined under both names, and is one primary and one member all the same.
 func TestDoctorCountsServersOnce(t *testing.T) {
 	for n := 1; n <= 3; n += 2 {
 		d := mongotest.Start(t, mongotest.ReplicaSet(n))

@@ -1,11 +1,11 @@
 package decimal
 
 // What roots, powers, logarithms, angles and hyperbolic functions share, and the root. The server's
-// decimal library, Intel's, converts to binary128, computes with 113 bits, and converts back; around
-// that it takes care of what is badly conditioned with a few decimal operations. The last digits of
-// a result come from these steps, so the steps are the same here: quad rounds to 113 bits wherever
-// the library has a binary128 value, and what the library computes in one call is computed with bits
-// to spare before that.
+// decimal library, Intel's, converts to binary128, computes with 113 bits, and converts back;
+// around that it takes care of what is badly conditioned with a few decimal operations. The last
+// digits of a result come from these steps, so the steps are the same here: quad rounds to 113 bits
+// wherever the library has a binary128 value, and what the library computes in one call is computed
+// with bits to spare before that.
 
 import (
 	"math/big"

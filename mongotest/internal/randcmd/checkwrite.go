@@ -45,8 +45,8 @@ func (c *Checker) consistent(rule string) error {
 	return nil
 }
 
-// written runs a write, and returns its reply and what the collection holds then. Every index has to
-// hold the same, by the rule of that name.
+// written runs a write, and returns its reply and what the collection holds then. Every index has
+// to hold the same, by the rule of that name.
 func (c *Checker) written(cmd d, rule string) (r bson.Raw, after answer, err error) {
 	if r, err = c.run(cmd); err != nil {
 		return nil, answer{}, err
