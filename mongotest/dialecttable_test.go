@@ -159,7 +159,7 @@ func parserOf(t *testing.T, c *server.Command, version string) string {
 			db = "admin"
 		}
 		ok(t, askText(t, dialNode(t, d, d.Node(0)), "db", `{"create": "c"}`)) // what is missing may be an error that comes first
-		for _, value := range []any{"c", "db.c", 1, bson.A{}, bson.D{}, int64(1)} {
+		for _, value := range []any{"c", "db.c", 1, bson.A{}, bson.D{}, int64(1), true} {
 			text := errorOrHangUp(t, dialNode(t, d, d.Node(0)), bson.D{{Key: c.Name, Value: value}, {Key: unknown, Value: 1}, {Key: "$db", Value: db}})
 			if strings.HasPrefix(text, "40415: ") {
 				answer = byDefinition

@@ -108,9 +108,9 @@ var Features = []Feature{
 	{Since: At(7, 1, 0), Kind: Argument, Names: "distinct.hint requestGossipRoutingCache"},
 	{Until: At(7, 1, 0), Kind: Command, Names: "getFreeMonitoringStatus setFreeMonitoring"},
 
-	{Since: At(8, 0, 0), Kind: Command, Names: "bulkWrite unshardCollection"},
+	{Since: At(8, 0, 0), Kind: Command, Names: "autoCompact bulkWrite unshardCollection"},
 	{Since: At(8, 0, 0), Kind: Command, State: NotBuilt,
-		Names: "abortMoveCollection abortUnshardCollection autoCompact moveCollection removeQuerySettings setQuerySettings " +
+		Names: "abortMoveCollection abortUnshardCollection moveCollection removeQuerySettings setQuerySettings " +
 			"transitionFromDedicatedConfigServer transitionToDedicatedConfigServer"},
 	{Since: At(8, 0, 0), Kind: Stage, State: NotBuilt, Names: "$querySettings"},
 	{Since: At(8, 0, 0), Kind: Argument, Names: emptyStamps},

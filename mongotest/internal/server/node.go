@@ -83,9 +83,11 @@ type Node struct {
 	router   router // of a mongos
 	tables   tables // of a mongos
 	profiler profiler
-	faults   failpoint.Node
-	Net      netfault.Network // what goes wrong on it
-	cursors  cursorTable
+	// compaction is that of autoCompact: see Compaction.
+	compaction atomic.Pointer[Compaction]
+	faults     failpoint.Node
+	Net        netfault.Network // what goes wrong on it
+	cursors    cursorTable
 
 	Memory planner.Memory // of its planner
 
