@@ -92,9 +92,9 @@ var Features = []Feature{
 	{Since: At(6, 3, 0), Kind: IndexOption, Names: "columnstoreProjection"},
 	{Since: At(6, 3, 0), Kind: Argument, Names: "aggregate.passthroughToShard"},
 
-	{Since: At(7, 0, 0), Kind: Command, Names: "checkMetadataConsistency cleanupStructuredEncryptionData"},
+	{Since: At(7, 0, 0), Kind: Command, Names: "checkMetadataConsistency cleanupStructuredEncryptionData mergeAllChunksOnShard"},
 	{Since: At(7, 0, 0), Kind: Command, State: NotBuilt,
-		Names: "analyzeShardKey configureQueryAnalyzer mergeAllChunksOnShard resetPlacementHistory"},
+		Names: "analyzeShardKey configureQueryAnalyzer resetPlacementHistory"},
 	{Since: At(7, 0, 0), Kind: Stage, Names: "$changeStreamSplitLargeEvent"},
 	{Since: At(7, 0, 0), Kind: Stage, State: NotBuilt, Names: "$listSampledQueries $queryStats"},
 	{Since: At(7, 0, 0), Kind: Expression, Names: "$median $percentile $toHashedIndexKey"},

@@ -38,6 +38,7 @@ func init() {
 		{Name: "moveChunk", Needs: server.OnNamespace("moveChunk"), Mongos: changes, Run: runMoveChunk},
 		{Name: "moveRange", Needs: server.OnNamespace("moveChunk"), Mongos: changes, Run: runMoveChunk},
 		{Name: "mergeChunks", Needs: server.OnNamespace("moveChunk"), Mongos: changes, Run: runMergeChunks},
+		{Name: "mergeAllChunksOnShard", Needs: server.OnNamespace("moveChunk"), Mongos: changes, Run: runMergeAll},
 		{Name: "clearJumboFlag", Needs: server.OnNamespace("clearJumboFlag"), Run: runClearJumbo},
 		{Name: "movePrimary", Needs: server.OnNamespace("moveChunk"), WriteConcern: true, Mongos: changes,
 			Run: runMovePrimary},
