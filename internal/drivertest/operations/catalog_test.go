@@ -189,6 +189,24 @@ func TestDropIndexes(t *testing.T) {
 }
 
 // TestIndexOptions checks that every option of an index arrives.
+// TestCreateIndexReturnsItsName: one index has the name that it was given, or that its keys make.
+func TestCreateIndexReturnsItsName(t *testing.T) {
+	coll := rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI()).Database("d").Collection("names")
+	for want, index := range map[string]allium.IndexModel{
+		"a_1":      {Keys: bson.D{{Key: "a", Value: 1}}},
+		"a_1_b_-1": {Keys: bson.D{{Key: "a", Value: 1}, {Key: "b", Value: -1}}},
+		"x.y_text": {Keys: bson.D{{Key: "x.y", Value: "text"}}},
+		"mine":     {Keys: bson.D{{Key: "c", Value: 1}}, Name: "mine"},
+	} {
+		if name, err := coll.CreateIndex(t.Context(), index); name != want || err != nil {
+			t.Errorf("%q, %v, want %q", name, err, want)
+		}
+	}
+	if name, err := coll.CreateIndex(t.Context(), allium.IndexModel{}); name != "" || err == nil {
+		t.Errorf("without keys: %q, %v", name, err)
+	}
+}
+
 func TestIndexOptions(t *testing.T) {
 	rec := &rig.Recorder{}
 	client := rig.Open(t, testdeploy.Start(t, testdeploy.Any).URI(), allium.ClientOptions{CommandMonitor: rec.Monitor(), RetryWrites: new(false)})
