@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"slices"
-
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
@@ -146,7 +144,8 @@ func (b *bucketAutoStage) run(src Iterator) ([]bson.Raw, error) {
 		}
 	}
 	compare := b.rt.compare()
-	slices.SortStableFunc(rows, func(x, y keyedDocument) int { return compare(x.key, y.key) })
+	keyOf := func(r *keyedDocument) bson.RawValue { return r.key }
+	query.SortByValue(rows, keyOf, b.rt.query.Collation, b.rt.query.Work)
 	depth := max(1, int(float64(len(rows))/float64(b.buckets)+0.5))
 	var out []bson.Raw
 	var last bson.RawValue // upper bound of the bucket before

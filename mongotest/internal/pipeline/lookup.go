@@ -99,15 +99,16 @@ func (p *parser) checkNames(pl bson.RawValue) error {
 }
 
 type lookupStage struct {
-	rt             *runtime
-	from           Namespace
-	as             []string
-	local, foreign string
-	slots          []expr.Slot
-	values         []expr.Expr
-	sub            *Pipeline
-	optimized      bool
-	filled         []*hole
+	rt        *runtime
+	from      Namespace
+	as        []string
+	local     []string // nil: the sub-pipeline alone decides
+	foreign   string
+	slots     []expr.Slot
+	values    []expr.Expr
+	sub       *Pipeline
+	optimized bool
+	filled    []*hole
 }
 
 func parseLookup(p *parser, name string, v bson.RawValue) (*lookupStage, error) {
@@ -182,7 +183,10 @@ func parseLookup(p *parser, name string, v bson.RawValue) (*lookupStage, error) 
 			return nil, err
 		}
 	}
-	l.as, l.local, l.foreign = strings.Split(as, "."), local, foreign
+	l.as, l.foreign = strings.Split(as, "."), foreign
+	if local != "" {
+		l.local = strings.Split(local, ".")
+	}
 	scope := p.scope
 	for name, item := range let.All() {
 		if err := expr.CheckVariableName(name, p.rt.o.Version); err != nil {
@@ -233,9 +237,10 @@ func (l *lookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 		l.rt.state.Set(l.slots[i], v)
 	}
 	var filter *query.Filter
-	if l.local != "" {
-		var wanted []bson.RawValue
-		visitPath(bsondoc.DocumentValue(doc), strings.Split(l.local, "."), func(v bson.RawValue) {
+	if l.local != nil {
+		var first [1]bson.RawValue // most documents have one
+		wanted := first[:0]
+		visitPath(bsondoc.DocumentValue(doc), l.local, func(v bson.RawValue) {
 			wanted = append(wanted, v)
 		})
 		if len(wanted) == 0 {
@@ -254,7 +259,11 @@ func (l *lookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	start, dst := bson.BeginDocument(nil)
+	size := 8
+	for _, f := range found {
+		size += len(f) + 8
+	}
+	start, dst := bson.BeginDocument(make([]byte, 0, min(size, stageLimit)))
 	for i, f := range found {
 		if dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), f...); len(dst) > stageLimit {
 			return nil, srverr.New(
@@ -273,7 +282,16 @@ func equalityFilter(path string, values []bson.RawValue, and bson.Raw, o *query.
 }
 
 func equalityDocument(path string, values []bson.RawValue, and bson.Raw) bson.Raw {
-	start, dst := bson.BeginDocument(nil)
+	size := 32 + 2*len(path) + len(and)
+	for _, v := range values {
+		size += len(v.Value) + 12
+	}
+	start, dst := bson.BeginDocument(make([]byte, 0, size))
+	if len(values) == 1 && values[0].Type != bson.TypeArray {
+		term, next := bson.BeginDocumentElement(dst, path)
+		dst = bson.EndDocument(bson.AppendRawValue(next, "$eq", values[0]), term)
+		return andAlso(dst, start, and)
+	}
 	hasRegex := false
 	for _, v := range values {
 		hasRegex = hasRegex || v.Type == bson.TypeRegex
@@ -295,6 +313,11 @@ func equalityDocument(path string, values []bson.RawValue, and bson.Raw) bson.Ra
 		}
 		dst = bson.EndDocument(bson.EndDocument(next, array), term)
 	}
+	return andAlso(dst, start, and)
+}
+
+// andAlso ends a filter; and, if not nil, is a further one.
+func andAlso(dst []byte, start int, and bson.Raw) bson.Raw {
 	if and != nil {
 		array, next := bson.BeginArrayElement(dst, "$and")
 		dst = bson.EndDocument(bson.AppendDocument(next, "0", and), array)

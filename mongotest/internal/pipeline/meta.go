@@ -204,12 +204,12 @@ func (s *sortStage) sorted(src Iterator) ([]hit, error) {
 		if err != nil {
 			return nil, srverr.From(err).Prefix(s.context)
 		}
-		rows[i].key = slices.Clone(key)
+		rows[i].key = key
 		if s.front { // the query sorts, and notes by what
 			rows[i].meta = withMeta(row.meta, "sortKey", bsondoc.ArrayValue(rows[i].key...))
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b hit) int { return s.sort.CompareKeys(a.key, b.key) })
+	query.SortByKey(s.sort, rows, func(h *hit) []bson.RawValue { return h.key })
 	if s.limit > 0 && int64(len(rows)) > s.limit {
 		rows = rows[:s.limit]
 	}

@@ -6,7 +6,6 @@ import (
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
-	"slices"
 )
 
 // SortIter yields its source's documents in order.
@@ -52,7 +51,7 @@ func (s *SortIter) load() (err error) {
 		row row
 	}
 	var list []keyed
-	compare := func(a, b keyed) int { return s.sort.CompareKeys(a.key, b.key) }
+	sorted := func() { query.SortByKey(s.sort, list, func(k *keyed) []bson.RawValue { return k.key }) }
 	var doc bson.Raw
 	var meta func(name string) bson.RawValue
 	if s.Meta != nil {
@@ -77,7 +76,7 @@ func (s *SortIter) load() (err error) {
 		size += int64(len(doc))
 		full := s.Most > 0 && size > s.Most
 		if n := int64(len(list)); s.Limit > 0 && n > s.Limit && (n >= 2*s.Limit+1000 || full) {
-			slices.SortStableFunc(list, compare)
+			sorted()
 			clear(list[s.Limit:])
 			list = list[:s.Limit]
 			size = 0
@@ -91,7 +90,7 @@ func (s *SortIter) load() (err error) {
 				"Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", s.Most)
 		}
 	}
-	slices.SortStableFunc(list, compare)
+	sorted()
 	s.rows = make([]row, len(list))
 	for i := range list {
 		s.rows[i] = list[i].row

@@ -498,11 +498,11 @@ func (s *Stage) stepSort(e *env, r *row) (state, error) {
 				return needTime, err
 			}
 			s.Bytes += int64(len(doc))
-			s.sorted = append(s.sorted, sortedItem{slices.Clone(key), *r})
+			s.sorted = append(s.sorted, sortedItem{key, *r})
 			return needTime, nil
 		}
 		s.opened = true
-		slices.SortStableFunc(s.sorted, func(a, b sortedItem) int { return s.Sort.CompareKeys(a.key, b.key) })
+		query.SortByKey(s.Sort, s.sorted, func(i *sortedItem) []bson.RawValue { return i.key })
 		if s.N > 0 && int64(len(s.sorted)) > s.N {
 			s.sorted = s.sorted[:s.N]
 		}

@@ -114,37 +114,47 @@ func (s *Sort) NeedsMeta(name string) bool {
 // meta supplies the values of $meta fields; it may be nil if there are none. Fails for parallel
 // arrays.
 func (s *Sort) Key(doc bson.Raw, meta func(name string) bson.RawValue) ([]bson.RawValue, error) {
+	return s.appendKey(make([]bson.RawValue, 0, len(s.fields)), doc, meta)
+}
+
+// appendKey appends the values of Key.
+func (s *Sort) appendKey(dst []bson.RawValue, doc bson.Raw, meta func(name string) bson.RawValue) ([]bson.RawValue,
+	error) {
 	if s.simple {
 		v := lookup(doc, s.fields[0].Path)
 		if v.Type == 0 {
 			v = nullValue
 		}
 		if v.Type != bson.TypeArray {
-			return []bson.RawValue{v}, nil
+			return append(dst, v), nil
 		}
 	}
-	var best, candidate []bson.RawValue
+	at := len(dst)
 	_, err := s.gen.Keys(doc, func(key []bson.RawValue) {
-		candidate = candidate[:0]
+		next := len(dst)
 		for i, f := range s.fields {
 			if f.Meta != "" {
 				v := nullValue
 				if meta != nil {
 					v = meta(f.Meta)
 				}
-				candidate = append(candidate, v)
+				dst = append(dst, v)
 				continue
 			}
-			candidate = append(candidate, key[i-countMeta(s.fields[:i])])
+			dst = append(dst, key[i-countMeta(s.fields[:i])])
 		}
-		if best == nil || s.CompareKeys(candidate, best) < 0 {
-			best, candidate = candidate, best
+		if next == at {
+			return
 		}
+		if best, candidate := dst[at:next], dst[next:]; s.CompareKeys(candidate, best) < 0 {
+			copy(best, candidate)
+		}
+		dst = dst[:next]
 	})
 	if e, ok := err.(*srverr.Error); ok && e.Code == srverr.CannotIndexParallelArrays {
 		err = badValue("cannot sort with keys that are parallel arrays")
 	}
-	return best, err
+	return dst, err
 }
 
 func countMeta(fields []SortField) int {
@@ -176,18 +186,18 @@ func (s *Sort) CompareKeys(a, b []bson.RawValue) int {
 func (s *Sort) SortDocuments(docs []bson.Raw) (err error) {
 	defer work.Catch(&err)
 	type keyed struct {
-		key []bson.RawValue
 		doc bson.Raw
+		key int // where its values begin
 	}
 	list := make([]keyed, len(docs))
+	keys := make([]bson.RawValue, 0, len(docs)*len(s.fields))
 	for i, doc := range docs {
-		key, err := s.Key(doc, nil)
-		if err != nil {
+		list[i] = keyed{doc, len(keys)}
+		if keys, err = s.appendKey(keys, doc, nil); err != nil {
 			return err
 		}
-		list[i] = keyed{key, doc}
 	}
-	slices.SortStableFunc(list, func(a, b keyed) int { return s.CompareKeys(a.key, b.key) })
+	SortByKey(s, list, func(k *keyed) []bson.RawValue { return keys[k.key : k.key+len(s.fields)] })
 	for i := range list {
 		docs[i] = list[i].doc
 	}
