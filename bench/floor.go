@@ -44,10 +44,9 @@ func (e *Env) WithFloors() error {
 	return nil
 }
 
-// addFloors gives tasks of a group their floors. Those of "bson" make no exchanges; those of
-// "parallel" wait for many at once, so that one after another they may wait for each other.
+// addFloors gives tasks of a group their floors, if it has some.
 func (e *Env) addFloors(g group, tasks []Task) error {
-	if e.recording == nil || g.name == "bson" || g.name == "parallel" {
+	if e.recording == nil || !g.floors {
 		return nil
 	}
 	same, err := g.tasks(e.recording)

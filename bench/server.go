@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -41,6 +42,22 @@ func child(kind string) error {
 		}
 		defer d.Stop()
 		fmt.Println(d.URI())
+	case "mongotest TLS":
+		d, err := mongotest.Open(mongotest.ReplicaSet(1), mongotest.TLS())
+		if err != nil {
+			return err
+		}
+		defer d.Stop()
+		dir, err := os.MkdirTemp("", "allium-bench-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		ca, cert, err := d.WriteTLSFiles(dir)
+		if err != nil {
+			return err
+		}
+		fmt.Println(d.URI() + "&tlsCAFile=" + url.QueryEscape(ca) + "&tlsCertificateKeyFile=" + url.QueryEscape(cert))
 	case "null":
 		s, err := nullserver.New()
 		if err != nil {
