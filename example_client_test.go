@@ -123,6 +123,29 @@ func ExampleClientOptions_scram() {
 	// Output: <nil>
 }
 
+// A command that is short-lived has connections for its first operations, and no more than it uses
+// afterwards.
+func ExampleClient_Ready_warm() {
+	d, err := mongotest.Open(mongotest.ReplicaSet(1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Stop()
+	client, err := allium.Open(d.URI(), allium.ClientOptions{Warm: new(8)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(context.Background())
+
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := client.Ready(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(client.Stats().Pools[0].Open)
+	// Output: 8
+}
+
 // A service has its connections before it takes traffic.
 func ExampleClient_Ready() {
 	d, err := mongotest.Open(mongotest.ReplicaSet(3))
