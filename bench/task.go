@@ -142,8 +142,8 @@ func (e *Env) PingPong(in, out int) (func(n int) error, error) {
 
 // A group is a set of tasks with what they need to be set up.
 type group struct {
-	name   string
-	tasks  func(*Env) ([]Task, error)
+	name  string
+	tasks func(*Env) ([]Task, error)
 	// floors is set if the tasks make exchanges of which the bytes are known. Those of "parallel"
 	// wait for many at once: one after another they may wait for each other.
 	floors bool
