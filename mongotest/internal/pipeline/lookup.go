@@ -287,7 +287,7 @@ func equalityDocument(path string, values []bson.RawValue, and bson.Raw) bson.Ra
 		size += len(v.Value) + 12
 	}
 	start, dst := bson.BeginDocument(make([]byte, 0, size))
-	if len(values) == 1 && values[0].Type != bson.TypeArray {
+	if len(values) == 1 && plainValue(values[0]) {
 		term, next := bson.BeginDocumentElement(dst, path)
 		dst = bson.EndDocument(bson.AppendRawValue(next, "$eq", values[0]), term)
 		return andAlso(dst, start, and)
@@ -314,6 +314,16 @@ func equalityDocument(path string, values []bson.RawValue, and bson.Raw) bson.Ra
 		dst = bson.EndDocument(bson.EndDocument(next, array), term)
 	}
 	return andAlso(dst, start, and)
+}
+
+// plainValue tells of a value that equality and $in of one value take alike: $in refuses undefined
+// by words of its own, and documents that look like operators.
+func plainValue(v bson.RawValue) bool {
+	switch v.Type {
+	case bson.TypeArray, bson.TypeEmbeddedDocument, bson.TypeUndefined:
+		return false
+	}
+	return true
 }
 
 // andAlso ends a filter; and, if not nil, is a further one.
