@@ -36,6 +36,7 @@ var work = map[string]func(a *actor){
 	"causal":  (*actor).causal, "failing": (*actor).fail, "ending": (*actor).end, "careless": (*actor).careless,
 	"many": (*actor).many, "odd": (*actor).odd,
 	"keys": (*actor).keys, "tenant": (*actor).tenant, "saver": (*actor).save, "worker": (*actor).messages,
+	"producer": (*actor).produce, "consumer": (*actor).consume, "migrator": (*actor).migrate,
 }
 
 // run works until the plan's length has passed.
@@ -110,6 +111,8 @@ var cleanup = map[string]time.Duration{
 	"transaction": 500 * time.Millisecond, byHand: time.Second, "bank": 500 * time.Millisecond,
 	"auditor": 500 * time.Millisecond,
 	"tenant":  500 * time.Millisecond, "worker": 500 * time.Millisecond,
+	// 5 s each to store the position and to give the lease back; a second to note why a step stopped.
+	"consumer": 11 * time.Second, "migrator": 7 * time.Second,
 	"files": 750 * time.Millisecond, "failing": 500 * time.Millisecond,
 }
 

@@ -32,7 +32,8 @@ func TestHistories(t *testing.T) {
 				o.Describe(os.Stderr)
 				t.Errorf("history %d breaks a promise", p.Seed)
 			}
-			if o.Stats.Acked < 100 || o.Stats.Events < 50 || len(o.Stats.Work) != len(kinds) {
+			if o.Stats.Acked < 100 || o.Stats.Events < 50 || len(o.Stats.Work) != len(kinds) ||
+				o.Stats.Handled < 10 || o.Stats.Migrated < 2 {
 				t.Errorf("the history hardly did anything: %+v", o.Stats)
 			}
 		})

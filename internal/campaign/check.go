@@ -47,6 +47,12 @@ func (w *world) settle(followers *sync.WaitGroup) {
 	}()
 	w.checkEndings(ctx, c)
 	w.drain(ctx, c.get())
+	if err := w.drainChanges(ctx, c.get()); err != nil {
+		w.violation("the consumer when all is quiet: %v", err)
+	}
+	if err := w.finishMigrations(ctx, c.get()); err != nil {
+		w.violation("the migrations when all is quiet: %v", err)
+	}
 	db := c.get().Database(dbName)
 	if _, err := allium.CollectionOf[bson.D](db, "events").InsertOne(ctx, byID(last)); err != nil {
 		w.violation("an insert when all is quiet: %v", err)

@@ -83,6 +83,9 @@ type history struct {
 	heaps      []*heap
 	token      int32
 	held       map[string]time.Time // messages of the queue, and how long nobody else gets them
+
+	consumption consumption
+	migration   migration
 }
 
 // ownCounter is a counter that only one actor writes.
@@ -95,4 +98,6 @@ func (h *history) init() {
 	h.files = map[bson.ObjectID]*file{}
 	h.own = map[int]*ownCounter{}
 	h.held = map[string]time.Time{}
+	h.consumption = newConsumption()
+	h.migration.active = map[string]bool{}
 }

@@ -191,6 +191,11 @@ func newPlan(seed uint64, topology Topology, length time.Duration, choice int) *
 		p.Actors = append(p.Actors,
 			ActorPlan{ID: len(p.Actors), Kind: kind, Client: pr.IntN(len(p.Clients)), Seed: pr.Uint64()})
 	}
+	cr := stream(seed, 7)
+	for _, kind := range []string{"producer", "consumer", "consumer", "consumer", "migrator", "migrator"} {
+		p.Actors = append(p.Actors,
+			ActorPlan{ID: len(p.Actors), Kind: kind, Client: cr.IntN(len(p.Clients)), Seed: cr.Uint64()})
+	}
 	sr := stream(seed, 2)
 	for at := about(sr, gap); at < p.Length; at += about(sr, gap) {
 		s := drawStep(sr, p)
@@ -209,4 +214,4 @@ var crew = map[string]int{
 // kinds lists the actors' kinds in a fixed order.
 var kinds = []string{"lister", "bulk", "weak", "counter", "transaction", "bank", "auditor", "inserter", "follower",
 	"files", "scanner", "causal",
-	"failing", "ending", "careless", "many", "odd", "tenant", "saver", "worker"}
+	"failing", "ending", "careless", "many", "odd", "tenant", "saver", "worker", "producer", "consumer", "migrator"}

@@ -32,8 +32,8 @@ func (t *Totals) Count(o *Outcome) {
 func (t *Totals) Report(w io.Writer) {
 	fmt.Fprintf(w, "%d histories, %.1f hours, %d operations (%d failed), %d commands\n", t.Histories,
 		t.Simulated.Hours(), t.Operations, t.Failed, t.Commands)
-	fmt.Fprintf(w, "writes: %d acknowledged, %d of unknown outcome; events followed: %d\n", t.Acked, t.Unknown,
-		t.Events)
+	fmt.Fprintf(w, "writes: %d acknowledged, %d of unknown outcome; events followed: %d, handled by consumers: %d; steps migrated: %d\n",
+		t.Acked, t.Unknown, t.Events, t.Handled, t.Migrated)
 	for _, m := range []struct {
 		name string
 		of   map[string]int

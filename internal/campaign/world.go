@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -35,6 +36,8 @@ type Stats struct {
 	Acked      int            // writes that were acknowledged
 	Unknown    int            // writes whose outcome the caller could not tell
 	Events     int            // that followers received
+	Handled    int            // changes that consumers handled or parked
+	Migrated   int            // steps of migrations that took effect
 	Errors     map[string]int // errors, by type
 	Cursors    map[string]int // cursors that were left to the servers, by the reason
 	Open       map[string]int // transactions that were, by the reason
@@ -57,6 +60,8 @@ func (s *Stats) Add(o Stats) {
 	s.Acked += o.Acked
 	s.Unknown += o.Unknown
 	s.Events += o.Events
+	s.Handled += o.Handled
+	s.Migrated += o.Migrated
 	s.Refused += o.Refused
 	s.Asked += o.Asked
 	for _, m := range []struct{ to, from map[string]int }{{s.Faults, o.Faults}, {s.Work, o.Work}, {s.Errors, o.Errors},
@@ -604,7 +609,7 @@ func (w *world) prepare() error {
 	if _, err := allium.CollectionOf[bson.D](db, "counters").InsertMany(ctx, docs); err != nil {
 		return err
 	}
-	if err := w.preparePatterns(ctx, db); err != nil {
+	if err := errors.Join(w.preparePatterns(ctx, db), w.prepareChanges(ctx, c), w.prepareMigrations(ctx, db)); err != nil {
 		return err
 	}
 	odd, files := oddDocuments()

@@ -138,14 +138,19 @@ func TryAcquire(ctx context.Context, coll allium.AnyCollection, name string, opt
 }
 
 // Run waits for the lease, calls fn, and releases the lease. fn's context ends when the lease is
-// lost, with the cause ErrLost, which Run then returns beside fn's error.
+// lost, with the cause ErrLost, which Run then returns beside fn's error. To give the lease back it
+// takes five seconds at most, also when ctx has ended.
 func Run(ctx context.Context, coll allium.AnyCollection, name string, fn func(ctx context.Context, l *Lease) error,
 	opts ...Options) error {
 	l, err := Acquire(ctx, coll, name, opts...)
 	if err != nil {
 		return err
 	}
-	defer l.Release(context.WithoutCancel(ctx))
+	defer func() {
+		ctx, cancel := again.Afterwards(ctx)
+		defer cancel()
+		l.Release(ctx)
+	}()
 	err = fn(l.Context(), l)
 	if cause := context.Cause(l.ctx); errors.Is(cause, ErrLost) && !errors.Is(err, ErrLost) {
 		err = errors.Join(cause, err)

@@ -11,6 +11,7 @@ import (
 	"allium/consistency"
 	"allium/internal/option"
 	"allium/mongoerr"
+	"allium/patterns/internal/again"
 	"allium/patterns/internal/settled"
 	"allium/patterns/lease"
 )
@@ -51,7 +52,11 @@ func walk(ctx context.Context, db *allium.Database, steps []Step, opts []Options
 			lease.Options{TTL: r.opts.TTL}); err != nil {
 			return nil, err
 		}
-		defer r.lease.Release(context.WithoutCancel(ctx))
+		defer func() {
+			ctx, cancel := again.Afterwards(ctx)
+			defer cancel()
+			r.lease.Release(ctx)
+		}()
 		var end context.CancelCauseFunc
 		r.ctx, end = context.WithCancelCause(ctx)
 		defer end(nil)

@@ -82,7 +82,11 @@ func Apply(ctx context.Context, db *allium.Database, declared Schema, opts ...Ap
 	if err != nil {
 		return nil, err
 	}
-	defer l.Release(context.WithoutCancel(ctx))
+	defer func() {
+		ctx, cancel := again.Afterwards(ctx)
+		defer cancel()
+		l.Release(ctx)
+	}()
 	held, end := context.WithCancelCause(ctx) // the lease's context ends with the waiting's
 	defer end(nil)
 	defer context.AfterFunc(l.Context(), func() {

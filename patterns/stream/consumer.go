@@ -73,7 +73,7 @@ func (c *consumer[T]) run() error {
 	workers.Wait()
 	keeper.Wait()
 	// What was handled need not be handled again.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), 5*time.Second)
+	ctx, cancel := again.Afterwards(c.work)
 	defer cancel()
 	c.save(ctx, true)
 	return err
@@ -132,7 +132,7 @@ func (c *consumer[T]) begin(position bson.Raw) error {
 		return nil
 	}
 	// It was done, also if the context has ended meanwhile.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.work), 5*time.Second)
+	ctx, cancel := again.Afterwards(c.work)
 	defer cancel()
 	return c.place.store(ctx, position)
 }

@@ -228,7 +228,7 @@ func hold[T any](ctx context.Context, over allium.Watched, o Options[T], log *sl
 	}
 	// With a context of its own, since ctx may have ended: another copy need not wait.
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		ctx, cancel := again.Afterwards(ctx)
 		defer cancel()
 		l.Release(ctx)
 	}()

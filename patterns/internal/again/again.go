@@ -67,6 +67,13 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// Afterwards returns a context for what is done when the work is over, whether or not its context
+// has ended: a lease is given back, a position is stored. It lasts for five seconds; what could not
+// be done by then ends by itself or is done again.
+func Afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+}
+
 // ErrExit is the error of code that has ended its goroutine.
 var ErrExit = errors.New("runtime.Goexit was called")
 
