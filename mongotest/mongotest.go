@@ -29,6 +29,7 @@ import (
 	"time"
 
 	_ "allium/mongotest/internal/commands" // the server's commands
+	"allium/mongotest/internal/flavour"
 	"allium/mongotest/internal/memnet"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/replica"
@@ -122,6 +123,14 @@ func (d *Deployment) start() error {
 			o.user, o.password = lakeUsers[0].Name, lakeUsers[0].Password
 		}
 		d.cfg.DataLake, d.cfg.Auth = true, true
+	}
+	if o.like != "" {
+		like := flavour.Of(o.like)
+		if like == nil {
+			return fmt.Errorf("there is nothing to be like that is called %q: want one of %s", o.like,
+				strings.Join(Likes(), ", "))
+		}
+		d.cfg.Like, o.version = like, cmp.Or(o.version, like.Version)
 	}
 	if o.version != "" {
 		v, err := release.ParseVersion(o.version)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/flavour"
 	"allium/mongotest/internal/release"
 )
 
@@ -20,6 +21,7 @@ type options struct {
 	shards, mongoses int
 	shardMembers     []Member // of each shard; none: an ordinary one
 	version          string
+	like             string
 	parameters       []parameter
 	port             int
 	inMemory         bool
@@ -112,6 +114,17 @@ func DataLake() Option { return func(o *options) { o.kind, o.members = dataLake,
 // Version sets the server version: "4.2" to "9.0", with or without a patch level. The default is
 // "8.0".
 func Version(v string) Option { return func(o *options) { o.version = v } }
+
+// Like makes a deployment refuse what another server or a service refuses, with its errors: one of
+// [Likes], such as "documentdb". It has that server's version unless [Version] says another one.
+// What is refused is what its documentation lists, where mongotest would have it:
+// docs/other-servers.md has the table. All else is as on a server of MongoDB's, so that a program
+// that passes has not met these limits, which does not make it one that works there. What fills the
+// deployment ([Seed], [Prepare]) may do everything.
+func Like(name string) Option { return func(o *options) { o.like = name } }
+
+// Likes returns the names that [Like] accepts.
+func Likes() []string { return flavour.Names() }
 
 // Versions returns the versions that Version accepts, one for each series with its patch level, the
 // oldest first.

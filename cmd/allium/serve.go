@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,6 +39,7 @@ type serveFlags struct {
 	shardMembers    int
 	loadBalanced    int
 	version         string
+	like            string
 	auth            string
 	bind            []string
 	unauthenticated bool
@@ -119,6 +121,8 @@ func (f *serveFlags) register(fs *flag.FlagSet) {
 	fs.IntVar(&f.loadBalanced, "load-balanced", 0, "this many `mongoses` behind a load balancer")
 	fs.StringVar(&f.version, "version", "", "server `version` to behave as, as in 7.0 or 7.0.2: one of "+
 		strings.Join(series(), ", ")+" (default 8.0)")
+	fs.StringVar(&f.like, "like", "", "refuse what this other `server` refuses: one of "+
+		strings.Join(mongotest.Likes(), ", ")+" (with its version, unless --version says another one)")
 	fs.StringVar(&f.auth, "auth", "", "require authentication, with this root user: `user:password` (or "+
 		environ.Username+" and "+environ.Password+", or those with _FILE)")
 	fs.Func("bind", "listen on these `hosts` in place of 127.0.0.1, separated by commas or given several times: names, addresses, or the path of a Unix socket (a folder: one for each process)", f.hosts)
@@ -231,7 +235,11 @@ func (f *serveFlags) options(stderr io.Writer) ([]mongotest.Option, error) {
 	default:
 		return nil, fmt.Errorf("--log %q: want text or json", f.logForm)
 	}
-	opts := []mongotest.Option{mongotest.Port(f.port), mongotest.Version(f.version), mongotest.SnapshotCommands()}
+	if f.given["like"] && !slices.Contains(mongotest.Likes(), f.like) {
+		return nil, fmt.Errorf("--like %q: want one of %s", f.like, strings.Join(mongotest.Likes(), ", "))
+	}
+	opts := []mongotest.Option{mongotest.Port(f.port), mongotest.Version(f.version), mongotest.Like(f.like),
+		mongotest.SnapshotCommands()}
 	for _, add := range []func() ([]mongotest.Option, error){f.topology, f.security, f.address} {
 		more, err := add()
 		if err != nil {

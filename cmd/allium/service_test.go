@@ -318,6 +318,7 @@ func TestServiceRefuses(t *testing.T) {
 		{nil, []string{"--set-parameter", "x"}, "want NAME=VALUE"},
 		{nil, []string{"--set-parameter", "nosuch=1"}, `--set-parameter: there is no server parameter "nosuch"`},
 		{nil, []string{"--set-parameter", "ttlMonitorSleepSecs=x"}, `--set-parameter: server parameter "ttlMonitorSleepSecs" cannot be`},
+		{nil, []string{"--like", "mysql"}, `--like "mysql": want one of atlas-flex, atlas-m0, cosmosdb`},
 		{nil, []string{"--version", "3.6"}, `--version: server version "3.6" is not one of`},
 		{nil, []string{"--log", "xml"}, `--log "xml": want text or json`},
 		{nil, []string{"--tls-key", broken}, "want --tls-cert, too"},

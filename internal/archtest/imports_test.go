@@ -118,7 +118,7 @@ var aside = []struct {
 	{"internal/trust/cmd/", []string{"internal/trust"}},
 	{"internal/leaks", nil},
 	{"internal/leaks/cmd/", []string{"internal/leaks"}},
-	{"internal/campaign", []string{".", "auth", "bson", "consistency", "encryption", "encryption/kms", "event", "gridfs", "patterns/queue", "internal/fakekms", "internal/leaks", "mongoerr", "mongotest"}},
+	{"internal/campaign", []string{".", "auth", "bson", "consistency", "encryption", "encryption/kms", "event", "gridfs", "patterns/lease", "patterns/migrate", "patterns/queue", "patterns/stream", "internal/fakekms", "internal/leaks", "mongoerr", "mongotest"}},
 	{"internal/campaign/cmd/", []string{"internal/campaign", "internal/patch"}},
 	{"internal/archtest", nil},
 	{"cmd/", []string{"*"}},
@@ -136,6 +136,7 @@ var mongotestLayers = []string{
 	"args", "args/argstest", "namespace", // the arguments of commands
 	"fts", "expr", "js", "query", "pipeline", "qe", // filters, expressions, stages
 	"vocabulary", "vocabulary/cmd/vocabulary", // what of them programs can write
+	"flavour", // what other servers refuse of them
 	"shell",                                       // programs of a shell
 	"store", "index", "validation", "searchindex", // documents and what is defined for collections
 	"account", "session", "replica", "sharding", "change", "failpoint", // the state of a deployment

@@ -111,7 +111,8 @@ var cleanup = map[string]time.Duration{
 	"transaction": 500 * time.Millisecond, byHand: time.Second, "bank": 500 * time.Millisecond,
 	"auditor": 500 * time.Millisecond,
 	"tenant":  500 * time.Millisecond, "worker": 500 * time.Millisecond,
-	// 5 s each to store the position and to give the lease back; a second to note why a step stopped.
+	// 5 s each to store the position and to give the lease back; a second to note why a step
+	// stopped.
 	"consumer": 11 * time.Second, "migrator": 7 * time.Second,
 	"files": 750 * time.Millisecond, "failing": 500 * time.Millisecond,
 }

@@ -187,7 +187,7 @@ func (w *world) drainChanges(ctx context.Context, cl *allium.Client) error {
 		return err
 	}
 	if lost := left(parked); len(lost) > 0 {
-		w.violation("consumer: %d changes were neither handled nor parked, such as the %dth of document %d", len(lost),
+		w.violation("consumer: %d changes were neither handled nor parked, such as number %d of document %d", len(lost),
 			lost[0].n, lost[0].key)
 	}
 	w.mu.Lock()

@@ -609,7 +609,8 @@ func (w *world) prepare() error {
 	if _, err := allium.CollectionOf[bson.D](db, "counters").InsertMany(ctx, docs); err != nil {
 		return err
 	}
-	if err := errors.Join(w.preparePatterns(ctx, db), w.prepareChanges(ctx, c), w.prepareMigrations(ctx, db)); err != nil {
+	if err := errors.Join(w.preparePatterns(ctx, db), w.prepareChanges(ctx, c),
+		w.prepareMigrations(ctx, db)); err != nil {
 		return err
 	}
 	odd, files := oddDocuments()

@@ -69,6 +69,7 @@ func init() {
 		check("database", (*Request).parseDB),
 		check("command", (*Request).findCommand),
 		check("data lake", (*Request).refuseInDataLake),
+		check("flavour", (*Request).refuseInFlavour),
 		check("authorization", (*Request).authorize),
 		check("sequences", (*Request).checkSequences),
 		check("parse", (*Request).parse),

@@ -21,6 +21,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/failpoint"
+	"allium/mongotest/internal/flavour"
 	"allium/mongotest/internal/netfault"
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/release"
@@ -47,6 +48,7 @@ type Config struct {
 	NoScripting bool                       // no JavaScript, as --noscripting
 	Kerberos    account.Kerberos           // nil: GSSAPI is off
 	DataLake    bool                       // only reads; cursors have a namespace of their own
+	Like        *flavour.Flavour           // nil: a server of MongoDB's
 	Snapshots   Snapshots                  // nil: clients keep none
 	// RequireLoadBalanced makes mongoses stand behind a load balancer: clients must say so in
 	// hello.

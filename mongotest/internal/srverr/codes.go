@@ -354,6 +354,7 @@ const (
 	UserWritesBlocked                                           int32 = 371
 	ReauthenticationRequired                                    int32 = 391
 	IngressRequestRateLimitExceeded                             int32 = 462
+	AtlasError                                                  int32 = 8000
 	SocketException                                             int32 = 9001
 	CannotGrowDocumentInCappedNamespace                         int32 = 10003
 	LegacyNotPrimary                                            int32 = 10058
@@ -730,6 +731,7 @@ var names = map[int32]string{
 	LibmongocryptError:                                          "LibmongocryptError",
 	ReauthenticationRequired:                                    "ReauthenticationRequired",
 	IngressRequestRateLimitExceeded:                             "IngressRequestRateLimitExceeded",
+	AtlasError:                                                  "AtlasError",
 	SocketException:                                             "SocketException",
 	CannotGrowDocumentInCappedNamespace:                         "CannotGrowDocumentInCappedNamespace",
 	LegacyNotPrimary:                                            "LegacyNotPrimary",
