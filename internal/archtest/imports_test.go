@@ -19,6 +19,7 @@ const module = "allium" //rename:module
 // before it. Test code may import anything.
 var layers = []string{
 	"bson",
+	"bson/codecs",
 	"field/expr",
 	"field",
 	"field/stage",
@@ -136,7 +137,7 @@ var mongotestLayers = []string{
 	"args", "args/argstest", "namespace", // the arguments of commands
 	"fts", "expr", "js", "query", "pipeline", "qe", // filters, expressions, stages
 	"vocabulary", "vocabulary/cmd/vocabulary", // what of them programs can write
-	"flavour", // what other servers refuse of them
+	"flavour",                                     // what other servers refuse of them
 	"shell",                                       // programs of a shell
 	"store", "index", "validation", "searchindex", // documents and what is defined for collections
 	"account", "session", "replica", "sharding", "change", "failpoint", // the state of a deployment

@@ -114,8 +114,6 @@ var bugs = []bug{
 		edits: one("patterns/migrate/each.go", "behind(rec.Last)", "behind(e.status.Last)")},
 	{name: "a batch of a migration is no transaction", topology: "replset",
 		edits: one("patterns/migrate/each.go", "if e.txns && !e.job.opts.DryRun {", "if false {")},
-	{name: "a step is recorded outside of its transaction", topology: "replset",
-		edits: one("patterns/migrate/run.go", "return j.finish(ctx)\n\t\t})", "return j.finish(j.ctx)\n\t\t})")},
 	{name: "certificates are read once", topology: "replset", real: true, edits: one("internal/conn/tls.go",
 		"\troots, own := t.roots.read(), t.own.read()\n", "\troots, own := false, false\n")},
 	{name: "a key service's certificates are read once", topology: "replset", real: true, edits: []edit{
