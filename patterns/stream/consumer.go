@@ -60,11 +60,11 @@ func (c *consumer[T]) run() error {
 		queues[i] = make(chan *slot[T], cap(c.room))
 		workers.Go(func() {
 			for s := range queues[i] {
-				c.finish(s)
+				c.own(func() error { return c.finish(s) })
 			}
 		})
 	}
-	keeper.Go(c.keep)
+	keeper.Go(func() { c.own(c.keep) })
 	err = c.read(s, queues)
 	c.end(err)
 	for _, q := range queues {
@@ -77,6 +77,14 @@ func (c *consumer[T]) run() error {
 	defer cancel()
 	c.save(ctx, true)
 	return err
+}
+
+// own runs what works on a goroutine of its own. Its error ends the work, and so does a panic of
+// the program's listeners, which nobody could recover there.
+func (c *consumer[T]) own(work func() error) {
+	if err := again.Call(work); err != nil {
+		c.end(err)
+	}
 }
 
 // open opens the stream at the position. Without one, it begins now.
@@ -238,14 +246,13 @@ func (c *consumer[T]) idle(position bson.Raw) {
 }
 
 // finish handles an event, whatever it takes.
-func (c *consumer[T]) finish(e *slot[T]) {
+func (c *consumer[T]) finish(e *slot[T]) error {
 	if c.work.Err() != nil {
-		return
+		return nil
 	}
 	parked, err := c.handle(e)
 	if err != nil {
-		c.end(err)
-		return
+		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,6 +266,7 @@ func (c *consumer[T]) finish(e *slot[T]) {
 		c.slots = c.slots[1:]
 	}
 	<-c.room
+	return nil
 }
 
 func isClosed(done chan struct{}) bool {
@@ -350,13 +358,13 @@ next:
 }
 
 // keep stores the position from time to time.
-func (c *consumer[T]) keep() {
+func (c *consumer[T]) keep() error {
 	for n := 1; again.Pause(c.work, c.StoreEvery); n++ {
 		if err := c.save(c.work, n%10 == 0); err != nil && !again.Transient(err) {
-			c.end(err)
-			return
+			return err
 		}
 	}
+	return nil
 }
 
 // save stores the position if events were handled or, with idle, if it has moved at all.

@@ -41,7 +41,12 @@ func keepOnce(ctx context.Context, deadline time.Time, pause time.Duration,
 	defer cancel()
 	for {
 		at := time.Now()
-		held, err := renew(ctx)
+		held := false
+		// The program's listeners may panic here, where nobody could recover.
+		err := Call(func() (err error) {
+			held, err = renew(ctx)
+			return err
+		})
 		switch {
 		case err == nil && !held:
 			return at, ErrPassed
