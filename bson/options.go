@@ -42,6 +42,10 @@ type Options struct {
 	// out if they are empty, if all of its exported fields are zero. Pointers to structs do not.
 	OmitEmptyStructs bool
 
+	// DisallowShadowedFields makes it an error to encode a struct with a field that has the key of
+	// one which is deeper inline. Without it that one is left out.
+	DisallowShadowedFields bool
+
 	// FormatKeys makes the keys of documents of map keys as fmt.Sprint does. Without it they have a
 	// method, or are strings or integers.
 	FormatKeys bool

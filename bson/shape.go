@@ -54,7 +54,7 @@ func (c *config) shapeOf(t reflect.Type) (Shape, error) {
 	if s.Kind != ShapeStruct {
 		return s, nil
 	}
-	fields, err := structFields(t, c)
+	fields, _, err := structFields(t, c)
 	if err != nil {
 		return Shape{}, &EncodeError{GoType: t, Err: err}
 	}

@@ -83,7 +83,7 @@ func reach(p ptr, hops []hop, offset uintptr) (ptr, error) {
 
 func (cm *compiler) compileStruct(tc *typeCodec, fl flags) {
 	tc.shape = ShapeStruct
-	fields, err := structFields(tc.t, cm.cfg)
+	fields, shadowed, err := structFields(tc.t, cm.cfg)
 	if err != nil {
 		tc.fail(err)
 		return
@@ -117,6 +117,11 @@ func (cm *compiler) compileStruct(tc *typeCodec, fl flags) {
 		}
 		s.byKey[f.key] = len(s.fields)
 		s.fields = append(s.fields, pf)
+	}
+	if shadowed != "" && cm.cfg.DisallowShadowedFields {
+		tc.fail(keyTwice(shadowed))
+		tc.dec = s.decode
+		return
 	}
 	tc.enc, tc.dec = s.encode, s.decode
 }

@@ -71,10 +71,11 @@ func parseTag(f reflect.StructField, cfg *config) tag {
 
 // structFields returns the keys of t in the order of its fields, inline ones where they stand. Of
 // two fields with one key the one that is less deep inline wins; at the same depth it is an error.
-func structFields(t reflect.Type, cfg *config) ([]structField, error) {
+// shadowed is a key that won in this way, or "".
+func structFields(t reflect.Type, cfg *config) (out []structField, shadowed string, err error) {
 	var all []structField
 	if err := collectFields(&all, t, cfg, nil, structField{}); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	best := make(map[string]int, len(all)) // depth
 	for _, f := range all {
@@ -84,24 +85,26 @@ func structFields(t reflect.Type, cfg *config) ([]structField, error) {
 	}
 	seen := make(map[string]bool, len(all))
 	maps := 0
-	var out []structField
 	for _, f := range all {
 		switch {
 		case f.inlineMap:
 			if maps++; maps > 1 {
-				return nil, fmt.Errorf("struct has more than one inline map")
+				return nil, "", fmt.Errorf("struct has more than one inline map")
 			}
 		case len(f.index) > best[f.key]:
+			shadowed = f.key
 			continue
 		case seen[f.key]:
-			return nil, fmt.Errorf("struct has the key %q twice", f.key)
+			return nil, "", keyTwice(f.key)
 		default:
 			seen[f.key] = true
 		}
 		out = append(out, f)
 	}
-	return out, nil
+	return out, shadowed, nil
 }
+
+func keyTwice(key string) error { return fmt.Errorf("struct has the key %q twice", key) }
 
 // collectFields adds the fields of t, which lies at where. outer are the structs that it is inline
 // in.

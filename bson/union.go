@@ -183,7 +183,7 @@ func (tc *typeCodec) useVariant(u *union, v UnionVariant, cfg *config) {
 	}
 	strict := false // the field is unknown to the type
 	if cfg.DisallowUnknownFields && tc.shape == ShapeStruct {
-		fields, err := structFields(v.t, cfg)
+		fields, _, err := structFields(v.t, cfg)
 		strict = err == nil && !slices.ContainsFunc(fields, func(f structField) bool {
 			return f.key == u.key || f.inlineMap
 		})

@@ -76,7 +76,8 @@ func (e *Encoder) SetContext(ec bsoncodec.EncodeContext) error {
 	return nil
 }
 
-// ErrorOnInlineDuplicates is always on: two fields of one key at the same depth are an error.
+// ErrorOnInlineDuplicates makes it an error if a field has the key of one that is inline. Two of
+// one key at the same depth always are.
 func (e *Encoder) ErrorOnInlineDuplicates() { e.ec.ErrorOnInlineDuplicates() }
 
 // IntMinSize encodes integers as 32-bit ones if they fit.

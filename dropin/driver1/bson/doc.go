@@ -198,7 +198,11 @@ func MarshalValueWithRegistry(r *bsoncodec.Registry, val any) (bsontype.Type, []
 //
 // Deprecated: use MarshalValue.
 func MarshalValueWithContext(ec bsoncodec.EncodeContext, val any) (bsontype.Type, []byte, error) {
-	return wayOf(ec).MarshalValue(val)
+	t, data, err := wayOf(ec).MarshalValue(val)
+	if err == nil && data == nil {
+		data = []byte{} // of null, and of other values without content
+	}
+	return t, data, err
 }
 
 // MarshalValueAppendWithRegistry encodes any value with a registry, and appends it.
@@ -215,6 +219,9 @@ func MarshalValueAppendWithContext(ec bsoncodec.EncodeContext, dst []byte, val a
 	t, data, err := MarshalValueWithContext(ec, val)
 	if err != nil {
 		return 0, nil, err
+	}
+	if dst == nil {
+		dst = []byte{}
 	}
 	return t, append(dst, data...), nil
 }

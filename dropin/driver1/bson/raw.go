@@ -185,13 +185,13 @@ func init() {
 	encoded(reflect.TypeFor[Raw](), bsontype.EmbeddedDocument)
 	encoded(reflect.TypeFor[bsoncore.Document](), bsontype.EmbeddedDocument)
 	encoded(reflect.TypeFor[bsoncore.Array](), bsontype.Array)
-	dialect.Of.Own[reflect.TypeFor[RawValue]()] = func(w coding.Way) (abson.EncodeFunc, abson.DecodeFunc) {
+	dialect.Of.Own[reflect.TypeFor[RawValue]()] = func(coding.Way) (abson.EncodeFunc, abson.DecodeFunc) {
 		return func(dst []byte, v reflect.Value) (abson.Type, []byte, error) {
 				rv := v.Addr().Interface().(*RawValue)
 				t, data, err := bson.MarshalValue(bson.RawValue{Type: rv.Type, Value: rv.Value})
 				return t, append(dst, data...), err
 			}, func(v abson.RawValue, into reflect.Value) error {
-				*into.Addr().Interface().(*RawValue) = RawValue{Type: v.Type, Value: append([]byte{}, v.Value...), w: w}
+				*into.Addr().Interface().(*RawValue) = RawValue{Type: v.Type, Value: append([]byte{}, v.Value...)}
 				return nil
 			}
 	}

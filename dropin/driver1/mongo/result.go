@@ -175,7 +175,9 @@ func (cs *ChangeStream) TryNext(ctx context.Context) bool {
 }
 
 func (cs *ChangeStream) advanced(ok bool) bool {
-	cs.Current = bson.Raw(cs.inner.Current)
+	if cs.inner != nil {
+		cs.Current = bson.Raw(cs.inner.Current)
+	}
 	return ok
 }
 

@@ -34,8 +34,9 @@ func (e *Encoder) Reset(vw ValueWriter) { e.vw = vw }
 // SetRegistry makes the Encoder use r.
 func (e *Encoder) SetRegistry(r *Registry) { e.registry = r }
 
-// ErrorOnInlineDuplicates is always on: two fields of one key at the same depth are an error.
-func (e *Encoder) ErrorOnInlineDuplicates() {}
+// ErrorOnInlineDuplicates makes it an error if a field has the key of one that is inline. Two of
+// one key at the same depth always are.
+func (e *Encoder) ErrorOnInlineDuplicates() { e.settings.InlineOnce = true }
 
 // IntMinSize encodes integers as 32-bit ones if they fit.
 func (e *Encoder) IntMinSize() { e.settings.IntMinSize = true }

@@ -137,7 +137,8 @@ func target(from Type, t reflect.Type, d *coding.Dialect) string {
 		return "an Undefined"
 	case reflect.TypeFor[DateTime](), reflect.TypeFor[JavaScript](), reflect.TypeFor[Symbol]():
 		return "a " + t.Name()
-	case reflect.TypeFor[Raw](), reflect.TypeFor[RawValue]():
+	case reflect.TypeFor[Raw](), reflect.TypeFor[RawValue](), reflect.TypeFor[bsoncore.Document](),
+		reflect.TypeFor[bsoncore.Array]():
 		return "a " + t.String()
 	}
 	if _, ok := ownTypes[t]; ok {
@@ -241,13 +242,15 @@ func encodeError(err error) error {
 	case strings.HasSuffix(text, " is out of range"):
 		return reason{strings.TrimSuffix(text, " is out of range") + " overflows int64", e}
 	case strings.HasPrefix(text, "key ") && strings.HasSuffix(text, " contains a NUL byte"):
-		return reason{errNullInKey.Error(), e}
+		return errNullInKey
+	case text == "contains a NUL byte":
+		return errNullInRegex
 	case strings.HasSuffix(text, " cannot be the key of a document"):
 		return reason{"unsupported key type: " + strings.TrimSuffix(text, " cannot be the key of a document"), e}
 	case strings.HasPrefix(text, "struct has the key ") && strings.HasSuffix(text, " twice"):
 		var key string
 		_, _ = fmt.Sscanf(text, "struct has the key %q twice", &key)
-		return reason{fmt.Sprintf("struct %s has duplicated key %s", e.GoType, key), e}
+		return errors.New("struct " + e.GoType.String() + " has duplicated key " + key)
 	}
 	return e.Err
 }
@@ -263,5 +266,7 @@ func framed(data []byte) error {
 	}
 	return nil
 }
+
+var errNullInRegex = errors.New("BSON regex values cannot contain null bytes")
 
 var errInvalidLength = errors.New("invalid document length")

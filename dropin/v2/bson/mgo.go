@@ -42,12 +42,12 @@ func newMgoRegistry(respectNil bool) *Registry {
 	r.mgo = mgoSettings{on: true, respectNil: respectNil}
 	r.RegisterInterfaceEncoder(reflect.TypeFor[getter](), ValueEncoderFunc(encodeGetter))
 	r.RegisterInterfaceDecoder(reflect.TypeFor[setter](), ValueDecoderFunc(decodeSetter))
-	for _, kind := range []reflect.Kind{reflect.Uint, reflect.Uint32, reflect.Uint64} {
+	for _, kind := range []reflect.Kind{reflect.Uint, reflect.Uint32} {
 		r.RegisterKindEncoder(kind, ValueEncoderFunc(encodeSmallUint))
 	}
 	r.RegisterKindDecoder(reflect.String, ValueDecoderFunc(decodeStringOfID))
 	for t, goType := range map[Type]reflect.Type{
-		TypeInt32: reflect.TypeFor[int](), TypeInt64: reflect.TypeFor[int](),
+		TypeInt32:    reflect.TypeFor[int](),
 		TypeDateTime: reflect.TypeFor[time.Time](),
 		TypeArray:    reflect.TypeFor[[]any](), TypeEmbeddedDocument: reflect.TypeFor[M](),
 	} {
@@ -59,7 +59,8 @@ func newMgoRegistry(respectNil bool) *Registry {
 // method returns what implements one of the interfaces: the value, or its address.
 func method[T any](v reflect.Value) (T, bool) {
 	if x, ok := v.Interface().(T); ok {
-		return x, v.Kind() != reflect.Pointer || !v.IsNil()
+		// The method of a pointer says what a nil pointer is; that of a value cannot be called.
+		return x, v.Kind() != reflect.Pointer || !v.IsNil() || !v.Type().Elem().Implements(reflect.TypeFor[T]())
 	}
 	if !v.CanAddr() {
 		p := reflect.New(v.Type())

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"allium/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
@@ -429,6 +430,9 @@ func (w *way) lookup(t reflect.Type) (enc bson.EncodeFunc, dec bson.DecodeFunc) 
 	if own := ownTypes[t]; own != nil {
 		enc, dec = own(w)
 	}
+	if dec == nil && decodesDocuments(t, w.registry.unmarshalers()[0]) {
+		dec = decodeMethod
+	}
 	if d := w.registry.dialect; d != nil {
 		enc, dec = w.inDialect(d, t, enc, dec)
 	}
@@ -442,6 +446,24 @@ func (w *way) lookup(t reflect.Type) (enc bson.EncodeFunc, dec bson.DecodeFunc) 
 		dec = w.decodeBy(d)
 	}
 	return enc, dec
+}
+
+// decodesDocuments reports whether a type has a method UnmarshalBSON, and none for values.
+func decodesDocuments(t, values reflect.Type) bool {
+	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
+		return false
+	}
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[Unmarshaler]()) && !p.Implements(values)
+}
+
+// decodeMethod calls UnmarshalBSON with the bytes of a value, of whatever type it is.
+func decodeMethod(v bson.RawValue, into reflect.Value) error {
+	var data []byte // nil for a null
+	if !isNull(v.Type) {
+		data = append([]byte{}, v.Value...)
+	}
+	return into.Addr().Interface().(Unmarshaler).UnmarshalBSON(data)
 }
 
 // inDialect is lookup for what a dialect does otherwise.
@@ -561,9 +583,15 @@ func (w *way) Marshal(val any) ([]byte, error) {
 			return nil, notDocument(TypeNull)
 		}
 	case Raw:
-		if v == nil {
-			return nil, frame(v)
+		if err := frame(v); err != nil {
+			return nil, err
 		}
+	case bsoncore.Document:
+		if err := frame(v); err != nil {
+			return nil, err
+		}
+	case bsoncore.Array:
+		return nil, notDocument(TypeArray)
 	case nil:
 		return nil, errNoEncoder{}
 	}

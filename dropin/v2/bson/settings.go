@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"allium/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
@@ -15,7 +16,9 @@ type settings = coding.Settings
 func optionsOf(s settings) bson.Options {
 	o := bson.Options{
 		NilSliceAsNull: !s.NilSliceAsEmpty, NilMapAsNull: !s.NilMapAsEmpty, NilBytesAsNull: !s.NilBytesAsEmpty,
-		MinSize: s.IntMinSize, OmitEmpty: s.OmitEmpty, OmitEmptyStructs: s.OmitZeroStruct, FormatKeys: s.FormatKeys,
+		DisallowShadowedFields: s.InlineOnce,
+		MinSize:                s.IntMinSize, OmitEmpty: s.OmitEmpty, OmitEmptyStructs: s.OmitZeroStruct,
+		FormatKeys:      s.FormatKeys,
 		AllowTruncation: s.Truncate, BinaryAsBytes: s.BinaryAsSlice, ObjectIDAsHex: s.Hex, LocalTime: s.LocalTime,
 		ClearMaps: s.ZeroMaps, ClearStructs: s.ZeroStructs, JSONTags: s.JSONTags, AllowInvalidUTF8: true,
 	}
@@ -161,9 +164,12 @@ func ownWays() map[reflect.Type]func(w *way) (bson.EncodeFunc, bson.DecodeFunc) 
 		reflect.TypeFor[MaxKey]():        empty[MaxKey](TypeMaxKey),
 		reflect.TypeFor[CodeWithScope](): codeWithScope,
 		reflect.TypeFor[Vector]():        vector,
-		reflect.TypeFor[Raw]():           raw,
+		reflect.TypeFor[Raw]():           encoded(TypeEmbeddedDocument),
 		reflect.TypeFor[RawValue]():      rawValue,
 		reflect.TypeFor[coding.View]():   view,
+
+		reflect.TypeFor[bsoncore.Document](): encoded(TypeEmbeddedDocument),
+		reflect.TypeFor[bsoncore.Array]():    encoded(TypeArray),
 	}
 }
 
@@ -254,27 +260,31 @@ func vector(*way) (bson.EncodeFunc, bson.DecodeFunc) {
 		}
 }
 
-func raw(*way) (bson.EncodeFunc, bson.DecodeFunc) {
-	return func(dst []byte, v reflect.Value) (bson.Type, []byte, error) {
-			r := v.Bytes()
-			if err := frame(r); err != nil {
-				return 0, dst, err
+// encoded is for a type that has the bytes of documents or arrays. An array is one for a document,
+// too.
+func encoded(t Type) func(*way) (bson.EncodeFunc, bson.DecodeFunc) {
+	return func(*way) (bson.EncodeFunc, bson.DecodeFunc) {
+		return func(dst []byte, v reflect.Value) (bson.Type, []byte, error) {
+				r := v.Bytes()
+				if err := frame(r); err != nil {
+					return 0, dst, err
+				}
+				return t, append(dst, r...), nil
+			}, func(v bson.RawValue, into reflect.Value) error {
+				switch {
+				case isNull(v.Type):
+					into.SetZero()
+				case v.Type == t || v.Type == TypeArray:
+					into.SetBytes(append([]byte{}, v.Value...))
+				default:
+					return cannotDecode(v.Type, into.Type(), nil)
+				}
+				return nil
 			}
-			return TypeEmbeddedDocument, append(dst, r...), nil
-		}, func(v bson.RawValue, into reflect.Value) error {
-			switch {
-			case isNull(v.Type):
-				into.SetZero()
-			case v.Type == TypeEmbeddedDocument || v.Type == TypeArray:
-				into.SetBytes(append([]byte{}, v.Value...))
-			default:
-				return cannotDecode(v.Type, into.Type(), nil)
-			}
-			return nil
-		}
+	}
 }
 
-func rawValue(w *way) (bson.EncodeFunc, bson.DecodeFunc) {
+func rawValue(*way) (bson.EncodeFunc, bson.DecodeFunc) {
 	return func(dst []byte, v reflect.Value) (bson.Type, []byte, error) {
 			rv := v.Addr().Interface().(*RawValue)
 			if !rv.Type.IsValid() {
@@ -282,8 +292,7 @@ func rawValue(w *way) (bson.EncodeFunc, bson.DecodeFunc) {
 			}
 			return rv.Type, append(dst, rv.Value...), nil
 		}, func(v bson.RawValue, into reflect.Value) error {
-			*into.Addr().Interface().(*RawValue) = RawValue{Type: v.Type, Value: append([]byte{}, v.Value...),
-				r: w.registry}
+			*into.Addr().Interface().(*RawValue) = RawValue{Type: v.Type, Value: append([]byte{}, v.Value...)}
 			return nil
 		}
 }

@@ -88,27 +88,32 @@ func watch(ctx context.Context, client *Client, c coder, over allium.Watched, pi
 
 // ID returns the server's id of the stream's cursor, 0 once it has ended.
 func (cs *ChangeStream) ID() int64 {
-	if cs.over {
+	if cs == nil || cs.inner == nil || cs.over {
 		return 0
 	}
 	return cs.inner.ID()
 }
 
 // Next waits for the next event.
-func (cs *ChangeStream) Next(ctx context.Context) bool { return cs.next(ctx, cs.inner.Next) }
+func (cs *ChangeStream) Next(ctx context.Context) bool {
+	return cs.next(ctx, (*allium.ChangeStream[coding.View]).Next)
+}
 
 // TryNext is Next, and asks the server once at the most.
-func (cs *ChangeStream) TryNext(ctx context.Context) bool { return cs.next(ctx, cs.inner.TryNext) }
+func (cs *ChangeStream) TryNext(ctx context.Context) bool {
+	return cs.next(ctx, (*allium.ChangeStream[coding.View]).TryNext)
+}
 
-func (cs *ChangeStream) next(ctx context.Context, next func(context.Context) bool) bool {
-	if cs.over {
+func (cs *ChangeStream) next(ctx context.Context,
+	next func(*allium.ChangeStream[coding.View], context.Context) bool) bool {
+	if cs == nil || cs.inner == nil || cs.over {
 		return false
 	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	cs.err = nil
-	if next(ctx) {
+	if next(cs.inner, ctx) {
 		cs.Current = bson.Raw(cs.inner.Current().Raw)
 		return true
 	}
@@ -126,10 +131,18 @@ func (cs *ChangeStream) next(ctx context.Context, next func(context.Context) boo
 }
 
 // Err returns the error of the last call.
-func (cs *ChangeStream) Err() error { return cs.err }
+func (cs *ChangeStream) Err() error {
+	if cs == nil {
+		return nil
+	}
+	return cs.err
+}
 
 // Decode decodes the current event into the variable that val points to.
 func (cs *ChangeStream) Decode(val any) error {
+	if cs == nil || cs.inner == nil {
+		return ErrNilCursor
+	}
 	return cs.way().Unmarshal(abson.TypeEmbeddedDocument, cs.Current, val)
 }
 
@@ -138,7 +151,7 @@ func (cs *ChangeStream) ResumeToken() bson.Raw { return bson.Raw(cs.inner.Resume
 
 // Close ends the stream.
 func (cs *ChangeStream) Close(ctx context.Context) error {
-	if cs == nil {
+	if cs == nil || cs.inner == nil {
 		return nil
 	}
 	if ctx == nil {

@@ -27,8 +27,8 @@ func (c coder) with(r *bson.Registry, o *options.BSONOptions) coder {
 	if o != nil {
 		c.settings = coding.Settings{
 			IntMinSize: o.IntMinSize, NilBytesAsEmpty: o.NilByteSliceAsEmpty, NilMapAsEmpty: o.NilMapAsEmpty,
-			NilSliceAsEmpty: o.NilSliceAsEmpty,
-			OmitEmpty:       o.OmitEmpty, OmitZeroStruct: o.OmitZeroStruct, FormatKeys: o.StringifyMapKeysWithFmt,
+			NilSliceAsEmpty: o.NilSliceAsEmpty, InlineOnce: o.ErrorOnInlineDuplicates,
+			OmitEmpty: o.OmitEmpty, OmitZeroStruct: o.OmitZeroStruct, FormatKeys: o.StringifyMapKeysWithFmt,
 			Truncate: o.AllowTruncatingDoubles, BinaryAsSlice: o.BinaryAsSlice, DocumentM: o.DefaultDocumentM,
 			DocumentMap: o.DefaultDocumentMap,
 			Hex:         o.ObjectIDAsHexString, LocalTime: o.UseLocalTimeZone, ZeroMaps: o.ZeroMaps,

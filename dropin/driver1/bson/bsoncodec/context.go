@@ -52,10 +52,11 @@ func (ec EncodeContext) encode(vw bsonrw.ValueWriter, val reflect.Value, change 
 
 // The methods of EncodeContext do what those of bson.Encoder do.
 
-// ErrorOnInlineDuplicates is always on: two fields of one key at the same depth are an error.
+// ErrorOnInlineDuplicates makes it an error if a field has the key of one that is inline. Two of
+// one key at the same depth always are.
 //
 // Deprecated: use bson.Encoder.
-func (ec *EncodeContext) ErrorOnInlineDuplicates() {}
+func (ec *EncodeContext) ErrorOnInlineDuplicates() { ec.settings.InlineOnce = true }
 
 // StringifyMapKeysWithFmt makes keys of map keys as fmt.Sprint does.
 //

@@ -64,8 +64,7 @@ func parseTag(sf reflect.StructField, names ...string) StructTags {
 		text = string(sf.Tag)
 	}
 	if text == "-" {
-		tags.Skip = true
-		return tags
+		return StructTags{Skip: true}
 	}
 	name, options, _ := strings.Cut(text, ",")
 	if name != "" {

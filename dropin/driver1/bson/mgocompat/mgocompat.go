@@ -67,7 +67,6 @@ func builder(nilAsEmpty bool) *bsoncodec.RegistryBuilder {
 		RegisterDefaultEncoder(reflect.Uint, uints).RegisterDefaultEncoder(reflect.Uint32,
 		uints).RegisterDefaultEncoder(reflect.Uint64, uints).
 		RegisterTypeMapEntry(bsontype.Int32, reflect.TypeFor[int]()).
-		RegisterTypeMapEntry(bsontype.Int64, reflect.TypeFor[int]()).
 		RegisterTypeMapEntry(bsontype.DateTime, reflect.TypeFor[time.Time]()).
 		RegisterTypeMapEntry(bsontype.Array, reflect.TypeFor[[]any]()).
 		RegisterTypeMapEntry(bsontype.Type(0), reflect.TypeFor[bson.M]()).
@@ -80,7 +79,8 @@ func builder(nilAsEmpty bool) *bsoncodec.RegistryBuilder {
 // method returns what implements one of the interfaces: the value, or its address.
 func method[T any](v reflect.Value) (T, bool) {
 	if x, ok := v.Interface().(T); ok {
-		return x, v.Kind() != reflect.Pointer || !v.IsNil()
+		// The method of a pointer says what a nil pointer is; that of a value cannot be called.
+		return x, v.Kind() != reflect.Pointer || !v.IsNil() || !v.Type().Elem().Implements(reflect.TypeFor[T]())
 	}
 	if !v.CanAddr() {
 		return *new(T), false

@@ -76,7 +76,7 @@ const wireVersion50 = 13
 
 func readSelector(rp *readpref.ReadPref, writes bool) ServerSelector {
 	return ServerSelectorFunc(func(t Topology, servers []Server) ([]Server, error) {
-		if d, ok := rp.MaxStaleness(); ok {
+		if d, ok := rp.MaxStaleness(); ok && (t.Kind == ReplicaSetNoPrimary || t.Kind == ReplicaSetWithPrimary) {
 			if d < 90*time.Second {
 				return nil, fmt.Errorf("max staleness (%s) must be greater than or equal to 90s", d)
 			}

@@ -2,6 +2,8 @@
 package readconcern
 
 import (
+	"errors"
+
 	"go.mongodb.org/mongo-driver/bson/bsontype"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -54,8 +56,11 @@ func (rc *ReadConcern) GetLevel() string { return rc.Level }
 //
 // Deprecated: clients do it.
 func (rc *ReadConcern) MarshalBSONValue() (bsontype.Type, []byte, error) {
+	if rc == nil {
+		return 0, nil, errors.New("cannot marshal nil ReadConcern")
+	}
 	doc := bson.D{}
-	if rc != nil && rc.Level != "" {
+	if rc.Level != "" {
 		doc = append(doc, bson.E{Key: "level", Value: rc.Level})
 	}
 	return bson.MarshalValue(doc)

@@ -18,13 +18,20 @@ import (
 type clientState struct {
 	uri string // the last string that ApplyURI has read
 	err error  // the first error of ApplyURI
+
+	tlsInsecureSet bool // a string has tlsInsecure, whatever its value
 }
 
 // defaultHTTPClient makes the requests of those who name no client.
 var defaultHTTPClient = &http.Client{}
 
 // Client returns settings with their defaults.
-func Client() *ClientOptions { return &ClientOptions{HTTPClient: defaultHTTPClient} }
+func Client() *ClientOptions {
+	if _, usual := http.DefaultTransport.(*http.Transport); !usual {
+		return &ClientOptions{HTTPClient: &http.Client{Transport: http.DefaultTransport}}
+	}
+	return &ClientOptions{HTTPClient: defaultHTTPClient}
+}
 
 // GetURI returns the string that ApplyURI has read, an empty one if there is none.
 func (c *ClientOptions) GetURI() string { return c.uri }
@@ -42,6 +49,7 @@ func (c *ClientOptions) ApplyURI(uri string) *ClientOptions {
 		return c
 	}
 	c.uri = uri
+	c.tlsInsecureSet = c.tlsInsecureSet || u.SSLInsecureSet
 	c.err = c.apply(u)
 	return c
 }
@@ -156,6 +164,11 @@ func (c *ClientOptions) Validate() error {
 		return connstring.ErrSRVMaxHostsWithReplicaSet
 	case srvHosts && is(c.LoadBalanced):
 		return connstring.ErrSRVMaxHostsWithLoadBalanced
+	case c.DisableCertificateRevocationCheck != nil &&
+		(c.tlsInsecureSet || c.TLSConfig != nil && c.TLSConfig.InsecureSkipVerify):
+		return errors.New("sslInsecure/tlsInsecure cannot be used with tlsDisableCertificateRevocationCheck")
+	case c.DisableCertificateRevocationCheck != nil && c.DisableOCSPEndpointCheck != nil:
+		return errors.New("tlsDisableOCSPEndpointCheck cannot be used with tlsDisableCertificateRevocationCheck")
 	case c.ServerMonitoringMode != nil && !connstring.IsValidServerMonitoringMode(*c.ServerMonitoringMode):
 		return fmt.Errorf("invalid server monitoring mode: %q", *c.ServerMonitoringMode)
 	case c.Timeout != nil && *c.Timeout < 0:
@@ -223,6 +236,7 @@ func MergeClientOptions(opts ...*ClientOptions) *ClientOptions {
 		if o.uri != "" {
 			merged.uri = o.uri
 		}
+		merged.tlsInsecureSet = merged.tlsInsecureSet || o.tlsInsecureSet
 	}
 	return merged
 }

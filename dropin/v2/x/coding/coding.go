@@ -14,6 +14,7 @@ import (
 type Settings struct {
 	// Of encoding.
 	IntMinSize, NilBytesAsEmpty, NilMapAsEmpty, NilSliceAsEmpty, OmitEmpty, OmitZeroStruct, FormatKeys bool
+	InlineOnce                                                                                         bool
 	// Of decoding.
 	Truncate, BinaryAsSlice, DocumentM, DocumentMap, Hex, LocalTime, ZeroMaps, ZeroStructs bool
 	// Of both.

@@ -143,7 +143,7 @@ func AppendTimeElement(dst []byte, key string, t time.Time) []byte {
 	return core.AppendTimeElement(dst, key, t)
 }
 
-// AppendRegex appends the value of a regular expression, with its options in alphabetical order.
+// AppendRegex appends the value of a regular expression, with its options as they are.
 // It panics if one of them has a null byte.
 func AppendRegex(dst []byte, pattern, options string) []byte {
 	return core.AppendRegex(dst, pattern, options)

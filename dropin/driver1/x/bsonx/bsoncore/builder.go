@@ -158,13 +158,13 @@ func (a *ArrayBuilder) AppendDateTime(dt int64) *ArrayBuilder {
 	return a
 }
 
-// AppendRegex appends a regular expression, with its options in alphabetical order.
+// AppendRegex appends a regular expression, with its options as they are.
 func (db *DocumentBuilder) AppendRegex(key string, pattern, options string) *DocumentBuilder {
 	db.core.AppendRegex(key, pattern, options)
 	return db
 }
 
-// AppendRegex appends a regular expression, with its options in alphabetical order.
+// AppendRegex appends a regular expression, with its options as they are.
 func (a *ArrayBuilder) AppendRegex(pattern, options string) *ArrayBuilder {
 	a.core.AppendRegex(pattern, options)
 	return a

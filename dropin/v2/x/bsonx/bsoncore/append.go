@@ -1,7 +1,6 @@
 package bsoncore
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -18,12 +17,6 @@ func appendPart(dst []byte, s string) []byte {
 		panic("BSON regex values cannot contain null bytes")
 	}
 	return append(append(dst, s...), 0)
-}
-
-func sorted(options string) string {
-	b := []byte(options)
-	slices.Sort(b)
-	return string(b)
 }
 
 // AppendType appends a type's byte.
@@ -137,10 +130,10 @@ func AppendTimeElement(dst []byte, key string, t time.Time) []byte {
 	return AppendTime(AppendHeader(dst, TypeDateTime, key), t)
 }
 
-// AppendRegex appends the value of a regular expression, with its options in alphabetical order.
-// It panics if one of them has a null byte.
+// AppendRegex appends the value of a regular expression, with its options as they are. It panics if
+// one of them has a null byte.
 func AppendRegex(dst []byte, pattern, options string) []byte {
-	return appendPart(appendPart(dst, pattern), sorted(options))
+	return appendPart(appendPart(dst, pattern), options)
 }
 
 // AppendRegexElement appends an element with a regular expression, as AppendRegex.

@@ -195,13 +195,13 @@ func (a *ArrayBuilder) AppendDateTime(dt int64) *ArrayBuilder {
 	return a
 }
 
-// AppendRegex appends a regular expression, with its options in alphabetical order.
+// AppendRegex appends a regular expression, with its options as they are.
 func (db *DocumentBuilder) AppendRegex(key string, pattern, options string) *DocumentBuilder {
 	db.doc = AppendRegexElement(db.doc, key, pattern, options)
 	return db
 }
 
-// AppendRegex appends a regular expression, with its options in alphabetical order.
+// AppendRegex appends a regular expression, with its options as they are.
 func (a *ArrayBuilder) AppendRegex(pattern, options string) *ArrayBuilder {
 	a.arr = AppendRegexElement(a.arr, a.key(), pattern, options)
 	return a

@@ -32,10 +32,11 @@ func (e Element) KeyBytesErr() ([]byte, error) {
 	return key, nil
 }
 
-// CompareKey reports whether the key is this one, which may end with a null byte.
+// CompareKey reports whether the key is this one, which ends at a null byte, if there is one.
 func (e Element) CompareKey(key []byte) bool {
 	own, err := e.KeyBytesErr()
-	return err == nil && bytes.Equal(own, bytes.TrimSuffix(key, []byte{0}))
+	key, _, _ = bytes.Cut(key, []byte{0})
+	return err == nil && bytes.Equal(own, key)
 }
 
 // Value is ValueErr without the error.

@@ -2,6 +2,7 @@
 package connstring
 
 import (
+	"fmt"
 	"net/url"
 	"reflect"
 	"strconv"
@@ -153,7 +154,9 @@ func of(parsed *connstring.ConnString, err error) (*ConnString, error) {
 	}
 	u := new(ConnString)
 	copyFields(u, parsed)
-	u.wtimeout()
+	if err := u.wtimeout(); err != nil {
+		return nil, err
+	}
 	return u, nil
 }
 
@@ -168,21 +171,24 @@ func copyFields(to, from any) {
 }
 
 // wtimeout sets what only this version reads.
-func (u *ConnString) wtimeout() {
+func (u *ConnString) wtimeout() error {
 	_, text, _ := strings.Cut(u.Original, "?")
 	query, err := url.ParseQuery(text)
 	if err != nil {
-		return
+		return nil
 	}
 	for key, values := range query {
 		if !strings.EqualFold(key, "wtimeoutMS") {
 			continue
 		}
-		if ms, err := strconv.Atoi(values[0]); err == nil && ms >= 0 {
-			u.WTimeout, u.WTimeoutSet = time.Duration(ms)*time.Millisecond, true
-			delete(u.UnknownOptions, strings.ToLower(key))
+		ms, err := strconv.Atoi(values[0])
+		if err != nil || ms < 0 {
+			return fmt.Errorf("invalid value for %q: %q", key, values[0])
 		}
+		u.WTimeout, u.WTimeoutSet = time.Duration(ms)*time.Millisecond, true
+		delete(u.UnknownOptions, strings.ToLower(key))
 	}
+	return nil
 }
 
 // Validate returns an error if options do not fit together.
