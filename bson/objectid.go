@@ -115,11 +115,8 @@ func (id ObjectID) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads a string of 24 hexadecimal digits, or the {"$oid": "..."} of Extended JSON.
-// Null and an empty string leave id as it is.
+// An empty string is an error; null leaves id as it is.
 func (id *ObjectID) UnmarshalJSON(text []byte) error {
-	if string(text) == `""` {
-		return nil
-	}
 	return unmarshalExtJSONOf(text, id, func(v RawValue) (ObjectID, bool) {
 		var got ObjectID
 		if s, ok := v.StringBytes(); ok {

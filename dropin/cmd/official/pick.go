@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -257,6 +258,8 @@ func (m *module) check(fset *token.FileSet, t *tested, own, files []*ast.File) [
 			problems = append(problems, types.Error{Fset: fset, Pos: id.Pos(), Msg: "unexported: " + id.Name})
 		}
 	}
+	// The first one is what a row says, and a map has no order.
+	slices.SortFunc(problems, func(a, b types.Error) int { return cmp.Compare(a.Pos, b.Pos) })
 	return slices.DeleteFunc(problems, func(e types.Error) bool { return ours[fset.Position(e.Pos).Filename] })
 }
 
