@@ -124,11 +124,25 @@ func TestParsedArguments(t *testing.T) {
 		{"db", `{"buildInfo": 1, "nosuch": 1}`, "40415: BSON field 'buildInfo.nosuch' is an unknown field."},
 		{"db", `{"connectionStatus": 1, "nosuch": 1}`, "40415: BSON field 'connectionStatus.nosuch' is an unknown field."},
 		{"db", `{"connectionStatus": 1, "showPrivileges": null}`, "ok"},
+		{"db", `{"connectionStatus": 1, "showPrivileges": {"$undefined": true}}`, "ok"},
+		{"db", `{"connectionStatus": 1, "showPrivileges": "x"}`, "14: BSON field 'connectionStatus.showPrivileges' is the wrong type 'string', expected types '[int, decimal, long, bool, double]'"},
 		{"db", `{"dbStats": 1, "nosuch": 1}`, "40415: BSON field 'dbStats.nosuch' is an unknown field."},
 		{"db", `{"dbStats": 1, "freeStorage": "x"}`, "14: BSON field 'dbStats.freeStorage' is the wrong type 'string', expected types '[int, decimal, long, bool, double]'"},
 		{"db", `{"hostInfo": 1, "nosuch": 1}`, "40415: BSON field 'hostInfo.nosuch' is an unknown field."},
 		{"db", `{"profile": 0, "nosuch": 1}`, "40415: BSON field 'profile.nosuch' is an unknown field."},
 		{"db", `{"profile": null}`, "40414: BSON field 'profile.profile' is missing but a required field"},
+		{"db", `{"profile": {"$undefined": true}}`, "40414: BSON field 'profile.profile' is missing but a required field"},
+		{"db", `{"profile": "x"}`, "14: BSON field 'profile.profile' is the wrong type 'string', expected types '[decimal, int, double, long]'"},
+		{"db", `{"profile": 0, "slowms": true}`, "14: BSON field 'profile.slowms' is the wrong type 'bool', expected types '[decimal, int, double, long]'"},
+		{"db", `{"count": "c", "skip": {"$undefined": true}}`, "ok"},
+		{"db", `{"planCacheClear": "nosuch", "query": 1}`, "ok"},
+		{"db", `{"planCacheClear": "nosuch", "sort": {"a": 1}}`, "ok"},
+		{"db", `{"planCacheClear": "nosuch", "query": {}, "projection": 1, "collation": "x"}`, "ok"},
+		{"db", `{"planCacheClearFilters": "nosuch", "query": {}, "sort": 1}`, "ok"},
+		{"db", `{"planCacheClearFilters": "nosuch", "query": 1, "projection": {"a": 1}}`, "ok"},
+		{"db", `{"planCacheSetFilter": "nosuch", "query": {"a": 1}, "indexes": [{"a": 1}]}`, "2: no such collection"},
+		{"db", `{"planCacheSetFilter": "c", "query": {"a": 1}, "indexes": [{"a": 1}], "collation": {}}`, "2: required field collation cannot be empty"},
+		{"db", `{"planCacheSetFilter": "c", "query": {"a": 1}, "indexes": [{"a": 1}], "collation": {"strength": 2}}`, "40414: BSON field 'collation.locale' is missing but a required field"},
 		{"db", `{"profile": 0, "sampleRate": 1.5}`, "2: 'sampleRate' must be between 0.0 and 1.0 inclusive"},
 		{"admin", `{"logRotate": 1}`, "ok"},
 		{"admin", `{"logRotate": 1, "nosuch": 1}`, "40415: BSON field 'logRotate.nosuch' is an unknown field."},
@@ -142,6 +156,7 @@ func TestParsedArguments(t *testing.T) {
 		{"db", `{"validateDBMetadata": 1, "apiParameters": {"version": "1"}, "collection": ".c"}`, "73: Invalid collection name: .c"},
 		{"admin", `{"renameCollection": "db.c", "to": "db.y", "collectionUUID": 1}`, "14: BSON field 'renameCollection.collectionUUID' is the wrong type 'int', expected type 'binData'"},
 		{"admin", `{"fsyncUnlock": 1}`, "20: fsyncUnlock called when not locked"},
+		{"admin", `{"killAllSessions": {"$undefined": true}}`, "40414: BSON field 'KillAllSessionsCmd.killAllSessions' is missing but a required field"},
 		{"admin", `{"killAllSessions": null}`, "40414: BSON field 'KillAllSessionsCmd.killAllSessions' is missing but a required field"},
 	}
 	for _, version := range parsedVersions {
@@ -275,6 +290,69 @@ func TestBitsOfDecimals(t *testing.T) {
 		ok(t, askText(t, c, "db", `{"insert": "n", "documents": [{"a": {"$numberDecimal": "1.2"}}, {"a": {"$numberDecimal": "1"}}]}`))
 		if n, _ := ok(t, askText(t, c, "db", `{"count": "n", "query": {"a": {"$bitsAllSet": 1}}}`)).Lookup("n").AsInt64(); n != want {
 			t.Errorf("%s: %d documents, want %d", version, n, want)
+		}
+	}
+}
+
+// TestCollationSpecifications: a server 8.2.4 answers with these codes; the definition that it
+// reads with is older. Before it there was a parser by hand, with other words.
+func TestCollationSpecifications(t *testing.T) {
+	type collationTest struct{ spec, want, since50, before50 string } // if not want
+	const (
+		wrong = "14: BSON field 'collation.%s' is the wrong type '%s', expected type '%s'"
+		old   = `14: "%s" had the wrong type. Expected %s, found %s`
+	)
+	tests := []collationTest{
+		{`{}`, "ok", "", ""},
+		{`{"locale": "en", "strength": 5, "caseFirst": "upper", "alternate": "shifted", "maxVariable": "space", "backwards": true}`, "ok", "", ""},
+		{`{"strength": 2}`, "40414: BSON field 'collation.locale' is missing but a required field", "", `4: Missing expected field "locale"`},
+		{`{"locale": null}`, "40414: BSON field 'collation.locale' is missing but a required field", "", fmt.Sprintf(old, "locale", "string", "null")},
+		{`{"locale": 1}`, fmt.Sprintf(wrong, "locale", "int", "string"), "", fmt.Sprintf(old, "locale", "string", "int")},
+		{`{"locale": "xx"}`, `2: Field 'locale' is invalid in: { locale: "xx" }`, "", ""},
+		{`{"locale": "en", "strength": 0}`, "2: BSON field 'strength' value must be >= 1, actual value '0'", "51024: BSON field 'strength' value must be >= 1, actual value '0'", "9: Field 'strength' must be an integer 1 through 5. Got: 0"},
+		{`{"locale": "en", "strength": 6}`, "2: BSON field 'strength' value must be <= 5, actual value '6'", "51024: BSON field 'strength' value must be <= 5, actual value '6'", "9: Field 'strength' must be an integer 1 through 5. Got: 6"},
+		{`{"locale": "en", "strength": {"$numberDouble": "NaN"}}`, "2: BSON field 'strength' value must be >= 1, actual value '0'", "51024: BSON field 'strength' value must be >= 1, actual value '0'", `2: Expected field "strength" to have a value exactly representable as a 64-bit integer, but found strength: nan.0`},
+		{`{"locale": "en", "strength": {"$numberDecimal": "5.5"}}`, "2: BSON field 'strength' value must be <= 5, actual value '6'", "51024: BSON field 'strength' value must be <= 5, actual value '6'", `2: Expected field "strength" to have a value exactly representable as a 64-bit integer, but found strength: 5.5`},
+		{`{"locale": "en", "strength": 2.9}`, "ok", "", `2: Expected field "strength" to have a value exactly representable as a 64-bit integer, but found strength: 2.9`},
+		{`{"locale": "en", "strength": null}`, "ok", "", `14: Expected field "strength" to have numeric type, but found null`},
+		{`{"locale": "en", "strength": "3"}`, "14: BSON field 'collation.strength' is the wrong type 'string', expected types '[decimal, int, double, long]'", "14: BSON field 'collation.strength' is the wrong type 'string', expected types '[long, int, decimal, double']", `14: Expected field "strength" to have numeric type, but found string`},
+		{`{"locale": "en", "backwards": null}`, fmt.Sprintf(wrong, "backwards", "null", "bool"), "", fmt.Sprintf(old, "backwards", "bool", "null")},
+		{`{"locale": "en", "caseFirst": "x"}`, "2: Enumeration value 'x' for field 'collation.caseFirst' is not a valid value.", "", "9: Field 'caseFirst' must be 'upper', 'lower', or 'off'. Got: x"},
+		{`{"locale": "en", "alternate": "x"}`, "2: Enumeration value 'x' for field 'collation.alternate' is not a valid value.", "", "9: Field 'alternate' must be 'non-ignorable' or 'shifted'. Got: x"},
+		{`{"locale": "en", "version": null}`, "ok", "", fmt.Sprintf(old, "version", "string", "null")},
+		{`{"locale": "en", "version": "1"}`, `161: Requested collation version 1 but the only available collator version was 57.1. Requested collation spec: { locale: "en", version: "1" }`, "", ""},
+		{`{"locale": "en", "Strength": 3}`, "40415: BSON field 'collation.Strength' is an unknown field.", "", `9: Collation spec contains unknown field. Collation spec: { locale: "en", Strength: 3 }`},
+		{`{"locale": "simple", "strength": 1}`, "ok", "", `9: If locale=simple, no other fields should be present in: { locale: "simple", strength: 1 }`},
+	}
+	for _, field := range []string{"caseLevel", "normalization", "numericOrdering"} {
+		tests = append(tests, collationTest{`{"locale": "en", "` + field + `": null}`, "ok", "", fmt.Sprintf(old, field, "bool", "null")},
+			collationTest{`{"locale": "en", "` + field + `": 1}`, fmt.Sprintf(wrong, field, "int", "bool"), "", fmt.Sprintf(old, field, "bool", "int")})
+	}
+	for _, version := range []string{"4.4.0", "5.0", "7.0.8", "8.2.4"} {
+		d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version(version), mongotest.InMemory())
+		c := dialNode(t, d, d.Node(0))
+		ok(t, askText(t, c, "db", `{"create": "c"}`))
+		for _, test := range tests {
+			want := test.want
+			if before := version[0] == '4'; before && test.before50 != "" {
+				want = test.before50
+			} else if !before && version[0] != '8' && test.since50 != "" {
+				want = test.since50
+			}
+			if got := errorOf(askText(t, c, "db", `{"find": "c", "collation": `+test.spec+`}`)); got != want {
+				t.Errorf("%s: %s:\ngot  %s\nwant %s", version, test.spec, got, want)
+			}
+			if version[0] == '4' {
+				continue
+			}
+			if test.spec == `{}` { // where it is part of the command's definition
+				want = "40414: BSON field 'create.collation.locale' is missing but a required field"
+			}
+			want = strings.ReplaceAll(want, "'collation.", "'create.collation.")
+			if got := errorOf(askText(t, c, "db", `{"create": "d", "collation": `+test.spec+`}`)); got != want {
+				t.Errorf("%s: create with %s:\ngot  %s\nwant %s", version, test.spec, got, want)
+			}
+			ok(t, askText(t, c, "db", `{"dropDatabase": 1}`))
 		}
 	}
 }

@@ -390,6 +390,16 @@ func (f Field[T]) AtLeast(least int64) Field[T] {
 	})
 }
 
+// AtMost refuses greater numbers since version 5.0.
+func (f Field[T]) AtMost(most int64) Field[T] {
+	return f.Then(func(_ *T, v Value) error {
+		if n := v.Long(); n > most && v.From.Version().AtLeast(5, 0) {
+			return TooLarge(v.From.Version(), v.Name, most, n)
+		}
+		return nil
+	})
+}
+
 // Then has more done after the value is kept.
 func (f Field[T]) Then(then func(q *T, v Value) error) Field[T] {
 	set := f.set

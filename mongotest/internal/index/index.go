@@ -226,7 +226,7 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 				"Empty \"storageEngine\" options are invalid. Please remove the field or include valid options.")
 		}
 	}
-	return s, s.checkPlugin()
+	return s, s.checkPlugin(version)
 }
 
 func firstField(doc bson.Raw) (string, bool) {
@@ -405,12 +405,12 @@ func (s *Spec) checkTTL() error {
 }
 
 // checkPlugin checks the rules of the special index types, and those on combinations of options.
-func (s *Spec) checkPlugin() error {
+func (s *Spec) checkPlugin(version release.Version) error {
 	has := func(field string) bool { return s.doc.Lookup(field).AsBool() }
 	partial := s.doc.Lookup("partialFilterExpression").Type != 0
 	if spec, ok := s.doc.Lookup("collation").Document(); ok {
 		var err error
-		if s.collation, err = query.ParseCollation(spec); err != nil {
+		if s.collation, err = query.ParseCollation(version, spec); err != nil {
 			if s.alone {
 				return err
 			}

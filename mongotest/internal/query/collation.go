@@ -16,6 +16,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -55,11 +56,14 @@ var locales = func() map[string]bool {
 	return m
 }()
 
-// ParseCollation parses a collation specification. The result is nil, which is the simple
-// collation, for {locale: "simple"} and for an empty document.
-func ParseCollation(spec bson.Raw) (*Collation, error) {
+// ParseCollation parses a collation specification as a version does. The result is nil, which is
+// the simple collation, for {locale: "simple"} and for an empty document.
+func ParseCollation(version release.Version, spec bson.Raw) (*Collation, error) {
 	if spec.IsEmpty() {
 		return nil, nil
+	}
+	if version.AtLeast(5, 0) {
+		return parseDefined(version, spec)
 	}
 	c := &Collation{strength: 3, caseFirst: "off", maxVariable: "punct"}
 	p := collationParser{spec: spec}
@@ -95,16 +99,31 @@ func ParseCollation(spec bson.Raw) (*Collation, error) {
 	c.maxVariable, _ = p.choice("maxVariable", "punct", "'punct' or 'space'", "punct", "space")
 	c.normalization = p.flag("normalization", byDefault.normalization)
 	c.backwards = p.flag("backwards", byDefault.backwards)
-	version, _ := p.text("version", collatorVersion)
+	collator, _ := p.text("version", collatorVersion)
+	if p.err == nil {
+		p.err = checkCollatorVersion(collator, spec)
+	}
 	switch {
 	case p.err != nil:
 		return nil, p.err
-	case version != collatorVersion:
-		return nil, srverr.New(161, "Requested collation version %s but the only available collator version was %s. "+
-			"Requested collation spec: %s", version, collatorVersion, bsontext.Document(spec))
 	case p.seen < countElements(spec):
 		return nil, srverr.New(srverr.FailedToParse, "Collation spec contains unknown field. Collation spec: %s",
 			bsontext.Document(spec))
+	}
+	return c.ready()
+}
+
+func checkCollatorVersion(version string, spec bson.Raw) error {
+	if version == collatorVersion {
+		return nil
+	}
+	return srverr.New(161, "Requested collation version %s but the only available collator version was %s. "+
+		"Requested collation spec: %s", version, collatorVersion, bsontext.Document(spec))
+}
+
+// ready checks that the options go together, and has the collation compare.
+func (c *Collation) ready() (*Collation, error) {
+	switch {
 	case c.backwards && c.strength == 1:
 		return nil, badValue("'backwards' is invalid with 'strength' of 1 in: %s", bsontext.Document(c.Spec()))
 	case c.caseFirst != "off" && !c.caseLevel && c.strength < 3:

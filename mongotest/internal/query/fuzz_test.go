@@ -43,7 +43,7 @@ func FuzzQuery(f *testing.F) {
 		}
 		o := &Options{Expr: ExprParserFunc(parseExpr)}
 		all, _ := ParseFilter(doc(), nil)
-		o.Collation, _ = ParseCollation(spec)
+		o.Collation, _ = ParseCollation(v44, spec)
 		if filter, err := ParseFilter(spec, o); err == nil {
 			matches, matchErr := filter.Match(d)
 			filter.Bounds("a.b", false, true)

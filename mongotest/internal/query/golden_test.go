@@ -49,7 +49,7 @@ type engine struct {
 func (e *engine) options(cmd bson.Raw) (*Options, error) {
 	o := &Options{Expr: ExprParserFunc(parseExpr), Version: v44}
 	if c := cmd.Lookup("collation"); c.Type == bson.TypeEmbeddedDocument {
-		coll, err := ParseCollation(c.Value)
+		coll, err := ParseCollation(v44, c.Value)
 		if err != nil {
 			return nil, err
 		}

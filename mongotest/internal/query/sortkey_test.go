@@ -21,7 +21,7 @@ func TestSortKey(t *testing.T) {
 		{`{"locale":"sv","strength":2}`, "a", ""},
 		{`{"locale":"en","caseLevel":true}`, "a", ""},
 	} {
-		coll, err := ParseCollation(parseJSON(t, c.collation))
+		coll, err := ParseCollation(v44, parseJSON(t, c.collation))
 		if err != nil {
 			t.Fatal(err)
 		}

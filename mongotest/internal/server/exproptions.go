@@ -16,7 +16,7 @@ import (
 // CollationOf returns the collation of a statement: its own, or the collection's.
 func (r *Request) CollationOf(spec bson.Raw, c *store.Coll) (*query.Collation, error) {
 	if spec != nil {
-		return query.ParseCollation(spec)
+		return query.ParseCollation(r.Version(), spec)
 	}
 	if c != nil {
 		return c.Collation, nil

@@ -44,6 +44,9 @@ func runPlanCacheClear(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if c == nil {
+		return dst, nil // whatever the arguments are
+	}
 	_, a, err := queryShape(r, ns, c)
 	switch {
 	case r.Body.Lookup("query").IsZero():
@@ -55,9 +58,7 @@ func runPlanCacheClear(r *server.Request, dst []byte) ([]byte, error) {
 	case err != nil:
 		return dst, err
 	}
-	if c != nil {
-		r.Node.Memory.Forget(c, a)
-	}
+	r.Node.Memory.Forget(c, a)
 	return dst, nil
 }
 
@@ -90,6 +91,8 @@ func queryShape(r *server.Request, ns string, c *store.Coll) (bson.Raw, *planner
 			v = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: bsondoc.OrEmpty(nil)}
 		case v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray:
 			return nil, nil, srverr.New(srverr.BadValue, "required field %s must be an object", k)
+		case k == "collation" && bson.Raw(v.Value).IsEmpty():
+			return nil, nil, srverr.New(srverr.BadValue, "required field collation cannot be empty")
 		}
 		shape = bson.AppendRawValue(shape, k, v)
 	}
@@ -149,6 +152,9 @@ func runClearFilters(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if c == nil {
+		return dst, nil // whatever the arguments are
+	}
 	shape, a := "", (*planner.Access)(nil)
 	if !r.Body.Lookup("query").IsZero() {
 		if _, a, err = queryShape(r, ns, c); err != nil {
@@ -156,9 +162,7 @@ func runClearFilters(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		shape = a.Shape()
 	}
-	if c != nil {
-		r.Node.Memory.Filters.Clear(c, shape)
-		r.Node.Memory.Forget(c, a)
-	}
+	r.Node.Memory.Filters.Clear(c, shape)
+	r.Node.Memory.Forget(c, a)
 	return dst, nil
 }

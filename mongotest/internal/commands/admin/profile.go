@@ -4,7 +4,6 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
-	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
@@ -30,9 +29,7 @@ func parseProfile(r *server.Request) (a profileArgs, err error) {
 		case v.IsZero() || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
 			return 0, false, nil
 		case !v.IsNumber():
-			return 0, false, srverr.New(srverr.TypeMismatch,
-				"BSON field 'profile.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", name,
-				bsontext.TypeName(v.Type))
+			return 0, false, args.WrongNumber(r.Version(), "profile", name, v)
 		}
 		n, _ := args.NumberOf(v)
 		return n, true, nil
@@ -40,7 +37,7 @@ func parseProfile(r *server.Request) (a profileArgs, err error) {
 	if err := args.CheckParsed(r, r.Cmd.Name, "slowms", "sampleRate", "filter"); err != nil {
 		return a, err
 	}
-	if v := r.Arg(); v.Type == bson.TypeNull && r.Version().AllParsed() {
+	if v := r.Arg(); (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) && r.Version().AllParsed() {
 		return a, args.MissingField("profile.profile")
 	}
 	level, given, err := number("profile", r.Arg())

@@ -276,10 +276,13 @@ func runConnectionStatus(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	show := r.Body.Lookup("showPrivileges")
-	if show.Type == bson.TypeNull && r.Version().AllParsed() {
+	if (show.Type == bson.TypeNull || show.Type == bson.TypeUndefined) && r.Version().AllParsed() {
 		show = bson.RawValue{}
 	}
 	if !show.IsZero() && !show.IsNumber() && show.Type != bson.TypeBoolean {
+		if r.Version().AllParsed() {
+			return dst, args.WrongFlag(r.Version(), r.Cmd.Name, "showPrivileges", show)
+		}
 		return dst, srverr.New(srverr.TypeMismatch,
 			"Expected boolean or number type for field \"showPrivileges\", found %s", bsontext.TypeName(show.Type))
 	}

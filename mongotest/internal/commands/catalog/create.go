@@ -83,7 +83,9 @@ var createArgs = &args.Table[createSpec]{Name: "create", Copy: true, Fields: map
 	"idIndex":       args.Object(func(q *createSpec) *bson.Raw { return &q.idIndex }),
 	"storageEngine": args.Object(func(q *createSpec) *bson.Raw { return &q.storage }),
 	"validator":     args.Object(func(q *createSpec) *bson.Raw { return &q.validator }),
-	"collation":     args.Object(func(q *createSpec) *bson.Raw { return &q.collation }),
+	"collation": args.Object(func(q *createSpec) *bson.Raw {
+		return &q.collation
+	}).Then(func(_ *createSpec, v args.Value) error { return query.CheckCreateCollation(v) }),
 	"viewOn": args.String(func(q *createSpec) *string {
 		return &q.viewOn
 	}).Note(func(q *createSpec) *bool { return &q.hasViewOn }),
@@ -167,7 +169,7 @@ func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if own := q.idIndex.Lookup("collation"); own.Type != 0 {
-		if c, err := query.ParseCollation(own.Value); err != nil || !c.Same(set.Collation) {
+		if c, err := query.ParseCollation(r.Version(), own.Value); err != nil || !c.Same(set.Collation) {
 			return dst, srverr.New(srverr.BadValue, "'idIndex' must have the same collation as the collection.")
 		}
 	}
@@ -402,7 +404,7 @@ func (q *createSpec) settings(r *server.Request) (set store.Settings, err error)
 		raw = bson.AppendDocument(raw, "indexOptionDefaults", q.defaults)
 	}
 	if q.collation != nil {
-		if set.Collation, err = query.ParseCollation(q.collation); err != nil {
+		if set.Collation, err = query.ParseCollation(r.Version(), q.collation); err != nil {
 			return set, err
 		}
 	}

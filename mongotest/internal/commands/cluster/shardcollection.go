@@ -10,6 +10,7 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
@@ -70,7 +71,7 @@ func (spec *shardSpec) check(r *server.Request, db, ns string) error {
 }
 
 // checkColl checks what the collection has to be like; c may be nil.
-func (spec *shardSpec) checkColl(c *store.Coll) error {
+func (spec *shardSpec) checkColl(version release.Version, c *store.Coll) error {
 	switch {
 	case c == nil:
 	case c.View:
@@ -83,7 +84,7 @@ func (spec *shardSpec) checkColl(c *store.Coll) error {
 		if _, err := args.ExtractString(spec.collation, "locale"); err != nil {
 			return err
 		}
-		collation, err := query.ParseCollation(spec.collation)
+		collation, err := query.ParseCollation(version, spec.collation)
 		if err != nil {
 			return err
 		}
@@ -125,7 +126,7 @@ func runShardCollection(r *server.Request, dst []byte) ([]byte, error) {
 	var uuid [16]byte
 	err = r.Write(func(tx *store.Tx) error {
 		c := tx.Coll(ns)
-		if err := spec.checkColl(c); err != nil {
+		if err := spec.checkColl(r.Version(), c); err != nil {
 			return err
 		}
 		if s := sharding.Of(c); s != nil {

@@ -324,7 +324,7 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 	var collation *query.Collation
 	given := q.collation != nil
 	if given {
-		if collation, err = query.ParseCollation(q.collation); err != nil {
+		if collation, err = query.ParseCollation(r.Version(), q.collation); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -315,7 +315,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll,
 	var collation *query.Collation
 	var err error
 	if q.collation != nil {
-		if collation, err = query.ParseCollation(q.collation); err != nil {
+		if collation, err = query.ParseCollation(r.Version(), q.collation); err != nil {
 			return nil, nil, err
 		}
 	} else if c != nil {

@@ -83,7 +83,7 @@ var mapReduceArgs = &args.Table[mapReduceSpec]{Name: "MapReduce", Required: []st
 		"collation": args.Object(func(q *mapReduceSpec) *bson.Raw {
 			return &q.collation
 		}).Then(func(q *mapReduceSpec, v args.Value) error {
-			_, err := query.ParseCollation(q.collation)
+			_, err := query.ParseCollation(v.From.Version(), q.collation)
 			return err
 		}),
 		"sort": args.Object(func(q *mapReduceSpec) *bson.Raw {
