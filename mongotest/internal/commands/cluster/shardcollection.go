@@ -81,8 +81,10 @@ func (spec *shardSpec) checkColl(version release.Version, c *store.Coll) error {
 	}
 	simple := false
 	if spec.collation != nil {
-		if _, err := args.ExtractString(spec.collation, "locale"); err != nil {
-			return err
+		if !version.AtLeast(5, 0) || spec.collation.IsEmpty() {
+			if _, err := args.ExtractString(spec.collation, "locale"); err != nil {
+				return err
+			}
 		}
 		collation, err := query.ParseCollation(version, spec.collation)
 		if err != nil {
