@@ -50,7 +50,7 @@ func orderValues(t *testing.T, r *rand.Rand) []bson.RawValue {
 // TestPrefix compares the numbers of all pairs of values with their order.
 func TestPrefix(t *testing.T) {
 	values := orderValues(t, rand.New(rand.NewPCG(1, 2)))
-	coll, err := ParseCollation(parseJSON(t, `{"locale": "en", "strength": 1}`))
+	coll, err := ParseCollation(v44, parseJSON(t, `{"locale": "en", "strength": 1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
