@@ -3,6 +3,7 @@ package expr
 // Array operators that evaluate an expression per item: $map, $filter, $reduce; and $zip.
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -77,16 +78,35 @@ func (c *counter) define(as bson.RawValue, s *Scope) (*Scope, error) {
 	return s, nil
 }
 
-func (c counter) set(st *State, i int) {
-	if c.on {
-		st.Set(c.slot, bsondoc.Int32Value(int32(i)))
+// iteration is what $map, $filter and $reduce share: an array, and variables for its item and its
+// place.
+type iteration struct {
+	input Expr
+	this  Slot
+	index counter
+}
+
+// items sets the variables for each item of an array, and returns it. Each is a step of work.
+func (it *iteration) items(st *State, array bson.RawValue) iter.Seq2[bson.RawValue, error] {
+	return func(yield func(bson.RawValue, error) bool) {
+		n := int32(0)
+		for item := range bson.Raw(array.Value).Values() {
+			err := st.step()
+			st.Set(it.this, item)
+			if it.index.on {
+				st.Set(it.index.slot, bsondoc.Int32Value(n))
+			}
+			n++
+			if !yield(item, err) {
+				return
+			}
+		}
 	}
 }
 
 type mapExpr struct {
-	input, in Expr
-	slot      Slot
-	index     counter
+	iteration
+	in Expr
 }
 
 func parseMap(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
@@ -123,7 +143,7 @@ func parseMap(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.slot = slot
+	m.this = slot
 	if inner, err = m.index.define(index, inner); err != nil {
 		return nil, err
 	}
@@ -154,14 +174,10 @@ func (m *mapExpr) eval(st *State) (bson.RawValue, error) {
 		return missing, srverr.New(16883, "input to $map must be an array not %s", typeName(in))
 	}
 	b := newArray()
-	n := 0
-	for item := range bson.Raw(in.Value).Values() {
-		if err := st.step(); err != nil {
+	for _, err := range m.items(st, in) {
+		if err != nil {
 			return missing, err
 		}
-		st.Set(m.slot, item)
-		m.index.set(st, n)
-		n++
 		v, err := m.in.eval(st)
 		if err != nil {
 			return missing, err
@@ -181,13 +197,12 @@ func (m *mapExpr) optimize(env *Env) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mapExpr{args[0], args[1], m.slot, m.index}, nil
+	return &mapExpr{iteration{args[0], m.this, m.index}, args[1]}, nil
 }
 
 type filterExpr struct {
-	input, cond, limit Expr
-	slot               Slot
-	index              counter
+	iteration
+	cond, limit Expr
 }
 
 func parseFilter(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
@@ -226,7 +241,7 @@ func parseFilter(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.slot = slot
+	f.this = slot
 	if inner, err = f.index.define(index, inner); err != nil {
 		return nil, err
 	}
@@ -264,23 +279,19 @@ func (f *filterExpr) eval(st *State) (bson.RawValue, error) {
 		}
 	}
 	b := newArray()
-	n := 0
-	for item := range bson.Raw(in.Value).Values() {
-		if limit >= 0 && int64(b.n) >= limit {
-			break
-		}
-		if err := st.step(); err != nil {
+	for item, err := range f.items(st, in) {
+		if err != nil {
 			return missing, err
 		}
-		st.Set(f.slot, item)
-		f.index.set(st, n)
-		n++
 		v, err := f.cond.eval(st)
 		if err != nil {
 			return missing, err
 		}
-		if Truthy(v) {
-			b.add(item)
+		if !Truthy(v) {
+			continue
+		}
+		if b.add(item); int64(b.n) == limit {
+			break
 		}
 	}
 	return b.value(), nil
@@ -291,13 +302,13 @@ func (f *filterExpr) optimize(env *Env) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &filterExpr{args[0], args[1], args[2], f.slot, f.index}, nil
+	return &filterExpr{iteration{args[0], f.this, f.index}, args[1], args[2]}, nil
 }
 
 type reduceExpr struct {
-	input, initial, in Expr
-	value, this        Slot
-	index              counter
+	iteration
+	initial, in Expr
+	value       Slot
 }
 
 func parseReduce(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
@@ -365,18 +376,14 @@ func (r *reduceExpr) eval(st *State) (bson.RawValue, error) {
 	if err != nil {
 		return missing, err
 	}
-	n := 0
-	for item := range bson.Raw(in.Value).Values() {
-		if err := st.step(); err != nil {
+	for _, err := range r.items(st, in) {
+		if err != nil {
 			return missing, err
 		}
 		if len(acc.Value) > maxResult {
 			return missing, tooLarge()
 		}
-		st.Set(r.this, item)
 		st.Set(r.value, acc)
-		r.index.set(st, n)
-		n++
 		if acc, err = r.in.eval(st); err != nil {
 			return missing, err
 		}
@@ -389,7 +396,7 @@ func (r *reduceExpr) optimize(env *Env) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reduceExpr{args[0], args[1], args[2], r.value, r.this, r.index}, nil
+	return &reduceExpr{iteration{args[0], r.this, r.index}, args[1], args[2], r.value}, nil
 }
 
 type zipExpr struct {
