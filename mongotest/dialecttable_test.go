@@ -19,15 +19,15 @@ import (
 	"allium/mongotest/internal/server"
 )
 
-var updateDialects = flag.Bool("dialects.update", false, "write the table of dialects into docs/mongotest.md")
+var updateDialects = flag.Bool("dialects.update", false, "write the table of dialects into docs/mongotest-versions.md")
 
-// TestDialectTable wants the table in docs/mongotest.md which says of each command, and of each
-// version that speaks in another way, where the words come from that it has for wrong arguments:
-// with -dialects.update it writes it there. What parser a command has is found by asking it. A
-// command of which neither a recording nor the suite of 7.0.8 knows errors, nor a definition says
-// which arguments there are, has to be in unheard, with the reason.
+// TestDialectTable wants the table in docs/mongotest-versions.md which says of each command, and of
+// each version that speaks in another way, where the words come from that it has for wrong
+// arguments: with -dialects.update it writes it there. What parser a command has is found by asking
+// it. A command of which neither a recording nor the suite of 7.0.8 knows errors, nor a definition
+// says which arguments there are, has to be in unheard, with the reason.
 func TestDialectTable(t *testing.T) {
-	const file, begin, end = "../docs/mongotest.md", "<!-- dialects -->\n", "<!-- end of dialects -->"
+	const file, begin, end = "../docs/mongotest-versions.md", "<!-- dialects -->\n", "<!-- end of dialects -->"
 	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

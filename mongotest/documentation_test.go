@@ -10,12 +10,16 @@ import (
 	"testing"
 )
 
-// TestDocumented wants every exported function and method in docs/mongotest.md, and in a runnable
+// TestDocumented wants every exported function and method on a page of docs, and in a runnable
 // Example.
 func TestDocumented(t *testing.T) {
-	page, err := os.ReadFile("../docs/mongotest.md")
-	if err != nil {
-		t.Fatal(err)
+	var page []byte
+	for _, name := range []string{"mongotest", "serve", "mongotest-fidelity"} {
+		text, err := os.ReadFile("../docs/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page = append(page, text...)
 	}
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -49,7 +53,7 @@ func TestDocumented(t *testing.T) {
 	}
 	for _, name := range exported {
 		if !strings.Contains(string(page), name+"(") && !strings.Contains(string(page), name+"`") {
-			t.Errorf("docs/mongotest.md does not mention %s", name)
+			t.Errorf("docs/mongotest.md and docs/serve.md do not mention %s", name)
 		}
 		if !used[name] {
 			t.Errorf("no Example calls %s", name)

@@ -30,7 +30,7 @@ type ScriptOptions struct {
 
 // Scripts initializes the deployment as the official images do with the files of
 // /docker-entrypoint-initdb.d, in the order of their names, before it listens. A .js file is run
-// with the part of mongosh's API that such scripts use (docs/mongotest.md has it), with all rights
+// with the part of mongosh's API that such scripts use (docs/serve.md has it), with all rights
 // and as a run of the shell of its own. A .json file, compressed or not, has documents for the
 // collection that its name says, COLLECTION.json or DB.COLLECTION.json, or {"db.collection":
 // [documents]}. A .sh file is an error, since there is no shell to run it; other files are passed

@@ -282,7 +282,7 @@ func (c *counter) found(name, file, pattern string) {
 // measured takes from the tables of benchmarks what other pages say of them.
 func (c *counter) measured() {
 	c.found("go version", "go.mod", `(?m)^go ([0-9]+\.[0-9]+)`)
-	c.found("server binary", "docs/mongotest.md", "\\| `allium serve` \\| [^|]*\\| [^|]*\\| ([0-9]+) MB,")
+	c.found("server binary", "docs/serve.md", "\\| `allium serve` \\| [^|]*\\| [^|]*\\| ([0-9]+) MB,")
 	const cell = `[^|]*\|`
 	row := `(?m)^\| single/find one by _id \|` + strings.Repeat(cell, 6)
 	c.found("allocations of a find", "docs/performance.md", row+` ([0-9]+) \|`)

@@ -12,12 +12,12 @@ import (
 	"allium/mongotest/internal/server"
 )
 
-var update = flag.Bool("update", false, "write the table of commands into docs/mongotest.md")
+var update = flag.Bool("update", false, "write the table of commands into docs/mongotest-commands.md")
 
-// TestTable wants the table of commands in docs/mongotest.md as it is here. With -update it writes
-// it there.
+// TestTable wants the table of commands in docs/mongotest-commands.md as it is here. With -update
+// it writes it there.
 func TestTable(t *testing.T) {
-	const file, begin, end = "../../../docs/mongotest.md", "<!-- commands -->\n", "<!-- end of commands -->"
+	const file, begin, end = "../../../docs/mongotest-commands.md", "<!-- commands -->\n", "<!-- end of commands -->"
 	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

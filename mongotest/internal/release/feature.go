@@ -104,7 +104,7 @@ func (v Version) Lacks(kind Kind, name string) bool {
 // not know them; empty otherwise.
 func (v Version) NotBuiltNote(kind Kind, name string) string {
 	if v.Lacks(kind, name) {
-		return " (servers of version " + v.Series() + " have it, mongotest does not: see docs/mongotest.md)"
+		return " (servers of version " + v.Series() + " have it, mongotest does not: see docs/mongotest-versions.md)"
 	}
 	return ""
 }

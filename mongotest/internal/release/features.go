@@ -11,8 +11,8 @@ const rateLimiter = "ingressConnectionEstablishmentBurstCapacitySecs ingressConn
 
 // Features is what came and went with the versions from 4.4 on: commands, stages, operators and the
 // like by name, as the public release notes and manuals say. It decides what a deployment of a
-// version refuses, and docs/mongotest.md shows it. What is in no row is in every version; how a
-// version does what all of them have is in the code of that.
+// version refuses, and docs/mongotest-versions.md shows it. What is in no row is in every version;
+// how a version does what all of them have is in the code of that.
 var Features = []Feature{
 	// Enterprise, and Percona's
 	{Since: At(4, 2, 0), Kind: Stage, State: NotBuilt, Names: "$backupCursor $backupCursorExtend"},

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// markdown is the table of features as docs/mongotest.md shows it: a row for each version, kind and
-// direction, with a column for each state.
+// markdown is the table of features as docs/mongotest-versions.md shows it: a row for each version,
+// kind and direction, with a column for each state.
 func markdown() string {
 	type change struct {
 		at   Version

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table of features into docs/mongotest.md")
+var update = flag.Bool("update", false, "write the table of features into docs/mongotest-versions.md")
 
-// TestDocumented wants the table of features in docs/mongotest.md as it is here. With -update it
-// writes it there.
+// TestDocumented wants the table of features in docs/mongotest-versions.md as it is here. With
+// -update it writes it there.
 func TestDocumented(t *testing.T) {
-	const file, begin, end = "../../../docs/mongotest.md", "<!-- features -->\n", "<!-- end of features -->"
+	const file, begin, end = "../../../docs/mongotest-versions.md", "<!-- features -->\n", "<!-- end of features -->"
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

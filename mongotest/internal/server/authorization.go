@@ -15,7 +15,7 @@ import (
 // Needs says which privileges a command needs. The zero value says nothing: [Register] refuses it,
 // except for commands that run before a client has authenticated.
 type Needs struct {
-	Text string // as docs/mongotest.md has it
+	Text string // as docs/mongotest-commands.md has it
 	// of returns the actions for a body, which is not the request's if that explains it.
 	of func(r *Request, body bson.Raw) []account.Need
 }
