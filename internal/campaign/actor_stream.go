@@ -64,7 +64,9 @@ func (a *actor) consume() {
 	o.Parallel = 1 + a.r.IntN(3)
 	seed := a.r.Uint64()
 	o.Handle = func(ctx context.Context, ev allium.ChangeEvent[bson.D]) error {
-		return a.world.consumed(ctx, ev, seed, a.world.plan.Think/4)
+		// Where pauses are long, a handler that took as long would never end before its copy does,
+		// and the server would forget what the position needs.
+		return a.world.consumed(ctx, ev, seed, min(a.world.plan.Think/4, time.Second))
 	}
 	limit := pick(a.r, []time.Duration{5 * time.Second, 20 * time.Second, time.Minute})
 	if a.world.plan.Real {

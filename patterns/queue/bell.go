@@ -25,7 +25,12 @@ func (q *Queue[T]) listen(ctx context.Context) *bell {
 	go func() {
 		defer close(b.done)
 		for n := 1; ctx.Err() == nil; n++ {
-			opened, err := q.hear(ctx, b)
+			opened := false
+			// The program's listeners may panic here, where nobody could recover.
+			err := again.Call(func() (err error) {
+				opened, err = q.hear(ctx, b)
+				return err
+			})
 			if opened {
 				n = 1
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -632,4 +633,48 @@ func TestTransaction(t *testing.T) {
 			}
 		}
 	}, mongotest.ReplicaSet(1))
+}
+
+// TestListenersThatLeave: a listener of the program panics, or ends the goroutine, at each command
+// of a program that works. The program goes on without its queue, which says why, and another copy
+// takes over.
+func TestListenersThatLeave(t *testing.T) {
+	for _, exits := range []bool{false, true} {
+		for at := int64(1); at <= 12; at++ {
+			bubble(t, func(t *testing.T, d *mongotest.Deployment, coll allium.AnyCollection) {
+				q := queue.Of[int](coll)
+				must(t, q.Ensure(t.Context()))
+				for n := range 3 {
+					_, err := q.Send(t.Context(), n)
+					must(t, err)
+				}
+				var commands atomic.Int64
+				client, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d,
+					CommandMonitor: &event.CommandMonitor{Started: func(context.Context, *event.CommandStarted) {
+						if commands.Add(1) == at {
+							if exits {
+								runtime.Goexit()
+							}
+							panic("a listener's own")
+						}
+					}}})
+				must(t, err)
+				defer client.Close(context.Background())
+				work := func(c allium.AnyCollection) error {
+					ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
+					defer stop()
+					return queue.Of[int](c).Run(ctx, func(context.Context, *queue.Message[int]) error { return nil })
+				}
+				if err := work(client.Database("app").Collection("jobs")); err == nil {
+					t.Error("a queue that ended says nothing")
+				}
+				if err := work(coll); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				if s, err := q.Stats(t.Context()); err != nil || s.Due+s.Taken+s.Delayed > 0 {
+					t.Errorf("left: %+v, %v", s, err)
+				}
+			}, mongotest.ReplicaSet(1))
+		}
+	}
 }

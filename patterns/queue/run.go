@@ -73,14 +73,16 @@ func (q *Queue[T]) Run(ctx context.Context, handle func(ctx context.Context, m *
 	var workers sync.WaitGroup
 	for range o.Parallel {
 		workers.Go(func() {
-			for {
-				m, err := r.get(ctx)
-				if err != nil {
-					end(err)
-					return
+			// The program's listeners may panic here, where nobody could recover.
+			end(again.Call(func() error {
+				for {
+					m, err := r.get(ctx)
+					if err != nil {
+						return err
+					}
+					r.do(m)
 				}
-				r.do(m)
-			}
+			}))
 		})
 	}
 	workers.Wait()

@@ -65,19 +65,26 @@ func (c *consumer[T]) run() error {
 		})
 	}
 	keeper.Go(func() { c.own(c.keep) })
+	err = errLeft
+	// Listeners of the program may panic while the stream is read, or end the goroutine: nothing is
+	// left behind then either.
+	defer func() {
+		c.end(err)
+		for _, q := range queues {
+			close(q)
+		}
+		workers.Wait()
+		keeper.Wait()
+		// What was handled need not be handled again.
+		ctx, cancel := again.Afterwards(c.work)
+		defer cancel()
+		c.save(ctx, true)
+	}()
 	err = c.read(s, queues)
-	c.end(err)
-	for _, q := range queues {
-		close(q)
-	}
-	workers.Wait()
-	keeper.Wait()
-	// What was handled need not be handled again.
-	ctx, cancel := again.Afterwards(c.work)
-	defer cancel()
-	c.save(ctx, true)
 	return err
 }
+
+var errLeft = errors.New("stream: the program's own code has left the function")
 
 // own runs what works on a goroutine of its own. Its error ends the work, and so does a panic of
 // the program's listeners, which nobody could recover there.

@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"allium"
 	"allium/bson"
+	"allium/event"
 	"allium/mongoerr"
 	"allium/mongotest"
 	"allium/patterns/lease"
@@ -653,4 +655,62 @@ func TestMisuse(t *testing.T) {
 			t.Errorf("a stage that is none: %v", err)
 		}
 	})
+}
+
+// TestListenersThatLeave: a listener of the program panics, or ends the goroutine, at each command
+// of a consumer in turn. Wherever that is, nothing goes on behind it, and another copy takes over.
+func TestListenersThatLeave(t *testing.T) {
+	for _, exits := range []bool{false, true} {
+		for at := int64(1); at <= 12; at++ {
+			synctest.Test(t, func(t *testing.T) {
+				b := setUp(t, 1)
+				var commands atomic.Int64
+				client, err := allium.Open(b.d.URI(), allium.ClientOptions{Dialer: b.d,
+					CommandMonitor: &event.CommandMonitor{Started: func(context.Context, *event.CommandStarted) {
+						if commands.Add(1) == at {
+							if exits {
+								runtime.Goexit()
+							}
+							panic("a listener's own")
+						}
+					}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer client.Close(t.Context())
+				ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+				defer stop()
+				o := b.options(func(context.Context, allium.ChangeEvent[doc]) error { return nil })
+				o.Store = client.Database("app").Collection("consumers")
+				left := make(chan any, 1)
+				go func() {
+					defer func() { left <- recover() }()
+					stream.Run(ctx, allium.CollectionOf[doc](client.Database("app"), "docs"), o)
+				}()
+				for n := range 3 {
+					time.Sleep(time.Second)
+					b.write("a", n)
+				}
+				<-left
+				synctest.Wait()
+				handled := make(chan int, 10)
+				o = b.options(func(_ context.Context, ev allium.ChangeEvent[doc]) error {
+					_, n := what(ev)
+					handled <- n
+					return nil
+				})
+				second := b.start(o)
+				time.Sleep(time.Minute) // the lease that nobody gave back ends
+				b.write("a", 9)
+				for n := range handled {
+					if n == 9 {
+						break
+					}
+				}
+				if err := second.end(); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			})
+		}
+	}
 }
