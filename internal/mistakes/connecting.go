@@ -251,8 +251,8 @@ var connecting = Section{"Connecting", false, []Mistake{
 		Make: func(ctx context.Context, e *Env) error {
 			d := e.Deployment("headless", mongotest.ReplicaSet(2), mongotest.Version("8.0"),
 				mongotest.ElectionDelay(time.Hour))
-			// A monitor that polls does not hear of it before the insert does, and asks again half a
-			// second later.
+			// A monitor that polls does not hear of it before the insert does, and asks again
+			// half a second later.
 			client := e.client("mongodb://"+strings.Join(d.Hosts(), ",")+"/?replicaSet=rs0&serverMonitoringMode=poll",
 				allium.ClientOptions{ServerSelectionTimeout: new(10 * time.Second)})
 			if err := client.Ping(ctx); err != nil {
