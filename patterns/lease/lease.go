@@ -146,11 +146,7 @@ func Run(ctx context.Context, coll allium.AnyCollection, name string, fn func(ct
 	if err != nil {
 		return err
 	}
-	defer func() {
-		ctx, cancel := again.Afterwards(ctx)
-		defer cancel()
-		l.Release(ctx)
-	}()
+	defer again.Lastly(ctx, l.Release)
 	err = fn(l.Context(), l)
 	if cause := context.Cause(l.ctx); errors.Is(cause, ErrLost) && !errors.Is(err, ErrLost) {
 		err = errors.Join(cause, err)

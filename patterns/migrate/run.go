@@ -52,11 +52,7 @@ func walk(ctx context.Context, db *allium.Database, steps []Step, opts []Options
 			lease.Options{TTL: r.opts.TTL}); err != nil {
 			return nil, err
 		}
-		defer func() {
-			ctx, cancel := again.Afterwards(ctx)
-			defer cancel()
-			r.lease.Release(ctx)
-		}()
+		defer again.Lastly(ctx, r.lease.Release)
 		var end context.CancelCauseFunc
 		r.ctx, end = context.WithCancelCause(ctx)
 		defer end(nil)

@@ -82,11 +82,7 @@ func Apply(ctx context.Context, db *allium.Database, declared Schema, opts ...Ap
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		ctx, cancel := again.Afterwards(ctx)
-		defer cancel()
-		l.Release(ctx)
-	}()
+	defer again.Lastly(ctx, l.Release)
 	held, end := context.WithCancelCause(ctx) // the lease's context ends with the waiting's
 	defer end(nil)
 	defer context.AfterFunc(l.Context(), func() {

@@ -59,9 +59,14 @@ func (c *consumer[T]) run() error {
 	for i := range queues {
 		queues[i] = make(chan *slot[T], cap(c.room))
 		workers.Go(func() {
-			for s := range queues[i] {
-				c.own(func() error { return c.finish(s) })
-			}
+			c.own(func() error {
+				for s := range queues[i] {
+					if err := c.finish(s); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 		})
 	}
 	keeper.Go(func() { c.own(c.keep) })
@@ -76,9 +81,7 @@ func (c *consumer[T]) run() error {
 		workers.Wait()
 		keeper.Wait()
 		// What was handled need not be handled again.
-		ctx, cancel := again.Afterwards(c.work)
-		defer cancel()
-		c.save(ctx, true)
+		again.Lastly(c.work, func(ctx context.Context) error { return c.save(ctx, true) })
 	}()
 	err = c.read(s, queues)
 	return err

@@ -227,11 +227,7 @@ func hold[T any](ctx context.Context, over allium.Watched, o Options[T], log *sl
 		return err
 	}
 	// With a context of its own, since ctx may have ended: another copy need not wait.
-	defer func() {
-		ctx, cancel := again.Afterwards(ctx)
-		defer cancel()
-		l.Release(ctx)
-	}()
+	defer again.Lastly(ctx, l.Release)
 	log = log.With("token", l.Token())
 	log.InfoContext(ctx, "stream has the lease")
 	work, end := context.WithCancelCause(context.WithValue(l.Context(), tokenKey{}, l.Token()))

@@ -74,6 +74,13 @@ func Afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 }
 
+// Lastly calls f with such a context. What it could not do is nobody's loss: the error is dropped.
+func Lastly(ctx context.Context, f func(ctx context.Context) error) {
+	ctx, cancel := Afterwards(ctx)
+	defer cancel()
+	_ = f(ctx)
+}
+
 // ErrExit is the error of code that has ended its goroutine.
 var ErrExit = errors.New("runtime.Goexit was called")
 
