@@ -152,7 +152,7 @@ func (t *Table[T]) read(p *parsing, doc bson.Raw, q *T) (err error) {
 		switch {
 		case !first:
 			err = t.element(p, k, v, q)
-		case valued && p.command && p.since50 && isNull(v) &&
+		case valued && p.command && p.since50 && IsNull(v) &&
 			(t.Value.kind != anything || t.Value.typed != anything && p.version.AllParsed()):
 			err = MissingField(t.path(p, k))
 		case valued:
@@ -193,7 +193,7 @@ func (t *Table[T]) element(p *parsing, k string, v bson.RawValue, q *T) error {
 	f, ok := t.field(p, k)
 	switch {
 	case ok:
-		if t.Before != nil && !(isNull(v) && f.typed != anything && p.version.AllParsed()) {
+		if t.Before != nil && !(IsNull(v) && f.typed != anything && p.version.AllParsed()) {
 			if err := t.Before(q, k); err != nil {
 				return err
 			}
@@ -235,7 +235,7 @@ func (t *Table[T]) take(p *parsing, f *Field[T], k string, v bson.RawValue, q *T
 			kind = boolean
 		}
 	}
-	switch null := isNull(v); {
+	switch null := IsNull(v); {
 	case null && !p.old &&
 		(f.optional || kind != anything && says == nil && (!kind.isArray() || p.version.AllParsed())):
 		if must {

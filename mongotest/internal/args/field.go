@@ -113,13 +113,14 @@ func (k kind) check(version release.Version, within, name string, v bson.RawValu
 // CheckDocuments checks that a value is an array of documents, or something that the version takes
 // for one.
 func CheckDocuments(from Source, within, name string, v bson.RawValue) error {
-	if isNull(v) && from.Version().AtLeast(5, 0) {
+	if IsNull(v) && from.Version().AtLeast(5, 0) {
 		return nil
 	}
 	return checkArray(from.Version(), within, name, v, object)
 }
 
-func isNull(v bson.RawValue) bool { return v.Type == bson.TypeNull || v.Type == bson.TypeUndefined }
+// IsNull reports whether a value is null or undefined, which definitions take for one.
+func IsNull(v bson.RawValue) bool { return v.Type == bson.TypeNull || v.Type == bson.TypeUndefined }
 
 // checkArray checks an array and the types of its elements. Before version 5.0 a document did as
 // well, if its fields were called like those of an array. Null is no array.
@@ -127,7 +128,7 @@ func checkArray(version release.Version, within, name string, v bson.RawValue, e
 	old := !version.AtLeast(5, 0)
 	switch {
 	case v.Type == bson.TypeArray || old && v.Type == bson.TypeEmbeddedDocument:
-	case old || isNull(v):
+	case old || IsNull(v):
 		return NoObject(name)
 	default:
 		return WrongType(within+"."+name, v.Type, "array")
@@ -143,7 +144,7 @@ func checkArray(version release.Version, within, name string, v bson.RawValue, e
 				40423, "BSON array field '%s' has a non-sequential value '%s' for an array field name, expected value '%d'.", within+"."+name, k, i)
 		}
 		want := element.String()
-		if element != anything && !isNull(e) && bsontext.TypeName(e.Type) != want {
+		if element != anything && !IsNull(e) && bsontext.TypeName(e.Type) != want {
 			return WrongType(within+"."+name+"."+k, e.Type, want)
 		}
 		i++

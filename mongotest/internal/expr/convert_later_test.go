@@ -11,7 +11,7 @@ import (
 // The conversions that came with 8.1 and 8.3. The examples of the manual are among them, and what a
 // test suite of others expects of an 8.2.4. A want of "" stands for an error, one of
 // ConversionFailure where no code is given.
-func TestNewConversions(t *testing.T) {
+func TestConversionsSince81(t *testing.T) {
 	for _, tt := range []struct {
 		args, want string
 		code       int32

@@ -106,14 +106,14 @@ func (r *Request) parseArgs() error {
 		case "lsid":
 			r.lsid = v
 		case "txnNumber":
-			if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+			if args.IsNull(v) {
 				continue
 			}
 			if r.TxnNumber, r.HasTxnNumber = v.Int64(); !r.HasTxnNumber {
 				return args.WrongType("OperationSessionInfo.txnNumber", v.Type, "long")
 			}
 		case "autocommit", "startTransaction":
-			if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+			if args.IsNull(v) {
 				continue
 			}
 			b, ok := v.Boolean()
@@ -171,7 +171,7 @@ func (r *Request) parseGeneric(k string, v bson.RawValue) (skip bool, err error)
 	default:
 		return false, nil
 	}
-	if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+	if args.IsNull(v) {
 		return true, nil
 	}
 	if k != "maxTimeMS" && v.Type != bson.TypeEmbeddedDocument {

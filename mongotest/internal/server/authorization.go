@@ -100,13 +100,9 @@ func (r *Request) Documents(body bson.Raw, field string) iter.Seq[bson.Raw] {
 				return
 			}
 		}
-		for _, s := range r.Sequences {
-			for docs := s.Docs; s.ID == field && len(docs) > 0; {
-				doc, rest, err := bson.ReadDocument(docs)
-				if err != nil || !yield(doc) {
-					return
-				}
-				docs = rest
+		for of, doc := range r.sequenced {
+			if of == field && !yield(doc) {
+				return
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func (r *Request) readWriteConcern() error {
 				if wc.Mode == "$majority" {
 					wc.Mode = "majority"
 				}
-			case v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
+			case args.IsNull(v):
 			case v.Type == bson.TypeEmbeddedDocument && r.Version().AtLeast(5, 0):
 				if err := checkTags(v.Value); parsed && err != nil {
 					return err
@@ -92,7 +92,7 @@ func (r *Request) readWriteConcern() error {
 				return srverr.New(srverr.FailedToParse, "w has to be a number or a string")
 			}
 		case "j", "fsync":
-			if parsed && (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) {
+			if parsed && args.IsNull(v) {
 				continue
 			}
 			if !v.IsNumber() && v.Type != bson.TypeBoolean && parsed {
@@ -114,7 +114,7 @@ func (r *Request) readWriteConcern() error {
 			wc.Wtimeout = min(max(wc.Wtimeout, 0), math.MaxInt32)
 		case "wElectionId", "wOpTime", "getLastError":
 		case "provenance":
-			if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+			if args.IsNull(v) {
 				continue
 			}
 			s, ok := v.StringValue()
@@ -233,7 +233,7 @@ func (r *Request) parseReadConcern() error {
 	rc, parsed := &r.rc, r.Version().AllParsed()
 	var hasAfter, hasAt, hasOpTime bool
 	for k, v := range bson.Raw(v.Value).All() {
-		if parsed && k == "level" && (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) {
+		if parsed && k == "level" && args.IsNull(v) {
 			continue
 		}
 		wrong := func(want string) error {
@@ -275,7 +275,7 @@ func (r *Request) parseReadConcern() error {
 			}
 			rc.at, hasAt = ts, true
 		case "provenance":
-			if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+			if args.IsNull(v) {
 				continue
 			}
 			s, ok := v.StringValue()
@@ -475,7 +475,7 @@ func (m MaxTime) Parse(v bson.RawValue, version release.Version) (int64, error) 
 
 // parse reads maxTimeMS as an argument whose definition has its bounds.
 func (m MaxTime) parse(v bson.RawValue, version release.Version) (int64, error) {
-	if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+	if args.IsNull(v) {
 		return 0, nil
 	}
 	if !v.IsNumber() {

@@ -26,7 +26,7 @@ type profileArgs struct {
 func parseProfile(r *server.Request) (a profileArgs, err error) {
 	number := func(name string, v bson.RawValue) (int64, bool, error) {
 		switch {
-		case v.IsZero() || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
+		case v.IsZero() || args.IsNull(v):
 			return 0, false, nil
 		case !v.IsNumber():
 			return 0, false, args.WrongNumber(r.Version(), "profile", name, v)
@@ -37,7 +37,7 @@ func parseProfile(r *server.Request) (a profileArgs, err error) {
 	if err := args.CheckParsed(r, r.Cmd.Name, "slowms", "sampleRate", "filter"); err != nil {
 		return a, err
 	}
-	if v := r.Arg(); (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) && r.Version().AllParsed() {
+	if v := r.Arg(); args.IsNull(v) && r.Version().AllParsed() {
 		return a, args.MissingField("profile.profile")
 	}
 	level, given, err := number("profile", r.Arg())

@@ -45,7 +45,7 @@ func argDocuments(r *server.Request, parser, list string) ([]bson.Raw, error) {
 	if v.Type != bson.TypeArray {
 		list = r.Cmd.Name
 	}
-	if (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) && r.Version().AllParsed() {
+	if args.IsNull(v.RawValue) && r.Version().AllParsed() {
 		return nil, args.MissingField(parser + "." + list)
 	}
 	if err := args.CheckDocuments(r, parser, list, v.RawValue); err != nil {

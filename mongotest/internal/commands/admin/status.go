@@ -276,7 +276,7 @@ func runConnectionStatus(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	show := r.Body.Lookup("showPrivileges")
-	if (show.Type == bson.TypeNull || show.Type == bson.TypeUndefined) && r.Version().AllParsed() {
+	if args.IsNull(show) && r.Version().AllParsed() {
 		show = bson.RawValue{}
 	}
 	if !show.IsZero() && !show.IsNumber() && show.Type != bson.TypeBoolean {

@@ -283,7 +283,7 @@ func anyMax(q *createSpec, v args.Value) error {
 // takes it for a wrong type. A null autoIndexId is false to it.
 func (q *createSpec) checkNulls(body bson.Raw) error {
 	for k, v := range body.All() {
-		if k == "autoIndexId" && (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) {
+		if k == "autoIndexId" && args.IsNull(v) {
 			q.noIndex = true
 		}
 		want, ok := notNull[k]

@@ -238,7 +238,7 @@ func runMovePrimary(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.InvalidNamespace, "'movePrimary' must be of type String")
 	}
 	switch v := r.Body.Lookup("to"); {
-	case v.IsZero() || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
+	case v.IsZero() || args.IsNull(v):
 		return dst, args.MissingField("MovePrimary.to")
 	case v.Type != bson.TypeString:
 		return dst, args.WrongType("MovePrimary.to", v.Type, "string")

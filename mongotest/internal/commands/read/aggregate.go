@@ -662,15 +662,6 @@ func (e *pipelineEnv) Stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 	if stage == "$listSearchIndexes" {
 		return e.searchIndexes(ns, spec), nil
 	}
-	switch stage {
-	case "$listClusterCatalog":
-		return pipeline.FromSlice(clusterCatalog(e.run.Request, e.state(), ns.DB, spec)), nil
-	case "$shardedDataDistribution":
-		if !e.run.Request.Router() {
-			return nil, srverr.New(srverr.IllegalOperation, "%s can only be run on a mongos", stage)
-		}
-		return pipeline.FromSlice(dataDistribution(e.run.Request, e.state())), nil
-	}
 	return e.stats(stage, ns, spec)
 }
 

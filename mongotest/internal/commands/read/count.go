@@ -70,7 +70,7 @@ var countArgs = &args.Table[countSpec]{Name: "count", Fields: map[string]args.Fi
 // countField takes a number. Since version 5.0 null is none.
 func countField(set func(q *countSpec, v args.Value) error) args.Field[countSpec] {
 	return args.Any[countSpec](nil).Then(func(q *countSpec, v args.Value) error {
-		if (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) && v.From.Version().AtLeast(5, 0) &&
+		if args.IsNull(v.RawValue) && v.From.Version().AtLeast(5, 0) &&
 			!(v.Name == "limit" && v.From.Version().AllParsed()) {
 			return nil
 		}

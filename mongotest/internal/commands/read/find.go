@@ -3,7 +3,6 @@
 package read
 
 import (
-	"allium/mongotest/internal/work"
 	"cmp"
 	"math/rand/v2"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 )
 
 func init() {

@@ -17,6 +17,13 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 	r := e.run.Request
 	c := e.state().Coll(ns.String())
 	switch stage {
+	case "$listClusterCatalog":
+		return pipeline.FromSlice(clusterCatalog(r, e.state(), ns.DB, spec)), nil
+	case "$shardedDataDistribution":
+		if !r.Router() {
+			return nil, srverr.New(srverr.IllegalOperation, "%s can only be run on a mongos", stage)
+		}
+		return pipeline.FromSlice(dataDistribution(r, e.state())), nil
 	case "$collStats":
 		if c != nil && c.View && (spec.Lookup("count").Type != 0 || spec.Lookup("storageStats").Type != 0 ||
 			spec.Lookup("queryExecStats").Type != 0) {

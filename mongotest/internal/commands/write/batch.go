@@ -5,6 +5,8 @@
 package write
 
 import (
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
@@ -80,6 +82,30 @@ func sameBatch(w *batch) *batch { return w }
 
 // letOf takes the variables of a statement.
 func letOf(w *batch) *bson.Raw { return &w.let }
+
+// withRoom returns what makes a batch with the place of a statement, since most have no more.
+func withRoom[T any](list func(w *batch) *[]T) func() *batch {
+	return func() *batch {
+		w := &struct {
+			batch
+			first [1]T
+		}{}
+		*list(&w.batch) = w.first[:0]
+		return &w.batch
+	}
+}
+
+// parseStatements reads the statements of an argument.
+func parseStatements[T any](w *batch, v args.Value, to *[]T, entry *args.Table[T]) error {
+	docs := v.AppendDocuments(w.firstDoc[:0])
+	*to = slices.Grow(*to, len(docs))[:len(docs)]
+	for i, doc := range docs {
+		if err := entry.Parse(v.From, doc, &(*to)[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // parseWrite reads a write command into the request.
 func parseWrite(t *args.Table[batch], make func() *batch) func(r *server.Request) error {

@@ -1,8 +1,6 @@
 package write
 
 import (
-	"slices"
-
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
@@ -20,7 +18,7 @@ func init() {
 		WriteConcern: true, OpTime: true,
 		Retryable: true, Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll,
 			Reply: replyOfMongos},
-		Parse: parseWrite(deleteArgs, newDeletes), Run: runDelete,
+		Parse: parseWrite(deleteArgs, withRoom(deletesOf)), Run: runDelete,
 	})
 }
 
@@ -40,25 +38,10 @@ var (
 		}}
 )
 
-// newDeletes is newUpdates for deletes.
-func newDeletes() *batch {
-	w := &struct {
-		batch
-		first [1]deleteOp
-	}{}
-	w.deletes = w.first[:0]
-	return &w.batch
-}
+func deletesOf(w *batch) *[]deleteOp { return &w.deletes }
 
 func parseDeletes(w *batch, v args.Value) error {
-	list := v.AppendDocuments(w.firstDoc[:0])
-	w.deletes = slices.Grow(w.deletes, len(list))[:len(list)]
-	for i, doc := range list {
-		if err := deleteEntry.Parse(v.From, doc, &w.deletes[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return parseStatements(w, v, &w.deletes, deleteEntry)
 }
 
 // setLimit takes how many documents go: 1, or 0 for all. What is no number counts as 0.

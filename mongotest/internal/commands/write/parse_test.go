@@ -50,7 +50,7 @@ func TestIDL(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := &server.Request{Node: server.NewNode(&server.Config{Version: test.version}, server.Standalone, "", server.NewData()), DB: "db", Body: raw(t, test.body)}
-			err := parseWrite(updateArgs, newUpdates)(r)
+			err := parseWrite(updateArgs, withRoom(updatesOf))(r)
 			switch {
 			case test.text == "" && err != nil:
 				t.Fatal(err)

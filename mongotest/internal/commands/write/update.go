@@ -1,8 +1,6 @@
 package write
 
 import (
-	"slices"
-
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/namespace"
@@ -18,7 +16,7 @@ func init() {
 		API: server.V1, Txn: server.TxnOK,
 		Sequences: true, WriteConcern: true, OpTime: true, Retryable: true,
 		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
-		Parse:  parseWrite(updateArgs, newUpdates), Run: runUpdate,
+		Parse:  parseWrite(updateArgs, withRoom(updatesOf)), Run: runUpdate,
 	})
 }
 
@@ -47,25 +45,10 @@ var (
 		}}
 )
 
-// newUpdates returns a batch with the place of an update: most have no more.
-func newUpdates() *batch {
-	w := &struct {
-		batch
-		first [1]updateOp
-	}{}
-	w.updates = w.first[:0]
-	return &w.batch
-}
+func updatesOf(w *batch) *[]updateOp { return &w.updates }
 
 func parseUpdates(w *batch, v args.Value) error {
-	list := v.AppendDocuments(w.firstDoc[:0])
-	w.updates = slices.Grow(w.updates, len(list))[:len(list)]
-	for i, doc := range list {
-		if err := updateEntry.Parse(v.From, doc, &w.updates[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return parseStatements(w, v, &w.updates, updateEntry)
 }
 
 func runUpdate(r *server.Request, dst []byte) ([]byte, error) {
