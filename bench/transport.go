@@ -125,11 +125,11 @@ func records(n int) (ours []bson.D, theirs []official.D, size int, err error) {
 		for range 60 {
 			text.WriteString(words[r.IntN(len(words))] + " ")
 		}
-		key := fmt.Sprintf("%016x%016x", r.Uint64(), r.Uint64())
+		key, price := fmt.Sprintf("%016x%016x", r.Uint64(), r.Uint64()), r.Float64()
 		ours = append(ours, bson.D{{Key: "key", Value: key}, {Key: "number", Value: int64(i)},
-			{Key: "price", Value: r.Float64()}, {Key: "state", Value: words[i%5]}, {Key: "text", Value: text.String()}})
+			{Key: "price", Value: price}, {Key: "state", Value: words[i%5]}, {Key: "text", Value: text.String()}})
 		theirs = append(theirs, official.D{{Key: "key", Value: key}, {Key: "number", Value: int64(i)},
-			{Key: "price", Value: r.Float64()}, {Key: "state", Value: words[i%5]}, {Key: "text", Value: text.String()}})
+			{Key: "price", Value: price}, {Key: "state", Value: words[i%5]}, {Key: "text", Value: text.String()}})
 		raw, err := bson.Marshal(ours[i])
 		if err != nil {
 			return nil, nil, 0, err

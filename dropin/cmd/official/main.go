@@ -82,7 +82,7 @@ func run(ctx context.Context, names []string) (bool, error) {
 		return false, err
 	}
 	defer d.Stop()
-	ok := true
+	ok, ran := true, 0
 	for _, v := range versions {
 		m, err := prepare(ctx, v, strings.TrimSpace(string(root)), filepath.Join(temp, v.name))
 		if err != nil {
@@ -98,6 +98,7 @@ func run(ctx context.Context, names []string) (bool, error) {
 			if len(names) > 0 && !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(name, n) }) {
 				continue
 			}
+			ran++
 			rows, err := m.test(ctx, pkg, d.URI())
 			if err != nil {
 				return false, fmt.Errorf("%s: %w", name, err)
@@ -112,6 +113,9 @@ func run(ctx context.Context, names []string) (bool, error) {
 				}
 			}
 		}
+	}
+	if ran == 0 {
+		return false, errors.New("no package has such a name")
 	}
 	return ok, nil
 }

@@ -25,8 +25,6 @@ type RawElement []byte
 type RawValue struct {
 	Type  bsontype.Type
 	Value []byte
-
-	w coding.Way // what Unmarshal uses; nil for the default
 }
 
 // NewFromIOReader reads a document. Only its frame is looked at.
@@ -137,13 +135,8 @@ func (rv RawValue) String() string { return rv.core().String() }
 // DebugString returns the value in a form that shows the types in it, as far as it can be read.
 func (rv RawValue) DebugString() string { return rv.core().DebugString() }
 
-// Unmarshal decodes the value, with the registry that decoded the RawValue.
-func (rv RawValue) Unmarshal(val any) error {
-	if rv.w == nil {
-		return rv.UnmarshalWithRegistry(DefaultRegistry, val)
-	}
-	return rv.into(rv.w, val)
-}
+// Unmarshal decodes the value with the default registry, whatever registry decoded the RawValue.
+func (rv RawValue) Unmarshal(val any) error { return rv.UnmarshalWithRegistry(DefaultRegistry, val) }
 
 // into decodes the value.
 func (rv RawValue) into(w coding.Way, val any) error {
