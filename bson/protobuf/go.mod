@@ -1,0 +1,10 @@
+module allium/bson/protobuf
+
+go 1.26.0
+
+require (
+	allium v0.0.0-00010101000000-000000000000
+	google.golang.org/protobuf v1.36.12
+)
+
+replace allium => ../../
