@@ -251,7 +251,7 @@ func (c *counter) dropin() {
 	source := c.read("dropin/cmd/accept/suites.go")
 	_, list, _ := strings.Cut(c.read("docs/dropin.md"), "\n| Suite | Version of the driver | Tests |\n|---|---|---|\n")
 	suites, tests := 0, 0
-	row := regexp.MustCompile("^\\| .*`([\\w./-]+)` (v[0-9.]+) \\| [12] \\| ([0-9]+) \\|\n$")
+	row := regexp.MustCompile("^\\| .*`([\\w./-]+)` (v[0-9]\\S*) \\| [12] \\| ([0-9]+) \\|\n$")
 	for line := range strings.Lines(list) {
 		m := row.FindStringSubmatch(line)
 		if m == nil {

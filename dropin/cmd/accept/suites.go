@@ -26,6 +26,8 @@ var suites = []suite{
 		packages: []string{"core/stores/mon", "core/stores/monc"}},
 
 	// Those behind are for version 1 of the official driver.
+	{module: "github.com/alexedwards/scs/mongodbstore", version: "v0.0.0-20240316134038-7e11d57e8885",
+		packages: []string{"."}, deployment: at(nil)},
 	{module: "github.com/casbin/mongodb-adapter/v3", version: "v3.7.0", packages: []string{"."}, deployment: casbin},
 	{module: "github.com/chidiwilliams/flatbson", version: "v0.3.0", packages: []string{"."}},
 	{module: "github.com/gin-contrib/sessions", version: "v1.0.4", packages: []string{"mongo/mongodriver"},
@@ -39,11 +41,16 @@ var suites = []suite{
 		packages:   []string{"repo/mongodb", "eventstore/mongodb", "eventstore/mongodb_v2", "outbox/mongodb"},
 		deployment: at(func(u *url.URL) string { return "MONGODB_ADDR=" + u.Host }),
 	},
+	{module: "github.com/percona/mongodb_exporter", version: "v0.43.1", packages: []string{"exporter/dsn_fix"}},
 	{module: "github.com/qiniu/qmgo", version: "v1.1.9", packages: []string{"."}, deployment: at(nil)},
+	{module: "github.com/TykTechnologies/storage", version: "v1.2.2", tags: "mongo7", deployment: at(nil),
+		packages: []string{"persistent/internal/driver/mongo", "persistent/utils"}},
 	{
 		module: "github.com/xakep666/mongo-migrate", version: "v0.3.2", packages: []string{"."}, tags: "integration",
 		deployment: at(func(u *url.URL) string { return "MONGO_URL=mongodb://" + u.Host + "/test" }),
 	},
+	{module: "go.opentelemetry.io/contrib/instrumentation/go.mongodb.org/mongo-driver/mongo/otelmongo",
+		version: "v0.64.0", packages: []string{"."}},
 	// Its tests want two servers, of the versions 3 and 4 at the time.
 	{module: "gocloud.dev/docstore/mongodocstore", version: "v0.43.0", packages: []string{"."},
 		deployment: both(at(nil), open(27020, nil))},

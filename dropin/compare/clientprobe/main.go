@@ -179,7 +179,7 @@ func main() {
 		{"bulk", bulk}, {"clientBulk", clientBulk},
 		{"catalog", catalog}, {"indexes", indexes}, {"sessions", sessions}, {"streams", streams}, {"files", files},
 		{"monitored", monitored}, {"coding", coding}, {"failures", failures},
-		{"encryption", encrypted},
+		{"encryption", encrypted}, {"contexts", contexts}, {"kinds", kinds}, {"credentials", credentials},
 	} {
 		try(part.name, func() { part.run(db) })
 	}

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"reflect"
 	"time"
+
+	"allium/bson"
 )
 
 // knownTypes are the types of other packages and of Allium that values are encoded and decoded of
@@ -15,4 +17,6 @@ var knownTypes = map[reflect.Type]bool{
 	reflect.TypeFor[D]():      true, reflect.TypeFor[time.Time](): true, reflect.TypeFor[[]byte](): true,
 	reflect.TypeFor[any]():         true,
 	reflect.TypeFor[json.Number](): true, reflect.TypeFor[url.URL](): true,
+	// What package mongo has encoded already, and gives to Allium.
+	reflect.TypeFor[bson.Raw](): true, reflect.TypeFor[bson.RawValue](): true, reflect.TypeFor[[]bson.Raw](): true,
 }

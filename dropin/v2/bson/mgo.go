@@ -127,5 +127,5 @@ func decodeStringOfID(dc DecodeContext, vr ValueReader, val reflect.Value) error
 		val.SetString(string(id[:]))
 		return err
 	}
-	return defaultDecode(DecodeContext{settings: dc.settings}, vr, val)
+	return defaultDecode(dc, vr, val)
 }

@@ -533,7 +533,18 @@ func (w *way) decodeBy(dec ValueDecoder) bson.DecodeFunc {
 	}
 }
 
-// defaultEncode is the ValueEncoder of what nothing is registered for.
+// except returns the settings for a value of type t itself, for which something is registered that
+// leaves the rest to the default way, and would be called again.
+func except(s settings, t reflect.Type, registered bool) settings {
+	s.Except = nil
+	if registered {
+		s.Except = t
+	}
+	return s
+}
+
+// defaultEncode is the ValueEncoder of what nothing is registered for, and what a registered one
+// may call for the same value.
 func defaultEncode(ec EncodeContext, vw ValueWriter, val reflect.Value) error {
 	r := ec.Registry
 	if r == nil {
@@ -542,14 +553,15 @@ func defaultEncode(ec EncodeContext, vw ValueWriter, val reflect.Value) error {
 	if !val.IsValid() {
 		return vw.WriteNull()
 	}
-	t, data, err := r.way(ec.settings).MarshalInside(val.Interface())
+	s := except(ec.settings, val.Type(), r.encoder(val.Type()) != nil)
+	t, data, err := r.way(s).MarshalInside(val.Interface())
 	if err != nil {
 		return err
 	}
 	return writeValue(vw, t, data)
 }
 
-// defaultDecode is the ValueDecoder of what nothing is registered for.
+// defaultDecode is defaultEncode for decoding.
 func defaultDecode(dc DecodeContext, vr ValueReader, val reflect.Value) error {
 	r := dc.Registry
 	if r == nil {
@@ -562,7 +574,8 @@ func defaultDecode(dc DecodeContext, vr ValueReader, val reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	return r.way(dc.settings).UnmarshalInside(t, data, val.Addr().Interface())
+	s := except(dc.settings, val.Type(), r.decoder(val.Type()) != nil)
+	return r.way(s).UnmarshalInside(t, data, val.Addr().Interface())
 }
 
 func (r *Registry) marshal(s settings, val any) ([]byte, error) { return r.way(s).Marshal(val) }

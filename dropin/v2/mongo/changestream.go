@@ -113,6 +113,7 @@ func (cs *ChangeStream) next(ctx context.Context,
 		ctx = context.Background()
 	}
 	cs.err = nil
+	ended := ctx.Err()
 	if next(cs.inner, ctx) {
 		cs.Current = bson.Raw(cs.inner.Current().Raw)
 		return true
@@ -124,6 +125,9 @@ func (cs *ChangeStream) next(ctx context.Context,
 		return true
 	}
 	cs.err = failure(err)
+	if err != nil && ended != nil {
+		cs.err = ended
+	}
 	if err != nil && !mongoerr.IsTimeout(err) && ctx.Err() == nil || cs.inner.ID() == 0 && err == nil {
 		cs.over = true
 	}

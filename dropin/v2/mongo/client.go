@@ -58,10 +58,13 @@ func init() {
 	native.Database = func(db any) *allium.Database { return db.(*Database).inner }
 }
 
-// context returns the context of an operation.
+// context returns the context of an operation. One that has ended is an error: nothing is sent.
 func (c *Client) context(ctx context.Context) (context.Context, error) {
 	if ctx == nil {
 		return context.Background(), nil
+	}
+	if err := ctx.Err(); err != nil {
+		return ctx, err
 	}
 	s := allium.SessionFrom(ctx)
 	if s == nil {

@@ -26,7 +26,8 @@ type Cursor struct {
 	inner *allium.Cursor[coding.View] // nil for one of NewCursorFromDocuments
 	docs  []bson.Raw                  // that are left of NewCursorFromDocuments
 	err   error
-	over  bool // Next has returned false for good, or Close was called
+	cause error // of inner, that err was made of
+	over  bool  // Next has returned false for good, or Close was called
 }
 
 func newCursor(inner *allium.Cursor[coding.View], c coder) *Cursor {
@@ -86,6 +87,7 @@ func (c *Cursor) next(ctx context.Context, block bool) bool {
 	if ctx == nil {
 		ctx = context.Background()
 	}
+	ended := ctx.Err()
 	found := false
 	if block {
 		found = c.inner.Next(ctx)
@@ -96,7 +98,14 @@ func (c *Cursor) next(ctx context.Context, block bool) bool {
 		c.Current = bson.Raw(c.inner.Current().Document)
 		return true
 	}
-	c.err = failure(c.inner.Err())
+	err := c.inner.Err()
+	switch {
+	case err != nil && ended != nil:
+		c.err = ended
+	case err != c.cause:
+		c.err = failure(err)
+	}
+	c.cause = err
 	c.over = c.inner.ID() == 0
 	return false
 }
@@ -118,7 +127,13 @@ func (c *Cursor) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	return failure(c.inner.Close(ctx))
+	ended := ctx.Err()
+	if err := c.inner.Close(ctx); err != nil && ended == nil {
+		return failure(err)
+	} else if err != nil {
+		return ended
+	}
+	return nil
 }
 
 // All decodes the documents that are left into the slice that results points to, and closes the

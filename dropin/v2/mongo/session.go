@@ -264,7 +264,11 @@ func (s *Session) CommitTransaction(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
+	ended := ctx.Err()
 	err := s.inner.CommitTransaction(ctx)
+	if err != nil && ended != nil {
+		return ended
+	}
 	if !s.inner.InTransaction() {
 		s.state = committed
 	}

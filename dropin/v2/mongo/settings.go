@@ -217,9 +217,26 @@ func credential(s *allium.ClientOptions, a *options.Credential) {
 	for name, value := range a.AuthMechanismProperties {
 		properties[name] = value
 	}
-	s.Credential = &auth.Credential{
+	c := &auth.Credential{
 		Username: a.Username, Password: auth.Secret(a.Password), PasswordSet: a.PasswordSet, Source: a.AuthSource,
 		Mechanism: auth.Mechanism(a.AuthMechanism), Properties: properties,
+	}
+	s.Credential = c
+	switch c.Mechanism {
+	case "", auth.MechanismScramSHA1, auth.MechanismScramSHA256, auth.MechanismPlain:
+		c.PasswordSet, c.Properties = true, nil
+		if c.Username == "" { // connections fail, not Connect
+			s.Credential, s.Credentials = nil, func(context.Context) (auth.Credential, error) { return *c, nil }
+		}
+	case auth.MechanismX509:
+		s.Credential = &auth.Credential{Username: c.Username, Mechanism: c.Mechanism}
+	case auth.MechanismAWS:
+		s.Credential = &auth.Credential{Source: c.Source, Mechanism: c.Mechanism}
+		if c.Username != "" || c.Password != "" {
+			keys := auth.AWSCredentials{AccessKeyID: c.Username, SecretAccessKey: c.Password,
+				SessionToken: auth.Secret(properties["AWS_SESSION_TOKEN"])}
+			s.AWSCredentials = func(context.Context) (auth.AWSCredentials, error) { return keys, nil }
+		}
 	}
 	s.AllowPlainWithoutTLS = a.AuthMechanism == "PLAIN"
 	if a.OIDCMachineCallback != nil || a.OIDCHumanCallback != nil {
