@@ -45,6 +45,9 @@ func init() {
 		&stageDef{name: "$shardedDataDistribution", parse: stats(checkDataDistribution), noTxn: refusedEarly,
 			concern: "local", first: true, notInFacet: true, collectionless: true,
 			uses: onCluster("shardedDataDistribution"), notV1: true, at: elsewhere},
+		&stageDef{name: "$querySettings", parse: stats(checkQuerySettings), noTxn: refusedEarly, concern: "local",
+			first: true, notInFacet: true, collectionless: true, uses: onCluster("querySettings"), notV1: true,
+			at: elsewhere},
 		&stageDef{name: "$changeStream", parse: stats(checkChangeStream), noTxn: refusedEarly, concern: "majority",
 			changeStream: true, first: true, notInFacet: true, notInLookup: true, collectionless: true,
 			uses: uses("find", "changeStream")},
@@ -354,6 +357,25 @@ func checkDataDistribution(p *parser, name string, v bson.RawValue) (bson.Raw, e
 			"%s must be run against the 'admin' database with {aggregate: 1}", name)
 	case !ok || !doc.IsEmpty():
 		return nil, srverr.New(srverr.FailedToParse, "The %s stage specification must be an empty object", name)
+	}
+	return doc, nil
+}
+
+func checkQuerySettings(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
+	doc, ok := v.Document()
+	switch {
+	case !ok:
+		return nil, srverr.New(7746800, "%s stage expects a document as argument", name)
+	case p.ns.Coll != "":
+		return nil, srverr.New(srverr.InvalidNamespace, "%s must be run on a database, with {aggregate: 1}", name)
+	}
+	for key, item := range doc.All() {
+		switch {
+		case key != "showDebugQueryShape":
+			return nil, args.UnknownField(name + "." + key)
+		case item.Type != bson.TypeBoolean:
+			return nil, args.WrongType(name+"."+key, item.Type, "bool")
+		}
 	}
 	return doc, nil
 }

@@ -41,6 +41,8 @@ type Access struct {
 	Wants Wants
 	// Memory has the index filters and the plans that were good before; nil: none.
 	Memory *Memory
+	// Settings are those for queries of this shape; nil: there are none.
+	Settings *QuerySetting
 	// Explains leaves a trial out of the plan cache, and does not use it.
 	Explains bool
 

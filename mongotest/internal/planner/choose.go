@@ -30,14 +30,23 @@ func (a *Access) choose(p *Plan) error {
 		p.Root = &Stage{Name: "RECORD_STORE_FAST_COUNT"}
 		return nil
 	}
+	settled, scans, down := a.settled()
+	if settled != nil { // it goes before a hint
+		a.Hint = bson.RawValue{}
+	}
 	hinted, natural, back, err := a.hinted()
 	if err != nil {
 		return err
 	}
+	if scans && !slices.ContainsFunc(a.Coll.Indexes(), func(ix store.Index) bool { return settled.allows(&ix) }) {
+		natural, back = true, down
+	}
 	if a.Natural && hinted != nil {
 		return srverr.New(srverr.BadValue, "index hint not allowed with $natural sort order")
 	}
-	if a.Memory != nil && !natural && !a.Natural {
+	if settled != nil {
+		a.filter = settled
+	} else if a.Memory != nil && !natural && !a.Natural {
 		if a.filter = a.Memory.filterFor(a); a.filter != nil {
 			hinted, p.Filtered = nil, true // it goes before a hint
 		}
@@ -85,6 +94,10 @@ func (a *Access) choose(p *Plan) error {
 	list = a.withSorted(list, hinted)
 	if len(list) == 0 {
 		list = a.distinctScans()
+	}
+	if len(list) == 0 && settled != nil && !scans { // what is set is of no use
+		a.Settings, a.filter = nil, nil
+		return a.choose(p)
 	}
 	if len(list) == 0 {
 		if a.NoScan != nil && p.Filter != nil && a.NoScan() {

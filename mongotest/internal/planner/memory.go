@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/store"
@@ -225,6 +226,9 @@ func (a *Access) PlanCacheKey() string { return hash(a.cacheKey()) }
 func (a *Access) cacheKey() string {
 	s := a.Shape() + "@"
 	marks := ""
+	if indexes, ok := a.Settings.Allowed(a.Coll.NS); ok {
+		marks = bsontext.Value(indexes)
+	}
 	for i := range a.Coll.Indexes() {
 		ix := &a.Coll.Indexes()[i]
 		if ix.Hidden {

@@ -64,7 +64,10 @@ type dependency struct {
 }
 
 // schemaNode is $jsonSchema as a match expression.
-type schemaNode struct{ s *schema }
+type schemaNode struct {
+	s      *schema
+	source bson.Raw
+}
 
 func (n *schemaNode) match(doc bson.Raw) (bool, int, error) {
 	return n.s.valid(bsondoc.DocumentValue(doc)), noIndex, nil

@@ -38,7 +38,7 @@ func (p *filterParser) parseJSONSchema(_ string, v bson.RawValue, _ level) (node
 	if err != nil {
 		return nil, err
 	}
-	return &schemaNode{s}, nil
+	return &schemaNode{s, v.Value}, nil
 }
 
 type schemaParser struct {

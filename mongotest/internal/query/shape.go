@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -47,7 +48,9 @@ func writeShape(b *strings.Builder, n node) {
 	case *directNode:
 		b.WriteString("ee" + escapeShape(strings.Join(n.path, ".")))
 	case *exprNode:
-		b.WriteString("xp" + bsontext.Value(n.source)) // its constants are part of it
+		b.WriteString("xp")
+	case *schemaNode:
+		b.WriteString("js" + bsontext.Document(n.source))
 	case *textNode:
 		b.WriteString("te")
 	case *nearNode:
@@ -141,6 +144,7 @@ func ProjectionShape(spec bson.Raw) string {
 		}
 		list = append(list, mark+escapeShape(k))
 	}
+	slices.Sort(list)
 	return strings.Join(list, ",")
 }
 

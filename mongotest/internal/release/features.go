@@ -108,11 +108,11 @@ var Features = []Feature{
 	{Since: At(7, 1, 0), Kind: Argument, Names: "distinct.hint requestGossipRoutingCache"},
 	{Until: At(7, 1, 0), Kind: Command, Names: "getFreeMonitoringStatus setFreeMonitoring"},
 
-	{Since: At(8, 0, 0), Kind: Command, Names: "autoCompact bulkWrite unshardCollection"},
+	{Since: At(8, 0, 0), Kind: Command, Names: "autoCompact bulkWrite removeQuerySettings setQuerySettings unshardCollection"},
 	{Since: At(8, 0, 0), Kind: Command, State: NotBuilt,
-		Names: "abortMoveCollection abortUnshardCollection moveCollection removeQuerySettings setQuerySettings " +
+		Names: "abortMoveCollection abortUnshardCollection moveCollection " +
 			"transitionFromDedicatedConfigServer transitionToDedicatedConfigServer"},
-	{Since: At(8, 0, 0), Kind: Stage, State: NotBuilt, Names: "$querySettings"},
+	{Since: At(8, 0, 0), Kind: Stage, Names: "$querySettings"},
 	{Since: At(8, 0, 0), Kind: Argument, Names: emptyStamps},
 	{Since: At(8, 0, 0), Kind: Expression, Names: "$toUUID"},
 	{Since: At(8, 0, 0), Kind: QueryType, Names: "range"},

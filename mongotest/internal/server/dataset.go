@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/clock"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/replica"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/store"
@@ -23,6 +24,7 @@ type Data struct {
 	defaults atomic.Pointer[DefaultConcerns]
 	// writeBlock is why users may not write: see WriteBlock.
 	writeBlock atomic.Pointer[string]
+	settings   planner.QuerySettings
 	sessions   *session.Catalog
 	accounts   account.Registry
 	cluster    cluster
@@ -72,6 +74,14 @@ func (d *Data) SetShards(n int) {
 		p := &Data{Clock: d.Clock, number: i, sessions: session.NewCatalog(), whole: d}
 		d.parts = append(d.parts, p)
 	}
+}
+
+// QuerySettings are those of the whole deployment.
+func (d *Data) QuerySettings() *planner.QuerySettings {
+	if d.whole != nil {
+		d = d.whole
+	}
+	return &d.settings
 }
 
 // Shards returns how many shards the cluster has.

@@ -29,7 +29,9 @@ type Selection struct {
 	NoExpr bool
 	State  *store.State // that the selection reads; nil: what the request reads
 	Counts bool         // the documents are only counted
-	Only   []int        // the shards to look at; nil: all that may have something
+	// Settings are those for queries of the command's shape; nil: there are none.
+	Settings *planner.QuerySetting
+	Only     []int // the shards to look at; nil: all that may have something
 	// Targets are the shards that a statement which writes goes to, if the collection is sharded.
 	Targets []int
 
@@ -120,6 +122,7 @@ func (op *Selection) Candidates(r *Request, c *store.Coll,
 	}
 	a := &planner.Access{Coll: c, Only: op.Only, Table: x.Table, Reach: x.Reacher(), Filter: op.Filter, Sort: op.Order,
 		Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll, Memory: &r.Node.Memory}
+	a.Settings = op.Settings
 	a.Wants.SortSpec, a.Wants.Count, a.Wants.Collated = op.Sort, op.Counts, op.Collation
 	a.NoScan = func() bool { return r.NoTableScan(c.NS) }
 	a.Text = func() string {

@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/store"
 )
 
@@ -17,6 +18,7 @@ type Snapshot struct {
 	parameters map[string]bson.Raw
 	defaults   *DefaultConcerns
 	compatible string
+	settings   []planner.QuerySetting
 }
 
 // Snapshots keeps snapshots by name, for clients.
@@ -42,6 +44,7 @@ func (n *Node) Snapshot() (*Snapshot, error) {
 	return &Snapshot{
 		content: content, accounts: d.accounts.Snapshot(),
 		parameters: maps.Clone(d.parameters), defaults: d.defaults.Load(), compatible: d.compatible,
+		settings: d.settings.List(),
 	}, nil
 }
 
@@ -65,6 +68,7 @@ func (n *Node) Restore(s *Snapshot) error {
 	d.mu.Lock()
 	d.parameters, d.compatible = maps.Clone(s.parameters), s.compatible
 	d.mu.Unlock()
+	d.settings.Replace(s.settings)
 	d.defaults.Store(s.defaults)
 	d.accounts.Restore(s.accounts)
 	if !ts.IsZero() {

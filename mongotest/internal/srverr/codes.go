@@ -353,6 +353,7 @@ const (
 	LibmongocryptError                                          int32 = 369
 	UserWritesBlocked                                           int32 = 371
 	ReauthenticationRequired                                    int32 = 391
+	QueryRejectedBySettings                                     int32 = 411
 	IngressRequestRateLimitExceeded                             int32 = 462
 	AtlasError                                                  int32 = 8000
 	SocketException                                             int32 = 9001
@@ -658,6 +659,7 @@ var names = map[int32]string{
 	TransactionExceededLifetimeLimitSeconds:                     "TransactionExceededLifetimeLimitSeconds",
 	NoQueryExecutionPlans:                                       "NoQueryExecutionPlans",
 	UserWritesBlocked:                                           "UserWritesBlocked",
+	QueryRejectedBySettings:                                     "QueryRejectedBySettings",
 	QueryExceededMemoryLimitNoDiskUseAllowed:                    "QueryExceededMemoryLimitNoDiskUseAllowed",
 	InvalidSeedList:                                             "InvalidSeedList",
 	InvalidTopologyType:                                         "InvalidTopologyType",

@@ -33,7 +33,7 @@ func planCollection(r *server.Request) (c *store.Coll, ns string, err error) {
 		return nil, ns, err
 	}
 	c = st.Coll(ns)
-	if c != nil && c.View {
+	if c != nil && (c.View || c.TimeSeries) {
 		return nil, ns, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
 	return c, ns, nil

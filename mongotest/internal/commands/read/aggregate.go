@@ -44,6 +44,7 @@ type aggregateSpec struct {
 	disk, hasDisk  bool // allowDiskUse
 	collation, let bson.Raw
 	hint           bson.RawValue
+	settings       *planner.QuerySetting
 }
 
 func parseAggregate(r *server.Request) error {
@@ -107,7 +108,12 @@ func runAggregate(r *server.Request, dst []byte) ([]byte, error) {
 		if err != nil {
 			return dst, err
 		}
+		e.settings = settingsOf(r, r.Body)
 		return explainReply(r, dst, &e, r.Body)
+	}
+	var err error
+	if q.settings, err = settingsFor(r, r.Body); err != nil {
+		return dst, err
 	}
 	return aggregate(r, dst, q)
 }
@@ -379,7 +385,7 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 	if docs, ok := r.Node.SystemDocuments(ns); ok && p.NeedsSource() && st.Coll(ns) == nil {
 		src = pipeline.FromSlice(docs)
 	} else if p.NeedsSource() {
-		if src, err = pipelineSource(r, run, st.Coll(ns), p, q.hint, collation); err != nil {
+		if src, err = pipelineSource(r, run, st.Coll(ns), p, q, collation); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -394,7 +400,7 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 
 // pipelineSource opens the collection that a pipeline reads, with an index for a $match or $sort at
 // its front.
-func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pipeline.Pipeline, hint bson.RawValue,
+func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pipeline.Pipeline, q *aggregateSpec,
 	collation *query.Collation) (pipeline.Iterator, error) {
 	if c == nil {
 		return pipeline.FromSlice(nil), nil
@@ -406,8 +412,8 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 	if err != nil {
 		return nil, err
 	}
-	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: p.TakeMatch(), Hint: hint,
-		Collation: collation, Memory: &r.Node.Memory}
+	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: p.TakeMatch(), Hint: q.hint,
+		Collation: collation, Memory: &r.Node.Memory, Settings: q.settings}
 	spec, err := p.FrontSort()
 	if err != nil {
 		return nil, err

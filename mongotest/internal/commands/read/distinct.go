@@ -79,6 +79,10 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 	if err := q.parse(r); err != nil {
 		return dst, err
 	}
+	settings, err := settingsFor(r, r.Body)
+	if err != nil {
+		return dst, err
+	}
 	ns, key, filter, collation, hint := q.ns, q.key, q.filter, q.collation, q.hint
 	st, err := r.Snapshot(ns)
 	if err != nil {
@@ -106,7 +110,7 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 		dst, err = d.append(dst)
 		return r.AppendAtTime(dst), err
 	}
-	op := server.Selection{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint,
+	op := server.Selection{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint, Settings: settings,
 		Projection: distinctProjection(key)}
 	if err := op.Parse(r, ns, c); err != nil {
 		return dst, err

@@ -46,6 +46,8 @@ type explainTarget struct {
 	one    bool     // it is done with the first document
 	write  *write.Explained
 	key    string // of distinct
+	// settings are those for queries of the command's shape, nil if there are none.
+	settings *planner.QuerySetting
 	// Of a pipeline: the stages that the query does not stand for.
 	pipeline bool
 	rest     []bson.Raw
@@ -235,6 +237,7 @@ func runExplain(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	e.detail = verbosity
+	e.settings = settingsOf(&inner, inner.Body)
 	return explainReply(r, dst, &e, inner.Body)
 }
 
@@ -247,6 +250,11 @@ func explainReply(r *server.Request, dst []byte, e *explainTarget, command bson.
 	}
 	if dst, err = explain(r, dst, e, e.detail != "" && e.detail != "queryPlanner"); err != nil {
 		return dst[:at], err
+	}
+	if name, _ := bsondoc.FirstElement(command); r.Version().AtLeast(8, 0) && slices.Contains(settableCommands, name) {
+		if shape, err := shapeOf(r, command); err == nil {
+			dst = bson.AppendString(dst, "queryShapeHash", shapeHash(shape))
+		}
 	}
 	if r.Version().AtLeast(5, 0) {
 		dst = bson.AppendDocument(dst, "command", command)
@@ -341,14 +349,17 @@ type explanation struct {
 func (p *explanation) plan(r *server.Request, shards ...int) (x *explained, err error) {
 	x = &explained{explainTarget: p.explainTarget, filter: p.op.Filter.Document()}
 	q := &p.q
-	x.access = &planner.Access{Coll: p.coll, Filter: p.op.Filter, Sort: p.order, Natural: p.natural, Back: p.back,
-		Hint: q.hint, Min: q.min, Max: q.max,
+	x.access = &planner.Access{Coll: p.coll, Settings: p.settings, Filter: p.op.Filter, Sort: p.order,
+		Natural: p.natural, Back: p.back, Hint: q.hint, Min: q.min, Max: q.max,
 		Collation: p.op.Coll, Only: shards, Memory: &r.Node.Memory, Explains: true, OnShard: len(shards) > 0}
 	x.access.NoScan = func() bool { return r.NoTableScan(q.ns) }
 	x.access.Text = func() string { return planner.Describe(q.ns, p.op.Filter, q.sort, q.projection, q.collation) }
 	w := &x.access.Wants
 	w.Skip, w.Limit, w.Projection, w.Projected, w.SortSpec, w.ReturnKey = q.skip, q.limit, p.proj, q.projection, q.sort,
 		q.returnKey
+	if p.key != "" && r.Version().AtLeast(8, 1) {
+		w.Projected = nil // it is no part of the shape any more
+	}
 	w.Collated = q.collation
 	w.Count, w.Distinct, w.Tailable = p.stage == "COUNT", p.key, q.tailable
 	w.Meta = func(doc bson.Raw, name string) bson.RawValue {
@@ -543,13 +554,31 @@ func (x *explained) appendPlan(r *server.Request, dst []byte) []byte {
 	if !v.AtLeast(5, 0) {
 		dst = bson.AppendInt32(dst, "plannerVersion", 1)
 	}
-	dst = bsondoc.Append(dst, "namespace", x.q.ns, "indexFilterSet", x.plan.Filtered, "parsedQuery", x.filter)
-	if x.cacheable() {
-		dst = bsondoc.Append(dst, "queryHash", x.access.QueryHash(), "planCacheKey", x.access.PlanCacheKey())
+	dst = bson.AppendString(dst, "namespace", x.q.ns)
+	if v.AtLeast(8, 0) {
+		dst = bsondoc.Append(dst, "parsedQuery", x.filter, "indexFilterSet", x.plan.Filtered)
+	} else {
+		dst = bsondoc.Append(dst, "indexFilterSet", x.plan.Filtered, "parsedQuery", x.filter)
+	}
+	if x.cacheable() || v.AtLeast(8, 0) && x.access.Coll != nil {
+		dst = bson.AppendString(dst, "queryHash", x.access.QueryHash())
+		if v.AtLeast(8, 0) { // the new name of the same
+			dst = bson.AppendString(dst, "planCacheShapeHash", x.access.QueryHash())
+		}
+		dst = bson.AppendString(dst, "planCacheKey", x.access.PlanCacheKey())
+	}
+	if p := x.settings; p != nil {
+		dst = bson.AppendDocument(dst, "querySettings", p.Settings)
+	}
+	if v.AtLeast(8, 0) {
+		dst = bson.AppendInt32(dst, "optimizationTimeMillis", 0)
 	}
 	if v.AtLeast(5, 0) {
 		dst = bsondoc.Append(dst, "maxIndexedOrSolutionsReached", false, "maxIndexedAndSolutionsReached", false,
 			"maxScansToExplodeReached", false)
+	}
+	if v.AtLeast(8, 0) {
+		dst = bson.AppendBool(dst, "prunedSimilarIndexes", false)
 	}
 	if x.absorbed {
 		dst = bson.AppendBool(dst, "optimizedPipeline", true)

@@ -45,6 +45,7 @@ type findSpec struct {
 	returns                                    int64 // ntoreturn: a limit, or 0 for an empty first batch
 	resumeAfter                                bson.Raw
 	natural                                    bool
+	settings                                   *planner.QuerySetting
 }
 
 func runFind(r *server.Request, dst []byte) ([]byte, error) {
@@ -59,6 +60,10 @@ func runFind(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	if r.InTxn() && q.tailable {
 		return dst, srverr.New(srverr.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
+	}
+	var err error
+	if q.settings, err = settingsFor(r, r.Body); err != nil {
+		return dst, err
 	}
 	st, err := r.Snapshot(q.ns)
 	if err != nil {
@@ -380,7 +385,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll,
 	}
 	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: filter, Sort: sort,
 		Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation,
-		Memory: &r.Node.Memory}
+		Memory: &r.Node.Memory, Settings: q.settings}
 	a.Wants = planner.Wants{Skip: q.skip, Limit: q.limit, Projection: proj, Projected: q.projection, SortSpec: q.sort,
 		Collated: q.collation, ReturnKey: q.returnKey, Tailable: q.tailable}
 	a.NoScan = func() bool { return r.NoTableScan(q.ns) }

@@ -19,6 +19,8 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 	switch stage {
 	case "$listClusterCatalog":
 		return pipeline.FromSlice(clusterCatalog(r, e.state(), ns.DB, spec)), nil
+	case "$querySettings":
+		return pipeline.FromSlice(querySettings(r, spec.Lookup("showDebugQueryShape").AsBool())), nil
 	case "$shardedDataDistribution":
 		if !r.Router() {
 			return nil, srverr.New(srverr.IllegalOperation, "%s can only be run on a mongos", stage)
