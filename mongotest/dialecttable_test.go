@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"allium/bson"
+	"allium/internal/norace"
 	"allium/mongotest"
 	"allium/mongotest/internal/golden"
 	"allium/mongotest/internal/release"
@@ -27,6 +28,7 @@ var updateDialects = flag.Bool("dialects.update", false, "write the table of dia
 // it. A command of which neither a recording nor the suite of 7.0.8 knows errors, nor a definition
 // says which arguments there are, has to be in unheard, with the reason.
 func TestDialectTable(t *testing.T) {
+	norace.Skip(t, "one command comes after the other, and there are thousands")
 	const file, begin, end = "../docs/mongotest-versions.md", "<!-- dialects -->\n", "<!-- end of dialects -->"
 	page, err := os.ReadFile(file)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/internal/norace"
 	"allium/mongotest"
 )
 
@@ -29,6 +30,7 @@ var byHandStill = map[string]bool{"saslStart": true, "cloneCollectionAsCapped": 
 // levels, with arguments left out, given twice, and unknown. Whatever it is, the answer is not an
 // error of mongotest's own, and servers of 8.2 do not have the words of 4.4.
 func TestWrongArguments(t *testing.T) {
+	norace.Skip(t, "one command comes after the other, and there are thousands")
 	for _, version := range []string{"4.4.0", "8.2.4"} {
 		for name, topology := range map[string]mongotest.Option{"standalone": mongotest.Standalone(), "sharded": mongotest.Sharded(1, 1)} {
 			asked, refused := 0, 0

@@ -14,18 +14,24 @@
 // replies. The figures are medians of the turns. A speed ratio of 2 says that Allium is twice as
 // fast, a CPU share of 0.5 that it takes half the processor time.
 //
+// An interrupt ends it after the task that runs, and what was measured until then is printed. How far
+// it is stands on standard error.
+//
 // What a short operation takes depends much on whether client and server fall on the same core.
 // With taskset -c 0 in front, all of them share one, and the figures of runs are alike.
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"allium/bench"
@@ -98,13 +104,9 @@ func run(s settings) (err error) {
 	} else {
 		fmt.Printf("%d rounds of %v\n", s.plan.Rounds, s.plan.Length)
 	}
-	var all []bench.Measurement
-	for _, task := range tasks {
-		m, err := bench.Measure(task, s.plan, peers...)
-		if err != nil {
-			return fmt.Errorf("%s: %w", task.Name, err)
-		}
-		all = append(all, m)
+	all, err := measure(tasks, s.plan, peers)
+	if err != nil {
+		return err
 	}
 	if s.floor {
 		if err := tableFloor(all, s.markdown); err != nil {
@@ -136,6 +138,29 @@ func run(s settings) (err error) {
 		return nil
 	}
 	return os.WriteFile(s.svg, chart(all), 0o644)
+}
+
+// measure measures the tasks, and says on standard error how far it is. After an interrupt it ends
+// with the task that runs, and what was measured is shown; a second one ends the program.
+func measure(tasks []bench.Task, plan bench.Plan, peers []bench.Peer) (all []bench.Measurement, err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	for i, task := range tasks {
+		if ctx.Err() != nil {
+			fmt.Fprintf(os.Stderr, "compare: interrupted: %d of %d tasks were measured\n", i, len(tasks))
+			break
+		}
+		started := time.Now()
+		m, err := bench.Measure(task, plan, peers...)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", task.Name, err)
+		}
+		all = append(all, m)
+		fmt.Fprintf(os.Stderr, "compare: %d of %d: %s, %v\n", i+1, len(tasks), task.Name,
+			time.Since(started).Round(time.Second))
+	}
+	return all, nil
 }
 
 // choosePeers sets up the peers that are asked for. Without the C driver it goes on, and says so.
