@@ -1,4 +1,4 @@
-// Looks at a deployment that was started as a service: a user of a script, fixtures, TLS, snapshots.
+// Looks at a deployment that was started as a service: a user of a script, fixtures, TLS, search, snapshots.
 import assert from "node:assert";
 import { MongoClient } from "mongodb";
 
@@ -11,6 +11,13 @@ assert.equal(String((await db.collection("products").findOne({ _id: 2 })).price)
 assert.ok((await db.collection("orders").indexes()).some((i) => i.name === "user_1_placed_-1"));
 await assert.rejects(db.collection("users").insertOne({ name: 7 }), { code: 121 });
 await assert.rejects(client.db("other").collection("c").insertOne({}), { code: 13 });
+const notes = db.collection("notes of node");
+await notes.insertMany([{ _id: 1, text: "running servers" }, { _id: 2, text: "the run of a server that ran" }, { _id: 3, text: "none" }]);
+await notes.createSearchIndex({ name: "default", definition: { mappings: { dynamic: true, fields: { text: { type: "string", analyzer: "lucene.english" } } } } });
+assert.deepEqual((await notes.listSearchIndexes().toArray()).map((i) => i.status), ["READY"]);
+const found = await notes.aggregate([{ $search: { text: { query: "server", path: "text" } } }, { $project: { score: { $meta: "searchScore" } } }]).toArray();
+assert.deepEqual(found.filter((f) => f.score > 0).map((f) => f._id), [1, 2]);
+await notes.drop();
 const admin = await new MongoClient(root, options).connect();
 await admin.db("admin").command({ saveSnapshot: "node" });
 await db.collection("users").deleteMany({});

@@ -1,4 +1,4 @@
-"""Looks at a deployment that was started as a service: a user of a script, fixtures, TLS, snapshots."""
+"""Looks at a deployment that was started as a service: a user of a script, fixtures, TLS, search, snapshots."""
 import sys
 
 import pymongo
@@ -20,6 +20,14 @@ try:
     raise AssertionError("the user may write everywhere")
 except OperationFailure as e:
     assert e.code == 13, e
+notes = db["notes of python"]
+notes.insert_many([{"_id": 1, "text": "running servers"}, {"_id": 2, "text": "the run of a server that ran"}, {"_id": 3, "text": "none"}])
+english = {"mappings": {"dynamic": True, "fields": {"text": {"type": "string", "analyzer": "lucene.english"}}}}
+db.command("createSearchIndexes", notes.name, indexes=[{"name": "default", "definition": english}])
+assert [i["status"] for i in notes.aggregate([{"$listSearchIndexes": {}}])] == ["READY"]
+found = notes.aggregate([{"$search": {"text": {"query": "server", "path": "text"}}}, {"$project": {"score": {"$meta": "searchScore"}}}])
+assert [f["_id"] for f in found if f["score"] > 0] == [1, 2]
+notes.drop()
 admin = pymongo.MongoClient(root, **tls).admin
 admin.command("saveSnapshot", "python")
 db.users.delete_many({})
