@@ -209,6 +209,18 @@ func TestTracingTransactions(t *testing.T) {
 	}
 	checkSpans(t, r, "insert db.coll\n  insert\ntransaction\n")
 
+	// An operation of several commands is one span, with a session and within a transaction, too.
+	several := func(ctx context.Context) error {
+		id := bson.D{{Key: "_id", Value: "several"}}
+		_, err := coll.BulkWrite(ctx, []allium.WriteModel{coll.InsertOneModel(id), coll.DeleteOneModel(id)})
+		return err
+	}
+	if err := errors.Join(several(in), s.StartTransaction(), several(in), s.CommitTransaction(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	checkSpans(t, r, "bulkWrite db.coll\n  insert\n  delete\n"+
+		"transaction\n  bulkWrite db.coll\n    insert\n    delete\n"+commit)
+
 	if err := s.StartTransaction(); err != nil {
 		t.Fatal(err)
 	}
