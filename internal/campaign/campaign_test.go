@@ -43,6 +43,7 @@ func TestHistories(t *testing.T) {
 // Certificates are replaced by good and bad ones while clients run, and connections break, so that
 // new ones are made.
 func TestCertificates(t *testing.T) {
+	norace.Skip(t, "most of it is cryptography, and TestHistories has the same goroutines")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	p := NewPlan(2, ReplSet, 0)
 	p.Length, p.Think, p.TLS, p.Auth, p.Steps = time.Minute, time.Second, true, true, nil
@@ -63,6 +64,7 @@ func TestCertificates(t *testing.T) {
 // Passwords are replaced while clients run, and connections break, so that new ones are made:
 // nobody who asks for the password notices.
 func TestPasswords(t *testing.T) {
+	norace.Skip(t, "most of it is cryptography, and TestHistories has the same goroutines")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, topology := range []Topology{ReplSet, LB} {
 		t.Run(string(topology), func(t *testing.T) {
