@@ -14,8 +14,8 @@
 // replies. The figures are medians of the turns. A speed ratio of 2 says that Allium is twice as
 // fast, a CPU share of 0.5 that it takes half the processor time.
 //
-// An interrupt ends it after the task that runs, and what was measured until then is printed. How far
-// it is stands on standard error.
+// An interrupt ends it after the task that runs, and what was measured until then is printed. How
+// far it is stands on standard error.
 //
 // What a short operation takes depends much on whether client and server fall on the same core.
 // With taskset -c 0 in front, all of them share one, and the figures of runs are alike.
