@@ -34,7 +34,7 @@ func TestExplain(t *testing.T) {
 		{`{"find": "c", "filter": {"_id": 2}}`, "queryPlanner.winningPlan.stage", `"IDHACK"`},
 		{`{"find": "nosuch"}`, "queryPlanner.winningPlan.stage", `"EOF"`},
 		{`{"count": "c", "query": {"a": 1}}`, "queryPlanner.winningPlan.inputStage.stage", `"COUNT_SCAN"`},
-		{`{"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$group": {"_id": "$b"}}]}`, "stages.0.$cursor.queryPlanner.winningPlan.inputStage.indexName", `"a_1"`},
+		{`{"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$group": {"_id": "$b"}}]}`, "stages.0.$cursor.queryPlanner.winningPlan.inputStage.inputStage.indexName", `"a_1"`},
 		{`{"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$group": {"_id": "$b"}}]}`, "stages.1.$group", `{"_id":"$b"}`},
 		{`{"aggregate": "c", "pipeline": [{"$match": {"b": 1}}, {"$sort": {"a": -1}}]}`, "queryPlanner.optimizedPipeline", `true`},
 		{`{"aggregate": "c", "pipeline": [{"$sort": {"a": -1}}]}`, "queryPlanner.winningPlan.inputStage.indexBounds", `{"a":["[MaxKey, MinKey]"]}`},

@@ -1,6 +1,8 @@
 package fts
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -77,6 +79,23 @@ func (s *Search) Match(doc bson.Raw) bool {
 		found = found && ok
 	}
 	return found && !refused && (exact || !s.q.caseOrMarksSensitive)
+}
+
+// Parsed is what a search asks for, each in order.
+type Parsed struct{ Terms, NegatedTerms, Phrases, NegatedPhrases []string }
+
+// Parsed returns what the search asks for.
+func (s *Search) Parsed() Parsed {
+	list := func(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }
+	return Parsed{list(s.q.wanted), list(s.q.refused), s.q.phrases, s.q.noPhrases}
+}
+
+// Has reports whether the index has a key for a term and the document.
+func (s *Search) Has(doc bson.Raw, term string) (has bool) {
+	_ = s.index.walk(doc, func(text, language string, _ float64) {
+		has = has || slices.Contains(terms(text, language, fold{}), term)
+	})
+	return has
 }
 
 // Score is the document's textScore: the more often, and in the shorter a field, a word occurs, the

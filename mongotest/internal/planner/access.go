@@ -68,6 +68,11 @@ type Wants struct {
 	// Distinct is the path whose values are wanted, empty for none.
 	Distinct string
 	Tailable bool
+	// Grouped asks for the values of Distinct as they are, an array as a whole. Keyless asks for
+	// nothing of the documents: only their number counts.
+	Grouped, Keyless bool
+	// TextStage shows a search as versions before 5.0 do, with a stage TEXT on top.
+	TextStage bool
 }
 
 // fail returns the error of a query that cannot be planned.

@@ -217,7 +217,7 @@ func (a *Access) distinctScans() []*Stage {
 			!a.Collation.Same(ix.Collation) {
 			continue
 		}
-		if ix.Fields[0].Path == a.Wants.Distinct && ix.Fields[0].Special == "" {
+		if ix.Fields[0].Path == a.Wants.Distinct && ix.Fields[0].Special == "" && a.distinctKeys(ix, 0) {
 			return []*Stage{a.wholeScan(ix, false)}
 		}
 	}
@@ -236,7 +236,7 @@ func (a *Access) order(p *Plan, list []*Stage) error {
 		}
 		list[i] = a.fetched(list[i], sorted[i])
 		switch {
-		case a.Wants.Count:
+		case a.Wants.Count, a.Wants.Keyless:
 			list[i] = a.counting(list[i])
 		case a.Wants.Distinct != "":
 			list[i], _ = a.distinctScan(list[i])
@@ -273,7 +273,7 @@ func (a *Access) coveredBy(s *Stage, sorted bool) bool {
 	if a.Coll.Sharded() || a.shardFiltered {
 		return false
 	}
-	if a.Wants.Count {
+	if a.Wants.Count || a.Wants.Keyless && (a.Sort == nil || sorted) {
 		return true
 	}
 	var paths []string

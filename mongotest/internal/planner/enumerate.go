@@ -99,13 +99,16 @@ func (a *Access) plans(c query.Condition) []*Stage {
 
 func (a *Access) plansOfAll(list []query.Condition) (out []*Stage) {
 	preds := a.predicates(nil, list)
+	var single []*indexPlan
 	for _, u := range a.usables(preds) {
-		for _, s := range a.indexPlans(&u, list, preds) {
-			if out = append(out, s); len(out) >= maxPlans {
+		for _, p := range a.indexPlans(&u, list, preds) {
+			single = append(single, p)
+			if out = append(out, fetch(p.scan.Clone(), p.rest)); len(out) >= maxPlans {
 				return out
 			}
 		}
 	}
+	out = append(out, intersections(single, list)...)
 	for i, c := range list {
 		any, ok := c.Any()
 		if !ok || len(list) == 1 {
@@ -117,6 +120,53 @@ func (a *Access) plansOfAll(list []query.Condition) (out []*Stage) {
 		}
 	}
 	return out
+}
+
+// maxIntersections is how many pairs of indexes are tried for conditions that all have to be
+// fulfilled, as in internalQueryEnumerationMaxIntersectPerAnd.
+const maxIntersections = 3
+
+// intersections returns the plans that take the documents which two indexes have both. The scans
+// have to come in the order of the records, so that each must be for one key; and no condition
+// bounds both of them. The documents are matched once more: they may have changed between.
+func intersections(single []*indexPlan, list []query.Condition) (out []*Stage) {
+	for i, x := range single {
+		for _, y := range single[i+1:] {
+			if len(out) >= maxIntersections {
+				return out
+			}
+			if x.scan.Index == y.scan.Index || !x.scan.onePoint() || !y.scan.onePoint() || x.shares(y) {
+				continue
+			}
+			and := &Stage{Name: "AND_SORTED", Inputs: []*Stage{x.scan.Clone(), y.scan.Clone()}}
+			out = append(out, &Stage{Name: "FETCH", Filter: query.Joined(list), Inputs: []*Stage{and}})
+		}
+	}
+	return out
+}
+
+// onePoint reports whether a scan is for one key.
+func (s *Stage) onePoint() bool {
+	return !slices.ContainsFunc(s.Bounds, func(list []query.Interval) bool {
+		return len(list) != 1 || !list[0].IsPoint()
+	})
+}
+
+// indexPlan is the plan that one index gives: a scan, and what is left to be matched.
+type indexPlan struct {
+	scan *Stage
+	rest *query.Filter
+	tops []bool // the conditions that bound the scan
+}
+
+// shares reports whether a condition bounds both plans.
+func (p *indexPlan) shares(q *indexPlan) bool {
+	for i := range p.tops {
+		if p.tops[i] && q.tops[i] {
+			return true
+		}
+	}
+	return false
 }
 
 // fetch puts a stage that fetches and matches on another one.
@@ -387,7 +437,7 @@ func (u *usable) sharesBehind(i, j int, array string) bool {
 }
 
 // indexPlans returns the plans that an index gives.
-func (a *Access) indexPlans(u *usable, list []query.Condition, preds []predicate) (out []*Stage) {
+func (a *Access) indexPlans(u *usable, list []query.Condition, preds []predicate) (out []*indexPlan) {
 	first := u.on(0, preds)
 	if len(first) == 0 {
 		return nil
@@ -413,14 +463,16 @@ func (a *Access) indexPlans(u *usable, list []query.Condition, preds []predicate
 
 // scanOf returns the plan that scans an index within the bounds that some predicates give its
 // fields.
-func (a *Access) scanOf(u *usable, list []query.Condition, chosen [][]bounded) *Stage {
+func (a *Access) scanOf(u *usable, list []query.Condition, chosen [][]bounded) *indexPlan {
 	s := &Stage{Name: "IXSCAN", Index: u.ix, Wild: u.wild}
+	tops := make([]bool, len(list))
 	answered := make([]bool, len(list))
 	byKey := make([]bool, len(list))
 	for i, group := range chosen {
 		bounds := query.AllValues()
 		for _, p := range group {
 			bounds = query.Intersect(bounds, p.list, a.Collation)
+			tops[p.top] = true
 			switch {
 			case p.only:
 			case u.wild != "" && (len(u.paths) > 1 || belowToo(p.list) && !allValues(p.list)):
@@ -449,7 +501,7 @@ func (a *Access) scanOf(u *usable, list []query.Condition, chosen [][]bounded) *
 		}
 	}
 	s.Filter = query.Joined(keyed)
-	return fetch(s, query.Joined(rest))
+	return &indexPlan{s, query.Joined(rest), tops}
 }
 
 // hashed returns the points of a hashed field's index for those of its values.

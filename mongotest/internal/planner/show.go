@@ -4,6 +4,7 @@ package planner
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"allium/bson"
@@ -19,6 +20,9 @@ func (s *Stage) Summary() string {
 			return
 		}
 		text := s.Name
+		if text == "TEXT" {
+			text = "IXSCAN"
+		}
 		if s.Index != nil && s.Name != "IDHACK" {
 			text += " " + patternText(s.KeyPattern())
 		}
@@ -46,7 +50,7 @@ func patternText(pattern bson.Raw) string {
 func (s *Stage) Append(dst []byte, sortLimit int64, figures bool) []byte {
 	dst = bson.AppendString(dst, "stage", s.Name)
 	switch {
-	case s.Name == "COLLSCAN" || s.Name == "TEXT" || s.Name == "IDHACK" || s.Filter == nil:
+	case s.Name == "COLLSCAN" || strings.HasPrefix(s.Name, "TEXT") || s.Name == "IDHACK" || s.Filter == nil:
 	default:
 		dst = bson.AppendDocument(dst, "filter", s.Filter.Document())
 	}
@@ -104,12 +108,20 @@ func (s *Stage) appendSpecific(dst []byte, sortLimit int64, figures bool) []byte
 		dst = bson.AppendDocument(dst, "sortPattern", bsondoc.OrEmpty(s.Spec))
 		figure("dupsTested", s.Tested)
 		figure("dupsDropped", s.Dropped)
+	case "AND_SORTED":
+		for i := range s.Inputs {
+			n := int64(0)
+			if s.failed != nil {
+				n = s.failed[i]
+			}
+			figure("failedAnd_"+strconv.Itoa(i), n)
+		}
 	case "OR":
 		figure("dupsTested", s.Tested)
 		figure("dupsDropped", s.Dropped)
 	case "FETCH":
 		figure("docsExamined", s.Docs)
-		figure("alreadyHasObj", 0)
+		figure("alreadyHasObj", s.Had)
 	case "COLLSCAN":
 		dst = bson.AppendString(dst, "direction", direction(s.Back))
 		figure("docsExamined", s.Docs)
@@ -138,7 +150,14 @@ func (s *Stage) appendSpecific(dst []byte, sortLimit int64, figures bool) []byte
 			figure("dupsDropped", s.Dropped)
 		}
 	case "TEXT":
-		dst = bsondoc.Append(dst, "indexPrefix", bsondoc.OrEmpty(nil), "indexName", s.Index.Name)
+		dst = appendText(dst, s)
+	case "TEXT_MATCH":
+		if s.Index != nil {
+			dst = appendText(dst, s)
+		}
+		figure("docsRejected", s.Dropped)
+	case "TEXT_OR":
+		figure("docsExamined", s.Docs)
 	}
 	return dst
 }
@@ -158,7 +177,7 @@ func appendIndexScan(dst []byte, s *Stage) []byte {
 		dst = bson.AppendDocument(dst, "collation", ix.Collation.Spec())
 	}
 	fields, arrays, multikey := s.ArrayPaths()
-	dst = bson.AppendBool(dst, "isMultiKey", multikey)
+	dst = bson.AppendBool(dst, "isMultiKey", multikey || ix.Text != nil)
 	if ix.Ordered() {
 		at, paths := bson.BeginDocumentElement(dst, "multiKeyPaths")
 		for i, k := range fields {
@@ -172,7 +191,7 @@ func appendIndexScan(dst []byte, s *Stage) []byte {
 		dst = bson.AppendString(dst, "direction", direction(s.Back))
 	}
 	if !ix.Ordered() {
-		return dst
+		return bson.AppendDocument(dst, "indexBounds", bsondoc.OrEmpty(nil))
 	}
 	at, bounds := bson.BeginDocumentElement(dst, "indexBounds")
 	switch {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/fts"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/store"
 )
@@ -32,11 +33,15 @@ type Stage struct {
 	Type   string   // of a sort: simple or default
 	N      int64    // of a limit or skip; of a sort the limit, 0 for none
 
+	Search *fts.Search // of a stage that searches a text index
+	Term   string      // of its scans
+
 	Figures
 	scan   *store.Scan
 	seen   map[string]struct{}
 	at     int    // the input that it reads, or how many it has passed on
-	heads  []head // of a merge
+	heads  []head // of a merge, and of an intersection
+	failed []int64
 	sorted []sortedItem
 	opened bool
 }
@@ -47,6 +52,7 @@ type Figures struct {
 	EOF                       bool
 	Keys, Docs, Seeks         int64 // what it looked at
 	Tested, Dropped           int64 // documents that may have come before, and that had
+	Had                       int64 // documents that were there before it fetched them
 	Skipped                   int64 // what belongs to other shards
 	Counted                   int64
 	// Of a stage that writes: what it would do.
@@ -100,6 +106,7 @@ func (s *Stage) Clone() *Stage {
 	out := *s
 	out.Figures = Figures{}
 	out.scan, out.seen, out.at, out.heads, out.sorted, out.opened = nil, nil, 0, nil, nil, false
+	out.failed = nil
 	out.Inputs = make([]*Stage, len(s.Inputs))
 	for i, in := range s.Inputs {
 		out.Inputs[i] = in.Clone()
@@ -201,10 +208,21 @@ func (s *Stage) step(e *env, r *row) (state, error) {
 	switch s.Name {
 	case "EOF":
 		return isEOF, nil
-	case "COLLSCAN", "TEXT":
+	case "COLLSCAN":
 		return s.stepCollection(e, r)
+	case "TEXT":
+		if len(s.Inputs) == 0 {
+			return s.stepCollection(e, r)
+		}
 	case "IXSCAN", "COUNT_SCAN", "DISTINCT_SCAN":
+		if s.Search != nil {
+			return s.stepTerm(e, r)
+		}
 		return s.stepIndex(e, r)
+	case "TEXT_OR":
+		return s.stepTextOr(e, r)
+	case "TEXT_MATCH":
+		return s.stepTextMatch(e, r)
 	case "IDHACK":
 		return s.stepID(e, r)
 	case "FETCH":
@@ -213,7 +231,7 @@ func (s *Stage) step(e *env, r *row) (state, error) {
 		return s.stepOr(e, r)
 	case "SORT_MERGE":
 		return s.stepMerge(e, r)
-	case "AND_SORTED", "AND_HASH":
+	case "AND_SORTED":
 		return s.stepAnd(e, r)
 	case "SORT":
 		return s.stepSort(e, r)
@@ -366,6 +384,9 @@ func (s *Stage) stepFetch(e *env, r *row) (state, error) {
 		return st, err
 	}
 	s.Docs++
+	if s.Inputs[0].fetched() {
+		s.Had++
+	}
 	doc := r.document()
 	if doc == nil {
 		return needTime, nil
@@ -452,31 +473,41 @@ func (s *Stage) stepMerge(e *env, r *row) (state, error) {
 	return advanced, nil
 }
 
-// stepAnd yields the documents that all inputs yield: it keeps those of all but the last, which it
-// then goes through.
+// stepAnd yields the documents that all inputs yield, which have them in the order of the records:
+// an input is moved on until it is where the one that is ahead is.
 func (s *Stage) stepAnd(e *env, r *row) (state, error) {
-	last := len(s.Inputs) - 1
-	st, err := s.Inputs[s.at].work(e, r)
-	if err != nil {
-		return st, err
+	if s.heads == nil {
+		s.heads, s.failed = make([]head, len(s.Inputs)), make([]int64, len(s.Inputs))
 	}
-	if s.seen == nil {
-		s.seen = map[string]struct{}{}
+	var ahead *head
+	for i := range s.heads {
+		if h := &s.heads[i]; h.has && (ahead == nil || h.row.rid > ahead.row.rid) {
+			ahead = h
+		}
 	}
-	switch {
-	case st == isEOF && s.at < last:
-		s.at++
-		return needTime, nil
-	case st != advanced:
-		return st, nil
-	case s.at < last:
-		s.seen[string(rune('0'+s.at))+r.rid] = struct{}{}
-		return needTime, nil
-	}
-	for i := range last {
-		if _, ok := s.seen[string(rune('0'+i))+r.rid]; !ok {
+	for i := range s.heads {
+		h := &s.heads[i]
+		if ahead != nil && h.has && h.row.rid == ahead.row.rid {
+			continue
+		}
+		st, err := s.Inputs[i].work(e, &h.row)
+		if err != nil || st != advanced {
+			return st, err
+		}
+		h.has = true
+		if ahead == nil || h.row.rid != ahead.row.rid {
+			if ahead != nil {
+				s.failed[i]++
+			}
 			return needTime, nil
 		}
+		if i < len(s.heads)-1 {
+			return needTime, nil
+		}
+	}
+	*r = s.heads[0].row
+	for i := range s.heads {
+		s.heads[i].has = false
 	}
 	return advanced, nil
 }

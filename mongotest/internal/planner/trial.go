@@ -72,7 +72,7 @@ func (a *Access) tryFor(p *Plan, list []*Stage, sorted []bool, works int64) *Tri
 				}
 			case "SORT":
 				bonus[1] = false
-			case "AND_HASH", "AND_SORTED":
+			case "AND_SORTED":
 				bonus[2] = false
 			}
 		})

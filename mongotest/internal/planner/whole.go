@@ -10,6 +10,9 @@ import (
 func (p *Plan) Whole() *Stage {
 	a := p.access
 	s := p.Root.Clone()
+	if s.Name == "TEXT" {
+		s = a.textPlan(s)
+	}
 	s = a.finish(s, p.Sorted)
 	if p.ByBranch {
 		s = &Stage{Name: "SUBPLAN", Inputs: []*Stage{s}}
@@ -53,6 +56,12 @@ func (p *Plan) Run(s *Stage, run Running, most int64, f func(doc bson.Raw) error
 			}
 		}
 	}
+}
+
+// Scans reports whether the plan has a stage of a name.
+func (p *Plan) Scans(name string) (has bool) {
+	p.Root.Walk(func(s *Stage) { has = has || s.Name == name })
+	return has
 }
 
 // Blocks reports whether the documents are sorted once all are there.
@@ -151,7 +160,8 @@ func (a *Access) distinctKeys(ix *store.Index, field int) bool {
 	if !ix.Arrays.Any(field) {
 		return true
 	}
-	return ix.Fields[field].Path == a.Wants.Distinct && a.remaining() == nil && !dotted(a.Wants.Distinct)
+	return !a.Wants.Grouped && ix.Fields[field].Path == a.Wants.Distinct && a.remaining() == nil &&
+		!dotted(a.Wants.Distinct)
 }
 
 func dotted(path string) bool {

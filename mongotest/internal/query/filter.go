@@ -258,6 +258,22 @@ func (f *Filter) SearchIn(index *fts.Index) error {
 	return nil
 }
 
+// TextSearch returns what $text searches for, nil as long as it is not known where; rest is the
+// filter without it, nil if nothing is left.
+func (f *Filter) TextSearch() (search *fts.Search, rest *Filter) {
+	var list []Condition
+	all, ok := f.Condition().All()
+	if !ok {
+		all = []Condition{f.Condition()}
+	}
+	for _, c := range all {
+		if _, isText := c.node.(*textNode); !isText {
+			list = append(list, c)
+		}
+	}
+	return f.text.search, Joined(list)
+}
+
 // TextScore returns how well a document fits what $text searches for, 0 as long as there is no
 // index to search in.
 func (f *Filter) TextScore(doc bson.Raw) float64 {

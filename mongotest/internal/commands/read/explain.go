@@ -48,10 +48,13 @@ type explainTarget struct {
 	key    string // of distinct
 	// settings are those for queries of the command's shape, nil if there are none.
 	settings *planner.QuerySetting
-	// Of a pipeline: the stages that the query does not stand for.
+	// Of a pipeline: the stages that the query stands for, and the others.
 	pipeline bool
+	front    []bson.Raw
 	rest     []bson.Raw
-	absorbed bool // the query stands for the whole pipeline
+	absorbed bool   // the query stands for the whole pipeline
+	grouped  string // the field by whose values the rest groups, and does nothing else
+	counts   bool   // the rest reads nothing of the documents
 	detail   string
 }
 
@@ -141,24 +144,18 @@ func (q *aggregateSpec) explanation(r *server.Request) (explainTarget, error) {
 		return explainTarget{}, err
 	}
 	it.Close()
-	e := explainTarget{q: findSpec{ns: q.ns, collation: q.collation, let: q.let, hint: q.hint}, pipeline: true,
-		rest: q.stages}
-	if len(e.rest) > 0 {
-		if filter, ok := e.rest[0].Lookup("$match").Document(); ok {
-			e.q.filter, e.rest = filter, e.rest[1:]
-		}
-	}
-	return e, nil
+	return explainTarget{q: findSpec{ns: q.ns, collation: q.collation, let: q.let, hint: q.hint}, pipeline: true,
+		rest: q.stages}, nil
 }
 
-// absorb takes a $sort that ends the pipeline into the query.
-func (e *explainTarget) absorb() {
-	if len(e.rest) == 1 {
-		if sort, ok := e.rest[0].Lookup("$sort").Document(); ok {
-			e.q.sort, e.rest = sort, nil
-		}
-	}
-	e.absorbed = len(e.rest) == 0
+// pushDown gives the query what it does for the pipeline. On a sharded collection the shards'
+// results are merged.
+func (e *explainTarget) pushDown(r *server.Request, sharded bool) {
+	p := pushDown(r.Version(), e.rest, sharded)
+	e.front = e.rest[:len(e.rest)-len(p.rest)]
+	e.q.filter, e.q.sort, e.q.projection, e.q.skip, e.q.limit = p.filter, p.sort, p.projection, p.skip, p.limit
+	e.rest, e.grouped, e.counts = p.rest, p.distinct, p.counts
+	e.absorbed = len(e.rest) == 0 && !sharded
 }
 
 // explainSpec are the arguments of explain.
@@ -299,8 +296,8 @@ func explain(r *server.Request, dst []byte, e *explainTarget, execute bool) ([]b
 	if c != nil && c.View {
 		return explainView(r, dst, e, execute)
 	}
-	if e.pipeline && sharding.Of(c) == nil {
-		e.absorb()
+	if e.pipeline {
+		e.pushDown(r, sharding.Of(c) != nil)
 	}
 	op := server.Selection{Q: bsondoc.OrEmpty(e.q.filter), Collation: e.q.collation, Let: e.q.let}
 	if err := op.Parse(r, ns, c); err != nil {
@@ -323,7 +320,7 @@ func explain(r *server.Request, dst []byte, e *explainTarget, execute bool) ([]b
 	}
 	if len(e.q.projection) > 5 {
 		if p.proj, err = query.ParseProjection(e.q.projection, op.Filter, o); err != nil {
-			if e.key == "" {
+			if e.key == "" && !e.pipeline {
 				return dst, err
 			}
 			e.q.projection = nil // a key that no projection can name is read from the documents
@@ -361,7 +358,11 @@ func (p *explanation) plan(r *server.Request, shards ...int) (x *explained, err 
 		w.Projected = nil // it is no part of the shape any more
 	}
 	w.Collated = q.collation
-	w.Count, w.Distinct, w.Tailable = p.stage == "COUNT", p.key, q.tailable
+	w.Count, w.Distinct, w.Tailable, w.Keyless = p.stage == "COUNT", p.key, q.tailable, p.counts
+	w.TextStage = !r.Version().AtLeast(5, 0)
+	if p.grouped != "" {
+		w.Distinct, w.Grouped = p.grouped, true
+	}
 	w.Meta = func(doc bson.Raw, name string) bson.RawValue {
 		return (&description{filter: p.op.Filter, doc: doc}).meta(name)
 	}
@@ -398,10 +399,22 @@ func (p *explanation) append(r *server.Request, dst []byte, execute bool, shards
 		return dst, err
 	}
 	dst = bson.EndDocument(bson.EndDocument(dst, cursor), first)
-	for i, stage := range p.rest {
+	for i, stage := range p.shownStages(x) {
 		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+1), stage...)
 	}
 	return bson.EndDocument(dst, list), nil
+}
+
+// shownStages are the stages behind the query. A $group is another stage if the query finds one
+// document for each group.
+func (p *explanation) shownStages(x *explained) []bson.Raw {
+	if p.grouped == "" || !x.plan.Scans("DISTINCT_SCAN") {
+		return p.rest
+	}
+	list := slices.Clone(p.rest)
+	_, group := bsondoc.FirstElement(list[0])
+	list[0] = bsondoc.Single("$groupByDistinctScan", bsondoc.DocumentValue(bsondoc.Single("newRoot", group)))
+	return list
 }
 
 func appendServerInfo(r *server.Request, dst []byte) []byte {
@@ -460,7 +473,7 @@ func (p *explanation) appendRun(r *server.Request, dst []byte, x *explained) ([]
 		dst = figures(dst, x.ran.Advanced)
 	}
 	dst = bson.EndDocument(dst, first)
-	for i, stage := range p.rest {
+	for i, stage := range p.shownStages(x) {
 		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+1))
 		d = append(d, stage.Elements()...)
 		if r.Version().AtLeast(4, 4) {
@@ -475,19 +488,12 @@ func (p *explanation) appendRun(r *server.Request, dst []byte, x *explained) ([]
 // yields. What writes is not run.
 func (p *explanation) stageCounts(r *server.Request) ([]int64, error) {
 	counts := make([]int64, len(p.rest))
-	var front []bson.Raw
-	if len(p.q.filter) > 5 {
-		front = append(front, bsondoc.Single("$match", bsondoc.DocumentValue(p.q.filter)))
-	}
-	if len(p.q.sort) > 5 {
-		front = append(front, bsondoc.Single("$sort", bsondoc.DocumentValue(p.q.sort)))
-	}
 	for i := range p.rest {
 		name, _ := bsondoc.FirstElement(p.rest[i])
 		if name == "$out" || name == "$merge" {
 			continue
 		}
-		q := aggregateSpec{ns: p.q.ns, stages: append(front[:len(front):len(front)], p.rest[:i+1]...), batchSize: -1,
+		q := aggregateSpec{ns: p.q.ns, stages: slices.Concat(p.front, p.rest[:i+1]), batchSize: -1,
 			collation: p.q.collation, let: p.q.let, hint: p.q.hint}
 		n, err := countResults(r, &q)
 		if err != nil {
