@@ -291,6 +291,11 @@ func (m *matcher) assert(n assertNode, i int) bool {
 	case assertLineEnd:
 		return i == len(m.s) || m.s[i] == '\n'
 	}
+	if n == assertUnicodeWord || n == assertNotUnicodeWord {
+		last, _ := utf8.DecodeLastRune(m.s[:i])
+		next, _ := utf8.DecodeRune(m.s[i:])
+		return (isUnicodeWord(last) != isUnicodeWord(next)) == (n == assertUnicodeWord)
+	}
 	before := i > 0 && isWord(rune(m.s[i-1]))
 	after := i < len(m.s) && isWord(rune(m.s[i]))
 	return (before != after) == (n == assertWord)

@@ -72,14 +72,16 @@ type (
 type assertNode uint8
 
 const (
-	assertStart      assertNode = iota // \A, and ^ without m
-	assertLineStart                    // ^ with m
-	assertEnd                          // \z
-	assertEndNewline                   // \Z, and $ without m
-	assertLineEnd                      // $ with m
-	assertWord                         // \b
-	assertNotWord                      // \B
-	assertFirst                        // \G
+	assertStart          assertNode = iota // \A, and ^ without m
+	assertLineStart                        // ^ with m
+	assertEnd                              // \z
+	assertEndNewline                       // \Z, and $ without m
+	assertLineEnd                          // $ with m
+	assertWord                             // \b
+	assertNotWord                          // \B
+	assertFirst                            // \G
+	assertUnicodeWord                      // \b with (*UCP)
+	assertNotUnicodeWord                   // \B with (*UCP)
 )
 
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
@@ -102,6 +104,22 @@ func isHorizontal(r rune) bool {
 
 func isVertical(r rune) bool {
 	return r >= '\n' && r <= '\r' || r == 0x85 || r == 0x2028 || r == 0x2029
+}
+
+// isUnicodeWord and isUnicodeSpace are for \w and \s with (*UCP).
+func isUnicodeWord(r rune) bool  { return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }
+func isUnicodeSpace(r rune) bool { return unicode.Is(unicode.Z, r) || isHorizontal(r) || isVertical(r) }
+
+// unicodeClasses are the classes in [[:name:]] that are others with (*UCP).
+var unicodeClasses = map[string]func(rune) bool{
+	"alpha": unicode.IsLetter,
+	"lower": unicode.IsLower,
+	"upper": unicode.IsUpper,
+	"alnum": func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) },
+	"blank": isHorizontal,
+	"digit": unicode.IsDigit,
+	"space": isUnicodeSpace,
+	"word":  isUnicodeWord,
 }
 
 // posixClasses are the classes in [[:name:]].

@@ -31,13 +31,14 @@ func (f *flags) set(c rune, on bool) bool {
 }
 
 type parser struct {
-	src    string
-	pos    int
-	flags  flags
-	groups int
-	bodies map[int]node
-	names  map[string][]int
-	depth  int
+	src     string
+	pos     int
+	flags   flags
+	groups  int
+	bodies  map[int]node
+	names   map[string][]int
+	depth   int
+	unicode bool // (*UCP): classes are those of Unicode
 
 	references []func(*Regexp) *Error // checked once all groups are known
 }
@@ -66,8 +67,8 @@ func (p *parser) next() rune {
 
 func (p *parser) parse() (node, error) {
 	p.bodies = map[int]node{}
-	for p.accept("(*UTF8)") || p.accept("(*UTF)") || p.accept("(*UCP)") || p.accept("(*ANYCRLF)") || p.accept("(*LF)") {
-	}
+	settings, _ := Settings(p.src)
+	p.pos, p.unicode = len(settings), strings.Contains(settings, "(*UCP)")
 	n, err := p.alternation()
 	if err != nil {
 		return nil, err
@@ -76,6 +77,20 @@ func (p *parser) parse() (node, error) {
 		return nil, p.fail("unmatched parentheses")
 	}
 	return n, nil
+}
+
+// Settings cuts off what a pattern says at its beginning about all of it, as (*UCP).
+func Settings(pattern string) (settings, rest string) {
+	rest = pattern
+	for {
+		before := rest
+		for _, s := range []string{"(*UTF8)", "(*UTF)", "(*UCP)", "(*ANYCRLF)", "(*LF)"} {
+			rest = strings.TrimPrefix(rest, s)
+		}
+		if rest == before {
+			return strings.TrimSuffix(pattern, rest), rest
+		}
+	}
 }
 
 func (p *parser) resolve(re *Regexp) error {
@@ -323,8 +338,14 @@ func (p *parser) escape() (node, *Error) {
 		case 'Z':
 			return assertEndNewline, nil
 		case 'b':
+			if p.unicode {
+				return assertUnicodeWord, nil
+			}
 			return assertWord, nil
 		case 'B':
+			if p.unicode {
+				return assertNotUnicodeWord, nil
+			}
 			return assertNotWord, nil
 		case 'G':
 			return assertFirst, nil
@@ -488,6 +509,9 @@ func (p *parser) call(n int) node {
 func (p *parser) classEscape() (charSet, bool, *Error) {
 	c := p.src[p.pos]
 	sets := map[byte]func(rune) bool{'d': isDigit, 'w': isWord, 's': isSpace, 'h': isHorizontal, 'v': isVertical}
+	if p.unicode {
+		sets['d'], sets['w'], sets['s'] = unicode.IsDigit, isUnicodeWord, isUnicodeSpace
+	}
 	if has, ok := sets[c|0x20]; ok {
 		p.pos++
 		return charSet{negated: c < 'a', has: has}, true, nil

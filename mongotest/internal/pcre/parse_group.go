@@ -57,6 +57,9 @@ func (p *parser) class() (node, *Error) {
 			if has == nil {
 				return nil, p.fail("unknown POSIX class name")
 			}
+			if wide := unicodeClasses[strings.TrimPrefix(name, "^")]; p.unicode && wide != nil {
+				has = wide
+			}
 			p.pos += size
 			c.sets = append(c.sets, charSet{negated, has})
 			continue

@@ -63,6 +63,14 @@ func (a mixed) quo(b mixed) mixed {
 	return a.apply(b, func(x, y float64) float64 { return x / y }, decimal.Decimal.Quo)
 }
 
+// approximate returns the number as a double.
+func (a mixed) approximate() float64 {
+	if a.isDecimal {
+		return a.decimal.Float()
+	}
+	return a.double
+}
+
 func (a mixed) isZero() bool {
 	if a.isDecimal {
 		return a.decimal.IsZero()

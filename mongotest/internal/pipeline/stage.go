@@ -199,7 +199,7 @@ func parseMatch(p *parser, _ string, v bson.RawValue) (*matchStage, error) {
 		return nil, err
 	}
 	if m.filter.NeedsGeoIndex() {
-		return nil, srverr.New(srverr.BadValue, "$geoNear, $near, and $nearSphere are not allowed in this context")
+		return nil, query.NearNotAllowed(p.rt.o.Version)
 	}
 	return m, nil
 }

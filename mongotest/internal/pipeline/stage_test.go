@@ -181,7 +181,8 @@ func TestWindowArguments(t *testing.T) {
 		{`"$derivative":{"a%d":1,"unit":"year"}`, "9 $derivative got unexpected argument: a%d"},
 		{`"$integral":{"unit":"year","a":1}`, "5490704 unit must be 'week' or smaller"},
 		{`"$integral":{"unit":"day"}`, "9 $integral requires an 'input' expression"},
-		{`"$covariancePop":["$x"]`, "9 covariance expects an array of two expressions"},
+		{`"$rank":{},"a":1`, "5371601 Rank style window functions take no other arguments"},
+		{`"$documentNumber":{},"$rank":{}`, "5371601 Rank style window functions take no other arguments"},
 		{`"$covarianceSamp":["$x",{"$nope":1}]`, "168 Unrecognized expression '$nope'"},
 	} {
 		stages := `[{"$setWindowFields":{"sortBy":{"_id":1},"output":{"v":{` + c.function + `}}}}]`

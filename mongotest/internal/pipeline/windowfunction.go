@@ -23,10 +23,12 @@ func (w *windowStage) parseFunction(p *parser, path string, v bson.RawValue) (wi
 	}
 	name := ""
 	var arg, window bson.RawValue
+	fields := 0
 	for key, item := range doc.All() {
-		switch {
+		switch fields++; {
 		case key == "window":
 			window = item
+		case name != "" && windowKinds[name].alone:
 		case strings.HasPrefix(key, "$"):
 			if name != "" {
 				return nil, srverr.New(srverr.FailedToParse, "Cannot specify two functions in window function spec: %s",
@@ -48,10 +50,13 @@ func (w *windowStage) parseFunction(p *parser, path string, v bson.RawValue) (wi
 		return nil, unknown
 	}
 	if special {
+		if kind.alone && fields != 1 {
+			return nil, srverr.New(5371601, "Rank style window functions take no other arguments")
+		}
 		if kind.noWindow && window.Type != 0 {
 			return nil, srverr.New(5371601, "'window' field is not allowed in %s", name)
 		}
-		if kind.needsSort && w.sort == nil {
+		if kind.needsSort && (w.sort == nil || kind.alone && len(w.sort.Fields()) != 1) {
 			return nil, srverr.New(5371602,
 				"%s must be specified with a top level sortBy expression with exactly one element", name)
 		}
@@ -72,6 +77,9 @@ func (w *windowStage) parseFunction(p *parser, path string, v bson.RawValue) (wi
 	spec, err := expr.ParseWindowAccumulator(name, arg, p.scope)
 	if err != nil {
 		return nil, err
+	}
+	if strings.HasPrefix(name, "$stdDev") && !b.low.unbounded {
+		return &deviation{spec: spec, bounds: b, sample: name == "$stdDevSamp"}, nil
 	}
 	return &accumulated{spec, b}, nil
 }
@@ -130,6 +138,7 @@ func (a *accumulated) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue,
 // windowKind is a function that is no accumulator.
 type windowKind struct {
 	noWindow, needsSort bool
+	alone               bool // no argument may stand beside it
 	parse               func(w *windowStage, p *parser, arg bson.RawValue, b bounds) (windowFunction, error)
 }
 
@@ -137,7 +146,7 @@ var windowKinds map[string]windowKind
 
 func init() {
 	rank := func(name string) windowKind {
-		return windowKind{true, true,
+		return windowKind{true, true, true,
 			func(_ *windowStage, _ *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
 				if doc, ok := arg.Document(); !ok || !doc.IsEmpty() {
 					return nil, srverr.New(5371603, "%s must be specified with '{}' as the value", name)
@@ -147,15 +156,15 @@ func init() {
 	}
 	windowKinds = map[string]windowKind{
 		"$rank": rank("$rank"), "$denseRank": rank("$denseRank"), "$documentNumber": rank("$documentNumber"),
-		"$shift":          {true, true, parseShift},
-		"$expMovingAvg":   {true, true, parseExpMovingAvg},
-		"$derivative":     {false, true, parseSlope(false)},
-		"$integral":       {false, true, parseSlope(true)},
-		"$covariancePop":  {false, false, parseCovariance(false)},
-		"$covarianceSamp": {false, false, parseCovariance(true)},
-		"$minMaxScaler":   {false, false, parseMinMaxScaler},
-		"$locf":           {true, false, parseFilling(false)},
-		"$linearFill":     {true, true, parseFilling(true)},
+		"$shift":          {true, true, false, parseShift},
+		"$expMovingAvg":   {true, true, false, parseExpMovingAvg},
+		"$derivative":     {false, true, false, parseSlope(false)},
+		"$integral":       {false, true, false, parseSlope(true)},
+		"$covariancePop":  {false, false, false, parseCovariance(false)},
+		"$covarianceSamp": {false, false, false, parseCovariance(true)},
+		"$minMaxScaler":   {false, false, false, parseMinMaxScaler},
+		"$locf":           {true, false, false, parseFilling(false)},
+		"$linearFill":     {true, true, false, parseFilling(true)},
 	}
 }
 
@@ -450,75 +459,6 @@ func (s *slope) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error
 			continue
 		}
 		out[i] = mixedOf(last).sub(mixedOf(first)).quo(x1.sub(x0)).mul(unit).value()
-	}
-	return out, nil
-}
-
-type covariance struct {
-	bounds
-	a, b   operand
-	sample bool
-}
-
-func parseCovariance(sample bool) func(*windowStage, *parser, bson.RawValue, bounds) (windowFunction, error) {
-	return func(_ *windowStage, p *parser, arg bson.RawValue, b bounds) (windowFunction, error) {
-		c := &covariance{bounds: b, sample: sample}
-		parts := bsondoc.Items(arg)
-		if arg.Type != bson.TypeArray || len(parts) != 2 {
-			return nil, srverr.New(srverr.FailedToParse, "covariance expects an array of two expressions")
-		}
-		if err := c.a.parse(p)(parts[0]); err != nil {
-			return nil, err
-		}
-		return c, c.b.parse(p)(parts[1])
-	}
-}
-
-func (c *covariance) optimize(env *expr.Env) error {
-	if err := c.a.optimize(env); err != nil {
-		return err
-	}
-	return c.b.optimize(env)
-}
-
-func (c *covariance) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, error) {
-	xs, err := c.a.values(w, docs)
-	if err != nil {
-		return nil, err
-	}
-	ys, err := c.b.values(w, docs)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]bson.RawValue, len(docs))
-	for i := range docs {
-		out[i] = nullValue
-		from, to, err := c.at(i, docs)
-		if err != nil {
-			return nil, err
-		}
-		n := int64(0)
-		meanX, meanY, sum := integer(0), integer(0), integer(0)
-		for j := from; j < to; j++ {
-			if err := w.rt.interrupted(); err != nil {
-				return nil, err
-			}
-			if !xs[j].IsNumber() || !ys[j].IsNumber() {
-				continue
-			}
-			x, y := mixedOf(xs[j]), mixedOf(ys[j])
-			n++
-			dx := x.sub(meanX)
-			meanX = meanX.add(dx.quo(integer(n)))
-			meanY = meanY.add(y.sub(meanY).quo(integer(n)))
-			sum = sum.add(dx.mul(y.sub(meanY)))
-		}
-		if c.sample {
-			n--
-		}
-		if n > 0 {
-			out[i] = sum.quo(integer(n)).value()
-		}
 	}
 	return out, nil
 }

@@ -31,11 +31,8 @@ func (t *bitTest) test(v bson.RawValue) (bool, int) {
 		}
 		bit = func(p uint32) bool { return n>>min(p, 63)&1 != 0 } // the sign extends
 	case bson.TypeBinary:
-		b, ok := v.Binary()
-		if !ok {
-			return false, noIndex
-		}
-		bit = func(p uint32) bool { return int(p/8) < len(b.Data) && b.Data[p/8]>>(p%8)&1 != 0 }
+		data := v.Value[5:] // of subtype 2 with the length that stands in it once more
+		bit = func(p uint32) bool { return int(p/8) < len(data) && data[p/8]>>(p%8)&1 != 0 }
 	default:
 		return false, noIndex
 	}

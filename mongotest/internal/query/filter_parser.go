@@ -217,7 +217,10 @@ func (p *filterParser) parseWhere(_ string, v bson.RawValue, lv level) (node, er
 	return &whereNode{code, run}, nil
 }
 
-func (p *filterParser) parseSampleRate(_ string, v bson.RawValue, _ level) (node, error) {
+func (p *filterParser) parseSampleRate(_ string, v bson.RawValue, lv level) (node, error) {
+	if lv == levelElemMatch {
+		return nil, badValue("$sampleRate can only be applied to the top-level document")
+	}
 	if !v.IsNumber() {
 		return nil, badValue("argument to $sampleRate must be a numeric type")
 	}
@@ -394,7 +397,7 @@ func (p *filterParser) parseMod(c condition) (node, error) {
 					"malformed mod, %s value is invalid :: caused by :: Out of bounds coercing to integral value", name)
 			}
 		}
-		t.divisor, t.remainder = truncate(args[0]), truncate(args[1])
+		t.divisor, t.remainder, t.cut = truncate(args[0]), truncate(args[1]), true
 	}
 	if t.divisor == 0 {
 		return nil, badValue("divisor cannot be 0")

@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
 )
@@ -40,6 +41,14 @@ func (p *filterParser) parseGeo(c condition) (node, error) {
 	if v.Type != bson.TypeEmbeddedDocument {
 		return nil, badValue("geometry must be an object")
 	}
+	if first, _, _ := firstElement(c.ops); first == key {
+		i := 0
+		for extra, arg := range c.ops.All() {
+			if i++; i == 2 {
+				return nil, badValue("can't parse extra field: %s", bsontext.Element(extra, arg))
+			}
+		}
+	}
 	t := &geoTest{work: p.work, within: key != "$geoIntersects",
 		raw: bsondoc.Single(c.field, bsondoc.DocumentValue(bsondoc.Single(key, v)))}
 	for name, arg := range bson.Raw(v.Value).All() {
@@ -49,6 +58,9 @@ func (p *filterParser) parseGeo(c condition) (node, error) {
 		s, text := parseRegion(name, arg, p.work)
 		if text != "" {
 			return nil, badValue("%s", text)
+		}
+		if t.shape != nil && p.version.AtLeast(5, 0) {
+			return nil, badValue("geo query has more than one geometry: %s", bsontext.Document(v.Value))
 		}
 		t.shape, s.work = s, p.work
 	}
@@ -91,6 +103,7 @@ type Near struct {
 	center   *shape // a point
 	sphere   bool   // the operator is $nearSphere and the point is not GeoJSON's
 	radians  bool   // the unit of distances
+	finite   bool   // distances of GeoJSON are
 	max, min float64
 	work     *work.Meter
 }
@@ -166,11 +179,21 @@ func (n nearNode) match(doc bson.Raw) (bool, int, error) {
 
 func (nearNode) matchValue(bson.RawValue) bool { return true }
 
+// NearNotAllowed is the error of $near where documents cannot be sorted.
+func NearNotAllowed(version release.Version) error {
+	const text = "$geoNear, $near, and $nearSphere are not allowed in this context"
+	if !version.AtLeast(5, 0) {
+		return badValue("%s", text)
+	}
+	return srverr.New(5626500, text+", as these operators require sorting geospatial data. "+
+		"If you do not need sort, consider using $geoWithin instead.")
+}
+
 func (p *filterParser) parseNear(field string, ops bson.Raw) (node, error) {
 	if p.noText {
-		return nil, badValue("$geoNear, $near, and $nearSphere are not allowed in this context")
+		return nil, NearNotAllowed(p.version)
 	}
-	n := &Near{path: NewPath(field), work: p.work}
+	n := &Near{finite: p.version.AllParsed(), path: NewPath(field), work: p.work}
 	legacy, err := n.parseLegacy(ops)
 	if err != nil {
 		return nil, err
@@ -182,7 +205,7 @@ func (p *filterParser) parseNear(field string, ops bson.Raw) (node, error) {
 	}
 	if n.sphere {
 		if n.radians = n.center.flat; n.radians && !n.center.project(false) {
-			return nil, srverr.New(17444, "Legacy point is out of bounds for spherical query")
+			return nil, srverr.New(n.code(17444), "Legacy point is out of bounds for spherical query")
 		}
 	}
 	if p.near != nil {
@@ -216,9 +239,9 @@ func (n *Near) parseLegacy(ops bson.Raw) (ok bool, err error) {
 				n.center, n.sphere, ok = c, key == "$nearSphere", true
 			}
 		case "$minDistance":
-			err = setLimit(&n.min, key, v, 16893)
+			err = n.setLimit(&n.min, key, v, 16893)
 		case "$maxDistance":
-			err = setLimit(&n.max, key, v, 16895)
+			err = n.setLimit(&n.max, key, v, 16895)
 		case "$uniqueDocs":
 		default:
 			err = srverr.New(34413, "invalid argument in geo near query: %s", key)
@@ -255,11 +278,11 @@ func (n *Near) parse(ops bson.Raw) error {
 			}
 			n.center = c
 		case "$minDistance":
-			if err := setLimit(&n.min, key, arg, 16897); err != nil {
+			if err := n.setLimit(&n.min, key, arg, 16897); err != nil {
 				return err
 			}
 		case "$maxDistance":
-			if err := setLimit(&n.max, key, arg, 16899); err != nil {
+			if err := n.setLimit(&n.max, key, arg, 16899); err != nil {
 				return err
 			}
 		default:
@@ -272,14 +295,23 @@ func (n *Near) parse(ops bson.Raw) error {
 	return nil
 }
 
+// code is the code of an error about a distance or a place. Servers of 8.2 have one for most.
+func (n *Near) code(code int32) int32 {
+	if n.finite && code > 16895 {
+		return srverr.BadValue
+	}
+	return code
+}
+
 // setLimit reads a distance; code is that of what is no number, the next one that of what is
 // negative.
-func setLimit(to *float64, key string, v bson.RawValue, code int32) error {
+func (n *Near) setLimit(to *float64, key string, v bson.RawValue, code int32) error {
 	if !v.IsNumber() {
-		return srverr.New(code, "%s must be a number", key)
+		return srverr.New(n.code(code), "%s must be a number", key)
 	}
-	if *to = Float(v); !(*to >= 0) {
-		return srverr.New(code+1, "%s must be non-negative", key)
+	*to = Float(v)
+	if !(*to >= 0) || n.finite && code > 16895 && math.IsInf(*to, 0) {
+		return srverr.New(n.code(code+1), "%s must be non-negative", key)
 	}
 	return nil
 }

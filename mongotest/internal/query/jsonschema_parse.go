@@ -198,14 +198,14 @@ func parseSchemaType(_ *schemaParser, s *schema, key string, v bson.RawValue, _ 
 			return malformed("'%s' has duplicate value: %s", key, name)
 		}
 		seen = append(seen, name)
+		if name == "integer" {
+			return srverr.New(srverr.FailedToParse, "$jsonSchema type 'integer' is not currently supported.")
+		}
 		if key == "bsonType" {
 			if err := set.add(e); err != nil {
 				return err
 			}
 			continue
-		}
-		if name == "integer" {
-			return srverr.New(srverr.FailedToParse, "$jsonSchema type 'integer' is not currently supported.")
 		}
 		t, ok := jsonTypes[name]
 		if !ok {

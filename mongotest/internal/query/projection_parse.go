@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"allium/bson"
@@ -335,7 +336,7 @@ func (p *projectionParser) elemMatch(n *projectionNode, key string, v, arg bson.
 }
 
 func (p *projectionParser) slice(n *projectionNode, key string, v, arg bson.RawValue, prefix string) error {
-	s, err := parseFindSlice(arg)
+	s, err := p.parseFindSlice(arg)
 	if err == nil {
 		err = p.add(n, key, projectionField{kind: kindSlice})
 	}
@@ -356,9 +357,18 @@ func (p *projectionParser) slice(n *projectionNode, key string, v, arg bson.RawV
 	return nil
 }
 
-func parseFindSlice(arg bson.RawValue) (*sliceProjection, error) {
+// sliceNumber is a number of elements. Before version 5.0 servers cast it; then what is too large is
+// the largest that there is, and NaN is 0.
+func (p *projectionParser) sliceNumber(v bson.RawValue) int {
+	if p.o.version().AtLeast(5, 0) {
+		return int(min(max(truncate(v), math.MinInt32), math.MaxInt32))
+	}
+	return int(castInt(v))
+}
+
+func (p *projectionParser) parseFindSlice(arg bson.RawValue) (*sliceProjection, error) {
 	if arg.IsNumber() {
-		return &sliceProjection{limit: int(int32(castInt(arg)))}, nil
+		return &sliceProjection{limit: p.sliceNumber(arg)}, nil
 	}
 	if arg.Type != bson.TypeArray {
 		return nil, srverr.New(31273, "$slice only supports numbers and [skip, limit] arrays")
@@ -372,7 +382,7 @@ func parseFindSlice(arg bson.RawValue) (*sliceProjection, error) {
 	case !list[1].IsNumber():
 		return nil, srverr.New(31258, "$slice limit must be number but got: %s", bsontext.TypeName(list[1].Type))
 	}
-	s := &sliceProjection{skip: int(int32(castInt(list[0]))), limit: int(int32(castInt(list[1]))), hasSkip: true}
+	s := &sliceProjection{skip: p.sliceNumber(list[0]), limit: p.sliceNumber(list[1]), hasSkip: true}
 	if s.limit <= 0 {
 		return nil, srverr.New(31259, "$slice limit must be positive, got %d", s.limit)
 	}

@@ -17,6 +17,9 @@ const (
 	codeInvalidRegexOptions = 51108
 )
 
+// maxPattern is how many bytes a pattern may have.
+const maxPattern = 32764
+
 // regexTest is $regex and a regular expression in the place of a value: it matches strings, and
 // regular expressions that are equal to it.
 type regexTest struct {
@@ -33,11 +36,15 @@ func newRegexTest(pattern, options string, m *work.Meter) (*regexTest, error) {
 	if strings.IndexByte(options, 0) >= 0 {
 		return nil, badValue("Regular expression options string cannot contain an embedded null byte")
 	}
+	if len(pattern) > maxPattern {
+		return nil, srverr.New(codeInvalidRegex, "Regular expression is invalid: pattern string is longer than the limit set by the application")
+	}
 	re, err := pcre.Compile(pattern, options)
 	if err == nil {
 		// The server also compiles the pattern in a group of its own, which a comment or a
 		// quotation at its end swallows.
-		_, err = pcre.Compile("(?:"+pattern+`)\z`, options)
+		settings, rest := pcre.Settings(pattern)
+		_, err = pcre.Compile(settings+"(?:"+rest+`)\z`, options)
 	}
 	if err != nil {
 		return nil, srverr.New(codeInvalidRegex, "Regular expression is invalid: %s", err)

@@ -169,7 +169,10 @@ func countElements(doc bson.Raw) int {
 }
 
 // modTest is $mod.
-type modTest struct{ divisor, remainder int64 }
+type modTest struct {
+	divisor, remainder int64
+	cut                bool // decimals are cut; before version 5.0 they are rounded
+}
 
 func (t *modTest) test(v bson.RawValue) (bool, int) {
 	if !v.IsNumber() {
@@ -177,6 +180,9 @@ func (t *modTest) test(v bson.RawValue) (bool, int) {
 	}
 	if t.divisor == -1 {
 		return t.remainder == 0, noIndex // the quotient of the smallest integer would overflow
+	}
+	if t.cut && v.Type == bson.TypeDecimal128 {
+		return truncate(v)%t.divisor == t.remainder, noIndex
 	}
 	return args.CastNumber(v)%t.divisor == t.remainder, noIndex
 }

@@ -1,0 +1,113 @@
+package mongotest_test
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// What a server 8.2.4 was seen to answer by those who wrote the functional tests of DocumentDB,
+// where versions before 5.0, or nobody's reading of the manual, would have it otherwise.
+
+// measured is a command on a collection with some documents.
+type measured struct {
+	docs, cmd string
+	want      string // the first batch, or the code of the error
+}
+
+// askMeasured returns the first batch of a reply, or its code.
+func askMeasured(t *testing.T, c net.Conn, m measured) string {
+	t.Helper()
+	ok(t, askText(t, c, "db", `{"drop": "c"}`))
+	if m.docs != "" {
+		ok(t, askText(t, c, "db", `{"insert": "c", "documents": `+m.docs+`}`))
+	}
+	reply := askText(t, c, "db", m.cmd)
+	if answer := errorOf(reply); answer != "ok" {
+		code, _, _ := strings.Cut(answer, ":")
+		return code
+	}
+	if e := reply.Lookup("writeErrors", "0", "code"); !e.IsZero() {
+		return fmt.Sprint(e)
+	}
+	if reply.Lookup("cursor").IsZero() {
+		reply = ok(t, askText(t, c, "db", `{"find": "c"}`))
+	}
+	var results []string
+	batch, _ := reply.Lookup("cursor", "firstBatch").Array()
+	for v := range batch.Values() {
+		text, err := bson.MarshalExtJSON(bson.Raw(v.Value), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results = append(results, string(text))
+	}
+	return strings.Join(results, " ")
+}
+
+func find(filter, projection string) string {
+	return `{"find": "c", "filter": ` + filter + `, "projection": ` + projection + `}`
+}
+
+// windowed is the one output of a $setWindowFields, for each document.
+func windowed(function, window string) string {
+	return `{"aggregate": "c", "cursor": {}, "pipeline": [{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"r": {` + function +
+		`, "window": {"documents": ` + window + `}}}}}, {"$project": {"_id": 0, "r": 1}}]}`
+}
+
+func TestMeasuredAnswers(t *testing.T) {
+	const (
+		pairs    = `[{"_id": 1, "x": 1, "y": 2}, {"_id": 2, "x": {"$numberDouble": "Infinity"}, "y": 4}, {"_id": 3, "x": 3, "y": 6}]`
+		numbers  = `[{"_id": 1, "x": 10.0}, {"_id": 2, "x": {"$numberDouble": "NaN"}}, {"_id": 3, "x": 30.0}, {"_id": 4, "x": 40.0}]`
+		array    = `[{"_id": 1, "a": [1, 2, 3]}]`
+		decimals = `[{"_id": 1, "x": {"$numberDecimal": "1"}, "y": 2}, {"_id": 2, "x": 2, "y": {"$numberDecimal": "4"}}, {"_id": 3, "x": 3, "y": 6}]`
+		place    = `[{"_id": 1, "l": {"type": "Point", "coordinates": [0, 0]}}]`
+		point    = `{"$geometry": {"type": "Point", "coordinates": [0, 0]}`
+		names    = `[{"_id": 1, "a": "caf\u00e9"}, {"_id": 2, "a": "Blue \u00d6yster"}, {"_id": 3, "a": "\u0661"}]`
+	)
+	tests := []measured{
+		{pairs, windowed(`"$covariancePop": ["$x", "$y"]`, `["unbounded", "unbounded"]`), strings.TrimSpace(strings.Repeat(`{"r":{"$numberDouble":"Infinity"}} `, 3))},
+		{pairs, windowed(`"$covariancePop": ["$x", "$y"]`, `[-1, 0]`), `{"r":0.0} {"r":0.0} {"r":0.0}`},
+		{pairs, windowed(`"$covarianceSamp": ["$x", "$y"]`, `[-1, 0]`), `{"r":null} {"r":null} {"r":null}`},
+		{pairs, windowed(`"$covariancePop": "$x"`, `[-1, 0]`), `{"r":null} {"r":null} {"r":null}`},
+		{decimals, windowed(`"$covarianceSamp": ["$x", "$y"]`, `["unbounded", "unbounded"]`),
+			strings.TrimSpace(strings.Repeat(`{"r":{"$numberDecimal":"2"}} `, 3))},
+		{numbers, windowed(`"$stdDevPop": "$x"`, `[-1, 0]`), `{"r":0} {"r":null} {"r":null} {"r":5.0}`},
+		{numbers, windowed(`"$stdDevSamp": "$x"`, `[0, 0]`), `{"r":null} {"r":null} {"r":null} {"r":null}`},
+		{`[{"_id": 1}]`, `{"aggregate": "c", "cursor": {}, "pipeline": [{"$setWindowFields": {"sortBy": {"a": 1, "b": 1}, "output": {"r": {"$rank": {}}}}}]}`, "5371602"},
+
+		{array, find(`{}`, `{"a": {"$slice": {"$numberLong": "9223372036854775807"}}}`), `{"_id":1,"a":[1,2,3]}`},
+		{array, find(`{}`, `{"a": {"$slice": {"$numberLong": "-9223372036854775808"}}}`), `{"_id":1,"a":[1,2,3]}`},
+		{array, find(`{}`, `{"a": {"$slice": {"$numberDouble": "NaN"}}}`), `{"_id":1,"a":[]}`},
+		{array, find(`{}`, `{"a": {"$elemMatch": {"$sampleRate": 0.5}}}`), "2"},
+		{`[{"_id": 1, "a": {"$numberDecimal": "9.5"}}, {"_id": 2, "a": {"$numberDecimal": "8.7"}}]`, find(`{"a": {"$mod": [3, 0]}}`, `{"_id": 1}`), `{"_id":1}`},
+		{`[{"_id": 1, "a": {"$binary": {"base64": "Bg==", "subType": "02"}}}]`, find(`{"a": {"$bitsAllSet": [0]}}`, `{"_id": 1}`), `{"_id":1}`},
+		{array, `{"update": "c", "updates": [{"q": {}, "u": {"$pull": {"a": {"$eq": 2}}}}]}`, `{"_id":1,"a":[1,3]}`},
+
+		{place, find(`{"l": {"$geoIntersects": `+point+`}, "$eq": 1}}`, `{}`), "2"},
+		{place, find(`{"l": {"$geoWithin": {"$polygon": [[0, 0], [0, 1], [1, 1]], "$box": [[0, 0], [1, 1]]}}}`, `{}`), "2"},
+		{place, find(`{"l": {"$near": `+point+`, "$maxDistance": -1}}}`, `{}`), "2"},
+		{place, find(`{"l": {"$near": `+point+`, "$minDistance": {"$numberDouble": "Infinity"}}}}`, `{}`), "2"},
+		{place, `{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"l": {"$near": ` + point + `}}}}]}`, "5626500"},
+		{place, find(`{"$jsonSchema": {"properties": {"x": {"bsonType": "integer"}}}}`, `{}`), "9"},
+
+		{names, find(`{"a": {"$regex": "(*UCP)^\\w+$"}}`, `{"_id": 1}`), `{"_id":1} {"_id":3}`},
+		{names, find(`{"a": {"$regex": "^\\w+$"}}`, `{"_id": 1}`), ``},
+		{names, find(`{"a": {"$regex": "(*UCP)\\byster"}}`, `{"_id": 1}`), ``},
+		{names, find(`{"a": {"$regex": "\\byster"}}`, `{"_id": 1}`), `{"_id":2}`},
+		{names, find(`{"a": {"$regex": "(*UTF)(*UCP)^\\d$"}}`, `{"_id": 1}`), `{"_id":3}`},
+		{names, find(`{"a": {"$regex": "(*UCP)[[:alpha:]]$"}}`, `{"_id": 1}`), `{"_id":1} {"_id":2}`},
+		{"", find(`{"a": {"$regex": "`+strings.Repeat("a", 40000)+`"}}`, `{}`), "51091"},
+	}
+	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version("8.2.4"), mongotest.InMemory(), mongotest.NoScripting())
+	c := dialNode(t, d, d.Node(0))
+	for _, m := range tests {
+		if got := askMeasured(t, c, m); got != m.want {
+			t.Errorf("%.300s\n got %s\nwant %s", m.cmd, got, m.want)
+		}
+	}
+}
