@@ -357,8 +357,8 @@ func (p *projectionParser) slice(n *projectionNode, key string, v, arg bson.RawV
 	return nil
 }
 
-// sliceNumber is a number of elements. Before version 5.0 servers cast it; then what is too large is
-// the largest that there is, and NaN is 0.
+// sliceNumber is a number of elements. Before version 5.0 servers cast it; then what is too large
+// is the largest that there is, and NaN is 0.
 func (p *projectionParser) sliceNumber(v bson.RawValue) int {
 	if p.o.version().AtLeast(5, 0) {
 		return int(min(max(truncate(v), math.MinInt32), math.MaxInt32))

@@ -314,7 +314,8 @@ func parsePull(u *Update, _ string, v bson.RawValue) (modifier, error) {
 		first, _, _ = firstElement(v.Value)
 	}
 	switch {
-	case v.Type == bson.TypeEmbeddedDocument && (filterOps[first].traits&inPull == 0 || first == "$eq" && !u.version.AtLeast(5, 0)):
+	case v.Type == bson.TypeEmbeddedDocument &&
+		(filterOps[first].traits&inPull == 0 || first == "$eq" && !u.version.AtLeast(5, 0)):
 		f, err := ParseFilter(v.Value, o)
 		if err != nil {
 			return nil, err
