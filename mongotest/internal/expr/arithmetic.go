@@ -212,6 +212,9 @@ func evalSubtract(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			return bsondoc.Int64Value(d), nil
 		case b.IsNumber():
 			y, err := coerceToLong(b)
+			if f, ok := b.Double(); ok && modern && err == nil {
+				y = int64(math.Round(f))
+			}
 			if err != nil {
 				return missing, err
 			}
@@ -265,8 +268,9 @@ func evalDivide(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	return missing, srverr.New(code, "$divide only supports numeric types, not %s and %s", typeName(a), typeName(b))
 }
 
-func evalMod(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+func evalMod(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	a, b := args[0], args[1]
+	modern := st.env.Version.AtLeast(5, 0)
 	switch {
 	case nullish(a) || nullish(b):
 		if !a.IsNumber() && !nullish(a) || !b.IsNumber() && !nullish(b) {
@@ -277,14 +281,14 @@ func evalMod(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 		if a.Type == bson.TypeDecimal128 || b.Type == bson.TypeDecimal128 {
 			d := toDecimal(b)
 			if d.IsZero() {
-				return missing, srverr.New(16610, "can't $mod by zero")
+				return missing, srverr.New(st.code(16610, 5733415), "can't $mod by zero")
 			}
 			return decimalValue(toDecimal(a).Mod(d)), nil
 		}
 		if toDouble(b) == 0 {
 			return missing, srverr.New(16610, "can't $mod by zero")
 		}
-		if a.Type == bson.TypeDouble || b.Type == bson.TypeDouble && !integral(b) {
+		if a.Type == bson.TypeDouble || b.Type == bson.TypeDouble && (modern || !integral(b)) {
 			return bsondoc.DoubleValue(math.Mod(toDouble(a), toDouble(b))), nil
 		}
 		y := toLong(b)
@@ -350,7 +354,7 @@ func rounded(name string) func(*State, []bson.RawValue, int) (bool, error) {
 
 // rounder returns $round or $trunc.
 func rounder(name string, mode decimal.Rounding) func(*State, []bson.RawValue) (bson.RawValue, error) {
-	return func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+	return func(st *State, args []bson.RawValue) (bson.RawValue, error) {
 		v := args[0]
 		var places int64
 		if len(args) > 1 {
@@ -361,7 +365,7 @@ func rounder(name string, mode decimal.Rounding) func(*State, []bson.RawValue) (
 			if !p.IsNumber() {
 				return missing, srverr.New(16004, "can't convert from BSON type %s to long", typeName(p))
 			}
-			if f := toDouble(p); math.IsNaN(f) || math.Abs(f) >= 1<<63 && p.Type != bson.TypeInt64 {
+			if f := toDouble(p); math.IsNaN(f) && !(p.Type == bson.TypeDecimal128 && st.env.Version.AllParsed()) || math.Abs(f) >= 1<<63 && p.Type != bson.TypeInt64 {
 				return missing, srverr.New(31109, "Can't coerce out of range value %s to long", shortDouble(f))
 			}
 			if !integral(p) {

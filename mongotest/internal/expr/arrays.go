@@ -120,12 +120,12 @@ func evalIn(st *State, args []bson.RawValue) (bson.RawValue, error) {
 }
 
 // searchedArray looks at the array, then at the bounds one by one.
-func searchedArray(_ *State, args []bson.RawValue, n int) (done bool, err error) {
+func searchedArray(st *State, args []bson.RawValue, n int) (done bool, err error) {
 	switch v := args[len(args)-1]; {
 	case len(args) == n:
 		return false, nil // what is searched
 	case len(args) > 1:
-		_, _, err = indexBounds("$indexOfArray", args[1:])
+		_, _, err = indexBounds(st, "$indexOfArray", args[1:])
 		return false, err
 	case v.Type == bson.TypeArray:
 		return false, nil
@@ -146,7 +146,7 @@ func checkSearched(args []Expr) (*naryOp, error) {
 
 func evalIndexOfArray(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	token := args[len(args)-1]
-	start, end, err := indexBounds("$indexOfArray", args[1:len(args)-1])
+	start, end, err := indexBounds(st, "$indexOfArray", args[1:len(args)-1])
 	if err != nil {
 		return missing, err
 	}

@@ -104,6 +104,9 @@ type zone struct {
 
 var utc = zone{}
 
+// isUTC reports whether the zone is none, or UTC by name.
+func (z zone) isUTC() bool { return z == utc || z == zone{loc: time.UTC} }
+
 // offsetAt returns the seconds east of Greenwich at an instant.
 func (z zone) offsetAt(ms int64) int {
 	if z.loc == nil {

@@ -272,6 +272,9 @@ func convertValue(v bson.RawValue, to bson.Type, version Version) (bson.RawValue
 			case math.IsInf(f, -1):
 				return bsondoc.StringValue("-Infinity"), nil
 			}
+			if version.AtLeast(8, 0) {
+				return bsondoc.StringValue(shortestDouble(f)), nil
+			}
 			return bsondoc.StringValue(shortDouble(f)), nil
 		case bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal128, bson.TypeString:
 			s, err := coerceToString(v)
@@ -404,8 +407,7 @@ func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
 	fail := func(reason string) (bson.RawValue, error) {
 		return missing, conversionFailure("Failed to parse number '%s'"+noOnError+": %s", s, reason)
 	}
-	if strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "0X") || strings.HasPrefix(s, "-0x") ||
-		strings.HasPrefix(s, "+0x") {
+	if strings.HasPrefix(s, "0x") { // and not +0x or 0X, which the C library reads
 		return missing, conversionFailure("Illegal hexadecimal input"+noOnError+": %s", s)
 	}
 	switch to {
@@ -442,6 +444,9 @@ func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
 		if !startsNumber(s) {
 			return fail("Did not consume any digits")
 		}
+		if f, ok := parseHexDouble(s); ok {
+			return bsondoc.DoubleValue(f), nil
+		}
 		if strings.ContainsAny(s, "_pPxX") {
 			return fail("Did not consume whole string.")
 		}
@@ -468,6 +473,27 @@ func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
 		return fail("Failed to parse string to decimal")
 	}
 	return bson.RawValue{Type: bson.TypeDecimal128, Value: bson.AppendDecimal128Value(nil, d)}, nil
+}
+
+// parseHexDouble reads a number such as +0x1.8p1, whose exponent may be missing.
+func parseHexDouble(s string) (float64, bool) {
+	digits := strings.ToLower(strings.TrimLeft(s, "+-"))
+	if !strings.HasPrefix(digits, "0x") || strings.Contains(s, "_") {
+		return 0, false
+	}
+	if !strings.Contains(digits, "p") {
+		s += "p0"
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	return f, err == nil
+}
+
+// shortestDouble renders a double with as many digits as tell it from others.
+func shortestDouble(f float64) string {
+	if x := math.Abs(f); x == 0 || x >= 1e-4 && x < 1e16 {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(f, 'e', -1, 64)
 }
 
 // startsNumber reports whether the C library finds a number at the beginning of a text.

@@ -97,7 +97,7 @@ func (c *convert) convertBinary(st *State, v bson.RawValue, to bson.Type, sub bs
 	if isBinary && to == bson.TypeString {
 		if format == "auto" {
 			format = "base64"
-			if b.Subtype == bson.BinaryUUID {
+			if b.Subtype == bson.BinaryUUID && len(b.Data) == 16 {
 				format = "uuid"
 			}
 		}
@@ -133,6 +133,14 @@ func (c *convert) convertBinary(st *State, v bson.RawValue, to bson.Type, sub bs
 		return missing, conversionFailure("Input string '%s' is not a valid %s value", text(v), format)
 	}
 	return binaryValue(subtype, data), nil
+}
+
+// fits refuses a string that no value can hold.
+func fits(v bson.RawValue) error {
+	if v.Type == bson.TypeString && len(v.Value)-5 >= maxString {
+		return srverr.New(16493, "Tried to create string longer than 16MB")
+	}
+	return nil
 }
 
 // maxString is the length that a string may not have.

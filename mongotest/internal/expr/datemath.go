@@ -141,7 +141,7 @@ func evalDateAdd(st *State, n *named) (bson.RawValue, error) {
 		return missing, srverr.New(5166403, "%s requires startDate to be convertible to a date", name)
 	}
 	if !isString(unit) {
-		return missing, srverr.New(5166404, "%s expects string defining the time unit", name)
+		return missing, srverr.New(st.code(5166404, 5439013), "%s expects string defining the time unit", name)
 	}
 	u, ok := findUnit(text(unit))
 	if !ok {
@@ -187,13 +187,13 @@ func weekStart(name string, v bson.RawValue) (int64, error) {
 		text(v))
 }
 
-func (n *named) unit(v bson.RawValue) (timeUnit, error) {
+func (n *named) unit(st *State, v bson.RawValue) (timeUnit, error) {
 	if !isString(v) {
 		return timeUnit{}, srverr.New(5439013, "%s requires 'unit' to be a string, but got %s", n.op.name, typeName(v))
 	}
 	u, ok := findUnit(text(v))
 	if !ok {
-		return u, srverr.New(5439014, "%s parameter 'unit' value cannot be recognized as a time unit: %s", n.op.name,
+		return u, srverr.New(st.code(5439014, srverr.FailedToParse), "%s parameter 'unit' value cannot be recognized as a time unit: %s", n.op.name,
 			text(v))
 	}
 	return u, nil
@@ -238,7 +238,7 @@ func evalDateDiff(st *State, n *named) (bson.RawValue, error) {
 				typeName(args[i]))
 		}
 	}
-	u, err := n.unit(args[2])
+	u, err := n.unit(st, args[2])
 	if err != nil {
 		return missing, err
 	}
@@ -253,7 +253,11 @@ func evalDateDiff(st *State, n *named) (bson.RawValue, error) {
 	if !u.wholeDays() && u.name != "hour" {
 		return bsondoc.Int64Value(u.index(to, week) - u.index(from, week)), nil
 	}
-	return bsondoc.Int64Value(u.index(z.local(to), week) - u.index(z.local(from), week)), nil
+	localFrom, localTo := z.local(from), z.local(to)
+	if u.name == "hour" { // those that pass, whatever the clocks say
+		localTo -= (localTo - to) - (localFrom - from)
+	}
+	return bsondoc.Int64Value(u.index(localTo, week) - u.index(localFrom, week)), nil
 }
 
 func evalDateTrunc(st *State, n *named) (bson.RawValue, error) {
@@ -272,9 +276,9 @@ func evalDateTrunc(st *State, n *named) (bson.RawValue, error) {
 		return null, err
 	}
 	if !isDateLike(args[0]) {
-		return missing, srverr.New(5439012, "$dateTrunc requires 'date' to be a date, but got %s", typeName(args[0]))
+		return missing, srverr.New(st.code(5439012, 5166307), "$dateTrunc requires 'date' to be a date, but got %s", typeName(args[0]))
 	}
-	u, err := n.unit(args[1])
+	u, err := n.unit(st, args[1])
 	if err != nil {
 		return missing, err
 	}

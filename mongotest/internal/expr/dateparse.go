@@ -482,7 +482,7 @@ func parseDateFormat(s, format string, z zone) (int64, error) {
 		case 'S':
 			p.second = digits(2, "A two digit second could not be found")
 		case 'j':
-			p.month, p.day = 1, digits(3, "A three digit day-of-year could not be found")
+			p.month, p.day = 1, 1+digits(3, "A three digit day-of-year could not be found") // the library counts from 0
 		case 'L':
 			start := pos
 			digits(3, "A three digit millisecond could not be found")

@@ -3,6 +3,7 @@ package expr
 // Date operators: the parts of a date, and dates from parts.
 
 import (
+	"encoding/binary"
 	"strings"
 
 	"allium/bson"
@@ -72,7 +73,7 @@ func coerceToDate(v bson.RawValue) (int64, error) {
 		return int64(ts.T) * 1000, nil
 	case bson.TypeObjectID:
 		id, _ := v.ObjectID()
-		return int64(uint32(id[0])<<24|uint32(id[1])<<16|uint32(id[2])<<8|uint32(id[3])) * 1000, nil
+		return int64(int32(binary.BigEndian.Uint32(id[:]))) * 1000, nil // the seconds are signed
 	}
 	return 0, srverr.New(16006, "can't convert from BSON type %s to Date", typeName(v))
 }
@@ -138,7 +139,7 @@ func (d *datePart) eval(st *State) (bson.RawValue, error) {
 			return null, err
 		}
 		if !isString(name) {
-			return missing, srverr.New(40533, "%s requires a string for the timezone argument, but was given a %s (%s)",
+			return missing, srverr.New(st.code(40533, 40517), "%s requires a string for the timezone argument, but was given a %s (%s)",
 				d.name, typeName(name), Text(name))
 		}
 		if z, err = findZone(text(name)); err != nil {

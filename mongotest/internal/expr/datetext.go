@@ -111,7 +111,7 @@ func evalDateToString(st *State, n *named) (bson.RawValue, error) {
 	switch {
 	case n.has(1):
 		pattern = text(format)
-	case z != utc && st.env.Version.AtLeast(5, 0):
+	case !z.isUTC() && st.env.Version.AtLeast(5, 0):
 		pattern = strings.TrimSuffix(isoFormat, "Z")
 	}
 	ms, err := coerceToDate(date)

@@ -97,6 +97,14 @@ func NewState(env *Env) *State { return &State{env: env} }
 // Env returns the environment.
 func (st *State) Env() *Env { return st.env }
 
+// code is that of an error which servers of 8.2 have another code for.
+func (st *State) code(old, parsed int32) int32 {
+	if st.env.Version.AllParsed() {
+		return parsed
+	}
+	return old
+}
+
 // WithRoot sets the document that field paths start at, and returns st.
 func (st *State) WithRoot(doc bson.Raw) *State {
 	st.root = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: doc}
@@ -205,6 +213,9 @@ func parse(v bson.RawValue, s *Scope, depth int) (Expr, error) {
 		text, _ := v.StringValue()
 		if len(text) > 0 && text[0] == '$' {
 			return parseFieldPath(text, s)
+		}
+		if err := fits(v); err != nil {
+			return nil, err
 		}
 	case bson.TypeEmbeddedDocument:
 		return parseObject(bson.Raw(v.Value), s, depth)

@@ -281,6 +281,10 @@ func (sw *switchExpr) optimize(env *Env) (Expr, error) {
 		if thens[i], err = sw.thens[i].optimize(env); err != nil {
 			return nil, err
 		}
+		if c, ok := cases[i].(*constant); ok && Truthy(c.v) && env.Version.AtLeast(5, 0) {
+			cases, thens = cases[:i+1], thens[:i+1] // the others are never looked at
+			break
+		}
 	}
 	if last[0] == nil && env.Version.AtLeast(5, 0) && !slices.ContainsFunc(cases, func(e Expr) bool {
 		c, ok := e.(*constant)

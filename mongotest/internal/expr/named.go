@@ -66,7 +66,11 @@ func (n *named) arg(st *State, i int) (bson.RawValue, error) {
 	if n.args[i] == nil {
 		return missing, nil
 	}
-	return n.args[i].eval(st)
+	v, err := n.args[i].eval(st)
+	if err == nil {
+		err = fits(v)
+	}
+	return v, err
 }
 
 func (n *named) eval(st *State) (bson.RawValue, error) { return n.op.eval(st, n) }

@@ -60,6 +60,9 @@ func (n *nary) eval(st *State) (bson.RawValue, error) {
 		if err != nil {
 			return missing, err
 		}
+		if err := fits(v); err != nil {
+			return missing, err
+		}
 		args = append(args, v)
 		if n.op.operand != nil {
 			if done, err := n.op.operand(st, args, len(n.args)); err != nil {
@@ -74,7 +77,11 @@ func (n *nary) eval(st *State) (bson.RawValue, error) {
 			return missing, err
 		}
 	}
-	return n.op.eval(st, args)
+	v, err := n.op.eval(st, args)
+	if err == nil {
+		err = fits(v)
+	}
+	return v, err
 }
 
 // at returns the operand that is evaluated as the i-th of n.

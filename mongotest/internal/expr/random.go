@@ -9,7 +9,7 @@ import (
 )
 
 func init() {
-	registerParser("$rand", func(_ string, v bson.RawValue, _ *Scope, _ int) (Expr, error) {
+	registerParser("$rand", func(_ string, v bson.RawValue, s *Scope, _ int) (Expr, error) {
 		switch v.Type {
 		case bson.TypeEmbeddedDocument:
 			if bson.Raw(v.Value).IsEmpty() {
@@ -19,6 +19,9 @@ func init() {
 		case bson.TypeArray:
 			if bson.Raw(v.Value).IsEmpty() {
 				return &randomExpr{}, nil
+			}
+			if s.env.Version.AllParsed() {
+				return nil, srverr.New(3040501, "$rand does not currently accept arguments")
 			}
 		}
 		return nil, srverr.New(10065, "invalid parameter: expected an object ($rand)")

@@ -20,6 +20,14 @@ func nearest(d func(decimal.Decimal) decimal.Decimal, f func(float64) float64) f
 	}
 }
 
+// log is math.Log, which on some processors is wrong of numbers that have not all their bits.
+func log(x float64) float64 {
+	if x > 0 && x < minNormal {
+		return math.Log(x*(1<<54)) - 54*math.Ln2
+	}
+	return math.Log(x)
+}
+
 // nearest2 is nearest for functions of two numbers.
 func nearest2(d func(a, b decimal.Decimal) decimal.Decimal, f func(a, b float64) float64) func(a, b float64) float64 {
 	return func(a, b float64) float64 {
@@ -51,8 +59,13 @@ func corrected(approx float64, exact func() decimal.Decimal) float64 {
 
 var (
 	exp   = nearest(decimal.Decimal.Exp, math.Exp)
-	ln    = nearest(decimal.Decimal.Ln, math.Log)
-	log10 = nearest(decimal.Decimal.Log10, math.Log10)
+	ln    = nearest(decimal.Decimal.Ln, log)
+	log10 = nearest(decimal.Decimal.Log10, func(x float64) float64 {
+		if x > 0 && x < minNormal {
+			return math.Log10(x*(1<<54)) - 54*math.Ln2/math.Ln10
+		}
+		return math.Log10(x)
+	})
 	pow   = nearest2(decimal.Decimal.Pow, math.Pow)
 	atan2 = nearest2(decimal.Decimal.Atan2, math.Atan2)
 )

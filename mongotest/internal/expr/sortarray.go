@@ -62,7 +62,13 @@ func parseSortArray(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error
 	if by.Type != bson.TypeEmbeddedDocument {
 		sign, ok := direction(by)
 		if !ok {
-			return nil, srverr.New(2942504, "The $sort element value must be either 1 or -1")
+			code := int32(2942504)
+			if s.env.Version.AllParsed() {
+				if code = 2942506; !by.IsNumber() {
+					code = 2942507
+				}
+			}
+			return nil, srverr.New(code, "The $sort element value must be either 1 or -1")
 		}
 		a.whole = sign
 		return a, nil
@@ -70,7 +76,11 @@ func parseSortArray(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error
 	for key, item := range bson.Raw(by.Value).All() {
 		sign, ok := direction(item)
 		if !ok {
-			return nil, srverr.New(15974, "Illegal key in $sort specification: %s", bsontext.Element(key, item))
+			code := int32(15974)
+			if s.env.Version.AllParsed() {
+				code = 2942505
+			}
+			return nil, srverr.New(code, "Illegal key in $sort specification: %s", bsontext.Element(key, item))
 		}
 		if err := CheckPath(key, s.env.Version); err != nil {
 			return nil, err

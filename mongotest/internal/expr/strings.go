@@ -147,7 +147,7 @@ func evalStrcasecmp(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	return bsondoc.Int32Value(int32(strings.Compare(upperASCII(a), upperASCII(b)))), nil
 }
 
-func evalSplit(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+func evalSplit(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	in, sep := args[0], args[1]
 	switch {
 	case nullish(in) || nullish(sep):
@@ -158,7 +158,7 @@ func evalSplit(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 			typeName(in))
 	case !isString(sep):
 		return missing, srverr.New(
-			40086, "$split requires an expression that evaluates to a string as a second argument, found: %s",
+			st.code(40086, 10503900), "$split requires an expression that evaluates to a string as a second argument, found: %s",
 			typeName(sep))
 	case text(sep) == "":
 		return missing, srverr.New(40087, "$split requires a non-empty separator")
@@ -170,16 +170,17 @@ func evalSplit(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	return b.value(), nil
 }
 
-func evalSubstrBytes(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+func evalSubstrBytes(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	modern := st.env.Version.AtLeast(5, 0)
 	s, err := coerceToString(args[0])
 	if err != nil {
 		return missing, err
 	}
-	if !args[1].IsNumber() || args[1].Type == bson.TypeDecimal128 {
+	if !args[1].IsNumber() || args[1].Type == bson.TypeDecimal128 && !modern {
 		return missing, srverr.New(16034, "$substrBytes:  starting index must be a numeric type (is BSON type %s)",
 			typeName(args[1]))
 	}
-	if !args[2].IsNumber() || args[2].Type == bson.TypeDecimal128 {
+	if !args[2].IsNumber() || args[2].Type == bson.TypeDecimal128 && !modern {
 		return missing, srverr.New(16035, "$substrBytes:  length must be a numeric type (is BSON type %s)",
 			typeName(args[2]))
 	}
@@ -249,7 +250,7 @@ func evalSubstrCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 // searchedText looks at the operands of $indexOf... of a text one by one. code is for a text that
 // is no string, the next one for what is searched.
 func searchedText(name string, code int32) func(*State, []bson.RawValue, int) (bool, error) {
-	return func(_ *State, args []bson.RawValue, _ int) (done bool, err error) {
+	return func(st *State, args []bson.RawValue, _ int) (done bool, err error) {
 		switch v := args[len(args)-1]; len(args) {
 		case 1:
 			if !isString(v) && !nullish(v) {
@@ -261,7 +262,7 @@ func searchedText(name string, code int32) func(*State, []bson.RawValue, int) (b
 				err = srverr.New(code+1, "%s requires a string as the second argument, found: %s", name, typeName(v))
 			}
 		default:
-			_, _, err = indexBounds(name, args[2:])
+			_, _, err = indexBounds(st, name, args[2:])
 		}
 		return false, err
 	}
@@ -269,17 +270,21 @@ func searchedText(name string, code int32) func(*State, []bson.RawValue, int) (b
 
 // indexBounds reads the optional start and end of $indexOf...; end is MaxInt64 where it is not
 // given.
-func indexBounds(name string, bounds []bson.RawValue) (start, end int64, err error) {
+func indexBounds(st *State, name string, bounds []bson.RawValue) (start, end int64, err error) {
 	end = math.MaxInt64
+	wrong, negative := int32(40096), int32(40097)
+	if name == "$indexOfArray" {
+		wrong, negative = st.code(wrong, 9711600), st.code(negative, 9711601)
+	}
 	for i, v := range bounds {
 		word := [...]string{"starting", "ending"}[i]
 		if !integral(v) {
-			return 0, 0, srverr.New(40096, "%srequires an integral %s index, found a value of type: %s, with value: %s",
+			return 0, 0, srverr.New(wrong, "%srequires an integral %s index, found a value of type: %s, with value: %s",
 				name, word, typeName(v), Text(v))
 		}
 		n := toLong(v)
 		if n < 0 {
-			return 0, 0, srverr.New(40097, "%s requires a nonnegative %s index, found: %d", name, word, n)
+			return 0, 0, srverr.New(negative, "%s requires a nonnegative %s index, found: %d", name, word, n)
 		}
 		if i == 0 {
 			start = n
@@ -290,9 +295,9 @@ func indexBounds(name string, bounds []bson.RawValue) (start, end int64, err err
 	return start, end, nil
 }
 
-func evalIndexOfBytes(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+func evalIndexOfBytes(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	s, token := text(args[0]), text(args[1])
-	start, end, err := indexBounds("$indexOfBytes", args[2:])
+	start, end, err := indexBounds(st, "$indexOfBytes", args[2:])
 	if err != nil {
 		return missing, err
 	}
@@ -307,9 +312,9 @@ func evalIndexOfBytes(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	return bsondoc.Int32Value(int32(i)), nil
 }
 
-func evalIndexOfCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+func evalIndexOfCP(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	s, token := text(args[0]), text(args[1])
-	start, end, err := indexBounds("$indexOfCP", args[2:])
+	start, end, err := indexBounds(st, "$indexOfCP", args[2:])
 	if err != nil {
 		return missing, err
 	}
@@ -380,7 +385,7 @@ func replacer(name string, limit int) func(*State, *named) (bson.RawValue, error
 		for i, what := range []struct {
 			name string
 			code int32
-		}{{"input", 51746}, {"find", 51745}, {"replacement", 51744}} {
+		}{{"input", st.code(51746, 10503904)}, {"find", st.code(51745, 10503901)}, {"replacement", st.code(51744, 10503902)}} {
 			switch v := values[i]; {
 			case nullish(v):
 				anyNull = true
