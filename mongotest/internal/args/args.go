@@ -20,6 +20,18 @@ type Source interface {
 	Router() bool // the command runs on a mongos
 }
 
+// NoCommand is the Source of a document by itself.
+type NoCommand struct{ As release.Version }
+
+// Version is the one that the document is read as.
+func (n NoCommand) Version() release.Version { return n.As }
+
+// Message is empty.
+func (NoCommand) Message() (bson.Raw, []wire.Sequence) { return nil, nil }
+
+// Router is false.
+func (NoCommand) Router() bool { return false }
+
 // Table has the arguments of a command, or the fields of a document within a command. A T gets the
 // values.
 type Table[T any] struct {

@@ -47,7 +47,7 @@ func (m *memory) withID(doc bson.Raw) bson.Raw {
 	return bson.EndDocument(dst, start)
 }
 
-func (m *memory) Replace(ns Namespace, docs []bson.Raw) error {
+func (m *memory) Replace(ns Namespace, docs []bson.Raw, _ bson.Raw) error {
 	m.colls[ns] = nil
 	for _, doc := range docs {
 		if err := m.Insert(ns, doc); err != nil {

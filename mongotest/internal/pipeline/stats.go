@@ -134,8 +134,23 @@ func checkCollStats(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
 		return nil, srverr.New(40166, "$collStats must take a nested object but found: %s", elementText(name, v))
 	}
 	codes := map[string]int32{"latencyStats": 40167, "storageStats": 40279, "count": 40480, "queryExecStats": 31141}
+	parsed := p.rt.o.Version.AllParsed()
 	for key, item := range doc.All() {
 		code, known := codes[key]
+		if parsed {
+			switch {
+			case !known:
+				return nil, args.UnknownField("$collStats." + key)
+			case args.IsNull(item):
+				continue
+			case item.Type != bson.TypeEmbeddedDocument:
+				return nil, args.WrongType("$collStats."+key, item.Type, "object")
+			}
+			histograms := bson.Raw(item.Value).Lookup("histograms")
+			if key == "latencyStats" && histograms.Type != 0 && histograms.Type != bson.TypeBoolean {
+				return nil, args.WrongType("$collStats.latencyStats.histograms", histograms.Type, "bool")
+			}
+		}
 		if !known {
 			return nil, srverr.New(40168, "unrecognized option to $collStats: %s", key)
 		}
@@ -207,7 +222,7 @@ func precheckCurrentOp(_ *parser, _ string, v bson.RawValue) error {
 	return nil
 }
 
-func checkCurrentOp(p *parser, _ string, v bson.RawValue) (bson.Raw, error) {
+func checkCurrentOp(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
 	if p.ns.DB != "admin" || p.ns.Coll != "" {
 		return nil, srverr.New(srverr.InvalidNamespace,
 			"$currentOp must be run against the 'admin' database with {aggregate: 1}")
@@ -218,11 +233,17 @@ func checkCurrentOp(p *parser, _ string, v bson.RawValue) (bson.Raw, error) {
 		case "idleConnections", "idleSessions", "allUsers", "localOps", "truncateOps", "idleCursors", "backtrace",
 			"targetAllNodes":
 			if item.Type != bson.TypeBoolean {
+				if p.rt.o.Version.AllParsed() {
+					return nil, args.WrongType(name+"."+key, item.Type, "bool")
+				}
 				return nil, srverr.New(srverr.FailedToParse,
 					"The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s", key,
 					typeName(item))
 			}
 		default:
+			if p.rt.o.Version.AllParsed() {
+				return nil, args.UnknownField(name + "." + key)
+			}
 			return nil, srverr.New(srverr.FailedToParse, "Unrecognized option '%s' in $currentOp stage.", key)
 		}
 	}
@@ -230,7 +251,7 @@ func checkCurrentOp(p *parser, _ string, v bson.RawValue) (bson.Raw, error) {
 }
 
 // precheckListSessions reads the options of $listSessions and $listLocalSessions.
-func precheckListSessions(_ *parser, name string, v bson.RawValue) error {
+func precheckListSessions(p *parser, name string, v bson.RawValue) error {
 	doc, ok := v.Document()
 	if !ok {
 		return srverr.New(srverr.TypeMismatch, "%s options must be specified in an object, but found: %s", name,
@@ -248,7 +269,7 @@ func precheckListSessions(_ *parser, name string, v bson.RawValue) error {
 			}
 		case "users":
 			var err error
-			if users, err = checkSessionUsers(name, item); err != nil {
+			if users, err = checkSessionUsers(p.rt.o.Version, name, item); err != nil {
 				return err
 			}
 		default:
@@ -263,7 +284,14 @@ func precheckListSessions(_ *parser, name string, v bson.RawValue) error {
 }
 
 // checkSessionUsers counts an array of {user, db}. The server takes documents for arrays there.
-func checkSessionUsers(stage string, v bson.RawValue) (n int, err error) {
+func checkSessionUsers(version release.Version, stage string, v bson.RawValue) (n int, err error) {
+	parsed := version.AllParsed()
+	switch {
+	case parsed && args.IsNull(v):
+		return 0, nil
+	case parsed && v.Type != bson.TypeArray:
+		return 0, args.WrongType(stage+".users", v.Type, "array")
+	}
 	if v.Type != bson.TypeArray && v.Type != bson.TypeEmbeddedDocument {
 		return 0, srverr.New(10065, "invalid parameter: expected an object (users)")
 	}
@@ -272,6 +300,9 @@ func checkSessionUsers(stage string, v bson.RawValue) (n int, err error) {
 			return 0, srverr.New(40422,
 				"BSON array field '%s.users' has an invalid value '%s' for an array field name.", stage, key)
 		}
+		if n++; parsed && args.IsNull(item) {
+			continue
+		}
 		user, ok := item.Document()
 		if !ok {
 			return 0, args.WrongType(stage+".users."+key, item.Type, "object")
@@ -279,6 +310,9 @@ func checkSessionUsers(stage string, v bson.RawValue) (n int, err error) {
 		for field, x := range user.All() {
 			if field != "user" && field != "db" {
 				return 0, args.UnknownField(stage + ".users." + field)
+			}
+			if parsed && args.IsNull(x) {
+				return 0, args.MissingField(stage + ".users." + field)
 			}
 			if x.Type != bson.TypeString {
 				return 0, args.WrongType(stage+".users."+field, x.Type, "string")
@@ -289,7 +323,6 @@ func checkSessionUsers(stage string, v bson.RawValue) (n int, err error) {
 				return 0, args.MissingField(stage + ".users." + field)
 			}
 		}
-		n++
 	}
 	return n, nil
 }
@@ -383,6 +416,9 @@ func checkQuerySettings(p *parser, name string, v bson.RawValue) (bson.Raw, erro
 // checkChangeStream leaves the options to the deployment's change log.
 func checkChangeStream(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
 	doc, ok := v.Document()
+	if !ok && p.rt.o.Version.AtLeast(6, 0) {
+		return nil, srverr.New(6188500, "$changeStream must take a nested object but found: %s", elementText(name, v))
+	}
 	if !ok {
 		return nil, srverr.New(50808, "$changeStream stage expects a document as argument.")
 	}

@@ -44,9 +44,18 @@ func internalDB(db string) bool { return db == "admin" || db == "config" || db =
 
 // outStage is $out: the input becomes the whole contents of a collection.
 type outStage struct {
-	rt *runtime
-	to Namespace
+	rt     *runtime
+	to     Namespace
+	series bson.Raw // the option that makes it a time series collection
 }
+
+// outArgs are the fields of $out since it can make time series collections.
+var outArgs = args.Table[outStage]{Name: "$out", Copy: true, Required: []string{"db", "coll"},
+	Fields: map[string]args.Field[outStage]{
+		"db":         args.String(func(o *outStage) *string { return &o.to.DB }),
+		"coll":       args.String(func(o *outStage) *string { return &o.to.Coll }),
+		"timeseries": args.Object(func(o *outStage) *bson.Raw { return &o.series }),
+	}}
 
 func parseOut(p *parser, _ string, v bson.RawValue) (*outStage, error) {
 	o := &outStage{rt: p.rt, to: Namespace{DB: p.ns.DB}}
@@ -54,6 +63,18 @@ func parseOut(p *parser, _ string, v bson.RawValue) (*outStage, error) {
 	case bson.TypeString:
 		o.to.Coll, _ = v.StringValue()
 	case bson.TypeEmbeddedDocument:
+		if p.rt.o.Version.Has(release.Argument, "$out.timeseries") {
+			o.to.DB = ""
+			if err := outArgs.Parse(args.NoCommand{As: p.rt.o.Version}, v.Value, o); err != nil {
+				return nil, err
+			}
+			if o.series != nil && p.rt.o.CheckSeries != nil {
+				if err := p.rt.o.CheckSeries("$out.timeseries", o.series); err != nil {
+					return nil, err
+				}
+			}
+			break
+		}
 		n := 0
 		for key, item := range bson.Raw(v.Value).All() {
 			s, ok := item.StringValue()
@@ -62,8 +83,6 @@ func parseOut(p *parser, _ string, v bson.RawValue) (*outStage, error) {
 				o.to.DB = s
 			case key == "coll" && ok:
 				o.to.Coll = s
-			case key == "timeseries" && p.rt.o.Version.Has(release.Argument, "$out.timeseries"):
-				continue
 			default:
 				n = -1000
 			}
@@ -93,7 +112,7 @@ func (o *outStage) open(src Iterator) (Iterator, error) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, o.rt.o.Env.Replace(o.to, docs)
+		return nil, o.rt.o.Env.Replace(o.to, docs, o.series)
 	}}, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"allium/bson"
-	"allium/internal/wire"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/release"
 )
@@ -56,13 +55,6 @@ func CheckCreateCollation(v args.Value) error {
 	return createCollationArgs.Parse(v.From, v.Value, &collationSpec{})
 }
 
-// noCommand is the source of a document by itself.
-type noCommand struct{ version release.Version }
-
-func (n noCommand) Version() release.Version             { return n.version }
-func (n noCommand) Message() (bson.Raw, []wire.Sequence) { return nil, nil }
-func (n noCommand) Router() bool                         { return false }
-
 // parseDefined is ParseCollation by the definition. What stands beside {locale: "simple"} says
 // nothing.
 func parseDefined(version release.Version, spec bson.Raw) (*Collation, error) {
@@ -71,7 +63,7 @@ func parseDefined(version release.Version, spec bson.Raw) (*Collation, error) {
 	q := collationSpec{level: 3, alternate: byDefault.alternate, version: collatorVersion,
 		Collation: Collation{caseFirst: "off", maxVariable: "punct", normalization: byDefault.normalization,
 			backwards: byDefault.backwards}}
-	if err := collationArgs.Parse(noCommand{version}, spec, &q); err != nil || locale == "simple" {
+	if err := collationArgs.Parse(args.NoCommand{As: version}, spec, &q); err != nil || locale == "simple" {
 		return nil, err
 	}
 	if err := checkLocale(locale, spec); err != nil {

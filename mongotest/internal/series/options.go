@@ -57,12 +57,19 @@ func invalid(format string, args ...any) error {
 // CheckFields checks the fields of a timeseries option one by one. Errors call it by its path.
 func CheckFields(v release.Version, path string, spec bson.Raw) error {
 	for k, x := range spec.All() {
+		if args.IsNull(x) && v.AllParsed() && fieldNames[k] {
+			continue
+		}
 		if err := checkField(v, path+"."+k, k, x); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// fieldNames are the fields of the option that may be null, which is as if they were not given.
+var fieldNames = map[string]bool{"timeField": true, "metaField": true, "granularity": true, "bucketMaxSpanSeconds": true,
+	"bucketRoundingSeconds": true}
 
 func checkField(v release.Version, name, k string, x bson.RawValue) error {
 	switch s, isString := x.StringValue(); k {
@@ -103,6 +110,18 @@ func CheckOptions(v release.Version, ns string, spec bson.Raw) error {
 		return invalid("%s: 'metaField' cannot be \"_id\"", ns)
 	case metaField == timeField:
 		return invalid("%s: 'metaField' cannot be the same as 'timeField'", ns)
+	}
+	return spansOf(spec).check(v)
+}
+
+// CheckOption checks a timeseries option by itself: its fields, and that the granularity and the
+// spans go with each other.
+func CheckOption(v release.Version, path string, spec bson.Raw) error {
+	if err := CheckFields(v, path, spec); err != nil {
+		return err
+	}
+	if args.IsNull(spec.Lookup("timeField")) || spec.Lookup("timeField").Type == 0 {
+		return args.MissingField(path + ".timeField")
 	}
 	return spansOf(spec).check(v)
 }

@@ -7,6 +7,7 @@ import (
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/store"
 	"allium/mongotest/internal/work"
 )
@@ -35,7 +36,8 @@ func (r *Request) ExprOptions(ns string, coll *query.Collation, let bson.Raw) *p
 		CheckChangeStream: func(spec bson.Raw) error {
 			return ChangeStreamArgs.Parse(r, spec, &ChangeStreamSpec{})
 		},
-		Script: r.scripts(), Search: r.Node.cfg.Search != nil,
+		CheckSeries: func(path string, spec bson.Raw) error { return series.CheckOption(v, path, spec) },
+		Script:      r.scripts(), Search: r.Node.cfg.Search != nil,
 		Searches: r.Node.cfg.Search != nil && r.Node.cfg.Search.Engine != nil,
 	}
 }

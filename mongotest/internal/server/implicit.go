@@ -1,11 +1,14 @@
 package server
 
 import (
+	"strings"
+
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
-	"strings"
 )
 
 // Writable returns the collection to write to, which is made if it does not exist and make is set.
@@ -32,22 +35,9 @@ func (r *Request) Writable(tx *store.Tx, ns string, make bool) (*store.Coll, err
 
 // CreateImplicitly makes a collection because something is to be written to it.
 func (r *Request) CreateImplicitly(tx *store.Tx, ns string) (*store.Coll, error) {
-	db, _ := namespace.Split(ns)
-	if strings.IndexByte(db, '$') >= 0 {
-		return nil, srverr.New(17320, "cannot do createCollection on namespace with a $ in it: %s", ns)
-	}
-	if err := CheckDatabaseCase(tx.State(), db); err != nil {
+	if err := r.makeDatabase(tx, ns); err != nil {
 		return nil, err
 	}
-	if err := checkViews(tx.State(), db); err != nil {
-		return nil, err
-	}
-	if _, known := r.Node.data.PrimaryShard(db); !known {
-		if err := r.Routing.Reach(r.Node.data.shards); err != nil { // config servers make databases
-			return nil, err
-		}
-	}
-	r.Node.data.AddDatabase(db)
 	return tx.Create(ns, store.Settings{}, store.IDIndex(nil, IDIndexSpec(nil)))
 }
 
@@ -98,4 +88,61 @@ func IDIndexOf(version int32, collation bson.Raw) bson.Raw {
 		doc = bson.AppendDocument(doc, "collation", collation)
 	}
 	return bson.EndDocument(doc, at)
+}
+
+// CreateSeries makes a time series collection with the option that $out has for it.
+func (r *Request) CreateSeries(tx *store.Tx, ns string, option bson.Raw) (*store.Coll, error) {
+	if err := r.makeDatabase(tx, ns); err != nil {
+		return nil, err
+	}
+	raw := bsondoc.Single("timeseries", bsondoc.DocumentValue(series.Complete(option)))
+	c, err := tx.Create(ns, store.Settings{TimeSeries: true, Raw: raw}, nil)
+	if err != nil {
+		return nil, err
+	}
+	x, err := r.SeriesIndex(c)
+	if err != nil || x == nil {
+		return c, err
+	}
+	return tx.CreateIndex(c, x)
+}
+
+// makeDatabase sees to it that there is a database for a new collection.
+func (r *Request) makeDatabase(tx *store.Tx, ns string) error {
+	db, _ := namespace.Split(ns)
+	if strings.IndexByte(db, '$') >= 0 {
+		return srverr.New(17320, "cannot do createCollection on namespace with a $ in it: %s", ns)
+	}
+	if err := CheckDatabaseCase(tx.State(), db); err != nil {
+		return err
+	}
+	if err := checkViews(tx.State(), db); err != nil {
+		return err
+	}
+	if _, known := r.Node.data.PrimaryShard(db); !known {
+		if err := r.Routing.Reach(r.Node.data.shards); err != nil { // config servers make databases
+			return err
+		}
+	}
+	r.Node.data.AddDatabase(db)
+	return nil
+}
+
+// SeriesIndex returns the index that a time series collection with a meta field gets by itself
+// since 6.3: on the meta and the time field; nil if there is none.
+func (r *Request) SeriesIndex(c *store.Coll) (*store.IndexInfo, error) {
+	time, meta := series.Fields(c)
+	if meta == "" || !r.Version().AtLeast(6, 3) {
+		return nil, nil
+	}
+	spec, err := r.ParseIndex(bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Doc("key", bsondoc.Build(func(d *bsondoc.Builder) {
+			d.B = bson.AppendInt32(bson.AppendInt32(d.B, meta, 1), time, 1)
+		}))
+		d.Str("name", meta+"_1_"+time+"_1")
+	}), true)
+	if err != nil {
+		return nil, err
+	}
+	return r.FinishIndex(spec, c)
 }

@@ -198,7 +198,7 @@ func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		x, err := seriesIndex(r, c)
+		x, err := r.SeriesIndex(c)
 		if err == nil && x != nil {
 			_, err = tx.CreateIndex(c, x)
 		}

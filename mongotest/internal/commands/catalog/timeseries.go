@@ -1,14 +1,10 @@
 package catalog
 
 import (
-	"allium/bson"
 	"allium/mongotest/internal/args"
-	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/series"
-	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
-	"allium/mongotest/internal/store"
 )
 
 // How time series collections are created.
@@ -43,23 +39,4 @@ func (q *createSpec) checkSeries(v release.Version) error {
 		}
 	}
 	return series.CheckOptions(v, q.ns, q.series)
-}
-
-// seriesIndex returns the index that a time series collection with a meta field gets by itself
-// since 6.3: on the meta and the time field; nil if there is none.
-func seriesIndex(r *server.Request, c *store.Coll) (*store.IndexInfo, error) {
-	time, meta := series.Fields(c)
-	if meta == "" || !r.Version().AtLeast(6, 3) {
-		return nil, nil
-	}
-	spec, err := r.ParseIndex(bsondoc.Build(func(d *bsondoc.Builder) {
-		d.Doc("key", bsondoc.Build(func(d *bsondoc.Builder) {
-			d.B = bson.AppendInt32(bson.AppendInt32(d.B, meta, 1), time, 1)
-		}))
-		d.Str("name", meta+"_1_"+time+"_1")
-	}), true)
-	if err != nil {
-		return nil, err
-	}
-	return r.FinishIndex(spec, c)
 }

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -515,14 +516,25 @@ func (e *pipelineEnv) plan(a *planner.Access, ns pipeline.Namespace) (*planner.P
 	}
 }
 
-func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw) error {
+func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw, option bson.Raw) error {
 	r := e.run.Request
 	// The collection is filled under another name, and gets its own at the end.
 	if err := namespace.CheckRenamable(r.Version(), ns.String(), "target"); err != nil {
 		return err
 	}
 	return r.Write(func(tx *store.Tx) error {
-		c, err := r.Writable(tx, ns.String(), true)
+		c := tx.Coll(ns.String())
+		var err error
+		switch {
+		case option != nil && c == nil:
+			c, err = r.CreateSeries(tx, ns.String(), option)
+		case option != nil && !c.TimeSeries:
+			err = srverr.New(7268700, "Cannot create a time series collection from a non time-series collection or view: %s", ns)
+		case option != nil && !bytes.Equal(c.Raw.Lookup("timeseries").Value, series.Complete(option)):
+			err = srverr.New(7406103, "Time series options of $out do not match those of the existing collection: %s", ns)
+		default:
+			c, err = r.Writable(tx, ns.String(), true)
+		}
 		if err != nil {
 			return err
 		}

@@ -117,7 +117,17 @@ func systemStage(n *server.Node, _ *server.Request, stage string, spec bson.Raw)
 	switch stage {
 	case "$listLocalSessions", "$listSessions":
 		var docs []bson.Raw
-		for _, s := range n.Data().Sessions().All(func(session.ID) bool { return true }) {
+		wanted := map[[32]byte]bool{}
+		if list, ok := spec.Lookup("users").Array(); ok {
+			for v := range list.Values() {
+				name, _ := bson.Raw(v.Value).Lookup("user").StringValue()
+				db, _ := bson.Raw(v.Value).Lookup("db").StringValue()
+				wanted[server.UserDigest(name, db)] = true
+			}
+		}
+		for _, s := range n.Data().Sessions().All(func(id session.ID) bool {
+			return len(wanted) == 0 || wanted[id.UID]
+		}) {
 			docs = append(docs, s.Document())
 		}
 		return pipeline.FromSlice(docs), nil
