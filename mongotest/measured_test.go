@@ -53,6 +53,16 @@ func find(filter, projection string) string {
 	return `{"find": "c", "filter": ` + filter + `, "projection": ` + projection + `}`
 }
 
+// computed is the value of an expression.
+func computed(expression string) string {
+	return `{"aggregate": "c", "cursor": {}, "pipeline": [{"$project": {"_id": 0, "r": ` + expression + `}}]}`
+}
+
+// staged is a pipeline of one stage.
+func staged(stage string) string {
+	return `{"aggregate": "c", "cursor": {}, "pipeline": [` + stage + `]}`
+}
+
 // windowed is the one output of a $setWindowFields, for each document.
 func windowed(function, window string) string {
 	return `{"aggregate": "c", "cursor": {}, "pipeline": [{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"r": {` + function +
@@ -101,6 +111,45 @@ func TestMeasuredAnswers(t *testing.T) {
 		{names, find(`{"a": {"$regex": "\\byster"}}`, `{"_id": 1}`), `{"_id":2}`},
 		{names, find(`{"a": {"$regex": "(*UTF)(*UCP)^\\d$"}}`, `{"_id": 1}`), `{"_id":3}`},
 		{names, find(`{"a": {"$regex": "(*UCP)[[:alpha:]]$"}}`, `{"_id": 1}`), `{"_id":1} {"_id":2}`},
+		{array, computed(`{"$year": {"$toDate": {"$oid": "800000000000000000000000"}}}`), `{"r":1901}`},
+		{array, computed(`{"$gt": [{"$ln": {"$numberDouble": "5E-324"}}, -744]}`), `{"r":false}`},
+		{array, computed(`{"$gt": [{"$log10": {"$numberDouble": "5E-324"}}, -323]}`), `{"r":false}`},
+		{array, computed(`{"$mod": [10, 3.0]}`), `{"r":1.0}`},
+		{array, computed(`{"$mod": [10, {"$numberDecimal": "0"}]}`), "5733415"},
+		{array, computed(`{"$subtract": [{"$date": {"$numberLong": "1000"}}, 2.5]}`), `{"r":{"$date":"1970-01-01T00:00:00.997Z"}}`},
+		{array, computed(`{"$toString": 1e15}`), `{"r":"1000000000000000"}`},
+		{array, computed(`{"$toString": {"$add": [0.1, 0.2]}}`), `{"r":"0.30000000000000004"}`},
+		{array, computed(`{"$toString": {"$numberDouble": "5E-324"}}`), `{"r":"5e-324"}`},
+		{array, computed(`{"$toDouble": "+0x1.8p1"}`), `{"r":3.0}`},
+		{array, computed(`{"$toDouble": "-0xff"}`), `{"r":-255.0}`},
+		{array, computed(`{"$toDouble": "0xff"}`), "241"},
+		{array, computed(`{"$toDouble": "+0xp0"}`), "241"},
+		{array, computed(`{"$dateDiff": {"startDate": {"$date": "2021-03-14T06:00:00Z"}, "endDate": {"$date": "2021-03-14T08:00:00Z"}, "unit": "hour", "timezone": "America/New_York"}}`), `{"r":2}`},
+		{array, computed(`{"$dateToString": {"date": {"$date": "2021-03-14T06:00:00Z"}, "timezone": "UTC"}}`), `{"r":"2021-03-14T06:00:00.000Z"}`},
+		{array, computed(`{"$dateDiff": {"startDate": {"$date": "2021-03-14T06:00:00Z"}, "endDate": {"$date": "2021-03-14T08:00:00Z"}, "unit": "hours"}}`), "9"},
+		{array, computed(`{"$dateTrunc": {"date": 1, "unit": "day"}}`), "5166307"},
+		{array, computed(`{"$year": {"date": {"$date": "2021-03-14T06:00:00Z"}, "timezone": 1}}`), "40517"},
+		{array, computed(`{"$switch": {"branches": [{"case": true, "then": "ok"}, {"case": {"$divide": [1, 0]}, "then": 1}]}}`), `{"r":"ok"}`},
+		{array, computed(`{"$split": ["a", 1]}`), "10503900"},
+		{array, computed(`{"$replaceOne": {"input": 1, "find": "a", "replacement": "b"}}`), "10503904"},
+		{array, computed(`{"$setEquals": [[1], 1]}`), "5887502"},
+		{array, computed(`{"$indexOfArray": [[1], 1, 1.5]}`), "9711600"},
+		{array, computed(`{"$substrBytes": ["abc", {"$numberDecimal": "1"}, 1]}`), `{"r":"b"}`},
+		{array, computed(`{"$strLenBytes": "` + strings.Repeat("a", 16<<20) + `"}`), "16493"},
+		{array, computed(`{"$sortArray": {"input": [1], "sortBy": 2}}`), "2942506"},
+		{array, computed(`{"$rand": [1]}`), "3040501"},
+
+		{array, staged(`{"$collStats": {"latencyStats": 1}}`), "14"},
+		{array, staged(`{"$collStats": {"nosuch": {}}}`), "40415"},
+		{array, staged(`{"$collStats": {"count": {"a": 1}}}`), "31170"},
+		{array, staged(`{"$changeStream": 1}`), "6188500"},
+		{array, staged(`{"$out": {"db": 1, "coll": "d"}}`), "14"},
+		{array, staged(`{"$out": {"coll": "d"}}`), "40414"},
+		{array, staged(`{"$out": {"db": "db", "coll": "d", "nosuch": 1}}`), "40415"},
+		{array, staged(`{"$out": {"db": "db", "coll": "d", "timeseries": {"timeField": null}}}`), "40414"},
+		{array, staged(`{"$out": {"db": "db", "coll": "d", "timeseries": {"timeField": "t", "granularity": 1}}}`), "14"},
+		{array, staged(`{"$out": {"db": "db", "coll": "c", "timeseries": {"timeField": "t"}}}`), "7268700"},
+
 		{"", find(`{"a": {"$regex": "`+strings.Repeat("a", 40000)+`"}}`, `{}`), "51091"},
 	}
 	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version("8.2.4"), mongotest.InMemory(), mongotest.NoScripting())
@@ -108,6 +157,40 @@ func TestMeasuredAnswers(t *testing.T) {
 	for _, m := range tests {
 		if got := askMeasured(t, c, m); got != m.want {
 			t.Errorf("%.300s\n got %s\nwant %s", m.cmd, got, m.want)
+		}
+	}
+}
+
+// TestOutMakesTimeSeries: $out with the timeseries option makes a collection as create would, fills
+// it, and refuses one that has other options.
+func TestOutMakesTimeSeries(t *testing.T) {
+	for name, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "sharded": mongotest.Sharded(2, 1)} {
+		d := mongotest.Start(t, topology, mongotest.Version("8.2.4"), mongotest.InMemory(), mongotest.NoScripting())
+		c := dialNode(t, d, d.Node(0))
+		out := func(series string) bson.Raw {
+			return askText(t, c, "db", staged(`{"$out": {"db": "db", "coll": "made", "timeseries": `+series+`}}`))
+		}
+		ok(t, askText(t, c, "db", `{"insert": "c", "documents": [{"_id": 1, "t": {"$date": "2024-01-01T00:00:00Z"}, "m": 1}]}`))
+		for range 2 { // made, then filled anew
+			ok(t, out(`{"timeField": "t", "metaField": "m", "granularity": "minutes"}`))
+			ok(t, askText(t, c, "db", `{"create": "same", "timeseries": {"timeField": "t", "metaField": "m", "granularity": "minutes"}}`))
+			var options [2]string
+			for i, coll := range []string{"made", "same"} {
+				reply := ok(t, askText(t, c, "db", `{"listCollections": 1, "filter": {"name": "`+coll+`"}}`))
+				options[i] = fmt.Sprint(reply.Lookup("cursor", "firstBatch", "0", "type"), reply.Lookup("cursor", "firstBatch", "0", "options"))
+				reply = ok(t, askText(t, c, "db", `{"listIndexes": "`+coll+`"}`))
+				options[i] += fmt.Sprint(reply.Lookup("cursor", "firstBatch"))
+			}
+			if options[0] != options[1] {
+				t.Errorf("%s: $out made %s, create %s", name, options[0], options[1])
+			}
+			ok(t, askText(t, c, "db", `{"drop": "same"}`))
+			if n := ok(t, askText(t, c, "db", `{"count": "made"}`)).Lookup("n"); fmt.Sprint(n) != "1" {
+				t.Errorf("%s: it has %v documents", name, n)
+			}
+		}
+		if got := errorOf(out(`{"timeField": "t"}`)); !strings.HasPrefix(got, "7406103:") {
+			t.Errorf("%s: with other options: %s", name, got)
 		}
 	}
 }

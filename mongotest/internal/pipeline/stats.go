@@ -8,6 +8,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/args"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
@@ -124,6 +125,17 @@ func checkListSearchIndexes(p *parser, name string, v bson.RawValue) (bson.Raw, 
 	return doc, nil
 }
 
+// withoutNulls leaves out the fields that are null, which is as if they were not given.
+func withoutNulls(doc bson.Raw) bson.Raw {
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		for key, v := range doc.All() {
+			if !args.IsNull(v) {
+				d.Value(key, v.Type, v.Value)
+			}
+		}
+	})
+}
+
 func checkCollStats(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
 	doc, ok := v.Document()
 	since50 := p.rt.o.Version.AtLeast(5, 0)
@@ -135,16 +147,24 @@ func checkCollStats(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
 	}
 	codes := map[string]int32{"latencyStats": 40167, "storageStats": 40279, "count": 40480, "queryExecStats": 31141}
 	parsed := p.rt.o.Version.AllParsed()
+	if parsed {
+		doc = withoutNulls(doc)
+	}
 	for key, item := range doc.All() {
 		code, known := codes[key]
 		if parsed {
 			switch {
 			case !known:
 				return nil, args.UnknownField("$collStats." + key)
-			case args.IsNull(item):
-				continue
 			case item.Type != bson.TypeEmbeddedDocument:
 				return nil, args.WrongType("$collStats."+key, item.Type, "object")
+			case key == "count" && !bson.Raw(item.Value).IsEmpty():
+				return nil, srverr.New(31170, "count argument must be an empty object, but got %s", elementText(key, item))
+			}
+			for field := range bson.Raw(item.Value).All() {
+				if key == "latencyStats" && field != "histograms" {
+					return nil, args.UnknownField("$collStats.latencyStats." + field)
+				}
 			}
 			histograms := bson.Raw(item.Value).Lookup("histograms")
 			if key == "latencyStats" && histograms.Type != 0 && histograms.Type != bson.TypeBoolean {
