@@ -139,6 +139,8 @@ func TestMeasuredAnswers(t *testing.T) {
 		{array, computed(`{"$sortArray": {"input": [1], "sortBy": 2}}`), "2942506"},
 		{array, computed(`{"$rand": [1]}`), "3040501"},
 
+		{"", `{"insert": "c", "documents": [{"a": "` + strings.Repeat("a", 16<<20) + `"}]}`, "10334"},
+
 		{array, staged(`{"$collStats": {"latencyStats": 1}}`), "14"},
 		{array, staged(`{"$collStats": {"nosuch": {}}}`), "40415"},
 		{array, staged(`{"$collStats": {"count": {"a": 1}}}`), "31170"},

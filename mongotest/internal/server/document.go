@@ -42,7 +42,11 @@ func wellFormed(doc bson.Raw, depth int) bool {
 // an _id in front, and zero timestamps at the top filled in.
 func (r *Request) Prepare(doc bson.Raw) (bson.Raw, error) {
 	if len(doc) > MaxBSONObjectSize {
-		return nil, srverr.New(srverr.BadValue, "object to insert too large. size in bytes: %d, max size: %d", len(doc),
+		code := int32(srverr.BadValue)
+		if r.Version().AllParsed() {
+			code = srverr.BSONObjectTooLarge
+		}
+		return nil, srverr.New(code, "object to insert too large. size in bytes: %d, max size: %d", len(doc),
 			MaxBSONObjectSize)
 	}
 	if err := doc.Validate(); err != nil && !wellFormed(doc, bson.DefaultMaxDepth) {

@@ -56,13 +56,13 @@ var (
 			"encryptionInformation": args.Object[args.None](nil),
 			"isTimeseriesNamespace": args.SafeBool[args.None](nil), "databaseVersion": {}, "shardVersion": {},
 		}}
-	bulkEntries = &args.Table[bulkEntry]{Name: "bulkWrite.ops", Must: true,
+	bulkEntries = &args.Table[bulkEntry]{Name: "bulkWrite.ops",
 		Value: args.Any[bulkEntry](nil).Then(setBulkKind), Fields: map[string]args.Field[bulkEntry]{
 			"document":       args.Object(func(e *bulkEntry) *bson.Raw { return &e.insert }),
 			"filter":         args.Object(func(e *bulkEntry) *bson.Raw { return &e.u.Q }),
 			"updateMods":     args.Any(func(e *bulkEntry) *bson.RawValue { return &e.u.u }),
-			"multi":          args.SafeBool(func(e *bulkEntry) *bool { return &e.multi }),
-			"upsert":         args.SafeBool(func(e *bulkEntry) *bool { return &e.u.upsert }),
+			"multi":          args.Bool(func(e *bulkEntry) *bool { return &e.multi }),
+			"upsert":         args.Bool(func(e *bulkEntry) *bool { return &e.u.upsert }),
 			"arrayFilters":   args.Objects(func(e *bulkEntry) *[]bson.Raw { return &e.u.arrayFilters }),
 			"hint":           args.Hint(func(e *bulkEntry) *bson.RawValue { return &e.u.Hint }),
 			"collation":      args.Object(func(e *bulkEntry) *bson.Raw { return &e.u.Collation }),
@@ -176,6 +176,8 @@ func (q *bulkSpec) parseOp(r *server.Request, doc bson.Raw) (op bulkOp, err erro
 			return op, args.MissingField("bulkWrite.ops.filter")
 		case u.u.Type == 0:
 			return op, args.MissingField("bulkWrite.ops.updateMods")
+		case u.u.Type != bson.TypeEmbeddedDocument && u.u.Type != bson.TypeArray:
+			return op, srverr.New(srverr.FailedToParse, "Update argument must be either an object or an array")
 		}
 		u.multi = e.multi
 		op.update = u
