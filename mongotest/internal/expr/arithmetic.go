@@ -365,7 +365,8 @@ func rounder(name string, mode decimal.Rounding) func(*State, []bson.RawValue) (
 			if !p.IsNumber() {
 				return missing, srverr.New(16004, "can't convert from BSON type %s to long", typeName(p))
 			}
-			if f := toDouble(p); math.IsNaN(f) && !(p.Type == bson.TypeDecimal128 && st.env.Version.AllParsed()) || math.Abs(f) >= 1<<63 && p.Type != bson.TypeInt64 {
+			isNaN := math.IsNaN(toDouble(p)) && !(p.Type == bson.TypeDecimal128 && st.env.Version.AllParsed())
+			if f := toDouble(p); isNaN || math.Abs(f) >= 1<<63 && p.Type != bson.TypeInt64 {
 				return missing, srverr.New(31109, "Can't coerce out of range value %s to long", shortDouble(f))
 			}
 			if !integral(p) {

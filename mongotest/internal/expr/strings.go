@@ -385,7 +385,10 @@ func replacer(name string, limit int) func(*State, *named) (bson.RawValue, error
 		for i, what := range []struct {
 			name string
 			code int32
-		}{{"input", st.code(51746, 10503904)}, {"find", st.code(51745, 10503901)}, {"replacement", st.code(51744, 10503902)}} {
+		}{
+			{"input", st.code(51746, 10503904)}, {"find", st.code(51745, 10503901)},
+			{"replacement", st.code(51744, 10503902)},
+		} {
 			switch v := values[i]; {
 			case nullish(v):
 				anyNull = true

@@ -17,8 +17,8 @@ type Env interface {
 	Find(ns Namespace, filter *query.Filter) (Iterator, error)
 
 	// Replace is $out: it makes the documents the new contents of a collection, which keeps its
-	// indexes and options, or changes nothing and returns an error. With series, the option of create,
-	// it is or becomes a time series collection.
+	// indexes and options, or changes nothing and returns an error. With series, the option of
+	// create, it is or becomes a time series collection.
 	Replace(ns Namespace, docs []bson.Raw, series bson.Raw) error
 	// MergeKey checks that the target of $merge may be written and has a unique index on exactly
 	// the fields of on (in any order), and returns these; without any, those that name a document

@@ -73,7 +73,8 @@ type Options struct {
 	ReplicaSet, Mongos bool
 	// CheckChangeStream checks the fields of a $changeStream; nil leaves that to Env.
 	CheckChangeStream func(spec bson.Raw) error
-	// CheckSeries checks the timeseries option of $out, which errors call by its path; nil leaves it.
+	// CheckSeries checks the timeseries option of $out, which errors call by its path; nil leaves
+	// it.
 	CheckSeries func(path string, spec bson.Raw) error
 	// View names the view whose pipeline it is that is checked; messages tell it.
 	View string

@@ -68,8 +68,10 @@ func CheckFields(v release.Version, path string, spec bson.Raw) error {
 }
 
 // fieldNames are the fields of the option that may be null, which is as if they were not given.
-var fieldNames = map[string]bool{"timeField": true, "metaField": true, "granularity": true, "bucketMaxSpanSeconds": true,
-	"bucketRoundingSeconds": true}
+var fieldNames = map[string]bool{
+	"timeField": true, "metaField": true, "granularity": true,
+	"bucketMaxSpanSeconds": true, "bucketRoundingSeconds": true,
+}
 
 func checkField(v release.Version, name, k string, x bson.RawValue) error {
 	switch s, isString := x.StringValue(); k {
