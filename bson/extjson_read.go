@@ -21,6 +21,7 @@ type extJSONReader struct {
 	base   int64  // offset of src in the stream that it comes from
 	levels int    // how deep documents and arrays may nest
 	legacy bool   // accept the forms before version 2, too
+	values bool   // what ExtJSONDecoder.LegacyValues accepts
 }
 
 // document reads one document, and lets only white space follow. The outermost object is never a
@@ -197,7 +198,7 @@ func (r *extJSONReader) elements(depth int, embedded bool) error {
 			return err
 		}
 		r.dst = append(dst, 0)
-		if key := r.dst[at+1 : len(r.dst)-1]; dollar && wrapperOf(key) != notWrapper {
+		if key := r.dst[at+1 : len(r.dst)-1]; dollar && !r.values && wrapperOf(key) != notWrapper {
 			return r.failf(keyPos, "%s beside other keys", key)
 		}
 		if len(r.dst)-at != r.pos-keyPos && bytes.IndexByte(r.dst[at+1:len(r.dst)-1], 0) >= 0 {

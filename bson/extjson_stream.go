@@ -19,6 +19,10 @@ type ExtJSONDecoder struct {
 	Options Options
 	// Legacy accepts what ParseLegacyExtJSON accepts.
 	Legacy bool
+	// LegacyValues accepts of that only dates, as numbers and with zones without a colon, and
+	// binaries, which no query operator looks like. The name of a type wrapper behind another key
+	// is a key like others then.
+	LegacyValues bool
 	// MaxBytes is how long the text of one document may be; 0 stands for 128 MiB.
 	MaxBytes int
 
@@ -98,7 +102,8 @@ func (d *ExtJSONDecoder) append(dst []byte) ([]byte, error) {
 		d.err = err
 		return dst, err
 	}
-	r := extJSONReader{src: d.buf[:n], dst: dst, base: d.offset, levels: d.Options.config().maxDepth, legacy: d.Legacy}
+	r := extJSONReader{src: d.buf[:n], dst: dst, base: d.offset, levels: d.Options.config().maxDepth,
+		legacy: d.Legacy, values: d.LegacyValues}
 	if d.err = r.document(); d.err != nil {
 		return r.dst, d.err
 	}

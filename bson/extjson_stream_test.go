@@ -148,6 +148,34 @@ func TestExtJSONLegacy(t *testing.T) {
 	}
 }
 
+// TestExtJSONLegacyValues: what may be a query operator, or is a plain number where version 2 has a
+// string, is read as without the setting.
+func TestExtJSONLegacyValues(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{`{"a":{"$date":42},"b":{"$date":"2012-12-24T14:15:30.501+0200"}}`,
+			`{"a":{"$date":{"$numberLong":"42"}},"b":{"$date":{"$numberLong":"1356351330501"}}}`},
+		{`{"a":[{"$binary":"//8=","$type":"2"}]}`, `{"a":[{"$binary":{"base64":"//8=","subType":"02"}}]}`},
+		{`{"a":{"$type":"80","$binary":"//8="}}`, `{"a":{"$type":"80","$binary":"//8="}}`},
+		{`{"a":{"$regex":"b","$options":"xi"}}`, `{"a":{"$regex":"b","$options":"xi"}}`},
+		{`{"a":{"x":1,"$oid":"y"}}`, `{"a":{"x":{"$numberInt":"1"},"$oid":"y"}}`},
+		{`{"a":{"$numberLong":1}}`, ``}, {`{"a":{"$binary":"//8="}}`, ``}, {`{"a":{"$date":1.5}}`, ``},
+		{`{"a":{"$date":1,"x":1}}`, ``}, {`{"a":{"$oid":"y","x":1}}`, ``},
+	} {
+		d := NewExtJSONDecoder(strings.NewReader(tt.in))
+		d.LegacyValues = true
+		doc, err := d.Next()
+		if tt.want == "" {
+			if err == nil {
+				t.Errorf("%s is accepted as %s", tt.in, doc)
+			}
+			continue
+		}
+		if got, markErr := MarshalExtJSON(doc, true); err != nil || markErr != nil || string(got) != tt.want {
+			t.Errorf("%s\ngot  %s, %v, %v\nwant %s", tt.in, got, err, markErr, tt.want)
+		}
+	}
+}
+
 func TestUnmarshalExtJSON(t *testing.T) {
 	type user struct {
 		ID   ObjectID `bson:"_id"`

@@ -260,7 +260,7 @@ func (r *extJSONReader) wrappedDate() error {
 		if err != nil {
 			return err
 		}
-		ms, ok := parseDateTime(text, r.legacy)
+		ms, ok := parseDateTime(text, r.legacy || r.values)
 		if !ok {
 			return r.malformed(start, wrapDate, text)
 		}
@@ -268,7 +268,7 @@ func (r *extJSONReader) wrappedDate() error {
 		return nil
 	case c == '{':
 		return r.inner(wrapDate, wrapLong)
-	case r.legacy && (c == '-' || c-'0' <= 9):
+	case (r.legacy || r.values) && (c == '-' || c-'0' <= 9):
 		text, _, fits, n, err := r.number()
 		if err != nil {
 			return err
@@ -393,7 +393,7 @@ func (r *extJSONReader) wrappedTimestamp() error {
 func (r *extJSONReader) wrappedBinary() error {
 	start := len(r.dst)
 	r.dst = append(r.dst, 0, 0, 0, 0, 0)
-	if r.legacy && r.space() == '"' {
+	if (r.legacy || r.values) && r.space() == '"' {
 		if err := r.base64(); err != nil {
 			return err
 		}

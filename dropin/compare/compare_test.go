@@ -2,6 +2,7 @@ package compare
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +13,10 @@ import (
 	"allium/mongotest"
 )
 
-var update = flag.Bool("update", false, "write the lists of differences in testdata anew")
+var (
+	update     = flag.Bool("update", false, "write the lists of differences in testdata anew")
+	randomSeed = flag.Uint64("seed", 1, "the first of the two seeds of TestSameRandom")
+)
 
 // TestSame builds the same program with the official driver and with the drop-in, and compares what
 // it prints about bson and options. Each line that differs is in testdata/differences.txt, with
@@ -23,6 +27,15 @@ func TestSame(t *testing.T) { same(t, "./probe", "differences.txt", 1000) }
 func TestSameClient(t *testing.T) {
 	// A server that says that it shuts down is looked at again when its next hello comes.
 	same(t, "./clientprobe", "client.txt", 800, mongotest.Start(t, mongotest.ReplicaSet(1)).URI()+"&heartbeatFrequencyMS=500")
+}
+
+// TestSameRandom is TestSame about random calls: what they send and return is the same, without
+// exceptions.
+func TestSameRandom(t *testing.T) {
+	uri := mongotest.Start(t, mongotest.ReplicaSet(1)).URI()
+	for seed := range uint64(2) {
+		same(t, "./randomprobe", "random.txt", 1500, uri, fmt.Sprint(*randomSeed+seed), "1500")
+	}
 }
 
 // TestSame1 is TestSame about the packages of version 1.

@@ -3,15 +3,18 @@
 //
 //	go run ./dropin/cmd/accept            # all suites
 //	go run ./dropin/cmd/accept casbin     # those whose names have this in them
+//	go run ./dropin/cmd/accept -compile   # compile the programs that it has no deployment for
 //
 // The suites come from the Go module proxy into a temporary folder, and are not changed but for the
-// replace lines of their go.mod. Deployments are mongotest's; many suites want theirs at the port
-// 27017. A suite in which a test fails that
-// passes with the official driver makes the command fail.
+// replace lines of their go.mod, of which those to folders beside the module are left out.
+// Deployments are mongotest's; many suites want theirs at the port 27017. A suite in which a test
+// fails that passes with the official driver makes the command fail, and a program that compiles
+// with the official driver alone.
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +32,7 @@ import (
 var (
 	keep    = flag.Bool("keep", false, "keep the temporary folder, and print its name")
 	verbose = flag.Bool("v", false, "print what the tests print that fail with the drop-in")
+	compile = flag.Bool("compile", false, "compile programs, their tests too, in place of running suites")
 	limit   = flag.Duration("timeout", 10*time.Minute, "how long a suite may run, once for each driver")
 )
 
@@ -59,11 +63,18 @@ func run(ctx context.Context, names []string) (bool, error) {
 	} else {
 		defer os.RemoveAll(temp)
 	}
+	chosen := func(module string) bool {
+		return len(names) == 0 ||
+			slices.ContainsFunc(names, func(n string) bool { return strings.Contains(module, n) })
+	}
+	if *compile {
+		return compileAll(ctx, root, temp, chosen)
+	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "suite\tofficial\tdrop-in\tofficial CPU\tdrop-in CPU\tratio")
 	all, ran := true, 0
 	for i, s := range suites {
-		if len(names) > 0 && !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(s.module, n) }) {
+		if !chosen(s.module) {
 			continue
 		}
 		ran++
@@ -93,6 +104,94 @@ func run(ctx context.Context, names []string) (bool, error) {
 		return false, errors.New("no suite has such a name")
 	}
 	return all, table.Flush()
+}
+
+// compileAll compiles the programs that are chosen, with both drivers, and reports whether all do
+// with the drop-in that do with the official driver.
+func compileAll(ctx context.Context, root, temp string, chosen func(string) bool) (bool, error) {
+	all, ran := true, 0
+	for i, p := range programs {
+		if !chosen(p.module) {
+			continue
+		}
+		ran++
+		source, err := download(ctx, p.module+"@"+p.version)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", p.module, err)
+		}
+		failed := map[string]error{}
+		for _, with := range drivers(root) {
+			dir := filepath.Join(temp, fmt.Sprint(i), with.name)
+			if err := with.install(ctx, dir, source); err != nil {
+				return false, fmt.Errorf("%s: %w", p.module, err)
+			}
+			packages := p.packages
+			if len(packages) == 0 {
+				packages = []string{"./..."}
+			}
+			// One analyzer that looks at little: the compiler's errors are what is asked for.
+			args := append([]string{"vet", "-mod=mod", "-buildtag"}, packages...)
+			_, failed[with.name] = command(ctx, dir, "go", args...)
+			if err := os.RemoveAll(dir); err != nil && !*keep {
+				return false, err
+			}
+		}
+		switch {
+		case failed["dropin"] == nil:
+			fmt.Printf("%s@%s compiles\n", p.module, p.version)
+		case failed["official"] != nil:
+			fmt.Printf("%s@%s compiles with neither driver\n", p.module, p.version)
+		default:
+			all = false
+			fmt.Fprintf(os.Stderr, "%s@%s does not compile with the drop-in: %v\n", p.module, p.version,
+				failed["dropin"])
+		}
+	}
+	if ran == 0 {
+		return false, errors.New("no program has such a name")
+	}
+	return all, nil
+}
+
+// A driver is how a module is told to use it.
+type driver struct {
+	name  string
+	edits []string // of go.mod
+}
+
+// drivers are the official one and the drop-in.
+func drivers(root string) []driver {
+	return []driver{{"official", nil}, {"dropin", []string{
+		"-go=1.26.0", "-require=allium@v0.0.0", "-replace=allium=" + root,
+		"-replace=go.mongodb.org/mongo-driver=" + filepath.Join(root, "dropin", "driver1"),
+		"-replace=go.mongodb.org/mongo-driver/v2=" + filepath.Join(root, "dropin", "v2"),
+	}}}
+}
+
+// install copies a module to dir, and makes it use the driver.
+func (d driver) install(ctx context.Context, dir, source string) error {
+	if err := copyTree(dir, source); err != nil {
+		return err
+	}
+	out, err := command(ctx, dir, "go", "mod", "edit", "-json")
+	if err != nil {
+		return err
+	}
+	var mod struct {
+		Go      string
+		Replace []struct{ Old, New struct{ Path string } }
+	}
+	if err := json.Unmarshal(out, &mod); err != nil {
+		return err
+	}
+	edits := []string{"mod", "edit", "-go=" + cmp.Or(mod.Go, "1.16")}
+	for _, r := range mod.Replace {
+		if strings.HasPrefix(r.New.Path, ".") {
+			edits = append(edits, "-dropreplace="+r.Old.Path)
+		}
+	}
+	_, err = command(ctx, dir, "go", append(edits, d.edits...)...)
+	return err
 }
 
 // moduleRoot returns the folder of Allium's module.
@@ -125,34 +224,19 @@ func (s suite) run(ctx context.Context, root, temp string) (official, ours outco
 	if err != nil {
 		return official, ours, err
 	}
-	for _, with := range []struct {
-		name    string
-		outcome *outcome
-		edits   []string
-	}{
-		{"official", &official, nil},
-		{"dropin", &ours, []string{
-			"-go=1.26.0", "-require=allium@v0.0.0", "-replace=allium=" + root,
-			"-replace=go.mongodb.org/mongo-driver=" + filepath.Join(root, "dropin", "driver1"),
-			"-replace=go.mongodb.org/mongo-driver/v2=" + filepath.Join(root, "dropin", "v2"),
-		}},
-	} {
-		dir := filepath.Join(temp, with.name)
-		if err := copyTree(dir, source); err != nil {
+	outcomes := map[string]*outcome{"official": &official, "dropin": &ours}
+	for _, with := range drivers(root) {
+		dir, best := filepath.Join(temp, with.name), outcomes[with.name]
+		if err := with.install(ctx, dir, source); err != nil {
 			return official, ours, err
-		}
-		if len(with.edits) > 0 {
-			if _, err := command(ctx, dir, "go", append([]string{"mod", "edit"}, with.edits...)...); err != nil {
-				return official, ours, err
-			}
 		}
 		for range attempts {
 			o, err := s.test(ctx, dir)
 			if err != nil {
 				return official, ours, fmt.Errorf("with the %s driver: %w", with.name, err)
 			}
-			if with.outcome.output == nil || len(o.failed) < len(with.outcome.failed) {
-				*with.outcome = o
+			if best.output == nil || len(o.failed) < len(best.failed) {
+				*best = o
 			}
 			if len(o.failed) == 0 {
 				break

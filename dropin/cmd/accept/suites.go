@@ -34,6 +34,7 @@ var suites = []suite{
 		deployment: at(nil)},
 	{module: "github.com/gofiber/storage/mongodb", version: "v1.3.9", packages: []string{"."}, deployment: at(nil)},
 	{module: "github.com/go-openapi/strfmt", version: "v0.21.7", packages: []string{"."}},
+	{module: "github.com/dapr/components-contrib", version: "v1.16.1", packages: []string{"state/mongodb"}},
 	{module: "github.com/kamva/mgm/v3", version: "v3.5.0", packages: []string{"."},
 		deployment: at(nil, mongotest.Auth("root", "12345"))},
 	{
@@ -41,6 +42,10 @@ var suites = []suite{
 		packages:   []string{"repo/mongodb", "eventstore/mongodb", "eventstore/mongodb_v2", "outbox/mongodb"},
 		deployment: at(func(u *url.URL) string { return "MONGODB_ADDR=" + u.Host }),
 	},
+	{module: "github.com/mongodb/mongo-tools", version: "v0.0.0-20240723193119-837c2bc263f4", deployment: tools,
+		packages: []string{"common/archive", "common/bsonutil", "common/idx", "common/intents", "common/json",
+			"common/txn", "common/util", "mongoexport", "mongofiles", "mongoimport", "mongostat"}},
+	{module: "github.com/newrelic/go-agent/v3/integrations/nrmongo", version: "v1.1.3", packages: []string{"."}},
 	{module: "github.com/percona/mongodb_exporter", version: "v0.43.1", packages: []string{"exporter/dsn_fix"}},
 	{module: "github.com/qiniu/qmgo", version: "v1.1.9", packages: []string{"."}, deployment: at(nil)},
 	{module: "github.com/TykTechnologies/storage", version: "v1.2.2", tags: "mongo7", deployment: at(nil),
@@ -49,11 +54,33 @@ var suites = []suite{
 		module: "github.com/xakep666/mongo-migrate", version: "v0.3.2", packages: []string{"."}, tags: "integration",
 		deployment: at(func(u *url.URL) string { return "MONGO_URL=mongodb://" + u.Host + "/test" }),
 	},
+	{module: "go.elastic.co/apm/module/apmmongo/v2", version: "v2.6.0", packages: []string{"."}},
 	{module: "go.opentelemetry.io/contrib/instrumentation/go.mongodb.org/mongo-driver/mongo/otelmongo",
 		version: "v0.64.0", packages: []string{"."}},
 	// Its tests want two servers, of the versions 3 and 4 at the time.
 	{module: "gocloud.dev/docstore/mongodocstore", version: "v0.43.0", packages: []string{"."},
 		deployment: both(at(nil), open(27020, nil))},
+}
+
+// A program is a module whose packages, and their tests, are compiled: the tests need more than a
+// deployment, such as Docker, or are none of the driver's.
+type program struct {
+	module, version string
+	packages        []string // as go vet takes them; none: all
+}
+
+var programs = []program{
+	{module: "github.com/DataDog/dd-trace-go/contrib/go.mongodb.org/mongo-driver/v2", version: "v2.0.0"},
+	{module: "github.com/golang-migrate/migrate/v4", version: "v4.20.1", packages: []string{"./database/mongodb"}},
+	{module: "github.com/influxdata/telegraf", version: "v1.34.0",
+		packages: []string{"./plugins/inputs/mongodb", "./plugins/outputs/mongodb"}},
+	{module: "github.com/mongodb/mongo-tools", version: "v0.0.0-20240723193119-837c2bc263f4"},
+	{module: "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/mongodbreceiver", version: "v0.128.0"},
+	{module: "github.com/percona/mongodb_exporter", version: "v0.43.1"},
+	{module: "github.com/percona/percona-backup-mongodb", version: "v1.8.1-0.20251124214042-d06cab743541",
+		packages: []string{"./cmd/...", "./pbm/...", "./sdk/...", "./e2e-tests/..."}},
+	{module: "github.com/square/mongo-lock", version: "v0.0.0-20230808145049-cfcf499f6bf0"},
+	{module: "github.com/testcontainers/testcontainers-go/modules/mongodb", version: "v0.38.0"},
 }
 
 // at opens a replica set of one member at the usual port. tell, if not nil, makes the variable of
@@ -102,4 +129,10 @@ func casbin() (func(), []string, error) {
 		return nil, nil, err
 	}
 	return d.Stop, []string{"TEST_MONGODB_URL=" + u.Host, "TEST_REPLICA_SET_URL=" + d.URI()}, nil
+}
+
+// tools opens what the tests of mongo-tools want.
+func tools() (func(), []string, error) {
+	stop, env, err := open(33333, func(u *url.URL) string { return "TOOLS_TESTING_MONGOD=" + u.String() })()
+	return stop, append(env, "TOOLS_TESTING_UNIT=1", "TOOLS_TESTING_INTEGRATION=1"), err
 }

@@ -110,6 +110,12 @@ func encoding() {
 		t, data, err := bson.MarshalValue(s.v)
 		say("marshal value "+s.name, t, fmt.Sprintf("%x", data), err)
 	}
+	for _, text := range legacyJSON {
+		var d bson.D
+		err := bson.UnmarshalExtJSON([]byte(`{"v": `+text+`}`), false, &d)
+		back, backErr := bson.MarshalExtJSON(d, true, false)
+		say("JSON "+text, string(back), backErr, err != nil)
+	}
 	text, err := bson.MarshalExtJSONIndent(bson.D{{Key: "a", Value: 1}, {Key: "h", Value: "<&>"},
 		{Key: "b", Value: bson.D{{Key: "c", Value: bson.A{1}}}}}, false, false, "", "  ")
 	say("indent", string(text), err)
@@ -217,4 +223,17 @@ func broken() {
 		_, err = bson.Raw(b).Elements()
 		say(fmt.Sprint("elements ", b), err)
 	}
+}
+
+// legacyJSON has values in forms from before version 2 of Extended JSON, and what looks like them.
+var legacyJSON = []string{
+	`{"$binary": "AQI=", "$type": "00"}`, `{"$binary": "AQI=", "$type": "4"}`, `{"$type": "00", "$binary": "AQI="}`,
+	`{"$binary": "AQI="}`, `{"$binary": "AQI=", "$type": 0}`, `{"$binary": {"base64": "AQI=", "subType": "0"}}`,
+	`{"$date": 5}`, `{"$date": -5}`, `{"$date": 50000000000}`, `{"$date": 5.5}`, `{"$date": "2020-01-02T03:04:05Z"}`,
+	`{"$date": "2020-01-02"}`, `{"$date": "2020-01-02T03:04:05.123+0100"}`, `{"$date": {"$numberLong": "5"}}`,
+	`{"$date": "2020-01-02T03:04:05.123+01:00"}`, `{"$date": {"$numberLong": 5}}`, `{"$date": null}`,
+	`{"$regex": "a", "$options": "i"}`, `{"$options": "i", "$regex": "a"}`, `{"$regex": "a"}`, `{"$options": "i"}`,
+	`{"$numberLong": 5}`, `{"$numberInt": 5}`, `{"$numberDouble": 5.5}`, `{"$undefined": true}`, `{"$type": "string"}`,
+	`{"x": 1, "$date": 5}`, `{"$date": 5, "x": 1}`, `{"x": 1, "$oid": "y"}`, `{"$ref": "a", "$id": 5, "$db": "x"}`,
+	`{"$set": {"$date": 5}}`, `{"$foo": {"$binary": "AQI=", "$type": "00"}}`,
 }

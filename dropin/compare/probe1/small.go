@@ -7,6 +7,7 @@ import (
 
 	"allium/dropin/compare/say"
 	"go.mongodb.org/mongo-driver/bson"
+	"go.mongodb.org/mongo-driver/bson/bsonrw"
 	"go.mongodb.org/mongo-driver/bson/bsontype"
 	"go.mongodb.org/mongo-driver/bson/primitive"
 	"go.mongodb.org/mongo-driver/mongo/address"
@@ -91,11 +92,22 @@ func small() {
 		say.Line("read concern "+rc.GetLevel(), t, fmt.Sprintf("%x", data), err)
 	}
 	yes := true
+	doc, err := bson.Marshal(bson.D{{Key: "a", Value: "<"}})
+	say.Line("document", len(doc), err)
+	for _, escape := range []bool{false, true} {
+		var written bsonrw.SliceWriter
+		pool := bsonrw.NewExtJSONValueWriterPool()
+		vw := pool.Get(&written, false, escape)
+		enc, err := bson.NewEncoder(vw)
+		say.Line(fmt.Sprint("writer of a pool ", escape), err, enc.Encode(bson.Raw(doc)), fmt.Sprintf("%q", written),
+			pool.Put(vw))
+	}
 	for i, wc := range []*writeconcern.WriteConcern{
 		nil, {}, writeconcern.Majority(), writeconcern.W1(), writeconcern.Unacknowledged(), writeconcern.Journaled(),
 		writeconcern.Custom("t"),
 		writeconcern.New(writeconcern.W(2), writeconcern.J(true), writeconcern.WTimeout(time.Second)),
-		writeconcern.New(writeconcern.WMajority()),
+		writeconcern.New(writeconcern.WMajority()), writeconcern.New(writeconcern.J(false)),
+		writeconcern.Journaled().WithOptions(writeconcern.J(false)),
 		{W: 0, Journal: &yes}, {W: -1}, {W: 1.5}, {WTimeout: -1, W: 1}, {WTimeout: time.Second},
 		writeconcern.W1().WithOptions(writeconcern.WTagSet("z")),
 	} {

@@ -101,6 +101,7 @@ func (s *jsonStream) next() (Type, []byte, error) {
 			return s.alone(start)
 		}
 		s.docs = bson.NewExtJSONDecoder(io.MultiReader(bytes.NewReader(start), s.r))
+		s.docs.LegacyValues = true
 	}
 	doc, err := s.docs.Next()
 	if err != nil {

@@ -106,18 +106,9 @@ func (c coder) value(val any) (abson.RawValue, error) {
 	if val == nil {
 		return abson.RawValue{}, ErrNilValue
 	}
-	if b, ok := val.([]byte); ok && c.registry == nil {
+	if b, ok := val.([]byte); ok && b != nil && c.registry == nil {
 		return abson.RawValue{Type: abson.TypeBinary, Value: abson.AppendBinaryValue(nil, 0, b)}, nil
 	}
-	t, data, err := c.way().MarshalValue(val)
-	if err != nil {
-		return abson.RawValue{}, MarshalError{Value: val, Err: err}
-	}
-	return abson.RawValue{Type: t, Value: data}, nil
-}
-
-// array encodes a slice of documents.
-func (c coder) array(val any) (abson.RawValue, error) {
 	t, data, err := c.way().MarshalValue(val)
 	if err != nil {
 		return abson.RawValue{}, MarshalError{Value: val, Err: err}
@@ -156,6 +147,9 @@ func (c coder) update(val any) (any, error) {
 		val = bson.Raw(v)
 	}
 	t, data, err := c.way().MarshalValue(val)
+	if _, own := val.(bson.Marshaler); own && err != nil {
+		return nil, err // of its method
+	}
 	switch {
 	case err != nil:
 		return nil, MarshalError{Value: val, Err: err}
@@ -179,18 +173,27 @@ func (c coder) update(val any) (any, error) {
 	return abson.Raw(data), nil
 }
 
-// stages checks the stages of an update.
+// stages encodes the stages of an update: those of val, if it is a slice, or else of the array that
+// it has made of itself.
 func (c coder) stages(val any, array abson.RawValue) (any, error) {
-	list, _ := array.Array()
-	i := 0
-	for v := range list.Values() {
-		doc, ok := v.Document()
-		if !ok {
-			elem := reflect.ValueOf(val)
-			if elem.Kind() != reflect.Slice && elem.Kind() != reflect.Array {
+	var list []any
+	if v := reflect.ValueOf(val); v.Kind() == reflect.Slice || v.Kind() == reflect.Array {
+		for i := range v.Len() {
+			list = append(list, v.Index(i).Interface())
+		}
+	} else {
+		values, _ := array.Array()
+		for v := range values.Values() {
+			if _, ok := v.Document(); !ok {
 				return nil, errUpdateKey
 			}
-			_, err := c.document(elem.Index(i).Interface())
+			list = append(list, abson.Raw(v.Value))
+		}
+	}
+	stages := make([]abson.Raw, len(list))
+	for i, stage := range list {
+		doc, err := c.document(stage)
+		if err != nil {
 			return nil, err
 		}
 		key, err := firstKey(doc)
@@ -202,9 +205,9 @@ func (c coder) stages(val any, array abson.RawValue) (any, error) {
 		case !strings.HasPrefix(key, "$"):
 			return nil, errUpdateKey
 		}
-		i++
+		stages[i] = doc
 	}
-	return array, nil
+	return stages, nil
 }
 
 // replacement encodes a document that replaces another one.

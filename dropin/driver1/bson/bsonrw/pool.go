@@ -1,6 +1,7 @@
 package bsonrw
 
 import (
+	"bytes"
 	"io"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -93,9 +94,21 @@ type ExtJSONValueWriterPool struct{ _ [0]func() }
 // Deprecated: use NewExtJSONValueWriter.
 func NewExtJSONValueWriterPool() *ExtJSONValueWriterPool { return new(ExtJSONValueWriterPool) }
 
-// Get returns a writer of documents to w.
+// Get returns a writer of documents to w. Unlike NewExtJSONValueWriter's, they end without a line
+// end.
 func (*ExtJSONValueWriterPool) Get(w io.Writer, canonical, escapeHTML bool) ValueWriter {
-	return bson.NewExtJSONValueWriter(w, canonical, escapeHTML)
+	return bson.NewExtJSONValueWriter(withoutEnds{w}, canonical, escapeHTML)
+}
+
+// withoutEnds writes texts, each at once, without the line end that they have.
+type withoutEnds struct{ w io.Writer }
+
+func (w withoutEnds) Write(p []byte) (int, error) {
+	n, err := w.w.Write(bytes.TrimSuffix(p, []byte("\n")))
+	if err == nil {
+		n = len(p)
+	}
+	return n, err
 }
 
 // Put takes a writer back, and reports whether it is one of the package's.

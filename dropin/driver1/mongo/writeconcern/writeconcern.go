@@ -96,10 +96,16 @@ func WMajority() Option { return WTagSet(majority) }
 // Deprecated: use Custom.
 func WTagSet(tag string) Option { return func(concern *WriteConcern) { concern.W = tag } }
 
-// J says whether the journal is waited for.
+// J says that the journal is waited for. False leaves that to the server.
 //
 // Deprecated: set the field.
-func J(j bool) Option { return func(concern *WriteConcern) { concern.Journal = &j } }
+func J(j bool) Option {
+	return func(concern *WriteConcern) {
+		if j {
+			concern.Journal = &j
+		}
+	}
+}
 
 // WTimeout says how long the server waits.
 //

@@ -80,8 +80,7 @@ func (md *MockDeployment) DialContext(context.Context, string, string) (net.Conn
 var hello = bson.D{
 	{Key: "ok", Value: 1}, {Key: "isWritablePrimary", Value: true}, {Key: "ismaster", Value: true},
 	{Key: "helloOk", Value: true},
-	{Key: "setName", Value: "mock"}, {Key: "hosts", Value: bson.A{"localhost:27017"}},
-	{Key: "me", Value: "localhost:27017"},
+	{Key: "msg", Value: "isdbgrid"}, {Key: "serviceId", Value: bson.ObjectID{1}},
 	{Key: "maxBsonObjectSize", Value: maxDocumentSize}, {Key: "maxMessageSizeBytes", Value: maxMessageSize},
 	{Key: "maxWriteBatchSize", Value: maxBatchCount},
 	{Key: "logicalSessionTimeoutMinutes", Value: sessionTimeoutMinutes}, {Key: "minWireVersion", Value: 0},
