@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -226,6 +227,12 @@ var modules = []struct{ get, replace, program string }{
 	{get: "PATH", program: `import "PATH"
 
 func main() { client, err := allium.Open("mongodb://localhost"); fmt.Println(client != nil, err) }`},
+	{get: "PATH/bson/decimals", program: `import "PATH/bson/decimals"
+
+func main() { decimals.APD(); fmt.Println(true, error(nil)) }`},
+	{get: "PATH/bson/protobuf", program: `import "PATH/bson/protobuf"
+
+func main() { protobuf.Messages(protobuf.Options{}); fmt.Println(true, error(nil)) }`},
 	{get: "PATH/otel", program: `import "PATH/otel"
 
 func main() { fmt.Println(otel.NewTracer(nil) != nil, error(nil)) }`},
@@ -271,6 +278,19 @@ func TestPublished(t *testing.T) {
 	env := []string{"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GONOSUMDB=example.com", "GOWORK=off",
 		"GOPROXY=" + fileURL(filepath.Join(dist, "modules")) + "," + fileURL(filepath.Join(cache, "cache", "download")) + "," + others}
 	path := func(s string) string { return strings.ReplaceAll(s, "PATH", published) }
+	tried := []string{published + "/cmd/allium-vet"} // below
+	for _, m := range modules {
+		tried = append(tried, path(m.get))
+		for _, r := range strings.Fields(path(m.replace)) {
+			_, to, _ := strings.Cut(r, "=")
+			tried = append(tried, to)
+		}
+	}
+	for _, module := range proxied(t, filepath.Join(dist, "modules")) {
+		if !slices.Contains(tried, module) {
+			t.Errorf("no program gets the module %s", module)
+		}
+	}
 	for _, m := range modules {
 		t.Run(path(m.get+m.replace), func(t *testing.T) {
 			dir := tree(t, map[string]string{"go.mod": "module shop\n\ngo 1.26\n", "main.go": path("package main\n\nimport \"fmt\"\n\n" + m.program + "\n")})
@@ -325,6 +345,23 @@ func TestPublished(t *testing.T) {
 		run(t, dir, env, "go", "test", "./...")
 		run(t, dir, append(env, "GOFLAGS=-modcacherw -trimpath -mod=mod"), "go", "build", published+"/...")
 	})
+}
+
+// proxied returns the modules that a folder has for the command go.
+func proxied(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == "@v" {
+			module, err := filepath.Rel(dir, filepath.Dir(name))
+			list = append(list, filepath.ToSlash(module))
+			return err
+		}
+		return err
+	})
+	if err != nil || len(list) < 2 {
+		t.Fatal(list, err)
+	}
+	return list
 }
 
 func fileURL(path string) string {
