@@ -2,10 +2,12 @@ package allium_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log"
 	"log/slog"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +19,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/bson/codecs"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
@@ -58,6 +61,46 @@ func Example_healthCheck() {
 	// Output:
 	// 200 ok
 	// 503 database unavailable
+}
+
+// Types of other packages: a set of codecs, which the client encodes and decodes with. A column
+// that may be null is the value itself or null, and a filter finds it as such.
+func Example_typesOfOtherPackages() {
+	d, err := mongotest.Open()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Stop()
+	open := func(uri string) (*allium.Client, error) {
+		set, err := bson.NewCodecs(codecs.Null(), codecs.BigInt())
+		if err != nil {
+			return nil, err
+		}
+		return allium.Open(uri, allium.ClientOptions{BSON: &bson.Options{Codecs: set}})
+	}
+	client, err := open(d.URI())
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	defer client.Close(ctx)
+
+	type Account struct {
+		ID      int              `bson:"_id"`
+		Owner   sql.Null[string] `bson:"owner"`
+		Balance *big.Int         `bson:"balance"`
+	}
+	accounts := allium.CollectionOf[Account](client.Database("bank"), "accounts")
+	_, err = accounts.InsertMany(ctx, []Account{
+		{ID: 1, Owner: sql.Null[string]{V: "Ann", Valid: true}, Balance: big.NewInt(5)},
+		{ID: 2, Balance: new(big.Int).Exp(big.NewInt(10), big.NewInt(30), nil)},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	a, err := accounts.FindOne(ctx, bson.M{"owner": nil, "balance": bson.M{"$gt": big.NewInt(1000)}})
+	fmt.Println(a.ID, a.Owner.Valid, a.Balance, err)
+	// Output: 2 false 1000000000000000000000000000000 <nil>
 }
 
 // How a server would run a query: whether it uses an index, and which one. An explain is a command
