@@ -443,6 +443,48 @@ func TestConnectionAtTheLastMoment(t *testing.T) {
 	})
 }
 
+// Somebody hands a waiter a connection, and at the same moment it gives up. If its time in the
+// queue is over, it has got one after all. If its context has ended, nobody wants the connection:
+// it goes to the next one.
+func TestConnectionAsTimeEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &fakeserver.Server{Handle: echo}, Config{MaxPoolSize: 1})
+		for _, cancelled := range []bool{false, true} {
+			mustCheckOut(t, p).Return()
+			p.mu.Lock()
+			c := p.pop()
+			p.mu.Unlock()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			// It has left the queue: who hands over a connection removes it before.
+			w := &waiter{patience: patience{limit: time.Second}, begun: time.Now(), result: make(chan result, 1)}
+			got := make(chan result)
+			go func() { got <- p.await(ctx, w) }()
+			if cancelled {
+				cancel()
+				synctest.Wait()
+			}
+			time.Sleep(2 * time.Second)
+			w.result <- result{conn: c}
+			r := <-got
+			switch {
+			case cancelled && (r.conn != nil || !errors.Is(r.err, context.Canceled)):
+				t.Errorf("cancelled: %v, %v", r.conn, r.err)
+			case !cancelled && (r.conn != c || r.err != nil):
+				t.Errorf("its time is over: %v, %v", r.conn, r.err)
+			}
+			p.mu.Lock()
+			if r.conn != nil {
+				p.take(r.conn)
+			}
+			if len(p.idle) != 1 || p.inUse() != 0 {
+				t.Errorf("cancelled %v: %d connections are idle, %d in use", cancelled, len(p.idle), p.inUse())
+			}
+			p.mu.Unlock()
+		}
+	})
+}
+
 // A checkout whose time in the queue is up stays for the connection that is being made for it. When
 // that is out of time in its turn, and nothing else is made for the checkout, it does not stay on:
 // not even while discovery looks at the failure of another connection.
