@@ -132,7 +132,11 @@ func TestMeasuredAnswers(t *testing.T) {
 		{array, computed(`{"$switch": {"branches": [{"case": true, "then": "ok"}, {"case": {"$divide": [1, 0]}, "then": 1}]}}`), `{"r":"ok"}`},
 		{array, computed(`{"$split": ["a", 1]}`), "10503900"},
 		{array, computed(`{"$replaceOne": {"input": 1, "find": "a", "replacement": "b"}}`), "10503904"},
-		{array, computed(`{"$setEquals": [[1], 1]}`), "5887502"},
+		{array, computed(`{"$setEquals": ["$a", "$_id"]}`), "17044"},
+		{array, computed(`{"$regexMatch": {"input": "a", "regex": "` + strings.Repeat("a", 40000) + `"}}`), "51111"},
+		{`[{"_id": 1, "to": 2}, {"_id": 2, "to": 3}, {"_id": 3}]`, `{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"_id": 1}}, {"$graphLookup": {
+			"from": "c", "startWith": "$to", "connectFromField": "to", "connectToField": "_id", "as": "r",
+			"restrictSearchWithMatch": {"$expr": {"$lt": ["$_id", 3]}}}}, {"$project": {"_id": 0, "r._id": 1}}]}`, `{"r":[{"_id":2}]}`},
 		{array, computed(`{"$indexOfArray": [[1], 1, 1.5]}`), "9711600"},
 		{array, computed(`{"$substrBytes": ["abc", {"$numberDecimal": "1"}, 1]}`), `{"r":"b"}`},
 		{array, computed(`{"$strLenBytes": "` + strings.Repeat("a", 16<<20) + `"}`), "16493"},
@@ -194,5 +198,22 @@ func TestOutMakesTimeSeries(t *testing.T) {
 		if got := errorOf(out(`{"timeField": "t"}`)); !strings.HasPrefix(got, "7406103:") {
 			t.Errorf("%s: with other options: %s", name, got)
 		}
+	}
+}
+
+// TestNowOfABatch: $$NOW is one time for all statements of a command.
+func TestNowOfABatch(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Standalone(), mongotest.InMemory(), mongotest.NoScripting())
+	c := dialNode(t, d, d.Node(0))
+	ok(t, askText(t, c, "db", `{"insert": "c", "documents": [{"_id": 1}]}`))
+	var updates []string
+	for i := range 2000 {
+		updates = append(updates, fmt.Sprintf(`{"q": {"_id": 1}, "u": [{"$set": {"f%d": "$$NOW"}}]}`, i))
+	}
+	ok(t, askText(t, c, "db", `{"update": "c", "updates": [`+strings.Join(updates, ",")+`]}`))
+	reply := ok(t, askText(t, c, "db", `{"find": "c", "projection": {"f0": 1, "f1999": 1}}`))
+	first, last := reply.Lookup("cursor", "firstBatch", "0", "f0"), reply.Lookup("cursor", "firstBatch", "0", "f1999")
+	if first.IsZero() || fmt.Sprint(first) != fmt.Sprint(last) {
+		t.Errorf("$$NOW is %v for the first statement and %v for the last", first, last)
 	}
 }

@@ -135,7 +135,7 @@ func stillEqual(st *State, args []bson.RawValue, _ int) (done bool, err error) {
 	n := len(args)
 	if v := args[n-1]; v.Type != bson.TypeArray {
 		if st.env.Version.AtLeast(5, 0) {
-			return false, srverr.New(st.code(17044, 5887502), "All operands of $setEquals must be arrays. %d-th argument is of type: %s",
+			return false, srverr.New(17044, "All operands of $setEquals must be arrays. %d-th argument is of type: %s",
 				n, typeName(v))
 		}
 		return false, srverr.New(17044, "All operands of $setEquals must be arrays. One argument is of type: %s",

@@ -18,6 +18,12 @@ const (
 	maxDepth = 100_000
 )
 
+// MaxPattern is how many bytes the server lets a pattern have. TooLong is what it says of others.
+const (
+	MaxPattern = 32764
+	TooLong    = "pattern string is longer than the limit set by the application"
+)
+
 // Regexp is a compiled regular expression. It is safe for concurrent use.
 type Regexp struct {
 	root   node

@@ -370,6 +370,7 @@ type graphLookupStage struct {
 	as, depthField         []string
 	maxDepth               int64 // -1: any
 	restrict               bson.Raw
+	options                *query.Options // what it is parsed with; nil: there is none
 	sub                    *Pipeline
 	filled                 []*hole
 }
@@ -402,7 +403,8 @@ func parseGraphLookup(p *parser, name string, v bson.RawValue) (*graphLookupStag
 			if !ok {
 				return nil, srverr.New(40185, "restrictSearchWithMatch must be an object, found %s", typeName(item))
 			}
-			if _, err := query.ParseFilter(doc, p.rt.filterOptions(p.scope)); err != nil {
+			g.options = p.rt.filterOptions(p.scope)
+			if _, err := query.ParseFilter(doc, g.options); err != nil {
 				return nil, srverr.From(
 					err).Prefix("Failed to parse 'restrictSearchWithMatch' option to $graphLookup :: caused by :: ")
 			}
@@ -472,7 +474,11 @@ func (g *graphLookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 	n := 0
 	for depth := int64(0); len(frontier) > 0 && (g.maxDepth < 0 || depth <= g.maxDepth); depth++ {
 		steps.Do(docWork)
-		filter, err := equalityFilter(g.connectTo, frontier, g.restrict, g.rt.query)
+		options := g.options
+		if options == nil {
+			options = g.rt.query
+		}
+		filter, err := equalityFilter(g.connectTo, frontier, g.restrict, options)
 		if err != nil {
 			return nil, err
 		}

@@ -17,9 +17,6 @@ const (
 	codeInvalidRegexOptions = 51108
 )
 
-// maxPattern is how many bytes a pattern may have.
-const maxPattern = 32764
-
 // regexTest is $regex and a regular expression in the place of a value: it matches strings, and
 // regular expressions that are equal to it.
 type regexTest struct {
@@ -36,8 +33,8 @@ func newRegexTest(pattern, options string, m *work.Meter) (*regexTest, error) {
 	if strings.IndexByte(options, 0) >= 0 {
 		return nil, badValue("Regular expression options string cannot contain an embedded null byte")
 	}
-	if len(pattern) > maxPattern {
-		return nil, srverr.New(codeInvalidRegex, "Regular expression is invalid: pattern string is longer than the limit set by the application")
+	if len(pattern) > pcre.MaxPattern {
+		return nil, srverr.New(codeInvalidRegex, "Regular expression is invalid: %s", pcre.TooLong)
 	}
 	re, err := pcre.Compile(pattern, options)
 	if err == nil {

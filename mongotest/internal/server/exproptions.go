@@ -31,7 +31,7 @@ func (r *Request) ExprOptions(ns string, coll *query.Collation, let bson.Raw) *p
 	v := r.Version()
 	return &pipeline.Options{
 		NS: pipeline.Namespace{DB: db, Coll: name}, Version: v, Collation: coll, Let: let,
-		Now: bson.NewDateTime(r.Node.data.Clock.Now()), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil,
+		Now: r.now(), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil,
 		Mongos: r.Routing != nil, InTxn: r.InTxn(),
 		CheckChangeStream: func(spec bson.Raw) error {
 			return ChangeStreamArgs.Parse(r, spec, &ChangeStreamSpec{})
@@ -40,6 +40,15 @@ func (r *Request) ExprOptions(ns string, coll *query.Collation, let bson.Raw) *p
 		Script:      r.scripts(), Search: r.Node.cfg.Search != nil,
 		Searches: r.Node.cfg.Search != nil && r.Node.cfg.Search.Engine != nil,
 	}
+}
+
+// now is $$NOW: the time when the command first asks for it.
+func (r *Request) now() bson.DateTime {
+	if r.nowIs == nil {
+		t := bson.NewDateTime(r.Node.data.Clock.Now())
+		r.nowIs = &t
+	}
+	return *r.nowIs
 }
 
 // clusterNow is $$CLUSTER_TIME, zero on a standalone.

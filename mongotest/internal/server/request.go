@@ -30,6 +30,8 @@ type Request struct {
 	// Routing is how a mongos takes the command to the shards; nil: the node is none.
 	Routing *Routing
 
+	nowIs *bson.DateTime // see now
+
 	generic
 	parsed
 	sessionState
