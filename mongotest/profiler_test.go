@@ -75,6 +75,10 @@ func TestProfilerEntries(t *testing.T) {
 		{cmd: `{"profile": 1, "sampleRate": 1.0, "$db": "t"}`},
 		{cmd: `{"find": "c", "comment": "r", "$db": "t"}`},
 		{cmd: `{"profile": 0, "$db": "t"}`},
+		// The filter that is kept is not that of the commands which come after.
+		{cmd: `{"profile": 0, "sampleRate": {"$numberDecimal": "0.5"}, "slowms": -100, "filter": {"op": "query"}, "$db": "t"}`},
+		{cmd: `{"insert": "c", "documents": [{"_id": "a long text in the place of another", "b": 1}], "$db": "t"}`},
+		{cmd: `{"profile": -1, "$db": "t"}`, want: map[string]string{"filter": `{"op":{"$eq":"query"}}`, "sampleRate": "0.5", "slowms": "-100"}},
 		entry("s", map[string]string{"op": ""}),
 		entry("r", map[string]string{"op": `"query"`}),
 	}, mongotest.Standalone())
@@ -104,5 +108,48 @@ func TestSecretsAreNotShown(t *testing.T) {
 	_, err := openAs(t, d, "v", "pw").Database("app").RunCommand(t.Context(), extJSON(t, `{"createUser": "w", "pwd": "s3cret", "roles": []}`))
 	if err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("refused with %v", err)
+	}
+}
+
+// The log that getLog shows has a line for what was slow, in the form of the server's: here all is.
+func TestSlowQueryLog(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Standalone())
+	c := dial(t, d.Hosts()[0])
+	do := func(cmd string) bson.Raw { t.Helper(); return ok(t, command(t, c, extJSON(t, cmd))) }
+	lines := func() (list []bson.Raw) {
+		reply := do(`{"getLog": "global", "$db": "admin"}`)
+		for v := range bson.Raw(reply.Lookup("log").Value).Values() {
+			text, _ := v.StringValue()
+			if line := extJSON(t, text); strings.Contains(text, `"Slow query"`) {
+				list = append(list, line)
+			}
+		}
+		return list
+	}
+	do(`{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 2}], "$db": "t"}`)
+	if n := len(lines()); n != 0 {
+		t.Errorf("%d commands were slow", n)
+	}
+	do(`{"profile": 0, "slowms": -1, "$db": "t"}`)
+	do(`{"find": "c", "filter": {"a": 2}, "$db": "t"}`)
+	do(`{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"a": 3}}}], "$db": "t"}`)
+	do(`{"profile": 0, "slowms": 1000000, "$db": "t"}`)
+	do(`{"find": "c", "$db": "t"}`)
+	list := lines()
+	if len(list) != 2 {
+		t.Fatalf("%d lines: %v", len(list), list)
+	}
+	for path, want := range map[string]string{
+		"s": `"I"`, "c": `"COMMAND"`, "id": "51803", "msg": `"Slow query"`, "attr.type": `"command"`, "attr.ns": `"t.c"`, "attr.command.find": `"c"`,
+		"attr.planSummary": `"COLLSCAN"`, "attr.docsExamined": "2", "attr.nreturned": "1", "attr.numYields": "0", "attr.cursorExhausted": "true",
+	} {
+		if got := list[0].Lookup(strings.Split(path, ".")...).String(); got != want {
+			t.Errorf("%s is %s, want %s: %s", path, got, want, list[0])
+		}
+	}
+	for path, want := range map[string]string{"c": `"WRITE"`, "attr.type": `"update"`, "attr.planSummary": `"IDHACK"`, "attr.nModified": "1"} {
+		if got := list[1].Lookup(strings.Split(path, ".")...).String(); got != want {
+			t.Errorf("%s is %s, want %s: %s", path, got, want, list[1])
+		}
 	}
 }

@@ -85,6 +85,7 @@ type Node struct {
 	router   router // of a mongos
 	tables   tables // of a mongos
 	profiler profiler
+	log      ramLog
 	// compaction is that of autoCompact: see Compaction.
 	compaction atomic.Pointer[Compaction]
 	faults     failpoint.Node

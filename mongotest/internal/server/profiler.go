@@ -20,7 +20,8 @@ import (
 
 // profiler says what a node profiles. The zero value profiles nothing. Safe for concurrent use.
 type profiler struct {
-	on     atomic.Bool // any database has a level
+	on     atomic.Bool  // any database has a level, or everything is slow
+	slow   atomic.Int64 // in milliseconds above the default, from when on a command is slow
 	mu     sync.Mutex
 	levels map[string]ProfileLevel
 	limits *ProfileLimits // nil: the default
@@ -43,7 +44,7 @@ const profileMaxSize = 1 << 20 // of system.profile
 
 func (p *profiler) limitsLocked() ProfileLimits {
 	if p.limits == nil {
-		return ProfileLimits{SlowMS: 100, SampleRate: 1}
+		return ProfileLimits{SlowMS: defaultSlowMS, SampleRate: 1}
 	}
 	return *p.limits
 }
@@ -62,7 +63,21 @@ func (n *Node) SetProfileLimits(l ProfileLimits) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.limits = &l
+	p.slow.Store(int64(l.SlowMS) - defaultSlowMS)
+	p.decideLocked()
 }
+
+// decideLocked decides whether requests keep what the profiler tells of them.
+func (p *profiler) decideLocked() {
+	on := p.limits != nil && p.limits.SlowMS <= 0
+	for _, l := range p.levels {
+		on = on || l.Level > 0
+	}
+	p.on.Store(on)
+}
+
+// defaultSlowMS is from how many milliseconds on a command is slow.
+const defaultSlowMS = 100
 
 // Profiles reports whether a database is profiled.
 func (n *Node) Profiles(db string) bool {
@@ -101,11 +116,7 @@ func (r *Request) Profile(l ProfileLevel) error {
 		p.levels = map[string]ProfileLevel{}
 	}
 	p.levels[r.DB] = l
-	on := false
-	for _, l := range p.levels {
-		on = on || l.Level > 0
-	}
-	p.on.Store(on)
+	p.decideLocked()
 	return nil
 }
 
@@ -141,7 +152,8 @@ func (r *Request) EndStatement(op string, statement func() bson.Raw, err error) 
 // profile notes what a request did, if its database is profiled. reply is the reply's document,
 // which is still open.
 func (n *Node) profile(r *Request, reply []byte, err error) {
-	if !n.Profiled() || r.Cmd == nil || r.op == nil || r.Cmd.Name == "profile" || r.told && err == nil {
+	if r.Cmd == nil || r.op == nil || r.Cmd.Name == "profile" || r.told && err == nil ||
+		!n.Profiled() && time.Since(r.start) < time.Duration(n.profiler.slow.Load()+defaultSlowMS)*time.Millisecond {
 		return
 	}
 	n.enter(r, opKind(r.Cmd.Name), func() bson.Raw { return withoutDocuments(shown(r.Body)) }, reply, err)
@@ -155,16 +167,16 @@ func withoutDocuments(body bson.Raw) bson.Raw {
 	return body
 }
 
-// enter writes an entry if the level of the database wants it.
+// enter writes an entry if the level of the database wants it, and a line to the log if it was
+// slow.
 func (n *Node) enter(r *Request, op string, command func() bson.Raw, reply []byte, err error) {
-	if n.role == Mongos || r.DB == "local" {
-		return
-	}
 	level, limits := n.Profiling(r.DB)
 	took := time.Since(r.start)
 	slow := took >= time.Duration(limits.SlowMS)*time.Millisecond &&
 		(limits.SampleRate >= 1 || rand.Float64() < limits.SampleRate)
-	if level.Level == 0 || level.Filter == nil && level.Level == 1 && !slow {
+	profiles := n.role != Mongos && r.DB != "local" && level.Level > 0 &&
+		(level.Filter != nil || level.Level > 1 || slow)
+	if !profiles && !slow {
 		return
 	}
 	ns := r.Namespace()
@@ -217,6 +229,13 @@ func (n *Node) enter(r *Request, op string, command func() bson.Raw, reply []byt
 		if ok, err := level.Filter.Match(doc); err != nil || !ok {
 			return
 		}
+		slow = true // it says what is logged, too
+	}
+	if slow {
+		n.logSlow(r, doc)
+	}
+	if !profiles {
+		return
 	}
 	// A failed write to the profile is ignored: the command is done.
 	_ = n.Store().Write(func(tx *store.Tx) error {
@@ -327,7 +346,11 @@ func (r *Request) appendFigures(dst []byte, reply []byte, failed error) []byte {
 	}
 	for _, s := range r.scans {
 		if hash, key, ok := s.Plan().Hashes(); ok {
-			return bsondoc.Append(dst, "queryHash", hash, "planCacheKey", key)
+			dst = bson.AppendString(dst, "queryHash", hash)
+			if r.Version().AtLeast(8, 0) { // the new name of the same
+				dst = bson.AppendString(dst, "planCacheShapeHash", hash)
+			}
+			return bson.AppendString(dst, "planCacheKey", key)
 		}
 	}
 	return dst

@@ -65,9 +65,9 @@ func parseProfile(r *server.Request) (a profileArgs, err error) {
 		return a, srverr.New(
 			srverr.BadValue, "Profiling is not permitted on mongoS: the 'profile' field should be 0 to change %s settings for logging, or -1 to view current values", settings)
 	}
-	a.spec = r.Body.Lookup("filter")
+	a.spec = bsondoc.CopyValue(r.Body.Lookup("filter")) // it stays, and the filter that is made of it
 	if s, _ := a.spec.StringValue(); r.Version().AllParsed() && a.spec.Type != 0 &&
-		a.spec.Type != bson.TypeEmbeddedDocument && a.spec.Type != bson.TypeNull && s != "unset" {
+		a.spec.Type != bson.TypeEmbeddedDocument && s != "unset" {
 		return a, srverr.New(srverr.BadValue, "Expected an object or the string 'unset'.")
 	}
 	if doc, ok := a.spec.Document(); ok {
@@ -87,7 +87,7 @@ func runProfile(r *server.Request, dst []byte) ([]byte, error) {
 		next.Level = int32(a.level)
 		switch s, _ := a.spec.StringValue(); {
 		case a.filter != nil:
-			next.Spec, next.Filter = bsondoc.Copy(a.spec.Value), a.filter
+			next.Spec, next.Filter = a.spec.Value, a.filter
 		case s == "unset":
 			next.Spec, next.Filter = nil, nil
 		}
@@ -98,16 +98,16 @@ func runProfile(r *server.Request, dst []byte) ([]byte, error) {
 	if a.level >= -1 && a.level <= 2 {
 		next := limits
 		if a.hasSlow {
-			next.SlowMS = int32(min(max(a.slow, -1), 1<<31-1))
+			next.SlowMS = int32(min(max(a.slow, -1<<31), 1<<31-1))
 		}
-		if f, ok := r.Body.Lookup("sampleRate").Double(); ok && f >= 0 && f <= 1 {
-			next.SampleRate = f
+		if v := r.Body.Lookup("sampleRate"); v.IsNumber() && query.Float(v) >= 0 && query.Float(v) <= 1 {
+			next.SampleRate = query.Float(v)
 		}
 		r.Node.SetProfileLimits(next)
 	}
 	dst = bsondoc.Append(dst, "was", was.Level, "slowms", limits.SlowMS, "sampleRate", limits.SampleRate)
 	if was.Spec != nil {
-		dst = bson.AppendDocument(dst, "filter", was.Spec)
+		dst = bson.AppendDocument(dst, "filter", was.Filter.Document())
 		dst = bson.AppendString(
 			dst, "note", "When a filter expression is set, slowms and sampleRate are not used for profiling and slow-query log lines.")
 	}

@@ -225,15 +225,9 @@ func runGetLog(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		return dst, srverr.New(0, "no RamLog named: %s", name)
 	}
-	if !since50 {
-		dst = bson.AppendInt32(dst, "totalLinesWritten", 0)
-		return bsondoc.AppendStrings(dst, "log", nil), nil
-	}
-	// What it logs goes elsewhere: the line says so, in the form of lines since 4.4.
-	line := `{"t":{"$date":"` + r.Node.Started().UTC().Format("2006-01-02T15:04:05.000Z07:00") +
-		`"},"s":"I","c":"CONTROL","id":0,"ctx":"main","msg":"mongotest keeps no log"}`
-	dst = bson.AppendInt32(dst, "totalLinesWritten", 1)
-	return bsondoc.AppendStrings(dst, "log", []string{line}), nil
+	lines, total := r.Node.LogLines(name)
+	dst = bsondoc.AppendShortest(dst, "totalLinesWritten", total)
+	return bsondoc.AppendStrings(dst, "log", lines), nil
 }
 
 func runCmdLineOpts(r *server.Request, dst []byte) ([]byte, error) {

@@ -86,7 +86,11 @@ func cachedPlan(r *server.Request, e *planner.Cached) bson.Raw {
 				d.Doc("collation", e.Collation)
 			}
 		}))
-		d.Str("queryHash", e.Hash).Str("planCacheKey", e.KeyHash).Flag("isActive", e.Active)
+		d.Str("queryHash", e.Hash)
+		if r.Version().AtLeast(8, 0) {
+			d.Str("planCacheShapeHash", e.Hash)
+		}
+		d.Str("planCacheKey", e.KeyHash).Flag("isActive", e.Active)
 		d.B = bson.AppendInt64(d.B, "works", e.Works)
 		d.B = bson.AppendDateTime(d.B, "timeOfCreation", bson.NewDateTime(r.Node.Data().Clock.Now()))
 		best := e.Trial.Plans[e.Trial.Best[0]]
