@@ -66,6 +66,10 @@ func TestPlansExplained(t *testing.T) {
 		`{"insert": "c", "documents": [{"_id": 1, "a": 1, "b": 1, "c": "x"}, {"_id": 2, "a": 1, "b": 2, "c": "y"}, {"_id": 3, "a": 2, "b": 1, "c": "z"}, {"_id": 4, "a": 2, "b": 2, "c": "x y"}, {"_id": 5, "a": 3, "b": [1, 5], "c": "w"}], "$db": "t"}`,
 		`{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}, {"key": {"b": 1}, "name": "b_1"}, {"key": {"c": "text"}, "name": "c_text"}], "$db": "t"}`,
 	}
+	clustered := []string{
+		`{"create": "k", "clusteredIndex": {"key": {"_id": 1}, "unique": true}, "$db": "t"}`,
+		`{"insert": "k", "documents": [{"_id": 7}, {"_id": 1}, {"_id": 5, "a": 1}, {"_id": 3}], "$db": "t"}`,
+	}
 	a1, b1 := `IXSCAN a_1 {a:[[1, 1]]}`, `IXSCAN b_1 {b:[[1, 1]]}`
 	for _, test := range []struct {
 		version string
@@ -96,11 +100,17 @@ func TestPlansExplained(t *testing.T) {
 		}},
 		{"8.0", []step{
 			{`{"aggregate": "c", "pipeline": [{"$match": {"c": "x"}}, {"$skip": 1}, {"$limit": 1}], "cursor": {}}`, `LIMIT limitAmount 1(SKIP(COLLSCAN filter {c:{$eq:x}}))`, ``, 0, 0},
+			{`{"find": "k", "filter": {"_id": 5}}`, `CLUSTERED_IXSCAN filter {_id:{$eq:5}} minRecord 5 maxRecord 5`, ``, 0, 1},
+			{`{"find": "k", "filter": {"_id": {"$gte": 3, "$lt": 7}, "a": 1}}`, `CLUSTERED_IXSCAN filter {$and:[{a:{$eq:1}},{_id:{$lt:7}},{_id:{$gte:3}}]} minRecord 3 maxRecord 7`, ``, 0, 3},
+			{`{"find": "k", "filter": {"a": 1}}`, `COLLSCAN filter {a:{$eq:1}}`, ``, 0, 4},
 			{`{"find": "c", "filter": {"$text": {"$search": "x"}}}`, `TEXT_MATCH c_text(FETCH(IXSCAN c_text))`, ``, 2, 2},
 		}},
 	} {
 		d := mongotest.Start(t, mongotest.Version(test.version))
 		c := dial(t, d.Hosts()[0])
+		if test.version == "8.0" {
+			setup = append(setup, clustered...)
+		}
 		for _, s := range setup {
 			ok(t, command(t, c, extJSON(t, s)))
 		}

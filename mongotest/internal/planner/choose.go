@@ -103,9 +103,25 @@ func (a *Access) choose(p *Plan) error {
 		if a.NoScan != nil && p.Filter != nil && a.NoScan() {
 			return a.fail(srverr.NoQueryExecutionPlans, "No indexed plans available, and running with 'notablescan'")
 		}
-		list = []*Stage{a.collection(false)}
+		list = []*Stage{a.clustered()}
 	}
 	return a.order(p, list)
+}
+
+// clustered is the plan without an index: of a clustered collection it reads the documents between
+// the bounds of _id, by which they lie.
+func (a *Access) clustered() *Stage {
+	s := a.collection(false)
+	if !a.Coll.Clustered || s.Filter == nil || a.Coll.Sharded() {
+		return s
+	}
+	bounds, ok := s.Filter.Bounds("_id", false, a.Collation.Same(a.Coll.Collation))
+	if !ok || len(bounds) == 0 || bounds[0].Lo.Type == bson.TypeMinKey && bounds[0].Hi.Type == bson.TypeMaxKey {
+		return s
+	}
+	s.Name = "CLUSTERED_IXSCAN"
+	s.First, s.Last = bounds[0].Lo, bounds[len(bounds)-1].Hi
+	return s
 }
 
 // collection is the plan that reads all documents.

@@ -50,11 +50,8 @@ func patternText(pattern bson.Raw) string {
 func (s *Stage) Append(dst []byte, sortLimit int64, figures bool) []byte {
 	dst = bson.AppendString(dst, "stage", s.Name)
 	switch {
-	case s.Name == "COLLSCAN" || strings.HasPrefix(s.Name, "TEXT") || s.Name == "IDHACK" || s.Filter == nil:
+	case strings.HasPrefix(s.Name, "TEXT") || s.Name == "IDHACK" || s.Filter == nil:
 	default:
-		dst = bson.AppendDocument(dst, "filter", s.Filter.Document())
-	}
-	if s.Name == "COLLSCAN" && s.Filter != nil {
 		dst = bson.AppendDocument(dst, "filter", s.Filter.Document())
 	}
 	if figures {
@@ -122,8 +119,12 @@ func (s *Stage) appendSpecific(dst []byte, sortLimit int64, figures bool) []byte
 	case "FETCH":
 		figure("docsExamined", s.Docs)
 		figure("alreadyHasObj", s.Had)
-	case "COLLSCAN":
+	case "COLLSCAN", "CLUSTERED_IXSCAN":
 		dst = bson.AppendString(dst, "direction", direction(s.Back))
+		if s.First.Type != 0 {
+			dst = bson.AppendRawValue(dst, "minRecord", s.First)
+			dst = bson.AppendRawValue(dst, "maxRecord", s.Last)
+		}
 		figure("docsExamined", s.Docs)
 	case "IDHACK":
 		figure("keysExamined", s.Keys)

@@ -27,6 +27,8 @@ type Stage struct {
 	Back   bool
 	Skip   int // a DISTINCT_SCAN goes on behind the keys with the same values of the fields up to this one
 
+	First, Last bson.RawValue // the bounds of _id, of a stage that reads a part of a clustered collection
+
 	Filter *query.Filter // nil: everything
 	Sort   *query.Sort
 	Spec   bson.Raw // of the order or the projection, as the command has it
@@ -133,7 +135,7 @@ func (s *Stage) fetched() bool {
 	switch s.Name {
 	case "RECORD_STORE_FAST_COUNT":
 		return true
-	case "COLLSCAN", "FETCH", "IDHACK", "EOF", "TEXT":
+	case "COLLSCAN", "CLUSTERED_IXSCAN", "FETCH", "IDHACK", "EOF", "TEXT":
 		return true
 	case "IXSCAN", "COUNT_SCAN", "DISTINCT_SCAN":
 		return false
@@ -159,7 +161,7 @@ type env struct {
 func (s *Stage) open(e *env) {
 	switch {
 	case s.scan != nil:
-	case s.Name == "COLLSCAN":
+	case s.Name == "COLLSCAN" || s.Name == "CLUSTERED_IXSCAN":
 		s.scan = store.NewScan(e.coll, s.Back, nil)
 	case s.Index == nil:
 		return
@@ -208,7 +210,7 @@ func (s *Stage) step(e *env, r *row) (state, error) {
 	switch s.Name {
 	case "EOF":
 		return isEOF, nil
-	case "COLLSCAN":
+	case "COLLSCAN", "CLUSTERED_IXSCAN":
 		return s.stepCollection(e, r)
 	case "TEXT":
 		if len(s.Inputs) == 0 {
@@ -299,8 +301,17 @@ func (s *Stage) stepCollection(e *env, r *row) (state, error) {
 	if s.scan.Step() != store.StepHit {
 		return isEOF, nil
 	}
-	s.Docs++
 	doc := s.scan.Doc()
+	for s.First.Type != 0 && query.Compare(doc.Lookup("_id"), s.First, e.coll.Collation) < 0 {
+		if s.scan.Step() != store.StepHit {
+			return isEOF, nil
+		}
+		doc = s.scan.Doc()
+	}
+	if s.Last.Type != 0 && query.Compare(doc.Lookup("_id"), s.Last, e.coll.Collation) > 0 {
+		return isEOF, nil
+	}
+	s.Docs++
 	if s.Filter != nil {
 		ok, err := s.Filter.Match(doc)
 		if err != nil || !ok {

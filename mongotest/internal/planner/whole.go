@@ -91,6 +91,7 @@ func (a *Access) NoPlan() *Plan {
 func (a *Access) byID() *Stage {
 	if a.Filter == nil || a.Hint.Type != 0 || a.Wants.Skip > 0 || a.Wants.Tailable || a.Natural ||
 		len(a.Min)+len(a.Max) > 0 ||
+		a.Explains && a.Coll.Clustered || // shown as what it is on a server
 		!a.Coll.HasIDs() || a.Coll.Sharded() && len(a.Only) != 1 || !a.Collation.Same(a.Coll.Collation) {
 		return nil
 	}
