@@ -71,12 +71,12 @@ func NewDocumentReader(r io.Reader) ValueReader {
 
 // NewExtJSONValueReader returns a ValueReader that reads one document of Extended JSON after the
 // other, or another value that stands alone. It reads ahead. Both forms are read, whatever
-// canonicalOnly says.
+// canonicalOnly says, but dates and binaries in forms from before version 2 only without it.
 func NewExtJSONValueReader(r io.Reader, canonicalOnly bool) (ValueReader, error) {
 	if r == nil {
 		return nil, ErrNilReader
 	}
-	s := &jsonStream{r: r}
+	s := &jsonStream{r: r, relaxed: !canonicalOnly}
 	return &valueReader{fill: s.next}, nil
 }
 
@@ -85,6 +85,8 @@ type jsonStream struct {
 	r    io.Reader
 	docs *bson.ExtJSONDecoder // of a stream of documents
 	any  bool                 // something was read
+
+	relaxed bool // dates and binaries may have forms from before version 2
 }
 
 func (s *jsonStream) next() (Type, []byte, error) {
@@ -101,7 +103,7 @@ func (s *jsonStream) next() (Type, []byte, error) {
 			return s.alone(start)
 		}
 		s.docs = bson.NewExtJSONDecoder(io.MultiReader(bytes.NewReader(start), s.r))
-		s.docs.LegacyValues = true
+		s.docs.LegacyValues = s.relaxed
 	}
 	doc, err := s.docs.Next()
 	if err != nil {
