@@ -40,7 +40,8 @@ type AggregateOptions struct {
 	// for the server's own tools, and may change or go at any time.
 	RawData bool
 	// MaxAwaitTime is how long the server waits for new documents before it sends an empty batch,
-	// if the pipeline opens a cursor that waits. It must be less than the timeout.
+	// if the pipeline begins with $changeStream, to the millisecond. It must be less than the
+	// timeout. The cursors of other pipelines do not wait.
 	MaxAwaitTime time.Duration
 	// TimeoutMode says what the timeout bounds. TimeoutPerIteration cannot be used with $out and
 	// $merge.

@@ -227,7 +227,7 @@ func (db *Database) runCursorCommand(ctx context.Context, cur *cursor.Cursor, cm
 	}
 	if err == nil {
 		err = cur.Prepare(&op, cursor.Reading{Type: cursor.Type(o.CursorType),
-			TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxTime,
+			TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxTime: o.MaxTime,
 			BatchSize: or(o.BatchSize, 0), Comment: o.Comment})
 	}
 	if err != nil {

@@ -87,11 +87,21 @@ const (
 type Reading struct {
 	Type        Type
 	TimeoutMode TimeoutMode
-	MaxAwait    time.Duration // how long a getMore waits for data; 0 leaves it to the server
+	MaxAwait    time.Duration // how long a getMore waits for data, if Type is TailableAwait; 0: the server's choice
+	MaxTime     time.Duration // what a getMore has as maxTimeMS whatever Type is; 0: nothing
 	BatchSize   int32
 	Limit       int64 // how many documents there are at most; 0: no limit
 	Exhaust     bool  // the server may send batches without being asked
 	Comment     any
+}
+
+// await returns what the getMores have as maxTimeMS. How long to wait says nothing of a cursor that
+// does not wait, whose server would refuse it (specification: CRUD, "maxAwaitTimeMS").
+func (r *Reading) await() time.Duration {
+	if r.Type == TailableAwait && r.MaxAwait > 0 || r.MaxAwait < 0 {
+		return r.MaxAwait
+	}
+	return r.MaxTime
 }
 
 // Prepare checks how a cursor is to be read, and gives the operation that opens it, which has its
@@ -108,7 +118,8 @@ func (c *Cursor) Prepare(op *exec.Op, r Reading) error {
 		return errors.New(
 			"the timeout of a tailable cursor cannot bound its whole life: its TimeoutMode is TimeoutPerIteration")
 	}
-	if err := CheckAwait(op, r.MaxAwait); err != nil {
+	await := r.await()
+	if err := CheckAwait(op, await); err != nil {
 		return err
 	}
 	comment, err := freeze(op.BSON, r.Comment)
@@ -118,8 +129,8 @@ func (c *Cursor) Prepare(op *exec.Op, r Reading) error {
 	if op.Timeout != nil {
 		op.Timeout = new(*op.Timeout)
 	}
-	c.kind, c.batchSize, c.comment, c.maxAwait = r.Type, r.BatchSize, comment, r.MaxAwait
-	c.limit, c.exhaust, c.awaits = max(r.Limit, 0), r.Exhaust, r.Type == TailableAwait || r.MaxAwait > 0
+	c.kind, c.batchSize, c.comment, c.maxAwait = r.Type, r.BatchSize, comment, await
+	c.limit, c.exhaust, c.awaits = max(r.Limit, 0), r.Exhaust, r.Type == TailableAwait || await > 0
 	c.refresh = r.Type != NonTailable || r.TimeoutMode == PerIteration
 	// The context that a cursor is opened with need not be the one that it is read with, so that
 	// its deadline must not bound the cursor's life on the server.

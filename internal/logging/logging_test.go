@@ -134,6 +134,28 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// records keeps what it handles.
+type records struct {
+	slog.Handler
+
+	all []slog.Record
+}
+
+func (h *records) Handle(_ context.Context, r slog.Record) error {
+	h.all = append(h.all, r)
+	return nil
+}
+
+// A message has no place in the source: that of the driver would help nobody.
+func TestMessagesHaveNoSource(t *testing.T) {
+	h := &records{Handler: slog.DiscardHandler}
+	l, _ := New(Options{Handler: h}, environment(nil))
+	l.Log(context.Background(), Command, slog.LevelInfo, "m", slog.Int("n", 1))
+	if len(h.all) != 1 || h.all[0].PC != 0 || h.all[0].Message != "m" || h.all[0].NumAttrs() != 2 {
+		t.Errorf("%+v", h.all)
+	}
+}
+
 func TestTruncate(t *testing.T) {
 	l, _ := New(Options{MaxDocumentLength: 4, Handler: slog.DiscardHandler}, environment(nil))
 	for in, want := range map[string]string{"abcd": "abcd", "abcde": "abcd...", "abcé": "abc...", "ééé": "éé..."} {

@@ -515,6 +515,24 @@ func TestMaxIdleTime(t *testing.T) {
 	})
 }
 
+// A connection is idle since it came back, and not since it was made or taken out.
+func TestIdleSinceItsReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, &fakeserver.Server{Handle: echo}, Config{MaxIdleTime: time.Second})
+		for range 3 {
+			c := mustCheckOut(t, p)
+			time.Sleep(3 * time.Second)
+			c.Return()
+			time.Sleep(900 * time.Millisecond)
+		}
+		if c := mustCheckOut(t, p); c.ID != 1 {
+			t.Errorf("got connection %d", c.ID)
+		} else {
+			c.Return()
+		}
+	})
+}
+
 func TestMinPoolSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeserver.Server{Handle: echo}

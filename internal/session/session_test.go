@@ -29,6 +29,12 @@ func TestPoolIsLIFO(t *testing.T) {
 func TestPoolDropsExpiredAndDirty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p Pool
+		whole := p.Get(minutes(30))
+		p.Put(whole, minutes(30))
+		time.Sleep(29 * time.Minute) // it has a minute left, and not less than one
+		if p.Get(minutes(30)) != whole {
+			t.Error("a session with a minute left is not used")
+		}
 		old, dirty := p.Get(minutes(30)), p.Get(minutes(30))
 		p.Put(old, minutes(30))
 		dirty.MarkDirty()

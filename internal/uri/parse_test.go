@@ -155,6 +155,7 @@ func TestParse(t *testing.T) {
 func TestValidate(t *testing.T) {
 	tests := []struct{ in, want string }{ // "" is valid
 		{"mongodb://a/?minPoolSize=5&maxPoolSize=4", "minPoolSize"},
+		{"mongodb://a/?minPoolSize=5&maxPoolSize=5", ""},
 		{"mongodb://a/?minPoolSize=5&maxPoolSize=0", ""},
 		{"mongodb://a/?maxStalenessSeconds=120", "maxStalenessSeconds"},
 		{"mongodb://a/?maxStalenessSeconds=0", "maxStalenessSeconds"},

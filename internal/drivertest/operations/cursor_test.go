@@ -209,7 +209,12 @@ func TestCursorTimeoutOptions(t *testing.T) {
 			return err
 		}(),
 		"aggregate, await": func() error {
-			_, err := coll.Aggregate(ctx, bson.A{}, allium.AggregateOptions{MaxAwaitTime: time.Second, Timeout: second})
+			watch := bson.A{bson.D{{Key: "$changeStream", Value: bson.D{}}}}
+			_, err := coll.Aggregate(ctx, watch, allium.AggregateOptions{MaxAwaitTime: time.Second, Timeout: second})
+			return err
+		}(),
+		"aggregate, negative await": func() error {
+			_, err := coll.Aggregate(ctx, bson.A{}, allium.AggregateOptions{MaxAwaitTime: -time.Second})
 			return err
 		}(),
 		"list collections": func() error {

@@ -309,9 +309,25 @@ func TestAggregateIsSentAsItIs(t *testing.T) {
 	defer cur.Close(ctx)
 	rec.Reset()
 	cur.TryNext(wait)
+	if len(rec.Of("getMore")) == 0 {
+		t.Error("nobody waited for events")
+	}
 	for _, e := range rec.Of("getMore") {
 		if got := e.Body.Lookup("maxTimeMS").String(); got != "200" {
 			t.Errorf("a getMore has maxTimeMS %s", got)
+		}
+	}
+	// A cursor over documents that are there waits for nothing.
+	rig.Must(coll.InsertOne(ctx, bson.D{}))
+	there := rig.Must(allium.Aggregate[bson.Raw](ctx, coll, []bson.D{}, allium.AggregateOptions{MaxAwaitTime: 200 * time.Millisecond, BatchSize: new(int32(1))}))
+	defer there.Close(ctx)
+	rec.Reset()
+	if !there.TryNext(wait) || !there.TryNext(wait) || there.TryNext(wait) {
+		t.Error("there are not two documents")
+	}
+	for _, e := range rec.Of("getMore") {
+		if got := e.Body.Lookup("maxTimeMS"); !got.IsZero() {
+			t.Errorf("a getMore of documents has maxTimeMS %v", got)
 		}
 	}
 	if _, err := allium.Open("mongodb://localhost", allium.ClientOptions{MaxLogDocumentLength: -1}); err == nil {
