@@ -99,9 +99,13 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 		err = maxTime(&op, o.MaxTime, &cmd.MaxTimeMS)
 	}
 	if err == nil {
-		err = cur.cur.Prepare(&op, cursor.Reading{Type: cursor.Type(o.CursorType),
-			TimeoutMode: cursor.TimeoutMode(o.TimeoutMode), MaxAwait: o.MaxAwaitTime, BatchSize: or(o.BatchSize, 0),
-			Limit: o.Limit, Exhaust: o.Exhaust, Comment: o.Comment})
+		r := cursor.Reading{Type: cursor.Type(o.CursorType), TimeoutMode: cursor.TimeoutMode(o.TimeoutMode),
+			BatchSize: or(o.BatchSize, 0),
+			Limit:     o.Limit, Exhaust: o.Exhaust, Comment: o.Comment}
+		if o.CursorType == CursorTailableAwait || o.MaxAwaitTime < 0 {
+			r.MaxAwait = o.MaxAwaitTime
+		}
+		err = cur.cur.Prepare(&op, r)
 	}
 	if err != nil {
 		return nil, c.failed(ctx, "find", c.name, err)

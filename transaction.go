@@ -228,7 +228,7 @@ type transact struct {
 
 func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) error {
 	s := w.session
-	defer w.abort() // if its commit was never sent
+	defer w.abort() // if its commit was never sent, and if fn panics
 	inTxn := WithSession(ctx, s)
 	var last error
 	for attempt := 0; ; attempt++ {
@@ -273,16 +273,10 @@ func (w *transact) run(ctx context.Context, fn func(ctx context.Context) error) 
 	}
 }
 
-// call calls fn. Unless it returns without an error, no transaction is left open, not even if it
-// panics. An error of an operation that fn has kept to itself is as good as returned.
-func (w *transact) call(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	returned := false
-	defer func() {
-		if err != nil || !returned {
-			w.abort()
-		}
-	}()
-	err = fn(ctx)
+// call calls fn, and aborts the transaction if fn returns an error; if it panics, run does. An
+// error of an operation that fn has kept to itself is as good as returned.
+func (w *transact) call(ctx context.Context, fn func(ctx context.Context) error) error {
+	err := fn(ctx)
 	if txn := w.session.inner.Transaction(); err == nil && txn.Running() && ctx.Err() == nil {
 		if first := txn.Failed(); first != nil {
 			err = fmt.Errorf(
@@ -290,7 +284,9 @@ func (w *transact) call(ctx context.Context, fn func(ctx context.Context) error)
 				first)
 		}
 	}
-	returned = true
+	if err != nil {
+		w.abort()
+	}
 	return err
 }
 

@@ -2,6 +2,7 @@ package cursor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,7 +99,7 @@ type Reading struct {
 // await returns what the getMores have as maxTimeMS. How long to wait says nothing of a cursor that
 // does not wait, whose server would refuse it (specification: CRUD, "maxAwaitTimeMS").
 func (r *Reading) await() time.Duration {
-	if r.Type == TailableAwait && r.MaxAwait > 0 || r.MaxAwait < 0 {
+	if r.Type == TailableAwait && r.MaxAwait > 0 {
 		return r.MaxAwait
 	}
 	return r.MaxTime
@@ -118,10 +119,10 @@ func (c *Cursor) Prepare(op *exec.Op, r Reading) error {
 		return errors.New(
 			"the timeout of a tailable cursor cannot bound its whole life: its TimeoutMode is TimeoutPerIteration")
 	}
-	await := r.await()
-	if err := CheckAwait(op, await); err != nil {
+	if err := CheckAwait(op, cmp.Or(r.MaxAwait, r.MaxTime)); err != nil {
 		return err
 	}
+	await := r.await()
 	comment, err := freeze(op.BSON, r.Comment)
 	if err != nil {
 		return fmt.Errorf("comment: %w", err)

@@ -96,6 +96,14 @@ func (m *monitor) cancelCheck() {
 	}
 }
 
+// overtaken reports whether an operation has found out that the server cannot be reached, after the
+// last check began.
+func (m *monitor) overtaken() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.drop
+}
+
 // start runs the monitor on a goroutine of its own, after a delay. What a dialer or other code of
 // the program's does to the goroutine is the failure of the check, and the monitor goes on with the
 // next.

@@ -485,3 +485,30 @@ func TestStableAPINeedsHello(t *testing.T) {
 		}
 	})
 }
+
+// A monitor has read a reply, and before it is recorded an operation loses its connection: what the
+// server was like before says nothing. The next check does.
+func TestReplyBeforeALostConnection(t *testing.T) {
+	for _, mode := range []MonitoringMode{MonitorPoll, MonitorStream} {
+		synctest.Test(t, func(t *testing.T) {
+			network := &fakeserver.Network{}
+			newNode(network, "a:1", member(event.RSPrimary, "a:1", "a:1", "b:1"))
+			newNode(network, "b:1", member(event.RSSecondary, "b:1", "a:1", "b:1"))
+			topo := connect(t, network, Config{Monitoring: mode}, "a:1")
+			s := mustSelect(t, topo, write())
+			settle(time.Second)
+			read := *s.Description()
+			s.handleError(&mongoerr.ConnectionError{Addr: "a:1", Op: "read"}, nil, func() bool { return false })
+			if s.checked(&read) || s.Description().Kind != event.UnknownServer {
+				t.Errorf("%v: the server is %v", mode, s.Description().Kind)
+			}
+			// An error counts, for it says no more than what is known.
+			if !s.checked(&event.ServerDescription{Addr: "a:1", LastError: errors.New("refused")}) {
+				t.Errorf("%v: the error of a check does not count", mode)
+			}
+			if s := mustSelect(t, topo, write()); s.Description().Kind != event.RSPrimary {
+				t.Errorf("%v: the server is %v after the next check", mode, s.Description().Kind)
+			}
+		})
+	}
+}

@@ -256,7 +256,7 @@ func TestSelectionsWakeUp(t *testing.T) {
 				default:
 					d.SetName, d.Hosts = "rs", addrs
 				}
-				topo.update(d, func(*Server) {})
+				topo.update(d, func() bool { return false }, func(*Server) {})
 			}
 			begin := func() {
 				w := &waiting{sel: &Selection{ReadPreference: modes[r.IntN(len(modes))]}, done: make(chan struct{})}

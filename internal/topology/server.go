@@ -69,9 +69,12 @@ func (s *Server) CheckOutWithin(ctx context.Context, limit, timeout time.Duratio
 // Operations returns how many operations have a connection to the server or wait for one.
 func (s *Server) Operations() int64 { return s.pool.Operations() }
 
-// checked records the outcome of a check. It reports whether the outcome counted.
+// checked records the outcome of a check. It reports whether the outcome counted: a reply that came
+// before an operation lost its connection does not, though it is recorded after it. An operation
+// that is tried again would go to the same server.
 func (s *Server) checked(d *event.ServerDescription) bool {
-	return s.topo.update(d, func(s *Server) {
+	overtaken := func() bool { return d.LastError == nil && s.monitor != nil && s.monitor.overtaken() }
+	return s.topo.update(d, overtaken, func(s *Server) {
 		if d.LastError != nil {
 			s.pool.Clear(d.LastError, failure.SocketTimeout(d.LastError))
 		}
@@ -169,37 +172,32 @@ func (s *Server) connectFailed(f pool.Failure) {
 
 // stateChanged handles an error that says that the server's state has changed.
 func (s *Server) stateChanged(err error, change *stateChangeError, stale func() bool) {
-	if s.markUnknown(err, change.version, stale, change.shutdown) {
-		s.requestCheck()
-	}
+	s.markUnknown(err, change.version, stale, change.shutdown, s.requestCheck)
 }
 
 // disconnected handles an error that says that the server cannot be reached, or not be used.
 func (s *Server) disconnected(err error, stale func() bool) {
-	if s.markUnknown(err, nil, stale, true) {
-		s.cancelCheck()
-	}
+	s.markUnknown(err, nil, stale, true, s.cancelCheck)
 }
 
-// markUnknown replaces the server's description by one that knows nothing but an error, and clears
-// the pool if that is asked for. It reports whether it did: not if the error is older than what is
-// known.
-func (s *Server) markUnknown(err error, version *event.TopologyVersion, stale func() bool, clear bool) (done bool) {
+// markUnknown replaces the server's description by one that knows nothing but an error, clears the
+// pool if that is asked for, and tells the monitor: not if the error is older than what is known.
+func (s *Server) markUnknown(err error, version *event.TopologyVersion, stale func() bool, clear bool, tell func()) {
 	t := s.topo
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if stale() || s.desc.Load().TopologyVersion.Compare(version) >= 0 {
-		return false
+		return
 	}
 	err = failure.Detach(err) // the operation that failed goes on to label its own
 	unknown := &event.ServerDescription{Addr: s.addr, LastError: err, TopologyVersion: version, LastUpdate: time.Now()}
 	if t.servers[s.addr] != s || !t.apply(unknown) {
-		return false
+		return
 	}
 	if clear {
 		s.pool.Clear(err, false)
 	}
-	return true
+	tell() // under the lock: no outcome of a check comes between
 }
 
 // stateChangeError is what the reply to a command says about the server's state.

@@ -282,13 +282,14 @@ func (t *Topology) tellClosed(last, gone *event.TopologyDescription) {
 	t.topologyClosed()
 }
 
-// update feeds the outcome of a check, or what else was learned of a server, to the state machine.
-// If it counts, after is called with the server under the lock. It reports whether it did.
-func (t *Topology) update(sd *event.ServerDescription, after func(*Server)) bool {
+// update feeds the outcome of a check, or what else was learned of a server, to the state machine,
+// unless it is overtaken. If it counts, after is called with the server under the lock. It reports
+// whether it did.
+func (t *Topology) update(sd *event.ServerDescription, overtaken func() bool, after func(*Server)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.servers[sd.Addr]
-	if !t.apply(sd) {
+	if overtaken() || !t.apply(sd) {
 		return false
 	}
 	after(s)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -57,6 +58,8 @@ func TestHangingListeners(t *testing.T) {
 				d, _, _ := rig.Bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(3))
 				var hangs atomic.Bool
 				returns := make(chan struct{})
+				release := sync.OnceFunc(func() { close(returns) })
+				defer release() // also if the test fails: else the client's end would wait for ever
 				opts := allium.ClientOptions{Dialer: d, HeartbeatInterval: new(time.Second)}
 				set(&opts, func() {
 					hangs.Store(true)
@@ -95,7 +98,7 @@ func TestHangingListeners(t *testing.T) {
 				if err := client.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Second {
 					t.Errorf("Close after %v: %v", time.Since(start), err)
 				}
-				close(returns) // the bubble waits for what is left
+				release() // the bubble waits for what is left
 			})
 		})
 	}
