@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 
 	"allium/bench/internal/nullserver"
@@ -32,8 +33,10 @@ func Child() {
 	os.Exit(0)
 }
 
-// child serves until standard input ends.
+// child serves until standard input ends. An interrupt of a terminal reaches all processes of the
+// program: what is measured is still to be finished.
 func child(kind string) error {
+	signal.Ignore(os.Interrupt)
 	switch kind {
 	case "mongotest":
 		d, err := mongotest.Open(mongotest.ReplicaSet(1))

@@ -17,6 +17,7 @@
  * strings and binary data copied into memory of their own. One client without background threads does it all, which is the leanest
  * way to use the library, but for the parallel tasks, which take clients from a pool.
  */
+#include <signal.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -788,6 +789,7 @@ int main(int argc, char **argv) {
 		fprintf(stderr, "usage: %s URI\n", argv[0]);
 		return 2;
 	}
+	signal(SIGINT, SIG_IGN); // a terminal's interrupt reaches it too; it ends with its input
 	mongoc_init();
 	mongoc_uri_t *uri = mongoc_uri_new_with_error(argv[1], &e);
 	if (!uri) {
