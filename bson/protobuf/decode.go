@@ -259,21 +259,13 @@ func readEnum(v bson.RawValue, e protoreflect.EnumDescriptor) (protoreflect.Enum
 
 // readInt returns a whole number of any type.
 func readInt(v bson.RawValue, smallest, largest int64) (int64, error) {
-	n, ok := v.Int64()
-	if small, is := v.Int32(); is {
-		n, ok = int64(small), true
-	}
+	n, ok := v.AsInt64()
 	if !ok {
-		big, err := wholeNumber(v)
-		switch {
-		case err != nil:
+		if _, err := wholeNumber(v); err != nil {
 			return 0, err
-		case !big.IsInt64():
-			return 0, fmt.Errorf("%v is not between %d and %d", v, smallest, largest)
 		}
-		n = big.Int64()
 	}
-	if n < smallest || n > largest {
+	if !ok || n < smallest || n > largest {
 		return 0, fmt.Errorf("%v is not between %d and %d", v, smallest, largest)
 	}
 	return n, nil
