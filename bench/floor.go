@@ -190,60 +190,43 @@ const messageHeader = 16 + 4 + 1 // and flags and the kind of the section
 
 // newPlayer makes steps of events. The number is for its sessions.
 func newPlayer(events []event, session uint16, values func(bson.Raw)) (p *player, err error) {
-	type stream struct {
-		conn    net.Conn
-		in, out []byte // what is not a whole message yet
-	}
 	p = &player{values: values}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
 		}
 	}()
-	streams := map[*recordedConn]*stream{}
+	conns := map[*recordedConn]net.Conn{}
 	cursors := map[uint64]int{} // the step of the reply that has the id
 	largest := 0
-	for _, e := range events {
-		s := streams[e.conn]
-		if s == nil {
-			s = new(stream)
-			streams[e.conn] = s
+	for _, m := range exchanges(events) {
+		if m.hello() {
+			return p, errors.New("a connection was made while the task was recorded")
 		}
-		half := &s.in
-		if e.write {
-			half = &s.out
+		c := conns[m.conn]
+		if c == nil {
+			if c, err = net.Dial("tcp", m.conn.address); err != nil {
+				return p, err
+			}
+			conns[m.conn] = c
+			p.conns = append(p.conns, c)
 		}
-		*half = append(*half, e.data...)
-		for len(*half) >= 4 && len(*half) >= int(binary.LittleEndian.Uint32(*half)) {
-			n := int(binary.LittleEndian.Uint32(*half))
-			message := (*half)[:n:n]
-			*half = (*half)[n:]
-			if e.write && monitors(message) {
-				return p, errors.New("a connection was made or monitored while the task was recorded")
+		st := step{conn: c}
+		if m.write {
+			st.send = p.room(len(m.data))
+			copy(st.send, m.data)
+			otherSession(st.send, session)
+			st.patches = patches(m.data, cursors)
+		} else {
+			st.size = len(m.data)
+			largest = max(largest, st.size)
+			if id, _ := bson.Raw(m.data[messageHeader:]).Lookup("cursor", "id").Int64(); id != 0 {
+				st.cursor = 4 +
+					bytes.Index(m.data, binary.LittleEndian.AppendUint64([]byte("\x12id\x00"), uint64(id)))
+				cursors[uint64(id)] = len(p.steps)
 			}
-			if s.conn == nil {
-				if s.conn, err = net.Dial("tcp", e.conn.address); err != nil {
-					return p, err
-				}
-				p.conns = append(p.conns, s.conn)
-			}
-			st := step{conn: s.conn}
-			if e.write {
-				st.send = p.room(n)
-				copy(st.send, message)
-				otherSession(st.send, session)
-				st.patches = patches(message, cursors)
-			} else {
-				st.size = n
-				largest = max(largest, n)
-				if id, _ := bson.Raw(message[messageHeader:]).Lookup("cursor", "id").Int64(); id != 0 {
-					st.cursor = 4 +
-						bytes.Index(message, binary.LittleEndian.AppendUint64([]byte("\x12id\x00"), uint64(id)))
-					cursors[uint64(id)] = len(p.steps)
-				}
-			}
-			p.steps = append(p.steps, st)
 		}
+		p.steps = append(p.steps, st)
 	}
 	p.buffer = p.room(largest)
 	p.ids = make([]uint64, len(p.steps))
@@ -261,9 +244,51 @@ func otherSession(message []byte, number uint16) {
 	}
 }
 
-// monitors reports whether a message is of a monitor, or the first one of a connection.
-func monitors(message []byte) bool {
-	return bytes.Contains(message, []byte("maxAwaitTimeMS\x00")) || bytes.Contains(message, []byte("\x03client\x00"))
+// exchanges makes whole messages of events, in their order, and leaves out those of monitors: a
+// monitor sends nothing but hello, or only reads what the server goes on sending.
+func exchanges(events []event) []event {
+	type stream struct {
+		in, out []byte // what is not a whole message yet
+		works   bool   // a message that is not hello was sent
+	}
+	streams := map[*recordedConn]*stream{}
+	var messages []event
+	for _, e := range events {
+		s := streams[e.conn]
+		if s == nil {
+			s = new(stream)
+			streams[e.conn] = s
+		}
+		half := &s.in
+		if e.write {
+			half = &s.out
+		}
+		*half = append(*half, e.data...)
+		for len(*half) >= 4 && len(*half) >= int(binary.LittleEndian.Uint32(*half)) {
+			n := int(binary.LittleEndian.Uint32(*half))
+			m := event{e.conn, e.write, (*half)[:n:n]}
+			*half = (*half)[n:]
+			s.works = s.works || m.write && !m.hello()
+			messages = append(messages, m)
+		}
+	}
+	return slices.DeleteFunc(messages, func(m event) bool { return !streams[m.conn].works })
+}
+
+// hello reports whether with this whole message a driver asks for a server's description for
+// itself: as OP_QUERY, in which nothing else is sent, or by the name of its command. The one that a
+// caller runs has a session.
+func (e *event) hello() bool {
+	const opQuery = 2004
+	if !e.write || len(e.data) < messageHeader+5 {
+		return false
+	}
+	if binary.LittleEndian.Uint32(e.data[12:]) == opQuery {
+		return true
+	}
+	name, _, _ := bytes.Cut(e.data[messageHeader+5:], []byte{0})
+	return slices.Contains([]string{"hello", "isMaster", "ismaster"}, string(name)) &&
+		bson.Raw(e.data[messageHeader:]).Lookup("lsid").IsZero()
 }
 
 // patches finds what changes in a message.
