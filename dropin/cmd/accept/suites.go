@@ -71,16 +71,29 @@ type program struct {
 
 var programs = []program{
 	{module: "github.com/DataDog/dd-trace-go/contrib/go.mongodb.org/mongo-driver/v2", version: "v2.0.0"},
+	{module: "github.com/evergreen-ci/gimlet", version: "v0.0.0-20230317174941-7e759337ad2c"},
+	{module: "github.com/evergreen-ci/pail", version: "v0.0.0-20220405154537-920afff49d92"},
+	{module: "github.com/FerretDB/FerretDB", version: "v1.24.0"},
+	{module: "github.com/gin-gonic/gin", version: "v1.12.0", packages: []string{".", "./binding", "./render"}},
+	{module: "github.com/go-chassis/cari", version: "v0.9.0", packages: []string{"./db/..."}},
 	{module: "github.com/golang-migrate/migrate/v4", version: "v4.20.1", packages: []string{"./database/mongodb"}},
 	{module: "github.com/influxdata/telegraf", version: "v1.34.0",
 		packages: []string{"./plugins/inputs/mongodb", "./plugins/outputs/mongodb"}},
+	{module: "github.com/laziness-coders/mongostore", version: "v0.0.14"},
+	{module: "github.com/mongodb/amboy", version: "v0.0.0-20230104160932-7df48345d788"},
+	{module: "github.com/mongodb/anser", version: "v0.0.0-20220408164649-99dd61768f4a"},
+	{module: "github.com/mongodb/ftdc", version: "v0.0.0-20230104161017-3859a9d86a93"},
 	{module: "github.com/mongodb/mongo-tools", version: "v0.0.0-20240723193119-837c2bc263f4"},
 	{module: "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/mongodbreceiver", version: "v0.128.0"},
 	{module: "github.com/percona/mongodb_exporter", version: "v0.43.1"},
 	{module: "github.com/percona/percona-backup-mongodb", version: "v1.8.1-0.20251124214042-d06cab743541",
 		packages: []string{"./cmd/...", "./pbm/...", "./sdk/...", "./e2e-tests/..."}},
+	{module: "github.com/simagix/mongo-ftdc", version: "v1.1.0"},
 	{module: "github.com/square/mongo-lock", version: "v0.0.0-20230808145049-cfcf499f6bf0"},
+	{module: "github.com/sv-tools/mongoifc", version: "v1.12.1"},
 	{module: "github.com/testcontainers/testcontainers-go/modules/mongodb", version: "v0.38.0"},
+	{module: "github.com/tmc/langchaingo", version: "v0.1.13",
+		packages: []string{"./memory/mongo", "./vectorstores/mongovector"}},
 }
 
 // at opens a replica set of one member at the usual port. tell, if not nil, makes the variable of

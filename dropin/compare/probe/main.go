@@ -45,6 +45,7 @@ func main() {
 	streams()
 	registries()
 	mgo()
+	messages()
 	small()
 	clientOptions()
 }

@@ -29,6 +29,7 @@ func main() {
 	streams()
 	raws()
 	small()
+	messages()
 	clientOptions()
 }
 

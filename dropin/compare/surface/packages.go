@@ -10,7 +10,7 @@ func V2Packages() []string {
 		"bson", "bson/mgocompat", "event", "mongo", "mongo/address", "mongo/options", "mongo/readconcern",
 		"mongo/readpref", "mongo/writeconcern", "tag", "version", "x/bsonx/bsoncore", "x/mongo/driver/connstring",
 		"x/mongo/driver/drivertest", "x/mongo/driver/xoptions", "x/mongo/driver", "x/mongo/driver/dns",
-		"x/mongo/driver/session", "x/mongo/driver/topology",
+		"x/mongo/driver/session", "x/mongo/driver/topology", "x/mongo/driver/wiremessage",
 	}
 	for i, path := range paths {
 		paths[i] = V2 + "/" + path
@@ -41,7 +41,7 @@ func V1Packages() []string {
 		"mongo/readconcern", "mongo/readpref",
 		"mongo/writeconcern", "tag", "version", "x/bsonx/bsoncore", "x/mongo/driver", "x/mongo/driver/connstring",
 		"x/mongo/driver/dns",
-		"x/mongo/driver/drivertest", "x/mongo/driver/session", "x/mongo/driver/topology",
+		"x/mongo/driver/drivertest", "x/mongo/driver/session", "x/mongo/driver/topology", "x/mongo/driver/wiremessage",
 	}
 	for i, path := range paths {
 		paths[i] = V1 + "/" + path
