@@ -2,6 +2,7 @@ package mongotest_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,6 +71,10 @@ func TestPlansExplained(t *testing.T) {
 		`{"create": "k", "clusteredIndex": {"key": {"_id": 1}, "unique": true}, "$db": "t"}`,
 		`{"insert": "k", "documents": [{"_id": 7}, {"_id": 1}, {"_id": 5, "a": 1}, {"_id": 3}], "$db": "t"}`,
 	}
+	unique := []string{
+		`{"createIndexes": "u", "indexes": [{"key": {"m": 1}, "name": "m_1", "unique": true}], "$db": "t"}`,
+		`{"insert": "u", "documents": [{"_id": 1, "m": "x"}, {"_id": 2, "m": "y"}], "$db": "t"}`,
+	}
 	a1, b1 := `IXSCAN a_1 {a:[[1, 1]]}`, `IXSCAN b_1 {b:[[1, 1]]}`
 	for _, test := range []struct {
 		version string
@@ -100,7 +105,21 @@ func TestPlansExplained(t *testing.T) {
 		}},
 		{"8.0", []step{
 			{`{"aggregate": "c", "pipeline": [{"$match": {"c": "x"}}, {"$skip": 1}, {"$limit": 1}], "cursor": {}}`, `LIMIT limitAmount 1(SKIP(COLLSCAN filter {c:{$eq:x}}))`, ``, 0, 0},
-			{`{"find": "k", "filter": {"_id": 5}}`, `CLUSTERED_IXSCAN filter {_id:{$eq:5}} minRecord 5 maxRecord 5`, ``, 0, 1},
+			{`{"find": "k", "filter": {"_id": 5}}`, `EXPRESS_CLUSTERED_IXSCAN`, ``, 0, 1},
+			// One document is found past the planner: by _id, a unique index, or any if one is asked for.
+			{`{"find": "c", "filter": {"_id": 2}}`, `EXPRESS_IXSCAN _id_`, ``, 1, 1},
+			{`{"find": "c", "filter": {"_id": 2}, "projection": {"a": 1}, "limit": 1}`, `EXPRESS_IXSCAN _id_`, ``, 1, 1},
+			{`{"find": "c", "filter": {"_id": 2}, "hint": "_id_"}`, `FETCH(IXSCAN _id_ {_id:[[2, 2]]})`, ``, 1, 1},
+			{`{"find": "c", "filter": {"a": 2}, "limit": 1}`, `EXPRESS_IXSCAN a_1`, ``, 1, 1},
+			{`{"find": "c", "filter": {"a": 2}, "limit": 2}`, `LIMIT limitAmount 2(FETCH(IXSCAN a_1 {a:[[2, 2]]}))`, ``, 2, 2},
+			{`{"find": "c", "filter": {"a": null}, "limit": 1}`, `LIMIT limitAmount 1(FETCH filter {a:{$eq:null}}(IXSCAN a_1 {a:[[undefined, undefined],[null, null]]}))`, ``, 0, 0},
+			{`{"find": "c", "filter": {"b": 5}, "limit": 1}`, `LIMIT limitAmount 1(FETCH(IXSCAN b_1 {b:[[5, 5]]}))`, ``, 1, 1}, // an array has several keys
+			{`{"find": "u", "filter": {"m": "x"}}`, `EXPRESS_IXSCAN m_1`, ``, 1, 1},
+			{`{"find": "u", "filter": {"m": "x"}, "collation": {"locale": "de"}}`, `COLLSCAN filter {m:{$eq:x}}`, ``, 0, 2},
+			{`{"find": "u", "filter": {"m": {"$gt": "x"}}}`, `FETCH(IXSCAN m_1 {m:[(\x\, {})]})`, ``, 1, 1},
+			{`{"find": "u", "filter": {"m": "nosuch"}}`, `EXPRESS_IXSCAN m_1`, ``, 0, 0},
+			{`{"find": "u", "filter": {"m": "x"}, "sort": {"n": 1}}`, `SORT(FETCH(IXSCAN m_1 {m:[[\x\, \x\]]}))`, ``, 1, 1},
+			{`{"count": "c", "query": {"_id": 2}}`, `COUNT(IDHACK)`, ``, 1, 1},
 			{`{"find": "k", "filter": {"_id": {"$gte": 3, "$lt": 7}, "a": 1}}`, `CLUSTERED_IXSCAN filter {$and:[{a:{$eq:1}},{_id:{$lt:7}},{_id:{$gte:3}}]} minRecord 3 maxRecord 7`, ``, 0, 3},
 			{`{"find": "k", "filter": {"a": 1}}`, `COLLSCAN filter {a:{$eq:1}}`, ``, 0, 4},
 			{`{"find": "c", "filter": {"$text": {"$search": "x"}}}`, `TEXT_MATCH c_text(FETCH(IXSCAN c_text))`, ``, 2, 2},
@@ -109,7 +128,7 @@ func TestPlansExplained(t *testing.T) {
 		d := mongotest.Start(t, mongotest.Version(test.version))
 		c := dial(t, d.Hosts()[0])
 		if test.version == "8.0" {
-			setup = append(setup, clustered...)
+			setup = append(append(setup, clustered...), unique...)
 		}
 		for _, s := range setup {
 			ok(t, command(t, c, extJSON(t, s)))
@@ -161,4 +180,75 @@ func stageNames(stage bson.Raw) string {
 		}
 	}
 	return name
+}
+
+// What explanations of versions have besides plans: which plan is in the cache, how many steps a
+// scan takes, what the server goes by.
+func TestExplainByVersion(t *testing.T) {
+	for _, test := range []struct {
+		version string
+		want    map[string]string
+	}{
+		{"4.4", map[string]string{"serverParameters": "", "executionStats.executionStages.works": "5", "executionStats.executionStages.needTime": "3"}},
+		{"5.0", map[string]string{"executionStats.executionStages.works": "5", "queryPlanner.winningPlan.isCached": "",
+			"serverParameters.internalQueryMaxAddToSetBytes": "104857600", "serverParameters.internalQueryFrameworkControl": ""}},
+		{"7.0", map[string]string{"executionStats.executionStages.works": "4", "executionStats.executionStages.needTime": "2",
+			"serverParameters.internalQueryFrameworkControl": `"trySbeRestricted"`, "serverParameters.internalQueryPlannerIgnoreIndexWithCollationForRegex": ""}},
+		{"8.0", map[string]string{"queryPlanner.winningPlan.isCached": "false", "executionStats.executionStages.isCached": "false",
+			"executionStats.executionStages.works": "4", "serverParameters.internalQueryPlannerIgnoreIndexWithCollationForRegex": "1",
+			"serverParameters.internalQueryProhibitBlockingMergeOnMongoS": "0"}},
+	} {
+		d := mongotest.Start(t, mongotest.Version(test.version))
+		c := dial(t, d.Hosts()[0])
+		do := func(cmd string) bson.Raw { t.Helper(); return ok(t, command(t, c, extJSON(t, cmd))) }
+		do(`{"insert": "c", "documents": [{"_id": 1, "a": 1, "b": 1}, {"_id": 2, "a": 2, "b": 2}, {"_id": 3, "a": 3}], "$db": "t"}`)
+		reply := do(`{"explain": {"find": "c", "filter": {"a": 1}}, "verbosity": "executionStats", "$db": "t"}`)
+		for path, want := range test.want {
+			if got := reply.Lookup(strings.Split(path, ".")...).String(); got != want && !(want == "" && reply.Lookup(strings.Split(path, ".")...).Type == 0) {
+				t.Errorf("%s: %s is %s, want %s", test.version, path, got, want)
+			}
+		}
+		if test.version != "8.0" {
+			continue
+		}
+		// Once the cache has a plan that is in use, explain tells which one it is.
+		do(`{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}, {"key": {"b": 1}, "name": "b_1"}], "$db": "t"}`)
+		for range 2 {
+			do(`{"find": "c", "filter": {"a": 2, "b": 2}, "$db": "t"}`)
+		}
+		for filter, want := range map[string]string{`{"a": 1, "b": 1}`: "true", `{"a": 1, "b": {"$gt": 1}}`: "false"} {
+			reply := do(`{"explain": {"find": "c", "filter": ` + filter + `}, "verbosity": "allPlansExecution", "$db": "t"}`)
+			for path, want := range map[string]string{"queryPlanner.winningPlan": want, "queryPlanner.rejectedPlans.0": "false",
+				"executionStats.executionStages": want, "executionStats.allPlansExecution.0.executionStages": want} {
+				if got := reply.Lookup(append(strings.Split(path, "."), "isCached")...).String(); got != want {
+					t.Errorf("%s of %s is %s, want %s", path, filter, got, want)
+				}
+			}
+		}
+		do(`{"setParameter": 1, "internalQueryMaxAddToSetBytes": 1000, "$db": "admin"}`)
+		reply = do(`{"explain": {"find": "c"}, "$db": "t"}`)
+		if got := reply.Lookup("serverParameters", "internalQueryMaxAddToSetBytes").String(); got != "1000" {
+			t.Errorf("a parameter that was set is shown as %s", got)
+		}
+		do(`{"profile": 2, "$db": "t"}`)
+		do(`{"find": "c", "filter": {"_id": 1}, "$db": "t"}`)
+		do(`{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"x": 1}}}], "$db": "t"}`)
+		do(`{"delete": "c", "deletes": [{"q": {"_id": 1}, "limit": 1}], "$db": "t"}`)
+		do(`{"findAndModify": "c", "query": {"_id": 2}, "update": {"$set": {"x": 1}}, "$db": "t"}`)
+		do(`{"find": "c", "filter": {"a": 3}, "limit": 1, "$db": "t"}`)
+		do(`{"profile": 0, "$db": "t"}`)
+		var got []string
+		for v := range bson.Raw(do(`{"find": "system.profile", "$db": "t"}`).Lookup("cursor", "firstBatch").Value).Values() {
+			s, _ := bson.Raw(v.Value).Lookup("planSummary").StringValue()
+			if stage, ok := bson.Raw(v.Value).Lookup("execStats", "stage").StringValue(); ok {
+				s += " " + stage
+			}
+			got = append(got, s)
+		}
+		want := []string{"EXPRESS_IXSCAN { _id: 1 } EXPRESS_IXSCAN", "EXPRESS_IXSCAN { _id: 1 },EXPRESS_UPDATE EXPRESS_IXSCAN",
+			"EXPRESS_IXSCAN { _id: 1 },EXPRESS_DELETE EXPRESS_IXSCAN", "IDHACK IDHACK", "EXPRESS_IXSCAN { a: 1 } EXPRESS_IXSCAN"}
+		if !slices.Equal(got, want) {
+			t.Errorf("the profile has %q, want %q", got, want)
+		}
+	}
 }

@@ -63,7 +63,7 @@ func TestProfilerEntries(t *testing.T) {
 		{cmd: `{"drop": "system.profile", "$db": "t"}`, code: 20, text: "turn off profiling before dropping system.profile collection"},
 		{cmd: `{"profile": 0, "$db": "t"}`, want: map[string]string{"was": "2"}},
 		entry("i", map[string]string{"op": `"insert"`, "ninserted": "3"}),
-		entry("u", map[string]string{"op": `"update"`, "nMatched": "1", "nModified": "1", "nUpserted": "0", "keysExamined": "1", "planSummary": `"IDHACK"`, "command.multi": "false"}),
+		entry("u", map[string]string{"op": `"update"`, "nMatched": "1", "nModified": "1", "nUpserted": "0", "keysExamined": "1", "planSummary": `"EXPRESS_IXSCAN { _id: 1 },EXPRESS_UPDATE"`, "command.multi": "false"}),
 		{cmd: `{"find": "system.profile", "filter": {"op": "update"}, "sort": {"$natural": -1}, "$db": "t"}`, want: map[string]string{
 			"cursor.firstBatch.0.nUpserted": "1", "cursor.firstBatch.0.keysInserted": "1", "cursor.firstBatch.2": ""}},
 		entry("d", map[string]string{"op": `"remove"`, "ndeleted": "1"}),
@@ -147,7 +147,7 @@ func TestSlowQueryLog(t *testing.T) {
 			t.Errorf("%s is %s, want %s: %s", path, got, want, list[0])
 		}
 	}
-	for path, want := range map[string]string{"c": `"WRITE"`, "attr.type": `"update"`, "attr.planSummary": `"IDHACK"`, "attr.nModified": "1"} {
+	for path, want := range map[string]string{"c": `"WRITE"`, "attr.type": `"update"`, "attr.planSummary": `"EXPRESS_IXSCAN { _id: 1 },EXPRESS_UPDATE"`, "attr.nModified": "1"} {
 		if got := list[1].Lookup(strings.Split(path, ".")...).String(); got != want {
 			t.Errorf("%s is %s, want %s: %s", path, got, want, list[1])
 		}

@@ -11,6 +11,7 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -46,6 +47,9 @@ type Access struct {
 	// Explains leaves a trial out of the plan cache, and does not use it.
 	Explains bool
 
+	// Version is that whose stages are planned and counted.
+	Version release.Version
+
 	// OnShard plans for a process that leaves out what it has only left of a migration.
 	OnShard bool
 
@@ -73,6 +77,8 @@ type Wants struct {
 	Grouped, Keyless bool
 	// TextStage shows a search as versions before 5.0 do, with a stage TEXT on top.
 	TextStage bool
+	// Express finds one document past the planner, as versions from 8.0 on do.
+	Express bool
 }
 
 // fail returns the error of a query that cannot be planned.
@@ -168,7 +174,9 @@ func (p *Plan) settle() {
 	}
 }
 
-func (p *Plan) env() *env { return &env{coll: p.Coll, only: p.only, merge: p.Sorted} }
+func (p *Plan) env() *env {
+	return &env{coll: p.Coll, only: p.only, merge: p.Sorted, direct: p.access.Version.AtLeast(7, 0)}
+}
 
 // Resume makes a plan that reads the whole collection begin behind a record.
 func (p *Plan) Resume(after string) {

@@ -26,6 +26,10 @@ func (a *Access) choose(p *Plan) error {
 		p.Root, p.Sorted = s, true
 		return nil
 	}
+	if s := a.express(); s != nil {
+		p.Root, p.Sorted = s, true
+		return nil
+	}
 	if a.Wants.Count && p.Filter == nil && a.Hint.Type == 0 && !a.shardFiltered {
 		p.Root = &Stage{Name: "RECORD_STORE_FAST_COUNT"}
 		return nil
@@ -269,6 +273,9 @@ func (a *Access) order(p *Plan, list []*Stage) error {
 		}
 	}
 	if p.Trial != nil {
+		if a.Explains {
+			p.Trial.Remembered = a.remembered(list)
+		}
 		for _, i := range p.Trial.Best[1:] {
 			p.Rejected = append(p.Rejected, a.finish(list[i], sorted[i]))
 		}
@@ -531,6 +538,9 @@ func (a *Access) explode(s *Stage) (*Stage, bool) {
 // finish puts on a plan what the command does with its documents.
 func (a *Access) finish(s *Stage, sorted bool) *Stage {
 	w := &a.Wants
+	if s.isExpress() {
+		return s // it does all of it
+	}
 	if a.shardFiltered {
 		s = &Stage{Name: "SHARDING_FILTER", Inputs: []*Stage{s}}
 	}

@@ -130,7 +130,7 @@ func (r *row) key() bson.Raw {
 	start, b := bson.BeginDocument(nil)
 	switch in := r.index; {
 	case in == nil || in.Index == nil:
-	case in.Name == "IDHACK":
+	case in.atOnce() && (in.Index == nil || in.Index.IsID):
 		b = bson.AppendRawValue(b, "_id", r.doc.Lookup("_id"))
 	case in.Index.Ordered():
 		key, _ := in.Index.Key(r.doc, r.entry)
@@ -187,8 +187,9 @@ func (s *ScanIter) Reset(c *store.Coll) (index string, ok bool) {
 // next document.
 func (s *ScanIter) Rest() {
 	at := &store.Coll{Info: s.env.coll.Info}
+	was := s.plan.access
 	s.env.coll, s.plan.Coll, s.plan.access = at, at,
-		&Access{Coll: at, Sort: s.plan.access.Sort, Wants: Wants{SortSpec: s.plan.access.Wants.SortSpec}}
+		&Access{Coll: at, Version: was.Version, Sort: was.Sort, Wants: Wants{SortSpec: was.Wants.SortSpec}}
 	if s.plan.scan != nil {
 		s.plan.scan.Rest()
 		return

@@ -48,6 +48,9 @@ func patternText(pattern bson.Raw) string {
 // Append appends the elements of a stage and of those below it, as explain shows them: with
 // figures, if they are wanted. sortLimit is how many bytes a sort may hold.
 func (s *Stage) Append(dst []byte, sortLimit int64, figures bool) []byte {
+	if s.isExpress() {
+		return s.appendExpress(dst, figures)
+	}
 	dst = bson.AppendString(dst, "stage", s.Name)
 	switch {
 	case strings.HasPrefix(s.Name, "TEXT") || s.Name == "IDHACK" || s.Filter == nil:

@@ -135,7 +135,7 @@ func (s *Stage) fetched() bool {
 	switch s.Name {
 	case "RECORD_STORE_FAST_COUNT":
 		return true
-	case "COLLSCAN", "CLUSTERED_IXSCAN", "FETCH", "IDHACK", "EOF", "TEXT":
+	case "COLLSCAN", "CLUSTERED_IXSCAN", "FETCH", "IDHACK", "EOF", "TEXT", "EXPRESS_IXSCAN", "EXPRESS_CLUSTERED_IXSCAN":
 		return true
 	case "IXSCAN", "COUNT_SCAN", "DISTINCT_SCAN":
 		return false
@@ -154,6 +154,7 @@ type env struct {
 	only    []int // shards; nil: all
 	orphans bool  // are shown to a stage that filters them
 	merge   bool  // what the shards have is merged in the order of the index
+	direct  bool  // a scan of the collection yields with its first step
 	meta    func(doc bson.Raw, name string) bson.RawValue
 }
 
@@ -227,6 +228,8 @@ func (s *Stage) step(e *env, r *row) (state, error) {
 		return s.stepTextMatch(e, r)
 	case "IDHACK":
 		return s.stepID(e, r)
+	case "EXPRESS_IXSCAN", "EXPRESS_CLUSTERED_IXSCAN":
+		return s.stepExpress(e, r)
 	case "FETCH":
 		return s.stepFetch(e, r)
 	case "OR":
@@ -294,7 +297,7 @@ func (s *Stage) stepCollection(e *env, r *row) (state, error) {
 	if s.scan == nil {
 		s.open(e)
 	}
-	if !s.opened {
+	if !s.opened && !e.direct {
 		s.opened = true
 		return needTime, nil
 	}
@@ -384,7 +387,10 @@ func (s *Stage) stepID(e *env, r *row) (state, error) {
 	if !ok {
 		return isEOF, nil
 	}
-	s.Keys, s.Docs = 1, 1
+	s.Docs = 1
+	if s.Name != "EXPRESS_CLUSTERED_IXSCAN" { // which has no index
+		s.Keys = 1
+	}
 	*r = row{rid: shard + rid, doc: doc, index: s}
 	return advanced, nil
 }

@@ -20,6 +20,9 @@ type Trial struct {
 	Plans  []*Stage // as they ran, with what the command does with the documents
 	Scores []float64
 	Best   []int // the plans by their score, the best first
+	// Remembered is which of the plans is taken for such a query without a trial, -1 for none; it
+	// is looked up for explain only.
+	Remembered int
 }
 
 // try runs plans for a while.
@@ -36,7 +39,7 @@ func (a *Access) tryAll(p *Plan, list []*Stage, sorted []bool) *Trial {
 
 // tryFor runs plans for so many steps each, unless one comes to its end or yields enough before.
 func (a *Access) tryFor(p *Plan, list []*Stage, sorted []bool, works int64) *Trial {
-	t := &Trial{}
+	t := &Trial{Remembered: -1}
 	e := p.env()
 	e.orphans = a.shardFiltered
 	for i, s := range list {
@@ -141,4 +144,16 @@ func (a *Access) best(p *Plan, list []*Stage, sorted []bool) int {
 		a.Memory.learn(a, key, p.Trial, list[best].signature())
 	}
 	return best
+}
+
+// remembered returns which of some plans is in the plan cache and in use there, -1 for none.
+func (a *Access) remembered(list []*Stage) int {
+	if a.Memory == nil {
+		return -1
+	}
+	e := a.Memory.cached(a.Coll, a.cacheKey())
+	if e == nil || !e.Active {
+		return -1
+	}
+	return slices.IndexFunc(list, func(s *Stage) bool { return s.signature() == e.signature })
 }

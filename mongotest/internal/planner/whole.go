@@ -67,11 +67,14 @@ func (p *Plan) Scans(name string) (has bool) {
 // Blocks reports whether the documents are sorted once all are there.
 func (p *Plan) Blocks() bool { return p.blocks }
 
+// AtOnce reports whether the plan is the one stage that finds a document by itself.
+func (p *Plan) AtOnce() bool { return p.Root.atOnce() }
+
 // Hashes returns the short forms of the query's shape and of its key in the plan cache. ok is false
 // if no plan is kept for such a query.
 func (p *Plan) Hashes() (query, key string, ok bool) {
 	a := p.access
-	if p.Root.Name == "IDHACK" || p.Root.Name == "EOF" || a.Hint.Type != 0 || len(a.Min)+len(a.Max) > 0 ||
+	if p.Root.atOnce() || p.Root.Name == "EOF" || a.Hint.Type != 0 || len(a.Min)+len(a.Max) > 0 ||
 		a.Filter == nil && a.Sort == nil && a.Wants.SortSpec == nil {
 		return "", "", false
 	}
@@ -91,7 +94,7 @@ func (a *Access) NoPlan() *Plan {
 func (a *Access) byID() *Stage {
 	if a.Filter == nil || a.Hint.Type != 0 || a.Wants.Skip > 0 || a.Wants.Tailable || a.Natural ||
 		len(a.Min)+len(a.Max) > 0 ||
-		a.Explains && a.Coll.Clustered || // shown as what it is on a server
+		a.Explains && a.Coll.Clustered && !a.Wants.Express || // shown as what it is on a server
 		!a.Coll.HasIDs() || a.Coll.Sharded() && len(a.Only) != 1 || !a.Collation.Same(a.Coll.Collation) {
 		return nil
 	}
@@ -99,6 +102,13 @@ func (a *Access) byID() *Stage {
 		return nil
 	}
 	s := &Stage{Name: "IDHACK", Filter: a.Filter}
+	switch w := &a.Wants; {
+	case !w.Express || a.Sort != nil || w.ReturnKey || a.Coll.Sharded() || w.Count || w.Distinct != "":
+	case a.Coll.Clustered:
+		s.Name = "EXPRESS_CLUSTERED_IXSCAN"
+	default:
+		s.Name = "EXPRESS_IXSCAN"
+	}
 	for i := range a.Coll.Indexes() {
 		if ix := &a.Coll.Indexes()[i]; ix.IsID {
 			s.Index = ix

@@ -103,6 +103,7 @@ var Features = []Feature{
 	{Since: At(7, 0, 0), Kind: Argument, Names: "aggregate.resumeAfter delete.deletes.sampleId expectPrefix isClusterQueryWithoutShardKeyCmd serialization_context " +
 		"setFeatureCompatibilityVersion.confirm update.updates.allowShardKeyUpdatesWithoutFullShardKeyInQuery update.updates.sampleId $changeStream.showCommitTimestamp $out.timeseries"},
 	{Since: At(7, 0, 13), Until: At(7, 1, 0), Kind: Argument, Names: emptyStamps},
+	{Since: At(7, 0, 0), Kind: Parameter, Names: "internalQueryFrameworkControl"},
 	{Since: At(7, 0, 23), Until: At(7, 1, 0), Kind: Parameter, Names: rateLimiter},
 	{Since: At(7, 0, 23), Until: At(7, 1, 0), Kind: Reply, Names: "serverStatus.queues.ingressSessionEstablishment"},
 	{Since: At(7, 1, 0), Kind: Argument, Names: "distinct.hint requestGossipRoutingCache"},
@@ -119,6 +120,7 @@ var Features = []Feature{
 	{Since: At(8, 0, 0), Kind: Argument, Names: "aggregate.includeQueryStatsMetrics count.includeQueryStatsMetrics distinct.includeQueryStatsMetrics update.updates.sort " +
 		"$convert.format"},
 	{Since: At(8, 0, 10), Kind: Stage, Names: "$listClusterCatalog"},
+	{Since: At(8, 0, 0), Kind: Parameter, Names: "internalQueryPlannerIgnoreIndexWithCollationForRegex"},
 	{Since: At(8, 0, 12), Kind: Parameter, Names: rateLimiter},
 	{Since: At(8, 0, 12), Kind: Reply, Names: "serverStatus.queues.ingressSessionEstablishment"},
 	{Since: At(8, 1, 0), Kind: Accumulator, Names: "$concatArrays $setUnion"},

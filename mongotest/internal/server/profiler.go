@@ -377,8 +377,12 @@ func (r *Request) appendPlans(dst []byte) []byte {
 			at)
 	case r.quick.summary != "":
 		dst = bson.AppendString(dst, "planSummary", r.quick.summary)
-		stage := bsondoc.Of("stage", r.quick.summary, "nReturned", int32(r.quick.docs), "keysExamined",
-			int32(r.quick.keys), "docsExamined", int32(r.quick.docs))
+		keys, docs := int32(r.quick.keys), int32(r.quick.docs)
+		stage := bsondoc.Of("stage", r.quick.summary, "nReturned", docs, "keysExamined", keys, "docsExamined", docs)
+		if r.quick.stage != "" {
+			stage = bsondoc.Of("stage", r.quick.stage, "keyPattern", "{ _id: 1 }", "indexName", "_id_", "keysExamined",
+				keys, "docsExamined", docs, "nReturned", docs)
+		}
 		return bson.AppendDocument(dst, "execStats", stage)
 	}
 	return dst

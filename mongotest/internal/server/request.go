@@ -94,6 +94,7 @@ type reads struct {
 // quick is what was done without a plan.
 type quick struct {
 	summary    string // as the profiler calls it; empty: nothing
+	stage      string // as execStats calls it, if that is another name
 	keys, docs int64
 }
 
@@ -114,7 +115,21 @@ func (r *reads) planned(s *planner.ScanIter) {
 
 // Quick notes that documents were found without a plan, and how many keys and documents were looked
 // at.
-func (r *reads) Quick(summary string, keys, docs int64) { r.quick = quick{summary, keys, docs} }
+func (r *reads) Quick(summary string, keys, docs int64) {
+	r.quick = quick{summary: summary, keys: keys, docs: docs}
+}
+
+// QuickByID notes that one document, or none, was found by its _id.
+func (r *Request) QuickByID(found int64) {
+	r.Quick("IDHACK", found, found)
+	if !r.Version().AtLeast(8, 0) {
+		return
+	}
+	suffix, ok := map[string]string{"find": "", "update": ",EXPRESS_UPDATE", "delete": ",EXPRESS_DELETE"}[r.Cmd.Name]
+	if ok {
+		r.quick.stage, r.quick.summary = "EXPRESS_IXSCAN", "EXPRESS_IXSCAN { _id: 1 }"+suffix
+	}
+}
 
 // Did notes what a statement did.
 func (r *reads) Did(e Effect) { r.effect = e }

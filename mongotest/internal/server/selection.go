@@ -108,9 +108,9 @@ func (op *Selection) Candidates(r *Request, c *store.Coll,
 	defer work.Catch(&err)
 	if id, ok := op.Filter.IDEquality(); ok && op.Coll.Same(c.Collation) && op.Hint.Type == 0 && !c.Sharded() &&
 		c.HasIDs() {
-		r.Quick("IDHACK", 0, 0)
+		r.QuickByID(0)
 		if rid, doc, ok := c.ByID(id); ok {
-			r.Quick("IDHACK", 1, 1)
+			r.QuickByID(1)
 			_, err := f(rid, doc, -1)
 			return err
 		}
@@ -121,7 +121,8 @@ func (op *Selection) Candidates(r *Request, c *store.Coll,
 		return err
 	}
 	a := &planner.Access{Coll: c, Only: op.Only, Table: x.Table, Reach: x.Reacher(), Filter: op.Filter, Sort: op.Order,
-		Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll, Memory: &r.Node.Memory}
+		Natural: op.natural, Back: op.back, Hint: op.Hint, Collation: op.Coll, Memory: &r.Node.Memory,
+		Version: r.Version()}
 	a.Settings = op.Settings
 	a.Wants.SortSpec, a.Wants.Count, a.Wants.Collated = op.Sort, op.Counts, op.Collation
 	a.NoScan = func() bool { return r.NoTableScan(c.NS) }

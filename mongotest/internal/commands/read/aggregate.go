@@ -414,7 +414,8 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 		return nil, err
 	}
 	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: p.TakeMatch(), Hint: q.hint,
-		Collation: collation, Memory: &r.Node.Memory, Settings: q.settings}
+		Collation: collation, Memory: &r.Node.Memory, Settings: q.settings, Version: r.Version()}
+	a.Wants.Express = r.Version().AtLeast(8, 0)
 	spec, err := p.FrontSort()
 	if err != nil {
 		return nil, err

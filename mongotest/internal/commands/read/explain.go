@@ -256,7 +256,7 @@ func explainReply(r *server.Request, dst []byte, e *explainTarget, command bson.
 	if r.Version().AtLeast(5, 0) {
 		dst = bson.AppendDocument(dst, "command", command)
 	}
-	return appendServerInfo(r, dst), nil
+	return appendServerParameters(r, appendServerInfo(r, dst)), nil
 }
 
 // explainedBody returns the explained command as if it had come by itself. An aggregate needs no
@@ -348,7 +348,8 @@ func (p *explanation) plan(r *server.Request, shards ...int) (x *explained, err 
 	q := &p.q
 	x.access = &planner.Access{Coll: p.coll, Settings: p.settings, Filter: p.op.Filter, Sort: p.order,
 		Natural: p.natural, Back: p.back, Hint: q.hint, Min: q.min, Max: q.max,
-		Collation: p.op.Coll, Only: shards, Memory: &r.Node.Memory, Explains: true, OnShard: len(shards) > 0}
+		Collation: p.op.Coll, Only: shards, Memory: &r.Node.Memory, Explains: true, OnShard: len(shards) > 0,
+		Version: r.Version()}
 	x.access.NoScan = func() bool { return r.NoTableScan(q.ns) }
 	x.access.Text = func() string { return planner.Describe(q.ns, p.op.Filter, q.sort, q.projection, q.collation) }
 	w := &x.access.Wants
@@ -360,6 +361,7 @@ func (p *explanation) plan(r *server.Request, shards ...int) (x *explained, err 
 	w.Collated = q.collation
 	w.Count, w.Distinct, w.Tailable, w.Keyless = p.stage == "COUNT", p.key, q.tailable, p.counts
 	w.TextStage = !r.Version().AtLeast(5, 0)
+	w.Express = r.Version().AtLeast(8, 0) && p.stage == "" && len(shards) == 0
 	if p.grouped != "" {
 		w.Distinct, w.Grouped = p.grouped, true
 	}
@@ -421,6 +423,36 @@ func appendServerInfo(r *server.Request, dst []byte) []byte {
 	at, dst := bson.BeginDocumentElement(dst, "serverInfo")
 	dst = bsondoc.Append(dst, "host", r.Node.Addr(), "port", int32(0),
 		"version", r.Version().String(), "gitVersion", runtime.Version())
+	return bson.EndDocument(dst, at)
+}
+
+// explainedParameters are the server parameters that an explanation shows, besides those that came
+// later.
+var explainedParameters = []string{"internalQueryFacetBufferSizeBytes", "internalQueryFacetMaxOutputDocSizeBytes",
+	"internalLookupStageIntermediateDocumentMaxSizeBytes", "internalDocumentSourceGroupMaxMemoryBytes",
+	"internalQueryMaxBlockingSortMemoryUsageBytes", "internalQueryProhibitBlockingMergeOnMongoS",
+	"internalQueryMaxAddToSetBytes", "internalDocumentSourceSetWindowFieldsMaxMemoryBytes",
+	"internalQueryFrameworkControl", "internalQueryPlannerIgnoreIndexWithCollationForRegex"}
+
+// appendServerParameters appends what the planner and the pipeline go by, from 5.0 on.
+func appendServerParameters(r *server.Request, dst []byte) []byte {
+	if !r.Version().AtLeast(5, 0) {
+		return dst
+	}
+	at, dst := bson.BeginDocumentElement(dst, "serverParameters")
+	for _, name := range explainedParameters {
+		v, ok := r.Node.Parameter(name)
+		if !ok {
+			continue
+		}
+		if v.Type == bson.TypeBoolean {
+			v = bsondoc.Int32Value(0)
+			if yes, _ := r.Node.Parameter(name); yes.AsBool() {
+				v = bsondoc.Int32Value(1)
+			}
+		}
+		dst = bson.AppendRawValue(dst, name, v)
+	}
 	return bson.EndDocument(dst, at)
 }
 
@@ -523,7 +555,7 @@ func appendPlanner(r *server.Request, dst []byte, x *explained, execute bool) ([
 	}
 	dst = x.appendFigures(dst)
 	one, dst := bson.BeginDocumentElement(dst, "executionStages")
-	dst = bson.EndDocument(x.ran.Append(dst, sortLimit(r), true), one)
+	dst = bson.EndDocument(x.ran.Append(appendCached(r, dst, x.plan.Trial, 0), sortLimit(r), true), one)
 	if x.detail == "allPlansExecution" {
 		dst = x.appendTrial(r, dst)
 	}
@@ -548,6 +580,7 @@ func (x *explained) appendTrial(r *server.Request, dst []byte) []byte {
 				d = bson.AppendDouble(d, "score", t.Scores[k])
 			}
 			one, d := bson.BeginDocumentElement(d, "executionStages")
+			d = appendCached(r, d, t, i)
 			dst = bson.EndDocument(bson.EndDocument(s.Append(d, sortLimit(r), true), one), at)
 		}
 	}
@@ -590,13 +623,23 @@ func (x *explained) appendPlan(r *server.Request, dst []byte) []byte {
 		dst = bson.AppendBool(dst, "optimizedPipeline", true)
 	}
 	one, dst := bson.BeginDocumentElement(dst, "winningPlan")
-	dst = bson.EndDocument(x.whole().Append(dst, sortLimit(r), false), one)
+	dst = bson.EndDocument(x.whole().Append(appendCached(r, dst, x.plan.Trial, 0), sortLimit(r), false), one)
 	list, dst := bson.BeginArrayElement(dst, "rejectedPlans")
 	for i, s := range x.plan.Rejected {
 		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
+		d = appendCached(r, d, x.plan.Trial, i+1)
 		dst = bson.EndDocument(s.Append(d, sortLimit(r), false), at)
 	}
 	return bson.EndDocument(dst, list)
+}
+
+// appendCached appends whether a plan, one of several in the order of their scores, is what the
+// plan cache has for the query. Versions from 8.0 on show it.
+func appendCached(r *server.Request, dst []byte, t *planner.Trial, i int) []byte {
+	if !r.Version().AtLeast(8, 0) {
+		return dst
+	}
+	return bson.AppendBool(dst, "isCached", t != nil && i < len(t.Best) && t.Best[i] == t.Remembered)
 }
 
 // sortLimit is how many bytes a sort may hold.
@@ -609,7 +652,7 @@ func sortLimit(r *server.Request) int64 {
 
 // cacheable reports whether the plan cache may keep a plan for the query.
 func (x *explained) cacheable() bool {
-	if x.plan.Root.Name == "IDHACK" || x.plan.Root.Name == "EOF" || x.q.hint.Type != 0 ||
+	if x.plan.AtOnce() || x.plan.Root.Name == "EOF" || x.q.hint.Type != 0 ||
 		len(x.q.min)+len(x.q.max) > 0 {
 		return false
 	}

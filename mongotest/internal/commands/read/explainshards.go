@@ -63,7 +63,7 @@ func (p *explanation) onShards(r *server.Request, dst []byte, execute bool) ([]b
 				eachShard(d, plans, func(i int, d *bsondoc.Builder) {
 					d.Str("shardName", server.ShardName(shards[i])).Flag("executionSuccess", true)
 					d.Doc("executionStages", bsondoc.Build(func(d *bsondoc.Builder) {
-						d.B = plans[i].ran.Append(d.B, sortLimit(r), true)
+						d.B = plans[i].ran.Append(appendCached(r, d.B, plans[i].plan.Trial, 0), sortLimit(r), true)
 					}))
 				})
 			}))

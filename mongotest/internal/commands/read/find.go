@@ -344,7 +344,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll,
 			if _, doc, ok := c.ByID(id); ok {
 				it.doc, found = doc, 1
 			}
-			r.Quick("IDHACK", found, found)
+			r.QuickByID(found)
 			*run = server.Running{} // the command needs no more of it
 			return it, run, nil
 		}
@@ -385,9 +385,9 @@ func openFind(r *server.Request, st *store.State, c *store.Coll,
 	}
 	a := &planner.Access{Coll: c, Table: route.Table, Reach: route.Reacher(), Filter: filter, Sort: sort,
 		Natural: q.natural, Back: q.back, Hint: q.hint, Min: q.min, Max: q.max, Collation: collation,
-		Memory: &r.Node.Memory, Settings: q.settings}
+		Memory: &r.Node.Memory, Settings: q.settings, Version: r.Version()}
 	a.Wants = planner.Wants{Skip: q.skip, Limit: q.limit, Projection: proj, Projected: q.projection, SortSpec: q.sort,
-		Collated: q.collation, ReturnKey: q.returnKey, Tailable: q.tailable}
+		Collated: q.collation, ReturnKey: q.returnKey, Tailable: q.tailable, Express: r.Version().AtLeast(8, 0)}
 	a.NoScan = func() bool { return r.NoTableScan(q.ns) }
 	a.Text = func() string { return planner.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
 	if filter != nil && filter.NeedsGeoIndex() && sort == nil && r.Routing != nil {
