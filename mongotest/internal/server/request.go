@@ -125,10 +125,18 @@ func (r *Request) QuickByID(found int64) {
 	if !r.Version().AtLeast(8, 0) {
 		return
 	}
-	suffix, ok := map[string]string{"find": "", "update": ",EXPRESS_UPDATE", "delete": ",EXPRESS_DELETE"}[r.Cmd.Name]
-	if ok {
-		r.quick.stage, r.quick.summary = "EXPRESS_IXSCAN", "EXPRESS_IXSCAN { _id: 1 }"+suffix
+	const express = "EXPRESS_IXSCAN { _id: 1 }"
+	switch r.Cmd.Name {
+	case "find":
+		r.quick.summary = express
+	case "update":
+		r.quick.summary = express + ",EXPRESS_UPDATE"
+	case "delete":
+		r.quick.summary = express + ",EXPRESS_DELETE"
+	default:
+		return
 	}
+	r.quick.stage = "EXPRESS_IXSCAN"
 }
 
 // Did notes what a statement did.
