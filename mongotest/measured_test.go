@@ -157,6 +157,47 @@ func TestMeasuredAnswers(t *testing.T) {
 		{array, staged(`{"$out": {"db": "db", "coll": "c", "timeseries": {"timeField": "t"}}}`), "7268700"},
 
 		{"", find(`{"a": {"$regex": "`+strings.Repeat("a", 40000)+`"}}`, `{}`), "51091"},
+
+		{array, `{"aggregate": "c", "pipeline": [], "explain": false}`, "9"},
+		{array, `{"aggregate": "c", "pipeline": [], "cursor": {}, "allowDiskUse": 1}`, "14"},
+		{array, `{"aggregate": "c", "pipeline": [], "cursor": {}, "allowDiskUse": null}`, "14"},
+		{array, `{"aggregate": "c", "pipeline": [], "cursor": {}, "let": {"a": "$x"}}`, "4890500"},
+		{array, `{"aggregate": "c", "pipeline": [], "cursor": {}, "let": {"a": {"$map": {"input": [1], "in": "$$ROOT"}}}}`, "4890500"},
+		{array, `{"aggregate": "c", "pipeline": [], "cursor": {}, "let": {"a": {"$map": {"input": [1], "in": "$$this"}}}}`, `{"_id":1,"a":[1,2,3]}`},
+		{array, `{"aggregate": "c", "pipeline": [], "cursor": {}, "let": {"a": "$$NOW"}}`, "51144"},
+		{array, `{"aggregate": "c", "pipeline": [], "cursor": {}, "let": {"CLUSTER_TIME": 1}}`, "4738901"},
+		{array, staged(strings.TrimSuffix(strings.Repeat(`{"$skip": 0},`, 1001), ",")), "7749501"},
+		{place, `{"aggregate": "c", "cursor": {}, "hint": {"$natural": 1}, "pipeline": [{"$geoNear": {
+			"near": {"type": "Point", "coordinates": [0, 0]}, "distanceField": "d", "key": "l"}}]}`, "2"},
+		{array, `{"killCursors": 1, "cursors": [{"$numberLong": "1"}]}`, "73"},
+		{array, `{"killCursors": "c", "cursors": null}`, "40414"},
+		{array, `{"killCursors": "c", "cursors": [null]}`, `{"_id":1,"a":[1,2,3]}`},
+		{array, `{"distinct": "c", "key": "a."}`, `{"_id":1,"a":[1,2,3]}`},
+		{array, `{"distinct": "c", "key": "$a"}`, `{"_id":1,"a":[1,2,3]}`},
+		{array, `{"distinct": "c", "key": ""}`, `{"_id":1,"a":[1,2,3]}`},
+		{array, `{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "x", "weights": {"a": 1}}]}`, "67"},
+		{array, `{"createIndexes": "c", "indexes": [{"key": {"a": "text"}, "name": "x", "weights": [1]}]}`, "67"},
+		{array, `{"createIndexes": "c", "indexes": [{"key": {"a": "wildcard"}, "name": "x"}]}`, "7246202"},
+		{array, `{"createIndexes": "c", "indexes": [{"key": {"$**": "wildcard"}, "name": "x"}]}`, "67"},
+		{array, `{"createIndexes": "c", "indexes": [{"key": {"$**": 1, "a.$**": 1}, "name": "x"}]}`, "7246201"},
+		{array, `{"createIndexes": "c", "indexes": [{"key": {"a.$**.$**": 1}, "name": "x"}]}`, "67"},
+		{array, `{"createIndexes": "c", "indexes": [{"key": {"$**.$**": 1}, "name": "x"}]}`, "67"},
+		{array, `{"createIndexes": "c", "indexes": [{"key": {"$**": -1}, "name": "x"}]}`, `{"_id":1,"a":[1,2,3]}`},
+		{array, `{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "x", "expireAfterSeconds": {"$numberDouble": "NaN"}}]}`, "67"},
+	}
+	for _, option := range []string{"weights", "default_language", "language_override", "textIndexVersion"} {
+		for _, wrong := range []string{`true`, `null`, `{"$date": {"$numberLong": "1"}}`, `{"$minKey": 1}`, `{"$oid": "507f1f77bcf86cd799439011"}`} {
+			tests = append(tests, measured{"", `{"createIndexes": "c", "indexes": [{"key": {"a": "text"}, "name": "x", "` + option + `": ` + wrong + `}]}`, "14"})
+		}
+	}
+	for _, wrong := range []string{`0`, `2`, `-2`, `0.5`, `true`, `null`, `"x"`, `[1]`, `{"a": 1}`, `{"$numberDouble": "NaN"}`, `{"$numberDecimal": "Infinity"}`} {
+		hint := `"hint": {"$natural": ` + wrong + `}`
+		tests = append(tests, measured{array, `{"find": "c", ` + hint + `}`, "2"}, measured{array, `{"count": "c", ` + hint + `}`, "2"},
+			measured{array, `{"distinct": "c", "key": "a", ` + hint + `}`, "2"},
+			measured{array, `{"aggregate": "c", "pipeline": [], "cursor": {}, ` + hint + `}`, "2"})
+	}
+	for _, right := range []string{`1`, `-1`, `1.0`, `{"$numberLong": "-1"}`, `{"$numberDecimal": "1"}`} {
+		tests = append(tests, measured{array, `{"find": "c", "hint": {"$natural": ` + right + `}}`, `{"_id":1,"a":[1,2,3]}`})
 	}
 	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version("8.2.4"), mongotest.InMemory(), mongotest.NoScripting())
 	c := dialNode(t, d, d.Node(0))
@@ -215,5 +256,52 @@ func TestNowOfABatch(t *testing.T) {
 	first, last := reply.Lookup("cursor", "firstBatch", "0", "f0"), reply.Lookup("cursor", "firstBatch", "0", "f1999")
 	if first.IsZero() || fmt.Sprint(first) != fmt.Sprint(last) {
 		t.Errorf("$$NOW is %v for the first statement and %v for the last", first, last)
+	}
+}
+
+// TestHiddenTextIndex: a hidden index answers no $text, on versions that have hidden ones.
+func TestHiddenTextIndex(t *testing.T) {
+	for _, version := range []string{"4.4.0", "6.0", "8.2.4"} {
+		d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version(version), mongotest.InMemory(), mongotest.NoScripting())
+		c := dialNode(t, d, d.Node(0))
+		ok(t, askText(t, c, "db", `{"createIndexes": "c", "indexes": [{"key": {"a": "text"}, "name": "x"}]}`))
+		for _, hidden := range []string{"true", "false"} {
+			ok(t, askText(t, c, "db", `{"collMod": "c", "index": {"name": "x", "hidden": `+hidden+`}}`))
+			got, want := errorOf(askText(t, c, "db", find(`{"$text": {"$search": "a"}}`, `{}`))), "ok"
+			if hidden == "true" {
+				want = "27: text index required for $text query"
+			}
+			if got != want {
+				t.Errorf("%s: hidden %s: got %s, want %s", version, hidden, got, want)
+			}
+		}
+	}
+}
+
+// TestNumbersOfGetMore: since version 5.0 a batch size of any number is cut to an int64, and one
+// that is no number is none.
+func TestNumbersOfGetMore(t *testing.T) {
+	for _, version := range []string{"5.0", "7.0", "8.2.4"} {
+		d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version(version), mongotest.InMemory(), mongotest.NoScripting())
+		c := dialNode(t, d, d.Node(0))
+		ok(t, askText(t, c, "db", `{"insert": "c", "documents": [{}, {}, {}]}`))
+		for _, size := range []string{`{"$numberDouble": "NaN"}`, `{"$numberDouble": "Infinity"}`, `1e300`, `0.9`, `-0.0`,
+			`{"$numberDecimal": "NaN"}`, `{"$numberDecimal": "1E+400"}`, `{"$numberDecimal": "Infinity"}`, `{"$numberLong": "9223372036854775807"}`} {
+			id := ok(t, askText(t, c, "db", `{"find": "c", "batchSize": 1}`)).Lookup("cursor", "id")
+			reply := askText(t, c, "db", fmt.Sprintf(`{"getMore": {"$numberLong": "%v"}, "collection": "c", "batchSize": %s}`, id, size))
+			batch, _ := reply.Lookup("cursor", "nextBatch").Array()
+			n := 0
+			for range batch.Values() {
+				n++
+			}
+			if errorOf(reply) != "ok" || n != 2 {
+				t.Errorf("%s: batchSize %s: %s, %d documents", version, size, errorOf(reply), n)
+			}
+		}
+		id := ok(t, askText(t, c, "db", `{"find": "c", "batchSize": 1}`)).Lookup("cursor", "id")
+		reply := askText(t, c, "db", fmt.Sprintf(`{"getMore": {"$numberLong": "%v"}, "collection": "c", "batchSize": {"$numberDouble": "-Infinity"}}`, id))
+		if errorOf(reply) == "ok" {
+			t.Errorf("%s: a batchSize of -Infinity is taken", version)
+		}
 	}
 }

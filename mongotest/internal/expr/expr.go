@@ -49,6 +49,8 @@ type Env struct {
 	WantsMeta []string
 	// Script runs JavaScript; nil: the server runs none.
 	Script Script
+	// Let tells that the expression is one of a command's let, which sees no document.
+	Let bool
 	// Validator tells that the expression is part of a collection's validator.
 	Validator bool
 	// Check returns the error that ends the operation, nil to go on; a nil Check never ends it.

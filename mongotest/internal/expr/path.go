@@ -115,6 +115,11 @@ func parseFieldPath(text string, s *Scope) (Expr, error) {
 			return nil, err
 		}
 		f := &fieldPath{fromRoot: true, parts: strings.Split(path, ".")}
+		if s.env.Let {
+			if err := checkInLet("CURRENT", s.env.Version); err != nil {
+				return nil, err
+			}
+		}
 		if slot, ok := s.lookup("CURRENT"); ok {
 			f.fromRoot, f.slot = false, slot
 		}
@@ -138,6 +143,11 @@ func parseFieldPath(text string, s *Scope) (Expr, error) {
 	if slot, ok := s.lookup(name); ok {
 		return &fieldPath{slot: slot, parts: parts}, nil
 	}
+	if s.env.Let {
+		if err := checkInLet(name, s.env.Version); err != nil {
+			return nil, err
+		}
+	}
 	switch name {
 	case "ROOT", "CURRENT":
 		return &fieldPath{fromRoot: true, parts: parts}, nil
@@ -151,6 +161,31 @@ func parseFieldPath(text string, s *Scope) (Expr, error) {
 		}
 	}
 	return nil, srverr.New(17276, "Use of undefined variable: %s", name)
+}
+
+// checkInLet refuses what a command's let cannot name: it is computed before there is a document,
+// and since version 8.1 before there is a time.
+func checkInLet(name string, v Version) error {
+	switch name {
+	case "ROOT", "CURRENT":
+		if v.AtLeast(5, 0) {
+			return srverr.New(4890500, "Command let Expression tried to access a field, but this is not "+
+				"allowed because Command let Expressions run before the query examines any documents.")
+		}
+	case "NOW", "CLUSTER_TIME":
+		if v.AllParsed() {
+			return srverr.New(51144, "Builtin variable '$$%s' is not available", name)
+		}
+	}
+	return nil
+}
+
+// CheckLetName checks the name of a variable in a command's let.
+func CheckLetName(name string, v Version) error {
+	if v.AllParsed() && (name == "NOW" || name == "CLUSTER_TIME") {
+		return srverr.New(4738901, "Attempt to set internal constant: %s", name)
+	}
+	return CheckVariableName(name, v)
 }
 
 // systemVariable is a variable whose value comes from the environment.

@@ -214,7 +214,7 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 			return nil, err
 		}
 	}
-	if err := s.checkTTL(); err != nil {
+	if err := s.checkTTL(version); err != nil {
 		return nil, err
 	}
 	if v := doc.Lookup("storageEngine"); !v.IsZero() {
@@ -238,7 +238,8 @@ func firstField(doc bson.Raw) (string, bool) {
 
 // parseKey checks the key pattern.
 func (s *Spec) parseKey(version release.Version) error {
-	hashed := 0
+	hashed, wildcards := 0, 0
+	since70 := version.AtLeast(7, 0) // the first with wildcard indexes that have other fields as well
 	for _, v := range s.Key.All() {
 		if name, ok := v.StringValue(); ok { // the first one says which kind of index it is
 			s.plugin = name
@@ -285,17 +286,27 @@ func (s *Spec) parseKey(version release.Version) error {
 			return s.bad(srverr.CannotCreateIndex,
 				"Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", bsontext.TypeName(v.Type))
 		}
-		wildcard := k == "$**" || strings.HasSuffix(k, ".$**")
+		parent, below := strings.CutSuffix(k, ".$**")
+		wildcard := below || k == "$**"
 		switch {
 		case k == "":
 			return s.bad(srverr.CannotCreateIndex, "Index keys cannot be an empty field.")
 		case f.Special == "wildcard":
-			return s.bad(srverr.CannotCreateIndex,
-				"The key pattern value for an 'wildcard' index must be a non-zero number, not a string.")
-		case wildcard && f.Special == "" && f.Descending:
+			code := int32(srverr.CannotCreateIndex)
+			if since70 && !wildcard {
+				code = 7246202
+			}
+			return s.bad(code, "The key pattern value for an 'wildcard' index must be a non-zero number, not a string.")
+		case wildcard && f.Special == "" && f.Descending && !since70:
 			return s.bad(srverr.CannotCreateIndex, "A numeric value in a $** index key pattern must be positive.")
+		case wildcard && f.Special == "" && below && (parent == "$**" || strings.HasSuffix(parent, ".$**")):
+			return s.bad(srverr.CannotCreateIndex,
+				"Index key contains an illegal field name: field name starts with '$'.")
 		case wildcard && f.Special == "":
 			f.Special, s.plugin = "wildcard", "wildcard"
+			if wildcards++; wildcards > 1 && since70 {
+				return s.bad(7246201, "wildcard indexes do not allow more than one wildcard field")
+			}
 		case k == "$**" && f.Special == "text":
 		default:
 			for part := range strings.SplitSeq(k, ".") {
@@ -380,7 +391,7 @@ func (s *Spec) CheckID() error {
 	return nil
 }
 
-func (s *Spec) checkTTL() error {
+func (s *Spec) checkTTL(version release.Version) error {
 	v := s.doc.Lookup("expireAfterSeconds")
 	if v.Type == 0 {
 		return nil
@@ -393,6 +404,8 @@ func (s *Spec) checkTTL() error {
 	case !v.IsNumber():
 		return bad("TTL index 'expireAfterSeconds' option must be numeric, but received a type of '" +
 			bsontext.TypeName(v.Type) + "'")
+	case isNaN(v) && version.AllParsed():
+		return bad("TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different number")
 	case n < 0:
 		return bad("TTL index 'expireAfterSeconds' option cannot be less than 0")
 	case n > math.MaxInt32:
@@ -441,13 +454,15 @@ func (s *Spec) checkPlugin(version release.Version) error {
 		return srverr.New(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
 	case s.plugin == "geoHaystack" && s.doc.Lookup("bucketSize").Type == 0:
 		return srverr.New(16777, "need bucketSize")
+	case version.AllParsed() && s.plugin != "text" && s.doc.Lookup("weights").Type != 0:
+		return s.badLater(srverr.CannotCreateIndex, "the field 'weights' can only be specified with text indexes")
 	case partial && s.doc.Lookup("sparse").AsBool():
 		return s.badLater(srverr.CannotCreateIndex, "cannot mix \"partialFilterExpression\" and \"sparse\" options")
 	}
 	var err error
 	switch s.plugin {
 	case "text":
-		err = s.checkText()
+		err = s.checkText(version)
 	case "2d":
 		err = s.checkPlane()
 	case "2dsphere":

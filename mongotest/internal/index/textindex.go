@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"allium/bson"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/fts"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
 )
@@ -34,8 +37,34 @@ func (s *Spec) weights() map[string]int32 {
 	return out
 }
 
+// checkTextTypes checks the types of the options as a definition does.
+func (s *Spec) checkTextTypes() error {
+	for _, option := range []struct {
+		name, want string
+		is         func(v bson.RawValue) bool
+	}{
+		{"weights", "object", func(v bson.RawValue) bool {
+			return v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeString || v.Type == bson.TypeArray
+		}},
+		{"default_language", "string", func(v bson.RawValue) bool { return v.Type == bson.TypeString }},
+		{"language_override", "string", func(v bson.RawValue) bool { return v.Type == bson.TypeString }},
+		{"textIndexVersion", "number", bson.RawValue.IsNumber},
+	} {
+		if v := s.doc.Lookup(option.name); v.Type != 0 && !option.is(v) {
+			return s.bad(srverr.TypeMismatch, "The field '%s' must be a %s, but got %s", option.name, option.want,
+				bsontext.TypeName(v.Type))
+		}
+	}
+	return nil
+}
+
 // checkText checks the options that only a text index reads.
-func (s *Spec) checkText() error {
+func (s *Spec) checkText(version release.Version) error {
+	if version.AllParsed() {
+		if err := s.checkTextTypes(); err != nil {
+			return err
+		}
+	}
 	bad := func(format string, args ...any) error { return s.badLater(srverr.CannotCreateIndex, format, args...) }
 	for i := 1; i < len(s.fields); i++ {
 		before := s.fields[:i]

@@ -50,10 +50,12 @@ func newRuntime(o *Options) (*parser, error) {
 	rt.scope = expr.NewScope(env)
 	p := &parser{rt: rt, scope: rt.scope, ns: o.NS}
 	for name, v := range o.Let.All() {
-		if err := expr.CheckVariableName(name, o.Version); err != nil {
+		if err := expr.CheckLetName(name, o.Version); err != nil {
 			return nil, err
 		}
+		env.Let = true
 		e, err := expr.Parse(v, p.scope)
+		env.Let = false
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +138,11 @@ const maxStages = 1000
 // pipeline parses a (sub-)pipeline without optimizing it.
 func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 	if p.rt.o.Version.AtLeast(4, 9) && len(stages) > maxStages {
-		return nil, srverr.New(srverr.FailedToParse, "Pipeline length must be no longer than %d stages", maxStages)
+		code := int32(srverr.FailedToParse)
+		if p.rt.o.Version.AllParsed() {
+			code = 7749501
+		}
+		return nil, srverr.New(code, "Pipeline length must be no longer than %d stages", maxStages)
 	}
 	if p.rt.depth++; p.rt.depth > maxSubPipelines+1 {
 		return nil, srverr.New(srverr.MaxSubPipelineDepthExceeded,

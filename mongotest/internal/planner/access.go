@@ -333,7 +333,7 @@ func (a *Access) useText() error {
 		return nil
 	}
 	switch {
-	case a.Hint.Type != 0:
+	case a.Hint.Type == bson.TypeString || len(a.Hint.Value) > 5:
 		return srverr.New(srverr.BadValue, "text and hint not allowed in same query")
 	case a.Natural:
 		return srverr.New(srverr.BadValue, "text expression not allowed with $natural sort order")
@@ -341,7 +341,7 @@ func (a *Access) useText() error {
 		return srverr.New(srverr.BadValue, "text and geoNear not allowed in same query")
 	}
 	for i := range a.Coll.Indexes() {
-		if text := a.Coll.Indexes()[i].Text; text != nil {
+		if text := a.Coll.Indexes()[i].Text; text != nil && !a.Coll.Indexes()[i].Hidden {
 			if a.Filter.NegatesText() || !a.fixesPrefix(&a.Coll.Indexes()[i]) {
 				return a.fail(srverr.NoQueryExecutionPlans, "failed to use text index to satisfy $text query "+
 					"(if text index is compound, are equality predicates given for all prefix fields?)")

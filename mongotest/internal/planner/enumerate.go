@@ -312,7 +312,7 @@ func (a *Access) usables(preds []predicate) (out []usable) {
 		}
 		var seen []string
 		for _, p := range preds {
-			if slices.Contains(seen, p.path) || !ix.Wild.Has(p.path) {
+			if slices.Contains(seen, p.path) || !ix.Wild.Has(p.path) || ix.Wild.Numbered(ix.Arrays) {
 				continue
 			}
 			seen = append(seen, p.path)
@@ -488,6 +488,7 @@ func (a *Access) scanOf(u *usable, list []query.Condition, chosen [][]bounded) *
 		s.Bounds = append(s.Bounds, bounds)
 	}
 	if u.wild != "" {
+		s.Several = belowToo(s.Bounds[0])
 		s.Bounds = wildBounds(u, s.Bounds[0])
 	}
 	var keyed, rest []query.Condition

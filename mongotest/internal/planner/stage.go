@@ -25,7 +25,10 @@ type Stage struct {
 	Min    bson.Raw           // as the command has them
 	Max    bson.Raw
 	Back   bool
-	Skip   int // a DISTINCT_SCAN goes on behind the keys with the same values of the fields up to this one
+	// Several says that a document may have several keys within the bounds although no field leads
+	// to an array: those of a wildcard index are also of fields below the path.
+	Several bool
+	Skip    int // a DISTINCT_SCAN goes on behind the keys with the same values of the fields up to this one
 
 	First, Last bson.RawValue // the bounds of _id, of a stage that reads a part of a clustered collection
 
@@ -345,7 +348,7 @@ func (s *Stage) stepIndex(e *env, r *row) (state, error) {
 		return needTime, nil
 	}
 	rid := s.scan.RID()
-	if s.Index.Multikey && s.Name != "DISTINCT_SCAN" {
+	if (s.Index.Multikey || s.Several) && s.Name != "DISTINCT_SCAN" {
 		s.Tested++
 		if s.seen == nil {
 			s.seen = map[string]struct{}{}

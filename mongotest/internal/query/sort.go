@@ -8,6 +8,7 @@ import (
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
 )
@@ -85,6 +86,20 @@ func Natural(spec bson.Raw) (ok, backward bool, err error) {
 		return false, false, badValue("Cannot include '$natural' in compound sort: %s", bsontext.Document(spec))
 	}
 	return true, v.IsNumber() && Float(v) < 0, nil
+}
+
+// CheckHint refuses a hint {$natural: ...} with another direction than 1 and -1, which versions
+// before 8.1 took for forward.
+func CheckHint(v release.Version, hint bson.RawValue) error {
+	spec, ok := hint.Document()
+	if !ok || !v.AllParsed() {
+		return nil
+	}
+	d := lookup(spec, "$natural")
+	if d.Type == 0 || d.IsNumber() && (Float(d) == 1 || Float(d) == -1) {
+		return nil
+	}
+	return badValue("$natural hint may only accept 1 or -1, not %s", bsontext.Element("$natural", d))
 }
 
 func parseSortMeta(doc bson.Raw) (string, error) {

@@ -206,6 +206,10 @@ func Change(v release.Version, c *store.Coll, change bson.Raw) (bson.Raw, error)
 // CheckIndex refuses the indexes that a time series collection cannot have.
 func CheckIndex(v release.Version, c *store.Coll, x *store.IndexInfo) error {
 	timeField, metaField := Fields(c)
+	onlyMeta := !slices.ContainsFunc(x.Fields, func(f store.IndexField) bool {
+		_, isMeta := belowMeta(strings.TrimSuffix(f.Path, ".$**"), metaField)
+		return !isMeta
+	})
 	special := func(kind string) bool {
 		return slices.ContainsFunc(x.Fields, func(f store.IndexField) bool { return f.Special == kind })
 	}
@@ -218,6 +222,16 @@ func CheckIndex(v release.Version, c *store.Coll, x *store.IndexInfo) error {
 		return invalid("Partial indexes are not supported on time-series collections")
 	case x.Sparse && !v.AtLeast(6, 0):
 		return invalid("Sparse indexes are not supported on time-series collections")
+	case v.AllParsed() && !onlyMeta && x.Sparse:
+		return invalid("Sparse indexes are not supported on time-series collections")
+	case v.AllParsed() && !onlyMeta && (special("hashed") || special("2d")):
+		return srverr.New(srverr.CannotCreateIndex,
+			"Invalid index spec for time-series collection '%s': only the meta field can have such an index", c.NS)
+	case v.AllParsed() && !onlyMeta && special("wildcard"): // of the least and the greatest values
+		return srverr.New(7246201, "wildcard indexes do not allow more than one wildcard field")
+	case v.AllParsed() && x.Partial != nil && x.Collation != nil:
+		return srverr.New(srverr.IndexOptionsConflict,
+			"Partial indexes on time-series collections cannot have a collation of their own")
 	case x.Expire == nil:
 	case !v.AtLeast(6, 3):
 		return invalid("TTL indexes are not supported on time-series collections")

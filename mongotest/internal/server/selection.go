@@ -84,6 +84,9 @@ func (op *Selection) ParseCollated(r *Request, o *query.Options) error {
 	if op.natural, op.back, err = query.Natural(op.Sort); err != nil {
 		return err
 	}
+	if err := query.CheckHint(r.Version(), op.Hint); err != nil {
+		return err
+	}
 	if len(op.Sort) > 5 && !op.natural {
 		if op.Order, err = query.ParseSort(op.Sort, o); err != nil {
 			return err

@@ -91,6 +91,27 @@ func (w *wildcard) leads(path string) bool {
 	return slices.ContainsFunc(w.list, func(p string) bool { return strings.HasPrefix(p, path+".") })
 }
 
+// Numbered reports whether the index is for the fields of one element of an array: its keys have
+// the paths of arrays without the numbers of elements, so that they do not tell these apart.
+func (w *wildcard) Numbered(arrays *Arrays) bool {
+	if arrays == nil || len(arrays.Paths) == 0 {
+		return false
+	}
+	numbered := func(path string) bool {
+		for i, c := range path {
+			if c != '.' {
+				continue
+			}
+			part, _, _ := strings.Cut(path[i+1:], ".")
+			if _, ok := arrays.Paths[path[:i]]; ok && part != "" && strings.Trim(part, "0123456789") == "" {
+				return true
+			}
+		}
+		return false
+	}
+	return numbered(w.root) || slices.ContainsFunc(w.list, numbered)
+}
+
 // keys calls add for each key, and arrays for the path of each array that it goes into.
 func (w *wildcard) keys(doc bson.Raw, prefix string, add func(path string, v bson.RawValue), arrays func(path string)) {
 	for k, v := range doc.All() {

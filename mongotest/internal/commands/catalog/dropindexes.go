@@ -1,11 +1,14 @@
 package catalog
 
 import (
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/index"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -74,7 +77,7 @@ func runDropIndexes(r *server.Request, dst []byte) ([]byte, error) {
 		before = len(c.Indexes())
 		var names []string
 		var err error
-		names, all, err = indexesToDrop(c, index)
+		names, all, err = indexesToDrop(r.Version(), c, index)
 		if err != nil {
 			return err
 		}
@@ -96,7 +99,7 @@ func runDropIndexes(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 // indexesToDrop returns the names of the indexes that the argument stands for; all is set for "*".
-func indexesToDrop(c *store.Coll, v bson.RawValue) (names []string, all bool, err error) {
+func indexesToDrop(version release.Version, c *store.Coll, v bson.RawValue) (names []string, all bool, err error) {
 	switch v.Type {
 	case bson.TypeString:
 		name, _ := v.StringValue()
@@ -133,6 +136,10 @@ func indexesToDrop(c *store.Coll, v bson.RawValue) (names []string, all bool, er
 		}
 		return []string{found[0].Name}, false, nil
 	case bson.TypeArray:
+		if list := bsondoc.Items(v); len(list) == 1 && version.AllParsed() && bsondoc.MustString(list[0]) == "*" {
+			names, _, err = indexesToDrop(version, c, list[0])
+			return names, false, err
+		}
 		for e := range bson.Raw(v.Value).Values() {
 			name, ok := e.StringValue()
 			if !ok {
@@ -141,6 +148,9 @@ func indexesToDrop(c *store.Coll, v bson.RawValue) (names []string, all bool, er
 			}
 			if err := droppable(c, name); err != nil {
 				return nil, false, srverr.From(err)
+			}
+			if version.AllParsed() && slices.Contains(names, name) {
+				return nil, false, srverr.New(srverr.IndexNotFound, "index not found with name [%s]", name)
 			}
 			names = append(names, name)
 		}

@@ -37,6 +37,7 @@ type listSpec struct {
 	filter                    bson.Raw
 	nameOnly                  bool
 	authorized, hasAuthorized bool // authorizedDatabases
+	buildUUIDs, buildInfo     bool // includeBuildUUIDs, includeIndexBuildInfo
 }
 
 var (
@@ -49,8 +50,9 @@ var (
 		"nameOnly":            args.Truth(func(q *listSpec) *bool { return &q.nameOnly }).TypedBool(),
 	}, Old: &args.Old{}}
 	listIndexesArgs = &args.Table[listSpec]{Name: "listIndexes", Fields: map[string]args.Field[listSpec]{
-		"cursor": listCursor.TypedObject(), "includeBuildUUIDs": args.Truth[listSpec](nil).TypedBool(),
-		"includeIndexBuildInfo": args.Truth[listSpec](nil).TypedBool(),
+		"cursor":                listCursor.TypedObject(),
+		"includeBuildUUIDs":     args.Truth(func(q *listSpec) *bool { return &q.buildUUIDs }).TypedBool(),
+		"includeIndexBuildInfo": args.Truth(func(q *listSpec) *bool { return &q.buildInfo }).TypedBool(),
 	}, Old: &args.Old{}}
 	listDatabasesArgs = &args.Table[listSpec]{Name: "listDatabases", Fields: map[string]args.Field[listSpec]{
 		"filter": listFilter, "nameOnly": args.SafeBool(func(q *listSpec) *bool { return &q.nameOnly }),
@@ -155,9 +157,18 @@ func runListIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	case c.View:
 		return dst, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
+	wrap := q.buildInfo && r.Version().AllParsed()
+	if wrap && q.buildUUIDs {
+		return dst, srverr.New(srverr.InvalidOptions,
+			"The includeBuildUUIDs flag and includeIndexBuildInfo flag cannot both be set to true")
+	}
 	var docs []bson.Raw
 	for i := range c.Indexes() {
-		docs = append(docs, c.Indexes()[i].Spec)
+		doc := c.Indexes()[i].Spec
+		if wrap {
+			doc = bsondoc.Single("spec", bsondoc.DocumentValue(doc))
+		}
+		docs = append(docs, doc)
 	}
 	if c.Clustered {
 		at, doc := bson.BeginDocument(nil)

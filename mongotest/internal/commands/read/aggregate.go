@@ -14,6 +14,7 @@ import (
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
@@ -137,7 +138,7 @@ var aggregateArgs = &args.Table[aggregateSpec]{Name: "aggregate", Copy: true, Re
 			Says(srverr.FailedToParse, "hint must be specified as a string representing an index name, or an object representing an index's key pattern"),
 		"allowDiskUse": args.SafeBool(func(q *aggregateSpec) *bool {
 			return &q.disk
-		}).Strict().Note(func(q *aggregateSpec) *bool { return &q.hasDisk }),
+		}).Strict().Flag50().Note(func(q *aggregateSpec) *bool { return &q.hasDisk }),
 		"bypassDocumentValidation": args.SafeBool(func(q *aggregateSpec) *bool { return &q.bypass }).Loose(),
 		"collation":                args.Object(func(q *aggregateSpec) *bson.Raw { return &q.collation }),
 		"let":                      args.Object(func(q *aggregateSpec) *bson.Raw { return &q.let }).Since50(),
@@ -240,7 +241,7 @@ func (q *aggregateSpec) parse(r *server.Request) (err error) {
 	if err := aggregateArgs.ParseCommand(r, q); err != nil {
 		return err
 	}
-	if !q.hasCursor && !q.explain && body.Lookup("explain").IsZero() {
+	if !q.hasCursor && !q.explain && (body.Lookup("explain").IsZero() || r.Version().AllParsed()) {
 		return srverr.New(srverr.FailedToParse,
 			"The 'cursor' option is required, except for aggregate with the explain argument")
 	}
@@ -254,6 +255,18 @@ func (q *aggregateSpec) parse(r *server.Request) (err error) {
 		if err := refuseRouterArguments(r); err != nil {
 			return err
 		}
+	}
+	return q.checkHint(r.Version())
+}
+
+// checkHint refuses hints that the pipeline, or the version, does not go with.
+func (q *aggregateSpec) checkHint(v release.Version) error {
+	if err := query.CheckHint(v, q.hint); err != nil || len(q.stages) == 0 {
+		return err
+	}
+	hint, _ := q.hint.Document()
+	if !hint.Lookup("$natural").IsZero() && !q.stages[0].Lookup("$geoNear").IsZero() {
+		return srverr.New(srverr.BadValue, "geoNear expression not allowed with $natural hint")
 	}
 	return nil
 }

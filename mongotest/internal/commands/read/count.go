@@ -26,6 +26,7 @@ type countSpec struct {
 	filter, collation bson.Raw
 	hint              bson.RawValue
 	limit, skip       int64
+	zeroLimit         bool // the limit is given, and 0
 }
 
 func (q *countSpec) parse(r *server.Request) (err error) {
@@ -44,6 +45,7 @@ var countArgs = &args.Table[countSpec]{Name: "count", Fields: map[string]args.Fi
 			err = srverr.New(srverr.BadValue, "limit value for count cannot be min long")
 		}
 		q.limit = max(q.limit, -q.limit)
+		q.zeroLimit = q.limit == 0
 		return err
 	}),
 	"skip": countField(func(q *countSpec, v args.Value) (err error) {
@@ -95,6 +97,9 @@ func runCount(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	c := st.Coll(ns)
 	if c != nil && c.View {
+		if q.zeroLimit && r.Version().AllParsed() { // which the $limit that it becomes may not be
+			return dst, srverr.New(15958, "the limit must be positive")
+		}
 		return countView(r, dst, ns, filter, collation, hint, skip, limit)
 	}
 	// A mongos reads the query only to find the shards of a sharded collection.
@@ -238,7 +243,7 @@ func countView(r *server.Request, dst []byte, ns string, filter, collation bson.
 	if err != nil {
 		return dst, err
 	}
-	r.IntegerOK = true
+	r.IntegerOK = !r.Version().AllParsed()
 	return appendCount(dst, n), nil
 }
 

@@ -71,7 +71,7 @@ func (q *distinctSpec) parse(r *server.Request) (err error) {
 	if err := distinctArgs.ParseCommand(r, q); err != nil {
 		return err
 	}
-	return checkDistinctKey(q.key)
+	return checkDistinctKey(r.Version(), q.key)
 }
 
 func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
@@ -110,6 +110,7 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 		dst, err = d.append(dst)
 		return r.AppendAtTime(dst), err
 	}
+	r.IntegerOK = c != nil && c.TimeSeries && r.Version().AllParsed()
 	op := server.Selection{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint, Settings: settings,
 		Projection: distinctProjection(key)}
 	if err := op.Parse(r, ns, c); err != nil {
@@ -192,10 +193,13 @@ func missingAt(doc bson.Raw, path string) (missing, through bool) {
 	}
 }
 
-func checkDistinctKey(key string) error {
+// checkDistinctKey refuses keys that are no paths. Since version 8.1 such a key leads to nothing.
+func checkDistinctKey(v release.Version, key string) error {
 	switch {
 	case strings.IndexByte(key, 0) >= 0:
 		return srverr.New(31032, "Key field cannot contain an embedded null byte")
+	case v.AllParsed():
+		return nil
 	case key == "":
 		return srverr.New(40352, "FieldPath cannot be constructed with empty string")
 	case strings.HasSuffix(key, "."):

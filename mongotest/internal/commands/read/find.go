@@ -14,6 +14,7 @@ import (
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -191,11 +192,11 @@ func (q *findSpec) arguments(r *server.Request, body bson.Raw) error {
 	if err := findArgs.ParseBody(r, body, q); err != nil {
 		return err
 	}
-	return q.check()
+	return q.check(r.Version())
 }
 
 // check checks what the arguments mean together.
-func (q *findSpec) check() error {
+func (q *findSpec) check(v release.Version) error {
 	switch {
 	case q.skip < 0:
 		return negative("Skip", q.skip)
@@ -213,6 +214,9 @@ func (q *findSpec) check() error {
 	}
 	var err error
 	if q.natural, q.back, err = query.Natural(q.sort); err != nil {
+		return err
+	}
+	if err := query.CheckHint(v, q.hint); err != nil {
 		return err
 	}
 	if q.tailable {

@@ -73,8 +73,11 @@ var (
 )
 
 func setBatchSize(q *getMoreSpec, v args.Value) error {
-	q.batchSize = args.CastNumber(v.RawValue)
-	if q.batchSize < 0 && v.From.Version().AtLeast(5, 0) {
+	if !v.From.Version().AtLeast(5, 0) {
+		q.batchSize = args.CastNumber(v.RawValue)
+		return nil
+	}
+	if q.batchSize = v.Long(); q.batchSize < 0 {
 		return args.TooSmall(v.From.Version(), "batchSize", 0, q.batchSize)
 	}
 	return nil
@@ -83,6 +86,9 @@ func setBatchSize(q *getMoreSpec, v args.Value) error {
 // setAwait takes how long to wait. From 5.0 on no time at all is a time, too: such a getMore does
 // not wait.
 func setAwait(q *getMoreSpec, v args.Value) error {
+	if v.From.Version().AllParsed() && args.IsNull(v.RawValue) {
+		return nil
+	}
 	n, err := server.MaxTime{Of: "getMore"}.Parse(v.RawValue, v.From.Version())
 	q.maxTime, q.hasTime = time.Duration(n)*time.Millisecond, n > 0 || v.From.Version().AtLeast(5, 0)
 	return err

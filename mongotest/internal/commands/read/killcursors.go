@@ -41,12 +41,14 @@ func runKillCursors(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	switch {
+	case !ok && r.Version().AllParsed():
+		return dst, srverr.New(srverr.InvalidNamespace, "Failed to parse namespace element")
 	case !ok && idl:
 		return dst, args.WrongType("killCursors.killCursors", r.Arg().Type, "string")
 	case !ok:
 		return dst, srverr.New(srverr.FailedToParse, "First parameter must be a string in: %s",
 			bsontext.Document(r.Body))
-	case idl && list.IsZero():
+	case idl && list.IsZero() || args.IsNull(list) && r.Version().AllParsed():
 		return dst, args.MissingField("killCursors.cursors")
 	case idl && list.Type != bson.TypeArray:
 		return dst, args.WrongType("killCursors.cursors", list.Type, "array")
@@ -59,6 +61,9 @@ func runKillCursors(r *server.Request, dst []byte) ([]byte, error) {
 	var ids []int64
 	for k, v := range bson.Raw(list.Value).All() {
 		id, ok := v.Int64()
+		if !ok && args.IsNull(v) && r.Version().AllParsed() {
+			continue
+		}
 		if !ok {
 			if idl {
 				return dst, args.WrongType("killCursors.cursors."+k, v.Type, "long")
