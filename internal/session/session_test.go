@@ -265,6 +265,10 @@ func TestEndOfBusySession(t *testing.T) {
 		if n := s.pool.Stats(); n.Pooled != 1 || n.InUse != 0 {
 			t.Errorf("sessions %+v, want one in the pool", n)
 		}
+		// The end of the client does not wait for a session that has been given back.
+		if s.AwaitLast(t.Context()) {
+			t.Error("a session that has been given back was entered")
+		}
 	})
 }
 

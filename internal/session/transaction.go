@@ -88,8 +88,8 @@ type Transaction struct {
 	session       *Session
 	state         atomic.Int32 // a TransactionState
 	opts          TransactionOptions
-	empty         bool // it was committed before any command was sent
-	revoked       atomic.Bool
+	empty         bool        // it was committed before any command was sent
+	revoked       atomic.Bool // for good: the client is closed
 	recoveryToken bson.Raw
 	pin           *Pin
 	mongos        string                // where it ran, also when it is no longer pinned
@@ -151,7 +151,6 @@ func (t *Transaction) begin(opts TransactionOptions) {
 	t.opts, t.empty, t.recoveryToken, t.failure, t.mongos = opts, false, nil, nil, ""
 	t.first.Store(nil)
 	t.Started, t.Span = time.Now(), nil
-	t.revoked.Store(false)
 	t.move(StartingTransaction)
 }
 
