@@ -30,6 +30,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add("localhost", "a.localhost", "localhost", "a\x00b", uint16(1))
 	f.Add("mongo.local", "A.MONGO.LOCAL", "xmongo.local", "=", uint16(65535))
 	f.Add("a.b.c.d", "e.b.c.d", "E.b.c.d.", strings.Repeat("x", maxText+1), uint16(5))
+	f.Add("local", "[.LOCAL", "a b.local", "", uint16(65433))
 	f.Add("a.b.c", "d.b.c/x?y@z", "..b.c", "", uint16(1))
 	f.Fuzz(func(t *testing.T, host, one, two, txt string, port uint16) {
 		r := answers{srv: []*net.SRV{{Target: one, Port: port}, {Target: two, Port: port}}, txt: []string{txt}}

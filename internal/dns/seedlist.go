@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"allium/internal/failure"
 	"allium/internal/flight"
@@ -158,7 +159,8 @@ func lookupTXT(ctx context.Context, r Resolver, host string) (string, error) {
 }
 
 // verify refuses a target outside of the domain of the host name: what follows the first label, or
-// all of a host name with fewer than three labels, which the target must then be below of.
+// all of a host name with fewer than three labels, which the target must then be below of. It also
+// refuses what is no host name: with "[" in it, say, it would be no address that can be dialed.
 func verify(host, target string) error {
 	domain := host
 	if strings.Count(host, ".") >= 2 {
@@ -167,7 +169,20 @@ func verify(host, target string) error {
 	if !strings.HasSuffix(target, "."+domain) {
 		return fmt.Errorf("SRV record of %s names the host %s, which is not in the domain %s", host, target, domain)
 	}
+	for label := range strings.SplitSeq(strings.TrimSuffix(target, "."+domain), ".") {
+		if !isLabel(label) {
+			return fmt.Errorf("SRV record of %s names %q, which is no host name", host, target)
+		}
+	}
 	return nil
+}
+
+// isLabel reports whether a label of a name can be one of a host's. Underscores are in use, and a
+// Resolver of the program's may return names that are not ASCII.
+func isLabel(label string) bool {
+	return label != "" && len(label) <= 63 && strings.IndexFunc(label, func(r rune) bool {
+		return r < utf8.RuneSelf && r != '-' && r != '_' && (r < '0' || '9' < r) && (r < 'a' || 'z' < r)
+	}) < 0
 }
 
 // Limit returns at most limit of the hosts, chosen at random (srvMaxHosts). A limit of 0 is

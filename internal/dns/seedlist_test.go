@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 )
 
 func TestLookupTTL(t *testing.T) {
@@ -100,6 +101,27 @@ func TestLookupHostsLeavesOut(t *testing.T) {
 		}
 		if _, err := Lookup(t.Context(), r, "", "x.b.c"); err == nil {
 			t.Errorf("%s: the initial look-up accepts it", name)
+		}
+	}
+}
+
+// TestHostNames: a target is the name of a host, whatever the resolver takes for a name.
+func TestHostNames(t *testing.T) {
+	for target, ok := range map[string]bool{
+		"a.example.com": true, "A-1.b_2.example.com.": true, "münchen.example.com": true,
+		strings.Repeat("x", 63) + ".example.com": true, strings.Repeat("x", 64) + ".example.com": false,
+		"[.example.com": false, "[::1].example.com": false, "a:1.example.com": false, "a%25.example.com": false,
+		"a/b.example.com": false, "a@b.example.com": false, "a?b.example.com": false, "a,b.example.com": false,
+		" .example.com": false, "a\n.example.com": false, "a\x00.example.com": false, "\x1b[2J.example.com": false,
+		"..example.com": false, "a..example.com": false, ".example.com": false,
+	} {
+		r := answers{srv: []*net.SRV{{Target: target, Port: 27017}}}
+		hosts, _, err := LookupHosts(t.Context(), r, "", "db.example.com")
+		if ok != (err == nil) || ok != (len(hosts) == 1) {
+			t.Errorf("%q: %q, %v", target, hosts, err)
+		}
+		if err != nil && strings.ContainsFunc(err.Error(), unicode.IsControl) {
+			t.Errorf("%q: the error has control characters: %q", target, err)
 		}
 	}
 }
