@@ -74,6 +74,7 @@ var layers = []string{
 	"patterns/stream",
 	"patterns/queue",
 	"patterns/schema",
+	"patterns/joined",
 	"patterns/migrate",
 }
 
