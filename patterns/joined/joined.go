@@ -83,7 +83,7 @@ func New[T any](coll *allium.Collection[T], opts ...Options) *Reader[T] {
 	if o.MaxIDs <= 0 {
 		o.MaxIDs = 500
 	}
-	if o.BSON == nil {
+	if o.BSON = option.Copy(o.BSON); o.BSON == nil {
 		o.BSON = &bson.Options{}
 	}
 	return &Reader[T]{coll: coll, raw: allium.As[bson.Raw](coll), o: o}

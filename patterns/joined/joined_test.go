@@ -511,6 +511,29 @@ func TestOwnDocuments(t *testing.T) {
 	})
 }
 
+// TestOptionsAreCopied: what a program does with its options afterwards changes nothing.
+func TestOptionsAreCopied(t *testing.T) {
+	c := connect(t, mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.InMemory()), allium.ClientOptions{})
+	coll := allium.CollectionOf[bson.D](c.Database("app"), "docs")
+	id := [16]byte{36}
+	if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: bson.Binary{Subtype: 4, Data: id[:]}}}); err != nil {
+		t.Fatal(err)
+	}
+	codec := bson.CodecFor(func(dst []byte, v [16]byte) (bson.Type, []byte, error) {
+		return bson.TypeBinary, bson.AppendBinaryValue(dst, 4, v[:]), nil
+	}, nil)
+	codecs, err := bson.NewCodecs(codec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := joined.Options{BSON: &bson.Options{Codecs: codecs}}
+	reader := joined.New(coll, o)
+	*o.BSON = bson.Options{}
+	if _, err := reader.Find(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestInTransaction: in a transaction Find reads what the transaction has written.
 func TestInTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -84,3 +84,32 @@ func TestLyingBulkResults(t *testing.T) {
 		}
 	}
 }
+
+// TestSuccessBeforeALostBatch: the result of a write that succeeded stays known when the results
+// after it cannot be had.
+func TestSuccessBeforeALostBatch(t *testing.T) {
+	hello := rig.Encoded(t, bson.D{{Key: "isWritablePrimary", Value: true}, {Key: "helloOk", Value: true}, {Key: "msg", Value: "isdbgrid"},
+		{Key: "logicalSessionTimeoutMinutes", Value: 30}, {Key: "maxBsonObjectSize", Value: 16 << 20}, {Key: "maxMessageSizeBytes", Value: 48_000_000},
+		{Key: "maxWriteBatchSize", Value: 100_000}, {Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: 25}, {Key: "ok", Value: 1}})
+	first := rig.Encoded(t, bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(7)}, {Key: "ns", Value: "admin.$cmd.bulkWrite"},
+		{Key: "firstBatch", Value: bson.A{bson.D{{Key: "ok", Value: 1}, {Key: "idx", Value: 0}, {Key: "n", Value: 1}}}}}},
+		{Key: "nErrors", Value: 1}, {Key: "nInserted", Value: 1}, {Key: "nMatched", Value: 0}, {Key: "nModified", Value: 0},
+		{Key: "nUpserted", Value: 0}, {Key: "nDeleted", Value: 0}, {Key: "ok", Value: 1}})
+	refused := rig.Encoded(t, bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 43}, {Key: "codeName", Value: "CursorNotFound"}, {Key: "errmsg", Value: "gone"}})
+	client := rig.Open(t, rig.StartFakeWith(t, hello, func(r *fakeserver.Request) {
+		switch r.Command {
+		case "bulkWrite":
+			r.Reply(first)
+		case "getMore":
+			r.Reply(refused)
+		default:
+			r.Reply(fakeserver.OK())
+		}
+	}))
+	res, err := client.BulkWrite(t.Context(), rig.Repeat(client.Database("d").Collection("c").InsertOneModel(bson.D{}), 3),
+		allium.ClientBulkWriteOptions{VerboseResults: true})
+	e, ok := errors.AsType[*mongoerr.BulkWriteError](err)
+	if !ok || !mongoerr.HasCode(e.Err, 43) || res.InsertedCount != 1 || len(res.InsertedIDs) != 1 {
+		t.Errorf("%+v, %v", res, err)
+	}
+}

@@ -240,6 +240,10 @@ func TestIndexOptions(t *testing.T) {
 		if _, err := old.Database("d").Collection("c").CreateIndex(t.Context(), allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}, allium.CreateIndexOptions{CommitQuorum: 1}); err == nil || !strings.Contains(err.Error(), "4.4") {
 			t.Errorf("commitQuorum on an old server: %v", err)
 		}
+		first := rig.Open(t, testdeploy.Mock(t, "a server of version 4.4", mongotest.Version("4.4")).URI())
+		if _, err := first.Database("d").Collection("c").CreateIndex(t.Context(), allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}}}, allium.CreateIndexOptions{CommitQuorum: 1}); err != nil && strings.Contains(err.Error(), "4.4") {
+			t.Errorf("commitQuorum on the first server that has it: %v", err)
+		}
 	})
 }
 

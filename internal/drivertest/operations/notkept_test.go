@@ -305,6 +305,7 @@ func TestNothingIsKept(t *testing.T) {
 		"allium/consistency.ReadPreference":   "the parameter of a method of a description, which looks at it in the call",
 		"allium/patterns/stream.Options":      "Run uses them until it returns",
 		"allium/patterns/paging.Options":      "a find command is made of it in the call, whose options are tried",
+		"allium/patterns/joined.Options":      "joined.TestOptionsAreCopied has it",
 		"allium/patterns/queue.RunOptions":    "Run uses them until it returns",
 	}
 	for _, name := range handedOver(t) {
