@@ -236,6 +236,7 @@ func TestTopologyFollowsEqualChecks(t *testing.T) {
 			ServerDescriptionChanged: func(*event.ServerDescriptionChanged) { changes++ },
 		}}, "a:1")
 		mustSelect(t, topo, write())
+		settle(time.Second) // the selection may have asked for one more check
 		last := topo.Description().Servers[0].LastUpdate
 		for range 3 {
 			settle(DefaultHeartbeatInterval)
