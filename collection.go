@@ -1,7 +1,6 @@
 package allium
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -88,19 +87,6 @@ func (c *Collection[T]) Name() string { return c.name }
 
 // Database returns the database that the collection was made from, with the database's settings.
 func (c *Collection[T]) Database() *Database { return c.parent }
-
-// Decode decodes a document as the operations of the collection do: one that was read as a
-// bson.Raw, from Cursor.Batches or from the collection of another type, or the repaired Document of
-// a DecodeError. The result shares no memory with it. The error is a *mongoerr.DecodeError, whose
-// Command is "decode".
-func (c *Collection[T]) Decode(doc bson.Raw) (T, error) {
-	var v T
-	if err := decode(c.bson, doc, &v); err != nil {
-		return v, &mongoerr.DecodeError{Command: "decode", Namespace: c.db + "." + c.name, Index: -1,
-			Document: bytes.Clone(doc), Wrapped: err}
-	}
-	return v, nil
-}
 
 // As returns the same collection, with the settings that c has, with documents of type V.
 //

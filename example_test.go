@@ -495,19 +495,6 @@ func ExampleCursor_Batches() {
 	// 1 documents
 }
 
-func ExampleCollection_Decode() {
-	client, done := connect()
-	defer done()
-	users, ctx := people(client), context.Background()
-	raw, err := allium.As[bson.Raw](users).FindOne(ctx, bson.M{"name": "Ada"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	user, err := users.Decode(raw) // later, or on another goroutine
-	fmt.Println(user.Name, err)
-	// Output: Ada <nil>
-}
-
 func ExampleDistinct() {
 	client, done := connect()
 	defer done()

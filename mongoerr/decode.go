@@ -13,8 +13,7 @@ import (
 // It does not end the iteration of a cursor or a change stream: the next call of Next goes on
 // behind the document. The error holds what a program needs to set the document aside.
 type DecodeError struct {
-	// Command is the command that the document is from, "cursor", or "decode" for
-	// Collection.Decode.
+	// Command is the command that the document is from, or "cursor".
 	Command string
 	// Namespace is the collection or database that was read, as "db.collection". For an event of a
 	// change stream it is that of the change.

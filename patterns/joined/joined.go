@@ -18,14 +18,15 @@
 package joined
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"sync"
 
 	"allium"
 	"allium/bson"
+	"allium/internal/cursor"
 	"allium/internal/option"
 	"allium/mongoerr"
 )
@@ -57,9 +58,10 @@ type Reader[T any] struct {
 type call struct {
 	id   bson.RawValue
 	key  string
-	turn chan turn // has room for one
-	left bool      // nobody waits for its turn; guarded by Reader.mu
-	doc  bson.Raw
+	turn chan turn     // has room for one
+	left bool          // nobody waits for its turn; guarded by Reader.mu
+	doc  bson.Raw      // its own
+	bson *bson.Options // that the collection decodes it with
 	err  error
 }
 
@@ -120,16 +122,21 @@ func (r *Reader[T]) Find(ctx context.Context, id any) (T, error) {
 	return r.alone(ctx, v)
 }
 
-// result returns what a joined find found.
-func (r *Reader[T]) result(c *call) (T, error) {
+// result returns what a joined find found. Each caller decodes its document itself: what a method
+// of the document does then is nobody else's.
+func (r *Reader[T]) result(c *call) (doc T, err error) {
 	if c.err != nil {
-		return *new(T), c.err
+		return doc, c.err
 	}
-	doc, err := r.coll.Decode(c.doc)
-	if odd, ok := errors.AsType[*mongoerr.DecodeError](err); ok {
-		odd.Command = "find"
+	o := c.bson
+	if o == nil {
+		o = &bson.Options{}
 	}
-	return doc, err
+	if err := o.Unmarshal(c.doc, &doc); err != nil {
+		return doc, &mongoerr.DecodeError{Command: "find", Namespace: r.coll.Database().Name() + "." + r.coll.Name(),
+			Index: -1, Document: c.doc, Wrapped: err}
+	}
+	return doc, nil
 }
 
 func (r *Reader[T]) alone(ctx context.Context, id bson.RawValue) (T, error) {
@@ -238,8 +245,13 @@ func (r *Reader[T]) find(ctx context.Context, calls []*call) (unknown bool, err 
 	// One batch, if it is not more than a reply holds: a lost connection then is what it is for
 	// FindOne, a reason to read again.
 	size := int32(len(ids) + 1)
-	for doc, err := range r.raw.Query(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}},
-		allium.FindOptions{BatchSize: &size}) {
+	cur, err := r.raw.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}},
+		allium.FindOptions{BatchSize: &size})
+	if err != nil {
+		return false, err
+	}
+	options := cursor.Inside(cur).BSON()
+	for doc, err := range cur.Seq(ctx) {
 		if err != nil {
 			return false, err
 		}
@@ -247,7 +259,7 @@ func (r *Reader[T]) find(ctx context.Context, calls []*call) (unknown bool, err 
 		same := byKey[key]
 		unknown = unknown || len(same) == 0
 		for _, c := range same {
-			c.doc = doc
+			c.doc, c.bson = bytes.Clone(doc), options
 		}
 	}
 	return unknown, nil

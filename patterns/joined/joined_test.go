@@ -534,6 +534,43 @@ func TestOptionsAreCopied(t *testing.T) {
 	}
 }
 
+// TestCollectionsOptions: documents of a joined find are decoded with the options of the
+// collection.
+func TestCollectionsOptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type word string
+		codecs, err := bson.NewCodecs(bson.CodecFor(nil, func(v bson.RawValue) (word, error) {
+			text, _ := v.StringValue()
+			return word("decoded " + text), nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := connect(t, mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.InMemory()), allium.ClientOptions{})
+		type doc struct {
+			ID   int `bson:"_id"`
+			Word word
+		}
+		coll := allium.CollectionOf[doc](c.Database("app"), "docs", allium.CollectionOptions{BSON: &bson.Options{Codecs: codecs}})
+		for id := range 5 {
+			if _, err := allium.As[bson.D](coll).InsertOne(t.Context(), bson.D{{Key: "_id", Value: id}, {Key: "word", Value: "x"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		slow(t, c)
+		reader := joined.New(coll, joined.Options{Finds: 1})
+		var wg sync.WaitGroup
+		for id := range 5 {
+			wg.Go(func() {
+				if got, err := reader.Find(t.Context(), id); err != nil || got != (doc{id, "decoded x"}) {
+					t.Errorf("%+v, %v", got, err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
 // TestInTransaction: in a transaction Find reads what the transaction has written.
 func TestInTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

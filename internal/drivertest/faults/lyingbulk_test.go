@@ -13,20 +13,25 @@ import (
 	"allium/mongoerr"
 )
 
+// bulkHello is the hello of a server that has bulkWrite.
+func bulkHello(t *testing.T) bson.Raw {
+	t.Helper()
+	return rig.Encoded(t, bson.D{{Key: "isWritablePrimary", Value: true}, {Key: "helloOk", Value: true}, {Key: "msg", Value: "isdbgrid"},
+		{Key: "logicalSessionTimeoutMinutes", Value: 30}, {Key: "maxBsonObjectSize", Value: 16 << 20}, {Key: "maxMessageSizeBytes", Value: 48_000_000},
+		{Key: "maxWriteBatchSize", Value: 100_000}, {Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: 25}, {Key: "ok", Value: 1}})
+}
+
 // lyingBulk returns a client of a server that answers bulkWrite, insert and update with these
 // results, and getMore with the same ones, again and again.
 func lyingBulk(t *testing.T, results bson.A, errs int) *allium.Client {
 	t.Helper()
 	ok := bson.E{Key: "ok", Value: 1}
-	hello := rig.Encoded(t, bson.D{{Key: "isWritablePrimary", Value: true}, {Key: "helloOk", Value: true}, {Key: "msg", Value: "isdbgrid"},
-		{Key: "logicalSessionTimeoutMinutes", Value: 30}, {Key: "maxBsonObjectSize", Value: 16 << 20}, {Key: "maxMessageSizeBytes", Value: 48_000_000},
-		{Key: "maxWriteBatchSize", Value: 100_000}, {Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: 25}, ok})
 	cursor := func(batch string) bson.Raw {
 		return rig.Encoded(t, bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(7)}, {Key: batch, Value: results}, {Key: "ns", Value: "admin.$cmd.bulkWrite"}}},
 			{Key: "nErrors", Value: errs}, {Key: "nInserted", Value: 1}, {Key: "nMatched", Value: 0}, {Key: "nModified", Value: 0}, {Key: "nUpserted", Value: 0}, {Key: "nDeleted", Value: 0}, ok})
 	}
 	first, next, write := cursor("firstBatch"), cursor("nextBatch"), rig.Encoded(t, bson.D{{Key: "n", Value: 1}, {Key: "writeErrors", Value: results}, ok})
-	return rig.Open(t, rig.StartFakeWith(t, hello, func(r *fakeserver.Request) {
+	return rig.Open(t, rig.StartFakeWith(t, bulkHello(t), func(r *fakeserver.Request) {
 		switch r.Command {
 		case "bulkWrite":
 			r.Reply(first)
@@ -88,15 +93,12 @@ func TestLyingBulkResults(t *testing.T) {
 // TestSuccessBeforeALostBatch: the result of a write that succeeded stays known when the results
 // after it cannot be had.
 func TestSuccessBeforeALostBatch(t *testing.T) {
-	hello := rig.Encoded(t, bson.D{{Key: "isWritablePrimary", Value: true}, {Key: "helloOk", Value: true}, {Key: "msg", Value: "isdbgrid"},
-		{Key: "logicalSessionTimeoutMinutes", Value: 30}, {Key: "maxBsonObjectSize", Value: 16 << 20}, {Key: "maxMessageSizeBytes", Value: 48_000_000},
-		{Key: "maxWriteBatchSize", Value: 100_000}, {Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: 25}, {Key: "ok", Value: 1}})
 	first := rig.Encoded(t, bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(7)}, {Key: "ns", Value: "admin.$cmd.bulkWrite"},
 		{Key: "firstBatch", Value: bson.A{bson.D{{Key: "ok", Value: 1}, {Key: "idx", Value: 0}, {Key: "n", Value: 1}}}}}},
 		{Key: "nErrors", Value: 1}, {Key: "nInserted", Value: 1}, {Key: "nMatched", Value: 0}, {Key: "nModified", Value: 0},
 		{Key: "nUpserted", Value: 0}, {Key: "nDeleted", Value: 0}, {Key: "ok", Value: 1}})
 	refused := rig.Encoded(t, bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 43}, {Key: "codeName", Value: "CursorNotFound"}, {Key: "errmsg", Value: "gone"}})
-	client := rig.Open(t, rig.StartFakeWith(t, hello, func(r *fakeserver.Request) {
+	client := rig.Open(t, rig.StartFakeWith(t, bulkHello(t), func(r *fakeserver.Request) {
 		switch r.Command {
 		case "bulkWrite":
 			r.Reply(first)
