@@ -385,5 +385,8 @@ func Int32(v bson.RawValue) (int32, bool) {
 	return toInt(v), true
 }
 
-// DecimalFromDouble returns a double as a decimal of up to 34 digits.
-func DecimalFromDouble(f float64) bson.RawValue { return decimalValue(decimal.FromFloat(f)) }
+// DecimalValue returns a decimal as a value.
+func DecimalValue(d decimal.Decimal) bson.RawValue { return decimalValue(d) }
+
+// ToDecimal returns a number as a decimal; of a double it has 15 digits.
+func ToDecimal(v bson.RawValue) decimal.Decimal { return toDecimal(v) }

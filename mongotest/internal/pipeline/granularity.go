@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/decimal"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
 )
@@ -101,18 +102,13 @@ func geometric(n int) series {
 	return out
 }
 
-// number returns a result as a decimal where the input was one.
-func number(like bson.RawValue, f float64) bson.RawValue {
-	if like.Type == bson.TypeDecimal128 {
-		return expr.DecimalFromDouble(f)
-	}
-	return bsondoc.DoubleValue(f)
-}
-
 func (s series) up(v bson.RawValue) bson.RawValue {
 	f := expr.ToDouble(v)
-	if f == 0 || math.IsInf(f, 0) {
+	switch {
+	case f == 0 || math.IsInf(f, 0):
 		return v
+	case v.Type == bson.TypeDecimal128:
+		return expr.DecimalValue(s.decimals().up(expr.ToDecimal(v)))
 	}
 	first, last := s[0], s[len(s)-1]
 	m := 1.0
@@ -123,17 +119,20 @@ func (s series) up(v bson.RawValue) bson.RawValue {
 		previous := first * m
 		m /= 10
 		if f >= last*m {
-			return number(v, previous)
+			return bsondoc.DoubleValue(previous)
 		}
 	}
 	i := sort.Search(len(s), func(i int) bool { return f < s[i]*m })
-	return number(v, s[min(i, len(s)-1)]*m)
+	return bsondoc.DoubleValue(s[min(i, len(s)-1)] * m)
 }
 
 func (s series) down(v bson.RawValue) bson.RawValue {
 	f := expr.ToDouble(v)
-	if f == 0 || math.IsInf(f, 0) {
+	switch {
+	case f == 0 || math.IsInf(f, 0):
 		return v
+	case v.Type == bson.TypeDecimal128:
+		return expr.DecimalValue(s.decimals().down(expr.ToDecimal(v)))
 	}
 	first, last := s[0], s[len(s)-1]
 	m := 1.0
@@ -144,39 +143,114 @@ func (s series) down(v bson.RawValue) bson.RawValue {
 		previous := last * m
 		m *= 10
 		if f <= first*m {
-			return number(v, previous)
+			return bsondoc.DoubleValue(previous)
 		}
 	}
 	i := sort.Search(len(s), func(i int) bool { return s[i]*m >= f })
-	return number(v, s[max(i-1, 0)]*m)
+	return bsondoc.DoubleValue(s[max(i-1, 0)] * m)
+}
+
+// decimalSeries is a series for decimals, which are rounded with all their digits.
+type decimalSeries []decimal.Decimal
+
+var ten = decimal.FromInt(10)
+
+func (s series) decimals() decimalSeries {
+	out := make(decimalSeries, len(s))
+	for i, f := range s {
+		out[i] = decimal.FromFloat15(f)
+	}
+	return out
+}
+
+func (s decimalSeries) up(d decimal.Decimal) decimal.Decimal {
+	first, last := s[0], s[len(s)-1]
+	m := decimal.FromInt(1)
+	for d.Cmp(last.Mul(m)) >= 0 {
+		m = m.Mul(ten)
+	}
+	for d.Cmp(first.Mul(m)) < 0 {
+		previous := first.Mul(m)
+		if m = m.Quo(ten); d.Cmp(last.Mul(m)) >= 0 {
+			return previous
+		}
+	}
+	i := sort.Search(len(s), func(i int) bool { return d.Cmp(s[i].Mul(m)) < 0 })
+	return s[min(i, len(s)-1)].Mul(m)
+}
+
+func (s decimalSeries) down(d decimal.Decimal) decimal.Decimal {
+	first, last := s[0], s[len(s)-1]
+	m := decimal.FromInt(1)
+	for d.Cmp(first.Mul(m)) <= 0 {
+		m = m.Quo(ten)
+	}
+	for d.Cmp(last.Mul(m)) > 0 {
+		previous := last.Mul(m)
+		if m = m.Mul(ten); d.Cmp(first.Mul(m)) <= 0 {
+			return previous
+		}
+	}
+	i := sort.Search(len(s), func(i int) bool { return s[i].Mul(m).Cmp(d) >= 0 })
+	return s[max(i-1, 0)].Mul(m)
 }
 
 // powersOf2 yields integers but for fractions and decimals.
 type powersOf2 struct{}
 
-func power(v bson.RawValue, e float64) bson.RawValue {
-	if v.Type != bson.TypeDecimal128 && e >= 0 && e < 63 {
+func power(e float64) bson.RawValue {
+	if e >= 0 && e < 63 {
 		n := int64(1) << int(e)
 		if n <= math.MaxInt32 {
-			return bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, int32(n))}
+			return bsondoc.Int32Value(int32(n))
 		}
-		return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, n)}
+		return bsondoc.Int64Value(n)
 	}
-	return number(v, math.Exp2(e))
+	return bsondoc.DoubleValue(math.Exp2(e))
 }
+
+func decimalPower(e int64) decimal.Decimal { return decimal.FromInt(2).Pow(decimal.FromInt(e)) }
 
 func (powersOf2) up(v bson.RawValue) bson.RawValue {
 	f := expr.ToDouble(v)
-	if f == 0 {
+	switch {
+	case f == 0:
 		return v
+	case v.Type == bson.TypeDecimal128:
+		d := expr.ToDecimal(v)
+		e, ok := d.Log2().Int(decimal.Floor)
+		if !ok {
+			return v
+		}
+		for d.Cmp(decimalPower(e)) < 0 { // the logarithm is rounded
+			e--
+		}
+		for d.Cmp(decimalPower(e)) >= 0 {
+			e++
+		}
+		return expr.DecimalValue(decimalPower(e))
 	}
-	return power(v, math.Floor(math.Log2(f))+1)
+	return power(math.Floor(math.Log2(f)) + 1)
 }
 
 func (powersOf2) down(v bson.RawValue) bson.RawValue {
 	f := expr.ToDouble(v)
-	if f == 0 {
+	switch {
+	case f == 0:
 		return v
+	case v.Type == bson.TypeDecimal128:
+		d := expr.ToDecimal(v)
+		e, ok := d.Log2().Int(decimal.Ceil)
+		if !ok {
+			return v
+		}
+		for d.Cmp(decimalPower(e)) > 0 {
+			e++
+		}
+		for d.Cmp(decimalPower(e)) <= 0 {
+			e--
+		}
+		return expr.DecimalValue(decimalPower(e))
 	}
-	return power(v, math.Ceil(math.Log2(f))-1)
+	return power(math.Ceil(math.Log2(f)) - 1)
 }

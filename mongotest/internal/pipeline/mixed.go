@@ -87,7 +87,7 @@ func (a mixed) isNaN() bool {
 
 func (a mixed) value() bson.RawValue {
 	if a.isDecimal {
-		return bson.RawValue{Type: bson.TypeDecimal128, Value: bson.AppendDecimal128Value(nil, a.decimal.BSON())}
+		return expr.DecimalValue(a.decimal)
 	}
 	return bsondoc.DoubleValue(a.double)
 }

@@ -256,7 +256,7 @@ func (p *parser) rewriteSampleRate(filter bson.Raw) (bson.Raw, error) {
 		return filter, nil
 	}
 	if f := expr.ToDouble(rate); !rate.IsNumber() || !(f >= 0 && f <= 1) {
-		return nil, srverr.New(srverr.BadValue, "numeric argument to $sampleRate must be in [0, 1]")
+		return filter, nil // whose parser refuses it
 	}
 	start, dst := bson.BeginDocument(nil)
 	and, dst := bson.BeginArrayElement(dst, "$and")

@@ -148,6 +148,8 @@ func TestStages(t *testing.T) {
 		{`[{"$project":{"a":{"$getField":"x"}}},{"$match":{"_id":2}}]`, numbers, `{_id: 2, a: 4}`},
 		{`[{"$addFields":{}},{"$limit":1}]`, numbers, `{_id: 1, g: "a", x: 1}`},
 		{`[{"$match":{"$sampleRate":1}},{"$count":"n"}]`, numbers, `{n: 5}`},
+		{`[{"$match":{"$sampleRate":"x"}}]`, numbers, `2 argument to $sampleRate must be a numeric type`}, // as in a find
+		{`[{"$match":{"$sampleRate":2}}]`, numbers, `2 numeric argument to $sampleRate must be in [0, 1]`},
 		{`[{"$unset":["g","x"]},{"$unionWith":{"coll":"c","pipeline":[{"$match":{"_id":1}}]}},{"$skip":4}]`, numbers, `{_id: 5} {_id: 1, g: "a", x: 1}`},
 		{`[{"$project":{"r":{"$divide":["$x",0]}}}]`, numbers, `2 PlanExecutor error during aggregation :: caused by :: can't $divide by zero`},
 		{`[{"$listSearchIndexes":{}}]`, numbers, `6047401 $listSearchIndexes stage is only allowed on MongoDB Atlas`},
