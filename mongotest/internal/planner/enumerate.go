@@ -69,9 +69,17 @@ func (u *usable) arrayOn(i, part int) bool {
 }
 
 func (u *usable) field(i int) query.Field {
-	return query.Field{SameCollation: u.same, Sparse: u.ix.Sparse, Several: len(u.fields) > 1, Array: u.array(i),
+	f := query.Field{SameCollation: u.same, Sparse: u.ix.Sparse, Several: len(u.fields) > 1, Array: u.array(i),
 		Hashed: u.fields[i].Special == "hashed", Wildcard: u.wild != ""}
+	if f.Sparse = f.Sparse && !u.sphere(); u.ix.Sphere(i) {
+		f.Sphere = u.ix.SphereVersion()
+	}
+	return f
 }
+
+// sphere reports whether it is a 2dsphere index. It lacks the documents that have no geometry, so
+// that it is of use only where the query asks for one.
+func (u *usable) sphere() bool { return u.ix.SphereVersion() > 0 }
 
 // predicate is a condition on a path, somewhere in the conditions that all have to be fulfilled.
 type predicate struct {
@@ -448,7 +456,7 @@ func (a *Access) indexPlans(u *usable, list []query.Condition, preds []predicate
 		for i := 1; i < len(u.fields); i++ {
 			for _, group := range u.groups(i, u.on(i, preds)) {
 				group = slices.DeleteFunc(slices.Clone(group), func(p bounded) bool {
-					return !u.together(i, &p, chosen[:i])
+					return !u.sphere() && !u.together(i, &p, chosen[:i])
 				})
 				if len(group) > 0 {
 					chosen[i] = group
@@ -456,9 +464,22 @@ func (a *Access) indexPlans(u *usable, list []query.Condition, preds []predicate
 				}
 			}
 		}
+		if u.sphere() && !u.asksGeometry(chosen) {
+			continue
+		}
 		out = append(out, a.scanOf(u, list, chosen))
 	}
 	return out
+}
+
+// asksGeometry reports whether one of the fields that have cells is bounded.
+func (u *usable) asksGeometry(chosen [][]bounded) bool {
+	for i, group := range chosen {
+		if u.ix.Sphere(i) && len(group) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // scanOf returns the plan that scans an index within the bounds that some predicates give its
@@ -469,9 +490,12 @@ func (a *Access) scanOf(u *usable, list []query.Condition, chosen [][]bounded) *
 	answered := make([]bool, len(list))
 	byKey := make([]bool, len(list))
 	for i, group := range chosen {
-		bounds := query.AllValues()
+		bounds, coll := query.AllValues(), a.Collation
+		if u.ix.Sphere(i) {
+			coll = nil // before version 3 cells are strings
+		}
 		for _, p := range group {
-			bounds = query.Intersect(bounds, p.list, a.Collation)
+			bounds = query.Intersect(bounds, p.list, coll)
 			tops[p.top] = true
 			switch {
 			case p.only:

@@ -170,7 +170,9 @@ func TestPlansAgree(t *testing.T) {
 	}
 }
 
-func checkPlans(t *testing.T, c *store.Coll, filter, order string, where func() string) {
+// checkPlans compares each plan for a query with a scan of the collection. It returns how many of
+// them had an index.
+func checkPlans(t *testing.T, c *store.Coll, filter, order string, where func() string) (indexed int) {
 	t.Helper()
 	a := &Access{Coll: c}
 	var err error
@@ -202,6 +204,11 @@ func checkPlans(t *testing.T, c *store.Coll, filter, order string, where func() 
 	plans := append([]*Stage{p.Whole()}, p.Rejected...)
 	for _, s := range plans {
 		s = s.Clone()
+		s.Walk(func(s *Stage) {
+			if s.Index != nil {
+				indexed++
+			}
+		})
 		var got []string
 		var last []bson.RawValue
 		e := p.env()
@@ -209,7 +216,7 @@ func checkPlans(t *testing.T, c *store.Coll, filter, order string, where func() 
 			var r row
 			st, err := s.work(e, &r)
 			if err != nil {
-				return // parallel arrays cannot be sorted
+				return indexed // parallel arrays cannot be sorted
 			}
 			if st == isEOF {
 				break
@@ -223,21 +230,28 @@ func checkPlans(t *testing.T, c *store.Coll, filter, order string, where func() 
 			}
 			key, err := a.Sort.Key(r.document(), nil)
 			if err != nil {
-				return
+				return indexed
 			}
 			key = slices.Clone(key)
 			if last != nil && a.Sort.CompareKeys(last, key) > 0 {
 				t.Errorf("%s sorted by %s with %s: %v comes behind %v\n%s", filter, order, s.signature(), key, last, where())
-				return
+				return indexed
 			}
 			last = key
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s sorted by %s with %s: %d documents, not %d\n%s", filter, order, s.signature(), len(got), len(want), where())
-			return
+			return indexed
 		}
 	}
+	return indexed
+}
+
+// valid reports whether a text is a filter.
+func valid(t *testing.T, filter string) bool {
+	_, err := query.ParseFilter(doc(t, filter), nil)
+	return err == nil
 }
 
 // tryIndex makes an index, if it can be made.

@@ -187,7 +187,6 @@ func dotted(path string) bool {
 // ShownBounds are the bounds of a scan as explain has them: field by field, in the direction of the
 // scan.
 func (s *Stage) ShownBounds() (fields []string, bounds [][]string) {
-	show := func(v bson.RawValue) string { return s.Index.Shown(v) }
 	for i, list := range s.Bounds {
 		f := s.Index.KeyFields[i]
 		name := f.Path
@@ -205,7 +204,7 @@ func (s *Stage) ShownBounds() (fields []string, bounds [][]string) {
 				out = append(out, in.Text(back, nil))
 				continue
 			}
-			out = append(out, in.Text(back, show))
+			out = append(out, in.Text(back, func(v bson.RawValue) string { return s.Index.Shown(i, v) }))
 		}
 		fields, bounds = append(fields, name), append(bounds, out)
 	}

@@ -135,6 +135,7 @@ type Field struct {
 	Array         bool // its path leads to an array in some document
 	Hashed        bool
 	Wildcard      bool // documents without the field have no key
+	Sphere        int  // the version of an index that has the cells of geometries there, or 0
 }
 
 // Bounds returns the intervals, in order and apart, in which a document that fulfills the condition
@@ -142,6 +143,9 @@ type Field struct {
 func (c Condition) Bounds(f Field) (list []Interval, t Tightness, ok bool) {
 	b := boundsFinder{multikey: f.Array, sameCollation: f.SameCollation, simple: c.f.coll == nil, coll: c.f.coll}
 	p := fieldBounds{b, f}
+	if f.Sphere > 0 {
+		return c.sphereBounds(f.Sphere)
+	}
 	switch n := c.node.(type) {
 	case *leaf:
 		list, t, ok = p.test(n.test)

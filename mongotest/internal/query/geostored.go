@@ -10,25 +10,27 @@ import (
 	"allium/mongotest/internal/work"
 )
 
-// BadSphere says why a 2dsphere index cannot hold a value, "" if it can. field is the element's
-// name. Indexes since version 2 take null and what is empty for no value. m counts the steps.
-func BadSphere(version int, field string, v bson.RawValue, m *work.Meter) string {
+// storedInSphere parses a document's value for a 2dsphere index: nil if there is none, or if the
+// index cannot hold it, which the text says. field is the element's name. Indexes since version 2
+// take null and what is empty for no value. m counts the steps.
+func storedInSphere(version int, field string, v bson.RawValue, m *work.Meter) (s *shape, text string) {
 	switch {
 	case v.Type == 0, version > 1 && (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined):
-		return ""
+		return nil, ""
 	case !isObject(v):
-		return "geo element must be an array or object: " + bsontext.Element(field, v)
+		return nil, "geo element must be an array or object: " + bsontext.Element(field, v)
 	case version > 1 && bson.Raw(v.Value).IsEmpty():
-		return ""
+		return nil, ""
 	}
-	s, text := parseStored(v, m)
+	s, text = parseStored(v, m)
 	switch {
 	case text != "":
-		return text
+		return nil, text
 	case s.big() || !s.project(false):
-		return "can't project geometry into spherical CRS: " + bsontext.Value(v)
+		return nil, "can't project geometry into spherical CRS: " + bsontext.Value(v)
 	}
-	return ""
+	s.work = m
+	return s, ""
 }
 
 // Plane is the region that a 2d index covers.

@@ -223,3 +223,59 @@ func arraysOn(doc bson.Raw, path string, part int) (parts uint32) {
 	}
 	return parts
 }
+
+// At is a value that a path leads to, with the name of its element.
+type At struct {
+	Name  string
+	Value bson.RawValue
+}
+
+// ValuesAt returns the values that a path leads to through the elements of arrays; an array at its
+// end is one value. arrays has a bit for each part of the path that leads to an array which is gone
+// through. A path that breaks off leads to a value of type 0.
+func ValuesAt(doc bson.Raw, path string) (list []At, arrays uint32) {
+	w := valueWalk{}
+	w.walk(doc, strings.Split(path, "."), 0)
+	return w.list, w.arrays
+}
+
+type valueWalk struct {
+	list   []At
+	arrays uint32
+}
+
+func (w *valueWalk) walk(doc bson.Raw, parts []string, at int) {
+	v := lookup(doc, parts[at])
+	switch {
+	case at == len(parts)-1:
+		w.list = append(w.list, At{parts[at], v})
+	case v.Type == bson.TypeEmbeddedDocument:
+		w.walk(v.Value, parts, at+1)
+	case v.Type == bson.TypeArray:
+		w.array(v.Value, parts, at)
+	default:
+		w.list = append(w.list, At{parts[at], bson.RawValue{}})
+	}
+}
+
+// array goes through an array that a part of the path leads to: the next part is a field of its
+// elements, or the number of one.
+func (w *valueWalk) array(array bson.Raw, parts []string, at int) {
+	w.arrays |= 1 << min(at, 31)
+	for key, v := range array.All() {
+		if v.Type == bson.TypeEmbeddedDocument {
+			w.walk(v.Value, parts, at+1)
+		}
+		if !isNumericPart(parts[at+1]) || key != parts[at+1] {
+			continue
+		}
+		switch {
+		case at+1 == len(parts)-1:
+			w.list = append(w.list, At{key, v})
+		case v.Type == bson.TypeEmbeddedDocument:
+			w.walk(v.Value, parts, at+2)
+		case v.Type == bson.TypeArray:
+			w.array(v.Value, parts, at+1)
+		}
+	}
+}

@@ -52,6 +52,7 @@ type IndexInfo struct {
 
 	gen     *query.KeyGenerator
 	special bool          // has no keys
+	sphere  bool          // has cells of the sphere as keys
 	checks  bool          // refuses documents
 	held    *query.Filter // what it has of them all, if it is special; nil: all
 	single  string        // the only field, if its path has no dot
@@ -64,8 +65,15 @@ func (x *IndexInfo) Prepare() *IndexInfo {
 	for _, f := range x.Fields {
 		paths = append(paths, f.Path)
 		x.checks = x.checks || f.Special != "" && f.Special != "wildcard"
-		x.special = x.special || f.Special != "" && f.Special != "hashed" && f.Special != "wildcard"
+		switch f.Special {
+		case "", "hashed", "wildcard":
+		case "2dsphere":
+			x.sphere = true
+		default:
+			x.special = true
+		}
 	}
+	x.sphere = x.sphere && !x.special
 	x.KeyFields = x.Fields
 	if len(x.Fields) == 1 && x.Fields[0].Special == "wildcard" {
 		projection, _ := x.Spec.Lookup("wildcardProjection").Document()
@@ -137,7 +145,7 @@ func (x *IndexInfo) keys(dst []string, doc bson.Raw, suffix string,
 		}, func(string) { multikey = true })
 		return seen.list, multikey, nil
 	}
-	multikey, err = x.gen.Keys(doc, func(key []bson.RawValue) {
+	multikey, err = x.eachKey(doc, m, func(key []bson.RawValue) {
 		var b []byte
 		for i, v := range key {
 			b = x.encode(b, i, v)
@@ -149,6 +157,15 @@ func (x *IndexInfo) keys(dst []string, doc bson.Raw, suffix string,
 	})
 	dst = seen.list
 	return dst, multikey, err
+}
+
+// eachKey calls add for each key of a document in an index that is none of a wildcard. The same key
+// may come several times; the slice is only valid during the call.
+func (x *IndexInfo) eachKey(doc bson.Raw, m *work.Meter, add func(key []bson.RawValue)) (multikey bool, err error) {
+	if !x.sphere {
+		return x.gen.Keys(doc, add)
+	}
+	return x.sphereKeys(doc, m, add)
 }
 
 // keySet is the end of a list of keys, in which it finds each quickly: an array may have a million.
@@ -191,8 +208,8 @@ func (x *IndexInfo) encode(dst []byte, i int, v bson.RawValue) []byte {
 // encodeRaw is encode for a value as the index has it.
 func (x *IndexInfo) encodeRaw(dst []byte, i int, v bson.RawValue) []byte {
 	c := collator(x.Collation)
-	if x.Wild != nil && i == 0 {
-		c = nil // a path
+	if x.Wild != nil && i == 0 || x.Sphere(i) {
+		c = nil // a path, or a cell
 	}
 	return AppendKey(dst, v, c, x.KeyFields[i].Descending)
 }
@@ -221,7 +238,7 @@ func (x *IndexInfo) Key(doc bson.Raw, entry string) (values []bson.RawValue, ok 
 		}, func(string) {})
 		return values, ok
 	}
-	x.gen.Keys(doc, func(key []bson.RawValue) {
+	x.eachKey(doc, nil, func(key []bson.RawValue) {
 		if ok {
 			return
 		}
@@ -243,7 +260,7 @@ func (x *IndexInfo) Key(doc bson.Raw, entry string) (values []bson.RawValue, ok 
 func duplicateKey(ns string, x *IndexInfo, key string, doc bson.Raw) error {
 	at, values := bson.BeginDocument(nil)
 	var hit []bson.RawValue
-	x.gen.Keys(doc, func(vs []bson.RawValue) {
+	x.eachKey(doc, nil, func(vs []bson.RawValue) {
 		var b []byte
 		for i, v := range vs {
 			b = x.encode(b, i, v)
@@ -302,10 +319,10 @@ func hexString(b []byte) string {
 	return string(out)
 }
 
-// Shown is a value of a document as explain shows it among the bounds of the index: strings are
-// those of the index's collation.
-func (x *IndexInfo) Shown(v bson.RawValue) string {
-	if x.Collation == nil {
+// Shown is a value of a document as explain shows it among the bounds of a field of the index:
+// strings are those of the index's collation.
+func (x *IndexInfo) Shown(field int, v bson.RawValue) string {
+	if x.Collation == nil || x.Sphere(field) {
 		return bsontext.Value(v)
 	}
 	return collatedText(x.Collation, v)

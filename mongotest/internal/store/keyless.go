@@ -37,18 +37,13 @@ func (x *IndexInfo) checkSpecial(doc bson.Raw, m *work.Meter) error {
 			if err := x.Text.Check(doc); err != nil {
 				return err
 			}
-		case "2dsphere":
-			v, name := valueAt(doc, f.Path)
-			if text := query.BadSphere(x.sphereVersion(), name, v, m); text != "" {
-				return srverr.New(16755, "Can't extract geo keys: %s  %s", bsontext.Document(doc), text)
-			}
 		case "geoHaystack":
-			v, _ := valueAt(doc, f.Path)
+			v := valueAt(doc, f.Path)
 			if code, text := query.BadHaystack(doc, v); code != 0 {
 				return srverr.New(code, "%s", text)
 			}
 		case "2d":
-			v, _ := valueAt(doc, f.Path)
+			v := valueAt(doc, f.Path)
 			if code, text := x.plane().Bad(doc, v); code != 0 {
 				return srverr.New(code, "%s", text)
 			}
@@ -77,8 +72,6 @@ func (x *IndexInfo) holding() *query.Filter {
 	for _, f := range x.Fields {
 		there := bsondoc.Of(f.Path, bsondoc.Of("$exists", true))
 		switch {
-		case f.Special == "2dsphere" && x.sphereVersion() > 1:
-			geo = append(geo, bsondoc.Of(f.Path, bsondoc.Of("$ne", nil)))
 		case f.Special == "2d":
 			geo = append(geo, there)
 		}
@@ -166,15 +159,15 @@ func isArrayAt(doc bson.Raw, path string) bool {
 	return array
 }
 
-// valueAt returns the value at a path that does not go through arrays, and the name of its element.
-func valueAt(doc bson.Raw, path string) (v bson.RawValue, name string) {
+// valueAt returns the value at a path that does not go through arrays.
+func valueAt(doc bson.Raw, path string) (v bson.RawValue) {
 	for part := range strings.SplitSeq(path, ".") {
-		v, name = doc.Lookup(part), part
+		v = doc.Lookup(part)
 		if v.Type != bson.TypeEmbeddedDocument {
 			doc = nil
 			continue
 		}
 		doc = v.Value
 	}
-	return v, name
+	return v
 }

@@ -186,7 +186,11 @@ func (a *Arrays) with(x *IndexInfo, doc bson.Raw) *Arrays {
 	fields := make([]uint32, len(x.Fields))
 	changed := a == nil
 	for i := range x.Fields {
-		fields[i] = query.ArraysOn(doc, x.Fields[i].Path)
+		if x.Sphere(i) {
+			fields[i] = x.sphereArrays(doc, i, a)
+		} else {
+			fields[i] = query.ArraysOn(doc, x.Fields[i].Path)
+		}
 		if a != nil {
 			changed = changed || fields[i]&^a.Fields[i] != 0
 			fields[i] |= a.Fields[i]

@@ -1,0 +1,152 @@
+package mongotest_test
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"allium/bson"
+	"allium/mongotest"
+)
+
+// geoCollection has a grid of points, a degree apart, and some lines, with a 2dsphere index.
+func geoCollection(t *testing.T, version, index string) *explainer {
+	t.Helper()
+	d := mongotest.Start(t, mongotest.Version(version))
+	c := &explainer{t: t, conn: dial(t, d.Hosts()[0])}
+	var docs []string
+	for x := range 20 {
+		for y := range 20 {
+			docs = append(docs, fmt.Sprintf(`{"_id": %d, "t": %d, "l": {"type": "Point", "coordinates": [%d, %d]}}`, 20*x+y, x%4, x, y))
+		}
+	}
+	for x := range 3 {
+		docs = append(docs, fmt.Sprintf(`{"_id": %d, "t": 0, "m": {"type": "LineString", "coordinates": [[%d, 0], [%d, 10]]}}`, 500+x, x, x))
+	}
+	c.do(`{"createIndexes": "c", "indexes": [` + index + `], "$db": "t"}`)
+	c.do(`{"insert": "c", "documents": [` + strings.Join(docs, ", ") + `], "$db": "t"}`)
+	return c
+}
+
+type explainer struct {
+	t    *testing.T
+	conn net.Conn
+}
+
+func (c *explainer) do(text string) bson.Raw {
+	c.t.Helper()
+	return ok(c.t, command(c.t, c.conn, extJSON(c.t, text)))
+}
+
+// explain returns the stages of a command that has run, and how many keys and documents it looked
+// at.
+func (c *explainer) explain(text string) (plan bson.Raw, keys, docs int64) {
+	c.t.Helper()
+	reply := c.do(`{"explain": ` + text + `, "verbosity": "executionStats", "$db": "t"}`)
+	stats := planOf(reply, "executionStats")
+	keys, _ = stats.Lookup("totalKeysExamined").AsInt64()
+	docs, _ = stats.Lookup("totalDocsExamined").AsInt64()
+	plan, _ = stats.Lookup("executionStages").Document()
+	winning, _ := planOf(reply, "queryPlanner").Lookup("winningPlan").Document()
+	if got, want := stageNames(plan), stageNames(winning); got != want && !strings.HasPrefix(want, "GEO_NEAR") {
+		c.t.Errorf("%s: %s ran, and %s is planned", text, got, want)
+	}
+	return plan, keys, docs
+}
+
+// stagesOf are the names of stages, from the top down the first inputs.
+func stagesOf(plan bson.Raw) string {
+	name, _ := plan.Lookup("stage").StringValue()
+	if in, ok := plan.Lookup("inputStage").Document(); ok {
+		return name + " " + stagesOf(in)
+	}
+	return name
+}
+
+// Regions are looked for within bounds of cells: numbers in order, each of which is a cell that the
+// region is part of, or all cells within one.
+func TestGeoWithinExplained(t *testing.T) {
+	const circle = `{"$geoWithin": {"$centerSphere": [[5, 5], 0.02]}}` // 1.15 degrees: five points
+	for _, test := range []struct {
+		index, filter, stages string
+		most                  int64 // keys, of 400
+		docs                  int64
+	}{
+		{`{"key": {"l": "2dsphere"}, "name": "i"}`, `{"l": ` + circle + `}`, "FETCH IXSCAN", 60, 0},
+		{`{"key": {"l": "2dsphere"}, "name": "i", "2dsphereIndexVersion": 2}`, `{"l": ` + circle + `}`, "FETCH IXSCAN", 60, 0},
+		{`{"key": {"t": 1, "l": "2dsphere"}, "name": "i"}`, `{"t": 1, "l": ` + circle + `}`, "FETCH IXSCAN", 60, 3},
+		{`{"key": {"l": "2dsphere", "t": -1}, "name": "i"}`, `{"l": ` + circle + `, "t": 1}`, "FETCH IXSCAN", 60, 3},
+		{`{"key": {"t": 1, "l": "2dsphere"}, "name": "i"}`, `{"l": ` + circle + `}`, "COLLSCAN", 0, 403},
+		{`{"key": {"t": 1, "l": "2dsphere"}, "name": "i"}`, `{"t": 1}`, "COLLSCAN", 0, 403}, // it lacks what has no place
+		{`{"key": {"l": "2dsphere"}, "name": "i"}`, `{"l": null}`, "COLLSCAN", 0, 403},
+		{`{"key": {"l": "2dsphere"}, "name": "i"}`, `{"l": {"$exists": false}}`, "COLLSCAN", 0, 403},
+		{`{"key": {"l": "2dsphere"}, "name": "i"}`, `{"l": {"$geoWithin": {"$center": [[5, 5], 1]}}}`, "COLLSCAN", 0, 403}, // in the plane
+		{`{"key": {"m": "2dsphere"}, "name": "i"}`, `{"m": {"$geoIntersects": {"$geometry": {"type": "LineString", "coordinates": [[-1, 5], [5, 5]]}}}}`, "FETCH IXSCAN", 80, 3},
+	} {
+		c := geoCollection(t, "7.0", test.index)
+		plan, keys, docs := c.explain(`{"find": "c", "filter": ` + test.filter + `}`)
+		if got := stagesOf(plan); got != test.stages {
+			t.Errorf("%s with %s: %s, want %s", test.filter, test.index, got, test.stages)
+			continue
+		}
+		if keys > test.most || test.docs != 0 && docs != test.docs || test.most > 0 && keys == 0 {
+			t.Errorf("%s with %s: %d keys and %d documents, want at most %d and %d", test.filter, test.index, keys, docs, test.most, test.docs)
+		}
+		if test.most == 0 {
+			continue
+		}
+		scan, _ := plan.Lookup("inputStage").Document()
+		if n, _ := scan.Lookup("keysExamined").AsInt64(); n != keys {
+			t.Errorf("%s: the scan looked at %d keys, all at %d", test.filter, n, keys)
+		}
+		field := "l"
+		if scan.Lookup("indexBounds", field).Type == 0 {
+			field = "m"
+		}
+		paths := scan.Lookup("multiKeyPaths", field).String()
+		if many := scan.Lookup("isMultiKey").AsBool(); many != (field == "m") || many != (paths == `["m"]`) {
+			t.Errorf("%s: multikey is %t, at %s", test.filter, many, paths)
+		}
+		last := int64(-1 << 63)
+		for v := range bson.Raw(scan.Lookup("indexBounds", field).Value).Values() {
+			text, _ := v.StringValue()
+			if strings.Contains(test.index, "Version") {
+				if !strings.HasPrefix(text, `["0f`) {
+					t.Errorf("%s: bounds %s of cells' digits", test.filter, text)
+				}
+				continue
+			}
+			first, final, _ := strings.Cut(strings.Trim(text, "[]"), ", ")
+			from, err := strconv.ParseInt(first, 10, 64)
+			to, err2 := strconv.ParseInt(final, 10, 64)
+			if err != nil || err2 != nil || from <= last || to < from {
+				t.Errorf("%s: bounds %s behind %d", test.filter, text, last)
+			}
+			last = to
+		}
+	}
+}
+
+// A document has a key for each of its cells, and the index none for what has no place.
+func TestGeoKeys(t *testing.T) {
+	c := geoCollection(t, "7.0", `{"key": {"l": "2dsphere"}, "name": "i"}, {"key": {"m": "2dsphere", "t": 1}, "name": "m"}`)
+	plan, keys, docs := c.explain(`{"find": "c", "hint": "i"}`)
+	if got := stagesOf(plan); got != "FETCH IXSCAN" || keys != 400 || docs != 400 {
+		t.Errorf("all of the index: %s with %d keys and %d documents", got, keys, docs)
+	}
+	if _, keys, docs = c.explain(`{"find": "c", "hint": "m"}`); keys <= 3 || docs != 3 {
+		t.Errorf("three lines have %d keys, %d documents", keys, docs)
+	}
+	c.do(`{"delete": "c", "deletes": [{"q": {"_id": {"$gte": 200}}, "limit": 0}], "$db": "t"}`)
+	if _, keys, _ = c.explain(`{"find": "c", "hint": "m"}`); keys != 0 {
+		t.Errorf("%d keys are left of what was deleted", keys)
+	}
+	c.do(`{"update": "c", "updates": [{"q": {"_id": {"$lt": 10}}, "u": {"$unset": {"l": 1}}, "multi": true}], "$db": "t"}`)
+	if _, keys, _ = c.explain(`{"find": "c", "hint": "i"}`); keys != 190 {
+		t.Errorf("%d keys are left, want 190", keys)
+	}
+	shape := extJSON(t, `{"find": "c", "filter": {"l": {"$geoIntersects": {"$geometry": {"type": "Point", "coordinates": [0, 0]}}}}, "returnKey": true, "$db": "t"}`)
+	ok(t, command(t, c.conn, shape))
+}
