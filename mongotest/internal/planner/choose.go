@@ -77,6 +77,10 @@ func (a *Access) choose(p *Plan) error {
 		p.Root = s
 		return nil
 	}
+	if s := a.nearPlan(hinted); s != nil {
+		p.Root = s
+		return nil
+	}
 	if p.Filter == nil && a.Sort == nil && hinted == nil && a.Wants.Distinct == "" {
 		p.Root = a.collection(false)
 		return nil

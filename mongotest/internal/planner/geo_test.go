@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
+	"allium/bson"
+	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/store"
 )
 
@@ -116,6 +119,113 @@ func (g *generator) geoIndex(i int) string {
 	return fmt.Sprintf(`{"key": {%s}, "name": "g%d"%s}`, key, i, version)
 }
 
+// nearFilter asks for what is near a point, within limits or not, maybe with another condition.
+func (g *generator) nearFilter() string {
+	limits := g.pick(``, ``, `, "$maxDistance": 5`, `, "$maxDistance": 200000`, `, "$minDistance": 20000`, `, "$minDistance": 1000, "$maxDistance": 4000000`)
+	near := fmt.Sprintf(`{"$near": {"$geometry": %s%s}}`, g.geometry("Point"), limits)
+	if g.IntN(4) == 0 {
+		near = fmt.Sprintf(`{"$nearSphere": %s%s}`, g.position(g.spot(), 1), g.pick(``, `, "$maxDistance": 0.03`, `, "$minDistance": 0.1`))
+	}
+	path := g.pick("p", "p", "s.p", "p.l")
+	if g.IntN(3) == 0 {
+		return fmt.Sprintf(`{%q: %s, %q: %s}`, path, near, g.pick("t", "s.n"), g.operator())
+	}
+	return fmt.Sprintf(`{%q: %s}`, path, near)
+}
+
+// TestNearPlansAgree: searches for what is near yield all that a scan of the collection finds, by
+// its distance, and so do the rings that they have gone through add up.
+func TestNearPlansAgree(t *testing.T) {
+	seed := rand.Uint64()
+	g := &generator{rand.New(rand.NewPCG(seed, 3))}
+	used := 0
+	for round := range 15 {
+		c, where := g.geoCollection(t, 60, fmt.Sprintf("seed %d round %d", seed, round))
+		for range 20 {
+			filter := g.nearFilter()
+			if !valid(t, filter) {
+				continue
+			}
+			f, _ := query.ParseFilter(doc(t, filter), nil)
+			a := &Access{Coll: c, Filter: f}
+			if _, err := a.Plan(); err != nil {
+				continue // no index has the field
+			}
+			used += checkPlans(t, c, filter, "", where)
+			p, _ := (&Access{Coll: c, Filter: f}).Plan()
+			checkRings(t, p, f.Near(), func() string { return filter + "\n" + where() })
+			if t.Failed() {
+				return
+			}
+		}
+	}
+	if used < 100 {
+		t.Errorf("only %d plans had an index", used)
+	}
+}
+
+// checkRings runs a search and compares what its rings say with what it yields.
+func checkRings(t *testing.T, p *Plan, near *query.Near, where func() string) {
+	t.Helper()
+	s := p.Whole()
+	var distances []float64
+	if err := p.Run(s, neverEnds{}, 0, func(d bson.Raw) error {
+		distance, _, _ := near.Distance(d)
+		distances = append(distances, distance)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.IsSorted(distances) {
+		t.Errorf("distances %v\n%s", distances, where())
+	}
+	for s.Near == nil {
+		s = s.Inputs[0]
+	}
+	least, most := near.Limits()
+	var returned, docs int64
+	for i, r := range s.search.rings {
+		if r.least != least || r.most < r.least || r.inclusive != (i == len(s.search.rings)-1) {
+			t.Errorf("rings %+v\n%s", s.search.rings, where())
+		}
+		least, returned = r.most, returned+r.returned
+		docs += r.buffered
+	}
+	if least != most || returned != s.Advanced || docs != returned {
+		t.Errorf("rings %+v up to %v, with %d documents\n%s", s.search.rings, most, s.Advanced, where())
+	}
+}
+
+type neverEnds struct{}
+
+func (neverEnds) Interrupted() error { return nil }
+
+// geoCollection makes a collection with some geo indexes, and a text for errors.
+func (g *generator) geoCollection(t *testing.T, n int, what string) (*store.Coll, func() string) {
+	t.Helper()
+	s := store.New(store.Options{})
+	if err := s.Write(func(tx *store.Tx) error {
+		_, err := tx.Create("db.c", store.Settings{}, nil)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var docs, indexes []string
+	for i := range 1 + g.IntN(3) {
+		if ix := g.geoIndex(i); tryIndex(t, s, ix) {
+			indexes = append(indexes, ix)
+		}
+	}
+	for range n {
+		if d := g.geoDocument(); tryInsert(t, s, d) {
+			docs = append(docs, d)
+		}
+	}
+	return s.Latest().Coll("db.c"), func() string {
+		return fmt.Sprintf("%s\nindexes %s\ndocuments %s", what, strings.Join(indexes, "\n\t"), strings.Join(docs, "\n\t"))
+	}
+}
+
 // TestGeoPlansAgree: plans with 2dsphere indexes, compound and multikey ones too, find what a scan
 // of the collection finds.
 func TestGeoPlansAgree(t *testing.T) {
@@ -123,25 +233,7 @@ func TestGeoPlansAgree(t *testing.T) {
 	g := &generator{rand.New(rand.NewPCG(seed, 2))}
 	used := 0
 	for round := range 40 {
-		s := store.New(store.Options{})
-		if err := s.Write(func(tx *store.Tx) error {
-			_, err := tx.Create("db.c", store.Settings{}, nil)
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
-		var docs, indexes []string
-		for i := range 1 + g.IntN(3) {
-			if ix := g.geoIndex(i); tryIndex(t, s, ix) {
-				indexes = append(indexes, ix)
-			}
-		}
-		for range 40 {
-			if d := g.geoDocument(); tryInsert(t, s, d) {
-				docs = append(docs, d)
-			}
-		}
-		c := s.Latest().Coll("db.c")
+		c, where := g.geoCollection(t, 40, fmt.Sprintf("seed %d round %d", seed, round))
 		for range 25 {
 			order := ""
 			if g.IntN(4) == 0 {
@@ -151,9 +243,7 @@ func TestGeoPlansAgree(t *testing.T) {
 			if !valid(t, filter) {
 				continue // an invalid polygon
 			}
-			used += checkPlans(t, c, filter, order, func() string {
-				return fmt.Sprintf("seed %d round %d\nindexes %s\ndocuments %s", seed, round, strings.Join(indexes, "\n\t"), strings.Join(docs, "\n\t"))
-			})
+			used += checkPlans(t, c, filter, order, where)
 			if t.Failed() {
 				return
 			}

@@ -15,8 +15,12 @@ import (
 // Summary is the short form of a plan: how it reads its documents.
 func (s *Stage) Summary() string {
 	var list []string
-	s.Walk(func(s *Stage) {
-		if len(s.Inputs) > 0 {
+	var walk func(s *Stage)
+	walk = func(s *Stage) {
+		if len(s.Inputs) > 0 && s.Near == nil {
+			for _, in := range s.Inputs {
+				walk(in)
+			}
 			return
 		}
 		text := s.Name
@@ -29,7 +33,8 @@ func (s *Stage) Summary() string {
 		if !slices.Contains(list, text) {
 			list = append(list, text)
 		}
-	})
+	}
+	walk(s)
 	return strings.Join(list, ", ")
 }
 
@@ -153,6 +158,8 @@ func (s *Stage) appendSpecific(dst []byte, sortLimit int64, figures bool) []byte
 			figure("dupsTested", s.Tested)
 			figure("dupsDropped", s.Dropped)
 		}
+	case nearStage:
+		dst = s.appendNear(dst, figures)
 	case "TEXT":
 		dst = appendText(dst, s)
 	case "TEXT_MATCH":

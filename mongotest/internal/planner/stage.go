@@ -41,6 +41,11 @@ type Stage struct {
 	Search *fts.Search // of a stage that searches a text index
 	Term   string      // of its scans
 
+	// Near is what a stage looks for by distance; Skip is the field of the index, and Bounds are
+	// those of the others.
+	Near   *query.Near
+	search *nearSearch
+
 	Figures
 	scan   *store.Scan
 	seen   map[string]struct{}
@@ -111,7 +116,10 @@ func (s *Stage) Clone() *Stage {
 	out := *s
 	out.Figures = Figures{}
 	out.scan, out.seen, out.at, out.heads, out.sorted, out.opened = nil, nil, 0, nil, nil, false
-	out.failed = nil
+	out.failed, out.search = nil, nil
+	if out.Inputs = nil; s.Near != nil {
+		return &out // it makes its inputs
+	}
 	out.Inputs = make([]*Stage, len(s.Inputs))
 	for i, in := range s.Inputs {
 		out.Inputs[i] = in.Clone()
@@ -138,7 +146,8 @@ func (s *Stage) fetched() bool {
 	switch s.Name {
 	case "RECORD_STORE_FAST_COUNT":
 		return true
-	case "COLLSCAN", "CLUSTERED_IXSCAN", "FETCH", "IDHACK", "EOF", "TEXT", "EXPRESS_IXSCAN", "EXPRESS_CLUSTERED_IXSCAN":
+	case "COLLSCAN", "CLUSTERED_IXSCAN", "FETCH", "IDHACK", "EOF", "TEXT", "EXPRESS_IXSCAN", "EXPRESS_CLUSTERED_IXSCAN",
+		nearStage:
 		return true
 	case "IXSCAN", "COUNT_SCAN", "DISTINCT_SCAN":
 		return false
@@ -225,6 +234,8 @@ func (s *Stage) step(e *env, r *row) (state, error) {
 			return s.stepTerm(e, r)
 		}
 		return s.stepIndex(e, r)
+	case nearStage:
+		return s.stepNear(e, r)
 	case "TEXT_OR":
 		return s.stepTextOr(e, r)
 	case "TEXT_MATCH":

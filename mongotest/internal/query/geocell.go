@@ -178,9 +178,12 @@ func newCell(id cellID) *cell {
 		c.center = c.center.add(a)
 	}
 	c.center = c.center.scale(1 / c.center.norm())
+	chord := 0.0
 	for _, a := range c.corners {
-		c.radius = max(c.radius, c.center.angle(a))
+		away := a.add(c.center.scale(-1))
+		chord = max(chord, away.dot(away))
 	}
+	c.radius = 2 * math.Asin(min(1, math.Sqrt(chord)/2))
 	return c
 }
 
@@ -205,7 +208,9 @@ func (c *cell) distance(p vector) float64 {
 	}
 	best := math.Inf(1)
 	for k, a := range c.corners {
-		best = min(best, p.toEdge(a, c.corners[(k+1)%4]))
+		if c.normals[k].dot(p) < 0 { // the nearest edge has the point on its outside
+			best = min(best, p.toEdge(a, c.corners[(k+1)%4]))
+		}
 	}
 	return best
 }

@@ -121,10 +121,15 @@ func (s *shape) look(c *cell, near *vicinity) (overlap, *vicinity) {
 // circleOverlap compares a circle with a cell: it has all of it if the rest of the sphere is a
 // circle that has none.
 func circleOverlap(center vector, radius float64, c *cell) overlap {
+	far := center.angle(c.center)
 	switch {
+	case far > radius+c.radius+cellMargin:
+		return noOverlap
+	case radius >= math.Pi, far+c.radius+cellMargin < radius:
+		return fullOverlap
 	case c.distance(center) > radius+cellMargin:
 		return noOverlap
-	case radius >= math.Pi, c.distance(center.scale(-1)) > math.Pi-radius:
+	case c.distance(center.scale(-1)) > math.Pi-radius:
 		return fullOverlap
 	}
 	return partOverlap

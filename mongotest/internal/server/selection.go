@@ -142,7 +142,7 @@ func (op *Selection) Candidates(r *Request, c *store.Coll,
 	}
 	s := p.Scan(&Running{Request: r}, c.NS)
 	r.planned(s)
-	if p.Sort == nil && op.Filter.NeedsGeoIndex() {
+	if p.Sort == nil && op.Filter.NeedsGeoIndex() && !p.ByDistance() {
 		return nearestFirst(s, op.Filter.Near(), f)
 	}
 	if p.Sort == nil {

@@ -435,7 +435,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll,
 		it.found = s
 	case *planner.ScanIter:
 		it.found = s
-		if filter != nil && filter.NeedsGeoIndex() && sort == nil {
+		if filter != nil && filter.NeedsGeoIndex() && sort == nil && !p.ByDistance() {
 			it.src = &nearIter{src: src, near: filter.Near()}
 		}
 	}
