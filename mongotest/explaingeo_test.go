@@ -233,3 +233,36 @@ func TestNearExplained(t *testing.T) {
 		t.Errorf("the profile has the plan %s", got)
 	}
 }
+
+// A $geoNear in front of a pipeline is a cursor of its own kind, with its query and limits.
+func TestGeoNearStageExplained(t *testing.T) {
+	for _, version := range []string{"4.4", "8.0"} {
+		c := geoCollection(t, version, `{"key": {"l": "2dsphere"}, "name": "i"}`)
+		const near = `{"$geoNear": {"near": {"type": "Point", "coordinates": [5.1, 5]}, "distanceField": "d", "maxDistance": 120000, "query": {"t": 1}}}`
+		for _, test := range []struct {
+			stages string // behind the cursor
+			want   string
+		}{
+			{``, ``},
+			{`, {"$match": {"d": {"$gt": 100000}}}`, `{"$match":{"d":{"$gt":100000}},"nReturned":2,"executionTimeMillisEstimate":0}`},
+		} {
+			for _, verbosity := range []string{"queryPlanner", "executionStats"} {
+				reply := c.do(`{"explain": {"aggregate": "c", "pipeline": [` + near + test.stages + `], "cursor": {}}, "verbosity": "` + verbosity + `", "$db": "t"}`)
+				cursor, _ := reply.Lookup("stages", "0", "$geoNearCursor").Document()
+				plan, _ := cursor.Lookup("queryPlanner", "winningPlan").Document()
+				if got := stagesOf(plan); got != "FETCH GEO_NEAR_2DSPHERE" {
+					t.Errorf("%s: %s: the plan is %s", version, verbosity, got)
+				}
+				if verbosity == "queryPlanner" {
+					continue
+				}
+				if n, _ := cursor.Lookup("executionStats", "nReturned").AsInt64(); n != 3 {
+					t.Errorf("%s: %d documents are near, want 3", version, n)
+				}
+				if got := reply.Lookup("stages", "1"); got.Type == 0 != (test.want == "") || got.Type != 0 && got.String() != test.want {
+					t.Errorf("%s: the next stage is %s, want %s", version, got, test.want)
+				}
+			}
+		}
+	}
+}

@@ -170,16 +170,33 @@ func (g *geoNearStage) filter(field string) (*query.Filter, error) {
 				"$geoNear requires near argument to be a GeoJSON object or a legacy point(array)")
 		}
 	}
+	return query.ParseFilter(nearQuery(field, place, g.spherical, g.limits, g.query), g.options)
+}
+
+func nearQuery(field string, place bson.RawValue, spherical bool, limits []byte, others bson.Raw) bson.Raw {
 	operator := "$near"
-	if g.spherical {
+	if spherical {
 		operator = "$nearSphere"
 	}
 	start, dst := bson.BeginDocument(nil)
-	dst = append(dst, g.query.Elements()...)
+	dst = append(dst, others.Elements()...)
 	near, dst := bson.BeginDocumentElement(dst, field)
-	dst = append(bson.AppendRawValue(dst, operator, place), g.limits...)
-	dst = bson.EndDocument(bson.EndDocument(dst, near), start)
-	return query.ParseFilter(dst, g.options)
+	dst = append(bson.AppendRawValue(dst, operator, place), limits...)
+	return bson.EndDocument(bson.EndDocument(dst, near), start)
+}
+
+// NearQuery returns the query of a $geoNear that is valid, for the field that it measures. ok is
+// false if the place is known only once the pipeline runs.
+func NearQuery(spec bson.Raw, field string) (filter bson.Raw, ok bool) {
+	var limits []byte
+	for _, key := range []string{"minDistance", "maxDistance"} {
+		if v := spec.Lookup(key); v.Type != 0 {
+			limits = bson.AppendRawValue(limits, "$"+key, v)
+		}
+	}
+	others, _ := spec.Lookup("query").Document()
+	place := spec.Lookup("near")
+	return nearQuery(field, place, spec.Lookup("spherical").AsBool(), limits, others), !namesVariable(place)
 }
 
 func (g *geoNearStage) open(src Iterator) (Iterator, error) {

@@ -53,6 +53,7 @@ type explainTarget struct {
 	front    []bson.Raw
 	rest     []bson.Raw
 	absorbed bool   // the query stands for the whole pipeline
+	nearest  bool   // it is that of a $geoNear in front
 	grouped  string // the field by whose values the rest groups, and does nothing else
 	counts   bool   // the rest reads nothing of the documents
 	detail   string
@@ -151,6 +152,9 @@ func (q *aggregateSpec) explanation(r *server.Request) (explainTarget, error) {
 // pushDown gives the query what it does for the pipeline. On a sharded collection the shards'
 // results are merged.
 func (e *explainTarget) pushDown(r *server.Request, sharded bool) {
+	if !sharded && e.takeNear(r) {
+		return
+	}
 	p := pushDown(r.Version(), e.rest, sharded)
 	e.front = e.rest[:len(e.rest)-len(p.rest)]
 	e.q.filter, e.q.sort, e.q.projection, e.q.skip, e.q.limit = p.filter, p.sort, p.projection, p.skip, p.limit
@@ -388,7 +392,7 @@ func (p *explanation) append(r *server.Request, dst []byte, execute bool, shards
 	if err != nil {
 		return dst, err
 	}
-	if len(p.rest) == 0 {
+	if len(p.rest) == 0 && !p.nearest {
 		return appendPlanner(r, dst, x, execute)
 	}
 	if execute {
@@ -396,7 +400,7 @@ func (p *explanation) append(r *server.Request, dst []byte, execute bool, shards
 	}
 	list, dst := bson.BeginArrayElement(dst, "stages")
 	first, dst := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
-	cursor, dst := bson.BeginDocumentElement(dst, "$cursor")
+	cursor, dst := bson.BeginDocumentElement(dst, p.cursorName())
 	if dst, err = appendPlanner(r, dst, x, execute); err != nil {
 		return dst, err
 	}
@@ -493,7 +497,7 @@ func (p *explanation) appendRun(r *server.Request, dst []byte, x *explained) ([]
 	}
 	list, dst := bson.BeginArrayElement(dst, "stages")
 	first, dst := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
-	cursor, dst := bson.BeginDocumentElement(dst, "$cursor")
+	cursor, dst := bson.BeginDocumentElement(dst, p.cursorName())
 	if dst, err = appendPlanner(r, dst, x, true); err != nil {
 		return dst, err
 	}

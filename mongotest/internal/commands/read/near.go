@@ -1,8 +1,10 @@
 package read
 
-// What queries need of indexes without ordered keys: $text, $geoNear.
+// $geoNear: the index that it needs, its query, and what explain shows of it.
 
 import (
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/query"
@@ -46,4 +48,41 @@ func (e *pipelineEnv) FindNear(ns pipeline.Namespace, filter *query.Filter) (pip
 		return nil, err
 	}
 	return p.Scan(e.run, c.NS), nil
+}
+
+// takeNear makes a $geoNear in front the query, as versions from 4.4 on show it.
+func (e *explainTarget) takeNear(r *server.Request) bool {
+	if !r.Version().AtLeast(4, 4) || len(e.rest) == 0 {
+		return false
+	}
+	name, v := bsondoc.FirstElement(e.rest[0])
+	spec, ok := v.Document()
+	if !ok || name != "$geoNear" {
+		return false
+	}
+	st, err := r.Snapshot(e.q.ns)
+	if err != nil {
+		return false
+	}
+	db, coll := namespace.Split(e.q.ns)
+	key, _ := spec.Lookup("key").StringValue()
+	env := &pipelineEnv{run: &server.Running{Request: r, State: st}}
+	field, err := env.GeoIndex(pipeline.Namespace{DB: db, Coll: coll}, key)
+	if err != nil {
+		return false
+	}
+	if e.q.filter, ok = pipeline.NearQuery(spec, field); !ok {
+		e.q.filter = nil
+		return false
+	}
+	e.front, e.rest, e.nearest = e.rest[:1], e.rest[1:], true
+	return true
+}
+
+// cursorName is what stands for the query among the stages.
+func (e *explainTarget) cursorName() string {
+	if e.nearest {
+		return "$geoNearCursor"
+	}
+	return "$cursor"
 }
