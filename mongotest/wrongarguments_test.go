@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net"
 	"regexp"
 	"slices"
@@ -15,7 +16,10 @@ import (
 	"allium/mongotest"
 )
 
-var argumentsEvery = flag.Int("arguments.every", 101, "TestWrongArguments asks one in so many; with 1 and -v, all")
+var (
+	argumentsEvery = flag.Int("arguments.every", 101, "TestWrongArguments asks one in so many; 1 asks all, for some three minutes per version")
+	argumentsSeed  = flag.Uint64("arguments.seed", 1, "which ones TestWrongArguments asks")
+)
 
 // oldWords are what parsers by hand said of values of a wrong type, and definitions do not.
 var oldWords = regexp.MustCompile(`had the wrong type\. Expected|must be of type|is not a valid argument to|^9: Failed to parse:|` +
@@ -28,29 +32,94 @@ var byHandStill = map[string]bool{"saslStart": true, "cloneCollectionAsCapped": 
 
 // TestWrongArguments sends commands, with values of all types in the place of each argument, on all
 // levels, with arguments left out, given twice, and unknown. Whatever it is, the answer is not an
-// error of mongotest's own, and servers of 8.2 do not have the words of 4.4.
+// error of mongotest's own, and servers of 8.2 do not have the words of 4.4. A mongos refuses what a
+// replica set refuses, with the same words, and so it is whatever the order of the arguments, but
+// for what otherOnMongos and anyOrder have.
 func TestWrongArguments(t *testing.T) {
 	norace.Skip(t, "one command comes after the other, and there are thousands")
-	for _, version := range []string{"4.4.0", "8.2.4"} {
-		for name, topology := range map[string]mongotest.Option{"standalone": mongotest.Standalone(), "sharded": mongotest.Sharded(1, 1)} {
-			asked, refused := 0, 0
-			askArguments(t, topology, version, func(cmd, path, what, answer string) {
-				if asked++; answer != "ok" {
-					refused++
-				}
-				switch {
-				case internalError.MatchString(answer) && path != "$readPreference.hedge":
-					t.Errorf("%s %s: %s with %s of %s: %s", version, name, cmd, path, what, answer)
-				case version[0] == '8' && !byHandStill[cmd] && !strings.HasPrefix(path, "$readPreference") && oldWords.MatchString(answer):
-					t.Errorf("%s %s: %s with %s of %s has the words of 4.4: %s", version, name, cmd, path, what, answer)
-				}
-			})
-			if t.Logf("%s %s: %d asked, %d refused", version, name, asked, refused); refused < asked/5 {
-				t.Errorf("%s %s: of %d only %d were refused", version, name, asked, refused)
+	for _, version := range []string{"4.4.0", "5.0.0", "6.0.0", "7.0.8", "8.0.4", "8.2.4"} {
+		asked, refused, compared := 0, 0, 0
+		askArguments(t, version, func(q question, a answers) {
+			asked++
+			if a.set != "ok" {
+				refused++
 			}
+			for name, answer := range map[string]string{"standalone": a.standalone, "replica set": a.set, "mongos": a.mongos, "shuffled": a.shuffled} {
+				switch {
+				case internalError.MatchString(answer) && q.path != "$readPreference.hedge":
+					t.Errorf("%s %s: %v: %s", version, name, q, answer)
+				case version == "8.2.4" && !byHandStill[q.cmd] && !strings.HasPrefix(q.path, "$readPreference") && oldWords.MatchString(answer):
+					t.Errorf("%s %s: %v has the words of 4.4: %s", version, name, q, answer)
+				}
+			}
+			if !q.declared(otherOnMongos, version) {
+				if compared++; alike(a.set) != strings.Replace(alike(a.mongos), "failed on: sh0 :: caused by :: ", "", 1) {
+					t.Errorf("%s: %v:\na replica set answers %s\na mongos answers %s", version, q, a.set, a.mongos)
+				}
+			}
+			if !q.declared(anyOrder, version) && alike(a.set) != alike(a.shuffled) {
+				t.Errorf("%s: %v:\nin order %s\nshuffled %s", version, q, a.set, a.shuffled)
+			}
+		})
+		t.Logf("%s: %d asked, %d refused, %d the same on a mongos", version, asked, refused, compared)
+		if refused < asked/5 || compared < asked/3 {
+			t.Errorf("%s: of %d only %d were refused and %d compared with a mongos", version, asked, refused, compared)
 		}
 	}
 }
+
+// question says which variant of a command is asked.
+type question struct{ cmd, path, what string }
+
+func (q question) String() string { return fmt.Sprintf("%s with %s of %s", q.cmd, q.path, q.what) }
+
+// declared reports whether a table has a command, an argument of it ("cmd.argument"), or an argument
+// of all (".argument"). The value is the first version, if any, from which on the table has it not.
+func (q question) declared(table map[string]string, version string) bool {
+	argument, _, _ := strings.Cut(q.path, ".")
+	for _, key := range []string{q.cmd, q.cmd + "." + argument, "." + argument} {
+		if until, ok := table[key]; ok && (until == "" || version < until) {
+			return true
+		}
+	}
+	return false
+}
+
+// answers are what four deployments say to the same question: the last gets the arguments behind
+// the first in another order.
+type answers struct{ standalone, set, mongos, shuffled string }
+
+// otherOnMongos are commands and arguments to which a mongos has an answer of its own: it does not
+// have the command, has another one of its name, or sends it on to shards and says so. Where the
+// command is known to it alone, the same holds for a replica set.
+var otherOnMongos = map[string]string{
+	".writeConcern": "", // a mongos makes an error of some commands' writeConcernError, as it was recorded for create
+
+	"distinct": "5.0", "dropDatabase": "5.0", "drop.drop": "7.0", "find.find": "5.0", "find.hint": "", "find.min": "", "find.max": "",
+	"update.updates": "", "createIndexes.commitQuorum": "", "getMore": "", "commitTransaction": "", "getShardVersion": "",
+	"isMaster.maxAwaitTimeMS": "", "isMaster.topologyVersion": "", "killOp": "", "profile": "", "replSetGetStatus": "", "compact": "",
+
+	"applyOps": "", "cloneCollectionAsCapped": "", "cleanupOrphaned": "", "dbHash": "", "getLastError": "", "getPrevError": "", "isSelf": "",
+	"lockInfo": "", "multicast": "", "reIndex": "", "replSetFreeze": "", "replSetGetConfig": "", "resetError": "", "top": "",
+
+	"addShard": "", "addShardTag": "", "addShardToZone": "", "balancerCollectionStatus": "", "balancerStart": "", "balancerStatus": "",
+	"balancerStop": "", "clearJumboFlag": "", "enableSharding": "", "flushRouterConfig": "", "getShardMap": "", "isdbgrid": "",
+	"listShards": "", "mergeChunks": "", "moveChunk": "", "movePrimary": "", "netstat": "", "refineCollectionShardKey": "", "removeShard": "",
+	"removeShardFromZone": "", "shardCollection": "", "split": "", "updateZoneKeyRange": "",
+}
+
+// anyOrder are commands whose whole form has two arguments that a server of the version refuses, so
+// that the order decides which of them it names, and one whose second try finds another state.
+var anyOrder = map[string]string{
+	"create": "7.0", "collMod": "", "mapReduce": "", "count": "", "dropDatabase": "", "find.$readPreference": "",
+}
+
+// variable is what differs between two deployments that say the same: what is shown of commands and
+// identifiers.
+var variable = regexp.MustCompile(`(?s)[\[{].*[\]}]|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}`)
+
+// alike is an answer without what differs between deployments.
+func alike(answer string) string { return variable.ReplaceAllString(answer, "") }
 
 // internalError is an error of code 1 or 8, or one that shows a value of Go's.
 var internalError = regexp.MustCompile(`^(1|8): |%!|runtime error|interface conversion`)
@@ -62,6 +131,8 @@ var wholeCommands = []wholeCommand{
 	{"db", `{"find": "c", "filter": {"a": 1}, "projection": {"a": 1}, "sort": {"a": 1}, "hint": {"_id": 1}, "skip": 1, "limit": 1, "batchSize": 1, "singleBatch": true, "comment": "x", "maxTimeMS": 1000, "readConcern": {"level": "local"}, "max": {"_id": 1}, "min": {"_id": 0}, "returnKey": false, "showRecordId": false, "tailable": false, "oplogReplay": false, "noCursorTimeout": true, "awaitData": false, "allowPartialResults": false, "collation": {"locale": "en", "caseLevel": false, "caseFirst": "off", "strength": 3, "numericOrdering": false, "alternate": "non-ignorable", "maxVariable": "punct", "normalization": false, "backwards": false}, "allowDiskUse": true}`},
 	{"db", `{"aggregate": "c", "pipeline": [{"$match": {"a": 1}}], "cursor": {"batchSize": 1}, "allowDiskUse": true, "maxTimeMS": 1000, "bypassDocumentValidation": true, "readConcern": {"level": "local"}, "collation": {"locale": "en"}, "hint": {"_id": 1}, "comment": "x", "writeConcern": {"w": 1}}`},
 	{"db", `{"aggregate": "c", "pipeline": [], "explain": false, "cursor": {}}`},
+	{"db", `{"aggregate": "c", "pipeline": [], "cursor": {"batchSize": 2}, "hint": {"b": 1}, "readConcern": {"level": "majority", "afterClusterTime": {"$timestamp": {"t": 1, "i": 1}}}, "collation": {"locale": "de", "caseLevel": true, "caseFirst": "upper", "strength": 1, "numericOrdering": true, "alternate": "shifted", "maxVariable": "space", "normalization": true, "backwards": true}, "lsid": {"id": {"$binary": {"base64": "AAAAAAAAAAAAAAAAAAAAAg==", "subType": "04"}}}, "$readPreference": {"mode": "secondaryPreferred", "tags": [{"a": "b"}, {}], "maxStalenessSeconds": 90}}`},
+	{"db", `{"insert": "c", "documents": [{"a": 1}], "writeConcern": {"w": "majority", "j": false, "fsync": false, "wtimeout": 10}, "lsid": {"id": {"$binary": {"base64": "AAAAAAAAAAAAAAAAAAAAAw==", "subType": "04"}}}, "txnNumber": {"$numberLong": "1"}, "stmtIds": [1]}`},
 	{"db", `{"count": "c", "query": {"a": 1}, "limit": 1, "skip": 1, "hint": "_id_", "readConcern": {"level": "local"}, "collation": {"locale": "en"}, "maxTimeMS": 1000, "comment": "x"}`},
 	{"db", `{"distinct": "c", "key": "a", "query": {"a": 1}, "readConcern": {"level": "local"}, "collation": {"locale": "en"}, "comment": "x", "maxTimeMS": 1000}`},
 	{"db", `{"insert": "c", "documents": [{"a": 1}], "ordered": true, "writeConcern": {"w": 1, "j": true, "wtimeout": 10}, "bypassDocumentValidation": true, "comment": "x"}`},
@@ -211,6 +282,16 @@ var oddValues = []struct {
 	{"regex", bson.Regex{Pattern: "a"}}, {"dbPointer", bson.DBPointer{DB: "d"}}, {"code", bson.JavaScript("x")}, {"symbol", bson.Symbol("x")}, {"scope", bson.CodeWithScope{Code: "x"}},
 	{"int", int32(1)}, {"zero", int32(0)}, {"negative", int32(-1)}, {"timestamp", bson.Timestamp{T: 1}}, {"long", int64(1)}, {"large", int64(1) << 40},
 	{"minKey", bson.MinKey{}}, {"maxKey", bson.MaxKey{}}, {"NaN", math.NaN()}, {"empty string", ""},
+	{"2^31", int64(1) << 31}, {"2^63-1", int64(math.MaxInt64)}, {"-2^63", int64(math.MinInt64)}, {"decimal", decimal128("1.5")}, {"decimal 1", decimal128("1")},
+	{"decimal NaN", decimal128("NaN")}, {"infinity", math.Inf(1)}, {"1e300", 1e300}, {"negative double", -1.5},
+}
+
+func decimal128(text string) bson.Decimal128 {
+	d, err := bson.ParseDecimal128(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
 }
 
 // argumentVariants calls do with the command changed at one place: each field of it and of the
@@ -255,38 +336,51 @@ func argumentVariants(d bson.D, do func(path, what string, d bson.D)) {
 	do("noSuchField", "unknown", append(slices.Clone(d), bson.E{Key: "noSuchField", Value: int32(1)}))
 }
 
-// askArguments sends variants of each command to a deployment, one in so many, and calls do with
-// the error.
-func askArguments(t *testing.T, topology mongotest.Option, version string, do func(cmd, path, what, answer string)) {
-	d := mongotest.Start(t, topology, mongotest.Version(version), mongotest.InMemory(), mongotest.NoScripting())
-	c := dialNode(t, d, d.Node(0))
-	n := 0
+// askArguments sends variants of each command to deployments, one in so many, and calls do with
+// the errors.
+func askArguments(t *testing.T, version string, do func(question, answers)) {
+	dial := func(topology mongotest.Option) net.Conn {
+		d := mongotest.Start(t, topology, mongotest.Version(version), mongotest.InMemory(), mongotest.NoScripting())
+		c := dialNode(t, d, d.Node(0))
+		prepareArguments(t, c)
+		return c
+	}
+	standalone, set, mongos := dial(mongotest.Standalone()), dial(mongotest.ReplicaSet(1)), dial(mongotest.Sharded(1, 1))
+	draw := rand.New(rand.NewPCG(*argumentsSeed, 0))
 	for _, w := range wholeCommands {
 		var cmd bson.D
 		if err := bson.UnmarshalExtJSON([]byte(w.cmd), &cmd); err != nil {
 			t.Fatalf("%s: %v", w.cmd, err)
 		}
-		prepareArguments(t, c)
 		argumentVariants(cmd, func(path, what string, variant bson.D) {
-			if n++; n%*argumentsEvery != 0 {
+			if draw.IntN(*argumentsEvery) != 0 {
 				return
 			}
 			variant = append(slices.Clone(variant), bson.E{Key: "$db", Value: w.db})
-			raw, err := bson.Marshal(variant)
-			if err != nil {
-				t.Fatal(err)
-			}
-			reply := command(t, c, raw)
-			answer := errorOf(reply)
-			if e, _ := reply.Lookup("writeErrors", "0").Document(); len(e) > 0 {
-				answer = "write " + errorOf(e)
-			}
-			do(cmd[0].Key, path, what, answer)
-			if answer == "ok" {
-				prepareArguments(t, c)
-			}
+			a := answers{standalone: askVariant(t, standalone, variant), set: askVariant(t, set, variant), mongos: askVariant(t, mongos, variant)}
+			draw.Shuffle(len(variant)-1, func(i, j int) { variant[i+1], variant[j+1] = variant[j+1], variant[i+1] })
+			a.shuffled = askVariant(t, set, variant)
+			do(question{cmd[0].Key, path, what}, a)
 		})
 	}
+}
+
+// askVariant sends a command and returns its error. What the command may have changed, even if its
+// write concern failed, is made anew.
+func askVariant(t *testing.T, c net.Conn, cmd bson.D) string {
+	raw, err := bson.Marshal(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply := command(t, c, raw)
+	answer := errorOf(reply)
+	if e, _ := reply.Lookup("writeErrors", "0").Document(); len(e) > 0 {
+		answer = "write " + errorOf(e)
+	}
+	if answer == "ok" || strings.HasPrefix(answer, "write ") || strings.Contains(answer, "Error details: ") {
+		prepareArguments(t, c)
+	}
+	return answer
 }
 
 // prepareArguments makes the state that the commands are for.
