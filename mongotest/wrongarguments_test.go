@@ -32,9 +32,9 @@ var byHandStill = map[string]bool{"saslStart": true, "cloneCollectionAsCapped": 
 
 // TestWrongArguments sends commands, with values of all types in the place of each argument, on all
 // levels, with arguments left out, given twice, and unknown. Whatever it is, the answer is not an
-// error of mongotest's own, and servers of 8.2 do not have the words of 4.4. A mongos refuses what a
-// replica set refuses, with the same words, and so it is whatever the order of the arguments, but
-// for what otherOnMongos and anyOrder have.
+// error of mongotest's own, and servers of 8.2 do not have the words of 4.4. A mongos refuses what
+// a replica set refuses, with the same words, and so it is whatever the order of the arguments,
+// but for what otherOnMongos and anyOrder have.
 func TestWrongArguments(t *testing.T) {
 	norace.Skip(t, "one command comes after the other, and there are thousands")
 	for _, version := range []string{"4.4.0", "5.0.0", "6.0.0", "7.0.8", "8.0.4", "8.2.4"} {
@@ -73,8 +73,8 @@ type question struct{ cmd, path, what string }
 
 func (q question) String() string { return fmt.Sprintf("%s with %s of %s", q.cmd, q.path, q.what) }
 
-// declared reports whether a table has a command, an argument of it ("cmd.argument"), or an argument
-// of all (".argument"). The value is the first version, if any, from which on the table has it not.
+// declared reports whether a table has a command, an argument of it ("cmd.argument"), or one of all
+// (".argument"). The value is the first version, if any, from which on the table has it not.
 func (q question) declared(table map[string]string, version string) bool {
 	argument, _, _ := strings.Cut(q.path, ".")
 	for _, key := range []string{q.cmd, q.cmd + "." + argument, "." + argument} {
