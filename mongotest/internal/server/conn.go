@@ -200,6 +200,10 @@ func (c *Conn) handle(h wire.Header) bool {
 		if err := r.parseQuery(msg); err != nil {
 			return false
 		}
+	case opGetMore:
+		if err := r.parseGetMore(msg); err != nil {
+			return false
+		}
 	default:
 		return false
 	}
@@ -271,11 +275,7 @@ func (c *Conn) beginReply(h wire.Header) (start int) {
 	start = len(c.out)
 	if c.req.legacy {
 		c.out = wire.AppendHeader(c.out, wire.NextRequestID(), h.RequestID, wire.OpReply)
-		flags := byte(8) // await capable
-		if c.req.finds {
-			flags |= queryFailure
-		}
-		c.out = append(c.out, flags, 0, 0, 0)
+		c.out = append(c.out, queryAwaitable, 0, 0, 0)
 		c.out = append(c.out, make([]byte, 12)...)
 		c.out = append(c.out, 1, 0, 0, 0)
 		return start
@@ -292,6 +292,9 @@ func (c *Conn) finishReply(start int, more bool) {
 	if more {
 		flags := c.out[start+wire.HeaderLen:]
 		binary.LittleEndian.PutUint32(flags, binary.LittleEndian.Uint32(flags)|uint32(wire.MoreToCome))
+	}
+	if c.req.finds {
+		c.out = finishDocuments(c.out, start)
 	}
 	if !c.req.legacy && c.req.Flags&wire.ChecksumPresent != 0 {
 		c.out = wire.AppendChecksum(c.out, start)

@@ -291,7 +291,7 @@ func (n *Node) appendOpTime(r *Request, dst []byte) []byte {
 // appendError appends the elements of a failed command's reply.
 func (n *Node) appendError(r *Request, dst []byte, e *srverr.Error) []byte {
 	if r.finds {
-		return appendQueryError(dst, e)
+		return r.appendQueryError(dst, e)
 	}
 	dst = n.appendVersionFor(dst, e.Code)
 	dst = bson.AppendDouble(dst, "ok", 0)
