@@ -68,6 +68,7 @@ var layers = []string{
 	"gridfs",
 	"encryption",
 	"patterns/internal/again",
+	"patterns/internal/docid",
 	"patterns/internal/settled",
 	"patterns/lease",
 	"patterns/paging",
@@ -75,6 +76,7 @@ var layers = []string{
 	"patterns/queue",
 	"patterns/schema",
 	"patterns/joined",
+	"patterns/cached",
 	"patterns/migrate",
 }
 

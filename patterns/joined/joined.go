@@ -20,7 +20,6 @@ package joined
 import (
 	"bytes"
 	"context"
-	"math"
 	"slices"
 	"sync"
 
@@ -29,6 +28,7 @@ import (
 	"allium/internal/cursor"
 	"allium/internal/option"
 	"allium/mongoerr"
+	"allium/patterns/internal/docid"
 )
 
 // Options are the options of New. The zero value of a field stands for its default.
@@ -99,7 +99,7 @@ func (r *Reader[T]) Find(ctx context.Context, id any) (T, error) {
 	if err != nil {
 		return *new(T), err
 	}
-	key, ok := keyOf(v)
+	key, ok := docid.Key(v)
 	if !ok || allium.SessionFrom(ctx) != nil {
 		return r.alone(ctx, v)
 	}
@@ -255,7 +255,7 @@ func (r *Reader[T]) find(ctx context.Context, calls []*call) (unknown bool, err 
 		if err != nil {
 			return false, err
 		}
-		key, _ := keyOf(doc.Lookup("_id"))
+		key, _ := docid.Key(doc.Lookup("_id"))
 		same := byKey[key]
 		unknown = unknown || len(same) == 0
 		for _, c := range same {
@@ -263,27 +263,4 @@ func (r *Reader[T]) find(ctx context.Context, calls []*call) (unknown bool, err 
 		}
 	}
 	return unknown, nil
-}
-
-// keyOf returns what two _ids have in common that are equal for every server, and whether there is
-// such a thing. Integers of all widths are equal, and so are whole doubles.
-func keyOf(id bson.RawValue) (string, bool) {
-	switch id.Type {
-	case bson.TypeDouble:
-		f, _ := id.Double()
-		if f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-			return "", false
-		}
-		return integerKey(int64(f)), true
-	case bson.TypeInt32, bson.TypeInt64:
-		n, _ := id.AsInt64()
-		return integerKey(n), true
-	case bson.TypeString, bson.TypeBinary, bson.TypeObjectID, bson.TypeBoolean, bson.TypeDateTime, bson.TypeTimestamp:
-		return string(append([]byte{byte(id.Type)}, id.Value...)), true
-	}
-	return "", false
-}
-
-func integerKey(n int64) string {
-	return string(bson.AppendInt64Value([]byte{byte(bson.TypeInt64)}, n))
 }
