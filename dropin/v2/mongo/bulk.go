@@ -145,6 +145,9 @@ func (coll *Collection) BulkWrite(ctx context.Context, models []WriteModel,
 		return nil, err
 	}
 	if ctx, err = coll.client.context(ctx); err != nil {
+		if ctx.Err() != nil {
+			return &BulkWriteResult{UpsertedIDs: map[int64]any{}}, err
+		}
 		return nil, err
 	}
 	writes := make([]allium.WriteModel, len(models))
@@ -231,11 +234,11 @@ func (c *Client) BulkWrite(ctx context.Context, writes []ClientBulkWrite,
 	if err != nil {
 		return nil, err
 	}
+	empty := c.bulkResult(&allium.BulkWriteResult{Acknowledged: true}, set(o.VerboseResults))
 	if ctx, err = c.context(ctx); err != nil {
-		return nil, err
+		return empty, err
 	}
 	models := make([]allium.WriteModel, len(writes))
-	empty := c.bulkResult(&allium.BulkWriteResult{Acknowledged: true}, set(o.VerboseResults))
 	for i, w := range writes {
 		if isNil(w.Model) {
 			return empty, fmt.Errorf("error from model at index %d: %w", i, ErrNilDocument)
@@ -265,10 +268,10 @@ func (c *Client) BulkWrite(ctx context.Context, writes []ClientBulkWrite,
 		return out, nil
 	}
 	var bulk *mongoerr.BulkWriteError
-	if !errors.As(err, &bulk) {
-		return nil, failure(err)
-	}
 	out.Acknowledged = true
+	if !errors.As(err, &bulk) {
+		return out, failure(err)
+	}
 	e := ClientBulkWriteException{}
 	if bulk.Err != nil {
 		top := WriteError{Message: failure(bulk.Err).Error()}

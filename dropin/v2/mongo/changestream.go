@@ -34,6 +34,8 @@ type ChangeStream struct {
 	inner *allium.ChangeStream[coding.View]
 	err   error
 	over  bool
+	asked bool // TryNext or Next was called
+	shut  bool // Close was called
 }
 
 // watch opens a change stream.
@@ -101,6 +103,11 @@ func (cs *ChangeStream) Next(ctx context.Context) bool {
 
 // TryNext is Next, and asks the server once at the most.
 func (cs *ChangeStream) TryNext(ctx context.Context) bool {
+	if cs != nil && cs.inner != nil && !cs.asked && !cs.over && cs.RemainingBatchLength() == 0 {
+		// The first call looks at the batch with which the stream was opened, and asks for no other.
+		cs.asked, cs.err = true, nil
+		return false
+	}
 	return cs.next(ctx, (*allium.ChangeStream[coding.View]).TryNext)
 }
 
@@ -112,7 +119,7 @@ func (cs *ChangeStream) next(ctx context.Context,
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	cs.err = nil
+	cs.asked, cs.err = true, nil
 	ended := ctx.Err()
 	if next(cs.inner, ctx) {
 		cs.Current = bson.Raw(cs.inner.Current().Raw)
@@ -144,7 +151,7 @@ func (cs *ChangeStream) Err() error {
 
 // Decode decodes the current event into the variable that val points to.
 func (cs *ChangeStream) Decode(val any) error {
-	if cs == nil || cs.inner == nil {
+	if cs == nil || cs.inner == nil || cs.shut {
 		return ErrNilCursor
 	}
 	return cs.way().Unmarshal(abson.TypeEmbeddedDocument, cs.Current, val)
@@ -161,8 +168,9 @@ func (cs *ChangeStream) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	cs.over = true
-	return failure(cs.inner.Close(ctx))
+	cs.over, cs.shut = true, true
+	cs.err = failure(cs.inner.Close(ctx))
+	return cs.err
 }
 
 // RemainingBatchLength returns how many events are left of the current batch.

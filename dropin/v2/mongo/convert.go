@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"allium/auth"
@@ -100,7 +101,7 @@ func (e inWords) Unwrap() []error { return e.errs }
 
 // networkError is the error of a connection: a CommandError with the label NetworkError.
 func networkError(text string, err error, labels []string) CommandError {
-	labels = append(slices.Clone(labels), driver.NetworkError)
+	labels = append([]string{driver.NetworkError}, labels...)
 	return CommandError{Message: text, Labels: labels, Wrapped: inWords{text, []error{err}}, whole: true}
 }
 
@@ -110,7 +111,11 @@ func connectionText(e *mongoerr.ConnectionError) string {
 	case cause == nil:
 		return e.Error()
 	case e.Op == "read":
-		return fmt.Sprintf("connection(%s) incomplete read of message header: %v", e.Addr, cause)
+		text := cause.Error()
+		if errors.Is(cause, io.EOF) && !errors.Is(cause, io.ErrUnexpectedEOF) {
+			text = "connection closed unexpectedly by the other side: " + text
+		}
+		return fmt.Sprintf("connection(%s) incomplete read of message header: %s", e.Addr, text)
 	case e.Op == "write":
 		return fmt.Sprintf("connection(%s) unable to write wire message to network: %v", e.Addr, cause)
 	default:

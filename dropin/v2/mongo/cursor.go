@@ -23,15 +23,18 @@ type Cursor struct {
 	Current bson.Raw
 
 	coder
-	inner *allium.Cursor[coding.View] // nil for one of NewCursorFromDocuments
-	docs  []bson.Raw                  // that are left of NewCursorFromDocuments
-	err   error
-	cause error // of inner, that err was made of
-	over  bool  // Next has returned false for good, or Close was called
+	inner   *allium.Cursor[coding.View] // nil for one of NewCursorFromDocuments
+	batches *batch.Batches              // of inner
+	docs    []bson.Raw                  // that are left of NewCursorFromDocuments
+	err     error
+	cause   error // of inner, that err was made of
+	over    bool  // Next has returned false for good, or Close was called
+	left    int   // what RemainingBatchLength returned before that
+	late    error // of All, which Err returns once Next was called again
 }
 
 func newCursor(inner *allium.Cursor[coding.View], c coder) *Cursor {
-	return &Cursor{inner: inner, coder: c}
+	return &Cursor{inner: inner, coder: c, batches: batch.Of(inner)}
 }
 
 // NewCursorFromDocuments returns a cursor over documents, with an error that Err returns.
@@ -74,11 +77,14 @@ func (c *Cursor) TryNext(ctx context.Context) bool { return c.next(ctx, false) }
 
 func (c *Cursor) next(ctx context.Context, block bool) bool {
 	if c.over {
+		if c.late != nil {
+			c.err = c.late
+		}
 		return false
 	}
 	if c.inner == nil {
 		if len(c.docs) == 0 || c.err != nil {
-			c.over = true
+			c.finish()
 			return false
 		}
 		c.Current, c.docs = c.docs[0], c.docs[1:]
@@ -88,6 +94,9 @@ func (c *Cursor) next(ctx context.Context, block bool) bool {
 		ctx = context.Background()
 	}
 	ended := ctx.Err()
+	if c.Current != nil && c.batches.Left() == 0 && c.inner.ID() != 0 {
+		c.Current = bytes.Clone(c.Current) // it stays if there are no documents in the next batch
+	}
 	found := false
 	if block {
 		found = c.inner.Next(ctx)
@@ -106,7 +115,9 @@ func (c *Cursor) next(ctx context.Context, block bool) bool {
 		c.err = failure(err)
 	}
 	c.cause = err
-	c.over = c.inner.ID() == 0
+	if c.inner.ID() == 0 {
+		c.finish()
+	}
 	return false
 }
 
@@ -118,9 +129,17 @@ func (c *Cursor) Decode(val any) error {
 	return c.way().Unmarshal(abson.TypeEmbeddedDocument, c.Current, val)
 }
 
+// finish marks that no more documents come.
+func (c *Cursor) finish() {
+	if !c.over {
+		c.left = c.RemainingBatchLength()
+		c.over = true
+	}
+}
+
 // Close ends the cursor.
 func (c *Cursor) Close(ctx context.Context) error {
-	c.over, c.docs = true, nil
+	c.finish()
 	if c.inner == nil {
 		return nil
 	}
@@ -150,7 +169,11 @@ func (c *Cursor) All(ctx context.Context, results any) error {
 	if slice.Kind() != reflect.Slice {
 		return fmt.Errorf("results argument must be a pointer to a slice, but was a pointer to %s", slice.Kind())
 	}
-	defer c.Close(ctx)
+	// What the program sees of the cursor is what it saw before.
+	defer func(current bson.Raw, err error, left int) {
+		_ = c.Close(ctx)
+		c.Current, c.err, c.left = current, err, left
+	}(c.kept(), c.err, c.RemainingBatchLength())
 	if c.err != nil && c.inner == nil {
 		return c.err
 	}
@@ -169,11 +192,15 @@ func (c *Cursor) All(ctx context.Context, results any) error {
 		n++
 	}
 	if err := c.Err(); err != nil {
+		c.late = err
 		return err
 	}
 	p.Elem().Set(out.Slice(0, n))
 	return nil
 }
+
+// kept returns a copy of the current document.
+func (c *Cursor) kept() bson.Raw { return bytes.Clone(c.Current) }
 
 // documents returns copies of the documents that are left, and closes the cursor.
 func (c *Cursor) documents(ctx context.Context) ([]bson.Raw, error) {
@@ -187,23 +214,26 @@ func (c *Cursor) documents(ctx context.Context) ([]bson.Raw, error) {
 
 // RemainingBatchLength returns how many documents are left of the current batch.
 func (c *Cursor) RemainingBatchLength() int {
+	if c.over {
+		return c.left
+	}
 	if c.inner == nil {
 		return len(c.docs)
 	}
-	return batch.Of(c.inner).Left()
+	return c.batches.Left()
 }
 
 // SetBatchSize says how many documents the next batches have at most.
 func (c *Cursor) SetBatchSize(batchSize int32) {
 	if c.inner != nil {
-		batch.Of(c.inner).SetSize(batchSize)
+		c.batches.SetSize(batchSize)
 	}
 }
 
 // SetMaxAwaitTime says how long the server waits for documents, if the cursor tails.
 func (c *Cursor) SetMaxAwaitTime(dur time.Duration) {
 	if c.inner != nil {
-		batch.Of(c.inner).SetMaxAwaitTime(dur)
+		c.batches.SetMaxAwaitTime(dur)
 	}
 }
 
@@ -214,7 +244,7 @@ func (c *Cursor) SetComment(comment any) {
 	}
 	v, err := c.any(comment)
 	if err == nil {
-		err = batch.Of(c.inner).SetComment(v)
+		err = c.batches.SetComment(v)
 	}
 	if err != nil {
 		c.err = errors.Join(c.err, err)

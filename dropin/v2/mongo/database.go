@@ -3,6 +3,7 @@ package mongo
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"allium"
@@ -137,6 +138,8 @@ func refusedBy(reply abson.Raw, err error) error {
 	return e
 }
 
+var errNoCursor = errors.New("database response does not contain a cursor; try using RunCommand instead")
+
 // RunCommandCursor runs a command that opens a cursor.
 func (db *Database) RunCommandCursor(ctx context.Context, runCommand any,
 	opts ...options.Lister[options.RunCmdOptions]) (*Cursor, error) {
@@ -147,6 +150,9 @@ func (db *Database) RunCommandCursor(ctx context.Context, runCommand any,
 	cur, err := allium.RunCursorCommand[coding.View](ctx, db.inner, cmd,
 		allium.RunCursorCommandOptions{ReadPreference: readPreference(rp), CursorType: commandCursorType(cmd)})
 	if err != nil {
+		if strings.Contains(err.Error(), "no cursor document") {
+			return nil, errNoCursor
+		}
 		return nil, failure(err)
 	}
 	return newCursor(cur, db.coder), nil

@@ -335,15 +335,37 @@ type GridFSDownloadStream struct {
 	inner *agridfs.DownloadStream
 	coder
 	closed bool
+	ended  error // io.EOF or ErrMissingChunk, once Read has come to it
 }
 
-// Read reads the next bytes.
+// Read reads the next bytes. It fills p unless the file ends before.
 func (ds *GridFSDownloadStream) Read(p []byte) (int, error) {
 	if ds.closed {
 		return 0, ErrStreamClosed
 	}
-	n, err := ds.inner.Read(p)
-	return n, fileFailure(err)
+	if ds.ended != nil {
+		return 0, ds.ended
+	}
+	if len(p) == 0 && ds.inner.File().Length == 0 {
+		return 0, io.EOF
+	}
+	n := 0
+	for n < len(p) {
+		more, err := ds.inner.Read(p[n:])
+		n += more
+		if err == nil {
+			continue
+		}
+		err = fileFailure(err)
+		if err == io.EOF || err == ErrMissingChunk {
+			ds.ended = err
+		}
+		if err == io.EOF && n > 0 {
+			err = nil
+		}
+		return n, err
+	}
+	return n, nil
 }
 
 // Close closes the stream.
@@ -360,14 +382,21 @@ func (ds *GridFSDownloadStream) Skip(skip int64) (int64, error) {
 	if ds.closed {
 		return 0, ErrStreamClosed
 	}
+	if ds.ended != nil {
+		return 0, nil
+	}
+	if skip <= 0 {
+		return skip, nil
+	}
 	at, err := ds.inner.Seek(0, io.SeekCurrent)
 	if err != nil {
 		return 0, fileFailure(err)
 	}
-	n := min(skip, max(ds.inner.File().Length-at, 0))
-	if n <= 0 {
-		return 0, nil
+	left := max(ds.inner.File().Length-at, 0)
+	if skip > left {
+		ds.ended = io.EOF
 	}
+	n := min(skip, left)
 	_, err = ds.inner.Seek(n, io.SeekCurrent)
 	return n, fileFailure(err)
 }

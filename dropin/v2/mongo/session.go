@@ -169,6 +169,9 @@ func (s *Session) AdvanceClusterTime(d bson.Raw) error {
 	if s.ended {
 		return session.ErrSessionEnded
 	}
+	if len(d) == 0 {
+		return nil
+	}
 	return s.inner.AdvanceClusterTime(abson.Raw(d))
 }
 

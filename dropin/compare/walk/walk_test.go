@@ -1,0 +1,84 @@
+package walk
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"allium/mongotest"
+)
+
+var (
+	update     = flag.Bool("update", false, "write the list of differences in testdata anew")
+	randomSeed = flag.Uint64("seed", 1, "the seed of the random walks")
+)
+
+// TestWalks takes the same steps with both drivers, in the order of the table and at random: what
+// each step returns is the same, but for what testdata/walks.txt lists. docs/dropin.md says why.
+func TestWalks(t *testing.T) {
+	same(t, "../walkprobe", "walks.txt", 2000,
+		mongotest.Start(t, mongotest.ReplicaSet(1)).URI()+"&heartbeatFrequencyMS=500", fmt.Sprint(*randomSeed))
+}
+
+// same compares what a program prints, at least so many lines, with both modules.
+func same(t *testing.T, program, listFile string, least int, args ...string) {
+	dir := t.TempDir()
+	official, ours := run(t, dir, program, "go.mod", args), run(t, dir, program, "dropin.mod", args)
+	if len(official) < least || len(official) != len(ours) {
+		t.Fatalf("the official driver prints %d lines, the drop-in %d", len(official), len(ours))
+	}
+	var differ []string
+	for i, line := range official {
+		what, was, _ := strings.Cut(line, "\t")
+		name, is, _ := strings.Cut(ours[i], "\t")
+		if name != what {
+			t.Fatalf("line %d is about %q with the official driver, about %q with the drop-in", i, what, name)
+		}
+		if was != is {
+			differ = append(differ, what+"\n\tofficial: "+was+"\n\tdrop-in:  "+is+"\n")
+		}
+	}
+	file := filepath.Join("testdata", listFile)
+	if *update {
+		if err := os.WriteFile(file, []byte(strings.Join(differ, "")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := string(want)
+	for _, d := range differ {
+		if !strings.Contains("\n"+listed, "\n"+d) {
+			t.Errorf("differs, and is not listed: %s", d)
+		}
+		listed = strings.TrimPrefix(strings.Replace("\n"+listed, "\n"+d, "\n", 1), "\n")
+	}
+	if listed != "" {
+		t.Errorf("is listed, and does not differ:\n%s", listed)
+	}
+}
+
+// run returns the sorted lines that a program prints.
+func run(t *testing.T, dir, source, modfile string, args []string) []string {
+	t.Helper()
+	program := filepath.Join(dir, strings.TrimSuffix(modfile, ".mod")+".exe")
+	if out, err := exec.Command("go", "build", "-modfile=../"+modfile, "-o", program, source).CombinedOutput(); err != nil {
+		t.Fatalf("go build -modfile=%s: %v\n%s", modfile, err, out)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", program, err, out)
+	}
+	lines := strings.Split(strings.TrimRight(string(out), "\n"), "\n")
+	slices.Sort(lines)
+	return lines
+}
