@@ -15,7 +15,7 @@ import (
 
 var (
 	update     = flag.Bool("update", false, "write the lists of differences in testdata anew")
-	randomSeed = flag.Uint64("seed", 1, "the first of the two seeds of TestSameRandom")
+	randomSeed = flag.Uint64("seed", 1, "the first of the two seeds of TestSameRandom, and that of TestWalks")
 )
 
 // TestSame builds the same program with the official driver and with the drop-in, and compares what
@@ -36,6 +36,13 @@ func TestSameRandom(t *testing.T) {
 	for seed := range uint64(2) {
 		same(t, "./randomprobe", "random.txt", 1500, uri, fmt.Sprint(*randomSeed+seed), "1500")
 	}
+}
+
+// TestWalks takes the same steps with both drivers, those of a table and random ones: what each
+// returns is the same, but for what is listed.
+func TestWalks(t *testing.T) {
+	same(t, "./walkprobe", "walks.txt", 2000, mongotest.Start(t, mongotest.ReplicaSet(1)).URI()+"&heartbeatFrequencyMS=500",
+		fmt.Sprint(*randomSeed))
 }
 
 // TestSame1 is TestSame about the packages of version 1.

@@ -21,7 +21,8 @@ func prepare() {
 		name := fmt.Sprint("docs", n)
 		must(db.CreateCollection(ctx, name))
 		for i := range n {
-			_, err := db.Collection(name).InsertOne(ctx, bson.D{{Key: "_id", Value: i}, {Key: "t", Value: fmt.Sprint("t", i)}})
+			doc := bson.D{{Key: "_id", Value: i}, {Key: "t", Value: fmt.Sprint("t", i)}}
+			_, err := db.Collection(name).InsertOne(ctx, doc)
 			must(err)
 		}
 	}
@@ -119,7 +120,8 @@ var kinds = map[string]walk.Kind{
 		"Fail": failStep,
 		"IDs": func(thing any, _ ...string) []any {
 			var docs []bson.D
-			cur, err := thing.(*mongo.Collection).Find(ctx, bson.D{}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+			sorted := options.Find().SetSort(bson.D{{Key: "_id", Value: 1}})
+			cur, err := thing.(*mongo.Collection).Find(ctx, bson.D{}, sorted)
 			must(err)
 			must(cur.All(ctx, &docs))
 			return []any{docs}
@@ -162,7 +164,8 @@ func openCursor(args ...string) (any, error) {
 	case "list":
 		return db.ListCollections(ctx, bson.D{{Key: "name", Value: "docs3"}})
 	case "command":
-		return db.RunCommandCursor(ctx, bson.D{{Key: "find", Value: "docs" + args[1]}, {Key: "batchSize", Value: atoi(args[3])}})
+		find := bson.D{{Key: "find", Value: "docs" + args[1]}, {Key: "batchSize", Value: atoi(args[3])}}
+		return db.RunCommandCursor(ctx, find)
 	}
 	panic(args[0])
 }

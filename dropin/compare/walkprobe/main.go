@@ -89,7 +89,8 @@ func described(err error) string {
 		server  mongo.ServerError
 	)
 	if errors.As(err, &command) {
-		text += fmt.Sprintf(" command{%d %s %v raw=%v}", command.Code, command.Name, command.Labels, len(command.Raw) > 0)
+		text += fmt.Sprintf(" command{%d %s %v raw=%v}",
+			command.Code, command.Name, command.Labels, len(command.Raw) > 0)
 	}
 	if errors.As(err, &write) {
 		text += fmt.Sprintf(" write{%v %v %v raw=%v}", write.WriteConcernError != nil, len(write.WriteErrors),

@@ -67,8 +67,10 @@ var values = map[string]func() any{
 		mongo.NewUpdateOneModel().SetFilter(doc("_id", 30)).SetUpdate(doc("$set", doc("x", 1))).SetUpsert(true)}),
 	"dupbulk": of[any]([]mongo.WriteModel{insert(20), insert(1), insert(21),
 		mongo.NewDeleteOneModel().SetFilter(doc("_id", 2))}),
-	"lastbad": of[any]([]mongo.WriteModel{mongo.NewUpdateManyModel().SetFilter(bson.D{}).SetUpdate(doc("$set", doc("x", 1))),
-		mongo.NewUpdateOneModel().SetFilter(doc("_id", 40)).SetUpdate(doc("$set", doc("x", 1))).SetUpsert(true), insert(0)}),
+	"lastbad": of[any]([]mongo.WriteModel{
+		mongo.NewUpdateManyModel().SetFilter(bson.D{}).SetUpdate(doc("$set", doc("x", 1))),
+		mongo.NewUpdateOneModel().SetFilter(doc("_id", 40)).SetUpdate(doc("$set", doc("x", 1))).SetUpsert(true),
+		insert(0)}),
 	"many": func() any {
 		var models []mongo.WriteModel
 		for i := range 2500 {

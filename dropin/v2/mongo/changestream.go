@@ -104,7 +104,7 @@ func (cs *ChangeStream) Next(ctx context.Context) bool {
 // TryNext is Next, and asks the server once at the most.
 func (cs *ChangeStream) TryNext(ctx context.Context) bool {
 	if cs != nil && cs.inner != nil && !cs.asked && !cs.over && cs.RemainingBatchLength() == 0 {
-		// The first call looks at the batch with which the stream was opened, and asks for no other.
+		// The first call looks at the batch that opened the stream, and asks for no other.
 		cs.asked, cs.err = true, nil
 		return false
 	}
