@@ -39,14 +39,15 @@ func (l *limit) set(t time.Time) {
 	if t.IsZero() {
 		return
 	}
-	done := l.done
-	l.timer = time.AfterFunc(time.Until(t), func() {
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Until(t), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.done == done && l.deadline.Equal(t) {
-			close(done)
+		if l.timer == timer { // else another deadline was set, even if it is the same
+			close(l.done)
 		}
 	})
+	l.timer = timer
 }
 
 // Deadline implements context.Context.
