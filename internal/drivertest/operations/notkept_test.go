@@ -306,6 +306,7 @@ func TestNothingIsKept(t *testing.T) {
 		"allium/patterns/stream.Options":      "Run uses them until it returns",
 		"allium/patterns/paging.Options":      "a find command is made of it in the call, whose options are tried",
 		"allium/patterns/joined.Options":      "joined.TestOptionsAreCopied has it",
+		"allium/patterns/cached.Options":      "cached.TestOptionsAreCopied has it",
 		"allium/patterns/queue.RunOptions":    "Run uses them until it returns",
 	}
 	for _, name := range handedOver(t) {
