@@ -39,7 +39,9 @@ func (r *Reader[T]) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil && !again.Transient(err) && !lost(err) {
+		// Behind events that the server no longer has, the next stream begins where it is: nothing
+		// is kept that they were about.
+		if err != nil && !again.Transient(err) && !again.Lost(err) {
 			return fmt.Errorf("cached %s.%s: %w", r.coll.Database().Name(), r.coll.Name(), err)
 		}
 		r.o.Logger.WarnContext(ctx, "stream is interrupted", "collection", r.coll.Name(), "error", err)
@@ -50,13 +52,6 @@ func (r *Reader[T]) Run(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// lost reports whether the server no longer has the events: nothing is kept that they were about,
-// so that the next stream begins where it is.
-func lost(err error) bool {
-	var server *mongoerr.ServerError
-	return errors.As(err, &server) && server.Name == "ChangeStreamHistoryLost"
 }
 
 // follow follows one change stream to its end.
@@ -121,11 +116,6 @@ func (r *Reader[T]) follows(f *feed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.feed = f
-	r.forgetAll()
-}
-
-// forgetAll drops everything. The caller holds mu.
-func (r *Reader[T]) forgetAll() {
 	r.recent.Init()
 	r.kept, r.reads, r.bytes = map[string]*list.Element{}, map[string]*read{}, 0
 }

@@ -102,7 +102,7 @@ func (c *consumer[T]) open(position bson.Raw) (*allium.ChangeStream[T], error) {
 	o := c.Watch
 	o.StartAfter = position
 	s, err := allium.Watch[T](c.work, c.over, c.Pipeline, o)
-	if position != nil && lost(err) {
+	if position != nil && again.Lost(err) {
 		if c.Lost == nil {
 			return nil, final{err}
 		}
@@ -121,10 +121,6 @@ func (c *consumer[T]) open(position bson.Raw) (*allium.ChangeStream[T], error) {
 	}
 	return s, err
 }
-
-// lost reports whether an error says that the server no longer has the events behind a position:
-// ChangeStreamHistoryLost, ChangeStreamFatalError.
-func lost(err error) bool { return mongoerr.HasCode(err, 286) || mongoerr.HasCode(err, 280) }
 
 // begin does what is to be done once, and stores the first position.
 func (c *consumer[T]) begin(position bson.Raw) error {

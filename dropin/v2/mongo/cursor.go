@@ -173,7 +173,7 @@ func (c *Cursor) All(ctx context.Context, results any) error {
 	defer func(current bson.Raw, err error, left int) {
 		_ = c.Close(ctx)
 		c.Current, c.err, c.left = current, err, left
-	}(c.kept(), c.err, c.RemainingBatchLength())
+	}(bytes.Clone(c.Current), c.err, c.RemainingBatchLength())
 	if c.err != nil && c.inner == nil {
 		return c.err
 	}
@@ -198,9 +198,6 @@ func (c *Cursor) All(ctx context.Context, results any) error {
 	p.Elem().Set(out.Slice(0, n))
 	return nil
 }
-
-// kept returns a copy of the current document.
-func (c *Cursor) kept() bson.Raw { return bytes.Clone(c.Current) }
 
 // documents returns copies of the documents that are left, and closes the cursor.
 func (c *Cursor) documents(ctx context.Context) ([]bson.Raw, error) {

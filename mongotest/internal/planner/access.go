@@ -283,8 +283,7 @@ func planned(ix *store.Index) string {
 func RangeIndex(c *store.Coll, pattern bson.Raw) (hint bson.RawValue, ok bool) {
 	for i := range c.Indexes() {
 		ix := &c.Indexes()[i]
-		if !ix.Multikey && !ix.Sparse && ix.Partial == nil && ix.SphereVersion() == 0 &&
-			index.IsPrefix(pattern, ix.Pattern) {
+		if !ix.Multikey && !ix.Sparse && ix.Partial == nil && ix.ByValue() && index.IsPrefix(pattern, ix.Pattern) {
 			return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: ix.Pattern}, true
 		}
 	}

@@ -219,7 +219,7 @@ func (a *Access) withSorted(list []*Stage, hinted *store.Index) []*Stage {
 	}
 	for i := range a.Coll.Indexes() {
 		ix := &a.Coll.Indexes()[i]
-		if !a.allowed(ix) || !ix.Ordered() || ix.Wild != nil || ix.Sparse || ix.SphereVersion() > 0 || !a.covers(ix) {
+		if !a.allowed(ix) || !ix.ByValue() || ix.Wild != nil || ix.Sparse || !a.covers(ix) {
 			continue
 		}
 		s := a.wholeScan(ix, false)
@@ -237,8 +237,8 @@ func (a *Access) distinctScans() []*Stage {
 	}
 	for i := range a.Coll.Indexes() {
 		ix := &a.Coll.Indexes()[i]
-		if !a.allowed(ix) || !ix.Ordered() || ix.Wild != nil || ix.Sparse || ix.SphereVersion() > 0 ||
-			ix.Partial != nil || !a.Collation.Same(ix.Collation) {
+		if !a.allowed(ix) || !ix.ByValue() || ix.Wild != nil || ix.Sparse || ix.Partial != nil ||
+			!a.Collation.Same(ix.Collation) {
 			continue
 		}
 		if ix.Fields[0].Path == a.Wants.Distinct && ix.Fields[0].Special == "" && a.distinctKeys(ix, 0) {

@@ -50,8 +50,8 @@ func (a *Access) express() *Stage {
 // expressIndex reports whether the keys of an index lead to the only document that is wanted.
 func (a *Access) expressIndex(ix *store.Index, path string, value bson.RawValue) bool {
 	text := value.Type == bson.TypeString || value.Type == bson.TypeEmbeddedDocument
-	return ix.Wild == nil && ix.SphereVersion() == 0 && ix.Ordered() && ix.Partial == nil && !ix.Multikey &&
-		ix.Fields[0].Path == path && ix.Fields[0].Special == "" && (!text || a.Collation.Same(ix.Collation)) &&
+	return ix.Wild == nil && ix.ByValue() && ix.Partial == nil && !ix.Multikey && ix.Fields[0].Path == path &&
+		ix.Fields[0].Special == "" && (!text || a.Collation.Same(ix.Collation)) &&
 		(a.Wants.Limit == 1 || ix.Unique && len(ix.Fields) == 1)
 }
 

@@ -209,15 +209,15 @@ func (r *Request) appendQueryError(dst []byte, e *srverr.Error) []byte {
 // finishDocuments makes the reply to what asked for documents of the command's reply, which begins
 // at start: the documents of its batch follow each other. What has no cursor is one document.
 func finishDocuments(out []byte, start int) []byte {
-	head := out[start+wire.HeaderLen:]
-	doc := bson.Raw(head[20:])
+	begin := start + replyHead(true)
+	head, doc := out[start+wire.HeaderLen:begin], bson.Raw(out[begin:])
 	cursor, _ := doc.Lookup("cursor").Document()
 	code, _ := doc.Lookup("code").Int32()
 	flags, n := uint32(queryAwaitable), uint32(1)
 	switch {
 	case doc.Lookup("$err").Type == 0 && cursor == nil:
 	case cursor == nil && code == srverr.CursorNotFound:
-		flags, n, out = flags|queryNoCursor, 0, out[:start+wire.HeaderLen+20]
+		flags, n, out = flags|queryNoCursor, 0, out[:begin]
 	case cursor == nil:
 		flags |= queryFailure
 	default:
@@ -233,9 +233,9 @@ func finishDocuments(out []byte, start int) []byte {
 			n++
 		}
 		binary.LittleEndian.PutUint64(head[4:], uint64(id))
-		out = append(out[:start+wire.HeaderLen+20], documents...)
+		out = append(out[:begin], documents...)
 	}
-	binary.LittleEndian.PutUint32(out[start+wire.HeaderLen:], flags)
-	binary.LittleEndian.PutUint32(out[start+wire.HeaderLen+16:], n)
+	binary.LittleEndian.PutUint32(head, flags) // before the number of the cursor, and the place
+	binary.LittleEndian.PutUint32(head[len(head)-4:], n)
 	return out
 }

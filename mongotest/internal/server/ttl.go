@@ -105,7 +105,7 @@ func expiries(c *store.Coll) []expiry {
 	var list []expiry
 	for i := range c.Indexes() {
 		ix := &c.Indexes()[i]
-		if ix.Expire != nil && len(ix.Fields) == 1 && ix.Ordered() && !ix.Sphere(0) && !c.Capped {
+		if ix.Expire != nil && len(ix.Fields) == 1 && ix.ByValue() && !c.Capped {
 			list = append(list, expiry{ix.Fields[0].Path, seconds(*ix.Expire), ix})
 		}
 	}

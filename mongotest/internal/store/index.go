@@ -100,6 +100,10 @@ func (x *IndexInfo) Prepare() *IndexInfo {
 // Ordered reports whether the index has keys in order: whether it is of use for queries here.
 func (x *IndexInfo) Ordered() bool { return !x.special }
 
+// ByValue reports whether its keys are the values of its fields, and no cells that stand for them:
+// whether its order is that of values.
+func (x *IndexInfo) ByValue() bool { return !x.special && !x.sphere }
+
 // collator returns c as a Collation, nil for the simple one.
 func collator(c *query.Collation) Collation {
 	if c == nil {

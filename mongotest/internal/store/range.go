@@ -20,7 +20,7 @@ var nothing = Range{Lo: "\xff", Hi: "\xff"}
 // score tells how much that narrows the index down, 0 for not at all; sameCollation that the index
 // compares strings as the filter does.
 func (ix *Index) Ranges(f *query.Filter, sameCollation bool) (ranges []Range, score int) {
-	if f == nil || ix.special || ix.sphere {
+	if f == nil || !ix.ByValue() {
 		return nil, 0
 	}
 	prefixes := []string{""}
@@ -124,7 +124,7 @@ func (ix *Index) Between(min, max bson.Raw) (r Range, ok, inOrder bool) {
 		}
 		return string(b), i == len(ix.Fields)
 	}
-	ok = !ix.special && !ix.sphere
+	ok = ix.ByValue()
 	if ok && min != nil {
 		r.Lo, ok = bound(min)
 	}

@@ -40,6 +40,10 @@ func Transient(err error) bool {
 
 const interrupted = 11601 // by killOp
 
+// Lost reports whether an error says that the server no longer has the events behind a position of
+// a change stream: ChangeStreamHistoryLost, ChangeStreamFatalError.
+func Lost(err error) bool { return mongoerr.HasCode(err, 286) || mongoerr.HasCode(err, 280) }
+
 func is[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
