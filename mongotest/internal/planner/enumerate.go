@@ -71,15 +71,20 @@ func (u *usable) arrayOn(i, part int) bool {
 func (u *usable) field(i int) query.Field {
 	f := query.Field{SameCollation: u.same, Sparse: u.ix.Sparse, Several: len(u.fields) > 1, Array: u.array(i),
 		Hashed: u.fields[i].Special == "hashed", Wildcard: u.wild != ""}
-	if f.Sparse = f.Sparse && !u.sphere(); u.ix.Sphere(i) {
-		f.Sphere = u.ix.SphereVersion()
-	}
+	f.Sparse, f.Cells = f.Sparse && !u.geo(), u.ix.Cells(i)
 	return f
 }
 
-// sphere reports whether it is a 2dsphere index. It lacks the documents that have no geometry, so
-// that it is of use only where the query asks for one.
-func (u *usable) sphere() bool { return u.ix.SphereVersion() > 0 }
+// geo reports whether it is a 2dsphere or 2d index. It lacks the documents that have no geometry,
+// so that it is of use only where the query asks for one.
+func (u *usable) geo() bool { return u.ix.HasCells() }
+
+// flat reports whether it is a 2d index. It has the values of the fields behind the geometry as
+// they are, arrays as a whole, so that these have no bounds, and its keys tell whether they match.
+func (u *usable) flat() bool {
+	in := u.ix.Cells(0)
+	return in != nil && in.Plane != nil
+}
 
 // predicate is a condition on a path, somewhere in the conditions that all have to be fulfilled.
 type predicate struct {
@@ -456,7 +461,7 @@ func (a *Access) indexPlans(u *usable, list []query.Condition, preds []predicate
 		for i := 1; i < len(u.fields); i++ {
 			for _, group := range u.groups(i, u.on(i, preds)) {
 				group = slices.DeleteFunc(slices.Clone(group), func(p bounded) bool {
-					return !u.sphere() && !u.together(i, &p, chosen[:i])
+					return !u.geo() && !u.together(i, &p, chosen[:i])
 				})
 				if len(group) > 0 {
 					chosen[i] = group
@@ -464,7 +469,7 @@ func (a *Access) indexPlans(u *usable, list []query.Condition, preds []predicate
 				}
 			}
 		}
-		if u.sphere() && !u.asksGeometry(chosen) {
+		if u.geo() && !u.asksGeometry(chosen) {
 			continue
 		}
 		out = append(out, a.scanOf(u, list, chosen))
@@ -475,7 +480,7 @@ func (a *Access) indexPlans(u *usable, list []query.Condition, preds []predicate
 // asksGeometry reports whether one of the fields that have cells is bounded.
 func (u *usable) asksGeometry(chosen [][]bounded) bool {
 	for i, group := range chosen {
-		if u.ix.Sphere(i) && len(group) > 0 {
+		if u.ix.Cells(i) != nil && len(group) > 0 {
 			return true
 		}
 	}
@@ -491,10 +496,14 @@ func (a *Access) scanOf(u *usable, list []query.Condition, chosen [][]bounded) *
 	byKey := make([]bool, len(list))
 	for i, group := range chosen {
 		bounds, coll := query.AllValues(), a.Collation
-		if u.ix.Sphere(i) {
-			coll = nil // before version 3 cells are strings
+		if u.ix.Cells(i) != nil {
+			coll = nil // cells of some versions are strings
 		}
 		for _, p := range group {
+			if i > 0 && u.flat() {
+				byKey[p.top] = byKey[p.top] || !p.only && p.how != query.Fetched && !u.ix.Multikey
+				continue
+			}
 			bounds = query.Intersect(bounds, p.list, coll)
 			tops[p.top] = true
 			switch {

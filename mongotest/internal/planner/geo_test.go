@@ -182,7 +182,7 @@ func checkRings(t *testing.T, p *Plan, near *query.Near, where func() string) {
 	for s.Near == nil {
 		s = s.Inputs[0]
 	}
-	least, most := near.Limits()
+	least, most := near.Limits(s.cells())
 	var returned, docs int64
 	for i, r := range s.search.rings {
 		if r.least != least || r.most < r.least || r.inclusive != (i == len(s.search.rings)-1) {
@@ -200,8 +200,15 @@ type neverEnds struct{}
 
 func (neverEnds) Interrupted() error { return nil }
 
-// geoCollection makes a collection with some geo indexes, and a text for errors.
+// geoCollection makes a collection with some 2dsphere indexes, and a text for errors.
 func (g *generator) geoCollection(t *testing.T, n int, what string) (*store.Coll, func() string) {
+	t.Helper()
+	return g.collectionOf(t, n, what, g.geoIndex, g.geoDocument)
+}
+
+// collectionOf makes a collection of some kinds of indexes and documents, and a text for errors.
+func (g *generator) collectionOf(t *testing.T, n int, what string, index func(i int) string,
+	document func() string) (*store.Coll, func() string) {
 	t.Helper()
 	s := store.New(store.Options{})
 	if err := s.Write(func(tx *store.Tx) error {
@@ -212,12 +219,12 @@ func (g *generator) geoCollection(t *testing.T, n int, what string) (*store.Coll
 	}
 	var docs, indexes []string
 	for i := range 1 + g.IntN(3) {
-		if ix := g.geoIndex(i); tryIndex(t, s, ix) {
+		if ix := index(i); tryIndex(t, s, ix) {
 			indexes = append(indexes, ix)
 		}
 	}
 	for range n {
-		if d := g.geoDocument(); tryInsert(t, s, d) {
+		if d := document(); tryInsert(t, s, d) {
 			docs = append(docs, d)
 		}
 	}

@@ -253,9 +253,7 @@ func (a *Access) cacheKey() string {
 				}
 				u := usable{ix: ix, fields: ix.KeyFields, same: a.Collation.Same(ix.Collation)}
 				field := query.Field{SameCollation: u.same, Sparse: ix.Sparse, Wildcard: ix.Wild != nil}
-				if ix.Sphere(j) {
-					field.Sphere = ix.SphereVersion()
-				}
+				field.Cells = ix.Cells(j)
 				_, _, ok := p.cond.Bounds(field)
 				marks += mark(ok)
 			}

@@ -10,11 +10,11 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// Searches for what is near a point by a 2dsphere index. They go outward ring by ring: the keys of
+// Searches for what is near a point by a geo index. They go outward ring by ring: the keys of
 // one are scanned, the documents fetched, and those within it yielded by their distance. A ring is
 // about so wide that it has a few hundred documents.
 
-const nearStage = "GEO_NEAR_2DSPHERE"
+const nearSphere, nearPlane = "GEO_NEAR_2DSPHERE", "GEO_NEAR_2D"
 
 // A ring with fewer documents than the first, or more than the second number, makes the next one
 // twice or half as wide.
@@ -41,9 +41,9 @@ type nearRow struct {
 	row      row
 }
 
-// nearPlan is the plan for a query with $near that a 2dsphere index answers, nil if there is none.
+// nearPlan is the plan for a query with $near, nil if there is none.
 func (a *Access) nearPlan(hinted *store.Index) *Stage {
-	if a.Filter == nil || a.Filter.Near() == nil || !a.Filter.Near().Uses("2dsphere") {
+	if a.Filter == nil || a.Filter.Near() == nil {
 		return nil
 	}
 	near := a.Filter.Near()
@@ -59,7 +59,7 @@ func (a *Access) nearPlan(hinted *store.Index) *Stage {
 	preds := only.predicates(nil, rest)
 	for _, u := range only.usables(preds) {
 		field := slices.IndexFunc(u.fields, func(f store.IndexField) bool { return f.Path == near.Path() })
-		if field < 0 || !u.ix.Sphere(field) {
+		if field < 0 || u.ix.Cells(field) == nil || !near.Uses(u.fields[field].Special) {
 			continue
 		}
 		chosen := make([][]bounded, len(u.fields))
@@ -71,17 +71,25 @@ func (a *Access) nearPlan(hinted *store.Index) *Stage {
 		plan := a.scanOf(&u, rest, chosen)
 		s := plan.scan
 		left := plan.rest
-		if s.Filter != nil {
-			s.Filter, left = nil, query.Joined(rest)
+		s.Name, s.Near, s.Skip = nearPlane, near, field
+		if !u.flat() {
+			s.Name = nearSphere
+			if s.Filter != nil {
+				s.Filter, left = nil, query.Joined(rest)
+			}
 		}
-		s.Name, s.Near, s.Skip = nearStage, near, field
 		return fetch(s, left)
 	}
 	return nil
 }
 
 // ByDistance reports whether the plan yields what is near in the order of the distance.
-func (p *Plan) ByDistance() bool { return p.access.Sort == nil && p.Scans(nearStage) }
+func (p *Plan) ByDistance() bool {
+	return p.access.Sort == nil && (p.Scans(nearSphere) || p.Scans(nearPlane))
+}
+
+// cells is how the index of the search divides space.
+func (s *Stage) cells() *query.Cells { return s.Index.Cells(s.Skip) }
 
 // ringBounds are the bounds of the index with those of the cells put in.
 func (s *Stage) ringBounds(cells []query.Interval) [][]query.Interval {
@@ -93,6 +101,9 @@ func (s *Stage) ringBounds(cells []query.Interval) [][]query.Interval {
 // stepNear does one step of a search: it begins a ring, reads a key of it, or yields a document.
 func (s *Stage) stepNear(e *env, r *row) (state, error) {
 	if s.search == nil {
+		if err := s.Near.Outside(s.cells()); err != nil {
+			return needTime, err
+		}
 		s.search = &nearSearch{seen: map[string]struct{}{}, read: true}
 		s.search.width = 3 * s.density(e)
 	}
@@ -118,7 +129,7 @@ func (s *Stage) stepNear(e *env, r *row) (state, error) {
 // nextRing begins the next ring; it reports false at the end.
 func (s *Stage) nextRing() bool {
 	n := s.search
-	least, most := s.Near.Limits()
+	least, most := s.Near.Limits(s.cells())
 	if k := len(n.rings); k > 0 {
 		last := n.rings[k-1]
 		if last.inclusive {
@@ -140,8 +151,8 @@ func (s *Stage) nextRing() bool {
 		ring.most, ring.inclusive = most, true
 	}
 	n.rings, n.read = append(n.rings, ring), false
-	cells := s.Near.Between(ring.least, ring.most, s.Index.SphereVersion())
-	scan := &Stage{Name: "IXSCAN", Index: s.Index, Bounds: s.ringBounds(cells)}
+	cells := s.Near.Between(ring.least, ring.most, s.cells())
+	scan := &Stage{Name: "IXSCAN", Index: s.Index, Bounds: s.ringBounds(cells), Filter: s.Filter}
 	s.Inputs = append(s.Inputs, &Stage{Name: "FETCH", Inputs: []*Stage{scan}})
 	return true
 }
@@ -181,7 +192,7 @@ func (s *Stage) density(e *env) (far float64) {
 	if ix == nil {
 		ix = s.Index
 	}
-	s.Near.Steps(ix.SphereVersion(), func(cells []query.Interval, reach float64) bool {
+	s.Near.Steps(s.cells(), func(cells []query.Interval, reach float64) bool {
 		far = reach
 		b := ix.Bounds(s.ringBounds(cells))
 		scan := store.NewBoundsScan(e.coll, ix, false, &b)

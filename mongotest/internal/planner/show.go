@@ -158,7 +158,7 @@ func (s *Stage) appendSpecific(dst []byte, sortLimit int64, figures bool) []byte
 			figure("dupsTested", s.Tested)
 			figure("dupsDropped", s.Dropped)
 		}
-	case nearStage:
+	case nearSphere, nearPlane:
 		dst = s.appendNear(dst, figures)
 	case "TEXT":
 		dst = appendText(dst, s)

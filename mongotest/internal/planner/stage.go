@@ -147,7 +147,7 @@ func (s *Stage) fetched() bool {
 	case "RECORD_STORE_FAST_COUNT":
 		return true
 	case "COLLSCAN", "CLUSTERED_IXSCAN", "FETCH", "IDHACK", "EOF", "TEXT", "EXPRESS_IXSCAN", "EXPRESS_CLUSTERED_IXSCAN",
-		nearStage:
+		nearSphere, nearPlane:
 		return true
 	case "IXSCAN", "COUNT_SCAN", "DISTINCT_SCAN":
 		return false
@@ -234,7 +234,7 @@ func (s *Stage) step(e *env, r *row) (state, error) {
 			return s.stepTerm(e, r)
 		}
 		return s.stepIndex(e, r)
-	case nearStage:
+	case nearSphere, nearPlane:
 		return s.stepNear(e, r)
 	case "TEXT_OR":
 		return s.stepTextOr(e, r)

@@ -134,8 +134,8 @@ type Field struct {
 	Several       bool // it is one of several fields
 	Array         bool // its path leads to an array in some document
 	Hashed        bool
-	Wildcard      bool // documents without the field have no key
-	Sphere        int  // the version of an index that has the cells of geometries there, or 0
+	Wildcard      bool   // documents without the field have no key
+	Cells         *Cells // of an index that has those of geometries there; or nil
 }
 
 // Bounds returns the intervals, in order and apart, in which a document that fulfills the condition
@@ -143,8 +143,12 @@ type Field struct {
 func (c Condition) Bounds(f Field) (list []Interval, t Tightness, ok bool) {
 	b := boundsFinder{multikey: f.Array, sameCollation: f.SameCollation, simple: c.f.coll == nil, coll: c.f.coll}
 	p := fieldBounds{b, f}
-	if f.Sphere > 0 {
-		return c.sphereBounds(f.Sphere)
+	switch {
+	case f.Cells == nil:
+	case f.Cells.Plane != nil:
+		return c.planeBounds(f.Cells.Plane)
+	default:
+		return c.sphereBounds(f.Cells.Sphere)
 	}
 	switch n := c.node.(type) {
 	case *leaf:

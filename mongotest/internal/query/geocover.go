@@ -305,6 +305,12 @@ func (s *shape) cells(version int) []cellID {
 	return cover(s, maxCoveringSize, finestCell)
 }
 
+// Cells is how a geo index divides space: the sphere, or a plane.
+type Cells struct {
+	Sphere int    // the version of a 2dsphere index
+	Plane  *Plane // of a 2d index; nil: it is one of the sphere
+}
+
 // cellBounds are the bounds of the keys of all cells that are part of some, or have a part of them.
 func cellBounds(list []cellID, version int) []Interval {
 	var out []Interval

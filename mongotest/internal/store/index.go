@@ -52,7 +52,7 @@ type IndexInfo struct {
 
 	gen     *query.KeyGenerator
 	special bool          // has no keys
-	sphere  bool          // has cells of the sphere as keys
+	cells   *query.Cells  // of geometries, which it has as keys; or nil
 	checks  bool          // refuses documents
 	held    *query.Filter // what it has of them all, if it is special; nil: all
 	single  string        // the only field, if its path has no dot
@@ -68,12 +68,16 @@ func (x *IndexInfo) Prepare() *IndexInfo {
 		switch f.Special {
 		case "", "hashed", "wildcard":
 		case "2dsphere":
-			x.sphere = true
+			x.cells = &query.Cells{Sphere: x.sphereVersion()}
+		case "2d":
+			x.cells = &query.Cells{Plane: x.plane()}
 		default:
 			x.special = true
 		}
 	}
-	x.sphere = x.sphere && !x.special
+	if x.special {
+		x.cells = nil
+	}
 	x.KeyFields = x.Fields
 	if len(x.Fields) == 1 && x.Fields[0].Special == "wildcard" {
 		projection, _ := x.Spec.Lookup("wildcardProjection").Document()
@@ -102,7 +106,7 @@ func (x *IndexInfo) Ordered() bool { return !x.special }
 
 // ByValue reports whether its keys are the values of its fields, and no cells that stand for them:
 // whether its order is that of values.
-func (x *IndexInfo) ByValue() bool { return !x.special && !x.sphere }
+func (x *IndexInfo) ByValue() bool { return !x.special && x.cells == nil }
 
 // collator returns c as a Collation, nil for the simple one.
 func collator(c *query.Collation) Collation {
@@ -166,8 +170,11 @@ func (x *IndexInfo) keys(dst []string, doc bson.Raw, suffix string,
 // eachKey calls add for each key of a document in an index that is none of a wildcard. The same key
 // may come several times; the slice is only valid during the call.
 func (x *IndexInfo) eachKey(doc bson.Raw, m *work.Meter, add func(key []bson.RawValue)) (multikey bool, err error) {
-	if !x.sphere {
+	switch {
+	case x.cells == nil:
 		return x.gen.Keys(doc, add)
+	case x.cells.Plane != nil:
+		return x.planeKeys(doc, m, add)
 	}
 	return x.sphereKeys(doc, m, add)
 }
@@ -212,7 +219,7 @@ func (x *IndexInfo) encode(dst []byte, i int, v bson.RawValue) []byte {
 // encodeRaw is encode for a value as the index has it.
 func (x *IndexInfo) encodeRaw(dst []byte, i int, v bson.RawValue) []byte {
 	c := collator(x.Collation)
-	if x.Wild != nil && i == 0 || x.Sphere(i) {
+	if x.Wild != nil && i == 0 || x.Cells(i) != nil {
 		c = nil // a path, or a cell
 	}
 	return AppendKey(dst, v, c, x.KeyFields[i].Descending)
@@ -326,7 +333,7 @@ func hexString(b []byte) string {
 // Shown is a value of a document as explain shows it among the bounds of a field of the index:
 // strings are those of the index's collation.
 func (x *IndexInfo) Shown(field int, v bson.RawValue) string {
-	if x.Collation == nil || x.Sphere(field) {
+	if x.Collation == nil || x.Cells(field) != nil {
 		return bsontext.Value(v)
 	}
 	return collatedText(x.Collation, v)

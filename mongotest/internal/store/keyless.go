@@ -11,8 +11,8 @@ import (
 	"allium/mongotest/internal/work"
 )
 
-// checkSpecial refuses documents that an index without keys of its own here (hashed, text or geo)
-// could not hold on the server. m counts the steps.
+// checkSpecial refuses documents that a hashed index, or one without keys of its own here (text or
+// geoHaystack), could not hold on the server. m counts the steps.
 func (x *IndexInfo) checkSpecial(doc bson.Raw, m *work.Meter) error {
 	if x.Partial != nil {
 		if ok, err := x.Partial.Match(doc); err != nil || !ok {
@@ -42,11 +42,6 @@ func (x *IndexInfo) checkSpecial(doc bson.Raw, m *work.Meter) error {
 			if code, text := query.BadHaystack(doc, v); code != 0 {
 				return srverr.New(code, "%s", text)
 			}
-		case "2d":
-			v := valueAt(doc, f.Path)
-			if code, text := x.plane().Bad(doc, v); code != 0 {
-				return srverr.New(code, "%s", text)
-			}
 		}
 	}
 	return nil
@@ -65,33 +60,27 @@ func (x *IndexInfo) holds(doc bson.Raw) bool {
 	return true
 }
 
-// holding returns the filter of the documents that a geo index has, or a sparse one; nil: all. Such
-// an index lacks the documents that have nothing to index.
+// holding returns the filter of the documents that a sparse index has; nil: all.
 func (x *IndexInfo) holding() *query.Filter {
-	var geo, any [][]byte
-	for _, f := range x.Fields {
-		there := bsondoc.Of(f.Path, bsondoc.Of("$exists", true))
-		switch {
-		case f.Special == "2d":
-			geo = append(geo, there)
-		}
-		any = append(any, there)
-	}
-	if geo == nil && x.Sparse {
-		geo = any
-	}
-	if geo == nil {
+	if !x.Sparse {
 		return nil
 	}
+	var any [][]byte
+	for _, f := range x.Fields {
+		any = append(any, bsondoc.Of(f.Path, bsondoc.Of("$exists", true)))
+	}
 	f, _ := query.ParseFilter(bsondoc.Build(func(d *bsondoc.Builder) {
-		d.B = bsondoc.AppendDocuments(d.B, "$or", geo)
+		d.B = bsondoc.AppendDocuments(d.B, "$or", any)
 	}), nil)
 	return f
 }
 
-// plane returns the region of a 2d index.
-func (x *IndexInfo) plane() query.Plane {
-	region := query.Plane{Min: -180, Max: 180}
+// plane returns the grid of a 2d index.
+func (x *IndexInfo) plane() *query.Plane {
+	region := &query.Plane{Min: -180, Max: 180, Bits: 26}
+	if v := x.Spec.Lookup("bits"); v.IsNumber() {
+		region.Bits = int(query.Float(v))
+	}
 	if v := x.Spec.Lookup("min"); v.IsNumber() {
 		region.Min = query.Float(v)
 	}

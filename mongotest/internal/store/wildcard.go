@@ -186,8 +186,8 @@ func (a *Arrays) with(x *IndexInfo, doc bson.Raw) *Arrays {
 	fields := make([]uint32, len(x.Fields))
 	changed := a == nil
 	for i := range x.Fields {
-		if x.Sphere(i) {
-			fields[i] = x.sphereArrays(doc, i, a)
+		if x.Cells(i) != nil {
+			fields[i] = x.cellArrays(doc, i, a)
 		} else {
 			fields[i] = query.ArraysOn(doc, x.Fields[i].Path)
 		}

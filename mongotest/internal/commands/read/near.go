@@ -41,13 +41,13 @@ func (e *pipelineEnv) GeoIndex(ns pipeline.Namespace, key string) (string, error
 // FindNear opens the documents that match a filter with $near.
 func (e *pipelineEnv) FindNear(ns pipeline.Namespace, filter *query.Filter) (pipeline.Iterator, error) {
 	c := e.state().Coll(ns.String())
-	a := &planner.Access{Coll: c, Filter: filter, Collation: c.Collation}
+	a := &planner.Access{Coll: c, Filter: filter, Collation: c.Collation, Version: e.run.Request.Version()}
 	a.Text = func() string { return planner.Describe(c.NS, filter, nil, nil, server.ExplicitCollation(c.Collation)) }
 	p, err := e.plan(a, ns)
 	if err != nil {
 		return nil, err
 	}
-	return p.Scan(e.run, c.NS), nil
+	return e.run.Open(p, c.NS), nil
 }
 
 // takeNear makes a $geoNear in front the query, as versions from 4.4 on show it.
