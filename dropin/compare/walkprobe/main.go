@@ -41,6 +41,8 @@ func main() {
 			fmt.Fprintf(out, "%s\t%s\n", what, strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(came))
 		}}
 	w.Run(seed)
+	// A walk may have left a transaction, whose locks would hold up whoever drops the database.
+	must(client.Database("admin").RunCommand(ctx, bson.D{{Key: "killAllSessions", Value: bson.A{}}}).Err())
 	must(db.Drop(ctx))
 	must(client.Disconnect(ctx))
 	must(out.Flush())
