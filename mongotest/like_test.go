@@ -225,6 +225,93 @@ func TestLikeSessions(t *testing.T) {
 	}))
 }
 
+// Each limit lets through as much as it says, and refuses the next, wherever it comes about.
+func TestLikeLimits(t *testing.T) {
+	d := func(key string, value any) bson.D { return bson.D{{Key: key, Value: value}} }
+	insert := func(c *allium.Client, db, coll string) error {
+		_, err := allium.CollectionOf[bson.D](c.Database(db), coll).InsertOne(t.Context(), d("a", 1))
+		return err
+	}
+	// much does something of a size, in a way.
+	much := map[flavour.Measure]func(c *allium.Client, size, way int) error{
+		flavour.StageCount: func(c *allium.Client, size, way int) error {
+			stages := bson.A{}
+			for range size {
+				stages = append(stages, d("$match", bson.D{}))
+			}
+			switch way {
+			case 1:
+				stages = bson.A{d("$unionWith", bson.D{{Key: "coll", Value: "c"}, {Key: "pipeline", Value: stages}})}
+			case 2:
+				stages = bson.A{d("$facet", d("x", stages))}
+			}
+			_, err := c.Database("test").RunCommand(t.Context(), bson.D{{Key: "aggregate", Value: "c"},
+				{Key: "pipeline", Value: stages}, {Key: "cursor", Value: bson.D{}}})
+			return err
+		},
+		flavour.DatabaseBytes: func(c *allium.Client, size, way int) error {
+			db := c.Database(strings.Repeat("x", size))
+			if way == 0 {
+				_, err := db.RunCommand(t.Context(), d("ping", 1))
+				return err
+			}
+			return insert(c, db.Name(), "c")
+		},
+		flavour.Databases: func(c *allium.Client, size, way int) error {
+			for i := range size - 1 {
+				if err := insert(c, fmt.Sprint("db", i), "c"); err != nil {
+					return fmt.Errorf("after %d: %w", i, err)
+				}
+			}
+			if err := insert(c, "db0", "d"); err != nil { // in one that is there
+				return err
+			}
+			if way == 0 {
+				return insert(c, "last", "c")
+			}
+			return c.Database("last").CreateCollection(t.Context(), "c")
+		},
+		flavour.Collections: func(c *allium.Client, size, way int) error {
+			for i := range size - 1 {
+				if err := insert(c, fmt.Sprint("db", i%3), fmt.Sprint("c", i)); err != nil {
+					return fmt.Errorf("after %d: %w", i, err)
+				}
+			}
+			if err := insert(c, "db0", "c0"); err != nil { // into one that is there
+				return err
+			}
+			switch db := c.Database("db1"); way {
+			case 0:
+				return insert(c, "db0", "last")
+			case 1:
+				_, err := db.RunCommand(t.Context(), bson.D{{Key: "create", Value: "last"}, {Key: "viewOn", Value: "c1"}})
+				return err
+			default:
+				_, err := db.RunCommand(t.Context(), bson.D{{Key: "aggregate", Value: "c1"},
+					{Key: "pipeline", Value: bson.A{d("$out", "last")}}, {Key: "cursor", Value: bson.D{}}})
+				return err
+			}
+		},
+	}
+	for _, f := range flavour.Flavours {
+		for _, l := range f.Limits {
+			for way := range 3 {
+				t.Run(fmt.Sprint(f.Name, " ", l.Of, " ", way), func(t *testing.T) {
+					t.Parallel()
+					if err := much[l.Of](opened(t, f.Name), l.Most, way); err != nil {
+						t.Errorf("%d: %v", l.Most, err)
+					}
+					err := much[l.Of](opened(t, f.Name), l.Most+1, way)
+					if text := fmt.Sprintf(l.Text, l.Most+1, l.Most); !mongoerr.HasCode(err, l.Code) || !strings.Contains(err.Error(), text) ||
+						strings.HasPrefix(err.Error(), "after ") {
+						t.Errorf("%d: %v, want %d: %s", l.Most+1, err, l.Code, text)
+					}
+				})
+			}
+		}
+	}
+}
+
 func TestLikeUnknown(t *testing.T) {
 	_, err := mongotest.Open(mongotest.Like("documentDB"))
 	if err == nil || !strings.Contains(err.Error(), strings.Join(mongotest.Likes(), ", ")) {
@@ -286,6 +373,10 @@ func likeTable() string {
 			}
 			fmt.Fprintf(&b, "| %s | %s | %d: `%s` |\n", r.Kind, strings.Join(names, ", "), r.Code,
 				strings.ReplaceAll(r.Text, "%s", "NAME"))
+		}
+		for _, l := range f.Limits {
+			text := strings.NewReplacer("%[1]d", "FOUND", "%[2]d", fmt.Sprint(l.Most)).Replace(l.Text)
+			fmt.Fprintf(&b, "| more than | %d %s | %d: `%s` |\n", l.Most, l.Of, l.Code, text)
 		}
 	}
 	b.WriteString("\n")

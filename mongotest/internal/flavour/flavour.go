@@ -4,6 +4,7 @@
 package flavour
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -20,7 +21,27 @@ type Flavour struct {
 	Version string // of MongoDB, that it says it is like
 	Source  string // the page that says what it refuses
 	Refuses []Row
+	Limits  []Limit
 }
+
+// A Limit says how much there may be of something.
+type Limit struct {
+	Of   Measure
+	Most int
+	Code int32
+	Text string // of the error, as for fmt: the first argument is how much there would be, the second Most
+}
+
+// Measure is what a limit bounds.
+type Measure uint8
+
+// The measures.
+const (
+	StageCount    Measure = iota // stages of a pipeline, at every depth
+	DatabaseBytes                // bytes of a database's name
+	Databases                    // databases of programs
+	Collections                  // collections and views in all databases of programs
+)
 
 // A Row says that things of a kind are refused, and how.
 type Row struct {
@@ -51,6 +72,24 @@ var kindNames = [...]string{Retries: "retryable writes", Transactions: "transact
 	Updates: "update operators", Expressions: "expressions"}
 
 func (k Kind) String() string { return kindNames[k] }
+
+var measureNames = [...]string{StageCount: "stages of a pipeline", DatabaseBytes: "bytes of a database's name",
+	Databases: "databases", Collections: "collections and views"}
+
+func (m Measure) String() string { return measureNames[m] }
+
+// Room returns the error for a new thing if there are as many of its kind as there may be.
+func (f *Flavour) Room(of Measure, already int) error { return f.within(of, already+1) }
+
+// within returns the error for more of something than there may be.
+func (f *Flavour) within(of Measure, found int) error {
+	for i := range f.Limits {
+		if l := &f.Limits[i]; l.Of == of && found > l.Most {
+			return srverr.New(l.Code, "%s", fmt.Sprintf(l.Text, found, l.Most))
+		}
+	}
+	return nil
+}
 
 // Names returns the names of all flavours.
 func Names() (names []string) {
@@ -90,6 +129,9 @@ func (f *Flavour) Check(c Command) error {
 	}
 	s.look(Commands, c.Name)
 	for field, v := range c.Body.All() {
+		if db, ok := v.StringValue(); ok && field == "$db" {
+			s.count(DatabaseBytes, len(db))
+		}
 		s.argument(c.Name, field, v)
 		s.part(field, v)
 	}
@@ -120,6 +162,13 @@ func (s *search) look(kind Kind, name string) {
 // Error returns the row's error for a name.
 func (r *Row) Error(name string) error {
 	return srverr.New(r.Code, "%s", strings.ReplaceAll(r.Text, "%s", name))
+}
+
+// count compares how much there is of something with the limit.
+func (s *search) count(of Measure, found int) {
+	if s.err == nil {
+		s.err = s.f.within(of, found)
+	}
 }
 
 // argument compares an argument with the paths of rows.
@@ -245,6 +294,7 @@ func (s *search) expression(v bson.RawValue) {
 
 // pipeline looks for stages, and into them.
 func (s *search) pipeline(stages []bson.Raw) {
+	s.count(StageCount, len(stages))
 	for _, doc := range stages {
 		stage := pipeline.StageOf(pipeline.Namespace{}, doc)
 		s.look(Stages, stage.Name)

@@ -9,9 +9,17 @@ var Flavours = []Flavour{
 	{Name: "atlas-flex", Title: "MongoDB Atlas, flex", Version: "8.0",
 		Source: "https://www.mongodb.com/docs/atlas/unsupported-commands/", Refuses: append([]Row{
 			{Kind: Stages, Names: "$changeStream", Code: srverr.AtlasError, Text: notAllowed},
-		}, atlas...)},
+		}, atlas...), Limits: []Limit{fewStages}},
 	{Name: "atlas-m0", Title: "MongoDB Atlas, free (M0)", Version: "8.0",
-		Source: "https://www.mongodb.com/docs/atlas/unsupported-commands/", Refuses: atlas},
+		Source: "https://www.mongodb.com/docs/atlas/unsupported-commands/", Refuses: atlas, Limits: []Limit{
+			fewStages,
+			{Of: DatabaseBytes, Most: 38, Code: srverr.AtlasError,
+				Text: "db name must be at most %[2]d characters, found: %[1]d"},
+			{Of: Databases, Most: 100, Code: srverr.AtlasError,
+				Text: "cannot create a new database -- already using %[2]d databases of %[2]d"},
+			{Of: Collections, Most: 500, Code: srverr.AtlasError,
+				Text: "cannot create a new collection -- already using %[2]d collections of %[2]d"},
+		}},
 	{Name: "cosmosdb", Title: "Azure Cosmos DB by request units, 4.2", Version: "4.2",
 		Source: "https://learn.microsoft.com/azure/cosmos-db/mongodb/feature-support-42", Refuses: []Row{
 			{Kind: Retries, Code: srverr.BadValue, Text: "Retryable writes are not supported. Please disable " +
@@ -76,6 +84,10 @@ var Flavours = []Flavour{
 
 // notAllowed is what Atlas answers.
 const notAllowed = "%s is not allowed or the syntax is incorrect, see the Atlas documentation for more information"
+
+// fewStages bounds the pipelines of small clusters.
+var fewStages = Limit{Of: StageCount, Most: 50, Code: srverr.AtlasError,
+	Text: "Pipeline length greater than %[2]d not supported"}
 
 // atlas is what small clusters have in common.
 var atlas = []Row{

@@ -3,6 +3,7 @@ package server
 import (
 	"allium/bson"
 	"allium/mongotest/internal/flavour"
+	"allium/mongotest/internal/store"
 )
 
 // refuseInFlavour refuses what the server or service does not have that the deployment is like. The
@@ -13,6 +14,35 @@ func (r *Request) refuseInFlavour() error {
 		return nil
 	}
 	return f.Check(flavour.Command{Name: r.Cmd.Name, Body: r.Body, Sequences: r.sequenced})
+}
+
+// CheckNewCollection refuses a collection or view in a database where there can be none, or if there
+// are as many as the server or service allows that the deployment is like.
+func (r *Request) CheckNewCollection(st *store.State, db string) error {
+	if err := CheckDatabaseCase(st, db); err != nil {
+		return err
+	}
+	f := r.Node.cfg.Like
+	if f == nil || len(f.Limits) == 0 || r.Conn.trusted {
+		return nil
+	}
+	databases, collections, known := 0, 0, false
+	for _, name := range st.Databases() {
+		switch name {
+		case "admin", "config", "local":
+			continue
+		case db:
+			known = true
+		}
+		databases++
+		st.Colls(name, func(*store.Coll) bool { collections++; return true })
+	}
+	if !known {
+		if err := f.Room(flavour.Databases, databases); err != nil {
+			return err
+		}
+	}
+	return f.Room(flavour.Collections, collections)
 }
 
 // sequenced yields the documents beside the body, with the field that each belongs to.

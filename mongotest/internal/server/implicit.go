@@ -113,7 +113,7 @@ func (r *Request) makeDatabase(tx *store.Tx, ns string) error {
 	if strings.IndexByte(db, '$') >= 0 {
 		return srverr.New(17320, "cannot do createCollection on namespace with a $ in it: %s", ns)
 	}
-	if err := CheckDatabaseCase(tx.State(), db); err != nil {
+	if err := r.CheckNewCollection(tx.State(), db); err != nil {
 		return err
 	}
 	if err := checkViews(tx.State(), db); err != nil {

@@ -177,7 +177,7 @@ func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 		if c := tx.Coll(ns); c != nil {
 			return q.exists(r, c, set)
 		}
-		if err := server.CheckDatabaseCase(tx.State(), r.DB); err != nil {
+		if err := r.CheckNewCollection(tx.State(), r.DB); err != nil {
 			return err
 		}
 		r.Node.Data().AddDatabase(r.DB)
