@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -658,16 +659,23 @@ func TestMisuse(t *testing.T) {
 }
 
 // TestListenersThatLeave: a listener of the program panics, or ends the goroutine, at each command
-// of a consumer in turn. Wherever that is, nothing goes on behind it, and another copy takes over.
+// of a consumer in turn, and at the first of the goroutines that read and store. Wherever that is, nothing goes
+// on behind it, and another copy takes over.
 func TestListenersThatLeave(t *testing.T) {
+	goroutines := []string{").read(", ").keep("}
 	for _, exits := range []bool{false, true} {
-		for at := int64(1); at <= 12; at++ {
+		for at := range 12 + len(goroutines) {
 			synctest.Test(t, func(t *testing.T) {
 				b := setUp(t, 1)
 				var commands atomic.Int64
+				var once atomic.Bool
 				client, err := allium.Open(b.d.URI(), allium.ClientOptions{Dialer: b.d,
 					CommandMonitor: &event.CommandMonitor{Started: func(context.Context, *event.CommandStarted) {
-						if commands.Add(1) == at {
+						hit := commands.Add(1) == int64(at+1)
+						if at >= 12 {
+							hit = strings.Contains(string(debug.Stack()), goroutines[at-12]) && once.CompareAndSwap(false, true)
+						}
+						if hit {
 							if exits {
 								runtime.Goexit()
 							}
@@ -693,6 +701,9 @@ func TestListenersThatLeave(t *testing.T) {
 				}
 				<-left
 				synctest.Wait()
+				if at >= 12 && !once.Load() {
+					t.Errorf("no command came from %s", goroutines[at-12])
+				}
 				handled := make(chan int, 10)
 				o = b.options(func(_ context.Context, ev allium.ChangeEvent[doc]) error {
 					_, n := what(ev)
