@@ -659,8 +659,8 @@ func TestMisuse(t *testing.T) {
 }
 
 // TestListenersThatLeave: a listener of the program panics, or ends the goroutine, at each command
-// of a consumer in turn, and at the first of the goroutines that read and store. Wherever that is, nothing goes
-// on behind it, and another copy takes over.
+// of a consumer in turn, and at the first of the goroutines that read and store. Wherever that is,
+// nothing goes on behind it, and another copy takes over.
 func TestListenersThatLeave(t *testing.T) {
 	goroutines := []string{").read(", ").keep("}
 	for _, exits := range []bool{false, true} {

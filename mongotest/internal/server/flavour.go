@@ -16,8 +16,8 @@ func (r *Request) refuseInFlavour() error {
 	return f.Check(flavour.Command{Name: r.Cmd.Name, Body: r.Body, Sequences: r.sequenced})
 }
 
-// CheckNewCollection refuses a collection or view in a database where there can be none, or if there
-// are as many as the server or service allows that the deployment is like.
+// CheckNewCollection refuses a collection or view in a database where there can be none, or where
+// there are as many as the server or service allows that the deployment is like.
 func (r *Request) CheckNewCollection(st *store.State, db string) error {
 	if err := CheckDatabaseCase(st, db); err != nil {
 		return err
