@@ -266,3 +266,53 @@ func TestGeoNearStageExplained(t *testing.T) {
 		}
 	}
 }
+
+// On a sharded collection each shard searches for itself, and the mongos merges by the distance.
+// The point may be a variable of the command.
+func TestGeoNearOnShards(t *testing.T) {
+	for _, kind := range []string{"2dsphere", "2d"} {
+		d := mongotest.Start(t, mongotest.Sharded(2, 1), mongotest.Version("8.0"))
+		c := &explainer{t: t, conn: dial(t, d.Hosts()[0])}
+		c.do(`{"shardCollection": "t.c", "key": {"x": 1}, "$db": "admin"}`)
+		c.do(`{"split": "t.c", "middle": {"x": 10}, "$db": "admin"}`)
+		c.do(`{"moveChunk": "t.c", "find": {"x": 15}, "to": "sh1", "$db": "admin"}`)
+		c.do(`{"createIndexes": "c", "indexes": [{"key": {"l": "` + kind + `"}, "name": "i"}], "$db": "t"}`)
+		var docs []string
+		for x := range 20 {
+			docs = append(docs, fmt.Sprintf(`{"_id": %d, "x": %d, "l": [%d, 0]}`, x, x, x))
+		}
+		c.do(`{"insert": "c", "documents": [` + strings.Join(docs, ", ") + `], "$db": "t"}`)
+		for _, near := range []string{`[9.6, 0]`, `"$$p"`, `["$$x", 0]`} {
+			const let = `"let": {"p": [9.6, 0], "x": 9.6}`
+			stage := `{"$geoNear": {"near": ` + near + `, "distanceField": "d", "spherical": true, "query": {"x": {"$ne": 9}}}}`
+			reply := c.do(`{"aggregate": "c", "pipeline": [` + stage + `, {"$limit": 4}, {"$project": {"_id": 1}}], ` + let + `, "cursor": {}, "$db": "t"}`)
+			if got := reply.Lookup("cursor", "firstBatch").String(); got != `[{"_id":10},{"_id":11},{"_id":8},{"_id":12}]` {
+				t.Errorf("%s near %s: %s", kind, near, got)
+			}
+			stages := "GEO_NEAR_" + strings.ToUpper(kind)
+			for _, limit := range []string{``, `, {"$limit": 4}`} {
+				plan := c.do(`{"explain": {"aggregate": "c", "pipeline": [` + stage + limit + `, {"$group": {"_id": null}}], ` + let + `, "cursor": {}}, "verbosity": "executionStats", "$db": "t"}`)
+				part := bson.Raw(plan.Lookup("splitPipeline", "shardsPart").Value)
+				if name := part.Lookup("0", "$geoNear"); name.Type == 0 || part.Lookup("1", "$limit").Type == 0 != (limit == "") {
+					t.Errorf("%s near %s: the shards do %s", kind, near, part)
+				}
+				if got := plan.Lookup("splitPipeline", "mergerPart").String(); strings.Contains(got, "limit") != (limit != "") || !strings.Contains(got, `{"$group":{"_id":null}}`) {
+					t.Errorf("%s near %s: the mongos does %s", kind, near, got)
+				}
+				sum := int64(0)
+				for _, shard := range []string{"sh0", "sh1"} {
+					cursor, _ := plan.Lookup("shards", shard, "stages", "0", "$geoNearCursor").Document()
+					text := cursor.String()
+					if !strings.Contains(text, `"stage":"`+stages+`"`) || strings.Contains(text, "COLLSCAN") {
+						t.Errorf("%s near %s: %s searches by %s", kind, near, shard, text)
+					}
+					n, _ := cursor.Lookup("executionStats", "nReturned").AsInt64()
+					sum += n
+				}
+				if sum != 19 {
+					t.Errorf("%s near %s: %d documents were found", kind, near, sum)
+				}
+			}
+		}
+	}
+}

@@ -1,8 +1,11 @@
 package mongotest_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
+	"allium/bson"
 	"allium/mongotest"
 )
 
@@ -89,4 +92,65 @@ func TestQuerySettings(t *testing.T) {
 	t.Run("before 8.0", func(t *testing.T) {
 		mendSteps(t, []mendStep{{cmd: set(find, `{"reject": true}`), code: 59}}, mongotest.Version("7.0"))
 	})
+}
+
+// The profile and the log have the hash of a query's shape from 8.0 on, the one that explain shows:
+// the same for queries with other values.
+func TestShapesInProfile(t *testing.T) {
+	for _, version := range []string{"7.0", "8.0", "9.0"} {
+		d := mongotest.Start(t, mongotest.Version(version), mongotest.InMemory())
+		c := dialNode(t, d, d.Node(0))
+		ask := func(text string) bson.Raw { return ok(t, askText(t, c, "db", text)) }
+		ask(`{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 2}]}`)
+		ask(`{"profile": 2, "slowms": 0}`)
+		queries := []string{
+			`{"find": "c", "filter": {"a": %d}, "sort": {"a": 1}}`,
+			`{"find": "c", "filter": {"_id": %d}}`,
+			`{"aggregate": "c", "pipeline": [{"$match": {"a": {"$gt": %d}}}, {"$group": {"_id": "$a"}}], "cursor": {}}`,
+			`{"distinct": "c", "key": "a", "query": {"a": {"$lt": %d}}}`,
+		}
+		for _, query := range queries {
+			for n := range 2 {
+				ask(fmt.Sprintf(query, n))
+			}
+		}
+		ask(`{"count": "c", "query": {"a": 1}}`)
+		ask(`{"update": "c", "updates": [{"q": {"a": 1}, "u": {"$set": {"b": 1}}}]}`)
+		ask(`{"profile": 0}`)
+		entries := ask(`{"find": "system.profile", "filter": {"ns": "db.c"}, "sort": {"$natural": 1}}`)
+		var hashes []string
+		others := 0
+		for v := range bson.Raw(entries.Lookup("cursor", "firstBatch").Value).Values() {
+			hash, _ := bson.Raw(v.Value).Lookup("queryShapeHash").StringValue()
+			if len(hash) == 64 {
+				hashes = append(hashes, hash)
+			} else {
+				others++
+			}
+		}
+		if version == "7.0" {
+			if len(hashes) > 0 {
+				t.Errorf("7.0 has the hashes %s", hashes)
+			}
+			continue
+		}
+		if len(hashes) != 2*len(queries) || others != 2 {
+			t.Fatalf("%s: the profile has %d hashes, and %d entries without: %s", version, len(hashes), others, entries)
+		}
+		seen := map[string]bool{}
+		for i, query := range queries {
+			plan := ask(`{"explain": ` + fmt.Sprintf(query, 7) + `, "verbosity": "queryPlanner"}`)
+			want, _ := plan.Lookup("queryShapeHash").StringValue()
+			if hashes[2*i] != want || hashes[2*i+1] != want || seen[want] {
+				t.Errorf("%s: %s has the hashes %s, and explain says %s", version, query, hashes[2*i:2*i+2], want)
+			}
+			seen[want] = true
+		}
+		log := ok(t, askText(t, c, "admin", `{"getLog": "global"}`)).Lookup("log").String()
+		for hash := range seen {
+			if n := strings.Count(log, hash); n != 2 {
+				t.Errorf("%s: the log has %s %d times", version, hash, n)
+			}
+		}
+	}
 }

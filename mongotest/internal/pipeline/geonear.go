@@ -185,9 +185,9 @@ func nearQuery(field string, place bson.RawValue, spherical bool, limits []byte,
 	return bson.EndDocument(bson.EndDocument(dst, near), start)
 }
 
-// NearQuery returns the query of a $geoNear that is valid, for the field that it measures. ok is
-// false if the place is known only once the pipeline runs.
-func NearQuery(spec bson.Raw, field string) (filter bson.Raw, ok bool) {
+// NearQuery returns the query of a $geoNear that is valid, for the field that it measures. value
+// returns that of an expression which the variables of a command make fixed.
+func NearQuery(spec bson.Raw, field string, value func(expr bson.RawValue) (bson.RawValue, error)) (bson.Raw, error) {
 	var limits []byte
 	for _, key := range []string{"minDistance", "maxDistance"} {
 		if v := spec.Lookup(key); v.Type != 0 {
@@ -196,7 +196,13 @@ func NearQuery(spec bson.Raw, field string) (filter bson.Raw, ok bool) {
 	}
 	others, _ := spec.Lookup("query").Document()
 	place := spec.Lookup("near")
-	return nearQuery(field, place, spec.Lookup("spherical").AsBool(), limits, others), !namesVariable(place)
+	if namesVariable(place) {
+		var err error
+		if place, err = value(place); err != nil {
+			return nil, err
+		}
+	}
+	return nearQuery(field, place, spec.Lookup("spherical").AsBool(), limits, others), nil
 }
 
 func (g *geoNearStage) open(src Iterator) (Iterator, error) {

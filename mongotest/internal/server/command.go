@@ -74,6 +74,9 @@ type Command struct {
 	// Parse checks what the server checks before fail points, authorization and the state of the
 	// node.
 	Parse func(r *Request) error
+	// ShapeHash returns the short form of the shape of the query that the command is; ok is false
+	// if it has none. It may be nil.
+	ShapeHash func(r *Request) (hash string, ok bool)
 	// Run appends the elements of the reply to dst. The dispatcher adds ok, the times, and what an
 	// error needs; what was appended before an error is dropped.
 	Run func(r *Request, dst []byte) ([]byte, error)

@@ -350,7 +350,13 @@ func (r *Request) appendFigures(dst []byte, reply []byte, failed error) []byte {
 			if r.Version().AtLeast(8, 0) { // the new name of the same
 				dst = bson.AppendString(dst, "planCacheShapeHash", hash)
 			}
-			return bson.AppendString(dst, "planCacheKey", key)
+			dst = bson.AppendString(dst, "planCacheKey", key)
+			break
+		}
+	}
+	if shape := r.Cmd.ShapeHash; shape != nil && r.Version().AtLeast(8, 0) {
+		if hash, ok := shape(r); ok {
+			dst = bson.AppendString(dst, "queryShapeHash", hash)
 		}
 	}
 	return dst

@@ -84,6 +84,7 @@ var slowFields = [][2]string{
 	{"ndeleted", "ndeleted"}, {"keysInserted", "keysInserted"}, {"keysDeleted", "keysDeleted"},
 	{"cursorExhausted", "cursorExhausted"}, {"numYield", "numYields"}, {"nreturned", "nreturned"},
 	{"queryHash", "queryHash"}, {"planCacheShapeHash", "planCacheShapeHash"}, {"planCacheKey", "planCacheKey"},
+	{"queryShapeHash", "queryShapeHash"},
 	{"ok", "ok"}, {"errMsg", "errMsg"}, {"errName", "errName"}, {"errCode", "errCode"},
 	{"responseLength", "reslen"}, {"locks", "locks"}, {"storage", "storage"},
 }

@@ -21,7 +21,8 @@ func init() {
 		Name: "distinct", Help: "{ distinct : 'collection name' , key : 'a.b' , query : {} }",
 		Needs: server.OnColl("find"), DataLake: true,
 		Where: server.OptIn, Txn: server.TxnOK, Sequences: true, ReadConcern: true, Snapshot: true,
-		Mongos: server.OnMongos{Early: server.CheckTarget, Missing: server.RefuseMissing}, Run: runDistinct,
+		Mongos:    server.OnMongos{Early: server.CheckTarget, Missing: server.RefuseMissing},
+		ShapeHash: shapeHashOf, Run: runDistinct,
 	})
 }
 

@@ -152,7 +152,7 @@ func (q *aggregateSpec) explanation(r *server.Request) (explainTarget, error) {
 // pushDown gives the query what it does for the pipeline. On a sharded collection the shards'
 // results are merged.
 func (e *explainTarget) pushDown(r *server.Request, sharded bool) {
-	if !sharded && e.takeNear(r) {
+	if e.takeNear(r) {
 		return
 	}
 	p := pushDown(r.Version(), e.rest, sharded)

@@ -1,6 +1,8 @@
 package read
 
 import (
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
@@ -179,10 +181,16 @@ func (p *explanation) splitPipeline(r *server.Request, dst []byte, execute bool)
 		d.B = bson.AppendNull(d.B, "splitPipeline")
 	} else {
 		part, rest, merger := splitStages(p.rest)
+		if p.nearest { // merged by the distance
+			part, rest = nil, p.rest
+			if len(rest) > 0 && rest[0].Lookup("$limit").Type != 0 {
+				part = rest[:1:1]
+			}
+		}
 		target.rest = part
 		d.Str("mergeType", merger)
 		d.Doc("splitPipeline", bsondoc.Build(func(d *bsondoc.Builder) {
-			d.B = appendStages(d.B, "shardsPart", part)
+			d.B = appendStages(d.B, "shardsPart", slices.Concat(p.front, part))
 			d.B = appendStages(d.B, "mergerPart", rest)
 		}))
 	}

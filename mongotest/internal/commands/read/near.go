@@ -3,6 +3,7 @@ package read
 // $geoNear: the index that it needs, its query, and what explain shows of it.
 
 import (
+	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
@@ -71,7 +72,14 @@ func (e *explainTarget) takeNear(r *server.Request) bool {
 	if err != nil {
 		return false
 	}
-	if e.q.filter, ok = pipeline.NearQuery(spec, field); !ok {
+	e.q.filter, err = pipeline.NearQuery(spec, field, func(v bson.RawValue) (bson.RawValue, error) {
+		x, err := r.FullOptions(e.q.ns, nil, e.q.let).Expr.ParseExpr(v)
+		if err != nil {
+			return v, err
+		}
+		return x.Eval(bsondoc.OrEmpty(nil))
+	})
+	if err != nil {
 		e.q.filter = nil
 		return false
 	}

@@ -223,6 +223,15 @@ func shapeHash(shape bson.Raw) string {
 	return strings.ToUpper(hex.EncodeToString(sum[:]))
 }
 
+// shapeHashOf returns the short form of the shape of a command that settings are for.
+func shapeHashOf(r *server.Request) (hash string, ok bool) {
+	shape, err := shapeOf(r, r.Body)
+	if err != nil {
+		return "", false
+	}
+	return shapeHash(shape), true
+}
+
 // settingsOf returns the settings for queries of a command's shape, nil if there are none.
 func settingsOf(r *server.Request, body bson.Raw) *planner.QuerySetting {
 	all := r.Node.Data().QuerySettings()
