@@ -1,7 +1,8 @@
 package pipeline
 
 // The optimizer's moves that can be observed: a $match goes before the stages that do not change
-// what it looks at, so that documents that it drops cannot make those stages fail.
+// what it looks at, and a $skip before those that make one document of each, so that documents that
+// they drop cannot make those stages fail.
 
 import (
 	"slices"
@@ -97,7 +98,7 @@ func (pl *Pipeline) move() {
 		return
 	}
 	for i := 0; i < len(pl.stages); {
-		if pl.moveMatch(i) || pl.moveIntoUnion(i) {
+		if pl.moveMatch(i) || pl.moveIntoUnion(i) || pl.moveSkip(i) {
 			i = max(0, i-1)
 			continue
 		}
@@ -150,6 +151,22 @@ func (pl *Pipeline) moveMatch(i int) bool {
 	}
 	pl.stages = slices.Replace(pl.stages, i, i+2, moved...)
 	return true
+}
+
+// moveSkip moves a $skip to the front of a stage that makes one document of each.
+func (pl *Pipeline) moveSkip(i int) bool {
+	if i+1 >= len(pl.stages) {
+		return false
+	}
+	if _, ok := pl.stages[i+1].stage.(*skipStage); !ok {
+		return false
+	}
+	switch pl.stages[i].stage.(type) {
+	case *projection, *replaceStage:
+		pl.stages[i], pl.stages[i+1] = pl.stages[i+1], pl.stages[i]
+		return true
+	}
+	return false
 }
 
 // mergeMatches makes one of two $match that follow each other.

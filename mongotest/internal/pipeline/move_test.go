@@ -93,6 +93,26 @@ func TestMatchMoves(t *testing.T) {
 	}
 }
 
+// TestSkipMoves checks what a $skip goes before: there, what it drops cannot make a stage fail.
+func TestSkipMoves(t *testing.T) {
+	const failed = "Location16554: $add only supports numeric or date types, not string"
+	for _, c := range []struct{ stages, want string }{
+		{`{"$project": {"x": {"$add": ["$a", 1]}}}, {"$skip": 1}`, "{_id: 2, x: 2}"},
+		{`{"$addFields": {"x": {"$add": ["$a", 1]}}}, {"$skip": 1}`, "{_id: 2, a: 1, x: 2}"},
+		{`{"$set": {"x": {"$add": ["$a", 1]}}}, {"$unset": "a"}, {"$skip": 1}`, "{_id: 2, x: 2}"},
+		{`{"$replaceWith": {"x": {"$add": ["$a", 1]}}}, {"$skip": 1}, {"$limit": 1}`, "{x: 2}"},
+		{`{"$replaceRoot": {"newRoot": {"x": {"$add": ["$a", 1]}}}}, {"$skip": 0}`, failed},
+		{`{"$project": {"x": {"$add": ["$a", 1]}}}, {"$limit": 5}, {"$skip": 1}`, failed},
+		{`{"$project": {"x": {"$add": ["$a", 1]}}}, {"$sort": {"_id": 1}}, {"$skip": 1}`, failed},
+		{`{"$project": {"x": {"$add": ["$a", 1]}}}, {"$_internalInhibitOptimization": {}}, {"$skip": 1}`, failed},
+		{`{"$redact": {"$cond": [{"$add": ["$a", 1]}, "$$KEEP", "$$PRUNE"]}}, {"$skip": 1}`, failed},
+	} {
+		if got := pipe(t, c.stages, `{"_id": 1, "a": "s"}`, `{"_id": 2, "a": 1}`); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.stages, got, c.want)
+		}
+	}
+}
+
 // TestPlaces checks where a field goes that was there before: to its place.
 func TestPlaces(t *testing.T) {
 	const doc, other = `{"_id": 1, "a": 5, "b": [], "c": 7}`, `{"_id": 2, "x": 5}`
