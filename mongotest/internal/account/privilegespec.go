@@ -127,7 +127,7 @@ func checkResourceTypes(doc bson.Raw) error {
 func checkResourceForm(doc bson.Raw) error {
 	has := func(name string) bool { return !doc.Lookup(name).IsZero() }
 	if has("db") != has("collection") {
-		return srverr.New(srverr.FailedToParse, "resource must set both db and collection or set neither")
+		return srverr.New(srverr.FailedToParse, "resource must set both db and collection or set neither, but not exactly one.")
 	}
 	kinds := 0
 	for _, name := range []string{"anyResource", "cluster", "db"} {
@@ -137,7 +137,7 @@ func checkResourceForm(doc bson.Raw) error {
 	}
 	if kinds != 1 {
 		return srverr.New(srverr.FailedToParse,
-			"resource must have exactly one of db and collection set, or cluster set  or anyResource set")
+			"resource must have exactly db and collection set, or have only cluster set  or have only anyResource set")
 	}
 	for _, name := range []string{"anyResource", "cluster"} {
 		if has(name) && !doc.Lookup(name).AsBool() {

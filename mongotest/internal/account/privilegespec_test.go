@@ -14,9 +14,9 @@ func TestParsePrivileges(t *testing.T) {
 		db              string
 		old             bool
 	}{
-		{`{"resource": {}, "actions": ["find"]}`, "resource must have exactly one of db and collection set, or cluster set  or anyResource set", "x", true},
-		{`{"resource": {"db": "x"}, "actions": ["find"]}`, "resource must set both db and collection or set neither", "x", true},
-		{`{"resource": {"cluster": true, "anyResource": true}, "actions": ["find"]}`, "resource must have exactly one of db and collection set, or cluster set  or anyResource set", "admin", true},
+		{`{"resource": {}, "actions": ["find"]}`, "resource must have exactly db and collection set, or have only cluster set  or have only anyResource set", "x", true},
+		{`{"resource": {"db": "x"}, "actions": ["find"]}`, "resource must set both db and collection or set neither, but not exactly one.", "x", true},
+		{`{"resource": {"cluster": true, "anyResource": true}, "actions": ["find"]}`, "resource must have exactly db and collection set, or have only cluster set  or have only anyResource set", "admin", true},
 		{`{"resource": {"cluster": false}, "actions": ["find"]}`, "cluster must be true when specified", "admin", true},
 		{`{"resource": {"anyResource": false}, "actions": ["find"]}`, "anyResource must be true when specified", "admin", true},
 		{`{"resource": {"cluster": 1}, "actions": ["find"]}`, "wrong type for 'cluster' field, expected boolean, found cluster: 1", "admin", true},

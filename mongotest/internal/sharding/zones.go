@@ -18,7 +18,7 @@ type ZoneRange struct {
 
 // String shows the range as the server's errors do.
 func (r *ZoneRange) String() string {
-	return "[" + bsontext.Document(r.Min) + ", " + bsontext.Document(r.Max) + ")"
+	return bsontext.Document(r.Min) + " -->> " + bsontext.Document(r.Max) + " on " + r.Zone
 }
 
 func (r *ZoneRange) same(o ZoneRange) bool {

@@ -113,6 +113,15 @@ func runEnableSharding(r *server.Request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
+// notSharded refuses what only a sharded collection can do.
+func notSharded(r *server.Request, ns string) error {
+	text := "Collection %s is not sharded."
+	if r.Version().AtLeast(7, 0) {
+		text = "Expected collection %s to be sharded"
+	}
+	return srverr.New(srverr.NamespaceNotSharded, text, ns)
+}
+
 // changeSharding gives a sharded collection the metadata that f makes of what it has.
 func changeSharding(r *server.Request,
 	f func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error)) error {
@@ -132,7 +141,7 @@ func changeShardingOf(r *server.Request, db, ns string,
 		c := tx.Coll(ns)
 		s := sharding.Of(c)
 		if s == nil {
-			return srverr.New(srverr.NamespaceNotSharded, "Collection '%s' is not sharded.", ns)
+			return notSharded(r, ns)
 		}
 		n, err := f(tx, c, s)
 		if err != nil {
@@ -379,7 +388,7 @@ func runTableVersion(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	s := r.Node.Sharding(ns)
 	if s == nil {
-		return dst, srverr.New(srverr.NamespaceNotSharded, "Collection %s is not sharded.", ns)
+		return dst, notSharded(r, ns)
 	}
 	var version bson.Timestamp
 	version.T, version.I = s.Version()

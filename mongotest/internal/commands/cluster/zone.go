@@ -47,8 +47,7 @@ func runZone(r *server.Request, dst []byte) ([]byte, error) {
 	if r.Cmd.Name == "addShardToZone" {
 		zones.Add(shard, zone)
 	} else if !zones.Remove(shard, zone) {
-		return dst, srverr.New(srverr.ZoneStillInUse, "Range must not be assigned to zone %s: shard %s is its last one",
-			zone, shard)
+		return dst, srverr.New(srverr.ZoneStillInUse, "cannot remove a shard from zone if a chunk range is associated with it")
 	}
 	return dst, nil
 }
@@ -131,21 +130,22 @@ func runZoneRange(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.ZoneNotFound, "zone %s does not exist", z.Zone)
 	}
 	if s != nil {
-		for _, end := range []*bson.Raw{&z.Min, &z.Max} {
-			full, ok := fullBound(s, *end)
+		for _, end := range []struct {
+			name  string
+			bound *bson.Raw
+		}{{"min", &z.Min}, {"max", &z.Max}} {
+			full, ok := fullBound(s, *end.bound)
 			if !ok {
-				return dst, srverr.New(srverr.ShardKeyNotFound,
-					"the bound %s of the range is not a prefix of the shard key %s", bsontext.Document(*end),
-					bsontext.Document(s.Key))
+				return dst, srverr.New(srverr.ShardKeyNotFound, "%s: %s is not a prefix of the shard key %s of ns: %s",
+					end.name, bsontext.Document(*end.bound), bsontext.Document(s.Key), z.NS)
 			}
-			*end = full
+			*end.bound = full
 		}
 	}
 	if remove {
 		zones.RemoveRange(z)
 	} else if old := zones.SetRange(z); old != nil {
-		return dst, srverr.New(srverr.RangeOverlapConflict, "Zone range: %s on %s is overlapping with existing: %s",
-			z.String(), z.NS, old)
+		return dst, srverr.New(srverr.RangeOverlapConflict, "Zone range: %s is overlapping with existing: %s", &z, old)
 	}
 	return dst, nil
 }
@@ -169,7 +169,7 @@ func runCollectionStatus(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if sharding.Of(st.Coll(ns)) == nil {
-		return dst, srverr.New(srverr.NamespaceNotSharded, "Collection '%s' is not sharded.", ns)
+		return dst, notSharded(r, ns)
 	}
 	return bson.AppendBool(dst, "balancerCompliant", true), nil
 }

@@ -45,7 +45,8 @@ func (e *pipelineEnv) Resolve(ns pipeline.Namespace) (pipeline.Namespace, []bson
 		stages = append(list, stages...)
 		ns.Coll = on
 	}
-	return ns, nil, srverr.New(srverr.ViewDepthLimitExceeded, "View depth limit exceeded")
+	return ns, nil, srverr.New(srverr.ViewDepthLimitExceeded,
+		"View depth too deep or view cycle detected; maximum depth is %d", MaxViewDepth)
 }
 
 func (e *pipelineEnv) Find(ns pipeline.Namespace, filter *query.Filter) (pipeline.Iterator, error) {
