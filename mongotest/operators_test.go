@@ -1,6 +1,7 @@
 package mongotest_test
 
 import (
+	"fmt"
 	"testing"
 
 	"allium/mongotest"
@@ -62,4 +63,16 @@ func TestUpdateFailsInOrder(t *testing.T) {
 		{cmd: `{"findAndModify": "c", "update": {"$mul": {"e.$": 1}, "$rename": {"a.1": "d"}}, "$db": "t"}`,
 			code: 28, text: "cannot use the part (a of a.1) to traverse the element ({a: 1})"},
 	})
+}
+
+// Twenty views may lie on top of each other, and all of them can be read.
+func TestViewDepth(t *testing.T) {
+	steps := []mendStep{{cmd: `{"insert": "v0", "documents": [{"_id": 1}], "$db": "t"}`}}
+	for i := 1; i <= 20; i++ {
+		steps = append(steps, mendStep{cmd: fmt.Sprintf(`{"create": "v%d", "viewOn": "v%d", "pipeline": [], "$db": "t"}`, i, i-1)})
+	}
+	operatorSteps(t, append(steps,
+		mendStep{cmd: `{"find": "v20", "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0._id": "1"}},
+		mendStep{cmd: `{"create": "v21", "viewOn": "v20", "pipeline": [], "$db": "t"}`, code: 165,
+			text: "View depth limit exceeded; maximum depth is 20"}))
 }

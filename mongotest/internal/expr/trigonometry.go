@@ -37,7 +37,7 @@ func init() {
 		trigonometric("$cosh", nil, dec.Cosh, math.Cosh),
 		trigonometric("$tanh", nil, dec.Tanh, math.Tanh),
 		trigonometric("$asinh", nil, dec.Asinh, math.Asinh),
-		&naryOp{name: "$atan2", arity: exactly(2), eval: evalAtan2},
+		&naryOp{name: "$atan2", arity: exactly(2), operand: angleOperand, eval: evalAtan2},
 		numeric("$degreesToRadians", real(
 			func(d dec) dec { return d.Mul(decimal.Pi.Quo(decimal.FromInt(180))) },
 			func(f float64) float64 { return f * (math.Pi / 180) })),
@@ -70,16 +70,17 @@ func trigonometric(name string, b *bounds, d func(decimal.Decimal) decimal.Decim
 	})
 }
 
+// angleOperand looks at an operand of $atan2 before the next one is evaluated.
+func angleOperand(_ *State, args []bson.RawValue, _ int) (done bool, err error) {
+	v := args[len(args)-1]
+	if !nullish(v) && !v.IsNumber() {
+		return false, srverr.New(51043+int32(len(args)), "$atan2 only supports numeric types, not %s", typeName(v))
+	}
+	return nullish(v), nil
+}
+
 func evalAtan2(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	y, x := args[0], args[1]
-	switch {
-	case nullish(y) || nullish(x):
-		return null, nil
-	case !y.IsNumber():
-		return missing, srverr.New(51044, "$atan2 only supports numeric types, not %s", typeName(y))
-	case !x.IsNumber():
-		return missing, srverr.New(51045, "$atan2 only supports numeric types, not %s", typeName(x))
-	}
 	if y.Type == bson.TypeDecimal128 || x.Type == bson.TypeDecimal128 {
 		return decimalValue(toDecimal(y).Atan2(toDecimal(x))), nil
 	}

@@ -86,9 +86,9 @@ func (g *viewGraph) check(on string, pipeline bson.Raw) error {
 }
 
 func (g *viewGraph) visit(refs, path []string) error {
-	if len(path) > read.MaxViewDepth+2 {
-		return srverr.New(srverr.ViewDepthLimitExceeded,
-			"View depth too deep or view cycle detected; maximum depth is %d", read.MaxViewDepth)
+	if len(path) > read.MaxViewDepth+1 {
+		return srverr.New(srverr.ViewDepthLimitExceeded, "View depth limit exceeded; maximum depth is %d",
+			read.MaxViewDepth)
 	}
 	for i, ref := range refs {
 		path := append(path[:len(path):len(path)], ref)

@@ -32,7 +32,7 @@ func (e *pipelineEnv) state() *store.State { return e.run.State }
 
 func (e *pipelineEnv) Resolve(ns pipeline.Namespace) (pipeline.Namespace, []bson.Raw, error) {
 	var stages []bson.Raw
-	for range MaxViewDepth {
+	for range MaxViewDepth + 1 { // the last round finds a collection
 		c := e.state().Coll(ns.String())
 		if c == nil || !c.View {
 			return ns, stages, nil
