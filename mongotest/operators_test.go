@@ -76,3 +76,24 @@ func TestViewDepth(t *testing.T) {
 		mendStep{cmd: `{"create": "v21", "viewOn": "v20", "pipeline": [], "$db": "t"}`, code: 165,
 			text: "View depth limit exceeded; maximum depth is 20"}))
 }
+
+// What a role may do with a resource is one privilege, whoever gave it a part of that. Mechanisms of
+// a user are added with a password only.
+func TestMergedPrivileges(t *testing.T) {
+	const on = `"resource": {"db": "t", "collection": "c"}`
+	operatorSteps(t, []mendStep{
+		{cmd: `{"createRole": "a", "roles": [], "privileges": [{` + on + `, "actions": ["update", "find"]}, {` + on + `, "actions": ["insert"]}], "$db": "t"}`},
+		{cmd: `{"rolesInfo": "a", "showPrivileges": true, "$db": "t"}`, want: map[string]string{
+			"roles.0.privileges": `[{"resource":{"db":"t","collection":"c"},"actions":["find","insert","update"]}]`}},
+		{cmd: `{"createRole": "b", "roles": ["a"], "privileges": [{` + on + `, "actions": ["remove"]}], "$db": "t"}`},
+		{cmd: `{"rolesInfo": "b", "showPrivileges": true, "$db": "t"}`, want: map[string]string{
+			"roles.0.privileges":          `[{"resource":{"db":"t","collection":"c"},"actions":["remove"]}]`,
+			"roles.0.inheritedPrivileges": `[{"resource":{"db":"t","collection":"c"},"actions":["find","insert","remove","update"]}]`}},
+		{cmd: `{"createUser": "u", "pwd": "p", "roles": ["a", "b"], "mechanisms": ["SCRAM-SHA-1"], "$db": "t"}`},
+		{cmd: `{"usersInfo": "u", "showPrivileges": true, "$db": "t"}`, want: map[string]string{"users.0.inheritedPrivileges.1": ""}},
+		{cmd: `{"updateUser": "u", "mechanisms": ["SCRAM-SHA-256"], "$db": "t"}`, code: 2,
+			text: "mechanisms field must be a subset of previously set mechanisms"},
+		{cmd: `{"updateUser": "u", "mechanisms": ["SCRAM-SHA-1", "SCRAM-SHA-256"], "pwd": "q", "$db": "t"}`},
+		{cmd: `{"updateUser": "u", "mechanisms": ["SCRAM-SHA-256"], "$db": "t"}`},
+	})
+}

@@ -336,9 +336,13 @@ func runRolesInfo(r *server.Request, dst []byte) ([]byte, error) {
 		d = account.AppendRoles(d, "roles", def.Roles)
 		d = account.AppendRoles(d, "inheritedRoles", inherited)
 		if privileges {
-			d = bsondoc.AppendDocuments(d, "privileges", def.Privileges)
+			own := def.Privileges
+			if !r.Version().AtLeast(5, 0) { // it shows the graph of roles that it has, later ones their documents
+				own = account.MergePrivileges(own)
+			}
+			d = bsondoc.AppendDocuments(d, "privileges", own)
 			d = bsondoc.AppendDocuments(d, "inheritedPrivileges",
-				append(slices.Clone(def.Privileges), inheritedPrivileges...))
+				account.MergePrivileges(append(slices.Clone(own), inheritedPrivileges...)))
 		}
 		if restrictions {
 			own := accounts.RestrictionsOf([]account.Role{rn})

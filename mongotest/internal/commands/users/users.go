@@ -100,6 +100,13 @@ func runUpdateUser(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.UserNotFound, "User %s@%s not found", a.name, r.DB)
 	}
 	u := *old
+	if a.password == nil { // there is nothing that another mechanism's credentials could be made of
+		for _, m := range a.mechanisms {
+			if !slices.Contains(old.Mechanisms, m) {
+				return dst, srverr.New(srverr.BadValue, "mechanisms field must be a subset of previously set mechanisms")
+			}
+		}
+	}
 	if a.hasRoles {
 		u.Roles = a.roles
 	}
@@ -291,7 +298,7 @@ func appendUser(r *server.Request, dst []byte, u *account.User, credentials, pri
 	if privileges {
 		inherited, all := r.Node.Data().Accounts().Inherited(u.Roles)
 		dst = account.AppendRoles(dst, "inheritedRoles", inherited)
-		dst = bsondoc.AppendDocuments(dst, "inheritedPrivileges", all)
+		dst = bsondoc.AppendDocuments(dst, "inheritedPrivileges", account.MergePrivileges(all))
 		dst = appendLists(dst, "inheritedAuthenticationRestrictions",
 			r.Node.Data().Accounts().RestrictionsOf(inherited))
 		if restrictions && u.Restrictions != nil {
