@@ -77,8 +77,8 @@ func TestViewDepth(t *testing.T) {
 			text: "View depth limit exceeded; maximum depth is 20"}))
 }
 
-// What a role may do with a resource is one privilege, whoever gave it a part of that. Mechanisms of
-// a user are added with a password only.
+// What a role may do with a resource is one privilege, whoever gave it a part of that. Mechanisms
+// of a user are added with a password only.
 func TestMergedPrivileges(t *testing.T) {
 	const on = `"resource": {"db": "t", "collection": "c"}`
 	operatorSteps(t, []mendStep{
