@@ -125,6 +125,11 @@ func TestPlaneBounds(t *testing.T) {
 		{cmd: `{"insert": "c", "documents": [{"_id": 1, "p": [1, 2]}], "$db": "t"}`},
 		{cmd: `{"insert": "c", "documents": [{"_id": 2, "p": [11, 2]}], "$db": "t"}`, want: map[string]string{"n": "0", "writeErrors.0.code": "13027",
 			"writeErrors.0.errmsg": `"point not in interval of [ 0, 10 ] :: caused by :: { _id: 2, p: [ 11, 2 ] }"`}},
+		{cmd: `{"insert": "c", "documents": [{"_id": 3, "p": [10, 0]}, {"_id": 4, "p": [10, 10]}], "$db": "t"}`, want: map[string]string{"n": "2"}}, // they are part of it
+		{cmd: `{"find": "c", "filter": {"p": {"$near": [10, 10], "$maxDistance": 1}}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch": `[{"_id":4,"p":[10,10]}]`}},
+		{cmd: `{"find": "c", "filter": {"p": {"$geoWithin": {"$box": [[10, 0], [12, 1]]}}}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch": `[{"_id":3,"p":[10,0]}]`}},
+		{cmd: `{"find": "c", "filter": {"p": {"$near": [10.5, 10]}}, "$db": "t"}`, code: 16433,
+			text: "point not in interval of [ 0, 10 ] :: caused by :: { 0: 10.5, 1: 10.0 }"},
 		{cmd: `{"createIndexes": "c", "indexes": [{"key": {"q": "2d"}, "name": "q", "min": 5, "max": 5}], "$db": "t"}`, code: 72,
 			text: "region for hash must be valid and have positive area, but [5, 5] was specified"},
 	})

@@ -33,6 +33,8 @@ func TestNear(t *testing.T) {
 		{`{"find": "c", "filter": {"first": 1}, "projection": {"_id": 1}`, []string{"cursor", "firstBatch"}, `[{"_id":3}]`},
 		{`{"findAndModify": "c", "query": ` + far + `, "remove": true, "fields": {"_id": 1}`, []string{"value"}, `{"_id":3}`},
 		{`{"delete": "c", "deletes": [{"q": ` + near + `, "limit": 0}]`, []string{"n"}, `1`},
+		{`{"create": "capped", "capped": true, "size": 4096`, []string{"ok"}, `1.0`},
+		{`{"find": "capped", "tailable": true, "filter": ` + far, []string{"code"}, `2`},
 		{`{"createIndexes": "d", "indexes": [{"key": {"a": "2d"}, "bits": 33, "name": "x"}]`, []string{"code"}, `72`},
 		{`{"createIndexes": "d", "indexes": [{"key": {"a": "2d"}, "min": 5, "max": 5, "name": "x"}]`, []string{"code"}, `72`},
 		{`{"createIndexes": "d", "indexes": [{"key": {"a": "2d", "b": "2d"}, "name": "x"}]`, []string{"code"}, `16800`},

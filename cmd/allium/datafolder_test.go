@@ -100,6 +100,8 @@ func every(t *testing.T, client *allium.Client, version string) {
 	index("plain", D{{Key: "when", Value: 1}}, bson.E{Key: "expireAfterSeconds", Value: 3600})
 	index("plain", D{{Key: "h", Value: "hashed"}})
 	index("plain", D{{Key: "place", Value: "2dsphere"}})
+	insert("plain", D{{Key: "_id", Value: 3}, {Key: "flat", Value: bson.A{bson.A{1, 2}, bson.A{-9.5, 10}}}, {Key: "place", Value: bson.A{5, 6}}})
+	index("plain", D{{Key: "flat", Value: "2d"}, {Key: "a", Value: -1}}, bson.E{Key: "bits", Value: 20}, bson.E{Key: "min", Value: -10}, bson.E{Key: "max", Value: 10})
 	index("plain", D{{Key: "$**", Value: 1}}, bson.E{Key: "wildcardProjection", Value: D{{Key: "x", Value: 1}}})
 	insert("texts", D{{Key: "_id", Value: 1}, {Key: "title", Value: "a story"}, {Key: "body", Value: "of two mice"}})
 	index("texts", D{{Key: "lang", Value: 1}, {Key: "title", Value: "text"}, {Key: "body", Value: "text"}, {Key: "n", Value: 1}}, bson.E{Key: "weights", Value: D{{Key: "title", Value: 5}}}, bson.E{Key: "default_language", Value: "english"})
@@ -144,6 +146,43 @@ func TestFolderIsKept(t *testing.T) {
 				t.Errorf("the lock is left: %v", err)
 			}
 		})
+	}
+}
+
+// Indexes that are kept find what they found: none of their keys lie in the folder.
+func TestKeptIndexesFind(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	type D = bson.D
+	queries := []struct {
+		coll, hint string
+		filter     D
+		id         any
+	}{
+		{"plain", "of {\"flat\":\"2d\",\"a\":-1}", D{{Key: "flat", Value: D{{Key: "$near", Value: bson.A{-9, 10}}, {Key: "$maxDistance", Value: 1}}}}, int32(3)},
+		{"plain", "of {\"flat\":\"2d\",\"a\":-1}", D{{Key: "flat", Value: D{{Key: "$geoWithin", Value: D{{Key: "$box", Value: bson.A{bson.A{0, 0}, bson.A{1, 2}}}}}}}}, int32(3)},
+		{"plain", "of {\"place\":\"2dsphere\"}", D{{Key: "place", Value: D{{Key: "$geoWithin", Value: D{{Key: "$centerSphere", Value: bson.A{bson.A{5, 6}, 0.1}}}}}}}, int32(3)},
+		{"plain", "of {\"place\":\"2dsphere\"}", D{{Key: "place", Value: D{{Key: "$nearSphere", Value: bson.A{5, 5}}}}}, int32(3)},
+		{"all texts", "", D{{Key: "$text", Value: D{{Key: "$search", Value: "mouse mice"}}}}, int32(1)},
+	}
+	for _, start := range []string{"the first start", "the next", "the one after it"} {
+		client, end := served(t, dir, "", mongotest.Version("8.0"))
+		if start == "the first start" {
+			every(t, client, "8.0")
+		}
+		for _, q := range queries {
+			cmd := D{{Key: "find", Value: q.coll}, {Key: "filter", Value: q.filter}}
+			if q.hint != "" {
+				cmd = append(cmd, bson.E{Key: "hint", Value: q.hint})
+			}
+			reply, err := client.Database("app").RunCommand(t.Context(), cmd)
+			if err != nil {
+				t.Fatalf("%s: %v: %v", start, q.filter, err)
+			}
+			if got := reply.Lookup("cursor", "firstBatch", "0", "_id"); got.String() != fmt.Sprint(q.id) || reply.Lookup("cursor", "firstBatch", "1").Type != 0 {
+				t.Errorf("%s: %v finds %s", start, q.filter, reply.Lookup("cursor", "firstBatch"))
+			}
+		}
+		end()
 	}
 }
 

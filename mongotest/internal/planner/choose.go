@@ -19,6 +19,9 @@ func (a *Access) choose(p *Plan) error {
 	if err := a.useText(); err != nil {
 		return err
 	}
+	if f := a.Filter; f != nil && f.NeedsGeoIndex() && a.Wants.Tailable {
+		return srverr.New(srverr.BadValue, "Tailable cursors and geo $near cannot be used together")
+	}
 	if f := a.Filter; f != nil && f.NeedsGeoIndex() && !nearIndexed(a.Coll, f.Near()) {
 		return a.fail(srverr.NoQueryExecutionPlans, "unable to find index for $geoNear query")
 	}

@@ -23,6 +23,9 @@ func (g *generator) place() string {
 			at += 1e-9 * (g.Float64() - 0.5)
 		case 2:
 			at = 359.9*g.Float64() - 180
+			if g.IntN(5) == 0 {
+				at = math.Copysign(180, at)
+			}
 		case 3:
 			return at + 0.5
 		}

@@ -15,8 +15,8 @@ import (
 	"allium/mongotest/internal/work"
 )
 
-// Plane is the grid of a 2d index: from Min on and before Max in both directions, with 2 to the
-// power of Bits cells each.
+// Plane is the grid of a 2d index: from Min up to Max in both directions, with 2 to the power of
+// Bits cells each. The last cells have Max itself, too.
 type Plane struct {
 	Min, Max float64
 	Bits     int
@@ -343,4 +343,4 @@ func (g *Plane) outside() string {
 	return fmt.Sprintf("point not in interval of [ %s, %s ]", bsontext.CDouble(g.Min, 6), bsontext.CDouble(g.Max, 6))
 }
 
-func (g *Plane) has(x, y float64) bool { return x >= g.Min && x < g.Max && y >= g.Min && y < g.Max }
+func (g *Plane) has(x, y float64) bool { return x >= g.Min && x <= g.Max && y >= g.Min && y <= g.Max }
