@@ -29,4 +29,7 @@ var (
 	// ErrPoolCleared is the class of errors of operations whose connection pool was cleared after a
 	// failure. Such an operation may be retried.
 	ErrPoolCleared = errors.New("connection pool was cleared")
+	// ErrNoCursor is returned by allium.RunCursorCommand for a command that opens no cursor. The
+	// command was run.
+	ErrNoCursor = errors.New("server's reply has no cursor document")
 )

@@ -41,8 +41,29 @@ func TestSameRandom(t *testing.T) {
 // TestWalks takes the same steps with both drivers, those of a table and random ones: what each
 // returns is the same, but for what is listed.
 func TestWalks(t *testing.T) {
-	same(t, "./walkprobe", "walks.txt", 2000, mongotest.Start(t, mongotest.ReplicaSet(1)).URI()+"&heartbeatFrequencyMS=500",
-		fmt.Sprint(*randomSeed))
+	// The four programs mostly wait, each on a deployment of its own.
+	for _, version := range []struct{ name, program, list string }{
+		{"v2", "./walkprobe", "walks.txt"},
+		{"v1", "./walkprobe1", "walks1.txt"},
+	} {
+		t.Run(version.name, func(t *testing.T) {
+			t.Parallel()
+			args := func() []string {
+				uri := mongotest.Start(t, mongotest.ReplicaSet(1)).URI() + "&heartbeatFrequencyMS=500"
+				return []string{uri, fmt.Sprint(*randomSeed)}
+			}
+			dir, first, second := t.TempDir(), args(), args()
+			var official []string
+			done := make(chan bool)
+			go func() {
+				defer close(done)
+				official = run(t, dir, version.program, "go.mod", first)
+			}()
+			ours := run(t, dir, version.program, "dropin.mod", second)
+			<-done
+			compare(t, official, ours, version.list, 2000)
+		})
+	}
 }
 
 // TestSame1 is TestSame about the packages of version 1.
@@ -56,9 +77,15 @@ func TestSameClient1(t *testing.T) {
 // same compares what a program prints, at least so many lines, with both modules.
 func same(t *testing.T, program, listFile string, least int, args ...string) {
 	dir := t.TempDir()
-	official, ours := run(t, dir, program, "go.mod", args), run(t, dir, program, "dropin.mod", args)
+	compare(t, run(t, dir, program, "go.mod", args), run(t, dir, program, "dropin.mod", args), listFile, least)
+}
+
+// compare compares lines, at least so many, but for the differences that a file lists.
+func compare(t *testing.T, official, ours []string, listFile string, least int) {
+	t.Helper()
 	if len(official) < least || len(official) != len(ours) {
-		t.Fatalf("the official driver prints %d lines, the drop-in %d", len(official), len(ours))
+		t.Errorf("the official driver prints %d lines, the drop-in %d", len(official), len(ours))
+		return
 	}
 	var differ []string
 	for i, line := range official {
@@ -93,18 +120,20 @@ func same(t *testing.T, program, listFile string, least int, args ...string) {
 	}
 }
 
-// run returns the sorted lines that a program prints.
+// run returns the sorted lines that a program prints, or none and an error of the test.
 func run(t *testing.T, dir, source, modfile string, args []string) []string {
 	t.Helper()
 	program := filepath.Join(dir, strings.TrimSuffix(modfile, ".mod")+".exe")
 	if out, err := exec.Command("go", "build", "-modfile="+modfile, "-o", program, source).CombinedOutput(); err != nil {
-		t.Fatalf("go build -modfile=%s: %v\n%s", modfile, err, out)
+		t.Errorf("go build -modfile=%s: %v\n%s", modfile, err, out)
+		return nil
 	}
 	cmd := exec.Command(program, args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", program, err, out)
+		t.Errorf("%s: %v\n%s", program, err, out)
+		return nil
 	}
 	lines := strings.Split(strings.TrimRight(string(out), "\n"), "\n")
 	slices.Sort(lines)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"allium/bson"
+	"allium/mongoerr"
 )
 
 // GetMore is the getMore command.
@@ -96,7 +97,7 @@ func ParseCursor(reply bson.Raw) (CursorReply, error) {
 	var c CursorReply
 	cursor, ok := reply.Lookup("cursor").Document()
 	if !ok {
-		return c, errors.New("server's reply has no cursor document")
+		return c, mongoerr.ErrNoCursor
 	}
 	idOK := false
 	for key, v := range cursor.All() {

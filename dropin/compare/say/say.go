@@ -1,4 +1,4 @@
-// Package say prints what the programs about version 1 have to say, line by line.
+// Package say is how the programs say what a driver does: line by line, and what errors are.
 package say
 
 import (

@@ -14,10 +14,12 @@
 package walk
 
 import (
+	"bufio"
 	"context"
 	_ "embed"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -41,14 +43,29 @@ type Kind struct {
 type World struct {
 	Version string // v1 or v2
 	Kinds   map[string]Kind
-	// Values has what arguments may name. Values that are pointers are printed behind the results.
+	// Values has what arguments may name besides those of Plain. Values that are pointers are
+	// printed behind the results.
 	Values map[string]func() any
 	// Error describes an error.
 	Error func(error) string
 	// Text describes a value, "" leaves it to this package.
 	Text func(any) string
-	// Say prints a line.
-	Say func(what, came string)
+
+	out *bufio.Writer
+}
+
+// Number returns a word as a whole number.
+func Number(word string) int {
+	n, err := strconv.Atoi(word)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// say prints a line.
+func (w *World) say(what, came string) {
+	fmt.Fprintf(w.out, "%s\t%s\n", what, strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(came))
 }
 
 // A walk is a line of the table.
@@ -91,8 +108,10 @@ func walks(version string) []*walk {
 	return out
 }
 
-// Run walks all lines of the table, and random walks.
-func (w *World) Run(seed uint64) {
+// Run walks all lines of the table, and random walks whose seed a word says.
+func (w *World) Run(seed string) {
+	w.out = bufio.NewWriter(os.Stdout)
+	defer w.out.Flush()
 	all := walks(w.Version)
 	vocabulary := map[string][]string{}
 	for _, walk := range all {
@@ -108,7 +127,7 @@ func (w *World) Run(seed uint64) {
 	for i, of := range all {
 		steps := vocabulary[of.kind]
 		for n := range w.Kinds[of.kind].Random {
-			r := rand.New(rand.NewPCG(seed, uint64(i*1000+n)))
+			r := rand.New(rand.NewPCG(uint64(Number(seed)), uint64(i*1000+n)))
 			random := &walk{kind: of.kind, args: of.args}
 			for range 8 {
 				random.steps = append(random.steps, steps[r.IntN(len(steps))])
@@ -126,12 +145,12 @@ func (w *World) walk(name string, of *walk) {
 	}
 	thing, err := kind.Open(of.args...)
 	what := name + " " + of.String()
-	w.Say(what+" 00 opened", w.texts(thing != nil, err))
+	w.say(what+" 00 opened", w.texts(thing != nil, err))
 	if err != nil || thing == nil {
 		return
 	}
 	for i, step := range of.steps {
-		w.Say(fmt.Sprintf("%s %02d %s", what, i+1, step), w.step(kind, thing, step))
+		w.say(fmt.Sprintf("%s %02d %s", what, i+1, step), w.step(kind, thing, step))
 	}
 	if kind.Close != nil {
 		kind.Close(thing)
@@ -225,8 +244,10 @@ func (w *World) call(m reflect.Value, words []string) []any {
 
 // value returns what a word of a step means.
 func (w *World) value(word string) any {
-	if make, ok := w.Values[word]; ok {
-		return make()
+	for _, values := range []map[string]func() any{w.Values, Plain} {
+		if make, ok := values[word]; ok {
+			return make()
+		}
 	}
 	if n, err := strconv.Atoi(word); err == nil {
 		return n

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -45,13 +44,6 @@ func prepare() {
 	must(err)
 }
 
-// atoi returns a word as a number.
-func atoi(word string) int {
-	n, err := strconv.Atoi(word)
-	must(err)
-	return n
-}
-
 var errMine = errors.New("mine")
 
 // failing makes commands fail.
@@ -75,7 +67,7 @@ func never() { failing(client, "off", bson.D{}) }
 
 // failStep is the step "Fail TIMES CODE COMMAND...".
 func failStep(_ any, args ...string) []any {
-	once(atoi(args[0]), atoi(args[1]), args[2:]...)
+	once(walk.Number(args[0]), walk.Number(args[1]), args[2:]...)
 	return nil
 }
 
@@ -99,23 +91,19 @@ var kinds = map[string]walk.Kind{
 		Close: func(thing any) {
 			never()
 			thing.(*session).EndSession(ctx)
+			// What could not be aborted keeps its locks for a minute.
+			must(client.Database("admin").RunCommand(ctx, bson.D{{Key: "killAllSessions", Value: bson.A{}}}).Err())
 		}},
-	"file": fileKind(4),
-	"odd":  fileKind(0), // what is wrong with these has no end
-	"upload": {Open: openUpload, Random: 2, Steps: map[string]func(any, ...string) []any{
-		"Write": func(thing any, args ...string) []any {
-			n, err := thing.(io.Writer).Write(bytes.Repeat([]byte("x"), atoi(args[0])))
-			return []any{n, err}
-		},
-		"Stored": func(thing any, _ ...string) []any {
-			id := thing.(*mongo.GridFSUploadStream).FileID
-			files, err := db.Collection("fs.files").CountDocuments(ctx, bson.D{{Key: "_id", Value: id}})
-			must(err)
-			chunks, err := db.Collection("fs.chunks").CountDocuments(ctx, bson.D{{Key: "files_id", Value: id}})
-			must(err)
-			return []any{files, chunks}
-		},
-	}, Close: func(thing any) { _ = thing.(*mongo.GridFSUploadStream).Abort() }},
+	"file": walk.Files(openFile, 4),
+	"odd":  walk.Files(openFile, 0), // what is wrong with these has no end
+	"upload": walk.Uploads(openUpload, func(thing any) []any {
+		id := thing.(*mongo.GridFSUploadStream).FileID
+		files, err := db.Collection("fs.files").CountDocuments(ctx, bson.D{{Key: "_id", Value: id}})
+		must(err)
+		chunks, err := db.Collection("fs.chunks").CountDocuments(ctx, bson.D{{Key: "files_id", Value: id}})
+		must(err)
+		return []any{files, chunks}
+	}),
 	"collection": {Open: openCollection, Steps: map[string]func(any, ...string) []any{
 		"Fail": failStep,
 		"IDs": func(thing any, _ ...string) []any {
@@ -132,7 +120,7 @@ var kinds = map[string]walk.Kind{
 	"client":  {Open: openClient},
 	"database": {Open: func(args ...string) (any, error) {
 		c, err := openClient(args...)
-		return c.(*mongo.Client).Database("walks"), err
+		return c.(*mongo.Client).Database("walked"), err
 	}},
 	"result": {Open: func(args ...string) (any, error) {
 		return db.Collection("docs"+args[0]).FindOne(ctx, bson.D{}), nil
@@ -144,13 +132,13 @@ func openCursor(args ...string) (any, error) {
 	switch args[0] {
 	case "find":
 		return db.Collection("docs"+args[1]).Find(ctx, bson.D{},
-			options.Find().SetBatchSize(int32(atoi(args[3]))).SetSort(bson.D{{Key: "_id", Value: 1}}))
+			options.Find().SetBatchSize(int32(walk.Number(args[3]))).SetSort(bson.D{{Key: "_id", Value: 1}}))
 	case "aggregate":
 		return db.Collection("docs"+args[1]).Aggregate(ctx, mongo.Pipeline{},
-			options.Aggregate().SetBatchSize(int32(atoi(args[3]))))
+			options.Aggregate().SetBatchSize(int32(walk.Number(args[3]))))
 	case "made", "broken":
 		var docs []any
-		for i := range atoi(args[1]) {
+		for i := range walk.Number(args[1]) {
 			docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "t", Value: fmt.Sprint("t", i)}})
 		}
 		var err error
@@ -164,7 +152,7 @@ func openCursor(args ...string) (any, error) {
 	case "list":
 		return db.ListCollections(ctx, bson.D{{Key: "name", Value: "docs3"}})
 	case "command":
-		find := bson.D{{Key: "find", Value: "docs" + args[1]}, {Key: "batchSize", Value: atoi(args[3])}}
+		find := bson.D{{Key: "find", Value: "docs" + args[1]}, {Key: "batchSize", Value: walk.Number(args[3])}}
 		return db.RunCommandCursor(ctx, find)
 	}
 	panic(args[0])
@@ -177,10 +165,10 @@ func openStream(args ...string) (any, error) {
 	must(db.CreateCollection(ctx, "streamed"))
 	opts := options.ChangeStream().SetMaxAwaitTime(10 * time.Millisecond)
 	if len(args) > 1 {
-		opts.SetBatchSize(int32(atoi(args[1])))
+		opts.SetBatchSize(int32(walk.Number(args[1])))
 	}
 	cs, err := c.Watch(ctx, mongo.Pipeline{{{Key: "$project", Value: bson.D{{Key: "documentKey", Value: 1}}}}}, opts)
-	for range atoi(args[0]) {
+	for range walk.Number(args[0]) {
 		insertStep(nil)
 	}
 	return cs, err
@@ -311,7 +299,7 @@ func openFile(args ...string) (any, error) {
 
 func openUpload(args ...string) (any, error) {
 	return db.GridFSBucket().OpenUploadStream(ctx, "uploaded",
-		options.GridFSUpload().SetChunkSizeBytes(int32(atoi(args[0]))))
+		options.GridFSUpload().SetChunkSizeBytes(int32(walk.Number(args[0]))))
 }
 
 // openCollection opens a collection with the documents 0 to 2.
@@ -329,13 +317,13 @@ func openCollection(args ...string) (any, error) {
 // during calls a method of a collection with a context that ends while the server answers the
 // second command.
 func during(c *mongo.Collection, args ...string) []any {
-	ctx, cancel := context.WithTimeout(ctx, 60*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, 150*time.Millisecond)
 	defer cancel()
 	failing(client, "alwaysOn", bson.D{{Key: "failCommands", Value: bson.A{args[1]}},
-		{Key: "blockConnection", Value: true}, {Key: "blockTimeMS", Value: 300}})
+		{Key: "blockConnection", Value: true}, {Key: "blockTimeMS", Value: 450}})
 	defer func() {
 		never()
-		time.Sleep(300 * time.Millisecond) // what was blocked has gone on
+		time.Sleep(450 * time.Millisecond) // what was blocked has gone on
 	}()
 	switch args[0] {
 	case "BulkWrite":
@@ -379,28 +367,4 @@ func openClient(args ...string) (any, error) {
 		must(c.Disconnect(ctx))
 	}
 	return c, nil
-}
-
-// fileKind returns the kind of files that are read.
-func fileKind(random int) walk.Kind {
-	return walk.Kind{Open: openFile, Random: random, Steps: map[string]func(any, ...string) []any{
-		"Read": func(thing any, args ...string) []any {
-			p := make([]byte, atoi(args[0]))
-			n, err := thing.(io.Reader).Read(p)
-			return []any{n, err, fmt.Sprintf("%q", p)}
-		},
-		"ReadAll": func(thing any, _ ...string) []any {
-			all, err := io.ReadAll(thing.(io.Reader))
-			return []any{string(all), err}
-		},
-		"ReadNil": func(thing any, _ ...string) []any {
-			n, err := thing.(io.Reader).Read(nil)
-			return []any{n, err}
-		},
-		"Is": func(thing any, _ ...string) []any {
-			_, to := thing.(io.WriterTo)
-			_, seek := thing.(io.Seeker)
-			return []any{to, seek}
-		},
-	}, Close: func(thing any) { _ = thing.(io.Closer).Close() }}
 }

@@ -39,12 +39,6 @@ func of[T any](v T) func() any { return func() any { return v } }
 var values = map[string]func() any{
 	"D":       func() any { return new(bson.D) },
 	"Ds":      func() any { return new([]bson.D) },
-	"structs": func() any { return new([]struct{ T string }) },
-	"misfits": func() any { return new([]struct{ T int }) },
-	"filled":  func() any { return &[]struct{ T, U string }{{"was", "u"}, {"too", "u"}, {"long", "u"}, {"l", "u"}} },
-	"int":     func() any { return new(int) },
-	"misfit":  func() any { return new(struct{ T int }) },
-	"struct":  func() any { return new(struct{ T string }) },
 	"empty":   of[any](bson.D{}),
 	"raw":     of[any](bson.Raw(nil)),
 	"ts":      of[any](&bson.Timestamp{T: 1, I: 1}),

@@ -18,13 +18,14 @@ import (
 	"go.mongodb.org/mongo-driver/mongo/readpref"
 	v2mongo "go.mongodb.org/mongo-driver/v2/mongo"
 	v2options "go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
 // A Client is a handle to a deployment. It pools connections, and is safe for concurrent use.
 type Client struct {
 	inner     *v2mongo.Client
 	opts      *options.ClientOptions
-	connected atomic.Bool
+	connected *atomic.Bool
 }
 
 // Connect returns a client. It does not connect: operations do, and wait for it. Settings of
@@ -37,7 +38,7 @@ func Connect(ctx context.Context, opts ...*options.ClientOptions) (*Client, erro
 	return c, c.Connect(ctx)
 }
 
-// NewClient returns a client.
+// NewClient returns a client. Its operations return ErrClientDisconnected until it is connected.
 //
 // Deprecated: use Connect.
 func NewClient(opts ...*options.ClientOptions) (*Client, error) {
@@ -45,14 +46,16 @@ func NewClient(opts ...*options.ClientOptions) (*Client, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	inner, err := v2mongo.Connect(clientOptions(o))
+	settings, connected := clientOptions(o), new(atomic.Bool)
+	coding.WithOption(&settings.Custom, coding.Connected, connected)
+	inner, err := v2mongo.Connect(settings)
 	if err != nil {
 		return nil, failure(err)
 	}
-	return &Client{inner: inner, opts: o}, nil
+	return &Client{inner: inner, opts: o, connected: connected}, nil
 }
 
-// Connect does what is left to do behind NewClient: nothing. Only its first call is no error.
+// Connect lets operations of a client of NewClient begin. Only its first call is no error.
 //
 // Deprecated: use the function Connect.
 func (c *Client) Connect(context.Context) error {
@@ -94,7 +97,7 @@ func clientOptions(o *options.ClientOptions) *v2options.ClientOptions {
 func init() {
 	native.Client = func(c any) *v2mongo.Client { return c.(*Client).inner }
 	native.WrapClient = func(inner *v2mongo.Client) any {
-		c := &Client{inner: inner, opts: options.Client()}
+		c := &Client{inner: inner, opts: options.Client(), connected: new(atomic.Bool)}
 		c.connected.Store(true)
 		return c
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -374,9 +375,26 @@ func commandError(e v2mongo.CommandError) CommandError {
 		}
 	case errors.Is(e.Wrapped, drivertest.ErrNoResponsesRemaining):
 		out.Message, out.Wrapped = drivertest.ErrNoResponsesRemaining.Error(), drivertest.ErrNoResponsesRemaining
+	case errors.Is(e.Wrapped, io.EOF) && !errors.Is(e.Wrapped, io.ErrUnexpectedEOF):
+		out.Message = closedInWords.Replace(out.Message)
+		out.Wrapped = inWords{out.Message, e.Wrapped}
 	}
 	return out
 }
+
+// closedInWords has what version 1 says of a connection that the other side has closed.
+var closedInWords = strings.NewReplacer(
+	"incomplete read of message header: connection closed unexpectedly by the other side",
+	"socket was unexpectedly closed")
+
+// inWords is an error with another text.
+type inWords struct {
+	text string
+	error
+}
+
+func (e inWords) Error() string { return e.text }
+func (e inWords) Unwrap() error { return e.error }
 
 func writeError(e v2mongo.WriteError) WriteError {
 	return WriteError{Index: e.Index, Code: e.Code, Message: e.Message, Details: bson.Raw(e.Details),

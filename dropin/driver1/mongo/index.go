@@ -113,7 +113,7 @@ func (iv IndexView) CreateMany(ctx context.Context, models []IndexModel,
 	return names, failure(err)
 }
 
-// DropOne drops an index, and returns the server's reply.
+// DropOne drops an index. The result says in nIndexesWas how many there were.
 func (iv IndexView) DropOne(ctx context.Context, name string, opts ...*options.DropIndexesOptions) (bson.Raw, error) {
 	if name == "*" {
 		return nil, ErrMultipleIndexDrop
@@ -121,13 +121,16 @@ func (iv IndexView) DropOne(ctx context.Context, name string, opts ...*options.D
 	return iv.drop(ctx, name, opts)
 }
 
-// DropOneWithKey drops the index with these keys, and returns the server's reply.
+// DropOneWithKey drops the index with these keys. The result is that of DropOne.
 func (iv IndexView) DropOneWithKey(ctx context.Context, keySpecDocument any,
 	opts ...*options.DropIndexesOptions) (bson.Raw, error) {
+	if keySpecDocument == nil {
+		return nil, ErrNilDocument
+	}
 	return iv.drop(ctx, keySpecDocument, opts)
 }
 
-// DropAll drops all indexes but that of _id, and returns the server's reply.
+// DropAll drops all indexes but that of _id. The result is that of DropOne.
 func (iv IndexView) DropAll(ctx context.Context, opts ...*options.DropIndexesOptions) (bson.Raw, error) {
 	return iv.drop(ctx, "*", opts)
 }
@@ -141,7 +144,11 @@ func (iv IndexView) drop(ctx context.Context, index any, opts []*options.DropInd
 	if err != nil {
 		return nil, err
 	}
-	return reply, nil
+	was := bson.D{}
+	if n, err := reply.LookupErr("nIndexesWas"); err == nil {
+		was = bson.D{{Key: "nIndexesWas", Value: n}}
+	}
+	return bson.Marshal(was)
 }
 
 // An IndexOptionsBuilder makes a document of the settings of an index.

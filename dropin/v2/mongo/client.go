@@ -9,8 +9,10 @@ import (
 	"allium"
 	abson "allium/bson"
 	"go.mongodb.org/mongo-driver/v2/internal/native"
+	"go.mongodb.org/mongo-driver/v2/internal/optionsutil"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
 // A Client is a handle to a deployment. It pools connections, and is safe for concurrent use.
@@ -20,6 +22,9 @@ type Client struct {
 	opts     *options.ClientOptions
 	sessions atomic.Int64 // that were started and have not ended
 	keyVault *Client      // of automatic encryption, nil if it has none of its own
+
+	// connected is false for a client of version 1 that has not been connected, nil for others.
+	connected *atomic.Bool
 
 	mu   sync.Mutex
 	over bool // it was disconnected
@@ -33,6 +38,7 @@ func Connect(opts ...*options.ClientOptions) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{opts: o, coder: coder{}.with(o.Registry, o.BSONOptions)}
+	c.connected, _ = optionsutil.Value(o.Custom, coding.Connected).(*atomic.Bool)
 	uri, settings, err := c.settings(o)
 	if err != nil {
 		return nil, err
@@ -61,9 +67,12 @@ func init() {
 // context returns the context of an operation. One that has ended is an error: nothing is sent.
 func (c *Client) context(ctx context.Context) (context.Context, error) {
 	if ctx == nil {
-		return context.Background(), nil
+		return context.Background(), c.unconnected()
 	}
 	if err := ctx.Err(); err != nil {
+		return ctx, err
+	}
+	if err := c.unconnected(); err != nil {
 		return ctx, err
 	}
 	s := allium.SessionFrom(ctx)
@@ -79,10 +88,21 @@ func (c *Client) context(ctx context.Context) (context.Context, error) {
 	return ctx, nil
 }
 
+// unconnected returns the error of operations before a client of version 1 is connected.
+func (c *Client) unconnected() error {
+	if c.connected != nil && !c.connected.Load() {
+		return ErrClientDisconnected
+	}
+	return nil
+}
+
 // Disconnect closes the client. Operations in progress are waited for as long as ctx lasts.
 func (c *Client) Disconnect(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
+	}
+	if err := c.unconnected(); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	over := c.over

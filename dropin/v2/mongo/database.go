@@ -3,7 +3,6 @@ package mongo
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"allium"
@@ -150,7 +149,7 @@ func (db *Database) RunCommandCursor(ctx context.Context, runCommand any,
 	cur, err := allium.RunCursorCommand[coding.View](ctx, db.inner, cmd,
 		allium.RunCursorCommandOptions{ReadPreference: readPreference(rp), CursorType: commandCursorType(cmd)})
 	if err != nil {
-		if strings.Contains(err.Error(), "no cursor document") {
+		if errors.Is(err, mongoerr.ErrNoCursor) {
 			return nil, errNoCursor
 		}
 		return nil, failure(err)

@@ -69,6 +69,9 @@ func (c *Client) StartSession(opts ...options.Lister[options.SessionOptions]) (*
 	if err != nil {
 		return nil, err
 	}
+	if err := c.unconnected(); err != nil {
+		return nil, err
+	}
 	s := &Session{client: c, snapshot: set(o.Snapshot), defaults: new(options.TransactionOptions)}
 	settings := allium.SessionOptions{CausalConsistency: o.CausalConsistency, Snapshot: s.snapshot}
 	if s.snapshot && set(o.CausalConsistency) {

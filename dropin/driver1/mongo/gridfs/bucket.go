@@ -25,9 +25,9 @@ var (
 	ErrMissingChunkSize = errors.New("files collection document does not contain a 'chunkSize' field")
 	// ErrStreamClosed is returned by a stream that was closed or aborted.
 	ErrStreamClosed = v2mongo.ErrStreamClosed
-	// ErrWrongIndex is not returned any more.
+	// ErrWrongIndex is returned by reads of a file that lacks a chunk.
 	ErrWrongIndex = errors.New("chunk index does not match expected index")
-	// ErrWrongSize is not returned any more.
+	// ErrWrongSize is returned by reads of a file one of whose chunks has another size than it must.
 	ErrWrongSize = errors.New("chunk size does not match expected size")
 )
 
@@ -37,6 +37,17 @@ const (
 	// UploadBufferSize is how many bytes the official driver sends at once.
 	UploadBufferSize = 16 * 1024 * 1024
 )
+
+// failure converts an error of version 2 to one of version 1.
+func failure(err error) error {
+	switch {
+	case errors.Is(err, v2mongo.ErrMissingChunk):
+		return ErrWrongIndex
+	case errors.Is(err, v2mongo.ErrWrongSize):
+		return ErrWrongSize
+	}
+	return native.Failure(err)
+}
 
 // A Bucket is where files are. It is safe for concurrent use, except for the deadlines.
 type Bucket struct {
@@ -86,7 +97,7 @@ func (b *Bucket) OpenUploadStreamWithID(fileID any, filename string,
 	limit := newLimit(b.writeDeadline)
 	us, err := b.inner.OpenUploadStreamWithID(limit, fileID, filename, upload(opts))
 	if err != nil {
-		return nil, native.Failure(err)
+		return nil, failure(err)
 	}
 	return &UploadStream{Upload: new(Upload), FileID: fileID, inner: us, limit: limit}, nil
 }
@@ -103,7 +114,7 @@ func (b *Bucket) UploadFromStreamWithID(fileID any, filename string, source io.R
 	opts ...*options.UploadOptions) error {
 	ctx, cancel := until(b.writeDeadline)
 	defer cancel()
-	return native.Failure(b.inner.UploadFromStreamWithID(ctx, fileID, filename, source, upload(opts)))
+	return failure(b.inner.UploadFromStreamWithID(ctx, fileID, filename, source, upload(opts)))
 }
 
 // OpenDownloadStream returns a stream from a file.
@@ -122,9 +133,9 @@ func (b *Bucket) OpenDownloadStreamByName(filename string, opts ...*options.Name
 func downloadOf(limit *limit) func(*v2mongo.GridFSDownloadStream, error) (*DownloadStream, error) {
 	return func(ds *v2mongo.GridFSDownloadStream, err error) (*DownloadStream, error) {
 		if err != nil {
-			return nil, native.Failure(err)
+			return nil, failure(err)
 		}
-		return &DownloadStream{ds, limit}, nil
+		return &DownloadStream{inner: ds, limit: limit}, nil
 	}
 }
 
@@ -133,7 +144,7 @@ func (b *Bucket) DownloadToStream(fileID any, stream io.Writer) (int64, error) {
 	ctx, cancel := until(b.readDeadline)
 	defer cancel()
 	n, err := b.inner.DownloadToStream(ctx, fileID, stream)
-	return n, native.Failure(err)
+	return n, failure(err)
 }
 
 // DownloadToStreamByName writes the file of a name to stream, and returns its length.
@@ -143,7 +154,7 @@ func (b *Bucket) DownloadToStreamByName(filename string, stream io.Writer,
 	defer cancel()
 	n, err := b.inner.DownloadToStreamByName(ctx, filename, stream,
 		convert.GridFSName(options.MergeNameOptions(opts...)))
-	return n, native.Failure(err)
+	return n, failure(err)
 }
 
 // Delete deletes a file.
@@ -155,7 +166,7 @@ func (b *Bucket) Delete(fileID any) error {
 
 // DeleteContext deletes a file.
 func (b *Bucket) DeleteContext(ctx context.Context, fileID any) error {
-	return native.Failure(b.inner.Delete(ctx, fileID))
+	return failure(b.inner.Delete(ctx, fileID))
 }
 
 // Find searches for the documents of files.
@@ -176,7 +187,7 @@ func (b *Bucket) FindContext(ctx context.Context, filter any,
 	}
 	c, err := b.inner.Find(ctx, filter, convert.GridFSFind(o))
 	if err != nil {
-		return nil, native.Failure(err)
+		return nil, failure(err)
 	}
 	return native.WrapCursor(c).(*mongo.Cursor), nil
 }
@@ -190,7 +201,7 @@ func (b *Bucket) Rename(fileID any, newFilename string) error {
 
 // RenameContext gives a file another name.
 func (b *Bucket) RenameContext(ctx context.Context, fileID any, newFilename string) error {
-	return native.Failure(b.inner.Rename(ctx, fileID, newFilename))
+	return failure(b.inner.Rename(ctx, fileID, newFilename))
 }
 
 // Drop deletes all files.
@@ -201,7 +212,7 @@ func (b *Bucket) Drop() error {
 }
 
 // DropContext deletes all files.
-func (b *Bucket) DropContext(ctx context.Context) error { return native.Failure(b.inner.Drop(ctx)) }
+func (b *Bucket) DropContext(ctx context.Context) error { return failure(b.inner.Drop(ctx)) }
 
 // GetFilesCollection returns the collection of the files' documents.
 func (b *Bucket) GetFilesCollection() *mongo.Collection {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/bson"
-	"go.mongodb.org/mongo-driver/internal/native"
 	v2mongo "go.mongodb.org/mongo-driver/v2/mongo"
 )
 
@@ -85,57 +84,74 @@ type UploadStream struct {
 	*Upload
 	FileID any
 
-	inner *v2mongo.GridFSUploadStream
-	limit *limit
+	inner  *v2mongo.GridFSUploadStream
+	limit  *limit
+	closed bool
 }
 
 // Write adds bytes to the file.
 func (us *UploadStream) Write(p []byte) (int, error) {
 	n, err := us.inner.Write(p)
-	return n, native.Failure(err)
+	return n, failure(err)
 }
 
 // Close writes what is left, and the file's document: then the file is there.
 func (us *UploadStream) Close() error {
-	defer us.limit.set(time.Time{})
-	return native.Failure(us.inner.Close())
+	err := failure(us.inner.Close())
+	if err == nil {
+		us.closed = true
+		us.limit.set(time.Time{})
+	}
+	return err
 }
 
 // Abort deletes what was written.
-func (us *UploadStream) Abort() error { return native.Failure(us.inner.Abort()) }
+func (us *UploadStream) Abort() error {
+	err := failure(us.inner.Abort())
+	us.closed = us.closed || err == nil
+	return err
+}
 
 // SetWriteDeadline says until when what is written must be done. The zero time sets no limit.
 func (us *UploadStream) SetWriteDeadline(t time.Time) error {
+	if us.closed {
+		return ErrStreamClosed
+	}
 	us.limit.set(t)
 	return nil
 }
 
 // A DownloadStream reads a file. It is not safe for concurrent use.
 type DownloadStream struct {
-	inner *v2mongo.GridFSDownloadStream
-	limit *limit
+	inner  *v2mongo.GridFSDownloadStream
+	limit  *limit
+	closed bool
 }
 
 // Read reads bytes of the file.
 func (ds *DownloadStream) Read(p []byte) (int, error) {
 	n, err := ds.inner.Read(p)
-	return n, native.Failure(err)
+	return n, failure(err)
 }
 
 // Close ends the stream.
 func (ds *DownloadStream) Close() error {
 	ds.limit.set(time.Time{})
-	return native.Failure(ds.inner.Close())
+	ds.closed = true
+	return failure(ds.inner.Close())
 }
 
 // Skip passes over bytes, and returns how many.
 func (ds *DownloadStream) Skip(skip int64) (int64, error) {
 	n, err := ds.inner.Skip(skip)
-	return n, native.Failure(err)
+	return n, failure(err)
 }
 
 // SetReadDeadline says until when what is read must be done. The zero time sets no limit.
 func (ds *DownloadStream) SetReadDeadline(t time.Time) error {
+	if ds.closed {
+		return ErrStreamClosed
+	}
 	ds.limit.set(t)
 	return nil
 }

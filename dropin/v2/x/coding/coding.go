@@ -130,6 +130,7 @@ func TypeName(t reflect.Type) string {
 const (
 	MaxTime       = "maxTime"       // of operations
 	SocketTimeout = "socketTimeout" // of clients, in ClientOptions.Custom
+	Connected     = "connected"     // of clients, an *atomic.Bool: whether Connect was called
 )
 
 // WithOption adds an option to those of an operation or a client.
