@@ -185,7 +185,7 @@ type RunCursorCommandOptions struct {
 
 // RunCursorCommand runs a server command whose reply opens a cursor, such as
 // {checkMetadataConsistency: 1}, and returns the cursor. See RunCommand for cmd. A reply without a
-// cursor is an error.
+// cursor is [mongoerr.ErrNoCursor].
 //
 // If the reply has a cursor and also reports write errors, as RunCommand describes,
 // RunCursorCommand returns both the cursor and the error; the cursor must then be closed.

@@ -143,12 +143,15 @@ func TestPagesNameCommands(t *testing.T) {
 	}
 }
 
-// TestPagesNameFiles finds files of the repository in quotes on pages that do not exist. A name
-// without its folder is one anywhere.
+// TestPagesNameFiles finds files and folders of the repository in quotes on pages that do not
+// exist. A name without its folder is one anywhere. A folder begins with one of the repository's.
 func TestPagesNameFiles(t *testing.T) {
 	r := readTree(t)
-	anywhere := map[string]bool{}
+	anywhere, roots := map[string]bool{}, map[string]bool{}
 	for p := range r.paths {
+		if root, _, below := strings.Cut(p, "/"); below {
+			roots[root] = true
+		}
 		for i := range p {
 			if p[i] == '/' {
 				anywhere[p[i+1:]] = true
@@ -157,18 +160,20 @@ func TestPagesNameFiles(t *testing.T) {
 		anywhere[p] = true
 	}
 	name := regexp.MustCompile(`^(?:[\w.-]+/)*\w[\w.-]*_?\w+\.(?:go|sh)$`)
+	folder := regexp.MustCompile(`^[\w.-]+(?:/[\w.-]+)*/?$`)
 	named := 0
 	for _, page := range pages(t) {
 		if page.name != "README.md" && page.name != "trust.md" && page.name != "specs.md" && page.name != "tests.md" && page.name != "guarantees.md" {
 			continue
 		}
 		for _, m := range quoted.FindAllStringSubmatch(page.text, -1) {
-			if !name.MatchString(m[1]) {
+			root, _, below := strings.Cut(m[1], "/")
+			if !name.MatchString(m[1]) && !(below && roots[root] && folder.MatchString(m[1])) {
 				continue
 			}
 			named++
-			if !anywhere[m[1]] {
-				t.Errorf("%s: there is no file %s", page.name, m[1])
+			if !anywhere[strings.TrimSuffix(m[1], "/")] {
+				t.Errorf("%s: there is no %s", page.name, m[1])
 			}
 		}
 	}

@@ -323,4 +323,6 @@ func (c *counter) limits() {
 	c.found("goroutines of a hostile server", "internal/hostile/world_test.go", `var usual = .*goroutines: ([0-9]+)`)
 	c.found("megabytes of a hostile server", "internal/hostile/world_test.go",
 		`var usual = .*allocated: ([0-9]+) << 20`)
+	c.found("connections left of a hostile server", "internal/hostile/world_test.go", `var usual = .*live: ([0-9]+) \*`)
+	c.found("trusted megabytes", "internal/conn/reader.go", `trustedSize = ([0-9]+)<<20`)
 }

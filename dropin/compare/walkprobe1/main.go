@@ -1,6 +1,6 @@
-// Command walkprobe1 is the program walkprobe for version 1: it does with the driver's things what the
-// table of package walk says, on the deployment whose connection string its first argument is. The
-// second is the seed of the random walks.
+// Command walkprobe1 is walkprobe for version 1: it does with the driver's things what the table of
+// package walk says, on the deployment whose connection string its first argument is. The second is
+// the seed of the random walks.
 package main
 
 import (

@@ -27,7 +27,7 @@ var (
 	ErrStreamClosed = v2mongo.ErrStreamClosed
 	// ErrWrongIndex is returned by reads of a file that lacks a chunk.
 	ErrWrongIndex = errors.New("chunk index does not match expected index")
-	// ErrWrongSize is returned by reads of a file one of whose chunks has another size than it must.
+	// ErrWrongSize is returned by reads of a file that has a chunk of a wrong size.
 	ErrWrongSize = errors.New("chunk size does not match expected size")
 )
 
