@@ -9,23 +9,16 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"runtime"
+
+	"allium/internal/spectest"
 )
 
 // dataFolder returns the folder of the specification's data sets. The specifications are found as
-// the tests of Allium find them: in $ALLIUM_SPECIFICATIONS, in testdata/specifications at the root
-// of the repository, or in ../shared/specifications beside it.
+// the tests of Allium find them.
 func dataFolder() (string, error) {
-	_, self, _, _ := runtime.Caller(0)
-	root := filepath.Join(filepath.Dir(self), "..")
-	places := []string{
-		os.Getenv("ALLIUM_SPECIFICATIONS"),
-		filepath.Join(root, "testdata", "specifications"),
-		filepath.Join(root, "..", "shared", "specifications"),
-	}
-	for _, place := range places {
-		dir := filepath.Join(place, "source", "benchmarking", "data")
-		if _, err := os.Stat(dir); place != "" && err == nil {
+	if found := spectest.Folder(); found != "" {
+		dir := filepath.Join(found, "source", "benchmarking", "data")
+		if _, err := os.Stat(dir); err == nil {
 			return dir, nil
 		}
 	}
