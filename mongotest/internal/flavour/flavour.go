@@ -129,7 +129,8 @@ func (f *Flavour) Check(c Command) error {
 	}
 	s.look(Commands, c.Name)
 	for field, v := range c.Body.All() {
-		if db, ok := v.StringValue(); ok && field == "$db" {
+		if field == "$db" {
+			db, _ := v.StringValue()
 			s.count(DatabaseBytes, len(db))
 		}
 		s.argument(c.Name, field, v)

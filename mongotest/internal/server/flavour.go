@@ -1,6 +1,8 @@
 package server
 
 import (
+	"strings"
+
 	"allium/bson"
 	"allium/mongotest/internal/flavour"
 	"allium/mongotest/internal/store"
@@ -35,7 +37,12 @@ func (r *Request) CheckNewCollection(st *store.State, db string) error {
 			known = true
 		}
 		databases++
-		st.Colls(name, func(*store.Coll) bool { collections++; return true })
+		st.Colls(name, func(c *store.Coll) bool {
+			if !strings.HasPrefix(c.Name, "system.") { // the views' definitions, and buckets
+				collections++
+			}
+			return true
+		})
 	}
 	if !known {
 		if err := f.Room(flavour.Databases, databases); err != nil {
