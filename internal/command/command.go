@@ -131,7 +131,7 @@ func AppendDocument(o *bson.Options, dst []byte, key string, v any) ([]byte, err
 		return dst, errNil(key)
 	}
 	at := len(dst)
-	dst, err := appendValue(o, dst, key, v)
+	dst, err := appendPlaced(o, dst, key, v, placedDocuments[key], "")
 	if err != nil {
 		return dst, fmt.Errorf("%s: %w", key, err)
 	}

@@ -23,6 +23,8 @@ const (
 	placeCommand                // in it, since its first key is its name, and in fields by their names
 	placeFields                 // in fields by their names
 	placePipeline               // in the sort orders of its stages and expressions
+	placeFilter                 // in the sort orders of the expressions of its $expr
+	placeSearch                 // in the sort order of a search
 	placeSorting                // an expression whose field sortBy is a sort order
 	placeUpdate                 // in the $sort of a $push, or as in a pipeline
 	placePush                   // the operand of $push: a document of fields
@@ -32,15 +34,28 @@ const (
 // placedFields are the fields of commands, of statements and of the descriptions of indexes in
 // which order decides.
 var placedFields = map[string]place{
-	"bounds": placeOrdered, "hint": placeOrdered, "index": placeOrdered, "key": placeOrdered,
-	"keyPattern": placeOrdered, "max": placeOrdered,
+	"allowedIndexes": placeOrdered, "bounds": placeOrdered, "hint": placeOrdered, "index": placeOrdered,
+	"key": placeOrdered, "keyPattern": placeOrdered, "max": placeOrdered,
 	"middle": placeOrdered, "min": placeOrdered, "orderby": placeOrdered, "sort": placeOrdered,
-	"clusteredIndex": placeFields, "deletes": placeFields, "idIndex": placeFields, "indexes": placeFields,
-	"updates": placeFields, "zones": placeFields,
-	"explain": placeCommand, "ops": placeCommand,
-	"pipeline": placePipeline,
-	"u":        placeUpdate, "update": placeUpdate, "updateMods": placeUpdate,
+	"clusteredIndex": placeFields, "definition": placeFields, "deletes": placeFields, "idIndex": placeFields,
+	"indexes": placeFields, "indexHints": placeFields, "settings": placeFields, "updates": placeFields,
+	"zones":   placeFields,
+	"explain": placeCommand, "ops": placeCommand, "removeQuerySettings": placeCommand, "setQuerySettings": placeCommand,
+	"fields": placePipeline, "let": placePipeline, "pipeline": placePipeline, "projection": placePipeline,
+	"filter": placeFilter, "q": placeFilter, "query": placeFilter, "validator": placeFilter,
+	"u": placeUpdate, "update": placeUpdate, "updateMods": placeUpdate,
 }
+
+// placedDocuments are the places of the documents that AppendDocument appends, by their names.
+var placedDocuments = map[string]place{
+	"definition": placeFields,
+	"fields":     placePipeline, "let": placePipeline, "projection": placePipeline,
+	"$match": placeFilter, "filter": placeFilter, "q": placeFilter, "query": placeFilter,
+}
+
+// placedStages are the stages in which it is not as in other parts of a pipeline.
+var placedStages = map[string]place{"$documents": placeFree, "$literal": placeFree, "$match": placeFilter,
+	"$search": placeSearch, "$sort": placeOrdered}
 
 // sorting are the expressions and stages with a sortBy.
 var sorting = map[string]bool{"$bottom": true, "$bottomN": true, "$fill": true, "$setWindowFields": true,
@@ -52,20 +67,35 @@ func (p place) below(command, key string) place {
 	case placeOrdered:
 		return placeOrdered
 	case placeCommand, placeFields:
-		if command == "collMod" && key == "index" {
+		switch {
+		case command == "collMod" && key == "index":
 			return placeFields
+		case command == "planCacheSetFilter" && key == "indexes":
+			return placeOrdered
 		}
 		return placedFields[key]
 	case placePipeline, placeSorting:
-		switch {
-		case key == "$sort" || p == placeSorting && key == "sortBy":
+		if p == placeSorting && key == "sortBy" {
 			return placeOrdered
-		case key == "$match" || key == "$literal" || key == "$documents":
-			return placeFree
-		case sorting[key]:
+		}
+		if stage, ok := placedStages[key]; ok {
+			return stage
+		}
+		if sorting[key] {
 			return placeSorting
 		}
 		return placePipeline
+	case placeFilter:
+		switch key {
+		case "$and", "$nor", "$or":
+			return placeFilter
+		case "$expr":
+			return placePipeline
+		}
+	case placeSearch:
+		if key == "sort" {
+			return placeOrdered
+		}
 	case placeUpdate:
 		if key == "$push" {
 			return placePush
@@ -126,7 +156,9 @@ func (p place) mayDecide(encoded []byte, v any) bool {
 	case placeFree:
 		return false
 	case placePipeline:
-		return bytes.Contains(encoded, []byte("$sort\x00")) || bytes.Contains(encoded, []byte("sortBy\x00"))
+		return bytes.Contains(encoded, []byte("sort\x00")) || bytes.Contains(encoded, []byte("sortBy\x00"))
+	case placeFilter:
+		return bytes.Contains(encoded, []byte("sortBy\x00"))
 	case placeOrdered:
 		return !plain(v)
 	}

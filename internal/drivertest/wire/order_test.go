@@ -69,6 +69,10 @@ func TestOrderOfMaps(t *testing.T) {
 	none, set := bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
 	run := func(cmd any) error { return rig.ErrorOf(db.RunCommand(ctx, cmd)) }
 	stage := func(name string, v any) bson.A { return bson.A{bson.D{{Key: name, Value: v}}} }
+	sorted := func(v any) bson.M { return bson.M{"x": bson.M{"$sortArray": bson.M{"input": "$l", "sortBy": v}}} }
+	expr := func(v any) bson.M {
+		return bson.M{"$and": bson.A{bson.M{"$expr": bson.M{"$eq": bson.A{"$l", sorted(v)["x"]}}}}}
+	}
 	model := func(m allium.WriteModel) error {
 		return errors.Join(rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{m})), rig.ErrorOf(client.BulkWrite(ctx, []allium.WriteModel{m})))
 	}
@@ -151,6 +155,47 @@ func TestOrderOfMaps(t *testing.T) {
 		"Watch": func(v any) error { return rig.ErrorOf(coll.Watch(ctx, stage("$sort", v))) },
 		"GridFS sort": func(v any) error {
 			return rig.ErrorOf(gridfs.NewBucket(db).Find(ctx, none, gridfs.FindOptions{Sort: v}))
+		},
+		"Find projection": func(v any) error {
+			return rig.ErrorOf(coll.Find(ctx, none, allium.FindOptions{Projection: sorted(v)}))
+		},
+		"Find filter":           func(v any) error { return rig.ErrorOf(coll.Find(ctx, expr(v))) },
+		"Find let":              func(v any) error { return rig.ErrorOf(coll.Find(ctx, none, allium.FindOptions{Let: sorted(v)})) },
+		"CountDocuments filter": func(v any) error { return rig.ErrorOf(coll.CountDocuments(ctx, expr(v))) },
+		"Distinct filter":       func(v any) error { return rig.ErrorOf(allium.Distinct[any](ctx, coll, "x", expr(v))) },
+		"UpdateMany filter":     func(v any) error { return rig.ErrorOf(coll.UpdateMany(ctx, expr(v), set)) },
+		"DeleteOne filter":      func(v any) error { return rig.ErrorOf(coll.DeleteOne(ctx, expr(v))) },
+		"FindOneAndDelete projection": func(v any) error {
+			return rig.ErrorOf(coll.FindOneAndDelete(ctx, none, allium.FindOneAndDeleteOptions{Projection: sorted(v)}))
+		},
+		"bulk delete filter": func(v any) error { return model(coll.DeleteManyModel(expr(v))) },
+		"CreateCollection validator": func(v any) error {
+			return db.CreateCollection(ctx, "new", allium.CreateCollectionOptions{Validator: expr(v)})
+		},
+		"ListCollections filter": func(v any) error {
+			return rig.ErrorOf(db.ListCollections(ctx, allium.ListCollectionsOptions{Filter: expr(v)}))
+		},
+		"Aggregate $match":  func(v any) error { return rig.ErrorOf(coll.Aggregate(ctx, stage("$match", expr(v)))) },
+		"Aggregate $search": func(v any) error { return rig.ErrorOf(coll.Aggregate(ctx, stage("$search", bson.M{"sort": v}))) },
+		"Aggregate $rankFusion": func(v any) error {
+			return rig.ErrorOf(coll.Aggregate(ctx, stage("$rankFusion", bson.M{"input": bson.M{"pipelines": bson.M{"x": stage("$search", bson.M{"sort": v})}}})))
+		},
+		"CreateSearchIndexes": func(v any) error {
+			return rig.ErrorOf(coll.CreateSearchIndexes(ctx, []allium.SearchIndexModel{{Definition: bson.M{"sort": v, "mappings": none}}}))
+		},
+		"UpdateSearchIndex": func(v any) error { return coll.UpdateSearchIndex(ctx, "x", bson.M{"sort": v, "mappings": none}) },
+		"RunCommand filter": func(v any) error { return run(bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: expr(v)}}) },
+		"RunCommand deletes": func(v any) error {
+			return run(bson.D{{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{bson.M{"q": expr(v), "limit": 1}}}})
+		},
+		"RunCommand planCacheSetFilter": func(v any) error {
+			return run(bson.D{{Key: "planCacheSetFilter", Value: "c"}, {Key: "query", Value: none}, {Key: "indexes", Value: bson.A{v}}})
+		},
+		"RunCommand setQuerySettings": func(v any) error {
+			return run(bson.D{{Key: "setQuerySettings", Value: bson.D{{Key: "find", Value: "c"}, {Key: "sort", Value: v}}}})
+		},
+		"RunCommand indexHints": func(v any) error {
+			return run(bson.D{{Key: "setQuerySettings", Value: "0"}, {Key: "settings", Value: bson.M{"indexHints": bson.M{"allowedIndexes": bson.A{v}, "ns": none}}}})
 		},
 		"RunCommand":         run,
 		"RunCommand sort":    func(v any) error { return run(bson.D{{Key: "find", Value: "c"}, {Key: "sort", Value: v}}) },
