@@ -86,10 +86,28 @@ func TestInterruptOneDocument(t *testing.T) {
 	for i := range words {
 		words[i] = strings.Repeat("a", 40)
 	}
+	filter := bson.D{{Key: "at", Value: bson.D{{Key: "$geoWithin", Value: bson.D{{Key: "$geometry", Value: polygon}}}}}}
+	query := func(command, coll, field string, more ...bson.E) bson.D {
+		return append(bson.D{{Key: command, Value: coll}, {Key: field, Value: filter}}, more...)
+	}
+	pipeline := bson.A{bson.D{{Key: "$match", Value: filter}}}
 	for name, cmd := range map[string]bson.D{
-		"an index":    {{Key: "insert", Value: "places"}, {Key: "documents", Value: bson.A{bson.D{{Key: "at", Value: polygon}}}}},
-		"a validator": {{Key: "insert", Value: "checked"}, {Key: "documents", Value: bson.A{bson.D{{Key: "words", Value: words}}}}},
-		"a filter":    {{Key: "find", Value: "places"}, {Key: "filter", Value: bson.D{{Key: "at", Value: bson.D{{Key: "$geoWithin", Value: bson.D{{Key: "$geometry", Value: polygon}}}}}}}},
+		"an index":         {{Key: "insert", Value: "places"}, {Key: "documents", Value: bson.A{bson.D{{Key: "at", Value: polygon}}}}},
+		"a validator":      {{Key: "insert", Value: "checked"}, {Key: "documents", Value: bson.A{bson.D{{Key: "words", Value: words}}}}},
+		"a new validator":  query("create", "c", "validator"),
+		"collMod":          query("collMod", "checked", "validator"),
+		"a partial index":  {{Key: "createIndexes", Value: "checked"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: "a"}, {Key: "partialFilterExpression", Value: filter}}}}},
+		"find":             query("find", "places", "filter"),
+		"find a field":     query("find", "places", "filter", bson.E{Key: "projection", Value: bson.D{{Key: "at", Value: 1}}}),
+		"count":            query("count", "places", "query"),
+		"distinct":         query("distinct", "places", "query", bson.E{Key: "key", Value: "at"}),
+		"findAndModify":    query("findAndModify", "places", "query", bson.E{Key: "remove", Value: true}),
+		"aggregate":        {{Key: "aggregate", Value: "places"}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: bson.D{}}},
+		"explain find":     {{Key: "explain", Value: query("find", "places", "filter")}},
+		"explain count":    {{Key: "explain", Value: query("count", "places", "query")}},
+		"explain pipeline": {{Key: "explain", Value: bson.D{{Key: "aggregate", Value: "places"}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: bson.D{}}}}},
+		"listCollections":  {{Key: "listCollections", Value: 1}, {Key: "filter", Value: filter}},
+		"profile":          {{Key: "profile", Value: 0}, {Key: "filter", Value: filter}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reply := run(t, c, append(cmd, bson.E{Key: "maxTimeMS", Value: 100}, bson.E{Key: "$db", Value: "t"}))

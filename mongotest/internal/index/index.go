@@ -16,6 +16,7 @@ import (
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
+	"allium/mongotest/internal/work"
 )
 
 // Spec is an index specification as a client gives it, checked as far as that needs no
@@ -106,8 +107,9 @@ func keyFirst(doc bson.Raw) iter.Seq2[string, bson.RawValue] {
 }
 
 // Parse checks what can be checked of a specification by itself. alone says that it is not
-// in a list of several, lax that options which the version does not know are passed over.
-func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error) {
+// in a list of several, lax that options which the version does not know are passed over. It ends
+// with what m counts.
+func Parse(version release.Version, doc bson.Raw, alone, lax bool, m *work.Meter) (*Spec, error) {
 	s := &Spec{doc: doc, version: 2, alone: alone}
 	hasKey, hasName := false, false
 	for k, v := range keyFirst(doc) {
@@ -172,7 +174,7 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool) (*Spec, error
 					"The field 'partialFilterExpression' must be an object, but got %s", bsontext.TypeName(v.Type))
 			}
 			o := queryOptions(version, nil)
-			o.NoExpr, o.NoText, o.NoWhere, o.NoSchema = true, true, true, true
+			o.NoExpr, o.NoText, o.NoWhere, o.NoSchema, o.Work = true, true, true, true, m
 			var err error
 			if s.partial, err = query.ParseFilter(filter, o); err != nil {
 				return nil, s.within(srverr.From(err), s.doc)

@@ -37,7 +37,7 @@ func collection(t testing.TB, indexes ...string) *store.Coll {
 		for i := 0; i < len(indexes) && err == nil; i++ {
 			var spec *index.Spec
 			var info *store.IndexInfo
-			if spec, err = index.Parse(version, doc(t, indexes[i]), true, false); err == nil {
+			if spec, err = index.Parse(version, doc(t, indexes[i]), true, false, nil); err == nil {
 				if info, err = spec.Define(version, c); err == nil {
 					c, err = tx.CreateIndex(c, info)
 				}

@@ -258,7 +258,7 @@ func valid(t *testing.T, filter string) bool {
 func tryIndex(t *testing.T, s *store.Store, spec string) bool {
 	return s.Write(func(tx *store.Tx) error {
 		c := tx.Coll("db.c")
-		parsed, err := index.Parse(version, doc(t, spec), true, false)
+		parsed, err := index.Parse(version, doc(t, spec), true, false, nil)
 		if err != nil {
 			return err
 		}

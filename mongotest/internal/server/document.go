@@ -159,9 +159,7 @@ func (r *Request) Validate(c *store.Coll, doc, old bson.Raw, bypass bool) error 
 		return nil
 	}
 	if r.validator.of != v { // parsed again, as what was parsed for all does not end with this command
-		o := r.ValidatorOptions(c.Collation)
-		o.Work = r.Meter()
-		f, err := query.ParseFilter(v.Spec, o)
+		f, err := query.ParseFilter(v.Spec, r.ValidatorOptions(c.Collation))
 		if err != nil {
 			return err
 		}

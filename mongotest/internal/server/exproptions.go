@@ -59,12 +59,14 @@ func (r *Request) clusterNow() bson.Timestamp {
 	return r.Node.data.Clock.Last()
 }
 
-// FullOptions returns what a filter that may contain $expr is parsed with.
+// FullOptions returns what a filter that may contain $expr is parsed with. To parse the filter and
+// to use it end with the command.
 func (r *Request) FullOptions(ns string, coll *query.Collation, let bson.Raw) *query.Options {
-	return r.CheckedOptions(ns, coll, let, nil)
+	return r.CheckedOptions(ns, coll, let, r.Meter())
 }
 
-// CheckedOptions returns full options for a filter whose expressions end with what m counts.
+// CheckedOptions returns full options for a filter that ends with what m counts: nil for one that
+// outlives the command.
 func (r *Request) CheckedOptions(ns string, coll *query.Collation, let bson.Raw, m *work.Meter) *query.Options {
 	return new(filterContext).set(r, ns, coll, let, m)
 }
@@ -112,9 +114,11 @@ func (c *filterContext) CompileWhere(code string) (func(bson.Raw) (bool, error),
 	return f.Test, nil
 }
 
-// ValidatorOptions returns what a collection's validator is parsed with.
+// ValidatorOptions returns what a collection's validator is parsed with. To parse the validator and
+// to use it end with the command.
 func (r *Request) ValidatorOptions(coll *query.Collation) *query.Options {
 	o := r.queryOptions(coll)
+	o.Work = r.Meter()
 	o.NoText, o.NoWhere = true, true
 	o.Expr = query.ExprParserFunc(func(v bson.RawValue) (query.Expr, error) {
 		eo := r.ExprOptions("", coll, nil)

@@ -133,7 +133,7 @@ func (r *Request) failSessionLookup() error {
 	if r.Version().AtLeast(5, 0) || r.Node.role != Member {
 		return nil
 	}
-	inner := *r
+	inner := r.Nested()
 	inner.Cmd, inner.Name, inner.DB = table["find"], "find", "config"
 	inner.Body = bsondoc.Build(func(d *bsondoc.Builder) { d.Str("find", "transactions") })
 	code := int32(0)

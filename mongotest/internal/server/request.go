@@ -177,6 +177,7 @@ type interrupts struct {
 	gone     <-chan struct{} // closed when the client has hung up; nil: nobody watches
 	unwatch  func()          // ends the watch
 	blocked  bool            // by a fail point, before the command began
+	within   *Request        // the command that runs this one, and ends it; nil: a client sent it
 }
 
 // transport is how the message came, and how its reply goes.
@@ -303,6 +304,9 @@ func (r *Request) NoteChange() {
 // Check returns the error that ends the command if it was killed, ran out of time, or the node
 // stops. Long loops call it now and then.
 func (r *Request) Check() error {
+	if r.within != nil {
+		return r.within.Check() // which alone watches the client
+	}
 	if !r.deadline.IsZero() && !time.Now().Before(r.deadline) {
 		return ErrMaxTime()
 	}
@@ -361,6 +365,9 @@ func ErrMaxTime() error { return srverr.New(srverr.MaxTimeMSExpired, "operation 
 // Wait blocks until ready is closed (or can be received from), or until the timeout has passed (0:
 // no timeout; it then returns false), or until the command has to end, which is an error.
 func (r *Request) Wait(ready <-chan struct{}, timeout time.Duration) (bool, error) {
+	if r.within != nil {
+		return r.within.Wait(ready, timeout)
+	}
 	select {
 	case <-ready:
 		return true, nil

@@ -364,7 +364,8 @@ func (r *Request) queryOptions(coll *query.Collation) query.Options {
 // ParseIndex checks what can be checked of an index's specification by itself. alone says that it
 // is not in a list of several.
 func (r *Request) ParseIndex(doc bson.Raw, alone bool) (*index.Spec, error) {
-	return index.Parse(r.Version(), doc, alone, r.Body.Lookup("ignoreUnknownIndexOptions").AsBool())
+	lax := r.Body.Lookup("ignoreUnknownIndexOptions").AsBool()
+	return index.Parse(r.Version(), doc, alone, lax, r.Meter())
 }
 
 // FinishIndex makes the index's definition for a collection.

@@ -71,7 +71,10 @@ func parseProfile(r *server.Request) (a profileArgs, err error) {
 		return a, srverr.New(srverr.BadValue, "Expected an object or the string 'unset'.")
 	}
 	if doc, ok := a.spec.Document(); ok {
-		a.filter, err = query.ParseFilter(doc, r.FullOptions(r.DB, nil, nil))
+		if _, err = query.ParseFilter(doc, r.FullOptions(r.DB, nil, nil)); err == nil {
+			// Once more, as this one outlives the command.
+			a.filter, err = query.ParseFilter(doc, r.CheckedOptions(r.DB, nil, nil, nil))
+		}
 	}
 	return a, err
 }

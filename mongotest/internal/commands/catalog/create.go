@@ -531,7 +531,12 @@ func newValidator(r *server.Request, ns string, spec bson.Raw, level, action str
 		return nil, srverr.New(srverr.InvalidOptions,
 			"Document validators are not allowed on collection %s in the %s internal database", ns, db)
 	}
-	f, err := query.ParseFilter(spec, r.ValidatorOptions(coll))
+	o := r.ValidatorOptions(coll)
+	if _, err := query.ParseFilter(spec, o); err != nil {
+		return nil, err
+	}
+	o.Work = nil // once more, as this one outlives the command
+	f, err := query.ParseFilter(spec, o)
 	if err != nil {
 		return nil, err
 	}

@@ -200,7 +200,7 @@ func runExplain(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	cmd, verbosity := q.cmd, q.verbosity
 	name, _ := bsondoc.FirstElement(cmd)
-	inner := *r
+	inner := r.Nested()
 	inner.Cmd = r.Node.Lookup(name)
 	if inner.Cmd == nil {
 		return dst, srverr.New(srverr.CommandNotFound, "Explain failed due to unknown command: %s", name)
@@ -212,7 +212,7 @@ func runExplain(r *server.Request, dst []byte) ([]byte, error) {
 	if read == nil {
 		if inner.Cmd.Name == "getMore" { // it is parsed before one sees that there is nothing to explain
 			inner.Body = explainedBody(cmd, r.DB)
-			if err := new(getMoreSpec).parse(&inner); err != nil {
+			if err := new(getMoreSpec).parse(inner); err != nil {
 				return dst, err
 			}
 		}
@@ -233,12 +233,12 @@ func runExplain(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		return dst, srverr.New(code, "collection name has invalid type binData")
 	}
-	e, err := read(&inner)
+	e, err := read(inner)
 	if err != nil {
 		return dst, err
 	}
 	e.detail = verbosity
-	e.settings = settingsOf(&inner, inner.Body)
+	e.settings = settingsOf(inner, inner.Body)
 	return explainReply(r, dst, &e, inner.Body)
 }
 

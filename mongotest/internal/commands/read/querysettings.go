@@ -14,6 +14,7 @@ import (
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
+	"allium/mongotest/internal/work"
 )
 
 // Query settings: what is set for all queries of a shape, and what a shape is.
@@ -109,7 +110,7 @@ func shapeCommand(r *server.Request, doc bson.Raw) (*server.Request, error) {
 	case db.Type != bson.TypeString:
 		return nil, args.WrongType(name+".$db", db.Type, "string")
 	}
-	inner := *r
+	inner := r.Nested()
 	inner.DB, _ = db.StringValue()
 	if !namespace.ValidDB(inner.DB) {
 		return nil, srverr.New(srverr.InvalidNamespace, "Invalid database name: '%s'", inner.DB)
@@ -119,13 +120,13 @@ func shapeCommand(r *server.Request, doc bson.Raw) (*server.Request, error) {
 	var err error
 	switch name {
 	case "find":
-		err = (&findSpec{batchSize: -1}).parse(&inner, inner.Body)
+		err = (&findSpec{batchSize: -1}).parse(inner, inner.Body)
 	case "distinct":
-		err = new(distinctSpec).parse(&inner)
+		err = new(distinctSpec).parse(inner)
 	case "aggregate":
-		err = (&aggregateSpec{batchSize: -1}).parse(&inner)
+		err = (&aggregateSpec{batchSize: -1}).parse(inner)
 	}
-	return &inner, err
+	return inner, err
 }
 
 // shapedFields are the fields of a command that are part of its shape as they are, and those of
@@ -136,8 +137,10 @@ const (
 		"allowDiskUse let min max "
 )
 
-// shapeOf returns the shape of a find, distinct or aggregate.
+// shapeOf returns the shape of a find, distinct or aggregate. It ends with the command, after which
+// the profiler asks for it, too: a filter that took all the time of one has no shape.
 func shapeOf(r *server.Request, body bson.Raw) (shape bson.Raw, err error) {
+	defer work.Catch(&err)
 	name, coll := bsondoc.FirstElement(body)
 	let, _ := body.Lookup("let").Document()
 	o := r.FullOptions(r.DB+".$cmd", nil, let)
