@@ -60,6 +60,9 @@ func (s *ChangeStream[T]) next(ctx context.Context, block bool) bool {
 	}
 	s.current = ChangeEvent[T]{}
 	err := s.current.decode(s.stream.BSON(), s.stream.Event())
+	if sealed := s.stream.Sealed(); sealed != nil {
+		err = sealed
+	}
 	s.stream.Accept() // else a new stream would meet an event again that does not decode
 	if err != nil {
 		odd := s.stream.Undecoded(err)

@@ -105,7 +105,7 @@ func (c *Cursor[T]) next(ctx context.Context, block bool) bool {
 	}
 	var zero T
 	c.current = zero // decoded in place, since a variable of its own would be allocated for each document
-	if err := decode(c.cur.BSON(), c.cur.Raw(), &c.current); err != nil {
+	if err := decodeNext(&c.cur, &c.current); err != nil {
 		c.current = zero
 		c.cur.Pass(c.cur.Undecoded(err))
 		return false
@@ -205,7 +205,7 @@ func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
 	for c.cur.Advance(ctx, true) {
 		var zero T
 		all = append(all, zero)
-		if err := decode(c.cur.BSON(), c.cur.Raw(), &all[len(all)-1]); err != nil {
+		if err := decodeNext(&c.cur, &all[len(all)-1]); err != nil {
 			all[len(all)-1] = zero
 			all, odd = all[:len(all)-1], append(odd, c.cur.Undecoded(err))
 		}
@@ -242,6 +242,14 @@ func (c *Cursor[T]) Batches(ctx context.Context) iter.Seq2[bson.Raw, error] {
 			yield(nil, err)
 		}
 	}
+}
+
+// decodeNext decodes the document that a cursor has moved to.
+func decodeNext(c *cursor.Cursor, v any) error {
+	if err := c.Sealed(); err != nil {
+		return err
+	}
+	return decode(c.BSON(), c.Raw(), v)
 }
 
 // decode decodes a document. A bson.Raw gets a copy, since the batch's memory is used again.

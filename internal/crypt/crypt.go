@@ -88,8 +88,17 @@ func (o *order) seal(held *Held, random io.Reader) ([]byte, error) {
 }
 
 // Decrypt returns doc with every value in it decrypted that can be: doc itself if there is none.
-// doc must be valid if it contains a binary of subtype 6.
+// doc must be valid if it contains a binary of subtype 6. If doc is a reply with a batch of which
+// some documents cannot be decrypted, the error beside it is a failure.Sealed.
 func (k *Keys) Decrypt(ctx context.Context, doc bson.Raw) (bson.Raw, error) {
+	out, err := k.decrypt(ctx, doc)
+	if hopeless(err) {
+		return k.decryptBatch(ctx, doc, err)
+	}
+	return out, err
+}
+
+func (k *Keys) decrypt(ctx context.Context, doc bson.Raw) (bson.Raw, error) {
 	if !fle.Contains(doc) {
 		return doc, nil
 	}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +57,8 @@ type Cursor struct {
 	batch     []byte      // the elements of the batch that are not read yet
 	postBatch bson.Raw    // the batch's postBatchResumeToken, in the batch's memory
 	raw       bson.Raw    // the current document
+	next      int         // the index of the next document in the batch
+	sealed    error       // why the current document is still encrypted
 	err       error
 	goesOn    bool // err does not end the iteration: the next call goes on
 	closed    bool
@@ -237,6 +241,7 @@ func (c *Cursor) Open(ctx context.Context, reg *Registry, op *exec.Op, res exec.
 func (c *Cursor) take(res exec.Result, r command.CursorReply) {
 	c.result.Release()
 	c.result, c.batch, c.postBatch, c.id = res, r.Batch.Elements(), r.PostBatchResumeToken, r.ID
+	c.next = 0
 	if db, coll, ok := cutNamespace(r.NS()); ok {
 		c.db, c.coll = db, coll
 	}
@@ -329,7 +334,8 @@ func (c *Cursor) read() error {
 	if err != nil {
 		return c.Named(fmt.Errorf("server's batch is malformed: %w", err))
 	}
-	c.batch, c.raw = rest, v.Value
+	c.batch, c.raw, c.sealed = rest, v.Value, c.result.Sealed[c.next]
+	c.next++
 	c.seen++
 	return nil
 }
@@ -512,6 +518,13 @@ func (c *Cursor) remains(implicit *session.ServerSession) *remains {
 // Remaining moves past the documents that are left of the batch, and returns an array of them
 // behind the current one.
 func (c *Cursor) Remaining() (bson.Raw, error) {
+	for _, i := range slices.Sorted(maps.Keys(c.result.Sealed)) {
+		if i >= c.next-1 {
+			err := c.Named(c.result.Sealed[i])
+			c.Fail(err)
+			return nil, err
+		}
+	}
 	start, dst := bson.BeginDocument(make([]byte, 0, len(c.raw)+len(c.batch)+16))
 	dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0), c.raw...)
 	for n := 1; len(c.batch) > 0; n++ {
@@ -526,6 +539,9 @@ func (c *Cursor) Remaining() (bson.Raw, error) {
 
 // Raw returns the document that Advance moved to. It is valid until the next call.
 func (c *Cursor) Raw() bson.Raw { return c.raw }
+
+// Sealed returns why the document that Advance moved to cannot be decrypted, nil if it is in plain.
+func (c *Cursor) Sealed() error { return c.sealed }
 
 // Index returns which of the cursor's documents that is, from 0.
 func (c *Cursor) Index() int64 { return c.seen - 1 }

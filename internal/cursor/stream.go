@@ -45,6 +45,7 @@ type Stream struct {
 	lost          bool            // the last call timed out: the next one must resume first
 	resumed       int             // how often, since a getMore succeeded or an event was found
 
+	odd      error    // why a part of the event that is about to be returned cannot be decrypted
 	event    bson.Raw // the event that is about to be returned; nobody else uses its memory
 	eventEnd bson.Raw // the token that is right once it has been returned
 	split    splitEvent
@@ -85,6 +86,9 @@ func (s *Stream) Watch(ctx context.Context, reg *Registry, op *exec.Op, o Stream
 
 // Event returns the event that Advance moved to, which is the caller's.
 func (s *Stream) Event() bson.Raw { return s.event }
+
+// Sealed returns why the event that Advance moved to cannot be decrypted, nil if it is in plain.
+func (s *Stream) Sealed() error { return s.odd }
 
 // Undecoded makes the error of the current event, which the program cannot decode.
 func (s *Stream) Undecoded(err error) *mongoerr.DecodeError {
@@ -259,6 +263,12 @@ func (s *Stream) scan() (found bool, err error) {
 		id, ok := s.raw.Lookup("_id").Document()
 		if !ok {
 			return false, errNoResumeToken
+		}
+		if s.split.next == 0 {
+			s.odd = nil
+		}
+		if s.odd == nil {
+			s.odd = s.sealed
 		}
 		s.event = bytes.Clone(s.raw)
 		if s.opts.SplitLargeEvents {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/command"
+	"allium/internal/failure"
 	"allium/mongoerr"
 )
 
@@ -17,7 +19,8 @@ type Cipher interface {
 	// Encrypt returns the command to send instead of cmd, to the database db: cmd itself if nothing
 	// of it is encrypted. It has the command's own fields only.
 	Encrypt(ctx context.Context, db string, cmd bson.Raw) (bson.Raw, error)
-	// Decrypt returns reply with what is encrypted in it in plain: reply itself if nothing is.
+	// Decrypt returns reply with what is encrypted in it in plain: reply itself if nothing is. If
+	// documents of its batch cannot be decrypted, the error beside it is a failure.Sealed.
 	Decrypt(ctx context.Context, reply bson.Raw) (bson.Raw, error)
 }
 
@@ -112,6 +115,9 @@ func (r *run) decrypt(ctx context.Context, res Result) (Result, error) {
 		return res, nil
 	}
 	out, err := r.x.Cipher.Decrypt(ctx, res.Reply)
+	if sealed, ok := errors.AsType[failure.Sealed](err); ok && r.reads() {
+		res.Sealed, err = sealed, nil
+	}
 	if err != nil {
 		r.leave()
 		r.killUnread(ctx, res.Conn, res.Reply)
@@ -123,4 +129,10 @@ func (r *run) decrypt(ctx context.Context, res Result) (Result, error) {
 	}
 	res.Reply = out
 	return res, nil
+}
+
+// reads reports whether the reply is for a cursor, which reads one document after the other.
+func (r *run) reads() bool {
+	_, more := r.op.Command.(*command.GetMore)
+	return r.op.Read == nil && (r.op.KeepSession || more)
 }

@@ -214,6 +214,10 @@ type Result struct {
 	Sent   bool
 	Unsent bool
 
+	// Sealed are the documents of the reply's batch that cannot be decrypted, and why. It is set
+	// for cursors only; for other operations they are an error.
+	Sealed failure.Sealed
+
 	// Concern is the reply's write concern error, with the labels that the driver adds, nil if
 	// there is none. It is set with Op.WriteErrors only.
 	Concern *mongoerr.WriteConcernError

@@ -20,6 +20,7 @@ package joined
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -252,13 +253,22 @@ func (r *Reader[T]) find(ctx context.Context, calls []*call) (unknown bool, err 
 	}
 	options := cursor.Inside(cur).BSON()
 	for doc, err := range cur.Seq(ctx) {
-		if err != nil {
+		odd, isOdd := errors.AsType[*mongoerr.DecodeError](err)
+		switch {
+		case isOdd: // it cannot be decrypted, which is the error of those who have asked for it
+			doc = odd.Document
+			one := *odd
+			one.Index, odd = -1, &one
+		case err != nil:
 			return false, err
 		}
 		key, _ := docid.Key(doc.Lookup("_id"))
 		same := byKey[key]
 		unknown = unknown || len(same) == 0
 		for _, c := range same {
+			if isOdd {
+				c.err = odd
+			}
 			c.doc, c.bson = bytes.Clone(doc), options
 		}
 	}

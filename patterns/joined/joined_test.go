@@ -16,6 +16,8 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/encryption"
+	"allium/encryption/encryptiontest"
 	"allium/event"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -635,4 +637,49 @@ func BenchmarkFind(b *testing.B) {
 			})
 		}
 	}
+}
+
+// TestUnreadable: one document that cannot be decrypted is the error of those who asked for it, and
+// of nobody whose call was joined with theirs.
+func TestUnreadable(t *testing.T) {
+	d := encryptiontest.Start(t)
+	client, err := d.Client(encryption.AutoOptions{BypassQueryAnalysis: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := d.Keys.CreateDataKey(t.Context(), encryptiontest.Provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := d.Keys.Encrypt(t.Context(), "x", encryption.EncryptOptions{Algorithm: encryption.Random, KeyID: &key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	coll := allium.CollectionOf[bson.D](client.Database("d"), "c")
+	for i := range 8 {
+		doc := bson.D{{Key: "_id", Value: i}}
+		if i%4 == 1 {
+			doc = append(doc, bson.E{Key: "secret", Value: secret})
+		}
+		if _, err := coll.InsertOne(t.Context(), doc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Keys.DeleteKey(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	slow(t, d.Plain)
+	users := joined.New(coll, joined.Options{Finds: 1})
+	var wg sync.WaitGroup
+	for range 3 {
+		for i := range 8 {
+			wg.Go(func() {
+				doc, err := users.Find(t.Context(), i)
+				if i%4 == 1 && !errors.Is(err, encryption.ErrKeyNotFound) || i%4 != 1 && (err != nil || doc[0].Value != int32(i)) {
+					t.Errorf("%d: %v, %v", i, doc, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
 }
