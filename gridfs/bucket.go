@@ -77,7 +77,7 @@ func NewBucket(db *allium.Database, opts ...BucketOptions) *Bucket {
 }
 
 // encodeID returns a file's id as it is stored.
-func (b *Bucket) encodeID(id any) (bson.RawValue, error) {
+func (b *Bucket) encodeID(ctx context.Context, id any) (bson.RawValue, error) {
 	switch r := reflect.ValueOf(id); r.Kind() {
 	case reflect.Invalid:
 		return bson.RawValue{}, errors.New("file id is nil")
@@ -88,7 +88,7 @@ func (b *Bucket) encodeID(id any) (bson.RawValue, error) {
 	}
 	v, err := b.bson.MarshalValue(id)
 	if err != nil {
-		return v, fmt.Errorf("file id: %w", err)
+		return v, fmt.Errorf("file id: %w", encoding(ctx, err))
 	}
 	switch v.Type {
 	case bson.TypeArray, bson.TypeUndefined, bson.TypeRegex:

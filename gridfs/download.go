@@ -58,7 +58,7 @@ func (b *Bucket) OpenDownloadStream(ctx context.Context, id any, opts ...Downloa
 	l, err := b.begin(ctx, o.Timeout)
 	var f *storedFile
 	if err == nil {
-		v, idErr := b.encodeID(id)
+		v, idErr := b.encodeID(ctx, id)
 		if err = idErr; err == nil {
 			f, err = b.fileByID(ctx, l, v)
 		}

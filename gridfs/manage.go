@@ -25,7 +25,7 @@ func (b *Bucket) Delete(ctx context.Context, id any, opts ...DeleteOptions) erro
 	o := option.Merge(opts)
 	l, err := b.begin(ctx, o.Timeout)
 	if err == nil {
-		v, idErr := b.encodeID(id)
+		v, idErr := b.encodeID(ctx, id)
 		if err = idErr; err == nil {
 			err = b.delete(ctx, l, v)
 		}
@@ -120,7 +120,7 @@ func (b *Bucket) Rename(ctx context.Context, id any, newFilename string, opts ..
 	o := option.Merge(opts)
 	l, err := b.begin(ctx, o.Timeout)
 	if err == nil {
-		v, idErr := b.encodeID(id)
+		v, idErr := b.encodeID(ctx, id)
 		if err = idErr; err == nil {
 			err = renamed(within(l, b.files).UpdateOne(ctx, bson.D{{Key: "_id", Value: same(v)}}, setName(newFilename)))
 		}

@@ -102,11 +102,11 @@ func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename st
 		}
 	}
 	if err == nil {
-		file, err = b.encodeID(id)
+		file, err = b.encodeID(ctx, id)
 	}
 	if err == nil && o.Metadata != nil {
 		if metadata, err = b.bson.Marshal(o.Metadata); err != nil {
-			err = fmt.Errorf("metadata: %w", err)
+			err = fmt.Errorf("metadata: %w", encoding(ctx, err))
 		}
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/gridfs"
 	"allium/internal/drivertest/rig"
 	"allium/mongoerr"
 	"allium/mongotest"
@@ -154,6 +155,81 @@ var encodingPlaces = func() []encodingPlace {
 		}},
 		{"CreateCollection", false, func(ctx context.Context, c collection, v value) error {
 			return c.Database().CreateCollection(ctx, "made", allium.CreateCollectionOptions{Validator: v(x)})
+		}},
+		{"ModifyCollection", false, func(ctx context.Context, c collection, v value) error {
+			return c.Database().ModifyCollection(ctx, "c", allium.ModifyCollectionOptions{Validator: v(bson.D{})})
+		}},
+		{"DropIndex", false, func(ctx context.Context, c collection, v value) error {
+			err := c.DropIndex(ctx, v(keys))
+			if mongoerr.HasCode(err, 27) { // there is none
+				return nil
+			}
+			return err
+		}},
+		{"RunCursorCommand", true, func(ctx context.Context, c collection, v value) error {
+			cur, err := c.Database().RunCursorCommand(ctx, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: v(x)}})
+			if err != nil {
+				return err
+			}
+			return cur.Close(ctx)
+		}},
+		{"UpdateMany, array filters", true, func(ctx context.Context, c collection, v value) error {
+			return rig.ErrorOf(c.UpdateMany(ctx, bson.D{{Key: "_id", Value: "none"}}, bson.D{{Key: "$set", Value: bson.D{{Key: "l.$[e]", Value: 1}}}},
+				allium.UpdateOptions{ArrayFilters: []any{v(bson.D{{Key: "e", Value: 1}})}, Hint: v(bson.D{{Key: "_id", Value: 1}})}))
+		}},
+		{"Save", true, func(ctx context.Context, c collection, v value) error {
+			after := v(bson.D{{Key: "_id", Value: 1}, {Key: "v", Value: 1}, {Key: "x", Value: 2}})
+			err := allium.Save(ctx, c, "v", v(bson.D{{Key: "_id", Value: 1}, {Key: "v", Value: 1}}), &after)
+			if errors.Is(err, mongoerr.ErrConflict) {
+				return nil
+			}
+			return err
+		}},
+		{"InsertOne, a scope's fields", true, func(ctx context.Context, c collection, v value) error {
+			scoped := c.Scoped(allium.Scope{Filter: bson.D{}, OnInsert: func(context.Context) bson.D { return bson.D{{Key: "in", Value: v(x)}} }})
+			return rig.ErrorOf(scoped.InsertOne(ctx, bson.D{{Key: "x", Value: 7}}))
+		}},
+		{"Find, a scope's filter", true, func(ctx context.Context, c collection, v value) error {
+			cur, err := c.Scoped(allium.Scope{Filter: v(x)}).Find(ctx, bson.D{})
+			return all(ctx, cur, err)
+		}},
+		{"Client.Watch, comment", false, func(ctx context.Context, c collection, v value) error {
+			s, err := c.Database().Client().Watch(ctx, []any{v(match)}, allium.WatchOptions{Comment: v(x)})
+			if err != nil {
+				return err
+			}
+			return s.Close(ctx)
+		}},
+		{"GridFS upload", false, func(ctx context.Context, c collection, v value) error {
+			b := gridfs.NewBucket(c.Database())
+			return rig.ErrorOf(b.UploadFromStream(ctx, "f", strings.NewReader("text"), gridfs.UploadOptions{Metadata: v(x)}))
+		}},
+		{"GridFS upload, id", false, func(ctx context.Context, c collection, v value) error {
+			b := gridfs.NewBucket(c.Database())
+			err := b.UploadFromStreamWithID(ctx, v(x), "f", strings.NewReader("text"))
+			if errors.Is(err, mongoerr.ErrDuplicateKey) {
+				return nil
+			}
+			return err
+		}},
+		{"GridFS Delete", false, func(ctx context.Context, c collection, v value) error {
+			if err := gridfs.NewBucket(c.Database()).Delete(ctx, v(x)); !errors.Is(err, gridfs.ErrFileNotFound) {
+				return err
+			}
+			return nil
+		}},
+		{"GridFS download", false, func(ctx context.Context, c collection, v value) error {
+			if err := rig.ErrorOf(gridfs.NewBucket(c.Database()).OpenDownloadStream(ctx, v(x))); !errors.Is(err, gridfs.ErrFileNotFound) {
+				return err
+			}
+			return nil
+		}},
+		{"GridFS Find", false, func(ctx context.Context, c collection, v value) error {
+			cur, err := gridfs.NewBucket(c.Database()).Find(ctx, v(x), gridfs.FindOptions{Sort: v(keys)})
+			if err != nil {
+				return err
+			}
+			return cur.Close(ctx)
 		}},
 	}
 }()
