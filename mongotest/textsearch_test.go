@@ -131,3 +131,60 @@ func TestTextIndexAsListed(t *testing.T) {
 		command(t, c, extJSON(t, `{"dropIndexes": "c", "index": "x", "$db": "t"}`))
 	}
 }
+
+// A plan for $text below an $or needs an index for each other branch, and the fields before the
+// text of a compound index in its own branch; $facet has no index for it. Every search that was
+// made is one that the profiler can show.
+func TestTextPlans(t *testing.T) {
+	const (
+		text     = `{"$text": {"$search": "fox"}}`
+		noPrefix = `failed to use text index to satisfy $text query (if text index is compound, are equality predicates given for all prefix fields?)`
+		noPlan   = `No query solutions`
+		inFacet  = `40600: $match is not allowed to be used within a $facet stage`
+	)
+	for _, start := range []mongotest.Option{mongotest.Standalone(), mongotest.ReplicaSet(1)} {
+		c := dial(t, mongotest.Start(t, start, mongotest.Version("4.4.0")).Hosts()[0])
+		for _, coll := range []string{"c", "p"} {
+			ok(t, askText(t, c, "t", `{"insert": "`+coll+`", "documents": [{"_id": 1, "s": "fox", "a": 1, "b": 1}, {"_id": 2, "s": "dog", "a": 1, "b": 1}]}`))
+			ok(t, askText(t, c, "t", `{"createIndexes": "`+coll+`", "indexes": [{"key": {"b": 1}, "name": "b"}]}`))
+		}
+		ok(t, askText(t, c, "t", `{"createIndexes": "c", "indexes": [{"key": {"s": "text"}, "name": "s"}]}`))
+		ok(t, askText(t, c, "t", `{"createIndexes": "p", "indexes": [{"key": {"a": 1, "s": "text"}, "name": "as"}]}`))
+		ok(t, askText(t, c, "t", `{"profile": 2}`))
+		for _, test := range []struct{ coll, filter, want string }{
+			{"c", text, ""},
+			{"c", `{"$text": {"$search": "fox"}, "b": 1}`, ""},
+			{"c", `{"$or": [` + text + `, {"b": 7}]}`, ""},
+			{"c", `{"$or": [` + text + `, {"_id": 7}]}`, ""},
+			{"c", `{"$or": [` + text + `, {"a": 7}]}`, noPlan},
+			{"c", `{"$or": [{"b": 7}, {"a": 7, "$text": {"$search": "fox"}}, {"a": 7}]}`, noPlan},
+			{"c", `{"b": 1, "$or": [` + text + `, {"$or": [{"b": 7}, {"a": 7}]}]}`, noPlan},
+			{"c", `{"$nor": [` + text + `]}`, noPrefix},
+			{"p", text, noPrefix},
+			{"p", `{"a": 1, "$text": {"$search": "fox"}}`, ""},
+			{"p", `{"$or": [{"a": 1, "$text": {"$search": "fox"}}, {"b": 7}]}`, ""},
+			{"p", `{"a": 1, "$or": [` + text + `, {"b": 7}]}`, noPrefix},
+			{"p", `{"$or": [` + text + `, {"s": 7}]}`, noPrefix},
+		} {
+			filter := test.filter
+			for _, cmd := range []string{`{"find": "` + test.coll + `", "filter": ` + filter + `}`,
+				`{"find": "` + test.coll + `", "filter": ` + filter + `, "sort": {"r": {"$meta": "textScore"}, "b": 1}, "limit": 1}`,
+				`{"aggregate": "` + test.coll + `", "pipeline": [{"$match": ` + filter + `}], "cursor": {}}`,
+				`{"count": "` + test.coll + `", "query": ` + filter + `}`} {
+				got := errorOf(askText(t, c, "t", cmd))
+				switch {
+				case test.want == "" && got != "ok":
+					t.Errorf("%s: %s", cmd, got)
+				case test.want != "" && (!strings.HasPrefix(got, "291: ") || !strings.HasSuffix(got, " planner returned error :: caused by :: "+test.want)):
+					t.Errorf("%s: %s, want %s", cmd, got, test.want)
+				}
+			}
+		}
+		if got := errorOf(askText(t, c, "t", staged(`{"$facet": {"f": [{"$match": `+text+`}]}}`))); got != inFacet {
+			t.Errorf("in $facet: %s", got)
+		}
+		if r := askText(t, c, "t", `{"count": "system.profile", "query": {"execStats.parsedTextQuery": {"$exists": true}}}`); strings.HasPrefix(r.Lookup("n").String(), "0") || errorOf(r) != "ok" {
+			t.Errorf("profiled: %v", r)
+		}
+	}
+}

@@ -285,8 +285,13 @@ func (pl *Pipeline) checkPositions(p *parser) error {
 				return err
 			}
 		}
-		if f, ok := st.stage.(*matchStage); ok && i > 0 && f.filter.NeedsTextIndex() {
-			return srverr.New(17313, "$match with $text is only allowed as the first pipeline stage")
+		if f, ok := st.stage.(*matchStage); ok && f.filter.NeedsTextIndex() {
+			switch {
+			case i > 0:
+				return srverr.New(17313, "$match with $text is only allowed as the first pipeline stage")
+			case p.within == "$facet": // what it reads is no collection
+				return outsideFacet(def.name)
+			}
 		}
 	}
 	return nil

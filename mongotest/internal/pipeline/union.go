@@ -165,7 +165,11 @@ func refusedByFacet(inner *stageDef) error {
 	if !inner.notInFacet {
 		return nil
 	}
-	return srverr.New(40600, "%s is not allowed to be used within a $facet stage", inner.name)
+	return outsideFacet(inner.name)
+}
+
+func outsideFacet(stage string) error {
+	return srverr.New(40600, "%s is not allowed to be used within a $facet stage", stage)
 }
 
 // checkFacet checks the shape, which the server does before it parses any stage.

@@ -342,9 +342,8 @@ func (a *Access) useText() error {
 	}
 	for i := range a.Coll.Indexes() {
 		if text := a.Coll.Indexes()[i].Text; text != nil && !a.Coll.Indexes()[i].Hidden {
-			if a.Filter.NegatesText() || !a.fixesPrefix(&a.Coll.Indexes()[i]) {
-				return a.fail(srverr.NoQueryExecutionPlans, "failed to use text index to satisfy $text query "+
-					"(if text index is compound, are equality predicates given for all prefix fields?)")
+			if why := a.textUnplanned(a.Filter.Condition(), &a.Coll.Indexes()[i]); why != "" {
+				return a.fail(srverr.NoQueryExecutionPlans, why)
 			}
 			return a.Filter.SearchIn(text)
 		}
@@ -352,14 +351,45 @@ func (a *Access) useText() error {
 	return srverr.New(srverr.IndexNotFound, "text index required for $text query")
 }
 
-// fixesPrefix reports whether the query asks for one value of each field that stands before the
-// text in a text index.
-func (a *Access) fixesPrefix(ix *store.Index) bool {
+// textUnplanned says why no plan with a text index answers a condition that has $text, empty if
+// one does. Of an $or each branch needs an index: the one with $text is planned like a query of its
+// own, to which nothing outside of the $or gives the values of the index's prefix.
+func (a *Access) textUnplanned(c query.Condition, ix *store.Index) string {
+	of := query.Joined([]query.Condition{c})
+	if of.NegatesText() || !a.fixesPrefix(of, ix) && !c.TextInBranch() {
+		return "failed to use text index to satisfy $text query " +
+			"(if text index is compound, are equality predicates given for all prefix fields?)"
+	}
+	if all, ok := c.All(); ok {
+		if i := slices.IndexFunc(all, query.Condition.TextInBranch); i >= 0 {
+			return a.textUnplanned(all[i], ix)
+		}
+		return ""
+	}
+	branches, _ := c.Any()
+	for _, b := range branches {
+		if b.HasText() {
+			if why := a.textUnplanned(b, ix); why != "" {
+				return why
+			}
+		}
+	}
+	for _, b := range branches {
+		if !b.HasText() && len(a.plans(b)) == 0 {
+			return "No query solutions"
+		}
+	}
+	return ""
+}
+
+// fixesPrefix reports whether a query asks for one value of each field that stands before the text
+// in a text index.
+func (a *Access) fixesPrefix(q *query.Filter, ix *store.Index) bool {
 	for _, f := range ix.Fields {
 		if f.Special == "text" {
 			break
 		}
-		list, ok := a.Filter.Bounds(f.Path, false, a.Collation.Same(ix.Collation))
+		list, ok := q.Bounds(f.Path, false, a.Collation.Same(ix.Collation))
 		if !ok || len(list) == 0 || !list[0].IsPoint() ||
 			len(list) > 1 && (len(list) > 2 || list[0].Lo.Type != bson.TypeUndefined) {
 			return false // null has two keys

@@ -175,7 +175,8 @@ func (a *Access) special(hinted *store.Index) *Stage {
 		ix := &a.Coll.Indexes()[i]
 		switch {
 		case f.NeedsTextIndex() && ix.Text != nil:
-			return &Stage{Name: "TEXT", Index: ix, Filter: f}
+			search, _ := f.TextSearch()
+			return &Stage{Name: "TEXT", Index: ix, Filter: f, Search: search}
 		}
 	}
 	return nil

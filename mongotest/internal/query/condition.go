@@ -45,6 +45,22 @@ func (c Condition) Any() (list []Condition, ok bool) {
 	return nil, false
 }
 
+// HasText reports whether the condition is $text, or has it in a part that is not negated.
+func (c Condition) HasText() bool {
+	if _, ok := c.node.(*textNode); ok {
+		return true
+	}
+	all, _ := c.All()
+	return slices.ContainsFunc(all, Condition.HasText) || c.TextInBranch()
+}
+
+// TextInBranch reports whether the condition is an $or, or has one, with $text in a branch.
+func (c Condition) TextInBranch() bool {
+	all, _ := c.All()
+	branches, _ := c.Any()
+	return slices.ContainsFunc(branches, Condition.HasText) || slices.ContainsFunc(all, Condition.TextInBranch)
+}
+
 // Elements returns what an element of an array has to fulfill, with paths from the document's root.
 func (c Condition) Elements() (sub Condition, ok bool) {
 	l, isLeaf := c.node.(*leaf)
