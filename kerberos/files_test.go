@@ -3,6 +3,7 @@ package kerberos
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -161,6 +162,39 @@ func TestCaches(t *testing.T) {
 		if _, err := l.parseCache(c.data); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
+	}
+}
+
+// TestCachedTickets: a ticket is taken from a cache if it can be used, with a key of each kind.
+func TestCachedTickets(t *testing.T) {
+	l := &login{id: identity{user: "ada", realm: "R", cache: "krb5cc"}}
+	take := func(name types.PrincipalName, kind byte, key int) error {
+		t.Helper()
+		whole, err := (&messages.Ticket{TktVNO: 5, Realm: "R", SName: name}).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := ccache("ada", "R", whole, time.Now().Add(time.Hour))
+		of := append([]byte{0, kind, 0, 0, 0, byte(key)}, make([]byte, key)...)
+		data = bytes.Replace(data, append([]byte{0, 18, 0, 0, 0, 32}, make([]byte, 32)...), of, 1)
+		_, err = l.parseCache(data)
+		return err
+	}
+	granting := types.NewPrincipalName(2, "krbtgt/R")
+	for kind, size := range map[byte]int{16: 24, 17: 16, 18: 32, 19: 16, 20: 32, 23: 16} { // RFC 3961, 3962, 8009, 4757
+		for _, n := range []int{0, size - 1, size, size + 1} {
+			err := take(granting, kind, n)
+			want := fmt.Sprintf("the ticket in the credential cache krb5cc cannot be used: its key has %d bytes, want %d: run kinit ada@R", n, size)
+			if n == size && err != nil || n != size && (err == nil || err.Error() != want) {
+				t.Errorf("kind %d, %d bytes: %v", kind, n, err)
+			}
+		}
+	}
+	if err := take(granting, 99, 16); err == nil || !strings.Contains(err.Error(), "cannot be used: its key: ") {
+		t.Errorf("unknown kind: %v", err)
+	}
+	if err := take(types.PrincipalName{NameType: 2}, 18, 32); err == nil || err.Error() != "the ticket in the credential cache krb5cc cannot be used: it names no service: run kinit ada@R" {
+		t.Errorf("no name: %v", err)
 	}
 }
 

@@ -88,7 +88,8 @@ func (i *initiator) Step(token []byte) (reply []byte, done bool, err error) {
 }
 
 // request makes the first token.
-func (i *initiator) request() ([]byte, error) {
+func (i *initiator) request() (token []byte, err error) {
+	defer recovered(&err, "the ticket cannot be used: %v")
 	m, err := messages.NewAPReq(i.ticket.ticket, i.ticket.key, i.proof)
 	if err != nil {
 		return nil, err

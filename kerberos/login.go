@@ -2,12 +2,14 @@ package kerberos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/client"
 	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/crypto"
+	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
 	"github.com/jcmturner/gokrb5/v8/iana/nametype"
 	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/jcmturner/gokrb5/v8/messages"
@@ -115,7 +117,7 @@ func (l *login) exchange(cfg *config.Config, granting *ticket, kind int32, s ser
 	if err != nil {
 		return nil, err
 	}
-	return &ticket{reply.Ticket, reply.DecryptedEncPart.Key, reply.DecryptedEncPart.EndTime}, nil
+	return answered(&reply.KDCRepFields)
 }
 
 // logIn gets the ticket that grants others: with a password or a keytab from the KDC, or out of a
@@ -145,7 +147,7 @@ func (l *login) logIn(cfg *config.Config, file string) (*ticket, error) {
 		return nil, explain(err, &problem{id: l.id, service: service{"krbtgt/" + l.id.realm, l.id.realm}, file: file,
 			login: true})
 	}
-	return &ticket{reply.Ticket, reply.DecryptedEncPart.Key, reply.DecryptedEncPart.EndTime}, nil
+	return answered(&reply.KDCRepFields)
 }
 
 func loadKeytab(name string) (*keytab.Keytab, error) {
@@ -203,12 +205,37 @@ func (l *login) parseCache(data []byte) (*ticket, error) {
 		return nil, fmt.Errorf("the ticket in the credential cache %s expired at %s: run kinit %s", file,
 			t.expires.UTC().Format(time.RFC3339), l.id)
 	}
-	e, err := crypto.GetEtype(t.key.KeyType)
-	if err == nil && len(t.key.KeyValue) != e.GetKeyByteSize() {
-		err = fmt.Errorf("it has %d bytes, want %d", len(t.key.KeyValue), e.GetKeyByteSize())
+	if err := t.check(); err != nil {
+		return nil, fmt.Errorf("the ticket in the credential cache %s cannot be used: %w: run kinit %s", file, err, l.id)
 	}
+	return t, nil
+}
+
+// check looks at what the library trusts a ticket to have when it asks for another one, or proves
+// that it has the key: it panics otherwise.
+func (t *ticket) check() error {
+	if len(t.ticket.SName.NameString) == 0 {
+		return errors.New("it names no service")
+	}
+	e, err := crypto.GetEtype(t.key.KeyType)
 	if err != nil {
-		return nil, fmt.Errorf("the key of the ticket in the credential cache %s cannot be used: %w", file, err)
+		return fmt.Errorf("its key: %w", err)
+	}
+	want := e.GetKeyByteSize()
+	if t.key.KeyType == etypeID.AES256_CTS_HMAC_SHA384_192 {
+		want = 32 // RFC 8009, section 5; the library gives the size of the keys that are derived
+	}
+	if n := len(t.key.KeyValue); n != want {
+		return fmt.Errorf("its key has %d bytes, want %d", n, want)
+	}
+	return nil
+}
+
+// answered returns the ticket of a KDC's answer.
+func answered(of *messages.KDCRepFields) (*ticket, error) {
+	t := &ticket{of.Ticket, of.DecryptedEncPart.Key, of.DecryptedEncPart.EndTime}
+	if err := t.check(); err != nil {
+		return nil, fmt.Errorf("the KDC's ticket cannot be used: %w", err)
 	}
 	return t, nil
 }
