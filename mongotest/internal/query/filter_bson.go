@@ -2,6 +2,8 @@ package query
 
 import (
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/fts"
 )
 
 // Document returns the filter as explain shows it: normalized, with every condition's operator
@@ -46,18 +48,35 @@ func appendNode(dst []byte, n node) ([]byte, bool) {
 			d, ok := appendTest(d, l.test)
 			return bson.EndDocument(bson.EndDocument(d, inner), at), ok
 		}
+		return list("$nor", []node{n.child})
 	case constant:
 		name := "$alwaysFalse"
 		if n {
 			name = "$alwaysTrue"
 		}
 		return bson.AppendInt32(dst, name, 1), true
+	case *textNode:
+		return appendSearch(dst, &n.query), true
+	case *exprNode:
+		return bson.AppendRawValue(dst, "$expr", n.source), true
+	case *schemaNode:
+		return bson.AppendDocument(dst, "$jsonSchema", n.source), true
 	case *leaf:
 		at, d := bson.BeginDocumentElement(dst, n.path.name)
 		d, ok := appendTest(d, n.test)
 		return bson.EndDocument(d, at), ok
 	}
 	return dst, false
+}
+
+// appendSearch appends $text with all that it may say.
+func appendSearch(dst []byte, q *fts.Query) []byte {
+	language := q.Language
+	if language == "" {
+		language = "english"
+	}
+	return bsondoc.Append(dst, "$text", bsondoc.Of("$search", q.Search, "$language", language, "$caseSensitive",
+		q.CaseSensitive, "$diacriticSensitive", q.DiacriticSensitive))
 }
 
 // comparisonNames are the operators of compareTest.
@@ -96,10 +115,78 @@ func appendTest(dst []byte, t test) ([]byte, bool) {
 		return bson.AppendBool(dst, "$exists", true), true
 	case sizeTest:
 		return bson.AppendInt32(dst, "$size", int32(t)), true
+	case *typeTest:
+		return t.set.append(dst), true
+	case *bitTest:
+		at, d := bson.BeginArrayElement(dst, t.name())
+		for i, p := range t.positions {
+			d = bson.AppendInt32Value(bson.AppendIndexHeader(d, bson.TypeInt32, i), int32(p))
+		}
+		return bson.EndDocument(d, at), true
+	case *geoTest:
+		for v := range t.raw.Values() {
+			dst = append(dst, bson.Raw(v.Value).Elements()...)
+		}
+		return dst, true
+	case *elemMatchValueTest:
+		at, d := bson.BeginDocumentElement(dst, "$elemMatch")
+		ok := true
+		for _, c := range t.sub.children {
+			var fine bool
+			d, fine = appendValueNode(d, c)
+			ok = ok && fine
+		}
+		return bson.EndDocument(d, at), ok
 	case *elemMatchObjectTest:
 		at, d := bson.BeginDocumentElement(dst, "$elemMatch")
 		d, ok := appendNode(d, t.sub)
 		return bson.EndDocument(d, at), ok
 	}
 	return dst, false
+}
+
+// appendValueNode appends a condition on an element itself, which has no path.
+func appendValueNode(dst []byte, n node) ([]byte, bool) {
+	switch n := n.(type) {
+	case *leaf:
+		return appendTest(dst, n.test)
+	case *not:
+		at, d := bson.BeginDocumentElement(dst, "$not")
+		d, ok := appendValueNode(d, n.child)
+		return bson.EndDocument(d, at), ok
+	case *and:
+		ok := true
+		for _, c := range n.children {
+			var fine bool
+			dst, fine = appendValueNode(dst, c)
+			ok = ok && fine
+		}
+		return dst, ok
+	}
+	return dst, false
+}
+
+// append appends $type: the alias of all numbers, and the codes of the types.
+func (s *typeSet) append(dst []byte) []byte {
+	at, d := bson.BeginArrayElement(dst, "$type")
+	n := 0
+	if s.numbers {
+		d = bson.AppendStringValue(bson.AppendIndexHeader(d, bson.TypeString, n), "number")
+		n++
+	}
+	for _, t := range s.types {
+		code := int32(t)
+		if t == bson.TypeMinKey {
+			code = -1
+		}
+		d = bson.AppendInt32Value(bson.AppendIndexHeader(d, bson.TypeInt32, n), code)
+		n++
+	}
+	return bson.EndDocument(d, at)
+}
+
+// name returns the operator.
+func (t *bitTest) name() string {
+	return "$bits" + map[bool]string{true: "All", false: "Any"}[t.all] +
+		map[bool]string{true: "Set", false: "Clear"}[t.set]
 }
