@@ -16,6 +16,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/norace"
 	"allium/mongotest"
 	"allium/patterns/lease"
 	"allium/patterns/migrate"
@@ -100,7 +101,7 @@ func counted(batch int) []migrate.Step {
 // and each transaction has taken effect once.
 func TestFaults(t *testing.T) {
 	seeds := uint64(12)
-	if testing.Short() {
+	if testing.Short() || norace.Detecting {
 		seeds = 4
 	}
 	for _, kind := range []struct {

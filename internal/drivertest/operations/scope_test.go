@@ -19,6 +19,7 @@ import (
 	"allium/encryption/encryptiontest"
 	"allium/gridfs"
 	"allium/internal/drivertest/rig"
+	"allium/internal/norace"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
 )
@@ -537,7 +538,11 @@ func TestScopesHold(t *testing.T) {
 		ctx := t.Context()
 		done, refusals := map[string]int{}, map[string]int{}
 		names := slices.Sorted(maps.Keys(within))
-		for n := range scopedRounds {
+		rounds := scopedRounds
+		if norace.Detecting {
+			rounds /= 3
+		}
+		for n := range rounds {
 			w := newScopedWorld(t, rand.New(rand.NewPCG(scopedSeed, uint64(n))), client, n)
 			for range 120 {
 				name := pick(w.r, names...)
