@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -518,12 +516,16 @@ func (c *Cursor) remains(implicit *session.ServerSession) *remains {
 // Remaining moves past the documents that are left of the batch, and returns an array of them
 // behind the current one.
 func (c *Cursor) Remaining() (bson.Raw, error) {
-	for _, i := range slices.Sorted(maps.Keys(c.result.Sealed)) {
-		if i >= c.next-1 {
-			err := c.Named(c.result.Sealed[i])
-			c.Fail(err)
-			return nil, err
+	first := -1
+	for i := range c.result.Sealed {
+		if i >= c.next-1 && (first < 0 || i < first) {
+			first = i
 		}
+	}
+	if first >= 0 {
+		err := c.Named(c.result.Sealed[first])
+		c.Fail(err)
+		return nil, err
 	}
 	start, dst := bson.BeginDocument(make([]byte, 0, len(c.raw)+len(c.batch)+16))
 	dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0), c.raw...)
