@@ -30,7 +30,9 @@ func main() {
 	raws()
 	small()
 	messages()
+	testReader()
 	clientOptions()
+	optionDefaults()
 }
 
 // A sample is a value with a name.

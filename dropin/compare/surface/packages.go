@@ -35,8 +35,8 @@ const V1 = "go.mongodb.org/mongo-driver"
 // has them, and its own.
 func V1Packages() []string {
 	paths := []string{
-		"bson", "bson/bsoncodec", "bson/bsonoptions", "bson/bsonrw", "bson/bsontype", "bson/mgocompat",
-		"bson/primitive", "event", "mongo",
+		"bson", "bson/bsoncodec", "bson/bsonoptions", "bson/bsonrw", "bson/bsonrw/bsonrwtest", "bson/bsontype",
+		"bson/mgocompat", "bson/primitive", "event", "mongo",
 		"mongo/address", "mongo/description", "mongo/gridfs", "mongo/integration/mtest", "mongo/options",
 		"mongo/readconcern", "mongo/readpref",
 		"mongo/writeconcern", "tag", "version", "x/bsonx/bsoncore", "x/mongo/driver", "x/mongo/driver/connstring",

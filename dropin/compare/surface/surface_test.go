@@ -6,7 +6,9 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,6 +63,44 @@ func hold(t *testing.T, report func(dir string) (Report, error), list string, le
 	}
 	if err := os.WriteFile(file, []byte(strings.Join(r.Missing, "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestPackages looks at the folders of the official modules: whatever is public outside of x is among
+// the packages that are compared, so that none is forgotten.
+func TestPackages(t *testing.T) {
+	for _, version := range []struct {
+		path     string
+		compared []string
+	}{{V2, V2Packages()}, {V1, V1Packages()}} {
+		out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", version.path).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, found := strings.TrimSpace(string(out)), 0
+		err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			switch rel, _ := filepath.Rel(dir, path); {
+			case d.IsDir() && (slices.Contains([]string{"internal", "testdata", "vendor", "examples", "cmd"}, d.Name()) ||
+				slices.Contains([]string{"x", "benchmark"}, rel)):
+				return fs.SkipDir
+			case d.IsDir() || !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go"):
+			case slices.Contains([]string{"mongo/integration", "mongo/integration/unified"}, filepath.ToSlash(filepath.Dir(rel))):
+				// The driver's own tests, which no program imports.
+			default:
+				found++
+				if pkg := version.path + "/" + filepath.ToSlash(filepath.Dir(rel)); !slices.Contains(version.compared, pkg) {
+					t.Errorf("%s is not compared", pkg)
+					return fs.SkipDir
+				}
+			}
+			return nil
+		})
+		if err != nil || found < 50 {
+			t.Errorf("%s: %d files of public packages; %v", version.path, found, err)
+		}
 	}
 }
 

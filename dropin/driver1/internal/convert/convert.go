@@ -168,8 +168,9 @@ func committed(wc *writeconcern.WriteConcern, limit *time.Duration) *v2writeconc
 // Session returns the settings of a session as those of version 2.
 func Session(o *options.SessionOptions) *v2options.SessionOptionsBuilder {
 	b := v2options.Session()
-	if o.CausalConsistency != nil {
-		b.SetCausalConsistency(*o.CausalConsistency)
+	// Merged settings have the default, which a snapshot takes the place of.
+	if c := o.CausalConsistency; c != nil && (c != &options.DefaultCausalConsistency || !*c) {
+		b.SetCausalConsistency(*c)
 	}
 	if o.Snapshot != nil {
 		b.SetSnapshot(*o.Snapshot)

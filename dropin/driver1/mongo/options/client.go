@@ -2,6 +2,7 @@ package options
 
 import (
 	"crypto/tls"
+	"net/http"
 	"net/url"
 	"reflect"
 	"strconv"
@@ -35,8 +36,11 @@ type Credential struct {
 
 // Client returns settings with their defaults.
 func Client() *ClientOptions {
-	return &ClientOptions{HTTPClient: v2options.Client().HTTPClient}
+	return &ClientOptions{HTTPClient: httpClient()}
 }
+
+// httpClient is the client of those who name none.
+func httpClient() *http.Client { return v2options.Client().HTTPClient }
 
 // GetURI returns the string that ApplyURI has read, an empty one if there is none.
 func (c *ClientOptions) GetURI() string { return c.uri }

@@ -151,8 +151,8 @@ type AutoEncryptionOptions struct {
 	BypassQueryAnalysis   *bool                     // whether only what is marked is encrypted
 }
 
-// AutoEncryption returns settings of automatic encryption that set nothing.
-func AutoEncryption() *AutoEncryptionOptions { return new(AutoEncryptionOptions) }
+// AutoEncryption returns settings of automatic encryption with their defaults.
+func AutoEncryption() *AutoEncryptionOptions { return &AutoEncryptionOptions{HTTPClient: httpClient()} }
 
 // SetKeyVaultClientOptions says settings of the client for the data keys.
 func (o *AutoEncryptionOptions) SetKeyVaultClientOptions(v *ClientOptions) *AutoEncryptionOptions {
@@ -212,7 +212,7 @@ func (o *AutoEncryptionOptions) SetBypassQueryAnalysis(v bool) *AutoEncryptionOp
 //
 // Deprecated: use one.
 func MergeAutoEncryptionOptions(opts ...*AutoEncryptionOptions) *AutoEncryptionOptions {
-	m := new(AutoEncryptionOptions)
+	m := &AutoEncryptionOptions{HTTPClient: httpClient()}
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -279,8 +279,10 @@ type BucketOptions struct {
 	ReadPreference *readpref.ReadPref         // which members are read from
 }
 
-// GridFSBucket returns settings of a GridFS bucket that set nothing.
-func GridFSBucket() *BucketOptions { return new(BucketOptions) }
+// GridFSBucket returns settings of a GridFS bucket with their defaults.
+func GridFSBucket() *BucketOptions {
+	return &BucketOptions{Name: &DefaultName, ChunkSizeBytes: &DefaultChunkSize}
+}
 
 // SetName says the name.
 func (o *BucketOptions) SetName(v string) *BucketOptions {
@@ -316,7 +318,7 @@ func (o *BucketOptions) SetReadPreference(v *readpref.ReadPref) *BucketOptions {
 //
 // Deprecated: use one.
 func MergeBucketOptions(opts ...*BucketOptions) *BucketOptions {
-	m := new(BucketOptions)
+	m := &BucketOptions{Name: &DefaultName, ChunkSizeBytes: &DefaultChunkSize}
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -349,8 +351,8 @@ type BulkWriteOptions struct {
 	BypassEmptyTsReplacement *bool // without effect
 }
 
-// BulkWrite returns settings of a bulk write to a collection that set nothing.
-func BulkWrite() *BulkWriteOptions { return new(BulkWriteOptions) }
+// BulkWrite returns settings of a bulk write to a collection with their defaults.
+func BulkWrite() *BulkWriteOptions { return &BulkWriteOptions{Ordered: &DefaultOrdered} }
 
 // SetBypassDocumentValidation says whether the validator is passed over.
 func (o *BulkWriteOptions) SetBypassDocumentValidation(v bool) *BulkWriteOptions {
@@ -380,7 +382,7 @@ func (o *BulkWriteOptions) SetLet(v any) *BulkWriteOptions {
 //
 // Deprecated: use one.
 func MergeBulkWriteOptions(opts ...*BulkWriteOptions) *BulkWriteOptions {
-	m := new(BulkWriteOptions)
+	m := &BulkWriteOptions{Ordered: &DefaultOrdered}
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -552,8 +554,10 @@ type ClientEncryptionOptions struct {
 	HTTPClient        *http.Client              // what requests over HTTP are made with
 }
 
-// ClientEncryption returns settings of explicit encryption that set nothing.
-func ClientEncryption() *ClientEncryptionOptions { return new(ClientEncryptionOptions) }
+// ClientEncryption returns settings of explicit encryption with their defaults.
+func ClientEncryption() *ClientEncryptionOptions {
+	return &ClientEncryptionOptions{HTTPClient: httpClient()}
+}
 
 // SetKeyVaultNamespace says the collection of the data keys: database and name with a dot between.
 func (o *ClientEncryptionOptions) SetKeyVaultNamespace(v string) *ClientEncryptionOptions {
@@ -577,7 +581,7 @@ func (o *ClientEncryptionOptions) SetTLSConfig(v map[string]*tls.Config) *Client
 //
 // Deprecated: use one.
 func MergeClientEncryptionOptions(opts ...*ClientEncryptionOptions) *ClientEncryptionOptions {
-	m := new(ClientEncryptionOptions)
+	m := &ClientEncryptionOptions{HTTPClient: httpClient()}
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -2754,8 +2758,8 @@ type InsertManyOptions struct {
 	BypassEmptyTsReplacement *bool // without effect
 }
 
-// InsertMany returns settings of the insertion of documents that set nothing.
-func InsertMany() *InsertManyOptions { return new(InsertManyOptions) }
+// InsertMany returns settings of the insertion of documents with their defaults.
+func InsertMany() *InsertManyOptions { return &InsertManyOptions{Ordered: &DefaultOrdered} }
 
 // SetBypassDocumentValidation says whether the validator is passed over.
 func (o *InsertManyOptions) SetBypassDocumentValidation(v bool) *InsertManyOptions {
@@ -2779,7 +2783,7 @@ func (o *InsertManyOptions) SetOrdered(v bool) *InsertManyOptions {
 //
 // Deprecated: use one.
 func MergeInsertManyOptions(opts ...*InsertManyOptions) *InsertManyOptions {
-	m := new(InsertManyOptions)
+	m := &InsertManyOptions{Ordered: &DefaultOrdered}
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -2997,7 +3001,7 @@ func (o *NameOptions) SetRevision(v int32) *NameOptions {
 //
 // Deprecated: use one.
 func MergeNameOptions(opts ...*NameOptions) *NameOptions {
-	m := new(NameOptions)
+	m := &NameOptions{Revision: &DefaultRevision}
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -3276,7 +3280,7 @@ func (o *SessionOptions) SetSnapshot(v bool) *SessionOptions {
 //
 // Deprecated: use one.
 func MergeSessionOptions(opts ...*SessionOptions) *SessionOptions {
-	m := new(SessionOptions)
+	m := &SessionOptions{CausalConsistency: &DefaultCausalConsistency}
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -3510,8 +3514,8 @@ type UploadOptions struct {
 	Registry       *bsoncodec.Registry // the program's own ways to encode and decode
 }
 
-// GridFSUpload returns settings of a file that is stored that set nothing.
-func GridFSUpload() *UploadOptions { return new(UploadOptions) }
+// GridFSUpload returns settings of a file that is stored with their defaults.
+func GridFSUpload() *UploadOptions { return &UploadOptions{Registry: bson.DefaultRegistry} }
 
 // SetChunkSizeBytes says how many bytes a chunk has.
 func (o *UploadOptions) SetChunkSizeBytes(v int32) *UploadOptions {
@@ -3529,7 +3533,7 @@ func (o *UploadOptions) SetMetadata(v any) *UploadOptions {
 //
 // Deprecated: use one.
 func MergeUploadOptions(opts ...*UploadOptions) *UploadOptions {
-	m := new(UploadOptions)
+	m := &UploadOptions{Registry: bson.DefaultRegistry}
 	for _, o := range opts {
 		if o == nil {
 			continue

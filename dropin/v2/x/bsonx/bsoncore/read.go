@@ -191,7 +191,7 @@ func readUint32(src []byte) (uint32, []byte, bool) {
 // ReadString reads a string.
 func ReadString(src []byte) (string, []byte, bool) {
 	l, rem, ok := ReadLength(src)
-	if !ok || l < 1 || int(l) > len(rem) || rem[l-1] != 0 {
+	if !ok || l < 1 || int(l) > len(rem) {
 		return "", src, false
 	}
 	return string(rem[:l-1]), rem[l:], true
