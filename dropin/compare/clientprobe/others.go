@@ -177,6 +177,11 @@ func files(db *mongo.Database) {
 	check(b.UploadFromStreamWithID(ctx, "empty", "e", strings.NewReader("")))
 	n, err = b.DownloadToStream(ctx, "empty", io.Discard)
 	say("empty file", n, err)
+	var none bytes.Buffer
+	n, err = b.DownloadToStream(ctx, "empty", &none)
+	say("empty file into a buffer", n, err, none.Bytes() == nil)
+	n, err = b.DownloadToStream(ctx, "empty", struct{ io.Writer }{io.Discard})
+	say("empty file into a writer alone", n, err)
 	other := db.GridFSBucket(options.GridFSBucket().SetName("other").SetChunkSizeBytes(10))
 	_, err = other.UploadFromStream(ctx, "x", strings.NewReader("01234567890"))
 	say("other bucket", err, other.GetFilesCollection().Name())

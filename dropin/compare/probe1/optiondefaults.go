@@ -8,8 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/mongo/options"
 )
 
-// optionDefaults prints what new options have set, and merged ones of none, of new ones, and of some
-// beside those that a program made itself.
+// optionDefaults prints what new options have set, and what those have that are merged of none, of
+// nil and of such as a program made itself.
 func optionDefaults() {
 	say.Line("defaults", options.DefaultName, options.DefaultChunkSize, options.DefaultRevision, options.DefaultOrdered,
 		options.DefaultCausalConsistency)

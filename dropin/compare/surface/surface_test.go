@@ -66,8 +66,8 @@ func hold(t *testing.T, report func(dir string) (Report, error), list string, le
 	}
 }
 
-// TestPackages looks at the folders of the official modules: whatever is public outside of x is among
-// the packages that are compared, so that none is forgotten.
+// TestPackages looks at the folders of the official modules: whatever is public outside of x is
+// among the packages that are compared, so that none is forgotten.
 func TestPackages(t *testing.T) {
 	for _, version := range []struct {
 		path     string

@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -204,7 +205,7 @@ func (b *GridFSBucket) DownloadToStream(ctx context.Context, fileID any, stream 
 		return 0, err
 	}
 	n, err := b.inner.DownloadToStream(ctx, id, stream)
-	return n, fileFailure(err)
+	return downloaded(stream, n, err)
 }
 
 // DownloadToStreamByName writes a file of a name to stream, by default the newest.
@@ -219,6 +220,15 @@ func (b *GridFSBucket) DownloadToStreamByName(ctx context.Context, filename stri
 		return 0, err
 	}
 	n, err := b.inner.DownloadToStreamByName(ctx, filename, stream, o)
+	return downloaded(stream, n, err)
+}
+
+// downloaded ends a download to stream. One that reads by itself is asked to for a file without
+// bytes, too: the bytes of a bytes.Buffer are empty then, not nil.
+func downloaded(stream io.Writer, n int64, err error) (int64, error) {
+	if r, ok := stream.(io.ReaderFrom); ok && n == 0 && err == nil {
+		_, err = r.ReadFrom(bytes.NewReader(nil))
+	}
 	return n, fileFailure(err)
 }
 

@@ -8,8 +8,8 @@ import (
 	"go.mongodb.org/mongo-driver/x/bsonx/bsoncore"
 )
 
-// A ValueReaderWriter is a reader and a writer of values, arrays and documents for one test. What is
-// written is lost.
+// A ValueReaderWriter is a reader and a writer of values, arrays and documents for one test. What
+// is written is lost.
 type ValueReaderWriter struct {
 	T        *testing.T    // fails if Return is not what the method that is called returns
 	Invoked  Invoked       // the method that was called last
