@@ -27,6 +27,7 @@ type binary struct {
 // binaries builds the command for every platform, and writes the archives and what tells of them.
 func (r *release) binaries(proxy, temp string) error {
 	built := map[string][]byte{}
+	var programs []binary
 	var sums []subject
 	var info *buildinfo.BuildInfo
 	extras, err := r.extras(proxy, temp)
@@ -57,11 +58,19 @@ func (r *release) binaries(proxy, temp string) error {
 			return err
 		}
 		built[name] = archive
+		programs = append(programs, b)
 		sums = append(sums, subject{name, fmt.Sprintf("%x", sha256.Sum256(archive))})
 		fmt.Fprintf(r.log, "%s: twice the same, %d bytes\n", platform, len(b.content))
 	}
 	if info == nil {
 		return errors.New("no platforms")
+	}
+	switch name, archive, err := r.image(programs); {
+	case err != nil:
+		return err
+	case archive != nil:
+		built[name] = archive
+		sums = append(sums, subject{name, fmt.Sprintf("%x", sha256.Sum256(archive))})
 	}
 	bill, err := billOfMaterials(info, r.version)
 	if err != nil {

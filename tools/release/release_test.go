@@ -129,14 +129,15 @@ func TestRelease(t *testing.T) {
 		}
 	})
 	t.Run("command", func(t *testing.T) { checkArtefacts(t, r.out, host, before) })
+	t.Run("image", func(t *testing.T) { checkImage(t, r.out, host) })
 	if err := r.run(dir); err == nil || !strings.Contains(err.Error(), "there already") {
 		t.Errorf("a second release in the same folder: %v", err)
 	}
 }
 
 func checkArtefacts(t *testing.T, out, host, commit string) {
-	if runtime.GOOS == "windows" {
-		t.Skip("its archive is a zip")
+	if runtime.GOOS != "linux" {
+		t.Skip("the archive of Windows is a zip, and only Linux has an image")
 	}
 	name := "allium_0.2.1_" + strings.ReplaceAll(host, "/", "_")
 	archive, err := os.ReadFile(filepath.Join(out, name+".tar.gz"))
@@ -195,7 +196,7 @@ func checkArtefacts(t *testing.T, out, host, commit string) {
 	if err == nil {
 		err = json.Unmarshal(text, &statement)
 	}
-	if err != nil || len(statement.Subject) != 2 || statement.Subject[1].Digest["sha256"] != sum || statement.Predicate.BuildDefinition.ResolvedDependencies[0].Digest["gitCommit"] != commit {
+	if err != nil || len(statement.Subject) != 3 || statement.Subject[2].Digest["sha256"] != sum || statement.Predicate.BuildDefinition.ResolvedDependencies[0].Digest["gitCommit"] != commit {
 		t.Errorf("%s, %v", text, err)
 	}
 	var bill struct {
