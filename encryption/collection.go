@@ -8,6 +8,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/encryption/kms"
+	"allium/internal/failure"
 )
 
 // CollectionOptions are the options of CreateEncryptedCollection.
@@ -33,7 +34,7 @@ func (c *Client) CreateEncryptedCollection(ctx context.Context, db *allium.Datab
 	}
 	given, err := c.bson.Marshal(o.Create.EncryptedFields)
 	if err != nil {
-		return nil, fmt.Errorf("create encrypted collection: EncryptedFields: %w", err)
+		return nil, fmt.Errorf("create encrypted collection: EncryptedFields: %w", failure.Encoding(ctx, err))
 	}
 	fields, err := c.makeKeys(ctx, given, &o)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/internal/crypt"
+	"allium/internal/failure"
 	"allium/internal/fle"
 )
 
@@ -163,11 +164,11 @@ func (c *Client) encrypt(ctx context.Context, value any, o *EncryptOptions) (bso
 	defer end()
 	e, err := c.explicit(o)
 	if err != nil {
-		return bson.Binary{}, err
+		return bson.Binary{}, failure.Encoding(ctx, err)
 	}
 	v, err := c.bson.MarshalValue(value)
 	if err != nil {
-		return bson.Binary{}, err
+		return bson.Binary{}, failure.Encoding(ctx, err)
 	}
 	out, err := c.keys.EncryptValue(ctx, v, e, crypt.Key{ID: o.KeyID, AltName: o.KeyAltName}, rand.Reader)
 	if err != nil {
@@ -204,11 +205,11 @@ func (c *Client) encryptExpression(ctx context.Context, expression any, o *Encry
 	defer end()
 	e, err := c.explicit(o)
 	if err != nil {
-		return nil, err
+		return nil, failure.Encoding(ctx, err)
 	}
 	doc, err := c.bson.Marshal(expression)
 	if err != nil {
-		return nil, err
+		return nil, failure.Encoding(ctx, err)
 	}
 	payload := int32((payloads.Add(1) - 1) & math.MaxInt32)
 	return c.keys.EncryptExpression(ctx, doc, e, crypt.Key{ID: o.KeyID, AltName: o.KeyAltName}, payload, rand.Reader)

@@ -18,6 +18,7 @@ import (
 	"allium/bson"
 	"allium/encryption"
 	"allium/encryption/kms"
+	"allium/mongoerr"
 	"allium/mongotest"
 )
 
@@ -274,6 +275,69 @@ func TestFailingKeyServices(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// givesUp is a value whose encoder ends a context, and gives up with it.
+type givesUp struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	why    error
+}
+
+func (g givesUp) MarshalBSONValue() (byte, []byte, error) {
+	g.cancel(g.why)
+	return 0, nil, fmt.Errorf("looking something up: %w", g.ctx.Err())
+}
+
+func (g givesUp) MarshalBSON() ([]byte, error) {
+	_, _, err := g.MarshalBSONValue()
+	return nil, err
+}
+
+// TestEncodersGiveUp: wherever values are encoded to be encrypted, an encoder that gives up because
+// the context has ended makes a TimeoutError, as in operations; another error of one does not.
+func TestEncodersGiveUp(t *testing.T) {
+	p := startProse(t, nil)
+	id := must(p.keys.CreateDataKey(t.Context(), "local"))
+	equal := encryption.EncryptOptions{Algorithm: encryption.Deterministic, KeyID: &id}
+	by := func(min any) encryption.EncryptOptions {
+		return encryption.EncryptOptions{Algorithm: encryption.Range, KeyID: &id, Contention: new(int64(0)), Query: encryption.RangeQuery,
+			Range: &encryption.RangeOptions{Min: min, Max: int32(9)}}
+	}
+	between := bson.D{{Key: "$and", Value: bson.A{bson.D{{Key: "a", Value: bson.D{{Key: "$gt", Value: int32(1)}}}}}}}
+	for name, run := range map[string]func(ctx context.Context, v any) error{
+		"Encrypt": func(ctx context.Context, v any) error {
+			_, err := p.keys.Encrypt(ctx, v, equal)
+			return err
+		},
+		"a bound": func(ctx context.Context, v any) error {
+			_, err := p.keys.Encrypt(ctx, int32(1), by(v))
+			return err
+		},
+		"EncryptExpression": func(ctx context.Context, v any) error {
+			_, err := p.keys.EncryptExpression(ctx, bson.D{{Key: "a", Value: bson.D{{Key: "$gt", Value: v}}}}, by(int32(0)))
+			return err
+		},
+		"a bound of an expression": func(ctx context.Context, v any) error {
+			_, err := p.keys.EncryptExpression(ctx, between, by(v))
+			return err
+		},
+		"CreateEncryptedCollection": func(ctx context.Context, v any) error {
+			_, err := p.keys.CreateEncryptedCollection(ctx, p.plain.Database("db"), "c", encryption.CollectionOptions{
+				Provider: "local", Create: allium.CreateCollectionOptions{EncryptedFields: v}})
+			return err
+		},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("the request was withdrawn")
+		err := run(ctx, givesUp{ctx, cancel, why})
+		if e, ok := errors.AsType[*mongoerr.TimeoutError](err); !ok || e.Phase != mongoerr.PhaseEncoding || !e.Canceled() || !errors.Is(err, why) {
+			t.Errorf("%s: %v, want a TimeoutError", name, err)
+		}
+		if err := run(t.Context(), givesUp{ctx, cancel, why}); errors.As(err, new(*mongoerr.TimeoutError)) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v, want what the encoder says", name, err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"allium"
 	"allium/bson"
 	"allium/consistency"
+	"allium/internal/failure"
 	"allium/internal/option"
 	"allium/internal/session"
 )
@@ -88,7 +89,7 @@ func (b *Bucket) encodeID(ctx context.Context, id any) (bson.RawValue, error) {
 	}
 	v, err := b.bson.MarshalValue(id)
 	if err != nil {
-		return v, fmt.Errorf("file id: %w", encoding(ctx, err))
+		return v, fmt.Errorf("file id: %w", failure.Encoding(ctx, err))
 	}
 	switch v.Type {
 	case bson.TypeArray, bson.TypeUndefined, bson.TypeRegex:

@@ -1,14 +1,11 @@
 package gridfs
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 
 	"allium/bson"
 	"allium/internal/failure"
-	"allium/mongoerr"
 )
 
 // The classes of errors, for errors.Is. ErrFileNotFound and ErrRevisionNotFound are also
@@ -44,16 +41,3 @@ func (e *CorruptError) Error() string {
 }
 
 var errNilContext = failure.ErrNilContext
-
-// encoding is the error of an encoder of the program's. That of one which gave up because ctx has
-// ended is a TimeoutError, as it is where an operation of the driver encodes.
-func encoding(ctx context.Context, err error) error {
-	if ended := ctx.Err(); ended == nil || !errors.Is(err, ended) {
-		return err
-	}
-	e := &mongoerr.TimeoutError{Phase: mongoerr.PhaseEncoding, Wrapped: err}
-	if !e.Canceled() {
-		e.Source = mongoerr.SourceContext
-	}
-	return failure.Cause(ctx, e)
-}

@@ -12,6 +12,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/failure"
 	"allium/internal/flight"
 	"allium/internal/option"
 )
@@ -106,7 +107,7 @@ func (b *Bucket) OpenUploadStreamWithID(ctx context.Context, id any, filename st
 	}
 	if err == nil && o.Metadata != nil {
 		if metadata, err = b.bson.Marshal(o.Metadata); err != nil {
-			err = fmt.Errorf("metadata: %w", encoding(ctx, err))
+			err = fmt.Errorf("metadata: %w", failure.Encoding(ctx, err))
 		}
 	}
 	if err != nil {

@@ -78,3 +78,16 @@ func (r reason) As(target any) bool {
 	}
 	return t.PkgPath() != ours && errors.As(r.cause, target)
 }
+
+// Encoding is the error of an encoder of the program's that ran apart from an operation's own. That
+// of one which gave up because ctx had ended is a TimeoutError, as it is within an operation.
+func Encoding(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended == nil || !errors.Is(err, ended) {
+		return err
+	}
+	e := &mongoerr.TimeoutError{Phase: mongoerr.PhaseEncoding, Wrapped: err}
+	if !e.Canceled() {
+		e.Source = mongoerr.SourceContext
+	}
+	return Cause(ctx, e)
+}
