@@ -429,7 +429,7 @@ func (p *filterParser) parseAll(c condition) (node, error) {
 			n, err = p.parseElemMatch(condition{field: c.field, arg: arg})
 		case e.Type == bson.TypeRegex:
 			n, err = p.regexLeaf(c.field, e)
-		case isExpression(e, false):
+		case filterOps[key].traits&inPull != 0: // unlike in $in, a name that is no operator is a field
 			return nil, badValue("no $ expressions in $all")
 		default:
 			n, err = p.compareLeaf(c.field, equal, e)
