@@ -420,7 +420,8 @@ func (o *FindOneAndDeleteOptions) widen() FindOneAndUpdateOptions {
 // before or, with ReturnNew, as it is after the update. If no document matches, if an upsert has
 // none to return, or if the write concern is unacknowledged, the error is mongoerr.ErrNoDocuments.
 // The update and retries are as for UpdateOne. With a *mongoerr.WriteConcernError, the document is
-// returned, too: the update was done, on fewer members than were asked for.
+// returned, too: the update was done, on fewer members than were asked for. If there is no
+// document, the error is mongoerr.ErrNoDocuments as well.
 //
 // If the document does not decode as T, the error is a *mongoerr.DecodeError, which holds it: it
 // has been updated all the same. FindOneAndReplace and FindOneAndDelete do the same.
@@ -483,13 +484,19 @@ func findAndModify[T any](ctx context.Context, c *handle, cmd *command.FindAndMo
 		return doc, c.failed(ctx, "findAndModify", c.name, err)
 	}
 	op.Read = func(op *exec.Op, res exec.Result) error {
-		if raw := command.ParseFindAndModify(res.Reply); raw != nil {
-			if err := decode(op.BSON, raw, &doc); err != nil {
-				doc = *new(T)
-				return failure.Join(undecoded(op, -1, raw, err), concernError(op, &res))
+		concern := concernError(op, &res) // the write was done here, and the document says what it was
+		raw := command.ParseFindAndModify(res.Reply)
+		if raw == nil {
+			if concern != nil { // or the zero T would be taken for the document
+				concern = failure.Join(concern, mongoerr.ErrNoDocuments)
 			}
+			return concern
 		}
-		return concernError(op, &res) // the write was done here, and the document says what it was
+		if err := decode(op.BSON, raw, &doc); err != nil {
+			doc = *new(T)
+			return failure.Join(undecoded(op, -1, raw, err), concern)
+		}
+		return concern
 	}
 	res, err := c.run(ctx, &op)
 	if err != nil {

@@ -130,13 +130,14 @@ type CreateIndexOptions struct {
 // exists.
 func (c *Collection[T]) CreateIndex(ctx context.Context, index IndexModel, opts ...CreateIndexOptions) (string, error) {
 	names, err := c.CreateIndexes(ctx, []IndexModel{index}, opts...)
-	if err != nil {
+	if len(names) == 0 {
 		return "", err
 	}
-	return names[0], nil
+	return names[0], err
 }
 
-// CreateIndexes creates indexes and returns their names.
+// CreateIndexes creates indexes and returns their names, with a *mongoerr.WriteConcernError too:
+// the indexes are there.
 func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel,
 	opts ...CreateIndexOptions) ([]string, error) {
 	o, err := option.Merge(opts), c.err
@@ -161,6 +162,9 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel,
 	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
+		if _, applied := errors.AsType[*mongoerr.WriteConcernError](err); applied {
+			return cmd.Names, err
+		}
 		return nil, err
 	}
 	res.Release()

@@ -1,6 +1,7 @@
 package allium
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
+	"allium/internal/failure"
 	"allium/internal/option"
 	"allium/mongoerr"
 )
@@ -153,7 +155,8 @@ func (c *Collection[T]) update(ctx context.Context, s command.UpdateStatement,
 // What before and *after share, such as the elements of a slice, must not be changed: Save would
 // see no difference. Arrays are set as a whole. A document that differs in a field that updates
 // cannot name is replaced: see bson.ErrNoPath. Save needs an acknowledged write concern, and does
-// not upsert. It is retried like UpdateOne.
+// not upsert. It is retried like UpdateOne. With a *mongoerr.WriteConcernError the change was made,
+// on fewer members than were asked for, and *after has the new version.
 func Save[T any](ctx context.Context, c *Collection[T], version string, before T, after *T,
 	opts ...UpdateOptions) error {
 	if after == nil {
@@ -171,16 +174,23 @@ func Save[T any](ctx context.Context, c *Collection[T], version string, before T
 	}
 	res, err := c.update(ctx, command.UpdateStatement{Filter: s.filter, Update: s.update, Replacement: s.replacement},
 		opts)
+	// With the error of a write concern alone, the document was changed, unless there was none.
+	_, applied := errors.AsType[*mongoerr.WriteConcernError](err)
+	if _, refused := errors.AsType[*mongoerr.WriteError](err); refused {
+		applied = false
+	}
 	switch {
-	case err != nil:
+	case err != nil && !applied:
 		return err
 	case !res.Acknowledged:
 		return c.failed(ctx, "update", c.name, errors.New(
 			"Save needs an acknowledged write concern: whether it changed the document is not known"))
+	case res.MatchedCount == 0 && applied:
+		return failure.Join(err, mongoerr.ErrConflict)
 	case res.MatchedCount == 0:
 		return c.failed(ctx, "update", c.name, mongoerr.ErrConflict)
 	}
-	return s.raise(after)
+	return cmp.Or(s.raise(after), err)
 }
 
 // saved is what Save writes.

@@ -494,3 +494,44 @@ func TestInTransaction(t *testing.T) {
 		session.End(t.Context())
 	}
 }
+
+// TestKeysOnFewerMembers: a data key that was written or changed on fewer members than its write
+// concern asks for is known to who did it.
+func TestKeysOnFewerMembers(t *testing.T) {
+	w := start(t, encryption.Options{})
+	ctx := t.Context()
+	missed := func(command string) {
+		must(w.client.Database("admin").RunCommand(ctx, bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
+			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{command}}, {Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "waiting"}}}}}}))
+	}
+	check := func(what string, err error) {
+		if !errors.As(err, new(*mongoerr.WriteConcernError)) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	missed("insert")
+	id, err := w.keys.CreateDataKey(ctx, "local")
+	check("CreateDataKey", err)
+	if k, err := w.keys.Key(ctx, id); err != nil || k.ID != id {
+		t.Fatalf("the key %s is %v, %v", id, k, err)
+	}
+	missed("findAndModify")
+	k, err := w.keys.AddKeyAltName(ctx, id, "a")
+	check("AddKeyAltName", err)
+	if k == nil || k.ID != id || len(k.AltNames) > 0 {
+		t.Errorf("the key before was %v", k)
+	}
+	missed("findAndModify")
+	k, err = w.keys.AddKeyAltName(ctx, bson.NewUUID(), "b")
+	check("AddKeyAltName of no key", err)
+	if k != nil {
+		t.Errorf("no key was %v", k)
+	}
+	missed("insert")
+	fields, err := w.keys.CreateEncryptedCollection(ctx, w.client.Database("db"), "c",
+		encryption.CollectionOptions{Provider: "local", Create: allium.CreateCollectionOptions{EncryptedFields: ssnField(nil)}})
+	check("CreateEncryptedCollection", err)
+	if got := fields.Lookup("fields", "0", "keyId"); got.Type != bson.TypeBinary {
+		t.Errorf("the fields are %s", fields)
+	}
+}

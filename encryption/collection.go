@@ -74,7 +74,7 @@ func (c *Client) makeKeys(ctx context.Context, given bson.Raw, o *CollectionOpti
 			var inner int
 			inner, dst = bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i))
 			for key, v := range field.All() {
-				if key == "keyId" && failed == nil {
+				if key == "keyId" && id != (bson.UUID{}) {
 					dst = bson.AppendBinary(dst, key, bson.BinaryUUID, id[:])
 				} else {
 					dst = bson.AppendRawValue(dst, key, v)

@@ -87,11 +87,12 @@ func masterKeyDocument(provider string, key kms.MasterKey) (bson.Raw, error) {
 }
 
 // CreateDataKey creates a data key, wraps it with a master key of the named key service, stores it
-// in the key vault, and returns its id.
+// in the key vault, and returns its id. With a *mongoerr.WriteConcernError the id is returned, too:
+// the data key is there, on fewer members than were asked for.
 func (c *Client) CreateDataKey(ctx context.Context, provider string, opts ...DataKeyOptions) (bson.UUID, error) {
 	id, err := c.createDataKey(ctx, provider, opts)
 	if err != nil {
-		return bson.UUID{}, fmt.Errorf("create data key: %w", err)
+		return id, fmt.Errorf("create data key: %w", err)
 	}
 	return id, nil
 }
@@ -111,10 +112,10 @@ func (c *Client) createDataKey(ctx context.Context, provider string, opts []Data
 	if err != nil {
 		return bson.UUID{}, err
 	}
-	if _, err := c.vault.InsertOne(ctx, d.Append(nil)); err != nil {
+	if _, err = c.vault.InsertOne(ctx, d.Append(nil)); err != nil && !onFewer(err) {
 		return bson.UUID{}, err
 	}
-	return d.ID, nil
+	return d.ID, err
 }
 
 // CreateIndex creates the index of the key vault that makes alternative names unique. Call it once
@@ -232,13 +233,26 @@ func (c *Client) changeKey(ctx context.Context, id bson.UUID, update any) (*Data
 	}
 	defer end()
 	doc, err := c.vault.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: id}}, update)
-	if errors.Is(err, mongoerr.ErrNoDocuments) {
+	switch {
+	case onFewer(err):
+		var key *DataKey // as it was before the change, which was made
+		if doc != nil {
+			key, _ = parseDataKey(doc)
+		}
+		return key, fmt.Errorf("data key %s: %w", id, err)
+	case errors.Is(err, mongoerr.ErrNoDocuments):
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("data key %s: %w", id, err)
 	}
 	return parseDataKey(doc)
+}
+
+// onFewer reports whether an error says that a write was made, but on fewer members than its write
+// concern asks for.
+func onFewer(err error) bool {
+	_, ok := errors.AsType[*mongoerr.WriteConcernError](err)
+	return ok
 }
 
 // RewrapOptions are the options of RewrapManyDataKey.
