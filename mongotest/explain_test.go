@@ -40,7 +40,7 @@ func TestExplain(t *testing.T) {
 		{`{"aggregate": "c", "pipeline": [{"$sort": {"a": -1}}]}`, "queryPlanner.winningPlan.inputStage.indexBounds", `{"a":["[MaxKey, MinKey]"]}`},
 		{`{"find": "c", "sort": {"_id": 1}}`, "queryPlanner.queryHash", `"F44244FE"`},
 		{`{"find": "c", "filter": {"a": {"$gt": 1}}}`, "queryPlanner.winningPlan.inputStage.indexBounds", `{"a":["(1, inf.0]"]}`},
-		{`{"find": "v", "filter": {"b": 3}}`, "stages.1.$match", `{"b":3}`},
+		{`{"find": "v", "filter": {"b": 3}}`, "stages.1.$match", `{"b":{"$eq":3}}`},
 		{`{"findAndModify": "c", "query": {"a": 1}, "remove": true}`, "queryPlanner.winningPlan.stage", `"DELETE"`},
 		{`{"find": "c", "nosuch": 1}`, "code", `9`},
 		{`{"find": "c", "projection": {"a": 1, "b": 0}}`, "code", `31254`},

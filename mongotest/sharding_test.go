@@ -313,8 +313,15 @@ func TestExplainOnShards(t *testing.T) {
 		{`{"count": "c", "query": {"x": 3}}`, map[string]string{"queryPlanner.winningPlan.stage": `"SINGLE_SHARD"`, "queryPlanner.winningPlan.shards.0.winningPlan.stage": `"COUNT"`}},
 		{`{"find": "u"}`, map[string]string{"queryPlanner.winningPlan.stage": `"SINGLE_SHARD"`, "queryPlanner.winningPlan.shards.0.winningPlan.stage": `"COLLSCAN"`}},
 		{`{"aggregate": "c", "pipeline": [{"$match": {"x": {"$gt": 1}}}, {"$group": {"_id": null}}, {"$limit": 1}]}`, map[string]string{
-			"mergeType": `"mongos"`, "splitPipeline.shardsPart": `[{"$match":{"x":{"$gt":1}}},{"$group":{"_id":null}}]`, "splitPipeline.mergerPart": `[{"$group":{"_id":null,"$doingMerge":true}},{"$limit":1}]`,
-			"shards.sh0.stages.1.$group": `{"_id":null}`, "shards.sh1.stages.0.$cursor.queryPlanner.winningPlan.stage": `"SHARDING_FILTER"`,
+			"mergeType": `"mongos"`, "splitPipeline.shardsPart": `[{"$match":{"x":{"$gt":1}}},{"$group":{"_id":{"$const":null}}}]`, "splitPipeline.mergerPart": `[{"$group":{"_id":"$$ROOT._id","$doingMerge":true}},{"$limit":1}]`,
+			"shards.sh0.stages.1.$group": `{"_id":{"$const":null}}`, "shards.sh1.stages.0.$cursor.queryPlanner.winningPlan.stage": `"SHARDING_FILTER"`,
+		}},
+		{`{"aggregate": "c", "pipeline": [{"$sort": {"a": 1}}, {"$limit": 5}]}`, map[string]string{
+			"splitPipeline.shardsPart": `[{"$sort":{"sortKey":{"a":1},"limit":5}}]`, "splitPipeline.mergerPart": `[{"$limit":5}]`,
+		}},
+		{`{"aggregate": "c", "pipeline": [{"$sortByCount": "$a"}]}`, map[string]string{
+			"splitPipeline.shardsPart": `[{"$group":{"_id":"$a","count":{"$sum":{"$const":1}}}}]`,
+			"splitPipeline.mergerPart": `[{"$group":{"_id":"$$ROOT._id","count":{"$sum":"$$ROOT.count"},"$doingMerge":true}},{"$sort":{"sortKey":{"count":-1}}}]`,
 		}},
 		{`{"aggregate": "c", "pipeline": [{"$match": {"x": 3}}, {"$group": {"_id": null}}]}`, map[string]string{"splitPipeline": "null", "shards.sh1": ""}},
 		{`{"aggregate": "u", "pipeline": [{"$match": {"x": 3}}]}`, map[string]string{"queryPlanner.winningPlan.stage": `"COLLSCAN"`, "shards": ""}},

@@ -34,6 +34,7 @@ func init() {
 
 // registerConversion adds an operator that is short for $convert with these arguments.
 func registerConversion(name, format string, to bson.RawValue) {
+	conversions[name] = to
 	registerParser(name, func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 		args, err := parseArguments(v, s, depth)
 		if err != nil {

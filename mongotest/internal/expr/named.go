@@ -147,6 +147,9 @@ func (op *namedOp) parse(name string, v bson.RawValue, s *Scope, depth int) (Exp
 
 func registerNamed(ops ...*namedOp) {
 	for _, op := range ops {
-		operators[op.name] = op.parse
+		operators[op.name], namedOps[op.name] = op.parse, op
 	}
 }
+
+// namedOps are the operators with named operands, by their names.
+var namedOps = map[string]*namedOp{}

@@ -13,8 +13,8 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$bucket", made: "$group", parse: parseBucket},
-		&stageDef{name: "$sortByCount", made: "$group", parse: parseSortByCount},
+		&stageDef{name: "$bucket", expand: expandBucket, made: "$group", parse: parseBucket},
+		&stageDef{name: "$sortByCount", expand: expandSortByCount, made: "$group", parse: parseSortByCount},
 	)
 }
 

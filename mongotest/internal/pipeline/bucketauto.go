@@ -9,7 +9,9 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-func init() { register(&stageDef{name: "$bucketAuto", parse: one(parseBucketAuto)}) }
+func init() {
+	register(&stageDef{name: "$bucketAuto", shown: showBucketAuto, parse: one(parseBucketAuto)})
+}
 
 // bucketAutoStage is $bucketAuto: the sorted input in buckets of about the same size.
 type bucketAutoStage struct {

@@ -9,7 +9,7 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-func init() { register(&stageDef{name: "$group", parse: one(parseGroup)}) }
+func init() { register(&stageDef{name: "$group", shown: showGroup, parse: one(parseGroup)}) }
 
 // groupStage is $group: accumulators per value of _id.
 type groupStage struct {

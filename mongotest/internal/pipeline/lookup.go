@@ -14,9 +14,11 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$lookup", parse: one(parseLookup), precheck: checkLookup, reads: "from", pipelines: "pipeline",
-			refuses: refusedByLookup, at: primaryShard, unsharded: before51},
-		&stageDef{name: "$graphLookup", parse: one(parseGraphLookup), precheck: checkLookup, reads: "from",
+		&stageDef{name: "$lookup", shown: showLookup, parse: one(parseLookup), precheck: checkLookup, reads: "from",
+			pipelines: "pipeline",
+			refuses:   refusedByLookup, at: primaryShard, unsharded: before51},
+		&stageDef{name: "$graphLookup", shown: showGraphLookup, parse: one(parseGraphLookup), precheck: checkLookup,
+			reads:  "from",
 			filter: "restrictSearchWithMatch", at: primaryShard, unsharded: before51},
 	)
 }

@@ -15,10 +15,14 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$project", parse: one(parseProject), update: true, changeStream: true, at: eachShard},
-		&stageDef{name: "$addFields", parse: one(parseAddFields), update: true, changeStream: true, at: eachShard},
-		&stageDef{name: "$set", parse: one(parseAddFields), update: true, changeStream: true, at: eachShard},
-		&stageDef{name: "$unset", parse: one(parseUnset), update: true, changeStream: true, at: eachShard},
+		&stageDef{name: "$project", shown: showProject, parse: one(parseProject), update: true, changeStream: true,
+			at: eachShard},
+		&stageDef{name: "$addFields", shown: showComputed, parse: one(parseAddFields), update: true,
+			changeStream: true, at: eachShard},
+		&stageDef{name: "$set", shown: showComputed, parse: one(parseAddFields), update: true, changeStream: true,
+			at: eachShard},
+		&stageDef{name: "$unset", shown: showUnset, parse: one(parseUnset), update: true, changeStream: true,
+			at: eachShard},
 	)
 }
 

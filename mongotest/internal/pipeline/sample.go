@@ -11,8 +11,8 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$sample", parse: one(parseSample), selects: true},
-		&stageDef{name: "$redact", parse: one(parseRedact), changeStream: true, at: eachShard},
+		&stageDef{name: "$sample", shown: showSample, parse: one(parseSample), selects: true},
+		&stageDef{name: "$redact", shown: showExpression, parse: one(parseRedact), changeStream: true, at: eachShard},
 	)
 }
 

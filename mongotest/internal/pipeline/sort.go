@@ -6,7 +6,9 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-func init() { register(&stageDef{name: "$sort", parse: one(parseSort), selects: true, ranks: true}) }
+func init() {
+	register(&stageDef{name: "$sort", shown: showSort, parse: one(parseSort), selects: true, ranks: true})
+}
 
 // sortStage is $sort. It is stable.
 type sortStage struct {

@@ -29,6 +29,10 @@ type stageDef struct {
 	notInFacet, notInLookup bool
 	// changeStream marks what may follow $changeStream.
 	changeStream bool
+	// expand returns the stages that this one is short for. shown is how explain shows the stage;
+	// nil: as it is written.
+	expand func(spec bson.RawValue) []bson.Raw
+	shown  func(sh *Shower, name string, spec bson.RawValue) bson.Raw
 	// made is the first of the stages that this one stands for.
 	made string
 	// noTxn says that the stage does not go with transactions, and how the server words that.
@@ -139,13 +143,16 @@ func one[S stage](f func(p *parser, name string, v bson.RawValue) (S, error)) fu
 
 func init() {
 	register(
-		&stageDef{name: "$match", parse: one(parseMatch), filter: whole, selects: true, changeStream: true,
+		&stageDef{name: "$match", shown: showMatch, parse: one(parseMatch), filter: whole, selects: true,
+			changeStream: true,
+			at:           eachShard},
+		&stageDef{name: "$limit", shown: showNumber, parse: one(parseLimit), selects: true},
+		&stageDef{name: "$skip", shown: showNumber, parse: one(parseSkip), selects: true},
+		&stageDef{name: "$count", expand: expandCount, made: "$group", parse: parseCount},
+		&stageDef{name: "$replaceRoot", shown: showReplace, parse: one(parseReplace), update: true, changeStream: true,
 			at: eachShard},
-		&stageDef{name: "$limit", parse: one(parseLimit), selects: true},
-		&stageDef{name: "$skip", parse: one(parseSkip), selects: true},
-		&stageDef{name: "$count", made: "$group", parse: parseCount},
-		&stageDef{name: "$replaceRoot", parse: one(parseReplace), update: true, changeStream: true, at: eachShard},
-		&stageDef{name: "$replaceWith", made: "$replaceRoot", parse: one(parseReplace), update: true,
+		&stageDef{name: "$replaceWith", shown: showReplace, made: "$replaceRoot", parse: one(parseReplace),
+			update:       true,
 			changeStream: true, at: eachShard},
 		&stageDef{name: "$_internalInhibitOptimization", parse: one(parseInhibit)},
 		&stageDef{name: "$_internalSplitPipeline", parse: one(parseSplitPipeline)},

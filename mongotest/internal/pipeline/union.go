@@ -13,10 +13,11 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$unionWith", parse: one(parseUnion), precheck: checkUnion, reads: "coll",
+		&stageDef{name: "$unionWith", shown: showUnion, parse: one(parseUnion), precheck: checkUnion, reads: "coll",
 			pipelines: "pipeline", refuses: refusedByUnion, at: elsewhere},
-		&stageDef{name: "$facet", parse: one(parseFacet), precheck: checkFacet, notInFacet: true, pipelines: "*",
-			refuses: refusedByFacet, at: elsewhere},
+		&stageDef{name: "$facet", shown: showFacet, parse: one(parseFacet), precheck: checkFacet, notInFacet: true,
+			pipelines: "*",
+			refuses:   refusedByFacet, at: elsewhere},
 	)
 }
 

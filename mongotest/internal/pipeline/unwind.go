@@ -9,7 +9,9 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-func init() { register(&stageDef{name: "$unwind", parse: one(parseUnwind), at: eachShard}) }
+func init() {
+	register(&stageDef{name: "$unwind", shown: showUnwind, parse: one(parseUnwind), at: eachShard})
+}
 
 // unwindStage is $unwind: a document per item of an array.
 type unwindStage struct {

@@ -23,7 +23,8 @@ func init() {
 			writes: "coll", actions: actionsOfOut, at: primaryShard, unsharded: func(expr.Version) bool {
 				return true
 			}},
-		&stageDef{name: "$merge", parse: one(parseMerge), precheck: checkWriter(srverr.TypeMismatch, "$merge requires"),
+		&stageDef{name: "$merge", shown: showMerge, parse: one(parseMerge), precheck: checkWriter(srverr.TypeMismatch,
+			"$merge requires"),
 			noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true,
 			writes: "into", actions: actionsOfMerge},
 	)

@@ -10,6 +10,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/commands/write"
+	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/planner"
@@ -393,22 +394,35 @@ func (p *explanation) append(r *server.Request, dst []byte, execute bool, shards
 		return dst, err
 	}
 	dst = bson.EndDocument(bson.EndDocument(dst, cursor), first)
-	for i, stage := range p.shownStages(x) {
-		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+1), stage...)
+	for i, stage := range p.shownStages(r, x) {
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+1), stage.Doc...)
 	}
 	return bson.EndDocument(dst, list), nil
 }
 
 // shownStages are the stages behind the query. A $group is another stage if the query finds one
 // document for each group.
-func (p *explanation) shownStages(x *explained) []bson.Raw {
-	if p.grouped == "" || !x.plan.Scans("DISTINCT_SCAN") {
-		return p.rest
+func (p *explanation) shownStages(r *server.Request, x *explained) []pipeline.ShownStage {
+	list := p.shower(r).Stages(p.rest)
+	if p.grouped != "" && x.plan.Scans("DISTINCT_SCAN") {
+		_, group := bsondoc.FirstElement(list[0].Doc)
+		list[0].Doc = bsondoc.Single("$groupByDistinctScan", bsondoc.DocumentValue(bsondoc.Single("newRoot", group)))
 	}
-	list := slices.Clone(p.rest)
-	_, group := bsondoc.FirstElement(list[0])
-	list[0] = bsondoc.Single("$groupByDistinctScan", bsondoc.DocumentValue(bsondoc.Single("newRoot", group)))
 	return list
+}
+
+// shower shows the stages of a pipeline as it is parsed.
+func (p *explanation) shower(r *server.Request) *pipeline.Shower {
+	db, _ := namespace.Split(p.q.ns)
+	o := r.FullOptions(p.q.ns, nil, p.q.let)
+	filter := func(doc bson.Raw) bson.Raw {
+		f, err := query.ParseFilter(doc, o)
+		if err != nil { // of variables that only the pipeline has
+			return doc
+		}
+		return f.Document()
+	}
+	return &pipeline.Shower{DB: db, Scope: expr.NewScope(&expr.Env{Version: r.Version()}), Filter: filter}
 }
 
 func appendServerInfo(r *server.Request, dst []byte) []byte {
@@ -497,11 +511,11 @@ func (p *explanation) appendRun(r *server.Request, dst []byte, x *explained) ([]
 		dst = figures(dst, x.ran.Advanced)
 	}
 	dst = bson.EndDocument(dst, first)
-	for i, stage := range p.shownStages(x) {
+	for i, stage := range p.shownStages(r, x) {
 		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+1))
-		d = append(d, stage.Elements()...)
+		d = append(d, stage.Doc.Elements()...)
 		if r.Version().AtLeast(4, 4) {
-			d = figures(d, counts[i])
+			d = figures(d, counts[stage.Last])
 		}
 		dst = bson.EndDocument(d, at)
 	}

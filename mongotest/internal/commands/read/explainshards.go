@@ -126,6 +126,7 @@ func eachShard(d *bsondoc.Builder, plans []*explained, f func(i int, d *bsondoc.
 // splitStages splits a pipeline into what shards do for themselves and what is made of their
 // results. merger is where that is done; it is empty if there is nothing to split.
 func splitStages(stages []bson.Raw) (shards, rest []bson.Raw, merger string) {
+	stages = pipeline.Expanded(stages)
 	for i, stage := range stages {
 		s := pipeline.StageOf(pipeline.Namespace{}, stage)
 		if s.PerDocument() {
@@ -137,16 +138,13 @@ func splitStages(stages []bson.Raw) (shards, rest []bson.Raw, merger string) {
 			shards = append(shards, stage)
 			if s.Name == "$sort" { // merged by the sort key
 				rest = rest[1:]
+				if len(rest) > 0 && rest[0].Lookup("$limit").Type != 0 {
+					shards = append(shards, rest[0])
+				}
 			}
 		case "$group":
 			shards = append(shards, stage)
-			merging := bsondoc.Build(func(d *bsondoc.Builder) {
-				d.Doc("$group", bsondoc.Build(func(d *bsondoc.Builder) {
-					d.B = append(d.B, bson.Raw(s.Spec.Value).Elements()...)
-					d.Flag("$doingMerge", true)
-				}))
-			})
-			rest = append([]bson.Raw{merging}, rest[1:]...)
+			rest = append([]bson.Raw{mergingGroup(s.Spec.Value)}, rest[1:]...)
 		}
 		break
 	}
@@ -162,10 +160,29 @@ func splitStages(stages []bson.Raw) (shards, rest []bson.Raw, merger string) {
 	return shards, rest, merger
 }
 
-func appendStages(dst []byte, key string, stages []bson.Raw) []byte {
+// mergingGroup is the $group that merges what shards have grouped.
+func mergingGroup(spec bson.Raw) bson.Raw {
+	return bsondoc.Of("$group", bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Str("_id", "$$ROOT._id")
+		for k, v := range spec.All() {
+			if k == "_id" {
+				continue
+			}
+			doc, _ := v.Document()
+			name, _ := bsondoc.FirstElement(doc)
+			if name == "$count" {
+				name = "$sum"
+			}
+			d.Doc(k, bsondoc.Of(name, "$$ROOT."+k))
+		}
+		d.Flag("$doingMerge", true)
+	}))
+}
+
+func appendStages(dst []byte, key string, stages []pipeline.ShownStage) []byte {
 	at, dst := bson.BeginArrayElement(dst, key)
 	for i, stage := range stages {
-		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), stage...)
+		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), stage.Doc...)
 	}
 	return bson.EndDocument(dst, at)
 }
@@ -188,10 +205,11 @@ func (p *explanation) splitPipeline(r *server.Request, dst []byte, execute bool)
 			}
 		}
 		target.rest = part
+		sh := p.shower(r)
 		d.Str("mergeType", merger)
 		d.Doc("splitPipeline", bsondoc.Build(func(d *bsondoc.Builder) {
-			d.B = appendStages(d.B, "shardsPart", slices.Concat(p.front, part))
-			d.B = appendStages(d.B, "mergerPart", rest)
+			d.B = appendStages(d.B, "shardsPart", sh.Stages(slices.Concat(p.front, part)))
+			d.B = appendStages(d.B, "mergerPart", sh.Stages(rest))
 		}))
 	}
 	at, dst := bson.BeginDocumentElement(d.B, "shards")
