@@ -71,6 +71,20 @@ func TestStringsFromOutside(t *testing.T) {
 			t.Errorf("%s writes %v, %v; want %q", tt.name, got, err, tt.want)
 		}
 	}
+	reset()
+	for want, projected := range map[string]any{"Ada": input, input: bson.M{"$literal": input}} {
+		doc, err := coll.FindOne(ctx, bson.M{"_id": 1}, allium.FindOneOptions{Projection: bson.M{"name": projected}})
+		if got, _ := doc.Get("name"); err != nil || got != want {
+			t.Errorf("the projection %v reads %v, %v; want %q", projected, got, err, want)
+		}
+	}
+	for _, variable := range []string{input, "$$NOW"} { // the one is refused, the other a date
+		res, err := coll.UpdateOne(ctx, bson.M{"_id": 1}, []bson.M{{"$set": bson.M{"name": "$$name"}}}, allium.UpdateOptions{Let: bson.M{"name": variable}})
+		doc, _ := coll.FindOne(ctx, bson.M{"_id": 1})
+		if got, _ := doc.Get("name"); got == variable || variable == input && err == nil {
+			t.Errorf("Let with %s alone: %+v, %v, and the name is %v", variable, res, err, got)
+		}
+	}
 }
 
 // TestEmptyStructFilter shows what matches everything: docs/guide.md, "Read".
@@ -141,9 +155,17 @@ func TestIndexThatExists(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := coll.CreateIndex(ctx, allium.IndexModel{Keys: keys, Unique: true})
-	if !mongoerr.HasCode(err, 85) && !mongoerr.HasCode(err, 86) {
-		t.Errorf("the same keys with another option: %v", err)
+	for name, index := range map[string]allium.IndexModel{
+		"unique":     {Keys: keys, Unique: true},
+		"sparse":     {Keys: keys, Sparse: true},
+		"expiry":     {Keys: keys, ExpireAfter: new(time.Hour)},
+		"partial":    {Keys: keys, PartialFilter: bson.M{"isbn": bson.M{"$gt": ""}}},
+		"other name": {Keys: keys, Name: "other"},
+		"other keys": {Keys: bson.D{{Key: "title", Value: 1}}, Name: "isbn_1"},
+	} {
+		if _, err := coll.CreateIndex(ctx, index); !mongoerr.HasCode(err, 85) && !mongoerr.HasCode(err, 86) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
