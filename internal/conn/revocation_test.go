@@ -3,13 +3,21 @@ package conn
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io"
 	"net"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
+
+	xocsp "golang.org/x/crypto/ocsp"
 
 	"allium/internal/ocsp"
 	"allium/internal/ocsptest"
+	"allium/internal/uri"
 	"allium/mongoerr"
 )
 
@@ -69,4 +77,66 @@ func (c onDemand) Err() error {
 func deadlineOnDemand(ctx context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancel(ctx)
 	return onDemand{inner}, cancel
+}
+
+// TestRevokedUnderOptions: a certificate whose stapled response says that it was revoked is refused
+// under all options that do not switch the check off, also when the authority in tlsCAFile was
+// replaced since the client was opened.
+func TestRevokedUnderOptions(t *testing.T) {
+	on := new(true)
+	for name, tt := range map[string]struct {
+		o        uri.TLSOptions
+		accepted bool
+	}{
+		"none":                                 {},
+		"tlsDisableOCSPEndpointCheck":          {o: uri.TLSOptions{DisableOCSPEndpointCheck: on}},
+		"tlsAllowInvalidHostnames":             {o: uri.TLSOptions{AllowInvalidHostnames: on}},
+		"both":                                 {o: uri.TLSOptions{AllowInvalidHostnames: on, DisableOCSPEndpointCheck: on}},
+		"tlsDisableCertificateRevocationCheck": {uri.TLSOptions{DisableCertificateRevocationCheck: on}, true},
+		"tlsAllowInvalidCertificates":          {uri.TLSOptions{AllowInvalidCertificates: on}, true},
+		"tlsInsecure":                          {uri.TLSOptions{Insecure: on}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.o.CAFile = filepath.Join(t.TempDir(), "ca.pem")
+			var secure *TLS
+			var checker *ocsp.Checker
+			for range 3 { // authorities, one after the other
+				a, err := ocsptest.New(false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				replace(t, tt.o.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Cert.Raw}))
+				if secure == nil {
+					if secure, err = NewTLS(&tt.o, nil); err != nil {
+						t.Fatal(err)
+					}
+					if checker = NewRevocation(&tt.o, secure, nil); checker != nil {
+						defer checker.Close()
+					}
+				}
+				for _, status := range []int{xocsp.Good, xocsp.Revoked} {
+					a.Set(func() { a.Status = status })
+					cert, err := a.Issue(false)
+					if err != nil {
+						t.Fatal(err)
+					}
+					leaf, err := x509.ParseCertificate(cert.Certificate[0])
+					if err != nil {
+						t.Fatal(err)
+					}
+					if cert.OCSPStaple, err = a.Response(leaf.SerialNumber); err != nil {
+						t.Fatal(err)
+					}
+					c, err := Dial(t.Context(), tlsServer(t, &tls.Config{Certificates: []tls.Certificate{cert}}),
+						&Config{TLS: secure, Revocation: checker, ConnectTimeout: 10 * time.Second})
+					if err == nil {
+						c.Close()
+					}
+					if want := status == xocsp.Good || tt.accepted; (err == nil) != want || err != nil && !strings.Contains(err.Error(), "revoked") {
+						t.Errorf("revoked: %v, the error is %v", status == xocsp.Revoked, err)
+					}
+				}
+			}
+		})
+	}
 }
