@@ -81,11 +81,49 @@ func TestLyingBulkResults(t *testing.T) {
 				}
 				coll := client.Database("d").Collection("c")
 				_, err = coll.InsertMany(t.Context(), []bson.D{{}, {}, {}}, allium.InsertManyOptions{Unordered: true})
-				e, ok := errors.AsType[*mongoerr.BulkWriteError](err)
-				if err == nil || ok && len(e.WriteErrors) > 3 {
+				if err == nil {
+					t.Error("insert: no error")
+				}
+				if e, ok := errors.AsType[*mongoerr.BulkWriteError](err); ok {
+					seen := map[int]bool{}
+					for _, w := range e.WriteErrors {
+						if seen[w.Index] || w.Index < 0 || w.Index > 2 {
+							t.Errorf("insert: write %d has failed: %v", w.Index, err)
+						}
+						seen[w.Index] = true
+					}
+				}
+				if strings.HasPrefix(name, "one twice") && !strings.Contains(err.Error(), "reply says twice") {
 					t.Errorf("insert: %v", err)
 				}
 			})
+		}
+	}
+}
+
+// TestLyingUpserts: a reply that says of one statement twice that it has upserted, or of one that
+// there is not, is an error.
+func TestLyingUpserts(t *testing.T) {
+	upsert := func(index any) bson.D { return bson.D{{Key: "index", Value: index}, {Key: "_id", Value: 1}} }
+	for name, list := range map[string]bson.A{
+		"twice":           {upsert(1), upsert(1)},
+		"twice, later":    {upsert(0), upsert(1), upsert(0)},
+		"behind the last": {upsert(2)},
+		"far behind":      {upsert(int64(1) << 32)},
+		"negative":        {upsert(-1)},
+	} {
+		reply := rig.Encoded(t, bson.D{{Key: "n", Value: 2}, {Key: "nModified", Value: 0}, {Key: "upserted", Value: list}, {Key: "ok", Value: 1}})
+		coll := rig.Open(t, rig.StartFakeWith(t, bulkHello(t), func(r *fakeserver.Request) {
+			if r.Command == "update" {
+				r.Reply(reply)
+				return
+			}
+			r.Reply(fakeserver.OK())
+		})).Database("d").Collection("c")
+		write := coll.ReplaceOneModel(bson.D{}, bson.D{}, allium.ReplaceModelOptions{Upsert: true})
+		res, err := coll.BulkWrite(t.Context(), []allium.WriteModel{write, write})
+		if err == nil || !strings.Contains(err.Error(), "server's reply says") || len(res.UpsertedIDs) > 2 {
+			t.Errorf("%s: %+v, %v", name, res, err)
 		}
 	}
 }
