@@ -142,18 +142,65 @@ func (r *Request) AppendSystemStats(dst []byte, ns string, scale int64) (_ []byt
 func oplog(n *Node) []bson.Raw {
 	term, applied := n.Set().Position(n)
 	var docs []bson.Raw
-	for _, e := range n.Store().Latest().Log() {
-		if e.TS.Compare(applied) > 0 {
+	log := n.Store().Latest().Log()
+	for len(log) > 0 {
+		end := 1
+		for n.cfg.Version.AtLeast(8, 0) && end < len(log) && log[end].Joined() {
+			end++
+		}
+		e, last := log[0], log[end-1]
+		if last.TS.Compare(applied) > 0 {
 			break
 		}
-		if e.Op != store.OpTrimmed && !e.View() { // of a view, there is what is written to system.views
+		switch {
+		case end > 1:
+			docs = append(docs, insertsEntry(log[:end], term))
+		case e.Op != store.OpTrimmed && !e.View(): // of a view, there is what is written to system.views
 			docs = append(docs, oplogEntry(e, term))
 		}
+		log = log[end:]
 	}
 	if docs == nil { // there is always an entry: that of the set's beginning
 		docs = append(docs, oplogEntry(store.FirstEntry(applied, n.Started()), term))
 	}
 	return docs
+}
+
+// insertsEntry is the entry of several documents that one statement inserted: servers have written
+// one for all since version 8.0. They are applied one by one, unlike those of a transaction.
+func insertsEntry(list []*store.Entry, term int64) bson.Raw {
+	const appliedSeparately = 1
+	last := list[len(list)-1]
+	at, doc := bson.BeginDocument(nil)
+	doc = bson.AppendTimestamp(doc, "ts", last.TS)
+	doc = bson.AppendInt64(doc, "t", term)
+	doc = bson.AppendInt32(doc, "v", 2)
+	doc = bson.AppendString(doc, "op", "c")
+	doc = bson.AppendString(doc, "ns", "admin.$cmd")
+	doc = bson.AppendDateTime(doc, "wall", bson.NewDateTime(last.Wall()))
+	o, doc := bson.BeginDocumentElement(doc, "o")
+	ops, doc := bson.BeginArrayElement(doc, "applyOps")
+	for i, e := range list {
+		var op int
+		op, doc = bson.BeginDocument(bson.AppendIndexHeader(doc, bson.TypeEmbeddedDocument, i))
+		doc = bson.AppendString(doc, "op", "i")
+		doc = bson.AppendString(doc, "ns", e.NS())
+		uuid := e.UUID()
+		doc = bson.AppendBinary(doc, "ui", bson.BinaryUUID, uuid[:])
+		doc = bson.AppendDocument(doc, "o", bsondoc.OrEmpty(e.After()))
+		doc = bson.AppendDocument(doc, "o2", bsondoc.OrEmpty(e.Key()))
+		if s := e.Statement(); s.LSID != nil {
+			doc = bson.AppendInt32(doc, "stmtId", s.ID)
+		}
+		doc = bson.EndDocument(doc, op)
+	}
+	doc = bson.EndDocument(bson.EndDocument(doc, ops), o)
+	if s := last.Statement(); s.LSID != nil {
+		doc = bson.AppendDocument(doc, "lsid", s.LSID)
+		doc = bson.AppendInt64(doc, "txnNumber", s.Number)
+	}
+	doc = bson.AppendInt32(doc, "multiOpType", appliedSeparately)
+	return bson.EndDocument(doc, at)
 }
 
 func oplogEntry(e *store.Entry, term int64) bson.Raw {

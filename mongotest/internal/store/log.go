@@ -34,7 +34,7 @@ type Entry struct {
 	TS bson.Timestamp
 	Op Op
 
-	quiet bool   // not an event of the group: what one of its shards does that others do, too
+	flags entryFlags
 	shard uint16 // that wrote it
 	stmt  int32  // of the retryable write
 
@@ -44,6 +44,31 @@ type Entry struct {
 	before document     // of deletes whose image nobody may ask for: the key
 	write  *Statement   // the retryable write, without the statement's number; nil: none
 	more   *entryDetail // nil: none
+}
+
+type entryFlags uint8
+
+const (
+	// quiet is no event of the group: what one of its shards does that others do, too.
+	quiet entryFlags = 1 << iota
+	// joined was written by the same insert as the entry before it.
+	joined
+)
+
+// Joined reports whether one statement has inserted the document and that of the entry before.
+func (e *Entry) Joined() bool { return e.flags&joined != 0 }
+
+// JoinInserts notes that one statement has made all inserts of the transaction that follow each
+// other and are of one collection.
+func (tx *Tx) JoinInserts() {
+	for _, sub := range tx.sub {
+		sub.JoinInserts()
+	}
+	for i := 1; i < len(tx.log); i++ {
+		if e, before := tx.log[i], tx.log[i-1]; e.Op == OpInsert && before.Op == OpInsert && e.coll == before.coll {
+			e.flags |= joined
+		}
+	}
 }
 
 // entryDetail is what few entries have.

@@ -178,7 +178,7 @@ func (s *Store) publish(old *State, tx *Tx) {
 	s.Wake()
 	if g := s.group; g != nil {
 		for _, e := range tx.log {
-			if e.shard = uint16(s.shard); !e.quiet {
+			if e.shard = uint16(s.shard); e.flags&quiet == 0 {
 				g.fresh = append(g.fresh, e)
 			}
 		}

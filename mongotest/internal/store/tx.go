@@ -226,7 +226,10 @@ func (tx *Tx) record(e Entry) {
 	if !tx.Logged() {
 		return
 	}
-	e.TS, e.wall, e.stmt, e.write, e.quiet = tx.ts, tx.wall.UnixMilli(), tx.stmt, tx.write, tx.quiet
+	e.TS, e.wall, e.stmt, e.write = tx.ts, tx.wall.UnixMilli(), tx.stmt, tx.write
+	if tx.quiet {
+		e.flags |= quiet
+	}
 	tx.log = append(tx.log, &e)
 }
 

@@ -267,6 +267,9 @@ func (x *insertion) write(tx *store.Tx) error {
 		}
 		x.done++
 	}
+	if c != nil && !c.Capped && !c.TimeSeries && len(x.errs) == x.failures && !r.InTxn() {
+		tx.JoinInserts()
+	}
 	return nil
 }
 
