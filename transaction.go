@@ -91,7 +91,8 @@ func (s *Session) CommitTransaction(ctx context.Context, opts ...EndTransactionO
 }
 
 // AbortTransaction aborts the transaction, even if ctx has ended: it returns at most half a second
-// later. It does not return errors of the server, which aborts the transaction by itself in time.
+// later. An abort that could not be sent in that time is sent by whatever the session is used for
+// next, or by its End, and tried for a minute more in the background, or until the client is closed. It does not return errors of the server, which aborts the transaction by itself in time.
 // If no server could be told, the transaction is still open (InTransaction), and End tries again.
 func (s *Session) AbortTransaction(ctx context.Context, opts ...EndTransactionOptions) error {
 	limit, err := s.ending(ctx, opts)

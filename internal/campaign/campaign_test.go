@@ -331,7 +331,7 @@ func TestOpenBecause(t *testing.T) {
 		"a newer one":            {traced{number: 4}, true},
 	} {
 		w := &world{txns: map[string]*traced{string(lsid): &tc.traced}}
-		if why := w.openBecause(id, 3); (why != "") != tc.excused {
+		if why, _ := w.openBecause(id, 3); (why != "") != tc.excused {
 			t.Errorf("%s: excused with %q", name, why)
 		}
 	}

@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,45 +94,71 @@ func (w *world) openTransactions(ctx context.Context) (all []bson.Raw) {
 }
 
 // checkTransactions is called when the faults are over and nobody works: a server may have a
-// transaction open still, one whose end was lost.
+// transaction open still, one whose end was lost. An abort that had no time left is sent in the
+// background, by a connection that it may have to wait for: consumers, which go on, can hold all of
+// a small pool until their getMore has waited.
 func (w *world) checkTransactions() {
-	time.Sleep(time.Second)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for _, doc := range w.openTransactions(ctx) {
-		id, _ := doc.Lookup("lsid", "id").Binary()
-		number, _ := doc.Lookup("transaction", "parameters", "txnNumber").AsInt64()
-		why := w.openBecause(id.Data, number)
-		w.log("transaction %d of %x is open: %s", number, id.Data, why)
-		if why == "" {
-			w.violation("a transaction is open on a server that could have been told")
-			continue
+	for last := time.Now().Add(10 * time.Second); ; {
+		time.Sleep(time.Second)
+		told := true
+		why := map[string]int{}
+		for _, doc := range w.openTransactions(ctx) {
+			id, _ := doc.Lookup("lsid", "id").Binary()
+			number, _ := doc.Lookup("transaction", "parameters", "txnNumber").AsInt64()
+			because, known := w.openBecause(id.Data, number)
+			w.log("transaction %d of %x is open: %s (%s)", number, id.Data, because, known)
+			if why[because]++; because != "" {
+				continue
+			}
+			told = false
+			for _, c := range w.clients {
+				st := c.get().Stats()
+				w.log("ZPOOL client %d: %d operations, cursors %d, sessions %+v", c.id, st.Operations, st.Cursors, st.Sessions)
+				for _, p := range st.Pools {
+					w.log("ZPOOL    %+v", p)
+				}
+				w.log("ZTOP %v", c.get().Topology())
+			}
+			if !time.Now().Before(last) {
+				w.violation("a transaction is open on a server that could have been told: %s", known)
+			}
 		}
-		w.mu.Lock()
-		w.stats.Open[why]++
-		w.mu.Unlock()
+		if told || !time.Now().Before(last) {
+			delete(why, "")
+			w.mu.Lock()
+			for because, n := range why {
+				w.stats.Open[because] += n
+			}
+			w.mu.Unlock()
+			return
+		}
 	}
 }
 
-// openBecause returns why a transaction could stay open, "" if there is no reason.
-func (w *world) openBecause(id []byte, number int64) string {
+// openBecause returns why a transaction could stay open, "" if there is no reason, and what is
+// known of its session.
+func (w *world) openBecause(id []byte, number int64) (why, known string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for lsid, t := range w.txns {
 		own, _ := bson.Raw(lsid).Lookup("id").Binary()
-		switch {
-		case string(own.Data) != string(id):
-		case t.number != number:
-			return "a newer transaction of its session was begun"
-		case t.answered:
-			return ""
-		case t.lost:
-			return "a command of it was not answered, or refused"
-		default:
-			return ""
+		if string(own.Data) != string(id) {
+			continue
 		}
+		known = fmt.Sprintf("number %d of its session, whose newest is %d; sent %d commits and aborts of that, answered %t, lost %t",
+			number, t.number, t.ending, t.answered, t.lost)
+		switch {
+		case t.number != number:
+			why = "a newer transaction of its session was begun"
+		case t.answered:
+		case t.lost:
+			why = "a command of it was not answered, or refused"
+		}
+		return why, known
 	}
-	return ""
+	return "", "nobody has seen its session"
 }
 
 // checkEndings lets contexts end in transactions, and programs close clients with open ones, while

@@ -355,6 +355,7 @@ func (r *run) enterSession(ctx context.Context, s *session.Session) error {
 	}
 	if txn.Pending() {
 		_ = r.x.abort(ctx, s, Limit{}) // a server has it open still, and nothing else would end it
+		s.LeaveTransaction()           // if that could not be sent either
 	}
 	txn.BeforeCommand()
 	if r.op.streamed() || r.op.late() {

@@ -57,8 +57,10 @@ func (s *ServerSession) expired(now time.Time, timeoutMinutes *int64) bool {
 // Pool keeps server sessions for reuse, the last one used first. It is safe for concurrent use.
 type Pool struct {
 	// Left, if not nil, is called with a session that has ended while a server may have its
-	// transaction open: its caller had no time left for the abort, or a listener failed. Nobody
-	// else can use the session. Left must not wait; Finish has to be called for the session once.
+	// transaction open: its caller had no time left for the abort, or a listener failed. It is also
+	// called with one that stands for a transaction which its session has left (LeaveTransaction).
+	// Nobody else can use the session. Left must not wait; Finish has to be called for the session
+	// once.
 	Left func(*Session)
 
 	mu    sync.Mutex
@@ -114,6 +116,15 @@ func (p *Pool) Get(timeoutMinutes *int64) *ServerSession {
 	}
 	p.mu.Unlock()
 	return newServerSession()
+}
+
+// lend returns s as it is now, for what is left to do with its id while others use s. What Put gets
+// of it is dropped.
+func (p *Pool) lend(s *ServerSession) *ServerSession {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inUse++
+	return &ServerSession{ID: s.ID, TxnNumber: s.TxnNumber, lastUse: s.lastUse, dirty: true}
 }
 
 // Put gives a server session back. It drops a dirty or expired one, and those at the old end of the

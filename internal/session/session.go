@@ -187,6 +187,26 @@ func (s *Session) giveBack() {
 	s.Finish()
 }
 
+// LeaveTransaction takes the transaction out of the session if its end is Pending, and leaves it to
+// the pool's Left: the session goes on to something else, and the server has the transaction open
+// still. The caller holds the session.
+func (s *Session) LeaveTransaction() {
+	if !s.txn.Pending() {
+		return
+	}
+	old := &Session{pool: s.pool, opts: s.opts, causal: s.causal, timeout: s.timeout, clusterTime: s.ClusterTime(),
+		sess: s.pool.lend(s.Server())}
+	old.ended.Store(true)
+	old.busy.Store(true)
+	old.left.Store(true)
+	s.txn.handOver(&old.txn, old)
+	if s.pool.Left != nil {
+		s.pool.Left(old)
+	} else {
+		old.Finish()
+	}
+}
+
 // Finish gives the server session of a session back that Left was called with.
 func (s *Session) Finish() {
 	used, gone := s.leaveServer()

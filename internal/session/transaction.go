@@ -139,6 +139,7 @@ func (s *Session) StartTransaction(opts TransactionOptions) error {
 	case s.txn.Running():
 		return ErrTransactionInProgress
 	}
+	s.LeaveTransaction() // what ends it otherwise is the first command, which may never be sent
 	s.txn.begin(opts)
 	s.Server().TxnNumber++ // with it a server ends a transaction that it has open still
 	return nil
@@ -161,6 +162,15 @@ func (t *Transaction) move(to TransactionState) {
 	if from.open() != to.open() {
 		t.session.pool.noteOpen(t.session, to.open())
 	}
+}
+
+// handOver moves a transaction whose end is Pending to another session, where it is to be aborted.
+func (t *Transaction) handOver(to *Transaction, s *Session) {
+	to.session, to.opts, to.recoveryToken, to.pin, to.mongos, to.late = s, t.opts, t.recoveryToken, t.pin, t.mongos, t.late
+	to.Started, to.Span = t.Started, t.Span
+	t.pin, t.late, t.Span = nil, nil, nil
+	to.move(abortUnsent) // before, so that a client that is being closed finds one of them
+	t.move(NoTransaction)
 }
 
 // forget makes the pool forget the transaction of a session that has ended.
