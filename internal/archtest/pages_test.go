@@ -125,16 +125,20 @@ func TestSpecificationsAreWhere(t *testing.T) {
 }
 
 // TestTestsHaveTheirRow wants each test file of the root and below internal/drivertest, and each
-// other package with tests, on the page that says what tests guard.
+// other package with tests, on one of the pages that say what tests guard.
 func TestTestsHaveTheirRow(t *testing.T) {
 	r := readTree(t)
-	page, err := os.ReadFile(filepath.Join(root(t), "docs", "tests.md"))
-	if err != nil {
-		t.Fatal(err)
+	page := ""
+	for _, name := range []string{"tests.md", "tests-packages.md", "tests-mongotest.md"} {
+		text, err := os.ReadFile(filepath.Join(root(t), "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		page += string(text)
 	}
 	var patterns []string
 	dir := ""
-	for _, m := range quoted.FindAllStringSubmatch(string(page), -1) {
+	for _, m := range quoted.FindAllStringSubmatch(page, -1) {
 		patterns = append(patterns, m[1])
 		// `internal/auth`, `sigv4`: the second is in the folder of the first.
 		if strings.Contains(m[1], "/") {
@@ -161,7 +165,7 @@ func TestTestsHaveTheirRow(t *testing.T) {
 			name = file
 		}
 		if !checked[name] && !listed(name) {
-			t.Errorf("docs/tests.md does not say what %s guards", name)
+			t.Errorf("docs/tests.md and docs/tests-*.md do not say what %s guards", name)
 		}
 		checked[name] = true
 	}
