@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -171,6 +172,17 @@ func TestTestsHaveTheirRow(t *testing.T) {
 	}
 	if len(checked) < 100 {
 		t.Errorf("%d files and packages checked, want more", len(checked))
+	}
+}
+
+// TestPagesAreShort wants no page that has to be read in two goes. In appendices things are
+// looked up.
+func TestPagesAreShort(t *testing.T) {
+	appendices := []string{"history.md", "campaign-log.md", "specs-texts.md", "specs-not-asked.md"}
+	for _, p := range pages(t) {
+		if n := len(strings.Fields(p.text)); n > 3000 && !slices.Contains(appendices, p.name) {
+			t.Errorf("%s has %d words, want at most 3,000: split it", p.name, n)
+		}
 	}
 }
 
