@@ -91,9 +91,10 @@ func (s *Session) CommitTransaction(ctx context.Context, opts ...EndTransactionO
 }
 
 // AbortTransaction aborts the transaction, even if ctx has ended: it returns at most half a second
-// later. An abort that could not be sent in that time is sent by whatever the session is used for
-// next, or by its End, and tried for a minute more in the background, or until the client is closed. It does not return errors of the server, which aborts the transaction by itself in time.
-// If no server could be told, the transaction is still open (InTransaction), and End tries again.
+// later. It does not return errors of the server, which aborts the transaction by itself in time.
+// If no server could be told, the transaction is still open (InTransaction). Whatever the session
+// is used for next tries again, as does End, and then the client does, in the background, for a
+// minute more or until it is closed.
 func (s *Session) AbortTransaction(ctx context.Context, opts ...EndTransactionOptions) error {
 	limit, err := s.ending(ctx, opts)
 	if err != nil {

@@ -94,46 +94,23 @@ func (w *world) openTransactions(ctx context.Context) (all []bson.Raw) {
 }
 
 // checkTransactions is called when the faults are over and nobody works: a server may have a
-// transaction open still, one whose end was lost. An abort that had no time left is sent in the
-// background, by a connection that it may have to wait for: consumers, which go on, can hold all of
-// a small pool until their getMore has waited.
+// transaction open still, one whose end was lost.
 func (w *world) checkTransactions() {
+	time.Sleep(time.Second)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for last := time.Now().Add(10 * time.Second); ; {
-		time.Sleep(time.Second)
-		told := true
-		why := map[string]int{}
-		for _, doc := range w.openTransactions(ctx) {
-			id, _ := doc.Lookup("lsid", "id").Binary()
-			number, _ := doc.Lookup("transaction", "parameters", "txnNumber").AsInt64()
-			because, known := w.openBecause(id.Data, number)
-			w.log("transaction %d of %x is open: %s (%s)", number, id.Data, because, known)
-			if why[because]++; because != "" {
-				continue
-			}
-			told = false
-			for _, c := range w.clients {
-				st := c.get().Stats()
-				w.log("ZPOOL client %d: %d operations, cursors %d, sessions %+v", c.id, st.Operations, st.Cursors, st.Sessions)
-				for _, p := range st.Pools {
-					w.log("ZPOOL    %+v", p)
-				}
-				w.log("ZTOP %v", c.get().Topology())
-			}
-			if !time.Now().Before(last) {
-				w.violation("a transaction is open on a server that could have been told: %s", known)
-			}
+	for _, doc := range w.openTransactions(ctx) {
+		id, _ := doc.Lookup("lsid", "id").Binary()
+		number, _ := doc.Lookup("transaction", "parameters", "txnNumber").AsInt64()
+		why, known := w.openBecause(id.Data, number)
+		w.log("transaction %d of %x is open: %s (%s)", number, id.Data, why, known)
+		if why == "" {
+			w.violation("a transaction is open on a server that could have been told: %s", known)
+			continue
 		}
-		if told || !time.Now().Before(last) {
-			delete(why, "")
-			w.mu.Lock()
-			for because, n := range why {
-				w.stats.Open[because] += n
-			}
-			w.mu.Unlock()
-			return
-		}
+		w.mu.Lock()
+		w.stats.Open[why]++
+		w.mu.Unlock()
 	}
 }
 

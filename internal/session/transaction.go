@@ -166,8 +166,8 @@ func (t *Transaction) move(to TransactionState) {
 
 // handOver moves a transaction whose end is Pending to another session, where it is to be aborted.
 func (t *Transaction) handOver(to *Transaction, s *Session) {
-	to.session, to.opts, to.recoveryToken, to.pin, to.mongos, to.late = s, t.opts, t.recoveryToken, t.pin, t.mongos, t.late
-	to.Started, to.Span = t.Started, t.Span
+	to.session, to.opts, to.Started, to.Span = s, t.opts, t.Started, t.Span
+	to.recoveryToken, to.pin, to.mongos, to.late = t.recoveryToken, t.pin, t.mongos, t.late
 	t.pin, t.late, t.Span = nil, nil, nil
 	to.move(abortUnsent) // before, so that a client that is being closed finds one of them
 	t.move(NoTransaction)
