@@ -130,6 +130,14 @@ func TestUnsentEndIsNotForgotten(t *testing.T) {
 							if n := openTransactions(t, observer); n != 0 {
 								t.Errorf("%d transactions are open, with %v", n, log.Names())
 							}
+							if held := client.Stats().Sessions.InUse; held != 0 {
+								t.Errorf("%d sessions are in use", held)
+							}
+							for _, pool := range client.Stats().Pools {
+								if pool.InUse != 0 {
+									t.Errorf("%d connections to %s are in use", pool.InUse, pool.Addr)
+								}
+							}
 						})
 					})
 				}
