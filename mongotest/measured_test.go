@@ -19,12 +19,16 @@ type measured struct {
 	want      string // the first batch, or the code of the error
 }
 
-// askMeasured returns the first batch of a reply, or its code.
-func askMeasured(t *testing.T, c net.Conn, m measured) string {
+// askMeasured returns the first batch of a reply, or its code. The commands of prepare go before
+// it.
+func askMeasured(t *testing.T, c net.Conn, m measured, prepare ...string) string {
 	t.Helper()
 	ok(t, askText(t, c, "db", `{"drop": "c"}`))
 	if m.docs != "" {
 		ok(t, askText(t, c, "db", `{"insert": "c", "documents": `+m.docs+`}`))
+	}
+	for _, cmd := range prepare {
+		ok(t, askText(t, c, "db", cmd))
 	}
 	reply := askText(t, c, "db", m.cmd)
 	if answer := errorOf(reply); answer != "ok" {

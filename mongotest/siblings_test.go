@@ -22,9 +22,13 @@ var siblings = []sibling{
 }
 
 // TestSiblings asks what recordings leave out.
-func TestSiblings(t *testing.T) {
+func TestSiblings(t *testing.T) { askSiblings(t, siblings) }
+
+// askSiblings asks each on its documents, after commands that prepare their collection.
+func askSiblings(t *testing.T, all []sibling, prepare ...string) {
+	t.Helper()
 	versions := map[string][]sibling{}
-	for _, s := range siblings {
+	for _, s := range all {
 		versions[s.version] = append(versions[s.version], s)
 	}
 	for version, list := range versions {
@@ -33,7 +37,7 @@ func TestSiblings(t *testing.T) {
 			c := dialNode(t, d, d.Node(0))
 			ok(t, askText(t, c, "db", `{"create": "c"}`)) // so that there is something to drop
 			for _, s := range list {
-				answer := askMeasured(t, c, measured{docs: s.docs, cmd: s.cmd})
+				answer := askMeasured(t, c, measured{docs: s.docs, cmd: s.cmd}, prepare...)
 				if len(answer) > 0 && answer[0] != '{' {
 					answer = errorOf(askText(t, c, "db", s.cmd))
 				}

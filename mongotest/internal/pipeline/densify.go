@@ -3,6 +3,8 @@ package pipeline
 // $documents, $densify and $fill.
 
 import (
+	"math"
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -71,8 +73,7 @@ type densifyStage struct {
 	rt            *runtime
 	field         []string
 	partitionBy   [][]string
-	step          float64
-	integralStep  bool
+	step          bson.RawValue
 	unit          string
 	full, perPart bool
 	low, high     bson.RawValue
@@ -86,6 +87,9 @@ func parseDensify(p *parser, _ string, v bson.RawValue) (*densifyStage, error) {
 	d := &densifyStage{rt: p.rt}
 	var spec bson.RawValue
 	for key, item := range doc.All() {
+		if args.IsNull(item) { // as if it were not given
+			continue
+		}
 		switch key {
 		case "field":
 			s, ok := item.StringValue()
@@ -97,9 +101,12 @@ func parseDensify(p *parser, _ string, v bson.RawValue) (*densifyStage, error) {
 			}
 			d.field = strings.Split(s, ".")
 		case "partitionByFields":
+			if item.Type != bson.TypeArray {
+				return nil, args.WrongType("$densify.partitionByFields", item.Type, "array")
+			}
 			for part := range bson.Raw(item.Value).Values() {
 				s, ok := part.StringValue()
-				if !ok || item.Type != bson.TypeArray {
+				if !ok {
 					return nil, srverr.New(srverr.TypeMismatch,
 						"BSON field '$densify.partitionByFields' must be an array of strings")
 				}
@@ -109,6 +116,9 @@ func parseDensify(p *parser, _ string, v bson.RawValue) (*densifyStage, error) {
 				d.partitionBy = append(d.partitionBy, strings.Split(s, "."))
 			}
 		case "range":
+			if item.Type != bson.TypeEmbeddedDocument {
+				return nil, args.WrongType("$densify.range", item.Type, "object")
+			}
 			spec = item
 		default:
 			return nil, args.UnknownField("$densify." + key)
@@ -117,8 +127,17 @@ func parseDensify(p *parser, _ string, v bson.RawValue) (*densifyStage, error) {
 	if d.field == nil {
 		return nil, args.MissingField("$densify.field")
 	}
-	if spec.Type != bson.TypeEmbeddedDocument {
+	if spec.Type == 0 {
 		return nil, args.MissingField("$densify.range")
+	}
+	if p.rt.o.Version.AllParsed() {
+		for _, part := range d.partitionBy {
+			if n := min(len(part), len(d.field)); slices.Equal(part[:n], d.field[:n]) {
+				return nil, srverr.New(srverr.BadValue,
+					"$densify 'field' and 'partitionByFields' cannot share a prefix: '%s' and '%s'",
+					strings.Join(d.field, "."), strings.Join(part, "."))
+			}
+		}
 	}
 	return d, d.parseRange(bson.Raw(spec.Value))
 }
@@ -126,13 +145,14 @@ func parseDensify(p *parser, _ string, v bson.RawValue) (*densifyStage, error) {
 func (d *densifyStage) parseRange(spec bson.Raw) error {
 	var haveStep, haveBounds bool
 	for key, item := range spec.All() {
+		if args.IsNull(item) {
+			continue
+		}
 		switch key {
 		case "step":
 			haveStep = true
-			d.step = expr.ToDouble(item)
-			_, d.integralStep = expr.Int32(item)
-			d.integralStep = d.integralStep && item.Type != bson.TypeDouble
-			if !item.IsNumber() || d.step <= 0 {
+			d.step = item
+			if !item.IsNumber() || !(expr.ToDouble(item) > 0) {
 				return srverr.New(5733401,
 					"the step parameter in a range statement must be a strictly positive numeric value")
 			}
@@ -175,7 +195,7 @@ func (d *densifyStage) parseRange(spec bson.Raw) error {
 		return args.MissingField("RangeStatement.step")
 	case !haveBounds:
 		return args.MissingField("RangeStatement.bounds")
-	case d.unit != "" && !d.integralStep && d.step != float64(int64(d.step)):
+	case d.unit != "" && expr.ToDouble(d.step) != math.Trunc(expr.ToDouble(d.step)):
 		return srverr.New(6586400,
 			"The step parameter in a range statement must be a whole number when densifying a date range")
 	case d.unit == "" && d.low.Type == bson.TypeDateTime:
@@ -205,17 +225,10 @@ func (d *densifyStage) value(doc bson.Raw) (v bson.RawValue, ok bool, err error)
 // next returns start plus n steps.
 func (d *densifyStage) next(start bson.RawValue, n int64) bson.RawValue {
 	if ms, ok := start.DateTime(); ok {
-		out, _ := expr.AddToDate(int64(ms), d.unit, n*int64(d.step))
+		out, _ := expr.AddToDate(int64(ms), d.unit, n*expr.ClampLong(d.step))
 		return bson.RawValue{Type: bson.TypeDateTime, Value: bson.AppendInt64Value(nil, out)}
 	}
-	if start.Type != bson.TypeDouble && start.Type != bson.TypeDecimal128 && d.integralStep {
-		sum := expr.ToLong(start) + n*int64(d.step)
-		if start.Type == bson.TypeInt32 && sum == int64(int32(sum)) {
-			return bson.RawValue{Type: bson.TypeInt32, Value: bson.AppendInt32Value(nil, int32(sum))}
-		}
-		return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, sum)}
-	}
-	return bsondoc.DoubleValue(expr.ToDouble(start) + float64(n)*d.step)
+	return plus(start, d.step, n)
 }
 
 // maxDensified is the server's limit on the documents that $densify makes.
@@ -268,13 +281,20 @@ func (d *densifyStage) run(src Iterator) ([]bson.Raw, error) {
 		}
 		parts[i] = append(parts[i], doc)
 	}
+	exclusive := !d.full && !d.perPart
+	if exclusive && len(parts) == 0 && len(d.partitionBy) == 0 { // bounds need no documents
+		groups.Index(bsondoc.DocumentValue(emptyDocument))
+		parts = append(parts, nil)
+	}
+	if exclusive && bson.Compare(low, high) == 0 && !d.rt.o.Version.AtLeast(8, 0) {
+		exclusive = false // equal bounds were a closed interval
+	}
 	made := 0
 	for i, part := range parts {
 		from, to := low, high
 		if d.perPart {
 			from, to = fieldAt(part[0], d.field), fieldAt(part[len(part)-1], d.field)
 		}
-		exclusive := !d.full && !d.perPart
 		n := int64(0)
 		emit := func(limit bson.RawValue) error { // makes what comes before limit
 			for {
@@ -330,6 +350,9 @@ func parseFill(p *parser, name string, v bson.RawValue) ([]stage, error) {
 	var havePartition bool
 	for key, item := range doc.All() {
 		var err error
+		if args.IsNull(item) && key != "partitionBy" { // as if it were not given
+			continue
+		}
 		switch key {
 		case "partitionBy", "partitionByFields":
 			if havePartition {
@@ -338,13 +361,19 @@ func parseFill(p *parser, name string, v bson.RawValue) ([]stage, error) {
 			}
 			havePartition = true
 			if key == "partitionByFields" {
+				if item.Type != bson.TypeArray {
+					return nil, args.WrongType("$fill.partitionByFields", item.Type, "array")
+				}
 				start, dst := bson.BeginDocument(nil)
 				n := 0
 				for f := range bson.Raw(item.Value).Values() {
 					s, ok := f.StringValue()
-					if !ok || item.Type != bson.TypeArray {
+					if !ok {
 						return nil, srverr.New(srverr.TypeMismatch,
 							"BSON field '$fill.partitionByFields' must be an array of strings")
+					}
+					if err := expr.CheckPath(s, p.rt.o.Version); err != nil {
+						return nil, err
 					}
 					dst = append(bson.AppendIndexHeader(dst, bson.TypeString, n), bson.AppendStringValue(nil, "$"+s)...)
 					n++

@@ -9,6 +9,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -43,41 +44,30 @@ type geoNearStage struct {
 
 func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error) {
 	doc, ok := v.Document()
+	if !ok && v.Type == bson.TypeArray { // whose elements have other names than the options
+		doc, ok = v.Value, true
+	}
 	if !ok {
 		return nil, srverr.New(10065, "invalid parameter: expected an object (%s)", name)
 	}
 	g := &geoNearStage{rt: p.rt, ns: p.ns, multiplier: 1, options: p.rt.filterOptions(p.scope),
 		near: doc.Lookup("near")}
-	if namesVariable(g.near) {
-		var err error
-		if g.nearBy, err = expr.Parse(g.near, p.scope); err != nil {
-			return nil, err
-		}
-	} else if !isPlace(g.near) {
-		return nil, srverr.New(16605, "$geoNear requires a 'near' option as an Array")
-	}
-	field, ok := doc.Lookup("distanceField").StringValue()
-	if !ok {
-		return nil, srverr.New(16606, "$geoNear requires a 'distanceField' option as a String")
-	}
-	if err := expr.CheckPath(field, p.rt.o.Version); err != nil {
+	if err := g.parseNear(p); err != nil {
 		return nil, err
 	}
-	g.distance = strings.Split(field, ".")
+	if err := g.parseDistanceField(doc.Lookup("distanceField")); err != nil {
+		return nil, err
+	}
 	for key, item := range doc.All() {
 		switch key {
 		case "spherical":
 			g.spherical = item.AsBool()
-		case "minDistance":
-			if err := distanceOption(key, item); err != nil {
+		case "minDistance", "maxDistance":
+			limit, err := limitOption(p, key, item)
+			if err != nil {
 				return nil, err
 			}
-			g.limits = bson.AppendRawValue(g.limits, "$minDistance", item)
-		case "maxDistance":
-			if err := distanceOption(key, item); err != nil {
-				return nil, err
-			}
-			g.limits = bson.AppendRawValue(g.limits, "$maxDistance", item)
+			g.limits = bson.AppendRawValue(g.limits, "$"+key, limit)
 		case "distanceMultiplier":
 			if err := distanceOption(key, item); err != nil {
 				return nil, err
@@ -101,6 +91,11 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 			if s == "" {
 				return nil, srverr.New(srverr.BadValue, "$geoNear parameter 'key' cannot be the empty string")
 			}
+			if v := p.rt.o.Version; v.AllParsed() {
+				if err := checkGeoKey(s, v); err != nil {
+					return nil, err
+				}
+			}
 			g.key = s
 		case "num", "limit":
 			code := map[string]int32{"num": 50857, "limit": 50858}[key]
@@ -111,13 +106,111 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 			if !ok {
 				return nil, srverr.New(srverr.TypeMismatch, "query must be an object")
 			}
-			if _, err := query.ParseFilter(sub, g.options); err != nil {
+			f, err := query.ParseFilter(sub, g.options)
+			switch {
+			case err != nil:
 				return nil, err
+			case f.NeedsGeoIndex() && p.rt.o.Version.AtLeast(5, 0):
+				return nil, query.NearNotAllowed(p.rt.o.Version)
 			}
 			g.query = sub
+		case "near", "distanceField":
+		default:
+			if p.rt.o.Version.AllParsed() {
+				return nil, srverr.New(srverr.BadValue, "unknown argument to $geoNear: %s", key)
+			}
 		}
 	}
 	return g, nil
+}
+
+// parseNear reads where to look: a place, or from 5.1 on an expression that the variables of a
+// command make fixed.
+func (g *geoNearStage) parseNear(p *parser) error {
+	computed := p.rt.o.Version.AtLeast(5, 1)
+	switch {
+	case namesVariable(g.near):
+		var err error
+		g.nearBy, err = expr.Parse(g.near, p.scope)
+		return err
+	case !computed && !isPlace(g.near):
+		return srverr.New(16605, "$geoNear requires a 'near' option as an Array")
+	case !computed:
+		return nil
+	case g.near.Type == 0:
+		return srverr.New(5860400, "$geoNear requires a 'near' argument")
+	case isPlace(g.near) && !computes(g.near):
+		return nil
+	}
+	c, err := p.constant(g.near)
+	switch {
+	case err != nil:
+		return err
+	case c == nil:
+		return srverr.New(5860402, "$geoNear requires a constant near argument")
+	case !isPlace(*c):
+		return notAPlace
+	}
+	g.near = *c
+	return nil
+}
+
+var notAPlace = srverr.New(5860401, "$geoNear requires near argument to be a GeoJSON object or a legacy point(array)")
+
+func (g *geoNearStage) parseDistanceField(v bson.RawValue) error {
+	version := g.rt.o.Version
+	if v.Type == 0 && version.AllParsed() {
+		return nil
+	}
+	field, ok := v.StringValue()
+	if !ok {
+		return srverr.New(16606, "$geoNear requires a 'distanceField' option as a String")
+	}
+	g.distance = strings.Split(field, ".")
+	return expr.CheckPath(field, version)
+}
+
+// limitOption reads minDistance or maxDistance, which are numbers, or from 7.2 on constant
+// expressions.
+func limitOption(p *parser, key string, v bson.RawValue) (bson.RawValue, error) {
+	if computes(v) && p.rt.o.Version.AtLeast(7, 2) {
+		c, err := p.constant(v)
+		switch {
+		case err != nil:
+			return v, err
+		case c == nil:
+			code := map[string]int32{"minDistance": 7555701, "maxDistance": 7555702}[key]
+			return v, srverr.New(code, "$geoNear requires a constant %s argument", key)
+		}
+		v = *c
+	}
+	return v, distanceOption(key, v)
+}
+
+// maxGeoKey is the number of names that the path in key may have.
+const maxGeoKey = 180
+
+func checkGeoKey(key string, version release.Version) error {
+	err := expr.CheckPath(key, version)
+	if err == nil && strings.Count(key, ".") >= maxGeoKey {
+		err = srverr.New(5729100, "$geoNear 'key' has more than %d names", maxGeoKey)
+	}
+	return err
+}
+
+// computes reports whether a value has an expression other than constants.
+func computes(v bson.RawValue) bool {
+	if s, ok := v.StringValue(); ok {
+		return strings.HasPrefix(s, "$")
+	}
+	if isPlace(v) {
+		for key, item := range bson.Raw(v.Value).All() {
+			if strings.HasPrefix(key, "$") || computes(item) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isPlace reports whether a value can be a point, as GeoJSON or as coordinates.
@@ -166,8 +259,7 @@ func (g *geoNearStage) filter(field string) (*query.Filter, error) {
 			return nil, err
 		}
 		if !isPlace(place) {
-			return nil, srverr.New(5860401,
-				"$geoNear requires near argument to be a GeoJSON object or a legacy point(array)")
+			return nil, notAPlace
 		}
 	}
 	return query.ParseFilter(nearQuery(field, place, g.spherical, g.limits, g.query), g.options)
@@ -190,13 +282,20 @@ func nearQuery(field string, place bson.RawValue, spherical bool, limits []byte,
 func NearQuery(spec bson.Raw, field string, value func(expr bson.RawValue) (bson.RawValue, error)) (bson.Raw, error) {
 	var limits []byte
 	for _, key := range []string{"minDistance", "maxDistance"} {
-		if v := spec.Lookup(key); v.Type != 0 {
+		v := spec.Lookup(key)
+		if computes(v) {
+			var err error
+			if v, err = value(v); err != nil {
+				return nil, err
+			}
+		}
+		if v.Type != 0 {
 			limits = bson.AppendRawValue(limits, "$"+key, v)
 		}
 	}
 	others, _ := spec.Lookup("query").Document()
 	place := spec.Lookup("near")
-	if namesVariable(place) {
+	if computes(place) {
 		var err error
 		if place, err = value(place); err != nil {
 			return nil, err
@@ -239,7 +338,9 @@ func (g *geoNearStage) open(src Iterator) (Iterator, error) {
 			continue
 		}
 		exact := filter.Near().Exact(d, place)
-		doc = setPath(doc, g.distance, bsondoc.DoubleValue(exact*g.multiplier))
+		if g.distance != nil {
+			doc = setPath(doc, g.distance, bsondoc.DoubleValue(exact*g.multiplier))
+		}
 		if g.locs != nil {
 			doc = setPath(doc, g.locs, place)
 		}

@@ -273,6 +273,10 @@ func (pl *Pipeline) checkPositions(p *parser) error {
 			return srverr.New(srverr.OperationNotSupportedInTransaction,
 				"Stage not supported inside of a multi-document transaction: %s", def.name)
 		case def.first && st.index > 0:
+			if p.rt.o.Version.AllParsed() && def.name == "$geoNear" {
+				return srverr.New(40603,
+					"$geoNear was not the first stage in the pipeline after optimization. Is optimization disabled or inhibited?")
+			}
 			if p.rt.o.Version.AtLeast(5, 0) {
 				return srverr.New(40602, "%s is only valid as the first stage in a pipeline", def.name)
 			}

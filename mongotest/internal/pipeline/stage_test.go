@@ -181,7 +181,7 @@ func TestWindowArguments(t *testing.T) {
 		{`"$expMovingAvg":{"input":"$x"}`, average},
 		{`"$derivative":1`, "9 $derivative expects an object, but got $derivative: 1"},
 		{`"$derivative":{"a%d":1,"unit":"year"}`, "9 $derivative got unexpected argument: a%d"},
-		{`"$integral":{"unit":"year","a":1}`, "5490704 unit must be 'week' or smaller"},
+		{`"$integral":{"unit":"year","a":1}`, "5490710 unit must be 'week' or smaller"},
 		{`"$integral":{"unit":"day"}`, "9 $integral requires an 'input' expression"},
 		{`"$rank":{},"a":1`, "5371601 Rank style window functions take no other arguments"},
 		{`"$documentNumber":{},"$rank":{}`, "5371601 Rank style window functions take no other arguments"},

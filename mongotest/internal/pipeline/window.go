@@ -4,6 +4,7 @@ package pipeline
 // partition.
 
 import (
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -23,7 +24,8 @@ func init() {
 type windowStage struct {
 	rt        *runtime
 	partition expr.Expr
-	sort      *query.Sort
+	sort      *query.Sort // nil: by nothing
+	sorted    bool        // sortBy was given, and may have been empty
 	output    []*windowField
 }
 
@@ -49,6 +51,9 @@ func parseWindowFields(p *parser, name string, v bson.RawValue) (*windowStage, e
 	var output bson.RawValue
 	for key, item := range doc.All() {
 		var err error
+		if args.IsNull(item) && (key == "sortBy" || key == "output") { // as if it were not given
+			continue
+		}
 		switch key {
 		case "partitionBy":
 			w.partition, err = expr.Parse(item, p.scope)
@@ -57,6 +62,7 @@ func parseWindowFields(p *parser, name string, v bson.RawValue) (*windowStage, e
 			if !ok {
 				return nil, args.WrongType("$setWindowFields.sortBy", item.Type, "object")
 			}
+			w.sorted = true
 			w.sort, err = query.ParseSort(spec, p.rt.query)
 		case "output":
 			if item.Type != bson.TypeEmbeddedDocument {
@@ -196,8 +202,11 @@ type bounds struct {
 
 type bound struct {
 	unbounded bool
-	offset    float64 // 0 for "current"
+	offset    bson.RawValue // 0 for "current"
 }
+
+// steps is the offset by documents, or by units of time.
+func (b bound) steps() int64 { return expr.ClampLong(b.offset) }
 
 func (w *windowStage) parseBounds(v bson.RawValue) (bounds, error) {
 	b := bounds{low: bound{unbounded: true}, high: bound{unbounded: true}}
@@ -208,28 +217,34 @@ func (w *windowStage) parseBounds(v bson.RawValue) (bounds, error) {
 	if !ok {
 		return b, srverr.New(srverr.FailedToParse, "'window' field must be an object")
 	}
-	var list bson.RawValue
+	var list, documents bson.RawValue
+	timed := false
 	for key, item := range doc.All() {
 		switch key {
 		case "documents":
-			list = item
+			documents = item
 		case "range":
 			list, b.byRange = item, true
 		case "unit":
-			b.unit, ok = item.StringValue()
-			if !ok || !expr.FindTimeUnit(b.unit) {
-				return b, srverr.New(5339902, "'unit' must be a time unit")
+			timed = true
+			if b.unit, ok = item.StringValue(); !ok {
+				return b, srverr.New(srverr.FailedToParse, "'unit' must be a string")
 			}
 		default:
-			return b, srverr.New(srverr.FailedToParse,
-				"'window' field can only contain 'documents' as the only argument or 'range' with an optional 'unit' field")
+			return b, srverr.New(srverr.FailedToParse, onlyBounds)
 		}
 	}
-	if list.Type == 0 {
-		if b.unit != "" {
-			return b, srverr.New(srverr.FailedToParse,
-				"'window' field that specifies 'unit' must also specify range-based bounds")
-		}
+	switch {
+	case documents.Type != 0 && (b.byRange || timed):
+		return b, srverr.New(srverr.FailedToParse, onlyBounds)
+	case documents.Type != 0:
+		list = documents
+	case timed && !b.byRange:
+		return b, srverr.New(srverr.FailedToParse,
+			"'window' field that specifies 'unit' must also specify range-based bounds")
+	case timed && !expr.FindTimeUnit(b.unit):
+		return b, srverr.New(srverr.FailedToParse, "unknown time unit value: %s", b.unit)
+	case !b.byRange:
 		return b, nil
 	}
 	two := bsondoc.Items(list)
@@ -240,40 +255,52 @@ func (w *windowStage) parseBounds(v bson.RawValue) (bounds, error) {
 		switch s, _ := two[i].StringValue(); {
 		case s == "unbounded":
 		case s == "current":
-			*dst = bound{}
+			*dst = bound{offset: bsondoc.Int32Value(0)}
 		case two[i].IsNumber():
-			f := expr.ToDouble(two[i])
-			if _, integral := expr.Int32(two[i]); !b.byRange && !integral {
+			_, integral := expr.Int32(two[i])
+			if !integral && !b.byRange {
 				return b, srverr.New(srverr.FailedToParse, "Numeric document-based bounds must be an integer")
 			}
-			*dst = bound{offset: f}
+			if !integral && b.unit != "" {
+				return b, srverr.New(srverr.FailedToParse, "With 'unit', range-based bounds must be an integer")
+			}
+			*dst = bound{offset: two[i]}
 		default:
 			return b, srverr.New(srverr.FailedToParse, "Window bounds must be 'unbounded', 'current', or a number.")
 		}
 	}
-	if !b.low.unbounded && !b.high.unbounded && b.low.offset > b.high.offset {
+	if !b.low.unbounded && !b.high.unbounded && bson.Compare(b.low.offset, b.high.offset) > 0 {
 		return b, srverr.New(5339900, "Lower bound must not exceed upper bound: %s", bsontext.Value(list))
 	}
 	if b.byRange {
-		if w.sort == nil || len(w.sort.Fields()) != 1 || w.sort.Fields()[0].Descending {
+		if w.sort == nil || len(w.sort.Fields()) != 1 {
 			return b, srverr.New(5339902, "Range-based bounds require sortBy a single, ascending field")
 		}
+		if w.sort.Fields()[0].Descending {
+			code := int32(5339902)
+			if w.rt.o.Version.AllParsed() {
+				code = 8947401
+			}
+			return b, srverr.New(code, "Range-based bounds require sortBy a single, ascending field")
+		}
 		b.field = strings.Split(w.sort.Fields()[0].Path, ".")
-	} else if w.sort == nil && !(b.low.unbounded && b.high.unbounded) {
+	} else if !w.sorted && !(b.low.unbounded && b.high.unbounded) {
 		return b, srverr.New(5339901, "Document-based bounds require a sortBy")
 	}
 	return b, nil
 }
+
+const onlyBounds = "'window' field can only contain 'documents' as the only argument or 'range' with an optional 'unit' field"
 
 // at returns the indexes of the window of document i: from (inclusive) to (exclusive).
 func (b bounds) at(i int, docs []bson.Raw) (from, to int, err error) {
 	from, to = 0, len(docs)
 	if !b.byRange {
 		if !b.low.unbounded {
-			from = min(max(0, i+int(b.low.offset)), len(docs))
+			from = min(max(0, i+int(b.low.steps())), len(docs))
 		}
 		if !b.high.unbounded {
-			to = min(max(0, i+int(b.high.offset)+1), len(docs))
+			to = min(max(0, i+int(b.high.steps())+1), len(docs))
 		}
 		return from, max(from, to), nil
 	}
@@ -282,58 +309,73 @@ func (b bounds) at(i int, docs []bson.Raw) (from, to int, err error) {
 		return 0, 0, err
 	}
 	if !b.low.unbounded {
-		for from < len(docs) {
+		for least := b.shift(value, b.low); from < len(docs); from++ {
 			v, err := b.measured(docs[from])
 			if err != nil {
 				return 0, 0, err
 			}
-			if v >= b.shift(value, b.low.offset) {
+			if bson.Compare(v, least) >= 0 {
 				break
 			}
-			from++
 		}
 	}
 	if !b.high.unbounded {
-		for to > from {
+		for most := b.shift(value, b.high); to > from; to-- {
 			v, err := b.measured(docs[to-1])
 			if err != nil {
 				return 0, 0, err
 			}
-			if v <= b.shift(value, b.high.offset) {
+			if bson.Compare(v, most) <= 0 {
 				break
 			}
-			to--
 		}
 	}
 	return from, to, nil
 }
 
-func (b bounds) shift(v, by float64) float64 {
-	if b.unit == "" {
-		return v + by
+// shift returns the value that lies by a bound's offset from v.
+func (b bounds) shift(v bson.RawValue, by bound) bson.RawValue {
+	if b.unit != "" {
+		d, _ := v.DateTime()
+		ms, _ := expr.AddToDate(int64(d), b.unit, by.steps())
+		return bson.RawValue{Type: bson.TypeDateTime, Value: bson.AppendInt64Value(nil, ms)}
 	}
-	ms, _ := expr.AddToDate(int64(v), b.unit, int64(by))
-	return float64(ms)
+	return plus(v, by.offset, 1)
 }
 
-// measured is the value that a range is measured in, as a number.
-func (b bounds) measured(doc bson.Raw) (float64, error) {
-	v := fieldAt(doc, b.field)
-	if d, ok := v.DateTime(); ok {
-		if b.unit == "" {
-			return 0, srverr.New(5429513, "For windows that involve date or time ranges, a unit must be provided.")
+// plus returns a number plus n times another. What decimals are in is a decimal, and sums of
+// integers are exact while they have 64 bits.
+func plus(v, by bson.RawValue, n int64) bson.RawValue {
+	if isInteger(v) && isInteger(by) {
+		x, step := expr.ToLong(v), expr.ToLong(by)
+		hi, lo := bits.Mul64(uint64(max(step, -step)), uint64(n))
+		if sum := x + step*n; hi == 0 && lo < 1<<63 && (sum >= x) == (step >= 0) {
+			if v.Type == bson.TypeInt32 && sum == int64(int32(sum)) {
+				return bsondoc.Int32Value(int32(sum))
+			}
+			return bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, sum)}
 		}
-		return float64(d), nil
 	}
-	if b.unit != "" {
-		return 0, srverr.New(5429513, "Invalid range: Expected the sortBy field to be a Date, but it was %s",
+	return mixedOf(v).add(mixedOf(by).mul(integer(n))).value()
+}
+
+func isInteger(v bson.RawValue) bool { return v.Type == bson.TypeInt32 || v.Type == bson.TypeInt64 }
+
+// measured is the value that a range is measured in: a number, or a date if there is a unit.
+func (b bounds) measured(doc bson.Raw) (bson.RawValue, error) {
+	v := fieldAt(doc, b.field)
+	isDate := v.Type == bson.TypeDateTime
+	switch {
+	case isDate && b.unit == "":
+		return v, srverr.New(5429513, "For windows that involve date or time ranges, a unit must be provided.")
+	case b.unit != "" && !isDate:
+		return v, srverr.New(5429513, "Invalid range: Expected the sortBy field to be a Date, but it was %s",
+			typeName(v))
+	case !isDate && !v.IsNumber():
+		return v, srverr.New(5429414, "Invalid range: Expected the sortBy field to be a number, but it was %s",
 			typeName(v))
 	}
-	if !v.IsNumber() {
-		return 0, srverr.New(5429414, "Invalid range: Expected the sortBy field to be a number, but it was %s",
-			typeName(v))
-	}
-	return expr.ToDouble(v), nil
+	return v, nil
 }
 
 // fieldAt follows a path of documents.

@@ -56,15 +56,18 @@ func (w *windowStage) parseFunction(p *parser, path string, v bson.RawValue) (wi
 		if kind.noWindow && window.Type != 0 {
 			return nil, srverr.New(5371601, "'window' field is not allowed in %s", name)
 		}
-		if kind.needsSort && (w.sort == nil || kind.alone && len(w.sort.Fields()) != 1) {
-			return nil, srverr.New(5371602,
-				"%s must be specified with a top level sortBy expression with exactly one element", name)
+		if err := kind.checkSort(w, name); err != nil {
+			return nil, err
 		}
 		b, err := w.parseBounds(window)
 		if err != nil {
 			return nil, err
 		}
-		return kind.parse(w, p, arg, b)
+		fn, err := kind.parse(w, p, arg, b)
+		if err == nil && kind.needsWindow && window.Type == 0 {
+			err = srverr.New(srverr.FailedToParse, "%s requires explicit window bounds", name)
+		}
+		return fn, err
 	}
 	if !expr.IsAccumulator(name, p.rt.env) || name == "$mergeObjects" && !p.rt.o.Version.Has(release.Window, name) ||
 		name == "$accumulator" {
@@ -137,17 +140,49 @@ func (a *accumulated) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue,
 
 // windowKind is a function that is no accumulator.
 type windowKind struct {
-	noWindow, needsSort bool
-	alone               bool // no argument may stand beside it
-	parse               func(w *windowStage, p *parser, arg bson.RawValue, b bounds) (windowFunction, error)
+	noWindow, needsWindow bool
+	sort                  sortNeed
+	alone                 bool // no argument may stand beside it
+	parse                 func(w *windowStage, p *parser, arg bson.RawValue, b bounds) (windowFunction, error)
+}
+
+// sortNeed is what a function needs of sortBy.
+type sortNeed uint8
+
+const (
+	sortAny sortNeed = iota // also none
+	sortGiven
+	sortOfOne // of one field
+	sortRanks // and an error of its own
+	sortFills
+)
+
+func (k windowKind) checkSort(w *windowStage, name string) error {
+	fields := 0
+	if w.sort != nil {
+		fields = len(w.sort.Fields())
+	}
+	switch {
+	case k.sort == sortRanks && fields != 1, k.sort == sortFills && fields != 1:
+		code := int32(5371602)
+		if k.sort == sortFills {
+			code = 605001
+		}
+		return srverr.New(code, "%s must be specified with a top level sortBy expression with exactly one element", name)
+	case (k.sort == sortGiven || k.sort == sortOfOne) && !w.sorted:
+		return srverr.New(srverr.FailedToParse, "%s requires a sortBy", name)
+	case k.sort == sortOfOne && fields != 1:
+		return srverr.New(srverr.FailedToParse, "%s requires a non-compound sortBy", name)
+	}
+	return nil
 }
 
 var windowKinds map[string]windowKind
 
 func init() {
 	rank := func(name string) windowKind {
-		return windowKind{true, true, true,
-			func(_ *windowStage, _ *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
+		return windowKind{noWindow: true, sort: sortRanks, alone: true,
+			parse: func(_ *windowStage, _ *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
 				if doc, ok := arg.Document(); !ok || !doc.IsEmpty() {
 					return nil, srverr.New(5371603, "%s must be specified with '{}' as the value", name)
 				}
@@ -156,15 +191,15 @@ func init() {
 	}
 	windowKinds = map[string]windowKind{
 		"$rank": rank("$rank"), "$denseRank": rank("$denseRank"), "$documentNumber": rank("$documentNumber"),
-		"$shift":          {true, true, false, parseShift},
-		"$expMovingAvg":   {true, true, false, parseExpMovingAvg},
-		"$derivative":     {false, true, false, parseSlope(false)},
-		"$integral":       {false, true, false, parseSlope(true)},
-		"$covariancePop":  {false, false, false, parseCovariance(false)},
-		"$covarianceSamp": {false, false, false, parseCovariance(true)},
-		"$minMaxScaler":   {false, false, false, parseMinMaxScaler},
-		"$locf":           {true, false, false, parseFilling(false)},
-		"$linearFill":     {true, true, false, parseFilling(true)},
+		"$shift":          {noWindow: true, sort: sortGiven, parse: parseShift},
+		"$expMovingAvg":   {noWindow: true, sort: sortGiven, parse: parseExpMovingAvg},
+		"$derivative":     {needsWindow: true, sort: sortOfOne, parse: parseSlope(false)},
+		"$integral":       {sort: sortOfOne, parse: parseSlope(true)},
+		"$covariancePop":  {parse: parseCovariance(false)},
+		"$covarianceSamp": {parse: parseCovariance(true)},
+		"$minMaxScaler":   {parse: parseMinMaxScaler},
+		"$locf":           {noWindow: true, parse: parseFilling(false)},
+		"$linearFill":     {noWindow: true, sort: sortFills, parse: parseFilling(true)},
 	}
 }
 
@@ -307,7 +342,9 @@ func parseExpMovingAvg(_ *windowStage, p *parser, arg bson.RawValue, _ bounds) (
 		return "$expMovingAvg must have exactly one of the following sets of arguments: {input: ..., N: ...} or {input: ..., alpha: ...}"
 	}
 	e := &expMovingAvg{}
+	weights := 0
 	err := namedArgs{"input": e.parse(p), "N": func(v bson.RawValue) error {
+		weights++
 		n, ok := expr.Int32(v)
 		if !ok || n <= 0 {
 			return srverr.New(srverr.FailedToParse, "'N' field must be an integer greater than zero, but found N: %s",
@@ -316,6 +353,7 @@ func parseExpMovingAvg(_ *windowStage, p *parser, arg bson.RawValue, _ bounds) (
 		e.alpha = decimal.FromInt(2).Quo(decimal.FromInt(int64(n) + 1))
 		return nil
 	}, "alpha": func(v bson.RawValue) error {
+		weights++
 		e.alpha = mixedOf(v).inDecimal()
 		if !v.IsNumber() || e.alpha.IsNaN() || e.alpha.Cmp(decimal.Decimal{}) <= 0 ||
 			e.alpha.Cmp(decimal.FromInt(1)) >= 0 {
@@ -327,7 +365,7 @@ func parseExpMovingAvg(_ *windowStage, p *parser, arg bson.RawValue, _ bounds) (
 	if err != nil {
 		return nil, err
 	}
-	if e.input == nil || e.alpha.IsZero() {
+	if e.input == nil || weights != 1 {
 		return nil, srverr.New(srverr.FailedToParse, "%s", malformed(""))
 	}
 	return e, nil
@@ -384,10 +422,15 @@ func parseSlope(integral bool) func(*windowStage, *parser, bson.RawValue, bounds
 	return func(w *windowStage, p *parser, arg bson.RawValue, b bounds) (windowFunction, error) {
 		s := &slope{bounds: b, integral: integral}
 		err := namedArgs{"input": s.parse(p), "unit": func(v bson.RawValue) (err error) {
-			unit, _ := v.StringValue()
-			var ok bool
+			unit, ok := v.StringValue()
+			switch {
+			case !ok:
+				return srverr.New(5490704, "%s 'unit' must be a string, but got %s", name, typeName(v))
+			case !expr.FindTimeUnit(unit):
+				return srverr.New(srverr.FailedToParse, "unknown time unit value: %s", unit)
+			}
 			if s.perUnit, ok = unitMillis[unit]; !ok {
-				return srverr.New(5490704, "unit must be 'week' or smaller")
+				return srverr.New(5490710, "unit must be 'week' or smaller")
 			}
 			return nil
 		}}.read(arg, func(string) string { return name + " expects an object, but got " + bsontext.Element(name, arg) },
@@ -398,7 +441,7 @@ func parseSlope(integral bool) func(*windowStage, *parser, bson.RawValue, bounds
 		if s.input == nil {
 			return nil, srverr.New(srverr.FailedToParse, "%s requires an 'input' expression", name)
 		}
-		if fields := w.sort.Fields(); len(fields) != 1 || fields[0].Path == "" {
+		if w.sort.Fields()[0].Path == "" { // a $meta
 			return nil, srverr.New(srverr.FailedToParse, "%s requires a non-compound sortBy", name)
 		}
 		s.field = strings.Split(w.sort.Fields()[0].Path, ".")
@@ -470,11 +513,7 @@ type filling struct {
 }
 
 func parseFilling(linear bool) func(*windowStage, *parser, bson.RawValue, bounds) (windowFunction, error) {
-	return func(w *windowStage, p *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
-		if linear && len(w.sort.Fields()) != 1 {
-			return nil, srverr.New(605001,
-				"$linearFill must be specified with a top level sortBy expression with exactly one element")
-		}
+	return func(_ *windowStage, p *parser, arg bson.RawValue, _ bounds) (windowFunction, error) {
 		e, err := expr.Parse(arg, p.scope)
 		return &filling{operand{e}, linear}, err
 	}
@@ -509,7 +548,15 @@ func (f *filling) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, err
 		return mixedOf(v)
 	}
 	last := -1
+	var key []bson.RawValue
 	for i, v := range values {
+		before := key
+		if key, err = w.sort.Key(docs[i], nil); err != nil {
+			return nil, err
+		}
+		if before != nil && w.sort.CompareKeys(key, before) == 0 {
+			return nil, srverr.New(6050106, "There can be no repeated values in the sort field")
+		}
 		out[i] = v
 		if isNullish(v) {
 			out[i] = nullValue
@@ -522,7 +569,7 @@ func (f *filling) compute(w *windowStage, docs []bson.Raw) ([]bson.RawValue, err
 			x0, x1 := position(last), position(i)
 			y0, y1 := mixedOf(values[last]), mixedOf(v)
 			dx := x1.sub(x0)
-			for j := last + 1; j < i && !dx.isZero(); j++ {
+			for j := last + 1; j < i; j++ {
 				if y := y0.add(position(j).sub(x0).mul(y1.sub(y0)).quo(dx)); !y.isNaN() {
 					out[j] = y.value()
 				}
