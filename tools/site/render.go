@@ -217,8 +217,12 @@ func (w *writer) code(out util.BufWriter, source []byte, n ast.Node, entering bo
 	if block, ok := n.(*ast.FencedCodeBlock); ok {
 		language = string(block.Language(source))
 	}
-	fmt.Fprintf(out, "<div class=\"code\"><pre tabindex=\"0\"><code>%s</code></pre></div>\n",
-		colour(language, lines(n, source)))
+	class := "code"
+	if language == "" { // commands and what programs print, errors above all: to read, not to scroll
+		class = "code plain"
+	}
+	fmt.Fprintf(out, "<div class=\"%s\"><pre tabindex=\"0\"><code>%s</code></pre></div>\n",
+		class, colour(language, lines(n, source)))
 	return ast.WalkSkipChildren, nil
 }
 
