@@ -35,7 +35,8 @@ func Fill(page string, facts map[string]string) (string, error) {
 }
 
 // Loose returns the lines of a page with a number that no fact is about. What stands in quotes of
-// code and in the targets of links is no number of the page's own.
+// code and in the targets of links is no number of the page's own, unless the code is nothing but a
+// number: quotes make no fact of it.
 func Loose(page string) []string {
 	page = marked.ReplaceAllString(page, "")
 	before, rest, ok := strings.Cut(page, runsBegin)
@@ -57,7 +58,7 @@ func Loose(page string) []string {
 }
 
 // aside is code, the target of a link, or a name with a number, within a line.
-var aside = regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)|X\\.509|SOCKS5|Apache-2\\.0")
+var aside = regexp.MustCompile("`[^`]*[^`0-9.,][^`]*`|\\]\\([^)]*\\)|X\\.509|SOCKS5|Apache-2\\.0")
 
 // The pages' table of runs is between these lines.
 const (

@@ -110,8 +110,8 @@ func TestFill(t *testing.T) {
 }
 
 func TestLoose(t *testing.T) {
-	page := "one <!--a-->12 of them\n12 more\n`x -n 3` and [a link](a.md#4)\n```\nrun 7\n```\nthen 5\n" + runsBegin + "| 9 |\n" + runsEnd + "at the end\n"
-	if got := Loose(page); !slices.Equal(got, []string{"12 more", "then 5"}) {
+	page := "one <!--a-->12 of them\n12 more\n`x -n 3` and [a link](a.md#4)\n```\nrun 7\n```\nthen 5\nsince `5.0`\n" + runsBegin + "| 9 |\n" + runsEnd + "at the end\n"
+	if got := Loose(page); !slices.Equal(got, []string{"12 more", "then 5", "since `5.0`"}) {
 		t.Errorf("%q", got)
 	}
 }
