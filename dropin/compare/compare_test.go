@@ -1,6 +1,8 @@
 package compare
 
 import (
+	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -52,18 +54,91 @@ func TestWalks(t *testing.T) {
 				uri := mongotest.Start(t, mongotest.ReplicaSet(1)).URI() + "&heartbeatFrequencyMS=500"
 				return []string{uri, fmt.Sprint(*randomSeed)}
 			}
-			dir, first, second := t.TempDir(), args(), args()
-			var official []string
-			done := make(chan bool)
-			go func() {
-				defer close(done)
-				official = run(t, dir, version.program, "go.mod", first)
-			}()
-			ours := run(t, dir, version.program, "dropin.mod", second)
-			<-done
-			compare(t, official, ours, version.list, 2000)
+			beside(t, version.program, version.list, 2000, "", args)
 		})
 	}
+}
+
+// TestDeep compares each field of each event, and errors of connections. The program is the same
+// for both versions: that of version 2 with other imports, and with testdata/deepprobe1 for what
+// else differs.
+func TestDeep(t *testing.T) {
+	for _, version := range []struct {
+		name, program, list string
+		overlay             func(*testing.T) string
+	}{
+		{"v2", "./deepprobe", "deep.txt", func(*testing.T) string { return "" }},
+		{"v1", "./deepprobe1", "deep1.txt", forVersion1},
+	} {
+		t.Run(version.name, func(t *testing.T) {
+			t.Parallel()
+			beside(t, version.program, version.list, 1000, version.overlay(t), func() []string {
+				return []string{mongotest.Start(t, mongotest.ReplicaSet(1)).URI() + "&heartbeatFrequencyMS=500"}
+			})
+		})
+	}
+}
+
+// forVersion1 writes deepprobe as a program for version 1, and returns the overlay that has it as
+// the package deepprobe1.
+func forVersion1(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob("deepprobe/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, folder := t.TempDir(), filepath.Join(moduleFolder(t), "deepprobe1")
+	replace := map[string]string{}
+	for _, file := range files {
+		source := file
+		if filepath.Base(file) == "version.go" {
+			source = "testdata/deepprobe1/version.go.txt"
+		}
+		text, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := filepath.Join(dir, filepath.Base(file))
+		text = bytes.ReplaceAll(text, []byte("go.mongodb.org/mongo-driver/v2/"), []byte("go.mongodb.org/mongo-driver/"))
+		if err := os.WriteFile(target, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		replace[filepath.Join(folder, filepath.Base(file))] = target
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(name, overlay, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func moduleFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// beside compares what a program prints with both modules, which run at the same time, each with
+// arguments of its own.
+func beside(t *testing.T, program, list string, least int, overlay string, args func() []string) {
+	t.Helper()
+	dir, first, second := t.TempDir(), args(), args()
+	var official []string
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		official = run(t, dir, program, "go.mod", first, overlay)
+	}()
+	ours := run(t, dir, program, "dropin.mod", second, overlay)
+	<-done
+	compare(t, official, ours, list, least)
 }
 
 // TestSame1 is TestSame about the packages of version 1.
@@ -77,7 +152,7 @@ func TestSameClient1(t *testing.T) {
 // same compares what a program prints, at least so many lines, with both modules.
 func same(t *testing.T, program, listFile string, least int, args ...string) {
 	dir := t.TempDir()
-	compare(t, run(t, dir, program, "go.mod", args), run(t, dir, program, "dropin.mod", args), listFile, least)
+	compare(t, run(t, dir, program, "go.mod", args, ""), run(t, dir, program, "dropin.mod", args, ""), listFile, least)
 }
 
 // compare compares lines, at least so many, but for the differences that a file lists.
@@ -120,11 +195,12 @@ func compare(t *testing.T, official, ours []string, listFile string, least int) 
 	}
 }
 
-// run returns the sorted lines that a program prints, or none and an error of the test.
-func run(t *testing.T, dir, source, modfile string, args []string) []string {
+// run returns the sorted lines that a program prints, which may be built with an overlay, or none
+// and an error of the test.
+func run(t *testing.T, dir, source, modfile string, args []string, overlay string) []string {
 	t.Helper()
 	program := filepath.Join(dir, strings.TrimSuffix(modfile, ".mod")+".exe")
-	if out, err := exec.Command("go", "build", "-modfile="+modfile, "-o", program, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-modfile="+modfile, "-overlay="+overlay, "-o", program, source).CombinedOutput(); err != nil {
 		t.Errorf("go build -modfile=%s: %v\n%s", modfile, err, out)
 		return nil
 	}

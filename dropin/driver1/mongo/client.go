@@ -79,6 +79,7 @@ func clientOptions(o *options.ClientOptions) *v2options.ClientOptions {
 	to.ReadConcern, to.WriteConcern = convert.ReadConcern(o.ReadConcern), convert.WriteConcern(o.WriteConcern)
 	to.Monitor, to.PoolMonitor, to.ServerMonitor = commandMonitor(o.Monitor), poolMonitor(o.PoolMonitor),
 		serverMonitor(o.ServerMonitor)
+	coding.WithOption(&to.Custom, coding.Described, described(o.ServerMonitor))
 	convert.SocketTimeout(to, o.SocketTimeout)
 	if a := o.AutoEncryptionOptions; a != nil {
 		to.AutoEncryptionOptions = &v2options.AutoEncryptionOptions{

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"allium/mongoerr"
 	"go.mongodb.org/mongo-driver/bson"
 	"go.mongodb.org/mongo-driver/mongo/description"
 	v2mongo "go.mongodb.org/mongo-driver/v2/mongo"
@@ -348,7 +349,12 @@ func failure(err error) error {
 	case v2mongo.MarshalError:
 		return MarshalError{Value: e.Value, Err: e.Err}
 	case v2topology.ServerSelectionError:
-		return topology.ServerSelectionError{Desc: topologyOf(e.Desc), Wrapped: e.Wrapped}
+		out := topology.ServerSelectionError{Desc: topologyOf(e.Desc), Wrapped: e.Wrapped}
+		var timeout *mongoerr.TimeoutError
+		if out.Desc.CompatibilityErr == nil && !errors.As(err, &timeout) {
+			out.Wrapped = topology.ErrServerSelectionTimeout // the context has not ended
+		}
+		return out
 	case nil:
 		return nil
 	}

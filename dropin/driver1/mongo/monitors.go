@@ -3,11 +3,13 @@ package mongo
 import (
 	"context"
 	"math"
+	"time"
 
 	"go.mongodb.org/mongo-driver/bson"
 	"go.mongodb.org/mongo-driver/event"
 	"go.mongodb.org/mongo-driver/mongo/description"
 	v2event "go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 	v2description "go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 )
 
@@ -81,13 +83,8 @@ func serverMonitor(m *event.ServerMonitor) *v2event.ServerMonitor {
 		return nil
 	}
 	out := new(v2event.ServerMonitor)
-	if f := m.ServerDescriptionChanged; f != nil {
-		out.ServerDescriptionChanged = func(e *v2event.ServerDescriptionChangedEvent) {
-			f(&event.ServerDescriptionChangedEvent{
-				Address: e.Address, TopologyID: e.TopologyID, PreviousDescription: serverOf(e.PreviousDescription),
-				NewDescription: serverOf(e.NewDescription),
-			})
-		}
+	if m.ServerDescriptionChanged != nil { // described has what is called
+		out.ServerDescriptionChanged = func(*v2event.ServerDescriptionChangedEvent) {}
 	}
 	if f := m.ServerOpening; f != nil {
 		out.ServerOpening = func(e *v2event.ServerOpeningEvent) {
@@ -99,13 +96,8 @@ func serverMonitor(m *event.ServerMonitor) *v2event.ServerMonitor {
 			f(&event.ServerClosedEvent{Address: e.Address, TopologyID: e.TopologyID})
 		}
 	}
-	if f := m.TopologyDescriptionChanged; f != nil {
-		out.TopologyDescriptionChanged = func(e *v2event.TopologyDescriptionChangedEvent) {
-			f(&event.TopologyDescriptionChangedEvent{
-				TopologyID: e.TopologyID, PreviousDescription: deploymentOf(e.PreviousDescription),
-				NewDescription: deploymentOf(e.NewDescription),
-			})
-		}
+	if m.TopologyDescriptionChanged != nil {
+		out.TopologyDescriptionChanged = func(*v2event.TopologyDescriptionChangedEvent) {}
 	}
 	if f := m.TopologyOpening; f != nil {
 		out.TopologyOpening = func(e *v2event.TopologyOpeningEvent) {
@@ -125,7 +117,8 @@ func serverMonitor(m *event.ServerMonitor) *v2event.ServerMonitor {
 	if f := m.ServerHeartbeatSucceeded; f != nil {
 		out.ServerHeartbeatSucceeded = func(e *v2event.ServerHeartbeatSucceededEvent) {
 			f(&event.ServerHeartbeatSucceededEvent{
-				DurationNanos: int64(e.Duration), Duration: e.Duration, Reply: serverOf(e.Reply),
+				DurationNanos: int64(e.Duration), Duration: e.Duration,
+				Reply:        serverOf(e.Reply, coding.ServerState{LastUpdateTime: time.Now()}),
 				ConnectionID: e.ConnectionID, Awaited: e.Awaited,
 			})
 		}
@@ -141,7 +134,35 @@ func serverMonitor(m *event.ServerMonitor) *v2event.ServerMonitor {
 	return out
 }
 
-func serverOf(s v2event.ServerDescription) description.Server {
+// described returns what tells the monitor of descriptions, nil if there is no monitor.
+func described(m *event.ServerMonitor) *coding.States {
+	if m == nil {
+		return nil
+	}
+	out := new(coding.States)
+	if f := m.ServerDescriptionChanged; f != nil {
+		out.Server = func(changed any, previous, next coding.ServerState) {
+			e := changed.(*v2event.ServerDescriptionChangedEvent)
+			f(&event.ServerDescriptionChangedEvent{
+				Address: e.Address, TopologyID: e.TopologyID,
+				PreviousDescription: serverOf(e.PreviousDescription, previous),
+				NewDescription:      serverOf(e.NewDescription, next),
+			})
+		}
+	}
+	if f := m.TopologyDescriptionChanged; f != nil {
+		out.Topology = func(changed any, previous, next []coding.ServerState) {
+			e := changed.(*v2event.TopologyDescriptionChangedEvent)
+			f(&event.TopologyDescriptionChangedEvent{
+				TopologyID: e.TopologyID, PreviousDescription: deploymentOf(e.PreviousDescription, previous),
+				NewDescription: deploymentOf(e.NewDescription, next),
+			})
+		}
+	}
+	return out
+}
+
+func serverOf(s v2event.ServerDescription, state coding.ServerState) description.Server {
 	out := description.Server{
 		Addr: s.Addr, Arbiters: s.Arbiters, Compression: s.Compression, CanonicalAddr: s.CanonicalAddr,
 		ElectionID: s.ElectionID, HelloOK: s.HelloOK,
@@ -151,7 +172,10 @@ func serverOf(s v2event.ServerDescription) description.Server {
 		Primary: s.Primary, ReadOnly: s.ReadOnly,
 		ServiceID: s.ServiceID, SessionTimeoutMinutesPtr: s.SessionTimeoutMinutes, SetName: s.SetName,
 		SetVersion: s.SetVersion, Tags: s.Tags,
-		Kind: description.ServerKind(v2description.ServerKindOf(s.Kind)),
+		Kind:       description.ServerKind(v2description.ServerKindOf(s.Kind)),
+		AverageRTT: state.AverageRTT, AverageRTTSet: state.AverageRTT > 0,
+		HeartbeatInterval: state.HeartbeatInterval, LastError: failure(state.LastError),
+		LastUpdateTime: state.LastUpdateTime,
 	}
 	if n := s.SessionTimeoutMinutes; n != nil {
 		out.SessionTimeoutMinutes = uint32(*n)
@@ -166,7 +190,7 @@ func serverOf(s v2event.ServerDescription) description.Server {
 	return out
 }
 
-func deploymentOf(t v2event.TopologyDescription) description.Topology {
+func deploymentOf(t v2event.TopologyDescription, states []coding.ServerState) description.Topology {
 	out := description.Topology{
 		SetName: t.SetName, Kind: description.TopologyKind(v2description.TopologyKindOf(t.Kind)),
 		SessionTimeoutMinutesPtr: t.SessionTimeoutMinutes, CompatibilityErr: t.CompatibilityErr,
@@ -174,8 +198,8 @@ func deploymentOf(t v2event.TopologyDescription) description.Topology {
 	if n := t.SessionTimeoutMinutes; n != nil {
 		out.SessionTimeoutMinutes = uint32(*n)
 	}
-	for _, s := range t.Servers {
-		out.Servers = append(out.Servers, serverOf(s))
+	for i, s := range t.Servers {
+		out.Servers = append(out.Servers, serverOf(s, states[i]))
 	}
 	return out
 }

@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 
+	abson "allium/bson"
 	aevent "allium/event"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo/address"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 )
 
@@ -22,7 +24,7 @@ func commandMonitor(m *event.CommandMonitor) *aevent.CommandMonitor {
 	if f := m.Started; f != nil {
 		out.Started = func(ctx context.Context, e *aevent.CommandStarted) {
 			f(ctx, &event.CommandStartedEvent{
-				Command: bson.Raw(bytes.Clone(e.Command)), DatabaseName: e.DatabaseName, CommandName: e.CommandName,
+				Command: shown(e.Command, nil), DatabaseName: e.DatabaseName, CommandName: e.CommandName,
 				RequestID:    e.RequestID,
 				ConnectionID: connectionID(e.Addr, e.DriverConnectionID), ServerConnectionID: e.ServerConnectionID,
 				ServiceID: e.ServiceID,
@@ -33,7 +35,7 @@ func commandMonitor(m *event.CommandMonitor) *aevent.CommandMonitor {
 		out.Succeeded = func(ctx context.Context, e *aevent.CommandSucceeded) {
 			finished := finishedEvent(&e.CommandInfo)
 			finished.Duration = e.Duration
-			f(ctx, &event.CommandSucceededEvent{CommandFinishedEvent: finished, Reply: bson.Raw(bytes.Clone(e.Reply))})
+			f(ctx, &event.CommandSucceededEvent{CommandFinishedEvent: finished, Reply: shown(e.Reply, bson.Raw{})})
 		}
 	}
 	if f := m.Failed; f != nil {
@@ -44,6 +46,15 @@ func commandMonitor(m *event.CommandMonitor) *aevent.CommandMonitor {
 		}
 	}
 	return out
+}
+
+// shown returns a command or a reply, which belongs to the program, or what stands for one that is
+// not shown since it has secrets: in Allium's events that is a document without fields.
+func shown(doc abson.Raw, secret bson.Raw) bson.Raw {
+	if doc.IsEmpty() {
+		return secret
+	}
+	return bson.Raw(bytes.Clone(doc))
 }
 
 func finishedEvent(e *aevent.CommandInfo) event.CommandFinishedEvent {
@@ -105,9 +116,14 @@ func poolMonitor(m *event.PoolMonitor) *aevent.PoolMonitor {
 	}
 }
 
-func serverMonitor(m *event.ServerMonitor) *aevent.ServerMonitor {
+// serverMonitor returns Allium's monitor for one. Where states has a function for a kind of events,
+// that is called in its place.
+func serverMonitor(m *event.ServerMonitor, states *coding.States) *aevent.ServerMonitor {
 	if m == nil {
 		return nil
+	}
+	if states == nil {
+		states = new(coding.States)
 	}
 	out := &aevent.ServerMonitor{}
 	if f := m.TopologyOpening; f != nil {
@@ -120,9 +136,14 @@ func serverMonitor(m *event.ServerMonitor) *aevent.ServerMonitor {
 	}
 	if f := m.TopologyDescriptionChanged; f != nil {
 		out.TopologyDescriptionChanged = func(e *aevent.TopologyDescriptionChanged) {
-			f(&event.TopologyDescriptionChangedEvent{TopologyID: e.TopologyID,
+			changed := &event.TopologyDescriptionChangedEvent{TopologyID: e.TopologyID,
 				PreviousDescription: topologyEvent(e.PreviousDescription),
-				NewDescription:      topologyEvent(e.NewDescription)})
+				NewDescription:      topologyEvent(e.NewDescription)}
+			if states.Topology != nil {
+				states.Topology(changed, serverStates(e.PreviousDescription), serverStates(e.NewDescription))
+				return
+			}
+			f(changed)
 		}
 	}
 	if f := m.ServerOpening; f != nil {
@@ -137,8 +158,13 @@ func serverMonitor(m *event.ServerMonitor) *aevent.ServerMonitor {
 	}
 	if f := m.ServerDescriptionChanged; f != nil {
 		out.ServerDescriptionChanged = func(e *aevent.ServerDescriptionChanged) {
-			f(&event.ServerDescriptionChangedEvent{Address: address.Address(e.Addr), TopologyID: e.TopologyID,
-				PreviousDescription: serverEvent(e.PreviousDescription), NewDescription: serverEvent(e.NewDescription)})
+			changed := &event.ServerDescriptionChangedEvent{Address: address.Address(e.Addr), TopologyID: e.TopologyID,
+				PreviousDescription: serverEvent(e.PreviousDescription), NewDescription: serverEvent(e.NewDescription)}
+			if states.Server != nil {
+				states.Server(changed, serverState(e.PreviousDescription), serverState(e.NewDescription))
+				return
+			}
+			f(changed)
 		}
 	}
 	if f := m.ServerHeartbeatStarted; f != nil {
@@ -158,6 +184,26 @@ func serverMonitor(m *event.ServerMonitor) *aevent.ServerMonitor {
 			f(&event.ServerHeartbeatFailedEvent{Duration: e.Duration, Failure: failure(e.Failure),
 				ConnectionID: connectionID(e.Addr, e.DriverConnectionID), Awaited: e.Awaited})
 		}
+	}
+	return out
+}
+
+// serverState is what is known of a server besides what version 2's events have.
+func serverState(d *aevent.ServerDescription) coding.ServerState {
+	if d == nil {
+		return coding.ServerState{}
+	}
+	return coding.ServerState{AverageRTT: d.AverageRTT, HeartbeatInterval: d.HeartbeatInterval,
+		LastError: failure(d.LastError), LastUpdateTime: d.LastUpdate}
+}
+
+func serverStates(d *aevent.TopologyDescription) []coding.ServerState {
+	if d == nil {
+		return nil
+	}
+	out := make([]coding.ServerState, len(d.Servers))
+	for i, s := range d.Servers {
+		out[i] = serverState(s)
 	}
 	return out
 }
@@ -205,7 +251,8 @@ func topologyEvent(d *aevent.TopologyDescription) event.TopologyDescription {
 		return event.TopologyDescription{}
 	}
 	out := event.TopologyDescription{SetName: d.SetName, Kind: d.Kind.String(),
-		SessionTimeoutMinutes: d.SessionTimeoutMinutes, CompatibilityErr: d.CompatibilityErr}
+		SessionTimeoutMinutes: d.SessionTimeoutMinutes, CompatibilityErr: d.CompatibilityErr,
+		Servers: make([]event.ServerDescription, 0, len(d.Servers))}
 	for _, s := range d.Servers {
 		out.Servers = append(out.Servers, serverEvent(s))
 	}

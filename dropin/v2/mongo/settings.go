@@ -40,8 +40,9 @@ func (c *Client) settings(o *options.ClientOptions) (uri string, s allium.Client
 		MaxIdleTime:   o.MaxConnIdleTime,
 		Compressors:   o.Compressors, ZlibCompressionLevel: o.ZlibLevel, Dialer: o.Dialer,
 		CommandMonitor: commandMonitor(o.Monitor), PoolMonitor: poolMonitor(o.PoolMonitor),
-		ServerMonitor: serverMonitor(o.ServerMonitor),
 	}
+	states, _ := optionsutil.Value(o.Custom, coding.Described).(*coding.States)
+	s.ServerMonitor = serverMonitor(o.ServerMonitor, states)
 	s.Compressors = slices.DeleteFunc(slices.Clone(s.Compressors), func(name string) bool {
 		return !slices.Contains([]string{"snappy", "zlib", "zstd"}, name) // is left out, as servers do
 	})

@@ -131,7 +131,22 @@ const (
 	MaxTime       = "maxTime"       // of operations
 	SocketTimeout = "socketTimeout" // of clients, in ClientOptions.Custom
 	Connected     = "connected"     // of clients, an *atomic.Bool: whether Connect was called
+	Described     = "described"     // of clients, *States
 )
+
+// States are functions that are called in place of those of a client's ServerMonitor, with the
+// same event and what version 1 has of servers besides: the previous state and the new one.
+type States struct {
+	Server   func(changed any, previous, next ServerState)
+	Topology func(changed any, previous, next []ServerState) // in the order of the descriptions' servers
+}
+
+// A ServerState is what is known of a server besides what version 2's events have.
+type ServerState struct {
+	AverageRTT, HeartbeatInterval time.Duration
+	LastError                     error
+	LastUpdateTime                time.Time
+}
 
 // WithOption adds an option to those of an operation or a client.
 func WithOption(to *optionsutil.Options, key string, v any) { *to = optionsutil.With(*to, key, v) }
