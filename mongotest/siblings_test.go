@@ -48,3 +48,15 @@ func askSiblings(t *testing.T, all []sibling, prepare ...string) {
 		})
 	}
 }
+
+// askExplain returns the parsed query of an explain.
+func askExplain(t *testing.T, s sibling, prepare ...string) string {
+	t.Helper()
+	d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version(s.version), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	for _, cmd := range append([]string{`{"insert": "c", "documents": ` + s.docs + `}`}, prepare...) {
+		ok(t, askText(t, c, "db", cmd))
+	}
+	reply := ok(t, askText(t, c, "db", s.cmd))
+	return reply.Lookup("queryPlanner", "parsedQuery").String()
+}

@@ -34,6 +34,9 @@ func NewIndex(spec bson.Raw) *Index {
 	return x
 }
 
+// Language is that of texts and searches which do not say another.
+func (x *Index) Language() string { return x.language }
+
 // Search is a query against an index.
 type Search struct {
 	index *Index

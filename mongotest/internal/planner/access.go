@@ -340,13 +340,19 @@ func (a *Access) useText() error {
 	case a.Filter.NeedsGeoIndex():
 		return srverr.New(srverr.BadValue, "text and geoNear not allowed in same query")
 	}
+	hidden := false
 	for i := range a.Coll.Indexes() {
-		if text := a.Coll.Indexes()[i].Text; text != nil && !a.Coll.Indexes()[i].Hidden {
+		if text := a.Coll.Indexes()[i].Text; text != nil && a.Coll.Indexes()[i].Hidden {
+			hidden = true
+		} else if text != nil {
 			if why := a.textUnplanned(a.Filter.Condition(), &a.Coll.Indexes()[i]); why != "" {
 				return a.fail(srverr.NoQueryExecutionPlans, why)
 			}
 			return a.Filter.SearchIn(text)
 		}
+	}
+	if hidden && a.Version.AllParsed() {
+		return a.fail(srverr.NoQueryExecutionPlans, "need exactly one text index for $text query")
 	}
 	return srverr.New(srverr.IndexNotFound, "text index required for $text query")
 }

@@ -255,6 +255,9 @@ func (f *Filter) SearchIn(index *fts.Index) error {
 		return badValue("unsupported language: \"%s\" for text index version 3", f.text.query.Language)
 	}
 	f.text.search = index.Search(&f.text.query)
+	if f.text.query.Language == "" { // explain shows the index's own
+		f.text.query.Language = index.Language()
+	}
 	return nil
 }
 

@@ -225,7 +225,7 @@ func (n *Near) parseLegacy(ops bson.Raw) (ok bool, err error) {
 			if v.Type != bson.TypeArray && v.Type != bson.TypeEmbeddedDocument {
 				return false, nil
 			}
-			c, text := parsePoint(v, false)
+			c, text := n.parsePoint(v)
 			if text != "" {
 				var far float64
 				if c, far, text = parsePointWithDistance(v); text == "" {
@@ -253,6 +253,16 @@ func (n *Near) parseLegacy(ops bson.Raw) (ok bool, err error) {
 	return ok, nil
 }
 
+// parsePoint parses a place. Before 8.1 GeoJSON may have any type.
+func (n *Near) parsePoint(v bson.RawValue) (*shape, string) {
+	if doc, ok := v.Document(); ok && n.finite && doc.Lookup("coordinates").Type == bson.TypeArray {
+		if s, _ := doc.Lookup("type").StringValue(); s != "Point" {
+			return nil, "unknown GeoJSON type: " + bsontext.Document(doc)
+		}
+	}
+	return parsePoint(v, false)
+}
+
 // parse parses {$near: {$geometry: point, $maxDistance: metres}}.
 func (n *Near) parse(ops bson.Raw) error {
 	n.min, n.max, n.sphere = 0, math.MaxFloat64, false
@@ -269,7 +279,7 @@ func (n *Near) parse(ops bson.Raw) error {
 			if arg.Type != bson.TypeArray && arg.Type != bson.TypeEmbeddedDocument {
 				continue
 			}
-			c, text := parsePoint(arg, false)
+			c, text := n.parsePoint(arg)
 			if text != "" {
 				return badValue("invalid point in geo near query $geometry argument: %s  %s", bsontext.Value(arg), text)
 			}

@@ -490,16 +490,22 @@ func (s *shape) angle(v vector) float64 {
 	return best
 }
 
-// insideRing tells whether a point of the plane is inside of a ring or on it.
+// insideRing tells whether a point of the plane is inside of a ring, by the edges that a ray to the
+// right of it crosses. Corners are inside, and so are edges that lie along an axis. Of the points
+// on other edges, those are from which the ray crosses an odd number, the edge itself included.
 func insideRing(ring []geoPoint, p geoPoint) bool {
 	inside := false
 	for i, a := range ring {
 		b := ring[(i+1)%len(ring)]
-		if (b.x-a.x)*(p.y-a.y) == (b.y-a.y)*(p.x-a.x) && p.x >= min(a.x, b.x) && p.x <= max(a.x, b.x) &&
-			p.y >= min(a.y, b.y) && p.y <= max(a.y, b.y) {
+		low, high := geoPoint{x: min(a.x, b.x), y: min(a.y, b.y)}, geoPoint{x: max(a.x, b.x), y: max(a.y, b.y)}
+		corner := p.x == a.x && p.y == a.y
+		along := low.x == high.x && p.x == low.x && p.y >= low.y && p.y <= high.y ||
+			low.y == high.y && p.y == low.y && p.x >= low.x && p.x <= high.x
+		if corner || along {
 			return true
 		}
-		if (a.y > p.y) != (b.y > p.y) && p.x < (b.x-a.x)*(p.y-a.y)/(b.y-a.y)+a.x {
+		if p.y > low.y && p.y <= high.y && p.x <= high.x &&
+			(a.x == b.x || p.x <= (p.y-a.y)*(b.x-a.x)/(b.y-a.y)+a.x) {
 			inside = !inside
 		}
 	}

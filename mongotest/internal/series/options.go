@@ -178,6 +178,9 @@ func Change(v release.Version, c *store.Coll, change bson.Raw) (bson.Raw, error)
 		if k == "timeField" || k == "metaField" {
 			return nil, args.UnknownField(name)
 		}
+		if args.IsNull(x) && v.AllParsed() && fieldNames[k] {
+			continue
+		}
 		if err := checkField(v, name, k, x); err != nil {
 			return nil, err
 		}

@@ -230,11 +230,21 @@ func checkExpire(_ *modification, v args.Value) error {
 			srverr.InvalidOptions, "Invalid string value for the 'clusteredIndex::expireAfterSeconds' option. Got: '%s'. Accepted value is 'off'", s)
 	case !isString && !v.IsNumber():
 		return args.WrongTypes("collMod."+v.Name, v.Type, "[string, decimal, int, double, long]'")
-	case v.IsNumber() && (v.Long() < 0 || v.Long() > math.MaxInt64/1000):
-		return srverr.New(
-			srverr.InvalidOptions, "TTL index '%s' option must be within an acceptable range, try a different number than %d", v.Name, v.Long())
+	case v.IsNumber():
+		return checkLife(v.From, v.Name, v.Long())
 	}
 	return nil
+}
+
+// checkLife checks for how many seconds the documents of a time series or a clustered collection
+// live: no longer than there has been time since the epoch.
+func checkLife(from args.Source, name string, seconds int64) error {
+	r, ok := from.(*server.Request)
+	if seconds >= 0 && seconds <= math.MaxInt64/1000 && (!ok || seconds <= r.Node.Data().Clock.Now().Unix()) {
+		return nil
+	}
+	return srverr.New(srverr.InvalidOptions,
+		"TTL index '%s' option must be within an acceptable range, try a different number than %d", name, seconds)
 }
 
 func checkCappedSize(m *modification, v args.Value) error {
@@ -249,9 +259,9 @@ func checkCappedSize(m *modification, v args.Value) error {
 }
 
 func checkCappedMax(m *modification, v args.Value) error {
-	if v.From.Version().AllParsed() && m.max > math.MaxInt32-1 {
+	if v.From.Version().AllParsed() && m.max > math.MaxInt32 {
 		return srverr.New(srverr.BadValue, "BSON field '%s' value must be < %d, actual value '%d'", v.Name,
-			math.MaxInt32, m.max)
+			int64(1<<31), m.max)
 	}
 	return nil
 }
@@ -345,6 +355,10 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 			}
 			ix = x
 		}
+	}
+	clustered := byName && name == clusteredName(c) || byKey && index.SamePattern(idPattern, pattern)
+	if ix == nil && c.Clustered && clustered && hidden.Type != 0 {
+		return dst, c, srverr.New(6011800, "The 'hidden' option is not supported for a clusteredIndex")
 	}
 	if ix == nil {
 		what := name

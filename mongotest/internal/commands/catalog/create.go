@@ -263,8 +263,36 @@ func (q *createSpec) parse(r *server.Request) error {
 	if err := q.checkSeries(r.Version()); err != nil {
 		return err
 	}
-	return q.check()
+	if q.hasExpire && r.Version().AllParsed() {
+		if err := checkLife(r, "expireAfterSeconds", q.expire); err != nil {
+			return err
+		}
+	}
+	if err := q.check(); err != nil || !r.Version().AllParsed() {
+		return err
+	}
+	return q.checkLater(r)
 }
+
+// checkLater checks what only later versions refuse.
+func (q *createSpec) checkLater(r *server.Request) error {
+	level, _ := r.Body.Lookup("validationLevel").StringValue()
+	action, _ := r.Body.Lookup("validationAction").StringValue()
+	given := func(field, value string) bool { return value == "" && !args.IsNull(r.Body.Lookup(field)) }
+	switch {
+	case q.capped && q.size < 1:
+		return args.TooSmall(r.Version(), "size", 1, q.size)
+	case r.Body.Lookup("validationLevel").Type != 0 && given("validationLevel", level):
+		return srverr.New(srverr.BadValue, notInEnumeration, level, "create.validationLevel")
+	case r.Body.Lookup("validationAction").Type != 0 && given("validationAction", action):
+		return srverr.New(srverr.BadValue, notInEnumeration, action, "create.validationAction")
+	case strings.Contains(q.ns, ".system.buckets.") && q.series == nil:
+		return srverr.New(srverr.IllegalOperation, "Cannot create %s without the 'timeseries' option", q.ns)
+	}
+	return nil
+}
+
+const notInEnumeration = "Enumeration value '%s' for field '%s' is not a valid value."
 
 // anyMax reads the greatest number of documents of a capped collection as old servers do, which
 // take what does not fit for "any number".
@@ -321,6 +349,10 @@ func (q *createSpec) check() error {
 	case q.clustered.Type == bson.TypeBoolean && q.clustered.AsBool() && !strings.Contains(q.ns, ".system.buckets."):
 		return srverr.New(
 			5979703, "The 'clusteredIndex' legacy format {clusteredIndex: <bool>} is only supported for specific internal collections and vice versa")
+	case q.clustered.Type == bson.TypeEmbeddedDocument && q.idIndex != nil:
+		return srverr.New(srverr.InvalidOptions, "The 'clusteredIndex' option is not supported with 'idIndex'")
+	case q.images.Lookup("enabled").AsBool() && q.hasViewOn:
+		return srverr.New(srverr.InvalidOptions, "The 'changeStreamPreAndPostImages' option is not supported on views")
 	case q.capped && !q.hasSize:
 		return srverr.New(srverr.InvalidOptions, "the 'size' field is required when 'capped' is true")
 	case !q.capped && (q.hasSize || q.hasMax):

@@ -317,7 +317,8 @@ func indexEquivalent(all []*store.IndexInfo, x *store.IndexInfo) (same bool, err
 	for _, old := range all {
 		equivalent := index.SamePattern(old.Pattern, x.Pattern) && old.Collation.Same(x.Collation) &&
 			old.Unique == x.Unique && old.Sparse == x.Sparse &&
-			old.Spec.Lookup("partialFilterExpression").Equal(x.Spec.Lookup("partialFilterExpression")) ||
+			old.Spec.Lookup("partialFilterExpression").Equal(x.Spec.Lookup("partialFilterExpression")) &&
+			old.Spec.Lookup("wildcardProjection").Equal(x.Spec.Lookup("wildcardProjection")) ||
 			old.Text != nil && x.Text != nil
 		options := sameIndexOptions(old, x) && old.Hidden == x.Hidden
 		switch {

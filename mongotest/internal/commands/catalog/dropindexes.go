@@ -123,6 +123,8 @@ func indexesToDrop(version release.Version, c *store.Coll, v bson.RawValue) (nam
 			}
 		}
 		switch {
+		case len(found) == 0 && c.Clustered && index.SamePattern(idPattern, v.Value):
+			return nil, false, clusteredStays
 		case len(found) == 0:
 			return nil, false,
 				srverr.New(srverr.IndexNotFound, "can't find index with key: %s", bsontext.Document(v.Value))
@@ -163,10 +165,26 @@ func indexesToDrop(version release.Version, c *store.Coll, v bson.RawValue) (nam
 func droppable(c *store.Coll, name string) error {
 	ix := c.Index(name)
 	switch {
+	case ix == nil && c.Clustered && name == clusteredName(c):
+		return clusteredStays
 	case ix == nil:
 		return srverr.New(srverr.IndexNotFound, "index not found with name [%s]", name)
 	case ix.IsID:
 		return srverr.New(srverr.InvalidOptions, "cannot drop _id index")
 	}
 	return nil
+}
+
+// clusteredStays is the error of dropping what a collection is stored by.
+var clusteredStays = srverr.New(5979800, "It is illegal to drop the clusteredIndex")
+
+var idPattern = bsondoc.Of("_id", int32(1))
+
+// clusteredName is the name of a clustered collection's index, which is none of the others.
+func clusteredName(c *store.Coll) string {
+	spec, _ := c.Raw.Lookup("clusteredIndex").Document()
+	if name, ok := spec.Lookup("name").StringValue(); ok {
+		return name
+	}
+	return "_id_"
 }

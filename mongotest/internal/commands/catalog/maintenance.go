@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
@@ -35,10 +36,28 @@ func refuseCompact(_ *server.Request, dst []byte) ([]byte, error) {
 	return dst, srverr.New(srverr.CommandNotSupported, "compact not allowed through mongos")
 }
 
+// compactSpec are the arguments of compact.
+type compactSpec struct {
+	force, dry bool
+	freeSpace  int64 // in MB
+}
+
+var compactArgs = &args.Table[compactSpec]{Name: "compact", Fields: map[string]args.Field[compactSpec]{
+	"force":             args.Bool(func(q *compactSpec) *bool { return &q.force }),
+	"dryRun":            args.Bool(func(q *compactSpec) *bool { return &q.dry }),
+	"freeSpaceTargetMB": args.Number(func(q *compactSpec) *int64 { return &q.freeSpace }).AtLeast(1),
+}}
+
 func runCompact(r *server.Request, dst []byte) ([]byte, error) {
 	ns, err := r.Collection(srverr.InvalidNamespace)
 	if err != nil {
 		return dst, err
+	}
+	q := compactSpec{}
+	if r.Version().AllParsed() { // older ones look at force alone
+		if err := compactArgs.ParseCommand(r, &q); err != nil {
+			return dst, err
+		}
 	}
 	if r.Node.Set() != nil && r.Node.IsPrimary() && !r.Body.Lookup("force").AsBool() {
 		return dst, &srverr.Error{Msg: "will not run compact on an active replica set primary as this is a slow blocking operation. use force:true to force"}
@@ -54,6 +73,9 @@ func runCompact(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(srverr.NamespaceNotFound, "collection does not exist")
 	case c.View:
 		return dst, srverr.New(srverr.CommandNotSupportedOnView, "can't compact a view")
+	}
+	if q.dry {
+		return bson.AppendInt32(dst, "estimatedBytesFreed", 0), nil
 	}
 	return bson.AppendInt32(dst, "bytesFreed", 0), nil
 }

@@ -21,7 +21,7 @@ func (q *createSpec) checkSeries(v release.Version) error {
 	if err := series.CheckFields(v, "create.timeseries", q.series); err != nil {
 		return err
 	}
-	if q.series.Lookup("timeField").Type == 0 {
+	if f := q.series.Lookup("timeField"); f.Type == 0 || args.IsNull(f) {
 		return args.MissingField("create.timeseries.timeField")
 	}
 	for _, other := range []struct {

@@ -371,6 +371,9 @@ func (p *explanation) plan(r *server.Request, shards ...int) (x *explained, err 
 	}
 	x.access.Table, x.access.Reach = route.Table, route.Reacher()
 	x.plan, err = x.access.Plan()
+	if p.op.Filter != nil && p.op.Filter.NeedsTextIndex() { // now it has the index's language
+		x.filter = p.op.Filter.Document()
+	}
 	return x, err
 }
 
