@@ -44,6 +44,22 @@ func TestCatalogRules(t *testing.T) {
 		{"8.2", ``, `{"collMod": "k", "index": {"keyPattern": {"_id": 1}, "hidden": false}}`, `6011800: The 'hidden' option is not supported for a clusteredIndex`},
 		{"8.2", ``, drop("k"), ``},
 
+		// A view has a name and a pipeline.
+		{"8.2", ``, `{"create": "x", "pipeline": [{"$match": {}}]}`, `72: 'pipeline' cannot be specified without 'viewOn'`},
+		{"8.0", ``, `{"create": "x", "pipeline": [{"$match": {}}]}`, `2: 'pipeline' cannot be specified without 'viewOn'`},
+		{"8.2", ``, `{"create": "v", "viewOn": "c", "pipeline": []}`, ``},
+		{"8.2", ``, `{"collMod": "v", "viewOn": ""}`, `2: 'viewOn' cannot be empty.'`},
+		{"8.2", ``, `{"collMod": "v", "viewOn": ".x"}`, `73: invalid name for 'viewOn': .x`},
+		{"8.2", ``, `{"collMod": "v", "viewOn": null}`, ``},
+		{"8.2", ``, drop("v"), ``},
+
+		// $rename moves nothing out of the meta field.
+		{"8.2", ``, `{"create": "s", "timeseries": {"timeField": "t", "metaField": "m"}}`, ``},
+		{"8.2", ``, `{"update": "s", "updates": [{"q": {}, "u": {"$rename": {"m": "n"}}, "multi": true}]}`,
+			`72: Cannot perform an update on a time-series collection which updates a field that is not the metaField 'm'`},
+		{"8.2", ``, `{"update": "s", "updates": [{"q": {}, "u": {"$rename": {"m.a": "m.b"}}, "multi": true}]}`, ``},
+		{"8.2", ``, drop("s"), ``},
+
 		// Null options of collMod are as if they were not given.
 		{"8.2", ``, `{"create": "s", "timeseries": {"timeField": "t"}}`, ``},
 		{"8.2", ``, `{"collMod": "s", "timeseries": {"granularity": null}}`, ``},
@@ -107,5 +123,18 @@ func TestSearchLanguage(t *testing.T) {
 		if want := `"$language":"` + language + `"`; !strings.Contains(strings.ReplaceAll(got, " ", ""), want) {
 			t.Errorf("%s: no %s in %s", search, want, got)
 		}
+	}
+}
+
+// TestUsesAfterCollMod: the uses of an index are counted anew after it was changed.
+func TestUsesAfterCollMod(t *testing.T) {
+	const uses = `{"aggregate": "c", "cursor": {}, "pipeline": [{"$indexStats": {}}, {"$match": {"name": "a"}}, {"$project": {"_id": 0, "n": "$accesses.ops"}}]}`
+	for change, want := range map[string]string{
+		`"hidden": false`: `{"n":{"$numberLong":"1"}}`, // as it was
+		`"hidden": true`:  `{"n":{"$numberLong":"0"}}`,
+	} {
+		askSiblings(t, []sibling{{"8.0", `[{"_id": 1, "a": 1}]`, uses, strings.ReplaceAll(strings.ReplaceAll(want, `{"$numberLong":"`, ""), `"}`, "")}},
+			`{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a"}]}`, `{"find": "c", "filter": {"a": 1}}`,
+			`{"collMod": "c", "index": {"name": "a", `+change+`}}`)
 	}
 }

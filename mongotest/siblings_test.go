@@ -39,7 +39,11 @@ func askSiblings(t *testing.T, all []sibling, prepare ...string) {
 			for _, s := range list {
 				answer := askMeasured(t, c, measured{docs: s.docs, cmd: s.cmd}, prepare...)
 				if len(answer) > 0 && answer[0] != '{' {
-					answer = errorOf(askText(t, c, "db", s.cmd))
+					reply := askText(t, c, "db", s.cmd)
+					if e, ok := reply.Lookup("writeErrors", "0").Document(); ok {
+						reply = e
+					}
+					answer = errorOf(reply)
 				}
 				if answer != s.want {
 					t.Errorf("%s: %s\ngot  %s\nwant %s", s.docs, s.cmd, answer, s.want)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"allium/bson"
 	"allium/mongotest/internal/args"
@@ -427,6 +429,9 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 	if unique.AsBool() && !x.Unique {
 		return m.makeUnique(tx, c, &x, dst)
 	}
+	if !bson.Equal(spec, ix.Spec) {
+		x.Uses, x.Since = new(atomic.Int64), time.Now() // they are counted anew
+	}
 	c, err := tx.ModifyIndex(c, &x, m.indexChange(x.Name))
 	return dst, c, err
 }
@@ -601,10 +606,18 @@ func (m *modification) settings(r *server.Request, tx *store.Tx,
 			raw = setOption(raw, "max", bsondoc.Int64Value(m.max), m.max <= 0)
 		}
 	}
-	if c.View && (m.viewOn != "" || m.pipeline.Type != 0) {
+	if viewOn := r.Body.Lookup("viewOn"); c.View && (viewOn.Type == bson.TypeString || m.pipeline.Type != 0) {
 		changed = true
 		q := createSpec{ns: c.NS}
 		q.viewOn, _ = raw.Lookup("viewOn").StringValue()
+		if r.Version().AllParsed() && viewOn.Type == bson.TypeString {
+			switch {
+			case m.viewOn == "":
+				return set, false, srverr.New(srverr.BadValue, "'viewOn' cannot be empty.'") // sic, as in create
+			case m.viewOn[0] == '.' || strings.IndexByte(m.viewOn, 0) >= 0:
+				return set, false, srverr.New(srverr.InvalidNamespace, "invalid name for 'viewOn': %s", m.viewOn)
+			}
+		}
 		if m.viewOn != "" {
 			q.viewOn = m.viewOn
 			raw = setOption(raw, "viewOn", text(m.viewOn), false)

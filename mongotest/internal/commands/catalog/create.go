@@ -268,6 +268,10 @@ func (q *createSpec) parse(r *server.Request) error {
 			return err
 		}
 	}
+	if r.Version().AllParsed() && !q.hasViewOn && q.pipeline.Type == bson.TypeArray &&
+		!bson.Raw(q.pipeline.Value).IsEmpty() {
+		return srverr.New(srverr.InvalidOptions, "'pipeline' cannot be specified without 'viewOn'")
+	}
 	if err := q.check(); err != nil || !r.Version().AllParsed() {
 		return err
 	}

@@ -2,6 +2,7 @@ package write
 
 import (
 	"slices"
+	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/series"
@@ -30,10 +31,21 @@ func checkSeriesUpdate(r *server.Request, c *store.Coll, op *updateOp) error {
 		return bad("Cannot perform an update on a time-series collection that does not have a metaField")
 	case !series.OnlyMeta(op.Q, meta):
 		return bad("Cannot perform an update on a time-series collection when querying on a field that is not the metaField '%s'", meta)
-	case !series.OnlyMeta(op.u.Value, meta):
+	case !series.OnlyMeta(op.u.Value, meta), !renamesMeta(op.u.Value, meta):
 		return bad("Cannot perform an update on a time-series collection which updates a field that is not the metaField '%s'", meta)
 	}
 	return nil
+}
+
+// renamesMeta reports whether $rename keeps what it renames below the meta field.
+func renamesMeta(update bson.Raw, meta string) bool {
+	renames, _ := update.Lookup("$rename").Document()
+	for _, to := range renames.All() {
+		if s, _ := to.StringValue(); s != meta && !strings.HasPrefix(s, meta+".") {
+			return false
+		}
+	}
+	return true
 }
 
 // checkSeriesDelete does the same for deletes, which since 7.0 may be any.
