@@ -68,7 +68,7 @@ func (u *uses) install(dir string, patterns []string, allium, module string) (un
 			return nil, err
 		}
 		build := []string{"build"}
-		vet = slices.Clone(vetting)
+		vet = []string{"vet"}
 		switch vendored := slices.ContainsFunc(roots, hasVendor); {
 		case work != "" && vendored:
 			if err := run(filepath.Dir(work), "work", "vendor"); err != nil {
@@ -114,7 +114,7 @@ func (u *uses) install(dir string, patterns []string, allium, module string) (un
 	// What go vet says of the program with the official driver is no reason.
 	after := complaints
 	complaints = ""
-	if run(dir, append(slices.Clone(vetting), patterns...)...) == nil || complaints == "" ||
+	if run(dir, append([]string{"vet"}, patterns...)...) == nil || complaints == "" ||
 		len(newLines(complaints, after)) > 0 {
 		return true, fmt.Errorf("go vet says with the drop-in\n%s", strings.Join(newLines(complaints, after), "\n"))
 	}
@@ -124,20 +124,22 @@ func (u *uses) install(dir string, patterns []string, allium, module string) (un
 	return false, nil
 }
 
-// vetting is the command whose results are compared. With trimmed paths the go command repeats what
-// it said of the same files in another folder, with the names of that folder.
-var vetting = []string{"vet", "-trimpath=false"}
-
-// newLines returns what a run of go vet says that an earlier one does not.
+// newLines returns what a run of go vet says that an earlier one does not. With trimmed paths the go
+// command repeats what it said of the same files in another folder, with the names of that folder:
+// a line is known by the name of its file, the place in it, and the text.
 func newLines(before, after string) []string {
+	key := func(line string) string {
+		path, rest, _ := strings.Cut(strings.TrimSpace(line), ".go:")
+		return filepath.Base(path) + ":" + rest
+	}
 	known := map[string]bool{}
 	for line := range strings.Lines(before) {
-		known[strings.TrimSpace(line)] = true
+		known[key(line)] = true
 	}
 	var list []string
 	for line := range strings.Lines(after) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && !known[line] {
-			list = append(list, line)
+		if trimmed := strings.TrimSpace(line); trimmed != "" && !strings.HasPrefix(trimmed, "#") && !known[key(line)] {
+			list = append(list, trimmed)
 		}
 	}
 	return list

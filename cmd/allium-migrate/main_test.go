@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -128,5 +129,25 @@ func F() error {
 	}
 	if !bytes.Contains(got, []byte("mongotest.Open()")) {
 		t.Errorf("no deployment is started:\n%s", got)
+	}
+}
+
+// What go vet says anew is told from what it said before, whatever folder the go command names.
+func TestNewLines(t *testing.T) {
+	before := "# example.com/app\n./print.go:5:24: fmt.Printf format %d\nstore/a.go:7:2: unreachable code\n"
+	for _, test := range []struct {
+		after string
+		want  []string
+	}{
+		{before, nil},
+		{strings.ReplaceAll(strings.ReplaceAll(before, "./print", "../../other/print"), "store/", "../other/store/"), nil},
+		{"./print.go:5:25: fmt.Printf format %d\n", []string{"./print.go:5:25: fmt.Printf format %d"}},
+		{"./prints.go:5:24: fmt.Printf format %d\n", []string{"./prints.go:5:24: fmt.Printf format %d"}},
+		{"# example.com/app\n\nstore/a.go:7:2: self-assignment\n", []string{"store/a.go:7:2: self-assignment"}},
+		{"vet: ./print.go:5:24: undefined: x\n", []string{"vet: ./print.go:5:24: undefined: x"}},
+	} {
+		if got := newLines(before, test.after); !slices.Equal(got, test.want) {
+			t.Errorf("%q: got %q, want %q", test.after, got, test.want)
+		}
 	}
 }
