@@ -124,9 +124,9 @@ func (u *uses) install(dir string, patterns []string, allium, module string) (un
 	return false, nil
 }
 
-// newLines returns what a run of go vet says that an earlier one does not. With trimmed paths the go
-// command repeats what it said of the same files in another folder, with the names of that folder:
-// a line is known by the name of its file, the place in it, and the text.
+// newLines returns what a run of go vet says that an earlier one does not. With trimmed paths the
+// go command repeats what it said of the same files in another folder, with the names of that
+// folder: a line is known by the name of its file, the place in it, and the text.
 func newLines(before, after string) []string {
 	key := func(line string) string {
 		path, rest, _ := strings.Cut(strings.TrimSpace(line), ".go:")
