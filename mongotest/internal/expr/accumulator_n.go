@@ -71,7 +71,7 @@ func init() {
 				return nil, err
 			}
 			return &percentileExpr{spec}, nil
-		})
+		}, shownAsWritten)
 	}
 }
 

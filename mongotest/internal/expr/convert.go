@@ -17,7 +17,7 @@ import (
 )
 
 func init() {
-	registerParser("$convert", parseConvert)
+	registerParser("$convert", parseConvert, shownOperands("input", "to", "onError", "onNull"))
 	for name, to := range map[string]bson.Type{
 		"$toArray": bson.TypeArray, "$toBool": bson.TypeBoolean, "$toDate": bson.TypeDateTime,
 		"$toDecimal": bson.TypeDecimal128, "$toDouble": bson.TypeDouble, "$toInt": bson.TypeInt32,
@@ -34,7 +34,6 @@ func init() {
 
 // registerConversion adds an operator that is short for $convert with these arguments.
 func registerConversion(name, format string, to bson.RawValue) {
-	conversions[name] = to
 	registerParser(name, func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 		args, err := parseArguments(v, s, depth)
 		if err != nil {
@@ -44,7 +43,7 @@ func registerConversion(name, format string, to bson.RawValue) {
 			return nil, srverr.New(50723, "%s requires a single argument, got %d", name, len(args))
 		}
 		return &convert{input: args[0], to: &constant{to}, format: &constant{bsondoc.StringValue(format)}}, nil
-	})
+	}, shownConversion(to))
 }
 
 // convert is $convert. Of its arguments only input and to are always there.

@@ -27,10 +27,9 @@ func init() {
 		"$isoWeek":      func(c civil) int64 { _, w := c.isoWeek(); return int64(w) },
 		"$isoWeekYear":  func(c civil) int64 { y, _ := c.isoWeek(); return int64(y) },
 	} {
-		dateParts[name] = true
 		registerParser(name, func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 			return parseDatePart(name, part, v, s, depth)
-		})
+		}, shownDatePart)
 	}
 	registerNamed(
 		&namedOp{

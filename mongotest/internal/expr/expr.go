@@ -278,20 +278,30 @@ func parseObject(doc bson.Raw, s *Scope, depth int) (Expr, error) {
 // IsOperator reports whether this version's server has an expression operator of this name, the '$'
 // included.
 func IsOperator(name string, env *Env) bool {
-	return operators[name] != nil && env.Version.Has(release.Expression, name)
+	return operators[name].parse != nil && env.Version.Has(release.Expression, name)
 }
 
 func parseOperator(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 	op := operators[name]
-	if op == nil || !s.env.Version.Has(release.Expression, name) {
+	if op.parse == nil || !s.env.Version.Has(release.Expression, name) {
 		return nil, srverr.New(srverr.InvalidPipelineOperator, "Unrecognized expression '%s'%s", name,
 			s.env.Version.NotBuiltNote(release.Expression, name))
 	}
-	return op(name, v, s, depth)
+	return op.parse(name, v, s, depth)
 }
 
-// operator parses an expression operator.
-type operator func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error)
+// operator is an expression operator.
+type operator struct {
+	parse parser
+	shown showing // what explain shows of its operand; nil: positional operands, in an array
+}
+
+type (
+	// parser parses the operand of the operator of this name.
+	parser func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error)
+	// showing returns an operator's operand as explain shows it.
+	showing func(v bson.RawValue, s *Scope) bson.RawValue
+)
 
 // operators is filled by the init functions of the files that implement them, one group per file.
 // Which versions have them is in the table of package release.

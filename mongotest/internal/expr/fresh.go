@@ -37,7 +37,7 @@ func registerFresh(name string, value func(st *State) bson.RawValue) {
 			return nil, srverr.New(srverr.FailedToParse, "%s takes an empty object, found: %s", name, Text(v))
 		}
 		return &fresh{value}, nil
-	})
+	}, shownAsWritten)
 }
 
 func (f *fresh) eval(st *State) (bson.RawValue, error) { return f.value(st), nil }

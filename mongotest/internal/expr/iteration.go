@@ -15,10 +15,10 @@ import (
 )
 
 func init() {
-	registerParser("$map", parseMap)
-	registerParser("$filter", parseFilter)
-	registerParser("$reduce", parseReduce)
-	registerParser("$zip", parseZip)
+	registerParser("$map", parseMap, shownOperands("input", "=as", "in"))
+	registerParser("$filter", parseFilter, shownOperands("input", "=as", "cond", "limit"))
+	registerParser("$reduce", parseReduce, shownOperands("input", "initialValue", "in"))
+	registerParser("$zip", parseZip, shownZip)
 }
 
 // CheckInterval is how many steps of work pass between two looks at Env.Check: nested iterations

@@ -37,10 +37,10 @@ func init() {
 	)
 	registerParser("$and", parseJunction)
 	registerParser("$or", parseJunction)
-	registerParser("$cond", parseCond)
+	registerParser("$cond", parseCond, shownCond)
 	registerParser("$ifNull", parseIfNull)
-	registerParser("$switch", parseSwitch)
-	registerParser("$let", parseLet)
+	registerParser("$switch", parseSwitch, shownSwitch)
+	registerParser("$let", parseLet, shownLet)
 }
 
 // junction is $and or $or: decided by the first operand that is false or true.

@@ -8,7 +8,7 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-func init() { registerParser("$meta", parseMeta) }
+func init() { registerParser("$meta", parseMeta, shownAsWritten) }
 
 // metaExpr is $meta. What a search finds is not asked for beforehand: only a search engine has it.
 type metaExpr struct{ name string }

@@ -147,9 +147,10 @@ func (op *namedOp) parse(name string, v bson.RawValue, s *Scope, depth int) (Exp
 
 func registerNamed(ops ...*namedOp) {
 	for _, op := range ops {
-		operators[op.name], namedOps[op.name] = op.parse, op
+		var names []string
+		for _, p := range op.params {
+			names = append(names, p.name)
+		}
+		operators[op.name] = operator{op.parse, shownOperands(names...)}
 	}
 }
-
-// namedOps are the operators with named operands, by their names.
-var namedOps = map[string]*namedOp{}

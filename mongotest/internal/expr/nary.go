@@ -157,7 +157,7 @@ func (n *nary) foldRuns(args []Expr, env *Env) ([]Expr, error) {
 // registerNary adds operators with positional operands to the table.
 func registerNary(ops ...*naryOp) {
 	for _, op := range ops {
-		operators[op.name] = op.parse
+		operators[op.name] = operator{parse: op.parse}
 	}
 }
 
@@ -177,9 +177,14 @@ func (op *naryOp) parse(name string, v bson.RawValue, s *Scope, depth int) (Expr
 	return &nary{op, args}, nil
 }
 
-// registerParser adds an operator with a parser of its own.
-func registerParser(name string, parse func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error)) {
-	operators[name] = parse
+// registerParser adds an operator with a parser of its own, and with what explain shows of it if
+// that is not an array of operands.
+func registerParser(name string, parse parser, shown ...showing) {
+	op := operator{parse: parse}
+	if len(shown) > 0 {
+		op.shown = shown[0]
+	}
+	operators[name] = op
 }
 
 var any0 = arity{0, -1}

@@ -49,8 +49,8 @@ func init() {
 			}},
 	)
 	literal := func(_ string, v bson.RawValue, _ *Scope, _ int) (Expr, error) { return &constant{v}, nil }
-	registerParser("$literal", literal)
-	registerParser("$const", literal)
+	registerParser("$literal", literal, shownAsWritten)
+	registerParser("$const", literal, shownAsWritten)
 	registerParser("$mergeObjects", func(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 		args, err := parseArguments(v, s, depth)
 		op := mergeEach
@@ -59,9 +59,9 @@ func init() {
 		}
 		return &nary{op, args}, err
 	})
-	registerParser("$getField", parseGetField)
-	registerParser("$setField", parseSetField)
-	registerParser("$unsetField", parseSetField)
+	registerParser("$getField", parseGetField, shownGetField)
+	registerParser("$setField", parseSetField, shownOperands("field", "input", "value"))
+	registerParser("$unsetField", parseSetField, shownOperands("field", "input"))
 }
 
 func evalObjectToArray(_ *State, args []bson.RawValue) (bson.RawValue, error) {

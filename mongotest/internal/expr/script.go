@@ -17,8 +17,8 @@ type Script interface {
 }
 
 func init() {
-	registerParser("$function", parseFunction)
-	registerParser("$_internalJsEmit", parseScriptEmit)
+	registerParser("$function", parseFunction, shownAsWritten)
+	registerParser("$_internalJsEmit", parseScriptEmit, shownAsWritten)
 }
 
 // script returns what runs JavaScript.

@@ -89,77 +89,34 @@ func shownFields(doc bson.RawValue, s *Scope) bson.RawValue {
 	return bsondoc.DocumentValue(bson.EndDocument(dst, at))
 }
 
-// namedOperands are the operands of operators that are not in the table of named ones, in the order
-// in which they are shown. A "=" before a name tells that its value is no expression.
-var namedOperands = map[string]string{
-	"$map": "input =as in", "$filter": "input =as cond limit", "$reduce": "input initialValue in",
-	"$convert": "input to onError onNull", "$getField": "field input", "$setField": "field input value",
-	"$unsetField": "field input", "$sortArray": "input =sortBy", "$firstN": "n input", "$lastN": "n input",
-	"$minN": "n input", "$maxN": "n input",
+func shownOperator(name string, arg bson.RawValue, s *Scope) bson.Raw {
+	show := operators[name].shown
+	if show == nil {
+		show = shownPositional
+	}
+	return bsondoc.Single(name, show(arg, s))
 }
 
-// shownAsWritten are operators whose argument is no expression.
-var shownAsWritten = map[string]bool{"$literal": true, "$const": true, "$meta": true, "$rand": true, "$function": true,
-	"$_internalJsEmit": true, "$percentile": true, "$median": true}
+func shownPositional(arg bson.RawValue, s *Scope) bson.RawValue {
+	if arg.Type == bson.TypeArray {
+		return shownList(arg, s)
+	}
+	return bsondoc.ArrayValue(Shown(arg, s))
+}
 
-func shownOperator(name string, arg bson.RawValue, s *Scope) bson.Raw {
-	doc, isDocument := arg.Document()
-	if n, _, count := firstElement(doc); count == 1 && strings.HasPrefix(n, "$") {
-		isDocument = false // an operator, whose value is the operand
-	}
-	if shownAsWritten[name] {
-		return bsondoc.Single(name, arg)
-	}
-	if to, ok := conversions[name]; ok {
-		operand := arg
-		if items := bsondoc.Items(arg); arg.Type == bson.TypeArray && len(items) == 1 {
-			operand = items[0]
+// shownAsWritten is for operators whose argument is no expression.
+func shownAsWritten(arg bson.RawValue, _ *Scope) bson.RawValue { return arg }
+
+// shownOperands shows named operands in the order of their names. A "=" before a name tells that
+// its value is no expression.
+func shownOperands(names ...string) showing {
+	return func(arg bson.RawValue, s *Scope) bson.RawValue {
+		doc, ok := operands(arg)
+		if !ok {
+			return shownPositional(arg, s)
 		}
-		return bsondoc.Single("$convert", bsondoc.DocumentValue(bsondoc.Build(func(d *bsondoc.Builder) {
-			d.B = bson.AppendRawValue(d.B, "input", Shown(operand, s))
-			if to.Type == bson.TypeInt32 {
-				n, _ := to.AsInt64()
-				to = bsondoc.StringValue(bsontext.TypeName(bson.Type(n)))
-			}
-			d.B = bson.AppendRawValue(d.B, "to", single("$const", to))
-		})))
-	}
-	if dateParts[name] {
-		date, zone := arg, bson.RawValue{}
-		if items := bsondoc.Items(arg); arg.Type == bson.TypeArray && len(items) == 1 {
-			date = items[0]
-		} else if isDocument {
-			date, zone = doc.Lookup("date"), doc.Lookup("timezone")
-		}
-		return bsondoc.Single(name, bsondoc.DocumentValue(bsondoc.Build(func(d *bsondoc.Builder) {
-			d.B = bson.AppendRawValue(d.B, "date", Shown(date, s))
-			if zone.Type != 0 {
-				d.B = bson.AppendRawValue(d.B, "timezone", Shown(zone, s))
-			}
-		})))
-	}
-	switch {
-	case name == "$cond" && isDocument:
-		return bsondoc.Single(name, bsondoc.ArrayValue(Shown(doc.Lookup("if"), s), Shown(doc.Lookup("then"), s),
-			Shown(doc.Lookup("else"), s)))
-	case name == "$switch":
-		return bsondoc.Single(name, shownSwitch(doc, s))
-	case name == "$let":
-		return bsondoc.Single(name, bsondoc.DocumentValue(bsondoc.Build(func(d *bsondoc.Builder) {
-			d.B = bson.AppendRawValue(d.B, "vars", shownFields(doc.Lookup("vars"), s))
-			d.B = bson.AppendRawValue(d.B, "in", Shown(doc.Lookup("in"), s))
-		})))
-	case name == "$zip":
-		return bsondoc.Single(name, shownZip(doc, s))
-	case name == "$getField" && !isDocument:
-		return bsondoc.Single(name, bsondoc.DocumentValue(bsondoc.Build(func(d *bsondoc.Builder) {
-			d.B = bson.AppendRawValue(d.B, "field", Shown(arg, s))
-			d.Str("input", "$$CURRENT")
-		})))
-	}
-	if operands := operandNames(name); operands != nil && isDocument {
-		return bsondoc.Single(name, bsondoc.DocumentValue(bsondoc.Build(func(d *bsondoc.Builder) {
-			for _, k := range operands {
+		return bsondoc.DocumentValue(bsondoc.Build(func(d *bsondoc.Builder) {
+			for _, k := range names {
 				k, plain := strings.CutPrefix(k, "=")
 				item := doc.Lookup(k)
 				if item.Type == 0 && k == "as" {
@@ -172,31 +129,89 @@ func shownOperator(name string, arg bson.RawValue, s *Scope) bson.Raw {
 					d.B = bson.AppendRawValue(d.B, k, item)
 				}
 			}
-		})))
+		}))
 	}
-	if arg.Type == bson.TypeArray {
-		return bsondoc.Single(name, shownList(arg, s))
-	}
-	return bsondoc.Single(name, bsondoc.ArrayValue(Shown(arg, s)))
 }
 
-// operandNames returns the names of an operator's operands; nil if they are positional.
-func operandNames(name string) []string {
-	if list, ok := namedOperands[name]; ok {
-		return strings.Fields(list)
+// operands returns the document of named operands, and whether there is one: an operator is a
+// document, too.
+func operands(arg bson.RawValue) (bson.Raw, bool) {
+	doc, ok := arg.Document()
+	if n, _, count := firstElement(doc); count == 1 && strings.HasPrefix(n, "$") {
+		ok = false
 	}
-	op := namedOps[name]
-	if op == nil {
-		return nil
-	}
-	var list []string
-	for _, p := range op.params {
-		list = append(list, p.name)
-	}
-	return list
+	return doc, ok
 }
 
-func shownSwitch(doc bson.Raw, s *Scope) bson.RawValue {
+// only returns the operand that stands alone in an array, and whether it does.
+func only(arg bson.RawValue) (bson.RawValue, bool) {
+	if arg.Type != bson.TypeArray {
+		return arg, false
+	}
+	items := bsondoc.Items(arg)
+	if len(items) != 1 {
+		return arg, false
+	}
+	return items[0], true
+}
+
+// shownConversion shows what is short for $convert to a type as the operands of that.
+func shownConversion(to bson.RawValue) showing {
+	if to.Type == bson.TypeInt32 {
+		n, _ := to.AsInt64()
+		to = bsondoc.StringValue(bsontext.TypeName(bson.Type(n)))
+	}
+	return func(arg bson.RawValue, s *Scope) bson.RawValue {
+		operand, _ := only(arg)
+		return bsondoc.DocumentValue(bsondoc.Build(func(d *bsondoc.Builder) {
+			d.B = bson.AppendRawValue(d.B, "input", Shown(operand, s))
+			d.B = bson.AppendRawValue(d.B, "to", single("$const", to))
+		}))
+	}
+}
+
+func shownDatePart(arg bson.RawValue, s *Scope) bson.RawValue {
+	zone := bson.RawValue{}
+	date, alone := only(arg)
+	if doc, ok := operands(arg); ok && !alone {
+		date, zone = doc.Lookup("date"), doc.Lookup("timezone")
+	}
+	return bsondoc.DocumentValue(bsondoc.Build(func(d *bsondoc.Builder) {
+		d.B = bson.AppendRawValue(d.B, "date", Shown(date, s))
+		if zone.Type != 0 {
+			d.B = bson.AppendRawValue(d.B, "timezone", Shown(zone, s))
+		}
+	}))
+}
+
+func shownCond(arg bson.RawValue, s *Scope) bson.RawValue {
+	doc, ok := operands(arg)
+	if !ok {
+		return shownPositional(arg, s)
+	}
+	return bsondoc.ArrayValue(Shown(doc.Lookup("if"), s), Shown(doc.Lookup("then"), s), Shown(doc.Lookup("else"), s))
+}
+
+func shownLet(arg bson.RawValue, s *Scope) bson.RawValue {
+	doc, _ := arg.Document()
+	return bsondoc.DocumentValue(bsondoc.Build(func(d *bsondoc.Builder) {
+		d.B = bson.AppendRawValue(d.B, "vars", shownFields(doc.Lookup("vars"), s))
+		d.B = bson.AppendRawValue(d.B, "in", Shown(doc.Lookup("in"), s))
+	}))
+}
+
+func shownGetField(arg bson.RawValue, s *Scope) bson.RawValue {
+	if _, ok := operands(arg); ok {
+		return shownOperands("field", "input")(arg, s)
+	}
+	return bsondoc.DocumentValue(bsondoc.Build(func(d *bsondoc.Builder) {
+		d.B = bson.AppendRawValue(d.B, "field", Shown(arg, s))
+		d.Str("input", "$$CURRENT")
+	}))
+}
+
+func shownSwitch(arg bson.RawValue, s *Scope) bson.RawValue {
+	doc, _ := arg.Document()
 	return bsondoc.DocumentValue(bsondoc.Build(func(d *bsondoc.Builder) {
 		branches := bsondoc.Items(doc.Lookup("branches"))
 		for i, b := range branches {
@@ -213,7 +228,8 @@ func shownSwitch(doc bson.Raw, s *Scope) bson.RawValue {
 	}))
 }
 
-func shownZip(doc bson.Raw, s *Scope) bson.RawValue {
+func shownZip(arg bson.RawValue, s *Scope) bson.RawValue {
+	doc, _ := arg.Document()
 	return bsondoc.DocumentValue(bsondoc.Build(func(d *bsondoc.Builder) {
 		inputs, defaults := doc.Lookup("inputs"), doc.Lookup("defaults")
 		d.B = bson.AppendRawValue(d.B, "inputs", shownList(inputs, s))
@@ -224,10 +240,3 @@ func shownZip(doc bson.Raw, s *Scope) bson.RawValue {
 		d.Flag("useLongestLength", doc.Lookup("useLongestLength").AsBool())
 	}))
 }
-
-// conversions are what operators that are short for $convert convert to; dateParts are those for a
-// part of a date.
-var (
-	conversions = map[string]bson.RawValue{}
-	dateParts   = map[string]bool{}
-)

@@ -12,7 +12,7 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-func init() { registerParser("$sortArray", parseSortArray) }
+func init() { registerParser("$sortArray", parseSortArray, shownOperands("input", "=sortBy")) }
 
 // sortArray is $sortArray: by whole items, or by fields of them.
 type sortArray struct {
