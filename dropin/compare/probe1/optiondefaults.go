@@ -74,6 +74,33 @@ func merging[T any](name string, merge func(...*T) *T) {
 	say.Line(name+" of nil", set(merge(nil)))
 	say.Line(name+" of a zero", set(merge(new(T))))
 	say.Line(name+" of both", set(merge(new(T), nil, new(T))))
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if !f.IsExported() || len(f.Index) > 1 {
+			continue
+		}
+		with := func(n int64) (*T, any) {
+			o := new(T)
+			v := reflect.ValueOf(o).Elem().FieldByIndex(f.Index)
+			v.Set(say.Filled(f.Type, n))
+			return o, v.Interface()
+		}
+		one, first := with(1)
+		two, second := with(2)
+		zero, nothing := with(0)
+		which := func(o *T) string {
+			v := reflect.ValueOf(o).Elem().FieldByIndex(f.Index)
+			for name, value := range map[string]any{"first": first, "second": second, "zero": nothing} {
+				same := v.Kind() != reflect.Pointer || v.Pointer() == reflect.ValueOf(value).Pointer()
+				if same && !v.IsZero() && reflect.DeepEqual(v.Interface(), value) {
+					return name
+				}
+			}
+			return fmt.Sprint("none, is zero: ", v.IsZero())
+		}
+		say.Line(name+" of "+f.Name, which(merge(one)), which(merge(one, two)), which(merge(two, nil, one)),
+			which(merge(one, new(T))), which(merge(nil, one, nil)), which(merge(one, zero)), which(merge(zero, one)))
+		say.Line(name+" leaves "+f.Name, which(one), which(two), merge(one) == one)
+	}
 }
 
 // set returns the names and values of the fields that are not zero.

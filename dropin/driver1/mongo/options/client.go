@@ -169,6 +169,9 @@ func MergeClientOptions(opts ...*ClientOptions) *ClientOptions {
 		from := reflect.ValueOf(o).Elem()
 		for i := range from.NumField() {
 			if f := from.Field(i); from.Type().Field(i).IsExported() && !f.IsZero() {
+				if from.Type().Field(i).Name == "Hosts" && f.Len() == 0 {
+					continue // no hosts are none that are set, unlike the other lists
+				}
 				to.Field(i).Set(f)
 			}
 		}
