@@ -11,6 +11,7 @@ import (
 	"allium/internal/command"
 	"allium/internal/errcode"
 	"allium/internal/exec"
+	"allium/internal/failure"
 	"allium/internal/option"
 	"allium/mongoerr"
 )
@@ -162,7 +163,7 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, indexes []IndexModel,
 	}
 	res, err := c.run(ctx, &op)
 	if err != nil {
-		if _, applied := errors.AsType[*mongoerr.WriteConcernError](err); applied {
+		if failure.Applied(err) {
 			return cmd.Names, err
 		}
 		return nil, err

@@ -175,10 +175,7 @@ func Save[T any](ctx context.Context, c *Collection[T], version string, before T
 	res, err := c.update(ctx, command.UpdateStatement{Filter: s.filter, Update: s.update, Replacement: s.replacement},
 		opts)
 	// With the error of a write concern alone, the document was changed, unless there was none.
-	_, applied := errors.AsType[*mongoerr.WriteConcernError](err)
-	if _, refused := errors.AsType[*mongoerr.WriteError](err); refused {
-		applied = false
-	}
+	applied := failure.Applied(err)
 	switch {
 	case err != nil && !applied:
 		return err

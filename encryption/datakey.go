@@ -14,6 +14,7 @@ import (
 	"allium/bson"
 	"allium/encryption/kms"
 	"allium/internal/crypt"
+	"allium/internal/failure"
 	"allium/internal/option"
 	"allium/internal/redact"
 	"allium/mongoerr"
@@ -112,7 +113,7 @@ func (c *Client) createDataKey(ctx context.Context, provider string, opts []Data
 	if err != nil {
 		return bson.UUID{}, err
 	}
-	if _, err = c.vault.InsertOne(ctx, d.Append(nil)); err != nil && !onFewer(err) {
+	if _, err = c.vault.InsertOne(ctx, d.Append(nil)); err != nil && !failure.Applied(err) {
 		return bson.UUID{}, err
 	}
 	return d.ID, err
@@ -234,7 +235,7 @@ func (c *Client) changeKey(ctx context.Context, id bson.UUID, update any) (*Data
 	defer end()
 	doc, err := c.vault.FindOneAndUpdate(ctx, bson.D{{Key: "_id", Value: id}}, update)
 	switch {
-	case onFewer(err):
+	case failure.Applied(err):
 		var key *DataKey // as it was before the change, which was made
 		if doc != nil {
 			key, _ = parseDataKey(doc)
@@ -246,13 +247,6 @@ func (c *Client) changeKey(ctx context.Context, id bson.UUID, update any) (*Data
 		return nil, fmt.Errorf("data key %s: %w", id, err)
 	}
 	return parseDataKey(doc)
-}
-
-// onFewer reports whether an error says that a write was made, but on fewer members than its write
-// concern asks for.
-func onFewer(err error) bool {
-	_, ok := errors.AsType[*mongoerr.WriteConcernError](err)
-	return ok
 }
 
 // RewrapOptions are the options of RewrapManyDataKey.

@@ -39,3 +39,14 @@ func SocketTimeout(err error) bool {
 	e, ok := errors.AsType[*mongoerr.ConnectionError](err)
 	return ok && e.Timeout()
 }
+
+// Applied reports whether an error says of a write that it was made, though on fewer members than
+// its write concern asks for, and says nothing else: what the write did is known.
+func Applied(err error) bool {
+	if _, ok := errors.AsType[*mongoerr.WriteConcernError](err); !ok {
+		return false
+	}
+	_, refused := errors.AsType[*mongoerr.WriteError](err)
+	_, failed := errors.AsType[*mongoerr.ServerError](err)
+	return !refused && !failed
+}

@@ -47,3 +47,24 @@ func TestKinds(t *testing.T) {
 		}
 	}
 }
+
+func TestApplied(t *testing.T) {
+	concern, write, server := &mongoerr.WriteConcernError{Code: 64}, &mongoerr.WriteError{Code: 11000}, &mongoerr.ServerError{Code: 50}
+	for _, test := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{concern, true},
+		{write, false},
+		{server, false},
+		{errors.New("x"), false},
+		{errors.Join(errors.New("x"), concern), true},
+		{errors.Join(concern, write), false},
+		{errors.Join(server, concern), false},
+	} {
+		if got := Applied(test.err); got != test.want {
+			t.Errorf("%v: %v", test.err, got)
+		}
+	}
+}
