@@ -179,7 +179,8 @@ func main() {
 		{"bulk", bulk}, {"clientBulk", clientBulk},
 		{"catalog", catalog}, {"indexes", indexes}, {"sessions", sessions}, {"streams", streams}, {"files", files},
 		{"monitored", monitored}, {"coding", coding}, {"failures", failures},
-		{"encryption", encrypted}, {"contexts", contexts}, {"kinds", kinds}, {"credentials", credentials},
+		{"encryption", encrypted}, {"contexts", contexts}, {"listers", listers},
+		{"kinds", kinds}, {"credentials", credentials},
 	} {
 		try(part.name, func() { part.run(db) })
 	}

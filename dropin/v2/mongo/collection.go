@@ -55,7 +55,7 @@ func (coll *Collection) Database() *Database { return coll.db }
 
 // Drop deletes the collection. One that does not exist is no error.
 func (coll *Collection) Drop(ctx context.Context, opts ...options.Lister[options.DropCollectionOptions]) error {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (coll *Collection) InsertMany(ctx context.Context, documents any,
 	if v.Len() == 0 {
 		return nil, fmt.Errorf("invalid documents: %w", ErrEmptySlice)
 	}
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ type DeleteResult struct {
 // DeleteOne deletes the first document that matches the filter.
 func (coll *Collection) DeleteOne(ctx context.Context, filter any,
 	opts ...options.Lister[options.DeleteOneOptions]) (*DeleteResult, error) {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (coll *Collection) DeleteOne(ctx context.Context, filter any,
 // DeleteMany deletes all documents that match the filter.
 func (coll *Collection) DeleteMany(ctx context.Context, filter any,
 	opts ...options.Lister[options.DeleteManyOptions]) (*DeleteResult, error) {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +295,7 @@ func (coll *Collection) UpdateByID(ctx context.Context, id any, update any,
 // UpdateOne updates the first document that matches the filter.
 func (coll *Collection) UpdateOne(ctx context.Context, filter any, update any,
 	opts ...options.Lister[options.UpdateOneOptions]) (*UpdateResult, error) {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +310,7 @@ func (coll *Collection) UpdateOne(ctx context.Context, filter any, update any,
 // UpdateMany updates all documents that match the filter.
 func (coll *Collection) UpdateMany(ctx context.Context, filter any, update any,
 	opts ...options.Lister[options.UpdateManyOptions]) (*UpdateResult, error) {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -366,7 +366,7 @@ func (coll *Collection) updated(res allium.UpdateResult, many bool, err error) (
 // ReplaceOne replaces the first document that matches the filter.
 func (coll *Collection) ReplaceOne(ctx context.Context, filter any, replacement any,
 	opts ...options.Lister[options.ReplaceOptions]) (*UpdateResult, error) {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -431,7 +431,7 @@ func (coll *Collection) CountDocuments(ctx context.Context, filter any,
 // EstimatedDocumentCount counts the documents by what is known of the collection.
 func (coll *Collection) EstimatedDocumentCount(ctx context.Context,
 	opts ...options.Lister[options.EstimatedDocumentCountOptions]) (int64, error) {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return 0, err
 	}

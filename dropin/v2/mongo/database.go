@@ -75,7 +75,7 @@ func (db *Database) Watch(ctx context.Context, pipeline any,
 // command encodes a command for RunCommand.
 func (db *Database) command(ctx context.Context, cmd any,
 	opts []options.Lister[options.RunCmdOptions]) (context.Context, abson.Raw, *readpref.ReadPref, error) {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return ctx, nil, nil, err
 	}
@@ -181,7 +181,7 @@ type CollectionSpecification struct {
 // listed runs listCollections.
 func (db *Database) listed(ctx context.Context, filter any,
 	opts []options.Lister[options.ListCollectionsOptions]) (*allium.Cursor[coding.View], error) {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +338,7 @@ func (db *Database) ListCollectionNames(ctx context.Context, filter any,
 // CreateCollection creates a collection.
 func (db *Database) CreateCollection(ctx context.Context, name string,
 	opts ...options.Lister[options.CreateCollectionOptions]) error {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return err
 	}
@@ -418,7 +418,7 @@ func (db *Database) createOptions(o *options.CreateCollectionOptions) (allium.Cr
 // CreateView creates a view of a collection through a pipeline.
 func (db *Database) CreateView(ctx context.Context, viewName, viewOn string, pipeline any,
 	opts ...options.Lister[options.CreateViewOptions]) error {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return err
 	}

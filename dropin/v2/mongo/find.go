@@ -96,7 +96,7 @@ func (coll *Collection) single(doc abson.Raw, err error) *SingleResult {
 // FindOneAndDelete deletes the first document that matches the filter, and returns it.
 func (coll *Collection) FindOneAndDelete(ctx context.Context, filter any,
 	opts ...options.Lister[options.FindOneAndDeleteOptions]) *SingleResult {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return &SingleResult{err: err}
 	}
@@ -124,7 +124,7 @@ func (coll *Collection) FindOneAndDelete(ctx context.Context, filter any,
 // FindOneAndReplace replaces the first document that matches the filter, and returns it.
 func (coll *Collection) FindOneAndReplace(ctx context.Context, filter any, replacement any,
 	opts ...options.Lister[options.FindOneAndReplaceOptions]) *SingleResult {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return &SingleResult{err: err}
 	}
@@ -157,7 +157,7 @@ func (coll *Collection) FindOneAndReplace(ctx context.Context, filter any, repla
 // FindOneAndUpdate updates the first document that matches the filter, and returns it.
 func (coll *Collection) FindOneAndUpdate(ctx context.Context, filter any, update any,
 	opts ...options.Lister[options.FindOneAndUpdateOptions]) *SingleResult {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return &SingleResult{err: err}
 	}

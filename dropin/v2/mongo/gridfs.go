@@ -96,7 +96,7 @@ func (b *GridFSBucket) id(ctx context.Context, id any) (context.Context, any, er
 
 // upload returns the options of an upload.
 func (b *GridFSBucket) upload(opts []options.Lister[options.GridFSUploadOptions]) (agridfs.UploadOptions, error) {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return agridfs.UploadOptions{}, err
 	}
@@ -175,7 +175,7 @@ func (b *GridFSBucket) download(s *agridfs.DownloadStream, err error) (*GridFSDo
 
 // revision returns the options of a download by name.
 func revision(opts []options.Lister[options.GridFSNameOptions]) (agridfs.DownloadByNameOptions, error) {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil || o.Revision == nil {
 		return agridfs.DownloadByNameOptions{}, err
 	}
@@ -262,7 +262,7 @@ func (b *GridFSBucket) Drop(ctx context.Context) error {
 // Find finds the documents of files that match the filter.
 func (b *GridFSBucket) Find(ctx context.Context, filter any,
 	opts ...options.Lister[options.GridFSFindOptions]) (*Cursor, error) {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ const codeNamespaceNotFound = 26
 
 // List lists the indexes.
 func (iv IndexView) List(ctx context.Context, opts ...options.Lister[options.ListIndexesOptions]) (*Cursor, error) {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (iv IndexView) CreateOne(ctx context.Context, model IndexModel,
 // CreateMany creates indexes, and returns their names.
 func (iv IndexView) CreateMany(ctx context.Context, models []IndexModel,
 	opts ...options.Lister[options.CreateIndexesOptions]) ([]string, error) {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (iv IndexView) DropWithKey(ctx context.Context, keySpecDocument any,
 }
 
 func (iv IndexView) drop(ctx context.Context, index any, opts []options.Lister[options.DropIndexesOptions]) error {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (iv IndexView) drop(ctx context.Context, index any, opts []options.Lister[o
 
 // DropAll drops all indexes but that on _id.
 func (iv IndexView) DropAll(ctx context.Context, opts ...options.Lister[options.DropIndexesOptions]) error {
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return err
 	}

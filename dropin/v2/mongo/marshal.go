@@ -311,6 +311,15 @@ func merged[T any](opts []options.Lister[T]) (*T, error) {
 	return o, nil
 }
 
+// built is merged for the methods that say in the error that it is one of options.
+func built[T any](opts []options.Lister[T]) (*T, error) {
+	o, err := merged(opts)
+	if err != nil {
+		return nil, fmt.Errorf("failed to construct options from builder: %w", err)
+	}
+	return o, nil
+}
+
 func isNil(v any) bool {
 	if v == nil {
 		return true

@@ -218,7 +218,7 @@ func (s *Session) StartTransaction(opts ...options.Lister[options.TransactionOpt
 	case s.snapshot:
 		return session.ErrSnapshotTransaction
 	}
-	o, err := merged(opts)
+	o, err := built(opts)
 	if err != nil {
 		return err
 	}
