@@ -85,8 +85,12 @@ func ExampleIsTimeout() {
 	defer done()
 	users := allium.CollectionOf[User](client.Database("app"), "users")
 
+	// With a connection in the pool, nothing but the reply can take that long.
+	if err := client.Ping(context.Background()); err != nil {
+		fmt.Println(err)
+	}
 	d.FailCommand(mongotest.Fail{Commands: []string{"find"}, Block: time.Hour})
-	_, err := users.FindOne(context.Background(), bson.M{}, allium.FindOneOptions{Timeout: new(20 * time.Millisecond)})
+	_, err := users.FindOne(context.Background(), bson.M{}, allium.FindOneOptions{Timeout: new(500 * time.Millisecond)})
 	var timeout *mongoerr.TimeoutError
 	fmt.Println(mongoerr.IsTimeout(err), errors.As(err, &timeout), timeout.Phase, "by", timeout.Source)
 
