@@ -216,6 +216,9 @@ func Parse(version release.Version, doc bson.Raw, alone, lax bool, m *work.Meter
 			return nil, err
 		}
 	}
+	if err := s.checkCompoundWildcard(); err != nil {
+		return nil, err
+	}
 	if err := s.checkTTL(version); err != nil {
 		return nil, err
 	}
@@ -326,8 +329,12 @@ func (s *Spec) parseKey(version release.Version) error {
 	switch {
 	case len(s.fields) == 0:
 		return s.bad(srverr.CannotCreateIndex, "Index keys cannot be empty.")
-	case s.plugin == "wildcard" && len(s.fields) > 1:
+	case s.plugin == "wildcard" && len(s.fields) > 1 && !since70:
 		return s.bad(srverr.CannotCreateIndex, "wildcard indexes do not allow compounding")
+	case s.plugin == "wildcard" && slices.ContainsFunc(s.fields, func(f store.IndexField) bool {
+		return f.Special != "" && f.Special != "wildcard"
+	}):
+		return s.bad(srverr.CannotCreateIndex, "Can't use more than one index plugin for a single index.")
 	case hashed > 1:
 		return srverr.New(31303, "A maximum of one index field is allowed to be hashed but found %d for 'key' %s",
 			hashed, bsontext.Document(s.Key))
@@ -363,13 +370,39 @@ func (s *Spec) checkWildcardProjection(version release.Version, v bson.RawValue)
 			bsontext.TypeName(v.Type))
 	case s.plugin != "wildcard":
 		return s.bad(srverr.BadValue, "The field 'wildcardProjection' is only allowed in an 'wildcard' index")
-	case s.fields[0].Path != "$**":
+	case !slices.ContainsFunc(s.fields, func(f store.IndexField) bool { return f.Path == "$**" }):
 		return s.bad(srverr.FailedToParse, "The field 'wildcardProjection' is only allowed when 'key' is {\"$**\": ±1}")
 	case doc.IsEmpty():
 		return s.bad(srverr.FailedToParse, "The 'wildcardProjection' field can't be an empty object")
 	}
 	if _, err := query.ParsePlainProjection(doc, queryOptions(version, nil)); err != nil {
 		return s.within(srverr.From(err).Prefix("Failed to parse: wildcardProjection :: caused by :: "), s.doc)
+	}
+	return nil
+}
+
+// checkCompoundWildcard looks at a wildcard index that has other fields, too: no value may be in
+// both.
+func (s *Spec) checkCompoundWildcard() error {
+	if s.plugin != "wildcard" || len(s.fields) < 2 {
+		return nil
+	}
+	at := slices.IndexFunc(s.fields, func(f store.IndexField) bool { return f.Special == "wildcard" })
+	projection := s.doc.Lookup("wildcardProjection")
+	root := strings.TrimSuffix(s.fields[at].Path, "$**")
+	if root == "" && projection.Type == 0 {
+		return s.bad(srverr.CannotCreateIndex,
+			"a compound wildcard index on all fields needs a 'wildcardProjection' that leaves out its other fields")
+	}
+	code := int32(7246204)
+	if root == "" {
+		code = 7246209
+	}
+	left, _ := projection.Document()
+	for i, f := range s.fields {
+		if i != at && store.WildcardHas(s.fields[at].Path, left, f.Path) {
+			return s.bad(code, "the wildcard of a compound wildcard index has its field '%s' as well", f.Path)
+		}
 	}
 	return nil
 }

@@ -350,6 +350,9 @@ func (s *Stage) has(path string) bool {
 	if s.Index.Collation != nil && !s.onlyPlain(path) {
 		return false
 	}
+	if s.Index.Compound() {
+		return false
+	}
 	if s.Wild != "" {
 		u := usable{ix: s.Index, wild: s.Wild}
 		return path == s.Wild && !u.array(0) && !slices.ContainsFunc(s.Bounds[1], mayBeObject)
@@ -436,6 +439,9 @@ func (a *Access) sortedPlan(s *Stage) (*Stage, bool) {
 // goes then.
 func (a *Access) inOrder(s *Stage, bounds [][]query.Interval) (back, ok bool) {
 	ix := s.Index
+	if ix.Compound() {
+		return false, false // the documents are sorted
+	}
 	fields := ix.KeyFields
 	u := usable{ix: ix, fields: fields, wild: s.Wild, same: a.Collation.Same(ix.Collation)}
 	first := 0
@@ -508,7 +514,7 @@ func (a *Access) keepsOrder(s *Stage, u *usable, bounds [][]query.Interval, i in
 // explode takes a scan apart into one for each combination of the points that bound its first
 // fields, whose results are in order and can be merged.
 func (a *Access) explode(s *Stage) (*Stage, bool) {
-	if s.Range != nil || s.Wild != "" {
+	if s.Range != nil || s.Index.Wild != nil {
 		return nil, false
 	}
 	n, total := 0, 1

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/store"
@@ -20,19 +21,21 @@ const (
 	maxOrPlans = 10
 )
 
-// usable is an index as a query may use it: a wildcard index for one path.
+// usable is an index as a query may use it: a wildcard index for one path, or for its fields before
+// the wildcard alone.
 type usable struct {
 	ix     *store.Index
 	fields []store.IndexField
 	wild   string
+	at     int      // which of the fields wild is
 	paths  []string // under which the keys of a wildcard index may be, if there are several
 	same   bool     // compares strings as the query does
 }
 
 // array reports whether the path of a field leads to an array somewhere.
 func (u *usable) array(i int) bool {
-	if u.wild != "" {
-		return len(u.paths) > 1 || len(u.arrayPaths()) > 0
+	if u.ix.Wild != nil {
+		return u.wild != "" && i == u.at && (len(u.paths) > 1 || len(u.arrayPaths()) > 0)
 	}
 	return u.ix.Arrays.Any(i)
 }
@@ -57,8 +60,11 @@ func (u *usable) arrayPaths() (list []string) {
 
 // arrayOn reports whether a part of a field's path, counted from 0, leads to an array.
 func (u *usable) arrayOn(i, part int) bool {
-	if u.wild == "" {
+	if u.ix.Wild == nil {
 		return u.ix.Arrays.Holds(i, part)
+	}
+	if u.wild == "" || i != u.at {
+		return false
 	}
 	for _, p := range u.arrayPaths() {
 		if strings.Count(p, ".") == part {
@@ -70,7 +76,7 @@ func (u *usable) arrayOn(i, part int) bool {
 
 func (u *usable) field(i int) query.Field {
 	f := query.Field{SameCollation: u.same, Sparse: u.ix.Sparse, Several: len(u.fields) > 1, Array: u.array(i),
-		Hashed: u.fields[i].Special == "hashed", Wildcard: u.wild != ""}
+		Hashed: u.fields[i].Special == "hashed", Wildcard: u.wild != "" && i == u.at}
 	f.Sparse, f.Cells = f.Sparse && !u.geo(), u.ix.Cells(i)
 	return f
 }
@@ -256,6 +262,9 @@ func (a *Access) joinScans(x, y *Stage) bool {
 		return false
 	}
 	field := 0
+	if x.Index.Compound() {
+		return false
+	}
 	if x.Wild != "" {
 		field = 1
 		if len(x.Bounds[0]) != len(y.Bounds[0]) {
@@ -323,14 +332,19 @@ func (a *Access) usables(preds []predicate) (out []usable) {
 			out = append(out, usable{ix: ix, fields: ix.KeyFields, same: same})
 			continue
 		}
+		before, behind := ix.KeyFields[:ix.WildAt-1], ix.KeyFields[ix.WildAt+1:]
+		if len(before) > 0 {
+			out = append(out, usable{ix: ix, fields: before, same: same})
+		}
 		var seen []string
 		for _, p := range preds {
 			if slices.Contains(seen, p.path) || !ix.Wild.Has(p.path) || ix.Wild.Numbered(ix.Arrays) {
 				continue
 			}
 			seen = append(seen, p.path)
-			out = append(out, usable{ix: ix, fields: []store.IndexField{{Path: p.path,
-				Descending: ix.KeyFields[1].Descending}}, wild: p.path, paths: keyPaths(ix, p.path), same: same})
+			field := store.IndexField{Path: p.path, Descending: ix.KeyFields[ix.WildAt].Descending}
+			out = append(out, usable{ix: ix, fields: slices.Concat(before, []store.IndexField{field}, behind),
+				wild: p.path, at: len(before), paths: keyPaths(ix, p.path), same: same})
 		}
 	}
 	return out
@@ -469,8 +483,8 @@ func (a *Access) indexPlans(u *usable, list []query.Condition, preds []predicate
 				}
 			}
 		}
-		if u.geo() && !u.asksGeometry(chosen) {
-			continue
+		if u.geo() && !u.asksGeometry(chosen) || u.wild != "" && len(chosen[u.at]) == 0 {
+			continue // documents without the field have no key
 		}
 		out = append(out, a.scanOf(u, list, chosen))
 	}
@@ -508,7 +522,7 @@ func (a *Access) scanOf(u *usable, list []query.Condition, chosen [][]bounded) *
 			tops[p.top] = true
 			switch {
 			case p.only:
-			case u.wild != "" && (len(u.paths) > 1 || belowToo(p.list) && !allValues(p.list)):
+			case u.wild != "" && i == u.at && (len(u.paths) > 1 || belowToo(p.list) && !allValues(p.list)):
 			case p.how == query.Exact:
 				answered[p.top] = true
 			case p.how == query.Covered && !u.ix.Multikey && u.wild == "":
@@ -520,9 +534,16 @@ func (a *Access) scanOf(u *usable, list []query.Condition, chosen [][]bounded) *
 		}
 		s.Bounds = append(s.Bounds, bounds)
 	}
-	if u.wild != "" {
-		s.Several = belowToo(s.Bounds[0])
-		s.Bounds = wildBounds(u, s.Bounds[0])
+	switch {
+	case u.wild != "":
+		s.Several = belowToo(s.Bounds[u.at])
+		s.Bounds = slices.Concat(s.Bounds[:u.at], wildBounds(u, s.Bounds[u.at]), s.Bounds[u.at+1:])
+	case u.ix.Wild != nil:
+		s.Several = true
+		s.Bounds = append(s.Bounds, anyPath)
+		for len(s.Bounds) < len(u.ix.KeyFields) {
+			s.Bounds = append(s.Bounds, query.AllValues())
+		}
 	}
 	var keyed, rest []query.Condition
 	for i, c := range list {
@@ -570,6 +591,13 @@ func (a *Access) remaining() *query.Filter {
 // belowToo reports whether bounds take documents, whose fields have the keys.
 func belowToo(list []query.Interval) bool {
 	return slices.ContainsFunc(list, func(in query.Interval) bool { return !in.IsPoint() && mayBeObject(in) })
+}
+
+// anyPath are the bounds of a wildcard's path where all keys count: MinKey is that of documents
+// without one.
+var anyPath = []query.Interval{
+	{Lo: bson.RawValue{Type: bson.TypeMinKey}, Hi: bson.RawValue{Type: bson.TypeMinKey}},
+	{Lo: bsondoc.StringValue(""), Hi: bsondoc.DocumentValue(bsondoc.OrEmpty(nil)), HiOpen: true},
 }
 
 // wildBounds are the bounds of a wildcard index for one path: documents below the path have keys

@@ -248,11 +248,12 @@ func (a *Access) cacheKey() string {
 		preds = a.predicates(preds, list)
 		for _, p := range preds {
 			for j, f := range ix.KeyFields {
-				if ix.Wild == nil && f.Path != p.path || ix.Wild != nil && (j > 0 || !ix.Wild.Has(p.path)) {
+				wild := ix.Wild != nil && j == ix.WildAt
+				if !wild && f.Path != p.path || wild && !ix.Wild.Has(p.path) {
 					continue
 				}
 				u := usable{ix: ix, fields: ix.KeyFields, same: a.Collation.Same(ix.Collation)}
-				field := query.Field{SameCollation: u.same, Sparse: ix.Sparse, Wildcard: ix.Wild != nil}
+				field := query.Field{SameCollation: u.same, Sparse: ix.Sparse, Wildcard: wild}
 				field.Cells = ix.Cells(j)
 				_, _, ok := p.cond.Bounds(field)
 				marks += mark(ok)

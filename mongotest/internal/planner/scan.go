@@ -135,11 +135,7 @@ func (r *row) key() bson.Raw {
 	case in.Index.Ordered():
 		key, _ := in.Index.Key(r.doc, r.entry)
 		for i, v := range key {
-			name := in.Index.KeyFields[i].Path
-			if in.Wild != "" && i == 1 {
-				name = in.Wild
-			}
-			b = bson.AppendRawValue(b, name, v)
+			b = bson.AppendRawValue(b, in.keyField(i), v)
 		}
 	}
 	return bson.EndDocument(b, start)

@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/store"
@@ -144,6 +146,9 @@ func (a *Access) distinctScan(s *Stage) (*Stage, bool) {
 	if in.Name != "IXSCAN" || in.Filter != nil || in.Range != nil || a.shardFiltered || a.Coll.Sharded() {
 		return s, false
 	}
+	if in.Index.Compound() {
+		return s, false
+	}
 	field := -1
 	for i, f := range in.Index.KeyFields {
 		if f.Path == a.Wants.Distinct && f.Special == "" || in.Wild == a.Wants.Distinct && in.Wild != "" && i == 1 {
@@ -188,11 +193,7 @@ func dotted(path string) bool {
 // scan.
 func (s *Stage) ShownBounds() (fields []string, bounds [][]string) {
 	for i, list := range s.Bounds {
-		f := s.Index.KeyFields[i]
-		name := f.Path
-		if s.Wild != "" && i == 1 {
-			name = s.Wild
-		}
+		f, name := s.Index.KeyFields[i], s.keyField(i)
 		back := s.Back != f.Descending
 		var out []string
 		for j := range list {
@@ -200,7 +201,7 @@ func (s *Stage) ShownBounds() (fields []string, bounds [][]string) {
 			if back {
 				in = list[len(list)-1-j]
 			}
-			if s.Wild != "" && i == 0 {
+			if s.Index.Wild != nil && i == s.Index.WildAt-1 {
 				out = append(out, in.Text(back, nil))
 				continue
 			}
@@ -213,28 +214,48 @@ func (s *Stage) ShownBounds() (fields []string, bounds [][]string) {
 
 // KeyPattern is the pattern of the index that the stage reads, as explain has it.
 func (s *Stage) KeyPattern() bson.Raw {
-	if s.Wild == "" {
+	if s.Index.Wild == nil {
 		return s.Index.Pattern
 	}
-	var v bson.RawValue
-	for _, x := range s.Index.Pattern.All() {
-		v = x
-	}
 	at, doc := bson.BeginDocument(nil)
-	doc = bson.AppendInt32(doc, "$_path", 1)
-	return bson.EndDocument(bson.AppendRawValue(doc, s.Wild, v), at)
+	i := 0
+	for k, v := range s.Index.Pattern.All() {
+		if i++; i == s.Index.WildAt {
+			doc = bson.AppendInt32(doc, "$_path", 1)
+			k = s.keyField(i)
+		}
+		doc = bson.AppendRawValue(doc, k, v)
+	}
+	return bson.EndDocument(doc, at)
+}
+
+// keyField is the name of a field of the keys: for the value of a wildcard the path that is looked
+// for, or the wildcard if that is none.
+func (s *Stage) keyField(i int) string {
+	switch {
+	case s.Index.Wild == nil || i != s.Index.WildAt:
+		return s.Index.KeyFields[i].Path
+	case s.Wild == "":
+		return s.Index.Fields[i-1].Path
+	}
+	return s.Wild
 }
 
 // ArrayPaths are for each field of the pattern the paths at which there are arrays in some
 // document.
 func (s *Stage) ArrayPaths() (fields []string, paths [][]string, multikey bool) {
-	if s.Wild != "" {
-		u := usable{ix: s.Index, wild: s.Wild}
-		list := u.arrayPaths()
-		for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
-			list[i], list[j] = list[j], list[i]
+	if s.Index.Wild != nil {
+		paths = make([][]string, len(s.Index.KeyFields))
+		for i := range paths {
+			fields = append(fields, s.keyField(i))
 		}
-		return []string{"$_path", s.Wild}, [][]string{nil, list}, len(list) > 0
+		if s.Wild != "" {
+			u := usable{ix: s.Index, wild: s.Wild}
+			list := u.arrayPaths()
+			slices.Reverse(list)
+			paths[s.Index.WildAt], multikey = list, len(list) > 0
+		}
+		return fields, paths, multikey
 	}
 	for i, f := range s.Index.Fields {
 		var list []string
@@ -284,10 +305,7 @@ func (s *Stage) Ends() (first, last bson.Raw, firstIn, lastIn bool) {
 	a, lo := bson.BeginDocument(nil)
 	b, hi := bson.BeginDocument(nil)
 	for i, list := range s.Bounds {
-		name := s.Index.KeyFields[i].Path
-		if s.Wild != "" && i == 1 {
-			name = s.Wild
-		}
+		name := s.keyField(i)
 		var in query.Interval
 		if len(list) > 0 {
 			in = list[0]

@@ -45,10 +45,12 @@ type IndexInfo struct {
 	Uses  *atomic.Int64 // operations that used the index
 	Since time.Time
 
-	// KeyFields are the fields that the keys have: those of the pattern, or of a wildcard index the
-	// path and the value. Wild is nil for other indexes.
+	// KeyFields are the fields that the keys have: those of the pattern, where that of a wildcard
+	// stands for two, the path and the value. WildAt is the place of the value. Wild is nil for
+	// other indexes.
 	KeyFields []IndexField
 	Wild      *wildcard
+	WildAt    int
 
 	gen     *query.KeyGenerator
 	special bool          // has no keys
@@ -79,10 +81,12 @@ func (x *IndexInfo) Prepare() *IndexInfo {
 		x.cells = nil
 	}
 	x.KeyFields = x.Fields
-	if len(x.Fields) == 1 && x.Fields[0].Special == "wildcard" {
+	if at := slices.IndexFunc(x.Fields, func(f IndexField) bool { return f.Special == "wildcard" }); at >= 0 {
 		projection, _ := x.Spec.Lookup("wildcardProjection").Document()
-		x.Wild = newWildcard(x.Fields[0].Path, projection)
-		x.KeyFields = []IndexField{{Path: "$_path"}, {Path: "", Descending: x.Fields[0].Descending}}
+		x.Wild, x.WildAt = newWildcard(x.Fields[at].Path, projection), at+1
+		x.KeyFields = slices.Concat(x.Fields[:at],
+			[]IndexField{{Path: "$_path"}, {Path: "", Descending: x.Fields[at].Descending}}, x.Fields[at+1:])
+		paths = slices.Delete(paths, at, at+1)
 	}
 	x.gen = query.NewKeyGenerator(paths, x.Sparse)
 	if x.Pattern.Lookup("_fts").Type != 0 {
@@ -144,15 +148,6 @@ func (x *IndexInfo) keys(dst []string, doc bson.Raw, suffix string,
 		}
 	}
 	seen := keySet{list: dst, from: len(dst)}
-	if x.Wild != nil {
-		x.Wild.keys(doc, "", func(path string, v bson.RawValue) {
-			b := x.encode(x.encode(nil, 0, bsondoc.StringValue(path)), 1, v)
-			if k := string(append(b, suffix...)); !seen.has(k) {
-				seen.add(k)
-			}
-		}, func(string) { multikey = true })
-		return seen.list, multikey, nil
-	}
 	multikey, err = x.eachKey(doc, m, func(key []bson.RawValue) {
 		var b []byte
 		for i, v := range key {
@@ -167,10 +162,12 @@ func (x *IndexInfo) keys(dst []string, doc bson.Raw, suffix string,
 	return dst, multikey, err
 }
 
-// eachKey calls add for each key of a document in an index that is none of a wildcard. The same key
-// may come several times; the slice is only valid during the call.
+// eachKey calls add for each key of a document. The same key may come several times; the slice is
+// only valid during the call.
 func (x *IndexInfo) eachKey(doc bson.Raw, m *work.Meter, add func(key []bson.RawValue)) (multikey bool, err error) {
 	switch {
+	case x.Wild != nil:
+		return x.wildKeys(doc, add)
 	case x.cells == nil:
 		return x.gen.Keys(doc, add)
 	case x.cells.Plane != nil:
@@ -219,7 +216,7 @@ func (x *IndexInfo) encode(dst []byte, i int, v bson.RawValue) []byte {
 // encodeRaw is encode for a value as the index has it.
 func (x *IndexInfo) encodeRaw(dst []byte, i int, v bson.RawValue) []byte {
 	c := collator(x.Collation)
-	if x.Wild != nil && i == 0 || x.Cells(i) != nil {
+	if x.Wild != nil && i == x.WildAt-1 || x.Cells(i) != nil {
 		c = nil // a path, or a cell
 	}
 	return AppendKey(dst, v, c, x.KeyFields[i].Descending)
@@ -240,15 +237,6 @@ func (x *IndexInfo) Stored(i int, v bson.RawValue) bson.RawValue {
 // Key returns the values of a document's key that begins an entry of the index, as the index has
 // them. ok is false if the document has no such key.
 func (x *IndexInfo) Key(doc bson.Raw, entry string) (values []bson.RawValue, ok bool) {
-	if x.Wild != nil {
-		x.Wild.keys(doc, "", func(path string, v bson.RawValue) {
-			p := bsondoc.StringValue(path)
-			if !ok && strings.HasPrefix(entry, string(x.encode(x.encode(nil, 0, p), 1, v))) {
-				values, ok = []bson.RawValue{p, v}, true
-			}
-		}, func(string) {})
-		return values, ok
-	}
 	x.eachKey(doc, nil, func(key []bson.RawValue) {
 		if ok {
 			return

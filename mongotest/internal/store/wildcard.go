@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/srverr"
 )
 
 // A wildcard index has a key for each value of a document: the path and the value. An array has one
@@ -30,6 +32,12 @@ func newWildcard(pattern string, projection bson.Raw) *wildcard {
 	}
 	w.flatten("", projection)
 	return w
+}
+
+// WildcardHas reports whether a wildcard index with this pattern and wildcardProjection has the values
+// at a path.
+func WildcardHas(pattern string, projection bson.Raw, path string) bool {
+	return newWildcard(pattern, projection).Has(path)
 }
 
 func (w *wildcard) flatten(prefix string, projection bson.Raw) {
@@ -138,6 +146,42 @@ func (w *wildcard) keys(doc bson.Raw, prefix string, add func(path string, v bso
 			add(path, v)
 		}
 	}
+}
+
+// Compound reports whether the index has other fields beside that of a wildcard.
+func (x *IndexInfo) Compound() bool { return x.Wild != nil && len(x.Fields) > 1 }
+
+// errPrefixArray is the error of an array in a field beside a wildcard.
+var errPrefixArray = &srverr.Error{Code: 7246301,
+	Msg: "a compound wildcard index does not support arrays in its fields without a wildcard"}
+
+// wildKeys calls add for each key of a document in a wildcard index. Where there are other fields, a
+// document without a value below the wildcard has a key as well, with MinKey as path and value:
+// queries on the other fields find it.
+func (x *IndexInfo) wildKeys(doc bson.Raw, add func(key []bson.RawValue)) (multikey bool, err error) {
+	key := make([]bson.RawValue, len(x.KeyFields))
+	if x.Compound() {
+		arrays, err := x.gen.Keys(doc, func(others []bson.RawValue) {
+			copy(key, others[:x.WildAt-1])
+			copy(key[x.WildAt+1:], others[x.WildAt-1:])
+		})
+		if err != nil {
+			return false, err
+		} else if arrays {
+			return false, errPrefixArray
+		}
+	}
+	none := true
+	x.Wild.keys(doc, "", func(path string, v bson.RawValue) {
+		none = false
+		key[x.WildAt-1], key[x.WildAt] = bsondoc.StringValue(path), v
+		add(key)
+	}, func(string) { multikey = true })
+	if none && x.Compound() {
+		key[x.WildAt-1], key[x.WildAt] = bson.RawValue{Type: bson.TypeMinKey}, bson.RawValue{Type: bson.TypeMinKey}
+		add(key)
+	}
+	return multikey, nil
 }
 
 // Arrays says where a document's index has arrays: for an ordinary index, which parts of the paths

@@ -245,7 +245,7 @@ func prepareShard(r *server.Request, tx *store.Tx, c *store.Coll, ns string, key
 // usableIndex reports whether an index finds the documents of a range of shard keys: it begins with
 // the key, has all documents, and orders strings by their bytes.
 func usableIndex(key bson.Raw, x *store.Index) bool {
-	return index.IsPrefix(key, x.Pattern) && x.Partial == nil && !x.Sparse && x.Collation == nil
+	return index.IsPrefix(key, x.Pattern) && x.Partial == nil && !x.Sparse && x.Collation == nil && x.Wild == nil
 }
 
 // shardIndexName returns the name that an index with this key gets by default. All fields that are
