@@ -34,7 +34,7 @@ func init() {
 
 // registerConversion adds an operator that is short for $convert with these arguments.
 func registerConversion(name, format string, to bson.RawValue) {
-	registerParser(name, func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+	parse := func(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
 		args, err := parseArguments(v, s, depth)
 		if err != nil {
 			return nil, err
@@ -43,7 +43,8 @@ func registerConversion(name, format string, to bson.RawValue) {
 			return nil, srverr.New(50723, "%s requires a single argument, got %d", name, len(args))
 		}
 		return &convert{input: args[0], to: &constant{to}, format: &constant{bsondoc.StringValue(format)}}, nil
-	}, shownConversion(to))
+	}
+	operators[name] = operator{parse: parse, shown: shownConversion(to), as: "$convert"}
 }
 
 // convert is $convert. Of its arguments only input and to are always there.

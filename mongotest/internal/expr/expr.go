@@ -294,6 +294,7 @@ func parseOperator(name string, v bson.RawValue, s *Scope, depth int) (Expr, err
 type operator struct {
 	parse parser
 	shown showing // what explain shows of its operand; nil: positional operands, in an array
+	as    string  // what explain calls it, if that is another operator that it is short for
 }
 
 type (

@@ -151,6 +151,6 @@ func registerNamed(ops ...*namedOp) {
 		for _, p := range op.params {
 			names = append(names, p.name)
 		}
-		operators[op.name] = operator{op.parse, shownOperands(names...)}
+		operators[op.name] = operator{parse: op.parse, shown: shownOperands(names...)}
 	}
 }

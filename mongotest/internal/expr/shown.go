@@ -90,11 +90,14 @@ func shownFields(doc bson.RawValue, s *Scope) bson.RawValue {
 }
 
 func shownOperator(name string, arg bson.RawValue, s *Scope) bson.Raw {
-	show := operators[name].shown
-	if show == nil {
-		show = shownPositional
+	op := operators[name]
+	if op.as != "" {
+		name = op.as
 	}
-	return bsondoc.Single(name, show(arg, s))
+	if op.shown == nil {
+		op.shown = shownPositional
+	}
+	return bsondoc.Single(name, op.shown(arg, s))
 }
 
 func shownPositional(arg bson.RawValue, s *Scope) bson.RawValue {
