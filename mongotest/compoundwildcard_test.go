@@ -11,8 +11,8 @@ import (
 	"allium/mongotest"
 )
 
-// Wildcard indexes with other fields, of servers since 7.0: which there may be, which documents they
-// refuse, and what they find.
+// Wildcard indexes with other fields, of servers since 7.0: which there may be, which documents
+// they refuse, and what they find.
 
 func TestCompoundWildcardRules(t *testing.T) {
 	for _, test := range []struct{ index, v60, v70 string }{
@@ -47,8 +47,8 @@ func TestCompoundWildcardRules(t *testing.T) {
 	}
 }
 
-// The fields beside the wildcard are of one value each: an array is refused by whatever would bring it
-// there, and nothing of it is left.
+// The fields beside the wildcard are of one value each: an array is refused by whatever would bring
+// it there, and nothing of it is left.
 func TestCompoundWildcardRefusesArrays(t *testing.T) {
 	for _, array := range []string{`"a": [1, 2]`, `"a": []`, `"x": [{"y": 1}]`, `"x": {"y": [1]}`} {
 		d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version("8.2.4"), mongotest.InMemory(), mongotest.NoScripting())
@@ -83,9 +83,9 @@ func TestCompoundWildcardRefusesArrays(t *testing.T) {
 	}
 }
 
-// TestCompoundWildcardsFindWhatScansFind: a query with the hint of the index, or left to the planner,
-// finds the documents that a scan of the collection finds, each once, and in the order that was asked
-// for; so do a count and a distinct.
+// TestCompoundWildcardsFindWhatScansFind: a query with the hint of the index, or left to the
+// planner, finds the documents that a scan of the collection finds, each once, and in the order
+// that was asked for; so do a count and a distinct.
 func TestCompoundWildcardsFindWhatScansFind(t *testing.T) {
 	single := []any{int32(1), int32(2), "x", nil, bson.D{}, bson.D{{Key: "k", Value: int32(1)}},
 		bson.D{{Key: "k", Value: int32(0)}}, bson.D{{Key: "k", Value: "x"}}}
@@ -180,7 +180,8 @@ func TestCompoundWildcardsFindWhatScansFind(t *testing.T) {
 	}
 }
 
-// The keys of a range of the field before the wildcard are not in the order of the wildcard's values.
+// The keys of a range of the field before the wildcard are not in the order of the wildcard's
+// values.
 func TestCompoundWildcardOrder(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version("7.0.0"), mongotest.InMemory(), mongotest.NoScripting())
 	c := dialNode(t, d, d.Node(0))

@@ -34,8 +34,8 @@ func newWildcard(pattern string, projection bson.Raw) *wildcard {
 	return w
 }
 
-// WildcardHas reports whether a wildcard index with this pattern and wildcardProjection has the values
-// at a path.
+// WildcardHas reports whether a wildcard index with this pattern and wildcardProjection has the
+// values at a path.
 func WildcardHas(pattern string, projection bson.Raw, path string) bool {
 	return newWildcard(pattern, projection).Has(path)
 }
@@ -155,8 +155,8 @@ func (x *IndexInfo) Compound() bool { return x.Wild != nil && len(x.Fields) > 1 
 var errPrefixArray = &srverr.Error{Code: 7246301,
 	Msg: "a compound wildcard index does not support arrays in its fields without a wildcard"}
 
-// wildKeys calls add for each key of a document in a wildcard index. Where there are other fields, a
-// document without a value below the wildcard has a key as well, with MinKey as path and value:
+// wildKeys calls add for each key of a document in a wildcard index. Where there are other fields,
+// a document without a value below the wildcard has a key as well, with MinKey as path and value:
 // queries on the other fields find it.
 func (x *IndexInfo) wildKeys(doc bson.Raw, add func(key []bson.RawValue)) (multikey bool, err error) {
 	key := make([]bson.RawValue, len(x.KeyFields))

@@ -169,8 +169,8 @@ func distinctProjection(key string) bson.Raw {
 func distinctIndex(c *store.Coll, key string, coll *query.Collation) *store.Index {
 	for i := range c.Indexes() {
 		ix := &c.Indexes()[i]
-		if ix.ByValue() && ix.Wild == nil && ix.Fields[0].Path == key && ix.Partial == nil && !ix.Sparse && !ix.Hidden &&
-			coll.Same(ix.Collation) {
+		if ix.ByValue() && ix.Wild == nil && ix.Fields[0].Path == key && ix.Partial == nil && !ix.Sparse &&
+			!ix.Hidden && coll.Same(ix.Collation) {
 			return ix
 		}
 	}
