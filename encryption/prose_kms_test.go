@@ -502,7 +502,7 @@ func TestProseAzureMetadata(t *testing.T) {
 		client := p.encryption(encryption.Options{KeyOptions: o})
 		ctx, cancel := t.Context(), func() {}
 		if c.name == "slow response" {
-			ctx, cancel = context.WithTimeout(ctx, 20*time.Millisecond)
+			ctx, cancel = context.WithTimeout(ctx, 500*time.Millisecond) // long enough to get to the service
 		}
 		_, err := client.CreateDataKey(ctx, "azure", encryption.DataKeyOptions{MasterKey: masterKeys["azure"]})
 		cancel()

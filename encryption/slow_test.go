@@ -57,7 +57,7 @@ func TestSlowKeyServiceHoldsNoConnection(t *testing.T) {
 	}
 
 	go func() { <-arrived }()
-	_, err = db.Collection("coll").InsertOne(ctx, bson.D{{Key: "ssn", Value: "1"}}, allium.InsertOneOptions{Timeout: new(50 * time.Millisecond)})
+	_, err = db.Collection("coll").InsertOne(ctx, bson.D{{Key: "ssn", Value: "1"}}, allium.InsertOneOptions{Timeout: new(500 * time.Millisecond)}) // long enough to get to the key service
 	if e, ok := errors.AsType[*mongoerr.TimeoutError](err); !ok || e.Phase != "encryption" || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("insert with a timeout: %v", err)
 	}
