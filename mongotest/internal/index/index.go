@@ -407,11 +407,14 @@ func (s *Spec) checkCompoundWildcard() error {
 	return nil
 }
 
+// IDPattern is the key pattern of an index on _id.
+var IDPattern = bsondoc.Of("_id", int32(1))
+
 // idFields are the options that an _id index may have.
 var idFields = map[string]bool{"key": true, "name": true, "ns": true, "v": true, "collation": true}
 
 func (s *Spec) CheckID() error {
-	if s.fields[0].Descending || !SamePattern(s.Key, bson.Raw("\x0e\x00\x00\x00\x10_id\x00\x01\x00\x00\x00\x00")) {
+	if s.fields[0].Descending || !SamePattern(s.Key, IDPattern) {
 		return srverr.New(srverr.BadValue, "The field 'key' for an _id index must be {_id: 1}, but got %s",
 			bsontext.Document(s.Key))
 	}

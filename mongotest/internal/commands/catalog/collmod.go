@@ -358,7 +358,7 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 			ix = x
 		}
 	}
-	clustered := byName && name == clusteredName(c) || byKey && index.SamePattern(idPattern, pattern)
+	clustered := byName && name == clusteredName(c) || byKey && index.SamePattern(index.IDPattern, pattern)
 	if ix == nil && c.Clustered && clustered && hidden.Type != 0 {
 		return dst, c, srverr.New(6011800, "The 'hidden' option is not supported for a clusteredIndex")
 	}

@@ -280,23 +280,19 @@ func (q *createSpec) parse(r *server.Request) error {
 
 // checkLater checks what only later versions refuse.
 func (q *createSpec) checkLater(r *server.Request) error {
-	level, _ := r.Body.Lookup("validationLevel").StringValue()
-	action, _ := r.Body.Lookup("validationAction").StringValue()
-	given := func(field, value string) bool { return value == "" && !args.IsNull(r.Body.Lookup(field)) }
-	switch {
-	case q.capped && q.size < 1:
+	if q.capped && q.size < 1 {
 		return args.TooSmall(r.Version(), "size", 1, q.size)
-	case r.Body.Lookup("validationLevel").Type != 0 && given("validationLevel", level):
-		return srverr.New(srverr.BadValue, notInEnumeration, level, "create.validationLevel")
-	case r.Body.Lookup("validationAction").Type != 0 && given("validationAction", action):
-		return srverr.New(srverr.BadValue, notInEnumeration, action, "create.validationAction")
-	case strings.Contains(q.ns, ".system.buckets.") && q.series == nil:
+	}
+	for _, field := range []string{"validationLevel", "validationAction"} {
+		if value, ok := r.Body.Lookup(field).StringValue(); ok && value == "" {
+			return srverr.New(srverr.BadValue, "Enumeration value '' for field 'create.%s' is not a valid value.", field)
+		}
+	}
+	if strings.Contains(q.ns, ".system.buckets.") && q.series == nil {
 		return srverr.New(srverr.IllegalOperation, "Cannot create %s without the 'timeseries' option", q.ns)
 	}
 	return nil
 }
-
-const notInEnumeration = "Enumeration value '%s' for field '%s' is not a valid value."
 
 // anyMax reads the greatest number of documents of a capped collection as old servers do, which
 // take what does not fit for "any number".

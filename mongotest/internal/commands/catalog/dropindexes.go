@@ -123,7 +123,7 @@ func indexesToDrop(version release.Version, c *store.Coll, v bson.RawValue) (nam
 			}
 		}
 		switch {
-		case len(found) == 0 && c.Clustered && index.SamePattern(idPattern, v.Value):
+		case len(found) == 0 && c.Clustered && index.SamePattern(index.IDPattern, v.Value):
 			return nil, false, clusteredStays
 		case len(found) == 0:
 			return nil, false,
@@ -177,8 +177,6 @@ func droppable(c *store.Coll, name string) error {
 
 // clusteredStays is the error of dropping what a collection is stored by.
 var clusteredStays = srverr.New(5979800, "It is illegal to drop the clusteredIndex")
-
-var idPattern = bsondoc.Of("_id", int32(1))
 
 // clusteredName is the name of a clustered collection's index, which is none of the others.
 func clusteredName(c *store.Coll) string {
