@@ -241,6 +241,9 @@ func main() {
 	must(err)
 	defer func() { _ = admin.Disconnect(ctx) }()
 	only := strings.Join(os.Args[2:], " ")
+	if strings.Contains("zeros", only) {
+		zeros()
+	}
 	for _, list := range [][]scene{commandScenes(), faultScenes()} {
 		for _, s := range list {
 			if strings.Contains(s.name, only) {

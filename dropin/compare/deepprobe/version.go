@@ -39,7 +39,9 @@ func clone(c *mongo.Collection, o *options.CollectionOptionsBuilder) *mongo.Coll
 var (
 	newCollectionOptions = options.Collection
 	updateOptions        = options.UpdateOne
+	updateManyOptions    = options.UpdateMany
 	deleteOptions        = options.DeleteOne
+	deleteManyOptions    = options.DeleteMany
 )
 
 const poolReady = event.ConnectionPoolReady
@@ -47,3 +49,14 @@ const poolReady = event.ConnectionPoolReady
 func filters() []any { return []any{} }
 
 func failureOf(e *event.CommandFailedEvent) any { return told(e.Failure) }
+
+// moreOptionals are the methods that version 1 does not have.
+func moreOptionals(c *mongo.Collection) []optional {
+	update := mongo.NewClientUpdateOneModel().SetFilter(d()).SetUpdate(d("$set", d("a", 1)))
+	return []optional{
+		{c.Database().Client(), "BulkWrite", options.ClientBulkWrite, []any{[]mongo.ClientBulkWrite{
+			{Database: "zeros", Collection: "c", Model: update}}}},
+		{c.Database().GridFSBucket(), "Find", options.GridFSFind, []any{d()}},
+		{c.Database(), "RunCommand", options.RunCmd, []any{d("ping", 1)}},
+	}
+}

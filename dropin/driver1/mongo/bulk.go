@@ -41,6 +41,9 @@ func (coll *Collection) BulkWrite(ctx context.Context, models []WriteModel,
 		if m == nil || reflect.ValueOf(m).IsNil() {
 			return nil, ErrNilDocument
 		}
+		if filter := reflect.ValueOf(m).Elem().FieldByName("Filter"); filter.IsValid() && filter.IsNil() {
+			return nil, ErrNilDocument
+		}
 		inner[i] = m.model()
 	}
 	res, err := coll.inner.BulkWrite(ctx, inner, with(opts, options.MergeBulkWriteOptions, convert.BulkWrite)...)

@@ -162,8 +162,8 @@ func (coll *Collection) BulkWrite(ctx context.Context, models []WriteModel,
 	}
 	a := arguments{coder: coll.coder}
 	settings := allium.BulkWriteOptions{
-		Unordered: unordered(o.Ordered), BypassDocumentValidation: o.BypassDocumentValidation, Let: a.optional(o.Let),
-		Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
+		Unordered: unordered(o.Ordered), BypassDocumentValidation: yes(o.BypassDocumentValidation),
+		Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
 	}
 	if a.err != nil {
 		return nil, a.err

@@ -94,7 +94,7 @@ func (coll *Collection) InsertOne(ctx context.Context, document any,
 		return nil, err
 	}
 	res, err := coll.inner.InsertOne(
-		ctx, doc, allium.InsertOneOptions{BypassDocumentValidation: o.BypassDocumentValidation, Comment: comment,
+		ctx, doc, allium.InsertOneOptions{BypassDocumentValidation: yes(o.BypassDocumentValidation), Comment: comment,
 			RawData: rawData(o.Internal)})
 	if err != nil {
 		return nil, failure(err)
@@ -144,7 +144,7 @@ func (coll *Collection) InsertMany(ctx context.Context, documents any,
 		return nil, err
 	}
 	res, err := coll.inner.InsertMany(ctx, docs, allium.InsertManyOptions{
-		Unordered: unordered(o.Ordered), BypassDocumentValidation: o.BypassDocumentValidation, Comment: comment,
+		Unordered: unordered(o.Ordered), BypassDocumentValidation: yes(o.BypassDocumentValidation), Comment: comment,
 		RawData: rawData(o.Internal),
 	})
 	err = failure(err)
@@ -158,6 +158,14 @@ func (coll *Collection) InsertMany(ctx context.Context, documents any,
 		}
 	}
 	return out, err
+}
+
+// yes returns a flag that is sent only if it is true.
+func yes(flag *bool) *bool {
+	if !set(flag) {
+		return nil
+	}
+	return flag
 }
 
 func unordered(ordered *bool) bool { return ordered != nil && !*ordered }
@@ -334,7 +342,7 @@ func (coll *Collection) update(ctx context.Context, filter, update any, o *optio
 	a := arguments{coder: coll.coder}
 	settings := allium.UpdateOptions{
 		Upsert: set(o.Upsert), ArrayFilters: a.filters(o.ArrayFilters), Sort: a.ordered(sort, "sort"),
-		BypassDocumentValidation: o.BypassDocumentValidation,
+		BypassDocumentValidation: yes(o.BypassDocumentValidation),
 		Collation:                collated(o.Collation), Hint: a.hint(o.Hint), Let: a.optional(o.Let),
 		Comment: a.comment(o.Comment),
 		RawData: rawData(o.Internal),
@@ -383,8 +391,9 @@ func (coll *Collection) ReplaceOne(ctx context.Context, filter any, replacement 
 	}
 	a := arguments{coder: coll.coder}
 	settings := allium.ReplaceOptions{
-		Upsert: set(o.Upsert), Sort: a.ordered(o.Sort, "sort"), BypassDocumentValidation: o.BypassDocumentValidation,
-		Collation: collated(o.Collation), Hint: a.hint(o.Hint), Let: a.optional(o.Let), Comment: a.comment(o.Comment),
+		Upsert: set(o.Upsert), Sort: a.ordered(o.Sort, "sort"),
+		BypassDocumentValidation: yes(o.BypassDocumentValidation), Collation: collated(o.Collation),
+		Hint: a.hint(o.Hint), Let: a.optional(o.Let), Comment: a.comment(o.Comment),
 		RawData: rawData(o.Internal),
 	}
 	if a.err != nil {

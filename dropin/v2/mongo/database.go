@@ -314,9 +314,7 @@ func (db *Database) ListCollectionSpecifications(ctx context.Context, filter any
 // ListCollectionNames lists the names of the collections that match a filter.
 func (db *Database) ListCollectionNames(ctx context.Context, filter any,
 	opts ...options.Lister[options.ListCollectionsOptions]) ([]string, error) {
-	cur, err := db.listed(
-		ctx, filter, append(
-			[]options.Lister[options.ListCollectionsOptions]{options.ListCollections().SetNameOnly(true)}, opts...))
+	cur, err := db.listed(ctx, filter, append(opts[:len(opts):len(opts)], options.ListCollections().SetNameOnly(true)))
 	if err != nil {
 		return nil, err
 	}

@@ -143,8 +143,8 @@ func (coll *Collection) FindOneAndReplace(ctx context.Context, filter any, repla
 	settings := allium.FindOneAndReplaceOptions{
 		ReturnNew: set(o.ReturnDocument) == options.After, Upsert: set(o.Upsert), Sort: a.ordered(o.Sort, "sort"),
 		Projection:               a.optional(o.Projection),
-		BypassDocumentValidation: o.BypassDocumentValidation, Collation: collated(o.Collation), Hint: a.hint(o.Hint),
-		Let:     a.optional(o.Let),
+		BypassDocumentValidation: yes(o.BypassDocumentValidation), Collation: collated(o.Collation),
+		Hint: a.hint(o.Hint), Let: a.optional(o.Let),
 		Comment: a.comment(o.Comment), RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal),
 	}
 	if a.err != nil {
@@ -176,7 +176,7 @@ func (coll *Collection) FindOneAndUpdate(ctx context.Context, filter any, update
 	settings := allium.FindOneAndUpdateOptions{
 		ReturnNew: set(o.ReturnDocument) == options.After, Upsert: set(o.Upsert), Sort: a.ordered(o.Sort, "sort"),
 		Projection:   a.optional(o.Projection),
-		ArrayFilters: a.filters(o.ArrayFilters), BypassDocumentValidation: o.BypassDocumentValidation,
+		ArrayFilters: a.filters(o.ArrayFilters), BypassDocumentValidation: yes(o.BypassDocumentValidation),
 		Collation: collated(o.Collation), Hint: a.hint(o.Hint),
 		Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
 		MaxTime: maxTime(o.Internal),
@@ -206,7 +206,7 @@ func aggregate(ctx context.Context, client *Client, db *Database, name string, c
 	}
 	a := arguments{coder: c}
 	settings := allium.AggregateOptions{
-		AllowDiskUse: o.AllowDiskUse, BatchSize: o.BatchSize, BypassDocumentValidation: o.BypassDocumentValidation,
+		AllowDiskUse: o.AllowDiskUse, BatchSize: o.BatchSize, BypassDocumentValidation: yes(o.BypassDocumentValidation),
 		Collation: collated(o.Collation),
 		Comment:   a.comment(o.Comment), Hint: a.hint(o.Hint), Let: a.optional(o.Let), RawData: rawData(o.Internal),
 		MaxTime: maxTime(o.Internal), MaxAwaitTime: set(o.MaxAwaitTime),

@@ -374,7 +374,7 @@ func (o *BulkWriteOptions) SetOrdered(v bool) *BulkWriteOptions {
 
 // SetLet says variables for expressions, a document.
 func (o *BulkWriteOptions) SetLet(v any) *BulkWriteOptions {
-	o.Let = v
+	o.Let = &v
 	return o
 }
 
@@ -1069,7 +1069,7 @@ func (o *CreateCollectionOptions) SetCollation(v *Collation) *CreateCollectionOp
 
 // SetChangeStreamPreAndPostImages says whether documents are kept for change streams, a document.
 func (o *CreateCollectionOptions) SetChangeStreamPreAndPostImages(v any) *CreateCollectionOptions {
-	o.ChangeStreamPreAndPostImages = v
+	o.ChangeStreamPreAndPostImages = &v
 	return o
 }
 
@@ -1093,7 +1093,7 @@ func (o *CreateCollectionOptions) SetSizeInBytes(v int64) *CreateCollectionOptio
 
 // SetStorageEngine says settings of the storage engine, a document.
 func (o *CreateCollectionOptions) SetStorageEngine(v any) *CreateCollectionOptions {
-	o.StorageEngine = v
+	o.StorageEngine = &v
 	return o
 }
 

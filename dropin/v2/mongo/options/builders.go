@@ -231,7 +231,7 @@ func (b *BulkWriteOptionsBuilder) SetOrdered(v bool) *BulkWriteOptionsBuilder {
 // SetLet says variables for expressions, a document.
 func (b *BulkWriteOptionsBuilder) SetLet(v any) *BulkWriteOptionsBuilder {
 	b.Opts = append(b.Opts, func(o *BulkWriteOptions) error {
-		o.Let = v
+		o.Let = &v
 		return nil
 	})
 	return b
@@ -421,7 +421,7 @@ func (b *ClientBulkWriteOptionsBuilder) SetOrdered(v bool) *ClientBulkWriteOptio
 // SetLet says variables for expressions, a document.
 func (b *ClientBulkWriteOptionsBuilder) SetLet(v any) *ClientBulkWriteOptionsBuilder {
 	b.Opts = append(b.Opts, func(o *ClientBulkWriteOptions) error {
-		o.Let = v
+		o.Let = &v
 		return nil
 	})
 	return b
@@ -689,7 +689,7 @@ func (b *CreateCollectionOptionsBuilder) SetCollation(v *Collation) *CreateColle
 // SetChangeStreamPreAndPostImages says whether documents are kept for change streams, a document.
 func (b *CreateCollectionOptionsBuilder) SetChangeStreamPreAndPostImages(v any) *CreateCollectionOptionsBuilder {
 	b.Opts = append(b.Opts, func(o *CreateCollectionOptions) error {
-		o.ChangeStreamPreAndPostImages = v
+		o.ChangeStreamPreAndPostImages = &v
 		return nil
 	})
 	return b
@@ -725,7 +725,7 @@ func (b *CreateCollectionOptionsBuilder) SetSizeInBytes(v int64) *CreateCollecti
 // SetStorageEngine says settings of the storage engine, a document.
 func (b *CreateCollectionOptionsBuilder) SetStorageEngine(v any) *CreateCollectionOptionsBuilder {
 	b.Opts = append(b.Opts, func(o *CreateCollectionOptions) error {
-		o.StorageEngine = v
+		o.StorageEngine = &v
 		return nil
 	})
 	return b
@@ -1663,7 +1663,7 @@ func (b *FindOneOptionsBuilder) SetCollation(v *Collation) *FindOneOptionsBuilde
 // SetComment says what the server's logs and profiles have beside the command.
 func (b *FindOneOptionsBuilder) SetComment(v any) *FindOneOptionsBuilder {
 	b.Opts = append(b.Opts, func(o *FindOneOptions) error {
-		o.Comment = v
+		o.Comment = &v
 		return nil
 	})
 	return b
@@ -1806,7 +1806,7 @@ func (b *FindOptionsBuilder) SetCollation(v *Collation) *FindOptionsBuilder {
 // SetComment says what the server's logs and profiles have beside the command.
 func (b *FindOptionsBuilder) SetComment(v any) *FindOptionsBuilder {
 	b.Opts = append(b.Opts, func(o *FindOptions) error {
-		o.Comment = v
+		o.Comment = &v
 		return nil
 	})
 	return b
@@ -2376,7 +2376,7 @@ func (b *InsertOneOptionsBuilder) SetBypassDocumentValidation(v bool) *InsertOne
 // SetComment says what the server's logs and profiles have beside the command.
 func (b *InsertOneOptionsBuilder) SetComment(v any) *InsertOneOptionsBuilder {
 	b.Opts = append(b.Opts, func(o *InsertOneOptions) error {
-		o.Comment = v
+		o.Comment = &v
 		return nil
 	})
 	return b
