@@ -41,6 +41,12 @@ func askMeasured(t *testing.T, c net.Conn, m measured, prepare ...string) string
 	if reply.Lookup("cursor").IsZero() {
 		reply = ok(t, askText(t, c, "db", `{"find": "c"}`))
 	}
+	return batchOf(t, reply)
+}
+
+// batchOf returns the documents of a first batch.
+func batchOf(t *testing.T, reply bson.Raw) string {
+	t.Helper()
 	var results []string
 	batch, _ := reply.Lookup("cursor", "firstBatch").Array()
 	for v := range batch.Values() {

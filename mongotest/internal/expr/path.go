@@ -34,11 +34,14 @@ func CheckPath(path string, v Version) error {
 // CheckFieldName reports what is wrong with a single field name.
 func CheckFieldName(name string, v Version) error { return checkFieldName(name, v) }
 
+// dbRefFields are the fields of a DBRef, which paths may name since [release.Version.AllParsed].
+var dbRefFields = map[string]bool{"$ref": true, "$id": true, "$db": true}
+
 func checkFieldName(name string, v Version) error {
 	switch {
 	case name == "":
 		return srverr.New(15998, "FieldPath field names may not be empty strings.")
-	case name[0] == '$':
+	case name[0] == '$' && !(v.AllParsed() && dbRefFields[name]):
 		if v.AtLeast(5, 0) {
 			return srverr.New(16410,
 				"FieldPath field names may not start with '$'. Consider using $getField or $setField.")

@@ -133,6 +133,9 @@ func parseBucket(p *parser, _ string, v bson.RawValue) ([]stage, error) {
 			40199, "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary.")
 	}
 	for name, spec := range output.All() { // parsed when the rest is found to be right
+		if name == "_id" && p.rt.o.Version.AllParsed() {
+			return nil, srverr.New(15948, "a group's _id may only be specified once")
+		}
 		if err := g.addField(name, spec, p.scope); err != nil {
 			return nil, err
 		}

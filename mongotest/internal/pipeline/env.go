@@ -22,8 +22,8 @@ type Env interface {
 	Replace(ns Namespace, docs []bson.Raw, series bson.Raw) error
 	// MergeKey checks that the target of $merge may be written and has a unique index on exactly
 	// the fields of on (in any order), and returns these; without any, those that name a document
-	// of the target.
-	MergeKey(ns Namespace, on []string, coll *query.Collation) ([]string, error)
+	// of the target. nulls reports whether that index has documents without them, too.
+	MergeKey(ns Namespace, on []string, coll *query.Collation) (key []string, nulls bool, err error)
 	// Insert adds a document.
 	Insert(ns Namespace, doc bson.Raw) error
 	// Update changes the one document that matches the equalities of key (as a filter) to what

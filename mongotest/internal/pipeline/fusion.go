@@ -53,8 +53,26 @@ func checkInputs(p *parser, name string, pipelines bson.Raw) error {
 		if err := p.checkNames(item); err != nil {
 			return err
 		}
+		list, _ := StagesOf(item)
+		for i, doc := range list {
+			inner, _ := p.lookupStage(doc)
+			switch {
+			case inner.name != "$rankFusion" && inner.name != "$scoreFusion":
+				if err := stages[name].refuses(inner); err != nil {
+					return err
+				}
+			case i > 0:
+				return notFirstFusion(inner.name)
+			default:
+				return srverr.New(10473002, "%s is not allowed within an input pipeline of %s", inner.name, name)
+			}
+		}
 	}
 	return nil
+}
+
+func notFirstFusion(name string) error {
+	return srverr.New(10170100, "%s is only valid as the first stage in a pipeline", name)
 }
 
 // parseFusion parses input pipelines and their weights. unfit is the error of a pipeline that this
@@ -66,9 +84,8 @@ func parseFusion(p *parser, name string, pipelines, weights bson.Raw, details bo
 		return slices.IndexFunc(f.inputs, func(in fusionInput) bool { return in.name == key })
 	}
 	for key, item := range pipelines.All() {
-		if key == "" || key[0] == '$' || strings.ContainsAny(key, ".\x00") {
-			return f, srverr.New(
-				srverr.BadValue, "%s pipeline names must not be empty, begin with '$', or contain '.' or a null byte, but found '%s'", name, key)
+		if err := expr.CheckFieldName(key, p.rt.o.Version); err != nil {
+			return f, err
 		}
 		if named(key) >= 0 {
 			return f, srverr.New(srverr.BadValue,
@@ -77,6 +94,9 @@ func parseFusion(p *parser, name string, pipelines, weights bson.Raw, details bo
 		stages, err := StagesOf(item)
 		if err != nil {
 			return f, err
+		}
+		if len(stages) == 0 {
+			return f, srverr.New(9834300, "%s input pipeline '%s' must not be empty", name, key)
 		}
 		sub, err := p.sub(name, p.ns, p.scope).pipeline(stages)
 		if err != nil {
@@ -89,17 +109,29 @@ func parseFusion(p *parser, name string, pipelines, weights bson.Raw, details bo
 		f.inputs = append(f.inputs, in)
 	}
 	if len(f.inputs) == 0 {
-		return f, srverr.New(srverr.FailedToParse, "%s must have at least one input pipeline", name)
+		return f, srverr.New(srverr.BadValue, "%s must have at least one input pipeline", name)
+	}
+	n := 0
+	for range weights.All() {
+		n++
+	}
+	if n > len(f.inputs) {
+		return f, srverr.New(9460301, "%s.combination.weights has %d weights for %d input pipelines", name, n,
+			len(f.inputs))
 	}
 	for key, w := range weights.All() {
 		i := named(key)
 		if i < 0 {
-			return f, srverr.New(srverr.BadValue, "%s.combination.weights names '%s', which is no input pipeline", name,
+			return f, srverr.New(9967500, "%s.combination.weights names '%s', which is no input pipeline", name,
 				key)
 		}
 		weight := expr.ToDouble(w)
-		if !w.IsNumber() || !(weight >= 0) {
-			return f, srverr.New(srverr.BadValue, "%s.combination.weights.%s must be a non-negative number", name, key)
+		if !w.IsNumber() {
+			return f, srverr.New(13118, "%s.combination.weights.%s must be a number, not of type %s", name, key,
+				typeName(w))
+		}
+		if !(weight >= 0) {
+			return f, srverr.New(9460300, "%s.combination.weights.%s must be a non-negative number", name, key)
 		}
 		f.inputs[i].weight = weight
 	}
@@ -152,8 +184,16 @@ func (f *fusion) candidates(rate func(in fusionInput, found []finding)) ([]*cand
 			return nil, err
 		}
 		found := make([]finding, len(rows))
+		same := in.sub.ties()
 		for n, row := range rows {
 			found[n] = finding{rank: n + 1, meta: row.meta}
+			if n > 0 {
+				if tied, err := same(rows[n-1], row); err != nil {
+					return nil, err
+				} else if tied {
+					found[n].rank = found[n-1].rank
+				}
+			}
 		}
 		rate(in, found)
 		for n, row := range rows {

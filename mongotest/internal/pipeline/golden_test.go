@@ -57,11 +57,11 @@ func (m *memory) Replace(ns Namespace, docs []bson.Raw, _ bson.Raw) error {
 	return nil
 }
 
-func (m *memory) MergeKey(ns Namespace, on []string, _ *query.Collation) ([]string, error) {
+func (m *memory) MergeKey(ns Namespace, on []string, _ *query.Collation) ([]string, bool, error) {
 	if len(on) > 1 || len(on) == 1 && on[0] != "_id" {
-		return nil, srverr.New(51183, "Cannot find index to verify that join fields will be unique")
+		return nil, false, srverr.New(51183, "Cannot find index to verify that join fields will be unique")
 	}
-	return []string{"_id"}, nil
+	return []string{"_id"}, false, nil
 }
 
 func (m *memory) Insert(ns Namespace, doc bson.Raw) error {

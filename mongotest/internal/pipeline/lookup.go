@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/expr"
@@ -39,6 +40,11 @@ func validNamespace(ns Namespace) bool {
 // fromNamespace reads the 'from' of $lookup and $graphLookup.
 func (p *parser) fromNamespace(name string, from bson.RawValue) (Namespace, error) {
 	s, ok := from.StringValue()
+	if doc, isDoc := from.Document(); isDoc && name == "$lookup" && p.rt.o.Version.AllParsed() {
+		if err := lookupFromArgs.Parse(args.NoCommand{As: p.rt.o.Version}, doc, &args.None{}); err != nil {
+			return Namespace{}, err
+		}
+	}
 	if !ok {
 		return Namespace{}, srverr.New(srverr.FailedToParse, "'from' option to %s must be a string, but was type %s",
 			name, typeName(from))
@@ -49,6 +55,12 @@ func (p *parser) fromNamespace(name string, from bson.RawValue) (Namespace, erro
 	}
 	return ns, nil
 }
+
+// lookupFromArgs are the fields of a 'from' with a database, which only servers themselves send.
+var lookupFromArgs = args.Table[args.None]{Name: "$lookup.from", Fields: map[string]args.Field[args.None]{
+	"db":   args.String[args.None](nil),
+	"coll": args.String[args.None](nil),
+}}
 
 // checkLookup is what the server looks at in $lookup and $graphLookup before it parses any stage.
 func checkLookup(p *parser, name string, v bson.RawValue) error {
@@ -68,6 +80,10 @@ func checkLookup(p *parser, name string, v bson.RawValue) error {
 	}
 	if _, err := p.fromNamespace(name, from); err != nil {
 		return err
+	}
+	if name == "$lookup" && p.rt.o.Version.AllParsed() && p.startsWithDocuments(pl) {
+		return srverr.New(srverr.InvalidNamespace,
+			"$lookup with a pipeline that begins with $documents may not specify 'from'")
 	}
 	if name == "$lookup" && pl.Type != 0 {
 		return p.checkNames(pl)
@@ -113,54 +129,86 @@ type lookupStage struct {
 	filled    []*hole
 }
 
-func parseLookup(p *parser, name string, v bson.RawValue) (*lookupStage, error) {
-	doc := bson.Raw(v.Value)
-	l := &lookupStage{rt: p.rt, sub: &Pipeline{rt: p.rt}}
-	var as, local, foreign string
-	var haveLocal, haveForeign bool
-	var let bson.Raw
-	var stages []bson.Raw
-	havePipeline := false
+// lookupSpec is the specification of $lookup.
+type lookupSpec struct {
+	as, local, foreign string
+	let                bson.Raw
+	stages             bson.RawValue
+}
+
+// lookupArgs are its fields where the server has a definition of them.
+var lookupArgs = args.Table[lookupSpec]{Name: "$lookup", Copy: true, Required: []string{"as"},
+	Fields: map[string]args.Field[lookupSpec]{
+		"from":         {}, // fromNamespace reads it
+		"as":           args.String(func(l *lookupSpec) *string { return &l.as }),
+		"localField":   args.String(func(l *lookupSpec) *string { return &l.local }),
+		"foreignField": args.String(func(l *lookupSpec) *string { return &l.foreign }),
+		"let":          args.Object(func(l *lookupSpec) *bson.Raw { return &l.let }),
+		"pipeline":     args.Any(func(l *lookupSpec) *bson.RawValue { return &l.stages }),
+	}}
+
+// readLookup reads the fields of $lookup.
+func readLookup(version expr.Version, doc bson.Raw) (l lookupSpec, err error) {
+	if version.AllParsed() {
+		err = lookupArgs.Parse(args.NoCommand{As: version}, doc, &l)
+		return l, err
+	}
 	for key, item := range doc.All() {
 		switch key {
 		case "pipeline":
-			var err error
-			if stages, err = StagesOf(item); err != nil {
-				return nil, err
-			}
-			havePipeline = true
+			l.stages = item
+			continue
 		case "let":
 			var ok bool
-			if let, ok = item.Document(); !ok {
-				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be an object, is type %s",
+			if l.let, ok = item.Document(); !ok {
+				return l, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be an object, is type %s",
 					bsontext.Element(key, item), typeName(item))
 			}
+			continue
+		}
+		s, ok := item.StringValue()
+		if !ok {
+			return l, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be a string, found %s: %s",
+				key, bsontext.Element(key, item), typeName(item))
+		}
+		switch key {
+		case "from":
+		case "as":
+			l.as = s
+		case "localField":
+			l.local = s
+		case "foreignField":
+			l.foreign = s
 		default:
-			s, ok := item.StringValue()
-			if !ok {
-				return nil, srverr.New(srverr.FailedToParse, "$lookup argument '%s' must be a string, found %s: %s",
-					key, bsontext.Element(key, item), typeName(item))
-			}
-			switch key {
-			case "from":
-			case "as":
-				as = s
-			case "localField":
-				local, haveLocal = s, s != ""
-			case "foreignField":
-				foreign, haveForeign = s, s != ""
-			default:
-				return nil, srverr.New(srverr.FailedToParse, "unknown argument to $lookup: %s", key)
-			}
+			return l, srverr.New(srverr.FailedToParse, "unknown argument to $lookup: %s", key)
+		}
+	}
+	if l.as == "" {
+		return l, srverr.New(srverr.FailedToParse, "must specify 'as' field for a $lookup")
+	}
+	return l, nil
+}
+
+func parseLookup(p *parser, name string, v bson.RawValue) (*lookupStage, error) {
+	doc := bson.Raw(v.Value)
+	l := &lookupStage{rt: p.rt, sub: &Pipeline{rt: p.rt}}
+	spec, err := readLookup(p.rt.o.Version, doc)
+	if err != nil {
+		return nil, err
+	}
+	as, local, foreign, let := spec.as, spec.local, spec.foreign, spec.let
+	haveLocal, haveForeign := local != "", foreign != ""
+	var stages []bson.Raw
+	havePipeline := spec.stages.Type != 0
+	if havePipeline {
+		if stages, err = StagesOf(spec.stages); err != nil {
+			return nil, err
 		}
 	}
 	if from := doc.Lookup("from"); from.Type != 0 {
 		l.from, _ = p.fromNamespace(name, from)
 	} else {
 		l.from = Namespace{DB: p.ns.DB}
-	}
-	if as == "" {
-		return nil, srverr.New(srverr.FailedToParse, "must specify 'as' field for a $lookup")
 	}
 	modern := p.rt.o.Version.AtLeast(5, 0)
 	switch {
@@ -177,8 +225,8 @@ func parseLookup(p *parser, name string, v bson.RawValue) (*lookupStage, error) 
 	case !havePipeline && let != nil:
 		return nil, srverr.New(srverr.FailedToParse, "$lookup with a 'let' argument must also specify 'pipeline'")
 	}
-	for _, path := range []string{as, local, foreign} {
-		if path == "" && !haveLocal {
+	for i, path := range []string{as, local, foreign} {
+		if i > 0 && !haveLocal {
 			continue
 		}
 		if err := expr.CheckPath(path, p.rt.o.Version); err != nil {
@@ -203,7 +251,6 @@ func parseLookup(p *parser, name string, v bson.RawValue) (*lookupStage, error) 
 		l.slots, l.values = append(l.slots, slot), append(l.values, e)
 	}
 	if havePipeline {
-		var err error
 		if l.sub, err = p.sub("$lookup", l.from, scope).pipeline(stages); err != nil {
 			return nil, err
 		}

@@ -23,6 +23,8 @@ type parser struct {
 	ns    Namespace
 	// within names the stage that holds this sub-pipeline, "" at the top.
 	within string
+	// faceted says that a $facet holds it, perhaps over other sub-pipelines.
+	faceted bool
 }
 
 // newRuntime prepares the environment that the options describe.
@@ -272,6 +274,10 @@ func (pl *Pipeline) checkPositions(p *parser) error {
 		case p.rt.o.InTxn && def.noTxn == refusedInPlace:
 			return srverr.New(srverr.OperationNotSupportedInTransaction,
 				"Stage not supported inside of a multi-document transaction: %s", def.name)
+		case p.faceted && def.notInFacet && p.rt.o.Version.AllParsed() && (p.within == "$facet" || !def.notInLookup):
+			return outsideFacet(def.name)
+		case st.index > 0 && (def.name == "$rankFusion" || def.name == "$scoreFusion"):
+			return notFirstFusion(def.name)
 		case def.first && st.index > 0:
 			if p.rt.o.Version.AllParsed() && def.name == "$geoNear" {
 				return srverr.New(40603,

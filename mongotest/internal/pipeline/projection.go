@@ -323,7 +323,8 @@ func parseProject(p *parser, name string, v bson.RawValue) (*projection, error) 
 	pr := pp.pr
 	if pr.kind == 0 {
 		pr.kind = exclusion
-		if pp.idIncluded || !pp.idExcluded {
+		// What is left are $meta and _id.
+		if pp.idIncluded || !pp.idExcluded || pr.root.computed && p.rt.o.Version.AllParsed() {
 			pr.kind = inclusion
 		}
 	}
@@ -382,7 +383,7 @@ func (pp *projectParser) element(parent []string, key string, v bson.RawValue) e
 			if !expr.IsOperator(first, pp.p.rt.env) {
 				return srverr.New(31325, "Unknown expression %s", first)
 			}
-			if first != "$meta" && !topID {
+			if first != "$meta" && (!topID || version.AllParsed()) {
 				pp.want(inclusion)
 			}
 			e, err := expr.Parse(v, pp.p.scope)

@@ -8,12 +8,13 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/srverr"
 )
 
 func init() {
 	register(&stageDef{name: "$rankFusion", parse: one(parseRankFusion), precheck: checkRankFusion, first: true,
-		notInFacet: true, notV1: true,
+		notV1:     true,
 		pipelines: "input.pipelines.*", refuses: refusedBy("$rankFusion", 9191103), at: elsewhere})
 }
 
@@ -48,6 +49,9 @@ func rankFusionParts(v bson.RawValue) (pipelines, weights bson.Raw, details bool
 		return nil, nil, false, args.MissingField("$rankFusion.input.pipelines")
 	}
 	inner, _, err = rankFusionFields("$rankFusion.combination", outer["combination"], "", "weights")
+	if err == nil && outer["combination"] != nil && inner["weights"] == nil {
+		err = args.MissingField("$rankFusion.combination.weights")
+	}
 	return pipelines, inner["weights"], details, err
 }
 
@@ -59,6 +63,8 @@ func rankFusionFields(path string, doc bson.Raw, flag string,
 	for key, item := range doc.All() {
 		inner, ok := item.Document()
 		switch {
+		case args.IsNull(item) && (key == flag || slices.Contains(documents, key)):
+			continue // as if it were not there
 		case key == flag && item.Type != bson.TypeBoolean:
 			return nil, false, args.WrongType(path+"."+key, item.Type, "bool")
 		case key == flag:
@@ -104,6 +110,29 @@ func (pl *Pipeline) ranked() bool {
 	return slices.ContainsFunc(pl.stages, func(st parsedStage) bool { return st.def.ranks })
 }
 
+// ties returns what tells whether a document has the rank of the one before it: those that the last
+// $sort does not order have, and others that have the same score.
+func (pl *Pipeline) ties() func(a, b hit) (bool, error) {
+	for _, st := range slices.Backward(pl.stages) {
+		s, ok := st.stage.(*sortStage)
+		if !ok {
+			continue
+		}
+		return func(a, b hit) (bool, error) {
+			left, err := s.sort.Key(a.doc, a.meta)
+			if err != nil {
+				return false, err
+			}
+			right, err := s.sort.Key(b.doc, b.meta)
+			return err == nil && s.sort.CompareKeys(left, right) == 0, err
+		}
+	}
+	return func(a, b hit) (bool, error) {
+		left, right := metaValue(a.meta, "score"), metaValue(b.meta, "score")
+		return left.Type != 0 && query.Compare(left, right, nil) == 0, nil
+	}
+}
+
 func (f *rankFusionStage) open(src Iterator) (Iterator, error) {
 	return &keeper{src: src, rt: f.rt, fill: f.fuse}, nil
 }
@@ -132,7 +161,11 @@ func (f *rankFusionStage) explain(c *candidate) bson.Raw {
 			rank = bsondoc.Int32Value(int32(by.rank))
 		}
 		list[i] = bsondoc.DocumentValue(bsondoc.Build(func(b *bsondoc.Builder) {
-			b.B = bsondoc.Append(b.B, "inputPipelineName", in.name, "rank", rank, "weight", in.weight)
+			b.B = bsondoc.Append(b.B, "inputPipelineName", in.name, "rank", rank)
+			if by.rank == 0 {
+				return
+			}
+			b.B = bsondoc.Append(b.B, "weight", in.weight)
 			if v := metaValue(by.meta, "score"); v.Type != 0 {
 				b.B = bsondoc.Append(b.B, "value", v)
 			}

@@ -217,7 +217,7 @@ func keepsTooMuch(limit int) error {
 
 // sub returns the parser of a sub-pipeline that the named stage holds.
 func (p *parser) sub(within string, ns Namespace, scope *expr.Scope) *parser {
-	return &parser{rt: p.rt, scope: scope, ns: ns, within: within}
+	return &parser{rt: p.rt, scope: scope, ns: ns, within: within, faceted: p.faceted || within == "$facet"}
 }
 
 // runOn runs a sub-pipeline on a collection or view; it may be called again and again. filter, if
@@ -231,7 +231,17 @@ func (pl *Pipeline) runOn(ns Namespace, filter *query.Filter) (Iterator, error) 
 	rest := pl.stages
 	if len(rest) > 0 {
 		if _, ok := rest[0].stage.(source); ok {
-			return (&Pipeline{rt: pl.rt, stages: rest}).connect(nil)
+			if filter == nil {
+				return (&Pipeline{rt: pl.rt, stages: rest}).connect(nil)
+			}
+			it, err := (&Pipeline{rt: pl.rt, stages: rest[:1]}).connect(nil)
+			if err == nil {
+				it, err = (&matchStage{filter: filter}).open(it)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return (&Pipeline{rt: pl.rt, stages: rest[1:]}).connect(it)
 		}
 	}
 	base, viewStages, err := env.Resolve(ns)

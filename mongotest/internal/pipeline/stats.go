@@ -53,7 +53,7 @@ func init() {
 			changeStream: true, first: true, notInFacet: true, notInLookup: true, collectionless: true,
 			uses: uses("find", "changeStream")},
 		&stageDef{name: "$changeStreamSplitLargeEvent", parse: one(parseSplitLargeEvent), last: true,
-			changeStream: true},
+			notInFacet: true, changeStream: true},
 	)
 }
 

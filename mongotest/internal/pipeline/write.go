@@ -122,6 +122,7 @@ type mergeStage struct {
 	rt         *runtime
 	into       Namespace
 	on         []string
+	nulls      bool   // null and what is missing are values of on like others
 	matched    string // replace, keepExisting, merge, fail, pipeline
 	notMatched string // insert, discard, fail
 	slots      []expr.Slot
@@ -186,6 +187,9 @@ func (m *mergeStage) parseInto(p *parser, v bson.RawValue) error {
 	switch v.Type {
 	case bson.TypeString:
 		if m.into.Coll, _ = v.StringValue(); m.into.Coll == "" {
+			if p.rt.o.Version.AllParsed() {
+				return srverr.New(5786800, "$merge 'into' may not be an empty string")
+			}
 			return srverr.New(srverr.InvalidNamespace, "Collection names cannot start with '.'")
 		}
 		return nil
@@ -196,6 +200,11 @@ func (m *mergeStage) parseInto(p *parser, v bson.RawValue) error {
 	named := false
 	for key, item := range bson.Raw(v.Value).All() {
 		s, ok := item.StringValue()
+		if now := p.rt.o.Version.AllParsed(); now && key == "coll" && args.IsNull(item) {
+			return srverr.New(5786801, "$merge 'into.coll' may not be null or undefined")
+		} else if now && key == "db" && (args.IsNull(item) || ok && s == "") {
+			continue // as if it were not there
+		}
 		if !ok && (key == "db" || key == "coll") {
 			return args.WrongType("into."+key, item.Type, "string")
 		}
@@ -296,9 +305,11 @@ func (m *mergeStage) check(p *parser, let bson.Raw) error {
 	}
 	if m.into.Coll != "" && p.rt.o.Env != nil {
 		var err error
-		if m.on, err = p.rt.o.Env.MergeKey(m.into, m.on, p.rt.query.Collation); err != nil {
+		var nulls bool
+		if m.on, nulls, err = p.rt.o.Env.MergeKey(m.into, m.on, p.rt.query.Collation); err != nil {
 			return err
 		}
+		m.nulls = nulls && p.rt.o.Version.AllParsed()
 	} else if len(m.on) == 0 {
 		m.on = []string{"_id"}
 	}
@@ -388,6 +399,10 @@ func (m *mergeStage) key(doc bson.Raw) (bson.Raw, error) {
 			}
 			fallthrough
 		case bson.TypeNull, bson.TypeUndefined:
+			if m.nulls {
+				v = bson.RawValue{Type: bson.TypeNull}
+				break
+			}
 			return nil, srverr.New(51132,
 				"$merge write error: 'on' field '%s' cannot be missing, null, undefined or an array", path)
 		case bson.TypeArray:
@@ -426,7 +441,7 @@ func (m *mergeStage) write(doc bson.Raw) error {
 	switch m.notMatched {
 	case "insert":
 		if m.matched == "merge" || m.matched == "keepExisting" { // the server upserts by $set and $setOnInsert
-			doc = inUpdateOrder(doc)
+			doc = inUpdateOrder(m.withNulls(doc))
 		}
 		return env.Insert(m.into, doc)
 	case "fail":
@@ -434,6 +449,17 @@ func (m *mergeStage) write(doc bson.Raw) error {
 			"$merge could not find a matching document in the target collection for at least one document in the source collection")
 	}
 	return nil
+}
+
+// withNulls returns the document with null for each field of on that it lacks: an upsert has the
+// values that it looked for.
+func (m *mergeStage) withNulls(doc bson.Raw) bson.Raw {
+	for _, path := range m.on {
+		if parts := strings.Split(path, "."); m.nulls && path != "_id" && doc.Lookup(parts...).Type == 0 {
+			doc = setPath(doc, parts, bson.RawValue{Type: bson.TypeNull})
+		}
+	}
+	return doc
 }
 
 // merged returns what becomes of a matched document.

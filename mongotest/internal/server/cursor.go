@@ -12,6 +12,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/session"
@@ -324,6 +325,18 @@ type Batch struct {
 	Idle  bool // a tailable cursor has nothing at the moment
 }
 
+// TooLarge is the error of a document that no reply can have.
+func TooLarge(doc bson.Raw) error {
+	first := ""
+	for k, v := range doc.All() {
+		first = bsontext.Element(k, v)
+		break
+	}
+	return srverr.New(srverr.BSONObjectTooLarge,
+		"BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB) First element: %s",
+		len(doc), len(doc), MaxInternalBSONSize, first)
+}
+
 // Fill appends a batch as an array.
 func (c *Cursor) Fill(dst []byte, b *Batch) ([]byte, error) {
 	at, dst := bson.BeginArrayElement(dst, b.Field)
@@ -343,6 +356,9 @@ func (c *Cursor) Fill(dst []byte, b *Batch) ([]byte, error) {
 			if doc == nil {
 				b.End = true
 				break
+			}
+			if len(doc) > MaxInternalBSONSize {
+				return dst, TooLarge(doc)
 			}
 		}
 		if b.N > 0 && len(dst)-start+len(doc) > MaxBSONObjectSize {

@@ -71,6 +71,16 @@ func (q *aggregateSpec) collStats() bool {
 	return len(q.stages) > 0 && q.stages[0].Lookup("$collStats").Type != 0
 }
 
+// fuses reports whether the pipeline begins with $rankFusion or $scoreFusion, whose input pipelines
+// read the collection.
+func (q *aggregateSpec) fuses() bool {
+	if len(q.stages) == 0 {
+		return false
+	}
+	first := q.stages[0]
+	return first.Lookup("$rankFusion").Type != 0 || first.Lookup("$scoreFusion").Type != 0
+}
+
 func checkAggregateConcern(r *server.Request, level string) error {
 	q := parsedAggregate(r)
 	return pipeline.CheckReadConcern(q.stages, level, q.explain)
@@ -344,13 +354,16 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 			return nil, nil, err
 		}
 	}
-	if !q.collectionless {
-		if c := st.Coll(ns); c != nil && c.TimeSeries && q.changeStream() {
+	if c := st.Coll(ns); c != nil && !q.collectionless {
+		switch {
+		case c.TimeSeries && q.changeStream():
 			return nil, nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a timeseries collection", ns)
-		} else if c != nil && c.View && q.changeStream() {
+		case c.TimeSeries && q.fuses():
+			return nil, nil, srverr.New(10557301, "$rankFusion and $scoreFusion are not supported on time series collections")
+		case c.View && q.changeStream():
 			return nil, nil,
 				srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
-		} else if c != nil && c.View && !q.collStats() {
+		case c.View && !q.collStats():
 			if given && !collation.Same(c.Collation) {
 				return nil, nil,
 					srverr.New(srverr.OptionNotSupportedOnView, "Cannot override a view's default collation")
@@ -361,8 +374,11 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 				return nil, nil, err
 			}
 			collation, given = c.Collation, true
+			if q.fuses() && len(view) > 0 { // its input pipelines are on the view
+				break
+			}
 			ns, stages = base.String(), append(append([]bson.Raw(nil), view...), stages...)
-		} else if c != nil && !given && !q.changeStream() {
+		case !given && !q.changeStream():
 			collation = c.Collation
 		}
 	}

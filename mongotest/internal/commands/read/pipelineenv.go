@@ -131,16 +131,17 @@ func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw, option bso
 	})
 }
 
-func (e *pipelineEnv) MergeKey(ns pipeline.Namespace, on []string, coll *query.Collation) ([]string, error) {
+func (e *pipelineEnv) MergeKey(ns pipeline.Namespace, on []string,
+	coll *query.Collation) (key []string, nulls bool, err error) {
 	c := e.state().Coll(ns.String())
 	if len(on) == 0 {
 		if s := sharding.Of(c); s != nil { // _id names a document of one shard only
 			on = slices.DeleteFunc(s.Paths(), func(path string) bool { return path == "_id" })
 		}
-		return append(on, "_id"), nil
+		return append(on, "_id"), false, nil
 	}
 	if len(on) == 1 && on[0] == "_id" && (c == nil || coll.Same(c.Collation)) {
-		return on, nil
+		return on, false, nil
 	}
 	if c != nil {
 		for i := range c.Indexes() {
@@ -157,7 +158,7 @@ func (e *pipelineEnv) MergeKey(ns pipeline.Namespace, on []string, coll *query.C
 				all = all && found
 			}
 			if all {
-				return on, nil
+				return on, !ix.Sparse, nil
 			}
 		}
 	}
@@ -165,7 +166,7 @@ func (e *pipelineEnv) MergeKey(ns pipeline.Namespace, on []string, coll *query.C
 	if e.run.Request.Routing != nil {
 		code = 51190
 	}
-	return nil, srverr.New(code, "Cannot find index to verify that join fields will be unique")
+	return nil, false, srverr.New(code, "Cannot find index to verify that join fields will be unique")
 }
 
 func (e *pipelineEnv) Insert(ns pipeline.Namespace, doc bson.Raw) error {

@@ -40,9 +40,7 @@ func (o *streamOutput) Next() (bson.Raw, error) {
 			}
 			s.fragments, s.skip = s.fragments[s.skip:], 0
 		} else if len(doc) > server.MaxInternalBSONSize {
-			return nil, srverr.New(
-				10334, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB) First element: %s",
-				len(doc), len(doc), server.MaxInternalBSONSize, bsontext.Element("_id", doc.Lookup("_id")))
+			return nil, server.TooLarge(doc)
 		} else {
 			return doc, nil
 		}
