@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
 // broken says what can be asked of an error of a connection, and how its text begins.
@@ -27,6 +28,8 @@ func broken(err error) any {
 		labeled mongo.LabeledError
 		labels  []string
 	)
+	var connection topology.ConnectionError
+	isConnection := errors.As(err, &connection)
 	isCommand, isWrite, isBulk := errors.As(err, &command), errors.As(err, &write), errors.As(err, &bulk)
 	if errors.As(err, &labeled) {
 		for _, l := range []string{"NetworkError", "RetryableWriteError", "TransientTransactionError",
@@ -37,6 +40,8 @@ func broken(err error) any {
 		}
 	}
 	return map[string]any{
+		"connection": isConnection, "of": strings.Count(connection.ConnectionID, ":"),
+		"inside":  connection.Wrapped != nil,
 		"command": isCommand, "code": command.Code, "name": command.Name, "has labels": len(command.Labels),
 		"raw": len(command.Raw) > 0, "wrapped": command.Wrapped != nil, "write": isWrite, "bulk": isBulk,
 		"server": errors.As(err, &server), "net": errors.As(err, &timeout), "labeled": labeled != nil, "labels": labels,
@@ -51,7 +56,8 @@ func broken(err error) any {
 
 // told says what the failure of an event is: its type is another with each driver.
 func told(err error) any {
-	return map[string]any{"network": mongo.IsNetworkError(err), "timeout": mongo.IsTimeout(err),
+	return map[string]any{"connection": errors.As(err, new(topology.ConnectionError)),
+		"network": mongo.IsNetworkError(err), "timeout": mongo.IsTimeout(err),
 		"deadline": errors.Is(err, context.DeadlineExceeded), "canceled": errors.Is(err, context.Canceled),
 		"EOF": errors.Is(err, io.EOF), "start": start(err.Error())}
 }

@@ -244,6 +244,12 @@ func main() {
 	if strings.Contains("zeros", only) {
 		zeros()
 	}
+	if strings.Contains("registries", only) {
+		registries()
+	}
+	if strings.Contains("misused", only) {
+		misused()
+	}
 	for _, list := range [][]scene{commandScenes(), faultScenes()} {
 		for _, s := range list {
 			if strings.Contains(s.name, only) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -59,4 +60,29 @@ func moreOptionals(c *mongo.Collection) []optional {
 		{c.Database().GridFSBucket(), "Find", options.GridFSFind, []any{d()}},
 		{c.Database(), "RunCommand", options.RunCmd, []any{d("ping", 1)}},
 	}
+}
+
+// The codecs of registries.
+type (
+	Registry         = bson.Registry
+	ValueEncoder     = bson.ValueEncoder
+	ValueDecoder     = bson.ValueDecoder
+	ValueEncoderFunc = bson.ValueEncoderFunc
+	ValueDecoderFunc = bson.ValueDecoderFunc
+	EncodeContext    = bson.EncodeContext
+	DecodeContext    = bson.DecodeContext
+	ValueWriter      = bson.ValueWriter
+	ValueReader      = bson.ValueReader
+)
+
+func encode(r *Registry, w *bytes.Buffer, v any) error {
+	e := bson.NewEncoder(bson.NewDocumentWriter(w))
+	e.SetRegistry(r)
+	return e.Encode(v)
+}
+
+func decode(r *Registry, doc []byte, v any) error {
+	x := bson.NewDecoder(bson.NewDocumentReader(bytes.NewReader(doc)))
+	x.SetRegistry(r)
+	return x.Decode(v)
 }

@@ -25,7 +25,7 @@ var V2Only = map[string][]string{
 		"ErrAbortAfterCommit", "ErrAbortTwice", "ErrCommitAfterAbort", "ErrNoTransactStarted", "ErrSessionEnded",
 		"ErrSnapshotTransaction", "ErrTransactInProgress", "ErrUnackWCUnsupported",
 	},
-	"x/mongo/driver/topology": {"ServerSelectionError"},
+	"x/mongo/driver/topology": {"ConnectionError", "ServerSelectionError"},
 }
 
 // V1 is the path of version 1 of the official driver's module.

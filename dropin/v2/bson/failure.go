@@ -175,6 +175,8 @@ func (w *way) decodeError(err error) error {
 		return nested
 	}
 	switch text := inner.Error(); {
+	case strings.HasPrefix(text, "an interface with methods needs ") && e.GoType != nil:
+		inner = errNoDecoder{Type: e.GoType}
 	case text == "type has no BSON form" && w.registry.dialect != nil:
 		inner = errNoDecoder{Type: e.GoType}
 	case text == "types do not fit" && e.GoType != nil:
@@ -201,7 +203,15 @@ func (w *way) decodeError(err error) error {
 	if e.Path == "" {
 		return inner
 	}
-	return &DecodeError{keys: strings.Split(e.Path, "."), wrapped: inner}
+	return under(strings.Split(e.Path, "."), inner)
+}
+
+// under returns an error about what is at some keys.
+func under(keys []string, err error) *DecodeError {
+	if nested, ok := err.(*DecodeError); ok {
+		return &DecodeError{keys: append(keys, nested.keys...), wrapped: nested.wrapped}
+	}
+	return &DecodeError{keys: keys, wrapped: err}
 }
 
 // misfit is the text for a value that is of a type that does not fit.

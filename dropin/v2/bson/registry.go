@@ -112,8 +112,8 @@ func received(v reflect.Value) string {
 
 // A Registry has the program's ways to encode and decode Go types: for types, for those that
 // implement an interface, and for kinds, in this order; before the latter two come the types that
-// the package knows and methods like MarshalBSON. What no registered way is for is encoded and
-// decoded as without a registry.
+// the package knows and methods like MarshalBSON, unless their interface is the registered one.
+// What no registered way is for is encoded and decoded as without a registry.
 //
 // Registering while the registry is in use by others is not safe.
 type Registry struct {
@@ -341,14 +341,20 @@ func (r *Registry) encoder(t reflect.Type) ValueEncoder {
 	if r.isKnown(t) {
 		return nil
 	}
-	if !implements(t, r.marshalers()) {
-		for _, e := range r.ifaceEncoders {
-			if implements(t, []reflect.Type{e.iface}) {
-				return e.enc
+	for _, method := range r.marshalers() {
+		if implements(t, []reflect.Type{method}) {
+			for _, e := range r.ifaceEncoders {
+				if e.iface == method {
+					return e.enc // in place of the method
+				}
 			}
+			return nil
 		}
-	} else if t.Kind() != reflect.Pointer {
-		return nil
+	}
+	for _, e := range r.ifaceEncoders {
+		if implements(t, []reflect.Type{e.iface}) {
+			return e.enc
+		}
 	}
 	return r.kindEncoders[t.Kind()]
 }
@@ -358,17 +364,23 @@ func (r *Registry) decoder(t reflect.Type) ValueDecoder {
 	if dec := r.typeDecoders[t]; dec != nil {
 		return dec
 	}
-	if r.isKnown(t) {
+	if r.isKnown(t) || r.dialect != nil && t == r.dialect.Any[TypeEmbeddedDocument] {
 		return nil
 	}
-	if !implements(t, r.unmarshalers()) {
-		for _, d := range r.ifaceDecoders {
-			if implements(t, []reflect.Type{d.iface}) {
-				return d.dec
+	for _, method := range r.unmarshalers() {
+		if implements(t, []reflect.Type{method}) {
+			for _, d := range r.ifaceDecoders {
+				if d.iface == method {
+					return d.dec // in place of the method
+				}
 			}
+			return nil
 		}
-	} else if t.Kind() != reflect.Pointer {
-		return nil
+	}
+	for _, d := range r.ifaceDecoders {
+		if implements(t, []reflect.Type{d.iface}) {
+			return d.dec
+		}
 	}
 	return r.kindDecoders[t.Kind()]
 }
@@ -411,6 +423,7 @@ func (r *Registry) way(s settings) *way {
 	} else if s.Ancestor != nil {
 		types[TypeEmbeddedDocument] = s.Ancestor
 	}
+	w.types = types
 	w.documents, w.inherits = types[TypeEmbeddedDocument], s.Documents == nil
 	r.mgo.apply(&o)
 	var err error
@@ -438,6 +451,22 @@ func (w *way) lookup(t reflect.Type) (enc bson.EncodeFunc, dec bson.DecodeFunc) 
 	}
 	if t == w.settings.Except {
 		return enc, dec
+	}
+	if w.holdsAny(t) {
+		if w.registry.typeEncoders[typeAny] != nil && t != typeAny {
+			enc = w.encodeBy(ValueEncoderFunc(w.encodeHeld))
+		}
+		if w.looksInside() {
+			dec = w.decodeHeld
+		}
+	}
+	if t.Kind() == reflect.Interface && t.NumMethod() > 0 {
+		dec = func(v bson.RawValue, into reflect.Value) error {
+			if isNull(v.Type) {
+				return errNoDecoder{Type: t}
+			}
+			return w.decodePlain(v, into)
+		}
 	}
 	if e := w.registry.encoder(t); e != nil {
 		enc = w.encodeBy(e)
@@ -529,6 +558,9 @@ var errNothingWritten = errors.New("the ValueEncoder wrote no value")
 
 func (w *way) decodeBy(dec ValueDecoder) bson.DecodeFunc {
 	return func(v bson.RawValue, into reflect.Value) error {
+		if into.Kind() == reflect.Pointer && into.IsNil() {
+			into.Set(reflect.New(into.Type().Elem())) // as in a field: decoders set what is behind it
+		}
 		return dec.DecodeValue(DecodeContext{w.registry, w.settings}, &valueReader{t: v.Type, data: v.Value}, into)
 	}
 }

@@ -37,8 +37,9 @@ type way struct {
 	settings settings
 	options  bson.Options
 
-	documents reflect.Type // what documents become in variables of type any
-	inherits  bool         // unless they are in a container of a dialect's
+	types     map[Type]reflect.Type // what values become in variables of type any
+	documents reflect.Type          // what documents become in variables of type any
+	inherits  bool                  // unless they are in a container of a dialect's
 
 	containers sync.Map // reflect.Type -> *way: what decodes inside of them
 }

@@ -53,9 +53,9 @@ func failure(err error) error {
 		}
 		return topology.ServerSelectionError{Desc: topologyDescription(selection.Topology), Wrapped: wrapped}
 	case errors.As(err, &conn):
-		return networkError(connectionText(conn), err, conn.Labels)
+		return networkError(connectionError(conn, err), conn.Labels)
 	case errors.As(err, &cleared):
-		return networkError(err.Error(), err, cleared.Labels)
+		return networkError(inWords{err.Error(), []error{err}}, cleared.Labels)
 	case errors.Is(err, mongoerr.ErrClientClosed):
 		return ErrClientDisconnected
 	case errors.Is(err, mongoerr.ErrNilDocument):
@@ -100,27 +100,36 @@ func (e inWords) Error() string   { return e.text }
 func (e inWords) Unwrap() []error { return e.errs }
 
 // networkError is the error of a connection: a CommandError with the label NetworkError.
-func networkError(text string, err error, labels []string) CommandError {
+func networkError(err error, labels []string) CommandError {
 	labels = append([]string{driver.NetworkError}, labels...)
-	return CommandError{Message: text, Labels: labels, Wrapped: inWords{text, []error{err}}, whole: true}
+	return CommandError{Message: err.Error(), Labels: labels, Wrapped: err, whole: true}
 }
 
-// connectionText says what has failed in the words that programs look for.
-func connectionText(e *mongoerr.ConnectionError) string {
-	switch cause := e.Wrapped; {
-	case cause == nil:
-		return e.Error()
-	case e.Op == "read":
-		text := cause.Error()
+// connectionError says what has failed in the words that programs look for.
+func connectionError(e *mongoerr.ConnectionError, err error) error {
+	cause := e.Wrapped
+	if cause == nil {
+		return inWords{e.Error(), []error{err}}
+	}
+	switch text := cause.Error(); e.Op {
+	case "read":
 		if errors.Is(cause, io.EOF) && !errors.Is(cause, io.ErrUnexpectedEOF) {
 			text = "connection closed unexpectedly by the other side: " + text
 		}
-		return fmt.Sprintf("connection(%s) incomplete read of message header: %s", e.Addr, text)
-	case e.Op == "write":
-		return fmt.Sprintf("connection(%s) unable to write wire message to network: %v", e.Addr, cause)
+		return topology.ConnectionError{ConnectionID: e.Addr,
+			Wrapped: inWords{"incomplete read of message header: " + text, []error{err}}}
+	case "write":
+		return topology.ConnectionError{ConnectionID: e.Addr,
+			Wrapped: inWords{"unable to write wire message to network: " + text, []error{err}}}
 	default:
-		return "connection() error occurred during connection handshake: " + cause.Error()
+		return handshakeError(text, err)
 	}
+}
+
+// handshakeError is the error of a connection that was not made.
+func handshakeError(text string, err error) topology.ConnectionError {
+	return topology.ConnectionError{
+		Wrapped: inWords{"error occurred during connection handshake: " + text, []error{err}}}
 }
 
 // authError is the error of an authentication that was refused, or has failed.
@@ -135,12 +144,12 @@ func authError(e *mongoerr.AuthError) CommandError {
 	if e.Mechanism == string(auth.MechanismX509) {
 		sasl = ""
 	}
-	text := fmt.Sprintf(
-		"connection() error occurred during connection handshake: auth error: %sunable to authenticate using mechanism %q: %s", sasl, e.Mechanism, reason)
+	failed := handshakeError(
+		fmt.Sprintf("auth error: %sunable to authenticate using mechanism %q: %s", sasl, e.Mechanism, reason), e)
 	if out.Message == "" {
-		out.Message = text
+		out.Message = failed.Error()
 	}
-	out.Wrapped, out.whole = inWords{text, []error{e}}, true
+	out.Wrapped, out.whole = failed, true
 	return out
 }
 
@@ -169,7 +178,11 @@ func timedOut(e *mongoerr.TimeoutError) error {
 	if e.Phase == mongoerr.PhaseWrite && !e.Canceled() || e.Phase == mongoerr.PhaseRead {
 		labels = append(labels, driver.NetworkError)
 	}
-	return CommandError{Message: e.Error(), Labels: labels, Wrapped: e, whole: true}
+	var wrapped error = e
+	if e.Phase == mongoerr.PhaseWrite || e.Phase == mongoerr.PhaseRead {
+		wrapped = topology.ConnectionError{ConnectionID: e.Addr, Wrapped: e}
+	}
+	return CommandError{Message: e.Error(), Labels: labels, Wrapped: wrapped, whole: true}
 }
 
 // union returns the labels of both.

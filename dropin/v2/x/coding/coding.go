@@ -36,7 +36,7 @@ type Dialect struct {
 	// Any has the types that values become in a variable of type any, where they are others.
 	Any map[bson.Type]reflect.Type
 	// Marshalers and Unmarshalers are the interfaces whose methods encode and decode. They go
-	// before what is registered.
+	// before what is registered for other interfaces and for kinds.
 	Marshalers, Unmarshalers []reflect.Type
 	// Methods returns the functions for a type that has methods which Allium does not know.
 	Methods func(Way, reflect.Type) (bson.EncodeFunc, bson.DecodeFunc)

@@ -1,4 +1,4 @@
-// Package topology has the errors of server selection.
+// Package topology has the errors of server selection and of connections.
 package topology
 
 import (
@@ -31,3 +31,6 @@ func (e ServerSelectionError) Error() string {
 
 // Unwrap returns the reason.
 func (e ServerSelectionError) Unwrap() error { return e.Wrapped }
+
+// A ConnectionError says that a connection could not be made, or has failed.
+type ConnectionError = topology.ConnectionError

@@ -1,4 +1,4 @@
-// Package topology has the errors of server selection.
+// Package topology has the errors of server selection and of connections.
 package topology
 
 import (
@@ -31,3 +31,20 @@ func (e ServerSelectionError) Error() string {
 
 // Unwrap returns the reason.
 func (e ServerSelectionError) Unwrap() error { return e.Wrapped }
+
+// A ConnectionError says that a connection could not be made, or has failed.
+type ConnectionError struct {
+	ConnectionID string // the server's address, empty if there was no connection yet
+	Wrapped      error
+}
+
+// Error returns the reason.
+func (e ConnectionError) Error() string {
+	if e.Wrapped == nil {
+		return fmt.Sprintf("connection(%s)", e.ConnectionID)
+	}
+	return fmt.Sprintf("connection(%s) %v", e.ConnectionID, e.Wrapped)
+}
+
+// Unwrap returns the reason.
+func (e ConnectionError) Unwrap() error { return e.Wrapped }

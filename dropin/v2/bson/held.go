@@ -1,0 +1,166 @@
+package bson
+
+import (
+	"reflect"
+	"strconv"
+
+	"allium/bson"
+)
+
+// Values in variables of type any, and in what consists of such, are encoded and decoded by Allium
+// at once, without a look at codecs. This file does it one by one, for registries that have codecs
+// for what is in there.
+
+var (
+	typeAny = reflect.TypeFor[any]()
+	typeE   = reflect.TypeFor[E]()
+)
+
+// holdsAny reports whether t is any, or a container of what is in variables of that type.
+func (w *way) holdsAny(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Interface:
+		return t == typeAny
+	case reflect.Slice:
+		return t.Elem() == typeAny || t.Elem() == typeE
+	case reflect.Map:
+		return t.Elem() == typeAny && t.Key().Kind() == reflect.String
+	}
+	return false
+}
+
+// looksInside reports whether a codec is registered for variables of type any, or for a type that
+// values become in them.
+func (w *way) looksInside() bool {
+	if w.registry.typeDecoders[typeAny] != nil {
+		return true
+	}
+	for of := TypeDouble; of <= TypeDecimal128; of++ {
+		if t := w.typeOfAny(of); t != nil && w.registry.decoder(t) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// typeOfAny returns what values of a BSON type become in variables of type any.
+func (w *way) typeOfAny(of Type) reflect.Type {
+	if t := w.types[of]; t != nil {
+		return t
+	}
+	return w.registry.typeOfAny(of)
+}
+
+// encodeHeld encodes a slice or a map of what is in variables of type any by the codec for those.
+func (w *way) encodeHeld(ec EncodeContext, vw ValueWriter, v reflect.Value) error {
+	enc := w.registry.typeEncoders[typeAny]
+	switch {
+	case v.IsNil() || v.Type().Elem() == typeE:
+		s := ec.settings
+		s.Except = v.Type()
+		t, data, err := w.registry.way(s).MarshalInside(v.Interface())
+		if err != nil {
+			return err
+		}
+		return writeValue(vw, t, data)
+	case v.Kind() == reflect.Slice:
+		aw, err := vw.WriteArray()
+		for i := 0; err == nil && i < v.Len(); i++ {
+			var ew ValueWriter
+			if ew, err = aw.WriteArrayElement(); err == nil {
+				err = enc.EncodeValue(ec, ew, v.Index(i))
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return aw.WriteArrayEnd()
+	}
+	dw, err := vw.WriteDocument()
+	for iter := v.MapRange(); err == nil && iter.Next(); {
+		var ew ValueWriter
+		if ew, err = dw.WriteDocumentElement(iter.Key().String()); err == nil {
+			err = enc.EncodeValue(ec, ew, iter.Value())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return dw.WriteDocumentEnd()
+}
+
+// decodeHeld decodes what holdsAny is true of.
+func (w *way) decodeHeld(v bson.RawValue, into reflect.Value) error {
+	t := into.Type()
+	doc, isDocument := v.Document()
+	array, isArray := v.Array()
+	switch {
+	case t == typeAny:
+		return w.decodeAny(v, into)
+	case t.Kind() == reflect.Map && isDocument:
+		if into.IsNil() || w.options.ClearMaps {
+			into.Set(reflect.MakeMap(t))
+		}
+	case t.Kind() == reflect.Slice && (t.Elem() == typeE && isDocument || t.Elem() == typeAny && isArray):
+		into.Set(reflect.MakeSlice(t, 0, 0))
+	default:
+		return w.decodePlain(v, into)
+	}
+	elements := bson.Raw(doc)
+	if isArray {
+		elements = bson.Raw(array)
+	}
+	in := w
+	if w.registry.dialect != nil && w.isContainer(t) {
+		in = w.inside(t)
+	}
+	n := 0
+	for key, value := range elements.All() {
+		held := reflect.New(typeAny).Elem()
+		if isArray {
+			key = strconv.Itoa(n)
+			n++
+		}
+		if err := in.decodeAny(value, held); err != nil {
+			return under([]string{key}, err)
+		}
+		switch {
+		case t.Kind() == reflect.Map:
+			into.SetMapIndex(reflect.ValueOf(key).Convert(t.Key()), held)
+		case isArray:
+			into.Set(reflect.Append(into, held))
+		default:
+			into.Set(reflect.Append(into, reflect.ValueOf(E{Key: key, Value: held.Interface()})))
+		}
+	}
+	return nil
+}
+
+// decodePlain decodes without what is registered for the variable's type, or done for it here.
+func (w *way) decodePlain(v bson.RawValue, into reflect.Value) error {
+	s := w.settings
+	s.Except = into.Type()
+	return w.registry.way(s).UnmarshalInside(v.Type, v.Value, into.Addr().Interface())
+}
+
+// decodeAny decodes a value into a variable of type any.
+func (w *way) decodeAny(v bson.RawValue, into reflect.Value) error {
+	if dec := w.registry.typeDecoders[typeAny]; dec != nil {
+		return w.decodeBy(dec)(v, into)
+	}
+	t := w.typeOfAny(v.Type)
+	switch {
+	case t == nil || isNull(v.Type):
+		into.SetZero()
+		return w.decodePlain(v, into)
+	case v.Type == TypeEmbeddedDocument || v.Type == TypeArray:
+	case w.registry.decoder(t) == nil: // settings may make something else of it
+		return w.decodePlain(v, into)
+	}
+	x := reflect.New(t)
+	if err := w.UnmarshalInside(v.Type, v.Value, x.Interface()); err != nil {
+		return err
+	}
+	into.Set(x.Elem())
+	return nil
+}
