@@ -300,8 +300,11 @@ func parsePercentile(spec *AccumulatorSpec, v bson.RawValue, s *Scope) error {
 		}
 		c, ok := e.(*constant)
 		if !ok || c.v.Type != bson.TypeArray || bson.Raw(c.v.Value).IsEmpty() {
-			return srverr.New(
-				7750300, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s",
+			code := int32(7750300)
+			if ok && s.env.Version.AllParsed() && (c.v.Type == bson.TypeArray || c.v.Type == bson.TypeNull) {
+				code = 7750301
+			}
+			return srverr.New(code, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s",
 				Text(p))
 		}
 		ps = nil

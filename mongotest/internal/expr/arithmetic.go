@@ -36,6 +36,9 @@ func init() {
 	)
 }
 
+// DivideByZero is the text of the error of a division by zero.
+const DivideByZero = "can't $divide by zero"
+
 // numeric returns an operator with a single number as its operand; null and missing give null.
 func numeric(name string, f func(v bson.RawValue) (bson.RawValue, error)) *naryOp {
 	return &naryOp{name: name, arity: exactly(1), eval: func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
@@ -240,9 +243,9 @@ func evalDivide(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	a, b := args[0], args[1]
 	byZero := func() error {
 		if st.env.Version.AtLeast(5, 0) {
-			return srverr.New(srverr.BadValue, "can't $divide by zero")
+			return srverr.New(srverr.BadValue, DivideByZero)
 		}
-		return srverr.New(16608, "can't $divide by zero")
+		return srverr.New(16608, DivideByZero)
 	}
 	switch {
 	case a.IsNumber() && b.IsNumber():

@@ -278,7 +278,7 @@ func convertValue(v bson.RawValue, to bson.Type, version Version) (bson.RawValue
 			}
 			return bsondoc.StringValue(shortDouble(f)), nil
 		case bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal128, bson.TypeString:
-			s, err := coerceToString(v)
+			s, err := coerceToString(version, v)
 			return bsondoc.StringValue(s), err
 		case bson.TypeBoolean:
 			return bsondoc.StringValue(strconv.FormatBool(v.AsBool())), nil

@@ -92,8 +92,8 @@ func tooLarge() error {
 }
 
 func mapASCII(from, to byte) func(*State, []bson.RawValue) (bson.RawValue, error) {
-	return func(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-		s, err := coerceToString(args[0])
+	return func(st *State, args []bson.RawValue) (bson.RawValue, error) {
+		s, err := coerceToString(st.env.Version, args[0])
 		if err != nil {
 			return missing, err
 		}
@@ -135,12 +135,12 @@ func upperASCII(s string) string {
 	}, s)
 }
 
-func evalStrcasecmp(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-	a, err := coerceToString(args[0])
+func evalStrcasecmp(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	a, err := coerceToString(st.env.Version, args[0])
 	if err != nil {
 		return missing, err
 	}
-	b, err := coerceToString(args[1])
+	b, err := coerceToString(st.env.Version, args[1])
 	if err != nil {
 		return missing, err
 	}
@@ -172,7 +172,7 @@ func evalSplit(st *State, args []bson.RawValue) (bson.RawValue, error) {
 
 func evalSubstrBytes(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	modern := st.env.Version.AtLeast(5, 0)
-	s, err := coerceToString(args[0])
+	s, err := coerceToString(st.env.Version, args[0])
 	if err != nil {
 		return missing, err
 	}
@@ -213,8 +213,8 @@ func evalSubstrBytes(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	return bsondoc.StringValue(s[start:end]), nil
 }
 
-func evalSubstrCP(_ *State, args []bson.RawValue) (bson.RawValue, error) {
-	s, err := coerceToString(args[0])
+func evalSubstrCP(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	s, err := coerceToString(st.env.Version, args[0])
 	if err != nil {
 		return missing, err
 	}

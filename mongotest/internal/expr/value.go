@@ -239,7 +239,7 @@ func widest(a, b bson.Type) bson.Type {
 }
 
 // coerceToString is what string operators make of a value; null and missing are empty.
-func coerceToString(v bson.RawValue) (string, error) {
+func coerceToString(version Version, v bson.RawValue) (string, error) {
 	switch v.Type {
 	case bson.TypeDouble:
 		f, _ := v.Double()
@@ -259,8 +259,11 @@ func coerceToString(v bson.RawValue) (string, error) {
 	case bson.TypeTimestamp:
 		ts, _ := v.Timestamp()
 		c := dateOf(int64(ts.T) * 1000)
-		return fmt.Sprintf("%s %2d %02d:%02d:%02d:%x", monthNames[c.month-1][:3], c.day, c.hour, c.minute, c.second,
-			ts.I), nil
+		format := "%s %2d %02d:%02d:%02d:%x"
+		if version.AllParsed() {
+			format = "%s %2d %02d:%02d:%02d:%d"
+		}
+		return fmt.Sprintf(format, monthNames[c.month-1][:3], c.day, c.hour, c.minute, c.second, ts.I), nil
 	case bson.TypeDateTime:
 		d, _ := v.DateTime()
 		return isoDate(int64(d)), nil

@@ -20,6 +20,8 @@ type groupStage struct {
 	// Of an _id that is a document of several fields the missing ones are left out; of one with a
 	// single field it is null.
 	idField string
+	// engine says that the engine groups which reads the collection.
+	engine bool
 }
 
 func parseGroup(p *parser, _ string, v bson.RawValue) (*groupStage, error) {
@@ -181,6 +183,44 @@ func (g *groupStage) open(src Iterator) (Iterator, error) {
 	}}, nil
 }
 
+// coded gives an error the code that the engine has for it which reads collections and groups what
+// it reads. Elsewhere expressions have codes of their own.
+func (g *groupStage) coded(err error) error {
+	if !g.engine {
+		return err
+	}
+	e := srverr.From(err)
+	code := map[int32]int32{5787902: 7548606, 5787903: 7548606, 5787908: 7548606, 16610: 4848403, 5733415: 4848403,
+		40400: 5911200}[e.Code]
+	if e.Code == srverr.BadValue && e.Msg == expr.DivideByZero {
+		code = 4848401
+	}
+	if code == 0 {
+		return err
+	}
+	return srverr.New(code, "%s", e.Msg)
+}
+
+// beforeEngineGroup are the stages behind which that engine still groups.
+var beforeEngineGroup = map[string]bool{"$match": true, "$sort": true, "$group": true, "$lookup": true}
+
+// noteEngine tells the last stage, if it groups, whether that engine does it.
+func (pl *Pipeline) noteEngine(p *parser) {
+	var g *groupStage
+	switch st := pl.stages[len(pl.stages)-1].stage.(type) {
+	case *groupStage:
+		g = st
+	case *bucketStage:
+		g = st.groupStage
+	default:
+		return
+	}
+	g.engine = p.within == "" && p.ns.Coll != "" && p.rt.o.Version.AllParsed()
+	for _, st := range pl.stages[:len(pl.stages)-1] {
+		g.engine = g.engine && beforeEngineGroup[st.def.name]
+	}
+}
+
 // run groups the input by what keyOf computes.
 func (g *groupStage) run(src Iterator, keyOf func(bson.Raw) (bson.RawValue, error)) ([]bson.Raw, error) {
 	groups := expr.NewGroups(g.rt.env)
@@ -196,20 +236,20 @@ func (g *groupStage) run(src Iterator, keyOf func(bson.Raw) (bson.RawValue, erro
 		}
 		key, err := keyOf(doc)
 		if err != nil {
-			return nil, err
+			return nil, g.coded(err)
 		}
 		i, added := groups.Index(key)
 		if added {
 			accs, err := newAccumulators(g.rt, g.fields, key)
 			if err != nil {
-				return nil, err
+				return nil, g.coded(err)
 			}
 			rows = append(rows, accs)
 			size += len(key.Value) + rowSize*len(accs)
 		}
 		n, err := accumulate(g.rt, g.fields, rows[i], doc)
 		if err != nil {
-			return nil, err
+			return nil, g.coded(err)
 		}
 		if size += n; size > stageLimit && !g.rt.o.AllowDiskUse || size > memoryLimit {
 			return nil, srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed,

@@ -181,6 +181,7 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 			for _, st := range parsed {
 				pl.stages = append(pl.stages, parsedStage{def, i, st})
 				pl.noteMeta()
+				pl.noteEngine(p)
 			}
 			break
 		}

@@ -133,6 +133,8 @@ var Features = []Feature{
 	{Since: At(8, 1, 0), Kind: Argument, Names: "$convert.byteOrder"},
 	{Since: At(8, 1, 0), Kind: Reply, Names: "$changeStream.nsType"},
 	{Until: At(8, 1, 0), Kind: Command, Names: "driverOIDTest"},
+	{Since: At(8, 1, 0), Kind: Argument, Names: "getParameter.setAt"},
+	{Since: At(8, 1, 0), Kind: Parameter, Names: "changeStreams pauseMigrationsDuringMultiUpdates"},
 	{Since: At(8, 2, 0), Kind: Stage, Names: "$score $scoreFusion"},
 	{Since: At(8, 2, 0), Kind: Argument, Names: "aggregate.translatedForViewlessTimeseries rawData $changeStream.ignoreRemovedShards $changeStream.supportedEvents $changeStream.version"},
 	{Since: At(8, 2, 0), Kind: Expression, Names: "$currentDate"},

@@ -84,6 +84,7 @@ func (r *Request) readWriteConcern() error {
 					wc.Mode = "majority"
 				}
 			case args.IsNull(v):
+				wc.NamedMode = parsed && r.Node.role == Standalone // as if it were ""
 			case v.Type == bson.TypeEmbeddedDocument && r.Version().AtLeast(5, 0):
 				if err := checkTags(v.Value); parsed && err != nil {
 					return err
@@ -138,7 +139,7 @@ func (r *Request) readWriteConcern() error {
 	}
 	if r.Node.role == Standalone {
 		switch {
-		case wc.NamedMode && wc.Mode != "majority" && wc.Mode != "":
+		case wc.NamedMode && wc.Mode != "majority" && (wc.Mode != "" || parsed):
 			return srverr.New(srverr.BadValue,
 				"cannot use non-majority 'w' mode %s when a host is not a member of a replica set", wc.Mode)
 		case !wc.NamedMode && wc.W > 1:

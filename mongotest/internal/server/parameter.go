@@ -139,6 +139,10 @@ var ClusterParameters = map[string]bson.Raw{
 	"changeStreamOptions": bsondoc.Build(func(d *bsondoc.Builder) {
 		d.Doc("preAndPostImages", bsondoc.Build(func(d *bsondoc.Builder) { d.Str("expireAfterSeconds", "off") }))
 	}),
+	// What these two decide cannot be seen here: no stream ends by its age, and no chunk moves in
+	// the middle of an update.
+	"changeStreams":                     bsondoc.Of("expireAfterSeconds", int64(3600)),
+	"pauseMigrationsDuringMultiUpdates": bsondoc.Of("enabled", false),
 }
 
 // ClusterParameter returns the value of a parameter of the whole deployment, nil if there is none

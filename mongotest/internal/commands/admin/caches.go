@@ -1,8 +1,12 @@
 package admin
 
 import (
+	"strconv"
+	"strings"
+
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/server"
+	"allium/mongotest/internal/srverr"
 )
 
 // Commands about what a server keeps of others: connections to them, and sessions that it has yet
@@ -26,5 +30,38 @@ var dropConnectionsArgs = &args.Table[args.None]{Name: "dropConnections", Requir
 	}}
 
 func runDropConnections(r *server.Request, dst []byte) ([]byte, error) {
-	return dst, dropConnectionsArgs.ParseCommand(r, nil)
+	if r.Version().AllParsed() && args.IsNull(r.Body.Lookup("hostAndPort")) {
+		return dst, args.MissingField("dropConnections.hostAndPort")
+	}
+	if err := dropConnectionsArgs.ParseCommand(r, nil); err != nil || !r.Version().AllParsed() {
+		return dst, err
+	}
+	hosts, _ := r.Body.Lookup("hostAndPort").Array()
+	for v := range hosts.Values() {
+		if s, ok := v.StringValue(); ok && !validHost(s) {
+			return dst, srverr.New(srverr.FailedToParse, "'%s' is no host with a port", s)
+		}
+	}
+	return dst, nil
+}
+
+// validHost reports whether a server reads s as a host, with a port or without: an address of IPv6
+// is in brackets.
+func validHost(s string) bool {
+	host, port, hasPort := strings.Cut(s, ":")
+	if rest, ok := strings.CutPrefix(s, "["); ok {
+		var closed bool
+		if host, rest, closed = strings.Cut(rest, "]"); !closed {
+			return false
+		}
+		if port, hasPort = strings.CutPrefix(rest, ":"); rest != "" && !hasPort {
+			return false
+		}
+	}
+	if hasPort {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return false
+		}
+	}
+	return host != ""
 }

@@ -67,12 +67,28 @@ func appendParameter(r *server.Request, dst []byte, name string) ([]byte, bool) 
 }
 
 // shown is how getParameter shows parameters, if its first argument is a document.
-type shown struct{ all, details bool }
+type shown struct {
+	all, details bool
+	at           string // "startup" or "runtime": of all, those that may be set then
+}
 
 var shownArgs = &args.Table[shown]{Name: "getParameter", Fields: map[string]args.Field[shown]{
 	"allParameters": args.SafeBool(func(s *shown) *bool { return &s.all }),
 	"showDetails":   args.SafeBool(func(s *shown) *bool { return &s.details }),
+	"setAt":         args.String(func(s *shown) *string { return &s.at }).Gated(),
 }}
+
+// has reports whether a parameter is among all that are to be shown.
+func (s *shown) has(name string) bool {
+	startup, runtime := settable(name)
+	return s.at == "" || s.at == "startup" && startup || s.at == "runtime" && runtime
+}
+
+// settable reports when a parameter may be set.
+func settable(name string) (startup, runtime bool) {
+	state := name == "featureCompatibilityVersion" || name == "authSchemaVersion" // they belong to the data
+	return !state, !state && !fixedParameters[name]
+}
 
 // append appends a parameter, as a value or with what may be done with it.
 func (s *shown) append(r *server.Request, dst []byte, name string) ([]byte, bool) {
@@ -87,9 +103,9 @@ func (s *shown) append(r *server.Request, dst []byte, name string) ([]byte, bool
 	}
 	_, v := bsondoc.FirstElement(bson.Raw(bson.EndDocument(append([]byte{0, 0, 0, 0}, out[start:]...), 0)))
 	out = bson.AppendRawValue(out[:start], "value", v)
-	state := name == "featureCompatibilityVersion" // it belongs to the data
-	out = bson.AppendBool(out, "settableAtRuntime", !state && !fixedParameters[name])
-	out = bson.AppendBool(out, "settableAtStartup", !state)
+	startup, runtime := settable(name)
+	out = bson.AppendBool(out, "settableAtRuntime", runtime)
+	out = bson.AppendBool(out, "settableAtStartup", startup)
 	return bson.EndDocument(out, at), true
 }
 
@@ -104,6 +120,11 @@ func runGetParameter(r *server.Request, dst []byte) ([]byte, error) {
 		if err := shownArgs.Parse(r, arg.Value, &show); err != nil {
 			return dst, err
 		}
+		if at := bson.Raw(arg.Value).Lookup("setAt"); at.Type == bson.TypeString && show.at != "startup" &&
+			show.at != "runtime" {
+			return dst, srverr.New(srverr.BadValue,
+				"Enumeration value '%s' for field 'getParameter.setAt' is not a valid value.", show.at)
+		}
 	case arg.Type == bson.TypeEmbeddedDocument:
 		show.all = bson.Raw(arg.Value).Lookup("allParameters").AsBool()
 	}
@@ -114,7 +135,9 @@ func runGetParameter(r *server.Request, dst []byte) ([]byte, error) {
 			"authenticationMechanisms", "authSchemaVersion", server.LogVerbosity)
 		slices.Sort(names)
 		for _, name := range names {
-			dst, _ = show.append(r, dst, name)
+			if show.has(name) {
+				dst, _ = show.append(r, dst, name)
+			}
 		}
 		return dst, nil
 	}

@@ -352,7 +352,18 @@ func runFreeMonitoring(r *server.Request, dst []byte) ([]byte, error) {
 	return bsondoc.Append(dst, "state", "undecided", "message", "There is nothing to monitor."), nil
 }
 
+var fsyncArgs = &args.Table[args.None]{Name: "fsync", Fields: map[string]args.Field[args.None]{
+	"lock":                              args.SafeBool[args.None](nil),
+	"fsyncLockAcquisitionTimeoutMillis": args.Int[args.None](nil),
+	"forBackup":                         args.SafeBool[args.None](nil),
+}}
+
 func runFsync(r *server.Request, dst []byte) ([]byte, error) {
+	if r.Version().AllParsed() {
+		if err := fsyncArgs.ParseCommand(r, nil); err != nil {
+			return dst, err
+		}
+	}
 	if !r.Body.Lookup("lock").AsBool() {
 		return bson.AppendInt32(dst, "numFiles", 1), nil
 	}
@@ -402,6 +413,14 @@ func lastLTS(v release.Version) string {
 	return release.At(v.Major-1, 0, 0).Series()
 }
 
+// fcvArgs are the arguments beside the version.
+var fcvArgs = &args.Table[args.None]{Name: "setFeatureCompatibilityVersion",
+	Fields: map[string]args.Field[args.None]{
+		"confirm":                args.SafeBool[args.None](nil),
+		"downgradeOnDiskChanges": args.SafeBool[args.None](nil),
+		"fromConfigServer":       args.SafeBool[args.None](nil),
+	}}
+
 func runSetFCV(r *server.Request, dst []byte) ([]byte, error) {
 	v := r.Version()
 	tail := func() string {
@@ -409,6 +428,14 @@ func runSetFCV(r *server.Request, dst []byte) ([]byte, error) {
 			"-compatibility/#feature-compatibility."
 	}
 	s, ok := r.Arg().StringValue()
+	if v.AllParsed() {
+		if err := fcvArgs.ParseCommand(r, nil); err != nil {
+			return dst, err
+		}
+	}
+	if v.AllParsed() && args.IsNull(r.Arg()) {
+		return dst, args.MissingField("setFeatureCompatibilityVersion.setFeatureCompatibilityVersion")
+	}
 	if !ok {
 		return dst, srverr.New(srverr.TypeMismatch,
 			"Command argument must be of type String, but was of type %s in: %s", bsontext.TypeName(r.Arg().Type),
@@ -423,7 +450,11 @@ func runSetFCV(r *server.Request, dst []byte) ([]byte, error) {
 		first = false
 	}
 	if before := previousSeries(v); s != v.Series() && s != before && (!v.AtLeast(6, 0) || s != lastLTS(v)) {
-		return dst, srverr.New(srverr.BadValue, "Invalid command argument. Expected '%s' or '%s', found %s in: %s",
+		code := int32(srverr.BadValue)
+		if v.AllParsed() {
+			code = 4926900
+		}
+		return dst, srverr.New(code, "Invalid command argument. Expected '%s' or '%s', found %s in: %s",
 			v.Series(), before, s, tail())
 	}
 	if confirms := r.Node.Version().Has(release.Argument, "setFeatureCompatibilityVersion.confirm"); confirms &&

@@ -272,7 +272,7 @@ func (q *createSpec) parse(r *server.Request) error {
 		!bson.Raw(q.pipeline.Value).IsEmpty() {
 		return srverr.New(srverr.InvalidOptions, "'pipeline' cannot be specified without 'viewOn'")
 	}
-	if err := q.check(); err != nil || !r.Version().AllParsed() {
+	if err := q.check(r.Version().AllParsed()); err != nil || !r.Version().AllParsed() {
 		return err
 	}
 	return q.checkLater(r)
@@ -340,7 +340,7 @@ func (q *createSpec) noAutoIndex() bool {
 	return !q.hasViewOn && (q.noIndex || q.autoIndex != nil && !*q.autoIndex)
 }
 
-func (q *createSpec) check() error {
+func (q *createSpec) check(parsed bool) error {
 	switch {
 	case q.clustered.Type != 0 && q.capped:
 		return srverr.New(6049200, "'capped' and 'clusteredIndex' options cannot both be set")
@@ -377,12 +377,16 @@ func (q *createSpec) check() error {
 	case q.noAutoIndex() && !strings.HasPrefix(q.ns, "local."):
 		return srverr.New(50001, "autoIndexId:false is not allowed for collection %s because it can be replicated",
 			q.ns)
-	case !q.hasViewOn && q.level != "" && q.level != "off" && q.level != "strict" && q.level != "moderate":
+	case (parsed || !q.hasViewOn) && q.level != "" && q.level != "off" && q.level != "strict" && q.level != "moderate":
 		return srverr.New(srverr.BadValue, "invalid validation level: %s", q.level)
-	case !q.hasViewOn && q.action != "" && q.action != "error" && q.action != "warn" && q.action != "errorAndLog":
+	case (parsed || !q.hasViewOn) && q.action != "" && q.action != "error" && q.action != "warn" &&
+		q.action != "errorAndLog":
 		return srverr.New(srverr.BadValue, "invalid validation action: %s", q.action)
 	case q.collation != nil && q.collation.IsEmpty():
 		return srverr.New(srverr.BadValue, "'collation' cannot be an empty document.")
+	}
+	if parsed {
+		return q.checkEngines()
 	}
 	for k, v := range q.storage.All() {
 		doc, ok := v.Document()

@@ -301,7 +301,19 @@ func appendSpeculative(r *server.Request, dst []byte) ([]byte, error) {
 
 // appendMechanisms answers hello's saslSupportedMechs.
 func appendMechanisms(r *server.Request, dst []byte) ([]byte, error) {
-	name, ok := r.Body.Lookup("saslSupportedMechs").StringValue()
+	v := r.Body.Lookup("saslSupportedMechs")
+	name, ok := v.StringValue()
+	if doc, isDoc := v.Document(); !ok && v.Type != 0 && r.Version().AllParsed() {
+		if !isDoc {
+			return dst, srverr.New(srverr.TypeMismatch, "UserName must be either a string or an object")
+		}
+		for _, field := range []string{"user", "db"} {
+			if doc.Lookup(field).Type != bson.TypeString {
+				return dst, srverr.New(srverr.BadValue, "UserName must contain a field named: %s", field)
+			}
+		}
+		name, ok = bsondoc.MustString(doc.Lookup("db"))+"."+bsondoc.MustString(doc.Lookup("user")), true
+	}
 	if !ok || r.Streaming {
 		return dst, nil
 	}
