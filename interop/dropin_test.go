@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"allium/internal/nightly"
 )
 
 // checked is a module that TestMigrateCheck and TestMigrateDropin look at. Files whose names begin
@@ -123,6 +125,7 @@ func state(t *testing.T, dir string) map[string]string {
 // tests and through other modules, and what the drop-in lacks. Where it is not put in the official
 // driver's place, every file is as before, byte for byte.
 func TestMigrateCheck(t *testing.T) {
+	nightly.Only(t, "compiles modules that use both drivers")
 	root, tool := migrateTool(t)
 	const second = "module example.com/app\n\ngo 1.26.0\n\nrequire go.mongodb.org/mongo-driver/v2 v2.9.3\n"
 	const through = "module example.com/app\n\ngo 1.26.0\n\nrequire example.com/store v0.0.0\n\nrequire go.mongodb.org/mongo-driver v1.16.0 // indirect\n\nreplace example.com/store => ../store\n"

@@ -3,7 +3,7 @@ module allium/interop // not published: it is for the development of the others
 go 1.26.0
 
 require (
-	allium v0.0.0-00010101000000-000000000000
+	allium v0.0.0
 	github.com/FerretDB/FerretDB v1.24.0
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 )

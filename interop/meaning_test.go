@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"allium/internal/nightly"
 	"allium/mongotest"
 )
 
@@ -18,6 +19,7 @@ import (
 // print is the same, unless the tool has said what differs: each piece that does not print the
 // same stands in a file whose first line has the words in which it was told.
 func TestMigrateKeepsMeaning(t *testing.T) {
+	nightly.Only(t, "compiles programs with three drivers")
 	root, tool := migrateTool(t)
 	count := map[string]int{}
 	for _, version := range []string{"v1", "v2"} {

@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"allium/internal/nightly"
 )
 
 // symbolPackages are the packages of the official driver whose exported names
@@ -32,6 +34,7 @@ var symbolPackages = map[string][]string{
 // of the official driver in a function of its own and rewrites those: each compiles with Allium,
 // or has a comment of the tool's that says what to do.
 func TestMigrateKnowsSymbols(t *testing.T) {
+	nightly.Only(t, "rewrites and compiles each name of the official driver")
 	root, tool := migrateTool(t)
 	for _, version := range []string{"v1", "v2"} {
 		t.Run(version, func(t *testing.T) {

@@ -3,7 +3,7 @@ module allium/kerberos
 go 1.26.0
 
 require (
-	allium v0.0.0-00010101000000-000000000000
+	allium v0.0.0
 	github.com/jcmturner/gofork v1.7.6
 	github.com/jcmturner/gokrb5/v8 v8.4.4
 )

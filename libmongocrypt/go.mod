@@ -2,7 +2,7 @@ module allium/libmongocrypt
 
 go 1.26.0
 
-require allium v0.0.0-00010101000000-000000000000
+require allium v0.0.0
 
 require (
 	github.com/blevesearch/snowballstem v0.9.0 // indirect

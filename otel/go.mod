@@ -3,7 +3,7 @@ module allium/otel
 go 1.26.0
 
 require (
-	allium v0.0.0-00010101000000-000000000000
+	allium v0.0.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/metric v1.47.0
 	go.opentelemetry.io/otel/sdk v1.47.0

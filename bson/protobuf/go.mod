@@ -3,7 +3,7 @@ module allium/bson/protobuf
 go 1.26.0
 
 require (
-	allium v0.0.0-00010101000000-000000000000
+	allium v0.0.0
 	google.golang.org/protobuf v1.36.12
 )
 

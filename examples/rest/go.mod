@@ -3,8 +3,8 @@ module allium/examples/rest // not published: a program to read, with dependenci
 go 1.26.0
 
 require (
-	allium v0.0.0-00010101000000-000000000000
-	allium/otel v0.0.0-00010101000000-000000000000
+	allium v0.0.0
+	allium/otel v0.0.0
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0
 	go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp v1.47.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.47.0

@@ -14,7 +14,7 @@ import (
 // forTests are internal packages that only tests use.
 var forTests = []string{
 	"internal/anystate", "internal/archtest", "internal/campaign", "internal/drivertest", "internal/fakekms", "internal/fakeserver", "internal/hostile", "internal/leaks", "internal/mistakes",
-	"internal/norace", "internal/ocsptest", "internal/owncode", "internal/requirements", "internal/spantest", "internal/spectest", "internal/testdeploy", "internal/unified",
+	"internal/nightly", "internal/norace", "internal/ocsptest", "internal/owncode", "internal/requirements", "internal/spantest", "internal/spectest", "internal/testdeploy", "internal/testuse", "internal/unified",
 	"kerberos/internal/kdctest", "mongotest/internal/golden", "mongotest/internal/args/argstest", "mongotest/internal/randcmd",
 	"mongotest/internal/soak", "mongotest/internal/jstests",
 }

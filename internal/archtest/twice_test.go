@@ -2,8 +2,11 @@ package archtest
 
 import (
 	"go/ast"
+	"io/fs"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -77,5 +80,50 @@ func TestBetween(t *testing.T) {
 	}
 	if got := between(imports, "high", []string{module + "/low"}); len(got) != 0 {
 		t.Error(got)
+	}
+}
+
+// TestModulesAskForOneVersion finds a go.mod that asks for the driver beside it by another version
+// than the rest. With -trimpath the version is a part of what the go command looks up in its cache,
+// although a directory stands for it, and a second one compiles the whole driver once more.
+func TestModulesAskForOneVersion(t *testing.T) {
+	top, asked := root(t), 0
+	err := filepath.WalkDir(top, func(file string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(top, file)
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			if strings.HasPrefix(e.Name(), ".") && rel != "." || filepath.ToSlash(rel) == "testdata/specifications" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if e.Name() != "go.mod" {
+			return nil
+		}
+		data, err := os.ReadFile(file)
+		for line := range strings.Lines(string(data)) {
+			f := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+			if len(f) < 2 || !strings.HasPrefix(f[1], "v") {
+				continue
+			}
+			if _, ours := inModule(f[0]); !ours {
+				continue
+			}
+			if asked++; f[1] != "v0.0.0" {
+				t.Errorf("%s asks for %s %s, want v0.0.0 as in the other modules", rel, f[0], f[1])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked < 10 {
+		t.Errorf("%d modules ask for the driver: where are the others?", asked)
 	}
 }

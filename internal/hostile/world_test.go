@@ -3,6 +3,7 @@ package hostile
 import (
 	"bytes"
 	"context"
+	"math"
 	"net"
 	"runtime"
 	"slices"
@@ -22,7 +23,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	runtime.MemProfileRate = 1 // every allocation counts: see memory
+	// All allocations would be counted with a rate of 1, and take half of the time. The bounds are
+	// of megabytes, and thousands of samples tell those.
+	runtime.MemProfileRate = 8 << 10
 	goleak.VerifyTestMain(m)
 }
 
@@ -293,10 +296,20 @@ func memory() (total, live uint64) {
 		if !clients(r.Stack()) {
 			continue
 		}
-		total += uint64(r.AllocBytes)
-		live += uint64(r.InUseBytes())
+		share := sampled(r.AllocBytes, r.AllocObjects)
+		total += uint64(float64(r.AllocBytes) / share)
+		live += uint64(float64(r.InUseBytes()) / share)
 	}
 	return total, live
+}
+
+// sampled returns the share of a stack's allocations that the profile holds: what is larger than
+// the rate is hardly ever missed, what is smaller nearly always.
+func sampled(size, objects int64) float64 {
+	if objects == 0 {
+		return 1
+	}
+	return -math.Expm1(-float64(size) / float64(objects) / float64(runtime.MemProfileRate))
 }
 
 // clients reports whether a stack is the client's: the driver is on it, and no attacker.
@@ -326,4 +339,23 @@ func goroutines() (n int) {
 		}
 	}
 	return n
+}
+
+// What memory says is near to what was allocated, whatever the sizes.
+func TestMemoryIsEstimated(t *testing.T) {
+	for _, size := range []int{16, 200, 5000, 100_000} {
+		before, _ := memory()
+		const want = 64 << 20
+		kept := make([][]byte, 0, want/size)
+		for range want / size {
+			kept = append(kept, make([]byte, size))
+		}
+		total, live := memory()
+		runtime.KeepAlive(kept)
+		total -= before
+		// The slice itself is some of it, and sizes are rounded up.
+		if least := uint64(want) * 9 / 10; total < least || total > 3*want || live < least {
+			t.Errorf("%d bytes of allocations of %d bytes: %d, %d of them in use", want, size, total, live)
+		}
+	}
 }

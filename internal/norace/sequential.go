@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"allium/internal/testuse"
 )
 
 // Packages returns the folders below root, "." for root itself, of the packages with tests:
@@ -30,7 +32,7 @@ func Packages(root string) (concurrent, sequential []string, err error) {
 		case err != nil:
 			return err
 		case e.IsDir() && file != root && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") ||
-			strings.HasPrefix(e.Name(), "_") || exists(filepath.Join(file, "go.mod"))):
+			strings.HasPrefix(e.Name(), "_") || testuse.IsModule(file)):
 			return filepath.SkipDir
 		case e.IsDir() || !strings.HasSuffix(file, ".go"):
 			return nil

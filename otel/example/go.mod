@@ -3,8 +3,8 @@ module allium/otel/example // not published: it is for the development of the ot
 go 1.26.0
 
 require (
-	allium v0.0.0-00010101000000-000000000000
-	allium/otel v0.0.0-00010101000000-000000000000
+	allium v0.0.0
+	allium/otel v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp v1.47.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.47.0

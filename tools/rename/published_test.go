@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"allium/internal/nightly"
 	"allium/internal/spectest"
 )
 
@@ -254,9 +255,7 @@ func main() { client, err := mongo.NewClient(); fmt.Println(client != nil, err) 
 // somebody else get each module from the release's proxy, each alone, and a test of somebody else's
 // gets the driver and builds all of it.
 func TestPublished(t *testing.T) {
-	if os.Getenv("ALLIUM_RENAME") == "" {
-		t.Skip("builds the driver under another path, which takes minutes: set ALLIUM_RENAME=1, as .ci/nightly does")
-	}
+	nightly.Only(t, "builds the driver under another path")
 	copied := renamed(t)
 	t.Run("copy", func(t *testing.T) {
 		// What is built without the path of the folder is found again by the next run of this test.

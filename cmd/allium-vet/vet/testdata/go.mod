@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	allium v0.0.0
-	go.mongodb.org/mongo-driver v0.0.0-00010101000000-000000000000
+	go.mongodb.org/mongo-driver v0.0.0
 	go.mongodb.org/mongo-driver/v2 v2.10.0
 )
 

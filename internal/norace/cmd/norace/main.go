@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"allium/internal/norace"
+	"allium/internal/testuse"
 )
 
 func main() {
@@ -59,7 +60,7 @@ func run(elsewhere []string, but string, args []string) (status int, err error) 
 	if err != nil {
 		return 1, err
 	}
-	found, err := norace.Tests(".")
+	found, err := testuse.Of(".", "norace")
 	if err != nil {
 		return 1, err
 	}
