@@ -92,6 +92,9 @@
 //	Base            `bson:",inline"`         // the keys of a struct, *struct or map inside
 //	Cache map[string]int `bson:"-"`          // left out
 //
+// An option stands behind a comma. omitempty, minsize, truncate and inline hold without one, too,
+// and are then also the key: "inline" is ",inline", but "omitempty" is "omitempty,omitempty".
+//
 // With omitempty a pointer or an interface is left out only if it is nil, as with encoding/json,
 // whatever the value that it leads to says of itself: a patch with a pointer to a zero keeps it.
 // Unlike with encoding/json, values with an IsZero method, such as ObjectID and time.Time, are
@@ -99,7 +102,8 @@
 //
 // A field with the tag lenient is set to its zero value if what the document has does not decode
 // into it; the other fields are decoded. It is for documents that other programs write. minsize and
-// truncate also hold for what is inside the field, and lenient for each field of an inline struct.
+// truncate also hold for what is inside the field, unless it is inline; lenient holds for each
+// field of an inline struct.
 // Embedded structs are fields like others, with their type's name, unless they are inline. Of two
 // fields with one key the one less deep inline wins; at the same depth it is an error. An inline
 // map takes the keys that no field has, and is written last. Fields that are not exported are left

@@ -133,6 +133,20 @@ func TestTags(t *testing.T) {
 			P *zeroAtSeven `bson:",inline"`
 			Q int32
 		}{nil, 2}, D{{"q", int32(2)}}},
+		{"options without a comma", struct {
+			In zeroAtSeven `bson:"inline"`
+			A  int32       `bson:"omitempty"`
+			B  int64       `bson:"minsize"`
+			C  int32       `bson:"omitzero"`
+			D  int32       `bson:"Inline"`
+		}{In: zeroAtSeven{1}, B: 2}, D{{"n", int32(1)}, {"minsize", int32(2)}, {"omitzero", int32(0)}, {"Inline", int32(0)}}},
+		{"option and key", struct {
+			A int32 `bson:"omitempty"`
+		}{3}, D{{"omitempty", int32(3)}}},
+		{"inline with minsize", struct {
+			In struct{ N int64 } `bson:",minsize,inline"`
+			M  map[string]int64  `bson:",minsize,inline"`
+		}{struct{ N int64 }{1}, map[string]int64{"m": 2}}, D{{"n", int64(1)}, {"m", int64(2)}}},
 		{"inline map", struct {
 			M map[string]int32 `bson:",inline"`
 			Q int32

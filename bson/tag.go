@@ -33,7 +33,8 @@ type tag struct {
 }
 
 // parseTag parses the tag of a field. Options that are not known are left alone: tags are shared
-// with others.
+// with others. An option without a comma before it, as in bson:"inline", is the key and an option,
+// as documents were written by the official driver.
 func parseTag(f reflect.StructField, cfg *config) tag {
 	s, ok := f.Tag.Lookup("bson")
 	if !ok && !strings.Contains(string(f.Tag), ":") {
@@ -47,18 +48,22 @@ func parseTag(f reflect.StructField, cfg *config) tag {
 	}
 	key, options, _ := strings.Cut(s, ",")
 	t := tag{key: key, omitEmpty: cfg.OmitEmpty, omitZero: cfg.OmitZero}
-	for option := range strings.SplitSeq(options, ",") {
+	for option := range strings.SplitSeq(s, ",") {
 		switch option {
 		case "omitempty":
 			t.omitEmpty = true
-		case "omitzero":
-			t.omitZero = true
 		case "minsize":
 			t.flags |= flagMinSize
 		case "truncate":
 			t.flags |= flagTruncate
 		case "inline":
 			t.inline = true
+		}
+	}
+	for option := range strings.SplitSeq(options, ",") { // those of this package alone
+		switch option {
+		case "omitzero":
+			t.omitZero = true
 		case "lenient":
 			t.lenient = true
 		}
@@ -125,7 +130,7 @@ func collectFields(out *[]structField, t reflect.Type, cfg *config, outer []refl
 		f := structField{
 			key: tag.key, typ: sf.Type, hops: where.hops, offset: where.offset + sf.Offset,
 			index: append(slices.Clip(where.index), i),
-			flags: where.flags | tag.flags, omitEmpty: tag.omitEmpty, structs: cfg.OmitEmptyStructs,
+			flags: tag.flags, omitEmpty: tag.omitEmpty, structs: cfg.OmitEmptyStructs,
 			omitZero: tag.omitZero, lenient: tag.lenient || where.lenient,
 		}
 		if !sf.IsExported() {
@@ -147,6 +152,7 @@ func collectFields(out *[]structField, t reflect.Type, cfg *config, outer []refl
 			*out = append(*out, f)
 			continue
 		}
+		f.flags = 0 // as with the official driver: what is inline has tags of its own
 		kind := sf.Type.Kind()
 		switch {
 		case kind == reflect.Map:

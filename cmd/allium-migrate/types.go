@@ -47,7 +47,7 @@ func (p *loaded) tellField(field *ast.Field, first bool, told *notices) {
 	if t == nil {
 		return
 	}
-	has := func(option string) bool { return slices.Contains(parts[1:], option) }
+	has := func(option string) bool { return slices.Contains(parts, option) }
 	if has("inline") {
 		if m, ok := t.Underlying().(*types.Map); ok && first && isAny(m.Elem()) {
 			tell("Documents in an inline map become bson.D, not maps.")

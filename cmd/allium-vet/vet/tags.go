@@ -38,8 +38,8 @@ func structKeys(s *types.Struct) (keys []structKey, certain bool) {
 	for i := range s.NumFields() {
 		f := s.Field(i)
 		tag := reflect.StructTag(s.Tag(i)).Get("bson")
-		name, options, _ := strings.Cut(tag, ",")
-		opts := strings.Split(options, ",")
+		name, _, _ := strings.Cut(tag, ",")
+		opts := strings.Split(tag, ",") // a name that is an option is one, too
 		switch {
 		case tag == "-":
 			continue
@@ -57,7 +57,7 @@ func structKeys(s *types.Struct) (keys []structKey, certain bool) {
 		case name == "":
 			name = strings.ToLower(f.Name())
 		}
-		keys = append(keys, structKey{name, slices.Contains(opts, "omitempty") || slices.Contains(opts, "omitzero"),
+		keys = append(keys, structKey{name, slices.Contains(opts, "omitempty") || slices.Contains(opts[1:], "omitzero"),
 			f.Type()})
 	}
 	return keys, certain
@@ -117,7 +117,7 @@ func checkTags(pass *analysis.Pass, s *ast.StructType) {
 			continue
 		}
 		t := pass.TypesInfo.TypeOf(f.Type)
-		inline := false
+		inline := name == "inline"
 		if options != "" {
 			for option := range strings.SplitSeq(options, ",") {
 				inline = inline || option == "inline"
@@ -129,7 +129,7 @@ func checkTags(pass *analysis.Pass, s *ast.StructType) {
 			}
 		}
 		switch {
-		case slices.Contains(tagOptions[:5], name) && ok && !strings.EqualFold(fieldName(f), name):
+		case slices.Contains(tagOptions[:5], name) && !inline && ok && !strings.EqualFold(fieldName(f), name):
 			report(pass, f.Tag, nil, "the field is stored as %q: an option stands behind a comma, `bson:\",%s\"`", name,
 				name)
 		case strings.TrimSpace(name) != name:

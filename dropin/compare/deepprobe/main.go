@@ -249,6 +249,7 @@ func main() {
 	}
 	if strings.Contains("misused", only) {
 		misused()
+		late()
 	}
 	for _, list := range [][]scene{commandScenes(), faultScenes()} {
 		for _, s := range list {

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"allium/dropin/compare/say"
+	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
@@ -106,4 +110,53 @@ func misused() {
 		n, err2 := c.CountDocuments(ctx, d())
 		return []any{res, err, n, err2}
 	})
+}
+
+// late disconnects clients with a context that has ended, or ends before the operation does that
+// the client is at.
+func late() {
+	for _, state := range []string{"unused", "used", "in a transaction", "at work"} {
+		for _, end := range []string{"canceled", "over", "ends meanwhile"} {
+			say.Try("disconnected late, "+state+", "+end, func() []any {
+				client, err := newClient(options.Client().ApplyURI(uri).SetAppName("late"))
+				must(err)
+				done := make(chan struct{})
+				close(done)
+				switch state {
+				case "used":
+					must(client.Ping(ctx, nil))
+				case "in a transaction":
+					s, err := client.StartSession()
+					must(err)
+					must(s.StartTransaction())
+					_, err = client.Database("deep").Collection("late").InsertOne(mongo.NewSessionContext(ctx, s), d())
+					must(err)
+				case "at work":
+					done = make(chan struct{})
+					started := make(chan struct{})
+					var once sync.Once
+					client, err = newClient(options.Client().ApplyURI(uri).SetAppName("late").SetMonitor(&event.CommandMonitor{
+						Started: func(context.Context, *event.CommandStartedEvent) {
+							once.Do(func() { close(started) })
+						}}))
+					must(err)
+					go func() {
+						defer close(done)
+						_ = client.Database("admin").RunCommand(ctx, d("sleep", 1, "millis", 1000)).Err()
+					}()
+					<-started
+				}
+				ended, cancel := context.WithTimeout(ctx, map[string]time.Duration{
+					"canceled": time.Hour, "over": 0, "ends meanwhile": 20 * time.Millisecond}[end])
+				if end == "canceled" {
+					cancel()
+				}
+				defer cancel()
+				err = client.Disconnect(ended)
+				again := client.Disconnect(ctx)
+				<-done
+				return []any{err, again, client.Ping(ctx, nil)}
+			})
+		}
+	}
 }

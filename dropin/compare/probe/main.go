@@ -9,6 +9,9 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"allium/dropin/compare/tags"
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 var out = bufio.NewWriter(os.Stdout)
@@ -44,6 +47,7 @@ func main() {
 	decimals()
 	streams()
 	registries()
+	tags.Probe(bson.Marshal, bson.Unmarshal, say)
 	mgo()
 	messages()
 	small()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"allium/dropin/compare/say"
+	"allium/dropin/compare/tags"
 	"go.mongodb.org/mongo-driver/bson"
 	"go.mongodb.org/mongo-driver/bson/bsontype"
 	"go.mongodb.org/mongo-driver/bson/primitive"
@@ -26,6 +27,7 @@ func main() {
 	ancestors()
 	methods()
 	registries()
+	tags.Probe(bson.Marshal, bson.Unmarshal, say.Line)
 	streams()
 	raws()
 	small()

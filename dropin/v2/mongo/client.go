@@ -96,7 +96,8 @@ func (c *Client) unconnected() error {
 	return nil
 }
 
-// Disconnect closes the client. Operations in progress are waited for as long as ctx lasts.
+// Disconnect closes the client. Operations in progress are waited for as long as ctx lasts; that it
+// ended before they did is no error.
 func (c *Client) Disconnect(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
@@ -112,6 +113,9 @@ func (c *Client) Disconnect(ctx context.Context) error {
 		return ErrClientDisconnected
 	}
 	err := c.inner.Close(ctx)
+	if ctx.Err() != nil { // what is open is closed in the background
+		err = nil
+	}
 	if c.keyVault != nil {
 		if e := c.keyVault.Disconnect(ctx); err == nil {
 			err = e

@@ -66,11 +66,10 @@ func parseTag(sf reflect.StructField, names ...string) StructTags {
 	if text == "-" {
 		return StructTags{Skip: true}
 	}
-	name, options, _ := strings.Cut(text, ",")
-	if name != "" {
+	if name, _, _ := strings.Cut(text, ","); name != "" {
 		tags.Name = name
 	}
-	for option := range strings.SplitSeq(options, ",") {
+	for option := range strings.SplitSeq(text, ",") { // the name may be one
 		switch option {
 		case "omitempty":
 			tags.OmitEmpty = true

@@ -9,6 +9,7 @@ type bad struct {
 	D    int       `bson:"x"`         // want `C and D have the same key "x"`
 	E    string    `bson:"omitempty"` // want "the field is stored as \"omitempty\": an option stands behind a comma"
 	F    []string  `bson:",inline"`   // want `inline is for structs, pointers to structs and maps, not for \[\]string`
+	K    []string  `bson:"inline"`    // want `inline is for structs, pointers to structs and maps, not for \[\]string`
 	g    int       `bson:"g"`         // want `the tag of g does nothing`
 	I    int       `bson:"i "`        // want `with the blank`
 	ID   int       `bson:"_id"`
@@ -21,6 +22,7 @@ type base struct{ X int }
 type good[T any] struct {
 	base   `bson:",inline"`
 	*other `bson:",inline"`
+	third  `bson:"inline"`
 	Rest   map[string]any `bson:",inline"`
 	Any    T              `bson:",inline"`
 	A      int            `bson:"a,omitempty,minsize" json:"a"`
@@ -31,6 +33,8 @@ type good[T any] struct {
 }
 
 type other struct{ Y int }
+
+type third struct{ Z int }
 
 type update struct {
 	Set   any    `bson:"$set"`
