@@ -17,11 +17,13 @@ var parts = []string{"", "x", "-", "inline", "omitempty", "minsize", "truncate",
 
 // values are of the types that options are for, and of some that they are not for.
 var values = []any{
-	int64(1), 2.5, "text", inner{3, 4}, &inner{5, 6}, map[string]int64{"m": 7}, map[string]inner{"n": {8, 9}}, []int64{10},
+	int64(1), 2.5, "text", inner{3, 4}, &inner{5, 6}, map[string]int64{"m": 7}, map[string]inner{"n": {8, 9}},
+	[]int64{10},
 }
 
 // Probe tells what each combination does.
-func Probe(encode func(v any) ([]byte, error), decode func(doc []byte, v any) error, say func(what string, values ...any)) {
+func Probe(encode func(v any) ([]byte, error), decode func(doc []byte, v any) error,
+	say func(what string, values ...any)) {
 	document := map[string]any{
 		"x": 1.5, "g": 2, "f": 3.5, "-": 4, " inline": 5, "Inline": 6, "other": 7,
 		"inline": map[string]any{"x": 8}, "omitempty": 9, "minsize": 10.5, "truncate": 11.5, "m": 12,
