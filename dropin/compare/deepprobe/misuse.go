@@ -135,10 +135,10 @@ func late() {
 					done = make(chan struct{})
 					started := make(chan struct{})
 					var once sync.Once
-					client, err = newClient(options.Client().ApplyURI(uri).SetAppName("late").SetMonitor(&event.CommandMonitor{
-						Started: func(context.Context, *event.CommandStartedEvent) {
-							once.Do(func() { close(started) })
-						}}))
+					monitor := &event.CommandMonitor{Started: func(context.Context, *event.CommandStartedEvent) {
+						once.Do(func() { close(started) })
+					}}
+					client, err = newClient(options.Client().ApplyURI(uri).SetAppName("late").SetMonitor(monitor))
 					must(err)
 					go func() {
 						defer close(done)
