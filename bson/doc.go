@@ -104,6 +104,7 @@
 // into it; the other fields are decoded. It is for documents that other programs write. minsize and
 // truncate also hold for what is inside the field, unless it is inline; lenient holds for each
 // field of an inline struct.
+//
 // Embedded structs are fields like others, with their type's name, unless they are inline. Of two
 // fields with one key the one less deep inline wins; at the same depth it is an error. An inline
 // map takes the keys that no field has, and is written last. Fields that are not exported are left

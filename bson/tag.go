@@ -33,8 +33,8 @@ type tag struct {
 }
 
 // parseTag parses the tag of a field. Options that are not known are left alone: tags are shared
-// with others. An option without a comma before it, as in bson:"inline", is the key and an option,
-// as documents were written by the official driver.
+// with others. An option without a comma before it, as in bson:"inline", is the key and an option:
+// the official driver takes it so, and documents are stored like that.
 func parseTag(f reflect.StructField, cfg *config) tag {
 	s, ok := f.Tag.Lookup("bson")
 	if !ok && !strings.Contains(string(f.Tag), ":") {

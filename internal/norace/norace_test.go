@@ -2,25 +2,22 @@ package norace
 
 import (
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
+	"testing/fstest"
 
 	"allium/internal/testuse"
 )
 
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
-	root := t.TempDir()
+	root, all := t.TempDir(), fstest.MapFS{}
 	for name, text := range files {
-		file := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		all[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	if err := os.CopyFS(root, all); err != nil {
+		t.Fatal(err)
 	}
 	return root
 }

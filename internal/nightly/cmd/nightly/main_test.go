@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // Every module's tests for the night run, with the variable, and no others.
 func TestPlan(t *testing.T) {
-	root := t.TempDir()
+	root, all := t.TempDir(), fstest.MapFS{}
 	const uses = "package x\n\nimport \"allium/internal/nightly\"\n\nfunc TestNAME(t *testing.T) { nightly.Only(t, \"dear\") }\n"
 	for name, text := range map[string]string{
 		"go.mod":                   "module x\n",
@@ -21,13 +22,10 @@ func TestPlan(t *testing.T) {
 		"quiet/go.mod":             "module z\n",
 		"quiet/d_test.go":          "package x\n",
 	} {
-		file := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		all[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	if err := os.CopyFS(root, all); err != nil {
+		t.Fatal(err)
 	}
 	commands, err := plan(root, []string{"-v"})
 	if err != nil {
