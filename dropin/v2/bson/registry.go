@@ -119,8 +119,8 @@ func received(v reflect.Value) string {
 type Registry struct {
 	typeEncoders  map[reflect.Type]ValueEncoder
 	typeDecoders  map[reflect.Type]ValueDecoder
-	ifaceEncoders []ifaceEncoder
-	ifaceDecoders []ifaceDecoder
+	ifaceEncoders []forInterface[ValueEncoder]
+	ifaceDecoders []forInterface[ValueDecoder]
 	kindEncoders  map[reflect.Kind]ValueEncoder
 	kindDecoders  map[reflect.Kind]ValueDecoder
 	typeMap       map[Type]reflect.Type // those that were registered
@@ -137,14 +137,10 @@ type ways struct {
 	last atomic.Pointer[way] // most programs use one
 }
 
-type ifaceEncoder struct {
+// forInterface is what is registered for types that implement an interface.
+type forInterface[C any] struct {
 	iface reflect.Type
-	enc   ValueEncoder
-}
-
-type ifaceDecoder struct {
-	iface reflect.Type
-	dec   ValueDecoder
+	codec C
 }
 
 // defaultRegistry is what is used without one.
@@ -188,13 +184,7 @@ func mustBeInterface(method string, iface reflect.Type) {
 func (r *Registry) RegisterInterfaceEncoder(iface reflect.Type, enc ValueEncoder) {
 	mustBeInterface("RegisterInterfaceEncoder", iface)
 	r.ready()
-	for i := range r.ifaceEncoders {
-		if r.ifaceEncoders[i].iface == iface {
-			r.ifaceEncoders[i].enc = enc
-			return
-		}
-	}
-	r.ifaceEncoders = append(r.ifaceEncoders, ifaceEncoder{iface, enc})
+	r.ifaceEncoders = register(r.ifaceEncoders, iface, enc)
 }
 
 // RegisterInterfaceDecoder says how variables are decoded that implement an interface, themselves
@@ -202,13 +192,18 @@ func (r *Registry) RegisterInterfaceEncoder(iface reflect.Type, enc ValueEncoder
 func (r *Registry) RegisterInterfaceDecoder(iface reflect.Type, dec ValueDecoder) {
 	mustBeInterface("RegisterInterfaceDecoder", iface)
 	r.ready()
-	for i := range r.ifaceDecoders {
-		if r.ifaceDecoders[i].iface == iface {
-			r.ifaceDecoders[i].dec = dec
-			return
+	r.ifaceDecoders = register(r.ifaceDecoders, iface, dec)
+}
+
+// register adds a codec for an interface, or puts it in the place of the one that is there.
+func register[C any](all []forInterface[C], iface reflect.Type, codec C) []forInterface[C] {
+	for i := range all {
+		if all[i].iface == iface {
+			all[i].codec = codec
+			return all
 		}
 	}
-	r.ifaceDecoders = append(r.ifaceDecoders, ifaceDecoder{iface, dec})
+	return append(all, forInterface[C]{iface, codec})
 }
 
 // RegisterKindEncoder says how values of a kind are encoded.
@@ -274,7 +269,7 @@ func (r *Registry) LookupEncoder(valueType reflect.Type) (ValueEncoder, error) {
 	if enc := r.encoder(valueType); enc != nil {
 		return enc, nil
 	}
-	if !hasForm(valueType) && !implements(valueType, r.marshalers()) {
+	if !hasForm(valueType) && !implements(valueType, r.marshalers()...) {
 		return nil, errNoEncoder{Type: valueType}
 	}
 	return ValueEncoderFunc(defaultEncode), nil
@@ -288,7 +283,7 @@ func (r *Registry) LookupDecoder(valueType reflect.Type) (ValueDecoder, error) {
 	if dec := r.decoder(valueType); dec != nil {
 		return dec, nil
 	}
-	if !hasForm(valueType) && !implements(valueType, r.unmarshalers()) {
+	if !hasForm(valueType) && !implements(valueType, r.unmarshalers()...) {
 		return nil, errNoDecoder{Type: valueType}
 	}
 	return ValueDecoderFunc(defaultDecode), nil
@@ -327,7 +322,7 @@ func (r *Registry) isKnown(t reflect.Type) bool {
 	return knownTypes[t] || ownTypes[t] != nil || r.dialect != nil && r.dialect.Own[t] != nil
 }
 
-func implements(t reflect.Type, ifaces []reflect.Type) bool {
+func implements(t reflect.Type, ifaces ...reflect.Type) bool {
 	return slices.ContainsFunc(ifaces, func(iface reflect.Type) bool {
 		return t.Implements(iface) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(iface)
 	})
@@ -341,20 +336,8 @@ func (r *Registry) encoder(t reflect.Type) ValueEncoder {
 	if r.isKnown(t) {
 		return nil
 	}
-	for _, method := range r.marshalers() {
-		if implements(t, []reflect.Type{method}) {
-			for _, e := range r.ifaceEncoders {
-				if e.iface == method {
-					return e.enc // in place of the method
-				}
-			}
-			return nil
-		}
-	}
-	for _, e := range r.ifaceEncoders {
-		if implements(t, []reflect.Type{e.iface}) {
-			return e.enc
-		}
+	if enc, found := byInterface(t, r.marshalers(), r.ifaceEncoders); found {
+		return enc
 	}
 	return r.kindEncoders[t.Kind()]
 }
@@ -367,22 +350,31 @@ func (r *Registry) decoder(t reflect.Type) ValueDecoder {
 	if r.isKnown(t) || r.dialect != nil && t == r.dialect.Any[TypeEmbeddedDocument] {
 		return nil
 	}
-	for _, method := range r.unmarshalers() {
-		if implements(t, []reflect.Type{method}) {
-			for _, d := range r.ifaceDecoders {
-				if d.iface == method {
-					return d.dec // in place of the method
-				}
-			}
-			return nil
-		}
-	}
-	for _, d := range r.ifaceDecoders {
-		if implements(t, []reflect.Type{d.iface}) {
-			return d.dec
-		}
+	if dec, found := byInterface(t, r.unmarshalers(), r.ifaceDecoders); found {
+		return dec
 	}
 	return r.kindDecoders[t.Kind()]
+}
+
+// byInterface returns what is registered for an interface that t implements. If t has one of the
+// methods that encode or decode, it is what is registered for the first of those, or nothing.
+func byInterface[C any](t reflect.Type, methods []reflect.Type, registered []forInterface[C]) (codec C, found bool) {
+	for _, method := range methods {
+		if implements(t, method) {
+			for _, c := range registered {
+				if c.iface == method {
+					return c.codec, true
+				}
+			}
+			return codec, true
+		}
+	}
+	for _, c := range registered {
+		if implements(t, c.iface) {
+			return c.codec, true
+		}
+	}
+	return codec, false
 }
 
 // way returns how the registry encodes and decodes with these settings, as of now.

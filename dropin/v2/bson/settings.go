@@ -90,9 +90,9 @@ func init() {
 	coding.HasForm = func(registry any, t reflect.Type, encoder bool) bool {
 		r := registry.(*Registry)
 		if encoder {
-			return hasForm(t) || implements(t, r.marshalers())
+			return hasForm(t) || implements(t, r.marshalers()...)
 		}
-		return hasForm(t) || implements(t, r.unmarshalers())
+		return hasForm(t) || implements(t, r.unmarshalers()...)
 	}
 	coding.TypeOfAny = func(registry any, t bson.Type) reflect.Type { return registry.(*Registry).typeOfAny(t) }
 	coding.ReadValue = func(vr any) (bson.Type, []byte, error) { return readWhole(vr.(ValueReader)) }
