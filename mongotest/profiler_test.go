@@ -1,6 +1,7 @@
 package mongotest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,6 +83,32 @@ func TestProfilerEntries(t *testing.T) {
 		entry("s", map[string]string{"op": ""}),
 		entry("r", map[string]string{"op": `"query"`}),
 	}, mongotest.Standalone())
+}
+
+// The profiler shows the name of an index that hints an update or a delete in a document of its own,
+// and everything else as it was sent.
+func TestProfiledHints(t *testing.T) {
+	const named, keys = `"a_1"`, `{"a":1}`
+	steps := []mendStep{
+		{cmd: `{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}], "$db": "t"}`},
+		{cmd: `{"profile": 2, "$db": "t"}`},
+	}
+	for _, tc := range []struct{ op, cmd, hint, want string }{
+		{"update", `"update": "c", "updates": [{"q": {"a": 1}, "u": {"$set": {"b": 1}}, "hint": %s}]`, named, `{"$hint":"a_1"}`},
+		{"update", `"update": "c", "updates": [{"q": {"a": 1}, "u": {"$set": {"b": 1}}, "hint": %s}]`, keys, keys},
+		{"remove", `"delete": "c", "deletes": [{"q": {"a": 1}, "limit": 1, "hint": %s}]`, named, `{"$hint":"a_1"}`},
+		{"remove", `"delete": "c", "deletes": [{"q": {"a": 1}, "limit": 1, "hint": %s}]`, keys, keys},
+		{"query", `"find": "c", "hint": %s`, named, named},
+		{"query", `"find": "c", "hint": %s`, keys, keys},
+		{"command", `"aggregate": "c", "pipeline": [], "cursor": {}, "hint": %s`, named, named},
+		{"command", `"findAndModify": "c", "query": {"a": 1}, "remove": true, "hint": %s`, named, named},
+	} {
+		steps = append(steps,
+			mendStep{cmd: `{` + fmt.Sprintf(tc.cmd, tc.hint) + `, "$db": "t"}`},
+			mendStep{cmd: `{"find": "system.profile", "filter": {"ns": "t.c"}, "sort": {"$natural": -1}, "limit": 1, "$db": "t"}`,
+				want: map[string]string{"cursor.firstBatch.0.op": `"` + tc.op + `"`, "cursor.firstBatch.0.command.hint": tc.want}})
+	}
+	mendSteps(t, steps, mongotest.Standalone())
 }
 
 // What others can read has no passwords: neither the profile nor the text of a refusal.

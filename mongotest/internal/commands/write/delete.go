@@ -117,8 +117,6 @@ func (op *deleteOp) document() bson.Raw {
 		if op.Collation != nil {
 			d.Doc("collation", op.Collation)
 		}
-		if op.Hint.Type != 0 {
-			d.B = bson.AppendRawValue(d.B, "hint", op.Hint)
-		}
+		profiledHint(d, op.Hint)
 	})
 }

@@ -100,10 +100,19 @@ func (op *updateOp) document() bson.Raw {
 			}
 			d.B = bsondoc.AppendDocuments(d.B, "arrayFilters", list)
 		}
-		if op.Hint.Type != 0 {
-			d.B = bson.AppendRawValue(d.B, "hint", op.Hint)
-		}
+		profiledHint(d, op.Hint)
 	})
+}
+
+// profiledHint appends a hint as the profiler shows that of an update or a delete: the name of an
+// index in a document of its own, while it shows a find or an aggregate as it was sent.
+func profiledHint(d *bsondoc.Builder, hint bson.RawValue) {
+	switch name, named := hint.StringValue(); {
+	case named:
+		d.Doc("hint", bsondoc.Build(func(d *bsondoc.Builder) { d.Str("$hint", name) }))
+	case hint.Type != 0:
+		d.B = bson.AppendRawValue(d.B, "hint", hint)
+	}
 }
 
 // hasOperators tells an update by operators from a replacement.
