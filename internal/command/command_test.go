@@ -403,3 +403,52 @@ func TestRawData(t *testing.T) {
 		}
 	}
 }
+
+// TestNeeds wants each command that older servers do not know, or would take for another one, to say
+// which wire version it needs and why, and the same command without what is new to ask for nothing.
+func TestNeeds(t *testing.T) {
+	set := bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
+	update := func(hint any) Command {
+		return &Update{Collection: "c", Statements: []UpdateStatement{{Filter: bson.D{}, Update: set, Hint: hint}}}
+	}
+	remove := func(hint any) Command {
+		return &Delete{Collection: "c", Statements: []DeleteStatement{{Filter: bson.D{}, Hint: hint}}}
+	}
+	modify := func(hint any) Command {
+		return &FindAndModify{Collection: "c", Filter: bson.D{}, Remove: true, Hint: hint}
+	}
+	indexes := func(quorum any) Command {
+		return &CreateIndexes{Collection: "c", Indexes: []Index{{Keys: bson.D{{Key: "x", Value: 1}}}}, CommitQuorum: quorum}
+	}
+	for name, tc := range map[string]struct {
+		cmd    Command
+		silent bool // it is sent unacknowledged
+		needs  int32
+		lack   error
+	}{
+		"bulkWrite":                   {&BulkWrite{Writes: testWrites{{ns: "a.b", size: 10}}}, false, 25, errBulkWrite},
+		"create":                      {&Named{Command: "create", Target: "c"}, false, 0, nil},
+		"create, queryable":           {&Named{Command: "create", Target: "c", Queryable: true}, false, 21, errQueryable},
+		"createIndexes":               {indexes(nil), false, 0, nil},
+		"createIndexes, quorum":       {indexes("majority"), false, 9, errCommitQuorum},
+		"update":                      {update(nil), true, 0, nil},
+		"update, hint":                {update("x_1"), false, 0, nil},
+		"update, hint, silent":        {update("x_1"), true, 8, errHintUnknown},
+		"delete":                      {remove(nil), true, 0, nil},
+		"delete, hint":                {remove("x_1"), false, 0, nil},
+		"delete, hint, silent":        {remove("x_1"), true, 9, errHintUnknown},
+		"findAndModify":               {modify(nil), true, 0, nil},
+		"findAndModify, hint":         {modify("x_1"), false, 0, nil},
+		"findAndModify, hint, silent": {modify("x_1"), true, 9, errHintUnknown},
+	} {
+		to := target()
+		to.Unacknowledged = tc.silent
+		_, err := tc.cmd.AppendBody(nil, to)
+		if q, ok := tc.cmd.(Sequencer); ok && err == nil {
+			_, err = q.AppendSequences(nil, to)
+		}
+		if err != nil || to.Needs != tc.needs || to.Lack != tc.lack {
+			t.Errorf("%s: needs %d, %v (%v), want %d, %v", name, to.Needs, to.Lack, err, tc.needs, tc.lack)
+		}
+	}
+}

@@ -193,6 +193,21 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// TestBrokenValue: what a server sends is logged before anybody looks into it. A value that has no
+// text, such as code with a scope of unknown types, is null, and what stands around it is shown.
+func TestBrokenValue(t *testing.T) {
+	scope := []byte{8, 0, 0, 0, 0x7e, 'a', 0, 0}
+	code := append([]byte{4 + 4 + 2 + 8, 0, 0, 0, 2, 0, 0, 0, 'f', 0}, scope...)
+	start, doc := bson.BeginDocument(nil)
+	doc = bson.AppendInt32(doc, "before", 1)
+	doc = bson.AppendRawValue(doc, "broken", bson.RawValue{Type: bson.TypeCodeWithScope, Value: code})
+	doc = bson.EndDocument(bson.AppendInt32(doc, "behind", 2), start)
+	l, _ := New(Options{Handler: slog.DiscardHandler}, environment(nil))
+	if got, want := l.Document(doc), `{"before":1,"broken":null,"behind":2}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // TestLargeValues checks that a value of many MiB is not converted as a whole for the part that is
 // logged.
 func TestLargeValues(t *testing.T) {
