@@ -327,3 +327,71 @@ func moveChunks(t *testing.T, c net.Conn, keys int, done <-chan struct{}) (moves
 		}
 	}
 }
+
+// A collection that was moved by itself is at the shard it was moved to, for all that asks where it
+// is, and stays there when its database moves.
+func TestMoveCollection(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Sharded(3, 1), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	ok(t, askText(t, c, "admin", `{"enableSharding": "db", "primaryShard": "sh0"}`))
+	for _, name := range []string{"a", "b"} {
+		ok(t, askText(t, c, "db", `{"insert": "`+name+`", "documents": [{"_id": 1, "x": 1}, {"_id": 2, "x": 2}]}`))
+		ok(t, askText(t, c, "db", `{"createIndexes": "`+name+`", "indexes": [{"key": {"x": 1}, "name": "x_1"}]}`))
+	}
+	where := func(name string) string {
+		reply := ok(t, askText(t, c, "db", `{"aggregate": "`+name+`", "pipeline": [{"$collStats": {"count": {}}}], "cursor": {}}`))
+		return reply.Lookup("cursor", "firstBatch", "0", "shard").String() + reply.Lookup("cursor", "firstBatch", "0", "count").String()
+	}
+	shown := func() string { // by the config servers
+		reply := ok(t, askText(t, c, "config", `{"find": "collections", "filter": {"_id": {"$regex": "^db"}}, "projection": {"key": 1, "unsplittable": 1}, "sort": {"_id": 1}}`))
+		return reply.Lookup("cursor", "firstBatch").String()
+	}
+	want := func(got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	want(where("a"), `"sh0"2`)
+	ok(t, askText(t, c, "admin", `{"moveCollection": "db.a", "toShard": "sh2"}`))
+	ok(t, askText(t, c, "admin", `{"moveCollection": "db.a", "toShard": "sh2"}`)) // it is there
+	want(where("a"), `"sh2"2`)
+	want(shown(), `[{"_id":"db.a","key":{"_id":1},"unsplittable":true}]`)
+	ok(t, askText(t, c, "admin", `{"movePrimary": "db", "to": "sh1"}`))
+	want(where("a"), `"sh2"2`)
+	want(where("b"), `"sh1"2`)
+	ok(t, askText(t, c, "db", `{"aggregate": "b", "pipeline": [{"$lookup": {"from": "a", "localField": "x", "foreignField": "x", "as": "l"}}, {"$out": "a"}], "cursor": {}}`))
+	want(ok(t, askText(t, c, "db", `{"find": "a", "filter": {"l.x": 2}, "hint": "x_1"}`)).Lookup("cursor", "firstBatch", "0", "_id").String(), "2")
+	ok(t, askText(t, c, "admin", `{"shardCollection": "db.b", "key": {"x": 1}}`))
+	ok(t, askText(t, c, "admin", `{"unshardCollection": "db.b", "toShard": "sh2"}`))
+	want(where("b"), `"sh2"2`)
+	ok(t, askText(t, c, "admin", `{"moveCollection": "db.b", "toShard": "sh1"}`))
+	want(where("b"), `"sh1"2`)
+	for _, name := range []string{"a", "b"} {
+		ok(t, askText(t, c, "db", `{"drop": "`+name+`"}`))
+	}
+	ok(t, askText(t, c, "db", `{"insert": "a", "documents": [{"_id": 1}]}`))
+	want(where("a"), `"sh1"1`)
+	want(shown(), `[]`)
+	ok(t, askText(t, c, "db", `{"create": "v", "viewOn": "a", "pipeline": []}`))
+	ok(t, askText(t, c, "admin", `{"shardCollection": "db.s", "key": {"x": 1}}`))
+	for _, tc := range []struct{ cmd, want string }{
+		{`{"moveCollection": "db.a"}`, "40414"},
+		{`{"moveCollection": 1, "toShard": "sh0"}`, "2"},
+		{`{"moveCollection": "db", "toShard": "sh0"}`, "73"},
+		{`{"moveCollection": "db.a", "toShard": 1}`, "14"},
+		{`{"moveCollection": "db.a", "toShard": "sh9"}`, "70"},
+		{`{"moveCollection": "no.a", "toShard": "sh0"}`, "26"},
+		{`{"moveCollection": "db.no", "toShard": "sh0"}`, "26"},
+		{`{"moveCollection": "db.s", "toShard": "sh0"}`, "26"},
+		{`{"moveCollection": "db.v", "toShard": "sh0"}`, "166"},
+		{`{"unshardCollection": "db.s", "toShard": "sh9"}`, "70"},
+		{`{"abortMoveCollection": "db.a"}`, "339"},
+		{`{"abortUnshardCollection": "db.a"}`, "339"},
+	} {
+		reply := askText(t, c, "admin", tc.cmd)
+		if got := reply.Lookup("code").String(); got != tc.want {
+			t.Errorf("%s: %v, want %s", tc.cmd, reply, tc.want)
+		}
+	}
+}

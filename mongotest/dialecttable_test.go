@@ -66,7 +66,7 @@ var unheard = func() map[string]string {
 		getClusterParameter getDatabaseVersion getDiagnosticData hello invalidateUserCache 
 		moveRange reapLogicalSessionCacheNow refreshLogicalSessionCacheNow removeShardFromZone 
 		reshardCollection rotateCertificates setClusterParameter setFreeMonitoring 
-		shardConnPoolStats shutdown stopRecordingTraffic unshardCollection`,
+		shardConnPoolStats shutdown stopRecordingTraffic unshardCollection moveCollection abortMoveCollection abortUnshardCollection`,
 	} {
 		for name := range strings.FieldsSeq(names) {
 			m[name] = why

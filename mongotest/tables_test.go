@@ -105,6 +105,11 @@ func TestStaleMongos(t *testing.T) {
 		{"refine", []string{`admin: {"refineCollectionShardKey": "db.c", "key": {"x": 1, "_id": 1}}`}, "c", false},
 		{"reshard", []string{`admin: {"reshardCollection": "db.c", "key": {"_id": 1}}`}, "c", false},
 		{"unshard", []string{`admin: {"unshardCollection": "db.c"}`}, "c", false},
+		{"unshard elsewhere", []string{`admin: {"unshardCollection": "db.c", "toShard": "sh1"}`}, "c", false},
+		{"move the collection", []string{`admin: {"moveCollection": "db.u", "toShard": "sh1"}`}, "u", true},
+		{"move it and the primary", []string{`admin: {"moveCollection": "db.u", "toShard": "sh1"}`, `admin: {"movePrimary": "db", "to": "sh1"}`}, "u", false},
+		{"move and replace it", []string{`admin: {"moveCollection": "db.u", "toShard": "sh1"}`, `db: {"drop": "u"}`, `db: {"insert": "u", "documents": [{"_id": 3, "x": 3}]}`}, "u", true},
+		{"move and shard it", []string{`admin: {"moveCollection": "db.u", "toShard": "sh1"}`, `admin: {"shardCollection": "db.u", "key": {"x": 1}}`}, "u", false},
 	}
 	operations := []string{
 		`{"find": "COLL"}`,
@@ -596,6 +601,7 @@ func TestStaleModel(t *testing.T) {
 				commands := []string{
 					`{"shardCollection": "%s", "key": {"x": 1}}`, `{"shardCollection": "%s", "key": {"x": "hashed"}}`,
 					`{"refineCollectionShardKey": "%s", "key": {"x": 1, "_id": 1}}`, `{"reshardCollection": "%s", "key": {"_id": 1}}`, `{"unshardCollection": "%s"}`,
+					fmt.Sprintf(`{"unshardCollection": "%%s", "toShard": "sh%d"}`, r.IntN(3)), fmt.Sprintf(`{"moveCollection": "%%s", "toShard": "sh%d"}`, r.IntN(3)),
 				}
 				switch r.IntN(8) {
 				case 0, 1:

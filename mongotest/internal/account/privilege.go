@@ -37,7 +37,7 @@ const (
 	hostActions    = "applicationMessage closeAllDatabases compact connPoolSync flushRouterConfig fsync invalidateUserCache killAnyCursor killAnySession killop logRotate resync rotateCertificates setParameter shutdown unlock"
 	managerActions = "addShard appendOplogNote applicationMessage cleanupOrphaned flushRouterConfig getClusterParameter getDefaultRWConcern listSessions listShards " +
 		"querySettings removeShard replSetConfigure replSetGetConfig replSetGetStatus replSetStateChange resync setClusterParameter setDefaultRWConcern setFeatureCompatibilityVersion setFreeMonitoring"
-	shardingActions = "enableSharding moveChunk splitChunk splitVector clearJumboFlag getShardVersion refineCollectionShardKey reshardCollection"
+	shardingActions = "enableSharding moveChunk splitChunk splitVector clearJumboFlag getShardVersion refineCollectionShardKey reshardCollection moveCollection unshardCollection"
 	backupActions   = "find collStats dbStats listCollections listIndexes"
 	restoreActions  = "bypassDocumentValidation collMod convertToCapped createCollection createIndex dropCollection insert remove update renameCollectionSameDB listCollections"
 	monitorAnyDB    = "collStats dbStats getShardVersion indexStats useUUID"

@@ -109,10 +109,9 @@ var Features = []Feature{
 	{Since: At(7, 1, 0), Kind: Argument, Names: "distinct.hint requestGossipRoutingCache"},
 	{Until: At(7, 1, 0), Kind: Command, Names: "getFreeMonitoringStatus setFreeMonitoring"},
 
-	{Since: At(8, 0, 0), Kind: Command, Names: "autoCompact bulkWrite removeQuerySettings setQuerySettings unshardCollection"},
+	{Since: At(8, 0, 0), Kind: Command, Names: "abortMoveCollection abortUnshardCollection autoCompact bulkWrite moveCollection removeQuerySettings setQuerySettings unshardCollection"},
 	{Since: At(8, 0, 0), Kind: Command, State: NotBuilt,
-		Names: "abortMoveCollection abortUnshardCollection moveCollection " +
-			"transitionFromDedicatedConfigServer transitionToDedicatedConfigServer"},
+		Names: "transitionFromDedicatedConfigServer transitionToDedicatedConfigServer"},
 	{Since: At(8, 0, 0), Kind: Stage, Names: "$querySettings"},
 	{Since: At(8, 0, 0), Kind: Argument, Names: emptyStamps},
 	{Since: At(8, 0, 0), Kind: Expression, Names: "$toUUID"},

@@ -43,7 +43,7 @@ func TestHas(t *testing.T) {
 	}{
 		{"4.2", Command, "hello", true}, {"4.2.9", Command, "hello", false}, {"4.4.0", Command, "hello", false}, {"4.4.2", Command, "hello", true}, {"9.0", Command, "hello", true},
 		{"4.4", Command, "bulkWrite", false}, {"8.0", Command, "bulkWrite", true}, {"4.2", Command, "find", true}, {"5.0", Command, "getLastError", true}, {"6.0", Command, "getLastError", false},
-		{"8.2", QueryType, "prefixPreview", true}, {"9.0", QueryType, "prefixPreview", false}, {"8.0", Command, "moveCollection", false},
+		{"8.2", QueryType, "prefixPreview", true}, {"9.0", QueryType, "prefixPreview", false}, {"8.0", Command, "moveCollection", true}, {"8.0", Command, "transitionToDedicatedConfigServer", false},
 		{"6.0.16", Argument, "insert.bypassEmptyTsReplacement", false}, {"6.0.17", Argument, "insert.bypassEmptyTsReplacement", true}, {"8.1", Argument, "insert.bypassEmptyTsReplacement", true},
 	} {
 		v, err := ParseVersion(tt.version)
@@ -57,7 +57,7 @@ func TestHas(t *testing.T) {
 	if newest := (Version{}); !newest.Has(Stage, "$fill") || newest.Has(Command, "getLastError") || !newest.AtLeast(9, 9) {
 		t.Error("the zero Version is not the newest")
 	}
-	if !At(8, 0, 0).Lacks(Command, "moveCollection") || At(7, 0, 0).Lacks(Command, "moveCollection") || At(8, 0, 0).Lacks(Command, "find") {
+	if !At(8, 0, 0).Lacks(Command, "transitionToDedicatedConfigServer") || At(7, 0, 0).Lacks(Command, "transitionToDedicatedConfigServer") || At(8, 0, 0).Lacks(Command, "find") {
 		t.Error("what is not built is not told from what a version does not have")
 	}
 }

@@ -109,6 +109,16 @@ func (c *cluster) publish() {
 	c.places.Store(&dbs)
 }
 
+// MovedAlone reports whether moveCollection or unshardCollection has brought a collection that is not
+// sharded away from its database's primary shard. Servers have that from 8.0 on.
+func (n *Node) MovedAlone(c *store.Coll) bool {
+	d := n.data
+	if d.whole != nil {
+		d = d.whole
+	}
+	return n.Version().AtLeast(8, 0) && !c.Sharded() && !c.Derived() && c.Shard() != d.Place(c.NS)
+}
+
 // Zones returns the cluster's zones.
 func (d *Data) Zones() *sharding.Zones { return &d.cluster.zones }
 
@@ -228,6 +238,9 @@ func chunkID(s *sharding.Metadata, i int) (id bson.ObjectID) {
 	return id
 }
 
+// wholeKey is the shard key that config servers show of collections that are not sharded.
+var wholeKey = bsondoc.Build(func(b *bsondoc.Builder) { b.B = bson.AppendInt32(b.B, "_id", 1) })
+
 // configDocuments returns what the config database has.
 func (r *Request) configDocuments(d *Data) map[string][]bson.Raw {
 	v5 := r.Version().AtLeast(5, 0)
@@ -263,6 +276,11 @@ func (r *Request) configDocuments(d *Data) map[string][]bson.Raw {
 	}
 	d.storage.s.Latest().Colls("", func(coll *store.Coll) bool {
 		s := sharding.Of(coll)
+		alone := s == nil && r.Node.MovedAlone(coll)
+		if alone { // it is shown as a sharded collection that has one chunk for ever
+			s = sharding.New(wholeKey, false, false, coll.Shard(), 1, 0)
+			copy(s.Epoch[:], coll.UUID[:])
+		}
 		if s == nil {
 			return true
 		}
@@ -276,6 +294,9 @@ func (r *Request) configDocuments(d *Data) map[string][]bson.Raw {
 			}
 			b.Doc("key", s.Key).Flag("unique", s.Unique)
 			b.B = bson.AppendBinary(b.B, "uuid", bson.BinaryUUID, coll.UUID[:])
+			if alone {
+				b.Flag("unsplittable", true)
+			}
 		})
 		for i, ch := range s.Chunks {
 			add("chunks", func(b *bsondoc.Builder) {

@@ -111,14 +111,17 @@ func (x *Routing) Targeted(shards []int) {
 	}
 }
 
-// FirstShard returns the shard that the command went to, the primary shard of its database unless
-// it is known better; on other nodes 0.
+// FirstShard returns the shard that the command went to. Unless it is known better, that is where
+// its collection is, or the primary shard of its database; on other nodes 0.
 func (x *Routing) FirstShard() int {
 	switch {
 	case x == nil:
 		return 0
 	case len(x.shards) > 0:
 		return x.shards[0]
+	}
+	if c := x.r.Node.Store().Latest().Coll(x.r.Namespace()); c != nil && !c.Sharded() && !c.Derived() {
+		return c.Shard()
 	}
 	i, _ := x.r.Node.data.PrimaryShard(x.r.DB)
 	return i

@@ -250,11 +250,22 @@ func (x *Routing) reachCatalog() error {
 	return x.Reach(shards...)
 }
 
+// movedAlone is Node.MovedAlone of a collection as the command sees it, which in a transaction may be
+// older than how it is now.
+func (x Route) movedAlone(c *store.Coll) bool {
+	n := x.via.r.Node
+	now := n.Store().Latest().Coll(x.ns)
+	return now != nil && now.UUID == c.UUID && now.Shard() == c.Shard() && n.MovedAlone(now)
+}
+
 // ReachUnsharded checks that a command gets at the shard of a collection that is not sharded. It
 // does nothing if the route has a table.
 func (x Route) ReachUnsharded(c *store.Coll) error {
 	if x.via == nil || x.Table != nil || c != nil && c.Derived() {
 		return nil
+	}
+	if c != nil && x.movedAlone(c) {
+		return x.via.Reach(c.Shard()) // the shard that its database is on has no part in it
 	}
 	db, _, _ := strings.Cut(x.ns, ".")
 	shard, err := x.via.reachPrimary(db)

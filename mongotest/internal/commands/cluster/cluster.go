@@ -31,7 +31,10 @@ func init() {
 		{Name: "refineCollectionShardKey", Needs: server.OnNamespace("refineCollectionShardKey"), Mongos: changes,
 			Run: runRefine},
 		{Name: "reshardCollection", Needs: server.OnNamespace("reshardCollection"), Mongos: changes, Run: runReshard},
-		{Name: "unshardCollection", Needs: server.OnNamespace("reshardCollection"), Mongos: changes, Run: runUnshard},
+		{Name: "unshardCollection", Needs: server.OnNamespace("unshardCollection"), Mongos: changes, Run: runUnshard},
+		{Name: "abortUnshardCollection", Needs: server.OnNamespace("unshardCollection"), Run: runAbortMove},
+		{Name: "moveCollection", Needs: server.OnNamespace("moveCollection"), Mongos: changes, Run: runMoveCollection},
+		{Name: "abortMoveCollection", Needs: server.OnNamespace("moveCollection"), Run: runAbortMove},
 		{Name: "addShard", Needs: server.OnCluster("addShard"), WriteConcern: true, Run: runAddShard},
 		{Name: "removeShard", Needs: server.OnCluster("removeShard"), WriteConcern: true, Run: runRemoveShard},
 		{Name: "split", Needs: server.OnNamespace("splitChunk"), Mongos: changes, Run: runSplit},
@@ -235,12 +238,6 @@ func runReshard(r *server.Request, dst []byte) ([]byte, error) {
 	})
 }
 
-func runUnshard(r *server.Request, dst []byte) ([]byte, error) {
-	return dst, changeSharding(r, func(tx *store.Tx, c *store.Coll, _ *sharding.Metadata) (*sharding.Metadata, error) {
-		return nil, tx.Spread(c, nil, r.Node.Data().Place(c.NS))
-	})
-}
-
 func runMovePrimary(r *server.Request, dst []byte) ([]byte, error) {
 	name, ok := r.Arg().StringValue()
 	if !ok {
@@ -277,6 +274,9 @@ func runMovePrimary(r *server.Request, dst []byte) ([]byte, error) {
 		for _, c := range list {
 			if c.Sharded() {
 				tx.Extend(c, i) // whoever asks this shard past the mongoses finds it
+				continue
+			}
+			if r.Node.MovedAlone(c) {
 				continue
 			}
 			if err := tx.Spread(c, nil, i); err != nil {

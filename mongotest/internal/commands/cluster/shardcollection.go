@@ -153,8 +153,7 @@ func runShardCollection(r *server.Request, dst []byte) ([]byte, error) {
 			return srverr.New(
 				31387, "'presplitHashedZones' is only supported when the collection is empty, zones are set up and shard key pattern has a hashed field")
 		}
-		primary, _ := r.Node.Data().PrimaryShard(db)
-		s := sharding.New(key, unique, empty, primary, r.Node.Data().Shards(), int(max(spec.chunks, 0)))
+		s := sharding.New(key, unique, empty, c.Shard(), r.Node.Data().Shards(), int(max(spec.chunks, 0)))
 		if err := s.CheckDocuments(c, r.Meter()); err != nil {
 			return err
 		}

@@ -76,7 +76,7 @@ func shardsOf(r *server.Request, c *store.Coll, meta *sharding.Metadata) (names 
 	switch {
 	case !r.Router() || c == nil:
 	case meta == nil:
-		names = append(names, server.ShardName(r.Node.Data().Place(c.NS)))
+		names = append(names, server.ShardName(c.Shard()))
 	default:
 		for _, i := range meta.Shards() {
 			names = append(names, server.ShardName(i))
