@@ -85,8 +85,8 @@ func TestProfilerEntries(t *testing.T) {
 	}, mongotest.Standalone())
 }
 
-// The profiler shows the name of an index that hints an update or a delete in a document of its own,
-// and everything else as it was sent.
+// The profiler shows the name of an index that hints an update or a delete in a document of its
+// own, and everything else as it was sent.
 func TestProfiledHints(t *testing.T) {
 	const named, keys = `"a_1"`, `{"a":1}`
 	steps := []mendStep{

@@ -404,8 +404,9 @@ func TestRawData(t *testing.T) {
 	}
 }
 
-// TestNeeds wants each command that older servers do not know, or would take for another one, to say
-// which wire version it needs and why, and the same command without what is new to ask for nothing.
+// TestNeeds wants each command that older servers do not know, or would take for another one, to
+// say which wire version it needs and why, and the same command without what is new to ask for
+// nothing.
 func TestNeeds(t *testing.T) {
 	set := bson.D{{Key: "$set", Value: bson.D{{Key: "x", Value: 1}}}}
 	update := func(hint any) Command {

@@ -109,8 +109,8 @@ func (c *cluster) publish() {
 	c.places.Store(&dbs)
 }
 
-// MovedAlone reports whether moveCollection or unshardCollection has brought a collection that is not
-// sharded away from its database's primary shard. Servers have that from 8.0 on.
+// MovedAlone reports whether moveCollection or unshardCollection has brought a collection that is
+// not sharded away from its database's primary shard. Servers have that from 8.0 on.
 func (n *Node) MovedAlone(c *store.Coll) bool {
 	d := n.data
 	if d.whole != nil {

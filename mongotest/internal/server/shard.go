@@ -250,8 +250,8 @@ func (x *Routing) reachCatalog() error {
 	return x.Reach(shards...)
 }
 
-// movedAlone is Node.MovedAlone of a collection as the command sees it, which in a transaction may be
-// older than how it is now.
+// movedAlone is Node.MovedAlone of a collection as the command sees it, which in a transaction may
+// be older than how it is now.
 func (x Route) movedAlone(c *store.Coll) bool {
 	n := x.via.r.Node
 	now := n.Store().Latest().Coll(x.ns)

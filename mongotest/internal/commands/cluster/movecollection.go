@@ -9,8 +9,8 @@ import (
 )
 
 // moveCollection and unshardCollection bring a collection as a whole to a shard, where it stays
-// whatever becomes of its database's primary shard. Both are done when they answer, so that there is
-// never one to abort.
+// whatever becomes of its database's primary shard. Both are done when they answer, so that there
+// is never one to abort.
 
 // moveSpec are the arguments of moveCollection and unshardCollection.
 type moveSpec struct {
