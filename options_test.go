@@ -2,7 +2,9 @@ package allium
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"log/slog"
 	"maps"
 	"net"
 	"reflect"
@@ -148,6 +150,14 @@ func TestOpenRefusesBadOptions(t *testing.T) {
 		"loadBalanced":             {LoadBalanced: new(true), ReplicaSet: "rs"},
 		"application name":         {AppName: strings.Repeat("x", 129)},
 		"delimiter":                {DriverInfo: &DriverInfo{Name: "a|b"}},
+		"LogLevels":                {LogLevels: map[LogComponent]slog.Level{LogCommand: slog.LevelDebug, "commands": slog.LevelDebug}},
+		"MaxLogDocumentLength":     {MaxLogDocumentLength: -1},
+		"read retry policy":        {ReadRetryPolicy: ReadRetryPolicy{MaxAttempts: -1}},
+		"option Hosts":             {Hosts: []string{""}},
+		"compressor":               {Compressors: []string{"lz4"}},
+		"options Credential":       {Credential: &auth.Credential{Username: "u", Password: "p"}, Credentials: func(context.Context) (auth.Credential, error) { return auth.Credential{}, nil }},
+		"options TLS":              {TLS: &tls.Config{}, TLSFiles: &TLSFiles{}},
+		"option UseTLS":            {UseTLS: new(false), TLS: &tls.Config{}},
 	} {
 		client, err := Open("mongodb://host.invalid/", o)
 		if err == nil {
@@ -159,6 +169,12 @@ func TestOpenRefusesBadOptions(t *testing.T) {
 			t.Errorf("the error does not name %s: %v", want, err)
 		}
 	}
+	all := map[LogComponent]slog.Level{LogCommand: slog.LevelDebug, LogTopology: slog.LevelInfo, LogServerSelection: slog.LevelWarn, LogConnection: slog.LevelError}
+	client, err := Open("mongodb://host.invalid/", ClientOptions{LogLevels: all})
+	if err != nil {
+		t.Fatalf("a level for each component: %v", err)
+	}
+	client.Close(t.Context())
 }
 
 // Two clients with the same options: what the first one's connection string completes must not be

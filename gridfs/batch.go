@@ -1,6 +1,10 @@
 package gridfs
 
-import "sync"
+import (
+	"sync"
+
+	"allium/internal/scribble"
+)
 
 // How much is written or read with one command, about: large enough for the time of a round trip
 // not to matter, and small enough for the caches of a processor. What is read goes through them
@@ -31,6 +35,7 @@ func getBatch(size int) []byte {
 
 // putBatch gives a buffer back that may be one of getBatch.
 func putBatch(b []byte) {
+	scribble.Over(b)
 	if cap(b) == batchBytes {
 		batches.Put((*[batchBytes]byte)(b[:batchBytes]))
 	}

@@ -33,6 +33,7 @@ var layers = []string{
 	"internal/terminal",
 	"internal/exchange",
 	"internal/flight",
+	"internal/scribble",
 	"auth",
 	"collation",
 	"consistency",

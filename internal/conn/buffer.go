@@ -3,6 +3,7 @@ package conn
 import (
 	"sync"
 
+	"allium/internal/scribble"
 	"allium/internal/wire"
 )
 
@@ -50,7 +51,11 @@ func getBuffer(size int) *buffer {
 
 // putBuffer gives b back. Nothing may refer to its memory any more.
 func putBuffer(b *buffer) {
-	if b != nil && b.class < len(bufferSizes) {
+	if b == nil {
+		return
+	}
+	scribble.Over(b.b[:b.n])
+	if b.class < len(bufferSizes) {
 		bufferPools[b.class].Put(b)
 	}
 }

@@ -334,7 +334,7 @@ func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.
 		return nil
 	}
 	if !ok {
-		e := failure.NewServerError(r.op.Command.Name(), r.addr, append(bson.Raw(nil), reply.Body...))
+		e := failure.NewServerError(r.op.Command.Name(), r.addr, reply.Body)
 		r.serverLabels(&e.Labels, e.Code, m)
 		r.explain(e)
 		srv.HandleError(c, e)

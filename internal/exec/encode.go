@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/command"
+	"allium/internal/scribble"
 	"allium/internal/wire"
 )
 
@@ -154,6 +155,8 @@ func getBuffer(batch bool) *buffer {
 // putBuffer gives back a buffer that nobody reads any more.
 func putBuffer(b *buffer, batch bool) {
 	b.target = command.Target{} // the pools keep no options alive
+	scribble.Over(b.msg)
+	scribble.Over(b.tail)
 	used, size := len(b.msg)+len(b.tail), cap(b.msg)+cap(b.tail)
 	switch {
 	case size <= smallBuffer:

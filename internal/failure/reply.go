@@ -1,13 +1,15 @@
 package failure
 
 import (
+	"fmt"
+
 	"allium/bson"
 	"allium/mongoerr"
-	"fmt"
 )
 
-// NewServerError reads the failure out of a reply whose ok is not 1.
+// NewServerError copies a reply whose ok is not 1, and reads the failure out of it.
 func NewServerError(command, addr string, reply bson.Raw) *mongoerr.ServerError {
+	reply = append(bson.Raw(nil), reply...)
 	e := &mongoerr.ServerError{Command: command, Addr: addr, Raw: reply}
 	for key, v := range reply.All() {
 		switch key {

@@ -3,6 +3,7 @@ package failure
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -74,6 +75,31 @@ func TestNewWriteConcernError(t *testing.T) {
 	clear(raw) // the buffer is used again
 	if e.Message != "late" || e.Raw.Lookup("code").IsZero() || e.Reply.Lookup("ok").IsZero() {
 		t.Errorf("the error holds what the buffer of the reply has: %+v", e)
+	}
+}
+
+// TestErrorsOwnTheirDocuments: an error lasts longer than the buffer that the reply is in.
+func TestErrorsOwnTheirDocuments(t *testing.T) {
+	doc, err := bson.Marshal(bson.D{{Key: "ok", Value: 0}, {Key: "index", Value: 1}, {Key: "code", Value: 11000}, {Key: "codeName", Value: "DuplicateKey"},
+		{Key: "errmsg", Value: "twice"}, {Key: "errInfo", Value: bson.D{{Key: "why", Value: "so"}}}, {Key: "errorLabels", Value: bson.A{"a", "b"}},
+		{Key: "topologyVersion", Value: bson.D{{Key: "counter", Value: int64(1)}}},
+		{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "late"}, {Key: "errInfo", Value: bson.D{{Key: "a", Value: 1}}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, made := range map[string]func(bson.Raw) any{
+		"server error":        func(raw bson.Raw) any { return NewServerError("find", "a:1", raw) },
+		"write error":         func(raw bson.Raw) any { return NewWriteError(raw, 3) },
+		"write concern error": func(raw bson.Raw) any { return NewWriteConcernError("a:1", raw) },
+	} {
+		buffer := slices.Clone(doc)
+		got, want := made(buffer), made(slices.Clone(doc))
+		for i := range buffer {
+			buffer[i] = 0xff
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: it is\n%+v, and was\n%+v", name, got, want)
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ func Parse(addr string, reply bson.Raw) *event.ServerDescription {
 	if !f.ok {
 		return &event.ServerDescription{
 			Addr:            addr,
-			LastError:       failure.NewServerError("hello", addr, append(bson.Raw(nil), reply...)),
+			LastError:       failure.NewServerError("hello", addr, reply),
 			TopologyVersion: d.TopologyVersion,
 		}
 	}

@@ -471,3 +471,33 @@ func TestAggregateAsAnotherType(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 }
+
+// TestCloseWithin: a cursor is closed within a timeout of its own, of which zero is none, and one
+// that no operation could have is an error (specification: Client Side Operations Timeout,
+// "Cursors").
+func TestCloseWithin(t *testing.T) {
+	rec := &rig.Recorder{}
+	client := rig.Open(t, testdeploy.Start(t, testdeploy.ReplicaSet(1)).URI(), allium.ClientOptions{CommandMonitor: rec.Monitor()})
+	ctx, coll := t.Context(), client.Database("d").Collection("c")
+	rig.Must(coll.InsertMany(ctx, []any{bson.D{}, bson.D{}, bson.D{}}))
+	for _, tc := range []struct {
+		timeout *time.Duration
+		killed  bool
+	}{
+		{nil, true}, {new(time.Duration(0)), true}, {new(time.Minute), true}, {new(-time.Nanosecond), false}, {new(-time.Minute), false},
+	} {
+		cur := rig.Must(coll.Find(ctx, bson.D{}, allium.FindOptions{BatchSize: new(int32(1))}))
+		rec.Reset()
+		err := cur.Close(ctx, allium.CloseCursorOptions{Timeout: tc.timeout})
+		kills := rec.Of("killCursors")
+		if (err == nil) != tc.killed || (len(kills) == 1) != tc.killed {
+			t.Errorf("timeout %v: %v, %d killCursors", tc.timeout, err, len(kills))
+		}
+		for _, k := range kills { // the server is not told a limit (specification: the same section)
+			if tc.timeout != nil && *tc.timeout == 0 && !k.Body.Lookup("maxTimeMS").IsZero() {
+				t.Errorf("without a limit killCursors is %v", k.Body)
+			}
+		}
+		cur.Close(ctx)
+	}
+}
