@@ -12,7 +12,8 @@ import (
 )
 
 // Snapshot is what a deployment held at one moment: the collections with their documents, indexes
-// and options, users and roles, cluster parameters and default concerns. It shares memory with the
+// and options, users and roles, cluster parameters and default concerns, and of a sharded cluster
+// which shard has what, and its zones. It shares memory with the
 // deployment, and costs nothing until that changes. It never changes itself: any number of
 // deployments can be restored from it, also at the same time.
 type Snapshot struct {
@@ -20,8 +21,8 @@ type Snapshot struct {
 	version release.Version
 }
 
-// Snapshot returns what a standalone server or a replica set holds now, in microseconds. It is an
-// error for a sharded cluster, and for a replica set without a primary.
+// Snapshot returns what the deployment holds now, in microseconds. It is an error for a replica set
+// without a primary, and for a cluster one of whose shards has none.
 func (d *Deployment) Snapshot() (*Snapshot, error) {
 	p := d.Primary()
 	if p == nil {
@@ -38,8 +39,9 @@ func (d *Deployment) Snapshot() (*Snapshot, error) {
 // snapshot was taken. That takes microseconds, whatever there is. Connections stay open;
 // transactions that are open are aborted, and cursors closed. Change streams that are resumed go on
 // behind it, and see nothing of it: it is no event. Fail points, server parameters and profiling
-// stay as they are, and so does the clock. It is an error for a sharded cluster, and for a replica
-// set without a primary.
+// stay as they are, and so do the clock and whether a cluster's balancer runs. It is an error for a
+// snapshot of another number of shards, for a replica set without a primary, and for a cluster one
+// of whose shards has none.
 func (d *Deployment) Restore(s *Snapshot) error {
 	p := d.Primary()
 	switch {

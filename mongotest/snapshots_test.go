@@ -2,8 +2,11 @@ package mongotest_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"allium/bson"
 	"allium/mongotest"
@@ -86,6 +89,134 @@ func TestSnapshots(t *testing.T) {
 	if got := content(t, d); got != want[0] {
 		t.Errorf("after an election: %s\nwant %s", got, want[0])
 	}
+}
+
+// where is what the config servers show of a cluster, and what each shard holds.
+func where(t *testing.T, d *mongotest.Deployment) string {
+	t.Helper()
+	text := ""
+	for _, name := range []string{"databases", "collections", "chunks", "tags"} {
+		batch, _ := in(t, d, "config", bson.E{Key: "find", Value: name}, bson.E{Key: "sort", Value: D{{Key: "_id", Value: 1}}}).Lookup("cursor", "firstBatch").Array()
+		text += batch.String()
+	}
+	for i := range 2 {
+		c := dialNode(t, d, d.Shards()[i].Primary())
+		for _, coll := range []string{"c", "s"} {
+			batch, _ := ok(t, run(t, c, D{{Key: "find", Value: coll}, {Key: "sort", Value: D{{Key: "_id", Value: 1}}}, {Key: "$db", Value: "app"}})).Lookup("cursor", "firstBatch").Array()
+			text += fmt.Sprint(i, coll, batch)
+		}
+	}
+	return text
+}
+
+// A snapshot of a cluster is one of all its shards, and of which shard has what: chunks that have
+// moved since are back, with what migrations had left behind, and no mongos has an outdated table.
+func TestSnapshotsOfClusters(t *testing.T) {
+	for _, members := range []int{1, 3} {
+		d := mongotest.Start(t, mongotest.Sharded(2, 2), mongotest.ShardMembers(members))
+		admin := func(text string) { ok(t, askText(t, dialNode(t, d, d.Node(0)), "admin", text)) }
+		admin(`{"enableSharding": "app", "primaryShard": "sh0"}`)
+		admin(`{"shardCollection": "app.s", "key": {"_id": 1}}`)
+		var docs bson.A
+		for i := range 20 {
+			docs = append(docs, D{{Key: "_id", Value: i}})
+		}
+		in(t, d, "app", bson.E{Key: "insert", Value: "s"}, bson.E{Key: "documents", Value: docs})
+		var taken []*mongotest.Snapshot
+		var want []string
+		for i, changes := range [][]string{
+			{`{"split": "app.s", "middle": {"_id": 10}}`},
+			{`{"moveChunk": "app.s", "find": {"_id": 12}, "to": "sh1", "_waitForDelete": true}`, `{"addShardToZone": "sh1", "zone": "z"}`, `{"updateZoneKeyRange": "app.s", "min": {"_id": 10}, "max": {"_id": 20}, "zone": "z"}`},
+			{`{"split": "app.s", "middle": {"_id": 5}}`, `{"moveChunk": "app.s", "find": {"_id": 7}, "to": "sh1"}`}, // leaves orphans
+			{`{"movePrimary": "app", "to": "sh1"}`},
+			{`{"unshardCollection": "app.s"}`},
+		} {
+			for _, text := range changes {
+				admin(text)
+			}
+			change(t, d, 2*i+1)
+			s, err := d.Snapshot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken, want = append(taken, s), append(want, content(t, d)+where(t, d))
+		}
+		for round, i := range []int{0, 4, 2, 2, 1, 3, 0, 2} {
+			if err := d.Restore(taken[i]); err != nil {
+				t.Fatal(err)
+			}
+			if got := content(t, d) + where(t, d); got != want[i] {
+				t.Errorf("%d members, snapshot %d:\ngot  %s\nwant %s", members, i, got, want[i])
+			}
+			c := dialNode(t, d, d.Node(1)) // which has seen another one
+			if n := ok(t, askText(t, c, "app", `{"aggregate": "s", "pipeline": [{"$count": "n"}], "cursor": {}}`)).Lookup("cursor", "firstBatch", "0", "n").String(); n != "20" {
+				t.Errorf("%d members, snapshot %d: %s documents", members, i, n)
+			}
+			ok(t, askText(t, c, "app", `{"update": "s", "updates": [{"q": {"_id": {"$gt": 3}}, "u": {"$set": {"x": 1}}, "multi": true}]}`))
+			if err := d.Restore(taken[(i+1)%len(taken)]); err != nil {
+				t.Fatal(err)
+			}
+			outdated := staleErrors(t, c)
+			txn := transaction(t, c, int64(round+1))
+			for _, coll := range []string{"c", "s"} {
+				ok(t, txn(bson.E{Key: "insert", Value: coll}, bson.E{Key: "documents", Value: bson.A{D{{Key: "_id", Value: 1000}}, D{{Key: "_id", Value: -1}}}}))
+			}
+			ok(t, txn(bson.E{Key: "commitTransaction", Value: 1}))
+			if n := staleErrors(t, c) - outdated; n != 0 {
+				t.Errorf("%d members, snapshot %d: the other mongos met %d outdated tables", members, i, n)
+			}
+		}
+		copied := mongotest.Start(t, mongotest.Sharded(2, 1), mongotest.From(taken[3]))
+		if got := content(t, copied) + where(t, copied); got != want[3] {
+			t.Errorf("%d members, a copy: %s\nwant %s", members, got, want[3])
+		}
+	}
+}
+
+// The range deleter takes what was left behind when the snapshot was taken, and nothing that
+// belongs to its shard again.
+func TestSnapshotsHaveOrphans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := mongotest.Start(t, mongotest.Sharded(2, 1), mongotest.InMemory())
+		defer d.Stop()
+		c, shard := dialNode(t, d, d.Node(0)), dialNode(t, d, d.Shards()[0].Node())
+		defer c.Close()
+		defer shard.Close()
+		stored := func() int { return firstBatch(ok(t, askText(t, shard, "app", `{"find": "s"}`))) }
+		restore := func(s *mongotest.Snapshot, want int) {
+			t.Helper()
+			if err := d.Restore(s); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			if n := stored(); n != want {
+				t.Errorf("the shard has %d documents, want %d", n, want)
+			}
+			if n := firstBatch(ok(t, askText(t, c, "app", `{"find": "s"}`))); n != 4 {
+				t.Errorf("the cluster has %d documents, want 4", n)
+			}
+		}
+		snapshot := func() *mongotest.Snapshot {
+			s, err := d.Snapshot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		ok(t, askText(t, c, "admin", `{"enableSharding": "app", "primaryShard": "sh0"}`))
+		ok(t, askText(t, c, "admin", `{"shardCollection": "app.s", "key": {"_id": 1}}`))
+		ok(t, askText(t, c, "app", `{"insert": "s", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}, {"_id": 4}]}`))
+		ok(t, askText(t, c, "admin", `{"split": "app.s", "middle": {"_id": 3}}`))
+		before := snapshot()
+		ok(t, askText(t, c, "admin", `{"moveChunk": "app.s", "find": {"_id": 3}, "to": "sh1"}`))
+		if n := stored(); n != 4 {
+			t.Fatalf("the shard has %d documents: there are no orphans", n)
+		}
+		moved := snapshot()
+		restore(before, 4)
+		restore(moved, 2)
+		restore(before, 4)
+	})
 }
 
 // TestCopies: deployments that share a snapshot do not see each other's writes.
@@ -202,9 +333,6 @@ func TestSnapshotCommands(t *testing.T) {
 
 func TestNoSnapshot(t *testing.T) {
 	sharded := mongotest.Start(t, mongotest.Sharded(1, 1))
-	if _, err := sharded.Snapshot(); err == nil {
-		t.Error("a cluster has a snapshot")
-	}
 	old := mongotest.Start(t, mongotest.Version("7.0"))
 	s, err := old.Snapshot()
 	if err != nil {
@@ -213,8 +341,28 @@ func TestNoSnapshot(t *testing.T) {
 	if err := mongotest.Start(t).Restore(s); err == nil {
 		t.Error("of another version")
 	}
+	s, err = mongotest.Start(t).Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sharded.Restore(s); err == nil || !strings.Contains(err.Error(), "a snapshot of a cluster with one shard, and not of a standalone server or a replica set") {
+		t.Errorf("of a server into a cluster: %v", err)
+	}
+	if s, err = sharded.Snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	if err := mongotest.Start(t, mongotest.Sharded(3, 1)).Restore(s); err == nil || !strings.Contains(err.Error(), "with 3 shards, and not of a cluster with one shard") {
+		t.Errorf("of a smaller cluster: %v", err)
+	}
+	if err := mongotest.Start(t).Restore(s); err == nil {
+		t.Error("of a cluster into a server")
+	}
+	sharded.Shards()[0].Primary().Kill()
+	if _, err := sharded.Snapshot(); err == nil || !strings.Contains(err.Error(), "sh0 has no primary") {
+		t.Errorf("of a cluster without a shard: %v", err)
+	}
 	if err := sharded.Restore(s); err == nil {
-		t.Error("into a cluster")
+		t.Error("into a cluster without a shard")
 	}
 	set := mongotest.Start(t, mongotest.ReplicaSet(1))
 	set.Primary().Kill()

@@ -66,6 +66,32 @@ func (d *Data) leave(o orphans, delay time.Duration) {
 	}
 }
 
+// snapshot returns what is left to delete.
+func (x *rangeDeleter) snapshot() []orphans {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Clone(x.list)
+}
+
+// restoreOrphans gives the range deleter what was left to it at another moment, in place of what is
+// now. Some may be due.
+func (d *Data) restoreOrphans(list []orphans) {
+	x := &d.cluster.deleter
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended {
+		return
+	}
+	x.list = slices.Clone(list)
+	if x.timer != nil {
+		x.timer.Stop()
+		x.timer = nil
+	}
+	if len(x.list) > 0 {
+		x.timer = time.AfterFunc(x.list[0].due.Sub(d.Clock.Now()), d.deleteOrphans)
+	}
+}
+
 // deleteOrphans removes the orphans whose time has come.
 func (d *Data) deleteOrphans() {
 	x, now := &d.cluster.deleter, d.Clock.Now()

@@ -1,6 +1,7 @@
 package sharding
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -37,6 +38,35 @@ type Zones struct {
 	mu     sync.Mutex
 	shards map[string][]string // the zones of each shard, by its name
 	ranges []ZoneRange
+}
+
+// ZoneSet is what Zones held at one moment. It never changes.
+type ZoneSet struct {
+	shards map[string][]string
+	ranges []ZoneRange
+}
+
+// Snapshot returns what there is.
+func (z *Zones) Snapshot() ZoneSet {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.copyOf(z.shards, z.ranges)
+}
+
+// Restore makes a snapshot what there is.
+func (z *Zones) Restore(s ZoneSet) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	s = z.copyOf(s.shards, s.ranges)
+	z.shards, z.ranges = s.shards, s.ranges
+}
+
+func (*Zones) copyOf(shards map[string][]string, ranges []ZoneRange) ZoneSet {
+	s := ZoneSet{maps.Clone(shards), slices.Clone(ranges)}
+	for shard, zones := range s.shards {
+		s.shards[shard] = slices.Clone(zones)
+	}
+	return s
 }
 
 // Add puts a shard into a zone.
