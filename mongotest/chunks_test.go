@@ -388,6 +388,9 @@ func TestMoveCollection(t *testing.T) {
 		{`{"unshardCollection": "db.s", "toShard": "sh9"}`, "70"},
 		{`{"abortMoveCollection": "db.a"}`, "339"},
 		{`{"abortUnshardCollection": "db.a"}`, "339"},
+		{`{"abortReshardCollection": "db.s"}`, "339"},
+		{`{"commitReshardCollection": "db.s"}`, "339"},
+		{`{"commitReshardCollection": "no.s"}`, "26"},
 	} {
 		reply := askText(t, c, "admin", tc.cmd)
 		if got := reply.Lookup("code").String(); got != tc.want {

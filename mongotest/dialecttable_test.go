@@ -66,7 +66,8 @@ var unheard = func() map[string]string {
 		getClusterParameter getDatabaseVersion getDiagnosticData hello invalidateUserCache 
 		moveRange reapLogicalSessionCacheNow refreshLogicalSessionCacheNow removeShardFromZone 
 		reshardCollection rotateCertificates setClusterParameter setFreeMonitoring 
-		shardConnPoolStats shutdown stopRecordingTraffic unshardCollection moveCollection abortMoveCollection abortUnshardCollection`,
+		shardConnPoolStats shutdown stopRecordingTraffic unshardCollection abortMoveCollection abortReshardCollection 
+		abortUnshardCollection commitReshardCollection moveCollection`,
 	} {
 		for name := range strings.FieldsSeq(names) {
 			m[name] = why

@@ -180,3 +180,57 @@ func TestSlowQueryLog(t *testing.T) {
 		}
 	}
 }
+
+// A document that fails its collection's validator is refused, logged or both, as the action says.
+func TestValidationActions(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version("8.1"))
+	c := dial(t, d.Hosts()[0])
+	do := func(cmd string) bson.Raw { t.Helper(); return command(t, c, extJSON(t, cmd)) }
+	logged := func() (lines []bson.Raw) {
+		for v := range bson.Raw(ok(t, do(`{"getLog": "global", "$db": "admin"}`)).Lookup("log").Value).Values() {
+			if text, _ := v.StringValue(); strings.Contains(text, `"Document would fail validation"`) {
+				lines = append(lines, extJSON(t, text))
+			}
+		}
+		return lines
+	}
+	for action, want := range map[string]struct {
+		code int64 // of a document that fails
+		logs bool
+	}{"error": {121, false}, "warn": {0, true}, "errorAndLog": {121, true}} {
+		ok(t, do(`{"create": "`+action+`", "validator": {"a": 1}, "$db": "t"}`))
+		ok(t, do(`{"insert": "`+action+`", "documents": [{"_id": 1, "a": 1}], "$db": "t"}`))
+		ok(t, do(`{"collMod": "`+action+`", "validationAction": "`+action+`", "$db": "t"}`))
+		for _, cmd := range []string{
+			`{"insert": "` + action + `", "documents": [{"_id": 2, "a": 2}], "$db": "t"}`,
+			`{"update": "` + action + `", "updates": [{"q": {"_id": 1}, "u": {"$set": {"a": 3}}}], "$db": "t"}`,
+		} {
+			before := len(logged())
+			reply := do(cmd)
+			if got := errorCode(reply, "writeErrors", "0"); got != want.code {
+				t.Errorf("%s: %v", action, reply)
+			}
+			lines := logged()[before:]
+			if (len(lines) == 1) != want.logs {
+				t.Fatalf("%s: %d lines", action, len(lines))
+			}
+			for _, line := range lines {
+				for path, want := range map[string]string{"s": `"W"`, "c": `"STORAGE"`, "id": "20294", "attr.namespace": `"t.` + action + `"`, "attr.errInfo.details.operatorName": `"$eq"`} {
+					if got := line.Lookup(strings.Split(path, ".")...).String(); got != want {
+						t.Errorf("%s: %s is %s, want %s: %s", action, path, got, want, line)
+					}
+				}
+			}
+		}
+		ok(t, do(`{"insert": "`+action+`", "documents": [{"a": 2}], "bypassDocumentValidation": true, "$db": "t"}`))
+	}
+	old := dial(t, mongotest.Start(t, mongotest.Standalone(), mongotest.Version("8.0")).Hosts()[0])
+	for _, cmd := range []string{
+		`{"create": "c", "validator": {"a": 1}, "validationAction": "errorAndLog", "$db": "t"}`, `{"collMod": "c", "validationAction": "errorAndLog", "$db": "t"}`,
+	} {
+		command(t, old, extJSON(t, `{"create": "c", "$db": "t"}`))
+		if r := command(t, old, extJSON(t, cmd)); errorCode(r) != 2 {
+			t.Errorf("8.0: %s: %v", cmd, r)
+		}
+	}
+}

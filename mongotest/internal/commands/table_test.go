@@ -82,7 +82,7 @@ func describe(c *server.Command) string {
 	return strings.Join([]string{
 		needs, api,
 		list("mongod", !on(server.Mongos), "mongos", !on(server.Member), "primary", c.Where == server.OnPrimary, "secondary by read preference", c.Where == server.OptIn,
-			"any member", c.Where == server.Anywhere, "database admin", c.AdminOnly, "Data Lake", c.DataLake),
+			"any member", c.Where == server.Anywhere, "admin", c.AdminOnly, "Data Lake", c.DataLake),
 		list("a transaction", c.Txn == server.TxnOK, "a transaction with read concern local", c.Txn == server.TxnLocal, "a transaction that is open", c.Txn == server.TxnLater,
 			"the end of a transaction", c.Txn == server.TxnEnds, "read concern", c.ReadConcern, "snapshots", c.Snapshot, "write concern", c.WriteConcern,
 			"retries", c.Retryable, "document sequences", c.Sequences),

@@ -31,9 +31,9 @@ var Features = []Feature{
 	{Until: At(4, 4, 14), Kind: Argument, Names: "count.comment"}, // then one of those that every command takes
 	{Since: At(4, 9, 0), Kind: Argument, Names: "$configTime $topologyTime apiDeprecationErrors apiStrict apiVersion"},
 
-	{Since: At(5, 0, 0), Kind: Command, Names: "reshardCollection rotateCertificates testDeprecation testDeprecationInVersion2 testRemoval testVersion2 testVersions1And2 validateDBMetadata"},
+	{Since: At(5, 0, 0), Kind: Command, Names: "abortReshardCollection commitReshardCollection reshardCollection rotateCertificates testDeprecation testDeprecationInVersion2 testRemoval testVersion2 testVersions1And2 validateDBMetadata"},
 	{Since: At(5, 0, 0), Kind: Command, State: NotBuilt,
-		Names: "abortReshardCollection cleanupReshardCollection commitReshardCollection"},
+		Names: "cleanupReshardCollection"},
 	{Since: At(5, 0, 0), Kind: Stage, Names: "$setWindowFields"},
 	{Since: At(5, 0, 0), Kind: Expression,
 		Names: "$dateAdd $dateDiff $dateSubtract $dateTrunc $getField $setField $unsetField"},
@@ -124,7 +124,7 @@ var Features = []Feature{
 	{Since: At(8, 0, 12), Kind: Reply, Names: "serverStatus.queues.ingressSessionEstablishment"},
 	{Since: At(8, 1, 0), Kind: Accumulator, Names: "$concatArrays $setUnion"},
 	{Since: At(8, 1, 0), Kind: Expression, Names: "$sigmoid"},
-	{Since: At(8, 1, 0), Kind: Value, State: NotBuilt, Names: "create.validationAction=errorAndLog"},
+	{Since: At(8, 1, 0), Kind: Value, Names: "create.validationAction=errorAndLog"},
 	{Since: At(8, 1, 0), Kind: Value, Names: "$meta=score $meta=scoreDetails"},
 	{Since: At(8, 1, 0), Kind: Stage, Names: "$rankFusion"},
 	{Since: At(8, 1, 0), Kind: Argument, Names: "aggregate.isHybridSearch aggregate.startAt bulkWrite.includeQueryStatsMetrics delete.includeQueryStatsMetrics " +

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"errors"
+
 	"allium/bson"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/query"
@@ -174,5 +176,16 @@ func (r *Request) Validate(c *store.Coll, doc, old bson.Raw, bypass bool) error 
 			return query.ParseFilter(filter, r.FullOptions("", nil, nil))
 		}
 	}
-	return v.Check(doc, old, parse)
+	err := v.Check(doc, old, parse)
+	var failure *srverr.Error
+	if !errors.As(err, &failure) || failure.Code != srverr.DocumentValidationFailure {
+		return err
+	}
+	if v.Logs() {
+		r.Node.logInvalid(r, c.NS, doc, failure)
+	}
+	if !v.Rejects() {
+		return nil
+	}
+	return err
 }

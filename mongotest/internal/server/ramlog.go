@@ -7,10 +7,12 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/srverr"
 )
 
 // The log that getLog shows: lines of JSON in the form of the server's since 4.4, about how the
-// node started and what was slow. It is kept in memory.
+// node started, what was slow, and documents that their collection's validator would refuse. It is
+// kept in memory.
 
 // maxLogLines is how many lines are kept.
 const maxLogLines = 1024
@@ -52,14 +54,14 @@ func (n *Node) LogLines(name string) (lines []string, total int64) {
 
 // firstLine is that of the start.
 func (n *Node) firstLine() string {
-	return logLine(n.Started(), "CONTROL", 0, "main", "mongotest started", nil)
+	return logLine(n.Started(), "I", "CONTROL", 0, "main", "mongotest started", nil)
 }
 
-// logLine writes a line.
-func logLine(at time.Time, component string, id int32, context, message string, attributes bson.Raw) string {
+// logLine writes a line; severity is I for what is of interest, W for a warning.
+func logLine(at time.Time, severity, component string, id int32, context, message string, attributes bson.Raw) string {
 	doc := bsondoc.Build(func(d *bsondoc.Builder) {
 		d.Doc("t", bsondoc.Of("$date", at.UTC().Format("2006-01-02T15:04:05.000Z07:00")))
-		d.Str("s", "I").Str("c", component)
+		d.Str("s", severity).Str("c", component)
 		d.B = bson.AppendInt32(d.B, "id", id)
 		d.Str("ctx", context).Str("msg", message)
 		if attributes != nil {
@@ -111,6 +113,20 @@ func (n *Node) logSlow(r *Request, entry bson.Raw) {
 		d.Str("protocol", "op_msg")
 		d.B = bson.AppendRawValue(d.B, "durationMillis", entry.Lookup("millis"))
 	})
-	context := "conn" + strconv.Itoa(int(r.Conn.id))
-	n.log.add(logLine(n.data.Clock.Now(), component, 51803, context, "Slow query", attributes))
+	n.log.add(logLine(n.data.Clock.Now(), "I", component, 51803, r.logContext(), "Slow query", attributes))
+}
+
+// logContext is what lines say of the connection that a command came by.
+func (r *Request) logContext() string { return "conn" + strconv.Itoa(int(r.Conn.id)) }
+
+// logInvalid logs that a document fails the validator of its collection.
+func (n *Node) logInvalid(r *Request, ns string, doc bson.Raw, failure *srverr.Error) {
+	attributes := bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Str("namespace", ns).Doc("document", doc)
+		if info, ok := failure.Extra.Lookup("errInfo").Document(); ok {
+			d.Doc("errInfo", info)
+		}
+	})
+	n.log.add(logLine(n.data.Clock.Now(), "W", "STORAGE", 20294, r.logContext(), "Document would fail validation",
+		attributes))
 }

@@ -17,16 +17,19 @@ type Validator struct {
 	Spec   bson.Raw
 	Filter *query.Filter
 	Level  string // "strict" or "moderate"
-	Action string // "error" or "warn"
+	Action string // "error", "warn" or "errorAndLog"
 }
 
-// Check checks a document before it is stored. old is the version that it replaces, nil for an
-// insert. parse parses the parts of the filter, of which the error tells those that fail; nil: it
-// tells none.
+// Rejects reports whether a document that fails is refused.
+func (v *Validator) Rejects() bool { return v.Action != "warn" }
+
+// Logs reports whether the server logs that a document fails.
+func (v *Validator) Logs() bool { return v.Action != "error" }
+
+// Check checks a document before it is stored, whatever the action is. old is the version that it
+// replaces, nil for an insert. parse parses the parts of the filter, of which the error tells those
+// that fail; nil: it tells none.
 func (v *Validator) Check(doc, old bson.Raw, parse func(filter bson.Raw) (*query.Filter, error)) error {
-	if v.Action != "error" {
-		return nil
-	}
 	match, err := v.Filter.Match(doc)
 	if err != nil || match {
 		return err

@@ -565,6 +565,9 @@ func (m *modification) settings(r *server.Request, tx *store.Tx,
 		validator, _ := raw.Lookup("validator").Document()
 		level, _ := raw.Lookup("validationLevel").StringValue()
 		action, _ := raw.Lookup("validationAction").StringValue()
+		if !isAction(r.Version(), action) {
+			return set, false, srverr.New(srverr.BadValue, "invalid validation action: %s", action)
+		}
 		if set.Check, err = newValidator(r, c.NS, bsondoc.OrEmpty(validator), level, action,
 			set.Collation); err != nil {
 			return set, false, err

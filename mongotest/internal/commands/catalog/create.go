@@ -272,10 +272,19 @@ func (q *createSpec) parse(r *server.Request) error {
 		!bson.Raw(q.pipeline.Value).IsEmpty() {
 		return srverr.New(srverr.InvalidOptions, "'pipeline' cannot be specified without 'viewOn'")
 	}
-	if err := q.check(r.Version().AllParsed()); err != nil || !r.Version().AllParsed() {
+	if err := q.check(r.Version()); err != nil || !r.Version().AllParsed() {
 		return err
 	}
 	return q.checkLater(r)
+}
+
+// isAction reports whether a version has a validationAction.
+func isAction(v release.Version, action string) bool {
+	switch action {
+	case "error", "warn":
+		return true
+	}
+	return v.Has(release.Value, "create.validationAction="+action)
 }
 
 // checkLater checks what only later versions refuse.
@@ -340,7 +349,8 @@ func (q *createSpec) noAutoIndex() bool {
 	return !q.hasViewOn && (q.noIndex || q.autoIndex != nil && !*q.autoIndex)
 }
 
-func (q *createSpec) check(parsed bool) error {
+func (q *createSpec) check(version release.Version) error {
+	parsed := version.AllParsed()
 	switch {
 	case q.clustered.Type != 0 && q.capped:
 		return srverr.New(6049200, "'capped' and 'clusteredIndex' options cannot both be set")
@@ -379,8 +389,7 @@ func (q *createSpec) check(parsed bool) error {
 			q.ns)
 	case (parsed || !q.hasViewOn) && q.level != "" && q.level != "off" && q.level != "strict" && q.level != "moderate":
 		return srverr.New(srverr.BadValue, "invalid validation level: %s", q.level)
-	case (parsed || !q.hasViewOn) && q.action != "" && q.action != "error" && q.action != "warn" &&
-		q.action != "errorAndLog":
+	case (parsed || !q.hasViewOn) && q.action != "" && !isAction(version, q.action):
 		return srverr.New(srverr.BadValue, "invalid validation action: %s", q.action)
 	case q.collation != nil && q.collation.IsEmpty():
 		return srverr.New(srverr.BadValue, "'collation' cannot be an empty document.")

@@ -31,6 +31,8 @@ func init() {
 		{Name: "refineCollectionShardKey", Needs: server.OnNamespace("refineCollectionShardKey"), Mongos: changes,
 			Run: runRefine},
 		{Name: "reshardCollection", Needs: server.OnNamespace("reshardCollection"), Mongos: changes, Run: runReshard},
+		{Name: "abortReshardCollection", Needs: server.OnNamespace("reshardCollection"), Run: runAbortMove},
+		{Name: "commitReshardCollection", Needs: server.OnNamespace("reshardCollection"), Run: runAbortMove},
 		{Name: "unshardCollection", Needs: server.OnNamespace("unshardCollection"), Mongos: changes, Run: runUnshard},
 		{Name: "abortUnshardCollection", Needs: server.OnNamespace("unshardCollection"), Run: runAbortMove},
 		{Name: "moveCollection", Needs: server.OnNamespace("moveCollection"), Mongos: changes, Run: runMoveCollection},

@@ -97,7 +97,7 @@ func runMoveCollection(r *server.Request, dst []byte) ([]byte, error) {
 	})
 }
 
-// runAbortMove finds no move to abort.
+// runAbortMove finds no move to abort, or to bring to its end.
 func runAbortMove(r *server.Request, dst []byte) ([]byte, error) {
 	db, ns, err := r.ShardedNS()
 	if err != nil {
