@@ -229,3 +229,35 @@ func TestBulkWriteChecksSizes(t *testing.T) {
 		}
 	}
 }
+
+// A write that fits into no message is the error of that write, by its place in all of them, also
+// if it would be the first of a later message.
+func TestBulkWriteTooLargeIsNamed(t *testing.T) {
+	for large := range 4 {
+		c := &BulkWrite{Writes: make(testWrites, 4)}
+		writes := c.Writes.(testWrites)
+		for i := range writes {
+			writes[i].ns, writes[i].size = "a.b", 10
+		}
+		writes[large].size = 5000
+		sent := 0
+		for c.Left() > 0 {
+			to := target()
+			to.MaxMessageSize = bulkMessageOverhead + 1000
+			if _, err := c.AppendBody(nil, to); err != nil {
+				t.Fatal(err)
+			}
+			_, err := c.AppendSequences(nil, to)
+			if err != nil {
+				if want := fmt.Sprintf("write %d and its namespace have ", large); !strings.HasPrefix(err.Error(), want) || sent != large {
+					t.Errorf("write %d is too large, %d were sent before: %v", large, sent, err)
+				}
+				break
+			}
+			if sent += c.Count(); sent > large {
+				t.Fatalf("write %d is too large, and %d were sent", large, sent)
+			}
+			c.Advance()
+		}
+	}
+}

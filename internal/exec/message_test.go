@@ -83,6 +83,20 @@ func TestNoTimeLeftIsTimeout(t *testing.T) {
 	})
 }
 
+// The text says how long there was and would have been needed, and never less than nothing.
+func TestNoTimeLeftText(t *testing.T) {
+	for left, want := range map[time.Duration]string{
+		-time.Second:         "0s is left, and a round trip to the server takes at least 5ms: nothing was sent",
+		0:                    "0s is left, and a round trip to the server takes at least 5ms: nothing was sent",
+		time.Microsecond:     "1µs is left, and a round trip to the server takes at least 5ms: nothing was sent",
+		3 * time.Millisecond: "3ms is left, and a round trip to the server takes at least 5ms: nothing was sent",
+	} {
+		if got := (&noTimeLeft{left, 5 * time.Millisecond}).Error(); got != want {
+			t.Errorf("%v: %s", left, got)
+		}
+	}
+}
+
 // What takes no maxTimeMS, too, is not sent when less than a round trip is left of its time.
 func TestLessThanARoundTripIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -55,6 +55,23 @@ func TestListenersRunWithoutTheLock(t *testing.T) {
 	})
 }
 
+// Nor does an operation that returns its connection overtake what is queued.
+func TestReturnTellsBehindTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		m := r.monitor()
+		m.PoolCleared = func(e *event.PoolCleared) { time.Sleep(300 * time.Millisecond); r.add(e) }
+		p := newPool(t, &fakeserver.Server{Handle: echo}, Config{MaxPoolSize: 1, Monitor: m})
+		c := mustCheckOut(t, p)
+		p.Clear(context.Canceled, false)
+		c.Return()
+		p.Close()
+		p.Told()
+		r.expect(t, "ConnectionPoolCreated ConnectionPoolReady ConnectionCheckOutStarted ConnectionCreated ConnectionReady ConnectionCheckedOut"+
+			" ConnectionPoolCleared ConnectionCheckedIn ConnectionClosed ConnectionPoolClosed")
+	})
+}
+
 // An operation tells of its checkout behind what the listener has still to hear of the pool.
 func TestSlowListenerHearsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

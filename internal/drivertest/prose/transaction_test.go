@@ -478,3 +478,46 @@ func TestTransactTimeout(t *testing.T) {
 		}
 	})
 }
+
+// TestTransactStops: an attempt that could be tried again is not when time is up or the context has
+// ended. The error says which, is the context's in the second case alone, and holds that of the
+// attempt (specification: Convenient API for Transactions, "Timeouts").
+func TestTransactStops(t *testing.T) {
+	transient := &mongoerr.ServerError{Command: "insert", Code: 251, Labels: mongoerr.Labels{"TransientTransactionError"}}
+	for name, tc := range map[string]struct {
+		attempt time.Duration // how long each takes
+		cancel  time.Duration // when the context ends, 0: never
+		limit   *time.Duration
+		source  bool // the error names what limited the time
+		ended   bool // it is the context's
+	}{
+		"the default limit":               {attempt: 50 * time.Second, source: true},
+		"a limit":                         {attempt: 2 * time.Second, limit: new(5 * time.Second), source: true},
+		"the context":                     {attempt: 2 * time.Second, cancel: 3 * time.Second, ended: true},
+		"the context, within a limit":     {attempt: 2 * time.Second, cancel: 3 * time.Second, limit: new(20 * time.Second), ended: true},
+		"the context, in the first":       {attempt: 2 * time.Second, cancel: time.Second, ended: true},
+		"the limit, and then the context": {attempt: 130 * time.Second, cancel: 125 * time.Second, source: true, ended: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, client, _ := rig.Bubble(t, allium.ClientOptions{Timeout: tc.limit}, mongotest.ReplicaSet(1))
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tc.cancel > 0 {
+					time.AfterFunc(tc.cancel, cancel)
+				}
+				err := client.Transact(ctx, func(context.Context) error {
+					time.Sleep(tc.attempt)
+					return transient
+				})
+				var te *mongoerr.TimeoutError
+				if !errors.As(err, &te) || te.Phase != mongoerr.PhaseTransaction || !errors.Is(err, error(transient)) {
+					t.Fatalf("%T: %v", err, err)
+				}
+				if (te.Source != "") != tc.source || errors.Is(err, context.Canceled) != tc.ended {
+					t.Errorf("source %q, %v", te.Source, err)
+				}
+			})
+		})
+	}
+}

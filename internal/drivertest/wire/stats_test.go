@@ -505,3 +505,39 @@ func TestCursorsPinUntilTheyEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestWarningsOfSettings: what is ignored in a connection string is a warning for the client's
+// logger; if the program says nothing about logging, for slog's default one (specification:
+// Connection String, "Warnings").
+func TestWarningsOfSettings(t *testing.T) {
+	byDefault, own := &slowLog{}, &slowLog{}
+	old := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(byDefault, nil)))
+	defer slog.SetDefault(old)
+	logger := slog.New(slog.NewTextHandler(own, nil))
+	level := func(l slog.Level) map[allium.LogComponent]slog.Level {
+		return map[allium.LogComponent]slog.Level{allium.LogConnection: l}
+	}
+	for name, tc := range map[string]struct {
+		o              allium.ClientOptions
+		byDefault, own bool
+	}{
+		"nothing said":            {byDefault: true},
+		"a logger":                {o: allium.ClientOptions{Logger: logger}, own: true},
+		"a logger with the level": {o: allium.ClientOptions{Logger: logger, LogLevels: level(slog.LevelWarn)}, own: true},
+		"a logger with less":      {o: allium.ClientOptions{Logger: logger, LogLevels: level(slog.LevelError)}},
+		"only a level above":      {o: allium.ClientOptions{LogLevels: level(slog.LevelError)}},
+	} {
+		byDefault.text.Reset()
+		own.text.Reset()
+		client, err := allium.Open("mongodb://host.invalid/?retryWritess=true", tc.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.Close(t.Context())
+		has := func(l *slowLog) bool { return strings.Contains(l.text.String(), "retrywritess") }
+		if has(byDefault) != tc.byDefault || has(own) != tc.own {
+			t.Errorf("%s: by default %q, own %q", name, &byDefault.text, &own.text)
+		}
+	}
+}
