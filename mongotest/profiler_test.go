@@ -227,6 +227,7 @@ func TestValidationActions(t *testing.T) {
 	old := dial(t, mongotest.Start(t, mongotest.Standalone(), mongotest.Version("8.0")).Hosts()[0])
 	for _, cmd := range []string{
 		`{"create": "c", "validator": {"a": 1}, "validationAction": "errorAndLog", "$db": "t"}`, `{"collMod": "c", "validationAction": "errorAndLog", "$db": "t"}`,
+		`{"create": "d", "validator": {"a": 1}, "validationAction": "log", "$db": "t"}`, `{"collMod": "c", "validationAction": "log", "$db": "t"}`,
 	} {
 		command(t, old, extJSON(t, `{"create": "c", "$db": "t"}`))
 		if r := command(t, old, extJSON(t, cmd)); errorCode(r) != 2 {

@@ -283,8 +283,10 @@ func isAction(v release.Version, action string) bool {
 	switch action {
 	case "error", "warn":
 		return true
+	case "errorAndLog":
+		return v.Has(release.Value, "create.validationAction=errorAndLog")
 	}
-	return v.Has(release.Value, "create.validationAction="+action)
+	return false
 }
 
 // checkLater checks what only later versions refuse.
