@@ -64,6 +64,32 @@ func TestTopologyHasABound(t *testing.T) {
 	}
 }
 
+// What a description says of all servers follows when DNS names others: a server that no version of
+// the protocol is shared with, or that bounds sessions more, does no longer once it has gone.
+func TestHostsThatLeaveDoNotCount(t *testing.T) {
+	minutes := func(n int64) *int64 { return &n }
+	td := initial(event.Sharded, "", []string{"a:1", "b:1", "c:1"})
+	for i, s := range []event.ServerDescription{
+		{Addr: "a:1", Kind: event.Mongos, MaxWireVersion: hello.MaxWireVersion, SessionTimeoutMinutes: minutes(30)},
+		{Addr: "b:1", Kind: event.Mongos, MaxWireVersion: hello.MaxWireVersion, SessionTimeoutMinutes: minutes(10)},
+		{Addr: "c:1", Kind: event.Mongos, MinWireVersion: 1, MaxWireVersion: 2, SessionTimeoutMinutes: minutes(20)},
+	} {
+		td.Servers[i] = &s
+	}
+	for _, tc := range []struct {
+		hosts        []string
+		timeout      int64
+		incompatible bool
+	}{
+		{[]string{"a:1", "b:1", "c:1"}, 10, true}, {[]string{"a:1", "c:1"}, 20, true}, {[]string{"a:1", "b:1"}, 10, false}, {[]string{"a:1", "d:1"}, 30, false},
+	} {
+		got := withHosts(td, tc.hosts, 0)
+		if got.SessionTimeoutMinutes == nil || *got.SessionTimeoutMinutes != tc.timeout || (got.CompatibilityErr != nil) != tc.incompatible {
+			t.Errorf("%v: %+v", tc.hosts, got)
+		}
+	}
+}
+
 // A new primary whose set the old one is no longer in: the old one is to be checked again, and is
 // not there any more.
 func TestNewPrimaryLeavesOutTheOldOne(t *testing.T) {

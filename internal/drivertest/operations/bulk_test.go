@@ -173,6 +173,36 @@ func TestClientBulkWriteRules(t *testing.T) {
 	})
 }
 
+// TestBulkWriteErrorsOfNothing: an error before anything was done is what it is, and not that of a
+// bulk write with a result; whatever is known makes it one (specification: Bulk Write, "Top-Level
+// Error").
+func TestBulkWriteErrorsOfNothing(t *testing.T) {
+	p := rig.StartRecorded(t, allium.ClientOptions{RetryWrites: new(false)}, testdeploy.ReplicaSet(1).Since("8.0"))
+	writes := []allium.WriteModel{p.Insert(bson.D{{Key: "_id", Value: 1}}), p.Insert(bson.D{{Key: "_id", Value: 1}}), p.Insert(bson.D{{Key: "_id", Value: 2}})}
+	for name, tc := range map[string]struct {
+		data  bson.E
+		known bool
+	}{
+		"refused":      {bson.E{Key: "errorCode", Value: 8}, false},
+		"lost":         {bson.E{Key: "closeConnection", Value: true}, false},
+		"of a concern": {bson.E{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "late"}}}, true},
+	} {
+		for _, unordered := range []bool{false, true} {
+			rig.Must(p.Coll.DeleteMany(t.Context(), bson.D{}))
+			rig.Must(p.Client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
+				{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"bulkWrite"}}, tc.data}}}))
+			res, err := p.Client.BulkWrite(t.Context(), writes, allium.ClientBulkWriteOptions{Unordered: unordered, VerboseResults: true})
+			var bulk *mongoerr.BulkWriteError
+			if err == nil || errors.As(err, &bulk) != tc.known {
+				t.Errorf("%s, unordered %v: %T: %v", name, unordered, err, err)
+			}
+			if (res.InsertedCount > 0) != tc.known {
+				t.Errorf("%s, unordered %v: %+v", name, unordered, res)
+			}
+		}
+	}
+}
+
 // A null that was upserted as _id is told from no upsert (specification: Bulk Write, "Result").
 func TestNullIsAnUpsertedID(t *testing.T) {
 	p := rig.StartRecorded(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).Since("8.0"))
