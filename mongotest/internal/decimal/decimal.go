@@ -8,6 +8,7 @@ package decimal
 import (
 	"math"
 	"math/big"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -66,7 +67,7 @@ func FromBSON(b bson.Decimal128) Decimal {
 	neg := hi>>63 != 0
 	switch hi >> 58 & 0x1f {
 	case 0x1f:
-		return NaN
+		return Decimal{kind: notANumber, neg: neg}
 	case 0x1e:
 		return Decimal{kind: infinite, neg: neg}
 	}
@@ -92,7 +93,7 @@ func (d Decimal) BSON() bson.Decimal128 {
 	}
 	switch d.kind {
 	case notANumber:
-		return bson.NewDecimal128(0x7c00000000000000, 0)
+		return bson.NewDecimal128(sign|0x7c00000000000000, 0)
 	case infinite:
 		return bson.NewDecimal128(sign|0x7800000000000000, 0)
 	}
@@ -107,6 +108,33 @@ func (d Decimal) BSON() bson.Decimal128 {
 	}
 	return bson.NewDecimal128(sign|uint64(d.exp+bias)<<49|hi, lo)
 }
+
+// ParseCut reads a decimal number of more digits than there are, and leaves away those that do not
+// fit. ok is false if s is none, or is out of range.
+func ParseCut(s string) (d bson.Decimal128, ok bool) {
+	m := long.FindStringSubmatch(s)
+	if m == nil || m[2]+m[3] == "" {
+		return d, false
+	}
+	exp, err := strconv.Atoi(m[4])
+	if err != nil && m[4] != "" {
+		return d, false
+	}
+	digits := strings.TrimLeft(m[2]+m[3], "0")
+	exp -= len(m[3])
+	if len(digits) <= Digits || exp+len(digits) > maxExp+Digits {
+		return d, false
+	}
+	exp += len(digits) - Digits
+	coeff, _ := new(big.Int).SetString(digits[:Digits], 10)
+	if exp < minExp {
+		return d, false
+	}
+	return Decimal{neg: m[1] == "-", exp: exp, coeff: coeff}.BSON(), true
+}
+
+// long has the parts of a number: sign, digits, digits behind the point, exponent.
+var long = regexp.MustCompile(`^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?$`)
 
 // FromInt returns n.
 func FromInt(n int64) Decimal {
@@ -381,11 +409,20 @@ func align(a, b Decimal) (x, y *big.Int, exp int) {
 	return x, y, exp
 }
 
+// firstNaN returns the one of two operands that is not a number, the first if both are: its sign
+// outlasts arithmetic.
+func firstNaN(a, b Decimal) Decimal {
+	if a.kind == notANumber {
+		return a
+	}
+	return b
+}
+
 // Add returns a + b.
 func (a Decimal) Add(b Decimal) Decimal {
 	switch {
 	case a.kind == notANumber || b.kind == notANumber:
-		return NaN
+		return firstNaN(a, b)
 	case a.kind == infinite:
 		if b.kind == infinite && a.neg != b.neg {
 			return NaN
@@ -408,7 +445,7 @@ func (a Decimal) Mul(b Decimal) Decimal {
 	neg := a.neg != b.neg
 	switch {
 	case a.kind == notANumber || b.kind == notANumber:
-		return NaN
+		return firstNaN(a, b)
 	case a.kind == infinite || b.kind == infinite:
 		if a.IsZero() || b.IsZero() {
 			return NaN
@@ -422,7 +459,9 @@ func (a Decimal) Mul(b Decimal) Decimal {
 func (a Decimal) Quo(b Decimal) Decimal {
 	neg := a.neg != b.neg
 	switch {
-	case a.kind == notANumber || b.kind == notANumber || a.kind == infinite && b.kind == infinite:
+	case a.kind == notANumber || b.kind == notANumber:
+		return firstNaN(a, b)
+	case a.kind == infinite && b.kind == infinite:
 		return NaN
 	case a.kind == infinite:
 		return Decimal{kind: infinite, neg: neg}
@@ -450,7 +489,9 @@ func (a Decimal) Quo(b Decimal) Decimal {
 // Mod returns the remainder of a / b with the sign of a, as C's fmod.
 func (a Decimal) Mod(b Decimal) Decimal {
 	switch {
-	case a.kind != finite || b.kind == notANumber || b.IsZero():
+	case a.kind == notANumber || b.kind == notANumber:
+		return firstNaN(a, b)
+	case a.kind == infinite || b.IsZero():
 		return NaN
 	case b.kind == infinite:
 		return a

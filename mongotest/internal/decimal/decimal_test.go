@@ -2,7 +2,10 @@ package decimal
 
 import (
 	"math"
+	"strings"
 	"testing"
+
+	"allium/bson"
 )
 
 func TestFromFloat(t *testing.T) {
@@ -123,5 +126,46 @@ func TestRoundTrip(t *testing.T) {
 	}
 	if got := FromFloat(1e300).Mul(FromFloat(1e300)).Pow(FromInt(20)).String(); got != "Infinity" {
 		t.Errorf("overflow: %s", got)
+	}
+}
+
+// A number that is none keeps its sign through arithmetic, and of two the first one stays.
+func TestSignOfNaN(t *testing.T) {
+	const sign, nan = 1 << 63, 0x7c << 56
+	plus, minus := FromBSON(bson.NewDecimal128(nan, 0)), FromBSON(bson.NewDecimal128(sign|nan, 0))
+	for name, op := range map[string]func(a, b Decimal) Decimal{
+		"add": Decimal.Add, "sub": Decimal.Sub, "mul": Decimal.Mul, "quo": Decimal.Quo, "mod": Decimal.Mod,
+	} {
+		for _, c := range []struct {
+			a, b Decimal
+			neg  bool
+		}{
+			{minus, FromInt(1), true}, {FromInt(1), minus, true}, {minus, Inf, true}, {Inf.Neg(), minus, true},
+			{minus, plus, true}, {plus, minus, false}, {plus, FromInt(-1), false}, {Inf.Neg(), plus, false},
+		} {
+			if hi, lo := op(c.a, c.b).BSON().Bits(); hi&^sign != nan || lo != 0 || hi&sign != 0 != c.neg {
+				t.Errorf("%s of %v and %v is %x %x; negative: %v", name, c.a, c.b, hi, lo, c.neg)
+			}
+		}
+	}
+}
+
+// ParseCut reads what has more digits than there are, and nothing else.
+func TestParseCut(t *testing.T) {
+	nines := strings.Repeat("9", Digits)
+	for s, want := range map[string]string{
+		nines + "9": nines[:1] + "." + nines[1:] + "E+34", "-0." + nines + "9": "-0." + nines,
+		nines + ".5": nines, "0.0" + nines + "1e1": "0." + nines, nines + "0E+6110": nines[:1] + "." + nines[1:] + "E+6144",
+		nines: "", "1" + nines + "E+6111": "", nines + "9x": "", "": "", ".": "", "1.2.3": "", nines + "1E-6178": "",
+		nines + "1e99999999999999999999": "",
+	} {
+		d, ok := ParseCut(s)
+		got := ""
+		if ok {
+			got = d.String()
+		}
+		if got != want {
+			t.Errorf("%s is %q, want %q", s, got, want)
+		}
 	}
 }

@@ -138,7 +138,10 @@ func (d Decimal) logarithm(f func(*big.Float) *big.Float, scale, shift *big.Floa
 		return toQuad(newFloat().Sub(toQuad(f(d.big())), toQuad(shift)))
 	}
 	x := d.big()
-	r := toQuad(f(x))
+	r := newFloat()
+	if x.Cmp(bigOne) != 0 { // whose logarithm is 0, and not nearly so
+		r = toQuad(f(x))
+	}
 	off := toQuad(newFloat().Sub(x, bigOne))
 	if newFloat().Abs(off).Cmp(float(0.5)) >= 0 {
 		return r
@@ -200,8 +203,8 @@ func (d Decimal) Log2() Decimal {
 	return fromBig(d.logarithm(log2, ln2, newFloat().Quo(logOf10s(ln10), ln2)))
 }
 
-// Log returns what the server takes for the logarithm of d to a base: that is true of 10 and 2; for
-// others it divides the natural logarithm by the base.
+// Log returns what servers before 8.1 take for the logarithm of d to a base: that is true of 10 and
+// 2; for others they divide the natural logarithm by the base.
 func (d Decimal) Log(base Decimal) Decimal {
 	switch {
 	case base.Cmp(FromInt(10)) == 0:

@@ -85,7 +85,54 @@ func addend(st *State, args []bson.RawValue, _ int) (done bool, err error) {
 	return nullish(v), nil
 }
 
-func evalAdd(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+// addNumbers is $add since version 8.1: a decimal among the operands turns what was summed before
+// it into a decimal of 15 digits if it was a double, and so each double that comes after it. A date
+// is the number of its milliseconds, with which doubles are rounded one by one.
+func addNumbers(args []bson.RawValue) (bson.RawValue, error) {
+	sum := newTotal()
+	haveDate := slices.ContainsFunc(args, func(v bson.RawValue) bool { return v.Type == bson.TypeDateTime })
+	var decimals decimal.Decimal
+	isDecimal := false
+	for _, v := range args {
+		if d, ok := v.DateTime(); ok {
+			v = bsondoc.Int64Value(int64(d))
+		}
+		if f, ok := v.Double(); ok && haveDate && !isDecimal {
+			v = bsondoc.DoubleValue(math.Round(f))
+		}
+		switch {
+		case isDecimal:
+			decimals = decimals.Add(toDecimal(v))
+		case v.Type == bson.TypeDecimal128:
+			isDecimal = true
+			before := decimal.FromFloat15(sum.binary.double())
+			if sum.typ != bson.TypeDouble && sum.binary.fitsLong() {
+				before = decimal.FromInt(sum.binary.long())
+			}
+			decimals = before.Add(toDecimal(v))
+		default:
+			sum.add(v)
+		}
+	}
+	switch {
+	case !haveDate && isDecimal:
+		return decimalValue(decimals), nil
+	case !haveDate:
+		return sum.value(), nil
+	case isDecimal:
+		if n, ok := decimals.Int(decimal.HalfEven); ok {
+			return bsondoc.DateValue(n), nil
+		}
+	case sum.binary.fitsLong():
+		return bsondoc.DateValue(sum.binary.long()), nil
+	}
+	return missing, srverr.New(srverr.Overflow, "date overflow in $add")
+}
+
+func evalAdd(st *State, args []bson.RawValue) (bson.RawValue, error) {
+	if st.env.Version.AllParsed() {
+		return addNumbers(args)
+	}
 	sum := newTotal()
 	haveDate := false
 	for _, v := range args {
@@ -215,6 +262,9 @@ func evalSubtract(st *State, args []bson.RawValue) (bson.RawValue, error) {
 			return bsondoc.Int64Value(d), nil
 		case b.IsNumber():
 			y, err := coerceToLong(b)
+			if err != nil && st.env.Version.AllParsed() {
+				return missing, srverr.New(srverr.Overflow, "date overflow in $subtract")
+			}
 			if f, ok := b.Double(); ok && modern && err == nil {
 				y = int64(math.Round(f))
 			}
@@ -441,7 +491,7 @@ func logarithm(name string, code int32, d func(decimal.Decimal) decimal.Decimal,
 	}
 }
 
-func evalLog(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+func evalLog(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	v, base := args[0], args[1]
 	switch {
 	case nullish(v) || nullish(base):
@@ -454,6 +504,9 @@ func evalLog(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	if v.Type == bson.TypeDecimal128 || base.Type == bson.TypeDecimal128 {
 		d, b := toDecimal(v), toDecimal(base)
 		if positive(d) && positive(b) && b.Cmp(decimal.FromInt(1)) != 0 {
+			if st.env.Version.AllParsed() {
+				return decimalValue(d.Ln().Quo(b.Ln())), nil
+			}
 			return decimalValue(d.Log(b)), nil
 		}
 	}
@@ -481,7 +534,7 @@ func evalPow(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	zeroToNegative := srverr.New(28764, "$pow cannot take a base of 0 and a negative exponent")
 	if base.Type == bson.TypeDecimal128 || exp.Type == bson.TypeDecimal128 {
 		b, e := toDecimal(base), toDecimal(exp)
-		if b.IsZero() && e.IsNegative() {
+		if b.IsZero() && e.IsNegative() && !e.IsNaN() {
 			return missing, zeroToNegative
 		}
 		return decimalValue(b.Pow(e)), nil

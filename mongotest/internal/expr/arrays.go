@@ -136,7 +136,7 @@ func searchedArray(st *State, args []bson.RawValue, n int) (done bool, err error
 }
 
 // checkSearched refuses a constant first operand of $indexOfArray that is no array.
-func checkSearched(args []Expr) (*naryOp, error) {
+func checkSearched(args []Expr, _ *Env) (*naryOp, error) {
 	if v, ok := Constant(args[0]); ok && v.Type != bson.TypeArray && !nullish(v) {
 		return nil, srverr.New(50809, "First operand of $indexOfArray must be an array. First argument is of type: %s",
 			typeName(v))
@@ -296,7 +296,7 @@ func evalSlice(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 	return arrayOf(all[from:min(size, from+n)]), nil
 }
 
-func evalArrayToObject(_ *State, args []bson.RawValue) (bson.RawValue, error) {
+func evalArrayToObject(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	v := args[0]
 	if nullish(v) {
 		return null, nil
@@ -325,7 +325,7 @@ func evalArrayToObject(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 				return missing, srverr.New(
 					40395, "$arrayToObject requires an array of key-value pairs, where the key must be of type string. Found key type: %s", typeName(pair[0]))
 			}
-			if err := checkKey(pair[0]); err != nil {
+			if err := checkKey(4940400, pair[0]); err != nil {
 				return missing, err
 			}
 			out.set(text(pair[0]), pair[1])
@@ -353,7 +353,7 @@ func evalArrayToObject(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 				return missing, srverr.New(
 					40394, "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of type string. Found type: %s", typeName(k))
 			}
-			if err := checkKey(k); err != nil {
+			if err := checkKey(st.code(4940400, 4940401), k); err != nil {
 				return missing, err
 			}
 			out.set(text(k), value)
@@ -365,10 +365,10 @@ func evalArrayToObject(_ *State, args []bson.RawValue) (bson.RawValue, error) {
 }
 
 // checkKey refuses keys that BSON cannot hold.
-func checkKey(k bson.RawValue) error {
+func checkKey(code int32, k bson.RawValue) error {
 	for _, c := range []byte(text(k)) {
 		if c == 0 {
-			return srverr.New(4940400, "Key field cannot contain an embedded null byte")
+			return srverr.New(code, "Key field cannot contain an embedded null byte")
 		}
 	}
 	return nil

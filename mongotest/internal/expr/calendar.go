@@ -47,6 +47,14 @@ func daysFromCivil(year, month, day int64) int64 {
 func dateOf(ms int64) civil {
 	days := floorDiv(ms, dayMillis)
 	rest := ms - days*dayMillis
+	c := dayOf(days)
+	c.hour, c.minute = int(rest/3600000), int(rest/60000%60)
+	c.second, c.millis = int(rest/1000%60), int(rest%1000)
+	return c
+}
+
+// dayOf splits days since 1970 into fields.
+func dayOf(days int64) civil {
 	z := days + 719468
 	era := floorDiv(z, 146097)
 	doe := z - era*146097
@@ -58,8 +66,6 @@ func dateOf(ms int64) civil {
 		c.month -= 12
 		c.year++
 	}
-	c.hour, c.minute = int(rest/3600000), int(rest/60000%60)
-	c.second, c.millis = int(rest/1000%60), int(rest%1000)
 	return c
 }
 
@@ -85,7 +91,7 @@ func (c civil) week() int { return (c.yearDay() + 6 - c.weekday()) / 7 }
 // isoWeek returns the ISO 8601 year and week.
 func (c civil) isoWeek() (year, week int) {
 	thursday := c.days() - int64(c.isoWeekday()) + 4
-	t := dateOf(thursday * dayMillis)
+	t := dayOf(thursday)
 	return t.year, (t.yearDay()-1)/7 + 1
 }
 

@@ -167,7 +167,7 @@ func (c *convert) convert(st *State, v bson.RawValue, to bson.Type, subtype bson
 	case since83 && v.Type == bson.TypeString && (to == bson.TypeArray || to == bson.TypeEmbeddedDocument):
 		return parseJSON(text(v), to)
 	case base != 0 && v.Type == bson.TypeString && isNumberType(to):
-		return parseInBase(text(v), to, base)
+		return parseInBase(text(v), to, base, version)
 	case base != 0 && v.IsNumber() && to == bson.TypeString:
 		return formatInBase(v, base)
 	}
@@ -257,7 +257,7 @@ func convertValue(v bson.RawValue, to bson.Type, version Version) (bson.RawValue
 				return convertNumber(bsondoc.Int64Value(int64(d)), to)
 			}
 		case bson.TypeString:
-			return parseNumber(text(v), to)
+			return parseNumber(text(v), to, version)
 		}
 	case bson.TypeDateTime:
 		return convertToDate(v, unsupported, version)
@@ -326,7 +326,7 @@ func convertToDate(v bson.RawValue, unsupported error, version Version) (bson.Ra
 		}
 		return bsondoc.DateValue(toLong(n)), nil
 	case bson.TypeString:
-		ms, err := parseDate(text(v), utc)
+		ms, err := parseDate(freeText(v, version), utc)
 		return bsondoc.DateValue(ms), err
 	case bson.TypeObjectID:
 		ms, err := coerceToDate(v)
@@ -404,7 +404,7 @@ func convertNumber(v bson.RawValue, to bson.Type) (bson.RawValue, error) {
 }
 
 // parseNumber reads a number from a whole string.
-func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
+func parseNumber(s string, to bson.Type, version Version) (bson.RawValue, error) {
 	fail := func(reason string) (bson.RawValue, error) {
 		return missing, conversionFailure("Failed to parse number '%s'"+noOnError+": %s", s, reason)
 	}
@@ -470,6 +470,12 @@ func parseNumber(s string, to bson.Type) (bson.RawValue, error) {
 		return fail("Empty string")
 	}
 	d, err := bson.ParseDecimal128(s)
+	if err != nil && version.AllParsed() {
+		var ok bool
+		if d, ok = decimal.ParseCut(s); ok {
+			err = nil
+		}
+	}
 	if err != nil {
 		return fail("Failed to parse string to decimal")
 	}

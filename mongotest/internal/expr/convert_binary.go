@@ -101,6 +101,7 @@ func (c *convert) convertBinary(st *State, v bson.RawValue, to bson.Type, sub bs
 				format = "uuid"
 			}
 		}
+		b.Data = v.Value[5:] // of the old subtype with the length that it repeats
 		s, ok := binaryFormats[format].encode(b)
 		switch {
 		case !ok:

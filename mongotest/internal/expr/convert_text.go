@@ -37,7 +37,7 @@ func (c *convert) numberBase(st *State) (int, error) {
 }
 
 // parseInBase reads an integer that has digits of the base only, and perhaps a sign.
-func parseInBase(s string, to bson.Type, base int) (bson.RawValue, error) {
+func parseInBase(s string, to bson.Type, base int, version Version) (bson.RawValue, error) {
 	fail := func(reason string) (bson.RawValue, error) {
 		return missing, conversionFailure("Failed to parse number '%s'"+noOnError+": %s", s, reason)
 	}
@@ -56,7 +56,7 @@ func parseInBase(s string, to bson.Type, base int) (bson.RawValue, error) {
 		}
 		return convertNumber(bsondoc.Int64Value(n.Int64()), to)
 	}
-	return parseNumber(n.String(), to)
+	return parseNumber(n.String(), to, version)
 }
 
 // formatInBase writes an integer, of whatever type of number.

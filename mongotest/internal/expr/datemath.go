@@ -84,11 +84,14 @@ func AddToDate(ms int64, unit string, amount int64) (int64, bool) {
 	return u.add(ms, amount, utc)
 }
 
+// outOfCalendar reports whether an amount of months or years is more than the calendar takes.
+func outOfCalendar(amount int64) bool { return amount > 1<<31 || amount < -(1<<31) }
+
 // add adds an amount of the unit to a date; ok is false if the result is out of range.
 func (u timeUnit) add(ms, amount int64, z zone) (out int64, ok bool) {
 	limit := int64(math.MaxInt64)
 	if u.months > 0 {
-		if amount > 1<<31 || amount < -(1<<31) {
+		if outOfCalendar(amount) {
 			return 0, false
 		}
 		local := z.local(ms)
@@ -163,6 +166,9 @@ func evalDateAdd(st *State, n *named) (bson.RawValue, error) {
 		count = -count
 	}
 	out, ok := u.add(ms, count, z)
+	if !ok && u.months > 0 && outOfCalendar(count) && st.env.Version.AllParsed() {
+		return missing, srverr.New(5976500, "invalid %s 'amount' parameter value: %s %s", name, Text(amount), u.name)
+	}
 	if !ok {
 		return missing, srverr.New(5166406, "%s overflowed", name)
 	}
@@ -260,12 +266,29 @@ func evalDateDiff(st *State, n *named) (bson.RawValue, error) {
 	return bsondoc.Int64Value(u.index(localTo, week) - u.index(localFrom, week)), nil
 }
 
+// constantUnit reports whether all of $dateTrunc is constant and its unit is no week: then the
+// start of a week is not looked at. It is so since server 8.1.
+func (n *named) constantUnit(unit bson.RawValue, v Version) bool {
+	if !v.AllParsed() || text(unit) == "week" {
+		return false
+	}
+	for _, e := range n.args {
+		if _, ok := e.(*constant); e != nil && !ok {
+			return false
+		}
+	}
+	return true
+}
+
 func evalDateTrunc(st *State, n *named) (bson.RawValue, error) {
 	var args [5]bson.RawValue
 	for i := range args {
 		var err error
 		if args[i], err = n.arg(st, i); err != nil {
 			return missing, err
+		}
+		if i == 4 && n.constantUnit(args[1], st.env.Version) {
+			break
 		}
 		if nullish(args[i]) && n.has(i) {
 			return null, nil
@@ -326,7 +349,7 @@ func evalDateTrunc(st *State, n *named) (bson.RawValue, error) {
 		return bsondoc.DateValue(z.toUTC(origin + floorDiv(local-origin, size)*size)), nil
 	}
 	if bin > math.MaxInt64/u.millis {
-		return missing, srverr.New(5439006, "$dateTrunc 'binSize' value is too large")
+		return missing, srverr.New(st.code(5439006, 5439002), "$dateTrunc 'binSize' value is too large")
 	}
 	size := bin * u.millis
 	start := z.toUTC(origin)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"allium/bson"
 	"allium/mongotest/internal/srverr"
 )
 
@@ -354,6 +355,17 @@ func militaryOffset(c byte) int {
 }
 
 var wordRule = regexp.MustCompile(`^(?:[A-Z][a-z]+(?:[_/-][A-Za-z]+)+|[A-Za-z]{1,6})`)
+
+// separators turns what the date library of newer servers takes for spaces into them.
+var separators = strings.NewReplacer("\x00", " ", "\u00a0", " ")
+
+// freeText returns a string as parseDate reads it.
+func freeText(v bson.RawValue, version Version) string {
+	if version.AllParsed() {
+		return separators.Replace(text(v))
+	}
+	return text(v)
+}
 
 // parseDate reads free text.
 func parseDate(s string, z zone) (int64, error) {

@@ -205,6 +205,9 @@ func evalDateFromString(st *State, n *named) (bson.RawValue, error) {
 		}
 		return null, nil
 	}
+	if z.isUTC() && st.env.Version.AllParsed() {
+		z = utc // an offset in the text goes together with it
+	}
 	ms, err := int64(0), error(nil)
 	switch {
 	case !isString(in):
@@ -215,7 +218,7 @@ func evalDateFromString(st *State, n *named) (bson.RawValue, error) {
 	case n.has(1):
 		ms, err = parseDateFormat(text(in), text(format), z)
 	default:
-		ms, err = parseDate(text(in), z)
+		ms, err = parseDate(freeText(in, st.env.Version), z)
 	}
 	if err != nil {
 		if n.has(4) && srverr.CodeOf(err) == srverr.ConversionFailure {

@@ -34,6 +34,8 @@ type Env struct {
 	// Now is $$NOW, ClusterTime $$CLUSTER_TIME (undefined where it is zero).
 	Now         bson.DateTime
 	ClusterTime bson.Timestamp
+	// NoTimes refuses both variables where they are named, NoClusterTime the second one.
+	NoTimes, NoClusterTime bool
 	// UserRoles is $$USER_ROLES, an array; zero where the server has none.
 	UserRoles bson.RawValue
 	// SearchMeta is $$SEARCH_META: what a $search has found, missing before.

@@ -278,8 +278,14 @@ func (sw *switchExpr) optimize(env *Env) (Expr, error) {
 		if cases[i], err = sw.cases[i].optimize(env); err != nil {
 			return nil, err
 		}
-		if thens[i], err = sw.thens[i].optimize(env); err != nil {
-			return nil, err
+		never := false
+		if c, ok := cases[i].(*constant); ok && !Truthy(c.v) && env.Version.AllParsed() {
+			never = true // what it would lead to is not computed
+		}
+		if thens[i] = sw.thens[i]; !never {
+			if thens[i], err = sw.thens[i].optimize(env); err != nil {
+				return nil, err
+			}
 		}
 		if c, ok := cases[i].(*constant); ok && Truthy(c.v) && env.Version.AtLeast(5, 0) {
 			cases, thens = cases[:i+1], thens[:i+1] // the others are never looked at

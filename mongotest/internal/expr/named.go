@@ -73,7 +73,13 @@ func (n *named) arg(st *State, i int) (bson.RawValue, error) {
 	return v, err
 }
 
-func (n *named) eval(st *State) (bson.RawValue, error) { return n.op.eval(st, n) }
+func (n *named) eval(st *State) (bson.RawValue, error) {
+	v, err := n.op.eval(st, n)
+	if err == nil {
+		err = fits(v)
+	}
+	return v, err
+}
 
 func (n *named) optimize(env *Env) (Expr, error) {
 	args, allConstant, err := optimizeAll(n.args, env)

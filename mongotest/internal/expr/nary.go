@@ -44,7 +44,10 @@ type naryOp struct {
 	eval func(st *State, args []bson.RawValue) (bson.RawValue, error)
 	// constants looks at operands of which some are constant, when they have been optimized. It may
 	// return another operator to be used for them.
-	constants func(args []Expr) (*naryOp, error)
+	constants func(args []Expr, env *Env) (*naryOp, error)
+	// refuse looks at operands that have been optimized before those that are all constant are
+	// computed.
+	refuse func(args []Expr, env *Env) error
 }
 
 type nary struct {
@@ -103,11 +106,16 @@ func (n *nary) optimize(env *Env) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n.op.refuse != nil {
+		if err := n.op.refuse(args, env); err != nil {
+			return nil, err
+		}
+	}
 	if allConstant {
 		return fold(&nary{n.op, args}, true, env)
 	}
 	if n.op.constants != nil {
-		if op, err := n.op.constants(args); op != nil || err != nil {
+		if op, err := n.op.constants(args, env); op != nil || err != nil {
 			return &nary{op, args}, err
 		}
 	}

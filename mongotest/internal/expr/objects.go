@@ -258,9 +258,20 @@ func parseSetField(name string, v bson.RawValue, s *Scope, depth int) (Expr, err
 	case f.input == nil:
 		return nil, srverr.New(4161109, "%s requires 'input' to be specified", name)
 	}
-	field, err := field.optimize(s.env)
-	if err != nil {
-		return nil, err
+	modern := s.env.Version.AllParsed()
+	if _, ok := field.(*fieldPath); ok && modern {
+		return nil, srverr.New(4161108,
+			"'%s' cannot be a field path reference. Did you mean {$literal: '...'}?", name)
+	}
+	var err error
+	empty := false
+	if o, ok := field.(*objectExpr); ok {
+		empty = len(o.keys) == 0
+	}
+	if !modern || empty { // 8.1 takes only what is written as a constant
+		if field, err = field.optimize(s.env); err != nil {
+			return nil, err
+		}
 	}
 	c, ok := field.(*constant)
 	if !ok {
@@ -271,7 +282,9 @@ func parseSetField(name string, v bson.RawValue, s *Scope, depth int) (Expr, err
 		return nil, srverr.New(4161107, "%s requires 'field' to evaluate to type String, but got %s", name,
 			typeName(c.v))
 	}
-	f.field = text(c.v)
+	if f.field = text(c.v); modern && strings.IndexByte(f.field, 0) >= 0 {
+		return nil, srverr.New(9534700, "%s requires 'field' to have no null bytes", name)
+	}
 	return f, nil
 }
 

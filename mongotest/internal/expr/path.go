@@ -151,6 +151,12 @@ func parseFieldPath(text string, s *Scope) (Expr, error) {
 			return nil, err
 		}
 	}
+	if s.env.NoTimes && (name == "NOW" || name == "CLUSTER_TIME") {
+		return nil, unavailable(name)
+	}
+	if s.env.NoClusterTime && name == "CLUSTER_TIME" {
+		return nil, srverr.New(10071200, "Builtin variable '$$CLUSTER_TIME' is not available")
+	}
 	switch name {
 	case "ROOT", "CURRENT":
 		return &fieldPath{fromRoot: true, parts: parts}, nil
@@ -177,10 +183,14 @@ func checkInLet(name string, v Version) error {
 		}
 	case "NOW", "CLUSTER_TIME":
 		if v.AllParsed() {
-			return srverr.New(51144, "Builtin variable '$$%s' is not available", name)
+			return unavailable(name)
 		}
 	}
 	return nil
+}
+
+func unavailable(name string) error {
+	return srverr.New(51144, "Builtin variable '$$%s' is not available", name)
 }
 
 // CheckLetName checks the name of a variable in a command's let.
@@ -203,8 +213,8 @@ func (v *systemVariable) eval(st *State) (bson.RawValue, error) {
 	case "NOW":
 		out = bsondoc.DateValue(int64(st.env.Now))
 	case "CLUSTER_TIME":
-		if st.env.ClusterTime.IsZero() {
-			return out, srverr.New(51144, "Builtin variable '$$CLUSTER_TIME' is not available")
+		if st.env.ClusterTime.IsZero() && !st.env.Version.AllParsed() {
+			return out, unavailable(v.name)
 		}
 		out = bsondoc.TimestampValue(st.env.ClusterTime)
 	case "USER_ROLES":

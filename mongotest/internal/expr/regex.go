@@ -91,7 +91,11 @@ func compileRegex(name string, regex, options bson.RawValue, env *Env) (*compile
 			return nil, srverr.New(51108, "%s invalid flag in regex options: %c", name, f)
 		}
 	}
-	if len(pattern) > pcre.MaxPattern {
+	limit := pcre.MaxPattern
+	if env.Version.AllParsed() {
+		limit = pcre.MaxPatternParsed
+	}
+	if len(pattern) > limit {
 		return nil, srverr.New(51111, "Invalid Regex in %s: %s", name, pcre.TooLong)
 	}
 	re, err := pcre.Compile(pattern, flags)

@@ -20,6 +20,7 @@ func init() {
 		&naryOp{name: "$setDifference", arity: exactly(2), eval: evalSetDifference},
 		&naryOp{name: "$setIsSubset", arity: exactly(2), eval: evalSetIsSubset, constants: checkSuperset},
 		&naryOp{name: "$setEquals", arity: any0, operand: stillEqual, ends: falseValue, eval: evalSetEquals,
+			refuse: refuseNoSets,
 			check: func(n int) error {
 				if n < 2 {
 					return srverr.New(17045, "$setEquals needs at least two arguments had: %d", n)
@@ -146,6 +147,21 @@ func stillEqual(st *State, args []bson.RawValue, _ int) (done bool, err error) {
 	}), nil
 }
 
+// refuseNoSets refuses constant operands of $setEquals that are no arrays, before any operand is
+// evaluated.
+func refuseNoSets(args []Expr, env *Env) error {
+	if !env.Version.AllParsed() {
+		return nil
+	}
+	for i, e := range args {
+		if v, ok := Constant(e); ok && v.Type != bson.TypeArray {
+			return srverr.New(5887502, "All operands of $setEquals must be arrays. %d-th argument is of type: %s", i+1,
+				typeName(v))
+		}
+	}
+	return nil
+}
+
 func evalSetEquals(*State, []bson.RawValue) (bson.RawValue, error) { return trueValue, nil }
 
 func elementsTrue(name string, code int32, any bool) func(*State, []bson.RawValue) (bson.RawValue, error) {
@@ -162,7 +178,7 @@ func elementsTrue(name string, code int32, any bool) func(*State, []bson.RawValu
 	}
 }
 
-// evalSubsetOf is evalSetIsSubset with a constant second operand.
+// evalSubsetOf is evalSetIsSubset with a constant second operand, to servers before 8.1.
 func evalSubsetOf(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	if args[0].Type != bson.TypeArray {
 		return missing, srverr.New(17310, "both operands of $setIsSubset must be arrays. First argument is of type: %s",
@@ -172,13 +188,13 @@ func evalSubsetOf(st *State, args []bson.RawValue) (bson.RawValue, error) {
 }
 
 // checkSuperset refuses a constant second operand of $setIsSubset that is no array.
-func checkSuperset(args []Expr) (*naryOp, error) {
+func checkSuperset(args []Expr, env *Env) (*naryOp, error) {
 	v, ok := Constant(args[1])
 	if ok && v.Type != bson.TypeArray {
 		return nil, srverr.New(17311, "both operands of $setIsSubset must be arrays. Second argument is of type: %s",
 			typeName(v))
 	}
-	if !ok {
+	if !ok || env.Version.AllParsed() {
 		return nil, nil
 	}
 	return &naryOp{name: "$setIsSubset", arity: exactly(2), eval: evalSubsetOf}, nil

@@ -27,7 +27,10 @@ func parseSigmoid(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error) 
 				return nil, srverr.New(srverr.FailedToParse, "$sigmoid found an unknown argument: %s", key)
 			}
 		}
-		if input.Type == 0 {
+		switch {
+		case doc.IsEmpty():
+			return nil, srverr.New(srverr.TypeMismatch, "$sigmoid expects an expression or an object of named arguments")
+		case input.Type == 0:
 			return nil, srverr.New(srverr.FailedToParse, "Missing 'input' parameter to $sigmoid")
 		}
 	}

@@ -82,7 +82,11 @@ func parseSortArray(_ string, v bson.RawValue, s *Scope, depth int) (Expr, error
 			}
 			return nil, srverr.New(code, "Illegal key in $sort specification: %s", bsontext.Element(key, item))
 		}
-		if err := CheckPath(key, s.env.Version); err != nil {
+		path := key
+		if s.env.Version.AllParsed() { // a pattern of keys, and not a path of fields
+			path = strings.ReplaceAll("."+key, ".$", ".")[1:]
+		}
+		if err := CheckPath(path, s.env.Version); err != nil {
 			return nil, err
 		}
 		a.fields = append(a.fields, sortedField{strings.Split(key, "."), sign})

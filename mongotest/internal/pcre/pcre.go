@@ -18,10 +18,12 @@ const (
 	maxDepth = 100_000
 )
 
-// MaxPattern is how many bytes the server lets a pattern have. TooLong is what it says of others.
+// MaxPattern is how many bytes the server lets a pattern have, MaxPatternParsed how many since 8.1.
+// TooLong is what it says of others.
 const (
-	MaxPattern = 32764
-	TooLong    = "pattern string is longer than the limit set by the application"
+	MaxPattern       = 32764
+	MaxPatternParsed = 16 << 10
+	TooLong          = "pattern string is longer than the limit set by the application"
 )
 
 // Regexp is a compiled regular expression. It is safe for concurrent use.

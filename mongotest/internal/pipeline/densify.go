@@ -139,10 +139,10 @@ func parseDensify(p *parser, _ string, v bson.RawValue) (*densifyStage, error) {
 			}
 		}
 	}
-	return d, d.parseRange(bson.Raw(spec.Value))
+	return d, d.parseRange(p, bson.Raw(spec.Value))
 }
 
-func (d *densifyStage) parseRange(spec bson.Raw) error {
+func (d *densifyStage) parseRange(p *parser, spec bson.Raw) error {
 	var haveStep, haveBounds bool
 	for key, item := range spec.All() {
 		if args.IsNull(item) {
@@ -174,6 +174,10 @@ func (d *densifyStage) parseRange(spec bson.Raw) error {
 					return srverr.New(5733403, "a bounding array in a range statement must have exactly two elements")
 				}
 				d.low, d.high = two[0], two[1]
+				if !d.low.IsNumber() && d.low.Type != bson.TypeDateTime && p.rt.env.Version.AllParsed() {
+					return srverr.New(
+						5733402, "the bounds in a range statement must be the string 'full', 'partition', or an ascending array of two numbers or two dates")
+				}
 				dates := d.low.Type == bson.TypeDateTime && d.high.Type == bson.TypeDateTime
 				if !dates && !(d.low.IsNumber() && d.high.IsNumber()) {
 					return srverr.New(5733406, "a bounding array must contain either both dates or both numeric types")

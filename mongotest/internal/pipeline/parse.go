@@ -30,7 +30,7 @@ type parser struct {
 // newRuntime prepares the environment that the options describe.
 func newRuntime(o *Options) (*parser, error) {
 	env := &expr.Env{Version: o.Version, Now: o.Now, ClusterTime: o.ClusterTime, UserRoles: o.UserRoles, Rand: o.Rand,
-		Check: o.Check, Validator: o.Validator}
+		Check: o.Check, Validator: o.Validator, NoTimes: o.NoTimes, NoClusterTime: o.NoClusterTime}
 	if o.Collation != nil {
 		env.Compare = func(a, b bson.RawValue) int { return query.Compare(a, b, o.Collation) }
 	}

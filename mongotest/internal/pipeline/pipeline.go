@@ -48,11 +48,13 @@ type Options struct {
 	Version   expr.Version
 	Collation *query.Collation
 	// Let are the command's variables (server 5.0 and later); Now is $$NOW, ClusterTime
-	// $$CLUSTER_TIME where there is one.
-	Let         bson.Raw
-	Now         bson.DateTime
-	ClusterTime bson.Timestamp
-	UserRoles   bson.RawValue
+	// $$CLUSTER_TIME where there is one. NoTimes refuses both where they are named, NoClusterTime
+	// the second one.
+	Let                    bson.Raw
+	Now                    bson.DateTime
+	ClusterTime            bson.Timestamp
+	NoTimes, NoClusterTime bool
+	UserRoles              bson.RawValue
 	// Rand is the source of $sample and $rand; nil is a global one.
 	Rand *rand.Rand
 	// BypassValidation is the command's bypassDocumentValidation, for $out and $merge.

@@ -300,7 +300,7 @@ func (p *filterParser) parseIn(c condition) (node, error) {
 		case isExpression(v, false):
 			return nil, badValue("cannot nest $ under $in")
 		case v.Type == bson.TypeRegex:
-			re, err := newRegexTestFromValue(v, p.work)
+			re, err := newRegexTestFromValue(v, p.version, p.work)
 			if err != nil {
 				return nil, err
 			}

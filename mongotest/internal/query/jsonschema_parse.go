@@ -295,8 +295,8 @@ func parseSchemaMultiple(_ *schemaParser, s *schema, key string, v bson.RawValue
 	return nil
 }
 
-func schemaRegex(pattern string) (*pcre.Regexp, error) {
-	t, err := newRegexTest(pattern, "", nil)
+func schemaRegex(pattern string, v release.Version) (*pcre.Regexp, error) {
+	t, err := newRegexTest(pattern, "", v, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -312,7 +312,7 @@ func parseSchemaPattern(p *schemaParser, s *schema, key string, v bson.RawValue,
 	if p.below == 0 {
 		return nil // a document is no string: the pattern is not even compiled
 	}
-	s.pattern, err = schemaRegex(text)
+	s.pattern, err = schemaRegex(text, p.version)
 	return err
 }
 
@@ -429,7 +429,7 @@ func parseSchemaPatterns(p *schemaParser, s *schema, key string, v bson.RawValue
 		if e.Type != bson.TypeEmbeddedDocument {
 			return mismatch("'%s' has property '%s' which is not an object", key, pattern)
 		}
-		re, err := schemaRegex(pattern)
+		re, err := schemaRegex(pattern, p.version)
 		if err != nil {
 			return err
 		}

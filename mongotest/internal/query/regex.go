@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/pcre"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
 )
@@ -26,14 +27,18 @@ type regexTest struct {
 	work    *work.Meter
 }
 
-func newRegexTest(pattern, options string, m *work.Meter) (*regexTest, error) {
+func newRegexTest(pattern, options string, v release.Version, m *work.Meter) (*regexTest, error) {
 	if strings.IndexByte(pattern, 0) >= 0 {
 		return nil, badValue("Regular expression cannot contain an embedded null byte")
 	}
 	if strings.IndexByte(options, 0) >= 0 {
 		return nil, badValue("Regular expression options string cannot contain an embedded null byte")
 	}
-	if len(pattern) > pcre.MaxPattern {
+	longest := pcre.MaxPattern
+	if v.AllParsed() {
+		longest = pcre.MaxPatternParsed
+	}
+	if len(pattern) > longest {
 		return nil, srverr.New(codeInvalidRegex, "Regular expression is invalid: %s", pcre.TooLong)
 	}
 	re, err := pcre.Compile(pattern, options)
@@ -49,9 +54,9 @@ func newRegexTest(pattern, options string, m *work.Meter) (*regexTest, error) {
 	return &regexTest{re: re, pattern: pattern, options: options, work: m}, nil
 }
 
-func newRegexTestFromValue(v bson.RawValue, m *work.Meter) (*regexTest, error) {
-	re, _ := v.Regex()
-	return newRegexTest(re.Pattern, re.Options, m)
+func newRegexTestFromValue(val bson.RawValue, v release.Version, m *work.Meter) (*regexTest, error) {
+	re, _ := val.Regex()
+	return newRegexTest(re.Pattern, re.Options, v, m)
 }
 
 func (t *regexTest) test(v bson.RawValue) (bool, int) {
@@ -66,7 +71,7 @@ func (t *regexTest) test(v bson.RawValue) (bool, int) {
 }
 
 func (p *filterParser) regexLeaf(field string, v bson.RawValue) (node, error) {
-	t, err := newRegexTestFromValue(v, p.work)
+	t, err := newRegexTestFromValue(v, p.version, p.work)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +117,7 @@ func (p *filterParser) parseRegexOperators(c condition) (node, error) {
 			}
 		}
 	}
-	t, err := newRegexTest(pattern, options, p.work)
+	t, err := newRegexTest(pattern, options, p.version, p.work)
 	if err != nil {
 		return nil, err
 	}

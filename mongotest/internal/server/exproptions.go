@@ -29,9 +29,10 @@ func (r *Request) CollationOf(spec bson.Raw, c *store.Coll) (*query.Collation, e
 func (r *Request) ExprOptions(ns string, coll *query.Collation, let bson.Raw) *pipeline.Options {
 	db, name := namespace.Split(ns)
 	v := r.Version()
+	t := r.clusterNow()
 	return &pipeline.Options{
 		NS: pipeline.Namespace{DB: db, Coll: name}, Version: v, Collation: coll, Let: let,
-		Now: r.now(), ClusterTime: r.clusterNow(), ReplicaSet: r.Node.set != nil,
+		Now: r.now(), ClusterTime: t, NoClusterTime: t.IsZero() && v.AllParsed(), ReplicaSet: r.Node.set != nil,
 		Mongos: r.Routing != nil, InTxn: r.InTxn(),
 		CheckChangeStream: func(spec bson.Raw) error {
 			return ChangeStreamArgs.Parse(r, spec, &ChangeStreamSpec{})
@@ -91,9 +92,14 @@ func (c *filterContext) set(r *Request, ns string, coll *query.Collation, let bs
 	return &c.Options
 }
 
+// timeless are the commands whose filters know no $$NOW and no $$CLUSTER_TIME. It is so in 8.2;
+// whether in earlier servers is not known.
+var timeless = map[string]bool{"count": true, "distinct": true, "listCollections": true, "listDatabases": true}
+
 func (c *filterContext) exprOptions(let bson.Raw) *pipeline.Options {
 	o := c.r.ExprOptions(c.ns, c.Collation, let)
 	o.Check = c.Work.Check()
+	o.NoTimes = o.Version.AllParsed() && timeless[c.r.Cmd.Name]
 	return o
 }
 

@@ -48,9 +48,12 @@ func (op *Selection) Options(r *Request, ns string) *query.Options {
 	return op.context.set(r, ns, op.Coll, op.Let, r.Meter())
 }
 
-// PipelineOptions returns what pipelines of the selection's command are parsed with, after Options.
+// PipelineOptions returns what an update's pipeline is parsed with, after Options. It knows
+// $$CLUSTER_TIME everywhere.
 func (op *Selection) PipelineOptions(let bson.Raw) *pipeline.Options {
-	return op.context.exprOptions(let)
+	o := op.context.exprOptions(let)
+	o.NoClusterTime = false
+	return o
 }
 
 // Collate sets the collation: the selection's own, or that of the collection, which may be nil.

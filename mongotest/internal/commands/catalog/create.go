@@ -608,6 +608,7 @@ func checkViewPipeline(r *server.Request, ns, on string, stages bson.Raw, coll *
 	}
 	o := r.ExprOptions(namespace.Join(r.DB, on), coll, nil)
 	o.Env, o.View = read.LatestEnv(r), ns
+	o.NoClusterTime = false // only who reads the view misses it
 	_, err = pipeline.Parse(list, o)
 	return err
 }
