@@ -151,6 +151,9 @@ var typeNames = map[string]bson.Type{
 	"decimal": bson.TypeDecimal128,
 }
 
+// unencrypted are the names of types that fields cannot have.
+var unencrypted = []string{"undefined", "null", "minKey", "maxKey"}
+
 // queryType is a type of queries: the BSON types of its fields, and the servers that have it.
 type queryType struct {
 	types []bson.Type
@@ -195,8 +198,14 @@ func Complete(coll string, doc bson.Raw, server release.Version) (bson.Raw, erro
 		}
 	}
 	fields, ok := doc.Lookup("fields").Array()
-	if !ok {
+	if !ok && !server.AllParsed() {
 		return nil, srverr.New(40414, "BSON field 'create.encryptedFields.fields' is missing but a required field")
+	}
+	parsed := server.AllParsed()
+	if parsed {
+		if err := checkShape(doc, server); err != nil {
+			return nil, err
+		}
 	}
 	var paths, keys []string
 	for v := range fields.Values() {
@@ -217,6 +226,9 @@ func Complete(coll string, doc bson.Raw, server release.Version) (bson.Raw, erro
 			return nil, srverr.New(6338401, "Duplicate key ids are not allowed")
 		}
 		keys = append(keys, key)
+		if parsed && strings.IndexByte(path, 0) >= 0 {
+			return nil, srverr.New(9867600, "The path of an encrypted field cannot contain a null byte")
+		}
 		if err := checkPath(path, paths); err != nil {
 			return nil, err
 		}
@@ -274,6 +286,15 @@ func checkQueries(path string, field bson.Raw, server release.Version) error {
 	name, typed := field.Lookup("bsonType").StringValue()
 	t := typeNames[name]
 	list := queriesOf(field.Lookup("queries"))
+	parsed := server.AllParsed()
+	if parsed && !field.Lookup("queries").IsZero() {
+		if err := checkCombination(field.Lookup("queries")); err != nil {
+			return err
+		}
+	}
+	if typed && t == 0 && parsed && !slices.Contains(unencrypted, name) {
+		return invalid("'%s' is not a valid BSON type", name)
+	}
 	if len(list) == 0 {
 		if typed && t == 0 {
 			return srverr.New(6338406, "Type '%s' is not a supported unindexed type", name)
@@ -289,6 +310,11 @@ func checkQueries(path string, field bson.Raw, server release.Version) error {
 		q, ok := queryKinds[kind]
 		if !ok || !server.Has(release.QueryType, kind) {
 			return invalid("Enumeration value '%s' for field 'create.encryptedFields.fields.queries.queryType' is not a valid value.", kind)
+		}
+		if parsed && len(q.types) == 1 {
+			if err := checkText(path, kind, t, query); err != nil {
+				return err
+			}
 		}
 		if !slices.Contains(q.types, t) {
 			switch kind {

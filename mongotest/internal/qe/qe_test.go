@@ -16,6 +16,7 @@ import (
 	"allium/internal/spectest"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/work"
 )
 
@@ -349,6 +350,55 @@ func TestText(t *testing.T) {
 	}
 }
 
+// What servers since 8.1 say of fields that are not of the right shape, and what 8.0 says.
+func TestShapeOfFields(t *testing.T) {
+	field := func(rest string) string { return `{"fields": [{"path": "a", "keyId": KEY, ` + rest + `}]}` }
+	text := func(rest string) string {
+		return field(`"bsonType": "string", "queries": {"queryType": "prefixPreview"` + rest + `}`)
+	}
+	for _, tt := range []struct {
+		fields    string
+		want, old int32
+	}{
+		{`{"fields": null}`, 40414, 40414},
+		{`{"fields": "a"}`, srverr.TypeMismatch, 40414},
+		{`{"fields": {"path": "a"}}`, srverr.TypeMismatch, 40414},
+		{`{"fields": [1]}`, srverr.TypeMismatch, srverr.BadValue},
+		{`{"fields": [{"path": "a\u0000b", "keyId": KEY}]}`, 9867600, 0},
+		{`{"fields": [{"path": "a", "keyId": {"$binary": {"base64": "AQID", "subType": "04"}}}]}`, srverr.InvalidUUID, srverr.BadValue},
+		{`{"fields": [{"path": "a", "keyId": {"$binary": {"base64": "AQID", "subType": "00"}}}]}`, srverr.TypeMismatch, srverr.BadValue},
+		{field(`"bsonType": "null"`), 6338406, 6338406},
+		{field(`"bsonType": "nosuch"`), srverr.BadValue, 6338406},
+		{field(`"queries": null`), srverr.TypeMismatch, 0},
+		{field(`"queries": []`), 9783412, 0},
+		{field(`"bsonType": "int", "queries": [{"queryType": "equality"}, {"queryType": "range"}]`), 9783414, 6338404},
+		{field(`"bsonType": "int", "queries": [{"queryType": "range"}, {"queryType": "range"}, {"queryType": "range"}]`), 9783413, 6338404},
+		{field(`"bsonType": "int", "queries": {"queryType": "range", "contention": -1}`), srverr.BadValue, 0},
+		{field(`"bsonType": "int", "queries": {"queryType": "range", "contention": 0.5}`), srverr.FailedToParse, 0},
+		{field(`"bsonType": "int", "queries": {"queryType": "range", "sparsity": 0}`), srverr.BadValue, 6775214},
+		{field(`"bsonType": "int", "queries": {"queryType": "range", "sparsity": "1"}`), srverr.TypeMismatch, 0},
+		{text(``), 9783402, srverr.BadValue},
+		{text(`, "strMinQueryLength": 1`), 9783403, srverr.BadValue},
+		{text(`, "strMinQueryLength": 1, "strMaxQueryLength": 2`), 9783404, srverr.BadValue},
+		{text(`, "strMinQueryLength": 1, "strMaxQueryLength": 2, "caseSensitive": true`), 9783405, srverr.BadValue},
+		{text(`, "strMinQueryLength": 3, "strMaxQueryLength": 2, "caseSensitive": true, "diacriticSensitive": true`), 9783406, srverr.BadValue},
+		{text(`, "strMinQueryLength": 0`), srverr.BadValue, srverr.BadValue},
+		{text(`, "caseSensitive": "yes"`), srverr.TypeMismatch, srverr.BadValue},
+		{text(`, ` + lengths), 0, srverr.BadValue},
+		{field(`"bsonType": "int", "queries": {"queryType": "prefixPreview"}`), 9783400, srverr.BadValue},
+	} {
+		for version, want := range map[release.Version]int32{release.At(8, 2, 4): tt.want, release.At(8, 0, 0): tt.old} {
+			_, err := Complete("c", parse(t, strings.ReplaceAll(tt.fields, "KEY", keyJSON)), version)
+			if got := srverr.CodeOf(err); err != nil && got != want || err == nil && want != 0 {
+				t.Errorf("%s on %s: %v, want %d", tt.fields, version, err, want)
+			}
+		}
+	}
+}
+
+// lengths are the parameters that queries for parts of texts need since 8.1.
+const lengths = `"strMinQueryLength": 2, "strMaxQueryLength": 9, "caseSensitive": true, "diacriticSensitive": false`
+
 func TestComplete(t *testing.T) {
 	field := func(rest string) string { return `{"fields": [{"path": "a", "keyId": KEY` + rest + `}]}` }
 	query := func(bsonType, rest string) string {
@@ -370,7 +420,7 @@ func TestComplete(t *testing.T) {
 		query("double", `"equality"`):                                                "Type 'double' is not a supported equality indexed type",
 		query("string", `"equality", "trimFactor": 1`):                               "The field 'trimFactor' is not allowed for equality index but is present",
 		query("string", `"range"`):                                                   "Type 'string' is not a supported range indexed type",
-		query("int", `"prefix"`):                                                     "Type 'int' is not a supported type for the encrypted field 'a' with prefix queries",
+		query("int", `"prefix"`):                                                     "must be string for prefix queries",
 		query("string", `"fuzzy"`):                                                   "not a valid value",
 		query("int", `"range", "sparsity": 5`):                                       "must be between 1 and 4",
 		query("int", `"range", "min": 3, "max": 3`):                                  "Min must be less than max.",
@@ -379,8 +429,8 @@ func TestComplete(t *testing.T) {
 		query("int", `"range", "min": 0, "max": 7, "trimFactor": 3`):                 "domain (3)",
 		query("double", `"range", "precision": 2`):                                   "must all be specified together",
 		field(`, "bsonType": "null"`):                                                "Type 'null' is not a supported unindexed type",
-		field(`, "bsonType": "string", "queries": [{"queryType": "prefix"}, {"queryType": "substring"}]`): "Exactly one query type",
-		field(`, "bsonType": "string", "queries": [{"queryType": "prefix"}, {"queryType": "prefix"}]`):    "Exactly one query type",
+		field(`, "bsonType": "string", "queries": [{"queryType": "prefix"}, {"queryType": "substring"}]`): "Only prefix and suffix",
+		field(`, "bsonType": "string", "queries": [{"queryType": "prefix"}, {"queryType": "prefix"}]`):    "Only prefix and suffix",
 	} {
 		fields = strings.NewReplacer("KEY", keyJSON, "OTHER", strings.Replace(keyJSON, "AQID", "AQIE", 1)).Replace(fields)
 		if _, err := Complete("c", parse(t, fields), newest); err == nil || !strings.Contains(err.Error(), want) {
@@ -388,8 +438,9 @@ func TestComplete(t *testing.T) {
 		}
 	}
 	for _, fields := range []string{query("int", `"range"`), query("int", `"range", "max": 5`), query("double", `"range"`), query("decimal", `"range"`), query("date", `"range"`),
-		field(`, "bsonType": "string", "queries": [{"queryType": "suffix"}, {"queryType": "prefix"}]`), field(`, "bsonType": "string", "queries": []`)} {
-		if _, err := Complete("c", parse(t, strings.ReplaceAll(fields, "KEY", keyJSON)), newest); err != nil {
+		field(`, "bsonType": "string", "queries": [{"queryType": "suffix", LENGTHS}, {"queryType": "prefix", LENGTHS}]`)} {
+		fields = strings.NewReplacer("KEY", keyJSON, "LENGTHS", lengths).Replace(fields)
+		if _, err := Complete("c", parse(t, fields), newest); err != nil {
 			t.Errorf("%s: %v", fields, err)
 		}
 	}
@@ -491,7 +542,11 @@ func TestQueryTypesOfServers(t *testing.T) {
 	} {
 		for i, version := range []release.Version{release.At(7, 0, 0), release.At(8, 0, 0), release.At(8, 1, 2), release.At(8, 2, 0), newest} {
 			for _, kind := range c.kinds {
-				fields := fmt.Sprintf(`{"fields": [{"path": "a", "keyId": %s, "bsonType": %q, "queries": {"queryType": %q}}]}`, keyJSON, c.bsonType, kind)
+				more := ""
+				if c.since >= 3 {
+					more = ", " + lengths
+				}
+				fields := fmt.Sprintf(`{"fields": [{"path": "a", "keyId": %s, "bsonType": %q, "queries": {"queryType": %q%s}}]}`, keyJSON, c.bsonType, kind, more)
 				_, err := Complete("c", parse(t, fields), version)
 				if want := i >= c.since && i <= c.until; want != (err == nil) {
 					t.Errorf("%s on %s: %v", kind, version, err)

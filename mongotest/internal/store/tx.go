@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -278,6 +279,22 @@ func (c *Info) documentKey(doc bson.Raw) bson.Raw {
 	return bson.EndDocument(key, at)
 }
 
+// maxRecordID is how long the key of an _id in a clustered collection may be.
+const maxRecordID = 8 << 20
+
+// recordIDLength is how long the server's key of an _id is, which is rid here.
+func recordIDLength(id bson.RawValue, rid string) int {
+	switch id.Type {
+	case bson.TypeString:
+		return len(id.Value) - 5 + 2 // the type in front, and a NUL behind
+	case bson.TypeBinary:
+		return len(id.Value) - 5 + 7
+	}
+	return len(rid)
+}
+
+func floatOf(v bson.RawValue) float64 { f, _ := v.Double(); return f }
+
 // Insert adds a document, which must have an _id and must not change any more. It returns the
 // collection with the document in it.
 func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
@@ -293,6 +310,10 @@ func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 	}
 	id := doc.Lookup("_id")
 	rid := c.newRecord(id)
+	if c.Clustered && recordIDLength(id, rid) > maxRecordID {
+		return c, srverr.New(5894900, "Size of the _id is larger than the limit of %d bytes for a clustered collection",
+			maxRecordID)
+	}
 	keys, marks, multikey, err := tx.newKeys(c, rid, nil, doc)
 	if err != nil {
 		if c.Capped && tx.txn == nil && srverr.CodeOf(err) == srverr.DuplicateKey {
@@ -334,6 +355,13 @@ func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 func (c *Coll) Duplicate(id bson.RawValue) error { return clusteredDuplicate(c, id) }
 
 func clusteredDuplicate(c *Coll, id bson.RawValue) error {
+	// The server fails to read back from the key what it wants to show of these.
+	switch d, ok := id.Decimal128(); {
+	case id.IsNumber() && math.IsNaN(floatOf(id)) || ok && d.IsNaN():
+		return srverr.New(50819, "Failed to read the _id of a duplicate: it is not a number")
+	case id.Type == bson.TypeDouble && math.IsInf(floatOf(id), 0) || ok && d.IsInf(0):
+		return srverr.New(50826, "Failed to read the _id of a duplicate: it is infinite")
+	}
 	x := (&IndexInfo{Name: "_id_", Pattern: bson.Raw("\x0e\x00\x00\x00\x10_id\x00\x01\x00\x00\x00\x00"),
 		Fields: []IndexField{{Path: "_id"}}}).Prepare()
 	at, doc := bson.BeginDocument(nil)

@@ -3,8 +3,10 @@
 package admin
 
 import (
+	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,7 +69,11 @@ func runServerStatus(r *server.Request, dst []byte) ([]byte, error) {
 	dst = bsondoc.Append(dst, "process", process, "pid", int64(os.Getpid()),
 		"uptime", float64(int64(up.Seconds())), "uptimeMillis", up.Milliseconds(),
 		"uptimeEstimate", int64(up.Seconds()), "localTime", bson.NewDateTime(now))
-	for _, s := range statusSections {
+	sections := statusSections
+	if mirrored := r.Body.Lookup("mirroredReads"); !mirrored.IsZero() && mirrored.AsBool() && r.Version().AtLeast(4, 4) {
+		sections = append(slices.Clip(sections), mirroredReads)
+	}
+	for _, s := range sections {
 		if v := r.Body.Lookup(s.name); !v.IsZero() && !v.AsBool() || s.has != nil && !s.has(n) {
 			continue
 		}
@@ -77,12 +83,28 @@ func runServerStatus(r *server.Request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// statusSections are the sections of serverStatus that say something here.
-var statusSections = []struct {
+// statusSection is a section of serverStatus.
+type statusSection struct {
 	name string
 	has  func(n *server.Node) bool // nil: every node has it
 	fill func(r *server.Request, dst []byte) []byte
-}{
+}
+
+// mirroredReads is a section that is there only if it is asked for. No read is mirrored.
+var mirroredReads = statusSection{"mirroredReads", nil, func(_ *server.Request, dst []byte) []byte {
+	return bson.AppendInt64(bson.AppendInt64(dst, "seen", 0), "sent", 0)
+}}
+
+// threefold appends what counts readers and writers: nobody waits here, and none holds a lock long.
+func threefold(dst []byte, name string, total int32) []byte {
+	at, dst := bson.BeginDocumentElement(dst, name)
+	return bson.EndDocument(bsondoc.Append(dst, "total", total, "readers", int32(0), "writers", int32(0)), at)
+}
+
+func noMongos(n *server.Node) bool { return n.Role() != server.Mongos }
+
+// statusSections are the sections of serverStatus that are there unless they are refused.
+var statusSections = []statusSection{
 	{"asserts", nil, func(r *server.Request, dst []byte) []byte {
 		for _, k := range []string{"regular", "warning", "msg", "user", "rollovers"} {
 			dst = bson.AppendInt32(dst, k, 0)
@@ -98,6 +120,15 @@ var statusSections = []struct {
 			"totalCreated", created, "active", int32(len(r.Node.CurrentOps(false))))
 		return r.Node.AppendEstablishment(dst)
 	}},
+	{"extra_info", nil, func(_ *server.Request, dst []byte) []byte {
+		return bson.AppendString(dst, "note", "fields vary by platform")
+	}},
+	{"globalLock", noMongos, func(r *server.Request, dst []byte) []byte {
+		dst = bson.AppendInt64(dst, "totalTime", time.Since(r.Node.Started()).Microseconds())
+		dst = threefold(dst, "currentQueue", 0)
+		return threefold(dst, "activeClients", int32(len(r.Node.CurrentOps(false))))
+	}},
+	{"locks", noMongos, func(_ *server.Request, dst []byte) []byte { return dst }},
 	{"logicalSessionRecordCache", nil, func(r *server.Request, dst []byte) []byte {
 		return bson.AppendInt32(dst, "activeSessionsCount",
 			int32(len(r.Node.Data().Sessions().All(func(session.ID) bool { return true }))))
@@ -105,11 +136,16 @@ var statusSections = []struct {
 	{"mem", nil, func(r *server.Request, dst []byte) []byte {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		return bsondoc.Append(dst, "bits", int32(64), "resident", int32(m.Sys>>20), "supported", true)
+		return bsondoc.Append(dst, "bits", int32(64), "resident", int32(m.Sys>>20),
+			"virtual", int32(max(m.Sys>>20, 1)), "supported", true)
 	}},
 	{"metrics", nil, func(r *server.Request, dst []byte) []byte { return r.Node.AppendMetrics(dst) }},
 	{"network", nil, func(r *server.Request, dst []byte) []byte { return r.Node.AppendNetwork(dst) }},
 	{"opcounters", nil, func(r *server.Request, dst []byte) []byte { return r.Node.AppendOpcounters(dst) }},
+	{"opcountersRepl", noMongos, func(_ *server.Request, dst []byte) []byte { // members share what they have
+		return bsondoc.Append(dst, "insert", int64(0), "query", int64(0), "update", int64(0), "delete", int64(0),
+			"getmore", int64(0), "command", int64(0))
+	}},
 	{"queues", (*server.Node).LimitsConnections, func(r *server.Request, dst []byte) []byte {
 		return r.Node.AppendQueues(dst)
 	}},
@@ -191,12 +227,39 @@ func runHostInfo(r *server.Request, dst []byte) ([]byte, error) {
 	if err := args.CheckParsed(r, r.Cmd.Name); err != nil {
 		return dst, err
 	}
-	return bsondoc.Append(dst,
-		"system", bsondoc.Of(
-			"currentTime", bson.NewDateTime(r.Node.Data().Clock.Now()), "hostname", r.Node.Addr(),
-			"cpuAddrSize", int32(64), "numCores", int32(runtime.NumCPU()), "cpuArch", runtime.GOARCH),
+	memory, page := totalMemory(), int64(os.Getpagesize())
+	cores := int32(runtime.NumCPU())
+	system := bsondoc.Of(
+		"currentTime", bson.NewDateTime(r.Node.Data().Clock.Now()), "hostname", r.Node.Addr(),
+		"cpuAddrSize", int32(64), "memSizeMB", memory>>20, "memLimitMB", memory>>20, "numCores", cores)
+	if r.Version().AllParsed() {
+		at, more := bson.BeginDocument(nil)
+		more = append(more, system.Elements()...)
+		more = bsondoc.Append(more, "numCoresAvailableToProcess", int32(runtime.GOMAXPROCS(0)),
+			"numPhysicalCores", cores, "numCpuSockets", int32(1), "numNumaNodes", int32(1))
+		system = bson.EndDocument(more, at)
+	}
+	at, all := bson.BeginDocument(nil)
+	all = append(all, system.Elements()...)
+	all = bsondoc.Append(all, "cpuArch", runtime.GOARCH, "numaEnabled", false)
+	system = bson.EndDocument(all, at)
+	return bsondoc.Append(dst, "system", system,
 		"os", bsondoc.Of("type", runtime.GOOS, "name", "mongotest", "version", runtime.Version()),
-		"extra", bsondoc.Of()), nil
+		"extra", bsondoc.Of("versionString", runtime.Version(), "pageSize", page, "numPages", memory/page)), nil
+}
+
+// totalMemory is how many bytes the machine has; where that cannot be read, how many the process
+// has.
+func totalMemory() int64 {
+	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
+		var kilobytes int64
+		if n, _ := fmt.Sscanf(string(text), "MemTotal: %d kB", &kilobytes); n == 1 && kilobytes > 0 {
+			return kilobytes << 10
+		}
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return max(int64(m.Sys), 1<<20)
 }
 
 // getLogArgs are the arguments since version 5.0.

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"math"
+	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
@@ -63,7 +64,15 @@ func runConvertToCapped(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	parsed := r.Version().AllParsed()
+	if parsed && strings.HasSuffix(ns, ".system.views") {
+		return dst, srverr.New(srverr.BadValue, "cannot convert system.views to a capped collection")
+	}
 	return dst, r.Write(func(tx *store.Tx) error {
+		if tx.Coll(ns) != nil && parsed && len(ns)+len(temporaryName) > 255 {
+			return srverr.New(srverr.InvalidNamespace, "Fully qualified namespace is too long. Namespace: %s%s Max: 255",
+				ns, temporaryName)
+		}
 		if c := tx.Coll(ns); c != nil && c.Sharded() {
 			return srverr.New(srverr.IllegalOperation, "You can't convertToCapped a sharded collection")
 		}
@@ -92,6 +101,9 @@ func runCloneAsCapped(r *server.Request, dst []byte) ([]byte, error) {
 		if err := namespace.Check(r.DB, from); err != nil {
 			return dst, err
 		}
+		if r.Version().AllParsed() && strings.ContainsAny(from+to, "$\x00") {
+			return dst, srverr.New(srverr.InvalidNamespace, "Invalid source collection name: %s", from)
+		}
 		if err := namespace.CheckCreatable(r.Version(), namespace.Join(r.DB, to)); err != nil {
 			return dst, err
 		}
@@ -106,10 +118,24 @@ func runCloneAsCapped(r *server.Request, dst []byte) ([]byte, error) {
 	})
 }
 
+// buckets begins the names of the collections that hold those of time series. temporaryName is how
+// the collection is called as long as convertToCapped fills it.
+const (
+	buckets       = "system.buckets."
+	temporaryName = "tmpXXXXX.convertToCapped."
+)
+
 // cloneCapped makes a capped collection with the documents of another one, or in its place.
 func cloneCapped(r *server.Request, tx *store.Tx, from, to string, size int64) error {
 	c := tx.Coll(from)
+	parsed := r.Version().AllParsed()
+	_, fromName := namespace.Split(from)
+	_, toName := namespace.Split(to)
 	switch {
+	case parsed && (strings.HasPrefix(fromName, buckets) || strings.HasPrefix(toName, buckets)):
+		return srverr.New(srverr.IllegalOperation, "Cannot make a capped collection of the buckets of a time-series one")
+	case parsed && from != to && tx.Coll(to) != nil && tx.Coll(to).View:
+		return srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", to)
 	case c == nil && !hasDatabase(tx.State(), r.DB):
 		return srverr.New(srverr.NamespaceNotFound, "database %s not found", r.DB)
 	case c == nil:

@@ -626,7 +626,7 @@ func (m *modification) settings(r *server.Request, tx *store.Tx,
 			raw = setOption(raw, "viewOn", text(m.viewOn), false)
 		}
 		if m.pipeline.Type != 0 {
-			raw = setOption(raw, "pipeline", m.pipeline, false)
+			raw = setOption(raw, "pipeline", withoutNulls(m.pipeline, r.Version()), false)
 		}
 		if strings.Contains(q.viewOn, "$") {
 			return set, false, srverr.New(srverr.InvalidNamespace, "invalid name for 'viewOn': %s", q.viewOn)

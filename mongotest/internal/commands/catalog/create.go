@@ -5,6 +5,7 @@ package catalog
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -95,7 +96,7 @@ var createArgs = &args.Table[createSpec]{Name: "create", Copy: true, Fields: map
 	}).Gated().Then(checkClustered),
 	"encryptedFields": args.Object(func(q *createSpec) *bson.Raw { return &q.encrypted }).Gated(),
 	"pipeline": args.Objects[createSpec](nil).Then(func(q *createSpec, v args.Value) error {
-		q.pipeline = v.RawValue
+		q.pipeline = withoutNulls(v.RawValue, v.From.Version())
 		return nil
 	}),
 	"expireAfterSeconds": args.Number(func(q *createSpec) *int64 {
@@ -521,18 +522,29 @@ func appendSize(raw []byte, key string, n int64, version release.Version) []byte
 
 // checkEncrypted checks encryptedFields and fills in what they leave out.
 func (q *createSpec) checkEncrypted(r *server.Request) (bson.Raw, error) {
+	// Since 8.1 what is wrong with the fields counts first.
+	standalone := srverr.New(6346402, "Encrypted collections are not supported on standalone")
+	alone, parsed := r.Node.Role() == server.Standalone, r.Version().AllParsed()
 	switch {
-	case r.Node.Role() == server.Standalone:
-		return nil, srverr.New(6346402, "Encrypted collections are not supported on standalone")
+	case alone && !parsed:
+		return nil, standalone
 	case q.capped:
 		return nil, srverr.New(6367301, "Encrypted collections cannot be capped")
 	case q.hasViewOn:
 		return nil, srverr.New(6346401, "Encrypted collections cannot be views")
 	case q.series != nil:
-		return nil, srverr.New(6346403, "Encrypted collections cannot be time series")
+		code := int32(6346403)
+		if parsed {
+			code = 6346401
+		}
+		return nil, srverr.New(code, "Encrypted collections cannot be time series")
 	}
 	_, coll := namespace.Split(q.ns)
-	return qe.Complete(coll, q.encrypted, r.Version())
+	fields, err := qe.Complete(coll, q.encrypted, r.Version())
+	if err == nil && alone {
+		err = standalone
+	}
+	return fields, err
 }
 
 // appendClustered appends the clusteredIndex option as listCollections shows it.
@@ -598,6 +610,24 @@ func newValidator(r *server.Request, ns string, spec bson.Raw, level, action str
 		v.Action = action
 	}
 	return v, nil
+}
+
+// withoutNulls returns the pipeline of a view without elements that are null, as servers since 8.1
+// keep it.
+func withoutNulls(list bson.RawValue, v release.Version) bson.RawValue {
+	items := bsondoc.Items(list)
+	if n := len(items); !v.AllParsed() || n == len(slices.DeleteFunc(items, args.IsNull)) {
+		return list
+	}
+	at, out := bson.BeginDocument(nil)
+	n := 0
+	for _, item := range bsondoc.Items(list) {
+		if !args.IsNull(item) {
+			out = append(bson.AppendIndexHeader(out, item.Type, n), item.Value...)
+			n++
+		}
+	}
+	return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(out, at)}
 }
 
 // checkViewPipeline checks the pipeline of a view.

@@ -199,7 +199,11 @@ func runListDatabases(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	var f *query.Filter
 	if q.filter != nil {
-		if f, err = query.ParseFilter(q.filter, r.FullOptions("", nil, nil)); err != nil {
+		o := r.FullOptions("", nil, nil)
+		if r.Version().AllParsed() {
+			o.NoText, o.NoWhere = true, true
+		}
+		if f, err = query.ParseFilter(q.filter, o); err != nil {
 			return dst, err
 		}
 	}

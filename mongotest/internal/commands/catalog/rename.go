@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"strings"
 
 	"allium/bson"
@@ -43,8 +44,11 @@ func forgetsRenamed(r *server.Request) []string {
 
 // renameSpec are the arguments of renameCollection.
 type renameSpec struct {
-	to   string
-	drop bool // dropTarget
+	to         string
+	drop       bool        // dropTarget
+	source     bson.Binary // collectionUUID, that the collection must have
+	target     bson.Binary // dropTarget as the UUID of the collection that is dropped
+	hasS, hasT bool
 }
 
 var renameArgs = &args.Table[renameSpec]{Name: "renameCollection", Required: []string{"to"},
@@ -55,8 +59,72 @@ var renameArgs = &args.Table[renameSpec]{Name: "renameCollection", Required: []s
 		"collectionUUID": args.Any[renameSpec](nil).Gated().Then(checkUUID),
 	}}
 
-// checkUUID checks the collectionUUID of a rename.
-func checkUUID(_ *renameSpec, v args.Value) error {
+// renameArgs81 are those since version 8.1: what is dropped may be named by its UUID.
+var renameArgs81 = func() *args.Table[renameSpec] {
+	t := *renameArgs
+	t.Fields = maps.Clone(t.Fields)
+	t.Fields["dropTarget"] = args.Any[renameSpec](nil).Must().Then(dropTarget)
+	return &t
+}()
+
+// dropTarget reads a dropTarget that may be a UUID.
+func dropTarget(q *renameSpec, v args.Value) error {
+	b, ok := v.Binary()
+	switch {
+	case ok && (b.Subtype != bson.BinaryUUID || len(b.Data) != 16):
+		return srverr.New(srverr.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
+	case ok:
+		q.drop, q.target, q.hasT = true, b, true
+	case v.Type != bson.TypeBoolean:
+		return args.WrongTypes("renameCollection.dropTarget", v.Type, "[bool, binData]'")
+	default:
+		q.drop = v.AsBool()
+	}
+	return nil
+}
+
+// checkTargets checks the names of a rename since version 8.1, and the UUIDs that it gives.
+func (q *renameSpec) checkTargets(from string, c, target *store.Coll) error {
+	fromDB, fromName := namespace.Split(from)
+	toDB, toName := namespace.Split(q.to)
+	for _, name := range []string{fromName, toName} {
+		if name == "system.users" || name == "system.js" || toDB == "local" && strings.HasPrefix(name, "oplog.") {
+			return srverr.New(srverr.IllegalOperation, "renaming system collection %s is not allowed", name)
+		}
+	}
+	if q.hasT && fromDB != toDB {
+		return srverr.New(srverr.InvalidOptions, "dropTarget cannot be a UUID when renaming between databases")
+	}
+	if q.hasS && c != nil && string(c.UUID[:]) != string(q.source.Data) {
+		return uuidMismatch(fromDB, fromName, q.source)
+	}
+	if q.hasT && (target == nil || string(target.UUID[:]) != string(q.target.Data)) {
+		return uuidMismatch(toDB, toName, q.target)
+	}
+	switch {
+	case c == nil:
+	case from == q.to:
+		return srverr.New(srverr.IllegalOperation, "Can't rename a collection to itself")
+	case c.TimeSeries:
+		return srverr.New(srverr.CommandNotSupportedOnView, "cannot rename time-series collection: %s", from)
+	case target != nil && target.TimeSeries:
+		return srverr.New(srverr.NamespaceExists, "a view already exists with that name: %s", q.to)
+	}
+	return nil
+}
+
+// uuidMismatch is the error of a collection that has not the UUID which a command says.
+func uuidMismatch(db, name string, want bson.Binary) error {
+	e := srverr.New(srverr.CollectionUUIDMismatch, "Collection UUID does not match that specified")
+	at, extra := bson.BeginDocument(nil)
+	extra = bson.AppendBinary(bson.AppendString(extra, "db", db), "collectionUUID", want.Subtype, want.Data)
+	extra = bson.AppendNull(bson.AppendString(extra, "expectedCollection", name), "actualCollection")
+	e.Extra = bson.EndDocument(extra, at)
+	return e
+}
+
+// checkUUID reads the collectionUUID of a rename.
+func checkUUID(q *renameSpec, v args.Value) error {
 	switch b, ok := v.Binary(); {
 	case !v.From.Version().AllParsed() || v.Type == bson.TypeNull:
 	case !ok:
@@ -65,20 +133,30 @@ func checkUUID(_ *renameSpec, v args.Value) error {
 		return args.WrongType("renameCollection.collectionUUID", v.Type, "UUID")
 	case len(b.Data) != 16:
 		return srverr.New(srverr.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
+	default:
+		q.source, q.hasS = b, true
 	}
 	return nil
 }
 
 func runRename(r *server.Request, dst []byte) ([]byte, error) {
 	from, ok := r.Arg().StringValue()
-	if !ok && r.Version().AllParsed() {
+	parsed := r.Version().AllParsed()
+	if parsed && args.IsNull(r.Arg()) {
+		return dst, args.MissingField("renameCollection.renameCollection")
+	}
+	if !ok && parsed {
 		return dst, args.WrongType("renameCollection.renameCollection", r.Arg().Type, "string")
 	}
 	if !ok {
 		return dst, srverr.New(srverr.BadValue, "collection name has invalid type %s", typeOf(r.Arg()))
 	}
 	var q renameSpec
-	if err := renameArgs.ParseCommand(r, &q); err != nil {
+	table := renameArgs
+	if parsed {
+		table = renameArgs81
+	}
+	if err := table.ParseCommand(r, &q); err != nil {
 		return dst, err
 	}
 	to, dropTarget := q.to, q.drop
@@ -93,7 +171,16 @@ func runRename(r *server.Request, dst []byte) ([]byte, error) {
 	if toName == "" || !namespace.ValidDB(toDB) {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid target namespace: %s", to)
 	}
-	if (fromDB == "local") != (toDB == "local") {
+	if parsed {
+		_, fromName := namespace.Split(from)
+		if strings.HasPrefix(fromName, ".") || strings.HasPrefix(toName, ".") {
+			return dst, srverr.New(srverr.InvalidNamespace, "Collection names cannot start with '.': %s to %s", from, to)
+		}
+		if strings.Contains(fromDB, "$") || strings.Contains(toDB, "$") {
+			return dst, srverr.New(srverr.IllegalOperation, "Cannot rename collections of a database with '$' in its name")
+		}
+	}
+	if (fromDB == "local") != (toDB == "local") && !(parsed && r.Node.Role() == server.Standalone) {
 		return dst, srverr.New(srverr.IllegalOperation,
 			"Cannot rename collections between a replicated and an unreplicated database")
 	}
@@ -109,6 +196,11 @@ func runRename(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	return dst, r.Write(func(tx *store.Tx) error {
 		c, target := tx.Coll(from), tx.Coll(to)
+		if parsed {
+			if err := q.checkTargets(from, c, target); err != nil {
+				return err
+			}
+		}
 		switch {
 		case c == nil && !hasDatabase(tx.State(), fromDB) && !r.Version().AtLeast(5, 0):
 			return srverr.New(srverr.NamespaceNotFound, "source namespace does not exist")

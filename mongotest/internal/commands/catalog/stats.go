@@ -257,6 +257,30 @@ func oldObject(to func(*dataSizeSpec) *bson.Raw) args.Field[dataSizeSpec] {
 	})
 }
 
+// checkValidateOptions refuses the options of validate that do not go together, since version 8.1.
+func checkValidateOptions(r *server.Request, set func(name string) bool) error {
+	both := func(one, other string) error {
+		if set(one) && set(other) {
+			return srverr.New(srverr.InvalidOptions,
+				"Running the validate command with both { %s: true } and { %s: true } is not supported.", one, other)
+		}
+		return nil
+	}
+	for _, name := range []string{"full", "repair", "background", "checkBSONConformance"} {
+		if err := both("metadata", name); err != nil {
+			return err
+		}
+	}
+	if err := both("checkBSONConformance", "repair"); err != nil {
+		return err
+	}
+	if r.Node.Role() == server.Standalone && set("background") && !set("full") {
+		return srverr.New(srverr.CommandNotSupported,
+			"Running validate on a standalone with { background: true } is not supported.")
+	}
+	return nil
+}
+
 func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 	ns, ok := r.Arg().StringValue()
 	switch old := !r.Version().AtLeast(5, 0); {
@@ -285,8 +309,18 @@ func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	c := st.Coll(ns)
-	if c != nil && c.View {
+	parsed := r.Version().AllParsed()
+	if c != nil && (c.View || c.TimeSeries && parsed) {
 		return dst, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+	}
+	// Since 8.1 what is wrong with a range has a code.
+	wrong := func(code int32, msg string) error {
+		if !parsed {
+			code = 0
+		}
+		e := badRange(msg, estimate)
+		e.Code = code
+		return e
 	}
 	var size, count int64
 	old := !r.Version().AtLeast(5, 0)
@@ -300,16 +334,19 @@ func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 		if len(pattern) <= 5 {
 			pattern = inferPattern(lo)
 		}
+		empty := parsed && bson.Compare(bsondoc.DocumentValue(lo), bsondoc.DocumentValue(hi)) >= 0
 		hint, ok := planner.RangeIndex(c, pattern)
 		if !ok {
-			return dst, badRange("couldn't find valid index containing key pattern", estimate)
-		}
-		scan, err := planner.ScanRange(c, hint, lo, hi)
-		if err != nil {
-			return dst, badRange("couldn't find valid index containing key pattern", estimate)
+			return dst, wrong(srverr.OperationFailed, "couldn't find valid index containing key pattern")
 		}
 		size, count = 0, 0
-		for steps := r.Meter(); ; {
+		var scan *store.Scan
+		if !empty {
+			if scan, err = planner.ScanRange(c, hint, lo, hi); err != nil {
+				return dst, wrong(srverr.OperationFailed, "couldn't find valid index containing key pattern")
+			}
+		}
+		for steps := r.Meter(); scan != nil; {
 			steps.Do(1)
 			_, doc, ok := scan.Next()
 			if !ok {
@@ -319,7 +356,7 @@ func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 			count++
 		}
 	} else if len(lo) > 5 || len(hi) > 5 {
-		return dst, badRange("only one of min or max specified", estimate)
+		return dst, wrong(srverr.BadValue, "only one of min or max specified")
 	}
 	dst = appendCount(r, dst, "size", size)
 	dst = appendCount(r, dst, "numObjects", count)
@@ -333,7 +370,7 @@ func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 // badRange is the error of a range that has no size. The reply has the estimate, too.
-func badRange(msg string, estimate bool) error {
+func badRange(msg string, estimate bool) *srverr.Error {
 	return &srverr.Error{Msg: msg, Extra: bsondoc.Build(func(d *bsondoc.Builder) { d.Flag("estimate", estimate) })}
 }
 
@@ -351,7 +388,14 @@ func runValidate(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if r.Body.Lookup("background").AsBool() && r.Body.Lookup("full").AsBool() {
+	set := func(name string) bool { return r.Body.Lookup(name).AsBool() }
+	parsed := r.Version().AllParsed()
+	if parsed {
+		if err := checkValidateOptions(r, set); err != nil {
+			return dst, err
+		}
+	}
+	if set("background") && set("full") {
 		code := srverr.CommandNotSupported
 		if r.Version().AtLeast(5, 0) {
 			code = srverr.InvalidOptions
@@ -375,11 +419,13 @@ func runValidate(r *server.Request, dst []byte) ([]byte, error) {
 	if since70 {
 		dst = bson.AppendBinary(dst, "uuid", bson.BinaryUUID, c.UUID[:])
 	}
-	dst = bson.AppendInt32(dst, "nInvalidDocuments", 0)
-	if since70 {
-		dst = bson.AppendInt32(dst, "nNonCompliantDocuments", 0)
+	if counts := !parsed || !set("metadata"); counts {
+		dst = bson.AppendInt32(dst, "nInvalidDocuments", 0)
+		if since70 {
+			dst = bson.AppendInt32(dst, "nNonCompliantDocuments", 0)
+		}
+		dst = bsondoc.AppendShortest(dst, "nrecords", c.Count())
 	}
-	dst = bsondoc.AppendShortest(dst, "nrecords", c.Count())
 	dst = bson.AppendInt32(dst, "nIndexes", int32(len(c.Indexes())))
 	at, dst := bson.BeginDocumentElement(dst, "keysPerIndex")
 	for i := range c.Indexes() {
@@ -390,13 +436,26 @@ func runValidate(r *server.Request, dst []byte) ([]byte, error) {
 		at, dst = bson.BeginDocumentElement(dst, "indexDetails")
 		for i := range c.Indexes() {
 			one, d := bson.BeginDocumentElement(dst, c.Indexes()[i].Name)
-			dst = bson.EndDocument(bson.AppendBool(d, "valid", true), one)
+			if d = bson.AppendBool(d, "valid", true); parsed {
+				d = bson.AppendDocument(d, "spec", c.Indexes()[i].Spec)
+			}
+			dst = bson.EndDocument(d, one)
 		}
 		dst = bson.EndDocument(dst, at)
 	}
 	dst = bson.AppendBool(dst, "valid", true)
 	if since50 {
 		dst = bson.AppendBool(dst, "repaired", false)
+	}
+	if parsed {
+		mode := "None"
+		switch {
+		case set("repair"):
+			mode = "FixErrors"
+		case set("fixMultikey"):
+			mode = "AdjustMultikey"
+		}
+		dst = bson.AppendString(dst, "repairMode", mode)
 	}
 	for _, f := range []string{"warnings", "errors", "extraIndexEntries", "missingIndexEntries"} {
 		dst = bsondoc.AppendStrings(dst, f, nil)

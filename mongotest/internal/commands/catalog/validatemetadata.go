@@ -63,8 +63,18 @@ func runValidateMetadata(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if r.Version().AllParsed() {
-		if q.db != "" && !namespace.ValidDB(q.db) || !r.Body.Lookup("db").IsZero() && q.db == "" {
+		switch v := r.Body.Lookup("db"); {
+		case v.Type == bson.TypeString && q.db == "":
+			return dst, srverr.New(28539, "db name must not be empty")
+		case strings.ContainsAny(q.db, `/\ "`):
+			return dst, srverr.New(13280, "Invalid db name: %s", q.db)
+		case q.db != "" && !namespace.ValidDB(q.db):
 			return dst, srverr.New(srverr.InvalidNamespace, "Invalid db name: %s", q.db)
+		}
+		for _, name := range []string{"strict", "deprecationErrors"} {
+			if v := q.api.Lookup(name); args.IsNull(v) {
+				return dst, args.WrongType("validateDBMetadata.apiParameters."+name, v.Type, "bool")
+			}
 		}
 		if v := r.Body.Lookup("collection"); v.Type == bson.TypeString {
 			if err := namespace.Check("db", q.coll); err != nil || strings.HasPrefix(q.coll, ".") {
@@ -86,7 +96,7 @@ func runValidateMetadata(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	st.Colls(q.db, func(c *store.Coll) bool {
 		if q.strict && q.version == "1" && (q.coll == "" || q.coll == c.Name) {
-			checkStable(c, report)
+			checkStable(c, r.Version().AllParsed(), report)
 		}
 		return true
 	})
@@ -94,7 +104,7 @@ func runValidateMetadata(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 // checkStable reports what of a collection version 1 of the Stable API does not have.
-func checkStable(c *store.Coll, report func(c *store.Coll, err error)) {
+func checkStable(c *store.Coll, parsed bool, report func(c *store.Coll, err error)) {
 	if c.View {
 		db, _ := namespace.Split(c.NS)
 		stages := pipeline.StagesIn(c.Raw.Lookup("pipeline"))
@@ -103,10 +113,14 @@ func checkStable(c *store.Coll, report func(c *store.Coll, err error)) {
 			report(c, err)
 		}
 	}
+	end := ""
+	if parsed {
+		end = "."
+	}
 	for i := range c.Indexes() {
 		if x := &c.Indexes()[i]; x.Text != nil || x.Sparse {
-			report(c, srverr.New(srverr.APIStrictError, "The index with name %s is not allowed in API version 1",
-				x.Name))
+			report(c, srverr.New(srverr.APIStrictError, "The index with name %s is not allowed in API version 1%s",
+				x.Name, end))
 		}
 	}
 }
