@@ -113,3 +113,46 @@ func TestDiagnosisSince81(t *testing.T) {
 		{cmd: `{"hostInfo": 1, "$db": "admin"}`, want: map[string]string{"system.numCpuSockets": "1", "system.numaEnabled": "false"}},
 	}, mongotest.Standalone(), mongotest.Version("8.2.4"))
 }
+
+// What stages say since server 8.1.
+func TestStagesSince81(t *testing.T) {
+	stage := func(s string) string { return `{"aggregate": "c", "pipeline": [` + s + `], "cursor": {}, "$db": "t"}` }
+	mendSteps(t, []mendStep{
+		{cmd: `{"create": "c", "collation": {"locale": "en", "strength": 2}, "$db": "t"}`},
+		{cmd: `{"insert": "c", "documents": [{"_id": 1, "a": "x"}, {"_id": 2, "a": "X"}], "$db": "t"}`},
+		{cmd: `{"create": "v", "viewOn": "c", "pipeline": [], "collation": {"locale": "en", "strength": 2}, "$db": "t"}`},
+		{cmd: `{"create": "p", "viewOn": "c", "pipeline": [], "$db": "t"}`},
+
+		{cmd: stage(`{"$planCacheStats": {"allHosts": 1}}`), code: 13111},
+		{cmd: stage(`{"$planCacheStats": {"allHosts": null}}`), code: 13111},
+		{cmd: stage(`{"$planCacheStats": {"allHosts": true}}`), code: 4503200},
+		{cmd: stage(`{"$planCacheStats": {"allHosts": false}}`), want: map[string]string{"cursor.firstBatch": "[]"}},
+		{cmd: stage(`{"$planCacheStats": {"other": 1}}`), code: 9},
+
+		{cmd: stage(`{"$match": {"a": "x"}}, {"$count": "n"}`), want: map[string]string{"cursor.firstBatch": `[{"n":2}]`}},
+		{cmd: stage(`{"$collStats": {"queryExecStats": {}}}, {"$project": {"n": "$queryExecStats.collectionScans"}}`),
+			want: map[string]string{"cursor.firstBatch": `[{"n":{"total":1,"nonTailable":1}}]`}},
+		{cmd: stage(`{"$collStats": {"latencyStats": {"histograms": true}}}, {"$project": {"n": {"$sum": "$latencyStats.writes.histogram.count"}, "t": "$latencyStats.transactions.histogram"}}`),
+			want: map[string]string{"cursor.firstBatch": `[{"n":1,"t":[]}]`}},
+		{cmd: stage(`{"$collStats": {"latencyStats": {}}}, {"$project": {"n": {"$type": "$latencyStats.writes.histogram"}}}`),
+			want: map[string]string{"cursor.firstBatch": `[{"n":"missing"}]`}},
+		{cmd: `{"aggregate": "nosuch", "pipeline": [{"$collStats": {"queryExecStats": {}}}], "cursor": {}, "$db": "t"}`, code: 26},
+
+		{cmd: stage(`{"$sample": {"size": {"$numberDecimal": "Infinity"}}}, {"$count": "n"}`), want: map[string]string{"cursor.firstBatch": `[{"n":2}]`}},
+		{cmd: stage(`{"$sample": {"size": -1, "other": 1}}`), code: 28748},
+		{cmd: stage(`{"$sample": {"size": "a", "other": 1}}`), code: 28746},
+		{cmd: stage(`{"$sample": {"size": -1}}`), code: 28747},
+		{cmd: stage(`{"$sample": {}}`), code: 28749},
+		{cmd: stage(`{"$unset": ["$a", "a\u0000b"]}`), code: 9527900},
+		{cmd: stage(`{"$densify": {"field": "n", "range": {"step": 1, "bounds": ["$$NOW", 10]}}}`), code: 5733402},
+
+		// Views that further stages read have the collation of the command, and an empty one is
+		// none.
+		{cmd: stage(`{"$unionWith": "v"}, {"$count": "n"}`), want: map[string]string{"cursor.firstBatch": `[{"n":4}]`}},
+		{cmd: stage(`{"$unionWith": "p"}`), code: 167},
+		{cmd: stage(`{"$lookup": {"from": "p", "localField": "a", "foreignField": "a", "as": "l"}}`), code: 167},
+		{cmd: stage(`{"$graphLookup": {"from": "p", "startWith": "$a", "connectFromField": "a", "connectToField": "a", "as": "l"}}`), code: 167},
+		{cmd: `{"aggregate": "c", "pipeline": [{"$match": {"a": "x"}}, {"$count": "n"}], "collation": {}, "cursor": {}, "$db": "t"}`,
+			want: map[string]string{"cursor.firstBatch": `[{"n":2}]`}},
+	}, mongotest.Standalone(), mongotest.Version("8.2.4"))
+}

@@ -566,6 +566,11 @@ func parseUnset(p *parser, name string, v bson.RawValue) (*projection, error) {
 	}
 	pr := &projection{rt: p.rt, kind: exclusion, root: newNode()}
 	for _, path := range paths {
+		if strings.IndexByte(path, 0) >= 0 && p.rt.o.Version.AllParsed() {
+			return nil, srverr.New(9527900, "$unset specification must not have a null byte in a path")
+		}
+	}
+	for _, path := range paths {
 		if err := expr.CheckPath(path, p.rt.o.Version); err != nil {
 			return nil, invalid(name, err)
 		}

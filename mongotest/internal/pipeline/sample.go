@@ -27,7 +27,9 @@ func parseSample(p *parser, _ string, v bson.RawValue) (*sampleStage, error) {
 	if !ok {
 		return nil, srverr.New(28745, "the $sample stage specification must be an object")
 	}
-	s := &sampleStage{rt: p.rt, size: -1}
+	s := &sampleStage{rt: p.rt}
+	var wrong error
+	given := false
 	for key, item := range doc.All() {
 		if key != "size" {
 			return nil, srverr.New(28748, "unrecognized option to $sample: %s", key)
@@ -35,14 +37,25 @@ func parseSample(p *parser, _ string, v bson.RawValue) (*sampleStage, error) {
 		if !item.IsNumber() {
 			return nil, srverr.New(28746, "size argument to $sample must be a number")
 		}
-		if s.size = expr.ToLong(item); s.size < 0 {
+		given = true
+		if p.rt.o.Version.AllParsed() { // its sign counts when all fields are known
+			if s.size = expr.ClampLong(item); s.size <= 0 {
+				wrong = srverr.New(28747, "size argument to $sample must be a positive integer")
+			}
+			continue
+		}
+		s.size = expr.ToLong(item)
+		if s.size < 0 {
 			return nil, srverr.New(28747, "size argument to $sample must not be negative")
 		}
 		if s.size == 0 && p.rt.o.Version.AtLeast(5, 3) {
 			return nil, srverr.New(28747, "size argument to $sample must be a positive integer")
 		}
 	}
-	if s.size < 0 {
+	if wrong != nil {
+		return nil, wrong
+	}
+	if !given {
 		return nil, srverr.New(28749, "$sample stage must specify a size")
 	}
 	return s, nil

@@ -213,11 +213,18 @@ func checkScale(version release.Version, v bson.RawValue) error {
 	return nil
 }
 
-func checkPlanCacheStats(_ *parser, _ string, v bson.RawValue) (bson.Raw, error) {
+func checkPlanCacheStats(p *parser, _ string, v bson.RawValue) (bson.Raw, error) {
 	doc, ok := v.Document()
+	all := doc.Lookup("allHosts")
+	known := p.rt.o.Version.AllParsed() && !all.IsZero()
 	switch {
 	case !ok:
 		return nil, srverr.New(srverr.FailedToParse, "$planCacheStats value must be an object. Found: %s", typeName(v))
+	case known && all.Type != bson.TypeBoolean:
+		return nil, srverr.New(13111, `Wrong type for field (allHosts) %s != bool`, typeName(all))
+	case known && all.AsBool() && !p.rt.o.Mongos:
+		return nil, srverr.New(4503200, "$planCacheStats can take 'allHosts: true' on a sharded cluster alone")
+	case known && len(bsondoc.Items(bson.RawValue{Type: bson.TypeArray, Value: doc})) == 1:
 	case !doc.IsEmpty():
 		return nil, srverr.New(srverr.FailedToParse, "$planCacheStats parameters object must be empty. Found: %s",
 			typeName(v))

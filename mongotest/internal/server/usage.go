@@ -1,11 +1,13 @@
 package server
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"allium/bson"
+	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/store"
 )
 
@@ -16,17 +18,32 @@ type usage struct {
 }
 
 // spent is how many commands there were, and how many microseconds they took.
-type spent struct{ count, micros atomic.Int64 }
+type spent struct {
+	count, micros atomic.Int64
+	times         [len(latencyBounds)]atomic.Int64
+}
+
+// latencyBounds are where the parts of a histogram of latencies begin, in microseconds: each is
+// twice the one before it, with one more half way from 2 ms to 2 s.
+var latencyBounds = [...]int64{0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3072, 4096, 6144, 8192, 12288, 16384,
+	24576, 32768, 49152, 65536, 98304, 131072, 196608, 262144, 393216, 524288, 786432, 1048576, 1572864, 2097152,
+	4194304, 8388608, 16777216, 33554432, 67108864, 134217728, 268435456, 536870912, 1073741824}
 
 func (s *spent) add(micros int64) {
 	s.count.Add(1)
 	s.micros.Add(micros)
+	i, exact := slices.BinarySearch(latencyBounds[:], max(micros, 0))
+	if !exact {
+		i--
+	}
+	s.times[i].Add(1)
 }
 
 // collUsage is what commands did on a collection.
 type collUsage struct {
 	reads, writes, others                              spent // by what they do to it
 	queries, getMores, inserts, updates, removes, runs spent // by what they are
+	scans                                              atomic.Int64
 }
 
 // note counts a command that has run.
@@ -63,6 +80,23 @@ func (n *Node) note(r *Request) {
 		kind = &u.removes
 	}
 	kind.add(micros)
+	if !c.Continues {
+		for _, s := range r.scans {
+			s.Plan().Root.Walk(func(s *planner.Stage) {
+				if s.Name == "COLLSCAN" {
+					u.scans.Add(1)
+				}
+			})
+		}
+	}
+}
+
+// Scans is how often commands began to go through all of a collection.
+func (n *Node) Scans(c *store.Coll) int64 {
+	if c == nil {
+		return 0
+	}
+	return n.usageOf(c).scans.Load()
 }
 
 func (n *Node) usageOf(c *store.Coll) *collUsage {
@@ -113,7 +147,7 @@ func (n *Node) AppendTop(dst []byte) []byte {
 
 // AppendLatencies appends what commands took on a collection, in the form of $collStats. One
 // that is not stored, nil, has none.
-func (n *Node) AppendLatencies(dst []byte, c *store.Coll) []byte {
+func (n *Node) AppendLatencies(dst []byte, c *store.Coll, histograms bool) []byte {
 	u := new(collUsage)
 	if c != nil {
 		u = n.usageOf(c)
@@ -122,9 +156,29 @@ func (n *Node) AppendLatencies(dst []byte, c *store.Coll) []byte {
 		name string
 		of   *spent
 	}{{"reads", &u.reads}, {"writes", &u.writes}, {"commands", &u.others}, {"transactions", new(spent)}} {
+		at := len(dst)
 		dst = appendSpent(dst, part.name, "latency", "ops", part.of.micros.Load(), part.of.count.Load())
+		if histograms {
+			dst = part.of.appendHistogram(dst, at+len(part.name)+2)
+		}
 	}
 	return dst
+}
+
+// appendHistogram adds the parts of a histogram that have anything to the document that began at a
+// place and has just ended.
+func (s *spent) appendHistogram(dst []byte, at int) []byte {
+	list, dst := bson.BeginArrayElement(dst[:len(dst)-1], "histogram")
+	n := 0
+	for i := range s.times {
+		if count := s.times[i].Load(); count > 0 {
+			one, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n))
+			d = bson.AppendInt64(bson.AppendInt64(d, "micros", latencyBounds[i]), "count", count)
+			dst = bson.EndDocument(d, one)
+			n++
+		}
+	}
+	return bson.EndDocument(bson.EndDocument(dst, list), at)
 }
 
 func appendSpent(dst []byte, name, took, times string, micros, count int64) []byte {

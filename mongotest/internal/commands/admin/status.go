@@ -70,7 +70,8 @@ func runServerStatus(r *server.Request, dst []byte) ([]byte, error) {
 		"uptime", float64(int64(up.Seconds())), "uptimeMillis", up.Milliseconds(),
 		"uptimeEstimate", int64(up.Seconds()), "localTime", bson.NewDateTime(now))
 	sections := statusSections
-	if mirrored := r.Body.Lookup("mirroredReads"); !mirrored.IsZero() && mirrored.AsBool() && r.Version().AtLeast(4, 4) {
+	mirrored := r.Body.Lookup("mirroredReads")
+	if !mirrored.IsZero() && mirrored.AsBool() && r.Version().AtLeast(4, 4) {
 		sections = append(slices.Clip(sections), mirroredReads)
 	}
 	for _, s := range sections {

@@ -348,7 +348,7 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 	}
 	stages := q.stages
 	var collation *query.Collation
-	given := q.collation != nil
+	given := q.collation != nil && !(q.collation.IsEmpty() && r.Version().AllParsed())
 	if given {
 		if collation, err = query.ParseCollation(r.Version(), q.collation); err != nil {
 			return nil, nil, err
@@ -386,6 +386,7 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 	if q.collectionless {
 		o.NS = pipeline.Namespace{DB: r.DB}
 	}
+	env.coll, env.strict = collation, r.Version().AllParsed()
 	o.Env, o.BypassValidation, o.Check = env, q.bypass, run.Interrupted
 	o.AllowDiskUse = q.disk || !q.hasDisk && r.Version().AtLeast(6, 0) // allowDiskUseByDefault
 	if r.MapReduce && !o.Version.AtLeast(4, 4) {

@@ -23,6 +23,9 @@ import (
 type pipelineEnv struct {
 	run    *server.Running
 	bypass bool
+	// coll is the collation that views must have which further stages read, once strict is set.
+	coll   *query.Collation
+	strict bool
 }
 
 // MaxViewDepth is how many views may lie on top of each other.
@@ -36,6 +39,9 @@ func (e *pipelineEnv) Resolve(ns pipeline.Namespace) (pipeline.Namespace, []bson
 		c := e.state().Coll(ns.String())
 		if c == nil || !c.View {
 			return ns, stages, nil
+		}
+		if e.strict && len(stages) == 0 && !c.Collation.Same(e.coll) {
+			return ns, nil, srverr.New(srverr.OptionNotSupportedOnView, "Cannot override a view's default collation")
 		}
 		on, _ := c.Raw.Lookup("viewOn").StringValue()
 		list, err := pipeline.StagesOf(c.Raw.Lookup("pipeline"))

@@ -37,7 +37,7 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 					nil
 			}
 			for k := range spec.All() {
-				if k != "count" && k != "storageStats" {
+				if k != "count" && k != "storageStats" && !(k == "queryExecStats" && r.Version().AllParsed()) {
 					continue
 				}
 				if r.Version().AtLeast(5, 0) {
@@ -165,7 +165,7 @@ func collStatsDocument(r *server.Request, ns string, c *store.Coll, count int64,
 	doc = bson.AppendDateTime(doc, "localTime", bson.NewDateTime(r.Node.Data().Clock.Now()))
 	if v := spec.Lookup("latencyStats"); !v.IsZero() {
 		one, d := bson.BeginDocumentElement(doc, "latencyStats")
-		doc = bson.EndDocument(r.Node.AppendLatencies(d, c), one)
+		doc = bson.EndDocument(r.Node.AppendLatencies(d, c, bson.Raw(v.Value).Lookup("histograms").AsBool()), one)
 	}
 	if v := spec.Lookup("storageStats"); !v.IsZero() {
 		scale := int64(1)
@@ -182,6 +182,11 @@ func collStatsDocument(r *server.Request, ns string, c *store.Coll, count int64,
 	}
 	if v := spec.Lookup("count"); !v.IsZero() {
 		doc = bsondoc.AppendShortest(doc, "count", count)
+	}
+	if v := spec.Lookup("queryExecStats"); !v.IsZero() && r.Version().AllParsed() {
+		total := r.Node.Scans(c)
+		doc = bsondoc.Append(doc, "queryExecStats",
+			bsondoc.Of("collectionScans", bsondoc.Of("total", total, "nonTailable", total)))
 	}
 	return bson.EndDocument(doc, at)
 }
