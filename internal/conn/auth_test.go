@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"allium/bson"
 	"allium/internal/auth"
@@ -82,6 +83,23 @@ func TestDialAuthenticates(t *testing.T) {
 	}
 	if !c.Alive() {
 		t.Error("connection is closed")
+	}
+}
+
+// TestReauthenticateKeepsTheLimit: the connect timeout bounds the steps of logging in again, and not
+// what the connection is used for afterwards.
+func TestReauthenticateKeepsTheLimit(t *testing.T) {
+	hellos, commands := make(chan bson.Raw, 10), make(chan bson.Raw, 10)
+	addr := fakeServer(t, plainServer(hellos, commands))
+	c := dial(t, addr, &Config{Authenticator: authenticator(t, "mongodb://u:open@h/?authMechanism=PLAIN"), ConnectTimeout: time.Minute})
+	for _, limit := range []time.Duration{0, time.Second, time.Hour} {
+		c.SetTimeout(limit)
+		if err := c.Reauthenticate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if c.limit != limit {
+			t.Errorf("the limit of %v is %v afterwards", limit, c.limit)
+		}
 	}
 }
 
