@@ -1,9 +1,11 @@
 package exec
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,6 +162,64 @@ func TestCheckOutHasWhatSelectionLeft(t *testing.T) {
 					t.Errorf("%d attempts in %v, want none in %v: %v", len(sent), took, r.x.SelectionTimeout, err)
 				}
 			})
+		})
+	}
+}
+
+// TestTimeoutBoundsConnections: a connection that was begun for an operation takes no longer than
+// its timeout, also when the operation has left; without one the connect timeout bounds it
+// (specification: Client Side Operations Timeout, "Background Connection Pooling").
+func TestTimeoutBoundsConnections(t *testing.T) {
+	for _, tc := range []struct {
+		timeout *time.Duration
+		ends    time.Duration // the attempt
+	}{
+		{new(100 * time.Millisecond), 100 * time.Millisecond}, {new(3 * time.Second), 3 * time.Second}, {new(time.Minute), 10 * time.Second},
+		{new(time.Duration(0)), 10 * time.Second}, {nil, 10 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, both)
+			synctest.Wait()
+			var silent atomic.Bool
+			silent.Store(true)
+			r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+				if silent.Load() && !c.Body.Lookup("client").IsZero() { // the first of a connection
+					time.Sleep(time.Hour)
+				}
+				return r.answer(c)
+			})
+			connecting := func() (n int) {
+				pools, _, _ := r.x.Topology.Stats()
+				for _, p := range pools {
+					n += p.Connecting
+				}
+				return n
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			op := find(t)
+			if tc.timeout != nil {
+				op.Limit = NewLimit(tc.timeout, "the timeout of the test")
+			}
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				r.play(ctx, op)
+			}()
+			time.Sleep(50 * time.Millisecond)
+			cancel() // the operation leaves
+			<-ended
+			if n := connecting(); n != 1 {
+				t.Fatalf("timeout %v: %d connections are being made", tc.timeout, n)
+			}
+			time.Sleep(tc.ends - 51*time.Millisecond)
+			if n := connecting(); n != 1 {
+				t.Errorf("timeout %v: %d connections are being made shortly before %v", tc.timeout, n, tc.ends)
+			}
+			time.Sleep(2 * time.Millisecond)
+			if n := connecting(); n != 0 {
+				t.Errorf("timeout %v: %d connections are being made after %v", tc.timeout, n, tc.ends)
+			}
+			silent.Store(false)
 		})
 	}
 }
