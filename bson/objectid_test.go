@@ -53,6 +53,23 @@ func TestObjectIDProse2CounterOverflow(t *testing.T) {
 }
 
 // TestObjectIDProse3Process: another process has another random value, however it came to be.
+// TestObjectIDCounterBeginsAnywhere: where a process begins to count says nothing (specification:
+// ObjectID, "Random value and counter").
+func TestObjectIDCounterBeginsAnywhere(t *testing.T) {
+	counters, processes := map[uint32]bool{}, map[[5]byte]bool{}
+	const n = 64
+	var high uint32
+	for range n {
+		s := newObjectIDSource()
+		c := s.counter.Load() & 0xFFFFFF
+		counters[c], processes[s.process] = true, true
+		high |= c >> 16
+	}
+	if len(counters) < n/2 || len(processes) < n/2 || high != 0xFF { // all but impossible by chance
+		t.Errorf("%d counters and %d random values in %d processes, high bits %#x", len(counters), len(processes), n, high)
+	}
+}
+
 func TestObjectIDProse3Process(t *testing.T) {
 	if os.Getenv("ALLIUM_PRINT_OBJECTID") != "" {
 		fmt.Println("id", NewObjectID().Hex())

@@ -85,3 +85,19 @@ func TestCommentsOfCursorCommands(t *testing.T) {
 		}
 	}
 }
+
+// TestCursorCommands: a getMore and a killCursors name the cursor and its collection
+// (specification: Find, getMore and killCursors Commands).
+func TestCursorCommands(t *testing.T) {
+	for want, c := range map[string]Command{
+		`{"getMore":7,"collection":"c"}`:                                   &GetMore{ID: 7, Collection: "c"},
+		`{"getMore":7,"collection":"c","batchSize":5}`:                     &GetMore{ID: 7, Collection: "c", BatchSize: 5},
+		`{"killCursors":"c","cursors":[7]}`:                                &KillCursors{ID: 7, Collection: "c"},
+		`{"killCursors":"$cmd.aggregate","cursors":[9223372036854775807]}`: &KillCursors{ID: 1<<63 - 1, Collection: "$cmd.aggregate"},
+	} {
+		doc, err := body(t, c)
+		if err != nil || doc.String() != want {
+			t.Errorf("%v, %v, want %s", doc, err, want)
+		}
+	}
+}

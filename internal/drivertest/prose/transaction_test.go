@@ -521,3 +521,27 @@ func TestTransactStops(t *testing.T) {
 		})
 	}
 }
+
+// TestTransactAbortsOnce: an abort that no server can be found for takes the limit once, and the
+// caller waits for no other.
+func TestTransactAbortsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, client, _ := rig.Bubble(t, allium.ClientOptions{Timeout: new(150 * time.Millisecond)}, mongotest.ReplicaSet(1))
+		coll := client.Database("db").Collection("coll")
+		if err := coll.Database().CreateCollection(t.Context(), "coll"); err != nil {
+			t.Fatal(err)
+		}
+		mine := errors.New("mine")
+		began := time.Now()
+		err := client.Transact(t.Context(), func(ctx context.Context) error {
+			if _, err := coll.InsertOne(ctx, bson.D{}); err != nil {
+				t.Error(err)
+			}
+			d.Primary().Kill()
+			return mine
+		})
+		if took := time.Since(began); !errors.Is(err, mine) || took != 150*time.Millisecond {
+			t.Errorf("%v after %v, want what the function returned after 150 ms", err, took)
+		}
+	})
+}
