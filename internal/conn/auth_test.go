@@ -86,8 +86,8 @@ func TestDialAuthenticates(t *testing.T) {
 	}
 }
 
-// TestReauthenticateKeepsTheLimit: the connect timeout bounds the steps of logging in again, and not
-// what the connection is used for afterwards.
+// TestReauthenticateKeepsTheLimit: the connect timeout bounds the steps of logging in again, and
+// not what the connection is used for afterwards.
 func TestReauthenticateKeepsTheLimit(t *testing.T) {
 	hellos, commands := make(chan bson.Raw, 10), make(chan bson.Raw, 10)
 	addr := fakeServer(t, plainServer(hellos, commands))
