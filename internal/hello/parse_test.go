@@ -154,7 +154,7 @@ func TestBrokenReply(t *testing.T) {
 		broken := slices.Clone(whole)
 		broken[bytes.Index(broken, []byte(element+"\x00"))] = 0x42
 		d := Parse("a:1", broken)
-		if e, ok := errors.AsType[*mongoerr.ConnectionError](d.LastError); d.Kind != event.UnknownServer || !ok || e.Addr != "a:1" {
+		if e, ok := errors.AsType[*mongoerr.ConnectionError](d.LastError); d.Kind != event.UnknownServer || !ok || e.Addr != "a:1" || !e.Sent {
 			t.Errorf("broken at %q: %v, %v, want an unknown server and why", element, d.Kind, d.LastError)
 		}
 	}

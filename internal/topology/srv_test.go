@@ -132,6 +132,28 @@ func TestSRVPollingProse09NotForOthers(t *testing.T) {
 	}
 }
 
+// TestSRVPollingWhileUnknown: as long as no server has said what it is, DNS is asked and listened
+// to, so that a client whose seeds have all gone finds the others (specification: Polling SRV
+// Records).
+func TestSRVPollingWhileUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &fakeserver.Network{}
+		newNode(network, srvHost+"27019", mongos)
+		topo := connect(t, network, Config{SRV: &SRV{Lookup: func(context.Context) ([]string, time.Duration, error) {
+			return addrs("27018 27019"), 0, nil
+		}}}, addrs("27017")...)
+		time.Sleep(minRescanInterval - time.Second)
+		if got := ports(topo); !slices.Equal(got, []string{"27017"}) || topo.Description().Kind != event.UnknownTopology {
+			t.Errorf("hosts %v, %v", got, topo.Description().Kind)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := ports(topo); !slices.Equal(got, []string{"27018", "27019"}) || topo.Description().Kind != event.Sharded {
+			t.Errorf("after a look-up: hosts %v, %v", got, topo.Description().Kind)
+		}
+	})
+}
+
 func TestSRVPollingHonoursTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &fakeserver.Network{}

@@ -522,8 +522,8 @@ func TestTransactStops(t *testing.T) {
 	}
 }
 
-// TestTransactAbortsOnce: an abort that cannot be sent, because an operation of the function's still
-// runs when it returns, is waited for once.
+// TestTransactAbortsOnce: an abort that cannot be sent, because an operation of the function's
+// still runs when it returns, is waited for once.
 func TestTransactAbortsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, client, _ := rig.Bubble(t, allium.ClientOptions{}, mongotest.ReplicaSet(1))
