@@ -110,6 +110,17 @@ func TestDiagnosisSince81(t *testing.T) {
 			"globalLock.currentQueue": `{"total":0,"readers":0,"writers":0}`}},
 		{cmd: `{"serverStatus": 1, "mirroredReads": {}, "globalLock": 0, "$db": "admin"}`,
 			want: map[string]string{"mirroredReads": `{"seen":0,"sent":0}`, "globalLock": ""}},
+		// Of several parameters all are set or none.
+		{cmd: `{"setParameter": 1, "logLevel": 3, "nosuch": 1, "$db": "admin"}`, code: 72},
+		{cmd: `{"getParameter": 1, "logLevel": 1, "$db": "admin"}`, want: map[string]string{"logLevel": "0"}},
+		{cmd: `{"setParameter": 1, "logLevel": -1, "$db": "admin"}`, code: 2},
+		{cmd: `{"setParameter": 1, "logLevel": {"$numberLong": "2147483648"}, "$db": "admin"}`, code: 2},
+		{cmd: `{"setParameter": 1, "logLevel": true, "ttlMonitorSleepSecs": 60, "$db": "admin"}`, want: map[string]string{"was": "0"}},
+		{cmd: `{"getParameter": 1, "logLevel": 1, "$db": "admin"}`, want: map[string]string{"logLevel": "1"}},
+
+		{cmd: `{"count": "c", "readConcern": {"afterClusterTime": {"$timestamp": {"t": 1, "i": 1}}}, "$db": "t"}`, code: 20},
+		{cmd: `{"find": "c", "readConcern": {"level": "linearizable"}, "$db": "t"}`, code: 123},
+		{cmd: `{"update": "c", "updates": [{"q": {}, "u": {"$rename": {"x": "a\u0000"}}}], "$db": "t"}`, want: map[string]string{"writeErrors.0.code": "9867600"}},
 		{cmd: `{"hostInfo": 1, "$db": "admin"}`, want: map[string]string{"system.numCpuSockets": "1", "system.numaEnabled": "false"}},
 	}, mongotest.Standalone(), mongotest.Version("8.2.4"))
 }

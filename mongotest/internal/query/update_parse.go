@@ -290,6 +290,8 @@ func (u *Update) addRename(from string, arg bson.RawValue, used map[string]bool)
 	u.renames = append(u.renames, r)
 	return u.addModifier(to, func() (modifier, error) {
 		switch {
+		case strings.IndexByte(to, 0) >= 0 && u.version.AllParsed():
+			return nil, srverr.New(9867600, "The 'to' field for $rename cannot contain an embedded null byte")
 		case strings.IndexByte(to, 0) >= 0:
 			return nil, badValue("The 'to' field for $rename cannot contain an embedded null byte")
 		case from == to:

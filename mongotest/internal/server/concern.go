@@ -374,6 +374,10 @@ func (r *Request) waitReadConcern() error {
 		return nil
 	}
 	if n.role == Standalone {
+		if !rc.after.IsZero() && r.Version().AllParsed() {
+			return srverr.New(srverr.IllegalOperation,
+				"Cannot specify afterClusterTime readConcern without replication enabled")
+		}
 		if rc.level == "linearizable" || rc.level == "snapshot" || !rc.after.IsZero() {
 			return srverr.New(srverr.NotAReplicaSet, "node needs to be a replica set member to use read concern")
 		}

@@ -172,6 +172,13 @@ var fixedParameters = map[string]bool{"enableTestCommands": true, "localLogicalS
 
 func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 	first, found := true, false
+	// Since 8.1 nothing is set if one of several parameters is wrong.
+	var later []func()
+	do := func(set func()) { set() }
+	parsed := r.Version().AllParsed()
+	if parsed {
+		do = func(set func()) { later = append(later, set) }
+	}
 	for k, v := range r.Body.All() {
 		if first {
 			first = false
@@ -202,6 +209,14 @@ func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 		switch old.Type {
 		case bson.TypeInt32, bson.TypeInt64:
 			n, ok := args.NumberOf(v)
+			if v.Type == bson.TypeBoolean && parsed {
+				if ok = true; v.AsBool() {
+					n = 1
+				}
+			}
+			if parsed && (old.Type == bson.TypeInt32 && n != int64(int32(n)) || k == "logLevel" && n < 0) {
+				return dst, srverr.New(srverr.BadValue, "Invalid value for parameter %s: %d is out of its bounds", k, n)
+			}
 			if !ok {
 				return dst, srverr.New(srverr.BadValue, "Failed setting %s: Unable to coerce value to integral type", k)
 			}
@@ -222,14 +237,20 @@ func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 			dst = bson.AppendRawValue(dst, "was", old)
 		}
 		found = true
-		r.Node.StoreParameter(string([]byte(k)), set)
-		if k == "ttlMonitorSleepSecs" {
-			r.Node.ArmTTL(true)
-		}
+		name := strings.Clone(k)
+		do(func() {
+			r.Node.StoreParameter(name, set)
+			if name == "ttlMonitorSleepSecs" {
+				r.Node.ArmTTL(true)
+			}
+		})
 	}
 	if !found {
 		return dst, srverr.New(refusal(r, srverr.InvalidOptions),
 			"no option found to set, use help:true to see options ")
+	}
+	for _, set := range later {
+		set()
 	}
 	return dst, nil
 }
