@@ -52,6 +52,8 @@ type IndexModel struct {
 	Version int32
 	// Clustered is for the index of a clustered collection.
 	Clustered bool
+	// Background is kept and listed by servers, and has no effect from 4.2 on.
+	Background *bool
 }
 
 // options returns the fields beside key and name, nil if there are none.
@@ -65,6 +67,9 @@ func (m *IndexModel) options() any {
 		if f.set {
 			add(f.key, true)
 		}
+	}
+	if m.Background != nil {
+		add("background", *m.Background)
 	}
 	if m.ExpireAfter != nil {
 		add("expireAfterSeconds", int32(*m.ExpireAfter/time.Second))

@@ -52,6 +52,7 @@ var indexOptions = []setting[allium.IndexModel]{
 	{"sparse", func(m *allium.IndexModel) any { return &m.Sparse }},
 	{"hidden", func(m *allium.IndexModel) any { return &m.Hidden }},
 	{"clustered", func(m *allium.IndexModel) any { return &m.Clustered }},
+	{"background", func(m *allium.IndexModel) any { return &m.Background }},
 	{"expireAfterSeconds", func(m *allium.IndexModel) any { return &m.ExpireAfter }},
 	{"partialFilterExpression", func(m *allium.IndexModel) any { return &m.PartialFilter }},
 	{"weights", func(m *allium.IndexModel) any { return &m.Weights }},

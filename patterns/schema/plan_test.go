@@ -263,7 +263,7 @@ func TestTablesAreTheDrivers(t *testing.T) {
 	doc := func(k string) bson.D { return bson.D{{Key: k, Value: 1}} }
 	all := &allium.Collation{Locale: "de", CaseLevel: new(true), CaseFirst: "upper", Strength: 2, NumericOrdering: new(false), Alternate: "shifted", MaxVariable: "space", Normalization: new(true), Backwards: new(true)}
 	index := allium.IndexModel{Keys: bson.D{{Key: "a", Value: 1}, {Key: "b", Value: "text"}, {Key: "c", Value: -1.0}}, Unique: true, Sparse: true, Hidden: true, ExpireAfter: new(time.Minute), PartialFilter: doc("p"), Collation: all,
-		Weights: doc("w"), DefaultLanguage: "de", LanguageOverride: "l", TextVersion: 2, SphereVersion: 3, Bits: 4, Min: new(1.5), Max: new(2.0), WildcardProjection: doc("x"), StorageEngine: doc("s"), Version: 1, Clustered: true}
+		Weights: doc("w"), DefaultLanguage: "de", LanguageOverride: "l", TextVersion: 2, SphereVersion: 3, Bits: 4, Min: new(1.5), Max: new(2.0), WildcardProjection: doc("x"), StorageEngine: doc("s"), Version: 1, Clustered: true, Background: new(true)}
 	create := allium.CreateCollectionOptions{Capped: true, SizeInBytes: 5, MaxDocuments: 6, Validator: doc("v"), ValidationLevel: "off", ValidationAction: "warn", Collation: all, ViewOn: "x", Pipeline: bson.A{}, TimeSeries: doc("t"),
 		ExpireAfter: new(time.Hour), ClusteredIndex: doc("c"), PreAndPostImages: new(true), IDIndex: doc("i"), StorageEngine: doc("s"), IndexOptionDefaults: doc("o")}
 	_, _ = db.Collection("c").CreateIndex(t.Context(), index)

@@ -20,7 +20,7 @@ var contents = []chapter{
 		"docs/performance-mongotest.md", "docs/growth.md"}},
 	{"Trust", []string{"docs/trust.md", "docs/guarantees.md", "docs/callbacks.md", "docs/campaigns.md", "docs/specs.md",
 		".github/SUPPORT.md", ".github/SECURITY.md", "docs/maintainers.md", "docs/dependencies.md"}},
-	{"Move over", []string{"docs/migrating.md", "docs/dropin.md"}},
+	{"Move over", []string{"docs/migrating.md", "docs/dropin.md", "docs/dropin-programs.md"}},
 	{"Change it", []string{"CONTRIBUTING.md", "DESIGN.md", "mongotest/DESIGN.md", "docs/tour.md", "docs/tests.md",
 		"docs/tests-packages.md", "docs/tests-mongotest.md",
 		"docs/decisions.md", "docs/releasing.md", "CHANGELOG.md"}},

@@ -45,6 +45,7 @@ func main() {
 	modifies(db)
 	bulk(db)
 	indexes(db)
+	indexOptions(db)
 	databases(client, db)
 	sessions(client, db)
 	changes(db)
@@ -472,6 +473,45 @@ func bulk(db *mongo.Database) {
 	res, err = coll.BulkWrite(ctx,
 		[]mongo.WriteModel{mongo.NewUpdateOneModel().SetFilter(bson.M{}).SetUpdate(bson.M{"a": 1})})
 	line("bulk bad", res, err)
+}
+
+// indexOptions prints the indexes that the setters of options make.
+func indexOptions(db *mongo.Database) {
+	one := bson.D{{Key: "x", Value: 1}}
+	for _, o := range []struct {
+		name string
+		keys any
+		set  *options.IndexOptions
+	}{
+		{"Background", one, options.Index().SetBackground(true)},
+		{"Background not", one, options.Index().SetBackground(false).SetUnique(true)},
+		{"ExpireAfterSeconds", one, options.Index().SetExpireAfterSeconds(0)},
+		{"Name", one, options.Index().SetName("n")},
+		{"Sparse", one, options.Index().SetSparse(true)},
+		{"Unique", one, options.Index().SetUnique(true)},
+		{"StorageEngine", one, options.Index().SetStorageEngine(bson.D{{Key: "wiredTiger", Value: bson.D{}}})},
+		{"Version", one, options.Index().SetVersion(1)},
+		{"PartialFilterExpression", one, options.Index().SetPartialFilterExpression(bson.M{"y": 1})},
+		{"Collation", one, options.Index().SetCollation(&options.Collation{Locale: "de", Strength: 2})},
+		{"Hidden", one, options.Index().SetHidden(true)},
+		{"texts", bson.D{{Key: "x", Value: "text"}}, options.Index().SetDefaultLanguage("german").
+			SetLanguageOverride("l").SetTextVersion(3).SetWeights(bson.M{"x": 5}).SetBackground(true)},
+		{"Sphere", bson.D{{Key: "x", Value: "2dsphere"}}, options.Index().SetSphereVersion(2)},
+		{"2d", bson.D{{Key: "x", Value: "2d"}}, options.Index().SetBits(20).SetMin(-9.5).SetMax(9.5)},
+		{"WildcardProjection", bson.D{{Key: "$**", Value: 1}}, options.Index().SetWildcardProjection(one)},
+	} {
+		coll := db.Collection("index options " + o.name)
+		_, err := coll.Indexes().CreateMany(ctx, []mongo.IndexModel{{Keys: bson.D{{Key: "y", Value: 1}}},
+			{Keys: o.keys, Options: o.set}})
+		line("index option "+o.name, err)
+		c, err := coll.Indexes().List(ctx)
+		must(err)
+		var docs []bson.M
+		must(c.All(ctx, &docs))
+		for _, doc := range docs {
+			line("index with "+o.name, doc)
+		}
+	}
 }
 
 // indexes prints what indexes are made of.

@@ -201,6 +201,18 @@ func faultScenes() []scene {
 			must(c.Database().Client().Disconnect(ctx))
 			return []any{call.run(ctx, c)}
 		}})
+		for _, mechanism := range []string{"", "SCRAM-SHA-1", "SCRAM-SHA-256", "PLAIN"} {
+			if mechanism != "" && i > 0 {
+				continue // it is refused as it is for others
+			}
+			out = append(out, scene{brief: true, name: call.name + " by nobody " + mechanism,
+				opts: []ClientOption{options.Client().SetAuth(options.Credential{Username: "nobody", Password: "x",
+					AuthMechanism: mechanism})},
+				run: func(c *mongo.Collection) []any {
+					err := call.run(ctx, c)
+					return []any{broken(err), err.Error()}
+				}})
+		}
 		if call.name == "stream" {
 			continue // the official driver resumes it, and fails for another reason
 		}

@@ -334,6 +334,9 @@ func (bwe BulkWriteException) serverError() {}
 func failure(err error) error {
 	switch e := err.(type) {
 	case v2mongo.CommandError:
+		if refused := (v2topology.ConnectionError{}); errors.As(e.Wrapped, &refused) && unauthenticated(refused) {
+			return refused // the error of a connection, not of a command
+		}
 		return commandError(e)
 	case v2mongo.WriteException:
 		out := WriteException{WriteConcernError: concernError(e.WriteConcernError), Labels: e.Labels,
@@ -367,6 +370,12 @@ func failure(err error) error {
 		return ErrEmptySlice
 	}
 	return err
+}
+
+// unauthenticated reports whether a connection was not made because the authentication failed.
+func unauthenticated(err v2topology.ConnectionError) bool {
+	var refused *mongoerr.AuthError
+	return errors.As(err, &refused)
 }
 
 // commandError is the error of a command. What a server has replied wraps nothing in this version.

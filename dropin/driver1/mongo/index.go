@@ -95,7 +95,7 @@ func (iv IndexView) CreateOne(ctx context.Context, model IndexModel,
 // CreateMany creates indexes, and returns their names.
 func (iv IndexView) CreateMany(ctx context.Context, models []IndexModel,
 	opts ...*options.CreateIndexesOptions) ([]string, error) {
-	inner := make([]v2mongo.IndexModel, len(models))
+	inner, background := make([]v2mongo.IndexModel, len(models)), make([]*bool, len(models))
 	for i, m := range models {
 		if m.Keys == nil {
 			return nil, fmt.Errorf("index model keys cannot be nil")
@@ -106,10 +106,12 @@ func (iv IndexView) CreateMany(ctx context.Context, models []IndexModel,
 		inner[i].Keys = m.Keys
 		if m.Options != nil {
 			inner[i].Options = &v2options.IndexOptionsBuilder{Opts: convert.Index(m.Options).List()}
+			background[i] = m.Options.Background
 		}
 	}
-	names, err := iv.coll.inner.Indexes().CreateMany(ctx, inner,
-		with(opts, options.MergeCreateIndexesOptions, convert.CreateIndexes)...)
+	settings := append(with(opts, options.MergeCreateIndexesOptions, convert.CreateIndexes),
+		convert.Background(background))
+	names, err := iv.coll.inner.Indexes().CreateMany(ctx, inner, settings...)
 	return names, failure(err)
 }
 

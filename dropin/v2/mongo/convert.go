@@ -132,6 +132,9 @@ func handshakeError(text string, err error) topology.ConnectionError {
 		Wrapped: inWords{"error occurred during connection handshake: " + text, []error{err}}}
 }
 
+// codeMechanismUnavailable is the error of a server that does not do the mechanism.
+const codeMechanismUnavailable = 334
+
 // authError is the error of an authentication that was refused, or has failed.
 func authError(e *mongoerr.AuthError) CommandError {
 	var out CommandError
@@ -141,8 +144,8 @@ func authError(e *mongoerr.AuthError) CommandError {
 		reason = out.Error()
 	}
 	sasl := "sasl conversation error: "
-	if e.Mechanism == string(auth.MechanismX509) {
-		sasl = ""
+	if e.Mechanism == string(auth.MechanismX509) || out.Code == codeMechanismUnavailable {
+		sasl = "" // there was none
 	}
 	failed := handshakeError(
 		fmt.Sprintf("auth error: %sunable to authenticate using mechanism %q: %s", sasl, e.Mechanism, reason), e)

@@ -10,7 +10,9 @@ import (
 	abson "allium/bson"
 	"allium/mongoerr"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/internal/optionsutil"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
 // An IndexView creates, drops and lists the indexes of a collection.
@@ -122,6 +124,7 @@ func (iv IndexView) CreateMany(ctx context.Context, models []IndexModel,
 		return nil, err
 	}
 	indexes := make([]allium.IndexModel, len(models))
+	background, _ := optionsutil.Value(o.Internal, coding.Background).([]*bool) // an option of version 1
 	for i, m := range models {
 		if m.Keys == nil {
 			return nil, errors.New("index model keys cannot be nil")
@@ -131,6 +134,9 @@ func (iv IndexView) CreateMany(ctx context.Context, models []IndexModel,
 		}
 		if indexes[i], err = iv.model(m); err != nil {
 			return nil, err
+		}
+		if i < len(background) {
+			indexes[i].Background = background[i]
 		}
 	}
 	if ctx, err = iv.coll.client.context(ctx); err != nil {

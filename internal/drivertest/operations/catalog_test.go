@@ -215,7 +215,7 @@ func TestIndexOptions(t *testing.T) {
 	_, err := coll.CreateIndexes(t.Context(), []allium.IndexModel{{
 		Keys: bson.D{{Key: "a", Value: 1}}, Unique: true, Sparse: true, Hidden: true, Clustered: true, ExpireAfter: new(time.Minute), PartialFilter: bson.D{{Key: "a", Value: 1}},
 		Collation: &allium.Collation{Locale: "de"}, Weights: bson.D{{Key: "a", Value: 2}}, DefaultLanguage: "german", LanguageOverride: "lang", TextVersion: 3,
-		SphereVersion: 2, Bits: 20, Min: &lower, Max: &upper, WildcardProjection: bson.D{{Key: "x", Value: 1}}, StorageEngine: bson.D{}, Version: 2,
+		SphereVersion: 2, Bits: 20, Min: &lower, Max: &upper, WildcardProjection: bson.D{{Key: "x", Value: 1}}, StorageEngine: bson.D{}, Version: 2, Background: new(true),
 	}}, allium.CreateIndexOptions{CommitQuorum: "majority", MaxTime: time.Second, Comment: "c"})
 	if err == nil {
 		t.Error("the server accepted options that exclude each other")
@@ -226,7 +226,7 @@ func TestIndexOptions(t *testing.T) {
 	}
 	body := sent[0].Body
 	for path, want := range map[string]any{
-		"name": "a_1", "unique": true, "sparse": true, "hidden": true, "clustered": true, "expireAfterSeconds": int32(60), "partialFilterExpression.a": int32(1),
+		"name": "a_1", "unique": true, "sparse": true, "hidden": true, "clustered": true, "background": true, "expireAfterSeconds": int32(60), "partialFilterExpression.a": int32(1),
 		"collation.locale": "de", "weights.a": int32(2), "default_language": "german", "language_override": "lang", "textIndexVersion": int32(3),
 		"2dsphereIndexVersion": int32(2), "bits": int32(20), "min": lower, "max": upper, "wildcardProjection.x": int32(1), "storageEngine": bson.D{}, "v": int32(2),
 	} {

@@ -184,6 +184,13 @@ func Session(o *options.SessionOptions) *v2options.SessionOptionsBuilder {
 // D returns a document of version 2.
 func D(d primitive.D) v2bson.D { return v2bson.D(d) }
 
+// Background sets the option background of each index that is created.
+func Background(indexes []*bool) v2options.Lister[v2options.CreateIndexesOptions] {
+	return set(func(to *v2options.CreateIndexesOptions) {
+		coding.WithOption(&to.Internal, coding.Background, indexes)
+	})
+}
+
 // SocketTimeout sets how long a read or write of a connection may take.
 func SocketTimeout(to *v2options.ClientOptions, d *time.Duration) {
 	if d != nil && *d > 0 {

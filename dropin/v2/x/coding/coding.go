@@ -129,6 +129,7 @@ func TypeName(t reflect.Type) string {
 // The options of version 1 that version 2 has none for.
 const (
 	MaxTime       = "maxTime"       // of operations
+	Background    = "background"    // of CreateIndexes, a []*bool: the option background of each index
 	SocketTimeout = "socketTimeout" // of clients, in ClientOptions.Custom
 	Connected     = "connected"     // of clients, an *atomic.Bool: whether Connect was called
 	Described     = "described"     // of clients, *States
