@@ -251,6 +251,20 @@ func (f *fields) yes(key string, v bool) {
 	}
 }
 
+// more appends the elements of a document, in their order.
+func (f *fields) more(v any) {
+	if v == nil || f.err != nil {
+		return
+	}
+	const key = "fields"
+	at := len(f.dst)
+	f.ordered(key, v)
+	if f.err == nil && len(f.dst) > at {
+		doc := bson.Raw(f.dst[at+1+len(key)+1:])
+		f.dst = append(f.dst[:at], doc.Elements()...)
+	}
+}
+
 // rawData appends the option RawData, which servers before 8.2 must not see. It comes last.
 func (f *fields) rawData(v bool, t *Target) {
 	if v {

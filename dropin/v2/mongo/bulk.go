@@ -8,6 +8,8 @@ import (
 	"allium"
 	abson "allium/bson"
 	"allium/mongoerr"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/internal/optionsutil"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
@@ -164,6 +166,9 @@ func (coll *Collection) BulkWrite(ctx context.Context, models []WriteModel,
 	settings := allium.BulkWriteOptions{
 		Unordered: unordered(o.Ordered), BypassDocumentValidation: yes(o.BypassDocumentValidation),
 		Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
+	}
+	if more, _ := optionsutil.Value(o.Internal, "addCommandFields").(bson.D); len(more) > 0 {
+		settings.CommandFields = a.optional(more)
 	}
 	if a.err != nil {
 		return nil, a.err

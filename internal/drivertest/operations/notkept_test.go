@@ -414,7 +414,7 @@ func allGivens(h *hands) []given {
 		gives(func(h *hands, o allium.BulkWriteOptions) (any, error) {
 			b := h.fresh("b")
 			return nothing(rig.ErrorOf(b.BulkWrite(h.ctx, []allium.WriteModel{b.DeleteOneModel(byID)}, o)))
-		}, ""),
+		}, "", allium.BulkWriteOptions{CommandFields: map[string]any{"bypassEmptyTsReplacement": true}}),
 		gives(func(h *hands, o allium.ClientBulkWriteOptions) (any, error) {
 			return nothing(rig.ErrorOf(h.client.BulkWrite(h.ctx, []allium.WriteModel{h.db.Collection("b").DeleteOneModel(byID)}, o)))
 		}, ""),
@@ -460,7 +460,7 @@ func allGivens(h *hands) []given {
 		gives(func(h *hands, m allium.IndexModel) (any, error) {
 			return nothing(rig.ErrorOf(h.fresh("x").CreateIndex(h.ctx, m)))
 		}, "Collation",
-			allium.IndexModel{Keys: bson.D{{Key: "t", Value: "text"}}, Weights: map[string]any{"t": 2}, PartialFilter: map[string]any{"x": 1}},
+			allium.IndexModel{Keys: bson.D{{Key: "t", Value: "text"}}, Background: new(true), Weights: map[string]any{"t": 2}, PartialFilter: map[string]any{"x": 1}},
 			allium.IndexModel{Keys: bson.D{{Key: "p", Value: "2d"}}, Min: new(-10.0), Max: new(10.0)},
 			allium.IndexModel{Keys: bson.D{{Key: "$**", Value: 1}}, WildcardProjection: map[string]any{"x": 1}},
 			allium.IndexModel{Keys: bson.D{{Key: "d", Value: 1}}, ExpireAfter: new(time.Hour), StorageEngine: map[string]any{"wiredTiger": bson.D{}}}),

@@ -1,17 +1,26 @@
 // Package xoptions sets options that the official driver's tools need. Of the keys that it knows
-// there, "rawData" is here, and "deployment" of a client; the setters return an error for others.
+// there, "rawData" is here, "addCommandFields" of a collection's bulk writes, and of a client
+// "deployment" and "authenticateToAnything"; the setters return an error for others.
 package xoptions
 
 import (
 	"fmt"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/internal/optionsutil"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 )
 
-// SetInternalClientOptions sets an option of a client: "deployment" is one of package drivertest.
+// SetInternalClientOptions sets an option of a client: "deployment" is one of package drivertest,
+// "authenticateToAnything" has no effect.
 func SetInternalClientOptions(opts *options.ClientOptions, key string, option any) error {
+	if key == "authenticateToAnything" {
+		if _, ok := option.(bool); !ok {
+			return wrongType(key, option, "bool")
+		}
+		return nil
+	}
 	if key != "deployment" {
 		return fmt.Errorf("unsupported option: %q", key)
 	}
@@ -32,13 +41,18 @@ func internal[T any](key string, option any, into func(*T) *optionsutil.Options)
 	if key != "rawData" {
 		return nil, fmt.Errorf("unsupported option: %q", key)
 	}
-	raw, ok := option.(bool)
+	return typed[bool](key, option, "bool", into)
+}
+
+// typed is internal for a key whose values are of type V.
+func typed[V, T any](key string, option any, want string, into func(*T) *optionsutil.Options) (func(*T) error, error) {
+	v, ok := option.(V)
 	if !ok {
-		return nil, wrongType(key, option, "bool")
+		return nil, wrongType(key, option, want)
 	}
 	return func(o *T) error {
 		p := into(o)
-		*p = optionsutil.With(*p, key, raw)
+		*p = optionsutil.With(*p, key, v)
 		return nil
 	}, nil
 }
@@ -54,7 +68,11 @@ func SetInternalAggregateOptions(a *options.AggregateOptionsBuilder, key string,
 
 // SetInternalBulkWriteOptions sets an option of BulkWriteOptions.
 func SetInternalBulkWriteOptions(a *options.BulkWriteOptionsBuilder, key string, option any) error {
-	set, err := internal(key, option, func(o *options.BulkWriteOptions) *optionsutil.Options { return &o.Internal })
+	into := func(o *options.BulkWriteOptions) *optionsutil.Options { return &o.Internal }
+	set, err := internal(key, option, into)
+	if key == "addCommandFields" {
+		set, err = typed[bson.D](key, option, "bson.D", into)
+	}
 	if err == nil {
 		a.Opts = append(a.Opts, set)
 	}
