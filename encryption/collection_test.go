@@ -4,12 +4,14 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"allium"
 	"allium/bson"
 	"allium/encryption"
 	"allium/encryption/kms"
+	"allium/event"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
@@ -133,6 +135,37 @@ func TestDropEncrypted(t *testing.T) {
 				t.Errorf("what does not exist: %v", err)
 			}
 		})
+	}
+}
+
+// TestCommentsOfEncryptedCollections: a comment goes with each of the commands that make or drop an
+// encrypted collection.
+func TestCommentsOfEncryptedCollections(t *testing.T) {
+	ctx := t.Context()
+	var mu sync.Mutex
+	var with, without []string
+	e := startAuto(t, encryption.AutoOptions{}, func(o *allium.ClientOptions) {
+		o.CommandMonitor = &event.CommandMonitor{Started: func(_ context.Context, s *event.CommandStarted) {
+			mu.Lock()
+			defer mu.Unlock()
+			if why, _ := s.Command.Lookup("comment").StringValue(); why == "why" {
+				with = append(with, s.CommandName)
+			} else {
+				without = append(without, s.CommandName)
+			}
+		}}
+	})
+	db := e.client.Database("db")
+	if err := db.CreateCollection(ctx, "c", allium.CreateCollectionOptions{EncryptedFields: ssnField(bson.UUID{1}), Comment: "why"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Collection("c").Drop(ctx, allium.DropOptions{EncryptedFields: ssnField(bson.UUID{1}), Comment: "why"}); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if got := strings.Join(with, " "); got != "create create create createIndexes drop drop drop" || strings.Join(without, " ") != "listCollections" {
+		t.Errorf("with the comment %s, without %v", got, without)
 	}
 }
 
