@@ -3,6 +3,8 @@ package mongotest_test
 import (
 	"strings"
 	"testing"
+
+	"allium/mongotest"
 )
 
 // TestCatalogRules asks what others' functional tests saw an 8.2 refuse of collections and indexes.
@@ -136,5 +138,20 @@ func TestUsesAfterCollMod(t *testing.T) {
 		askSiblings(t, []sibling{{"8.0", `[{"_id": 1, "a": 1}]`, uses, strings.ReplaceAll(strings.ReplaceAll(want, `{"$numberLong":"`, ""), `"}`, "")}},
 			`{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a"}]}`, `{"find": "c", "filter": {"a": 1}}`,
 			`{"collMod": "c", "index": {"name": "a", `+change+`}}`)
+	}
+}
+
+// TestWritersInLookup: that a stage which writes must not be within $lookup is said before where it
+// must be.
+func TestWritersInLookup(t *testing.T) {
+	for _, version := range []string{"4.4", "5.0", "8.2"} {
+		var steps []mendStep
+		for _, writer := range []string{`{"$out": "o"}`, `{"$merge": {"into": "o"}}`} {
+			for _, stages := range []string{writer, writer + `, {"$match": {}}`, `{"$match": {}}, ` + writer, `{"$match": {}}, ` + writer + `, {"$match": {}}`} {
+				steps = append(steps, mendStep{cmd: `{"aggregate": "c", "pipeline": [{"$lookup": {"from": "d", "pipeline": [` + stages + `], "as": "l"}}], "cursor": {}, "$db": "t"}`, code: 51047})
+			}
+			steps = append(steps, mendStep{cmd: `{"aggregate": "c", "pipeline": [` + writer + `, {"$match": {}}], "cursor": {}, "$db": "t"}`, code: 40601})
+		}
+		mendSteps(t, steps, mongotest.Standalone(), mongotest.Version(version))
 	}
 }

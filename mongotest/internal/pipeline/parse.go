@@ -288,13 +288,14 @@ func (pl *Pipeline) checkPositions(p *parser) error {
 				return srverr.New(40602, "%s is only valid as the first stage in a pipeline", def.name)
 			}
 			return srverr.New(40602, "%s is only valid as the first stage in a pipeline.", def.name)
-		case def.last && i < len(pl.stages)-1 && pl.stages[i+1].index != st.index:
-			return srverr.New(40601, "%s can only be the final stage in the pipeline", def.name)
 		}
 		if outer := stages[p.within]; outer != nil && outer.refuses != nil {
 			if err := outer.refuses(def); err != nil {
 				return err
 			}
+		}
+		if def.last && i < len(pl.stages)-1 && pl.stages[i+1].index != st.index {
+			return srverr.New(40601, "%s can only be the final stage in the pipeline", def.name)
 		}
 		if f, ok := st.stage.(*matchStage); ok && f.filter.NeedsTextIndex() {
 			switch {
