@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -450,6 +451,42 @@ func TestNeeds(t *testing.T) {
 		}
 		if err != nil || to.Needs != tc.needs || to.Lack != tc.lack {
 			t.Errorf("%s: needs %d, %v (%v), want %d, %v", name, to.Needs, to.Lack, err, tc.needs, tc.lack)
+		}
+	}
+}
+
+// TestMoreFields wants the fields that a program adds to a write in their order behind the command's
+// own, and before what only some servers must see.
+func TestMoreFields(t *testing.T) {
+	for name, of := range map[string]func(more any, raw bool) Command{
+		"insert": func(more any, raw bool) Command { return &Insert{Collection: "c", Fields: more, RawData: raw} },
+		"update": func(more any, raw bool) Command { return &Update{Collection: "c", Fields: more, RawData: raw} },
+		"delete": func(more any, raw bool) Command { return &Delete{Collection: "c", Fields: more, RawData: raw} },
+	} {
+		plain, err := body(t, of(nil, false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, more := range []any{bson.D{{Key: "b", Value: 1}, {Key: "a", Value: bson.D{{Key: "x", Value: "y"}}}}, bson.D{}, bson.M{"b": 1}} {
+			want, _ := bson.Marshal(more)
+			for _, raw := range []bool{false, true} {
+				doc, err := body(t, of(more, raw))
+				if err != nil || doc.Validate() != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				wanted := slices.Concat([]byte(plain.Elements()), []byte(bson.Raw(want).Elements()))
+				if raw {
+					wanted = bson.AppendBool(wanted, "rawData", true)
+				}
+				if !bytes.Equal(doc.Elements(), wanted) {
+					t.Errorf("%s: %v", name, doc)
+				}
+			}
+		}
+		for want, more := range map[string]any{"want a document": bson.A{1}, "no order": bson.M{"a": 1, "b": 2}} {
+			if _, err := body(t, of(more, false)); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s with %v: %v, want %q", name, more, err, want)
+			}
 		}
 	}
 }

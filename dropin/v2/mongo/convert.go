@@ -62,6 +62,8 @@ func failure(err error) error {
 		return ErrNilDocument
 	case errors.Is(err, mongoerr.ErrNoDocuments):
 		return ErrNoDocuments
+	case errors.Is(err, mongoerr.ErrNoCursor):
+		return inWords{"database response does not contain a cursor", []error{err}}
 	case errors.Is(err, gridfs.ErrFileNotFound), errors.Is(err, gridfs.ErrRevisionNotFound):
 		return ErrFileNotFound
 	case errors.Is(err, gridfs.ErrClosed):

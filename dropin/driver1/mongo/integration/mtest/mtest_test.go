@@ -68,6 +68,23 @@ func TestMock(t *testing.T) {
 			mt.Errorf("%#v", err)
 		}
 	})
+	mt.Run("no cursor", func(mt *mtest.T) { // tests of programs look for the official driver's words
+		const want = "database response does not contain a cursor"
+		for name, run := range map[string]func() error{
+			"find":      func() error { _, err := mt.Coll.Find(ctx, bson.M{}); return err },
+			"find one":  func() error { return mt.Coll.FindOne(ctx, bson.M{}).Err() },
+			"aggregate": func() error { _, err := mt.Coll.Aggregate(ctx, mongo.Pipeline{}); return err },
+			"indexes":   func() error { _, err := mt.Coll.Indexes().List(ctx); return err },
+			"watch":     func() error { _, err := mt.Coll.Watch(ctx, mongo.Pipeline{}); return err },
+			"catalog":   func() error { _, err := mt.DB.ListCollections(ctx, bson.M{}); return err },
+		} {
+			mt.ClearMockResponses()
+			mt.AddMockResponses(mtest.CreateSuccessResponse())
+			if err := run(); err == nil || err.Error() != want {
+				mt.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 	mt.RunOpts("unacknowledged", mtest.NewOptions().CollectionOptions(options.Collection().SetWriteConcern(writeconcern.Unacknowledged())), func(mt *mtest.T) {
 		res, err := mt.Coll.InsertOne(ctx, bson.M{"_id": 1})
 		if !errors.Is(err, mongo.ErrUnacknowledgedWrite) || res == nil {
