@@ -82,6 +82,8 @@ func sampleOption(name string, t reflect.Type) (any, bson.Type) {
 	case name == "ResumeAfter" || name == "StartAfter":
 		raw, _ := bson.Marshal(document)
 		return bson.Raw(raw), bson.TypeEmbeddedDocument
+	case name == "CommandFields": // its fields are sent, and not it
+		return bson.D{{Key: "commandFields", Value: "x"}}, bson.TypeString
 	case name == "ExpireAfter":
 		return new(time.Hour), bson.TypeInt64
 	}
