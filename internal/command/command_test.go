@@ -455,8 +455,8 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestMoreFields wants the fields that a program adds to a write in their order behind the command's
-// own, and before what only some servers must see.
+// TestMoreFields wants the fields that a program adds to a write in their order behind the
+// command's own, and before what only some servers must see.
 func TestMoreFields(t *testing.T) {
 	for name, of := range map[string]func(more any, raw bool) Command{
 		"insert": func(more any, raw bool) Command { return &Insert{Collection: "c", Fields: more, RawData: raw} },
