@@ -223,3 +223,44 @@ func TestTimeoutBoundsConnections(t *testing.T) {
 		})
 	}
 }
+
+// TestSocketTimeout: without a timeout of the operation's, a reply takes no longer than the socket
+// timeout; with one, that counts alone (specification: Client Side Operations Timeout,
+// "socketTimeoutMS").
+func TestSocketTimeout(t *testing.T) {
+	const silence = time.Hour
+	for _, tc := range []struct {
+		socket  time.Duration
+		timeout *time.Duration
+		ends    time.Duration
+		own     bool // it is the operation's time that was up
+	}{
+		{socket: time.Second, ends: time.Second},
+		{socket: time.Minute, ends: time.Minute},
+		{socket: time.Second, timeout: new(5 * time.Second), ends: 5 * time.Second, own: true},
+		{socket: time.Minute, timeout: new(5 * time.Second), ends: 5 * time.Second, own: true},
+		{timeout: new(5 * time.Second), ends: 5 * time.Second, own: true},
+		{socket: time.Second, timeout: new(time.Duration(0)), ends: silence},
+		{ends: silence},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, Config{SocketTimeout: tc.socket})
+			r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+				if c.Name == "find" {
+					time.Sleep(silence)
+				}
+				return r.answer(c)
+			})
+			op := find(t)
+			if tc.timeout != nil {
+				op.Limit = NewLimit(tc.timeout, "the timeout of the test")
+			}
+			start := time.Now()
+			_, err := r.play(t.Context(), op)
+			var own *mongoerr.TimeoutError
+			if took := time.Since(start); took != tc.ends || (err != nil) != (tc.ends < silence) || (errors.As(err, &own) && own.Source != "") != tc.own {
+				t.Errorf("socket timeout %v, timeout %v: %v after %v", tc.socket, tc.timeout, err, took)
+			}
+		})
+	}
+}
