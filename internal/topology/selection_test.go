@@ -288,6 +288,30 @@ func TestInWindowSpec(t *testing.T) {
 	}
 }
 
+// TestPickDescribed: while a server is picked, its description may change. What comes with it is the
+// one that it was suitable by, whose round trip time the rest of the operation counts with
+// (specification: Client Side Operations Timeout, "Server Selection").
+func TestPickDescribed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &fakeserver.Network{}
+		n := newNode(network, "a:1", nil)
+		topo := connect(t, network, Config{SelectionTimeout: time.Minute}, "a:1")
+		synctest.Wait()
+		before := topo.snapshot.Load()
+		n.SetDown(true)
+		time.Sleep(time.Minute)
+		if topo.Description().Server("a:1").Kind != event.UnknownServer {
+			t.Fatal("the server is still known")
+		}
+		for _, sel := range []*Selection{write(), {ReadPreference: &consistency.ReadPreference{Mode: consistency.Nearest}}, {ReadPreference: &consistency.ReadPreference{Mode: consistency.PrimaryPreferred}}} {
+			s, d, err := topo.pick(before, sel)
+			if err != nil || s == nil || d != before.desc.Server("a:1") {
+				t.Errorf("%v: %v, %v, want the description %v", sel, d, err, before.desc.Server("a:1"))
+			}
+		}
+	})
+}
+
 // The description that a selection returns is the one that it was made by, whichever way it was
 // made.
 func TestSelectDescribed(t *testing.T) {
