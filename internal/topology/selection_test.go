@@ -288,8 +288,8 @@ func TestInWindowSpec(t *testing.T) {
 	}
 }
 
-// TestPickDescribed: while a server is picked, its description may change. What comes with it is the
-// one that it was suitable by, whose round trip time the rest of the operation counts with
+// TestPickDescribed: while a server is picked, its description may change. What comes with it is
+// the one that it was suitable by, whose round trip time the rest of the operation counts with
 // (specification: Client Side Operations Timeout, "Server Selection").
 func TestPickDescribed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
