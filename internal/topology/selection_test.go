@@ -3,6 +3,7 @@ package topology
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"net"
 	"path/filepath"
@@ -338,6 +339,31 @@ func TestSelectDescribed(t *testing.T) {
 				}
 				n.SetDown(false)
 				time.Sleep(time.Minute)
+			}
+		}
+	})
+}
+
+// TestReadyWhenKnown: once a server is known, its pool is ready: nobody can select it and find that
+// it is not (specification: Server Monitoring, and Connection Monitoring and
+// Pooling, "Marking a Pool as Ready").
+func TestReadyWhenKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &fakeserver.Network{}
+		newNode(network, "a:1", nil)
+		topo := connect(t, network, Config{SelectionTimeout: time.Minute}, "a:1")
+		synctest.Wait()
+		known := *topo.Description().Server("a:1")
+		for range 100 { // a pool that is made ready later is seen in most rounds
+			for _, d := range []*event.ServerDescription{{Addr: "a:1", LastError: errors.New("away")}, &known} {
+				d := *d
+				topo.update(&d, func() bool { return false }, func(s *Server) {
+					if d.LastError != nil {
+						s.pool.Clear(d.LastError, false) // as a failed check does
+					} else if state := s.pool.Stats().State; state != "ready" {
+						t.Errorf("the pool is %s", state)
+					}
+				})
 			}
 		}
 	})
