@@ -236,6 +236,36 @@ func TestNetworkErrorCancelsCheck(t *testing.T) {
 	})
 }
 
+// TestNetworkErrorAsksForNoCheck: where the monitor sleeps between checks, an operation that loses
+// its connection does not wake it: it marks the server, and whoever selects one asks
+// (specification: Server Discovery and Monitoring, "Network error when reading or writing").
+func TestNetworkErrorAsksForNoCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &fakeserver.Network{}
+		n := newNode(network, "a:1", nil)
+		n.old = true // it is polled
+		n.command = func(r *fakeserver.Request) { r.Conn.Close() }
+		var checks atomic.Int64
+		topo := connect(t, network, Config{Monitor: &event.ServerMonitor{
+			ServerHeartbeatStarted: func(*event.ServerHeartbeatStarted) { checks.Add(1) },
+		}}, "a:1")
+		s := mustSelect(t, topo, write())
+		time.Sleep(time.Second)
+		before := checks.Load()
+		if err := ping(t.Context(), s); err == nil || s.Description().Kind != event.UnknownServer {
+			t.Fatalf("%v, the server is %v", err, s.Description())
+		}
+		time.Sleep(DefaultHeartbeatInterval / 2)
+		if n := checks.Load() - before; n != 0 {
+			t.Errorf("%d checks at once", n)
+		}
+		time.Sleep(DefaultHeartbeatInterval / 2)
+		if n := checks.Load() - before; n != 1 {
+			t.Errorf("%d checks within the heartbeat interval, want 1", n)
+		}
+	})
+}
+
 // A server that stops answering in the middle of a stream is found out by the time limit of the
 // check; its connections in use are closed.
 func TestCheckTimeoutInterrupts(t *testing.T) {
