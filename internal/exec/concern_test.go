@@ -147,6 +147,18 @@ func TestClusterTimeOfSessions(t *testing.T) {
 		if ts := now(nil); ts.Compare(later.Time) >= 0 {
 			t.Errorf("an operation without it sends %v", ts)
 		}
+		r.d.OnCommand(func(c *mongotest.Command) (bson.Raw, error) {
+			if c.Name == "insert" {
+				return bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "n", Value: 1}, {Key: "$clusterTime", Value: clusterTime(1 << 30)}})
+			}
+			return r.answer(c)
+		})
+		if _, err := r.play(t.Context(), insert(t)); err != nil {
+			t.Fatal(err)
+		}
+		if ts := now(nil); ts.T != 1<<30 {
+			t.Errorf("after a reply with a time the client sends %v", ts)
+		}
 		r.x.Clock.Advance(session.ParseClusterTime(clusterTime(1<<31 + 1)))
 		if ts := now(ahead); ts.T != 1<<31+1 {
 			t.Errorf("the session that is behind sends %v", ts)
