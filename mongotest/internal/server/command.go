@@ -53,6 +53,7 @@ type Command struct {
 	Continues   bool // works on what an earlier command has opened, whose limits hold
 	Sequences   bool // takes document sequences
 	OpQuery     bool // is taken as an OP_QUERY since version 5.1, too: connections may begin with it
+	Timeless    bool // its filters know no $$NOW and no $$CLUSTER_TIME (seen in 8.2)
 	ReadConcern bool // takes read concern levels other than local
 	// CheckConcern says why a command does not go with a read concern level that it takes in
 	// general. It may be nil.

@@ -92,14 +92,10 @@ func (c *filterContext) set(r *Request, ns string, coll *query.Collation, let bs
 	return &c.Options
 }
 
-// timeless are the commands whose filters know no $$NOW and no $$CLUSTER_TIME. It is so in 8.2;
-// whether in earlier servers is not known.
-var timeless = map[string]bool{"count": true, "distinct": true, "listCollections": true, "listDatabases": true}
-
 func (c *filterContext) exprOptions(let bson.Raw) *pipeline.Options {
 	o := c.r.ExprOptions(c.ns, c.Collation, let)
 	o.Check = c.Work.Check()
-	o.NoTimes = o.Version.AllParsed() && timeless[c.r.Cmd.Name]
+	o.NoTimes = o.Version.AllParsed() && c.r.Cmd.Timeless
 	return o
 }
 

@@ -83,12 +83,19 @@ func (d *Data) restoreOrphans(list []orphans) {
 		return
 	}
 	x.list = slices.Clone(list)
+	d.armDeleter(d.Clock.Now())
+}
+
+// armDeleter starts the timer of the range deleter for the first of its list. The caller has the
+// mutex.
+func (d *Data) armDeleter(now time.Time) {
+	x := &d.cluster.deleter
 	if x.timer != nil {
 		x.timer.Stop()
 		x.timer = nil
 	}
-	if len(x.list) > 0 {
-		x.timer = time.AfterFunc(x.list[0].due.Sub(d.Clock.Now()), d.deleteOrphans)
+	if len(x.list) > 0 && !x.ended {
+		x.timer = time.AfterFunc(x.list[0].due.Sub(now), d.deleteOrphans)
 	}
 }
 
@@ -104,13 +111,7 @@ func (d *Data) deleteOrphans() {
 		due = append(due, o)
 		return true
 	})
-	if x.timer != nil {
-		x.timer.Stop()
-		x.timer = nil
-	}
-	if len(x.list) > 0 && !x.ended {
-		x.timer = time.AfterFunc(x.list[0].due.Sub(now), d.deleteOrphans)
-	}
+	d.armDeleter(now)
 	x.mu.Unlock()
 	for _, o := range due {
 		_ = d.storage.s.Write(func(tx *store.Tx) error {

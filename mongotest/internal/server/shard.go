@@ -254,6 +254,9 @@ func (x *Routing) reachCatalog() error {
 // be older than how it is now.
 func (x Route) movedAlone(c *store.Coll) bool {
 	n := x.via.r.Node
+	if !n.MovedAlone(c) {
+		return false
+	}
 	now := n.Store().Latest().Coll(x.ns)
 	return now != nil && now.UUID == c.UUID && now.Shard() == c.Shard() && n.MovedAlone(now)
 }

@@ -9,6 +9,7 @@ import (
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -118,12 +119,8 @@ func runCloneAsCapped(r *server.Request, dst []byte) ([]byte, error) {
 	})
 }
 
-// buckets begins the names of the collections that hold those of time series. temporaryName is how
-// the collection is called as long as convertToCapped fills it.
-const (
-	buckets       = "system.buckets."
-	temporaryName = "tmpXXXXX.convertToCapped."
-)
+// temporaryName is how the collection is called as long as convertToCapped fills it.
+const temporaryName = "tmpXXXXX.convertToCapped."
 
 // cloneCapped makes a capped collection with the documents of another one, or in its place.
 func cloneCapped(r *server.Request, tx *store.Tx, from, to string, size int64) error {
@@ -132,7 +129,7 @@ func cloneCapped(r *server.Request, tx *store.Tx, from, to string, size int64) e
 	_, fromName := namespace.Split(from)
 	_, toName := namespace.Split(to)
 	switch {
-	case parsed && (strings.HasPrefix(fromName, buckets) || strings.HasPrefix(toName, buckets)):
+	case parsed && (series.NamesBuckets(fromName) || series.NamesBuckets(toName)):
 		return srverr.New(srverr.IllegalOperation, "Cannot make a capped collection of the buckets of a time-series one")
 	case parsed && from != to && tx.Coll(to) != nil && tx.Coll(to).View:
 		return srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", to)

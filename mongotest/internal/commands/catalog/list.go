@@ -14,13 +14,15 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "listCollections", Help: "list collections for this db", Needs: server.OnDB("listCollections"),
+		Name: "listCollections", Timeless: true,
+		Help: "list collections for this db", Needs: server.OnDB("listCollections"),
 		API: server.V1, DataLake: true,
 		Where: server.OptIn, Mongos: server.OnMongos{Catalog: (*server.Request).Namespace, Missing: listsNothing},
 		Run: runListCollections,
 	})
 	server.Register(&server.Command{
-		Name: "listDatabases", Help: "{ listDatabases:1, [filter: <filterObject>] [, nameOnly: true ] }\nlist databases on this server",
+		Name: "listDatabases", Timeless: true,
+		Help:      "{ listDatabases:1, [filter: <filterObject>] [, nameOnly: true ] }\nlist databases on this server",
 		AdminOnly: true, Needs: server.Free, API: server.V1, DataLake: true, Where: server.OptIn, Run: runListDatabases,
 	})
 	server.Register(&server.Command{

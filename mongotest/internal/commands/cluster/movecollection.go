@@ -18,14 +18,12 @@ type moveSpec struct {
 }
 
 var (
+	toShard = map[string]args.Field[moveSpec]{
+		"toShard": args.String(func(q *moveSpec) *string { return &q.toShard }),
+	}
 	moveArgs = &args.Table[moveSpec]{Name: "moveCollection", Lax: true, Required: []string{"toShard"},
-		Fields: map[string]args.Field[moveSpec]{
-			"toShard": args.String(func(q *moveSpec) *string { return &q.toShard }),
-		}}
-	unshardArgs = &args.Table[moveSpec]{Name: "unshardCollection", Lax: true,
-		Fields: map[string]args.Field[moveSpec]{
-			"toShard": args.String(func(q *moveSpec) *string { return &q.toShard }),
-		}}
+		Fields: toShard}
+	unshardArgs = &args.Table[moveSpec]{Name: "unshardCollection", Lax: true, Fields: toShard}
 )
 
 // shard returns the shard that the collection goes to, or -1 if the command names none.

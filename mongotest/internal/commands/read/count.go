@@ -14,7 +14,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "count", Help: "count objects in collection", Needs: server.OnColl("find"), API: server.V1,
+		Name: "count", Timeless: true,
+		Help: "count objects in collection", Needs: server.OnColl("find"), API: server.V1,
 		DataLake: true, Where: server.OptIn,
 		Sequences: true, ReadConcern: true, Mongos: server.OnMongos{Reply: countOfShards}, Run: runCount,
 	})

@@ -18,7 +18,8 @@ import (
 
 func init() {
 	server.Register(&server.Command{
-		Name: "distinct", Help: "{ distinct : 'collection name' , key : 'a.b' , query : {} }",
+		Name: "distinct", Timeless: true,
+		Help:  "{ distinct : 'collection name' , key : 'a.b' , query : {} }",
 		Needs: server.OnColl("find"), DataLake: true,
 		Where: server.OptIn, Txn: server.TxnOK, Sequences: true, ReadConcern: true, Snapshot: true,
 		Mongos:    server.OnMongos{Early: server.CheckTarget, Missing: server.RefuseMissing},
