@@ -82,7 +82,7 @@ type accumulatorKind struct {
 
 var accumulators = map[string]accumulatorKind{
 	"$sum":          {make: func(*Env, int) Accumulator { return &sumAcc{total: newTotal()} }},
-	"$avg":          {make: func(*Env, int) Accumulator { return &avgAcc{total: newTotal()} }},
+	"$avg":          {make: func(env *Env, _ int) Accumulator { return &avgAcc{total: newTotal(), env: env} }},
 	"$min":          {make: func(env *Env, _ int) Accumulator { return &extremeAcc{env: env, sign: -1} }},
 	"$max":          {make: func(env *Env, _ int) Accumulator { return &extremeAcc{env: env, sign: 1} }},
 	"$first":        {make: func(*Env, int) Accumulator { return &firstAcc{} }},
@@ -170,6 +170,7 @@ func (a *sumAcc) Add(v bson.RawValue) error {
 func (a *sumAcc) Value() (bson.RawValue, error) { return a.total.value(), nil }
 
 type avgAcc struct {
+	env   *Env
 	total total
 	n     int64
 }
@@ -189,7 +190,11 @@ func (a *avgAcc) Value() (bson.RawValue, error) {
 	case a.total.typ == bson.TypeDecimal128:
 		return decimalValue(a.total.decimal().Quo(decimal.FromInt(a.n))), nil
 	}
-	return bsondoc.DoubleValue(a.total.binary.double() / float64(a.n)), nil
+	sum := a.total.binary.double()
+	if b := &a.total.binary; a.env.Version.AllParsed() && !b.isSpecial() {
+		sum += b.addend
+	}
+	return bsondoc.DoubleValue(sum / float64(a.n)), nil
 }
 
 // extremeAcc keeps the smallest (sign -1) or greatest (sign 1) value, nulls aside.

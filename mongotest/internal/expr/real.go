@@ -69,3 +69,32 @@ var (
 	pow   = nearest2(decimal.Decimal.Pow, math.Pow)
 	atan2 = nearest2(decimal.Decimal.Atan2, math.Atan2)
 )
+
+// The inverse hyperbolic functions of the C library are not those nearest doubles: they are as
+// exact as the logarithms and square roots that they are made of, by the same formulas as those of
+// package math.
+
+// acosh is math.Acosh with the C library's logarithm.
+func acosh(x float64) float64 {
+	switch {
+	case x >= 1<<28:
+		return ln(x) + math.Ln2
+	case x > 2:
+		return ln(2*x - 1/(x+math.Sqrt(x*x-1)))
+	}
+	return math.Acosh(x)
+}
+
+// asinh is math.Asinh with the C library's logarithm.
+func asinh(x float64) float64 {
+	a := math.Abs(x)
+	switch {
+	case a > 1<<28 && !math.IsInf(a, 0):
+		a = ln(a) + math.Ln2
+	case a > 2 && !math.IsInf(a, 0):
+		a = ln(2*a + 1/(math.Sqrt(a*a+1)+a))
+	default:
+		return math.Asinh(x)
+	}
+	return math.Copysign(a, x)
+}

@@ -30,13 +30,13 @@ func init() {
 		trigonometric("$tan", finiteBounds, dec.Tan, math.Tan),
 		trigonometric("$asin", unitBounds, dec.Asin, math.Asin),
 		trigonometric("$acos", unitBounds, dec.Acos, math.Acos),
-		trigonometric("$acosh", acoshBounds, dec.Acosh, math.Acosh),
-		trigonometric("$atanh", unitBounds, dec.Atanh, math.Atanh),
+		likeC("$acosh", acoshBounds, dec.Acosh, acosh),
+		likeC("$atanh", unitBounds, dec.Atanh, math.Atanh),
 		trigonometric("$atan", nil, dec.Atan, math.Atan),
 		trigonometric("$sinh", nil, dec.Sinh, math.Sinh),
 		trigonometric("$cosh", nil, dec.Cosh, math.Cosh),
 		trigonometric("$tanh", nil, dec.Tanh, math.Tanh),
-		trigonometric("$asinh", nil, dec.Asinh, math.Asinh),
+		likeC("$asinh", nil, dec.Asinh, asinh),
 		&naryOp{name: "$atan2", arity: exactly(2), operand: angleOperand, eval: evalAtan2},
 		numeric("$degreesToRadians", real(
 			func(d dec) dec { return d.Mul(decimal.Pi.Quo(decimal.FromInt(180))) },
@@ -48,6 +48,11 @@ func init() {
 }
 
 func trigonometric(name string, b *bounds, d func(decimal.Decimal) decimal.Decimal, f func(float64) float64) *naryOp {
+	return likeC(name, b, d, nearest(d, f))
+}
+
+// likeC is trigonometric for a function that computes the doubles of the C library as they are.
+func likeC(name string, b *bounds, d func(decimal.Decimal) decimal.Decimal, f func(float64) float64) *naryOp {
 	return numeric(name, func(v bson.RawValue) (bson.RawValue, error) {
 		x := toDouble(v)
 		if math.IsNaN(x) {
@@ -66,7 +71,7 @@ func trigonometric(name string, b *bounds, d func(decimal.Decimal) decimal.Decim
 				return missing, srverr.New(50989, "cannot apply %s to %s, value must in %s", name, shown, b.text)
 			}
 		}
-		return real(d, nearest(d, f))(v)
+		return real(d, f)(v)
 	})
 }
 

@@ -60,8 +60,11 @@ func (f fold) marks(s string) string {
 // delimiter reports whether a rune stands between words. In English an apostrophe is part of a
 // word.
 func delimiter(r rune, language string) bool {
-	if r == '\'' {
+	switch r {
+	case '\'':
 		return language != "english"
+	case 0:
+		return true
 	}
 	return unicode.In(r, unicode.White_Space, unicode.Dash, unicode.Hyphen, unicode.Quotation_Mark,
 		unicode.Terminal_Punctuation, unicode.Pattern_Syntax)

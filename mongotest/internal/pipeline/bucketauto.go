@@ -209,7 +209,7 @@ func (b *bucketAutoStage) bucket(low, high bson.RawValue, rows []keyedDocument) 
 			return nil, err
 		}
 	}
-	if dst, err = appendResults(dst, b.names, accs); err != nil {
+	if dst, err = appendResults(dst, b.names, accs, nil); err != nil {
 		return nil, err
 	}
 	return bson.EndDocument(dst, start), nil

@@ -44,6 +44,15 @@ func refusedBy(name string, code int32) func(*stageDef) error {
 	}
 }
 
+// fuses reports whether a stage combines what its sub-pipelines select.
+func fuses(stage string) bool { return stage == "$rankFusion" || stage == "$scoreFusion" }
+
+// addsFields reports whether a stage that selects documents adds fields to them.
+func addsFields(s stage) bool {
+	g, ok := s.(*geoNearStage)
+	return ok && (g.distance != nil || g.locs != nil)
+}
+
 // checkInputs looks at the names of the stages of input pipelines, before anything is parsed.
 func checkInputs(p *parser, name string, pipelines bson.Raw) error {
 	for key, item := range pipelines.All() {

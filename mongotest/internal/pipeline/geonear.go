@@ -78,7 +78,7 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 			if !ok {
 				return nil, srverr.New(16607, "$geoNear requires that 'includeLocs' option is a String")
 			}
-			if err := expr.CheckPath(s, p.rt.o.Version); err != nil {
+			if err := checkGeoOutput(s, p.rt.o.Version); err != nil {
 				return nil, err
 			}
 			g.locs = strings.Split(s, ".")
@@ -106,7 +106,9 @@ func parseGeoNear(p *parser, name string, v bson.RawValue) (*geoNearStage, error
 			if !ok {
 				return nil, srverr.New(srverr.TypeMismatch, "query must be an object")
 			}
-			f, err := query.ParseFilter(sub, g.options)
+			options := *g.options
+			options.NoNear = p.rt.o.Version.AllParsed()
+			f, err := query.ParseFilter(sub, &options)
 			switch {
 			case err != nil:
 				return nil, err
@@ -167,7 +169,19 @@ func (g *geoNearStage) parseDistanceField(v bson.RawValue) error {
 		return srverr.New(16606, "$geoNear requires a 'distanceField' option as a String")
 	}
 	g.distance = strings.Split(field, ".")
-	return expr.CheckPath(field, version)
+	return checkGeoOutput(field, version)
+}
+
+// maxGeoOutput is the number of names that the path of a field may have which $geoNear adds: one
+// less than paths of others.
+const maxGeoOutput = 199
+
+func checkGeoOutput(path string, version release.Version) error {
+	err := expr.CheckPath(path, version)
+	if err == nil && version.AllParsed() && strings.Count(path, ".") >= maxGeoOutput {
+		err = srverr.New(5984700, "FieldPath is too long")
+	}
+	return err
 }
 
 // limitOption reads minDistance or maxDistance, which are numbers, or from 7.2 on constant

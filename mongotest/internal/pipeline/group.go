@@ -22,6 +22,8 @@ type groupStage struct {
 	idField string
 	// engine says that the engine groups which reads the collection.
 	engine bool
+	// handed says that the engine hands its groups to a stage that is done elsewhere.
+	handed bool
 }
 
 func parseGroup(p *parser, _ string, v bson.RawValue) (*groupStage, error) {
@@ -160,8 +162,10 @@ func accumulate(rt *runtime, specs []*expr.AccumulatorSpec, accs []expr.Accumula
 	return kept, nil
 }
 
-// appendResults appends the accumulators' values; missing ones are null.
-func appendResults(dst []byte, names []string, accs []expr.Accumulator) ([]byte, error) {
+// appendResults appends the accumulators' values as shown makes them, if it is not nil; missing
+// ones are null.
+func appendResults(dst []byte, names []string, accs []expr.Accumulator,
+	shown func(i int, v bson.RawValue) bson.RawValue) ([]byte, error) {
 	for i, acc := range accs {
 		v, err := acc.Value()
 		if err != nil {
@@ -169,6 +173,9 @@ func appendResults(dst []byte, names []string, accs []expr.Accumulator) ([]byte,
 		}
 		if v.Type == 0 {
 			v = bson.RawValue{Type: bson.TypeNull}
+		}
+		if shown != nil {
+			v = shown(i, v)
 		}
 		dst = bson.AppendRawValue(dst, names[i], v)
 	}
@@ -221,6 +228,56 @@ func (pl *Pipeline) noteEngine(p *parser) {
 	}
 }
 
+// noteHanded tells the groups of that engine whether stages follow which it does not do.
+func (pl *Pipeline) noteHanded() {
+	for i, st := range pl.stages[:max(len(pl.stages)-1, 0)] {
+		g, ok := st.stage.(*groupStage)
+		if b, isBucket := st.stage.(*bucketStage); isBucket {
+			g, ok = b.groupStage, true
+		}
+		if !ok || !g.engine {
+			continue
+		}
+		switch next := pl.stages[i+1].stage.(type) {
+		case *groupStage:
+			g.handed = !next.engine
+		case *bucketStage:
+			g.handed = !next.engine
+		case *lookupStage:
+		default:
+			g.handed = true
+		}
+	}
+}
+
+// handedOn returns what other stages get of a value that the engine made: minKey and maxKey in a
+// document, and a string of code. In an array that it made it is so of each item.
+func (g *groupStage) handedOn(v bson.RawValue, made bool) bson.RawValue {
+	if !g.handed {
+		return v
+	}
+	switch v.Type {
+	case bson.TypeMinKey, bson.TypeMaxKey:
+		start, dst := bson.BeginDocument(nil)
+		return bsondoc.DocumentValue(bson.EndDocument(bson.AppendRawValue(dst, "", v), start))
+	case bson.TypeJavaScript:
+		return bson.RawValue{Type: bson.TypeString, Value: v.Value}
+	case bson.TypeArray:
+		if !made {
+			break
+		}
+		start, dst := bson.BeginDocument(nil)
+		i := 0
+		for item := range bson.Raw(v.Value).Values() {
+			item = g.handedOn(item, false)
+			dst = append(bson.AppendIndexHeader(dst, item.Type, i), item.Value...)
+			i++
+		}
+		return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)}
+	}
+	return v
+}
+
 // run groups the input by what keyOf computes.
 func (g *groupStage) run(src Iterator, keyOf func(bson.Raw) (bson.RawValue, error)) ([]bson.Raw, error) {
 	groups := expr.NewGroups(g.rt.env)
@@ -262,8 +319,10 @@ func (g *groupStage) run(src Iterator, keyOf func(bson.Raw) (bson.RawValue, erro
 			return nil, err
 		}
 		start, dst := bson.BeginDocument(nil)
-		dst = bson.AppendRawValue(dst, "_id", key)
-		dst, err := appendResults(dst, g.names, rows[i])
+		dst = bson.AppendRawValue(dst, "_id", g.handedOn(key, false))
+		dst, err := appendResults(dst, g.names, rows[i], func(j int, v bson.RawValue) bson.RawValue {
+			return g.handedOn(v, g.fields[j].Collects())
+		})
 		if err != nil {
 			return nil, err
 		}

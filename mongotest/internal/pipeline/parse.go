@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"allium/bson"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/query"
@@ -191,7 +193,36 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 			return nil, err
 		}
 	}
+	pl.dropBeforeGeoNear()
+	pl.noteHanded()
 	return pl, pl.checkPositions(p)
+}
+
+// dropBeforeGeoNear removes stages that do nothing from before a $geoNear, which has to be the
+// first one after the server's optimization.
+func (pl *Pipeline) dropBeforeGeoNear() {
+	at := slices.IndexFunc(pl.stages, func(st parsedStage) bool { return st.def.name == "$geoNear" })
+	if at <= 0 || !pl.rt.o.Version.AllParsed() {
+		return
+	}
+	for _, st := range pl.stages[:at] {
+		switch s := st.stage.(type) {
+		case *matchStage:
+			if !s.doc.IsEmpty() {
+				return
+			}
+		case *skipStage:
+			if s.n != 0 {
+				return
+			}
+		default:
+			return
+		}
+	}
+	pl.stages = pl.stages[at:]
+	for i := range pl.stages {
+		pl.stages[i].index -= at
+	}
 }
 
 // glance finds what the server reports before it parses any stage: a name that it does not know
@@ -277,6 +308,8 @@ func (pl *Pipeline) checkPositions(p *parser) error {
 				"Stage not supported inside of a multi-document transaction: %s", def.name)
 		case p.faceted && def.notInFacet && p.rt.o.Version.AllParsed() && (p.within == "$facet" || !def.notInLookup):
 			return outsideFacet(def.name)
+		case fuses(p.within) && addsFields(st.stage): // as what does not select
+			return stages[p.within].refuses(&stageDef{name: def.name})
 		case st.index > 0 && (def.name == "$rankFusion" || def.name == "$scoreFusion"):
 			return notFirstFusion(def.name)
 		case def.first && st.index > 0:

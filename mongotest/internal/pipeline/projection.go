@@ -496,6 +496,8 @@ func (ap *addParser) check(prefix, key string, v bson.RawValue) error {
 		dollar = dollar || strings.HasPrefix(k, "$")
 	}
 	switch {
+	case n == 0 && ap.p.rt.o.Version.AllParsed():
+		return value() // which takes the place of what is there
 	case n == 0:
 		return srverr.New(40180, "an empty object is not a valid value. Found empty object at path %s", full)
 	case strings.HasPrefix(first, "$"):

@@ -216,6 +216,7 @@ func parseMatch(p *parser, _ string, v bson.RawValue) (*matchStage, error) {
 func (m *matchStage) parse(sorted bool) (err error) {
 	o := *m.rt.query
 	o.Unsorted = !sorted
+	o.NoNear = o.Version.AllParsed()
 	m.exprs = nil
 	o.Expr = query.ExprParserFunc(func(v bson.RawValue) (query.Expr, error) {
 		e, err := expr.Parse(v, m.scope)

@@ -216,7 +216,8 @@ func checkScale(version release.Version, v bson.RawValue) error {
 func checkPlanCacheStats(p *parser, _ string, v bson.RawValue) (bson.Raw, error) {
 	doc, ok := v.Document()
 	all := doc.Lookup("allHosts")
-	known := p.rt.o.Version.AllParsed() && !all.IsZero()
+	known := p.rt.o.Version.AllParsed() && !all.IsZero() &&
+		len(bsondoc.Items(bson.RawValue{Type: bson.TypeArray, Value: doc})) == 1
 	switch {
 	case !ok:
 		return nil, srverr.New(srverr.FailedToParse, "$planCacheStats value must be an object. Found: %s", typeName(v))
@@ -224,7 +225,7 @@ func checkPlanCacheStats(p *parser, _ string, v bson.RawValue) (bson.Raw, error)
 		return nil, srverr.New(13111, `Wrong type for field (allHosts) %s != bool`, typeName(all))
 	case known && all.AsBool() && !p.rt.o.Mongos:
 		return nil, srverr.New(4503200, "$planCacheStats can take 'allHosts: true' on a sharded cluster alone")
-	case known && len(bsondoc.Items(bson.RawValue{Type: bson.TypeArray, Value: doc})) == 1:
+	case known:
 	case !doc.IsEmpty():
 		return nil, srverr.New(srverr.FailedToParse, "$planCacheStats parameters object must be empty. Found: %s",
 			typeName(v))
@@ -424,6 +425,8 @@ func checkDataDistribution(p *parser, name string, v bson.RawValue) (bson.Raw, e
 func checkQuerySettings(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
 	doc, ok := v.Document()
 	switch {
+	case p.within == "$facet":
+		return nil, outsideFacet(name)
 	case !ok:
 		return nil, srverr.New(7746800, "%s stage expects a document as argument", name)
 	case p.ns.Coll != "":

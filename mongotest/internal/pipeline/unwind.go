@@ -74,6 +74,9 @@ func parseUnwind(p *parser, _ string, v bson.RawValue) (*unwindStage, error) {
 	case path[0] != '$':
 		return nil, srverr.New(28818, "path option to $unwind stage should be prefixed with a '$': %s", path)
 	}
+	if strings.IndexByte(path, 0) >= 0 {
+		return nil, srverr.New(16419, "field path must not contain embedded null characters")
+	}
 	if err := expr.CheckPath(path[1:], p.rt.o.Version); err != nil {
 		return nil, err
 	}

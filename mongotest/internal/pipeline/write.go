@@ -3,6 +3,7 @@ package pipeline
 // $out and $merge.
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -122,12 +123,19 @@ type mergeStage struct {
 	rt         *runtime
 	into       Namespace
 	on         []string
-	nulls      bool   // null and what is missing are values of on like others
-	matched    string // replace, keepExisting, merge, fail, pipeline
-	notMatched string // insert, discard, fail
-	slots      []expr.Slot
+	nulls      bool     // null and what is missing are values of on like others
+	matched    string   // replace, keepExisting, merge, fail, pipeline
+	notMatched string   // insert, discard, fail
+	names      []string // of the variables of the pipeline
 	values     []expr.Expr
-	update     *Update
+	// compile returns the pipeline that sees those variables for which has is true.
+	compile func(has []bool) (*mergeUpdate, error)
+}
+
+// mergeUpdate is the pipeline of a $merge, with where it finds its variables.
+type mergeUpdate struct {
+	slots  []expr.Slot
+	update *Update
 }
 
 func parseMerge(p *parser, name string, v bson.RawValue) (*mergeStage, error) {
@@ -334,7 +342,6 @@ func (m *mergeStage) parsePipeline(p *parser, let bson.Raw, stages []bson.Raw) e
 		}
 		let = bson.EndDocument(bson.AppendString(dst, "new", "$$ROOT"), start)
 	}
-	scope := p.scope
 	for name, item := range let.All() {
 		if err := expr.CheckVariableName(name, p.rt.o.Version); err != nil {
 			return err
@@ -343,15 +350,42 @@ func (m *mergeStage) parsePipeline(p *parser, let bson.Raw, stages []bson.Raw) e
 		if err != nil {
 			return err
 		}
-		var slot expr.Slot
-		scope, slot = scope.Define(name)
-		m.slots, m.values = append(m.slots, slot), append(m.values, e)
+		m.names, m.values = append(m.names, name), append(m.values, e)
 	}
-	wasUpdate := p.rt.update
-	var err error
-	m.update, err = p.sub("$merge", m.into, scope).update(stages)
-	p.rt.update = wasUpdate
-	return err
+	parse := func(has []bool) (*mergeUpdate, error) {
+		u := &mergeUpdate{slots: make([]expr.Slot, len(m.names))}
+		scope := p.scope
+		for i, name := range m.names {
+			if has[i] {
+				scope, u.slots[i] = scope.Define(name)
+			}
+		}
+		wasUpdate := p.rt.update
+		var err error
+		u.update, err = p.sub("$merge", m.into, scope).update(stages)
+		p.rt.update = wasUpdate
+		return u, err
+	}
+	if !p.rt.o.Version.AllParsed() {
+		u, err := parse(slices.Repeat([]bool{true}, len(m.names)))
+		m.compile = func([]bool) (*mergeUpdate, error) { return u, nil }
+		return err
+	}
+	// The pipeline is that of an update, which is parsed when a document is to be merged: a
+	// variable without a value is one that is not defined there.
+	known := map[string]*mergeUpdate{}
+	m.compile = func(has []bool) (*mergeUpdate, error) {
+		key := fmt.Sprint(has)
+		if u := known[key]; u != nil {
+			return u, nil
+		}
+		u, err := parse(has)
+		if err == nil {
+			known[key] = u
+		}
+		return u, err
+	}
+	return nil
 }
 
 func (m *mergeStage) target() Namespace { return m.into }
@@ -502,10 +536,20 @@ func (m *mergeStage) merged(old, doc bson.Raw) (bson.Raw, error) {
 			return nil, err
 		}
 	}
+	has := make([]bool, len(values))
 	for i, v := range values {
-		m.rt.state.Set(m.slots[i], v)
+		has[i] = v.Type != 0
 	}
-	out, err := m.update.Apply(old)
+	u, err := m.compile(has)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range values {
+		if has[i] || !m.rt.o.Version.AllParsed() {
+			m.rt.state.Set(u.slots[i], v)
+		}
+	}
+	out, err := u.update.Apply(old)
 	if err != nil {
 		return nil, err
 	}

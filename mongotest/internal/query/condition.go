@@ -130,7 +130,7 @@ func AnyOf(list []*Filter) *Filter {
 	for i, c := range list {
 		nodes[i] = c.root
 	}
-	f.root = &or{nodes}
+	f.root = &or{children: nodes}
 	return &f
 }
 

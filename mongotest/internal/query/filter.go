@@ -21,8 +21,8 @@ type Options struct {
 	// refused.
 	Expr ExprParser
 	// NoExpr refuses $expr where the server does, as in partial index filters; NoText refuses $text
-	// and geo queries likewise.
-	NoExpr, NoText bool
+	// and geo queries likewise, NoNear those of the latter that sort.
+	NoExpr, NoText, NoNear bool
 	// Unsorted keeps the conditions in the order in which they are written, as stages after a
 	// pipeline's first do.
 	Unsorted bool
@@ -163,6 +163,7 @@ func newFilterParser(o *Options) *filterParser {
 	p := &filterParser{coll: o.collation(), version: o.version(), work: o.meter()}
 	if o != nil {
 		p.unsorted = o.Unsorted
+		p.noNear = o.NoNear
 		p.expr, p.noExpr, p.noText, p.noWhere, p.noSchema, p.where = o.Expr, o.NoExpr, o.NoText, o.NoWhere, o.NoSchema,
 			o.Where
 	}

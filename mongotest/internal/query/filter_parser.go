@@ -22,18 +22,18 @@ const (
 )
 
 type filterParser struct {
-	coll           *Collation
-	version        release.Version
-	expr           ExprParser
-	noExpr, noText bool
-	unsorted       bool
-	noWhere        bool
-	noSchema       bool
-	where          WhereCompiler
-	text           *textNode // $text, if there has been one
-	near           *Near
-	work           *work.Meter
-	out            Filter // what comes of it: see filter
+	coll                   *Collation
+	version                release.Version
+	expr                   ExprParser
+	noExpr, noText, noNear bool
+	unsorted               bool
+	noWhere                bool
+	noSchema               bool
+	where                  WhereCompiler
+	text                   *textNode // $text, if there has been one
+	near                   *Near
+	work                   *work.Meter
+	out                    Filter // what comes of it: see filter
 }
 
 // isExpression reports whether a value is a document of operators: its first field starts with "$",
@@ -128,6 +128,7 @@ func (p *filterParser) parseLogical(key string, v bson.RawValue, lv level) (node
 		return nil, badValue("%s must be an array", key)
 	}
 	var children []node
+	text := p.text
 	for e := range bson.Raw(v.Value).Values() {
 		if e.Type != bson.TypeEmbeddedDocument {
 			return nil, badValue("$or/$and/$nor entries need to be full objects")
@@ -141,16 +142,19 @@ func (p *filterParser) parseLogical(key string, v bson.RawValue, lv level) (node
 		}
 		children = append(children, n)
 	}
-	if len(children) == 0 {
+	switch {
+	case len(children) == 0:
 		return nil, badValue("$and/$or/$nor must be a nonempty array")
+	case key == "$nor" && p.text != nil && text == nil && p.version.AllParsed():
+		return nil, badValue("text expression not allowed in nor")
 	}
 	switch key {
 	case "$and":
 		return &and{children}, nil
 	case "$or":
-		return &or{children}, nil
+		return &or{children: children, pins: p.version.AllParsed() && isList(children)}, nil
 	}
-	return &nor{or{children}}, nil
+	return &nor{or{children: children}}, nil
 }
 
 func (p *filterParser) parseExpr(_ string, v bson.RawValue, lv level) (node, error) {

@@ -190,7 +190,7 @@ func NearNotAllowed(version release.Version) error {
 }
 
 func (p *filterParser) parseNear(field string, ops bson.Raw) (node, error) {
-	if p.noText {
+	if p.noText || p.noNear {
 		return nil, NearNotAllowed(p.version)
 	}
 	n := &Near{finite: p.version.AllParsed(), path: NewPath(field), work: p.work}
@@ -256,7 +256,8 @@ func (n *Near) parseLegacy(ops bson.Raw) (ok bool, err error) {
 // parsePoint parses a place. Before 8.1 GeoJSON may have any type.
 func (n *Near) parsePoint(v bson.RawValue) (*shape, string) {
 	if doc, ok := v.Document(); ok && n.finite && doc.Lookup("coordinates").Type == bson.TypeArray {
-		if s, _ := doc.Lookup("type").StringValue(); s != "Point" {
+		kind := doc.Lookup("type") // without one, it is a point
+		if s, _ := kind.StringValue(); kind.Type != 0 && s != "Point" {
 			return nil, "unknown GeoJSON type: " + bsontext.Document(doc)
 		}
 	}

@@ -180,14 +180,40 @@ func (a *and) matchValue(v bson.RawValue) bool {
 	return true
 }
 
-// or matches if one of its children does. It does not tell which array element that was.
-type or struct{ children []node }
+// or matches if one of its children does. Which array element that was it tells if it pins.
+type or struct {
+	children []node
+	pins     bool
+}
+
+// isList reports whether all nodes want the same path to have a value: the server makes one $in of
+// them.
+func isList(nodes []node) bool {
+	path := ""
+	for i, n := range nodes {
+		if all, ok := n.(*and); ok && len(all.children) == 1 {
+			n = all.children[0]
+		}
+		l, ok := n.(*leaf)
+		if !ok {
+			return false
+		}
+		if t, ok := l.test.(*compareTest); !ok || t.op != equal || i > 0 && l.path.name != path {
+			return false
+		}
+		path = l.path.name
+	}
+	return true
+}
 
 func (o *or) match(doc bson.Raw) (bool, int, error) {
 	for _, c := range o.children {
-		ok, _, err := c.match(doc)
+		ok, at, err := c.match(doc)
+		if !o.pins {
+			at = noIndex
+		}
 		if err != nil || ok {
-			return ok, noIndex, err
+			return ok, at, err
 		}
 	}
 	return false, noIndex, nil

@@ -61,13 +61,16 @@ func ParseSort(spec bson.Raw, o *Options) (*Sort, error) {
 		if err := expr.CheckPath(key, o.version()); err != nil {
 			return nil, err
 		}
+		if o.version().AtLeast(7, 0) && slices.Contains(paths, key) {
+			return nil, srverr.New(7472500, "$sort key must not contain duplicate keys (field: '%s')", key)
+		}
 		s.fields = append(s.fields, f)
 		paths = append(paths, key)
 	}
 	if len(s.fields) == 0 {
 		return nil, nil
 	}
-	if len(s.fields) > maxSortKeys {
+	if len(paths) > maxSortKeys { // those of metadata are no part of the key
 		return nil, srverr.New(13103, "too many compound keys")
 	}
 	s.gen = NewKeyGenerator(paths, false)

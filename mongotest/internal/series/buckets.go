@@ -17,6 +17,9 @@ import (
 
 const bucketPrefix = "system.buckets."
 
+// BucketsOf returns the namespace of the buckets of a time series collection.
+func BucketsOf(c *store.Coll) string { return namespace.Join(c.DB, bucketPrefix+c.Name) }
+
 // Catalog tells the collections of a state, or of a writer.
 type Catalog interface {
 	Coll(ns string) *store.Coll

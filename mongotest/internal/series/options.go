@@ -110,7 +110,9 @@ func CheckOptions(v release.Version, ns string, spec bson.Raw) error {
 		return invalid("%s: 'metaField' must be a top-level field and not contain a '.'", ns)
 	case metaField == "_id":
 		return invalid("%s: 'metaField' cannot be \"_id\"", ns)
-	case metaField == timeField:
+	case v.AllParsed() && strings.IndexByte(timeField+metaField, 0) >= 0:
+		return srverr.New(srverr.BadValue, "%s: 'timeField' and 'metaField' cannot contain NUL bytes", ns)
+	case metaField == timeField && spec.Lookup("metaField").Type == bson.TypeString:
 		return invalid("%s: 'metaField' cannot be the same as 'timeField'", ns)
 	}
 	return spansOf(spec).check(v)
@@ -156,7 +158,7 @@ func Complete(spec bson.Raw) bson.Raw { return spansOf(spec).complete(spec) }
 func (s spans) complete(spec bson.Raw) bson.Raw {
 	return bsondoc.Build(func(d *bsondoc.Builder) {
 		for _, k := range []string{"timeField", "metaField"} {
-			if v := spec.Lookup(k); v.Type != 0 {
+			if v := spec.Lookup(k); v.Type != 0 && !args.IsNull(v) {
 				d.Value(k, v.Type, v.Value)
 			}
 		}
@@ -193,7 +195,7 @@ func Change(v release.Version, c *store.Coll, change bson.Raw) (bson.Raw, error)
 	old := spansOf(spec)
 	switch was, now := granularityOf(old.granularity), granularityOf(next.granularity); {
 	case now >= 0:
-		if was >= 0 && (now < was || now > was+1) || was < 0 && granularities[now].span < old.span {
+		if was >= 0 && (now < was || now > was+1 && !v.AllParsed()) || was < 0 && granularities[now].span < old.span {
 			return nil, invalid(
 				"Invalid transition for timeseries.granularity. Can only transition from 'seconds' to 'minutes' or 'minutes' to 'hours'.")
 		}

@@ -311,9 +311,9 @@ func (r *Request) parseReadConcern() error {
 		return bad("afterClusterTime field can be set only if level is equal to majority, local, or snapshot")
 	case hasAt && level != "snapshot":
 		return bad("atClusterTime field can be set only if level is equal to snapshot")
-	case hasAfter && rc.after.IsZero():
+	case hasAfter && rc.after.T == 0:
 		return bad("afterClusterTime cannot be a null timestamp")
-	case hasAt && rc.at.IsZero():
+	case hasAt && rc.at.T == 0:
 		return bad("atClusterTime cannot be a null timestamp")
 	}
 	return nil

@@ -151,6 +151,14 @@ type ownValidator struct{ of, own *validation.Validator }
 // Validate checks a document before it is stored. old is the version that it replaces, nil for an
 // insert.
 func (r *Request) Validate(c *store.Coll, doc, old bson.Raw, bypass bool) error {
+	err := r.validate(c, doc, old, bypass)
+	if err == nil && old == nil && c.Capped && int64(len(doc)) > c.Size && !r.Version().AllParsed() {
+		return srverr.New(srverr.BadValue, "object to insert exceeds cappedMaxSize")
+	}
+	return err
+}
+
+func (r *Request) validate(c *store.Coll, doc, old bson.Raw, bypass bool) error {
 	if c.TimeSeries && old == nil {
 		if err := series.CheckTime(c, doc); err != nil {
 			return err

@@ -132,7 +132,7 @@ func (r *Request) makeDatabase(tx *store.Tx, ns string) error {
 // since 6.3: on the meta and the time field; nil if there is none.
 func (r *Request) SeriesIndex(c *store.Coll) (*store.IndexInfo, error) {
 	time, meta := series.Fields(c)
-	if meta == "" || !r.Version().AtLeast(6, 3) {
+	if meta == "" || meta == time || !r.Version().AtLeast(6, 3) {
 		return nil, nil
 	}
 	spec, err := r.ParseIndex(bsondoc.Build(func(d *bsondoc.Builder) {

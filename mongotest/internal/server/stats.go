@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/store"
 )
@@ -56,10 +57,25 @@ func (r *Request) AppendCollStats(dst []byte, c *store.Coll, scale int64) []byte
 
 func (r *Request) appendSizes(dst []byte, c *store.Coll, count, bytes, scale int64) []byte {
 	v5 := r.Version().AtLeast(5, 0)
+	var buckets *store.Coll
+	if c.TimeSeries { // whose documents are the buckets
+		buckets = series.Of(c, series.BucketsOf(c), r.Version(), r.Meter()).Coll()
+		count, bytes = buckets.Count(), buckets.Bytes()
+	}
 	dst = bsondoc.AppendShortest(dst, "size", bytes/scale)
-	dst = bsondoc.AppendShortest(dst, "count", count)
-	if count > 0 {
-		dst = bsondoc.AppendShortest(dst, "avgObjSize", bytes/count)
+	if buckets != nil {
+		dst = bsondoc.Append(dst, "timeseries", bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Str("bucketsNs", buckets.NS)
+			d.B = bsondoc.AppendShortest(d.B, "bucketCount", count)
+			if count > 0 {
+				d.B = bsondoc.AppendShortest(d.B, "avgBucketSize", bytes/count)
+			}
+		}))
+	} else {
+		dst = bsondoc.AppendShortest(dst, "count", count)
+		if count > 0 {
+			dst = bsondoc.AppendShortest(dst, "avgObjSize", bytes/count)
+		}
 	}
 	if v5 {
 		dst = bsondoc.AppendShortest(dst, "numOrphanDocs", 0)

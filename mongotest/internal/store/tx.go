@@ -305,9 +305,6 @@ func (tx *Tx) Insert(c *Coll, doc bson.Raw) (*Coll, error) {
 	if err := tx.use(c.NS); err != nil {
 		return c, err
 	}
-	if c.Capped && int64(len(doc)) > c.Size {
-		return c, srverr.New(srverr.BadValue, "object to insert exceeds cappedMaxSize")
-	}
 	id := doc.Lookup("_id")
 	rid := c.newRecord(id)
 	if c.Clustered && recordIDLength(id, rid) > maxRecordID {

@@ -108,6 +108,18 @@ func runCollMod(r *server.Request, dst []byte) ([]byte, error) {
 // errDry ends a collMod that was only to look for what stands in its way.
 var errDry = errors.New("dry run")
 
+// preparesUnique reports whether an index becomes one that takes no more duplicates.
+func (m *modification) preparesUnique() bool {
+	if !m.index.Lookup("prepareUnique").AsBool() {
+		return false
+	}
+	name, byName := m.index.Lookup("name").StringValue()
+	pattern, byKey := m.index.Lookup("keyPattern").Document()
+	return !slices.ContainsFunc(m.coll.Indexes(), func(x store.Index) bool {
+		return x.PrepareUnique && (byName && x.Name == name || byKey && index.SamePattern(x.Pattern, pattern))
+	})
+}
+
 // checkParsed checks what goes with what, and with the collection, since there is a definition of
 // the command's arguments.
 func (m *modification) checkParsed(v release.Version) error {
@@ -123,7 +135,7 @@ func (m *modification) checkParsed(v release.Version) error {
 		return bad("'expireAfterSeconds' option is only supported on collections clustered by _id")
 	case m.capped && !m.coll.Capped:
 		return bad("Collection must be capped.")
-	case m.index.Lookup("prepareUnique").AsBool() &&
+	case m.preparesUnique() &&
 		(m.index.Lookup("hidden").Type != 0 || m.index.Lookup("expireAfterSeconds").Type != 0):
 		return bad("'prepareUnique' cannot be changed together with other options of the index")
 	}

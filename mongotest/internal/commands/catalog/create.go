@@ -215,6 +215,17 @@ func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 	return dst, err
 }
 
+// withoutDefaults returns the options of a collection without those that are as if not given.
+func withoutDefaults(raw bson.Raw) bson.Raw {
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		for k, v := range raw.All() {
+			if k != "changeStreamPreAndPostImages" || bson.Raw(v.Value).Lookup("enabled").AsBool() {
+				d.Value(k, v.Type, v.Value)
+			}
+		}
+	})
+}
+
 // exists answers for a collection that is there already.
 func (q *createSpec) exists(r *server.Request, c *store.Coll, set store.Settings) error {
 	v := r.Version()
@@ -227,7 +238,7 @@ func (q *createSpec) exists(r *server.Request, c *store.Coll, set store.Settings
 	}
 	switch {
 	case v.AtLeast(7, 0) && !r.InTxn() && c.View == set.View &&
-		bson.Equal(bsondoc.OrEmpty(c.Raw), bsondoc.OrEmpty(set.Raw)):
+		bson.Equal(withoutDefaults(c.Raw), withoutDefaults(set.Raw)):
 		return nil
 	case set.View:
 		return srverr.New(srverr.NamespaceExists, "Namespace already exists")
@@ -357,6 +368,8 @@ func (q *createSpec) check(version release.Version) error {
 	switch {
 	case q.clustered.Type != 0 && q.capped:
 		return srverr.New(6049200, "'capped' and 'clusteredIndex' options cannot both be set")
+	case q.clustered.Type != 0 && q.hasMax && parsed:
+		return srverr.New(6049204, "'max' and 'clusteredIndex' options cannot both be set")
 	case q.clustered.Type != 0 && q.hasViewOn:
 		return srverr.New(6026500, "The 'clusteredIndex' option is not supported with views")
 	case q.clustered.Type == bson.TypeBoolean && q.clustered.AsBool() && !strings.Contains(q.ns, ".system.buckets."):

@@ -66,9 +66,41 @@ type viewGraph struct {
 	coll *query.Collation
 }
 
+// maxViewPipeline is how many bytes the pipelines of a view and of those that it lies on may have.
+const maxViewPipeline = 16_000_000
+
+// checkSize refuses a view whose pipeline is too long together with those below it.
+func (g *viewGraph) checkSize(on string, pipeline bson.Raw) error {
+	size := sizeOfStages(pipeline)
+	for range read.MaxViewDepth {
+		c := g.st.Coll(on)
+		if c == nil || !c.View {
+			break
+		}
+		size += sizeOfStages(c.Raw.Lookup("pipeline").Value)
+		name, _ := c.Raw.Lookup("viewOn").StringValue()
+		on = namespace.Join(c.DB, name)
+	}
+	if size > maxViewPipeline {
+		return srverr.New(srverr.ViewPipelineMaxSizeExceeded,
+			"View pipeline exceeds maximum size; maximum size is %d", maxViewPipeline)
+	}
+	return nil
+}
+
+func sizeOfStages(pipeline bson.Raw) (n int) {
+	for stage := range pipeline.Values() {
+		n += len(stage.Value)
+	}
+	return n
+}
+
 // check looks at the view's references: what it is on, then what its pipeline reads.
 func (g *viewGraph) check(on string, pipeline bson.Raw) error {
 	db, _ := namespace.Split(g.ns)
+	if err := g.checkSize(namespace.Join(db, on), pipeline); err != nil {
+		return err
+	}
 	if err := g.visit(references(db, on, pipeline), []string{g.ns, g.ns}); err != nil {
 		return err
 	}

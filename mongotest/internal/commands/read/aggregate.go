@@ -13,6 +13,7 @@ import (
 	"allium/mongotest/internal/planner"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -358,7 +359,10 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 		switch {
 		case c.TimeSeries && q.changeStream():
 			return nil, nil, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a timeseries collection", ns)
-		case c.TimeSeries && q.fuses():
+		case c.TimeSeries && len(q.stages) > 0 && q.stages[0].Lookup("$planCacheStats").Type != 0 &&
+			r.Version().AllParsed(): // behind the stage that unpacks buckets
+			return nil, nil, srverr.New(40602, "$planCacheStats is only valid as the first stage in a pipeline")
+		case (c.TimeSeries || series.NamesBuckets(c.Name)) && q.fuses():
 			return nil, nil, srverr.New(10557301, "$rankFusion and $scoreFusion are not supported on time series collections")
 		case c.View && q.changeStream():
 			return nil, nil,

@@ -383,6 +383,14 @@ func openFind(r *server.Request, st *store.State, c *store.Coll,
 	if c == nil {
 		return nil, nil, nil
 	}
+	if c.TimeSeries && r.Version().AllParsed() { // which is a view of its buckets
+		if _, err := q.aggregation(); err != nil {
+			return nil, nil, err
+		}
+		if filter != nil && filter.NeedsGeoIndex() {
+			return nil, nil, query.NearNotAllowed(r.Version())
+		}
+	}
 	route, err := r.Route(c, c.NS)
 	if err != nil {
 		return nil, nil, err

@@ -140,6 +140,9 @@ func (e *pipelineEnv) Replace(ns pipeline.Namespace, docs []bson.Raw, option bso
 func (e *pipelineEnv) MergeKey(ns pipeline.Namespace, on []string,
 	coll *query.Collation) (key []string, nulls bool, err error) {
 	c := e.state().Coll(ns.String())
+	if c != nil && c.TimeSeries {
+		return nil, false, srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a timeseries collection", ns)
+	}
 	if len(on) == 0 {
 		if s := sharding.Of(c); s != nil { // _id names a document of one shard only
 			on = slices.DeleteFunc(s.Paths(), func(path string) bool { return path == "_id" })

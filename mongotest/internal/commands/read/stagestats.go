@@ -6,6 +6,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/planner"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
@@ -49,7 +50,7 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 			}
 		}
 		return pipeline.FromSlice(r.PerShard(c, func(part *store.Coll) bson.Raw {
-			return collStatsDocument(r, ns.String(), part, countOf(part), spec)
+			return collStatsDocument(r, ns.String(), part, documentsOf(r, part, spec), spec)
 		})), nil
 	case "$indexStats":
 		var docs []bson.Raw
@@ -150,9 +151,13 @@ func systemStage(n *server.Node, _ *server.Request, stage string, spec bson.Raw)
 	return nil, srverr.New(srverr.CommandNotSupported, "%s is not supported here", stage)
 }
 
-func countOf(c *store.Coll) int64 {
-	if c == nil {
+// documentsOf returns the count of $collStats, which is of buckets in a time series collection.
+func documentsOf(r *server.Request, c *store.Coll, spec bson.Raw) int64 {
+	switch {
+	case c == nil || spec.Lookup("count").IsZero():
 		return 0
+	case c.TimeSeries:
+		return series.Of(c, series.BucketsOf(c), r.Version(), r.Meter()).Coll().Count()
 	}
 	return c.Count()
 }
