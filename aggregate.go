@@ -305,7 +305,7 @@ func (c *Collection[T]) count(ctx context.Context, cmd *command.Count, maxTimeOp
 // parseSum finds the number in the reply to an aggregate that counts: no document has come as far
 // as the sum if there is none.
 func parseSum(reply bson.Raw) (int64, error) {
-	r, err := command.ParseCursor(reply)
+	r, err := command.ParseCursor(reply, command.FirstBatch)
 	if err != nil {
 		return 0, err
 	}
@@ -396,9 +396,10 @@ func Distinct[V any](ctx context.Context, coll AnyCollection, field string, filt
 	}
 	var out []V
 	op.Read = func(op *exec.Op, res exec.Result) error {
-		values, ok := res.Reply.Lookup("values").Array()
+		found := res.Reply.Lookup("values")
+		values, ok := found.Array()
 		if !ok {
-			return op.Named(errors.New("server's reply has no array of values"))
+			return op.Named(&mongoerr.ReplyError{Field: "values", Type: found.Type, Want: "an array"})
 		}
 		out = []V{}
 		var odd mongoerr.DecodeErrors

@@ -76,9 +76,10 @@ func (c *Client) listDatabases(ctx context.Context, nameOnly bool,
 	}
 	var infos []DatabaseInfo
 	op.Read = func(op *exec.Op, res exec.Result) error {
-		list, ok := res.Reply.Lookup("databases").Array()
+		v := res.Reply.Lookup("databases")
+		list, ok := v.Array()
 		if !ok {
-			return op.Named(errors.New("server's reply has no array of databases"))
+			return op.Named(&mongoerr.ReplyError{Field: "databases", Type: v.Type, Want: "an array"})
 		}
 		infos = []DatabaseInfo{}
 		n := int64(0)

@@ -10,9 +10,7 @@ import (
 	"allium/internal/command"
 	"allium/internal/cursor"
 	"allium/internal/exec"
-	"allium/internal/failure"
 	"allium/internal/option"
-	"allium/mongoerr"
 )
 
 // Database is a handle to a database. It is cheap to create and safe for concurrent use.
@@ -148,15 +146,7 @@ func writeOutcome(op *exec.Op, res *exec.Result) error {
 	case err != nil:
 		err = op.Named(err)
 	case len(rejected) > 0:
-		bulk := &mongoerr.BulkWriteError{WriteErrors: rejected,
-			Labels: failure.Strings(res.Reply.Lookup("errorLabels"))}
-		if res.Concern != nil {
-			bulk.WriteConcernErrors = append(bulk.WriteConcernErrors, res.Concern)
-			for _, l := range res.Concern.Labels {
-				failure.AddTo(&bulk.Labels, l)
-			}
-		}
-		err = bulk
+		err = exec.Refusal(rejected, res.Reply, res.Concern)
 	case res.Concern != nil:
 		err = op.Explain(res.Concern)
 	}

@@ -236,7 +236,7 @@ func (c *findOneCall) release() {
 
 // decode decodes the document of the reply, if there is one.
 func (c *findOneCall) decode(_ *exec.Op, res exec.Result) error {
-	r, err := command.ParseCursor(res.Reply)
+	r, err := command.ParseCursor(res.Reply, command.FirstBatch)
 	if err != nil {
 		return c.op.Named(err)
 	}
@@ -484,8 +484,18 @@ func findAndModify[T any](ctx context.Context, c *handle, cmd *command.FindAndMo
 		return doc, c.failed(ctx, "findAndModify", c.name, err)
 	}
 	op.Read = func(op *exec.Op, res exec.Result) error {
+		rejected, err := res.WriteErrors(op)
+		if err != nil {
+			return op.Named(err)
+		}
+		if err := exec.Refusal(rejected, res.Reply, res.Concern); err != nil {
+			return err
+		}
+		raw, err := command.ParseFindAndModify(res.Reply)
+		if err != nil {
+			return op.Named(err)
+		}
 		concern := concernError(op, &res) // the write was done here, and the document says what it was
-		raw := command.ParseFindAndModify(res.Reply)
 		if raw == nil {
 			if concern != nil { // or the zero T would be taken for the document
 				concern = failure.Join(concern, mongoerr.ErrNoDocuments)
@@ -503,7 +513,8 @@ func findAndModify[T any](ctx context.Context, c *handle, cmd *command.FindAndMo
 		return doc, err
 	}
 	defer res.Release()
-	if command.ParseFindAndModify(res.Reply) == nil { // nor is there one if the server was asked for no answer
+	// Nor is there one if the server was asked for no answer.
+	if raw, _ := command.ParseFindAndModify(res.Reply); raw == nil {
 		return doc, mongoerr.ErrNoDocuments
 	}
 	return doc, nil

@@ -2,7 +2,6 @@ package allium
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -272,15 +271,17 @@ func (c *Collection[T]) CreateSearchIndexes(ctx context.Context, indexes []Searc
 	}
 	names := []string{}
 	err := c.searchIndexes(ctx, cmd, opts, func(reply bson.Raw) error {
-		created, ok := reply.Lookup("indexesCreated").Array()
+		list := reply.Lookup("indexesCreated")
+		created, ok := list.Array()
 		if !ok {
-			return errors.New("server's reply does not name the indexes")
+			return &mongoerr.ReplyError{Field: "indexesCreated", Type: list.Type, Want: "an array"}
 		}
 		for v := range created.Values() {
 			doc, _ := v.Document()
-			name, ok := doc.Lookup("name").StringValue()
+			called := doc.Lookup("name")
+			name, ok := called.StringValue()
 			if !ok {
-				return errors.New("server's reply has an index without a name")
+				return &mongoerr.ReplyError{Field: "indexesCreated.name", Type: called.Type, Want: "a string"}
 			}
 			names = append(names, name)
 		}

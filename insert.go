@@ -313,36 +313,45 @@ func (c *writeCall) take(op *exec.Op, res exec.Result) error {
 	reply.n, reply.modified = r.N, r.NModified
 	for _, u := range r.Upserted {
 		if u.Index < 0 || u.Index >= count {
-			return op.Named(fmt.Errorf("server's reply says that statement %d of %d upserted", u.Index, count))
+			return op.Named(contradiction("upserted", "says that statement %d of %d upserted", u.Index, count))
 		}
 		if reply.upserted == nil {
 			reply.upserted = map[int]any{}
 		}
 		if _, twice := reply.upserted[base+u.Index]; twice {
-			return op.Named(fmt.Errorf("server's reply says twice that statement %d upserted", u.Index))
+			return op.Named(contradiction("upserted", "says twice that statement %d upserted", u.Index))
 		}
 		reply.upserted[base+u.Index] = decodeID(c.bson, u.ID)
 	}
 	var failed map[int]bool // made for the second error
+	var odd *mongoerr.ReplyError
 	for v := range r.WriteErrors.Values() {
 		doc, ok := v.Document()
 		if !ok {
-			return op.Named(fmt.Errorf("a write error in the server's reply is a %s, want a document", v.Type))
+			return op.Named(&mongoerr.ReplyError{Field: "element of writeErrors", Type: v.Type, Want: "a document"})
 		}
 		e := op.WriteError(doc, base, res.Server.Addr())
-		if e.Index < base || e.Index >= base+count {
-			return op.Named(fmt.Errorf("server's reply says that statement %d of %d failed", e.Index-base, count))
-		}
 		if len(reply.errors) == 1 {
 			failed = map[int]bool{reply.errors[0].Index: true}
 		}
-		if failed[e.Index] {
-			return op.Named(fmt.Errorf("server's reply says twice that statement %d failed", e.Index-base))
+		switch {
+		case odd != nil:
+		case e.Index < base || e.Index >= base+count:
+			odd = contradiction("writeErrors", "says that statement %d of %d failed", e.Index-base, count)
+		case failed[e.Index]:
+			odd = contradiction("writeErrors", "says twice that statement %d failed", e.Index-base)
 		}
 		if failed != nil {
 			failed[e.Index] = true
 		}
 		reply.errors = append(reply.errors, e)
+	}
+	if odd != nil { // what they say is not the results', but it is not kept from the program either
+		odd.WriteErrors, reply.errors = reply.errors, nil
+		for _, e := range odd.WriteErrors {
+			e.Reply = bytes.Clone(res.Reply)
+		}
+		return op.Named(odd)
 	}
 	if reply.concern = res.Concern; reply.concern != nil {
 		failure.Name(reply.concern, op.Command.Name(), op.Namespace())
@@ -351,6 +360,11 @@ func (c *writeCall) take(op *exec.Op, res exec.Result) error {
 		reply.errors[0].Reply = bytes.Clone(res.Reply)
 	}
 	return nil
+}
+
+// contradiction is the error of a reply's field that says what cannot be.
+func contradiction(field, format string, args ...any) *mongoerr.ReplyError {
+	return &mongoerr.ReplyError{Field: field, Contradiction: fmt.Sprintf(format, args...)}
 }
 
 // written sums up what the messages of a write did.

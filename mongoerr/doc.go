@@ -31,5 +31,7 @@ var (
 	ErrPoolCleared = errors.New("connection pool was cleared")
 	// ErrNoCursor is returned by allium.RunCursorCommand for a command that opens no cursor. The
 	// command was run.
-	ErrNoCursor = errors.New("server's reply has no cursor document")
+	ErrNoCursor = errors.New("server's reply has no cursor")
+	// ErrNoResumeToken is the class of errors of a change stream whose events have no _id.
+	ErrNoResumeToken = errors.New("cannot provide resume functionality when the resume token is missing")
 )

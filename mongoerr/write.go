@@ -14,8 +14,8 @@ type WriteError struct {
 	Message string   // its errmsg
 	Details bson.Raw // its errInfo, for example what a validator found, or nil
 	Raw     bson.Raw // the whole element of writeErrors
-	// Reply is the server's whole reply to a write of a single statement, which may have labels. It
-	// is nil for other writes.
+	// Reply is the server's whole reply to a write of a single statement, or to a command that is
+	// no write, which may have labels. It is nil for other writes.
 	Reply bson.Raw
 	// Command is the command that the statement was sent in, Namespace the collection that it was
 	// for, as in "app.users", and Addr the server that answered.

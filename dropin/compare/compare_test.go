@@ -68,7 +68,7 @@ func TestDeep(t *testing.T) {
 		overlay             func(*testing.T) string
 	}{
 		{"v2", "./deepprobe", "deep.txt", func(*testing.T) string { return "" }},
-		{"v1", "./deepprobe1", "deep1.txt", forVersion1},
+		{"v1", "./deepprobe1", "deep1.txt", func(t *testing.T) string { return forVersion1(t, "deepprobe") }},
 	} {
 		t.Run(version.name, func(t *testing.T) {
 			t.Parallel()
@@ -79,20 +79,55 @@ func TestDeep(t *testing.T) {
 	}
 }
 
-// forVersion1 writes deepprobe as a program for version 1, and returns the overlay that has it as
-// the package deepprobe1.
-func forVersion1(t *testing.T) string {
+// TestSameMock compares what methods return for replies that no server sends, with a mock
+// deployment: where the official driver panics, the drop-in must not, and where it returns an error
+// of its package driver, which programs do not know, the drop-in returns one, too.
+func TestSameMock(t *testing.T) {
+	for _, version := range []struct{ name, program, list string }{
+		{"v2", "./mockprobe", "mock.txt"},
+		{"v1", "./mockprobe1", "mock1.txt"},
+	} {
+		t.Run(version.name, func(t *testing.T) {
+			overlay := ""
+			if version.name == "v1" {
+				overlay = forVersion1(t, "mockprobe")
+			}
+			dir := t.TempDir()
+			official := run(t, dir, version.program, "go.mod", nil, overlay)
+			ours := run(t, dir, version.program, "dropin.mod", nil, overlay)
+			if len(official) != len(ours) {
+				t.Fatalf("of one alone are\n%s", strings.Join(alone(official, ours), "\n"))
+			}
+			for i := range official {
+				what, was, _ := strings.Cut(official[i], "\t")
+				_, is, _ := strings.Cut(ours[i], "\t")
+				if is == "panic" {
+					t.Errorf("panics: %s", what)
+				}
+				unknown := strings.Contains(was, "driver.WriteCommandError") || strings.Contains(was, "driver.Error")
+				if was == "panic" || unknown && strings.Contains(is, "xception") || unknown && strings.Contains(is, "Error") {
+					official[i] = ours[i]
+				}
+			}
+			compare(t, official, ours, version.list, 2000)
+		})
+	}
+}
+
+// forVersion1 writes a program as one for version 1, and returns the overlay that has it as the
+// package whose name has a 1 behind it.
+func forVersion1(t *testing.T, program string) string {
 	t.Helper()
-	files, err := filepath.Glob("deepprobe/*.go")
+	files, err := filepath.Glob(program + "/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, folder := t.TempDir(), filepath.Join(moduleFolder(t), "deepprobe1")
+	dir, folder := t.TempDir(), filepath.Join(moduleFolder(t), program+"1")
 	replace := map[string]string{}
 	for _, file := range files {
 		source := file
 		if filepath.Base(file) == "version.go" {
-			source = "testdata/deepprobe1/version.go.txt"
+			source = "testdata/" + program + "1/version.go.txt"
 		}
 		text, err := os.ReadFile(source)
 		if err != nil {
@@ -159,7 +194,8 @@ func same(t *testing.T, program, listFile string, least int, args ...string) {
 func compare(t *testing.T, official, ours []string, listFile string, least int) {
 	t.Helper()
 	if len(official) < least || len(official) != len(ours) {
-		t.Errorf("the official driver prints %d lines, the drop-in %d", len(official), len(ours))
+		t.Errorf("the official driver prints %d lines, the drop-in %d; of one alone are\n%s", len(official), len(ours),
+			strings.Join(alone(official, ours), "\n"))
 		return
 	}
 	var differ []string
@@ -193,6 +229,29 @@ func compare(t *testing.T, official, ours []string, listFile string, least int) 
 	if listed != "" {
 		t.Errorf("is listed, and does not differ:\n%s", listed)
 	}
+}
+
+// alone returns what lines are about of which one of two sorted lists has more than the other.
+func alone(official, ours []string) []string {
+	var out []string
+	for len(official) > 0 || len(ours) > 0 {
+		first, second := "", ""
+		if len(official) > 0 {
+			first, _, _ = strings.Cut(official[0], "\t")
+		}
+		if len(ours) > 0 {
+			second, _, _ = strings.Cut(ours[0], "\t")
+		}
+		switch {
+		case len(ours) == 0 || len(official) > 0 && first < second:
+			out, official = append(out, "official: "+official[0]), official[1:]
+		case len(official) == 0 || second < first:
+			out, ours = append(out, "drop-in:  "+ours[0]), ours[1:]
+		default:
+			official, ours = official[1:], ours[1:]
+		}
+	}
+	return out
 }
 
 // run returns the sorted lines that a program prints, which may be built with an overlay, or none

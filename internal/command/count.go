@@ -1,9 +1,8 @@
 package command
 
 import (
-	"errors"
-
 	"allium/bson"
+	"allium/mongoerr"
 )
 
 // Count is the count command, which backs EstimatedDocumentCount.
@@ -39,9 +38,10 @@ func (c *Count) AppendBody(dst []byte, t *Target) ([]byte, error) {
 
 // ParseN reads the field n of a reply.
 func ParseN(reply bson.Raw) (int64, error) {
-	n, ok := reply.Lookup("n").AsInt64()
+	v := reply.Lookup("n")
+	n, ok := v.AsInt64()
 	if !ok {
-		return 0, errors.New("server's reply has no number n")
+		return 0, &mongoerr.ReplyError{Field: "n", Type: v.Type, Want: "a number"}
 	}
 	return n, nil
 }

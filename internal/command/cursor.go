@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 
 	"allium/bson"
@@ -92,21 +91,31 @@ func (r *CursorReply) First() (bson.Raw, error) {
 	return doc, nil
 }
 
-// ParseCursor reads the cursor field of a reply.
-func ParseCursor(reply bson.Raw) (CursorReply, error) {
+// The fields of a cursor that have its batches.
+const (
+	FirstBatch = "firstBatch" // of the reply to a command that opens a cursor
+	NextBatch  = "nextBatch"  // of the reply to a getMore
+)
+
+// ParseCursor reads the cursor field of a reply, whose batch is FirstBatch or NextBatch.
+func ParseCursor(reply bson.Raw, batch string) (CursorReply, error) {
 	var c CursorReply
-	cursor, ok := reply.Lookup("cursor").Document()
+	v := reply.Lookup("cursor")
+	cursor, ok := v.Document()
 	if !ok {
-		return c, mongoerr.ErrNoCursor
+		return c, &mongoerr.ReplyError{Field: "cursor", Type: v.Type, Want: "a document"}
 	}
 	idOK := false
+	var id, docs bson.Type
 	for key, v := range cursor.All() {
 		switch key {
 		case "id":
+			id = v.Type
 			c.ID, idOK = v.AsInt64()
 		case "ns":
 			c.ns = v
-		case "firstBatch", "nextBatch":
+		case batch:
+			docs = v.Type
 			c.Batch, _ = v.Array()
 		case "postBatchResumeToken":
 			c.PostBatchResumeToken, _ = v.Document()
@@ -115,10 +124,10 @@ func ParseCursor(reply bson.Raw) (CursorReply, error) {
 		}
 	}
 	if !idOK {
-		return c, errors.New("server's reply has a cursor without an id")
+		return c, &mongoerr.ReplyError{Field: "cursor.id", Type: id, Want: "a number"}
 	}
 	if c.Batch == nil {
-		return c, errors.New("server's reply has a cursor without a batch")
+		return c, &mongoerr.ReplyError{Field: "cursor." + batch, Type: docs, Want: "an array"}
 	}
 	return c, nil
 }

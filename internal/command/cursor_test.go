@@ -1,10 +1,11 @@
 package command
 
 import (
-	"strings"
+	"errors"
 	"testing"
 
 	"allium/bson"
+	"allium/mongoerr"
 )
 
 // TestParseCursor wants a cursor in a reply to have an id and a batch; what else is there is read,
@@ -24,30 +25,43 @@ func TestParseCursor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	number, err := bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		reply bson.Raw
-		want  string // in the error; "": none
+		batch string
+		want  string // the error; "": none
 	}{
-		"first batch":  {cursor(id, ns, first), ""},
-		"next batch":   {cursor(next, ns, id, bson.E{Key: "partialResultsReturned", Value: true}), ""},
-		"an int32":     {cursor(bson.E{Key: "id", Value: int32(7)}, ns, first), ""},
-		"no cursor":    {none, "no cursor document"},
-		"no id":        {cursor(ns, first), "without an id"},
-		"id is a text": {cursor(bson.E{Key: "id", Value: "7"}, ns, first), "without an id"},
-		"no batch":     {cursor(id, ns), "without a batch"},
-		"batch: a doc": {cursor(id, ns, bson.E{Key: "firstBatch", Value: bson.D{}}), "without a batch"},
+		"first batch":  {cursor(id, ns, first), FirstBatch, ""},
+		"next batch":   {cursor(next, ns, id, bson.E{Key: "partialResultsReturned", Value: true}), NextBatch, ""},
+		"both":         {cursor(id, ns, bson.E{Key: "firstBatch", Value: bson.A{}}, next), NextBatch, ""},
+		"an int32":     {cursor(bson.E{Key: "id", Value: int32(7)}, ns, first), FirstBatch, ""},
+		"no cursor":    {none, FirstBatch, "no cursor, want a document"},
+		"a number":     {number, FirstBatch, "a cursor that is a 32-bit integer, want a document"},
+		"no id":        {cursor(ns, first), FirstBatch, "no cursor.id, want a number"},
+		"id is a text": {cursor(bson.E{Key: "id", Value: "7"}, ns, first), FirstBatch, "a cursor.id that is a string, want a number"},
+		"no batch":     {cursor(id, ns), FirstBatch, "no cursor.firstBatch, want an array"},
+		"batch: a doc": {cursor(id, ns, bson.E{Key: "firstBatch", Value: bson.D{}}), FirstBatch, "a cursor.firstBatch that is an embedded document, want an array"},
+		"of a getMore": {cursor(id, ns, first), NextBatch, "no cursor.nextBatch, want an array"},
+		"of a find":    {cursor(id, ns, next), FirstBatch, "no cursor.firstBatch, want an array"},
 	} {
-		c, err := ParseCursor(tc.reply)
+		c, err := ParseCursor(tc.reply, tc.batch)
 		switch {
 		case tc.want != "":
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
+			var odd *mongoerr.ReplyError
+			if !errors.As(err, &odd) || err.Error() != "server's reply has "+tc.want {
 				t.Errorf("%s: %v, want %q", name, err, tc.want)
+			}
+			if errors.Is(err, mongoerr.ErrNoCursor) != (odd != nil && odd.Field == "cursor") {
+				t.Errorf("%s: %v is ErrNoCursor or not", name, err)
 			}
 		case err != nil || c.ID != 7 || c.NS() != "d.c" || c.Batch.String() != `{"0":{"x":1}}` || c.PostBatchResumeToken != nil || !c.AtClusterTime.IsZero():
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
 	}
-	c, err := ParseCursor(cursor(id, first, bson.E{Key: "postBatchResumeToken", Value: token}, bson.E{Key: "atClusterTime", Value: at}))
+	c, err := ParseCursor(cursor(id, first, bson.E{Key: "postBatchResumeToken", Value: token}, bson.E{Key: "atClusterTime", Value: at}), FirstBatch)
 	if err != nil || c.PostBatchResumeToken.String() != `{"_data":"x"}` || c.AtClusterTime != at {
 		t.Errorf("%+v, %v", c, err)
 	}

@@ -1,6 +1,9 @@
 package command
 
-import "allium/bson"
+import (
+	"allium/bson"
+	"allium/mongoerr"
+)
 
 // FindAndModify is the findAndModify command, which backs FindOneAndUpdate, FindOneAndReplace and
 // FindOneAndDelete.
@@ -52,7 +55,11 @@ func (c *FindAndModify) AppendBody(dst []byte, t *Target) ([]byte, error) {
 }
 
 // ParseFindAndModify returns the document of a findAndModify reply, nil if there was none.
-func ParseFindAndModify(reply bson.Raw) bson.Raw {
-	doc, _ := reply.Lookup("value").Document()
-	return doc
+func ParseFindAndModify(reply bson.Raw) (bson.Raw, error) {
+	v := reply.Lookup("value")
+	doc, ok := v.Document()
+	if !ok && v.Type != 0 && v.Type != bson.TypeNull {
+		return nil, &mongoerr.ReplyError{Field: "value", Type: v.Type, Want: "a document or null"}
+	}
+	return doc, nil
 }

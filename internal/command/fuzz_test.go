@@ -40,7 +40,11 @@ func FuzzReplies(f *testing.F) {
 				t.Errorf("%d upserted and %d bytes of write errors in %d bytes", len(w.Upserted), len(w.WriteErrors), len(data))
 			}
 		}
-		if c, err := ParseCursor(reply); err == nil {
+		for _, batch := range []string{FirstBatch, NextBatch} {
+			c, err := ParseCursor(reply, batch)
+			if err != nil {
+				continue
+			}
 			if c.Batch == nil || reply.Lookup("cursor", "id").IsZero() {
 				t.Error("a cursor without a batch or an id")
 			}
@@ -56,7 +60,7 @@ func FuzzReplies(f *testing.F) {
 		if n, err := ParseN(reply); err == nil && n != 0 && reply.Lookup("n").IsZero() {
 			t.Errorf("n is %d, and there is none", n)
 		}
-		if doc := ParseFindAndModify(reply); doc != nil && len(doc) > len(data) {
+		if doc, err := ParseFindAndModify(reply); err == nil && len(doc) > len(data) {
 			t.Errorf("a document of %d bytes out of %d", len(doc), len(data))
 		}
 	})

@@ -25,8 +25,7 @@ type Traits struct {
 	// balancer the connection.
 	OpensCursor bool
 	// WriteErrors says that a reply with ok: 1 may report errors of a write (writeErrors,
-	// writeConcernError), which the caller reads. Without it, a writeConcernError is the
-	// operation's error.
+	// writeConcernError), which the caller reads. Without it, they are the operation's error.
 	WriteErrors bool
 	// OutputStage marks an aggregate that ends with $out or $merge: it writes, where its read
 	// preference allows it on a secondary.

@@ -51,27 +51,40 @@ func ParseWrite(reply bson.Raw) (WriteReply, error) {
 	for key, v := range reply.All() {
 		switch key {
 		case "n":
-			w.N, _ = v.AsInt64()
+			var ok bool
+			if w.N, ok = v.AsInt64(); !ok {
+				return w, &mongoerr.ReplyError{Field: key, Type: v.Type, Want: "a number"}
+			}
 		case "nModified":
-			w.NModified, _ = v.AsInt64()
+			var ok bool
+			if w.NModified, ok = v.AsInt64(); !ok {
+				return w, &mongoerr.ReplyError{Field: key, Type: v.Type, Want: "a number"}
+			}
 		case "upserted":
 			arr, ok := v.Array()
 			if !ok {
-				return w, fmt.Errorf("server's reply has an upserted that is a %s, want an array", v.Type)
+				return w, &mongoerr.ReplyError{Field: key, Type: v.Type, Want: "an array"}
 			}
 			for el := range arr.Values() {
-				doc, _ := el.Document()
-				i, ok := doc.Lookup("index").AsInt64()
+				doc, ok := el.Document()
+				if !ok {
+					return w, &mongoerr.ReplyError{Field: "element of upserted", Type: el.Type, Want: "a document"}
+				}
+				at := doc.Lookup("index")
+				i, ok := at.AsInt64() // 0 if it is missing, as it may be where there is one statement
+				if !ok && !at.IsZero() {
+					return w, &mongoerr.ReplyError{Field: "upserted.index", Type: at.Type, Want: "a number"}
+				}
 				id := doc.Lookup("_id")
-				if !ok || id.IsZero() {
-					return w, errors.New("server's reply has an upserted element without index or _id")
+				if id.IsZero() {
+					return w, &mongoerr.ReplyError{Field: "upserted._id", Want: "a value"}
 				}
 				w.Upserted = append(w.Upserted, Upserted{Index: int(i), ID: id})
 			}
 		case "writeErrors":
 			var ok bool
 			if w.WriteErrors, ok = v.Array(); !ok {
-				return w, fmt.Errorf("server's reply has writeErrors that are a %s, want an array", v.Type)
+				return w, &mongoerr.ReplyError{Field: key, Type: v.Type, Want: "an array"}
 			}
 		}
 	}

@@ -213,7 +213,7 @@ func (c *Cursor) Open(ctx context.Context, reg *Registry, op *exec.Op, res exec.
 	c.registry, c.exec, c.db, c.bson = reg, reg.exec, op.DB, op.BSON
 	c.server, c.conn, c.implicit, c.session = res.Server, res.Conn, res.Implicit, op.Session
 	c.within, c.operation = op.Limit, op.ID
-	r, err := command.ParseCursor(res.Reply)
+	r, err := command.ParseCursor(res.Reply, command.FirstBatch)
 	if err != nil {
 		c.release()
 		res.Release()
@@ -430,10 +430,10 @@ func (c *Cursor) getMore(ctx context.Context, began time.Time) error {
 	if res.Conn != nil {
 		c.conn = res.Conn
 	}
-	r, err := command.ParseCursor(res.Reply)
+	r, err := command.ParseCursor(res.Reply, command.NextBatch)
 	if err != nil {
 		res.Release()
-		return err
+		return op.Named(err)
 	}
 	c.take(res, r)
 	if c.id == 0 {

@@ -251,8 +251,7 @@ func (s *Stream) late(ctx context.Context, ended error) error {
 
 var errStreamClosed = errors.New("change stream is closed")
 
-var errNoResumeToken = errors.New(
-	"cannot provide resume functionality when the resume token is missing: a stage of the pipeline takes _id away")
+var errNoResumeToken = fmt.Errorf("%w: a stage of the pipeline takes _id away", mongoerr.ErrNoResumeToken)
 
 // scan looks for an event in what is left of the batch. The fragments of a large event are joined.
 func (s *Stream) scan() (found bool, err error) {

@@ -297,7 +297,7 @@ func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.
 	for key, v := range reply.Body.All() {
 		switch key {
 		case "ok":
-			ok = v.AsBool()
+			ok = saysOK(v)
 		case "$clusterTime":
 			times.ClusterTime, _ = v.Document()
 		case "operationTime":
@@ -329,6 +329,12 @@ func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.
 			}
 		}
 	}
+	if ok && refused && !r.op.WriteErrors {
+		if err := r.refusal(reply.Body); err != nil {
+			tr.succeeded(reply.Body)
+			return err
+		}
+	}
 	if ok && !concern {
 		tr.succeeded(reply.Body)
 		return nil
@@ -351,6 +357,15 @@ func (r *run) judge(srv *topology.Server, c *pool.Conn, m *message, reply *conn.
 	}
 	srv.HandleError(c, e)
 	return e
+}
+
+// saysOK reports whether a reply's field ok is 1, or true.
+func saysOK(v bson.RawValue) bool {
+	if b, isBool := v.Boolean(); isBool {
+		return b
+	}
+	n, _ := v.AsInt64()
+	return n == 1
 }
 
 // serverLabels adds RetryableWriteError to the errors of servers before 4.4, which do not label

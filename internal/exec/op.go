@@ -59,7 +59,7 @@ type Op struct {
 	// retryWrites says. Their caller has entered the session.
 	EndsTransaction bool
 	// WriteErrors says that the caller reads writeErrors and writeConcernError out of the reply.
-	// Without it, a writeConcernError becomes the operation's error.
+	// Without it, they become the operation's error.
 	WriteErrors bool
 	// OutputStage marks an aggregate that ends with $out or $merge: it writes, where its read
 	// preference allows it on a secondary.

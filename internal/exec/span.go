@@ -146,7 +146,8 @@ func (r *run) endSpan(span tracing.Span, res *Result, err error) {
 		err = writeOutcome(res, r.op)
 	}
 	if err == nil && res.Reply != nil && r.op.Command.Traits().OpensCursor {
-		_, err = command.ParseCursor(res.Reply) // which the caller finds when it takes the cursor over
+		// The caller finds this when it takes the cursor over.
+		_, err = command.ParseCursor(res.Reply, command.FirstBatch)
 	}
 	if c, ok := r.op.Command.(*command.Run); ok && err != nil && wire.Sensitive(c.Doc) {
 		err = redact(err)

@@ -83,7 +83,7 @@ func (r *run) killUnread(ctx context.Context, c *pool.Conn, reply bson.Raw) {
 	if reply == nil || !r.op.KeepSession || !hasOpenCursor(reply) {
 		return
 	}
-	cur, err := command.ParseCursor(reply)
+	cur, err := command.ParseCursor(reply, command.FirstBatch)
 	if err != nil {
 		return
 	}

@@ -1,8 +1,6 @@
 package exec
 
 import (
-	"fmt"
-
 	"allium/bson"
 	"allium/internal/failure"
 	"allium/mongoerr"
@@ -27,7 +25,7 @@ func writeErrors(reply bson.Raw, op *Op, addr string) ([]*mongoerr.WriteError, e
 			for el := range refused.Values() {
 				doc, ok := el.Document()
 				if !ok {
-					return nil, malformed("write error", el, "a document")
+					return nil, malformed("element of writeErrors", el, "a document")
 				}
 				list = append(list, op.WriteError(doc, 0, addr))
 			}
@@ -39,7 +37,7 @@ func writeErrors(reply bson.Raw, op *Op, addr string) ([]*mongoerr.WriteError, e
 			for el := range results.Values() {
 				doc, ok := el.Document()
 				if !ok {
-					return nil, malformed("result", el, "a document")
+					return nil, malformed("element of cursor.firstBatch", el, "a document")
 				}
 				if !doc.Lookup("ok").AsBool() {
 					e := op.WriteError(doc, 0, addr)
@@ -53,6 +51,36 @@ func writeErrors(reply bson.Raw, op *Op, addr string) ([]*mongoerr.WriteError, e
 	return list, nil
 }
 
+// refusal is the error of a command that is no write of its caller's, but whose reply reports
+// errors of writes.
+func (r *run) refusal(reply bson.Raw) error {
+	list, err := writeErrors(reply, r.op, r.addr)
+	if err != nil {
+		return r.op.Named(err)
+	}
+	return Refusal(list, reply, failure.NewWriteConcernError(r.addr, reply))
+}
+
+// Refusal is the error of a reply with errors of writes, nil if there are none. The error of the
+// write concern is nil if there is none.
+func Refusal(list []*mongoerr.WriteError, reply bson.Raw, concern *mongoerr.WriteConcernError) error {
+	if len(list) == 0 {
+		return nil
+	}
+	whole := append(bson.Raw(nil), reply...)
+	for _, e := range list {
+		e.Reply = whole
+	}
+	bulk := &mongoerr.BulkWriteError{WriteErrors: list, Labels: failure.Strings(reply.Lookup("errorLabels"))}
+	if concern != nil {
+		bulk.WriteConcernErrors = append(bulk.WriteConcernErrors, concern)
+		for _, l := range concern.Labels {
+			failure.AddTo(&bulk.Labels, l)
+		}
+	}
+	return bulk
+}
+
 // WriteError copies one element of the writeErrors that the server at addr answered; base is added
 // to its index.
 func (op *Op) WriteError(raw bson.Raw, base int, addr string) *mongoerr.WriteError {
@@ -62,5 +90,5 @@ func (op *Op) WriteError(raw bson.Raw, base int, addr string) *mongoerr.WriteErr
 }
 
 func malformed(what string, v bson.RawValue, want string) error {
-	return fmt.Errorf("server's reply has a %s that is a %s, want %s", what, v.Type, want)
+	return &mongoerr.ReplyError{Field: what, Type: v.Type, Want: want}
 }

@@ -182,20 +182,24 @@ func faultScenes() []scene {
 					return []any{broken(call.run(ctx, c))}
 				}})
 		}
-		out = append(out, scene{brief: true, name: call.name + " too late", run: func(c *mongo.Collection) []any {
-			failPoint(5, d("failCommands", sent, "appName", "deep", "blockConnection", true, "blockTimeMS", 400))
-			short, cancel := context.WithTimeout(ctx, 60*time.Millisecond)
-			defer cancel()
-			return []any{broken(call.run(short, c))}
-		}}, scene{brief: true, name: call.name + " cancelled", run: func(c *mongo.Collection) []any {
-			failPoint(5, d("failCommands", sent, "appName", "deep", "blockConnection", true, "blockTimeMS", 400))
+		// The official driver's change stream of version 1 tries again, or not, as the timer of its
+		// connection or that of its context is the first.
+		still := call.name == "stream"
+		out = append(out, scene{brief: true, still: still, name: call.name + " too late",
+			run: func(c *mongo.Collection) []any {
+				failPoint(5, d("failCommands", sent, "appName", "deep", "blockConnection", true, "blockTimeMS", 900))
+				short, cancel := context.WithTimeout(ctx, 250*time.Millisecond)
+				defer cancel()
+				return []any{broken(call.run(short, c))}
+			}}, scene{brief: true, name: call.name + " cancelled", run: func(c *mongo.Collection) []any {
+			failPoint(5, d("failCommands", sent, "appName", "deep", "blockConnection", true, "blockTimeMS", 900))
 			short, cancel := context.WithCancel(ctx)
-			defer time.AfterFunc(60*time.Millisecond, cancel).Stop()
+			defer time.AfterFunc(250*time.Millisecond, cancel).Stop()
 			return []any{broken(call.run(short, c))}
 		}}, scene{brief: true, name: call.name + " times out",
-			opts: []ClientOption{options.Client().SetTimeout(80 * time.Millisecond)},
+			opts: []ClientOption{options.Client().SetTimeout(300 * time.Millisecond)},
 			run: func(c *mongo.Collection) []any {
-				failPoint(5, d("failCommands", sent, "appName", "deep", "blockConnection", true, "blockTimeMS", 400))
+				failPoint(5, d("failCommands", sent, "appName", "deep", "blockConnection", true, "blockTimeMS", 900))
 				return []any{broken(call.run(ctx, c))}
 			}}, scene{brief: true, name: call.name + " disconnected", run: func(c *mongo.Collection) []any {
 			must(c.Database().Client().Disconnect(ctx))

@@ -195,6 +195,7 @@ type scene struct {
 	name  string
 	pool  bool // whether the events of pools are printed, too
 	brief bool // whether events of commands have their names only
+	still bool // whether events are not printed at all
 	opts  []ClientOption
 	run   func(c *mongo.Collection) []any
 }
@@ -229,7 +230,9 @@ func (s scene) play() {
 	if disconnected != nil {
 		line(s.name+": disconnect", disconnected)
 	}
-	w.say(s.name, s.pool)
+	if !s.still {
+		w.say(s.name, s.pool)
+	}
 }
 
 func main() {

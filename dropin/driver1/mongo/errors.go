@@ -14,7 +14,6 @@ import (
 	"go.mongodb.org/mongo-driver/mongo/description"
 	v2mongo "go.mongodb.org/mongo-driver/v2/mongo"
 	v2description "go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/drivertest"
 	v2topology "go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 	"go.mongodb.org/mongo-driver/x/mongo/driver/topology"
 )
@@ -345,6 +344,8 @@ func failure(err error) error {
 			out.WriteErrors = append(out.WriteErrors, writeError(we))
 		}
 		return out
+	case v2mongo.WriteConcernError:
+		return *concernError(&e)
 	case v2mongo.BulkWriteException:
 		return bulkWriteException(e, nil)
 	case v2mongo.MongocryptError:
@@ -385,11 +386,6 @@ func commandError(e v2mongo.CommandError) CommandError {
 	switch {
 	case e.Raw != nil:
 		out.Wrapped = nil
-		if out.Message == "" {
-			out.Message = "command failed"
-		}
-	case errors.Is(e.Wrapped, drivertest.ErrNoResponsesRemaining):
-		out.Message, out.Wrapped = drivertest.ErrNoResponsesRemaining.Error(), drivertest.ErrNoResponsesRemaining
 	case errors.Is(e.Wrapped, io.EOF) && !errors.Is(e.Wrapped, io.ErrUnexpectedEOF):
 		out.Message = closedInWords.Replace(out.Message)
 		out.Wrapped = inWords{out.Message, e.Wrapped}

@@ -2,6 +2,7 @@ package mongo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -280,6 +281,9 @@ func (siv SearchIndexView) CreateOne(ctx context.Context, model SearchIndexModel
 	names, err := siv.CreateMany(ctx, []SearchIndexModel{model}, opts...)
 	if err != nil {
 		return "", err
+	}
+	if len(names) == 0 {
+		return "", errors.New("response does not name the index")
 	}
 	return names[0], nil
 }

@@ -131,7 +131,7 @@ func (cs *ChangeStream) next(ctx context.Context,
 		cs.Current = bson.Raw(odd.Document)
 		return true
 	}
-	cs.err = failure(err)
+	cs.err = moreFailed(err)
 	if err != nil && ended != nil {
 		cs.err = ended
 	}

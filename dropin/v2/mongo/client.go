@@ -194,6 +194,9 @@ func (c *Client) ListDatabases(ctx context.Context, filter any,
 	if o.NameOnly != nil && *o.NameOnly {
 		names, err := c.inner.ListDatabaseNames(ctx,
 			allium.ListDatabasesOptions{Filter: f, AuthorizedDatabases: o.AuthorizedDatabases})
+		if missing(err) {
+			err = nil
+		}
 		out := ListDatabasesResult{Databases: make([]DatabaseSpecification, len(names))}
 		for i, name := range names {
 			out.Databases[i].Name = name
@@ -202,7 +205,7 @@ func (c *Client) ListDatabases(ctx context.Context, filter any,
 	}
 	list, err := c.inner.ListDatabases(ctx,
 		allium.ListDatabasesOptions{Filter: f, AuthorizedDatabases: o.AuthorizedDatabases})
-	if err != nil {
+	if err != nil && !missing(err) {
 		return ListDatabasesResult{}, failure(err)
 	}
 	out := ListDatabasesResult{Databases: make([]DatabaseSpecification, len(list))}

@@ -2,11 +2,14 @@ package mongo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"allium"
 	abson "allium/bson"
+	"allium/mongoerr"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/x/coding"
@@ -147,7 +150,7 @@ func (coll *Collection) InsertMany(ctx context.Context, documents any,
 		Unordered: unordered(o.Ordered), BypassDocumentValidation: yes(o.BypassDocumentValidation), Comment: comment,
 		RawData: rawData(o.Internal),
 	})
-	err = failure(err)
+	err = manyFailed(err)
 	if _, refused := err.(BulkWriteException); err != nil && !refused {
 		return nil, err
 	}
@@ -434,6 +437,10 @@ func (coll *Collection) CountDocuments(ctx context.Context, filter any,
 		return 0, a.err
 	}
 	n, err := coll.inner.CountDocuments(ctx, f, settings)
+	var reply *mongoerr.ReplyError
+	if errors.As(err, &reply) && (reply.Field == "n" || missing(err) && reply.Field == "cursor.firstBatch") {
+		return 0, fmt.Errorf("invalid response from server, no '%s' field", strings.TrimPrefix(reply.Field, "cursor."))
+	}
 	return n, failure(err)
 }
 
@@ -453,6 +460,9 @@ func (coll *Collection) EstimatedDocumentCount(ctx context.Context,
 	}
 	n, err := coll.inner.EstimatedDocumentCount(ctx,
 		allium.EstimatedCountOptions{Comment: comment, RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)})
+	if missing(err) || mongoerr.HasCode(err, codeNamespaceNotFound) {
+		return 0, nil
+	}
 	return n, failure(err)
 }
 

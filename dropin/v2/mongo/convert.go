@@ -1,11 +1,13 @@
 package mongo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"allium/auth"
 	abson "allium/bson"
@@ -13,6 +15,7 @@ import (
 	"allium/mongoerr"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/drivertest"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
@@ -30,18 +33,21 @@ func failure(err error) error {
 		selection *mongoerr.SelectionError
 		conn      *mongoerr.ConnectionError
 		cleared   *mongoerr.PoolClearedError
-		refused   *mongoerr.AuthError
+		login     *mongoerr.AuthError
 		server    *mongoerr.ServerError
+		reply     *mongoerr.ReplyError
 	)
 	switch {
 	case errors.As(err, &bulk):
-		return bulkFailure(bulk)
+		return refused(bulk)
+	case errors.As(err, &reply) && reply.WriteErrors == nil:
+		return replyError(reply)
 	case errors.As(err, &decode):
 		return decode.Wrapped
 	case errors.As(err, &timeout):
 		return timedOut(timeout)
-	case errors.As(err, &refused):
-		return authError(refused)
+	case errors.As(err, &login):
+		return authError(login)
 	case errors.As(err, &server):
 		return commandError(server)
 	case errors.As(err, &write), errors.As(err, &concern):
@@ -60,16 +66,80 @@ func failure(err error) error {
 		return ErrClientDisconnected
 	case errors.Is(err, mongoerr.ErrNilDocument):
 		return ErrNilDocument
+	case errors.Is(err, mongoerr.ErrNoResumeToken):
+		return ErrMissingResumeToken
 	case errors.Is(err, mongoerr.ErrNoDocuments):
 		return ErrNoDocuments
-	case errors.Is(err, mongoerr.ErrNoCursor):
-		return inWords{"database response does not contain a cursor", []error{err}}
 	case errors.Is(err, gridfs.ErrFileNotFound), errors.Is(err, gridfs.ErrRevisionNotFound):
 		return ErrFileNotFound
 	case errors.Is(err, gridfs.ErrClosed):
 		return ErrStreamClosed
 	}
 	return err
+}
+
+// replyError is the error of a reply without what the command replies.
+func replyError(e *mongoerr.ReplyError) error {
+	path := strings.Split(e.Field, ".")
+	field := path[len(path)-1]
+	switch {
+	case e.Contradiction != "":
+		return e
+	case e.Field == "cursor" && e.Type == 0:
+		return errors.New("database response does not contain a cursor")
+	case e.Field == "cursor":
+		return fmt.Errorf("cursor should be an embedded document but is BSON type %s", e.Type)
+	case e.Field == "cursor.id":
+		return fmt.Errorf("id should be an int64 but it is a BSON %s", e.Type)
+	case e.Field == "cursor.nextBatch":
+		return nextBatchError(e)
+	case path[0] == "cursor":
+		return fmt.Errorf("%s should be an array but is a BSON %s", field, e.Type)
+	case strings.HasPrefix(e.Field, "element of "):
+		return fmt.Errorf("%s value is type document, but received BSON type %s",
+			strings.TrimPrefix(e.Field, "element of "), e.Type)
+	}
+	want := strings.TrimPrefix(strings.TrimPrefix(e.Want, "a "), "an ")
+	if want == "number" {
+		want = "int32 or int64"
+	}
+	return fmt.Errorf("response field '%s' is type %s, but received BSON type %s", e.Field, want, invalidIfNone(e.Type))
+}
+
+// moreFailed is the error of a getMore.
+func moreFailed(err error) error {
+	var reply *mongoerr.ReplyError
+	if errors.As(err, &reply) && strings.HasPrefix(reply.Field, "cursor") {
+		return nextBatchError(reply)
+	}
+	return failure(err)
+}
+
+// nextBatchError is the error of the reply to a getMore.
+func nextBatchError(e *mongoerr.ReplyError) error {
+	if e.Field == "cursor.nextBatch" {
+		return fmt.Errorf("cursor.nextBatch should be an array but is a BSON %s", invalidIfNone(e.Type))
+	}
+	t := e.Type
+	if e.Field == "cursor" {
+		t = 0
+	}
+	return fmt.Errorf("cursor.id should be an int64 but is a BSON %s", invalidIfNone(t))
+}
+
+// invalidIfNone names a type, and what is no type.
+func invalidIfNone(t abson.Type) string {
+	if t == 0 {
+		return "invalid"
+	}
+	return t.String()
+}
+
+// missing reports whether err is about a field that a reply has not: the official driver returns
+// the zero value in place of some.
+func missing(err error) bool {
+	var reply *mongoerr.ReplyError
+	return errors.As(err, &reply) && reply.Type == 0 && reply.Contradiction == ""
 }
 
 // noServerInTime is why no server was selected.
@@ -80,7 +150,8 @@ func noServerInTime(err error) inWords {
 
 // commandError is the error of a command.
 func commandError(e *mongoerr.ServerError) CommandError {
-	text := e.Message
+	message := cmp.Or(e.Message, "command failed")
+	text := message
 	if e.Name != "" {
 		text = "(" + e.Name + ") " + text
 	}
@@ -88,7 +159,7 @@ func commandError(e *mongoerr.ServerError) CommandError {
 	if e.Code == codeMaxTimeExpired {
 		behind = inWords{text + ": " + context.DeadlineExceeded.Error(), []error{e, context.DeadlineExceeded}}
 	}
-	return CommandError{Code: e.Code, Name: e.Name, Message: e.Message, Labels: slices.Clone(e.Labels),
+	return CommandError{Code: e.Code, Name: e.Name, Message: message, Labels: slices.Clone(e.Labels),
 		Raw: bson.Raw(e.Raw), Wrapped: behind, whole: true}
 }
 
@@ -112,6 +183,9 @@ func connectionError(e *mongoerr.ConnectionError, err error) error {
 	cause := e.Wrapped
 	if cause == nil {
 		return inWords{e.Error(), []error{err}}
+	}
+	if errors.Is(cause, drivertest.ErrNoResponsesRemaining) {
+		return drivertest.ErrNoResponsesRemaining
 	}
 	switch text := cause.Error(); e.Op {
 	case "read":
@@ -218,7 +292,14 @@ func writeException(err error) WriteException {
 	)
 	var e WriteException
 	if errors.As(err, &write) {
-		e.WriteErrors = WriteErrors{writeError(write)}
+		all := []*mongoerr.WriteError{write}
+		var reply *mongoerr.ReplyError
+		if errors.As(err, &reply) {
+			all = reply.WriteErrors
+		}
+		for _, w := range all {
+			e.WriteErrors = append(e.WriteErrors, writeError(w))
+		}
 		e.Raw, e.Labels = bson.Raw(write.Reply), labelsOf(write.Reply)
 	}
 	if errors.As(err, &concern) {
@@ -242,12 +323,38 @@ func labelsOf(reply abson.Raw) (labels []string) {
 	return labels
 }
 
-// bulkFailure is the error of many writes: the one that ended them, if no write was refused.
-func bulkFailure(e *mongoerr.BulkWriteError) error {
+// manyFailed is the error of many writes: the one that ended them, if no write was refused.
+func manyFailed(err error) error {
+	var (
+		bulk  *mongoerr.BulkWriteError
+		reply *mongoerr.ReplyError
+	)
+	switch {
+	case errors.As(err, &reply) && len(reply.WriteErrors) > 0:
+		bulk = &mongoerr.BulkWriteError{WriteErrors: reply.WriteErrors, Labels: labelsOf(reply.WriteErrors[0].Reply)}
+	case !errors.As(err, &bulk):
+		return failure(err)
+	case len(bulk.WriteErrors) == 0 && len(bulk.WriteConcernErrors) == 0:
+		return failure(bulk.Err)
+	}
+	return bulkWriteException(bulk, nil)
+}
+
+// refused is the error of a command that is no write of many, and whose reply has errors of writes.
+func refused(e *mongoerr.BulkWriteError) error {
 	if len(e.WriteErrors) == 0 && len(e.WriteConcernErrors) == 0 {
 		return failure(e.Err)
 	}
-	return bulkWriteException(e, nil)
+	out := WriteException{Labels: slices.Clone(e.Labels)}
+	for _, w := range e.WriteErrors {
+		out.WriteErrors = append(out.WriteErrors, writeError(w))
+		out.Raw = bson.Raw(w.Reply)
+	}
+	for _, w := range e.WriteConcernErrors {
+		out.WriteConcernError = writeConcernError(w)
+		out.Raw = bson.Raw(w.Reply)
+	}
+	return out
 }
 
 func bulkWriteException(e *mongoerr.BulkWriteError, models []WriteModel) BulkWriteException {

@@ -112,7 +112,7 @@ func (c *Cursor) next(ctx context.Context, block bool) bool {
 	case err != nil && ended != nil:
 		c.err = ended
 	case err != c.cause:
-		c.err = failure(err)
+		c.err = moreFailed(err)
 	}
 	c.cause = err
 	if c.inner.ID() == 0 {

@@ -57,7 +57,11 @@ func (db *Database) Drop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return failure(db.inner.Drop(ctx))
+	err = db.inner.Drop(ctx)
+	if mongoerr.HasCode(err, codeNamespaceNotFound) {
+		return nil
+	}
+	return failure(err)
 }
 
 // Aggregate runs a pipeline on the database itself.

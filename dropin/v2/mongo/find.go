@@ -2,9 +2,11 @@ package mongo
 
 import (
 	"context"
+	"errors"
 
 	"allium"
 	abson "allium/bson"
+	"allium/mongoerr"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/x/coding"
@@ -223,10 +225,18 @@ func aggregate(ctx context.Context, client *Client, db *Database, name string, c
 	} else {
 		cur, err = run(ctx, stages, settings)
 	}
-	if err != nil {
-		return nil, failure(err)
+	var concern *mongoerr.WriteConcernError
+	switch failed := failure(err).(type) {
+	case nil:
+		return newCursor(cur, c), nil
+	case WriteException:
+		if errors.As(err, &concern) { // of a pipeline that writes
+			return nil, *writeConcernError(concern)
+		}
+		return nil, failed
+	default:
+		return nil, failed
 	}
-	return newCursor(cur, c), nil
 }
 
 // customAggregate runs an aggregate as a command, with fields that the program adds.

@@ -10,6 +10,7 @@ import (
 
 	abson "allium/bson"
 	agridfs "allium/gridfs"
+	"allium/mongoerr"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
@@ -59,10 +60,15 @@ func newBucket(db *Database, opts []options.Lister[options.BucketOptions]) *Grid
 
 // fileFailure converts an error of a file.
 func fileFailure(err error) error {
-	var corrupt *agridfs.CorruptError
+	var (
+		corrupt *agridfs.CorruptError
+		many    *mongoerr.BulkWriteError // of chunks
+	)
 	switch {
 	case err == nil, err == io.EOF:
 		return err
+	case errors.As(err, &many):
+		return manyFailed(err)
 	case !errors.As(err, &corrupt):
 		return failure(err)
 	case corrupt.Chunk < 0 && strings.Contains(corrupt.Reason, "its chunk size"):

@@ -297,6 +297,9 @@ func (siv SearchIndexView) CreateOne(ctx context.Context, model SearchIndexModel
 	if err != nil {
 		return "", err
 	}
+	if len(names) == 0 {
+		return "", errors.New("response does not name the index")
+	}
 	return names[0], nil
 }
 
@@ -323,6 +326,9 @@ func (siv SearchIndexView) CreateMany(ctx context.Context, models []SearchIndexM
 		return nil, err
 	}
 	names, err := siv.coll.inner.CreateSearchIndexes(ctx, indexes)
+	if missing(err) {
+		return []string{}, nil
+	}
 	if err != nil {
 		return nil, failure(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"allium"
 	abson "allium/bson"
+	"allium/mongoerr"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
@@ -278,7 +279,19 @@ func (s *Session) CommitTransaction(ctx context.Context) error {
 	if !s.inner.InTransaction() {
 		s.state = committed
 	}
-	return failure(err)
+	return commitFailed(err)
+}
+
+// commitFailed is the error of a commit: a CommandError if the write concern was not met, too.
+func commitFailed(err error) error {
+	failed := failure(err)
+	var concern *mongoerr.WriteConcernError
+	e, ok := failed.(WriteException)
+	if !ok || !errors.As(err, &concern) {
+		return failed
+	}
+	return commandError(&mongoerr.ServerError{Code: concern.Code, Name: concern.Name, Message: concern.Message,
+		Labels: e.Labels, Raw: concern.Reply, Wrapped: err})
 }
 
 // How long transactions are tried again, and how long to wait between attempts (specification:

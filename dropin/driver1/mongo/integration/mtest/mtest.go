@@ -132,10 +132,11 @@ func New(wrapped *testing.T, opts ...*Options) *T {
 	for _, op := range opts {
 		t.op.add(op)
 	}
-	t.base = Options{clientType: t.op.clientType, share: t.op.share, database: t.op.database}
+	t.base = Options{clientType: t.op.clientType, share: t.op.share}
 	if isTrue(t.op.share) {
 		t.Helper()
 		t.connect()
+		t.DB, t.Coll = nil, nil
 		wrapped.Cleanup(t.close)
 	}
 	return t
@@ -269,7 +270,7 @@ func (t *T) RunOpts(name string, opts *Options, callback func(mt *T)) {
 	t.T.Run(name, func(wrapped *testing.T) {
 		sub := &T{T: wrapped, op: t.base}
 		sub.op.add(opts)
-		sub.base = Options{clientType: sub.op.clientType, share: t.base.share, database: t.base.database}
+		sub.base = Options{clientType: sub.op.clientType, share: t.base.share}
 		switch {
 		case !orTrue(sub.op.create):
 		case isTrue(t.base.share) && t.Client != nil:

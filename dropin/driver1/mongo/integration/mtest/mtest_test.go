@@ -114,12 +114,12 @@ func TestMock(t *testing.T) {
 	})
 }
 
-// TestShareClient uses one client in two tests.
+// TestShareClient uses one client in two tests, whose database is not that of the test around them.
 func TestShareClient(t *testing.T) {
 	mt := mtest.New(t, mtest.NewOptions().ClientType(mtest.Mock).ShareClient(true).DatabaseName("d"))
 	for _, name := range []string{"a", "b"} {
 		mt.Run(name, func(sub *mtest.T) {
-			if sub.Client != mt.Client || sub.DB.Name() != "d" {
+			if sub.Client != mt.Client || sub.DB.Name() != mtest.TestDb {
 				sub.Errorf("%p, not %p; %s", sub.Client, mt.Client, sub.DB.Name())
 			}
 			sub.AddMockResponses(mtest.CreateSuccessResponse())
