@@ -42,6 +42,15 @@ func (engine) Open(kind string, definition bson.Raw) (mongotest.SearchAnswer, er
 	return (&textIndex{x: index.New(def)}).answer, nil
 }
 
+// Check finds what is wrong with a stage by itself, which is said even without an index.
+func (engine) Check(stage string, spec bson.Raw) error {
+	if stage == "$vectorSearch" {
+		_, err := parseVectorQuery(spec)
+		return err
+	}
+	return checkSearch(stage, spec)
+}
+
 // textIndex is an index of type "search".
 type textIndex struct {
 	mu sync.Mutex

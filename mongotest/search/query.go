@@ -10,7 +10,10 @@ import (
 	"slices"
 
 	"allium/bson"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/srverr"
 	"allium/mongotest/search/internal/index"
 	"allium/mongotest/search/internal/operator"
 )
@@ -54,12 +57,14 @@ func parseQuery(spec bson.Raw, x *index.Index, read func(string) iter.Seq2[bson.
 	for key, item := range spec.All() {
 		var err error
 		switch {
+		case args.IsNull(item): // as if it were not there
 		case operator.Is(key) || key == "facet":
 			if name != "" {
 				return nil, invalid("only one operator or collector is allowed, found \"%s\" and \"%s\"", name, key)
 			}
 			name, v = key, item
-		case key == "index", key == "concurrent", key == "tracking", key == "cursorOptions":
+		case key == "index", key == "concurrent", key == "tracking", key == "cursorOptions",
+			key == "searchNodePreference":
 		case key == "count":
 			err = q.count(item)
 		case key == "highlight":
@@ -103,6 +108,29 @@ func parseQuery(spec bson.Raw, x *index.Index, read func(string) iter.Seq2[bson.
 	return q, err
 }
 
+// checkSearch checks the options of a search that do not depend on its index.
+func checkSearch(stage string, spec bson.Raw) error {
+	for _, name := range []string{"scoreDetails", "returnStoredSource"} { // which the server reads
+		if v := spec.Lookup(name); stage == "$search" && v.Type != 0 && v.Type != bson.TypeBoolean {
+			return srverr.New(13111, "Wrong type for field (%s) %s != bool", name, bsontext.TypeName(v.Type))
+		}
+	}
+	if v := spec.Lookup("index"); v.Type != 0 && !args.IsNull(v) {
+		if err := notEmpty("index", v); err != nil {
+			return err
+		}
+	}
+	if v := spec.Lookup("concurrent"); v.Type != 0 && !args.IsNull(v) {
+		if _, err := flag("concurrent", v); err != nil {
+			return err
+		}
+	}
+	if v := spec.Lookup("searchNodePreference"); v.Type != 0 && !args.IsNull(v) {
+		return checkNode(v)
+	}
+	return nil
+}
+
 func flag(name string, v bson.RawValue) (bool, error) {
 	b, ok := v.Boolean()
 	if !ok {
@@ -117,6 +145,9 @@ func (q *textQuery) count(v bson.RawValue) error {
 		return invalid("\"count\" must be a document")
 	}
 	for key, v := range doc.All() {
+		if args.IsNull(v) {
+			continue
+		}
 		switch key {
 		case "type":
 			q.counts, _ = v.StringValue()
@@ -124,7 +155,11 @@ func (q *textQuery) count(v bson.RawValue) error {
 				return invalid("\"count.type\" must be one of [lowerBound, total]")
 			}
 		case "threshold":
-			if q.threshold, ok = v.AsInt64(); !ok || q.threshold < 0 {
+			n, err := wholeNumber("count.threshold", v)
+			if err != nil {
+				return err
+			}
+			if q.threshold = int64(n); n < 0 {
 				return invalid("\"count.threshold\" cannot be negative")
 			}
 		default:
@@ -403,6 +438,15 @@ func (q *textQuery) facet(name string, v bson.RawValue) (f facet, err error) {
 		return f, invalid("\"%s\" must be a document", where)
 	}
 	f = facet{name: name, most: 10}
+	for key := range doc.All() {
+		kind, _ := doc.Lookup("type").StringValue()
+		switch {
+		case key == "type" || key == "path" || kind == "string" && key == "numBuckets":
+		case kind != "string" && (key == "boundaries" || key == "default"):
+		default:
+			return f, invalid("unrecognized field \"%s.%s\"", where, key)
+		}
+	}
 	f.kind, _ = doc.Lookup("type").StringValue()
 	f.path, _ = doc.Lookup("path").StringValue()
 	kind := map[string]string{"string": "token", "number": "number", "date": "date"}[f.kind]
@@ -496,7 +540,7 @@ func (f *facet) buckets(found []scored) bson.RawValue {
 	for i, n := range counts {
 		list = append(list, bucket(f.bounds[i], n))
 	}
-	if f.other != "" && other > 0 {
+	if f.other != "" {
 		list = append(list, bucket(bsondoc.StringValue(f.other), other))
 	}
 	return bsondoc.ArrayValue(list...)

@@ -5,6 +5,7 @@ package search
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/srverr"
 	"allium/mongotest/search/internal/index"
 )
 
@@ -22,6 +24,7 @@ type vectorDefinition struct {
 	vectors map[string]vectorField
 	filters map[string]bool
 	stored  *index.Stored
+	root    string // nestedRoot: the array in which the vectors are
 }
 
 type vectorField struct {
@@ -69,9 +72,24 @@ func parseVectors(doc bson.Raw) (*vectorDefinition, error) {
 	if len(d.vectors) == 0 {
 		return nil, invalid("\"fields\" must have a field of type vector")
 	}
+	if v := doc.Lookup("nestedRoot"); v.Type != 0 {
+		d.root, _ = v.StringValue()
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(d.vectors)), d.isNested) {
+			return nil, srverr.New(srverr.CommandFailed, "\"nestedRoot\" must be above a field of type vector")
+		}
+	}
+	stored := doc.Lookup("storedSource")
+	if all, ok := stored.Boolean(); ok && all {
+		return nil, invalid("\"storedSource\" must be a document or false")
+	}
 	var err error
-	d.stored, err = index.ParseStored(doc.Lookup("storedSource"))
+	d.stored, err = index.ParseStored(stored)
 	return d, err
+}
+
+// isNested reports whether a path leads into the array that has the vectors.
+func (d *vectorDefinition) isNested(path string) bool {
+	return d.root != "" && strings.HasPrefix(path, d.root+".")
 }
 
 // vectorIndex keeps the vectors that documents have at its paths.
@@ -124,148 +142,21 @@ func vectorOf(v bson.RawValue) (vector, bool) {
 	return x, true
 }
 
-// vectorQuery is the specification of $vectorSearch.
-type vectorQuery struct {
-	path   string
-	field  vectorField
-	vector vector
-	limit  int
-	filter *query.Filter
-	stored bool
-}
-
-func (d *vectorDefinition) parse(spec bson.Raw) (*vectorQuery, error) {
-	q := &vectorQuery{}
-	exact := false
-	candidates := bson.RawValue{}
-	for key, v := range spec.All() {
-		var ok bool
-		switch key {
-		case "index", "explainOptions":
-		case "path":
-			if q.path, ok = v.StringValue(); !ok || q.path == "" {
-				return nil, invalid("\"path\" must be a string")
-			}
-		case "queryVector":
-			if q.vector, ok = vectorOf(v); !ok {
-				return nil, invalid("\"queryVector\" must be an array of numbers or a BSON vector")
-			}
-		case "limit":
-			n, ok := v.AsInt64()
-			if !ok || n < 1 || n > math.MaxInt32 {
-				return nil, invalid("\"limit\" must be positive")
-			}
-			q.limit = int(n)
-		case "numCandidates":
-			candidates = v
-		case "exact":
-			if exact, ok = v.Boolean(); !ok {
-				return nil, invalid("\"exact\" must be a boolean")
-			}
-		case "filter":
-			doc, ok := v.Document()
-			if !ok {
-				return nil, invalid("\"filter\" must be a document")
-			}
-			if err := d.checkFilter(doc); err != nil {
-				return nil, err
-			}
-			f, err := query.ParseFilter(doc, &query.Options{Version: release.DefaultVersion})
-			if err != nil {
-				return nil, invalid("\"filter\" is not valid: %s", err)
-			}
-			q.filter = f
-		case "returnStoredSource":
-			if q.stored, ok = v.Boolean(); !ok {
-				return nil, invalid("\"returnStoredSource\" must be a boolean")
-			}
-			if q.stored && d.stored == nil {
-				return nil, invalid("storedSource is not configured for this index")
-			}
-		default:
-			return nil, invalid("unrecognized field \"%s\"", key)
-		}
-	}
-	n, isNumber := candidates.AsInt64()
-	switch {
-	case q.path == "":
-		return nil, invalid("\"path\" is required")
-	case spec.Lookup("queryVector").Type == 0:
-		return nil, invalid("\"queryVector\" is required")
-	case q.limit == 0:
-		return nil, invalid("\"limit\" is required")
-	case exact && candidates.Type != 0:
-		return nil, invalid("\"numCandidates\" must be omitted for exact search")
-	case !exact && candidates.Type == 0:
-		return nil, invalid("\"numCandidates\" is required for approximate search")
-	case !exact && (!isNumber || n < 1 || n > 10000):
-		return nil, invalid("\"numCandidates\" must be within bounds [1, 10000]")
-	case !exact && n < int64(q.limit):
-		return nil, invalid("\"numCandidates\" must be greater than or equal to \"limit\"")
-	}
-	if q.field = d.vectors[q.path]; q.field.dimensions == 0 {
-		return nil, invalid("%s is not indexed as vector", q.path)
-	}
-	switch {
-	case len(q.vector.data) != q.field.dimensions:
-		return nil, invalid("vector field is indexed with %d dimensions but queried with %d", q.field.dimensions,
-			len(q.vector.data))
-	case q.field.similarity == "cosine" && norm(q.vector.data) == 0:
-		return nil, invalid("Cosine similarity cannot be calculated against a zero vector.")
-	}
-	return q, nil
-}
-
-// checkFilter refuses fields that are not indexed for filters, and operators that are not for them.
-func (d *vectorDefinition) checkFilter(doc bson.Raw) error {
-	for key, v := range doc.All() {
-		switch {
-		case key == "$and" || key == "$or" || key == "$nor":
-			list, _ := v.Array()
-			for item := range list.Values() {
-				sub, _ := item.Document()
-				if err := d.checkFilter(sub); err != nil {
-					return err
-				}
-			}
-		case strings.HasPrefix(key, "$"):
-			return invalid("\"filter\" cannot have the operator \"%s\"", key)
-		case !d.filters[key]:
-			return invalid("Path '%s' needs to be indexed as filter", key)
-		default:
-			if err := checkConditions(v); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func checkConditions(v bson.RawValue) error {
-	doc, ok := v.Document()
-	if !ok {
-		return nil
-	}
-	for op, arg := range doc.All() {
-		switch op {
-		case "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists":
-		case "$not":
-			if err := checkConditions(arg); err != nil {
-				return err
-			}
-		default:
-			return invalid("\"filter\" cannot have the operator \"%s\"", op)
-		}
-	}
-	return nil
-}
-
 func (x *vectorIndex) answer(stage string, spec bson.Raw, read func(string) iter.Seq2[bson.Raw, error],
 	step func(n int)) (iter.Seq2[bson.Raw, bson.Raw], bson.Raw, error) {
 	if stage != "$vectorSearch" {
 		return nil, nil, invalid("%s needs an index of type search", stage)
 	}
-	q, err := x.def.parse(spec)
+	q, err := parseVectorQuery(spec)
+	if err == nil {
+		err = x.def.bind(q)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if q.filter, err = filterOf(q.filterDoc); err == nil {
+		q.parent, err = filterOf(q.parentDoc)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -282,6 +173,16 @@ func (x *vectorIndex) answer(stage string, spec bson.Raw, read func(string) iter
 			return nil, nil, err
 		}
 		step(1 + q.field.dimensions/64)
+		if x.def.isNested(q.path) {
+			s, ok, err := x.def.nestedScore(q, doc, step)
+			if err != nil {
+				return nil, nil, err
+			}
+			if ok {
+				list = append(list, near{doc, s})
+			}
+			continue
+		}
 		vectors := x.known[&doc[0]]
 		if vectors == nil {
 			vectors = x.def.vectorsOf(doc)
@@ -291,12 +192,14 @@ func (x *vectorIndex) answer(stage string, spec bson.Raw, read func(string) iter
 		if v.data == nil || v.kind != q.vector.kind {
 			continue
 		}
-		if q.filter != nil {
-			if ok, err := q.filter.Match(doc); err != nil || !ok {
-				continue
-			}
+		ok, err := matches(q.filter, doc)
+		if err == nil && ok {
+			ok, err = matches(q.parent, doc)
 		}
-		if s, ok := similarity(q.field.similarity, q.vector, v); ok {
+		if err != nil {
+			return nil, nil, err
+		}
+		if s, has := similarity(q.field.similarity, q.vector, v); ok && has {
 			list = append(list, near{doc, s})
 		}
 	}
@@ -310,6 +213,88 @@ func (x *vectorIndex) answer(stage string, spec bson.Raw, read func(string) iter
 		}
 	}
 	return each(hits), nil, nil
+}
+
+// filterOf parses a filter as the engine understands it.
+func filterOf(doc bson.Raw) (*query.Filter, error) {
+	if doc == nil {
+		return nil, nil
+	}
+	return query.ParseFilter(presentNulls(doc), &query.Options{Version: release.DefaultVersion})
+}
+
+func matches(f *query.Filter, doc bson.Raw) (bool, error) {
+	if f == nil {
+		return true, nil
+	}
+	return f.Match(doc)
+}
+
+// nestedScore returns the score of a document by those of the elements of its array that pass the
+// filter: the greatest, or the average. The filter sees an element, parentFilter what is around the
+// array.
+func (d *vectorDefinition) nestedScore(q *vectorQuery, doc bson.Raw, step func(n int)) (float32, bool, error) {
+	root := strings.Split(d.root, ".")
+	if ok, err := matches(q.parent, without(doc, root)); err != nil || !ok {
+		return 0, false, err
+	}
+	at := doc.Lookup(root...)
+	elements := []bson.RawValue{at}
+	if list, ok := at.Array(); ok {
+		elements = slices.Collect(list.Values())
+	}
+	path := strings.Split(strings.TrimPrefix(q.path, d.root+"."), ".")
+	var sum, most float64
+	n := 0
+	for _, e := range elements {
+		step(1 + q.field.dimensions/64)
+		element, ok := e.Document()
+		if !ok {
+			continue
+		}
+		v, ok := vectorOf(element.Lookup(path...))
+		if !ok || v.kind != q.vector.kind || len(v.data) != q.field.dimensions {
+			continue
+		}
+		if ok, err := matches(q.filter, around(root, element)); err != nil {
+			return 0, false, err
+		} else if !ok {
+			continue
+		}
+		if s, ok := similarity(q.field.similarity, q.vector, v); ok {
+			sum, most, n = sum+float64(s), max(most, float64(s)), n+1
+		}
+	}
+	switch {
+	case n == 0:
+		return 0, false, nil
+	case q.average:
+		return float32(sum / float64(n)), true, nil
+	}
+	return float32(most), true, nil
+}
+
+// around returns a document that has another one at a path.
+func around(path []string, doc bson.Raw) bson.Raw {
+	for _, name := range slices.Backward(path) {
+		doc = bsondoc.Of(name, doc)
+	}
+	return doc
+}
+
+// without returns a document without what is at a path.
+func without(doc bson.Raw, path []string) bson.Raw {
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		for key, v := range doc.All() {
+			sub, isDoc := v.Document()
+			switch {
+			case key != path[0]:
+				d.Value(key, v.Type, v.Value)
+			case len(path) > 1 && isDoc:
+				d.Doc(key, without(sub, path[1:]))
+			}
+		}
+	})
 }
 
 // vectorsOf returns the vectors of a document that have as many dimensions as they should.
@@ -331,8 +316,8 @@ func norm(v []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// similarity returns the score of two vectors, from 0 to 1: the formulas are the manual's. Vectors
-// without a direction have no cosine.
+// similarity returns the score of two vectors, from 0 to 1: the formulas are the manual's, but that
+// of a distance, which is Lucene's. Vectors without a direction have no cosine.
 func similarity(kind string, a, b vector) (float32, bool) {
 	var dot, square float64
 	for i := range a.data {
@@ -342,7 +327,7 @@ func similarity(kind string, a, b vector) (float32, bool) {
 	}
 	switch {
 	case kind == "euclidean":
-		return float32(1 / (1 + math.Sqrt(square))), true
+		return float32(1 / (1 + square)), true
 	case kind == "cosine":
 		n := norm(a.data) * norm(b.data)
 		return float32(max(0, (1+dot/n)/2)), n > 0

@@ -29,11 +29,13 @@ func parseMeta(_ string, v bson.RawValue, s *Scope, _ int) (Expr, error) {
 		s.env.WantsMeta = append(s.env.WantsMeta, name)
 		return &metaExpr{name}, nil
 	case "searchScore", "searchHighlights":
+		s.env.WantsMeta = append(s.env.WantsMeta, name)
 		return &metaExpr{name}, nil
 	case "searchScoreDetails", "searchSequenceToken", "vectorSearchScore":
 		if !s.env.Version.Has(release.Value, "$meta="+name) {
 			break
 		}
+		s.env.WantsMeta = append(s.env.WantsMeta, name)
 		return &metaExpr{name}, nil
 	}
 	return nil, srverr.New(17308, "Unsupported argument to $meta: %s", name)

@@ -7,7 +7,6 @@ import (
 	"iter"
 
 	"allium/bson"
-	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 )
@@ -50,11 +49,11 @@ func parseSearch(p *parser, name string, v bson.RawValue) (*searchStage, error) 
 		return nil, srverr.New(srverr.OptionNotSupportedOnView, "%s cannot be used in the definition of a view", name)
 	}
 	doc, ok := v.Document()
-	if !ok {
+	switch {
+	case !ok && name != "$vectorSearch" && v.Type != bson.TypeArray:
+		return nil, srverr.New(10065, "invalid parameter: expected an object (%s)", name)
+	case !ok:
 		return nil, srverr.New(srverr.FailedToParse, "%s value must be an object. Found: %s", name, typeName(v))
-	}
-	if index := doc.Lookup("index"); index.Type != 0 && index.Type != bson.TypeString {
-		return nil, args.WrongType(name+".index", index.Type, "string")
 	}
 	return &searchStage{p.rt, name, p.ns, doc}, nil
 }
@@ -79,6 +78,9 @@ func (s *searchStage) find() (rows []hit, err error) {
 	hits, meta, err := env.Search(s.name, s.ns, s.spec, s.rt.query.Work.Do)
 	if err != nil {
 		return nil, err
+	}
+	if s.name == "$searchMeta" && meta == nil {
+		return nil, nil
 	}
 	if s.name == "$searchMeta" {
 		return []hit{{doc: meta}}, nil

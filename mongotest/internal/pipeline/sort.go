@@ -38,7 +38,7 @@ func parseSort(p *parser, _ string, v bson.RawValue) (*sortStage, error) {
 		return nil, srverr.New(15976, "$sort stage must have at least one sort key")
 	}
 	for _, f := range s.Fields() {
-		if f.Meta != "" && f.Meta != "searchScore" {
+		if f.Meta != "" {
 			p.rt.env.WantsMeta = append(p.rt.env.WantsMeta, f.Meta)
 		}
 	}

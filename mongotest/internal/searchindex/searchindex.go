@@ -34,6 +34,19 @@ type Engine interface {
 	Open(kind string, definition bson.Raw) (answer Answer, err error)
 }
 
+// Checker is an Engine that says what is wrong with a stage by itself, without an index.
+type Checker interface {
+	Check(stage string, spec bson.Raw) error
+}
+
+// Check asks the engine what is wrong with a stage.
+func (x *Indexes) Check(stage string, spec bson.Raw) error {
+	if c, ok := x.Engine.(Checker); ok {
+		return c.Check(stage, spec)
+	}
+	return nil
+}
+
 // Answer answers a stage that searches. read yields the documents of a collection of the database,
 // with "" those of the index's own; they must not change. step is called with what the answer
 // takes, and may leave it by a panic. hits are the documents that were found, with what $meta shows

@@ -387,10 +387,19 @@ func (p *explanation) append(r *server.Request, dst []byte, execute bool, shards
 	if len(p.rest) == 0 && !p.nearest {
 		return appendPlanner(r, dst, x, execute)
 	}
+	if err := p.checkSearch(r); err != nil {
+		return dst, err
+	}
 	if execute {
 		return p.appendRun(r, dst, x)
 	}
 	list, dst := bson.BeginArrayElement(dst, "stages")
+	if p.searches() { // which no query goes before
+		for i, stage := range p.shownStages(r, x) {
+			dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), stage.Doc...)
+		}
+		return bson.EndDocument(dst, list), nil
+	}
 	first, dst := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
 	cursor, dst := bson.BeginDocumentElement(dst, p.cursorName())
 	if dst, err = appendPlanner(r, dst, x, execute); err != nil {
@@ -401,6 +410,24 @@ func (p *explanation) append(r *server.Request, dst []byte, execute bool, shards
 		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+1), stage.Doc...)
 	}
 	return bson.EndDocument(dst, list), nil
+}
+
+// searches reports whether the pipeline begins with a search.
+func (p *explanation) searches() bool {
+	if len(p.rest) == 0 {
+		return false
+	}
+	name, _ := bsondoc.FirstElement(p.rest[0])
+	return name == "$search" || name == "$searchMeta" || name == "$vectorSearch"
+}
+
+// checkSearch asks the engine what is wrong with the search that the pipeline begins with.
+func (p *explanation) checkSearch(r *server.Request) error {
+	if !p.searches() || r.Node.Config().Search == nil {
+		return nil
+	}
+	name, v := bsondoc.FirstElement(p.rest[0])
+	return r.Node.Config().Search.Check(name, v.Value)
 }
 
 // shownStages are the stages behind the query. A $group is another stage if the query finds one
@@ -500,22 +527,25 @@ func (p *explanation) appendRun(r *server.Request, dst []byte, x *explained) ([]
 	if err != nil {
 		return dst, err
 	}
-	list, dst := bson.BeginArrayElement(dst, "stages")
-	first, dst := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
-	cursor, dst := bson.BeginDocumentElement(dst, p.cursorName())
-	if dst, err = appendPlanner(r, dst, x, true); err != nil {
-		return dst, err
-	}
-	dst = bson.EndDocument(dst, cursor)
 	figures := func(dst []byte, n int64) []byte {
 		return bsondoc.Append(dst, "nReturned", n, "executionTimeMillisEstimate", int64(0))
 	}
-	if r.Version().AtLeast(4, 4) {
-		dst = figures(dst, x.ran.Advanced)
+	list, dst := bson.BeginArrayElement(dst, "stages")
+	at := 0
+	if !p.searches() { // no query goes before a search
+		first, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
+		cursor, d := bson.BeginDocumentElement(d, p.cursorName())
+		if d, err = appendPlanner(r, d, x, true); err != nil {
+			return d, err
+		}
+		d = bson.EndDocument(d, cursor)
+		if r.Version().AtLeast(4, 4) {
+			d = figures(d, x.ran.Advanced)
+		}
+		dst, at = bson.EndDocument(d, first), 1
 	}
-	dst = bson.EndDocument(dst, first)
 	for i, stage := range p.shownStages(r, x) {
-		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+1))
+		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+at))
 		d = append(d, stage.Doc.Elements()...)
 		if r.Version().AtLeast(4, 4) {
 			d = figures(d, counts[stage.Last])
@@ -523,6 +553,23 @@ func (p *explanation) appendRun(r *server.Request, dst []byte, x *explained) ([]
 		dst = bson.EndDocument(d, at)
 	}
 	return bson.EndDocument(dst, list), nil
+}
+
+// ran returns the stages up to one as they are run: a search without what is for explain alone.
+func (p *explanation) ran(last int) []bson.Raw {
+	stages := p.rest[:last+1]
+	if !p.searches() {
+		return stages
+	}
+	name, v := bsondoc.FirstElement(stages[0])
+	spec := bsondoc.Build(func(d *bsondoc.Builder) {
+		for key, v := range bson.Raw(v.Value).All() {
+			if key != "explainOptions" {
+				d.Value(key, v.Type, v.Value)
+			}
+		}
+	})
+	return append([]bson.Raw{bsondoc.Of(name, spec)}, stages[1:]...)
 }
 
 // stageCounts runs the pipeline as far as each of its stages, and returns how many documents each
@@ -534,7 +581,7 @@ func (p *explanation) stageCounts(r *server.Request) ([]int64, error) {
 		if name == "$out" || name == "$merge" {
 			continue
 		}
-		q := aggregateSpec{ns: p.q.ns, stages: slices.Concat(p.front, p.rest[:i+1]), batchSize: -1,
+		q := aggregateSpec{ns: p.q.ns, stages: slices.Concat(p.front, p.ran(i)), batchSize: -1,
 			collation: p.q.collation, let: p.q.let, hint: p.q.hint}
 		n, err := countResults(r, &q)
 		if err != nil {

@@ -12,10 +12,13 @@ import (
 func (e *pipelineEnv) Search(stage string, ns pipeline.Namespace, spec bson.Raw,
 	step func(n int)) (iter.Seq2[bson.Raw, bson.Raw], bson.Raw, error) {
 	nothing := func(func(doc, meta bson.Raw) bool) {}
-	none := bsondoc.Of("count", bsondoc.Of("lowerBound", int64(0)))
+	none := bsondoc.Of("count", bsondoc.Of("total", int64(0)))
 	c := e.state().Coll(ns.String())
-	if c == nil {
-		return nothing, none, nil
+	if c == nil { // nobody is asked
+		return nothing, nil, nil
+	}
+	if err := e.run.Request.Node.Config().Search.Check(stage, spec); err != nil {
+		return nothing, none, err
 	}
 	name, given := spec.Lookup("index").StringValue()
 	if !given {

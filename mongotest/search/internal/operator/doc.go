@@ -9,6 +9,7 @@ import (
 	"iter"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/search/internal/index"
 )
@@ -113,12 +114,41 @@ func (c *compiler) operator(name string, v bson.RawValue, path string) (Query, e
 	if inner.depth++; inner.depth > maxDepth {
 		return nil, invalid("\"%s\" is nested too deeply", path)
 	}
-	for key := range doc.All() {
+	for key, v := range doc.All() {
 		if key != "score" && !inFields(op.fields, key) {
 			return nil, invalid("unrecognized field \"%s.%s\"", path, key)
 		}
+		if key == "doesNotAffect" && !areStrings(v) {
+			return nil, invalid("\"%s.doesNotAffect\" must be a string or an array of strings", path)
+		}
 	}
-	return inner.scored(doc, op.make)
+	return inner.scored(withoutNulls(doc), op.make)
+}
+
+// withoutNulls returns a document without the options that are null, which is as if they were not
+// given. A null value is one to look for.
+func withoutNulls(doc bson.Raw) bson.Raw {
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		for key, v := range doc.All() {
+			if v.Type != bson.TypeNull || key == "value" {
+				d.Value(key, v.Type, v.Value)
+			}
+		}
+	})
+}
+
+// areStrings reports whether a value is a string, or an array of strings, or null.
+func areStrings(v bson.RawValue) bool {
+	list, ok := v.Array()
+	if !ok {
+		return v.Type == bson.TypeString || v.Type == bson.TypeNull
+	}
+	for item := range list.Values() {
+		if item.Type != bson.TypeString {
+			return false
+		}
+	}
+	return true
 }
 
 // one makes the query of a document that names one operator.
@@ -216,10 +246,7 @@ func (c *compiler) paths(doc bson.Raw, many bool) ([]target, error) {
 
 func (c *compiler) pathsOf(v bson.RawValue, where string, many bool) ([]target, error) {
 	if s, ok := v.StringValue(); ok {
-		if s == "" {
-			return nil, invalid("\"%s\" cannot be empty", where)
-		}
-		return []target{{path: s}}, nil
+		return []target{{path: s}}, nil // the empty one is of no field
 	}
 	if doc, ok := v.Document(); ok && many {
 		return c.pathOf(doc, where)

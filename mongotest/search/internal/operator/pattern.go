@@ -82,6 +82,9 @@ func (c *compiler) patterns(doc bson.Raw,
 			return nil, invalid("\"%s.allowAnalyzedField\" must be a boolean", c.where)
 		}
 	}
+	if len(fields) == 0 && !allowed {
+		return nil, invalid("\"%s.path\" must name a field with the keyword analyzer", c.where)
+	}
 	var list []Query
 	for _, x := range fields {
 		if !x.field.Analyzer.Keyword && !allowed {

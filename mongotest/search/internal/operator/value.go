@@ -62,6 +62,9 @@ func (c *compiler) equals(doc bson.Raw) (Query, error) {
 	if kind == "" {
 		return nil, invalid("\"%s.value\" must be a boolean, objectId, number, string, date, uuid or null", c.where)
 	}
+	if kind == "number" && (math.IsNaN(index.Float(v)) || math.IsInf(index.Float(v), 0)) {
+		return nothing{}, nil // an interval of numbers that are finite
+	}
 	return c.anyOf(paths, kind, []bson.RawValue{v})
 }
 
@@ -84,7 +87,7 @@ func (c *compiler) in(doc bson.Raw) (Query, error) {
 	kind := ""
 	for _, v := range list {
 		k := kindOf(v)
-		if k == "" {
+		if k == "" || k == "null" {
 			return nil, invalid(
 				"\"%s.value\" must be a boolean, objectId, number, string, date or uuid, or an array of such", c.where)
 		}
@@ -117,7 +120,7 @@ func (c *compiler) anyOf(paths []target, kind string, list []bson.RawValue) (Que
 						continue
 					}
 					for _, v := range values {
-						if bson.Compare(have.V, v) == 0 {
+						if same(kind, have.V, v) {
 							return true
 						}
 					}
@@ -126,6 +129,15 @@ func (c *compiler) anyOf(paths []target, kind string, list []bson.RawValue) (Que
 			}})
 	}
 	return oneOf(tests), nil
+}
+
+// same reports whether two values of a kind are equal. Numbers are doubles to the index.
+func same(kind string, a, b bson.RawValue) bool {
+	if kind != "number" {
+		return bson.Compare(a, b) == 0
+	}
+	x, y := index.Float(a), index.Float(b)
+	return x == y || math.IsNaN(x) && math.IsNaN(y)
 }
 
 func (c *compiler) rangeOf(doc bson.Raw) (Query, error) {
@@ -157,10 +169,24 @@ func (c *compiler) rangeOf(doc bson.Raw) (Query, error) {
 	if kind == "" {
 		return nil, invalid("\"%s\" must have one of [gt, gte, lt, lte]", c.where)
 	}
+	for low, v := range map[string]bson.RawValue{"gt": bounds["gt"], "gte": bounds["gte"]} {
+		for high, w := range map[string]bson.RawValue{"lt": bounds["lt"], "lte": bounds["lte"]} {
+			if v.Type == 0 || w.Type == 0 {
+				continue
+			}
+			if n := bson.Compare(v, w); n > 0 || n == 0 && low == "gt" && high == "lt" {
+				return nil, invalid("\"%s\" is empty: its lower bound is above its upper bound", c.where)
+			}
+		}
+	}
 	var tests []Query
+paths:
 	for _, p := range paths {
 		own := map[string]bson.RawValue{}
 		for name, v := range bounds {
+			if kind == "token" && c.context.Field(p.path, "token") == nil && c.context.Field(p.path, "number") != nil {
+				continue paths // where there are numbers, no string is
+			}
 			if own[name], err = c.normal(p.path, kind, v); err != nil {
 				return nil, err
 			}
@@ -186,6 +212,9 @@ func within(v bson.RawValue, bounds map[string]bson.RawValue) bool {
 		return false
 	}
 	for name, b := range bounds {
+		if f, ok := b.Double(); ok && f != f {
+			return false
+		}
 		n := bson.Compare(v, b)
 		if name == "gt" && n <= 0 || name == "gte" && n < 0 || name == "lt" && n >= 0 || name == "lte" && n > 0 {
 			return false
@@ -259,8 +288,9 @@ func (c *compiler) near(doc bson.Raw) (Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !pivot.IsNumber() || !(index.Float(pivot) > 0) {
-		return nil, invalid("\"%s.pivot\" must be positive", c.where)
+	if !pivot.IsNumber() || !(index.Float(pivot) > 0) ||
+		math.IsInf(index.Float(pivot), 0) {
+		return nil, invalid("\"%s.pivot\" must be positive and finite", c.where)
 	}
 	var list []Query
 	for _, p := range paths {
@@ -315,13 +345,16 @@ func (n *near) distance(d *index.Doc) (distance, at float64, ok bool) {
 		}
 		distance = math.Abs(at - n.origin)
 	}
-	return distance, at, found == 1 && !math.IsNaN(distance)
+	return distance, at, found == 1 && !math.IsNaN(at)
 }
 
 func (n *near) Score(d *index.Doc) (float32, bool) {
 	distance, _, ok := n.distance(d)
 	if !ok {
 		return 0, false
+	}
+	if math.IsNaN(n.origin) {
+		return 0, true
 	}
 	return float32(float64(n.boost) * (n.pivot / (n.pivot + distance))), true
 }

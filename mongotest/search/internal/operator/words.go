@@ -200,6 +200,9 @@ func (c *compiler) likeTerm(key string, field *index.Field, term string, f *fuzz
 	return oneOf(list)
 }
 
+// maxClauses is how many terms a query may have, as in Lucene.
+const maxClauses = 1024
+
 func (c *compiler) text(doc bson.Raw) (Query, error) {
 	queries, fields, err := c.wanted(doc)
 	if err != nil {
@@ -223,6 +226,7 @@ func (c *compiler) text(doc bson.Raw) (Query, error) {
 		return nil, invalid("\"%s\" cannot have \"fuzzy\" together with \"synonyms\"", c.where)
 	}
 	var list []Query
+	clauses := 0
 	for _, x := range fields {
 		if synonyms != nil && x.field.Options != "positions" && x.field.Options != "offsets" {
 			return nil, invalid("\"%s\" with \"synonyms\" needs a field with indexOptions \"positions\" or \"offsets\"",
@@ -249,6 +253,9 @@ func (c *compiler) text(doc bson.Raw) (Query, error) {
 					words = append(words, c.term(x.key, x.field, p.terms, c.boost, 0))
 				}
 			}
+			if clauses += len(words); clauses > maxClauses {
+				return nil, invalid("\"%s\" has more than %d terms", c.where, maxClauses)
+			}
 			if criteria == "all" {
 				list = append(list, allOf(words))
 			} else {
@@ -271,8 +278,8 @@ func (c *compiler) phrase(doc bson.Raw) (Query, error) {
 	slop := int64(0)
 	if v := doc.Lookup("slop"); v.Type != 0 {
 		var ok bool
-		if slop, ok = v.AsInt64(); !ok || slop < 0 {
-			return nil, invalid("\"%s.slop\" cannot be negative", c.where)
+		if slop, ok = v.AsInt64(); !ok || slop < 0 || slop > math.MaxInt32 {
+			return nil, invalid("\"%s.slop\" must be within bounds [0, %d]", c.where, math.MaxInt32)
 		}
 	}
 	var list []Query
