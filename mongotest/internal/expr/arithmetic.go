@@ -323,7 +323,7 @@ func evalDivide(st *State, args []bson.RawValue) (bson.RawValue, error) {
 
 func evalMod(st *State, args []bson.RawValue) (bson.RawValue, error) {
 	a, b := args[0], args[1]
-	modern := st.env.Version.AtLeast(5, 0)
+	larger := st.env.Version.AtLeast(7, 2) // the result has the larger of both types
 	switch {
 	case nullish(a) || nullish(b):
 		if !a.IsNumber() && !nullish(a) || !b.IsNumber() && !nullish(b) {
@@ -341,7 +341,7 @@ func evalMod(st *State, args []bson.RawValue) (bson.RawValue, error) {
 		if toDouble(b) == 0 {
 			return missing, srverr.New(16610, "can't $mod by zero")
 		}
-		if a.Type == bson.TypeDouble || b.Type == bson.TypeDouble && (modern || !integral(b)) {
+		if a.Type == bson.TypeDouble || b.Type == bson.TypeDouble && (larger || !integral(b)) {
 			return bsondoc.DoubleValue(math.Mod(toDouble(a), toDouble(b))), nil
 		}
 		y := toLong(b)

@@ -138,6 +138,30 @@ func TestOperators(t *testing.T) {
 	}
 }
 
+// TestModTypes checks the type of a remainder, which until 7.2 is the dividend's where the divisor
+// is a double without a fraction.
+func TestModTypes(t *testing.T) {
+	for _, tt := range []struct{ e, before, since string }{
+		{`{"$mod": [{"$numberInt": "8"}, {"$numberDouble": "3.0"}]}`, "int 2", "double 2"},
+		{`{"$mod": [{"$numberLong": "8"}, {"$numberDouble": "3.0"}]}`, "long 2", "double 2"},
+		{`{"$mod": [{"$numberLong": "8"}, {"$numberDouble": "3.25"}]}`, "double 1.5", "double 1.5"},
+		{`{"$mod": [{"$numberDouble": "8.0"}, {"$numberInt": "3"}]}`, "double 2", "double 2"},
+		{`{"$mod": [{"$numberInt": "8"}, {"$numberLong": "3"}]}`, "long 2", "long 2"},
+	} {
+		v := parseDoc(t, `{"e":`+tt.e+`}`).Lookup("e")
+		for _, at := range []Version{release.At(4, 4, 0), release.At(7, 0, 0), release.At(8, 0, 0), {}} {
+			want := tt.since
+			if !at.AtLeast(7, 2) {
+				want = tt.before
+			}
+			got, err := evaluate(bson.Raw{5, 0, 0, 0, 0}, v, &Env{Version: at})
+			if text := typeName(got) + " " + Text(got); err != nil || text != want {
+				t.Errorf("%s in %v: %s, %v; want %s", tt.e, at, text, err, want)
+			}
+		}
+	}
+}
+
 func itoa(n int32) string { return Text(bsondoc.Int32Value(n)) }
 
 // TestVersions checks that operators are unknown in the versions that the table of features leaves

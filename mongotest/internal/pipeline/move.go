@@ -1,10 +1,11 @@
 package pipeline
 
 // The optimizer's moves that can be observed: a $match goes before the stages that do not change
-// what it looks at, and a $skip before those that make one document of each, so that documents that
-// they drop cannot make those stages fail.
+// what it looks at, and a $skip, or the $limit of a $sort, before those that make one document of
+// each, so that documents that they drop cannot make those stages fail.
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,26 +146,54 @@ func (pl *Pipeline) moveMatch(i int) bool {
 	if front == nil || rest == nil {
 		return false
 	}
-	moved := []parsedStage{{pl.stages[i+1].def, pl.stages[i+1].index, front}, pl.stages[i]}
+	moved := []parsedStage{pl.stages[i+1].with(front), pl.stages[i]}
 	if len(second) > 0 {
-		moved = append(moved, parsedStage{pl.stages[i+1].def, pl.stages[i+1].index, rest})
+		moved = append(moved, pl.stages[i+1].with(rest))
 	}
 	pl.stages = slices.Replace(pl.stages, i, i+2, moved...)
 	return true
 }
 
-// moveSkip moves a $skip to the front of a stage that makes one document of each.
+// moveSkip moves a $skip, a $sample, or a $limit that a $sort can use, to the front of a stage that
+// makes one document of each.
 func (pl *Pipeline) moveSkip(i int) bool {
-	if i+1 >= len(pl.stages) {
+	if i+1 >= len(pl.stages) || !makesOneOfEach(pl.stages[i].stage) {
 		return false
 	}
-	if _, ok := pl.stages[i+1].stage.(*skipStage); !ok {
+	switch pl.stages[i+1].stage.(type) {
+	case *skipStage, *sampleStage:
+	case *limitStage:
+		if !pl.sortedBefore(i) {
+			return false
+		}
+	default:
 		return false
 	}
-	switch pl.stages[i].stage.(type) {
+	pl.stages[i], pl.stages[i+1] = pl.stages[i+1], pl.stages[i]
+	return true
+}
+
+func makesOneOfEach(s stage) bool {
+	switch s.(type) {
 	case *projection, *replaceStage:
-		pl.stages[i], pl.stages[i+1] = pl.stages[i+1], pl.stages[i]
 		return true
+	}
+	return false
+}
+
+// sortedBefore reports whether the documents before a stage come out of a $sort, each by itself:
+// then the sort needs no more of them than a $limit that follows.
+func (pl *Pipeline) sortedBefore(i int) bool {
+	for i--; i >= 0; i-- {
+		switch pl.stages[i].stage.(type) {
+		case *sortStage:
+			return true
+		case *skipStage, *limitStage:
+		default:
+			if !makesOneOfEach(pl.stages[i].stage) {
+				return false
+			}
+		}
 	}
 	return false
 }
@@ -179,7 +208,7 @@ func (pl *Pipeline) mergeMatches(i int) bool {
 	if merged == nil {
 		return false
 	}
-	pl.stages[i].stage = merged
+	pl.stages[i] = pl.stages[i].with(merged)
 	pl.stages = slices.Delete(pl.stages, i+1, i+2)
 	return true
 }
@@ -196,9 +225,11 @@ func (pl *Pipeline) moveIntoUnion(i int) bool {
 	}
 	copied := next
 	if m, isMatch := next.stage.(*matchStage); isMatch {
-		if copied.stage = m.with(clauses(m.doc)); copied.stage.(*matchStage) == nil {
+		again := m.with(clauses(m.doc))
+		if again == nil {
 			return false
 		}
+		copied = next.with(again)
 	}
 	u.sub.stages = append(u.sub.stages, copied)
 	pl.stages[i], pl.stages[i+1] = next, pl.stages[i]
@@ -225,20 +256,59 @@ func (pl *Pipeline) moveIntoRedact(i int) {
 		return
 	}
 	if front := m.with(safe); front != nil {
-		pl.stages = slices.Insert(pl.stages, i, parsedStage{pl.stages[i+1].def, pl.stages[i+1].index, front})
+		pl.stages = slices.Insert(pl.stages, i, pl.stages[i+1].with(front))
 	}
+}
+
+// with returns the $match with other conditions.
+func (st parsedStage) with(m *matchStage) parsedStage {
+	st.stage, st.doc = m, bsondoc.Single("$match", bsondoc.DocumentValue(m.doc))
+	return st
+}
+
+// Moved returns the stages as the optimizer leaves them, each as it would be written.
+func (pl *Pipeline) Moved() []bson.Raw {
+	var list []bson.Raw
+	for i, st := range pl.stages {
+		if i > 0 && bytes.Equal(st.doc, pl.stages[i-1].doc) && st.index == pl.stages[i-1].index {
+			continue // another part of one that is shown whole
+		}
+		if u, ok := st.stage.(*unionStage); ok {
+			list = append(list, u.written())
+			continue
+		}
+		list = append(list, st.doc)
+	}
+	return list
+}
+
+// written is the stage with what was moved into its pipeline.
+func (u *unionStage) written() bson.Raw {
+	return single("$unionWith", func(d *bsondoc.Builder) {
+		if u.from.Coll != "" {
+			d.Str("coll", u.from.Coll)
+		}
+		var stages []bson.RawValue
+		for _, doc := range u.sub.Moved() {
+			stages = append(stages, bsondoc.DocumentValue(doc))
+		}
+		d.B = bson.AppendRawValue(d.B, "pipeline", bsondoc.ArrayValue(stages...))
+	})
 }
 
 // with returns the stage with other conditions, nil if they cannot be parsed.
 func (m *matchStage) with(list []bson.Raw) *matchStage {
-	start, dst := bson.BeginDocument(nil)
-	array, dst := bson.BeginArrayElement(dst, "$and")
-	for i, clause := range list {
-		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), clause...)
-	}
-	dst = bson.EndDocument(bson.EndDocument(dst, array), start)
-	if len(list) == 0 {
-		dst = emptyDocument
+	dst := emptyDocument
+	switch len(list) {
+	case 0:
+	case 1:
+		dst = list[0]
+	default:
+		var all []bson.RawValue
+		for _, clause := range list {
+			all = append(all, bsondoc.DocumentValue(clause))
+		}
+		dst = bsondoc.Single("$and", bsondoc.ArrayValue(all...))
 	}
 	out := &matchStage{rt: m.rt, scope: m.scope, doc: dst}
 	if out.parse(false) != nil {

@@ -180,8 +180,13 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 			if err != nil {
 				return nil, err
 			}
-			for _, st := range parsed {
-				pl.stages = append(pl.stages, parsedStage{def, i, st})
+			parts := expanded(doc)
+			for k, st := range parsed {
+				written := doc
+				if len(parts) == len(parsed) {
+					written = parts[k]
+				}
+				pl.stages = append(pl.stages, parsedStage{def, i, written, st})
 				pl.noteMeta()
 				pl.noteEngine(p)
 			}

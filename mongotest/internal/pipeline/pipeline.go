@@ -96,7 +96,8 @@ type Pipeline struct {
 
 type parsedStage struct {
 	def   *stageDef
-	index int // in what was parsed: some stages are made of several
+	index int      // in what was parsed: some stages are made of several
+	doc   bson.Raw // as it was written, or the part of what it is short for
 	stage stage
 }
 

@@ -44,6 +44,7 @@ type aggregateSpec struct {
 	collation, let bson.Raw
 	hint           bson.RawValue
 	settings       *planner.QuerySetting
+	explained      bool // its stages become those that the optimizer leaves
 }
 
 func parseAggregate(r *server.Request) error {
@@ -400,6 +401,9 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 	p, err := pipeline.Parse(stages, o)
 	if err != nil {
 		return nil, nil, err
+	}
+	if q.explained && ns == q.ns { // a view's are explained with what it stands for
+		q.stages = p.Moved()
 	}
 	if r.Routing != nil {
 		_, writes := p.Writes()

@@ -141,6 +141,7 @@ func explainWrite(r *server.Request) (explainTarget, error) {
 
 // explanation checks the pipeline and splits it into a query and what is left.
 func (q *aggregateSpec) explanation(r *server.Request) (explainTarget, error) {
+	q.explained = true
 	it, _, err := openAggregate(r, q)
 	if err != nil {
 		return explainTarget{}, err
