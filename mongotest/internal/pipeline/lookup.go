@@ -191,7 +191,7 @@ func readLookup(version expr.Version, doc bson.Raw) (l lookupSpec, err error) {
 
 func parseLookup(p *parser, name string, v bson.RawValue) (*lookupStage, error) {
 	doc := bson.Raw(v.Value)
-	l := &lookupStage{rt: p.rt, sub: &Pipeline{rt: p.rt}}
+	l := &lookupStage{rt: p.rt, sub: &Pipeline{rt: p.rt, depth: p.rt.depth + 1}}
 	spec, err := readLookup(p.rt.o.Version, doc)
 	if err != nil {
 		return nil, err
@@ -425,7 +425,7 @@ type graphLookupStage struct {
 }
 
 func parseGraphLookup(p *parser, name string, v bson.RawValue) (*graphLookupStage, error) {
-	g := &graphLookupStage{rt: p.rt, maxDepth: -1, sub: &Pipeline{rt: p.rt}}
+	g := &graphLookupStage{rt: p.rt, maxDepth: -1, sub: &Pipeline{rt: p.rt, depth: p.rt.depth + 1}}
 	var as string
 	for key, item := range bson.Raw(v.Value).All() {
 		switch key {

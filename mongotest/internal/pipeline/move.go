@@ -326,7 +326,7 @@ func clauses(filter bson.Raw) []bson.Raw {
 	}
 	for key, v := range filter.All() {
 		switch {
-		case key == "$and":
+		case key == "$and", key == "$or" && len(bsondoc.Items(v)) == 1: // the only branch has to hold
 			for e := range bson.Raw(v.Value).Values() {
 				list = append(list, clauses(e.Value)...)
 			}

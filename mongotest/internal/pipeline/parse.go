@@ -162,7 +162,7 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 				"Operation not permitted in transaction :: caused by :: Aggregation stage %s cannot run within a multi-document transaction.", def.name)
 		}
 	}
-	pl := &Pipeline{rt: p.rt}
+	pl := &Pipeline{rt: p.rt, depth: p.rt.depth}
 	outer := p.rt.env.WantsMeta
 	p.rt.env.WantsMeta = nil
 	defer func() { p.rt.env.WantsMeta = outer }()

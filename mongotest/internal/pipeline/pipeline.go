@@ -88,6 +88,7 @@ type Options struct {
 type Pipeline struct {
 	stages []parsedStage
 	rt     *runtime
+	depth  int       // how many pipelines it is nested in, and itself
 	view   *Pipeline // of the view that a sub-pipeline runs on, once it is known
 	wants  []string  // the kinds of metadata that its stages ask its source for
 	// selfContained tells that a stage makes documents that have nothing of the source's.

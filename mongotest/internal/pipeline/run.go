@@ -262,7 +262,10 @@ func (pl *Pipeline) runOn(ns Namespace, filter *query.Filter) (Iterator, error) 
 	}
 	if pl.view == nil { // a sub-pipeline always runs on the same namespace
 		p := &parser{rt: pl.rt, scope: pl.rt.scope, ns: base, within: "view"}
-		if pl.view, err = p.pipeline(viewStages); err != nil {
+		outer := pl.rt.depth
+		pl.rt.depth = pl.depth - 1 // the view's stages stand in this pipeline
+		pl.view, err = p.pipeline(viewStages)
+		if pl.rt.depth = outer; err != nil {
 			return nil, err
 		}
 	}

@@ -440,6 +440,16 @@ func showProject(sh *Shower, name string, spec bson.RawValue) bson.Raw {
 	})
 }
 
+// ShownProjection shows a $project that takes fields and computes none, as the query's own.
+func ShownProjection(spec bson.Raw) bson.Raw {
+	id := spec.Lookup("_id")
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Flag("_id", id.Type == 0 || id.AsBool())
+		sh := &Shower{}
+		sh.fieldTree(bsondoc.Without(spec, "_id"), false).append(sh, d, bsondoc.BoolValue(true))
+	})
+}
+
 // shownFields is what a projection says of the fields of a document.
 type shownFields struct {
 	order    []string

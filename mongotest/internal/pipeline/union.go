@@ -104,7 +104,7 @@ func parseUnion(p *parser, _ string, v bson.RawValue) (*unionStage, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &unionStage{from: from, sub: &Pipeline{rt: p.rt}}
+	u := &unionStage{from: from, sub: &Pipeline{rt: p.rt, depth: p.rt.depth + 1}}
 	if list.Type != 0 {
 		stages, err := StagesOf(list)
 		if err != nil {

@@ -643,7 +643,7 @@ func (m *modification) settings(r *server.Request, tx *store.Tx,
 		if strings.Contains(q.viewOn, "$") {
 			return set, false, srverr.New(srverr.InvalidNamespace, "invalid name for 'viewOn': %s", q.viewOn)
 		}
-		if err := (&viewGraph{tx.State(), c.NS, set.Collation}).check(q.viewOn,
+		if err := (&viewGraph{st: tx.State(), ns: c.NS, coll: set.Collation}).check(q.viewOn,
 			raw.Lookup("pipeline").Value); err != nil {
 			return set, false, err
 		}

@@ -183,7 +183,7 @@ func runCreate(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		r.Node.Data().AddDatabase(r.DB)
 		if set.View {
-			if err := (&viewGraph{tx.State(), ns, set.Collation}).check(q.viewOn,
+			if err := (&viewGraph{st: tx.State(), ns: ns, coll: set.Collation}).check(q.viewOn,
 				set.Raw.Lookup("pipeline").Value); err != nil {
 				return err
 			}

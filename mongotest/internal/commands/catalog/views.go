@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 
 	"allium/bson"
@@ -64,6 +65,8 @@ type viewGraph struct {
 	st   *store.State
 	ns   string // the new view
 	coll *query.Collation
+	// height is how many views lie on it, one upon the other.
+	height int
 }
 
 // maxViewPipeline is how many bytes the pipelines of a view and of those that it lies on may have.
@@ -101,44 +104,65 @@ func (g *viewGraph) check(on string, pipeline bson.Raw) error {
 	if err := g.checkSize(namespace.Join(db, on), pipeline); err != nil {
 		return err
 	}
-	if err := g.visit(references(db, on, pipeline), []string{g.ns, g.ns}); err != nil {
-		return err
-	}
 	// Views may be older than what they are on.
-	var err error
+	readers := map[string][]*store.Coll{} // the views that read each namespace
 	g.st.Colls(db, func(c *store.Coll) bool {
-		if name, _ := c.Raw.Lookup("viewOn").StringValue(); c.View && namespace.Join(db, name) == g.ns &&
-			!c.Collation.Same(g.coll) {
-			err = srverr.New(srverr.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", g.ns,
-				c.NS)
+		if c.View && c.NS != g.ns {
+			for _, ref := range viewReferences(c) {
+				readers[ref] = append(readers[ref], c)
+			}
 		}
-		return err == nil
+		return true
 	})
-	return err
+	if g.height = height(readers, g.ns, 0); g.height > 0 {
+		for _, c := range readers[g.ns] {
+			if !c.Collation.Same(g.coll) {
+				return srverr.New(srverr.OptionNotSupportedOnView, "View %s has conflicting collation with view %s",
+					g.ns, c.NS)
+			}
+		}
+	}
+	return g.visit(references(db, on, pipeline), []string{g.ns, g.ns})
+}
+
+// height returns how many views lie on a namespace at most, one upon the other.
+func height(readers map[string][]*store.Coll, ns string, depth int) (n int) {
+	if depth > read.MaxViewDepth {
+		return 0 // deep enough to be refused
+	}
+	for _, c := range readers[ns] {
+		n = max(n, 1+height(readers, c.NS, depth+1))
+	}
+	return n
+}
+
+// viewReferences returns the namespaces that a view reads.
+func viewReferences(c *store.Coll) []string {
+	db, _ := namespace.Split(c.NS)
+	on, _ := c.Raw.Lookup("viewOn").StringValue()
+	return references(db, on, c.Raw.Lookup("pipeline").Value)
 }
 
 func (g *viewGraph) visit(refs, path []string) error {
-	if len(path) > read.MaxViewDepth+1 {
+	if len(path)+g.height > read.MaxViewDepth+1 {
 		return srverr.New(srverr.ViewDepthLimitExceeded, "View depth limit exceeded; maximum depth is %d",
 			read.MaxViewDepth)
 	}
-	for i, ref := range refs {
+	for _, ref := range refs {
+		if c := g.st.Coll(ref); c != nil && c.View && !c.Collation.Same(g.coll) {
+			return srverr.New(srverr.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", g.ns,
+				ref)
+		}
+	}
+	for _, ref := range refs {
 		path := append(path[:len(path):len(path)], ref)
 		if ref == g.ns {
 			return srverr.New(srverr.GraphContainsCycle, "View cycle detected: %s", strings.Join(path, " => "))
 		}
-		c := g.st.Coll(ref)
-		if c == nil || !c.View {
-			continue
-		}
-		if i == 0 && !c.Collation.Same(g.coll) {
-			return srverr.New(srverr.OptionNotSupportedOnView, "View %s has conflicting collation with view %s", g.ns,
-				ref)
-		}
-		db, _ := namespace.Split(ref)
-		on, _ := c.Raw.Lookup("viewOn").StringValue()
-		if err := g.visit(references(db, on, c.Raw.Lookup("pipeline").Value), path); err != nil {
-			return err
+		if c := g.st.Coll(ref); c != nil && c.View {
+			if err := g.visit(viewReferences(c), path); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -150,7 +174,7 @@ func references(db, on string, stages bson.Raw) []string {
 	refs := []string{ns.String()}
 	_ = pipeline.Walk(ns, pipeline.StagesIn(bson.RawValue{Type: bson.TypeArray, Value: bsondoc.OrEmpty(stages)}),
 		func(s pipeline.Stage) error {
-			if from, ok := s.Reads(); ok {
+			if from, ok := s.Reads(); ok && !slices.Contains(refs, from.String()) {
 				refs = append(refs, from.String())
 			}
 			return nil

@@ -391,7 +391,10 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 	if q.collectionless {
 		o.NS = pipeline.Namespace{DB: r.DB}
 	}
-	env.coll, env.strict = collation, r.Version().AllParsed()
+	env.coll, env.strict = collation, true
+	if err := env.checkViews(o.NS, stages); err != nil {
+		return nil, nil, err
+	}
 	o.Env, o.BypassValidation, o.Check = env, q.bypass, run.Interrupted
 	o.AllowDiskUse = q.disk || !q.hasDisk && r.Version().AtLeast(6, 0) // allowDiskUseByDefault
 	if r.MapReduce && !o.Version.AtLeast(4, 4) {

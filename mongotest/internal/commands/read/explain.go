@@ -3,6 +3,7 @@ package read
 import (
 	"runtime"
 	"slices"
+	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/account"
@@ -506,6 +507,22 @@ func explainView(r *server.Request, dst []byte, e *explainTarget, execute bool) 
 	if err != nil {
 		return dst, err
 	}
+	view := st.Coll(e.q.ns)
+	if len(e.q.collation) > 0 && !e.q.collation.IsEmpty() {
+		given, err := query.ParseCollation(r.Version(), e.q.collation)
+		if err != nil {
+			return dst, err
+		}
+		if !given.Same(view.Collation) {
+			return dst, srverr.New(srverr.OptionNotSupportedOnView, "Cannot override a view's default collation")
+		}
+	}
+	switch {
+	case e.stage == "COUNT":
+		q.stages = append(q.stages, bsondoc.Of("$count", "count"))
+	case e.key != "":
+		q.stages = append(q.stages, distinctStages(e.key)...)
+	}
 	db, name := namespace.Split(e.q.ns)
 	base, stages, err := (&pipelineEnv{run: &server.Running{Request: r, State: st}}).Resolve(pipeline.Namespace{DB: db,
 		Coll: name})
@@ -513,13 +530,34 @@ func explainView(r *server.Request, dst []byte, e *explainTarget, execute bool) 
 		return dst, err
 	}
 	resolved := aggregateSpec{ns: base.String(), stages: append(append(append([]bson.Raw(nil), stages...), q.stages...),
-		e.rest...), batchSize: -1, collation: q.collation, let: q.let}
+		e.rest...), batchSize: -1, let: q.let, hint: e.q.hint}
+	if view.Collation != nil {
+		resolved.collation = view.Collation.Spec()
+	}
 	inner, err := resolved.explanation(r)
 	if err != nil {
 		return dst, err
 	}
 	inner.detail = e.detail
 	return explain(r, dst, &inner, execute)
+}
+
+// distinctStages are the stages that the values of a field of a view are found by.
+func distinctStages(key string) (stages []bson.Raw) {
+	parts := strings.Split(key, ".")
+	for i := range parts {
+		prefix := strings.Join(parts[:i+1], ".")
+		if i > 0 { // what is an array within an array has no fields
+			parent := strings.Join(parts[:i], ".")
+			object := bsondoc.Of("$_internalSchemaType", "object")
+			stages = append(stages, bsondoc.Of("$match", bsondoc.Of(parent, object)))
+		}
+		stages = append(stages, bsondoc.Of("$unwind", bsondoc.Of("path", "$"+prefix, "preserveNullAndEmptyArrays", true)))
+	}
+	return append(stages, bsondoc.Of("$group", bsondoc.Build(func(d *bsondoc.Builder) {
+		d.B = bson.AppendNull(d.B, "_id")
+		d.Doc("distinct", bsondoc.Of("$addToSet", "$"+key))
+	})))
 }
 
 // appendRun appends the stages of a pipeline with what each of them yielded.

@@ -86,6 +86,9 @@ func (x *explained) appendPlan(r *server.Request, dst []byte) []byte {
 	} else {
 		dst = bsondoc.Append(dst, "indexFilterSet", x.plan.Filtered, "parsedQuery", x.filter)
 	}
+	if x.access.Collation != nil {
+		dst = bsondoc.Append(dst, "collation", x.access.Collation.Spec())
+	}
 	if x.cacheable() || v.AtLeast(8, 0) && x.access.Coll != nil {
 		dst = bson.AppendString(dst, "queryHash", x.access.QueryHash())
 		if v.AtLeast(8, 0) { // the new name of the same

@@ -55,6 +55,22 @@ func (e *pipelineEnv) Resolve(ns pipeline.Namespace) (pipeline.Namespace, []bson
 		"View depth too deep or view cycle detected; maximum depth is %d", MaxViewDepth)
 }
 
+// checkViews refuses views of another collation among what further stages read, before there is a
+// document for them.
+func (e *pipelineEnv) checkViews(ns pipeline.Namespace, stages []bson.Raw) error {
+	return pipeline.Walk(ns, stages, func(s pipeline.Stage) error {
+		from, ok := s.Reads()
+		if !ok {
+			return nil
+		}
+		if c := e.state().Coll(from.String()); c == nil || !c.View {
+			return nil
+		}
+		_, _, err := e.Resolve(from)
+		return err
+	})
+}
+
 func (e *pipelineEnv) Find(ns pipeline.Namespace, filter *query.Filter) (pipeline.Iterator, error) {
 	if series.NamesBuckets(ns.Coll) { // once there, the buckets are part of the state
 		e.run.State = e.run.Request.ShowBuckets(e.run.State, ns.String())

@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/release"
 )
 
@@ -118,31 +119,27 @@ func onlyField(doc bson.Raw, name string) bool {
 // inclusion returns a projection as a pipeline that takes fields shows it; ok is false if it does
 // anything else.
 func inclusion(spec bson.Raw) (doc bson.Raw, ok bool) {
-	id, some := true, false
-	for k, v := range spec.All() {
-		if !v.IsNumber() && v.Type != bson.TypeBoolean {
-			return nil, false
-		}
-		if k == "_id" {
-			id = v.AsBool()
-			continue
-		}
-		if !v.AsBool() || strings.Contains(k, ".") {
-			return nil, false
-		}
-		some = true
-	}
-	if !some {
-		return nil, false
-	}
-	return bsondoc.Build(func(d *bsondoc.Builder) {
-		d.Flag("_id", id)
-		for k := range spec.All() {
-			if k != "_id" {
-				d.Flag(k, true)
+	takes, some := true, false
+	var look func(prefix string, doc bson.Raw)
+	look = func(prefix string, doc bson.Raw) {
+		for k, v := range doc.All() {
+			inner, nested := v.Document()
+			switch {
+			case nested && !inner.IsEmpty() && !strings.HasPrefix(k, "$"):
+				look(prefix+k+".", inner)
+			case strings.HasPrefix(k, "$") || !v.IsNumber() && v.Type != bson.TypeBoolean:
+				takes = false
+			case v.AsBool():
+				some = true
+			case prefix+k != "_id":
+				takes = false
 			}
 		}
-	}), true
+	}
+	if look("", spec); !takes || !some {
+		return nil, false
+	}
+	return pipeline.ShownProjection(spec), true
 }
 
 // fields are the paths that stages read of the documents that they are given.
