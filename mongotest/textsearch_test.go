@@ -139,7 +139,7 @@ func TestTextPlans(t *testing.T) {
 	const (
 		text     = `{"$text": {"$search": "fox"}}`
 		noPrefix = `failed to use text index to satisfy $text query (if text index is compound, are equality predicates given for all prefix fields?)`
-		noPlan   = `No query solutions`
+		noPlan   = `Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have to be indexed as well.`
 		inFacet  = `40600: $match is not allowed to be used within a $facet stage`
 	)
 	for _, start := range []mongotest.Option{mongotest.Standalone(), mongotest.ReplicaSet(1)} {

@@ -42,12 +42,32 @@ func (s *Spec) checkPlane() error {
 	return nil
 }
 
-// checkSphere checks the version of a 2dsphere index.
+// checkSphere checks the version of a 2dsphere index, and how fine and how coarse its cells are.
 func (s *Spec) checkSphere() error {
 	v := s.doc.Lookup("2dsphereIndexVersion")
-	if n := int32(query.Float(v)); v.IsNumber() && (n < 1 || n > 3) {
+	switch n := int32(query.Float(v)); {
+	case v.Type == 0:
+	case !v.IsNumber():
+		return s.badLater(srverr.CannotCreateIndex,
+			"invalid type for geo index version { 2dsphereIndexVersion : %s }, only support versions: [1,2,3]",
+			bsontext.Value(v))
+	case n < 1 || n > 3:
 		return s.badLater(srverr.CannotCreateIndex,
 			"unsupported geo index version { 2dsphereIndexVersion : %d }, only support versions: [1,2,3]", n)
+	}
+	coarsest, finest := s.doc.Lookup("coarsestIndexedLevel"), s.doc.Lookup("finestIndexedLevel")
+	for _, k := range []string{"coarsestIndexedLevel", "finestIndexedLevel"} {
+		if v := s.doc.Lookup(k); v.Type != 0 && !v.IsNumber() {
+			return s.bad(srverr.TypeMismatch, "The field '%s' must be a number, but got %s", k, bsontext.TypeName(v.Type))
+		}
+	}
+	switch {
+	case query.Float(coarsest) < 0:
+		return srverr.New(16747, "coarsestIndexedLevel must be >= 0")
+	case query.Float(finest) > 30:
+		return srverr.New(16748, "finestIndexedLevel must be <= 30")
+	case coarsest.IsNumber() && finest.IsNumber() && query.Float(finest) < query.Float(coarsest):
+		return srverr.New(16749, "finestIndexedLevel must be >= coarsestIndexedLevel")
 	}
 	return nil
 }

@@ -313,6 +313,9 @@ func (s *Spec) parseKey(version release.Version) error {
 				return s.bad(7246201, "wildcard indexes do not allow more than one wildcard field")
 			}
 		case k == "$**" && f.Special == "text":
+		case (k == "_fts" || k == "_ftsx") && (s.plugin != "text" || s.doc.Lookup("weights").Type == 0):
+			// The names of a text index's own fields: as a dump has them, with their weights.
+			return s.bad(srverr.CannotCreateIndex, "Index key contains an illegal field name: '%s'.", k)
 		default:
 			for part := range strings.SplitSeq(k, ".") {
 				if part == "" {
@@ -537,7 +540,7 @@ func (s *Spec) refuseCollation(c *query.Collation) error {
 func (s *Spec) Define(version release.Version, c *store.Coll) (*store.IndexInfo, error) {
 	x := &store.IndexInfo{Name: s.Name, Fields: s.fields, IsID: s.IsID, Expire: s.expire}
 	x.Collation = s.collation
-	if !s.given {
+	if !s.given && s.version >= 2 { // older indexes have none
 		x.Collation = c.Collation
 		if c.Collation != nil && withoutCollation[s.plugin] {
 			refused := *s

@@ -45,6 +45,11 @@ func functionSource(code string) (string, error) {
 	if len(list) > 0 {
 		if s, ok := list[len(list)-1].(*ast.ExpressionStatement); ok {
 			at := int(s.Idx0()) - 1 - len(open)
+			// The parser leaves out the parentheses around what is first in the statement.
+			at = len(strings.TrimRight(code[:at], "( \t\r\n"))
+			for strings.ContainsRune(" \t\r\n", rune(code[at])) {
+				at++
+			}
 			code = code[:at] + "return " + code[at:]
 		}
 	}

@@ -453,6 +453,7 @@ func parseGraphLookup(p *parser, name string, v bson.RawValue) (*graphLookupStag
 				return nil, srverr.New(40185, "restrictSearchWithMatch must be an object, found %s", typeName(item))
 			}
 			g.options = p.rt.filterOptions(p.scope)
+			g.options.NoText = true
 			if _, err := query.ParseFilter(doc, g.options); err != nil {
 				return nil, srverr.From(
 					err).Prefix("Failed to parse 'restrictSearchWithMatch' option to $graphLookup :: caused by :: ")

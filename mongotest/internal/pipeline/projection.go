@@ -324,7 +324,7 @@ func parseProject(p *parser, name string, v bson.RawValue) (*projection, error) 
 	if pr.kind == 0 {
 		pr.kind = exclusion
 		// What is left are $meta and _id.
-		if pp.idIncluded || !pp.idExcluded || pr.root.computed && p.rt.o.Version.AllParsed() {
+		if pp.idIncluded || !pp.idExcluded || pr.root.computed && p.rt.o.Version.AtLeast(5, 0) {
 			pr.kind = inclusion
 		}
 	}

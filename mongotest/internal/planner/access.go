@@ -351,7 +351,7 @@ func (a *Access) useText() error {
 			return a.Filter.SearchIn(text)
 		}
 	}
-	if hidden && a.Version.AllParsed() {
+	if hidden {
 		return a.fail(srverr.NoQueryExecutionPlans, "need exactly one text index for $text query")
 	}
 	return srverr.New(srverr.IndexNotFound, "text index required for $text query")
@@ -382,7 +382,7 @@ func (a *Access) textUnplanned(c query.Condition, ix *store.Index) string {
 	}
 	for _, b := range branches {
 		if !b.HasText() && len(a.plans(b)) == 0 {
-			return "No query solutions"
+			return "Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have to be indexed as well."
 		}
 	}
 	return ""

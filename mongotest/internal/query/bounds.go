@@ -220,7 +220,7 @@ func (b *boundsFinder) compare(t *compareTest) ([]Interval, bool) {
 
 func (b *boundsFinder) regex(t *regexTest) []Interval {
 	i := bracket(15)
-	if prefix := t.re.AnchoredPrefix(); prefix != "" && b.simple && b.sameCollation {
+	if prefix := t.re.AnchoredPrefix(); prefix != "" && !alternates(t.pattern) && b.simple && b.sameCollation {
 		i.Lo = bsondoc.StringValue(prefix)
 		if end := []byte(prefix); end[len(end)-1] < 0x7f {
 			end[len(end)-1]++
@@ -229,6 +229,17 @@ func (b *boundsFinder) regex(t *regexTest) []Interval {
 	}
 	re := bson.RawValue{Type: bson.TypeRegex, Value: append(append(append([]byte(t.pattern), 0), t.options...), 0)}
 	return []Interval{i, point(re)}
+}
+
+// alternates reports whether a pattern has a bar that may separate alternatives, to the server's
+// eye, which looks at the two characters before it only: one backslash quotes it.
+func alternates(pattern string) bool {
+	for i := range len(pattern) {
+		if pattern[i] == '|' && (i == 0 || pattern[i-1] != '\\' || i > 1 && pattern[i-2] == '\\') {
+			return true
+		}
+	}
+	return false
 }
 
 // bracket returns the interval of all values of a rank: from the least one to before the least one

@@ -9,7 +9,28 @@ func (f *Filter) UnfitForPartial() string {
 	if err != nil {
 		return err.Error()
 	}
-	return unfitForPartial(root, 0, newFilterParser(f.options).version.AtLeast(6, 0))
+	version := newFilterParser(f.options).version
+	if version.AtLeast(5, 0) { // an $and within another is no other condition
+		root = joinAnds(root)
+	}
+	return unfitForPartial(root, 0, version.AtLeast(6, 0))
+}
+
+// joinAnds returns a condition whose $and at the top has none within.
+func joinAnds(n node) node {
+	top, ok := n.(*and)
+	if !ok {
+		return n
+	}
+	flat := &and{}
+	for _, c := range top.children {
+		if inner, ok := joinAnds(c).(*and); ok {
+			flat.children = append(flat.children, inner.children...)
+		} else {
+			flat.children = append(flat.children, c)
+		}
+	}
+	return flat
 }
 
 func unfitForPartial(n node, depth int, modern bool) string {

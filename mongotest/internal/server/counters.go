@@ -1,8 +1,6 @@
 package server
 
 import (
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -111,21 +109,18 @@ func (n *Node) AppendNetwork(dst []byte) []byte {
 
 // AppendMetrics appends the section metrics of serverStatus: commands and cursors.
 func (n *Node) AppendMetrics(dst []byte) []byte {
-	type line struct {
-		name string
-		m    *commandCounter
-	}
-	var list []line
-	n.counters.commands.Range(func(k, v any) bool {
-		list = append(list, line{k.(*Command).Name, v.(*commandCounter)})
-		return true
-	})
-	slices.SortFunc(list, func(a, b line) int { return strings.Compare(a.name, b.name) })
 	at, dst := bson.BeginDocumentElement(dst, "commands")
-	for _, l := range list {
-		one, d := bson.BeginDocumentElement(dst, l.name)
-		d = bson.AppendInt64(d, "failed", l.m.failed.Load())
-		d = bson.AppendInt64(d, "total", l.m.total.Load())
+	for _, c := range Commands() {
+		if n.Lookup(c.Name) != c || c.Own {
+			continue
+		}
+		m := &commandCounter{}
+		if v, ok := n.counters.commands.Load(c); ok {
+			m = v.(*commandCounter)
+		}
+		one, d := bson.BeginDocumentElement(dst, c.Name)
+		d = bson.AppendInt64(d, "failed", m.failed.Load())
+		d = bson.AppendInt64(d, "total", m.total.Load())
 		dst = bson.EndDocument(d, one)
 	}
 	dst = bson.EndDocument(dst, at)

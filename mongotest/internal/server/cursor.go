@@ -505,7 +505,7 @@ func AppendListCursor(dst []byte, ns string, id int64, docs func([]byte) []byte)
 
 // keepCursor keeps a cursor for later commands and gives it its id.
 func (r *Request) keepCursor(c *Cursor) error {
-	if r.Node.Profiled() { // else it would be kept for nothing
+	if r.Node.Profiled() || len(r.Body) <= maxProfiled { // a longer one would be cut for $currentOp alone
 		c.origin = shortened(bsondoc.Copy(shown(r.Body)))
 	}
 	c.created, c.Session, c.AtTime, c.API = r.start, r.Session, r.AtTime, r.apiText()
@@ -623,6 +623,9 @@ func (n *Node) IdleCursors() []bson.Raw {
 		dst = bson.AppendBool(dst, "noCursorTimeout", c.NoTimeout)
 		dst = bson.AppendBool(dst, "tailable", c.Tailable)
 		dst = bson.AppendBool(dst, "awaitData", c.AwaitData)
+		if c.origin != nil {
+			dst = bson.AppendDocument(dst, "originatingCommand", shortened(c.origin))
+		}
 		list = append(list, bson.EndDocument(bson.EndDocument(dst, one), at))
 	}
 	return list

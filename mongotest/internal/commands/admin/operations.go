@@ -46,7 +46,12 @@ func runCurrentOp(r *server.Request, dst []byte) ([]byte, error) {
 			i++
 		}
 	}
-	return bson.EndDocument(dst, at), nil
+	dst = bson.EndDocument(dst, at)
+	if r.Node.FsyncLocks().Load() > 0 {
+		dst = bsondoc.Append(dst, "fsyncLock", true,
+			"info", "use db.fsyncUnlock() to terminate the fsync write/snapshot lock")
+	}
+	return dst, nil
 }
 
 func runKillOp(r *server.Request, dst []byte) ([]byte, error) {

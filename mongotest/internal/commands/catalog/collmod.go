@@ -13,6 +13,7 @@ import (
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/index"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/series"
@@ -386,6 +387,9 @@ func (m *modification) applyIndex(tx *store.Tx, c *store.Coll, version release.V
 	if hidden.Type != 0 {
 		if x.IsID {
 			return dst, c, srverr.New(srverr.BadValue, "can't hide _id index")
+		}
+		if _, name := namespace.Split(c.NS); strings.HasPrefix(name, "system.") {
+			return dst, c, srverr.New(srverr.BadValue, "can't hide index on system collection")
 		}
 		if hidden.AsBool() != x.Hidden {
 			dst = bsondoc.Append(dst, "hidden_old", x.Hidden, "hidden_new", hidden.AsBool())

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"slices"
 
 	"allium/bson"
@@ -9,6 +10,7 @@ import (
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/index"
 	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
@@ -308,7 +310,7 @@ func indexConflict(r *server.Request, c *store.Coll, fresh []*store.IndexInfo,
 
 // indexEquivalent is indexConflict since 5.0: two indexes are equivalent if they have the same key,
 // collation and filter, and both or none are unique or sparse. A collection has one index of a
-// kind, whatever else it is told, and one text index.
+// kind, whatever else it is told, and one text index, of whatever key.
 func indexEquivalent(all []*store.IndexInfo, x *store.IndexInfo) (same bool, err error) {
 	conflict := func(code int32, text string, old *store.IndexInfo) error {
 		return srverr.New(code, "%s. Requested index: %s, existing index: %s", text, bsontext.Document(x.Spec),
@@ -317,9 +319,9 @@ func indexEquivalent(all []*store.IndexInfo, x *store.IndexInfo) (same bool, err
 	for _, old := range all {
 		equivalent := index.SamePattern(old.Pattern, x.Pattern) && old.Collation.Same(x.Collation) &&
 			old.Unique == x.Unique && old.Sparse == x.Sparse &&
-			old.Spec.Lookup("partialFilterExpression").Equal(x.Spec.Lookup("partialFilterExpression")) &&
+			sameFilter(old.Partial, x.Partial) &&
 			old.Spec.Lookup("wildcardProjection").Equal(x.Spec.Lookup("wildcardProjection")) ||
-			old.Text != nil && x.Text != nil
+			old.Text != nil && x.Text != nil && old.Spec.Lookup("key").Equal(x.Spec.Lookup("key"))
 		options := sameIndexOptions(old, x) && old.Hidden == x.Hidden
 		switch {
 		case old.Name == x.Name && !equivalent:
@@ -337,19 +339,35 @@ func indexEquivalent(all []*store.IndexInfo, x *store.IndexInfo) (same bool, err
 		case equivalent:
 			return false, srverr.New(srverr.IndexOptionsConflict, "Index already exists with a different name: %s",
 				old.Name)
+		case old.Text != nil && x.Text != nil:
+			return false, srverr.New(srverr.CannotCreateIndex,
+				"only one text index per collection allowed, found existing text index \"%s\"", old.Name)
 		}
 	}
 	return false, nil
 }
 
-// sameIndexOptions compares the options that make two indexes with the same key different ones.
+// sameFilter reports whether two partial indexes have the same documents: the order in which
+// conditions are written makes no difference.
+func sameFilter(a, b *query.Filter) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return bytes.Equal(a.Document(), b.Document())
+}
+
+// sameIndexOptions compares the options that make two indexes with the same key different ones: the
+// versions of text and geo indexes do not.
 func sameIndexOptions(a, b *store.IndexInfo) bool {
 	if a.Unique != b.Unique || a.Sparse != b.Sparse || (a.Expire == nil) != (b.Expire == nil) ||
 		a.Expire != nil && *a.Expire != *b.Expire {
 		return false
 	}
-	for _, field := range []string{"partialFilterExpression", "wildcardProjection", "weights", "default_language",
-		"language_override", "textIndexVersion", "2dsphereIndexVersion", "bits", "min", "max"} {
+	if !sameFilter(a.Partial, b.Partial) {
+		return false
+	}
+	for _, field := range []string{"wildcardProjection", "weights", "default_language", "language_override", "bits",
+		"min", "max"} {
 		if !a.Spec.Lookup(field).Equal(b.Spec.Lookup(field)) {
 			return false
 		}

@@ -73,7 +73,9 @@ func runListCollections(r *server.Request, dst []byte) ([]byte, error) {
 	var err error
 	var f *query.Filter
 	if q.filter != nil {
-		if f, err = query.ParseFilter(q.filter, r.FullOptions(r.DB+".$cmd.listCollections", nil, nil)); err != nil {
+		o := r.FullOptions(r.DB+".$cmd.listCollections", nil, nil)
+		o.NoText, o.NoWhere = true, true
+		if f, err = query.ParseFilter(q.filter, o); err != nil {
 			return dst, err
 		}
 	}
@@ -202,9 +204,7 @@ func runListDatabases(r *server.Request, dst []byte) ([]byte, error) {
 	var f *query.Filter
 	if q.filter != nil {
 		o := r.FullOptions("", nil, nil)
-		if r.Version().AllParsed() {
-			o.NoText, o.NoWhere = true, true
-		}
+		o.NoText, o.NoWhere = true, true
 		if f, err = query.ParseFilter(q.filter, o); err != nil {
 			return dst, err
 		}

@@ -552,7 +552,8 @@ func distinctStages(key string) (stages []bson.Raw) {
 			object := bsondoc.Of("$_internalSchemaType", "object")
 			stages = append(stages, bsondoc.Of("$match", bsondoc.Of(parent, object)))
 		}
-		stages = append(stages, bsondoc.Of("$unwind", bsondoc.Of("path", "$"+prefix, "preserveNullAndEmptyArrays", true)))
+		unwind := bsondoc.Of("path", "$"+prefix, "preserveNullAndEmptyArrays", true)
+		stages = append(stages, bsondoc.Of("$unwind", unwind))
 	}
 	return append(stages, bsondoc.Of("$group", bsondoc.Build(func(d *bsondoc.Builder) {
 		d.B = bson.AppendNull(d.B, "_id")

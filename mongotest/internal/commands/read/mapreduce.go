@@ -122,6 +122,9 @@ func code(to func(*mapReduceSpec) *bson.RawValue) args.Field[mapReduceSpec] {
 			code, _, _ := v.CodeWithScope()
 			v.RawValue = bsondoc.StringValue(code)
 		}
+		if v.Type == bson.TypeNull && v.Name == "finalize" && v.From.Version().AtLeast(4, 4) {
+			return nil // as if it were not there
+		}
 		if v.Type != bson.TypeString && v.Type != bson.TypeJavaScript {
 			return srverr.New(srverr.BadValue, "'%s' must be of string or code type", v.Name)
 		}

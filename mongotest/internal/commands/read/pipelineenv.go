@@ -176,11 +176,7 @@ func (e *pipelineEnv) MergeKey(ns pipeline.Namespace, on []string,
 			}
 			all := true
 			for _, f := range ix.Fields {
-				found := false
-				for _, path := range on {
-					found = found || path == f.Path
-				}
-				all = all && found
+				all = all && f.Special == "" && slices.Contains(on, f.Path)
 			}
 			if all {
 				return on, !ix.Sparse, nil

@@ -1,0 +1,122 @@
+package mongotest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"allium/mongotest"
+)
+
+// TestCore has what the server's own core tests ask of a 5.0, and mongotest once answered
+// otherwise: a command, after others that prepare it, and a field of its reply, or the error.
+func TestCore(t *testing.T) {
+	create := func(index string) string { return `{"createIndexes": "c", "indexes": [` + index + `]}` }
+	insert := func(docs string) string { return `{"insert": "c", "documents": [` + docs + `]}` }
+	for _, tt := range []struct {
+		before          []string
+		cmd, path, want string
+	}{
+		// A program's statement may be an expression in parentheses.
+		{[]string{insert(`{"_id": 1, "a": 5}`)}, `{"count": "c", "query": {"$where": "(this.a == 5);"}}`, "n", `1`},
+		{[]string{insert(`{"_id": 1, "a": 5}`)}, `{"count": "c", "query": {"$where": "var x = 5; ((this.a) == x) ;"}}`, "n", `1`},
+
+		// $text is for find and for the front of a pipeline.
+		{nil, `{"listCollections": 1, "filter": {"$text": {"$search": "x"}}}`, "", `2: `},
+		{nil, `{"listCollections": 1, "filter": {"$where": "true"}}`, "", `2: `},
+		{nil, `{"aggregate": "c", "cursor": {}, "pipeline": [{"$graphLookup": {"from": "c", "startWith": 1, "connectFromField": "a", "connectToField": "b", "as": "j", "restrictSearchWithMatch": {"$text": {"$search": "x"}}}}]}`, "", `2: `},
+		{[]string{create(`{"key": {"s": "text"}, "name": "s"}`)}, `{"find": "c", "filter": {"$or": [{"$text": {"$search": "x"}}, {"b": 1}]}}`, "", `291: error processing query: ns=t.cTree: $or`},
+
+		// $merge is sure of a unique index on values alone.
+		{[]string{insert(`{"_id": 1}`), create(`{"key": {"a": 1, "s": "text"}, "name": "x", "unique": true}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$merge": {"into": "c", "on": ["a", "s"]}}]}`, "", `51183: `},
+		{[]string{insert(`{"_id": 1}`), create(`{"key": {"a": 1, "g": "2dsphere"}, "name": "x", "unique": true}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$merge": {"into": "c", "on": ["a", "g"]}}]}`, "", `51183: `},
+
+		// What is computed by $meta makes a $project one that takes fields.
+		{[]string{insert(`{"_id": 1, "a": 2, "b": 3}`), create(`{"key": {"a": 1}, "name": "a"}`)},
+			`{"aggregate": "c", "cursor": {}, "hint": "a", "pipeline": [{"$match": {"a": 2}}, {"$project": {"_id": 0, "k": {"$meta": "indexKey"}}}]}`, "cursor.firstBatch.0", `{"k":{"a":2}}`},
+
+		// Specifications of indexes.
+		{nil, create(`{"key": {"_fts": 1}, "name": "x"}`), "", `67: `},
+		{nil, create(`{"key": {"_fts": "text"}, "name": "x"}`), "", `67: `},
+		{nil, create(`{"key": {"g": "2dsphere"}, "name": "x", "2dsphereIndexVersion": "foo"}`), "", `67: `},
+		{nil, create(`{"key": {"g": "2dsphere"}, "name": "x", "finestIndexedLevel": 31}`), "", `16748: finestIndexedLevel must be <= 30`},
+		{nil, create(`{"key": {"g": "2dsphere"}, "name": "x", "coarsestIndexedLevel": -1}`), "", `16747: coarsestIndexedLevel must be >= 0`},
+		{nil, create(`{"key": {"g": "2dsphere"}, "name": "x", "coarsestIndexedLevel": 9, "finestIndexedLevel": 8}`), "", `16749: finestIndexedLevel must be >= coarsestIndexedLevel`},
+		{nil, create(`{"key": {"g": "2dsphere"}, "name": "x", "finestIndexedLevel": "x"}`), "", `14: `},
+		{[]string{create(`{"key": {"s": "text"}, "name": "s"}`)}, create(`{"key": {"a": 1, "z": "text"}, "name": "z"}`), "", `67: only one text index per collection allowed, found existing text index "s"`},
+		{[]string{create(`{"key": {"s": "text"}, "name": "s"}`)}, create(`{"key": {"s": "text"}, "name": "s", "textIndexVersion": 2}`), "note", `"all indexes already exist"`},
+		{[]string{create(`{"key": {"a": 1}, "name": "a", "partialFilterExpression": {"a": {"$gt": 0, "$lt": 9}, "b": 1}}`)},
+			create(`{"key": {"a": 1}, "name": "a", "partialFilterExpression": {"$and": [{"b": 1}, {"$and": [{"a": {"$lt": 9}}, {"a": {"$gt": 0}}]}]}}`), "note", `"all indexes already exist"`},
+		{[]string{`{"create": "c", "collation": {"locale": "fr"}}`, create(`{"key": {"a": 1}, "name": "a", "v": 1}`)}, `{"listIndexes": "c"}`, "cursor.firstBatch.1", `{"v":1,"key":{"a":1},"name":"a"}`},
+		{[]string{create(`{"key": {"a": 1}, "name": "a"}`)}, `{"collMod": "c", "index": {"name": "_id_", "hidden": true}}`, "", `2: can't hide _id index`},
+
+		// Views.
+		{[]string{`{"create": "c"}`, `{"create": "fr", "viewOn": "c", "pipeline": [], "collation": {"locale": "fr"}}`},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$lookup": {"from": "fr", "localField": "a", "foreignField": "b", "as": "j"}}]}`, "", `167: Cannot override a view's default collation`},
+		{[]string{`{"create": "c"}`, `{"create": "fr", "viewOn": "c", "pipeline": [], "collation": {"locale": "fr"}}`},
+			`{"create": "v", "viewOn": "c", "pipeline": [{"$unionWith": "fr"}]}`, "", `167: View t.v has conflicting collation with view t.fr`},
+		{[]string{`{"create": "v", "viewOn": "fr", "pipeline": [{"$unionWith": "fr"}]}`},
+			`{"create": "fr", "viewOn": "c", "pipeline": [], "collation": {"locale": "fr"}}`, "", `167: View t.fr has conflicting collation with view t.v`},
+
+		// What the server tells of itself.
+		{[]string{insert(`{"_id": 1}, {"_id": 2}`), `{"find": "c", "batchSize": 1}`},
+			`{"aggregate": 1, "cursor": {}, "$db": "admin", "pipeline": [{"$currentOp": {"idleCursors": true, "localOps": true}}, {"$match": {"type": "idleCursor"}}]}`,
+			"cursor.firstBatch.0.cursor.originatingCommand.batchSize", `1`},
+		{[]string{`{"fsync": 1, "lock": true, "$db": "admin"}`}, `{"currentOp": 1, "$db": "admin"}`, "fsyncLock", `true`},
+		{[]string{`{"fsyncUnlock": 1, "$db": "admin"}`}, `{"currentOp": 1, "$db": "admin"}`, "fsyncLock", ``},
+		{[]string{`{"collMod": "nosuch"}`}, `{"serverStatus": 1}`, "metrics.commands.collMod.failed", `1`},
+		{nil, `{"serverStatus": 1}`, "metrics.commands.validate.total", `0`}, // nobody has called it
+
+		{nil, `{"explain": {"find": "c", "filter": {"a": 1}, "collation": {"locale": "fr", "strength": 1}}}`, "queryPlanner.collation.strength", `1`},
+		{[]string{create(`{"key": {"a": 1}, "name": "a"}`)}, `{"explain": {"find": "c", "filter": {"a": {"$regularExpression": {"pattern": "^\\\\\\|", "options": ""}}}}, "verbosity": "queryPlanner"}`,
+			"queryPlanner.winningPlan.inputStage.indexBounds.a.0", `"[\"\", {})"`},
+		{[]string{create(`{"key": {"a": 1}, "name": "a"}`)}, `{"explain": {"find": "c", "filter": {"a": {"$regularExpression": {"pattern": "^x\\|", "options": ""}}}}, "verbosity": "queryPlanner"}`,
+			"queryPlanner.winningPlan.inputStage.indexBounds.a.0", `"[\"x|\", \"x}\")"`},
+	} {
+		d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version("5.0"), mongotest.InMemory())
+		c := dialNode(t, d, d.Node(0))
+		ask := func(cmd string) (reply string) {
+			db := "t"
+			if strings.Contains(cmd, `"$db": "admin"`) {
+				cmd, db = strings.Replace(cmd, `, "$db": "admin"`, "", 1), "admin"
+			}
+			doc := askText(t, c, db, cmd)
+			if tt.path == "" {
+				return errorOf(doc)
+			}
+			return doc.Lookup(strings.Split(tt.path, ".")...).String()
+		}
+		for _, cmd := range tt.before {
+			ask(cmd)
+		}
+		got := ask(tt.cmd)
+		if got != tt.want && !(tt.path == "" && got != "ok" && strings.HasPrefix(got, tt.want)) {
+			t.Errorf("%s\n%s is %s\nwant %s", tt.cmd, tt.path, got, tt.want)
+		}
+	}
+}
+
+// TestViewsFromAbove makes views from the top down, each on one that is not there yet: how many lie
+// upon each other counts, whichever is made last.
+func TestViewsFromAbove(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version("5.0"), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	view := func(n int, stages string) string {
+		return errorOf(askText(t, c, "t", fmt.Sprintf(`{"create": "v%d", "viewOn": "v%d", "pipeline": [%s]}`, n, n+1, stages)))
+	}
+	for n := range 20 {
+		next := fmt.Sprintf(`{"$unionWith": "v%d"}, {"$facet": {"x": [{"$unionWith": "v%d"}]}}`, n+1, n+1)
+		if got := view(n, next); got != "ok" {
+			t.Fatalf("view %d: %s", n, got)
+		}
+	}
+	if got := view(20, ""); !strings.HasPrefix(got, "165: View depth limit exceeded") {
+		t.Errorf("one view too many: %s", got)
+	}
+	ok(t, askText(t, c, "t", `{"drop": "v10"}`))
+	if got := view(20, ""); got != "ok" {
+		t.Errorf("a view of those below a gap: %s", got)
+	}
+}
