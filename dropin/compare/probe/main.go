@@ -50,6 +50,7 @@ func main() {
 	tags.Probe(bson.Marshal, bson.Unmarshal, say)
 	mgo()
 	messages()
+	driverErrors()
 	small()
 	clientOptions()
 }

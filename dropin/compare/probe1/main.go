@@ -32,6 +32,7 @@ func main() {
 	raws()
 	small()
 	messages()
+	driverErrors()
 	testReader()
 	clientOptions()
 	optionDefaults()

@@ -20,12 +20,14 @@ func V2Packages() []string {
 
 // V2Only are the names that are compared of packages that are not taken whole.
 var V2Only = map[string][]string{
-	"x/mongo/driver": {"TransientTransactionError"},
+	"x/mongo/driver": {"TransientTransactionError", "ErrNoCursor", "Error", "QueryFailureError", "RetryablePoolError",
+		"WriteCommandError", "WriteConcernError", "WriteError", "WriteErrors"},
 	"x/mongo/driver/session": {
 		"ErrAbortAfterCommit", "ErrAbortTwice", "ErrCommitAfterAbort", "ErrNoTransactStarted", "ErrSessionEnded",
 		"ErrSnapshotTransaction", "ErrTransactInProgress", "ErrUnackWCUnsupported",
 	},
-	"x/mongo/driver/topology": {"ConnectionError", "ServerSelectionError"},
+	"x/mongo/driver/topology": {"ConnectionError", "MinSupportedMongoDBVersion", "ServerSelectionError",
+		"SupportedWireVersions"},
 }
 
 // V1 is the path of version 1 of the official driver's module.

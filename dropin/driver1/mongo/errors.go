@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +14,11 @@ import (
 	"go.mongodb.org/mongo-driver/bson"
 	"go.mongodb.org/mongo-driver/mongo/description"
 	v2mongo "go.mongodb.org/mongo-driver/v2/mongo"
+	v2driver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	v2description "go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 	v2topology "go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+	"go.mongodb.org/mongo-driver/x/bsonx/bsoncore"
+	"go.mongodb.org/mongo-driver/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/x/mongo/driver/topology"
 )
 
@@ -346,6 +350,15 @@ func failure(err error) error {
 		return out
 	case v2mongo.WriteConcernError:
 		return *concernError(&e)
+	case v2driver.WriteCommandError:
+		return writeCommandError(e)
+	case v2driver.Error:
+		out := driver.Error{Code: e.Code, Message: e.Message, Labels: e.Labels, Name: e.Name,
+			Raw: bsoncore.Document(e.Raw)}
+		if e.Raw == nil {
+			out.Message, out.Wrapped = cmp.Or(e.Message, e.Wrapped.Error()), e.Wrapped
+		}
+		return out
 	case v2mongo.BulkWriteException:
 		return bulkWriteException(e, nil)
 	case v2mongo.MongocryptError:
@@ -371,6 +384,20 @@ func failure(err error) error {
 		return ErrEmptySlice
 	}
 	return err
+}
+
+// writeCommandError is a command whose reply has errors of writes.
+func writeCommandError(e v2driver.WriteCommandError) driver.WriteCommandError {
+	out := driver.WriteCommandError{Labels: e.Labels, Raw: bsoncore.Document(e.Raw)}
+	for _, w := range e.WriteErrors {
+		out.WriteErrors = append(out.WriteErrors, driver.WriteError{Index: w.Index, Code: w.Code, Message: w.Message,
+			Details: bsoncore.Document(w.Details), Raw: bsoncore.Document(w.Raw)})
+	}
+	if c := e.WriteConcernError; c != nil {
+		out.WriteConcernError = &driver.WriteConcernError{Name: c.Name, Code: c.Code, Message: c.Message,
+			Details: bsoncore.Document(c.Details), Labels: c.Labels, Raw: bsoncore.Document(c.Raw)}
+	}
+	return out
 }
 
 // unauthenticated reports whether a connection was not made because the authentication failed.

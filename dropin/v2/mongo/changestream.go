@@ -83,7 +83,7 @@ func watch(ctx context.Context, client *Client, c coder, over allium.Watched, pi
 	}
 	inner, err := allium.Watch[coding.View](ctx, over, stages, settings)
 	if err != nil {
-		return nil, failure(err)
+		return nil, commandFailed(err)
 	}
 	return &ChangeStream{inner: inner, coder: c}, nil
 }

@@ -201,12 +201,12 @@ func (c *Client) ListDatabases(ctx context.Context, filter any,
 		for i, name := range names {
 			out.Databases[i].Name = name
 		}
-		return out, failure(err)
+		return out, commandFailed(err)
 	}
 	list, err := c.inner.ListDatabases(ctx,
 		allium.ListDatabasesOptions{Filter: f, AuthorizedDatabases: o.AuthorizedDatabases})
 	if err != nil && !missing(err) {
-		return ListDatabasesResult{}, failure(err)
+		return ListDatabasesResult{}, commandFailed(err)
 	}
 	out := ListDatabasesResult{Databases: make([]DatabaseSpecification, len(list))}
 	for i, db := range list {

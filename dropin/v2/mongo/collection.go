@@ -69,7 +69,7 @@ func (coll *Collection) Drop(ctx context.Context, opts ...options.Lister[options
 	if err != nil {
 		return err
 	}
-	return failure(coll.inner.Drop(ctx, allium.DropOptions{EncryptedFields: fields}))
+	return commandFailed(coll.inner.Drop(ctx, allium.DropOptions{EncryptedFields: fields}))
 }
 
 // InsertOneResult is the result of InsertOne.
@@ -441,7 +441,7 @@ func (coll *Collection) CountDocuments(ctx context.Context, filter any,
 	if errors.As(err, &reply) && (reply.Field == "n" || missing(err) && reply.Field == "cursor.firstBatch") {
 		return 0, fmt.Errorf("invalid response from server, no '%s' field", strings.TrimPrefix(reply.Field, "cursor."))
 	}
-	return n, failure(err)
+	return n, commandFailed(err)
 }
 
 // EstimatedDocumentCount counts the documents by what is known of the collection.
@@ -463,7 +463,7 @@ func (coll *Collection) EstimatedDocumentCount(ctx context.Context,
 	if missing(err) || mongoerr.HasCode(err, codeNamespaceNotFound) {
 		return 0, nil
 	}
-	return n, failure(err)
+	return n, commandFailed(err)
 }
 
 // Distinct finds the distinct values of a field.
@@ -488,7 +488,7 @@ func (coll *Collection) Distinct(ctx context.Context, fieldName string, filter a
 	}
 	values, err := allium.Distinct[abson.RawValue](ctx, coll.inner, fieldName, f, settings)
 	if err != nil {
-		return &DistinctResult{err: failure(err)}
+		return &DistinctResult{err: commandFailed(err)}
 	}
 	start, out := abson.BeginDocument(nil)
 	for i, v := range values {

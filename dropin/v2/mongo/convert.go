@@ -14,6 +14,7 @@ import (
 	"allium/gridfs"
 	"allium/mongoerr"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/drivertest"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
@@ -61,7 +62,7 @@ func failure(err error) error {
 	case errors.As(err, &conn):
 		return networkError(connectionError(conn, err), conn.Labels)
 	case errors.As(err, &cleared):
-		return networkError(inWords{err.Error(), []error{err}}, cleared.Labels)
+		return networkError(poolCleared{inWords{err.Error(), []error{err}}}, cleared.Labels)
 	case errors.Is(err, mongoerr.ErrClientClosed):
 		return ErrClientDisconnected
 	case errors.Is(err, mongoerr.ErrNilDocument):
@@ -86,7 +87,7 @@ func replyError(e *mongoerr.ReplyError) error {
 	case e.Contradiction != "":
 		return e
 	case e.Field == "cursor" && e.Type == 0:
-		return errors.New("database response does not contain a cursor")
+		return driver.ErrNoCursor
 	case e.Field == "cursor":
 		return fmt.Errorf("cursor should be an embedded document but is BSON type %s", e.Type)
 	case e.Field == "cursor.id":
@@ -112,7 +113,7 @@ func moreFailed(err error) error {
 	if errors.As(err, &reply) && strings.HasPrefix(reply.Field, "cursor") {
 		return nextBatchError(reply)
 	}
-	return failure(err)
+	return commandFailed(err)
 }
 
 // nextBatchError is the error of the reply to a getMore.
@@ -171,6 +172,12 @@ type inWords struct {
 
 func (e inWords) Error() string   { return e.text }
 func (e inWords) Unwrap() []error { return e.errs }
+
+// poolCleared is the error of a pool that was cleared.
+type poolCleared struct{ inWords }
+
+// Retryable returns true: see driver.RetryablePoolError.
+func (poolCleared) Retryable() bool { return true }
 
 // networkError is the error of a connection: a CommandError with the label NetworkError.
 func networkError(err error, labels []string) CommandError {
@@ -368,6 +375,45 @@ func bulkWriteException(e *mongoerr.BulkWriteError, models []WriteModel) BulkWri
 	}
 	if n := len(e.WriteConcernErrors); n > 0 {
 		out.WriteConcernError = writeConcernError(e.WriteConcernErrors[n-1])
+	}
+	return out
+}
+
+// commandFailed is failure for commands whose errors of writes are of another type with the
+// official driver.
+func commandFailed(err error) error {
+	failed := failure(err)
+	e, ok := failed.(WriteException)
+	if !ok {
+		return failed
+	}
+	out := driver.WriteCommandError{Labels: e.Labels, Raw: bsoncore.Document(e.Raw)}
+	for _, w := range e.WriteErrors {
+		out.WriteErrors = append(out.WriteErrors, driver.WriteError{Index: int64(w.Index), Code: int64(w.Code),
+			Message: w.Message, Details: bsoncore.Document(w.Details), Raw: bsoncore.Document(w.Raw)})
+	}
+	if c := e.WriteConcernError; c != nil {
+		out.WriteConcernError = &driver.WriteConcernError{Name: c.Name, Code: int64(c.Code), Message: c.Message,
+			Details: bsoncore.Document(c.Details), Labels: e.Labels, Raw: bsoncore.Document(c.Raw)}
+	}
+	return out
+}
+
+// driverError is the error of a command that the official driver's package mongo hands on as it is.
+func driverError(err error) error {
+	e, ok := err.(CommandError)
+	if !ok {
+		return err
+	}
+	out := driver.Error{Code: e.Code, Message: e.Message, Labels: e.Labels, Name: e.Name, Raw: bsoncore.Document(e.Raw)}
+	switch {
+	case e.Raw == nil:
+		out.Wrapped = e.Wrapped
+		if out.Message == e.Wrapped.Error() {
+			out.Message = ""
+		}
+	case errors.Is(e.Wrapped, context.DeadlineExceeded):
+		out.Wrapped = context.DeadlineExceeded
 	}
 	return out
 }

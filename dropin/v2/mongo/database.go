@@ -61,7 +61,7 @@ func (db *Database) Drop(ctx context.Context) error {
 	if mongoerr.HasCode(err, codeNamespaceNotFound) {
 		return nil
 	}
-	return failure(err)
+	return commandFailed(err)
 }
 
 // Aggregate runs a pipeline on the database itself.
@@ -156,7 +156,7 @@ func (db *Database) RunCommandCursor(ctx context.Context, runCommand any,
 		if errors.Is(err, mongoerr.ErrNoCursor) {
 			return nil, errNoCursor
 		}
-		return nil, failure(err)
+		return nil, commandFailed(err)
 	}
 	return newCursor(cur, db.coder), nil
 }
@@ -216,7 +216,7 @@ func (db *Database) listed(ctx context.Context, filter any,
 	// There is no read concern, and no preference but in a transaction: its own is the primary.
 	cur, err := db.retried(ctx, abson.EndDocument(cmd, start),
 		allium.RunCursorCommandOptions{BatchSize: o.BatchSize, ReadPreference: db.preferenceOf(ctx)})
-	return cur, failure(err)
+	return cur, commandFailed(err)
 }
 
 // preferenceOf returns the database's read preference, for commands that RunCursorCommand sends.
@@ -351,7 +351,7 @@ func (db *Database) CreateCollection(ctx context.Context, name string,
 	if err != nil {
 		return err
 	}
-	return failure(db.inner.CreateCollection(ctx, name, create))
+	return commandFailed(db.inner.CreateCollection(ctx, name, create))
 }
 
 func (db *Database) createOptions(o *options.CreateCollectionOptions) (allium.CreateCollectionOptions, error) {
@@ -431,7 +431,7 @@ func (db *Database) CreateView(ctx context.Context, viewName, viewOn string, pip
 	if err != nil {
 		return err
 	}
-	return failure(db.inner.CreateCollection(ctx, viewName,
+	return commandFailed(db.inner.CreateCollection(ctx, viewName,
 		allium.CreateCollectionOptions{ViewOn: viewOn, Pipeline: stages, Collation: collated(o.Collation)}))
 }
 

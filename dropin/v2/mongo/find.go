@@ -49,7 +49,7 @@ func (coll *Collection) Find(ctx context.Context, filter any,
 	}
 	cur, err := allium.As[coding.View](coll.inner).Find(ctx, f, settings)
 	if err != nil {
-		return nil, failure(err)
+		return nil, commandFailed(err)
 	}
 	return newCursor(cur, coll.coder), nil
 }
@@ -81,15 +81,14 @@ func (coll *Collection) FindOne(ctx context.Context, filter any,
 		return &SingleResult{err: a.err}
 	}
 	doc, err := coll.inner.FindOne(ctx, f, settings)
-	res := coll.single(doc, err)
+	res := coll.single(doc, commandFailed(err))
 	res.Acknowledged = false
 	return res
 }
 
-// single is the result of an operation that returns one document.
-func (coll *Collection) single(doc abson.Raw, err error) *SingleResult {
-	if err != nil {
-		failed := failure(err)
+// single is the result of an operation that returns one document, or has failed.
+func (coll *Collection) single(doc abson.Raw, failed error) *SingleResult {
+	if failed != nil {
 		return &SingleResult{coder: coll.coder, err: failed, Acknowledged: !coll.quiet && failed == ErrNoDocuments}
 	}
 	return &SingleResult{coder: coll.coder, doc: bson.Raw(doc), Acknowledged: !coll.quiet}
@@ -120,7 +119,7 @@ func (coll *Collection) FindOneAndDelete(ctx context.Context, filter any,
 		return &SingleResult{err: a.err}
 	}
 	doc, err := coll.inner.FindOneAndDelete(ctx, f, settings)
-	return coll.single(doc, err)
+	return coll.single(doc, failure(err))
 }
 
 // FindOneAndReplace replaces the first document that matches the filter, and returns it.
@@ -153,7 +152,7 @@ func (coll *Collection) FindOneAndReplace(ctx context.Context, filter any, repla
 		return &SingleResult{err: a.err}
 	}
 	doc, err := coll.inner.FindOneAndReplace(ctx, f, r, settings)
-	return coll.single(doc, err)
+	return coll.single(doc, failure(err))
 }
 
 // FindOneAndUpdate updates the first document that matches the filter, and returns it.
@@ -187,7 +186,7 @@ func (coll *Collection) FindOneAndUpdate(ctx context.Context, filter any, update
 		return &SingleResult{err: a.err}
 	}
 	doc, err := coll.inner.FindOneAndUpdate(ctx, f, u, settings)
-	return coll.single(doc, err)
+	return coll.single(doc, failure(err))
 }
 
 // aggregate runs a pipeline on a collection or, if name is empty, on a database. run is Allium's
@@ -226,17 +225,13 @@ func aggregate(ctx context.Context, client *Client, db *Database, name string, c
 		cur, err = run(ctx, stages, settings)
 	}
 	var concern *mongoerr.WriteConcernError
-	switch failed := failure(err).(type) {
-	case nil:
+	switch {
+	case err == nil:
 		return newCursor(cur, c), nil
-	case WriteException:
-		if errors.As(err, &concern) { // of a pipeline that writes
-			return nil, *writeConcernError(concern)
-		}
-		return nil, failed
-	default:
-		return nil, failed
+	case errors.As(err, &concern): // of a pipeline that writes
+		return nil, *writeConcernError(concern)
 	}
+	return nil, commandFailed(err)
 }
 
 // customAggregate runs an aggregate as a command, with fields that the program adds.

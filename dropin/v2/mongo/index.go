@@ -77,7 +77,7 @@ func (iv IndexView) List(ctx context.Context, opts ...options.Lister[options.Lis
 	case err != nil && mongoerr.HasCode(err, codeNamespaceNotFound):
 		return &Cursor{coder: iv.coll.coder}, nil
 	case err != nil:
-		return nil, failure(err)
+		return nil, commandFailed(err)
 	}
 	return newCursor(cur, iv.coll.coder), nil
 }
@@ -345,7 +345,7 @@ func (siv SearchIndexView) DropOne(ctx context.Context, name string,
 	if err != nil {
 		return err
 	}
-	return failure(siv.coll.inner.DropSearchIndex(ctx, name))
+	return driverError(commandFailed(siv.coll.inner.DropSearchIndex(ctx, name)))
 }
 
 // UpdateOne gives the search index of a name another definition.
@@ -358,5 +358,5 @@ func (siv SearchIndexView) UpdateOne(ctx context.Context, name string, definitio
 	if ctx, err = siv.coll.client.context(ctx); err != nil {
 		return err
 	}
-	return failure(siv.coll.inner.UpdateSearchIndex(ctx, name, doc))
+	return driverError(commandFailed(siv.coll.inner.UpdateSearchIndex(ctx, name, doc)))
 }

@@ -284,14 +284,13 @@ func (s *Session) CommitTransaction(ctx context.Context) error {
 
 // commitFailed is the error of a commit: a CommandError if the write concern was not met, too.
 func commitFailed(err error) error {
-	failed := failure(err)
 	var concern *mongoerr.WriteConcernError
-	e, ok := failed.(WriteException)
+	e, ok := failure(err).(WriteException)
 	if !ok || !errors.As(err, &concern) {
-		return failed
+		return commandFailed(err)
 	}
 	return commandError(&mongoerr.ServerError{Code: concern.Code, Name: concern.Name, Message: concern.Message,
-		Labels: e.Labels, Raw: concern.Reply, Wrapped: err})
+		Labels: e.Labels, Raw: concern.Reply})
 }
 
 // How long transactions are tried again, and how long to wait between attempts (specification:

@@ -8,6 +8,15 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
+// The servers that the driver speaks to. Setting these changes nothing.
+var (
+	// MinSupportedMongoDBVersion is the version of the oldest.
+	MinSupportedMongoDBVersion = topology.MinSupportedMongoDBVersion
+	// SupportedWireVersions are their versions of the wire protocol.
+	SupportedWireVersions = description.NewVersionRange(topology.SupportedWireVersions.Min,
+		topology.SupportedWireVersions.Max)
+)
+
 // ErrServerSelectionTimeout is inside a ServerSelectionError whose time was up.
 var ErrServerSelectionTimeout = topology.ErrServerSelectionTimeout
 

@@ -8,6 +8,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 )
 
+// The servers that the driver speaks to. Setting these changes nothing.
+var (
+	// MinSupportedMongoDBVersion is the version of the oldest.
+	MinSupportedMongoDBVersion = "3.6"
+	// SupportedWireVersions are their versions of the wire protocol.
+	SupportedWireVersions = description.VersionRange{Min: 6, Max: 29}
+)
+
 // ErrServerSelectionTimeout is inside a ServerSelectionError whose time was up.
 var ErrServerSelectionTimeout = errors.New("server selection timeout")
 
