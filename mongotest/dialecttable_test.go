@@ -61,8 +61,8 @@ var unheard = func() map[string]string {
 		"of members for each other, or of an operator's hands": `_isSelf replSetAbortPrimaryCatchUp replSetGetRBID replSetHeartbeat replSetMaintenance 
 		replSetRequestVotes replSetResizeOplog replSetStepDownWithForce replSetStepUp 
 		replSetSyncFrom replSetTest replSetUpdatePosition`,
-		"nobody has published its errors": `appendOplogNote balancerStop checkMetadataConsistency cleanupStructuredEncryptionData 
-		compactStructuredEncryptionData connPoolStats connPoolSync coordinateCommitTransaction 
+		"nobody has published its errors": `appendOplogNote balancerStop checkMetadataConsistency 
+		connPoolStats connPoolSync coordinateCommitTransaction 
 		getClusterParameter getDatabaseVersion getDiagnosticData hello invalidateUserCache 
 		moveRange reapLogicalSessionCacheNow refreshLogicalSessionCacheNow removeShardFromZone 
 		reshardCollection rotateCertificates setClusterParameter setFreeMonitoring 

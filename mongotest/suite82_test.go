@@ -1,9 +1,11 @@
 package mongotest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"allium/bson"
 	"allium/mongotest"
 )
 
@@ -133,4 +135,111 @@ func TestViewSizes(t *testing.T) {
 		{cmd: view("w", "v", 100)},
 		{cmd: view("w2", "v", 101), code: 195},
 	})
+}
+
+// What commands do since server 8.1 on a member of a replica set, as DocumentDB's tests saw an 8.2
+// do.
+func TestMemberSince81(t *testing.T) {
+	const lsid = `"lsid": {"id": {"$uuid": "01234567-89ab-cdef-0123-456789abcdef"}}, "txnNumber": {"$numberLong": "1"}, "autocommit": false, "startTransaction": true`
+	bulk := func(ops, more string) string {
+		return `{"bulkWrite": 1, "ops": [` + ops + `], "nsInfo": [{"ns": "t.c"}]` + more + `, "$db": "admin"}`
+	}
+	stream := func(spec, more string) string {
+		return `{"aggregate": "c", "pipeline": [{"$changeStream": {` + spec + `}}], "cursor": {}` + more + `, "$db": "t"}`
+	}
+	const strict = `, "apiVersion": "1", "apiStrict": true`
+	mendSteps(t, []mendStep{
+		{cmd: `{"insert": "c", "documents": [{"_id": 1}], "$db": "t"}`},
+		{cmd: bulk(`{"insert": 0, "document": {"_id": 2}}`, `, "errorsOnly": 1`), code: 14},
+		{cmd: bulk(`{"insert": 0, "document": {"_id": 2}}`, `, "errorsOnly": null`)},
+		{cmd: bulk(`{"insert": null, "document": {}}`, ""), code: 40414},
+		{cmd: bulk(`{"replace": 0, "document": {}}`, ""), code: 40415},
+		{cmd: bulk(`{"update": 0, "filter": {}, "updateMods": {}, "multi": true, "sort": {"a": 1}}`, ""), code: 9},
+		{cmd: `{"update": "c", "updates": [{"q": {}, "u": {"$set": {"a": 1}}, "multi": true, "sort": {"a": 1}}], "$db": "t"}`, code: 9},
+		{cmd: `{"findAndModify": "c", "remove": true, "hint": null, "$db": "t"}`, code: 9},
+		{cmd: `{"dropIndexes": "c", "index": null, "$db": "t"}`, code: 14},
+		{cmd: `{"create": "k", "clusteredIndex": {"key": {"_id": 1}, "unique": true}, "$db": "t"}`},
+		{cmd: `{"createIndexes": "k", "indexes": [{"key": {"a": 1}, "name": "a", "clustered": true}], "$db": "t"}`, code: 67},
+		{cmd: `{"compactStructuredEncryptionData": "c", "compactionTokens": {}, "more": 1, "$db": "t"}`, code: 40415},
+		{cmd: `{"create": "v", "viewOn": "c", "$db": "t"}`},
+		{cmd: `{"compactStructuredEncryptionData": "v", "compactionTokens": {}, "$db": "t"}`, code: 166},
+
+		// Defaults of concerns: what is set stays, and must be what the set knows.
+		{cmd: `{"getDefaultRWConcern": 1, "inMemory": null, "$db": "admin"}`, want: map[string]string{
+			"defaultReadConcernSource": `"implicit"`, "defaultWriteConcernSource": `"implicit"`, "updateOpTime": ""}},
+		{cmd: `{"setDefaultRWConcern": 1, "defaultWriteConcern": {"w": "none"}, "$db": "admin"}`, code: 79},
+		{cmd: `{"setDefaultRWConcern": 1, "defaultWriteConcern": {"w": null}, "$db": "admin"}`, code: 79},
+		{cmd: `{"setDefaultRWConcern": 1, "defaultWriteConcern": {"wtimeout": 1}, "$db": "admin"}`, code: 2},
+		{cmd: `{"setDefaultRWConcern": 1, "defaultReadConcern": {"level": "majority"}, "defaultWriteConcern": {"w": 1}, "$db": "admin"}`},
+		{cmd: `{"setDefaultRWConcern": 1, "defaultWriteConcern": {}, "$db": "admin"}`, code: 20},
+		{cmd: `{"setDefaultRWConcern": 1, "defaultReadConcern": {}, "$db": "admin"}`},
+		{cmd: `{"getDefaultRWConcern": 1, "$db": "admin"}`, want: map[string]string{
+			"defaultReadConcernSource": `"implicit"`, "defaultReadConcern.level": `"local"`, "defaultWriteConcernSource": `"global"`}},
+		{cmd: `{"setClusterParameter": {"changeStreams": {"expireAfterSeconds": 10}}, "writeConcern": {"w": 1}, "$db": "admin"}`, code: 72},
+
+		// Transactions.
+		{cmd: `{"getParameter": 1, "quiet": 1, ` + lsid + `, "$db": "t"}`, code: 263},
+		{cmd: `{"getParameter": 1, "quiet": 1, "$db": "t"}`, code: 13},
+
+		// Change streams.
+		{cmd: stream(`"allChangesForCluster": null`, ""), code: 14},
+		{cmd: stream(`"showExpandedEvents": null`, ""), code: 14},
+		{cmd: stream(`"showExpandedEvents": false`, strict), code: 323},
+		{cmd: stream(`"fullDocument": "updateLookup"`, strict)},
+		{cmd: `{"aggregate": "c", "pipeline": [], "cursor": {}, "explain": true` + strict + `, "$db": "t"}`, code: 323},
+
+		{cmd: `{"aggregate": 1, "pipeline": [{"$currentOp": {"targetAllNodes": true}}], "cursor": {}, "$db": "admin"}`, code: 9},
+		{cmd: `{"aggregate": 1, "pipeline": [{"$currentOp": {"targetAllNodes": false}}], "cursor": {}, "$db": "admin"}`},
+		{cmd: `{"aggregate": 1, "pipeline": [{"$listLocalSessions": {"users": [null], "allUsers": true}}], "cursor": {}, "$db": "t"}`},
+
+		// Parameters.
+		{cmd: `{"getParameter": 1, "allowDiskUseByDefault": 1, "ShardingTaskExecutorPoolReplicaSetMatching": 1, "$db": "admin"}`,
+			want: map[string]string{"allowDiskUseByDefault": "true", "ShardingTaskExecutorPoolReplicaSetMatching": `"automatic"`}},
+		{cmd: `{"getParameter": {"showDetails": true}, "KeysRotationIntervalSec": 1, "$db": "admin"}`,
+			want: map[string]string{"KeysRotationIntervalSec.settableAtRuntime": "false", "KeysRotationIntervalSec.settableAtStartup": "true"}},
+		{cmd: `{"setParameter": 1, "automationServiceDescriptor": 1, "$db": "admin"}`, code: 14},
+		{cmd: `{"setParameter": 1, "automationServiceDescriptor": "` + strings.Repeat("x", 65) + `", "$db": "admin"}`, code: 15},
+		{cmd: `{"setParameter": 1, "automationServiceDescriptor": "x", "$db": "admin"}`},
+		{cmd: `{"setParameter": 1, "logComponentVerbosity": {"command": {"verbosity": {"$numberDouble": "NaN"}}}, "$db": "admin"}`, code: 2},
+	}, mongotest.Version("8.2"), mongotest.ReplicaSet(1))
+	mendSteps(t, []mendStep{
+		{cmd: `{"getDefaultRWConcern": 1, "$db": "admin"}`, code: 51300},
+		{cmd: `{"setDefaultRWConcern": 1, "defaultWriteConcern": {"w": 1}, "$db": "admin"}`, code: 51300},
+	}, mongotest.Version("8.2"))
+}
+
+// The events of collections and indexes tell what was done, as the manual's pages show them.
+func TestExpandedEvents(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version("8.2"))
+	c := dial(t, d.Hosts()[0])
+	run := func(cmd string) bson.Raw {
+		t.Helper()
+		return ok(t, command(t, c, extJSON(t, cmd)))
+	}
+	opened := run(`{"aggregate": 1, "pipeline": [{"$changeStream": {"showExpandedEvents": true}}], "cursor": {}, "$db": "t"}`)
+	for _, step := range []struct{ cmd, description, before string }{
+		{`{"create": "c", "$db": "t"}`, `{"idIndex":{"v":2,"key":{"_id":1},"name":"_id_"}}`, ""},
+		{`{"create": "l", "capped": true, "size": 4096, "$db": "t"}`, `{"capped":true,"size":4096,"idIndex":{"v":2,"key":{"_id":1},"name":"_id_"}}`, ""},
+		{`{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a", "expireAfterSeconds": 10}], "$db": "t"}`,
+			`{"indexes":[{"v":2,"key":{"a":1},"name":"a","expireAfterSeconds":10}]}`, ""},
+		{`{"collMod": "c", "index": {"name": "a", "hidden": true, "expireAfterSeconds": 20}, "$db": "t"}`, "",
+			`{"hidden":false,"expireAfterSeconds":10}`},
+		{`{"dropIndexes": "c", "index": "a", "$db": "t"}`, `{"indexes":[{"v":2,"key":{"a":1},"name":"a","expireAfterSeconds":20,"hidden":true}]}`, ""},
+		{`{"create": "v", "viewOn": "c", "pipeline": [{"$limit": 1}], "$db": "t"}`, `{"viewOn":"c","pipeline":[{"$limit":1}]}`, ""},
+	} {
+		run(step.cmd)
+		cursor, _ := opened.Lookup("cursor", "id").AsInt64()
+		reply := run(fmt.Sprintf(`{"getMore": {"$numberLong": "%d"}, "collection": "$cmd.aggregate", "$db": "t"}`, cursor))
+		event, _ := reply.Lookup("cursor", "nextBatch", "0").Document()
+		if got := event.Lookup("operationDescription").String(); step.description != "" && got != step.description {
+			t.Errorf("%s: %s, want %s", step.cmd, got, step.description)
+		}
+		if got := event.Lookup("stateBeforeChange", "indexOptions").String(); step.before != "" && got != step.before {
+			t.Errorf("%s: %s, want %s", step.cmd, event, step.before)
+		}
+		_, hasUUID := event.Lookup("stateBeforeChange", "collectionOptions", "uuid").Binary()
+		if want := strings.HasPrefix(step.cmd, `{"collMod"`); hasUUID != want {
+			t.Errorf("%s: %s", step.cmd, event)
+		}
+	}
 }

@@ -258,8 +258,13 @@ func checkCurrentOp(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
 	doc, _ := v.Document()
 	for key, item := range doc.All() {
 		switch key {
-		case "idleConnections", "idleSessions", "allUsers", "localOps", "truncateOps", "idleCursors", "backtrace",
-			"targetAllNodes":
+		case "targetAllNodes":
+			if item.AsBool() && item.Type == bson.TypeBoolean && !p.rt.o.Mongos && p.rt.o.Version.AllParsed() {
+				return nil, srverr.New(srverr.FailedToParse,
+					"The 'targetAllNodes' parameter of the $currentOp stage is for sharded clusters alone")
+			}
+			fallthrough
+		case "idleConnections", "idleSessions", "allUsers", "localOps", "truncateOps", "idleCursors", "backtrace":
 			if item.Type != bson.TypeBoolean {
 				if p.rt.o.Version.AllParsed() {
 					return nil, args.WrongType(name+"."+key, item.Type, "bool")
@@ -323,14 +328,16 @@ func checkSessionUsers(version release.Version, stage string, v bson.RawValue) (
 	if v.Type != bson.TypeArray && v.Type != bson.TypeEmbeddedDocument {
 		return 0, srverr.New(10065, "invalid parameter: expected an object (users)")
 	}
+	i := 0
 	for key, item := range bson.Raw(v.Value).All() {
-		if key != strconv.Itoa(n) {
+		if key != strconv.Itoa(i) {
 			return 0, srverr.New(40422,
 				"BSON array field '%s.users' has an invalid value '%s' for an array field name.", stage, key)
 		}
-		if n++; parsed && args.IsNull(item) {
+		if i++; parsed && args.IsNull(item) {
 			continue
 		}
+		n++
 		user, ok := item.Document()
 		if !ok {
 			return 0, args.WrongType(stage+".users."+key, item.Type, "object")

@@ -13,8 +13,8 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$unionWith", shown: showUnion, parse: one(parseUnion), precheck: checkUnion, reads: "coll",
-			pipelines: "pipeline", refuses: refusedByUnion, at: elsewhere},
+		&stageDef{name: "$unionWith", noTxn: refusedInPlace, shown: showUnion, parse: one(parseUnion),
+			precheck: checkUnion, reads: "coll", pipelines: "pipeline", refuses: refusedByUnion, at: elsewhere},
 		&stageDef{name: "$facet", shown: showFacet, parse: one(parseFacet), precheck: checkFacet, notInFacet: true,
 			pipelines: "*",
 			refuses:   refusedByFacet, at: elsewhere},

@@ -68,6 +68,7 @@ var Features = []Feature{
 	{Since: At(6, 0, 0), Kind: Variable, Names: "$$SEARCH_META"},
 	{Since: At(6, 0, 0), Kind: Value, Names: "$meta=searchScoreDetails"},
 	{Since: At(6, 0, 0), Kind: IndexOption, Names: "originalSpec prepareUnique"},
+	{Since: At(6, 0, 0), Kind: Parameter, Names: "allowDiskUseByDefault"},
 	{Since: At(6, 0, 0), Kind: Argument, Names: "aggregate.collectionUUID aggregate.encryptionInformation bulkWrite.collectionUUID bulkWrite.encryptionInformation " +
 		"collMod.cappedMax collMod.cappedSize collMod.changeStreamPreAndPostImages collMod.timeseriesBucketsMayHaveMixedSchemaData " +
 		"count.collectionUUID count.encryptionInformation create.changeStreamPreAndPostImages create.encryptedFields delete.collectionUUID delete.encryptionInformation " +

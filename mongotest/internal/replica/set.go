@@ -608,6 +608,13 @@ func (s *Set) checkLocked(check func() bool) bool {
 // has reports whether the member has the write at ts.
 func (m *member) has(ts bson.Timestamp) bool { return m.hasData() && m.applied.TS.Compare(ts) >= 0 }
 
+// KnowsMode reports whether a write concern may have this mode.
+func (s *Set) KnowsMode(name string) bool {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return name == "majority" || s.modes[name] != nil
+}
+
 // concernCheck returns what to ask for the write concern, nil if it is satisfied anyway, or an
 // error if it never can be.
 func (s *Set) concernCheck(ts bson.Timestamp, wc *WriteConcern) (func() bool, *srverr.Error) {

@@ -87,6 +87,11 @@ func (r *Request) CheckAPIStages(stages []bson.Raw) error {
 	return pipeline.Walk(pipeline.Namespace{DB: r.DB}, stages, func(s pipeline.Stage) error { return s.CheckV1() })
 }
 
+// NotStable is the error of a field that is not in the Stable API.
+func NotStable(field string) error {
+	return srverr.New(srverr.APIStrictError, "BSON field '%s' is not allowed with apiStrict:true.", field)
+}
+
 // APIStrict reports whether the client set apiStrict: the server must refuse what is not in the
 // Stable API.
 func (r *Request) APIStrict() bool { return !r.apiVersion.IsZero() && r.apiStrict.AsBool() }

@@ -179,6 +179,10 @@ func (r *Request) findCommand() error {
 	case r.Cmd == nil:
 		return srverr.New(srverr.CommandNotFound, "no such command: '%s'%s", r.Name,
 			n.cfg.Version.NotBuiltNote(release.Command, r.Name))
+	case r.Cmd.AdminOnly && r.DB != "admin" && r.Cmd.Txn == NoTxn && r.Version().AllParsed() &&
+		r.Body.Lookup("autocommit").Type == bson.TypeBoolean: // which is looked at first
+		return srverr.New(srverr.OperationNotSupportedInTransaction,
+			"Cannot run '%s' in a multi-document transaction.", r.Name)
 	case r.Cmd.AdminOnly && r.DB != "admin":
 		return srverr.New(srverr.Unauthorized, "%s may only be run against the admin database.", r.Cmd.Name)
 	}

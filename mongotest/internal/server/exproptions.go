@@ -146,6 +146,20 @@ type ChangeStreamSpec struct {
 	Cluster, Expanded       bool
 }
 
+// NotInAPI returns a field of a $changeStream that no version of the Stable API has, "" without
+// any.
+func (*ChangeStreamSpec) NotInAPI(spec bson.Raw) string {
+	for k := range spec.All() {
+		switch k {
+		case "resumeAfter", "startAfter", "startAtOperationTime", "fullDocument", "fullDocumentBeforeChange",
+			"allChangesForCluster":
+		default:
+			return k
+		}
+	}
+	return ""
+}
+
 // ChangeStreamArgs are the fields of a ChangeStreamSpec.
 var ChangeStreamArgs = &args.Table[ChangeStreamSpec]{Name: "$changeStream",
 	Fields: map[string]args.Field[ChangeStreamSpec]{
@@ -154,8 +168,8 @@ var ChangeStreamArgs = &args.Table[ChangeStreamSpec]{Name: "$changeStream",
 		"startAtOperationTime":     args.Timestamp(func(q *ChangeStreamSpec) *bson.RawValue { return &q.StartAt }),
 		"fullDocument":             args.String(func(q *ChangeStreamSpec) *string { return &q.Lookup }),
 		"fullDocumentBeforeChange": args.String(func(q *ChangeStreamSpec) *string { return &q.Before }),
-		"allChangesForCluster":     args.Bool(func(q *ChangeStreamSpec) *bool { return &q.Cluster }),
-		"showExpandedEvents":       args.Bool(func(q *ChangeStreamSpec) *bool { return &q.Expanded }).Gated(),
+		"allChangesForCluster":     args.Bool(func(q *ChangeStreamSpec) *bool { return &q.Cluster }).Must(),
+		"showExpandedEvents":       args.Bool(func(q *ChangeStreamSpec) *bool { return &q.Expanded }).Gated().Must(),
 		"showMigrationEvents":      args.Bool[ChangeStreamSpec](nil),
 		"allowToRunOnConfigDB":     args.Bool[ChangeStreamSpec](nil),
 		"allowToRunOnSystemNS":     args.Bool[ChangeStreamSpec](nil).Gated(),

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"math"
+
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
@@ -100,7 +102,7 @@ func readVerbosity(tree bson.Raw, path string, set map[string]int32) error {
 			continue
 		}
 		level, ok := args.NumberOf(v)
-		if !ok {
+		if f, isDouble := v.Double(); !ok || isDouble && math.IsNaN(f) {
 			return srverr.New(srverr.BadValue, "Expected %s.verbosity to be a number", at)
 		}
 		if level < inherited || level > mostVerbosity {

@@ -10,6 +10,7 @@ import (
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/release"
+	"allium/mongotest/internal/srverr"
 )
 
 // Parameters are the server parameters that can be read and set, with their defaults.
@@ -18,6 +19,10 @@ var Parameters = map[string]bson.RawValue{
 	"maxTransactionLockRequestTimeoutMillis":                   bsondoc.Int32Value(5),
 	"localLogicalSessionTimeoutMinutes":                        bsondoc.Int32Value(30),
 	"cursorTimeoutMillis":                                      bsondoc.Int64Value(600000),
+	"allowDiskUseByDefault":                                    bsondoc.BoolValue(true),
+	"KeysRotationIntervalSec":                                  bsondoc.Int32Value(7776000),
+	"ShardingTaskExecutorPoolReplicaSetMatching":               bsondoc.StringValue("automatic"),
+	serviceDescriptor:                                          bsondoc.StringValue(""),
 	"ttlMonitorEnabled":                                        bsondoc.BoolValue(true),
 	"ttlMonitorSleepSecs":                                      bsondoc.Int32Value(60),
 	"enableTestCommands":                                       bsondoc.BoolValue(true),
@@ -64,6 +69,21 @@ var Parameters = map[string]bson.RawValue{
 	rateLimiterRate:                                            bsondoc.Int32Value(math.MaxInt32),
 	rateLimiterBurst:                                           bsondoc.DoubleValue(math.MaxFloat64),
 	rateLimiterQueue:                                           bsondoc.Int32Value(0),
+}
+
+// serviceDescriptor is what a service writes down that runs the server.
+const serviceDescriptor = "automationServiceDescriptor"
+
+// CheckText checks a value of a parameter that is a string.
+func CheckText(name string, v bson.RawValue) error {
+	s, ok := v.StringValue()
+	switch {
+	case !ok:
+		return srverr.New(srverr.TypeMismatch, "The value of %s must be a string", name)
+	case name == serviceDescriptor && len(s) > 64:
+		return srverr.New(srverr.Overflow, "The value of %s must have at most 64 bytes", name)
+	}
+	return nil
 }
 
 // baseBackoff is what an overloaded server asks clients to begin their backoff with, in

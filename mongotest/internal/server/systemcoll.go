@@ -270,7 +270,7 @@ func oplogEntry(e *store.Entry, term int64) bson.Raw {
 			d = bson.AppendRawValue(bson.AppendString(d, command, coll), "index", e.More().Lookup("name"))
 		default: // with the options, the index's definition, or the change
 			d = append(bson.AppendString(d, command, coll), e.More().Elements()...)
-			if e.Op == store.OpCreate && hasIDIndex(e.More()) {
+			if e.Op == store.OpCreate && HasIDIndex(e.More()) {
 				collation, _ := e.More().Lookup("collation").Document()
 				d = bson.AppendDocument(d, "idIndex", IDIndexSpec(collation))
 			}
@@ -291,8 +291,8 @@ func oplogEntry(e *store.Entry, term int64) bson.Raw {
 	return bson.EndDocument(doc, at)
 }
 
-// hasIDIndex reports whether a collection with these options has an index on _id.
-func hasIDIndex(options bson.Raw) bool {
+// HasIDIndex reports whether a collection with these options has an index on _id.
+func HasIDIndex(options bson.Raw) bool {
 	without := options.Lookup("autoIndexId")
 	return options.Lookup("clusteredIndex").Type == 0 && options.Lookup("timeseries").Type == 0 &&
 		(without.Type == 0 || without.AsBool())

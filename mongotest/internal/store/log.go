@@ -76,6 +76,7 @@ type entryDetail struct {
 	delta any
 	to    string
 	doc   bson.Raw
+	prev  bson.Raw // see StateBefore
 
 	txn    bson.Raw
 	number int64
@@ -156,6 +157,10 @@ func (e *Entry) Delta() any { return e.detail().delta }
 
 // To returns the new namespace of a rename.
 func (e *Entry) To() string { return e.detail().to }
+
+// StateBefore returns what a collection and its index were like that a change of their options is
+// of, in the form of change streams.
+func (e *Entry) StateBefore() bson.Raw { return e.detail().prev }
 
 // More returns further facts about the operation.
 func (e *Entry) More() bson.Raw { return e.detail().doc }

@@ -166,11 +166,12 @@ func (tx *Tx) Modify(c *Coll, set Settings, more bson.Raw) (*Coll, error) {
 	if err := tx.change(c.NS); err != nil {
 		return c, err
 	}
+	prev := stateBefore(c, nil, more)
 	w := tx.writable(c)
 	info := *c.Info
 	info.Settings = set
 	w.Info = &info
-	tx.record(Entry{Op: OpModify, coll: c.Info, more: &entryDetail{doc: more}})
+	tx.record(Entry{Op: OpModify, coll: c.Info, more: &entryDetail{doc: more, prev: prev}})
 	return w, nil
 }
 
@@ -356,13 +357,14 @@ func (tx *Tx) RebuildIndex(c *Coll, x *IndexInfo, more bson.Raw) (*Coll, error) 
 	if err != nil {
 		return c, err
 	}
+	prev := stateBefore(c, c.indexNamed(x.Name), more)
 	w := tx.writable(c)
 	for i := range w.idx {
 		if w.idx[i].Name == x.Name {
 			w.idx[i] = ix
 		}
 	}
-	tx.record(Entry{Op: OpModify, coll: c.Info, more: &entryDetail{doc: more}})
+	tx.record(Entry{Op: OpModify, coll: c.Info, more: &entryDetail{doc: more, prev: prev}})
 	return w, nil
 }
 
@@ -377,12 +379,51 @@ func (tx *Tx) ModifyIndex(c *Coll, x *IndexInfo, more bson.Raw) (*Coll, error) {
 	if err := tx.change(c.NS); err != nil {
 		return c, err
 	}
+	prev := stateBefore(c, c.indexNamed(x.Name), more)
 	w := tx.writable(c)
 	for i := range w.idx {
 		if w.idx[i].Name == x.Name {
 			w.idx[i].IndexInfo = x
 		}
 	}
-	tx.record(Entry{Op: OpModify, coll: c.Info, more: &entryDetail{doc: more}})
+	tx.record(Entry{Op: OpModify, coll: c.Info, more: &entryDetail{doc: more, prev: prev}})
 	return w, nil
+}
+
+// indexNamed returns the definition of an index, nil if there is none of this name.
+func (c *Coll) indexNamed(name string) *IndexInfo {
+	for i := range c.idx {
+		if c.idx[i].Name == name {
+			return c.idx[i].IndexInfo
+		}
+	}
+	return nil
+}
+
+// stateBefore returns the options of a collection, and of an index those that a change is about.
+func stateBefore(c *Coll, x *IndexInfo, change bson.Raw) bson.Raw {
+	at, doc := bson.BeginDocument(nil)
+	options, doc := bson.BeginDocumentElement(doc, "collectionOptions")
+	doc = bson.AppendBinary(doc, "uuid", bson.BinaryUUID, c.UUID[:])
+	if len(c.Raw) > 0 {
+		doc = append(doc, c.Raw.Elements()...)
+	}
+	doc = bson.EndDocument(doc, options)
+	if x != nil {
+		index, d := bson.BeginDocumentElement(doc, "indexOptions")
+		for key := range bson.Raw(change.Lookup("index").Value).All() {
+			switch {
+			case key == "hidden":
+				d = bson.AppendBool(d, key, x.Hidden)
+			case key == "prepareUnique":
+				d = bson.AppendBool(d, key, x.PrepareUnique)
+			case key == "unique":
+				d = bson.AppendBool(d, key, x.Unique)
+			case key == "expireAfterSeconds" && x.Expire != nil:
+				d = bson.AppendInt64(d, key, *x.Expire)
+			}
+		}
+		doc = bson.EndDocument(d, index)
+	}
+	return bson.EndDocument(doc, at)
 }

@@ -27,6 +27,9 @@ func init() {
 
 func runSetClusterParameter(r *server.Request, dst []byte) ([]byte, error) {
 	parsed := r.Version().AllParsed()
+	if parsed && r.Body.Lookup("writeConcern").Type != 0 {
+		return dst, srverr.New(srverr.InvalidOptions, "Command setClusterParameter does not support writeConcern")
+	}
 	spec, ok := r.Arg().Document()
 	if !ok {
 		if parsed && args.IsNull(r.Arg()) {

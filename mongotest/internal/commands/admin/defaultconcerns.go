@@ -30,6 +30,9 @@ var setDefaultRWArgs = &args.Table[defaultRWSpec]{Name: "setDefaultRWConcern",
 
 func runSetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
 	var q defaultRWSpec
+	if err := checkAlone(r); err != nil {
+		return dst, err
+	}
 	if err := setDefaultRWArgs.ParseCommand(r, &q); err != nil {
 		return dst, err
 	}
@@ -62,8 +65,15 @@ func runSetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
 		next.Read = level
 	}
 	if q.write != nil {
+		if q.write.IsEmpty() && next.Write != nil && r.Version().AllParsed() {
+			return dst, srverr.New(srverr.IllegalOperation,
+				"The global default write concern cannot be unset once it is set.")
+		}
 		next.Write = nil
 		if !q.write.IsEmpty() {
+			if err := checkDefaultWrite(r, q.write); err != nil {
+				return dst, err
+			}
 			wc, err := r.ParseWriteConcern(bsondoc.DocumentValue(q.write))
 			if err != nil {
 				return dst, err
@@ -85,42 +95,79 @@ func runSetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
 	return appendDefaults(r, dst), nil
 }
 
+// checkDefaultWrite refuses a write concern that waits for nothing known.
+func checkDefaultWrite(r *server.Request, doc bson.Raw) error {
+	w := doc.Lookup("w")
+	switch mode, named := w.StringValue(); {
+	case !r.Version().AllParsed():
+		return nil
+	case w.Type == 0:
+		return srverr.New(srverr.BadValue, "The default write concern must have 'w'")
+	case w.Type == bson.TypeNull, named && r.Node.Set() != nil && !r.Node.Set().KnowsMode(mode):
+		return srverr.New(srverr.UnknownReplWriteConcern,
+			"No write concern mode named '%s' found in replica set configuration", mode)
+	}
+	return nil
+}
+
 func appendDefaults(r *server.Request, dst []byte) []byte {
 	d := r.Node.Data()
-	if c := d.Defaults(); c != nil {
-		if c.Read != "" {
-			at, e := bson.BeginDocumentElement(dst, "defaultReadConcern")
-			dst = bson.EndDocument(bson.AppendString(e, "level", c.Read), at)
+	c := d.Defaults()
+	if c == nil {
+		c = &server.DefaultConcerns{}
+	}
+	since50 := r.Version().AtLeast(5, 0)
+	source := func(given bool) string {
+		if given {
+			return "global"
 		}
+		return "implicit"
+	}
+	if level := c.Read; level != "" || since50 {
+		if level == "" {
+			level = "local"
+		}
+		at, e := bson.BeginDocumentElement(dst, "defaultReadConcern")
+		dst = bson.EndDocument(bson.AppendString(e, "level", level), at)
+	}
+	if c.Write != nil || since50 {
+		wc := r.Node.DefaultWriteConcern()
 		if c.Write != nil {
-			wc := *c.Write
-			wc.Provenance = ""
-			dst = wc.Append(dst, "defaultWriteConcern")
+			wc = *c.Write
 		}
+		wc.Provenance = ""
+		dst = wc.Append(dst, "defaultWriteConcern")
+	}
+	if !c.Set.IsZero() {
 		dst = bsondoc.Append(dst, "updateOpTime", c.Set, "updateWallClockTime", c.Wall)
 	}
-	if r.Version().AtLeast(5, 0) {
-		if c := d.Defaults(); c == nil || c.Write == nil {
-			wc := r.Node.DefaultWriteConcern()
-			wc.Provenance = ""
-			dst = wc.Append(dst, "defaultWriteConcern")
-			dst = bson.AppendString(dst, "defaultWriteConcernSource", "implicit")
-			if c == nil || c.Read == "" {
-				at, e := bson.BeginDocumentElement(dst, "defaultReadConcern")
-				dst = bson.EndDocument(bson.AppendString(e, "level", "local"), at)
-				dst = bson.AppendString(dst, "defaultReadConcernSource", "implicit")
-			}
-		}
+	if since50 {
+		dst = bsondoc.Append(dst, "defaultWriteConcernSource", source(c.Write != nil),
+			"defaultReadConcernSource", source(c.Read != ""))
 	}
 	return bson.AppendDateTime(dst, "localUpdateWallClockTime", bson.NewDateTime(d.Clock.Now()))
 }
 
+// checkAlone refuses the commands on a server that stands alone.
+func checkAlone(r *server.Request) error {
+	if r.Node.Role() == server.Standalone && r.Version().AllParsed() {
+		return srverr.New(51300, "'%s' is not supported on standalone nodes.", r.Cmd.Name)
+	}
+	return nil
+}
+
 var getDefaultRWArgs = &args.Table[bool]{Name: "getDefaultRWConcern", Fields: map[string]args.Field[bool]{
-	"inMemory": args.Bool(func(q *bool) *bool { return q }).Must(),
+	"inMemory": args.Bool(func(q *bool) *bool { return q }),
 }}
 
 func runGetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
 	inMemory := false
+	if err := checkAlone(r); err != nil {
+		return dst, err
+	}
+	if v := r.Body.Lookup("inMemory"); v.Type == bson.TypeNull && !r.Version().AllParsed() {
+		return dst, args.WrongType("getDefaultRWConcern.inMemory", v.Type, "bool")
+	}
 	if err := getDefaultRWArgs.ParseCommand(r, &inMemory); err != nil {
 		return dst, err
 	}

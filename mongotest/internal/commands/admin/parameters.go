@@ -168,7 +168,8 @@ func refusal(r *server.Request, code int32) int32 {
 // fixedParameters cannot be changed while the server runs.
 var fixedParameters = map[string]bool{"enableTestCommands": true, "localLogicalSessionTimeoutMinutes": true,
 	"logicalSessionRefreshMillis": true,
-	"maxBSONDepth":                true, "authenticationMechanisms": true, "acceptApiVersion2": true}
+	"maxBSONDepth":                true, "authenticationMechanisms": true, "acceptApiVersion2": true,
+	"KeysRotationIntervalSec": true}
 
 func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 	first, found := true, false
@@ -225,6 +226,12 @@ func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 			}
 		case bson.TypeBoolean:
 			set = bsondoc.BoolValue(v.AsBool())
+		case bson.TypeString:
+			if parsed {
+				if err := server.CheckText(k, v); err != nil {
+					return dst, err
+				}
+			}
 		case bson.TypeDouble:
 			if !v.IsNumber() {
 				return dst, srverr.New(srverr.BadValue, "Failed setting %s: Unable to coerce value to double", k)

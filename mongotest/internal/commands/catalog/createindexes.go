@@ -182,6 +182,10 @@ func (b *indexBuild) missing(c *store.Coll) (fresh []*store.IndexInfo, err error
 			b.existed++
 			continue
 		}
+		if c.Clustered && info.Spec.Lookup("clustered").AsBool() && b.r.Version().AllParsed() {
+			return nil, srverr.New(srverr.CannotCreateIndex,
+				"Cannot create a clustered index on %s, which has one on _id", b.ns)
+		}
 		if c.TimeSeries {
 			if err := series.CheckIndex(b.r.Version(), c, info); err != nil {
 				return nil, err

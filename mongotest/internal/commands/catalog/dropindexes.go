@@ -54,6 +54,9 @@ func wrongName(r *server.Request) int32 {
 }
 
 func runDropIndexes(r *server.Request, dst []byte) ([]byte, error) {
+	if v := r.Body.Lookup("index"); v.Type == bson.TypeNull && r.Version().AllParsed() {
+		return dst, args.WrongTypes("dropIndexes.index", v.Type, "[string, object']")
+	}
 	if r.Version().AtLeast(5, 0) {
 		if err := dropIndexesArgs.ParseCommand(r, nil); err != nil {
 			return dst, err

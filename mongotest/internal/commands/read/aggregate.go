@@ -109,6 +109,9 @@ func runAggregate(r *server.Request, dst []byte) ([]byte, error) {
 	if err := r.CheckAPIStages(q.stages); err != nil {
 		return dst, err
 	}
+	if q.explain && r.APIStrict() && r.Version().AllParsed() {
+		return dst, server.NotStable("aggregate.explain")
+	}
 	if q.explain {
 		if r.InTxn() {
 			return dst, srverr.New(srverr.OperationNotSupportedInTransaction,
@@ -396,7 +399,8 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 		return nil, nil, err
 	}
 	o.Env, o.BypassValidation, o.Check = env, q.bypass, run.Interrupted
-	o.AllowDiskUse = q.disk || !q.hasDisk && r.Version().AtLeast(6, 0) // allowDiskUseByDefault
+	byDefault, _ := r.Node.Parameter("allowDiskUseByDefault")
+	o.AllowDiskUse = q.disk || !q.hasDisk && byDefault.AsBool()
 	if r.MapReduce && !o.Version.AtLeast(4, 4) {
 		// the first version that has the stages which the command is made of
 		o.Version = expr.Version{Major: 4, Minor: 4}

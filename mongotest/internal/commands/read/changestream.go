@@ -55,6 +55,9 @@ func (e *pipelineEnv) openChangeStream(ns pipeline.Namespace, spec bson.Raw) (*c
 	if err := server.ChangeStreamArgs.Parse(r, spec, &q); err != nil {
 		return nil, err
 	}
+	if k := q.NotInAPI(spec); k != "" && r.APIStrict() && r.Version().AllParsed() {
+		return nil, server.NotStable("$changeStream." + k)
+	}
 	s.lookup, s.before, s.expanded = q.Lookup, q.Before, q.Expanded
 	startAt, at := q.StartAt.Timestamp()
 	if at && startAt.IsZero() {
@@ -427,8 +430,19 @@ func (s *changeStream) event(e *store.Entry, token bson.Raw) (bson.Raw, error) {
 		what, d := bson.BeginDocumentElement(doc, "operationDescription")
 		d = appendEventNS(d, "to", e.To())
 		doc = bson.EndDocument(append(d, e.More().Elements()...), what)
+	case e.Op == store.OpCreateIndexes || e.Op == store.OpDropIndexes:
+		doc = bson.AppendDocument(doc, "operationDescription",
+			bsondoc.Of("indexes", bsondoc.ArrayValue(bsondoc.DocumentValue(e.More()))))
+	case e.Op == store.OpCreate && !e.View() && server.HasIDIndex(e.More()):
+		what, d := bson.BeginDocumentElement(doc, "operationDescription")
+		d = append(d, e.More().Elements()...)
+		collation, _ := e.More().Lookup("collation").Document()
+		doc = bson.EndDocument(bson.AppendDocument(d, "idIndex", server.IDIndexSpec(collation)), what)
 	case e.More() != nil && expandedOnly[e.Op]:
 		doc = bson.AppendDocument(doc, "operationDescription", e.More())
+	}
+	if before := e.StateBefore(); s.expanded && e.Op == store.OpModify && before != nil {
+		doc = bson.AppendDocument(doc, "stateBeforeChange", before)
 	}
 	if !old {
 		txn()

@@ -46,7 +46,7 @@ var (
 	}, map[string]args.Field[bulkSpec]{
 		"ops":        args.Objects(func(q *bulkSpec) *[]bson.Raw { return &q.specs }),
 		"nsInfo":     args.Objects(func(q *bulkSpec) *[]bson.Raw { return &q.namespaces }).Then(checkNamespaces),
-		"errorsOnly": args.SafeBool(func(q *bulkSpec) *bool { return &q.errorsOnly }),
+		"errorsOnly": args.Bool(func(q *bulkSpec) *bool { return &q.errorsOnly }),
 		"let":        args.Within(args.Object(letOf), func(q *bulkSpec) *batch { return &q.w }),
 		"cursor":     server.CursorOption(args.Object[bulkSpec](nil), func(q *bulkSpec) *int64 { return &q.batchSize }),
 	})
@@ -93,6 +93,14 @@ func checkNamespaces(q *bulkSpec, v args.Value) error {
 // setBulkKind takes the field that an operation begins with: what it does, and where.
 func setBulkKind(e *bulkEntry, v args.Value) error {
 	k := v.Name
+	if known := k == "insert" || k == "update" || k == "delete"; v.From.Version().AllParsed() {
+		switch {
+		case !known:
+			return args.UnknownField("bulkWrite.ops." + k)
+		case args.IsNull(v.RawValue):
+			return args.MissingField("bulkWrite.ops." + k)
+		}
+	}
 	n, ok := v.AsInt64()
 	if !ok {
 		return args.WrongTypes("bulkWrite.ops."+k, v.Type, "[int, decimal, double, long']")
@@ -181,6 +189,9 @@ func (q *bulkSpec) parseOp(r *server.Request, doc bson.Raw) (op bulkOp, err erro
 		}
 		u.multi = e.multi
 		op.update = u
+		if err := u.checkSort(r.Version()); err != nil {
+			return op, err
+		}
 	case "delete":
 		if u.Q == nil {
 			return op, args.MissingField("bulkWrite.ops.filter")

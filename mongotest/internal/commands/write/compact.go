@@ -35,6 +35,11 @@ func compactEncryption(r *server.Request, dst []byte, field string, cleanup bool
 	if err != nil {
 		return dst, err
 	}
+	if r.Version().AllParsed() {
+		if err := args.CheckFields(r, r.Cmd.Name, field, "encryptionInformation", "anchorPaddingFactor"); err != nil {
+			return dst, err
+		}
+	}
 	tokens := r.Body.Lookup(field)
 	if tokens.IsZero() {
 		return dst, args.MissingField(r.Cmd.Name + "." + field)
@@ -50,6 +55,9 @@ func compactEncryption(r *server.Request, dst []byte, field string, cleanup bool
 		c := tx.Coll(ns)
 		if c == nil {
 			return srverr.New(srverr.NamespaceNotFound, "ns not found: %s", ns)
+		}
+		if c.View && r.Version().AllParsed() {
+			return srverr.New(srverr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 		}
 		f := qe.Of(c.Raw)
 		if f == nil {

@@ -119,6 +119,9 @@ var findAndModifyArgs = &args.Table[findAndModify]{Name: "findAndModify", Fields
 }}
 
 func (q *findAndModify) parse(r *server.Request) error {
+	if v := r.Body.Lookup("hint"); v.Type == bson.TypeNull && r.Version().AllParsed() {
+		return srverr.New(srverr.FailedToParse, "Hint must be a string or an object")
+	}
 	if r.Routing != nil && !r.Version().AtLeast(5, 0) && !r.Body.Lookup("runtimeConstants").IsZero() {
 		return srverr.New(51196, "Cannot specify runtime constants option to a mongos")
 	}

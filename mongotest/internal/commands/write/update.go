@@ -5,6 +5,7 @@ import (
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
@@ -48,7 +49,23 @@ var (
 func updatesOf(w *batch) *[]updateOp { return &w.updates }
 
 func parseUpdates(w *batch, v args.Value) error {
-	return parseStatements(w, v, &w.updates, updateEntry)
+	if err := parseStatements(w, v, &w.updates, updateEntry); err != nil {
+		return err
+	}
+	for i := range w.updates {
+		if err := w.updates[i].checkSort(v.From.Version()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSort refuses an order for what updates all documents.
+func (op *updateOp) checkSort(v release.Version) error {
+	if op.multi && op.Sort != nil && v.AllParsed() {
+		return srverr.New(srverr.FailedToParse, "Cannot specify sort with multi=true")
+	}
+	return nil
 }
 
 func runUpdate(r *server.Request, dst []byte) ([]byte, error) {
