@@ -2,7 +2,6 @@
 package validation
 
 import (
-	"slices"
 	"strings"
 
 	"allium/bson"
@@ -137,7 +136,7 @@ func (x *explanation) clause(c bson.Raw) bson.Raw {
 	case "$jsonSchema":
 		schema, _ := v.Document()
 		at, dst := bson.BeginDocument(nil)
-		dst = bson.AppendString(dst, "operatorName", key)
+		dst = appendNotes(bson.AppendString(dst, "operatorName", key), schema)
 		arr, dst := bson.BeginArrayElement(dst, "schemaRulesNotSatisfied")
 		dst = x.rules(dst, schema, nil)
 		return bson.EndDocument(bson.EndDocument(dst, arr), at)
@@ -193,77 +192,4 @@ func appendReason(dst []byte, op string, considered bson.RawValue) []byte {
 		dst = bson.AppendString(dst, "consideredType", bsontext.TypeName(considered.Type))
 	}
 	return dst
-}
-
-// rules appends an explanation of each keyword of a schema that the value at path fails.
-func (x *explanation) rules(dst []byte, schema bson.Raw, path []string) []byte {
-	n := 0
-	for keyword, v := range schema.All() {
-		if keyword == "title" || keyword == "description" ||
-			!x.fails(bsondoc.Single("$jsonSchema", bsondoc.DocumentValue(within(path, bsondoc.Single(keyword, v))))) {
-			continue
-		}
-		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n))
-		n++
-		d = bson.AppendString(d, "operatorName", keyword)
-		value := bsondoc.DocumentValue(x.doc)
-		if len(path) > 0 {
-			value = x.doc.Lookup(path...)
-		}
-		switch keyword {
-		case "properties":
-			arr, e := bson.BeginArrayElement(d, "propertiesNotSatisfied")
-			d = bson.EndDocument(x.properties(e, v, path), arr)
-		case "required":
-			d = bson.AppendDocument(d, "specifiedAs", bsondoc.Single(keyword, v))
-			arr, e := bson.BeginArrayElement(d, "missingProperties")
-			sub, _ := value.Document()
-			list, _ := v.Array()
-			i := 0
-			for el := range list.Values() {
-				if name, _ := el.StringValue(); sub.Lookup(name).IsZero() {
-					e = append(bson.AppendIndexHeader(e, bson.TypeString, i), el.Value...)
-					i++
-				}
-			}
-			d = bson.EndDocument(e, arr)
-		default:
-			d = appendReason(bson.AppendDocument(d, "specifiedAs", bsondoc.Single(keyword, v)), keyword, value)
-		}
-		dst = bson.EndDocument(d, at)
-	}
-	return dst
-}
-
-// properties appends an explanation of each property that fails its schema.
-func (x *explanation) properties(dst []byte, v bson.RawValue, path []string) []byte {
-	properties, _ := v.Document()
-	n := 0
-	for name, v := range properties.All() {
-		schema, _ := v.Document()
-		below := append(slices.Clone(path), name)
-		if !x.fails(bsondoc.Single("$jsonSchema", bsondoc.DocumentValue(within(below, schema)))) {
-			continue
-		}
-		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n))
-		n++
-		d = bson.AppendString(d, "propertyName", name)
-		for _, note := range []string{"title", "description"} {
-			if text, ok := schema.Lookup(note).StringValue(); ok {
-				d = bson.AppendString(d, note, text)
-			}
-		}
-		arr, d := bson.BeginArrayElement(d, "details")
-		dst = bson.EndDocument(bson.EndDocument(x.rules(d, schema, below), arr), at)
-	}
-	return dst
-}
-
-// within returns the schema that demands another schema of the value at path.
-func within(path []string, schema bson.Raw) bson.Raw {
-	for _, name := range slices.Backward(path) {
-		schema = bsondoc.Single("properties",
-			bsondoc.DocumentValue(bsondoc.Single(name, bsondoc.DocumentValue(schema))))
-	}
-	return schema
 }
