@@ -145,10 +145,23 @@ func (m *message) takeSession() error {
 	return nil
 }
 
-// appendCommon appends what the executor adds to every command.
+// appendCommon appends what the executor adds to every command, in the order in which drivers have
+// it: tests of programs look at the beginning of commands.
 func (m *message) appendCommon(dst []byte) ([]byte, error) {
 	op := m.op
-	dst = bson.AppendString(dst, "$db", op.DB)
+	dst = m.appendReadConcern(dst)
+	if !m.inTxn {
+		wc := op.WriteConcern
+		if m.concern != nil {
+			wc = m.concern
+		}
+		if !op.EndsTransaction { // the wtimeout of a commit that is tried again is the driver's own
+			wc = op.concern(wc)
+		}
+		if !wc.IsZero() {
+			dst = command.AppendWriteConcern(dst, wc)
+		}
+	}
 	if m.session != nil {
 		dst = bson.AppendDocument(dst, "lsid", m.session.ID)
 		switch {
@@ -171,22 +184,12 @@ func (m *message) appendCommon(dst []byte) ([]byte, error) {
 			dst = bson.AppendDocument(dst, "$clusterTime", now.Doc)
 		}
 	}
-	dst = m.appendReadConcern(dst)
-	if !m.inTxn {
-		wc := op.WriteConcern
-		if m.concern != nil {
-			wc = m.concern
-		}
-		if !op.EndsTransaction { // the wtimeout of a commit that is tried again is the driver's own
-			wc = op.concern(wc)
-		}
-		if !wc.IsZero() {
-			dst = command.AppendWriteConcern(dst, wc)
-		}
+	dst, err := m.appendMaxTime(m.x.ServerAPI.Append(dst))
+	if err != nil {
+		return dst, err
 	}
-	dst = m.appendReadPreference(dst)
-	dst = m.x.ServerAPI.Append(dst)
-	return m.appendMaxTime(dst)
+	dst = bson.AppendString(dst, "$db", op.DB)
+	return m.appendReadPreference(dst), nil
 }
 
 // boundsServer reports whether the command carries a maxTimeMS that follows from the time that is
