@@ -52,6 +52,10 @@ func TestCore(t *testing.T) {
 		{[]string{`{"create": "c", "collation": {"locale": "fr"}}`, create(`{"key": {"a": 1}, "name": "a", "v": 1}`)}, `{"listIndexes": "c"}`, "cursor.firstBatch.1", `{"v":1,"key":{"a":1},"name":"a"}`},
 		{[]string{create(`{"key": {"a": 1}, "name": "a"}`)}, `{"collMod": "c", "index": {"name": "_id_", "hidden": true}}`, "", `2: can't hide _id index`},
 
+		{[]string{insert(`{"_id": 1}, {"_id": 2, "a": 1}, {"_id": 3, "b": 1}`), create(`{"key": {"a": "hashed", "b": 1}, "name": "x", "sparse": true}`)}, `{"count": "c", "query": {"a": null}}`, "n", `2`},
+		{[]string{insert(`{"_id": 1}, {"_id": 2, "a": 1}`), create(`{"key": {"a": "hashed"}, "name": "x", "sparse": true}`)}, `{"count": "c", "query": {"a": {"$in": [null, 1]}}}`, "n", `2`},
+		{[]string{insert(`{"_id": 1}, {"_id": 2, "a": 1}`), create(`{"key": {"a": "hashed"}, "name": "x", "sparse": true}`)}, `{"count": "c", "query": {"$expr": {"$eq": ["$a", null]}}}`, "n", `0`},
+
 		// Views.
 		{[]string{`{"create": "c"}`, `{"create": "fr", "viewOn": "c", "pipeline": [], "collation": {"locale": "fr"}}`},
 			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$lookup": {"from": "fr", "localField": "a", "foreignField": "b", "as": "j"}}]}`, "", `167: Cannot override a view's default collation`},
@@ -69,6 +73,13 @@ func TestCore(t *testing.T) {
 		{[]string{`{"collMod": "nosuch"}`}, `{"serverStatus": 1}`, "metrics.commands.collMod.failed", `1`},
 		{nil, `{"serverStatus": 1}`, "metrics.commands.validate.total", `0`}, // nobody has called it
 
+		{nil, `{"_hashBSONElement": {"$numberDouble": "9223372036854775808"}, "seed": 1}`, "out", `5744114172487291558`},
+		{nil, `{"_hashBSONElement": {"$numberLong": "9223372036854775807"}, "seed": 1}`, "out", `1136124329541638701`},
+
+		{[]string{insert(`{"_id": 1, "g": {"type": "Point", "coordinates": [0, 0]}}`), create(`{"key": {"g": "2dsphere"}, "name": "g"}, {"key": {"g": "2dsphere", "a": 1}, "name": "ga"}`),
+			`{"aggregate": "c", "cursor": {}, "hint": "ga", "pipeline": [{"$geoNear": {"near": {"type": "Point", "coordinates": [0, 0]}, "distanceField": "d", "key": "g"}}]}`},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$indexStats": {}}, {"$match": {"name": "ga"}}]}`, "cursor.firstBatch.0.accesses.ops", `1`},
+		{[]string{insert(`{"_id": 1}`)}, `{"explain": {"aggregate": "c", "cursor": {}, "pipeline": [{"$out": "x"}]}, "verbosity": "queryPlanner"}`, "stages.1.$out", `{"coll":"x","db":"t"}`},
 		{nil, `{"explain": {"find": "c", "filter": {"a": 1}, "collation": {"locale": "fr", "strength": 1}}}`, "queryPlanner.collation.strength", `1`},
 		{[]string{create(`{"key": {"a": 1}, "name": "a"}`)}, `{"explain": {"find": "c", "filter": {"a": {"$regularExpression": {"pattern": "^\\\\\\|", "options": ""}}}}, "verbosity": "queryPlanner"}`,
 			"queryPlanner.winningPlan.inputStage.indexBounds.a.0", `"[\"\", {})"`},

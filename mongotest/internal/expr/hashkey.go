@@ -3,6 +3,7 @@ package expr
 import (
 	"crypto/md5"
 	"encoding/binary"
+	"math"
 
 	"allium/bson"
 	"allium/mongotest/internal/args"
@@ -49,6 +50,9 @@ func appendHashInput(dst []byte, name *string, v bson.RawValue) []byte {
 	switch {
 	case v.IsNumber():
 		n, _ := args.NumberOf(v) // without its fraction
+		if f, ok := v.Double(); ok && f == 1<<63 {
+			n = math.MinInt64 // the first double too large is converted as the processor does it
+		}
 		return binary.LittleEndian.AppendUint64(dst, uint64(n))
 	case v.Type == bson.TypeEmbeddedDocument || v.Type == bson.TypeArray:
 		for k, e := range bson.Raw(v.Value).All() {

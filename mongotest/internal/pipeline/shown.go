@@ -364,6 +364,27 @@ func (sh *Shower) target(d *bsondoc.Builder, v bson.RawValue) {
 	d.Str("db", db).Str("coll", coll)
 }
 
+func showOut(sh *Shower, name string, spec bson.RawValue) bson.Raw {
+	if !sh.Scope.Env().Version.AtLeast(5, 0) {
+		return bsondoc.Single(name, spec)
+	}
+	doc, ok := spec.Document()
+	if !ok {
+		doc = bsondoc.Single("coll", spec)
+	}
+	return single(name, func(d *bsondoc.Builder) {
+		d.B = bson.AppendRawValue(d.B, "coll", doc.Lookup("coll"))
+		db := doc.Lookup("db")
+		if db.Type == 0 {
+			db = bsondoc.StringValue(sh.DB)
+		}
+		d.B = bson.AppendRawValue(d.B, "db", db)
+		if series := doc.Lookup("timeseries"); series.Type != 0 {
+			d.B = bson.AppendRawValue(d.B, "timeseries", series)
+		}
+	})
+}
+
 func showMerge(sh *Shower, name string, spec bson.RawValue) bson.Raw {
 	doc, ok := spec.Document()
 	if !ok {

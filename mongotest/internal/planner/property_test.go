@@ -110,7 +110,7 @@ func (g *generator) filter(depth int) string {
 func (g *generator) index(i int) string {
 	switch g.IntN(8) {
 	case 0:
-		return fmt.Sprintf(`{"key": {%q: "hashed"}, "name": "i%d"}`, g.pick("a", "b"), i)
+		return fmt.Sprintf(`{"key": {%q: "hashed"}, "name": "i%d", "sparse": %s}`, g.pick("a", "b"), i, g.pick("true", "false"))
 	case 1:
 		return fmt.Sprintf(`{"key": {"$**": %s}, "name": "i%d"}`, g.pick("1", "-1"), i)
 	case 2:

@@ -332,9 +332,6 @@ func (p *fieldBounds) equality(v bson.RawValue) (list []Interval, how Tightness,
 		if p.field.Wildcard {
 			return nil, 0, false // what is missing has no key
 		}
-		if p.field.Hashed {
-			return []Interval{point(undefinedValue), point(nullValue)}, Fetched, true
-		}
 		if p.field.Sparse {
 			return nil, 0, false
 		}

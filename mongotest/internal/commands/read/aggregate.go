@@ -394,7 +394,7 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 	if q.collectionless {
 		o.NS = pipeline.Namespace{DB: r.DB}
 	}
-	env.coll, env.strict = collation, true
+	env.coll, env.strict, env.hint, env.hinted = collation, true, q.hint, o.NS
 	if err := env.checkViews(o.NS, stages); err != nil {
 		return nil, nil, err
 	}

@@ -43,6 +43,9 @@ func (e *pipelineEnv) GeoIndex(ns pipeline.Namespace, key string) (string, error
 func (e *pipelineEnv) FindNear(ns pipeline.Namespace, filter *query.Filter) (pipeline.Iterator, error) {
 	c := e.state().Coll(ns.String())
 	a := &planner.Access{Coll: c, Filter: filter, Collation: c.Collation, Version: e.run.Request.Version()}
+	if ns == e.hinted {
+		a.Hint = e.hint
+	}
 	a.Text = func() string { return planner.Describe(c.NS, filter, nil, nil, server.ExplicitCollation(c.Collation)) }
 	p, err := e.plan(a, ns)
 	if err != nil {

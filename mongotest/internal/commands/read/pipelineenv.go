@@ -26,6 +26,9 @@ type pipelineEnv struct {
 	// coll is the collation that views must have which further stages read, once strict is set.
 	coll   *query.Collation
 	strict bool
+	// hint is the command's, for a $geoNear of this collection.
+	hint   bson.RawValue
+	hinted pipeline.Namespace
 }
 
 // MaxViewDepth is how many views may lie on top of each other.
