@@ -68,6 +68,8 @@ func TestCore(t *testing.T) {
 		{[]string{insert(`{"_id": 1}, {"_id": 2}`), `{"find": "c", "batchSize": 1}`},
 			`{"aggregate": 1, "cursor": {}, "$db": "admin", "pipeline": [{"$currentOp": {"idleCursors": true, "localOps": true}}, {"$match": {"type": "idleCursor"}}]}`,
 			"cursor.firstBatch.0.cursor.originatingCommand.batchSize", `1`},
+		{[]string{`{"startSession": 1}`}, `{"aggregate": 1, "cursor": {}, "pipeline": [{"$listLocalSessions": {"users": [{"user": "", "db": ""}]}}], "$db": "admin"}`,
+			"cursor.firstBatch.0._id.uid", `{"$binary":{"base64":"47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=","subType":"00"}}`},
 		{[]string{`{"fsync": 1, "lock": true, "$db": "admin"}`}, `{"currentOp": 1, "$db": "admin"}`, "fsyncLock", `true`},
 		{[]string{`{"fsyncUnlock": 1, "$db": "admin"}`}, `{"currentOp": 1, "$db": "admin"}`, "fsyncLock", ``},
 		{[]string{`{"collMod": "nosuch"}`}, `{"serverStatus": 1}`, "metrics.commands.collMod.failed", `1`},

@@ -54,8 +54,14 @@ func (r *Request) OwnSessions(id session.ID) bool {
 	return !r.Node.cfg.Auth || id.UID == r.Conn.userDigest(id.UID)
 }
 
-// UserDigest returns what the sessions of a user have in their ids.
-func UserDigest(name, db string) [32]byte { return sha256.Sum256([]byte(name + "@" + db)) }
+// UserDigest returns what the sessions of a user have in their ids. Those of nobody, where nobody
+// logs in, are those of a user without a name.
+func UserDigest(name, db string) [32]byte {
+	if name == "" && db == "" {
+		return sha256.Sum256(nil)
+	}
+	return sha256.Sum256([]byte(name + "@" + db))
+}
 
 // UseSession returns the session with this id for a command. The cursors of those that have ended
 // or expired end.
