@@ -19,8 +19,9 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$out", shown: showOut, parse: one(parseOut), precheck: checkWriter(16990, "$out only supports"),
-			noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true,
+		&stageDef{name: "$out", shown: showOut, parse: one(parseOut),
+			precheck: checkWriter(16990, "$out only supports"),
+			noTxn:    refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true,
 			writes: "coll", actions: actionsOfOut, at: primaryShard, unsharded: func(expr.Version) bool {
 				return true
 			}},
