@@ -56,6 +56,10 @@ func TestCore(t *testing.T) {
 		{[]string{insert(`{"_id": 1}, {"_id": 2, "a": 1}`), create(`{"key": {"a": "hashed"}, "name": "x", "sparse": true}`)}, `{"count": "c", "query": {"a": {"$in": [null, 1]}}}`, "n", `2`},
 		{[]string{insert(`{"_id": 1}, {"_id": 2, "a": 1}`), create(`{"key": {"a": "hashed"}, "name": "x", "sparse": true}`)}, `{"count": "c", "query": {"$expr": {"$eq": ["$a", null]}}}`, "n", `0`},
 
+		// An element without the field sorts as null, whether a sparse index has its key or not.
+		{[]string{insert(`{"_id": 1, "b": [[3], {"a": "x"}]}, {"_id": 2, "b": {"a": 1}}`), create(`{"key": {"b.a": 1}, "name": "x", "sparse": true}`)},
+			`{"find": "c", "filter": {"b.a": {"$exists": true}}, "sort": {"b.a": 1}}`, "cursor.firstBatch.0._id", `1`},
+
 		// Views.
 		{[]string{`{"create": "c"}`, `{"create": "fr", "viewOn": "c", "pipeline": [], "collation": {"locale": "fr"}}`},
 			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$lookup": {"from": "fr", "localField": "a", "foreignField": "b", "as": "j"}}]}`, "", `167: Cannot override a view's default collation`},

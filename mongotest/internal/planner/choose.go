@@ -503,6 +503,9 @@ func (a *Access) keepsOrder(s *Stage, u *usable, bounds [][]query.Interval, i in
 	if s.Wild != "" || !s.Index.Arrays.Any(i) {
 		return true
 	}
+	if s.Index.Sparse && strings.Contains(s.Index.Fields[i].Path, ".") {
+		return false // an element without the field sorts as null, and has no key
+	}
 	for j := range s.Index.Fields {
 		if (j == i || u.shareArray(i, j)) && !allValues(bounds[j]) {
 			return false
