@@ -48,6 +48,9 @@ func TestValidationDetails(t *testing.T) {
 		"lengths": {`{"$jsonSchema": {"properties": {"a": {"maxItems": 1, "uniqueItems": true}}}}`, `{"a": [1, 1]}`,
 			`{"operatorName": "$jsonSchema", "schemaRulesNotSatisfied": [{"operatorName": "properties", "propertiesNotSatisfied": [{"propertyName": "a", "details": [{"operatorName": "maxItems", "specifiedAs": {"maxItems": 1}, "reason": "array did not match specified length", "consideredValue": [1, 1], "numberOfItems": 2},
 				{"operatorName": "uniqueItems", "specifiedAs": {"uniqueItems": true}, "reason": "found a duplicate item", "consideredValue": [1, 1], "duplicatedValue": 1}]}]}]}`},
+		"orders": {`{"$jsonSchema": {"properties": {"a": {"uniqueItems": true}}}}`, `{"a": [{"x": 1, "y": 2}, {"y": 2, "x": 1}]}`,
+			`{"operatorName": "$jsonSchema", "schemaRulesNotSatisfied": [{"operatorName": "properties", "propertiesNotSatisfied": [{"propertyName": "a", "details": [
+				{"operatorName": "uniqueItems", "specifiedAs": {"uniqueItems": true}, "reason": "found a duplicate item", "consideredValue": [{"x": 1, "y": 2}, {"y": 2, "x": 1}], "duplicatedValue": {"y": 2, "x": 1}}]}]}]}`},
 		"counts": {`{"$jsonSchema": {"maxProperties": 1}}`, `{"_id": 1, "a": 1}`,
 			`{"operatorName": "$jsonSchema", "schemaRulesNotSatisfied": [{"operatorName": "maxProperties", "specifiedAs": {"maxProperties": 1}, "reason": "specified number of properties was not satisfied", "consideredValue": {"_id": 1, "a": 1}, "numberOfProperties": 2}]}`},
 		"multiple": {`{"$jsonSchema": {"properties": {"a": {"multipleOf": 3}}}}`, `{"a": 4}`,

@@ -172,27 +172,32 @@ func (s *schema) validArray(array bson.Raw) bool {
 			}
 		}
 	}
-	return !s.uniqueItems || s.unique(list)
+	if !s.uniqueItems {
+		return true
+	}
+	_, twice := FirstDuplicate(list, s.work)
+	return !twice
 }
 
-// unique tells whether no two values are equal.
-func (s *schema) unique(list []bson.RawValue) bool {
+// FirstDuplicate returns the first value that is equal to one before it, by the rules of
+// uniqueItems: the order of a document's fields makes no difference.
+func FirstDuplicate(list []bson.RawValue, m *work.Meter) (dup bson.RawValue, found bool) {
 	seen := make(map[uint64][]bson.RawValue, len(list))
 	for _, e := range list {
-		h := s.hash(e)
-		if slices.ContainsFunc(seen[h], func(x bson.RawValue) bool { return equalUnordered(x, e, s.work) }) {
-			return false
+		h := unorderedHash(e, m)
+		if slices.ContainsFunc(seen[h], func(x bson.RawValue) bool { return equalUnordered(x, e, m) }) {
+			return e, true
 		}
 		seen[h] = append(seen[h], e)
 	}
-	return true
+	return dup, false
 }
 
 var schemaSeed = maphash.MakeSeed()
 
-// hash returns the same for values that are equal.
-func (s *schema) hash(v bson.RawValue) uint64 {
-	s.work.Do(1 + len(v.Value)>>10)
+// unorderedHash returns the same for values that are equal.
+func unorderedHash(v bson.RawValue, m *work.Meter) uint64 {
+	m.Do(1 + len(v.Value)>>10)
 	switch v.Type {
 	case bson.TypeDouble, bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal128:
 		if isNaN(v) {
@@ -202,7 +207,7 @@ func (s *schema) hash(v bson.RawValue) uint64 {
 	case bson.TypeEmbeddedDocument, bson.TypeArray:
 		sum := uint64(0)
 		for key, e := range bson.Raw(v.Value).All() {
-			sum += maphash.Comparable(schemaSeed, hashedField{key, s.hash(e)})
+			sum += maphash.Comparable(schemaSeed, hashedField{key, unorderedHash(e, m)})
 		}
 		return sum
 	}

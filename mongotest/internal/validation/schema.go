@@ -5,6 +5,7 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/query"
 )
 
 // Which rules of a $jsonSchema a document breaks, as errInfo shows them.
@@ -113,12 +114,8 @@ func (r *rule) explain(d []byte) []byte {
 		return bson.AppendInt32(d, "numberOfProperties", int32(n))
 	case "uniqueItems":
 		d = r.considered(d, "found a duplicate item")
-		items := bsondoc.Items(r.value)
-		for i, item := range items {
-			same := func(other bson.RawValue) bool { return bson.Compare(other, item) == 0 }
-			if slices.ContainsFunc(items[:i], same) {
-				return bson.AppendRawValue(d, "duplicatedValue", item)
-			}
+		if item, found := query.FirstDuplicate(bsondoc.Items(r.value), nil); found {
+			d = bson.AppendRawValue(d, "duplicatedValue", item)
 		}
 		return d
 	case "multipleOf":
