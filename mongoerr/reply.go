@@ -34,7 +34,7 @@ func (e *ReplyError) Error() string {
 
 // article puts "a" or "an" before a word.
 func article(word string) string {
-	if strings.ContainsRune("aeiou", rune(word[0])) {
+	if word != "" && strings.ContainsRune("aeiou", rune(word[0])) {
 		return "an " + word
 	}
 	return "a " + word
