@@ -367,14 +367,13 @@ func (s *Stage) has(path string) bool {
 
 // onlyPlain reports whether the bounds of a path leave out all values that a collation compares.
 func (s *Stage) onlyPlain(path string) bool {
-	for i, f := range s.Index.Fields {
-		if f.Path == path && i < len(s.Bounds) {
-			return !slices.ContainsFunc(s.Bounds[i], func(in query.Interval) bool {
-				return overlaps(in, bson.TypeString, bson.TypeBinary)
-			})
-		}
+	at := slices.IndexFunc(s.Index.Fields, func(f store.IndexField) bool { return f.Path == path })
+	if s.Wild == path && s.Wild != "" {
+		at = 1 // behind the path itself
 	}
-	return false
+	return at >= 0 && at < len(s.Bounds) && !slices.ContainsFunc(s.Bounds[at], func(in query.Interval) bool {
+		return overlaps(in, bson.TypeString, bson.TypeBinary)
+	})
 }
 
 // mayBeObject reports whether an interval has documents or arrays.

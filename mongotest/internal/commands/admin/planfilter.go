@@ -105,6 +105,13 @@ func queryShape(r *server.Request, ns string, c *store.Coll) (bson.Raw, *planner
 	if err := op.Parse(r, ns, c); err != nil {
 		return nil, nil, err
 	}
+	if op.Collation != nil && op.Coll != nil { // it is shown with all of its fields
+		rest := bsondoc.Without(doc, "collation")
+		doc = bsondoc.Build(func(d *bsondoc.Builder) {
+			d.B = append(d.B, rest.Elements()...)
+			d.Doc("collation", op.Coll.Spec())
+		})
+	}
 	a := &planner.Access{Coll: c, Filter: op.Filter, Sort: op.Order, Collation: op.Coll}
 	a.Wants.SortSpec, a.Wants.Projected, a.Wants.Collated = op.Sort, part("projection"), op.Collation
 	return doc, a, nil
