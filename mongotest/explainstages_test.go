@@ -51,7 +51,8 @@ var explainedStages = []struct{ written, shown string }{
 	{`{"$merge": "o"}`, `{"$merge":{"into":{"db":"db","coll":"o"},"on":"_id","whenMatched":"merge","whenNotMatched":"insert"}}`},
 	{`{"$graphLookup": {"from": "o", "startWith": "$a", "connectFromField": "p", "connectToField": "_id", "as": "r"}}`,
 		`{"$graphLookup":{"from":"o","as":"r","connectToField":"_id","connectFromField":"p","startWith":"$a"}}`},
-	{`{"$unionWith": "o"}`, `{"$unionWith":{"coll":"o","pipeline":[]}}`},
+	{`{"$unionWith": "o"}`, `{"$unionWith":{"coll":"o","pipeline":[{"$cursor":{"queryPlanner":{"plannerVersion":1,"namespace":"db.o",` +
+		`"indexFilterSet":false,"parsedQuery":{},"winningPlan":{"stage":"COLLSCAN","direction":"forward"},"rejectedPlans":[]}}}]}}`},
 }
 
 // TestExplainedStages explains stages behind one that keeps them from being moved into the query.

@@ -55,6 +55,7 @@ type explainTarget struct {
 	front    []bson.Raw
 	rest     []bson.Raw
 	absorbed bool   // the query stands for the whole pipeline
+	nested   bool   // it is a sub-pipeline, which is shown as stages whatever the query does
 	nearest  bool   // it is that of a $geoNear in front
 	grouped  string // the field by whose values the rest groups, and does nothing else
 	counts   bool   // the rest reads nothing of the documents
@@ -162,7 +163,7 @@ func (e *explainTarget) pushDown(r *server.Request, sharded bool) {
 	e.front = e.rest[:len(e.rest)-len(p.rest)]
 	e.q.filter, e.q.sort, e.q.projection, e.q.skip, e.q.limit = p.filter, p.sort, p.projection, p.skip, p.limit
 	e.rest, e.grouped, e.counts = p.rest, p.distinct, p.counts
-	e.absorbed = len(e.rest) == 0 && !sharded
+	e.absorbed = len(e.rest) == 0 && !sharded && !e.nested
 }
 
 // explainSpec are the arguments of explain.
@@ -386,7 +387,7 @@ func (p *explanation) append(r *server.Request, dst []byte, execute bool, shards
 	if err != nil {
 		return dst, err
 	}
-	if len(p.rest) == 0 && !p.nearest {
+	if len(p.rest) == 0 && !p.nearest && !p.nested {
 		return appendPlanner(r, dst, x, execute)
 	}
 	if err := p.checkSearch(r); err != nil {
@@ -395,9 +396,13 @@ func (p *explanation) append(r *server.Request, dst []byte, execute bool, shards
 	if execute {
 		return p.appendRun(r, dst, x)
 	}
+	shown, err := p.shownStages(r, x)
+	if err != nil {
+		return dst, err
+	}
 	list, dst := bson.BeginArrayElement(dst, "stages")
 	if p.searches() { // which no query goes before
-		for i, stage := range p.shownStages(r, x) {
+		for i, stage := range shown {
 			dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i), stage.Doc...)
 		}
 		return bson.EndDocument(dst, list), nil
@@ -408,7 +413,7 @@ func (p *explanation) append(r *server.Request, dst []byte, execute bool, shards
 		return dst, err
 	}
 	dst = bson.EndDocument(bson.EndDocument(dst, cursor), first)
-	for i, stage := range p.shownStages(r, x) {
+	for i, stage := range shown {
 		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+1), stage.Doc...)
 	}
 	return bson.EndDocument(dst, list), nil
@@ -434,13 +439,57 @@ func (p *explanation) checkSearch(r *server.Request) error {
 
 // shownStages are the stages behind the query. A $group is another stage if the query finds one
 // document for each group.
-func (p *explanation) shownStages(r *server.Request, x *explained) []pipeline.ShownStage {
+func (p *explanation) shownStages(r *server.Request, x *explained) ([]pipeline.ShownStage, error) {
 	list := p.shower(r).Stages(p.rest)
+	for i, shown := range list {
+		if name, spec := bsondoc.FirstElement(shown.Doc); name == "$unionWith" {
+			doc, err := p.explainUnion(r, spec.Value, p.rest[shown.Last])
+			if err != nil {
+				return nil, err
+			}
+			list[i].Doc = doc
+		}
+	}
 	if p.grouped != "" && x.plan.Scans("DISTINCT_SCAN") {
 		_, group := bsondoc.FirstElement(list[0].Doc)
 		list[0].Doc = bsondoc.Single("$groupByDistinctScan", bsondoc.DocumentValue(bsondoc.Single("newRoot", group)))
 	}
-	return list
+	return list, nil
+}
+
+// explainUnion shows a $unionWith with the explanation of its own pipeline.
+func (p *explanation) explainUnion(r *server.Request, shown, stage bson.Raw) (bson.Raw, error) {
+	whole := bsondoc.Single("$unionWith", bsondoc.DocumentValue(shown))
+	coll, ok := shown.Lookup("coll").StringValue()
+	if !ok || r.Routing != nil { // it has documents of its own, or its collection may be on another shard
+		return whole, nil
+	}
+	_, spec := bsondoc.FirstElement(stage)
+	var stages []bson.Raw
+	if doc, ok := spec.Document(); ok {
+		stages = pipeline.StagesIn(doc.Lookup("pipeline"))
+	}
+	db, _ := namespace.Split(p.q.ns)
+	q := aggregateSpec{ns: namespace.Join(db, coll), stages: stages, batchSize: -1, collation: p.q.collation,
+		let: p.q.let}
+	e, err := q.explanation(r)
+	if err != nil {
+		return nil, err
+	}
+	e.detail, e.nested = p.detail, true
+	start, dst := bson.BeginDocument(nil)
+	if dst, err = explain(r, dst, &e, p.detail != "" && p.detail != "queryPlanner"); err != nil {
+		return nil, err
+	}
+	inner := bson.Raw(bson.EndDocument(dst, start))
+	return single("$unionWith", func(d *bsondoc.Builder) {
+		d.Str("coll", coll)
+		d.B = bson.AppendRawValue(d.B, "pipeline", inner.Lookup("stages"))
+	}), nil
+}
+
+func single(name string, build func(d *bsondoc.Builder)) bson.Raw {
+	return bsondoc.Single(name, bsondoc.DocumentValue(bsondoc.Build(build)))
 }
 
 // shower shows the stages of a pipeline as it is parsed.
@@ -538,7 +587,7 @@ func explainView(r *server.Request, dst []byte, e *explainTarget, execute bool) 
 	if err != nil {
 		return dst, err
 	}
-	inner.detail = e.detail
+	inner.detail, inner.nested = e.detail, e.nested
 	return explain(r, dst, &inner, execute)
 }
 
@@ -567,6 +616,10 @@ func (p *explanation) appendRun(r *server.Request, dst []byte, x *explained) ([]
 	if err != nil {
 		return dst, err
 	}
+	shown, err := p.shownStages(r, x)
+	if err != nil {
+		return dst, err
+	}
 	figures := func(dst []byte, n int64) []byte {
 		return bsondoc.Append(dst, "nReturned", n, "executionTimeMillisEstimate", int64(0))
 	}
@@ -584,7 +637,7 @@ func (p *explanation) appendRun(r *server.Request, dst []byte, x *explained) ([]
 		}
 		dst, at = bson.EndDocument(d, first), 1
 	}
-	for i, stage := range p.shownStages(r, x) {
+	for i, stage := range shown {
 		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+at))
 		d = append(d, stage.Doc.Elements()...)
 		if r.Version().AtLeast(4, 4) {
