@@ -80,6 +80,7 @@ func TestCore(t *testing.T) {
 		{nil, `{"serverStatus": 1}`, "metrics.commands.validate.total", `0`}, // nobody has called it
 
 		{nil, `{"_hashBSONElement": {"$numberDouble": "9223372036854775808"}, "seed": 1}`, "out", `5744114172487291558`},
+		{nil, `{"_hashBSONElement": {"a": 1, "b": 2}, "seed": 1}`, "out", `-7076810813311352857`},
 		{nil, `{"_hashBSONElement": {"$numberLong": "9223372036854775807"}, "seed": 1}`, "out", `1136124329541638701`},
 
 		{[]string{insert(`{"_id": 1, "g": {"type": "Point", "coordinates": [0, 0]}}`), create(`{"key": {"g": "2dsphere"}, "name": "g"}, {"key": {"g": "2dsphere", "a": 1}, "name": "ga"}`),

@@ -81,3 +81,34 @@ func TestExplain(t *testing.T) {
 		t.Errorf("%d documents are left", n)
 	}
 }
+
+// TestTextKeysExplained checks what the keys of a text index answer of the fields behind the text:
+// documents that do not fulfill it are not fetched.
+func TestTextKeysExplained(t *testing.T) {
+	for _, tt := range []struct {
+		version, filter, projection, want string
+		docs                              int32
+	}{
+		{"4.4", `{"$text": {"$search": "x"}, "b": 1}`, `{}`, `TEXT s_text_b_1(TEXT_MATCH(FETCH(OR filter {b:{$eq:1}}(IXSCAN s_text_b_1))))`, 1},
+		{"5.0", `{"$text": {"$search": "x"}, "b": 1}`, `{}`, `TEXT_MATCH s_text_b_1(FETCH(IXSCAN s_text_b_1 filter {b:{$eq:1}}))`, 1},
+		{"5.0", `{"$text": {"$search": "x y"}, "b": {"$gt": 1}}`, `{}`, `TEXT_MATCH s_text_b_1(FETCH(OR filter {b:{$gt:1}}(IXSCAN s_text_b_1, IXSCAN s_text_b_1)))`, 2},
+		{"5.0", `{"$text": {"$search": "x"}, "b": 1}`, `{"n": {"$meta": "textScore"}}`, `PROJECTION_DEFAULT {n:{$meta:textScore}}(TEXT_MATCH s_text_b_1(TEXT_OR filter {b:{$eq:1}}(IXSCAN s_text_b_1)))`, 1},
+		{"5.0", `{"$text": {"$search": "x"}, "b": 1, "c": 1}`, `{}`, `FETCH filter {c:{$eq:1}}(TEXT_MATCH s_text_b_1(FETCH(IXSCAN s_text_b_1 filter {b:{$eq:1}})))`, 2},
+		{"5.0", `{"$or": [{"$text": {"$search": "x"}, "b": 1}, {"_id": 3}], "c": null}`, `{}`,
+			`FETCH filter {c:{$eq:null}}(OR(TEXT_MATCH s_text_b_1(FETCH(IXSCAN s_text_b_1 filter {b:{$eq:1}})), IXSCAN _id_ {_id:[[3, 3]]}))`, 3},
+		{"5.0", `{"$text": {"$search": "x"}, "b": {"$exists": true}}`, `{}`, `FETCH filter {b:{$exists:true}}(TEXT_MATCH s_text_b_1(FETCH(IXSCAN s_text_b_1)))`, 4},
+	} {
+		d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version(tt.version), mongotest.InMemory())
+		c := dialNode(t, d, d.Node(0))
+		ok(t, askText(t, c, "t", `{"insert": "c", "documents": [{"_id": 1, "s": "x", "b": 1, "c": 1}, {"_id": 2, "s": "x", "b": 2}, {"_id": 3, "s": "y", "b": 3}]}`))
+		ok(t, askText(t, c, "t", `{"createIndexes": "c", "indexes": [{"key": {"s": "text", "b": 1}, "name": "s_text_b_1"}]}`))
+		reply := ok(t, askText(t, c, "t", `{"explain": {"find": "c", "filter": `+tt.filter+`, "projection": `+tt.projection+`}, "verbosity": "executionStats"}`))
+		plan, _ := reply.Lookup("queryPlanner", "winningPlan").Document()
+		if got := outline(plan); got != tt.want {
+			t.Errorf("%s: %s %s\n got %s\nwant %s", tt.version, tt.filter, tt.projection, got, tt.want)
+		}
+		if n, _ := reply.Lookup("executionStats", "totalDocsExamined").Int32(); n != tt.docs {
+			t.Errorf("%s: %s %s: %d documents, want %d", tt.version, tt.filter, tt.projection, n, tt.docs)
+		}
+	}
+}

@@ -99,7 +99,7 @@ func TestPlansExplained(t *testing.T) {
 			{`{"aggregate": "c", "pipeline": [{"$sort": {"a": -1}}, {"$limit": 2}], "cursor": {}}`, `LIMIT limitAmount 2(FETCH(IXSCAN a_1 {a:[[MaxKey, MinKey]]}))`, ``, 2, 2},
 			{`{"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$addFields": {"d": "$$ROOT"}}, {"$group": {"_id": "$d"}}], "cursor": {}}`, `FETCH(` + a1 + `)`, ``, 2, 2},
 			// A scan of the text index for each term.
-			{`{"find": "c", "filter": {"$text": {"$search": "x"}}}`, `TEXT c_text(TEXT_MATCH(FETCH(IXSCAN c_text)))`, ``, 2, 2},
+			{`{"find": "c", "filter": {"$text": {"$search": "x"}}}`, `TEXT c_text(TEXT_MATCH(FETCH(OR(IXSCAN c_text))))`, ``, 2, 2},
 			{`{"find": "c", "filter": {"$text": {"$search": "x w"}, "a": 3}}`, `FETCH filter {a:{$eq:3}}(TEXT c_text(TEXT_MATCH(FETCH(OR(IXSCAN c_text, IXSCAN c_text)))))`, ``, 3, 6},
 			{`{"find": "c", "filter": {"$text": {"$search": "x w -y"}}, "projection": {"s": {"$meta": "textScore"}}}`, `PROJECTION_DEFAULT {s:{$meta:textScore}}(TEXT c_text(TEXT_MATCH(TEXT_OR(IXSCAN c_text, IXSCAN c_text))))`, ``, 3, 3},
 		}},

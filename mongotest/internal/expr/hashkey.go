@@ -58,7 +58,7 @@ func appendHashInput(dst []byte, name *string, v bson.RawValue) []byte {
 		for k, e := range bson.Raw(v.Value).All() {
 			dst = appendHashInput(dst, &k, e)
 		}
-		return dst
+		return append(dst, 0, 0, 0, 0) // the end of the document, which has a type, too
 	}
 	return append(dst, v.Value...)
 }

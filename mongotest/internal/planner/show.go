@@ -58,7 +58,7 @@ func (s *Stage) Append(dst []byte, sortLimit int64, figures bool) []byte {
 	}
 	dst = bson.AppendString(dst, "stage", s.Name)
 	switch {
-	case strings.HasPrefix(s.Name, "TEXT") || s.Name == "IDHACK" || s.Filter == nil:
+	case s.Name == "TEXT" || s.Name == "TEXT_MATCH" || s.Name == "IDHACK" || s.Filter == nil:
 	default:
 		dst = bson.AppendDocument(dst, "filter", s.Filter.Document())
 	}

@@ -453,8 +453,19 @@ func (s *Stage) stepOr(e *env, r *row) (state, error) {
 			return needTime, err
 		}
 		s.seen[r.rid] = struct{}{}
+		if ok, err := s.passes(r); err != nil || !ok {
+			return needTime, err
+		}
 	}
 	return st, err
+}
+
+// passes reports whether a row fulfills the stage's filter.
+func (s *Stage) passes(r *row) (bool, error) {
+	if s.Filter == nil {
+		return true, nil
+	}
+	return s.Filter.Match(r.document())
 }
 
 // stepMerge yields the next of what its inputs yield in order.

@@ -13,16 +13,43 @@ import (
 // the stages that the server has for them: a scan of the index for each term, what puts these
 // together, and what looks for phrases and negated terms.
 
-// textPlan returns the stages of a search.
-func (a *Access) textPlan(s *Stage) *Stage {
-	search, rest := a.Filter.TextSearch()
-	prefix := textPrefix(s.Index)
+// textPlan returns the stages of a query that searches by an index. Of an $or with the search in
+// one of its branches, each other branch has a plan of its own.
+func (a *Access) textPlan(ix *store.Index) *Stage {
+	all, ok := a.Filter.Condition().All()
+	if !ok {
+		all = []query.Condition{a.Filter.Condition()}
+	}
+	at := slices.IndexFunc(all, query.Condition.TextInBranch)
+	if at < 0 {
+		return a.searchPlan(ix, a.Filter)
+	}
+	or := &Stage{Name: "OR"}
+	branches, _ := all[at].Any()
+	for _, b := range branches {
+		if b.HasText() {
+			or.Inputs = append(or.Inputs, a.searchPlan(ix, query.Joined([]query.Condition{b})))
+		} else {
+			or.Inputs = append(or.Inputs, a.plans(b)[0]) // there is one, else the query is refused
+		}
+	}
+	return &Stage{Name: "FETCH", Inputs: []*Stage{or}, Filter: query.Joined(slices.Delete(slices.Clone(all), at, at+1))}
+}
+
+// searchPlan returns the stages of a search, and of the conditions beside it.
+func (a *Access) searchPlan(ix *store.Index, f *query.Filter) *Stage {
+	search, rest := f.TextSearch()
+	prefix := textPrefix(ix)
+	if rest != nil && len(prefix) > 0 { // what the prefix answers is part of the scans' bounds
+		rest = without(rest, prefix)
+	}
+	byKey, rest := a.byTextKey(ix, rest)
 	match := &Stage{Name: "TEXT_MATCH", Search: search}
 	var scans []*Stage
 	for _, term := range search.Parsed().Terms {
-		scans = append(scans, &Stage{Name: "IXSCAN", Index: s.Index, Back: true, Search: search, Term: term})
+		scans = append(scans, &Stage{Name: "IXSCAN", Index: ix, Back: true, Search: search, Term: term})
 	}
-	or := &Stage{Name: "OR", Inputs: scans}
+	or := &Stage{Name: "OR", Inputs: scans, Filter: byKey}
 	switch {
 	case len(scans) == 0:
 		or = &Stage{Name: "EOF"}
@@ -30,7 +57,8 @@ func (a *Access) textPlan(s *Stage) *Stage {
 	case a.wantsScore():
 		or.Name = "TEXT_OR"
 		match.Inputs = []*Stage{or}
-	case len(scans) == 1:
+	case len(scans) == 1 && !a.Wants.TextStage:
+		scans[0].Filter = byKey
 		match.Inputs = []*Stage{{Name: "FETCH", Inputs: scans}}
 	default:
 		match.Inputs = []*Stage{{Name: "FETCH", Inputs: []*Stage{or}}}
@@ -39,11 +67,49 @@ func (a *Access) textPlan(s *Stage) *Stage {
 	if a.Wants.TextStage {
 		out = &Stage{Name: "TEXT", Inputs: []*Stage{match}}
 	}
-	out.Index, out.Search = s.Index, search
-	if rest != nil && len(prefix) > 0 { // what the prefix answers is part of the scans' bounds
-		rest = without(rest, prefix)
-	}
+	out.Index, out.Search = ix, search
 	return fetch(out, rest)
+}
+
+// byTextKey splits a filter into the conditions on fields behind the text in a text index, which
+// its keys answer, and the others. Either may be nil.
+func (a *Access) byTextKey(ix *store.Index, f *query.Filter) (byKey, rest *query.Filter) {
+	if f == nil {
+		return nil, nil
+	}
+	all, ok := f.Condition().All()
+	if !ok {
+		all = []query.Condition{f.Condition()}
+	}
+	var keys, others []query.Condition
+	for _, c := range all {
+		if a.answeredBehindText(ix, c) {
+			keys = append(keys, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	return query.Joined(keys), query.Joined(others)
+}
+
+// answeredBehindText reports whether the keys of a text index tell whether a document fulfills a
+// condition.
+func (a *Access) answeredBehindText(ix *store.Index, c query.Condition) bool {
+	path, ok := c.Path()
+	if !ok {
+		return false
+	}
+	behind := false
+	for i, f := range ix.Fields {
+		if f.Special == "text" {
+			behind = true
+		} else if behind && f.Path == path {
+			_, how, ok := c.Bounds(query.Field{SameCollation: a.Collation.Same(ix.Collation), Several: true,
+				Array: ix.Arrays.Any(i)})
+			return ok && how != query.Fetched
+		}
+	}
+	return false
 }
 
 // wantsScore reports whether the command asks how well documents fit.
@@ -93,6 +159,9 @@ func (s *Stage) stepTerm(e *env, r *row) (state, error) {
 		s.Keys++
 		s.Tested++
 		*r = row{rid: s.scan.RID(), doc: doc, scan: s.scan, orphan: s.scan.ShowOrphans && s.scan.Orphan()}
+		if ok, err := s.passes(r); err != nil || !ok {
+			return needTime, err
+		}
 		return advanced, nil
 	}
 	return isEOF, nil
@@ -112,11 +181,15 @@ func (s *Stage) stepTextOr(e *env, r *row) (state, error) {
 			if s.seen == nil {
 				s.seen = map[string]struct{}{}
 			}
-			if _, ok := s.seen[r.rid]; !ok {
-				s.seen[r.rid] = struct{}{}
-				s.Docs++
-				s.sorted = append(s.sorted, sortedItem{row: *r})
+			if _, ok := s.seen[r.rid]; ok {
+				break
 			}
+			s.seen[r.rid] = struct{}{}
+			if ok, err := s.passes(r); err != nil || !ok {
+				return needTime, err
+			}
+			s.Docs++
+			s.sorted = append(s.sorted, sortedItem{row: *r})
 		}
 		return needTime, nil
 	}

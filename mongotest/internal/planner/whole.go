@@ -13,7 +13,7 @@ func (p *Plan) Whole() *Stage {
 	a := p.access
 	s := p.Root.Clone()
 	if s.Name == "TEXT" {
-		s = a.textPlan(s)
+		s = a.textPlan(s.Index)
 	}
 	s = a.finish(s, p.Sorted)
 	if p.ByBranch {
