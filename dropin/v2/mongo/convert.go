@@ -407,7 +407,7 @@ func driverError(err error) error {
 	}
 	out := driver.Error{Code: e.Code, Message: e.Message, Labels: e.Labels, Name: e.Name, Raw: bsoncore.Document(e.Raw)}
 	switch {
-	case e.Raw == nil:
+	case e.Raw == nil && e.Wrapped != nil:
 		out.Wrapped = e.Wrapped
 		if out.Message == e.Wrapped.Error() {
 			out.Message = ""

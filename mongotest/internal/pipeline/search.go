@@ -14,11 +14,11 @@ import (
 func init() {
 	parse := one(parseSearch)
 	register(
-		&stageDef{name: "$search", parse: parse, first: true, notInFacet: true, noTxn: refusedInPlace,
+		&stageDef{name: "$search", parse: parse, search: true, first: true, notInFacet: true, noTxn: refusedInPlace,
 			concern: notLinearizable, selects: true, ranks: true, scores: true, at: elsewhere, notV1: true},
-		&stageDef{name: "$searchMeta", parse: parse, first: true, notInFacet: true, noTxn: refusedInPlace,
+		&stageDef{name: "$searchMeta", parse: parse, search: true, first: true, notInFacet: true, noTxn: refusedInPlace,
 			concern: notLinearizable, at: elsewhere, notV1: true},
-		&stageDef{name: "$vectorSearch", parse: parse, first: true, notInFacet: true, notInLookup: true,
+		&stageDef{name: "$vectorSearch", parse: parse, search: true, first: true, notInFacet: true, notInLookup: true,
 			noTxn: refusedInPlace, concern: notLinearizable, selects: true, ranks: true, scores: true, at: elsewhere,
 			notV1: true},
 	)

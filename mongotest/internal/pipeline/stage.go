@@ -22,6 +22,8 @@ import (
 type stageDef struct {
 	name  string
 	parse func(p *parser, name string, v bson.RawValue) ([]stage, error)
+	// search stages are answered by a search index.
+	search bool
 	// first and last stages have to stand there. collectionless ones run on {aggregate: 1}.
 	first, last, collectionless bool
 	// Which sub-pipelines may not use it, which their stages see to; $lookup stands for $unionWith,

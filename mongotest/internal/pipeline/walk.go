@@ -207,6 +207,9 @@ func (s *Stage) Unsharded(v expr.Version) (ns Namespace, ok bool) {
 	return ns, ok
 }
 
+// Searches reports whether the stage is one that a search index answers.
+func (s *Stage) Searches() bool { return s.def.search }
+
 // PerDocument reports whether the stage looks at one document after the other, so that shards do it
 // for themselves.
 func (s *Stage) PerDocument() bool { return s.def.at == eachShard }

@@ -424,8 +424,8 @@ func (p *explanation) searches() bool {
 	if len(p.rest) == 0 {
 		return false
 	}
-	name, _ := bsondoc.FirstElement(p.rest[0])
-	return name == "$search" || name == "$searchMeta" || name == "$vectorSearch"
+	first := pipeline.StageOf(pipeline.Namespace{}, p.rest[0])
+	return first.Searches()
 }
 
 // checkSearch asks the engine what is wrong with the search that the pipeline begins with.
@@ -482,14 +482,7 @@ func (p *explanation) explainUnion(r *server.Request, shown, stage bson.Raw) (bs
 		return nil, err
 	}
 	inner := bson.Raw(bson.EndDocument(dst, start))
-	return single("$unionWith", func(d *bsondoc.Builder) {
-		d.Str("coll", coll)
-		d.B = bson.AppendRawValue(d.B, "pipeline", inner.Lookup("stages"))
-	}), nil
-}
-
-func single(name string, build func(d *bsondoc.Builder)) bson.Raw {
-	return bsondoc.Single(name, bsondoc.DocumentValue(bsondoc.Build(build)))
+	return bsondoc.Of("$unionWith", bsondoc.Of("coll", coll, "pipeline", inner.Lookup("stages"))), nil
 }
 
 // shower shows the stages of a pipeline as it is parsed.
@@ -624,7 +617,7 @@ func (p *explanation) appendRun(r *server.Request, dst []byte, x *explained) ([]
 		return bsondoc.Append(dst, "nReturned", n, "executionTimeMillisEstimate", int64(0))
 	}
 	list, dst := bson.BeginArrayElement(dst, "stages")
-	at := 0
+	before := 0        // how many stages stand before those that are left
 	if !p.searches() { // no query goes before a search
 		first, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, 0))
 		cursor, d := bson.BeginDocumentElement(d, p.cursorName())
@@ -635,10 +628,10 @@ func (p *explanation) appendRun(r *server.Request, dst []byte, x *explained) ([]
 		if r.Version().AtLeast(4, 4) {
 			d = figures(d, x.ran.Advanced)
 		}
-		dst, at = bson.EndDocument(d, first), 1
+		dst, before = bson.EndDocument(d, first), 1
 	}
 	for i, stage := range shown {
-		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+at))
+		at, d := bson.BeginDocument(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, i+before))
 		d = append(d, stage.Doc.Elements()...)
 		if r.Version().AtLeast(4, 4) {
 			d = figures(d, counts[stage.Last])
