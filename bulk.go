@@ -29,9 +29,6 @@ type BulkWriteOptions struct {
 	// RawData addresses the stored buckets of a time series collection (server 8.2 and later). It
 	// is for the server's own tools, and may change or go at any time.
 	RawData bool
-	// CommandFields is a document whose fields every command has besides its own. It is for the
-	// server's own tools, and may change or go at any time.
-	CommandFields any
 	// Timeout bounds the whole operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
@@ -162,18 +159,16 @@ func (b *bulk[T]) run(ctx context.Context, w *writer, g group) error {
 			return &m.insert, m.on.bson
 		}}
 		cmd = &command.Insert{Collection: name, Docs: docs, Ordered: ordered,
-			BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData,
-			Fields: o.CommandFields}
+			BypassDocumentValidation: o.BypassDocumentValidation, Comment: o.Comment, RawData: o.RawData}
 	case updateKind:
 		u := &command.Update{Collection: name, Ordered: ordered, BypassDocumentValidation: o.BypassDocumentValidation,
-			Let: o.Let, Comment: o.Comment, RawData: o.RawData, Fields: o.CommandFields}
+			Let: o.Let, Comment: o.Comment, RawData: o.RawData}
 		for _, i := range g.indexes {
 			u.Statements = append(u.Statements, *b.models[i].update)
 		}
 		cmd = u
 	case deleteKind:
-		d := &command.Delete{Collection: name, Ordered: ordered, Let: o.Let, Comment: o.Comment, RawData: o.RawData,
-			Fields: o.CommandFields}
+		d := &command.Delete{Collection: name, Ordered: ordered, Let: o.Let, Comment: o.Comment, RawData: o.RawData}
 		for _, i := range g.indexes {
 			d.Statements = append(d.Statements, *b.models[i].delete)
 		}

@@ -37,6 +37,9 @@ type ClientBulkWriteOptions struct {
 	// RawData addresses the stored buckets of time series collections (server 8.2 and later). It is
 	// for the server's own tools, and may change or go at any time.
 	RawData bool
+	// CommandFields is a document whose fields every command has besides its own. It is for the
+	// server's own tools, and may change or go at any time.
+	CommandFields any
 	// Timeout bounds the whole operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
@@ -125,7 +128,7 @@ func (w *clientWrites) AppendDocument(dst []byte, i int) ([]byte, error) {
 }
 
 // scope keeps the writes within the scopes of their collections: each of them has one, or none has.
-func (w *clientWrites) scope(ctx context.Context, rawData bool) error {
+func (w *clientWrites) scope(ctx context.Context, o *ClientBulkWriteOptions) error {
 	scoped := slices.IndexFunc(w.list, func(m WriteModel) bool { return m.on.scopes != nil })
 	if scoped < 0 {
 		return nil
@@ -134,8 +137,11 @@ func (w *clientWrites) scope(ctx context.Context, rawData bool) error {
 		return fmt.Errorf("write %d: %w: its collection has none, while that of write %d has: run them apart", i,
 			mongoerr.ErrScope, scoped)
 	}
-	if rawData {
+	if o.RawData {
 		return fmt.Errorf("%w: option RawData writes what the filter does not know", mongoerr.ErrScope)
+	}
+	if o.CommandFields != nil {
+		return errExtraInScope
 	}
 	w.scopes = map[*scope.Set]*scope.Run{}
 	w.list = slices.Clone(w.list)
@@ -201,10 +207,15 @@ func (b *clientBulk) op(ctx context.Context) (op exec.Op, err error) {
 	b.cmd = &command.BulkWrite{Writes: w, ErrorsOnly: !o.VerboseResults, Ordered: !o.Unordered,
 		BypassDocumentValidation: o.BypassDocumentValidation,
 		Let:                      o.Let, Comment: o.Comment, RawData: o.RawData}
+	if o.CommandFields != nil {
+		if b.inherited.extra, err = command.NewExtra(b.inherited.bson, o.CommandFields); err != nil {
+			return op, err
+		}
+	}
 	if op, err = b.inherited.op(ctx, b.cmd, o.Timeout); err != nil {
 		return op, err
 	}
-	if err := w.scope(ctx, o.RawData); err != nil {
+	if err := w.scope(ctx, o); err != nil {
 		return op, err
 	}
 	op.ID = b.inherited.client.exec.NewOperationID()

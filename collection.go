@@ -45,6 +45,10 @@ type CollectionOptions struct {
 	Timeout *time.Duration
 	// BSON configures encoding and decoding. Its UUID representation is inherited if it is not set.
 	BSON *bson.Options
+	// CommandFields is a document whose fields every command of an operation has besides its own,
+	// but for those that go on with a cursor. It is for the server's own tools, and may change or
+	// go at any time.
+	CommandFields any
 }
 
 // CollectionOf returns the collection of this name with documents of type T. It does no I/O, and
@@ -79,6 +83,14 @@ func (c *Collection[T]) With(o CollectionOptions) *Collection[T] {
 
 func (c handle) with(o CollectionOptions) handle {
 	c.inherited = c.inherited.inherit("collection", o.ReadPreference, o.ReadConcern, o.WriteConcern, o.Timeout, o.BSON)
+	if o.CommandFields == nil {
+		return c
+	}
+	extra, err := command.NewExtra(c.bson, o.CommandFields)
+	if c.err == nil {
+		c.err = err
+	}
+	c.extra = extra
 	return c
 }
 
@@ -184,6 +196,7 @@ type inherited struct {
 	bson           *bson.Options
 	scopes         *scope.Set // nil: none
 	scoping        *scope.Run // the scopes at work on an operation of several commands; nil: each command's own
+	extra          *command.Extra
 }
 
 // inherit overrides what a level below sets itself.
@@ -221,6 +234,8 @@ func overrideBSON(outer, o *bson.Options) *bson.Options {
 
 var errNilContext = failure.ErrNilContext
 
+var errExtraInScope = fmt.Errorf("%w: option CommandFields says what the filter does not know", mongoerr.ErrScope)
+
 // op makes the operation that runs a command, with what it inherits: its session from ctx, its time
 // limit from opTimeout or s, and from s the preference and the concerns that the command takes. A
 // scope changes the command, or refuses it.
@@ -232,7 +247,7 @@ func (s *inherited) op(ctx context.Context, cmd command.Command, opTimeout *time
 
 // inherits is op for an operation that is made already.
 func (s *inherited) inherits(ctx context.Context, op *exec.Op, opTimeout *time.Duration) error {
-	op.DB, op.BSON = s.db, s.bson
+	op.DB, op.BSON, op.Extra = s.db, s.bson, s.extra
 	if ctx == nil {
 		return errNilContext
 	}
@@ -243,6 +258,9 @@ func (s *inherited) inherits(ctx context.Context, op *exec.Op, opTimeout *time.D
 		return err
 	}
 	if s.scopes != nil {
+		if s.extra != nil {
+			return errExtraInScope
+		}
 		run := s.scoping
 		if run == nil {
 			run = s.scopes.Begin(ctx)

@@ -223,6 +223,8 @@ func (s *steps) drop(ctx context.Context, o *DropOptions) error {
 	if s.db.err != nil {
 		return s.failed(ctx, s.db.err)
 	}
+	extra := s.db.extra // of the command that drops the collection itself; s.db is of this call alone
+	s.db.extra = nil
 	fields, err := s.encryptedFields(ctx, o.EncryptedFields)
 	if err == nil && fields == nil && s.db.client.cipher != nil {
 		fields, err = s.storedFields(ctx, o.Timeout)
@@ -235,6 +237,9 @@ func (s *steps) drop(ctx context.Context, o *DropOptions) error {
 		names = stateCollections(s.name, fields)
 	}
 	for _, name := range append(names, s.name) {
+		if name == s.name {
+			s.db.extra = extra
+		}
 		err := s.run(ctx, &command.Named{Command: "drop", Target: name, Fields: o.fields()}, o.Timeout)
 		if err != nil && !mongoerr.HasCode(err, errcode.NamespaceNotFound) {
 			return err

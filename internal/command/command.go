@@ -141,6 +141,33 @@ func AppendDocument(o *bson.Options, dst []byte, key string, v any) ([]byte, err
 	return dst, nil
 }
 
+// Extra are fields that a program adds to its commands beside their own. A nil *Extra has none. It
+// is safe for concurrent use.
+type Extra struct{ elements []byte }
+
+// NewExtra returns the fields of a document in their order, nil if there are none.
+func NewExtra(o *bson.Options, doc any) (*Extra, error) {
+	const key = "CommandFields"
+	f := fields{bson: o}
+	f.ordered(key, doc)
+	if f.err != nil || len(f.dst) == 0 {
+		return nil, f.err
+	}
+	elements := bson.Raw(f.dst[1+len(key)+1:]).Elements()
+	if len(elements) == 0 {
+		return nil, nil
+	}
+	return &Extra{elements}, nil
+}
+
+// Append appends the fields.
+func (e *Extra) Append(dst []byte) []byte {
+	if e == nil {
+		return dst
+	}
+	return append(dst, e.elements...)
+}
+
 // fields appends a command's optional fields and remembers the first error, so that a command reads
 // as a list.
 type fields struct {
@@ -248,20 +275,6 @@ func (f *fields) flag(key string, v *bool) {
 func (f *fields) yes(key string, v bool) {
 	if v {
 		f.dst = bson.AppendBool(f.dst, key, true)
-	}
-}
-
-// more appends the elements of a document, in their order.
-func (f *fields) more(v any) {
-	if v == nil || f.err != nil {
-		return
-	}
-	const key = "fields"
-	at := len(f.dst)
-	f.ordered(key, v)
-	if f.err == nil && len(f.dst) > at {
-		doc := bson.Raw(f.dst[at+1+len(key)+1:])
-		f.dst = append(f.dst[:at], doc.Elements()...)
 	}
 }
 

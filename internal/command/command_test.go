@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -455,38 +454,26 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestMoreFields wants the fields that a program adds to a write in their order behind the
-// command's own, and before what only some servers must see.
-func TestMoreFields(t *testing.T) {
-	for name, of := range map[string]func(more any, raw bool) Command{
-		"insert": func(more any, raw bool) Command { return &Insert{Collection: "c", Fields: more, RawData: raw} },
-		"update": func(more any, raw bool) Command { return &Update{Collection: "c", Fields: more, RawData: raw} },
-		"delete": func(more any, raw bool) Command { return &Delete{Collection: "c", Fields: more, RawData: raw} },
-	} {
-		plain, err := body(t, of(nil, false))
+// TestExtra wants the fields that a program adds to commands in their order.
+func TestExtra(t *testing.T) {
+	for _, doc := range []any{bson.D{{Key: "b", Value: 1}, {Key: "a", Value: bson.D{{Key: "x", Value: "y"}}}}, bson.M{"b": 1}} {
+		want, _ := bson.Marshal(doc)
+		e, err := NewExtra(nil, doc)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, more := range []any{bson.D{{Key: "b", Value: 1}, {Key: "a", Value: bson.D{{Key: "x", Value: "y"}}}}, bson.D{}, bson.M{"b": 1}} {
-			want, _ := bson.Marshal(more)
-			for _, raw := range []bool{false, true} {
-				doc, err := body(t, of(more, raw))
-				if err != nil || doc.Validate() != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-				wanted := slices.Concat([]byte(plain.Elements()), []byte(bson.Raw(want).Elements()))
-				if raw {
-					wanted = bson.AppendBool(wanted, "rawData", true)
-				}
-				if !bytes.Equal(doc.Elements(), wanted) {
-					t.Errorf("%s: %v", name, doc)
-				}
-			}
+		if got := e.Append([]byte("x")); !bytes.Equal(got, append([]byte("x"), bson.Raw(want).Elements()...)) {
+			t.Errorf("%v: %q", doc, got)
 		}
-		for want, more := range map[string]any{"want a document": bson.A{1}, "no order": bson.M{"a": 1, "b": 2}} {
-			if _, err := body(t, of(more, false)); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s with %v: %v, want %q", name, more, err, want)
-			}
+	}
+	for _, none := range []any{nil, bson.D{}, bson.D(nil), bson.M{}, bson.Raw(nil), (*bson.D)(nil)} {
+		if e, err := NewExtra(nil, none); e != nil || err != nil || len(e.Append(nil)) > 0 {
+			t.Errorf("%#v: %v, %v", none, e, err)
+		}
+	}
+	for want, doc := range map[string]any{"want a document": bson.A{1}, "no order": bson.M{"a": 1, "b": 2}, "chan": bson.D{{Key: "a", Value: make(chan int)}}} {
+		if _, err := NewExtra(nil, doc); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", doc, err, want)
 		}
 	}
 }

@@ -23,7 +23,6 @@ type Delete struct {
 	Let        any
 	Comment    any
 	RawData    bool
-	Fields     any // a document of more fields, nil if there are none
 
 	batch
 }
@@ -50,7 +49,6 @@ func (c *Delete) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.dst = bson.AppendBool(f.dst, "ordered", c.Ordered)
 	f.document("let", c.Let)
 	f.value("comment", c.Comment)
-	f.more(c.Fields)
 	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }

@@ -24,7 +24,6 @@ type Insert struct {
 	BypassDocumentValidation *bool
 	Comment                  any
 	RawData                  bool
-	Fields                   any // a document of more fields, nil if there are none
 
 	batch
 }
@@ -60,7 +59,6 @@ func (c *Insert) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.dst = bson.AppendBool(f.dst, "ordered", c.Ordered)
 	f.flag("bypassDocumentValidation", c.BypassDocumentValidation)
 	f.value("comment", c.Comment)
-	f.more(c.Fields)
 	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }

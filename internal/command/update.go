@@ -30,7 +30,6 @@ type Update struct {
 	Let                      any
 	Comment                  any
 	RawData                  bool
-	Fields                   any // a document of more fields, nil if there are none
 
 	batch
 }
@@ -58,7 +57,6 @@ func (c *Update) AppendBody(dst []byte, t *Target) ([]byte, error) {
 	f.flag("bypassDocumentValidation", c.BypassDocumentValidation)
 	f.document("let", c.Let)
 	f.value("comment", c.Comment)
-	f.more(c.Fields)
 	f.rawData(c.RawData, t)
 	return f.dst, f.err
 }

@@ -117,6 +117,7 @@ func (r *run) encodeFor(t *command.Target) error {
 		b.optional = append(b.optional, dst[t.Optional:]...)
 		b.msg = dst[:t.Optional]
 	}
+	b.msg = r.op.Extra.Append(b.msg)
 	r.own = len(b.msg)
 	s, ok := r.op.Command.(command.Sequencer)
 	if !ok {

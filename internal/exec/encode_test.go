@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"allium/bson"
+	"allium/internal/command"
 	"allium/internal/wire"
 )
 
@@ -24,6 +25,35 @@ func TestWhole(t *testing.T) {
 			}
 			if got := b.sequences(); !bytes.Equal(got, tail) {
 				t.Errorf("after a head of %d bytes the sequences are %v", size, got)
+			}
+		}
+	}
+}
+
+// TestExtra: the fields that a program adds to a command stand behind its own, before what only
+// some servers see.
+func TestExtra(t *testing.T) {
+	extra, err := command.NewExtra(nil, bson.D{{Key: "b", Value: 1}, {Key: "a", Value: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]func(raw bool) command.Command{
+		"find":   func(raw bool) command.Command { return &command.Find{Collection: "c", Filter: bson.D{}, RawData: raw} },
+		"drop":   func(bool) command.Command { return &command.Named{Command: "drop", Target: "c"} },
+		"delete": func(raw bool) command.Command { return &command.Delete{Collection: "c", RawData: raw} },
+	} {
+		for _, raw := range []bool{false, true} {
+			r := &run{x: &Executor{}, op: &Op{Command: of(raw)}, buf: &buffer{}}
+			if err := r.encodeFor(&r.buf.target); err != nil {
+				t.Fatal(err)
+			}
+			own, optional := slices.Clone(r.buf.msg[bodyAt+4:]), slices.Clone(r.buf.optional)
+			r.op.Extra = extra
+			if err := r.encodeFor(&r.buf.target); err != nil {
+				t.Fatal(err)
+			}
+			if want := extra.Append(own); !bytes.Equal(r.buf.msg[bodyAt+4:], want) || r.own != len(r.buf.msg) || !bytes.Equal(r.buf.optional, optional) {
+				t.Errorf("%s, raw %v: %q, and %q; want %q", name, raw, r.buf.msg[bodyAt+4:], r.buf.optional, want)
 			}
 		}
 	}

@@ -68,9 +68,15 @@ type Op struct {
 	TakesConcern bool
 	// Awaits marks a getMore that waits at the server for what is not there yet.
 	Awaits bool
+	// KeepSession leaves the implicit session in Result.Implicit: the operation opens a cursor. The
+	// caller gives it back with Executor.PutSession.
+	KeepSession bool
 	// RetryConcern replaces WriteConcern in the attempts that follow an error other than overload:
 	// a commit that is repeated must be a majority one.
 	RetryConcern *consistency.WriteConcern
+
+	// Extra are fields of the command that the program adds to it, nil if there are none.
+	Extra *command.Extra
 
 	ReadPreference *consistency.ReadPreference // nil: primary
 	ReadConcern    consistency.ReadLevel       // its level
@@ -84,9 +90,6 @@ type Op struct {
 	Session *session.Session
 	// Implicit is the implicit session of a cursor whose getMore or killCursors this is.
 	Implicit *session.ServerSession
-	// KeepSession leaves the implicit session in Result.Implicit: the operation opens a cursor. The
-	// caller gives it back with Executor.PutSession.
-	KeepSession bool
 
 	// Server is where the operation must go, because its cursor lives there; nil selects a server.
 	Server *topology.Server

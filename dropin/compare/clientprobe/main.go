@@ -180,7 +180,7 @@ func main() {
 		{"catalog", catalog}, {"indexes", indexes}, {"sessions", sessions}, {"streams", streams}, {"files", files},
 		{"monitored", monitored}, {"coding", coding}, {"failures", failures},
 		{"encryption", encrypted}, {"contexts", contexts}, {"listers", listers},
-		{"kinds", kinds}, {"credentials", credentials}, {"toolOptions", toolOptions},
+		{"kinds", kinds}, {"credentials", credentials}, {"toolOptions", toolOptions}, {"commandFields", commandFields},
 	} {
 		try(part.name, func() { part.run(db) })
 	}

@@ -52,6 +52,7 @@ func main() {
 	files(db)
 	settings(client)
 	monitors()
+	timestamps()
 	must(db.Drop(ctx))
 	line("disconnect", client.Disconnect(ctx), client.Disconnect(ctx), client.Ping(ctx, nil))
 }
@@ -709,6 +710,80 @@ func settings(client *mongo.Client) {
 }
 
 // monitors prints which events there are.
+// timestamps prints which commands have the option BypassEmptyTsReplacement.
+func timestamps() {
+	var sent []string
+	client, err := mongo.Connect(ctx, options.Client().ApplyURI(uri).SetMonitor(&event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStartedEvent) {
+			v, err := e.Command.LookupErr("bypassEmptyTsReplacement")
+			sent = append(sent, fmt.Sprint(e.CommandName, " ", v, " ", err == nil))
+		},
+	}))
+	must(err)
+	defer client.Disconnect(ctx)
+	coll := client.Database("probe1").Collection("timestamps")
+	zero := bson.D{{Key: "at", Value: primitive.Timestamp{}}}
+	set := bson.D{{Key: "$set", Value: zero}}
+	for _, bypass := range []*bool{nil, new(bool), func() *bool { b := true; return &b }()} {
+		for name, run := range map[string]func() error{
+			"InsertOne": func() error {
+				_, err := coll.InsertOne(ctx, zero, &options.InsertOneOptions{BypassEmptyTsReplacement: bypass})
+				return err
+			},
+			"InsertMany": func() error {
+				o := options.InsertMany()
+				o.BypassEmptyTsReplacement = bypass
+				_, err := coll.InsertMany(ctx, []any{zero}, o)
+				return err
+			},
+			"UpdateOne": func() error {
+				_, err := coll.UpdateOne(ctx, bson.D{}, set, &options.UpdateOptions{BypassEmptyTsReplacement: bypass})
+				return err
+			},
+			"UpdateByID": func() error {
+				_, err := coll.UpdateByID(ctx, 1, set, &options.UpdateOptions{BypassEmptyTsReplacement: bypass})
+				return err
+			},
+			"UpdateMany": func() error {
+				_, err := coll.UpdateMany(ctx, bson.D{}, set, &options.UpdateOptions{BypassEmptyTsReplacement: bypass})
+				return err
+			},
+			"ReplaceOne": func() error {
+				o := options.Replace()
+				o.BypassEmptyTsReplacement = bypass
+				_, err := coll.ReplaceOne(ctx, bson.D{}, zero, o)
+				return err
+			},
+			"FindOneAndReplace": func() error {
+				o := options.FindOneAndReplace()
+				o.BypassEmptyTsReplacement = bypass
+				return coll.FindOneAndReplace(ctx, bson.D{}, zero, o).Err()
+			},
+			"FindOneAndUpdate": func() error {
+				o := options.FindOneAndUpdate()
+				o.BypassEmptyTsReplacement = bypass
+				return coll.FindOneAndUpdate(ctx, bson.D{}, set, o).Err()
+			},
+			"BulkWrite": func() error {
+				o := options.BulkWrite()
+				o.BypassEmptyTsReplacement = bypass
+				_, err := coll.BulkWrite(ctx, []mongo.WriteModel{mongo.NewInsertOneModel().SetDocument(zero),
+					mongo.NewUpdateManyModel().SetFilter(zero).SetUpdate(set),
+					mongo.NewDeleteOneModel().SetFilter(zero)}, o)
+				return err
+			},
+		} {
+			must(coll.Drop(ctx))
+			_, err := coll.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}})
+			must(err)
+			sent = nil
+			err = run()
+			at, _ := coll.FindOne(ctx, bson.D{{Key: "at", Value: primitive.Timestamp{}}}).Raw()
+			line("timestamps "+name, bypass != nil && *bypass, bypass != nil, err, sent, at != nil)
+		}
+	}
+}
+
 func monitors() {
 	var mu sync.Mutex
 	counts := map[string]int{}

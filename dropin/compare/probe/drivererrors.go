@@ -12,6 +12,9 @@ import (
 func driverErrors() {
 	for i, e := range []error{driver.Error{}, driver.Error{Message: "m"}, driver.Error{Message: "m", Name: "N"},
 		driver.Error{Message: "m", Name: "N", Wrapped: errors.New("w")}, driver.Error{Code: 3, Message: "m"},
+		driver.Error{Message: "m", Wrapped: errors.New("m")},
+		driver.Error{Message: "m", Name: "N", Wrapped: errors.New("m")},
+		driver.Error{Message: "m", Wrapped: errors.New("")}, driver.Error{Wrapped: errors.New("")},
 		driver.Error{Name: "N", Wrapped: errors.New("w")}, driver.Error{Wrapped: errors.New("w")},
 		driver.WriteError{}, driver.WriteError{Message: "m", Code: 3, Details: []byte{5, 0, 0, 0, 0}},
 		driver.WriteErrors{}, driver.WriteErrors{{Message: "a"}, {}}, driver.WriteConcernError{},

@@ -8,8 +8,6 @@ import (
 	"allium"
 	abson "allium/bson"
 	"allium/mongoerr"
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/internal/optionsutil"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
@@ -167,13 +165,14 @@ func (coll *Collection) BulkWrite(ctx context.Context, models []WriteModel,
 		Unordered: unordered(o.Ordered), BypassDocumentValidation: yes(o.BypassDocumentValidation),
 		Let: a.optional(o.Let), Comment: a.comment(o.Comment), RawData: rawData(o.Internal),
 	}
-	if more, _ := optionsutil.Value(o.Internal, "addCommandFields").(bson.D); len(more) > 0 {
-		settings.CommandFields = a.optional(more)
-	}
 	if a.err != nil {
 		return nil, a.err
 	}
-	res, err := coll.inner.BulkWrite(ctx, writes, settings)
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return nil, err
+	}
+	res, err := inner.BulkWrite(ctx, writes, settings)
 	out := &BulkWriteResult{
 		InsertedCount: res.InsertedCount, MatchedCount: res.MatchedCount, ModifiedCount: res.ModifiedCount,
 		DeletedCount:  res.DeletedCount,
@@ -263,6 +262,11 @@ func (c *Client) BulkWrite(ctx context.Context, writes []ClientBulkWrite,
 		WriteConcern:             writeConcern(o.WriteConcern),
 		BypassDocumentValidation: o.BypassDocumentValidation, Let: a.optional(o.Let), Comment: a.comment(o.Comment),
 		RawData: rawData(o.Internal),
+	}
+	if fields, err := c.commandFields(o.Internal); err != nil {
+		return nil, err
+	} else if fields != nil {
+		settings.CommandFields = fields
 	}
 	if a.err != nil {
 		return nil, a.err

@@ -69,7 +69,11 @@ func (coll *Collection) Drop(ctx context.Context, opts ...options.Lister[options
 	if err != nil {
 		return err
 	}
-	return commandFailed(coll.inner.Drop(ctx, allium.DropOptions{EncryptedFields: fields}))
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return err
+	}
+	return commandFailed(inner.Drop(ctx, allium.DropOptions{EncryptedFields: fields}))
 }
 
 // InsertOneResult is the result of InsertOne.
@@ -96,7 +100,11 @@ func (coll *Collection) InsertOne(ctx context.Context, document any,
 	if err != nil {
 		return nil, err
 	}
-	res, err := coll.inner.InsertOne(
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return nil, err
+	}
+	res, err := inner.InsertOne(
 		ctx, doc, allium.InsertOneOptions{BypassDocumentValidation: yes(o.BypassDocumentValidation), Comment: comment,
 			RawData: rawData(o.Internal)})
 	if err != nil {
@@ -146,7 +154,11 @@ func (coll *Collection) InsertMany(ctx context.Context, documents any,
 	if err != nil {
 		return nil, err
 	}
-	res, err := coll.inner.InsertMany(ctx, docs, allium.InsertManyOptions{
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return nil, err
+	}
+	res, err := inner.InsertMany(ctx, docs, allium.InsertManyOptions{
 		Unordered: unordered(o.Ordered), BypassDocumentValidation: yes(o.BypassDocumentValidation), Comment: comment,
 		RawData: rawData(o.Internal),
 	})
@@ -187,7 +199,7 @@ func (coll *Collection) DeleteOne(ctx context.Context, filter any,
 		return nil, err
 	}
 	many := options.DeleteManyOptions(*o)
-	return coll.delete(ctx, filter, &many, false, coll.inner.DeleteOne)
+	return coll.delete(ctx, filter, &many, false, (*allium.Collection[abson.Raw]).DeleteOne)
 }
 
 // DeleteMany deletes all documents that match the filter.
@@ -197,11 +209,12 @@ func (coll *Collection) DeleteMany(ctx context.Context, filter any,
 	if err != nil {
 		return nil, err
 	}
-	return coll.delete(ctx, filter, o, true, coll.inner.DeleteMany)
+	return coll.delete(ctx, filter, o, true, (*allium.Collection[abson.Raw]).DeleteMany)
 }
 
 func (coll *Collection) delete(ctx context.Context, filter any, o *options.DeleteManyOptions, many bool,
-	run func(context.Context, any, ...allium.DeleteOptions) (allium.DeleteResult, error)) (*DeleteResult, error) {
+	run func(*allium.Collection[abson.Raw], context.Context, any,
+		...allium.DeleteOptions) (allium.DeleteResult, error)) (*DeleteResult, error) {
 	f, err := coll.document(filter)
 	if err != nil {
 		return nil, err
@@ -215,7 +228,11 @@ func (coll *Collection) delete(ctx context.Context, filter any, o *options.Delet
 	if a.err != nil {
 		return nil, a.err
 	}
-	res, err := run(ctx, f, d)
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return nil, err
+	}
+	res, err := run(inner, ctx, f, d)
 	if err != nil {
 		failed := failure(err)
 		if !many || !partly(failed) {
@@ -315,7 +332,8 @@ func (coll *Collection) UpdateOne(ctx context.Context, filter any, update any,
 		Comment: o.Comment,
 		Hint:    o.Hint, Upsert: o.Upsert, Let: o.Let, Internal: o.Internal,
 	}
-	return coll.update(ctx, filter, update, &many, o.Sort, false, coll.inner.UpdateOne)
+	return coll.update(ctx, filter, update, &many, o.Sort, false,
+		(*allium.Collection[abson.Raw]).UpdateOne)
 }
 
 // UpdateMany updates all documents that match the filter.
@@ -325,12 +343,13 @@ func (coll *Collection) UpdateMany(ctx context.Context, filter any, update any,
 	if err != nil {
 		return nil, err
 	}
-	return coll.update(ctx, filter, update, o, nil, true, coll.inner.UpdateMany)
+	return coll.update(ctx, filter, update, o, nil, true,
+		(*allium.Collection[abson.Raw]).UpdateMany)
 }
 
 func (coll *Collection) update(ctx context.Context, filter, update any, o *options.UpdateManyOptions, sort any,
-	many bool, run func(context.Context, any, any, ...allium.UpdateOptions) (allium.UpdateResult,
-		error)) (*UpdateResult, error) {
+	many bool, run func(*allium.Collection[abson.Raw], context.Context, any, any,
+		...allium.UpdateOptions) (allium.UpdateResult, error)) (*UpdateResult, error) {
 	f, err := coll.document(filter)
 	if err != nil {
 		return nil, err
@@ -353,7 +372,11 @@ func (coll *Collection) update(ctx context.Context, filter, update any, o *optio
 	if a.err != nil {
 		return nil, a.err
 	}
-	res, err := run(ctx, f, u, settings)
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return nil, err
+	}
+	res, err := run(inner, ctx, f, u, settings)
 	return coll.updated(res, many, err)
 }
 
@@ -402,7 +425,11 @@ func (coll *Collection) ReplaceOne(ctx context.Context, filter any, replacement 
 	if a.err != nil {
 		return nil, a.err
 	}
-	res, err := coll.inner.ReplaceOne(ctx, f, r, settings)
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return nil, err
+	}
+	res, err := inner.ReplaceOne(ctx, f, r, settings)
 	return coll.updated(res, false, err)
 }
 
@@ -436,7 +463,11 @@ func (coll *Collection) CountDocuments(ctx context.Context, filter any,
 	if a.err != nil {
 		return 0, a.err
 	}
-	n, err := coll.inner.CountDocuments(ctx, f, settings)
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return 0, err
+	}
+	n, err := inner.CountDocuments(ctx, f, settings)
 	var reply *mongoerr.ReplyError
 	if errors.As(err, &reply) && (reply.Field == "n" || missing(err) && reply.Field == "cursor.firstBatch") {
 		return 0, fmt.Errorf("invalid response from server, no '%s' field", strings.TrimPrefix(reply.Field, "cursor."))
@@ -458,7 +489,11 @@ func (coll *Collection) EstimatedDocumentCount(ctx context.Context,
 	if err != nil {
 		return 0, err
 	}
-	n, err := coll.inner.EstimatedDocumentCount(ctx,
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return 0, err
+	}
+	n, err := inner.EstimatedDocumentCount(ctx,
 		allium.EstimatedCountOptions{Comment: comment, RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)})
 	if missing(err) || mongoerr.HasCode(err, codeNamespaceNotFound) {
 		return 0, nil
@@ -486,7 +521,11 @@ func (coll *Collection) Distinct(ctx context.Context, fieldName string, filter a
 	if a.err != nil {
 		return &DistinctResult{err: a.err}
 	}
-	values, err := allium.Distinct[abson.RawValue](ctx, coll.inner, fieldName, f, settings)
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return &DistinctResult{err: err}
+	}
+	values, err := allium.Distinct[abson.RawValue](ctx, inner, fieldName, f, settings)
 	if err != nil {
 		return &DistinctResult{err: commandFailed(err)}
 	}

@@ -259,6 +259,26 @@ func rawData(o optionsutil.Options) bool {
 	return b
 }
 
+// with returns the collection for one operation, whose commands have the fields that package
+// xoptions sets.
+func (coll *Collection) with(o optionsutil.Options) (*allium.Collection[abson.Raw], error) {
+	fields, err := coll.commandFields(o)
+	if err != nil || fields == nil {
+		return coll.inner, err
+	}
+	return coll.inner.With(allium.CollectionOptions{CommandFields: fields}), nil
+}
+
+// commandFields returns the fields that package xoptions sets for an operation's commands, nil if
+// there are none.
+func (c coder) commandFields(o optionsutil.Options) (abson.Raw, error) {
+	fields, _ := optionsutil.Value(o, coding.CommandFields).(bson.D)
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	return c.document(fields)
+}
+
 // maxTime is an option of version 1: how long the server may work on a command.
 func maxTime(o optionsutil.Options) time.Duration {
 	d, _ := optionsutil.Value(o, coding.MaxTime).(time.Duration)

@@ -47,7 +47,11 @@ func (coll *Collection) Find(ctx context.Context, filter any,
 	if a.err != nil {
 		return nil, a.err
 	}
-	cur, err := allium.As[coding.View](coll.inner).Find(ctx, f, settings)
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return nil, err
+	}
+	cur, err := allium.As[coding.View](inner).Find(ctx, f, settings)
 	if err != nil {
 		return nil, commandFailed(err)
 	}
@@ -80,7 +84,11 @@ func (coll *Collection) FindOne(ctx context.Context, filter any,
 	if a.err != nil {
 		return &SingleResult{err: a.err}
 	}
-	doc, err := coll.inner.FindOne(ctx, f, settings)
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return &SingleResult{err: err}
+	}
+	doc, err := inner.FindOne(ctx, f, settings)
 	res := coll.single(doc, commandFailed(err))
 	res.Acknowledged = false
 	return res
@@ -118,7 +126,11 @@ func (coll *Collection) FindOneAndDelete(ctx context.Context, filter any,
 	if a.err != nil {
 		return &SingleResult{err: a.err}
 	}
-	doc, err := coll.inner.FindOneAndDelete(ctx, f, settings)
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return &SingleResult{err: err}
+	}
+	doc, err := inner.FindOneAndDelete(ctx, f, settings)
 	return coll.single(doc, failure(err))
 }
 
@@ -151,7 +163,11 @@ func (coll *Collection) FindOneAndReplace(ctx context.Context, filter any, repla
 	if a.err != nil {
 		return &SingleResult{err: a.err}
 	}
-	doc, err := coll.inner.FindOneAndReplace(ctx, f, r, settings)
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return &SingleResult{err: err}
+	}
+	doc, err := inner.FindOneAndReplace(ctx, f, r, settings)
 	return coll.single(doc, failure(err))
 }
 
@@ -185,7 +201,11 @@ func (coll *Collection) FindOneAndUpdate(ctx context.Context, filter any, update
 	if a.err != nil {
 		return &SingleResult{err: a.err}
 	}
-	doc, err := coll.inner.FindOneAndUpdate(ctx, f, u, settings)
+	inner, err := coll.with(o.Internal)
+	if err != nil {
+		return &SingleResult{err: err}
+	}
+	doc, err := inner.FindOneAndUpdate(ctx, f, u, settings)
 	return coll.single(doc, failure(err))
 }
 

@@ -71,6 +71,11 @@ func (iv IndexView) List(ctx context.Context, opts ...options.Lister[options.Lis
 	if rawData(o.Internal) {
 		cmd = abson.AppendBool(cmd, "rawData", true)
 	}
+	fields, err := iv.coll.commandFields(o.Internal)
+	if err != nil {
+		return nil, err
+	}
+	cmd = append(cmd, fields.Elements()...)
 	cur, err := iv.coll.db.retried(ctx, abson.EndDocument(cmd, start),
 		allium.RunCursorCommandOptions{BatchSize: o.BatchSize})
 	switch {
@@ -144,7 +149,11 @@ func (iv IndexView) CreateMany(ctx context.Context, models []IndexModel,
 	}
 	settings := allium.CreateIndexOptions{RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal),
 		CommitQuorum: o.CommitQuorum}
-	names, err := iv.coll.inner.CreateIndexes(ctx, indexes, settings)
+	inner, err := iv.coll.with(o.Internal)
+	if err != nil {
+		return nil, err
+	}
+	names, err := inner.CreateIndexes(ctx, indexes, settings)
 	if err != nil {
 		return nil, failure(err)
 	}
@@ -233,7 +242,11 @@ func (iv IndexView) drop(ctx context.Context, index any, opts []options.Lister[o
 	if ctx, err = iv.coll.client.context(ctx); err != nil {
 		return err
 	}
-	return failure(iv.coll.inner.DropIndex(ctx, index,
+	inner, err := iv.coll.with(o.Internal)
+	if err != nil {
+		return err
+	}
+	return failure(inner.DropIndex(ctx, index,
 		allium.DropIndexOptions{RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)}))
 }
 
@@ -246,7 +259,11 @@ func (iv IndexView) DropAll(ctx context.Context, opts ...options.Lister[options.
 	if ctx, err = iv.coll.client.context(ctx); err != nil {
 		return err
 	}
-	return failure(iv.coll.inner.DropIndexes(ctx,
+	inner, err := iv.coll.with(o.Internal)
+	if err != nil {
+		return err
+	}
+	return failure(inner.DropIndexes(ctx,
 		allium.DropIndexOptions{RawData: rawData(o.Internal), MaxTime: maxTime(o.Internal)}))
 }
 

@@ -414,10 +414,10 @@ func allGivens(h *hands) []given {
 		gives(func(h *hands, o allium.BulkWriteOptions) (any, error) {
 			b := h.fresh("b")
 			return nothing(rig.ErrorOf(b.BulkWrite(h.ctx, []allium.WriteModel{b.DeleteOneModel(byID)}, o)))
-		}, "", allium.BulkWriteOptions{CommandFields: map[string]any{"bypassEmptyTsReplacement": true}}),
+		}, ""),
 		gives(func(h *hands, o allium.ClientBulkWriteOptions) (any, error) {
 			return nothing(rig.ErrorOf(h.client.BulkWrite(h.ctx, []allium.WriteModel{h.db.Collection("b").DeleteOneModel(byID)}, o)))
-		}, ""),
+		}, "", allium.ClientBulkWriteOptions{CommandFields: map[string]any{"bypassEmptyTsReplacement": true}}),
 		gives(func(h *hands, o allium.UpdateModelOptions) (any, error) {
 			return bulk(func(c *allium.UntypedCollection) allium.WriteModel { return c.UpdateOneModel(byID, set, o) })
 		}, ""),
@@ -527,7 +527,7 @@ func allGivens(h *hands) []given {
 		gives(func(h *hands, o allium.DatabaseOptions) (any, error) { return lasting(h.client.Database("d", o)) }, ""),
 		gives(func(h *hands, o allium.CollectionOptions) (any, error) {
 			return drain(h.db.Collection("c", o).Find(h.ctx, bson.D{}))
-		}, ""),
+		}, "", allium.CollectionOptions{CommandFields: map[string]any{"comment": bson.D{{Key: "x", Value: 1}}}}),
 		gives(func(h *hands, s allium.Scope) (any, error) {
 			c := h.db.Collection("c").Scoped(s)
 			return c, rig.ErrorOf(c.CountDocuments(h.ctx, bson.D{}))

@@ -587,6 +587,13 @@ func TestScopesHold(t *testing.T) {
 					t.Errorf("%s: %v, want ErrScope", name, err)
 				}
 			}
+			fields := d("filter", d()) // which a server might take for the command's own
+			if _, err := w.scoped.With(allium.CollectionOptions{CommandFields: fields}).Find(ctx, d()); !errors.Is(err, mongoerr.ErrScope) {
+				t.Errorf("Find with CommandFields: %v, want ErrScope", err)
+			}
+			if _, err := client.BulkWrite(ctx, []allium.WriteModel{w.scoped.DeleteOneModel(d())}, allium.ClientBulkWriteOptions{CommandFields: fields}); !errors.Is(err, mongoerr.ErrScope) {
+				t.Errorf("Client.BulkWrite with CommandFields: %v, want ErrScope", err)
+			}
 		}
 		for _, name := range names {
 			if done[name] == 0 {

@@ -138,6 +138,10 @@ func keyOf(field string) string {
 func TestOptionsAreSent(t *testing.T) {
 	p := rig.StartRecorded(t, allium.ClientOptions{}, testdeploy.ReplicaSet(1).With("a server of version 8.2", mongotest.Version("8.2")))
 	db, coll := p.Client.Database("db"), p.Coll
+	created := db.Collection("created")
+	plain, plainCreated := coll, created
+	fields := allium.CollectionOptions{CommandFields: bson.D{{Key: "added", Value: 1}}}
+	const ofCollections = "find aggregate count distinct insert update delete findAndModify createIndexes dropIndexes listIndexes drop renameCollection"
 	filter, set := rig.FieldOf("x", 1), rig.SetOf("y", 1)
 	found := func(_ bson.D, err error) error { return err }
 	statement := map[string]string{"BypassDocumentValidation": "bypassDocumentValidation", "Let": "let", "Comment": "comment", "RawData": "rawData"}
@@ -264,10 +268,10 @@ func TestOptionsAreSent(t *testing.T) {
 				return db.ModifyCollection(ctx, "created", o...)
 			}),
 		optionCaseOf("drop collection", "drop", "", nil, []string{"EncryptedFields", "Timeout"}, func(ctx context.Context, o ...allium.DropOptions) error {
-			return db.Collection("created").Drop(ctx, o...)
+			return created.Drop(ctx, o...)
 		}),
 		optionCaseOf("rename", "renameCollection", "", nil, []string{"Database", "Timeout"}, func(ctx context.Context, o ...allium.RenameOptions) error {
-			return db.Collection("created").Rename(ctx, "renamed", o...)
+			return created.Rename(ctx, "renamed", o...)
 		}),
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -283,6 +287,12 @@ func TestOptionsAreSent(t *testing.T) {
 				return all
 			}
 			base := fieldsOf(reflect.New(tc.options).Elem())
+			of := tc.name != "aggregate on the database" && slices.Contains(strings.Fields(ofCollections), tc.command)
+			coll, created = plain.With(fields), plainCreated.With(fields)
+			if got := fieldsOf(reflect.New(tc.options).Elem()); (got["added"] != "") != of {
+				t.Errorf("of a collection with CommandFields, the command has %v", got)
+			}
+			coll, created = plain, plainCreated
 			for i := range tc.options.NumField() {
 				f := tc.options.Field(i)
 				if slices.Contains(tc.same, f.Name) {

@@ -45,6 +45,10 @@ func BulkWrite(o *options.BulkWriteOptions) v2options.Lister[v2options.BulkWrite
 		to.Comment = o.Comment
 		to.Ordered = o.Ordered
 		to.Let = o.Let
+		if o.BypassEmptyTsReplacement != nil {
+			coding.WithOption(&to.Internal, coding.CommandFields,
+				v2bson.D{{Key: "bypassEmptyTsReplacement", Value: *o.BypassEmptyTsReplacement}})
+		}
 	})
 }
 
@@ -269,6 +273,10 @@ func FindOneAndReplace(o *options.FindOneAndReplaceOptions) v2options.Lister[v2o
 		if o.MaxTime != nil {
 			coding.WithOption(&to.Internal, coding.MaxTime, *o.MaxTime)
 		}
+		if o.BypassEmptyTsReplacement != nil {
+			coding.WithOption(&to.Internal, coding.CommandFields,
+				v2bson.D{{Key: "bypassEmptyTsReplacement", Value: *o.BypassEmptyTsReplacement}})
+		}
 	})
 }
 
@@ -287,6 +295,10 @@ func FindOneAndUpdate(o *options.FindOneAndUpdateOptions) v2options.Lister[v2opt
 		to.Let = o.Let
 		if o.MaxTime != nil {
 			coding.WithOption(&to.Internal, coding.MaxTime, *o.MaxTime)
+		}
+		if o.BypassEmptyTsReplacement != nil {
+			coding.WithOption(&to.Internal, coding.CommandFields,
+				v2bson.D{{Key: "bypassEmptyTsReplacement", Value: *o.BypassEmptyTsReplacement}})
 		}
 	})
 }
@@ -383,6 +395,10 @@ func InsertMany(o *options.InsertManyOptions) v2options.Lister[v2options.InsertM
 		to.BypassDocumentValidation = o.BypassDocumentValidation
 		to.Comment = o.Comment
 		to.Ordered = o.Ordered
+		if o.BypassEmptyTsReplacement != nil {
+			coding.WithOption(&to.Internal, coding.CommandFields,
+				v2bson.D{{Key: "bypassEmptyTsReplacement", Value: *o.BypassEmptyTsReplacement}})
+		}
 	})
 }
 
@@ -391,6 +407,10 @@ func InsertOne(o *options.InsertOneOptions) v2options.Lister[v2options.InsertOne
 	return set(func(to *v2options.InsertOneOptions) {
 		to.BypassDocumentValidation = o.BypassDocumentValidation
 		to.Comment = o.Comment
+		if o.BypassEmptyTsReplacement != nil {
+			coding.WithOption(&to.Internal, coding.CommandFields,
+				v2bson.D{{Key: "bypassEmptyTsReplacement", Value: *o.BypassEmptyTsReplacement}})
+		}
 	})
 }
 
@@ -448,6 +468,10 @@ func Replace(o *options.ReplaceOptions) v2options.Lister[v2options.ReplaceOption
 		to.Hint = o.Hint
 		to.Upsert = o.Upsert
 		to.Let = o.Let
+		if o.BypassEmptyTsReplacement != nil {
+			coding.WithOption(&to.Internal, coding.CommandFields,
+				v2bson.D{{Key: "bypassEmptyTsReplacement", Value: *o.BypassEmptyTsReplacement}})
+		}
 	})
 }
 
@@ -495,6 +519,10 @@ func UpdateOne(o *options.UpdateOptions) v2options.Lister[v2options.UpdateOneOpt
 		to.Hint = o.Hint
 		to.Upsert = o.Upsert
 		to.Let = o.Let
+		if o.BypassEmptyTsReplacement != nil {
+			coding.WithOption(&to.Internal, coding.CommandFields,
+				v2bson.D{{Key: "bypassEmptyTsReplacement", Value: *o.BypassEmptyTsReplacement}})
+		}
 	})
 }
 
@@ -508,6 +536,10 @@ func UpdateMany(o *options.UpdateOptions) v2options.Lister[v2options.UpdateManyO
 		to.Hint = o.Hint
 		to.Upsert = o.Upsert
 		to.Let = o.Let
+		if o.BypassEmptyTsReplacement != nil {
+			coding.WithOption(&to.Internal, coding.CommandFields,
+				v2bson.D{{Key: "bypassEmptyTsReplacement", Value: *o.BypassEmptyTsReplacement}})
+		}
 	})
 }
 

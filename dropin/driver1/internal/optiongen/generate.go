@@ -286,6 +286,9 @@ func (s structure) convert(b *bytes.Buffer, of2 []structure) {
 		if s.has("MaxTime") && slices.ContainsFunc(of2[i].fields, func(f field) bool { return f.name == "Internal" }) {
 			b.WriteString("\t\tif o.MaxTime != nil {\n\t\t\tcoding.WithOption(&to.Internal, coding.MaxTime, *o.MaxTime)\n\t\t}\n")
 		}
+		if s.has("BypassEmptyTsReplacement") {
+			b.WriteString("\t\tif o.BypassEmptyTsReplacement != nil {\n\t\t\tcoding.WithOption(&to.Internal, coding.CommandFields,\n\t\t\t\tv2bson.D{{Key: \"bypassEmptyTsReplacement\", Value: *o.BypassEmptyTsReplacement}})\n\t\t}\n")
+		}
 		b.WriteString("\t})\n}\n")
 	}
 }

@@ -348,7 +348,7 @@ type BulkWriteOptions struct {
 	Comment                  any   // what the server's logs and profiles have beside the command
 	Ordered                  *bool // whether the first error ends the writes
 	Let                      any   // variables for expressions, a document
-	BypassEmptyTsReplacement *bool // without effect
+	BypassEmptyTsReplacement *bool // whether empty timestamps are stored as they are
 }
 
 // BulkWrite returns settings of a bulk write to a collection with their defaults.
@@ -1764,7 +1764,7 @@ type FindOneAndReplaceOptions struct {
 	Upsert                   *bool           // whether a document is inserted if none fits
 	Hint                     any             // the index to use: its name or its keys
 	Let                      any             // variables for expressions, a document
-	BypassEmptyTsReplacement *bool           // without effect
+	BypassEmptyTsReplacement *bool           // whether empty timestamps are stored as they are
 }
 
 // FindOneAndReplace returns settings of a document that is found and replaced that set nothing.
@@ -1889,7 +1889,7 @@ type FindOneAndUpdateOptions struct {
 	Upsert                   *bool           // whether a document is inserted if none fits
 	Hint                     any             // the index to use: its name or its keys
 	Let                      any             // variables for expressions, a document
-	BypassEmptyTsReplacement *bool           // without effect
+	BypassEmptyTsReplacement *bool           // whether empty timestamps are stored as they are
 }
 
 // FindOneAndUpdate returns settings of a document that is found and updated that set nothing.
@@ -2755,7 +2755,7 @@ type InsertManyOptions struct {
 	BypassDocumentValidation *bool // whether the validator is passed over
 	Comment                  any   // what the server's logs and profiles have beside the command
 	Ordered                  *bool // whether the first error ends the writes
-	BypassEmptyTsReplacement *bool // without effect
+	BypassEmptyTsReplacement *bool // whether empty timestamps are stored as they are
 }
 
 // InsertMany returns settings of the insertion of documents with their defaults.
@@ -2808,7 +2808,7 @@ func MergeInsertManyOptions(opts ...*InsertManyOptions) *InsertManyOptions {
 type InsertOneOptions struct {
 	BypassDocumentValidation *bool // whether the validator is passed over
 	Comment                  any   // what the server's logs and profiles have beside the command
-	BypassEmptyTsReplacement *bool // without effect
+	BypassEmptyTsReplacement *bool // whether empty timestamps are stored as they are
 }
 
 // InsertOne returns settings of the insertion of a document that set nothing.
@@ -3060,7 +3060,7 @@ type ReplaceOptions struct {
 	Hint                     any        // the index to use: its name or its keys
 	Upsert                   *bool      // whether a document is inserted if none fits
 	Let                      any        // variables for expressions, a document
-	BypassEmptyTsReplacement *bool      // without effect
+	BypassEmptyTsReplacement *bool      // whether empty timestamps are stored as they are
 }
 
 // Replace returns settings of the replacement of a document that set nothing.
@@ -3418,7 +3418,7 @@ type UpdateOptions struct {
 	Hint                     any           // the index to use: its name or its keys
 	Upsert                   *bool         // whether a document is inserted if none fits
 	Let                      any           // variables for expressions, a document
-	BypassEmptyTsReplacement *bool         // without effect
+	BypassEmptyTsReplacement *bool         // whether empty timestamps are stored as they are
 }
 
 // Update returns settings of the update of documents that set nothing.

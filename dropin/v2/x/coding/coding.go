@@ -128,7 +128,9 @@ func TypeName(t reflect.Type) string {
 
 // The options of version 1 that version 2 has none for.
 const (
-	MaxTime       = "maxTime"       // of operations
+	MaxTime = "maxTime" // of operations
+	// of operations, a bson.D of version 2: package xoptions sets it, too
+	CommandFields = "addCommandFields"
 	Background    = "background"    // of CreateIndexes, a []*bool: the option background of each index
 	SocketTimeout = "socketTimeout" // of clients, in ClientOptions.Custom
 	Connected     = "connected"     // of clients, an *atomic.Bool: whether Connect was called

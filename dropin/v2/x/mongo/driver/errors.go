@@ -67,9 +67,11 @@ func (e Error) Error() string {
 	if e.Message != "" {
 		parts = append(parts, e.Message)
 	}
-	if e.Wrapped != nil && e.Message != "" {
+	switch {
+	case e.Wrapped == nil || e.Wrapped.Error() == e.Message: // it is said once
+	case e.Message != "":
 		parts[len(parts)-1] += ": " + e.Wrapped.Error()
-	} else if e.Wrapped != nil {
+	default:
 		parts = append(parts, e.Wrapped.Error())
 	}
 	return strings.Join(parts, " ")

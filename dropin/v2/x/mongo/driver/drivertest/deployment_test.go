@@ -55,7 +55,7 @@ func TestReplies(t *testing.T) {
 			t.Errorf("%q was taken as %v", key, val)
 		}
 	}
-	if xoptions.SetInternalFindOptions(options.Find(), "addCommandFields", bson.D{}) == nil {
+	if xoptions.SetInternalAggregateOptions(options.Aggregate(), "addCommandFields", bson.D{}) == nil {
 		t.Error("what has no effect was taken")
 	}
 }

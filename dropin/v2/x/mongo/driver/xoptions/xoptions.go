@@ -1,6 +1,6 @@
 // Package xoptions sets options that the official driver's tools need. Of the keys that it knows
-// there, "rawData" is here, "addCommandFields" of a collection's bulk writes, and of a client
-// "deployment" and "authenticateToAnything"; the setters return an error for others.
+// there, "rawData" is here, "addCommandFields", and of a client "deployment" and
+// "authenticateToAnything"; the setters return an error for others.
 package xoptions
 
 import (
@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/internal/optionsutil"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 )
 
@@ -38,10 +39,26 @@ func wrongType(key string, option any, want string) error {
 
 // internal returns the function that sets an option in what into returns.
 func internal[T any](key string, option any, into func(*T) *optionsutil.Options) (func(*T) error, error) {
+	if key == "rawData" {
+		return raw(key, option, into)
+	}
+	return fields(key, option, into)
+}
+
+// raw is internal for operations that have no option but rawData.
+func raw[T any](key string, option any, into func(*T) *optionsutil.Options) (func(*T) error, error) {
 	if key != "rawData" {
 		return nil, fmt.Errorf("unsupported option: %q", key)
 	}
 	return typed[bool](key, option, "bool", into)
+}
+
+// fields is internal for operations that have no option but addCommandFields.
+func fields[T any](key string, option any, into func(*T) *optionsutil.Options) (func(*T) error, error) {
+	if key != coding.CommandFields {
+		return nil, fmt.Errorf("unsupported option: %q", key)
+	}
+	return typed[bson.D](key, option, "bson.D", into)
 }
 
 // typed is internal for a key whose values are of type V.
@@ -59,7 +76,7 @@ func typed[V, T any](key string, option any, want string, into func(*T) *options
 
 // SetInternalAggregateOptions sets an option of AggregateOptions.
 func SetInternalAggregateOptions(a *options.AggregateOptionsBuilder, key string, option any) error {
-	set, err := internal(key, option, func(o *options.AggregateOptions) *optionsutil.Options { return &o.Internal })
+	set, err := raw(key, option, func(o *options.AggregateOptions) *optionsutil.Options { return &o.Internal })
 	if err == nil {
 		a.Opts = append(a.Opts, set)
 	}
@@ -68,11 +85,7 @@ func SetInternalAggregateOptions(a *options.AggregateOptionsBuilder, key string,
 
 // SetInternalBulkWriteOptions sets an option of BulkWriteOptions.
 func SetInternalBulkWriteOptions(a *options.BulkWriteOptionsBuilder, key string, option any) error {
-	into := func(o *options.BulkWriteOptions) *optionsutil.Options { return &o.Internal }
-	set, err := internal(key, option, into)
-	if key == "addCommandFields" {
-		set, err = typed[bson.D](key, option, "bson.D", into)
-	}
+	set, err := internal(key, option, func(o *options.BulkWriteOptions) *optionsutil.Options { return &o.Internal })
 	if err == nil {
 		a.Opts = append(a.Opts, set)
 	}
@@ -137,7 +150,7 @@ func SetInternalDistinctOptions(a *options.DistinctOptionsBuilder, key string, o
 
 // SetInternalDropCollectionOptions sets an option of DropCollectionOptions.
 func SetInternalDropCollectionOptions(a *options.DropCollectionOptionsBuilder, key string, option any) error {
-	set, err := internal(key, option, func(o *options.DropCollectionOptions) *optionsutil.Options {
+	set, err := fields(key, option, func(o *options.DropCollectionOptions) *optionsutil.Options {
 		return &o.Internal
 	})
 	if err == nil {
@@ -238,7 +251,7 @@ func SetInternalInsertOneOptions(a *options.InsertOneOptionsBuilder, key string,
 
 // SetInternalListCollectionsOptions sets an option of ListCollectionsOptions.
 func SetInternalListCollectionsOptions(a *options.ListCollectionsOptionsBuilder, key string, option any) error {
-	set, err := internal(key, option, func(o *options.ListCollectionsOptions) *optionsutil.Options {
+	set, err := raw(key, option, func(o *options.ListCollectionsOptions) *optionsutil.Options {
 		return &o.Internal
 	})
 	if err == nil {
