@@ -172,10 +172,47 @@ func TestMemberSince81(t *testing.T) {
 		{cmd: `{"setDefaultRWConcern": 1, "defaultWriteConcern": {"wtimeout": 1}, "$db": "admin"}`, code: 2},
 		{cmd: `{"setDefaultRWConcern": 1, "defaultReadConcern": {"level": "majority"}, "defaultWriteConcern": {"w": 1}, "$db": "admin"}`},
 		{cmd: `{"setDefaultRWConcern": 1, "defaultWriteConcern": {}, "$db": "admin"}`, code: 20},
+		{cmd: `{"setDefaultRWConcern": 1, "defaultReadConcern": {"level": "local"}, "writeConcern": {"w": "none"}, "$db": "admin"}`, code: 79},
 		{cmd: `{"setDefaultRWConcern": 1, "defaultReadConcern": {}, "$db": "admin"}`},
 		{cmd: `{"getDefaultRWConcern": 1, "$db": "admin"}`, want: map[string]string{
 			"defaultReadConcernSource": `"implicit"`, "defaultReadConcern.level": `"local"`, "defaultWriteConcernSource": `"global"`}},
 		{cmd: `{"setClusterParameter": {"changeStreams": {"expireAfterSeconds": 10}}, "writeConcern": {"w": 1}, "$db": "admin"}`, code: 72},
+
+		{cmd: `{"setClusterParameter": {"defaultMaxTimeMS": {"readOperations": -1}}, "$db": "admin"}`, code: 2},
+		{cmd: `{"setClusterParameter": {"fleDisableSubstringPreviewParameterLimits": {"shouldOverride": 1}}, "$db": "admin"}`, code: 14},
+		{cmd: `{"getClusterParameter": ["defaultMaxTimeMS", "fleDisableSubstringPreviewParameterLimits"], "$db": "admin"}`,
+			want: map[string]string{"clusterParameters": `[{"_id":"defaultMaxTimeMS","readOperations":0},{"_id":"fleDisableSubstringPreviewParameterLimits","shouldOverride":false}]`}},
+
+		// Values and names that commands look at, or do not.
+		{cmd: `{"dbHash": "x", "$db": "t"}`, want: map[string]string{"ok": "1.0"}},
+		{cmd: `{"dbHash": 1, "collections": [1], "$db": "t"}`, code: 2},
+		{cmd: `{"create": "ts", "timeseries": {"timeField": "t"}, "$db": "u"}`},
+		{cmd: `{"dbHash": 1, "$db": "u"}`, want: map[string]string{
+			"collections": `{"system.buckets.ts":"d41d8cd98f00b204e9800998ecf8427e"}`}},
+		{cmd: `{"dataSize": null, "$db": "t"}`, code: 40414},
+		{cmd: `{"collMod": "oplog.rs", "cappedSize": 100000, "$db": "local"}`, code: 72},
+		{cmd: `{"collMod": "oplog.rs", "cappedMax": 100000, "$db": "local"}`, code: 72},
+		{cmd: `{"collMod": "ts", "timeseries": {}, "cappedSize": 100000, "$db": "u"}`},
+		{cmd: `{"collMod": "ts", "cappedMax": 1, "timeseries": {}, "$db": "u"}`},
+		{cmd: `{"collMod": "ts", "cappedMax": 1, "$db": "u"}`, code: 72},
+		{cmd: `{"authenticate": 1, "mechanism": "SCRAM-SHA-256", "user": "x", "$db": "admin"}`, code: 18},
+		{cmd: `{"create": "e", "encryptedFields": {"fields": [null, {"path": "s", "bsonType": "string", "keyId": {"$uuid": "01234567-89ab-cdef-0123-456789abcdef"}}, null]}, "$db": "t"}`},
+		{cmd: `{"compactStructuredEncryptionData": "e", "compactionTokens": null, "$db": "t"}`, code: 40414},
+		{cmd: `{"compactStructuredEncryptionData": "e", "compactionTokens": {"s": null}, "$db": "t"}`},
+		{cmd: `{"compactStructuredEncryptionData": "e", "compactionTokens": {"s": {"nested": 1}}, "$db": "t"}`},
+		{cmd: `{"findAndModify": "c", "query": {"_id": 1}, "sort": {"a": "b"}, "update": {"$set": {"b": 1}}, "$db": "t"}`},
+		{cmd: `{"findAndModify": "c", "query": {"_id": {"$gt": 0}}, "sort": {"a": "b"}, "update": {"$set": {"b": 1}}, "$db": "t"}`, code: 15974},
+		{cmd: `{"getParameter": 1, "logComponentVerbosity": 1, "$db": "admin"}`,
+			want: map[string]string{"logComponentVerbosity.network.asio.verbosity": "-1"}},
+
+		// The measurements of one insert come in the order of their times.
+		{cmd: `{"insert": "ts", "documents": [{"t": {"$date": "2024-01-01T00:05:00Z"}, "v": 5}, {"t": {"$date": "2024-01-01T00:01:00Z"}, "v": 1}, {"t": {"$date": "2024-01-01T00:03:00Z"}, "v": 3}], "$db": "u"}`,
+			want: map[string]string{"n": "3"}},
+		{cmd: `{"insert": "ts", "documents": [{"t": {"$date": "2024-01-01T00:02:00Z"}, "v": 2}], "$db": "u"}`},
+		{cmd: `{"find": "ts", "projection": {"_id": 0, "v": 1}, "$db": "u"}`,
+			want: map[string]string{"cursor.firstBatch": `[{"v":1},{"v":3},{"v":5},{"v":2}]`}},
+		{cmd: `{"insert": "ts", "documents": [{"t": {"$date": "2024-01-01T00:09:00Z"}, "v": 9}, {"v": 0}, {"t": {"$date": "2024-01-01T00:08:00Z"}, "v": 8}], "$db": "u"}`,
+			want: map[string]string{"n": "1", "writeErrors.0.index": "1"}},
 
 		// Transactions.
 		{cmd: `{"getParameter": 1, "quiet": 1, ` + lsid + `, "$db": "t"}`, code: 263},
@@ -186,6 +223,8 @@ func TestMemberSince81(t *testing.T) {
 		{cmd: stream(`"showExpandedEvents": null`, ""), code: 14},
 		{cmd: stream(`"showExpandedEvents": false`, strict), code: 323},
 		{cmd: stream(`"fullDocument": "updateLookup"`, strict)},
+		{cmd: stream(`"resumeAfter": {"_data": "00"}`, ""), code: 50811},
+		{cmd: stream(`"resumeAfter": {"_data": "46"}`, ""), code: 260},
 		{cmd: `{"aggregate": "c", "pipeline": [], "cursor": {}, "explain": true` + strict + `, "$db": "t"}`, code: 323},
 
 		{cmd: `{"aggregate": 1, "pipeline": [{"$currentOp": {"targetAllNodes": true}}], "cursor": {}, "$db": "admin"}`, code: 9},
@@ -197,12 +236,20 @@ func TestMemberSince81(t *testing.T) {
 			want: map[string]string{"allowDiskUseByDefault": "true", "ShardingTaskExecutorPoolReplicaSetMatching": `"automatic"`}},
 		{cmd: `{"getParameter": {"showDetails": true}, "KeysRotationIntervalSec": 1, "$db": "admin"}`,
 			want: map[string]string{"KeysRotationIntervalSec.settableAtRuntime": "false", "KeysRotationIntervalSec.settableAtStartup": "true"}},
+		{cmd: `{"setParameter": 1, "featureCompatibilityVersion": "8.0", "$db": "admin"}`, code: 20},
+		{cmd: `{"lockInfo": 1, "$db": "admin"}`, want: map[string]string{"lockInfo": `[]`}},
+		{cmd: `{"fsync": 1, "lock": true, "$db": "admin"}`},
+		{cmd: `{"lockInfo": 1, "$db": "admin"}`, want: map[string]string{"lockInfo.0.granted.0.mode": `"S"`, "lockInfo.0.pending": `[]`, "lockInfo.1": ""}},
+		{cmd: `{"fsyncUnlock": 1, "$db": "admin"}`},
 		{cmd: `{"setParameter": 1, "automationServiceDescriptor": 1, "$db": "admin"}`, code: 14},
 		{cmd: `{"setParameter": 1, "automationServiceDescriptor": "` + strings.Repeat("x", 65) + `", "$db": "admin"}`, code: 15},
 		{cmd: `{"setParameter": 1, "automationServiceDescriptor": "x", "$db": "admin"}`},
 		{cmd: `{"setParameter": 1, "logComponentVerbosity": {"command": {"verbosity": {"$numberDouble": "NaN"}}}, "$db": "admin"}`, code: 2},
 	}, mongotest.Version("8.2"), mongotest.ReplicaSet(1))
 	mendSteps(t, []mendStep{
+		{cmd: `{"ping": 1, "lsid": {"id": {"$uuid": "01234567-89ab-cdef-0123-456789abcdef"}}, "$db": "t"}`},
+		{cmd: `{"aggregate": 1, "pipeline": [{"$listLocalSessions": {}}], "cursor": {}, "$db": "t"}`, want: map[string]string{
+			"cursor.firstBatch.0._id.id": `{"$binary":{"base64":"ASNFZ4mrze8BI0VniavN7w==","subType":"04"}}`}},
 		{cmd: `{"getDefaultRWConcern": 1, "$db": "admin"}`, code: 51300},
 		{cmd: `{"setDefaultRWConcern": 1, "defaultWriteConcern": {"w": 1}, "$db": "admin"}`, code: 51300},
 	}, mongotest.Version("8.2"))

@@ -274,6 +274,29 @@ func Array[T any](to func(*T) *bson.RawValue) Field[T] { return bind(array, to, 
 // Timestamp takes a timestamp.
 func Timestamp[T any](to func(*T) *bson.RawValue) Field[T] { return bind(timestamp, to, valueOf) }
 
+// UUID takes the UUID of a collection. Before version 8.1, where the errors are not known, what is
+// none is left unread.
+func UUID[T any](of string, to func(*T) *[]byte) Field[T] {
+	return Any[T](nil).Then(func(q *T, v Value) error {
+		path := of + "." + v.Name
+		b, ok := v.Binary()
+		switch {
+		case ok && b.Subtype == bson.BinaryUUID && len(b.Data) == 16:
+			if to != nil {
+				*to(q) = b.Data
+			}
+			return nil
+		case !v.From.Version().AllParsed() || IsNull(v.RawValue):
+			return nil
+		case !ok:
+			return WrongType(path, v.Type, "binData")
+		case b.Subtype != bson.BinaryUUID:
+			return WrongType(path, v.Type, "UUID")
+		}
+		return srverr.New(srverr.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
+	})
+}
+
 // Hint takes an index name or a key pattern.
 func Hint[T any](to func(*T) *bson.RawValue) Field[T] {
 	return bind(hint, to, valueOf).Kept().Says(srverr.FailedToParse, "Hint must be a string or an object")

@@ -154,6 +154,9 @@ func ParseToken(doc bson.Raw) (t Token, err error) {
 		if c := p.peek(); c >= tokenByte && c <= tokenByte+7 {
 			t.Fragment = p.number()
 		}
+		if n := len(p.b); p.peek() == tokenObject && p.b[n-1] != tokenEnd && store.KeyEnd(p.b[1:]) < 0 {
+			p.take(n + 1) // somebody has cut the key off; without its last byte the token does
+		}
 	}
 	return t, p.err
 }
@@ -199,9 +202,20 @@ func (p *tokenReader) peek() byte {
 }
 
 func (p *tokenReader) expect(c byte) {
-	if got := p.take(1); got != nil && got[0] != c {
+	if got := p.take(1); got != nil && !knownKeyType(got[0]) {
+		p.err = srverr.New(50811, "Unknown type: %d", got[0])
+	} else if got != nil && got[0] != c {
 		p.err = srverr.New(srverr.InvalidResumeToken, "Bad resume token")
 	}
+}
+
+// knownKeyType reports whether a value of the server's keys can begin with the byte.
+func knownKeyType(c byte) bool {
+	switch c {
+	case 10, 15, 20, 60, 70, 80, 90, 100, 110, 111, 120, 130, 140, 150, 160, 170, 240:
+		return true
+	}
+	return c >= 30 && c < 60 // numbers
 }
 
 func (p *tokenReader) number() int {

@@ -21,6 +21,7 @@ type Changes struct {
 type tokens struct {
 	ecoc    fle.Token
 	padding *fle.Token // fields with range or text queries
+	bad     error      // why they cannot be used; a field of which ECOC has nothing needs none
 }
 
 // parseTokens parses compactionTokens or cleanupTokens.
@@ -38,12 +39,12 @@ func (f *Fields) parseTokens(doc bson.Raw) (map[string]tokens, error) {
 			outer = inner.Lookup("ecoc")
 			padding, ok := tokenOf(inner.Lookup("anchorPaddingToken"))
 			if !ok {
-				return nil, srverr.New(9346807, "The tokens of the field '%s' have no anchorPaddingToken", path)
+				t.bad = srverr.New(9346807, "The tokens of the field '%s' have no anchorPaddingToken", path)
 			}
 			t.padding = &padding
 		}
-		if t.ecoc, ok = tokenOf(outer); !ok {
-			return nil, srverr.New(6346801, "The token of the field '%s' is malformed", path)
+		if t.ecoc, ok = tokenOf(outer); !ok && t.bad == nil {
+			t.bad = srverr.New(6346801, "The token of the field '%s' is malformed", path)
 		}
 		out[path] = t
 	}
@@ -81,6 +82,9 @@ func (f *Fields) Compact(state State, ecoc []bson.Raw, tokensDoc bson.Raw, clean
 		t, ok := byPath[path]
 		if !ok {
 			return Changes{}, srverr.New(7293603, "There is no token for the field '%s'", path)
+		}
+		if t.bad != nil {
+			return Changes{}, t.bad
 		}
 		b, _ := doc.Lookup("value").Binary()
 		s, err := fle.OpenState(t.ecoc, b.Data)

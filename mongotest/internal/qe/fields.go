@@ -6,6 +6,7 @@ import (
 
 	"allium/bson"
 	"allium/internal/fle"
+	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
@@ -40,7 +41,10 @@ func Of(options bson.Raw) *Fields {
 	f.ECOC, _ = doc.Lookup("ecocCollection").StringValue()
 	list, _ := doc.Lookup("fields").Array()
 	for v := range list.Values() {
-		doc, _ := v.Document()
+		doc, ok := v.Document()
+		if !ok {
+			continue
+		}
 		field := Field{}
 		field.Path, _ = doc.Lookup("path").StringValue()
 		name, _ := doc.Lookup("bsonType").StringValue()
@@ -210,6 +214,9 @@ func Complete(coll string, doc bson.Raw, server release.Version) (bson.Raw, erro
 	var paths, keys []string
 	for v := range fields.Values() {
 		field, ok := v.Document()
+		if parsed && args.IsNull(v) {
+			continue // as in every array of documents that a definition describes
+		}
 		if !ok {
 			return nil, invalid("encryptedFields.fields must be an array of objects")
 		}

@@ -25,6 +25,10 @@ func checkShape(doc bson.Raw, server release.Version) error {
 	i := 0
 	for v := range fields.Values() {
 		field, ok := v.Document()
+		if args.IsNull(v) {
+			i++
+			continue
+		}
 		if !ok {
 			return args.WrongType(inFields+"."+strconv.Itoa(i), v.Type, "object")
 		}

@@ -120,7 +120,7 @@ var Features = []Feature{
 	{Since: At(8, 0, 0), Kind: Argument, Names: "aggregate.includeQueryStatsMetrics count.includeQueryStatsMetrics distinct.includeQueryStatsMetrics update.updates.sort " +
 		"$convert.format"},
 	{Since: At(8, 0, 10), Kind: Stage, Names: "$listClusterCatalog"},
-	{Since: At(8, 0, 0), Kind: Parameter, Names: "internalQueryPlannerIgnoreIndexWithCollationForRegex"},
+	{Since: At(8, 0, 0), Kind: Parameter, Names: "defaultMaxTimeMS internalQueryPlannerIgnoreIndexWithCollationForRegex"},
 	{Since: At(8, 0, 12), Kind: Parameter, Names: rateLimiter},
 	{Since: At(8, 0, 12), Kind: Reply, Names: "serverStatus.queues.ingressSessionEstablishment"},
 	{Since: At(8, 1, 0), Kind: Accumulator, Names: "$concatArrays $setUnion"},
@@ -135,6 +135,7 @@ var Features = []Feature{
 	{Until: At(8, 1, 0), Kind: Command, Names: "driverOIDTest"},
 	{Since: At(8, 1, 0), Kind: Argument, Names: "getParameter.setAt"},
 	{Since: At(8, 1, 0), Kind: Parameter, Names: "changeStreams pauseMigrationsDuringMultiUpdates"},
+	{Since: At(8, 2, 0), Kind: Parameter, Names: "fleDisableSubstringPreviewParameterLimits"},
 	{Since: At(8, 2, 0), Kind: Stage, Names: "$score $scoreFusion"},
 	{Since: At(8, 2, 0), Kind: Argument, Names: "aggregate.translatedForViewlessTimeseries rawData $changeStream.ignoreRemovedShards $changeStream.supportedEvents $changeStream.version"},
 	{Since: At(8, 2, 0), Kind: Expression, Names: "$currentDate"},

@@ -18,7 +18,10 @@ import (
 const bucketPrefix = "system.buckets."
 
 // BucketsOf returns the namespace of the buckets of a time series collection.
-func BucketsOf(c *store.Coll) string { return namespace.Join(c.DB, bucketPrefix+c.Name) }
+func BucketsOf(c *store.Coll) string { return namespace.Join(c.DB, BucketsName(c)) }
+
+// BucketsName returns the name of the buckets' collection in its database.
+func BucketsName(c *store.Coll) string { return bucketPrefix + c.Name }
 
 // Catalog tells the collections of a state, or of a writer.
 type Catalog interface {
@@ -52,7 +55,7 @@ func ListsBuckets(v release.Version) bool {
 // DescribeBuckets is the entry of a collection of buckets in listCollections.
 func DescribeBuckets(c *store.Coll, nameOnly bool) bson.Raw {
 	return bsondoc.Build(func(b *bsondoc.Builder) {
-		b.Str("name", bucketPrefix+c.Name)
+		b.Str("name", BucketsName(c))
 		b.Str("type", "collection")
 		if nameOnly {
 			return
@@ -60,14 +63,14 @@ func DescribeBuckets(c *store.Coll, nameOnly bool) bson.Raw {
 		b.Doc("options", bucketOptions(c))
 		b.Doc("info", bsondoc.Build(func(b *bsondoc.Builder) {
 			b.Flag("readOnly", false)
-			uuid := bucketUUID(c)
+			uuid := BucketsUUID(c)
 			b.Value("uuid", bson.TypeBinary, bson.AppendBinaryValue(nil, bson.BinaryUUID, uuid[:]))
 		}))
 	})
 }
 
-// bucketUUID returns the UUID of the buckets' collection.
-func bucketUUID(c *store.Coll) [16]byte {
+// BucketsUUID returns the UUID of the buckets' collection.
+func BucketsUUID(c *store.Coll) [16]byte {
 	uuid := c.UUID
 	uuid[0] ^= 0xff
 	return uuid
@@ -142,7 +145,7 @@ func Of(source *store.Coll, ns string, v release.Version, m *work.Meter) *Bucket
 	options := bucketOptions(source)
 	set := store.Settings{Raw: options, Clustered: true, Collation: source.Collation}
 	set.Check = &validation.Validator{Spec: options.Lookup("validator").Value, Level: "strict", Action: "error"}
-	x.none = store.NewDerived(ns, bucketUUID(source), set, nil)
+	x.none = store.NewDerived(ns, BucketsUUID(source), set, nil)
 	return x
 }
 

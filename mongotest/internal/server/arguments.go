@@ -289,7 +289,9 @@ func (r *Request) sessionArgs() error {
 	}
 	if r.Cmd.NoAuth {
 		r.hasStartTxn, r.startTxn = false, false
-		return nil
+		if !has || !r.Cmd.UsesSession || !r.Version().AllParsed() || r.Node.cfg.Auth && r.Conn.user == nil {
+			return nil
+		}
 	}
 	if has {
 		s, err := r.UseSession(r.OwnSession(id))

@@ -39,8 +39,11 @@ type Command struct {
 	Help      string // what it says to {help: true}
 	Roles     []Role // nil: all
 	AdminOnly bool
-	NoAuth    bool  // runs before the client has authenticated; takes no part in sessions
-	Needs     Needs // the privileges; none with NoAuth
+	NoAuth    bool // runs before the client has authenticated; takes no part in sessions
+	// UsesSession is for a command with NoAuth that nevertheless keeps its session alive since
+	// version 8.1.
+	UsesSession bool
+	Needs       Needs // the privileges; none with NoAuth
 	// Strangers reports whether clients that have not authenticated may run it in a version. It may
 	// be nil.
 	Strangers func(release.Version) bool
@@ -66,6 +69,9 @@ type Command struct {
 	Struct string
 	// MaxTime is for commands which name maxTimeMS among their own arguments since version 5.0.
 	MaxTime MaxTime
+	// DefaultMaxTime reports whether the cluster parameter defaultMaxTimeMS limits a request
+	// without maxTimeMS. It may be nil, for a command that it does not limit.
+	DefaultMaxTime func(r *Request) bool
 	// NoWriteConcern tells that this request of the command takes no writeConcern nevertheless. It
 	// may be nil.
 	NoWriteConcern func(r *Request) bool

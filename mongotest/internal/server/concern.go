@@ -420,12 +420,14 @@ func (r *Request) waitReadConcern() error {
 
 // maxTime parses maxTimeMS into the deadline.
 func (r *Request) maxTime() error {
-	if r.maxTimeMS.IsZero() || r.Cmd.Continues {
+	if r.Cmd.Continues {
 		return nil
 	}
-	ms, err := r.Cmd.MaxTime.Parse(r.maxTimeMS, r.Version())
-	if err != nil {
-		return err
+	ms, err := r.defaultMaxTime(), error(nil)
+	if !r.maxTimeMS.IsZero() {
+		if ms, err = r.Cmd.MaxTime.Parse(r.maxTimeMS, r.Version()); err != nil {
+			return err
+		}
 	}
 	if ms > 0 {
 		if _, ok := r.Fault("maxTimeAlwaysTimeOut"); ok {

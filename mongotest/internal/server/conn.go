@@ -15,6 +15,7 @@ import (
 	"allium/mongotest/internal/account"
 	"allium/mongotest/internal/netfault"
 	"allium/mongotest/internal/session"
+	"allium/mongotest/internal/store"
 )
 
 // Conn is one client connection. Its messages are handled one after the other on one goroutine.
@@ -46,6 +47,8 @@ type Conn struct {
 	// SASL is the conversation that has begun and is not finished: of package login. nil: none.
 	SASL any
 
+	uuid [16]byte // zero until somebody asks for it: see UUID
+
 	mu      sync.Mutex
 	running opInfo // for currentOp and killOp
 }
@@ -74,6 +77,15 @@ func newConn(n *Node, nc net.Conn) *Conn {
 
 // ID returns the connection's number on its node, as hello reports it.
 func (c *Conn) ID() int32 { return c.id }
+
+// UUID returns what identifies the connection among those of all nodes. It belongs to the
+// connection's goroutine.
+func (c *Conn) UUID() [16]byte {
+	if c.uuid == [16]byte{} {
+		c.uuid = store.NewUUID()
+	}
+	return c.uuid
+}
 
 // NetConn returns the connection itself.
 func (c *Conn) NetConn() net.Conn { return c.nc }

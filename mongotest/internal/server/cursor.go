@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"allium/bson"
@@ -46,9 +47,9 @@ type Cursor struct {
 	AtTime    bson.Timestamp   // of the snapshot that it reads; zero: whatever is the newest
 
 	Pipeline  *PipelineOutput // of an aggregation; else nil
-	docs      int64           // that were returned
+	docs      atomic.Int64    // that were returned
 	left      time.Duration   // what its command left of its maxTimeMS; 0: there is no limit
-	batches   int64           // that they came in
+	batches   atomic.Int64    // that they came in
 	Relay     *Relay          // how a mongos passes it on, if it has got it from one shard; or nil
 	Tailable  bool
 	AwaitData bool
@@ -369,8 +370,8 @@ func (c *Cursor) Fill(dst []byte, b *Batch) ([]byte, error) {
 		dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, int(b.N)), doc...)
 		b.N++
 	}
-	c.docs += b.N
-	c.batches++
+	c.docs.Add(b.N)
+	c.batches.Add(1)
 	// Since 5.0, a limit that is reached with the last document of a full batch does not close the
 	// cursor, but in a data lake it does.
 	cfg := c.Run.Request.Node.cfg
@@ -614,19 +615,42 @@ func (n *Node) IdleCursors() []bson.Raw {
 		if c.Session != nil {
 			dst = c.Session.ID.Append(dst, "lsid")
 		}
-		one, dst := bson.BeginDocumentElement(dst, "cursor")
-		dst = bson.AppendInt64(dst, "cursorId", id)
-		dst = bson.AppendDateTime(dst, "createdDate", bson.NewDateTime(c.created))
-		dst = bson.AppendDateTime(dst, "lastAccessDate", bson.NewDateTime(c.lastUse))
-		dst = bson.AppendInt64(dst, "nDocsReturned", c.docs)
-		dst = bson.AppendInt64(dst, "nBatchesReturned", c.batches)
-		dst = bson.AppendBool(dst, "noCursorTimeout", c.NoTimeout)
-		dst = bson.AppendBool(dst, "tailable", c.Tailable)
-		dst = bson.AppendBool(dst, "awaitData", c.AwaitData)
-		if c.origin != nil {
-			dst = bson.AppendDocument(dst, "originatingCommand", shortened(c.origin))
-		}
-		list = append(list, bson.EndDocument(bson.EndDocument(dst, one), at))
+		dst = c.appendTo(dst, 0)
+		list = append(list, bson.EndDocument(dst, at))
 	}
 	return list
+}
+
+// appendBusyCursor appends what currentOp shows of the cursor that a getMore works on, if there is
+// one of this id.
+func (n *Node) appendBusyCursor(dst []byte, id, op int64) []byte {
+	t := &n.cursors
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.byID[id]
+	if c == nil {
+		return dst
+	}
+	return c.appendTo(dst, op)
+}
+
+// appendTo appends the cursor as currentOp shows it; op is the operation that works on it, 0: none.
+// The table's mutex is held.
+func (c *Cursor) appendTo(dst []byte, op int64) []byte {
+	at, dst := bson.BeginDocumentElement(dst, "cursor")
+	dst = bson.AppendInt64(dst, "cursorId", c.ID)
+	dst = bson.AppendDateTime(dst, "createdDate", bson.NewDateTime(c.created))
+	dst = bson.AppendDateTime(dst, "lastAccessDate", bson.NewDateTime(c.lastUse))
+	dst = bson.AppendInt64(dst, "nDocsReturned", c.docs.Load())
+	dst = bson.AppendInt64(dst, "nBatchesReturned", c.batches.Load())
+	dst = bson.AppendBool(dst, "noCursorTimeout", c.NoTimeout)
+	dst = bson.AppendBool(dst, "tailable", c.Tailable)
+	dst = bson.AppendBool(dst, "awaitData", c.AwaitData)
+	if c.origin != nil {
+		dst = bson.AppendDocument(dst, "originatingCommand", shortened(c.origin))
+	}
+	if op != 0 {
+		dst = bson.AppendInt64(dst, "operationUsingCursorId", op)
+	}
+	return bson.EndDocument(dst, at)
 }

@@ -16,6 +16,11 @@ func (r *Request) Writable(tx *store.Tx, ns string, make bool) (*store.Coll, err
 	if strings.HasPrefix(ns, "local.") && r.IsRetryable() {
 		return nil, srverr.New(srverr.IllegalOperation, "retryable writes is not supported for unreplicated ns: %s", ns)
 	}
+	if r.expectedUUID != nil {
+		if err := r.checkExpected(tx.State(), ns); err != nil {
+			return nil, err
+		}
+	}
 	c := tx.Coll(ns)
 	if c == nil {
 		if !make {

@@ -19,7 +19,7 @@ var logComponents = []struct {
 	below []string
 }{
 	{name: "accessControl"}, {name: "command"}, {name: "control"}, {name: "ftdc"}, {name: "geo"}, {name: "index"},
-	{name: "network"}, {name: "query"},
+	{"network", []string{"asio"}}, {name: "query"},
 	{"replication", []string{"election", "heartbeats", "initialSync", "rollback"}}, {name: "sharding"},
 	{"storage", []string{"journal", "recovery", "wt"}}, {name: "transaction"}, {name: "write"},
 }

@@ -86,6 +86,40 @@ func (r *Request) resolve(uuid []byte) (ns string, err error) {
 	return ns, nil
 }
 
+// Expect says which UUID the collection must have that the request goes to; nil: any.
+func (r *Request) Expect(ns string, uuid []byte) { r.expectedNS, r.expectedUUID = ns, uuid }
+
+// checkExpected refuses the collection if it does not have the UUID that the request names.
+func (r *Request) checkExpected(st *store.State, ns string) error {
+	if r.expectedUUID == nil || ns != r.expectedNS {
+		return nil
+	}
+	return CheckUUID(st, ns, r.expectedUUID)
+}
+
+// CheckUUID returns the error of a collection that does not have the UUID which a command says, and
+// names the one of the database that has it.
+func CheckUUID(st *store.State, ns string, want []byte) error {
+	if c := st.Coll(ns); c != nil && !c.View && string(c.UUID[:]) == string(want) {
+		return nil
+	}
+	db, name := namespace.Split(ns)
+	actual := bson.RawValue{Type: bson.TypeNull}
+	st.Colls(db, func(c *store.Coll) bool {
+		found := !c.View && string(c.UUID[:]) == string(want)
+		if found {
+			actual = bsondoc.StringValue(c.Name)
+		}
+		return !found
+	})
+	e := srverr.New(srverr.CollectionUUIDMismatch, "Collection UUID does not match that specified")
+	at, extra := bson.BeginDocument(nil)
+	extra = bson.AppendBinary(bson.AppendString(extra, "db", db), "collectionUUID", bson.BinaryUUID, want)
+	extra = bson.AppendString(extra, "expectedCollection", name)
+	e.Extra = bson.EndDocument(bson.AppendRawValue(extra, "actualCollection", actual), at)
+	return e
+}
+
 // ShardedNS reads the full name of the collection that a command of sharding is about.
 func (r *Request) ShardedNS() (db, ns string, err error) {
 	ns, ok := r.Arg().StringValue()

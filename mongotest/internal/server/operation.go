@@ -129,9 +129,13 @@ func (n *Node) Connections() (current int, created int32) {
 	return len(n.conns), n.lastConn.Load()
 }
 
+// maxShownOp is how long a command may be that currentOp shows as it is when it is to shorten long
+// ones.
+const maxShownOp = 1 << 10
+
 // CurrentOps returns the running operations as currentOp and $currentOp show them, with idle also
-// the connections that have none.
-func (n *Node) CurrentOps(idle bool) []bson.Raw {
+// the connections that have none. With short, long commands are cut.
+func (n *Node) CurrentOps(idle, short bool) []bson.Raw {
 	n.mu.Lock()
 	conns := make([]*Conn, 0, len(n.conns))
 	for c := range n.conns {
@@ -143,7 +147,7 @@ func (n *Node) CurrentOps(idle bool) []bson.Raw {
 		c.mu.Lock()
 		switch {
 		case c.running.op != nil:
-			list = append(list, c.appendOp())
+			list = append(list, c.appendOp(short))
 		case idle:
 			at, dst := c.beginOp(false)
 			list = append(list, bson.EndDocument(dst, at))
@@ -220,7 +224,7 @@ func (c *Conn) beginOp(active bool) (int, []byte) {
 }
 
 // appendOp describes the connection's operation. The connection's mutex is held.
-func (c *Conn) appendOp() bson.Raw {
+func (c *Conn) appendOp(short bool) bson.Raw {
 	o := &c.running
 	ran := time.Since(o.started)
 	at, dst := c.beginOp(true)
@@ -232,14 +236,27 @@ func (c *Conn) appendOp() bson.Raw {
 	}
 	dst = bson.AppendString(dst, "op", opKind(o.cmd.Name))
 	ns := o.db + ".$cmd"
+	var cursor int64
 	for _, v := range o.body.All() {
 		if s, ok := v.StringValue(); ok {
 			ns = o.db + "." + s
 		}
+		if cursor, _ = v.Int64(); o.cmd.Name == "getMore" && cursor != 0 {
+			if s, ok := o.body.Lookup("collection").StringValue(); ok {
+				ns = o.db + "." + s
+			}
+		}
 		break
 	}
 	dst = bson.AppendString(dst, "ns", ns)
-	dst = bson.AppendDocument(dst, "command", shown(o.body))
+	command := shown(o.body)
+	if short {
+		command = shortenedTo(command, maxShownOp)
+	}
+	dst = bson.AppendDocument(dst, "command", command)
+	if o.cmd.Name == "getMore" {
+		dst = c.node.appendBusyCursor(dst, cursor, int64(o.op.id))
+	}
 	if o.op.err() != nil {
 		dst = bson.AppendBool(dst, "killPending", true)
 	}

@@ -163,6 +163,9 @@ var ClusterParameters = map[string]bson.Raw{
 	// the middle of an update.
 	"changeStreams":                     bsondoc.Of("expireAfterSeconds", int64(3600)),
 	"pauseMigrationsDuringMultiUpdates": bsondoc.Of("enabled", false),
+	"defaultMaxTimeMS":                  bsondoc.Of("readOperations", int64(0)),
+	// What a client encrypts, its own library limits.
+	"fleDisableSubstringPreviewParameterLimits": bsondoc.Of("shouldOverride", false),
 }
 
 // ClusterParameter returns the value of a parameter of the whole deployment, nil if there is none
@@ -176,14 +179,31 @@ func (d *Data) ClusterParameter(name string) bson.Raw {
 	return ClusterParameters[name]
 }
 
-// SetClusterParameter keeps a copy of the value.
+// SetClusterParameter keeps a copy of the value, with the time at which it was set.
 func (d *Data) SetClusterParameter(name string, doc bson.Raw) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.parameters == nil {
 		d.parameters = map[string]bson.Raw{}
 	}
-	d.parameters[strings.Clone(name)] = bsondoc.Copy(doc) // the name lies in the connection's buffer
+	at, value := bson.BeginDocument(nil)
+	value = bson.AppendTimestamp(value, "clusterParameterTime", d.Clock.Tick())
+	value = append(value, doc.Elements()...)
+	d.parameters[strings.Clone(name)] = bson.EndDocument(value, at) // the name lies in the connection's buffer
+}
+
+// Always is the DefaultMaxTime of a command that it limits whatever its arguments are.
+func Always(*Request) bool { return true }
+
+// defaultMaxTime returns how many milliseconds the parameter defaultMaxTimeMS gives the request,
+// which has no limit of its own.
+func (r *Request) defaultMaxTime() int64 {
+	if r.Cmd.DefaultMaxTime == nil || !r.Cmd.DefaultMaxTime(r) ||
+		!r.Version().Has(release.Parameter, "defaultMaxTimeMS") {
+		return 0
+	}
+	ms, _ := r.Node.data.ClusterParameter("defaultMaxTimeMS").Lookup("readOperations").AsInt64()
+	return ms
 }
 
 // ImageExpired reports whether the server has dropped the pre-image of a change that was made at

@@ -253,13 +253,16 @@ const maxProfiled = 50 << 10
 
 // shortened returns a command as an entry has it: of a long one the beginning of its text, and its
 // comment.
-func shortened(command bson.Raw) bson.Raw {
-	if len(command) <= maxProfiled {
+func shortened(command bson.Raw) bson.Raw { return shortenedTo(command, maxProfiled) }
+
+// shortenedTo is the same for commands of more than n bytes. The text has no comment.
+func shortenedTo(command bson.Raw, n int) bson.Raw {
+	if len(command) <= n {
 		return command
 	}
-	text := bsontext.Document(command)
-	if len(text) > maxProfiled {
-		text = strings.ToValidUTF8(text[:maxProfiled], "") + "..."
+	text := bsontext.Document(bsondoc.Without(command, "comment"))
+	if len(text) > n {
+		text = strings.ToValidUTF8(text[:n], "") + "..."
 	}
 	return bsondoc.Build(func(d *bsondoc.Builder) {
 		d.Str("$truncated", text)

@@ -211,7 +211,10 @@ type outcome struct {
 	IntegerOK  bool     // ok is an integer: the command was answered by another one
 	failLabels bson.Raw // labels that a fail point gives the reply, instead of the computed ones
 	hasLabels  bool
-	wcCode     int32 // code of the writeConcernError in the reply
+	// expectedUUID is what the collection expectedNS must have; nil: any.
+	expectedNS   string
+	expectedUUID []byte
+	wcCode       int32 // code of the writeConcernError in the reply
 }
 
 // generic are the arguments that every command takes.

@@ -25,6 +25,9 @@ type Selection struct {
 	// Updates is set for the statement of an update: errors then show its collation even if it is
 	// that of the collection.
 	Updates bool
+	// Unsorted is set for statements that look a document up by its _id without reading their
+	// order.
+	Unsorted bool
 	// NoExpr refuses $expr: an upsert could not tell what to insert.
 	NoExpr bool
 	State  *store.State // that the selection reads; nil: what the request reads
@@ -90,12 +93,31 @@ func (op *Selection) ParseCollated(r *Request, o *query.Options) error {
 	if err := query.CheckHint(r.Version(), op.Hint); err != nil {
 		return err
 	}
-	if len(op.Sort) > 5 && !op.natural {
+	if len(op.Sort) > 5 && !op.natural && !(op.Unsorted && byID(op.Q)) {
 		if op.Order, err = query.ParseSort(op.Sort, o); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// byID reports whether a filter is nothing but the value of _id.
+func byID(filter bson.Raw) bool {
+	n := 0
+	for k, v := range filter.All() {
+		n++
+		if k != "_id" || v.Type == bson.TypeRegex {
+			return false
+		}
+		if doc, ok := v.Document(); ok {
+			for name := range doc.All() {
+				if strings.HasPrefix(name, "$") {
+					return false
+				}
+			}
+		}
+	}
+	return n == 1
 }
 
 // ExplicitCollation is a collation as commands show it that always have one.

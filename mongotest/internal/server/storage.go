@@ -242,6 +242,9 @@ func (r *Request) Snapshot(namespaces ...string) (*store.State, error) {
 	}
 	for _, ns := range namespaces {
 		c := st.Coll(ns)
+		if err := r.checkExpected(st, ns); err != nil {
+			return nil, err
+		}
 		x, err := r.Route(c, ns)
 		if err == nil {
 			err = x.ReachUnsharded(c)

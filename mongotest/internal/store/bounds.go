@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"runtime"
 
 	"allium/bson"
 	"allium/mongotest/internal/query"
@@ -230,6 +231,25 @@ func place(list []fieldRange, v string, backward bool) (n int, in bool) {
 		return lo - 1, false
 	}
 	return lo, false
+}
+
+// KeyEnd returns how many bytes the first value takes of what AppendKey appended in ascending
+// order; -1: it is not whole. Unlike the keys of an index, such bytes may come from a client.
+func KeyEnd(key []byte) (n int) {
+	defer func() {
+		// What walks over keys relies on their being whole: else it comes to their end too early.
+		switch r := recover().(type) {
+		case nil:
+		case runtime.Error:
+			n = -1
+		default:
+			panic(r)
+		}
+	}()
+	if n = valueEnd(string(key), 0, 0); n == 0 || n > len(key) {
+		return -1
+	}
+	return n
 }
 
 // valueEnd returns where the encoded value ends that begins at a place of a key. mask is what its

@@ -33,6 +33,23 @@ func TestKeyOrder(t *testing.T) {
 	}
 }
 
+// TestKeyEnd: the end of a key is found, whatever follows, and a key that was cut is not whole.
+func TestKeyEnd(t *testing.T) {
+	for _, v := range keyTestValues(rand.New(rand.NewPCG(1, 2))) {
+		key := AppendKey(nil, v, nil, false)
+		for _, tail := range []string{"", "\x00", "\xff\x01"} {
+			if got := KeyEnd(append(bytes.Clone(key), tail...)); got != len(key) {
+				t.Fatalf("%s %x: the key of %d bytes ends at %d", v.Type, v.Value, len(key), got)
+			}
+		}
+		for n := range key {
+			if got := KeyEnd(key[:n]); got != -1 {
+				t.Fatalf("%s %x: %d of %d bytes end at %d", v.Type, v.Value, n, len(key), got)
+			}
+		}
+	}
+}
+
 func keyTestValues(rng *rand.Rand) []bson.RawValue {
 	var values []bson.RawValue
 	add := func(t bson.Type, b []byte) { values = append(values, bson.RawValue{Type: t, Value: b}) }

@@ -14,8 +14,8 @@ import (
 // Writes to the catalog: collections, their settings, their indexes. Those to documents are in
 // tx.go.
 
-// newUUID returns a random UUID.
-func newUUID() (u [16]byte) {
+// NewUUID returns a random UUID.
+func NewUUID() (u [16]byte) {
 	rand.Read(u[:])
 	u[6] = u[6]&0x0f | 0x40
 	u[8] = u[8]&0x3f | 0x80
@@ -48,7 +48,7 @@ func (tx *Tx) Create(ns string, set Settings, id *IndexInfo) (*Coll, error) {
 	if tx.txn != nil && tx.s.latest.Load().Coll(ns) != nil && tx.txn.base.Coll(ns) == nil {
 		return nil, CatalogChanged()
 	}
-	info := &Info{NS: ns, DB: db, Name: name, UUID: newUUID(), Settings: set, lastRecord: newCounter(),
+	info := &Info{NS: ns, DB: db, Name: name, UUID: NewUUID(), Settings: set, lastRecord: newCounter(),
 		shard: tx.s.shard}
 	if tx.uuid != nil {
 		info.UUID, tx.uuid = *tx.uuid, nil

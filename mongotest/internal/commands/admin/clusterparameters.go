@@ -128,6 +128,10 @@ var (
 	}}
 	pauseArgs = &args.Table[args.None]{Name: "pauseMigrationsDuringMultiUpdates",
 		Fields: map[string]args.Field[args.None]{"enabled": args.Bool[args.None](nil)}}
+	maxTimeArgs = &args.Table[args.None]{Name: "defaultMaxTimeMS",
+		Fields: map[string]args.Field[args.None]{"readOperations": args.Number[args.None](nil).AtLeast(0)}}
+	substringArgs = &args.Table[args.None]{Name: "fleDisableSubstringPreviewParameterLimits",
+		Fields: map[string]args.Field[args.None]{"shouldOverride": args.Bool[args.None](nil)}}
 )
 
 // checkClusterParameter checks a value where each parameter has a definition.
@@ -151,6 +155,10 @@ func checkClusterParameter(r *server.Request, name string, doc bson.Raw) error {
 		return nil
 	case "pauseMigrationsDuringMultiUpdates":
 		return pauseArgs.Parse(r, doc, &args.None{})
+	case "defaultMaxTimeMS":
+		return maxTimeArgs.Parse(r, doc, &args.None{})
+	case "fleDisableSubstringPreviewParameterLimits":
+		return substringArgs.Parse(r, doc, &args.None{})
 	}
 	images, ok := doc.Lookup("preAndPostImages").Document()
 	if !ok {

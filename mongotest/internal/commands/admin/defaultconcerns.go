@@ -40,6 +40,12 @@ func runSetDefaultRW(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, srverr.New(
 			srverr.BadValue, "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present")
 	}
+	if own, ok := r.Body.Lookup("writeConcern").Document(); ok && r.Version().AllParsed() {
+		mode, named := own.Lookup("w").StringValue()
+		if named && r.Node.Set() != nil && !r.Node.Set().KnowsMode(mode) {
+			return dst, errMode(mode)
+		}
+	}
 	d := r.Node.Data()
 	next := server.DefaultConcerns{}
 	if old := d.Defaults(); old != nil {
@@ -104,10 +110,15 @@ func checkDefaultWrite(r *server.Request, doc bson.Raw) error {
 	case w.Type == 0:
 		return srverr.New(srverr.BadValue, "The default write concern must have 'w'")
 	case w.Type == bson.TypeNull, named && r.Node.Set() != nil && !r.Node.Set().KnowsMode(mode):
-		return srverr.New(srverr.UnknownReplWriteConcern,
-			"No write concern mode named '%s' found in replica set configuration", mode)
+		return errMode(mode)
 	}
 	return nil
+}
+
+// errMode is the error of a write concern of which the set's configuration has nothing.
+func errMode(mode string) error {
+	return srverr.New(srverr.UnknownReplWriteConcern,
+		"No write concern mode named '%s' found in replica set configuration", mode)
 }
 
 func appendDefaults(r *server.Request, dst []byte) []byte {

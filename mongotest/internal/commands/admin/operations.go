@@ -36,7 +36,8 @@ func runCurrentOp(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	at, dst := bson.BeginArrayElement(dst, "inprog")
 	i := 0
-	for _, o := range append(r.Node.CurrentOps(r.Body.Lookup("$all").AsBool()), r.Node.InactiveTransactions()...) {
+	ops := r.Node.CurrentOps(r.Body.Lookup("$all").AsBool(), r.Body.Lookup("$truncateOps").AsBool())
+	for _, o := range append(ops, r.Node.InactiveTransactions()...) {
 		match, err := f.Match(o)
 		if err != nil {
 			return dst, err

@@ -169,7 +169,7 @@ func refusal(r *server.Request, code int32) int32 {
 var fixedParameters = map[string]bool{"enableTestCommands": true, "localLogicalSessionTimeoutMinutes": true,
 	"logicalSessionRefreshMillis": true,
 	"maxBSONDepth":                true, "authenticationMechanisms": true, "acceptApiVersion2": true,
-	"KeysRotationIntervalSec": true}
+	"KeysRotationIntervalSec": true, "featureCompatibilityVersion": true}
 
 func runSetParameter(r *server.Request, dst []byte) ([]byte, error) {
 	first, found := true, false

@@ -118,7 +118,7 @@ var statusSections = []statusSection{
 	{"connections", nil, func(r *server.Request, dst []byte) []byte {
 		current, created := r.Node.Connections()
 		dst = bsondoc.Append(dst, "current", int32(current), "available", int32(51200-current),
-			"totalCreated", created, "active", int32(len(r.Node.CurrentOps(false))))
+			"totalCreated", created, "active", int32(len(r.Node.CurrentOps(false, false))))
 		return r.Node.AppendEstablishment(dst)
 	}},
 	{"extra_info", nil, func(_ *server.Request, dst []byte) []byte {
@@ -127,7 +127,7 @@ var statusSections = []statusSection{
 	{"globalLock", noMongos, func(r *server.Request, dst []byte) []byte {
 		dst = bson.AppendInt64(dst, "totalTime", time.Since(r.Node.Started()).Microseconds())
 		dst = threefold(dst, "currentQueue", 0)
-		return threefold(dst, "activeClients", int32(len(r.Node.CurrentOps(false))))
+		return threefold(dst, "activeClients", int32(len(r.Node.CurrentOps(false, false))))
 	}},
 	{"locks", noMongos, func(_ *server.Request, dst []byte) []byte { return dst }},
 	{"logicalSessionRecordCache", nil, func(r *server.Request, dst []byte) []byte {
@@ -360,7 +360,12 @@ func runConnectionStatus(r *server.Request, dst []byte) ([]byte, error) {
 		_, privileges := r.Node.Data().Accounts().Inherited(roles)
 		dst = bsondoc.AppendDocuments(dst, "authenticatedUserPrivileges", account.MergePrivileges(privileges))
 	}
-	return bson.EndDocument(dst, at), nil
+	dst = bson.EndDocument(dst, at)
+	if r.Version().AllParsed() {
+		uuid := r.Conn.UUID()
+		dst = bson.AppendBinary(dst, "uuid", bson.BinaryUUID, uuid[:])
+	}
+	return dst, nil
 }
 
 func runTop(r *server.Request, dst []byte) ([]byte, error) {
@@ -465,7 +470,19 @@ func runConnPoolStats(r *server.Request, dst []byte) ([]byte, error) {
 }
 
 func runLockInfo(r *server.Request, dst []byte) ([]byte, error) {
-	return bsondoc.AppendStrings(dst, "lockInfo", nil), args.CheckParsed(r, r.Cmd.Name, "includeStorageEngineDump")
+	if err := args.CheckParsed(r, r.Cmd.Name, "includeStorageEngineDump"); err != nil {
+		return dst, err
+	}
+	var locks [][]byte
+	if r.Node.FsyncLocks().Load() > 0 { // the one lock that outlives its command
+		granted := bsondoc.Of("mode", "S", "convertMode", "NONE", "enqueueAtFront", false, "compatibleFirst", true)
+		locks = append(locks, bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Str("resourceId", "{2305843009213693953: Global, 1}")
+			d.B = bsondoc.AppendDocuments(d.B, "granted", [][]byte{granted})
+			d.B = bsondoc.AppendDocuments(d.B, "pending", nil)
+		}))
+	}
+	return bsondoc.AppendDocuments(dst, "lockInfo", locks), nil
 }
 
 // lastLTS returns the series before a version that is supported for long, as those with a zero are

@@ -48,7 +48,9 @@ type modification struct {
 	capped       bool
 	isValidation bool
 	series       bson.Raw
-	dry          bool // dryRun
+	dry          bool   // dryRun
+	parsed       bool   // a definition describes the arguments
+	cappedOption string // the last of cappedSize and cappedMax
 }
 
 func runCollMod(r *server.Request, dst []byte) ([]byte, error) {
@@ -61,10 +63,17 @@ func runCollMod(r *server.Request, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	c := st.Coll(ns)
+	if c == nil && ns == "local.oplog.rs" && r.Node.Set() != nil {
+		for _, name := range []string{"cappedSize", "cappedMax"} {
+			if !r.Body.Lookup(name).IsZero() {
+				return dst, srverr.New(srverr.InvalidOptions, "'%s' cannot be changed for the oplog: run replSetResizeOplog", name)
+			}
+		}
+	}
 	if c == nil {
 		return dst, srverr.New(srverr.NamespaceNotFound, "ns does not exist")
 	}
-	m := &modification{coll: c}
+	m := &modification{coll: c, parsed: r.Version().AllParsed()}
 	if err := collModArgs.ParseCommand(r, m); err != nil {
 		return dst, err
 	}
@@ -134,6 +143,10 @@ func (m *modification) checkParsed(v release.Version) error {
 		return bad("dry-run mode is only supported for the index option 'unique'")
 	case m.expire.Type != 0 && !m.coll.TimeSeries && !m.coll.Clustered:
 		return bad("'expireAfterSeconds' option is only supported on collections clustered by _id")
+	case m.capped && m.coll.TimeSeries && m.series != nil:
+		m.capped = false // beside timeseries it is not looked at
+	case m.capped && m.coll.TimeSeries:
+		return bad("option not supported on a time-series collection: %s", m.cappedOption)
 	case m.capped && !m.coll.Capped:
 		return bad("Collection must be capped.")
 	case m.preparesUnique() &&
@@ -306,9 +319,13 @@ func (m *modification) suits(k string) error {
 		return srverr.New(srverr.InvalidOptions, "option not supported on a view: %s", k)
 	}
 	switch k {
+	case "cappedSize", "cappedMax":
+		m.cappedOption = k
+	}
+	switch k {
 	case "validator", "validationLevel", "validationAction", "recordPreImages", "changeStreamPreAndPostImages",
 		"cappedSize", "cappedMax":
-		if m.coll.TimeSeries {
+		if m.coll.TimeSeries && (m.cappedOption != k || !m.parsed) {
 			return srverr.New(srverr.InvalidOptions, "option not supported on a time-series collection: %s", k)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/query"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
 	"allium/mongotest/internal/store"
@@ -24,7 +25,7 @@ func init() {
 		Run: runReIndex})
 	server.Register(&server.Command{
 		Name: "dbHash", Aliases: []string{"dbhash"}, Roles: server.Mongod, Needs: server.OnDB("dbHash"),
-		Where: server.Anywhere, Run: runDBHash,
+		Where: server.Anywhere, DefaultMaxTime: server.Always, Run: runDBHash,
 	})
 	server.Register(&server.Command{
 		Name: "geoSearch", Roles: server.Mongod, Needs: server.OnColl("find"), Where: server.OptIn, Txn: server.TxnOK,
@@ -111,7 +112,7 @@ func runReIndex(r *server.Request, dst []byte) ([]byte, error) {
 
 // runDBHash answers with a digest of every collection: that of its documents in the order of _id.
 func runDBHash(r *server.Request, dst []byte) ([]byte, error) {
-	if s, ok := r.Arg().StringValue(); ok {
+	if s, ok := r.Arg().StringValue(); ok && !r.Version().AllParsed() {
 		return dst, srverr.New(srverr.InvalidNamespace, "Invalid db name: %s.%s", r.DB, s)
 	}
 	st, err := r.Snapshot()
@@ -121,7 +122,10 @@ func runDBHash(r *server.Request, dst []byte) ([]byte, error) {
 	wanted := map[string]bool{}
 	if list, ok := r.Body.Lookup("collections").Array(); ok {
 		for e := range list.Values() {
-			s, _ := e.StringValue()
+			s, isText := e.StringValue()
+			if !isText {
+				return dst, srverr.New(srverr.BadValue, "collections entries have to be strings")
+			}
 			wanted[s] = true
 		}
 	}
@@ -130,12 +134,16 @@ func runDBHash(r *server.Request, dst []byte) ([]byte, error) {
 	at, hashes := bson.BeginDocumentElement(nil, "collections")
 	ids, uuids := bson.BeginDocumentElement(nil, "uuids")
 	st.Colls(r.DB, func(c *store.Coll) bool {
-		if c.View || len(wanted) > 0 && !wanted[c.Name] ||
+		name, uuid := c.Name, c.UUID
+		if c.TimeSeries && series.ListsBuckets(r.Version()) { // the series is a view
+			name, uuid = series.BucketsName(c), series.BucketsUUID(c)
+		}
+		if c.View || len(wanted) > 0 && !wanted[name] ||
 			len(c.Name) > 7 && c.Name[:7] == "system." && c.Name != "system.views" && c.Name != "system.js" {
 			return true
 		}
 		if c.Capped {
-			capped = append(capped, c.Name)
+			capped = append(capped, name)
 		}
 		var docs []bson.Raw
 		for s := store.NewScan(c, false, nil); ; {
@@ -155,10 +163,10 @@ func runDBHash(r *server.Request, dst []byte) ([]byte, error) {
 			one.Write(doc)
 		}
 		sum := hex.EncodeToString(one.Sum(nil))
-		all.Write([]byte(c.Name))
+		all.Write([]byte(name))
 		all.Write([]byte(sum))
-		hashes = bson.AppendString(hashes, c.Name, sum)
-		uuids = bson.AppendBinary(uuids, c.Name, bson.BinaryUUID, c.UUID[:])
+		hashes = bson.AppendString(hashes, name, sum)
+		uuids = bson.AppendBinary(uuids, name, bson.BinaryUUID, uuid[:])
 		return true
 	})
 	dst = bson.AppendString(dst, "host", r.Node.Addr())

@@ -44,11 +44,10 @@ func forgetsRenamed(r *server.Request) []string {
 
 // renameSpec are the arguments of renameCollection.
 type renameSpec struct {
-	to         string
-	drop       bool        // dropTarget
-	source     bson.Binary // collectionUUID, that the collection must have
-	target     bson.Binary // dropTarget as the UUID of the collection that is dropped
-	hasS, hasT bool
+	to     string
+	drop   bool   // dropTarget
+	source []byte // collectionUUID, that the collection must have; nil: any
+	target []byte // dropTarget as the UUID of the collection that is dropped; nil: it has none
 }
 
 var renameArgs = &args.Table[renameSpec]{Name: "renameCollection", Required: []string{"to"},
@@ -56,7 +55,7 @@ var renameArgs = &args.Table[renameSpec]{Name: "renameCollection", Required: []s
 		"to":             args.String(func(q *renameSpec) *string { return &q.to }),
 		"dropTarget":     args.SafeBool(func(q *renameSpec) *bool { return &q.drop }).Strict().TypedBool(),
 		"stayTemp":       args.SafeBool[renameSpec](nil).Strict().TypedBool(),
-		"collectionUUID": args.Any[renameSpec](nil).Gated().Then(checkUUID),
+		"collectionUUID": args.UUID("renameCollection", func(q *renameSpec) *[]byte { return &q.source }).Gated(),
 	}}
 
 // renameArgs81 are those since version 8.1: what is dropped may be named by its UUID.
@@ -74,7 +73,7 @@ func dropTarget(q *renameSpec, v args.Value) error {
 	case ok && (b.Subtype != bson.BinaryUUID || len(b.Data) != 16):
 		return srverr.New(srverr.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
 	case ok:
-		q.drop, q.target, q.hasT = true, b, true
+		q.drop, q.target = true, b.Data
 	case v.Type != bson.TypeBoolean:
 		return args.WrongTypes("renameCollection.dropTarget", v.Type, "[bool, binData]'")
 	default:
@@ -84,7 +83,7 @@ func dropTarget(q *renameSpec, v args.Value) error {
 }
 
 // checkTargets checks the names of a rename since version 8.1, and the UUIDs that it gives.
-func (q *renameSpec) checkTargets(from string, c, target *store.Coll) error {
+func (q *renameSpec) checkTargets(st *store.State, from string, c, target *store.Coll) error {
 	fromDB, fromName := namespace.Split(from)
 	toDB, toName := namespace.Split(q.to)
 	for _, name := range []string{fromName, toName} {
@@ -92,14 +91,18 @@ func (q *renameSpec) checkTargets(from string, c, target *store.Coll) error {
 			return srverr.New(srverr.IllegalOperation, "renaming system collection %s is not allowed", name)
 		}
 	}
-	if q.hasT && fromDB != toDB {
+	if q.target != nil && fromDB != toDB {
 		return srverr.New(srverr.InvalidOptions, "dropTarget cannot be a UUID when renaming between databases")
 	}
-	if q.hasS && c != nil && string(c.UUID[:]) != string(q.source.Data) {
-		return uuidMismatch(fromDB, fromName, q.source)
+	if q.source != nil && c != nil {
+		if err := server.CheckUUID(st, from, q.source); err != nil {
+			return err
+		}
 	}
-	if q.hasT && (target == nil || string(target.UUID[:]) != string(q.target.Data)) {
-		return uuidMismatch(toDB, toName, q.target)
+	if q.target != nil {
+		if err := server.CheckUUID(st, q.to, q.target); err != nil {
+			return err
+		}
 	}
 	switch {
 	case c == nil:
@@ -109,32 +112,6 @@ func (q *renameSpec) checkTargets(from string, c, target *store.Coll) error {
 		return srverr.New(srverr.CommandNotSupportedOnView, "cannot rename time-series collection: %s", from)
 	case target != nil && target.TimeSeries:
 		return srverr.New(srverr.NamespaceExists, "a view already exists with that name: %s", q.to)
-	}
-	return nil
-}
-
-// uuidMismatch is the error of a collection that has not the UUID which a command says.
-func uuidMismatch(db, name string, want bson.Binary) error {
-	e := srverr.New(srverr.CollectionUUIDMismatch, "Collection UUID does not match that specified")
-	at, extra := bson.BeginDocument(nil)
-	extra = bson.AppendBinary(bson.AppendString(extra, "db", db), "collectionUUID", want.Subtype, want.Data)
-	extra = bson.AppendNull(bson.AppendString(extra, "expectedCollection", name), "actualCollection")
-	e.Extra = bson.EndDocument(extra, at)
-	return e
-}
-
-// checkUUID reads the collectionUUID of a rename.
-func checkUUID(q *renameSpec, v args.Value) error {
-	switch b, ok := v.Binary(); {
-	case !v.From.Version().AllParsed() || v.Type == bson.TypeNull:
-	case !ok:
-		return args.WrongType("renameCollection.collectionUUID", v.Type, "binData")
-	case b.Subtype != bson.BinaryUUID:
-		return args.WrongType("renameCollection.collectionUUID", v.Type, "UUID")
-	case len(b.Data) != 16:
-		return srverr.New(srverr.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
-	default:
-		q.source, q.hasS = b, true
 	}
 	return nil
 }
@@ -197,7 +174,7 @@ func runRename(r *server.Request, dst []byte) ([]byte, error) {
 	return dst, r.Write(func(tx *store.Tx) error {
 		c, target := tx.Coll(from), tx.Coll(to)
 		if parsed {
-			if err := q.checkTargets(from, c, target); err != nil {
+			if err := q.checkTargets(tx.State(), from, c, target); err != nil {
 				return err
 			}
 		}

@@ -285,6 +285,8 @@ func runDataSize(r *server.Request, dst []byte) ([]byte, error) {
 	ns, ok := r.Arg().StringValue()
 	switch old := !r.Version().AtLeast(5, 0); {
 	case ok:
+	case args.IsNull(r.Arg()) && r.Version().AllParsed():
+		return dst, args.MissingField("dataSize.dataSize")
 	case old:
 		return dst, srverr.New(srverr.BadValue, "collection name has invalid type %s", typeOf(r.Arg()))
 	default:

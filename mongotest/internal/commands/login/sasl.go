@@ -211,6 +211,9 @@ func runAuthenticate(r *server.Request, dst []byte) ([]byte, error) {
 	if !ok {
 		return dst, srverr.New(srverr.BadValue, "Auth mechanism not specified")
 	}
+	if mech != account.MechX509 && r.Version().AllParsed() {
+		return dst, account.ErrAuthentication()
+	}
 	if mech != account.MechX509 {
 		return dst, srverr.New(srverr.BadValue,
 			"Received authentication for mechanism %s which is unknown or not enabled", mech)

@@ -25,8 +25,8 @@ func init() {
 		Needs: needsOfAggregate, API: server.V1, DataLake: true, Where: server.OptIn,
 		Txn: server.TxnOK, Sequences: true, ReadConcern: true, CheckConcern: checkAggregateConcern, Snapshot: true,
 		WriteConcern: true,
-		MaxTime:      server.MaxTime{Of: "aggregate", Positive: true},
-		Mongos:       server.OnMongos{Documents: true, Missing: missingDatabase}, Parse: parseAggregate,
+		MaxTime:      server.MaxTime{Of: "aggregate", Positive: true}, DefaultMaxTime: readsOnly,
+		Mongos: server.OnMongos{Documents: true, Missing: missingDatabase}, Parse: parseAggregate,
 		ShapeHash: shapeHashOf, Run: runAggregate,
 	})
 }
@@ -34,6 +34,7 @@ func init() {
 // aggregateSpec are the arguments of aggregate.
 type aggregateSpec struct {
 	ns             string
+	uuid           []byte // collectionUUID; nil: any
 	collectionless bool
 	stages         []bson.Raw
 	batchSize      int64 // -1: not given
@@ -81,6 +82,16 @@ func (q *aggregateSpec) fuses() bool {
 	}
 	first := q.stages[0]
 	return first.Lookup("$rankFusion").Type != 0 || first.Lookup("$scoreFusion").Type != 0
+}
+
+// readsOnly reports whether the aggregation writes no collection.
+func readsOnly(r *server.Request) bool {
+	q := parsedAggregate(r)
+	if len(q.stages) == 0 {
+		return true
+	}
+	last := q.stages[len(q.stages)-1]
+	return last.Lookup("$out").Type == 0 && last.Lookup("$merge").Type == 0
 }
 
 func checkAggregateConcern(r *server.Request, level string) error {
@@ -157,7 +168,7 @@ var aggregateArgs = &args.Table[aggregateSpec]{Name: "aggregate", Copy: true, Re
 		"needsMerge":               args.Bool[aggregateSpec](nil),
 		"isMapReduceCommand":       args.Bool[aggregateSpec](nil),
 		"exchange":                 args.Object[aggregateSpec](nil).Loose().Then(checkExchange),
-		"collectionUUID":           args.Any[aggregateSpec](nil).Gated(),
+		"collectionUUID":           args.UUID("aggregate", func(q *aggregateSpec) *[]byte { return &q.uuid }).Gated(),
 		"encryptionInformation":    args.Object[aggregateSpec](nil).Gated(),
 		"includeQueryStatsMetrics": args.SafeBool[aggregateSpec](nil).Gated(),
 		"isHybridSearch":           args.SafeBool[aggregateSpec](nil).Gated(),
@@ -252,6 +263,7 @@ func (q *aggregateSpec) parse(r *server.Request) (err error) {
 	if err := aggregateArgs.ParseCommand(r, q); err != nil {
 		return err
 	}
+	r.Expect(q.ns, q.uuid)
 	if !q.hasCursor && !q.explain && (body.Lookup("explain").IsZero() || r.Version().AllParsed()) {
 		return srverr.New(srverr.FailedToParse,
 			"The 'cursor' option is required, except for aggregate with the explain argument")

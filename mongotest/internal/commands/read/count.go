@@ -18,12 +18,14 @@ func init() {
 		Help: "count objects in collection", Needs: server.OnColl("find"), API: server.V1,
 		DataLake: true, Where: server.OptIn,
 		Sequences: true, ReadConcern: true, Mongos: server.OnMongos{Reply: countOfShards}, Run: runCount,
+		DefaultMaxTime: server.Always,
 	})
 }
 
 // countSpec are the arguments of count.
 type countSpec struct {
 	ns                string
+	uuid              []byte // collectionUUID; nil: any
 	filter, collation bson.Raw
 	hint              bson.RawValue
 	limit, skip       int64
@@ -34,7 +36,11 @@ func (q *countSpec) parse(r *server.Request) (err error) {
 	if q.ns, err = r.Readable(srverr.InvalidNamespace); err != nil {
 		return err
 	}
-	return countArgs.ParseCommand(r, q)
+	if err := countArgs.ParseCommand(r, q); err != nil {
+		return err
+	}
+	r.Expect(q.ns, q.uuid)
+	return nil
 }
 
 var countArgs = &args.Table[countSpec]{Name: "count", Fields: map[string]args.Field[countSpec]{
@@ -65,8 +71,9 @@ var countArgs = &args.Table[countSpec]{Name: "count", Fields: map[string]args.Fi
 		return err
 	}),
 	"fields": {}, "queryOptions": args.Object[countSpec](nil), "comment": args.String[countSpec](nil).Gated(),
-	"maxTimeMS":             args.Any[countSpec](nil).Gated(),
-	"encryptionInformation": args.Object[countSpec](nil).Gated(), "collectionUUID": args.Any[countSpec](nil).Gated(),
+	"maxTimeMS":                args.Any[countSpec](nil).Gated(),
+	"encryptionInformation":    args.Object[countSpec](nil).Gated(),
+	"collectionUUID":           args.UUID("count", func(q *countSpec) *[]byte { return &q.uuid }).Gated(),
 	"includeQueryStatsMetrics": args.SafeBool[countSpec](nil).Gated(),
 }}
 

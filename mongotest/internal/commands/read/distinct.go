@@ -23,13 +23,14 @@ func init() {
 		Needs: server.OnColl("find"), DataLake: true,
 		Where: server.OptIn, Txn: server.TxnOK, Sequences: true, ReadConcern: true, Snapshot: true,
 		Mongos:    server.OnMongos{Early: server.CheckTarget, Missing: server.RefuseMissing},
-		ShapeHash: shapeHashOf, Run: runDistinct,
+		ShapeHash: shapeHashOf, Run: runDistinct, DefaultMaxTime: server.Always,
 	})
 }
 
 // distinctSpec are the arguments of distinct.
 type distinctSpec struct {
 	ns, key           string
+	uuid              []byte // collectionUUID; nil: any
 	filter, collation bson.Raw
 	hint              bson.RawValue
 }
@@ -41,7 +42,7 @@ var distinctArgs = &args.Table[distinctSpec]{Name: "distinct", Struct: args.Sinc
 	"collation":                args.Object(func(q *distinctSpec) *bson.Raw { return &q.collation }),
 	"hint":                     args.Hint(func(q *distinctSpec) *bson.RawValue { return &q.hint }).Gated(),
 	"encryptionInformation":    args.Object[distinctSpec](nil).Gated(),
-	"collectionUUID":           args.Any[distinctSpec](nil).Gated(),
+	"collectionUUID":           args.UUID("distinct", func(q *distinctSpec) *[]byte { return &q.uuid }).Gated(),
 	"includeQueryStatsMetrics": args.SafeBool[distinctSpec](nil).Gated(),
 }}
 
@@ -73,6 +74,7 @@ func (q *distinctSpec) parse(r *server.Request) (err error) {
 	if err := distinctArgs.ParseCommand(r, q); err != nil {
 		return err
 	}
+	r.Expect(q.ns, q.uuid)
 	return checkDistinctKey(r.Version(), q.key)
 }
 

@@ -139,7 +139,7 @@ func systemStage(n *server.Node, _ *server.Request, stage string, spec bson.Raw)
 	case "$listCachedAndActiveUsers":
 		return pipeline.FromSlice(n.ActiveUsers()), nil
 	case "$currentOp":
-		list := n.CurrentOps(spec.Lookup("idleConnections").AsBool())
+		list := n.CurrentOps(spec.Lookup("idleConnections").AsBool(), spec.Lookup("truncateOps").AsBool())
 		if v := spec.Lookup("idleSessions"); v.IsZero() || v.AsBool() {
 			list = append(list, n.InactiveTransactions()...)
 		}

@@ -17,6 +17,7 @@ import (
 // batch are the arguments of an insert, update or delete.
 type batch struct {
 	ns      string
+	uuid    []byte // collectionUUID, that the collection must have; nil: any
 	ordered bool
 	bypass  bool // bypassDocumentValidation
 	stamps  bool // bypassEmptyTsReplacement
@@ -69,7 +70,7 @@ func writeTable[T any](name string, required []string, to func(*T) *batch,
 		}).Note(func(w *batch) *bool { return &w.hasStmt }),
 		"stmtIds":                  args.Ints(func(w *batch) *[]int32 { return &w.stmts }),
 		"isTimeseriesNamespace":    args.SafeBool[batch](nil).Gated(),
-		"collectionUUID":           args.Any[batch](nil).Gated(),
+		"collectionUUID":           args.UUID(name, func(w *batch) *[]byte { return &w.uuid }).Gated(),
 		"encryptionInformation":    args.Object[batch](nil).Gated(),
 		"includeQueryStatsMetrics": args.SafeBool[batch](nil).Gated(),
 	} {
@@ -119,6 +120,7 @@ func parseWrite(t *args.Table[batch], make func() *batch) func(r *server.Request
 			return err
 		}
 		r.Writes, r.KeepStamps = w, w.stamps
+		r.Expect(w.ns, w.uuid)
 		return w.checkCount(len(w.docs) + len(w.updates) + len(w.deletes))
 	}
 }

@@ -25,6 +25,7 @@ func init() {
 // bulkOp is one operation of a bulkWrite.
 type bulkOp struct {
 	ns     string
+	uuid   []byte // that the collection must have; nil: any
 	insert bson.Raw
 	update *updateOp
 	delete *deleteOp
@@ -52,7 +53,7 @@ var (
 	})
 	bulkNamespace = &args.Table[args.None]{Name: "bulkWrite.nsInfo", Required: []string{"ns"},
 		Fields: map[string]args.Field[args.None]{
-			"ns": args.String[args.None](nil), "collectionUUID": {},
+			"ns": args.String[args.None](nil), "collectionUUID": args.UUID[args.None]("bulkWrite.nsInfo", nil),
 			"encryptionInformation": args.Object[args.None](nil),
 			"isTimeseriesNamespace": args.SafeBool[args.None](nil), "databaseVersion": {}, "shardVersion": {},
 		}}
@@ -76,6 +77,7 @@ var (
 type bulkEntry struct {
 	q           *bulkSpec
 	kind, ns    string
+	uuid        []byte // that the collection must have; nil: any
 	doc, insert bson.Raw
 	u           updateOp
 	multi       bool
@@ -109,6 +111,9 @@ func setBulkKind(e *bulkEntry, v args.Value) error {
 		return srverr.New(srverr.BadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", e.doc)
 	}
 	e.kind, e.ns = k, bsondoc.MustString(e.q.namespaces[n].Lookup("ns"))
+	if b, ok := e.q.namespaces[n].Lookup("collectionUUID").Binary(); ok {
+		e.uuid = b.Data
+	}
 	db, coll := namespace.Split(e.ns)
 	if err := namespace.Check(db, coll); err != nil {
 		return err
@@ -172,7 +177,7 @@ func (q *bulkSpec) parseOp(r *server.Request, doc bson.Raw) (op bulkOp, err erro
 		return op, err
 	}
 	u := &e.u
-	op.ns, op.insert = e.ns, e.insert
+	op.ns, op.uuid, op.insert = e.ns, e.uuid, e.insert
 	switch e.kind {
 	case "insert":
 		if op.insert == nil {
@@ -261,6 +266,7 @@ func (q *bulkSpec) run(r *server.Request, dst []byte) ([]byte, error) {
 // one runs an operation and returns its entry in the results cursor.
 func (q *bulkSpec) one(r *server.Request, i int, sum *bulkCounts) (bson.Raw, error) {
 	op, stmt := &q.ops[i], q.w.statement(i)
+	r.Expect(op.ns, op.uuid)
 	var n, modified int32
 	var upserted bson.RawValue
 	switch {

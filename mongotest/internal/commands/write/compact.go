@@ -41,7 +41,7 @@ func compactEncryption(r *server.Request, dst []byte, field string, cleanup bool
 		}
 	}
 	tokens := r.Body.Lookup(field)
-	if tokens.IsZero() {
+	if tokens.IsZero() || args.IsNull(tokens) && r.Version().AllParsed() {
 		return dst, args.MissingField(r.Cmd.Name + "." + field)
 	}
 	doc, ok := tokens.Document()

@@ -157,7 +157,7 @@ func (q *findAndModify) run(r *server.Request, ns string, dst []byte) ([]byte, e
 	var meta func(doc bson.Raw) func(name string) bson.RawValue
 	err := r.Write(func(tx *store.Tx) error {
 		op := q.op
-		op.findAndModify = true
+		op.findAndModify, op.Unsorted = true, r.Version().AllParsed()
 		c := r.BucketSource(tx, ns)
 		if c == nil {
 			var err error

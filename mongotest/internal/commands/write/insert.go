@@ -1,7 +1,9 @@
 package write
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 
 	"allium/bson"
 	"allium/mongotest/internal/args"
@@ -95,6 +97,13 @@ func haveKeys(s *sharding.Metadata, list []bson.Raw) error {
 // insert inserts documents one by one and returns how many it could.
 func insert(r *server.Request, w *batch, list []bson.Raw) (n int32, errs []writeError, err error) {
 	x := &insertion{r: r, w: w}
+	if x.order = timeOrder(r, w.ns, list); x.order != nil {
+		sorted := make([]bson.Raw, len(list))
+		for i, k := range x.order {
+			sorted[i] = list[k]
+		}
+		list = sorted
+	}
 	for at := 0; at < len(list); {
 		if err := x.some(list[:at+chunk(list[at:])], at); err != nil {
 			return n, x.errs, err
@@ -126,11 +135,36 @@ func chunk(list []bson.Raw) int {
 	return min(len(list), insertChunk)
 }
 
+// timeOrder returns the places of measurements in the order in which a time series collection
+// stores those of one insert: that of their times. It is nil for other documents, and for versions
+// before 8.1, of which it is not known.
+func timeOrder(r *server.Request, ns string, list []bson.Raw) []int {
+	if len(list) < 2 || !r.Version().AllParsed() {
+		return nil
+	}
+	c := r.Node.Store().Latest().Coll(ns)
+	if c == nil || !c.TimeSeries || r.BucketSource(r.Node.Store().Latest(), ns) != nil {
+		return nil
+	}
+	field, _ := series.Fields(c)
+	order, times := make([]int, len(list)), make([]int64, len(list))
+	for i, doc := range list {
+		at, ok := doc.Lookup(field).DateTime()
+		if !ok {
+			return nil // it is refused, and what comes after it in an ordered insert is not stored
+		}
+		order[i], times[i] = i, int64(at)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(times[a], times[b]) })
+	return order
+}
+
 // insertion is an insert in progress.
 type insertion struct {
-	r    *server.Request
-	w    *batch
-	errs []writeError
+	r     *server.Request
+	w     *batch
+	errs  []writeError
+	order []int // the places of the documents in the command; nil: they are in its order
 
 	// The chunk.
 	list     []bson.Raw
@@ -139,6 +173,14 @@ type insertion struct {
 	done     int  // documents that it has dealt with
 	stop     bool // an ordered batch has met an error; its document is not counted
 	inserted []insertedDoc
+}
+
+// place returns the place in the command of a document of the list.
+func (x *insertion) place(i int) int {
+	if x.order == nil {
+		return i
+	}
+	return x.order[i]
 }
 
 // some inserts the documents of the list from one on.
@@ -163,7 +205,7 @@ func (x *insertion) some(list []bson.Raw, from int) error {
 	if x.r.Stops(refused.Cause) {
 		return err
 	}
-	x.errs = append(x.errs, writeError{from, refused.Cause})
+	x.errs = append(x.errs, writeError{x.place(from), refused.Cause})
 	x.done, x.stop = 1, false
 	if x.w.ordered {
 		x.done, x.stop = 0, true
@@ -179,7 +221,7 @@ func (x *insertion) write(tx *store.Tx) error {
 	var buckets *series.Buckets
 	var route server.Route
 	for i := x.from; i < len(x.list); i++ {
-		stmt := w.statement(i)
+		stmt := w.statement(x.place(i))
 		if _, ok := recall(r, stmt); ok {
 			x.done++
 			continue
@@ -260,7 +302,7 @@ func (x *insertion) write(tx *store.Tx) error {
 		if r.Stops(e) {
 			return e
 		}
-		x.errs = append(x.errs, writeError{i, e})
+		x.errs = append(x.errs, writeError{x.place(i), e})
 		if r.SpoilTxn() || w.ordered {
 			x.stop = true
 			return nil
