@@ -176,7 +176,7 @@ func TestBehaviourOfDistinct(t *testing.T) {
 		{"distinct": "c", "key": "a.b"}
 			values [null,1,2,3]
 		{"distinct": "c", "key": "x.b"}
-			values [1]
+			values [null,1]
 		{"distinct": "c", "key": "v"}
 			values [1]
 		{"distinct": "c", "key": "a.b", "query": {"_id": 3}}

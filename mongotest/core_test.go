@@ -52,6 +52,12 @@ func TestCore(t *testing.T) {
 		{[]string{`{"create": "c", "collation": {"locale": "fr"}}`, create(`{"key": {"a": 1}, "name": "a", "v": 1}`)}, `{"listIndexes": "c"}`, "cursor.firstBatch.1", `{"v":1,"key":{"a":1},"name":"a"}`},
 		{[]string{create(`{"key": {"a": 1}, "name": "a"}`)}, `{"collMod": "c", "index": {"name": "_id_", "hidden": true}}`, "", `2: can't hide _id index`},
 
+		{nil, `{"createIndexes": "system.js", "indexes": [{"key": {"a": 1}, "name": "a", "hidden": true}]}`, "", `2: Can't hide index on system collection`},
+
+		// $collStats in a view tells of what the view is on, be that a view.
+		{[]string{`{"create": "v", "viewOn": "c", "pipeline": [{"$collStats": {"latencyStats": {}}}]}`, `{"create": "w", "viewOn": "v", "pipeline": [{"$collStats": {"latencyStats": {}}}, {"$project": {"ns": 1}}]}`},
+			`{"aggregate": "w", "cursor": {}, "pipeline": []}`, "cursor.firstBatch.0.ns", `"t.v"`},
+
 		{[]string{insert(`{"_id": 1}, {"_id": 2, "a": 1}, {"_id": 3, "b": 1}`), create(`{"key": {"a": "hashed", "b": 1}, "name": "x", "sparse": true}`)}, `{"count": "c", "query": {"a": null}}`, "n", `2`},
 		{[]string{insert(`{"_id": 1}, {"_id": 2, "a": 1}`), create(`{"key": {"a": "hashed"}, "name": "x", "sparse": true}`)}, `{"count": "c", "query": {"a": {"$in": [null, 1]}}}`, "n", `2`},
 		{[]string{insert(`{"_id": 1}, {"_id": 2, "a": 1}`), create(`{"key": {"a": "hashed"}, "name": "x", "sparse": true}`)}, `{"count": "c", "query": {"$expr": {"$eq": ["$a", null]}}}`, "n", `0`},

@@ -115,6 +115,11 @@ func TestExplainMapReduce(t *testing.T) {
 		"stages.0.$cursor.executionStats.nReturned":     "2",
 		"stages.1.$project.emits.$_internalJsEmit.this": `"$$ROOT"`,
 		"stages.2.$unwind.path":                         `"$emits"`,
+	}}), mongotest.ReplicaSet(1), mongotest.Version("4.4"))
+	mendSteps(t, append(prepare, mendStep{cmd: explain, want: map[string]string{ // the query does the $project
+		"stages.0.$cursor.queryPlanner.winningPlan.stage":                                   `"PROJECTION_DEFAULT"`,
+		"stages.0.$cursor.queryPlanner.winningPlan.transformBy.emits.$_internalJsEmit.this": `"$$ROOT"`,
+		"stages.1.$unwind.path": `"$emits"`,
 	}}), mongotest.ReplicaSet(1))
 }
 

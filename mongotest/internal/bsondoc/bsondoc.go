@@ -244,3 +244,42 @@ func DateValue(ms int64) bson.RawValue {
 func TimestampValue(ts bson.Timestamp) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeTimestamp, Value: bson.AppendTimestampValue(nil, ts)}
 }
+
+// SetPath returns a copy of doc with the value at a path of documents; what stands in its way is
+// replaced, arrays included. A missing value removes the field.
+func SetPath(doc bson.Raw, path []string, v bson.RawValue) bson.Raw {
+	start, dst := bson.BeginDocument(make([]byte, 0, len(doc)+len(v.Value)+32))
+	done := false
+	for key, old := range doc.All() {
+		if key != path[0] || done {
+			dst = bson.AppendRawValue(dst, key, old)
+			continue
+		}
+		done = true
+		dst = appendPath(dst, path, old, v)
+	}
+	if !done {
+		dst = appendPath(dst, path, bson.RawValue{}, v)
+	}
+	return bson.EndDocument(dst, start)
+}
+
+func appendPath(dst []byte, path []string, old, v bson.RawValue) []byte {
+	if len(path) > 1 {
+		sub, ok := old.Document()
+		if !ok {
+			if v.Type == 0 {
+				if old.Type == 0 {
+					return dst
+				}
+				return bson.AppendRawValue(dst, path[0], old)
+			}
+			sub = OrEmpty(nil)
+		}
+		return bson.AppendDocument(dst, path[0], SetPath(sub, path[1:], v))
+	}
+	if v.Type == 0 {
+		return dst
+	}
+	return bson.AppendRawValue(dst, path[0], v)
+}

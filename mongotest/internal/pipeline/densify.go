@@ -338,9 +338,9 @@ func (d *densifyStage) run(src Iterator) ([]bson.Raw, error) {
 func (d *densifyStage) document(partition bson.Raw, v bson.RawValue) bson.Raw {
 	doc := emptyDocument
 	for path, p := range partition.All() {
-		doc = setPath(doc, strings.Split(path, "."), p)
+		doc = bsondoc.SetPath(doc, strings.Split(path, "."), p)
 	}
-	return setPath(doc, d.field, v)
+	return bsondoc.SetPath(doc, d.field, v)
 }
 
 // parseFill makes $fill of a $setWindowFields and an $addFields.

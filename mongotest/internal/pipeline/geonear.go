@@ -353,10 +353,10 @@ func (g *geoNearStage) open(src Iterator) (Iterator, error) {
 		}
 		exact := filter.Near().Exact(d, place)
 		if g.distance != nil {
-			doc = setPath(doc, g.distance, bsondoc.DoubleValue(exact*g.multiplier))
+			doc = bsondoc.SetPath(doc, g.distance, bsondoc.DoubleValue(exact*g.multiplier))
 		}
 		if g.locs != nil {
-			doc = setPath(doc, g.locs, place)
+			doc = bsondoc.SetPath(doc, g.locs, place)
 		}
 		meta := withMeta(withMeta(nil, "geoNearDistance", bsondoc.DoubleValue(exact)), "geoNearPoint", place)
 		hits = append(hits, near{hit{doc: doc, meta: meta}, d})

@@ -320,7 +320,7 @@ func (l *lookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 				stageLimit)
 		}
 	}
-	doc = setPath(doc, l.as, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)})
+	doc = bsondoc.SetPath(doc, l.as, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, start)})
 	return fillHoles(doc, l.filled), nil
 }
 
@@ -548,7 +548,7 @@ func (g *graphLookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 			}
 			visitPath(bsondoc.DocumentValue(f), strings.Split(g.connectFrom, "."), add)
 			if g.depthField != nil {
-				f = setPath(f, g.depthField,
+				f = bsondoc.SetPath(f, g.depthField,
 					bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, depth)})
 			}
 			dst = append(bson.AppendIndexHeader(dst, bson.TypeEmbeddedDocument, n), f...)
@@ -557,6 +557,6 @@ func (g *graphLookupStage) apply(doc bson.Raw) (bson.Raw, error) {
 			}
 		}
 	}
-	doc = setPath(doc, g.as, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, begin)})
+	doc = bsondoc.SetPath(doc, g.as, bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, begin)})
 	return fillHoles(doc, g.filled), nil
 }

@@ -463,10 +463,17 @@ func showProject(sh *Shower, name string, spec bson.RawValue) bson.Raw {
 
 // ShownProjection shows a $project that takes fields and computes none, as the query's own.
 func ShownProjection(spec bson.Raw) bson.Raw {
-	id := spec.Lookup("_id")
+	id, below := spec.Lookup("_id"), false
+	for k := range spec.All() {
+		below = below || strings.HasPrefix(k, "_id.")
+	}
+	sh := &Shower{}
 	return bsondoc.Build(func(d *bsondoc.Builder) {
+		if _, nested := id.Document(); nested || below {
+			sh.fieldTree(spec, false).append(sh, d, bsondoc.BoolValue(true))
+			return
+		}
 		d.Flag("_id", id.Type == 0 || id.AsBool())
-		sh := &Shower{}
 		sh.fieldTree(bsondoc.Without(spec, "_id"), false).append(sh, d, bsondoc.BoolValue(true))
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/expr"
 	"allium/mongotest/internal/srverr"
 )
@@ -109,9 +110,9 @@ func (u *unwindIterator) Next() (bson.Raw, error) {
 				return nil, err
 			}
 			u.rest = rest
-			doc := setPath(u.doc, u.path, item)
+			doc := bsondoc.SetPath(u.doc, u.path, item)
 			if u.index != nil {
-				doc = setPath(doc, u.index,
+				doc = bsondoc.SetPath(doc, u.index,
 					bson.RawValue{Type: bson.TypeInt64, Value: bson.AppendInt64Value(nil, int64(u.next))})
 				doc = u.filling(doc)
 			}
@@ -136,14 +137,14 @@ func (u *unwindIterator) Next() (bson.Raw, error) {
 		}
 		if v.Type == bson.TypeArray {
 			if u.rest, u.next = bson.Raw(v.Value).Elements(), 0; len(u.rest) > 0 {
-				u.doc = setPath(doc, u.path, nullValue)
-				u.doc = slices.Clip(slices.Clone(u.doc)) // setPath makes room for the array
+				u.doc = bsondoc.SetPath(doc, u.path, nullValue)
+				u.doc = slices.Clip(slices.Clone(u.doc)) // SetPath makes room for the array
 				continue
 			}
 			// else the index takes its place
 			if u.preserveEmpty && !(len(u.path) == 1 && u.index != nil && u.index[0] == u.path[0]) {
 				full := doc
-				doc = setPath(doc, u.path, bson.RawValue{})
+				doc = bsondoc.SetPath(doc, u.path, bson.RawValue{})
 				for _, h := range u.holes {
 					h.find(full, doc, nil)
 				}
@@ -154,7 +155,7 @@ func (u *unwindIterator) Next() (bson.Raw, error) {
 			continue
 		}
 		if u.index != nil {
-			doc = u.filling(setPath(doc, u.index, bson.RawValue{Type: bson.TypeNull}))
+			doc = u.filling(bsondoc.SetPath(doc, u.index, bson.RawValue{Type: bson.TypeNull}))
 		}
 		return doc, nil
 	}
@@ -168,43 +169,4 @@ func (u *unwindStage) filling(doc bson.Raw) bson.Raw {
 		h.before = before
 	}
 	return doc
-}
-
-// setPath returns a copy of doc with the value at a path of documents; what stands in its way is
-// replaced, arrays included. A missing value removes the field.
-func setPath(doc bson.Raw, path []string, v bson.RawValue) bson.Raw {
-	start, dst := bson.BeginDocument(make([]byte, 0, len(doc)+len(v.Value)+32))
-	done := false
-	for key, old := range doc.All() {
-		if key != path[0] || done {
-			dst = bson.AppendRawValue(dst, key, old)
-			continue
-		}
-		done = true
-		dst = appendPath(dst, path, old, v)
-	}
-	if !done {
-		dst = appendPath(dst, path, bson.RawValue{}, v)
-	}
-	return bson.EndDocument(dst, start)
-}
-
-func appendPath(dst []byte, path []string, old, v bson.RawValue) []byte {
-	if len(path) > 1 {
-		sub, ok := old.Document()
-		if !ok {
-			if v.Type == 0 {
-				if old.Type == 0 {
-					return dst
-				}
-				return bson.AppendRawValue(dst, path[0], old)
-			}
-			sub = emptyDocument
-		}
-		return bson.AppendDocument(dst, path[0], setPath(sub, path[1:], v))
-	}
-	if v.Type == 0 {
-		return dst
-	}
-	return bson.AppendRawValue(dst, path[0], v)
 }

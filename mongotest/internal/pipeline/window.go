@@ -141,7 +141,7 @@ func (w *windowStage) run(src Iterator) ([]bson.Raw, error) {
 		}
 		for i, doc := range part {
 			for j, f := range w.output {
-				doc = setPath(doc, f.path, columns[j][i])
+				doc = bsondoc.SetPath(doc, f.path, columns[j][i])
 			}
 			out = append(out, doc)
 		}

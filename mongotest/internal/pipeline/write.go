@@ -491,7 +491,7 @@ func (m *mergeStage) write(doc bson.Raw) error {
 func (m *mergeStage) withNulls(doc bson.Raw) bson.Raw {
 	for _, path := range m.on {
 		if parts := strings.Split(path, "."); m.nulls && path != "_id" && doc.Lookup(parts...).Type == 0 {
-			doc = setPath(doc, parts, bson.RawValue{Type: bson.TypeNull})
+			doc = bsondoc.SetPath(doc, parts, bson.RawValue{Type: bson.TypeNull})
 		}
 	}
 	return doc
@@ -524,7 +524,7 @@ func (m *mergeStage) merged(old, doc bson.Raw) (bson.Raw, error) {
 		out := old
 		for _, key := range updateOrder(doc) {
 			if key != "_id" {
-				out = setPath(out, []string{key}, doc.Lookup(key))
+				out = bsondoc.SetPath(out, []string{key}, doc.Lookup(key))
 			}
 		}
 		return out, nil

@@ -64,11 +64,14 @@ type Wants struct {
 	// Projection is nil if the documents are wanted whole; Projected is how the command has it.
 	Projection *query.Projection
 	Projected  bson.Raw
-	SortSpec   bson.Raw // how the command has the order
-	Collated   bson.Raw // the collation that the command asks for, empty for that of the collection
-	Count      bool     // only their number
-	ReturnKey  bool
-	Meta       func(doc bson.Raw, name string) bson.RawValue
+	// Paths are what a projection that computes fields reads, the empty one for the whole document;
+	// nil if it only includes or excludes fields.
+	Paths     []string
+	SortSpec  bson.Raw // how the command has the order
+	Collated  bson.Raw // the collation that the command asks for, empty for that of the collection
+	Count     bool     // only their number
+	ReturnKey bool
+	Meta      func(doc bson.Raw, name string) bson.RawValue
 	// Distinct is the path whose values are wanted, empty for none.
 	Distinct string
 	Tailable bool
@@ -77,6 +80,8 @@ type Wants struct {
 	Grouped, Keyless bool
 	// TextStage shows a search as versions before 5.0 do, with a stage TEXT on top.
 	TextStage bool
+	// SortMemory is how many bytes of documents a sort may hold, 0 for any number.
+	SortMemory int64
 	// Express finds one document past the planner, as versions from 8.0 on do.
 	Express bool
 }

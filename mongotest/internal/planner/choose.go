@@ -53,9 +53,9 @@ func (a *Access) choose(p *Plan) error {
 	}
 	if settled != nil {
 		a.filter = settled
-	} else if a.Memory != nil && !natural && !a.Natural {
+	} else if a.Memory != nil && !a.Natural {
 		if a.filter = a.Memory.filterFor(a); a.filter != nil {
-			hinted, p.Filtered = nil, true // it goes before a hint
+			hinted, natural, p.Filtered = nil, false, true // it goes before a hint
 		}
 	}
 	bounded := len(a.Min) > 5 || len(a.Max) > 5
@@ -192,17 +192,17 @@ func (a *Access) byBranch(p *Plan, hinted *store.Index) bool {
 	if !ok {
 		return false
 	}
-	inputs := make([]*Stage, len(branches))
+	inputs := make([]branch, len(branches))
 	for i, b := range branches {
 		list := a.plans(b)
 		if len(list) == 0 {
 			return false
 		}
-		inputs[i] = list[0]
+		inputs[i] = branch{list[0], []query.Condition{b}}
 		if len(list) > 1 {
 			one := Access{Coll: a.Coll, Filter: query.Joined([]query.Condition{b}), Collation: a.Collation}
 			t := one.try(&Plan{Coll: a.Coll, access: &one}, list)
-			inputs[i] = list[t.Best[0]]
+			inputs[i].Stage = list[t.Best[0]]
 		}
 	}
 	p.ByBranch = true
@@ -312,6 +312,8 @@ func (a *Access) coveredBy(s *Stage, sorted bool) bool {
 	case a.Wants.ReturnKey:
 	case a.Wants.Distinct != "":
 		paths = []string{a.Wants.Distinct}
+	case a.Wants.Paths != nil:
+		paths = a.Wants.Paths
 	case a.Wants.Projection != nil:
 		list, ok := a.Wants.Projection.Fields()
 		if !ok {
@@ -350,7 +352,7 @@ func (s *Stage) has(path string) bool {
 	if s.Index.Collation != nil && !s.onlyPlain(path) {
 		return false
 	}
-	if s.Index.Compound() {
+	if s.Index.Compound() || namesElement(path) { // which is an element to the index, and a field to a projection
 		return false
 	}
 	if s.Wild != "" {
@@ -588,7 +590,7 @@ func (a *Access) finish(s *Stage, sorted bool) *Stage {
 		s = &Stage{Name: "RETURN_KEY", Inputs: []*Stage{s}}
 	case w.Projection != nil:
 		name := "PROJECTION_DEFAULT"
-		if w.Projection.Simple() {
+		if w.Paths == nil && w.Projection.Simple() {
 			name = "PROJECTION_SIMPLE"
 			if !s.fetched() {
 				name = "PROJECTION_COVERED"

@@ -218,10 +218,10 @@ func (a *Access) plansOfAny(branches []query.Condition, whole query.Condition) (
 		}
 	}
 	for k := range n {
-		inputs := make([]*Stage, len(branches))
+		inputs := make([]branch, len(branches))
 		rest := k
 		for i := range inputs {
-			inputs[i] = lists[i][rest%len(lists[i])].Clone()
+			inputs[i] = branch{lists[i][rest%len(lists[i])].Clone(), []query.Condition{branches[i]}}
 			rest /= len(lists[i])
 		}
 		out = append(out, a.union(inputs))
@@ -229,36 +229,78 @@ func (a *Access) plansOfAny(branches []query.Condition, whole query.Condition) (
 	return out
 }
 
-// union returns the stage that yields what any of some stages yields.
-func (a *Access) union(inputs []*Stage) *Stage {
+// branch is the plan for some of the conditions of which one has to be fulfilled.
+type branch struct {
+	*Stage
+	conds []query.Condition
+}
+
+// leafScan returns the scan of a plan for a condition on one path: one that only the documents tell
+// exactly has a FETCH on top.
+func (b *branch) leafScan() *Stage {
+	s := b.Stage
+	if _, several := b.conds[0].All(); s.Name == "FETCH" && !several && len(s.Inputs) == 1 {
+		s = s.Inputs[0]
+	}
+	if s.Name != "IXSCAN" {
+		return nil
+	}
+	return s
+}
+
+// union returns the stage that yields what any of some plans yields.
+func (a *Access) union(inputs []branch) *Stage {
 	// Scans of one index stand together.
-	order := func(s *Stage) string {
-		if s.Name == "IXSCAN" {
+	order := func(b *branch) string {
+		if s := b.leafScan(); s != nil {
 			return s.Index.Name
 		}
 		return "\xff"
 	}
-	slices.SortStableFunc(inputs, func(x, y *Stage) int { return strings.Compare(order(x), order(y)) })
+	slices.SortStableFunc(inputs, func(x, y branch) int { return strings.Compare(order(&x), order(&y)) })
 	merged := inputs[:1:1]
-	for _, s := range inputs[1:] {
-		last := merged[len(merged)-1]
-		if !a.joinScans(last, s) {
-			merged = append(merged, s)
+	for _, b := range inputs[1:] {
+		if !a.join(&merged[len(merged)-1], &b) {
+			merged = append(merged, b)
 		}
 	}
 	if len(merged) == 1 {
-		return merged[0]
+		return merged[0].Stage
 	}
-	return &Stage{Name: "OR", Inputs: merged}
+	out := &Stage{Name: "OR"}
+	for _, b := range merged {
+		out.Inputs = append(out.Inputs, b.Stage)
+	}
+	return out
+}
+
+// join makes one plan of two if their scans can be one. If the documents have to tell for one of
+// them, they do for both.
+func (a *Access) join(x, y *branch) bool {
+	s, t := x.leafScan(), y.leafScan()
+	if s == nil || t == nil || !a.joinScans(s, t) {
+		return false
+	}
+	x.conds = append(x.conds, y.conds...)
+	var any []*query.Filter
+	for _, c := range x.conds {
+		any = append(any, query.Joined([]query.Condition{c}))
+	}
+	switch {
+	case x.Stage != s || y.Stage != t:
+		s.Filter = nil
+		x.Stage = &Stage{Name: "FETCH", Filter: query.AnyOf(any), Inputs: []*Stage{s}}
+	case s.Filter != nil && t.Filter != nil:
+		s.Filter = query.AnyOf([]*query.Filter{s.Filter, t.Filter})
+	case s.Filter != nil || t.Filter != nil:
+		s.Filter = query.AnyOf(any)
+	}
+	return true
 }
 
 // joinScans makes one scan of two of the same index that bound its first field alone.
 func (a *Access) joinScans(x, y *Stage) bool {
-	if x.Name != "IXSCAN" || y.Name != "IXSCAN" || x.Index.Name != y.Index.Name || x.Wild != y.Wild || x.Range != nil ||
-		y.Range != nil {
-		return false
-	}
-	if (x.Filter == nil) != (y.Filter == nil) {
+	if x.Index.Name != y.Index.Name || x.Wild != y.Wild || x.Range != nil || y.Range != nil {
 		return false
 	}
 	field := 0
@@ -277,9 +319,6 @@ func (a *Access) joinScans(x, y *Stage) bool {
 		}
 	}
 	x.Bounds[field] = query.Union(x.Bounds[field], y.Bounds[field], a.Collation)
-	if x.Filter != nil {
-		x.Filter = query.AnyOf([]*query.Filter{x.Filter, y.Filter})
-	}
 	return true
 }
 
@@ -342,40 +381,52 @@ func (a *Access) usables(preds []predicate) (out []usable) {
 				continue
 			}
 			seen = append(seen, p.path)
+			paths := keyPaths(ix, p.path)
+			if paths == nil {
+				continue
+			}
 			field := store.IndexField{Path: p.path, Descending: ix.KeyFields[ix.WildAt].Descending}
 			out = append(out, usable{ix: ix, fields: slices.Concat(before, []store.IndexField{field}, behind),
-				wild: p.path, at: len(before), paths: keyPaths(ix, p.path), same: same})
+				wild: p.path, at: len(before), paths: paths, same: same})
 		}
 	}
 	return out
 }
 
 // keyPaths returns the paths under which a wildcard index has the keys for a path: where a part of
-// it may be the number of an element, the keys are those of the array.
+// it may be the number of an element, the keys are those of the array. It returns nil for a path
+// with more such parts than the server looks at, or two of them in a row: an array within an array
+// is a key as a whole.
 func keyPaths(ix *store.Index, path string) []string {
-	list := []string{""}
+	list, elements, last := []string{""}, 0, false
 	for part := range strings.SplitSeq(path, ".") {
 		var next []string
+		element := false
 		for _, prefix := range list {
 			whole := part
 			if prefix != "" {
 				whole = prefix + "." + part
 			}
 			next = append(next, whole)
-			if ix.Arrays != nil && part != "" && strings.Trim(part, "0123456789") == "" {
-				if _, ok := ix.Arrays.Paths[prefix]; ok && len(list) < maxKeyPaths {
-					next = append(next, prefix)
+			if ix.Arrays != nil && isElement(part) {
+				if _, ok := ix.Arrays.Paths[prefix]; ok {
+					next, element = append(next, prefix), true
 				}
 			}
 		}
-		list = next
+		if list = next; element {
+			if elements++; elements > maxElements || last {
+				return nil
+			}
+		}
+		last = element
 	}
 	slices.Sort(list)
 	return list
 }
 
-// maxKeyPaths bounds how many paths one may stand for.
-const maxKeyPaths = 256
+// maxElements is how many parts of a path may be numbers of elements.
+const maxElements = 8
 
 // bounded is a predicate with the bounds that it gives a field.
 type bounded struct {

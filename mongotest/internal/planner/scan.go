@@ -1,7 +1,10 @@
 package planner
 
 import (
+	"strings"
+
 	"allium/bson"
+	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/store"
 )
@@ -124,6 +127,28 @@ func (s *ScanIter) IndexKey() bson.Raw {
 	}
 	s.row.document()
 	return s.row.key()
+}
+
+// Covered returns the document that the index's key tells of, with the paths that it has, if the
+// plan yields what the keys have without a look at the documents; else nil. What a document lacks
+// is null there, as in the key.
+func (s *ScanIter) Covered() bson.Raw {
+	if s.plan.scan != nil {
+		return nil
+	}
+	s.row.document() // the key's values are read from it
+	return s.row.covered()
+}
+
+func (r *row) covered() bson.Raw {
+	if !r.keyed {
+		return nil
+	}
+	doc := bsondoc.OrEmpty(nil)
+	for path, v := range r.key().All() {
+		doc = bsondoc.SetPath(doc, strings.Split(path, "."), v)
+	}
+	return doc
 }
 
 func (r *row) key() bson.Raw {

@@ -43,6 +43,9 @@ func (s *SortIter) RID() string { return s.last.rid }
 // IndexKey returns the key that the last document was found by.
 func (s *SortIter) IndexKey() bson.Raw { return s.last.key() }
 
+// Covered returns what the index tells of the last document, nil if that was fetched.
+func (s *SortIter) Covered() bson.Raw { return s.last.covered() }
+
 func (s *SortIter) load() (err error) {
 	defer work.Catch(&err)
 	size := int64(0)
@@ -86,8 +89,7 @@ func (s *SortIter) load() (err error) {
 			full = s.Most > 0 && size > s.Most
 		}
 		if full {
-			return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed,
-				"Executor error during find command :: caused by :: Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", s.Most)
+			return errSortMemory(s.Most).Prefix("Executor error during find command :: caused by :: ")
 		}
 	}
 	sorted()
@@ -97,6 +99,12 @@ func (s *SortIter) load() (err error) {
 	}
 	s.loaded = true
 	return nil
+}
+
+// errSortMemory is the error of a sort that would hold more than it may.
+func errSortMemory(most int64) *srverr.Error {
+	return srverr.New(srverr.QueryExceededMemoryLimitNoDiskUseAllowed,
+		"Sort exceeded memory limit of %d bytes, but did not opt in to external sorting.", most)
 }
 
 func (s *SortIter) Close() { s.rows = nil; s.src.Close() }

@@ -91,6 +91,7 @@ type row struct {
 	scan   *store.Scan
 	entry  string // of the index that it comes from
 	index  *Stage // which read that
+	keyed  bool   // it comes from the index, and nothing has fetched the document
 	orphan bool   // belongs to another shard
 }
 
@@ -168,6 +169,8 @@ type env struct {
 	merge   bool  // what the shards have is merged in the order of the index
 	direct  bool  // a scan of the collection yields with its first step
 	meta    func(doc bson.Raw, name string) bson.RawValue
+	// sortMemory is how many bytes a sort may hold, 0 for any number.
+	sortMemory int64
 }
 
 // open opens the scan of a stage that reads.
@@ -370,7 +373,8 @@ func (s *Stage) stepIndex(e *env, r *row) (state, error) {
 		}
 		s.seen[rid] = struct{}{}
 	}
-	*r = row{rid: rid, scan: s.scan, entry: s.scan.Entry(), index: s, orphan: s.scan.ShowOrphans && s.scan.Orphan()}
+	*r = row{rid: rid, scan: s.scan, entry: s.scan.Entry(), index: s, keyed: true,
+		orphan: s.scan.ShowOrphans && s.scan.Orphan()}
 	if s.Filter != nil {
 		ok, err := s.Filter.Match(r.scan.Doc())
 		if err != nil || !ok {
@@ -422,6 +426,7 @@ func (s *Stage) stepFetch(e *env, r *row) (state, error) {
 	if doc == nil {
 		return needTime, nil
 	}
+	r.keyed = false
 	if s.Filter != nil {
 		ok, err := s.Filter.Match(doc)
 		if err != nil || !ok {
@@ -572,6 +577,9 @@ func (s *Stage) stepSort(e *env, r *row) (state, error) {
 			}
 			s.Bytes += int64(len(doc))
 			s.sorted = append(s.sorted, sortedItem{key, *r})
+			if s.N == 0 && e.sortMemory > 0 && s.Bytes > e.sortMemory {
+				return needTime, errSortMemory(e.sortMemory)
+			}
 			return needTime, nil
 		}
 		s.opened = true

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"slices"
+	"strings"
 
 	"allium/bson"
 	"allium/mongotest/internal/query"
@@ -32,7 +33,7 @@ func (p *Plan) Whole() *Stage {
 func (p *Plan) Run(s *Stage, run Running, most int64, f func(doc bson.Raw) error) error {
 	e := p.env()
 	e.orphans = p.access.shardFiltered
-	e.meta = p.access.Wants.Meta
+	e.meta, e.sortMemory = p.access.Wants.Meta, p.access.Wants.SortMemory
 	var r row
 	for n := int64(1); ; n++ {
 		st, err := s.work(e, &r)
@@ -167,26 +168,36 @@ func (a *Access) distinctScan(s *Stage) (*Stage, bool) {
 	}
 	out := *in
 	out.Name, out.Skip = "DISTINCT_SCAN", field
+	if namesElement(a.Wants.Distinct) { // the document that the key tells of has no arrays
+		return &Stage{Name: "FETCH", Inputs: []*Stage{&out}}, true
+	}
 	return &out, true
 }
 
 // distinctKeys reports whether the keys of an index have the values of a field as distinct takes
 // them: those of an array one by one, but not of an array on the way.
 func (a *Access) distinctKeys(ix *store.Index, field int) bool {
-	if !ix.Arrays.Any(field) {
-		return true
+	if namesElement(a.Wants.Distinct) && a.Wants.Grouped {
+		return false
 	}
-	return !a.Wants.Grouped && ix.Fields[field].Path == a.Wants.Distinct && a.remaining() == nil &&
-		!dotted(a.Wants.Distinct)
+	return !ix.Arrays.Any(field) ||
+		!a.Wants.Grouped && ix.Fields[field].Path == a.Wants.Distinct && a.remaining() == nil
 }
 
-func dotted(path string) bool {
-	for i := range len(path) {
-		if path[i] == '.' {
+// namesElement reports whether a part of a path may be the index of an array's element.
+func namesElement(path string) bool {
+	for part := range strings.SplitSeq(path, ".") {
+		if isElement(part) {
 			return true
 		}
 	}
 	return false
+}
+
+// isElement reports whether a part of a path may be the number of an element: such a number has no
+// zeros in front.
+func isElement(part string) bool {
+	return part != "" && strings.Trim(part, "0123456789") == "" && (part == "0" || part[0] != '0')
 }
 
 // ShownBounds are the bounds of a scan as explain has them: field by field, in the direction of the

@@ -150,6 +150,7 @@ type Field struct {
 	Several       bool // it is one of several fields
 	Array         bool // its path leads to an array in some document
 	Hashed        bool
+	SparseElement bool   // it is of a sparse index, and asked about an element of an array
 	Wildcard      bool   // documents without the field have no key
 	Cells         *Cells // of an index that has those of geometries there; or nil
 }
@@ -307,6 +308,7 @@ func (p *fieldBounds) element(a *and) (best []Interval, how Tightness, ok bool) 
 	}
 	one := *p
 	one.field.Array, one.field.Sparse, one.multikey = false, false, false
+	one.field.SparseElement = p.field.Sparse || p.field.SparseElement
 	for _, c := range a.children {
 		if l, isLeaf := c.(*leaf); isLeaf && l.wholeArrays {
 			return nil, 0, false // the key of an array within an array is the array
@@ -337,7 +339,7 @@ func (p *fieldBounds) equality(v bson.RawValue) (list []Interval, how Tightness,
 		}
 		return []Interval{point(undefinedValue), point(nullValue)}, Fetched, true
 	case bson.TypeArray:
-		if p.field.Hashed {
+		if p.field.Hashed || p.field.Wildcard && !bson.Raw(v.Value).IsEmpty() { // its elements have the keys
 			return nil, 0, false
 		}
 		first := undefinedValue
@@ -499,14 +501,14 @@ func (p *fieldBounds) negated(t test) (list []Interval, how Tightness, ok bool) 
 			null = null || v.Type == bson.TypeNull
 		}
 	case existsTest:
-		if p.field.Sparse || p.field.Wildcard {
+		if p.field.Sparse || p.field.SparseElement || p.field.Wildcard {
 			return nil, 0, false
 		}
 		return []Interval{point(nullValue)}, Fetched, true
 	default:
 		return nil, 0, false
 	}
-	if p.field.Hashed {
+	if p.field.Hashed || p.field.SparseElement && !null {
 		return nil, 0, false
 	}
 	if null && p.field.Array {

@@ -71,6 +71,42 @@ func (n *projectionNode) find(name string) *projectionField {
 // NeedsMeta reports whether the projection contains this $meta.
 func (p *Projection) NeedsMeta(name string) bool { return slices.Contains(p.metas, name) }
 
+// Computes reports whether the projection includes fields, and computes some by expressions: what
+// it reads are these fields and the expressions' paths.
+func (p *Projection) Computes() bool {
+	return !p.exclusion && p.root.computed && p.position == nil && len(p.slices) == 0 && len(p.metas) == 0 &&
+		p.root.plain()
+}
+
+// plain reports whether there is nothing but fields and expressions.
+func (n *projectionNode) plain() bool {
+	for _, f := range n.fields {
+		switch {
+		case f.kind == kindNode && !f.node.plain():
+			return false
+		case f.kind != kindNode && f.kind != kindInclude && f.kind != kindExclude && f.kind != kindExpr:
+			return false
+		}
+	}
+	return true
+}
+
+// SortKeys returns the paths that hold the sort key of a document.
+func (p *Projection) SortKeys() [][]string { return p.root.sortKeys(nil, nil) }
+
+func (n *projectionNode) sortKeys(prefix []string, list [][]string) [][]string {
+	for _, f := range n.fields {
+		path := append(prefix[:len(prefix):len(prefix)], f.name)
+		switch {
+		case f.kind == kindNode:
+			list = f.node.sortKeys(path, list)
+		case f.kind == kindMeta && f.meta == "sortKey":
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
 // Fields returns the paths that are enough to compute the projection, if it includes fields only:
 // then it can be answered from an index that has them. ok is false for all other projections.
 func (p *Projection) Fields() (paths []string, ok bool) {

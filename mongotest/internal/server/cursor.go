@@ -124,7 +124,7 @@ func (x *Running) Advance(st *store.State) error {
 		}
 		c := st.Coll(s.NS)
 		if c == nil || c.UUID != s.Coll().UUID {
-			return srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", bsondoc.UUIDString(s.Coll().UUID))
+			return errGone(st, s.NS, s.Coll().UUID)
 		}
 		if index, ok := s.Reset(c); !ok {
 			return srverr.New(srverr.QueryPlanKilled, "query plan killed :: index '%s' dropped", index)
@@ -135,6 +135,20 @@ func (x *Running) Advance(st *store.State) error {
 		}
 	}
 	return nil
+}
+
+// errGone returns the error of a cursor whose collection has been dropped or has another name by
+// now.
+func errGone(st *store.State, ns string, uuid [16]byte) (err error) {
+	id := bsondoc.UUIDString(uuid)
+	err = srverr.New(srverr.QueryPlanKilled, "collection dropped. UUID %s", id)
+	st.Colls("", func(c *store.Coll) bool {
+		if c.UUID == uuid {
+			err = srverr.New(srverr.QueryPlanKilled, "collection renamed from '%s' to '%s'. UUID %s", ns, c.NS, id)
+		}
+		return c.UUID != uuid
+	})
+	return err
 }
 
 // cursorTable holds a node's open cursors. Safe for concurrent use.

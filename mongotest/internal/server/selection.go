@@ -32,6 +32,9 @@ type Selection struct {
 	NoExpr bool
 	State  *store.State // that the selection reads; nil: what the request reads
 	Counts bool         // the documents are only counted
+	// Distinct is the path whose values are wanted, empty for none. What an index tells of them is
+	// taken for the document.
+	Distinct string
 	// Settings are those for queries of the command's shape; nil: there are none.
 	Settings *planner.QuerySetting
 	Only     []int // the shards to look at; nil: all that may have something
@@ -153,6 +156,7 @@ func (op *Selection) Candidates(r *Request, c *store.Coll,
 		Version: r.Version()}
 	a.Settings = op.Settings
 	a.Wants.SortSpec, a.Wants.Count, a.Wants.Collated = op.Sort, op.Counts, op.Collation
+	a.Wants.Distinct = op.Distinct
 	a.NoScan = func() bool { return r.NoTableScan(c.NS) }
 	a.Text = func() string {
 		shown := op.Collation
@@ -179,6 +183,11 @@ func (op *Selection) Candidates(r *Request, c *store.Coll,
 			at, err := s.At()
 			if err != nil {
 				return err
+			}
+			if op.Distinct != "" {
+				if covered := s.Covered(); covered != nil {
+					doc = covered
+				}
 			}
 			if more, err := f(s.RID(), doc, at); err != nil || !more {
 				return err

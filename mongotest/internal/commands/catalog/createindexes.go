@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"strings"
+
 	"bytes"
 	"slices"
 
@@ -166,6 +168,9 @@ func (b *indexBuild) missing(c *store.Coll) (fresh []*store.IndexInfo, err error
 		info, err := b.r.FinishIndex(s, c)
 		if err != nil {
 			return nil, err
+		}
+		if _, name := namespace.Split(c.NS); info.Hidden && strings.HasPrefix(name, "system.") {
+			return nil, srverr.New(srverr.BadValue, "Can't hide index on system collection")
 		}
 		same, err := indexConflict(b.r, c, fresh, info)
 		if err != nil {

@@ -116,43 +116,18 @@ func runDistinct(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	r.IntegerOK = c != nil && c.TimeSeries && r.Version().AllParsed()
 	op := server.Selection{Q: bsondoc.OrEmpty(filter), Collation: collation, Hint: hint, Settings: settings,
-		Projection: distinctProjection(key)}
+		Projection: distinctProjection(key), Distinct: key}
 	if err := op.Parse(r, ns, c); err != nil {
 		return dst, err
 	}
 	d.coll, d.work = op.Coll, r.Meter()
 	if c != nil {
-		ix := distinctIndex(c, key, op.Coll)
-		if !op.Filter.MatchesAll() {
-			ix = nil
-		}
-		missing, arrays := false, false
-		if ix != nil {
-			// The values come from the index, where an array within an array is a key of its own:
-			// it is taken apart once more. What is missing has the key null there.
-			add = func(doc bson.Raw) {
-				gone, through := missingAt(doc, key)
-				missing, arrays = missing || gone, arrays || through
-				extractAlongPath(doc, key, func(v bson.RawValue) {
-					if v.Type != bson.TypeArray {
-						d.add(v)
-						return
-					}
-					for e := range bson.Raw(v.Value).Values() {
-						d.add(e)
-					}
-				})
-			}
-		}
 		err := op.Candidates(r, c, func(_ string, doc bson.Raw, _ int) (bool, error) {
 			add(doc)
 			return true, nil
 		})
 		if err != nil {
 			return dst, err
-		}
-		if missing && !arrays {
-			d.add(bson.RawValue{Type: bson.TypeNull})
 		}
 	}
 	dst, err = d.append(dst)
@@ -166,35 +141,6 @@ func distinctProjection(key string) bson.Raw {
 		doc = bson.AppendInt32(doc, "_id", 0)
 	}
 	return bson.EndDocument(bson.AppendInt32(doc, key, 1), at)
-}
-
-// distinctIndex returns an index that has the values of the key in order.
-func distinctIndex(c *store.Coll, key string, coll *query.Collation) *store.Index {
-	for i := range c.Indexes() {
-		ix := &c.Indexes()[i]
-		if ix.ByValue() && ix.Wild == nil && ix.Fields[0].Path == key && ix.Partial == nil && !ix.Sparse &&
-			!ix.Hidden && coll.Same(ix.Collation) {
-			return ix
-		}
-	}
-	return nil
-}
-
-// missingAt reports whether a path leads to nothing, and whether there is an array on the way.
-func missingAt(doc bson.Raw, path string) (missing, through bool) {
-	for {
-		left, next, dotted := strings.Cut(path, ".")
-		v := doc.Lookup(left)
-		switch {
-		case !dotted:
-			return v.Type == 0, false
-		case v.Type == bson.TypeArray:
-			return false, true
-		case v.Type != bson.TypeEmbeddedDocument:
-			return true, false
-		}
-		doc, path = v.Value, next
-	}
 }
 
 // checkDistinctKey refuses keys that are no paths. Since version 8.1 such a key leads to nothing.

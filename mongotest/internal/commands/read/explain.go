@@ -60,6 +60,9 @@ type explainTarget struct {
 	grouped  string // the field by whose values the rest groups, and does nothing else
 	counts   bool   // the rest reads nothing of the documents
 	detail   string
+	// The query's projection, if it computes fields: as it is shown, and the paths that it reads.
+	computed bson.Raw
+	paths    []string
 }
 
 // explainers read the commands that can be explained, as these do themselves.
@@ -162,7 +165,11 @@ func (e *explainTarget) pushDown(r *server.Request, sharded bool) {
 	p := pushDown(r.Version(), e.rest, sharded)
 	e.front = e.rest[:len(e.rest)-len(p.rest)]
 	e.q.filter, e.q.sort, e.q.projection, e.q.skip, e.q.limit = p.filter, p.sort, p.projection, p.skip, p.limit
-	e.rest, e.grouped, e.counts = p.rest, p.distinct, p.counts
+	e.rest, e.grouped, e.counts, e.paths = p.rest, p.distinct, p.counts, p.paths
+	if p.computed != nil {
+		_, shown := bsondoc.FirstElement(e.shower(r).Stages([]bson.Raw{p.computed})[0].Doc)
+		e.computed = shown.Value
+	}
 	e.absorbed = len(e.rest) == 0 && !sharded && !e.nested
 }
 
@@ -351,11 +358,19 @@ func (p *explanation) plan(r *server.Request, shards ...int) (x *explained, err 
 	w := &x.access.Wants
 	w.Skip, w.Limit, w.Projection, w.Projected, w.SortSpec, w.ReturnKey = q.skip, q.limit, p.proj, q.projection, q.sort,
 		q.returnKey
+	if w.Paths = p.paths; p.computed != nil {
+		w.Projected = p.computed
+	} else if p.proj != nil && p.proj.Computes() {
+		w.Paths = projectionPaths(q.projection)
+	}
 	if p.key != "" && r.Version().AtLeast(8, 1) {
 		w.Projected = nil // it is no part of the shape any more
 	}
 	w.Collated = q.collation
 	w.Count, w.Distinct, w.Tailable, w.Keyless = p.stage == "COUNT", p.key, q.tailable, p.counts
+	if !p.pipeline {
+		w.SortMemory = q.sortMemory(r)
+	}
 	w.TextStage = !r.Version().AtLeast(5, 0)
 	w.Express = r.Version().AtLeast(8, 0) && p.stage == "" && len(shards) == 0
 	if p.grouped != "" {
@@ -486,9 +501,9 @@ func (p *explanation) explainUnion(r *server.Request, shown, stage bson.Raw) (bs
 }
 
 // shower shows the stages of a pipeline as it is parsed.
-func (p *explanation) shower(r *server.Request) *pipeline.Shower {
-	db, _ := namespace.Split(p.q.ns)
-	o := r.FullOptions(p.q.ns, nil, p.q.let)
+func (e *explainTarget) shower(r *server.Request) *pipeline.Shower {
+	db, _ := namespace.Split(e.q.ns)
+	o := r.FullOptions(e.q.ns, nil, e.q.let)
 	filter := func(doc bson.Raw) bson.Raw {
 		f, err := query.ParseFilter(doc, o)
 		if err != nil { // of variables that only the pipeline has

@@ -401,6 +401,9 @@ func openFind(r *server.Request, st *store.State, c *store.Coll,
 	a.Wants = planner.Wants{Skip: q.skip, Limit: q.limit, Projection: proj, Projected: q.projection, SortSpec: q.sort,
 		Collated: q.collation, ReturnKey: q.returnKey, Tailable: q.tailable, Express: r.Version().AtLeast(8, 0)}
 	a.NoScan = func() bool { return r.NoTableScan(q.ns) }
+	if proj != nil && proj.Computes() {
+		a.Wants.Paths = projectionPaths(q.projection)
+	}
 	a.Text = func() string { return planner.Describe(q.ns, filter, q.sort, q.projection, q.collation) }
 	if filter != nil && filter.NeedsGeoIndex() && sort == nil && r.Routing != nil {
 		shown := bsondoc.Build(func(d *bsondoc.Builder) { // a mongos asks for what it merges by
@@ -433,10 +436,7 @@ func openFind(r *server.Request, st *store.State, c *store.Coll,
 	case *planner.SortIter:
 		s.Context = "Executor error during find command"
 		s.Meta = it.meta
-		if s.Most = r.Node.IntParameter("internalQueryMaxBlockingSortMemoryUsageBytes"); q.disk ||
-			r.Version().AtLeast(6, 0) {
-			s.Most = 0 // what does not fit goes to a file there
-		}
+		s.Most = q.sortMemory(r)
 		if q.limit > 0 {
 			s.Limit = q.limit + q.skip
 		}
@@ -448,6 +448,15 @@ func openFind(r *server.Request, st *store.State, c *store.Coll,
 		}
 	}
 	return it, run, nil
+}
+
+// sortMemory returns how many bytes of documents the query may hold to sort them, 0 for any number:
+// what does not fit goes to a file.
+func (q *findSpec) sortMemory(r *server.Request) int64 {
+	if q.disk || r.Version().AtLeast(6, 0) {
+		return 0
+	}
+	return r.Node.IntParameter("internalQueryMaxBlockingSortMemoryUsageBytes")
 }
 
 // simple reports whether the query is a filter and nothing that the fast path to one document does
@@ -492,6 +501,8 @@ type findIter struct {
 type found interface {
 	RID() string
 	IndexKey() bson.Raw
+	// Covered returns what the index tells of the document, nil if the plan has looked at that.
+	Covered() bson.Raw
 }
 
 // description is what is known of a document beside its fields.
@@ -564,9 +575,20 @@ func (f *findIter) shape(doc bson.Raw) (out bson.Raw, err error) {
 	out = doc
 	switch {
 	case f.returnKey:
-		return f.found.IndexKey(), nil
+		out = f.found.IndexKey()
+		if f.proj != nil {
+			for _, path := range f.proj.SortKeys() {
+				out = bsondoc.SetPath(out, path, f.meta(doc, "sortKey"))
+			}
+		}
+		return out, nil
 	case f.proj != nil:
-		if out, err = f.proj.Apply(doc, func(name string) bson.RawValue { return f.meta(doc, name) }); err != nil {
+		if f.found != nil {
+			if covered := f.found.Covered(); covered != nil {
+				out = covered
+			}
+		}
+		if out, err = f.proj.Apply(out, func(name string) bson.RawValue { return f.meta(doc, name) }); err != nil {
 			return nil, err
 		}
 	}

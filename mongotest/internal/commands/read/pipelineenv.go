@@ -53,6 +53,9 @@ func (e *pipelineEnv) Resolve(ns pipeline.Namespace) (pipeline.Namespace, []bson
 		}
 		stages = append(list, stages...)
 		ns.Coll = on
+		if len(list) > 0 && list[0].Lookup("$collStats").Type != 0 {
+			return ns, stages, nil // it is about what the view is on, be that a view
+		}
 	}
 	return ns, nil, srverr.New(srverr.ViewDepthLimitExceeded,
 		"View depth too deep or view cycle detected; maximum depth is %d", MaxViewDepth)

@@ -16,10 +16,14 @@ import (
 // pushed is what a query does for a pipeline.
 type pushed struct {
 	filter, sort, projection bson.Raw
-	skip, limit              int64
-	distinct                 string     // the field by whose values the pipeline groups, and nothing else
-	counts                   bool       // nothing of the documents is read, they are only counted
-	rest                     []bson.Raw // the stages that are left
+	// The $project that the query does, if it computes fields, and the paths that it reads, which
+	// projection has.
+	computed    bson.Raw
+	paths       []string
+	skip, limit int64
+	distinct    string     // the field by whose values the pipeline groups, and nothing else
+	counts      bool       // nothing of the documents is read, they are only counted
+	rest        []bson.Raw // the stages that are left
 }
 
 // pushDown splits a pipeline. whole tells that the documents are needed as they are: the shards'
@@ -50,7 +54,7 @@ func pushDown(v release.Version, stages []bson.Raw, whole bool) (p pushed) {
 		p.takeLimits(v, take)
 	}
 	if v.AtLeast(4, 4) {
-		p.project()
+		p.project(v.AtLeast(5, 0))
 	}
 	return p
 }
@@ -78,8 +82,8 @@ func (p *pushed) takeLimits(v release.Version, take func(string) (bson.RawValue,
 }
 
 // project finds out which fields the stages that are left read. A $project that takes fields and
-// nothing else the query does itself.
-func (p *pushed) project() {
+// nothing else the query does itself; with computes, also one that computes some.
+func (p *pushed) project(computes bool) {
 	if len(p.rest) == 0 {
 		return
 	}
@@ -87,6 +91,12 @@ func (p *pushed) project() {
 	if doc, ok := spec.Document(); ok && name == "$project" {
 		if taken, ok := inclusion(doc); ok {
 			p.projection, p.rest = taken, p.rest[1:]
+			return
+		}
+		if computes && includes(doc) {
+			p.computed, p.rest = p.rest[0], p.rest[1:]
+			p.paths = projectionPaths(doc)
+			p.projection = (&fields{p.paths}).projection()
 			return
 		}
 	}
@@ -140,6 +150,38 @@ func inclusion(spec bson.Raw) (doc bson.Raw, ok bool) {
 		return nil, false
 	}
 	return pipeline.ShownProjection(spec), true
+}
+
+// includes reports whether a projection takes and computes fields, and leaves out none but _id.
+func includes(spec bson.Raw) bool {
+	some := false
+	for k, v := range spec.All() {
+		switch inner, nested := v.Document(); {
+		case v.IsNumber() || v.Type == bson.TypeBoolean:
+			if !v.AsBool() && k != "_id" {
+				return false
+			}
+			some = some || v.AsBool()
+		case nested && !inner.IsEmpty():
+			if first, _ := bsondoc.FirstElement(inner); !strings.HasPrefix(first, "$") && !includes(inner) {
+				return false
+			}
+			some = true
+		default:
+			some = true
+		}
+	}
+	return some
+}
+
+// projectionPaths returns the paths that a projection reads that takes and computes fields: the
+// empty one, which stands for the document, if they cannot be told.
+func projectionPaths(spec bson.Raw) []string {
+	f := fields{}
+	if !f.ofProjection(spec) {
+		return []string{""}
+	}
+	return f.paths
 }
 
 // fields are the paths that stages read of the documents that they are given.
@@ -218,28 +260,35 @@ func (f *fields) ofFilter(doc bson.Raw) bool {
 
 // ofProjection notes what a projection reads that takes or computes fields.
 func (f *fields) ofProjection(doc bson.Raw) bool {
-	id := true
-	for k, v := range doc.All() {
-		switch {
-		case v.IsNumber() || v.Type == bson.TypeBoolean:
-			if k == "_id" {
-				id = v.AsBool()
-			} else if !v.AsBool() {
-				return false // it leaves fields out
-			} else {
-				f.add(k)
-			}
-		default:
-			if !f.ofValue(v) {
-				return false
-			}
-			if strings.Contains(k, ".") {
-				return false
-			}
-		}
+	if !f.ofProjected("", doc) {
+		return false
 	}
-	if id {
+	if id := doc.Lookup("_id"); id.Type == 0 || id.AsBool() || !id.IsNumber() && id.Type != bson.TypeBoolean {
 		f.add("_id")
+	}
+	return true
+}
+
+func (f *fields) ofProjected(prefix string, doc bson.Raw) bool {
+	for k, v := range doc.All() {
+		path := prefix + k
+		inner, nested := v.Document()
+		if first, _ := bsondoc.FirstElement(inner); nested && !inner.IsEmpty() && !strings.HasPrefix(first, "$") {
+			if !f.ofProjected(path+".", inner) {
+				return false
+			}
+			continue
+		}
+		switch {
+		case !v.IsNumber() && v.Type != bson.TypeBoolean: // computed, within what the document has there
+			if strings.Contains(path, ".") || !f.ofValue(v) {
+				return false
+			}
+		case v.AsBool():
+			f.add(path)
+		case path != "_id":
+			return false // it leaves fields out
+		}
 	}
 	return true
 }
@@ -280,7 +329,7 @@ func (f *fields) ofValue(v bson.RawValue) (ok bool) {
 
 // projection is the projection that takes the fields: in order, without those below others.
 func (f *fields) projection() bson.Raw {
-	list := slices.Clone(f.paths)
+	list := slices.DeleteFunc(slices.Clone(f.paths), func(path string) bool { return path == "" })
 	slices.Sort(list)
 	return bsondoc.Build(func(d *bsondoc.Builder) {
 		id := false
