@@ -54,6 +54,43 @@ func TestSuiteSince81(t *testing.T) {
 		{cmd: agg(`{"$match": {"_id": 1}}, ` + near(`, "distanceField": "r"`)), code: 40603},
 		{cmd: agg(near(`, "distanceField": "` + deep(200) + `"`)), code: 5984700},
 		{cmd: agg(near(`, "distanceField": "` + deep(199) + `"`))},
+
+		// A hint that a $near cannot use.
+		{cmd: `{"find": "c", "filter": {"p": {"$nearSphere": {"$geometry": {"type": "Point", "coordinates": [0, 0]}}}}, "hint": {"_id": 1}, "$db": "t"}`, code: 291},
+		{cmd: `{"explain": {"find": "c", "filter": {"p": {"$nearSphere": {"$geometry": {"type": "Point", "coordinates": [0, 0]}}}}, "hint": "_id_"}, "$db": "t"}`, code: 291},
+		{cmd: `{"find": "c", "filter": {"p": {"$nearSphere": {"$geometry": {"type": "Point", "coordinates": [0, 0]}}}}, "hint": "p", "$db": "t"}`},
+
+		// Which element a positional projection shows does not depend on the order of conditions.
+		{cmd: `{"find": "c", "filter": {"$and": [{"n": {"$gt": 10}}, {"n": {"$lt": 50}}]}, "projection": {"_id": 0, "n.$": 1}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0.n": "[30]"}},
+		{cmd: `{"find": "c", "filter": {"n": {"$lt": 50, "$gt": 10}}, "projection": {"_id": 0, "n.$": 1}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0.n": "[30]"}},
+		{cmd: `{"find": "c", "filter": {"$jsonSchema": {"patternProperties": {"[invalid": {}}}}, "$db": "t"}`, code: 2},
+
+		// An update that leaves a decimal equal leaves it as it is.
+		{cmd: `{"insert": "dec", "documents": [{"_id": 1, "v": {"$numberDecimal": "-0"}, "w": {"$numberDecimal": "-0"}}], "$db": "t"}`},
+		{cmd: `{"update": "dec", "updates": [{"q": {}, "u": {"$inc": {"v": {"$numberDecimal": "0"}}, "$mul": {"w": {"$numberDecimal": "-1"}}}}], "$db": "t"}`, want: map[string]string{"nModified": "0"}},
+		{cmd: `{"find": "dec", "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0.v": `{"$numberDecimal":"-0"}`, "cursor.firstBatch.0.w": `{"$numberDecimal":"-0"}`}},
+
+		// Partitions of $densify that a collation takes for one: what is made belongs to what comes
+		// next.
+		{cmd: `{"insert": "part", "documents": [{"g": "apple", "x": 0}, {"g": "Apple", "x": 10}], "$db": "t"}`},
+		{cmd: `{"aggregate": "part", "pipeline": [{"$densify": {"field": "x", "partitionByFields": ["g"], "range": {"step": 5, "bounds": "partition"}}}, {"$project": {"_id": 0}}], "collation": {"locale": "en", "strength": 1}, "cursor": {}, "$db": "t"}`,
+			want: map[string]string{"cursor.firstBatch": `[{"g":"apple","x":0},{"g":"Apple","x":5},{"g":"Apple","x":10}]`}},
+
+		// Indexes: bounds of planes as they were given and as listIndexes has them, and those of
+		// buckets.
+		{cmd: `{"createIndexes": "flat", "indexes": [{"key": {"l": "2d"}, "name": "l", "min": -10, "max": 10}], "$db": "t"}`},
+		{cmd: `{"aggregate": "flat", "pipeline": [{"$indexStats": {}}, {"$match": {"name": "l"}}], "cursor": {}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0.spec.min": "-10"}},
+		{cmd: `{"listIndexes": "flat", "$db": "t"}`, want: map[string]string{"cursor.firstBatch.1.min": "-10.0", "cursor.firstBatch.1.max": "10.0"}},
+		{cmd: `{"create": "ts", "timeseries": {"timeField": "t", "metaField": "m"}, "$db": "t"}`},
+		{cmd: `{"listIndexes": "system.buckets.ts", "$db": "t"}`, want: map[string]string{"cursor.firstBatch": `[]`}},
+		{cmd: `{"dropIndexes": "system.buckets.ts", "index": "*", "$db": "t"}`, want: map[string]string{"nIndexesWas": "1"}},
+
+		// A getMore has the comment of the command whose cursor it is.
+		{cmd: `{"profile": 2, "$db": "t"}`},
+		{cmd: `{"listIndexes": "flat", "cursor": {"batchSize": 1}, "comment": "note", "$db": "t"}`},
+		{cmd: `{"getMore": CURSOR, "collection": "flat", "$db": "t"}`},
+		{cmd: `{"profile": 0, "$db": "t"}`},
+		{cmd: `{"count": "system.profile", "query": {"command.getMore": {"$exists": true}, "command.comment": "note"}, "$db": "t"}`, want: map[string]string{"n": "1"}},
 		{cmd: agg(near(`, "includeLocs": "` + deep(200) + `"`)), code: 5984700},
 		{cmd: agg(`{"$match": {"p": {"$geoNear": {"near": [0, 0]}}}}`), code: 5626500},
 		{cmd: `{"find": "c", "filter": {"p": {"$near": {"$geometry": {"coordinates": [0, 0]}}}}, "$db": "t"}`,
@@ -223,6 +260,8 @@ func TestMemberSince81(t *testing.T) {
 		{cmd: stream(`"showExpandedEvents": null`, ""), code: 14},
 		{cmd: stream(`"showExpandedEvents": false`, strict), code: 323},
 		{cmd: stream(`"fullDocument": "updateLookup"`, strict)},
+		{cmd: `{"aggregate": "c", "pipeline": [{"$changeStream": {}}, {"$fill": {"output": {"x": {"value": 0}}}}], "cursor": {}, "$db": "t"}`},
+		{cmd: `{"aggregate": "c", "pipeline": [{"$changeStream": {}}, {"$fill": {"output": {"x": {"method": "locf"}}}}], "cursor": {}, "$db": "t"}`, code: 20},
 		{cmd: stream(`"resumeAfter": {"_data": "00"}`, ""), code: 50811},
 		{cmd: stream(`"resumeAfter": {"_data": "46"}`, ""), code: 260},
 		{cmd: `{"aggregate": "c", "pipeline": [], "cursor": {}, "explain": true` + strict + `, "$db": "t"}`, code: 323},

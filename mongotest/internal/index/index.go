@@ -648,10 +648,6 @@ func (s *Spec) show(version release.Version, x *store.IndexInfo) bson.Raw {
 				doc = bson.AppendRawValue(doc, k, ExpireValue(*s.expire, version, v))
 				continue
 			}
-		case "min", "max":
-			if s.plugin == "2d" && v.IsNumber() && version.AllParsed() {
-				v = bsondoc.DoubleValue(query.Float(v))
-			}
 		case "weights", "textIndexVersion":
 			if s.plugin == "text" {
 				continue

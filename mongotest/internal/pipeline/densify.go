@@ -244,6 +244,11 @@ func (d *densifyStage) run(src Iterator) ([]bson.Raw, error) {
 		return nil, err
 	}
 	start, dst := bson.BeginDocument(nil)
+	if d.perPart { // one partition comes after the other
+		for _, path := range d.partitionBy {
+			dst = bson.AppendInt32(dst, strings.Join(path, "."), 1)
+		}
+	}
 	spec := bson.EndDocument(bson.AppendInt32(dst, strings.Join(d.field, "."), 1), start)
 	order, err := query.ParseSort(spec, d.rt.query)
 	if err != nil {
@@ -273,13 +278,7 @@ func (d *densifyStage) run(src Iterator) ([]bson.Raw, error) {
 				high = v
 			}
 		}
-		start, key := bson.BeginDocument(nil)
-		for _, path := range d.partitionBy {
-			if v := fieldAt(doc, path); v.Type != 0 {
-				key = bson.AppendRawValue(key, strings.Join(path, "."), v)
-			}
-		}
-		i, added := groups.Index(bsondoc.DocumentValue(bson.EndDocument(key, start)))
+		i, added := groups.Index(bsondoc.DocumentValue(d.partition(doc)))
 		if added {
 			parts = append(parts, nil)
 		}
@@ -300,6 +299,7 @@ func (d *densifyStage) run(src Iterator) ([]bson.Raw, error) {
 			from, to = fieldAt(part[0], d.field), fieldAt(part[len(part)-1], d.field)
 		}
 		n := int64(0)
+		partition := bson.Raw(groups.Keys()[i].Value)
 		emit := func(limit bson.RawValue) error { // makes what comes before limit
 			for {
 				v := d.next(from, n)
@@ -315,11 +315,14 @@ func (d *densifyStage) run(src Iterator) ([]bson.Raw, error) {
 					return srverr.New(5897900, "Generated %d documents in $densify, which is over the limit of %d.",
 						made, maxDensified)
 				}
-				out = append(out, d.document(bson.Raw(groups.Keys()[i].Value), v))
+				out = append(out, d.document(partition, v))
 			}
 		}
 		for _, doc := range part {
 			v := fieldAt(doc, d.field)
+			if d.perPart { // under a collation, that of the document before which they come
+				partition = d.partition(doc)
+			}
 			if err := emit(v); err != nil {
 				return nil, err
 			}
@@ -333,6 +336,17 @@ func (d *densifyStage) run(src Iterator) ([]bson.Raw, error) {
 		}
 	}
 	return out, nil
+}
+
+// partition returns the values of a document by which documents are partitioned.
+func (d *densifyStage) partition(doc bson.Raw) bson.Raw {
+	start, key := bson.BeginDocument(nil)
+	for _, path := range d.partitionBy {
+		if v := fieldAt(doc, path); v.Type != 0 {
+			key = bson.AppendRawValue(key, strings.Join(path, "."), v)
+		}
+	}
+	return bson.EndDocument(key, start)
 }
 
 func (d *densifyStage) document(partition bson.Raw, v bson.RawValue) bson.Raw {

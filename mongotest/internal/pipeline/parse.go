@@ -297,12 +297,19 @@ func (p *parser) checkCollectionless(stages []bson.Raw) error {
 	return nil
 }
 
+// setsFields reports whether a $fill, or another stage that stands for several, is here no more
+// than an $addFields.
+func setsFields(s stage) bool {
+	p, ok := s.(*projection)
+	return ok && p.kind == addition
+}
+
 // checkPositions checks the rules about where in a pipeline a stage may stand.
 func (pl *Pipeline) checkPositions(p *parser) error {
 	for i, st := range pl.stages {
 		def := st.def
 		switch {
-		case st.index > 0 && pl.stages[0].def.name == "$changeStream" && !def.changeStream:
+		case st.index > 0 && pl.stages[0].def.name == "$changeStream" && !def.changeStream && !setsFields(st.stage):
 			name := def.name
 			if def.made != "" {
 				name = def.made

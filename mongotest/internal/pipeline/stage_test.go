@@ -134,6 +134,8 @@ func TestStages(t *testing.T) {
 		{`[{"$fill":{"output":{"x":{"value":{"$literal":7}}}}},{"$match":{"_id":4}}]`, numbers, `{_id: 4, g: "b", x: 7}`},
 		{`[{"$fill":{"partitionByFields":["g"],"sortBy":{"_id":1},"output":{"x":{"method":"locf"}}}},{"$match":{"_id":4}}]`, numbers, `{_id: 4, g: "b", x: 2}`},
 		{`[{"$match":{"_id":{"$lt":3}}},{"$densify":{"field":"x","range":{"step":1,"bounds":"full"}}},{"$project":{"_id":0,"x":1}}]`, numbers, `{x: 1} {x: 2} {x: 3} {x: 4}`},
+		{`[{"$densify":{"field":"x","partitionByFields":["g"],"range":{"step":5,"bounds":"partition"}}},{"$project":{"_id":0}}]`, `[{"g":"b","x":0},{"g":"B","x":10},{"g":"b","x":10},{"g":"B","x":20}]`,
+			`{g: "B", x: 10} {g: "B", x: 15} {g: "B", x: 20} {g: "b", x: 0} {g: "b", x: 5} {g: "b", x: 10}`},
 		{`[{"$densify":{"field":"t","range":{"step":1,"unit":"day","bounds":[{"$date":"2020-02-28T00:00:00Z"},{"$date":"2020-03-02T00:00:00Z"}]}}}]`, `[{"t":{"$date":"2020-02-29T00:00:00Z"}}]`,
 			`{t: 2020-02-28T00:00:00.000Z} {t: 2020-02-29T00:00:00.000Z} {t: 2020-03-01T00:00:00.000Z}`},
 		{`[{"$group":{"_id":"$g","t":{"$top":{"sortBy":{"x":-1},"output":"$_id"}},"n":{"$firstN":{"n":2,"input":"$x"}},"c":{"$count":{}}}},{"$sort":{"_id":1}}]`, numbers,

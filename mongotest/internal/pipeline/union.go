@@ -149,7 +149,7 @@ func (i *unionIterator) Close() {
 }
 
 func refusedByUnion(inner *stageDef) error {
-	if !inner.notInLookup {
+	if !inner.notInLookup || inner.name == "$vectorSearch" { // a $lookup refuses it
 		return nil
 	}
 	return srverr.New(31441, "%s is not allowed within a $unionWith's sub-pipeline", inner.name)

@@ -409,6 +409,16 @@ func (a *Access) fixesPrefix(q *query.Filter, ix *store.Index) bool {
 	return true
 }
 
+// nearIn reports whether the index is a geo index for the filter's $near.
+func nearIn(ix *store.Index, n *query.Near) bool {
+	for _, f := range ix.Fields {
+		if f.Special != "" && n.Uses(f.Special) && f.Path == n.Path() {
+			return true
+		}
+	}
+	return false
+}
+
 // nearIndexed reports whether the collection has a geo index for the filter's $near.
 func nearIndexed(c *store.Coll, n *query.Near) bool {
 	for _, kind := range []string{"2d", "2dsphere"} {

@@ -76,6 +76,9 @@ func (a *Access) choose(p *Plan) error {
 		p.Root = a.collection(back || a.Back)
 		return nil
 	}
+	if hinted != nil && a.Filter != nil && a.Filter.NeedsGeoIndex() && !nearIn(hinted, a.Filter.Near()) {
+		return a.fail(srverr.NoQueryExecutionPlans, "unable to find index for $geoNear query")
+	}
 	if s := a.special(hinted); s != nil {
 		p.Root = s
 		return nil

@@ -308,9 +308,11 @@ func (c *Collation) CompareBytes(a, b []byte) int {
 // AppendKey appends a key for the string: keys compare by their bytes as strings compare by the
 // collation.
 func (c *Collation) AppendKey(dst, s []byte) []byte {
+	whole := s
 	if c.numericOrdering {
 		s = orderNumbers(s)
 	}
+	all := s
 	if c.shifted {
 		s = c.withoutVariable(s)
 	}
@@ -351,8 +353,34 @@ func (c *Collation) AppendKey(dst, s []byte) []byte {
 		}
 		dst = append(dst, 0)
 	}
+	if c.strength >= 4 {
+		dst = append(c.appendQuaternary(dst, w, all), 0)
+	}
 	if c.strength == 5 {
-		dst = append(dst, norm.NFD.Bytes(s)...)
+		dst = append(dst, norm.NFD.Bytes(whole)...)
+	}
+	return dst
+}
+
+// appendQuaternary appends the weights of the fourth level, in which strings differ whose variable
+// characters are ignored before, and in Japanese those that write the same in another syllabary.
+func (c *Collation) appendQuaternary(dst []byte, w *collator, s []byte) []byte {
+	kana := strings.HasPrefix(c.locale, "ja")
+	if !c.shifted && !kana {
+		return dst
+	}
+	for _, r := range string(s) {
+		primary, rest := cutPrimary(w.key(utf8.AppendRune(nil, r)))
+		secondary, tertiary := cutSecondary(rest)
+		switch {
+		case len(primary)+len(secondary)+len(tertiary) == 0: // it is ignored on every level
+		case c.shifted && c.isVariable(r):
+			dst = append(append(dst, 1), primary...)
+		case kana && unicode.Is(unicode.Hiragana, r):
+			dst = append(dst, 0xfe)
+		default:
+			dst = append(dst, 0xff)
+		}
 	}
 	return dst
 }
@@ -450,11 +478,21 @@ func digitValue(r rune) byte {
 // withoutVariable removes what alternate "shifted" ignores.
 func (c *Collation) withoutVariable(s []byte) []byte {
 	return bytes.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || c.maxVariable == "punct" && unicode.IsPunct(r) {
+		if c.isVariable(r) {
 			return -1
 		}
 		return r
 	}, s)
+}
+
+// isVariable reports whether a character is one of those that "shifted" ignores. A space that
+// breaks no line counts as punctuation.
+func (c *Collation) isVariable(r rune) bool {
+	const noBreak = '\u00a0'
+	if c.maxVariable == "punct" && (unicode.IsPunct(r) || r == noBreak) {
+		return true
+	}
+	return unicode.IsSpace(r) && r != noBreak
 }
 
 // withoutMarks removes accents.

@@ -133,12 +133,15 @@ func nearOnTop(root node) bool {
 	return isNear
 }
 
-// unordered returns the filter's tree simplified, but in the order in which it was written: that is
-// how the positional operator of projections sees it.
+// unordered returns the filter's tree as the positional operator of projections sees it:
+// simplified, but in the order in which it was written, which was seen in 4.4, and not in 8.2.
 func (f *Filter) unordered() (node, error) {
 	root, err := f.written(f.options.plain())
 	if err != nil {
 		return nil, err
+	}
+	if f.options.version().AllParsed() {
+		return normalize(root), nil
 	}
 	return flatten(root), nil
 }

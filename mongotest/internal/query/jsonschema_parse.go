@@ -430,6 +430,9 @@ func parseSchemaPatterns(p *schemaParser, s *schema, key string, v bson.RawValue
 			return mismatch("'%s' has property '%s' which is not an object", key, pattern)
 		}
 		re, err := schemaRegex(pattern, p.version)
+		if err != nil && p.version.AllParsed() { // no code of its own, unlike that of pattern
+			return srverr.New(srverr.BadValue, "%s", srverr.From(err).Msg)
+		}
 		if err != nil {
 			return err
 		}

@@ -52,8 +52,7 @@ type sliceProjection struct {
 	hasSkip     bool
 }
 
-// positionalProjection is {"path.$": 1}. The filter is evaluated in the order in which it was
-// written.
+// positionalProjection is {"path.$": 1}. The filter is that of Filter.unordered.
 type positionalProjection struct {
 	path []string
 	root node

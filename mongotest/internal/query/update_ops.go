@@ -122,6 +122,8 @@ func (o *arithmeticOp) update(c *updateRun, name string, old bson.RawValue) (bso
 		c.modified = true // NaN is never the value that was there before
 	case v.Type == bson.TypeDouble && old.Type == bson.TypeDouble && Float(v) == Float(old):
 		return old, nil // 0 is -0
+	case v.Type == bson.TypeDecimal128 && old.Type == bson.TypeDecimal128 && bson.Compare(v, old) == 0:
+		return old, nil
 	}
 	return v, nil
 }

@@ -156,7 +156,19 @@ func (n *Node) profile(r *Request, reply []byte, err error) {
 		!n.Profiled() && time.Since(r.start) < time.Duration(n.profiler.slow.Load()+defaultSlowMS)*time.Millisecond {
 		return
 	}
-	n.enter(r, opKind(r.Cmd.Name), func() bson.Raw { return withoutDocuments(shown(r.Body)) }, reply, err)
+	command := func() bson.Raw { return r.withComment(withoutDocuments(shown(r.Body))) }
+	n.enter(r, opKind(r.Cmd.Name), command, reply, err)
+}
+
+// withComment gives a getMore the comment of the command that made its cursor.
+func (r *Request) withComment(command bson.Raw) bson.Raw {
+	v := r.origin.Lookup("comment")
+	if v.IsZero() || !command.Lookup("comment").IsZero() {
+		return command
+	}
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		d.B = bson.AppendRawValue(append(d.B, command.Elements()...), "comment", v)
+	})
 }
 
 // withoutDocuments leaves out the documents that an insert has in its body.

@@ -71,6 +71,9 @@ func runDropIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	all := false
 	err = r.Write(func(tx *store.Tx) error {
 		c := tx.Coll(ns)
+		if source := r.BucketSource(tx, ns); c == nil && source != nil && r.Version().AllParsed() {
+			c = source // which the indexes of its buckets belong to
+		}
 		switch {
 		case c == nil:
 			return srverr.New(srverr.NamespaceNotFound, "ns not found %s", ns)

@@ -137,6 +137,22 @@ func appendList(r *server.Request, dst []byte, ns string, docs []bson.Raw, batch
 	}), nil
 }
 
+// boundsInDoubles returns the definition of an index with the bounds of its plane as doubles, which
+// is how the reply of listIndexes has them.
+func boundsInDoubles(spec bson.Raw) bson.Raw {
+	if spec.Lookup("min").IsZero() && spec.Lookup("max").IsZero() {
+		return spec
+	}
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		for k, v := range spec.All() {
+			if (k == "min" || k == "max") && v.IsNumber() {
+				v = bsondoc.DoubleValue(query.Float(v))
+			}
+			d.B = bson.AppendRawValue(d.B, k, v)
+		}
+	})
+}
+
 func runListIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	ns, err := r.Readable(srverr.InvalidNamespace)
 	if err != nil {
@@ -169,14 +185,17 @@ func runListIndexes(r *server.Request, dst []byte) ([]byte, error) {
 	var docs []bson.Raw
 	for i := range c.Indexes() {
 		doc := c.Indexes()[i].Spec
+		if r.Version().AllParsed() {
+			doc = boundsInDoubles(doc)
+		}
 		if wrap {
 			doc = bsondoc.Single("spec", bsondoc.DocumentValue(doc))
 		}
 		docs = append(docs, doc)
 	}
-	if c.Clustered {
+	if spec, ok := c.Raw.Lookup("clusteredIndex").Document(); ok && c.Clustered {
 		at, doc := bson.BeginDocument(nil)
-		for k, v := range bson.Raw(c.Raw.Lookup("clusteredIndex").Value).All() {
+		for k, v := range spec.All() {
 			doc = bson.AppendRawValue(doc, k, v)
 		}
 		doc = bson.AppendBool(doc, "clustered", true)
