@@ -129,6 +129,20 @@ func TestDefaultMaxTime(t *testing.T) {
 	})
 }
 
+// TestDefaultMaxTimeOfWrites: the default is for reads. There is no bubble around it, since whoever
+// waits for a write that sleeps would hold its clock.
+func TestDefaultMaxTimeOfWrites(t *testing.T) {
+	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version("8.0"), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	ok(t, askText(t, c, "db", `{"insert": "c", "documents": [{"_id": 1}]}`))
+	ok(t, askText(t, c, "admin", `{"setClusterParameter": {"defaultMaxTimeMS": {"readOperations": 1}}}`))
+	const expr = `{"$expr": {"$function": {"body": "function() { sleep(20); return true }", "args": [], "lang": "js"}}}`
+	reply := ok(t, askText(t, c, "db", `{"update": "c", "updates": [{"q": `+expr+`, "u": {"$set": {"x": 1}}}]}`))
+	if n, _ := reply.Lookup("nModified").Int32(); n != 1 {
+		t.Errorf("%s", reply)
+	}
+}
+
 // TestClusterParameterTime: a parameter that was set says when, and each time is later.
 func TestClusterParameterTime(t *testing.T) {
 	d := mongotest.Start(t, mongotest.ReplicaSet(1), mongotest.Version("8.2"), mongotest.InMemory())
