@@ -85,6 +85,20 @@ func TestSuiteSince81(t *testing.T) {
 		{cmd: `{"listIndexes": "system.buckets.ts", "$db": "t"}`, want: map[string]string{"cursor.firstBatch": `[]`}},
 		{cmd: `{"dropIndexes": "system.buckets.ts", "index": "*", "$db": "t"}`, want: map[string]string{"nIndexesWas": "1"}},
 
+		// The catalogue.
+		{cmd: `{"aggregate": "flat", "pipeline": [{"$listCatalog": {}}], "cursor": {}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0.name": `"flat"`,
+			"cursor.firstBatch.0.type": `"collection"`, "cursor.firstBatch.0.md.ns": `"t.flat"`, "cursor.firstBatch.0.md.indexes.1.spec.min": "-10", "cursor.firstBatch.1": ""}},
+		{cmd: `{"aggregate": "ts", "pipeline": [{"$listCatalog": {}}], "cursor": {}, "$db": "t"}`, want: map[string]string{"cursor.firstBatch.0.type": `"timeseries"`,
+			"cursor.firstBatch.0.viewOn": `"system.buckets.ts"`, "cursor.firstBatch.1.name": `"system.buckets.ts"`, "cursor.firstBatch.1.md.options.clusteredIndex": "true"}},
+		{cmd: `{"create": "view", "viewOn": "c", "pipeline": [], "$db": "t"}`},
+		{cmd: `{"aggregate": 1, "pipeline": [{"$listCatalog": {}}, {"$match": {"db": "t", "type": "view"}}], "cursor": {}, "$db": "admin"}`, want: map[string]string{"cursor.firstBatch.0.viewOn": `"c"`}},
+		{cmd: `{"aggregate": 1, "pipeline": [{"$listCatalog": {}}], "cursor": {}, "$db": "t"}`, code: 73},
+		{cmd: agg(`{"$listCatalog": {"x": 1}}`), code: 9},
+		{cmd: agg(`{"$limit": 1}, {"$listCatalog": {}}`), code: 40602},
+		{cmd: agg(`{"$facet": {"f": [{"$listCatalog": {}}]}}`), code: 40600},
+
+		{cmd: `{"compact": "system.buckets.ts", "$db": "t"}`, want: map[string]string{"bytesFreed": "0"}},
+
 		// A getMore has the comment of the command whose cursor it is.
 		{cmd: `{"profile": 2, "$db": "t"}`},
 		{cmd: `{"listIndexes": "flat", "cursor": {"batchSize": 1}, "comment": "note", "$db": "t"}`},
@@ -326,6 +340,41 @@ func TestExpandedEvents(t *testing.T) {
 		_, hasUUID := event.Lookup("stateBeforeChange", "collectionOptions", "uuid").Binary()
 		if want := strings.HasPrefix(step.cmd, `{"collMod"`); hasUUID != want {
 			t.Errorf("%s: %s", step.cmd, event)
+		}
+	}
+}
+
+// TestEngineInPlanHash: a stage that the engine which reads the collection takes along, or that
+// sorts first, is part of what planCacheShapeHash tells apart, and others are not.
+func TestEngineInPlanHash(t *testing.T) {
+	for version, want := range map[string]bool{"8.2": true, "8.0": false} {
+		d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version(version), mongotest.InMemory())
+		c := dialNode(t, d, d.Node(0))
+		ok(t, askText(t, c, "t", `{"insert": "c", "documents": [{"_id": 1, "a": 1}]}`))
+		hash := func(stages string) string {
+			reply := ok(t, askText(t, c, "t", `{"explain": {"aggregate": "c", "pipeline": [{"$match": {"a": {"$gt": 0}}}`+stages+`], "cursor": {}}, "verbosity": "queryPlanner"}`))
+			for _, path := range [][]string{{"queryPlanner"}, {"stages", "0", "$cursor", "queryPlanner"}} {
+				if v := reply.Lookup(append(path, "planCacheShapeHash")...); !v.IsZero() {
+					return v.String()
+				}
+			}
+			t.Fatalf("%s has no hash: %v", stages, reply)
+			return ""
+		}
+		alone := hash("")
+		for stage, differs := range map[string]bool{
+			`{"$lookup": {"from": "d", "localField": "a", "foreignField": "_id", "as": "j"}}`: want,
+			`{"$count": "n"}`: want,
+			`{"$densify": {"field": "a", "range": {"step": 1, "bounds": "full"}}}`:       want,
+			`{"$setWindowFields": {"sortBy": {"a": 1}, "output": {"r": {"$rank": {}}}}}`: want,
+			`{"$unwind": "$b"}`:     false,
+			`{"$set": {"x": 1}}`:    false,
+			`{"$limit": 5}`:         false,
+			`{"$redact": "$$KEEP"}`: false,
+		} {
+			if got := hash(", "+stage) != alone; got != differs {
+				t.Errorf("%s: %s makes another hash: %t", version, stage, got)
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"allium/bson"
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/bsontext"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
@@ -43,6 +44,8 @@ func init() {
 		&stageDef{name: "$listClusterCatalog", parse: stats(checkListClusterCatalog), noTxn: refusedEarly,
 			concern: "local", first: true, notInFacet: true, collectionless: true, uses: usesOfCatalog, notV1: true,
 			at: elsewhere},
+		&stageDef{name: "$listCatalog", parse: stats(checkListCatalog), noTxn: refusedEarly, concern: "local",
+			first: true, notInFacet: true, collectionless: true, uses: usesOfLists, notV1: true, at: elsewhere},
 		&stageDef{name: "$shardedDataDistribution", parse: stats(checkDataDistribution), noTxn: refusedEarly,
 			concern: "local", first: true, notInFacet: true, collectionless: true,
 			uses: onCluster("shardedDataDistribution"), notV1: true, at: elsewhere},
@@ -415,6 +418,28 @@ func usesOfCatalog(s Stage) []Use {
 		return []Use{{Action: "listClusterCatalog"}}
 	}
 	return []Use{{Action: "listCollections", NS: Namespace{DB: s.NS.DB}}}
+}
+
+func checkListCatalog(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
+	doc, ok := v.Document()
+	switch {
+	case p.ns.Coll == "" && p.ns.DB != "admin":
+		return nil, srverr.New(srverr.InvalidNamespace,
+			"Collectionless %s must be run against the 'admin' database with {aggregate: 1}", name)
+	case !ok || !doc.IsEmpty():
+		return nil, srverr.New(srverr.FailedToParse, "%s must take a nested empty object but found: %s", name,
+			bsontext.Value(v))
+	}
+	return doc, nil
+}
+
+// usesOfLists: who sees the catalogue's entry of a collection may list its database, and its
+// indexes; who sees all of them may list the cluster's.
+func usesOfLists(s Stage) []Use {
+	if s.NS.Coll == "" {
+		return []Use{{Action: "listClusterCatalog"}}
+	}
+	return []Use{{Action: "listCollections", NS: Namespace{DB: s.NS.DB}}, {Action: "listIndexes", NS: s.NS}}
 }
 
 func checkDataDistribution(p *parser, name string, v bson.RawValue) (bson.Raw, error) {

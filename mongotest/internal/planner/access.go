@@ -69,6 +69,7 @@ type Wants struct {
 	Paths     []string
 	SortSpec  bson.Raw // how the command has the order
 	Collated  bson.Raw // the collation that the command asks for, empty for that of the collection
+	Engine    string   // the shape of a stage that the engine does, too; empty for none
 	Count     bool     // only their number
 	ReturnKey bool
 	Meta      func(doc bson.Raw, name string) bson.RawValue

@@ -213,6 +213,9 @@ func (a *Access) Shape() string {
 	if len(a.Wants.Collated) > 5 && a.Collation != nil { // that of the collection is no part of it
 		s += "#" + a.Collation.Spec().String()
 	}
+	if a.Wants.Engine != "" {
+		s += "+" + a.Wants.Engine
+	}
 	return s
 }
 

@@ -64,7 +64,7 @@ var Features = []Feature{
 
 	{Since: At(6, 0, 0), Kind: Command,
 		Names: "compactStructuredEncryptionData getClusterParameter moveRange setClusterParameter setUserWriteBlockMode"},
-	{Since: At(6, 0, 0), Kind: Stage, Names: "$search $searchMeta"},
+	{Since: At(6, 0, 0), Kind: Stage, Names: "$listCatalog $search $searchMeta"},
 	{Since: At(6, 0, 0), Kind: Variable, Names: "$$SEARCH_META"},
 	{Since: At(6, 0, 0), Kind: Value, Names: "$meta=searchScoreDetails"},
 	{Since: At(6, 0, 0), Kind: IndexOption, Names: "originalSpec prepareUnique"},

@@ -67,7 +67,11 @@ func runCompact(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	switch c := st.Coll(ns); {
+	c := st.Coll(ns)
+	if source := r.BucketSource(st, ns); c == nil && source != nil && r.Version().AllParsed() {
+		c = source
+	}
+	switch {
 	case c == nil && !hasDatabase(st, r.DB):
 		return dst, srverr.New(srverr.NamespaceNotFound, "database does not exist")
 	case c == nil:

@@ -7,6 +7,9 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
+	"allium/mongotest/internal/namespace"
+	"allium/mongotest/internal/pipeline"
+	"allium/mongotest/internal/series"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/sharding"
 	"allium/mongotest/internal/store"
@@ -68,6 +71,83 @@ func catalogEntry(r *server.Request, db string, doc bson.Raw, c *store.Coll, spe
 			d.Flag("autoMergingEnabled", true)
 			d.B = bson.AppendInt32(d.B, "chunkSize", chunkSize)
 		}
+	})
+}
+
+// listCatalog are the documents of $listCatalog: what the catalogue keeps of a collection, or of
+// all in every database.
+func listCatalog(r *server.Request, st *store.State, ns pipeline.Namespace) (docs []bson.Raw) {
+	list := func(c *store.Coll) bool {
+		if c.View || c.TimeSeries {
+			docs = append(docs, viewInCatalog(c))
+		}
+		if !c.View && (!c.TimeSeries || series.ListsBuckets(r.Version())) {
+			docs = append(docs, r.PerShard(c, collInCatalog)...)
+		}
+		return true
+	}
+	if ns.Coll != "" {
+		if c := st.Coll(ns.String()); c != nil {
+			list(c)
+		}
+		return docs
+	}
+	for _, db := range databasesOf(st, ns.DB) {
+		st.Colls(db, list)
+	}
+	return docs
+}
+
+// viewInCatalog is the entry of a view, or of a time series collection, which is one of its
+// buckets.
+func viewInCatalog(c *store.Coll) bson.Raw {
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		d.Str("db", c.DB).Str("name", c.Name)
+		if c.View {
+			d.Str("type", "view")
+		} else {
+			d.Str("type", "timeseries")
+		}
+		d.Str("ns", c.NS).Str("_id", c.NS)
+		if !c.View {
+			d.Str("viewOn", series.BucketsName(c))
+		}
+		for k, v := range c.Raw.All() {
+			d.B = bson.AppendRawValue(d.B, k, v)
+		}
+	})
+}
+
+// collInCatalog is the entry of a collection that is stored.
+func collInCatalog(c *store.Coll) bson.Raw {
+	name, uuid, options := c.Name, c.UUID, c.Raw
+	if c.TimeSeries {
+		name, uuid = series.BucketsName(c), series.BucketsUUID(c)
+		options, _ = series.DescribeBuckets(c, false).Lookup("options").Document()
+	}
+	return bsondoc.Build(func(d *bsondoc.Builder) {
+		ns := namespace.Join(c.DB, name)
+		d.Str("db", c.DB).Str("name", name).Str("type", "collection")
+		d.Doc("md", bsondoc.Build(func(d *bsondoc.Builder) {
+			d.Str("ns", ns)
+			d.Doc("options", bsondoc.Build(func(d *bsondoc.Builder) {
+				d.B = bson.AppendBinary(d.B, "uuid", bson.BinaryUUID, uuid[:])
+				for k, v := range options.All() {
+					d.B = bson.AppendRawValue(d.B, k, v)
+				}
+			}))
+			var indexes [][]byte
+			for i := range c.Indexes() {
+				indexes = append(indexes, bsondoc.Of("spec", c.Indexes()[i].Spec, "ready", true))
+			}
+			d.B = bsondoc.AppendDocuments(d.B, "indexes", indexes)
+		}))
+		d.Doc("idxIdent", bsondoc.Build(func(d *bsondoc.Builder) {
+			for i := range c.Indexes() {
+				d.Str(c.Indexes()[i].Name, "index-"+bsondoc.UUIDString(uuid)+"-"+c.Indexes()[i].Name)
+			}
+		}))
+		d.Str("ns", ns).Str("ident", "collection-"+bsondoc.UUIDString(uuid))
 	})
 }
 

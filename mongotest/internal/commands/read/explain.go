@@ -63,6 +63,9 @@ type explainTarget struct {
 	// The query's projection, if it computes fields: as it is shown, and the paths that it reads.
 	computed bson.Raw
 	paths    []string
+	// engine is the shape of the stage behind the query that the engine which reads the collection
+	// takes along; empty for none.
+	engine string
 }
 
 // explainers read the commands that can be explained, as these do themselves.
@@ -171,6 +174,12 @@ func (e *explainTarget) pushDown(r *server.Request, sharded bool) {
 		e.computed = shown.Value
 	}
 	e.absorbed = len(e.rest) == 0 && !sharded && !e.nested
+	if len(e.rest) > 0 && r.Version().AllParsed() {
+		switch name, spec := bsondoc.FirstElement(e.rest[0]); name {
+		case "$lookup", "$count", "$densify", "$setWindowFields":
+			e.engine = name + query.ExpressionShape(spec).String()
+		}
+	}
 }
 
 // explainSpec are the arguments of explain.
@@ -366,7 +375,7 @@ func (p *explanation) plan(r *server.Request, shards ...int) (x *explained, err 
 	if p.key != "" && r.Version().AtLeast(8, 1) {
 		w.Projected = nil // it is no part of the shape any more
 	}
-	w.Collated = q.collation
+	w.Collated, w.Engine = q.collation, p.engine
 	w.Count, w.Distinct, w.Tailable, w.Keyless = p.stage == "COUNT", p.key, q.tailable, p.counts
 	if !p.pipeline {
 		w.SortMemory = q.sortMemory(r)

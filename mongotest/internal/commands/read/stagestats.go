@@ -20,6 +20,8 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 	switch stage {
 	case "$listClusterCatalog":
 		return pipeline.FromSlice(clusterCatalog(r, e.state(), ns.DB, spec)), nil
+	case "$listCatalog":
+		return pipeline.FromSlice(listCatalog(r, e.state(), ns)), nil
 	case "$querySettings":
 		return pipeline.FromSlice(querySettings(r, spec.Lookup("showDebugQueryShape").AsBool())), nil
 	case "$shardedDataDistribution":
