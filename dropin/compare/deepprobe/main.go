@@ -254,7 +254,7 @@ func main() {
 		misused()
 		late()
 	}
-	for _, list := range [][]scene{commandScenes(), faultScenes()} {
+	for _, list := range [][]scene{commandScenes(), faultScenes(), unreachableScenes()} {
 		for _, s := range list {
 			if strings.Contains(s.name, only) {
 				s.play()

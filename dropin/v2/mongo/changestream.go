@@ -33,7 +33,7 @@ type ChangeStream struct {
 	coder
 	inner *allium.ChangeStream[coding.View]
 	err   error
-	over  bool
+	over  bool // there is nothing more to come: a stream that has failed does not go on
 	asked bool // TryNext or Next was called
 	shut  bool // Close was called
 }
@@ -135,9 +135,7 @@ func (cs *ChangeStream) next(ctx context.Context,
 	if err != nil && ended != nil {
 		cs.err = ended
 	}
-	if err != nil && !mongoerr.IsTimeout(err) && ctx.Err() == nil || cs.inner.ID() == 0 && err == nil {
-		cs.over = true
-	}
+	cs.over = err != nil || cs.inner.ID() == 0
 	return false
 }
 

@@ -209,6 +209,23 @@ func connectionError(e *mongoerr.ConnectionError, err error) error {
 	}
 }
 
+// checkFailed is the error of a monitor's check: where there was no connection, the cause alone.
+func checkFailed(err error) error {
+	var conn *mongoerr.ConnectionError
+	if !errors.As(err, &conn) || conn.Wrapped == nil {
+		return failure(err)
+	}
+	switch conn.Op {
+	case "dial", "TLS handshake":
+		return conn.Wrapped
+	case "hello":
+		read := *conn
+		read.Op = "read"
+		return networkError(connectionError(&read, err), nil)
+	}
+	return failure(err)
+}
+
 // handshakeError is the error of a connection that was not made.
 func handshakeError(text string, err error) topology.ConnectionError {
 	return topology.ConnectionError{

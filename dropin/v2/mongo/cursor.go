@@ -28,7 +28,8 @@ type Cursor struct {
 	docs    []bson.Raw                  // that are left of NewCursorFromDocuments
 	err     error
 	cause   error // of inner, that err was made of
-	over    bool  // Next has returned false for good, or Close was called
+	over    bool  // there is nothing more to come, or Close was called
+	failed  bool  // Next has failed: it is not tried again, also if a context had ended
 	left    int   // what RemainingBatchLength returned before that
 	late    error // of All, which Err returns once Next was called again
 }
@@ -76,7 +77,7 @@ func (c *Cursor) Next(ctx context.Context) bool { return c.next(ctx, true) }
 func (c *Cursor) TryNext(ctx context.Context) bool { return c.next(ctx, false) }
 
 func (c *Cursor) next(ctx context.Context, block bool) bool {
-	if c.over {
+	if c.over || c.failed {
 		if c.late != nil {
 			c.err = c.late
 		}
@@ -114,7 +115,7 @@ func (c *Cursor) next(ctx context.Context, block bool) bool {
 	case err != c.cause:
 		c.err = moreFailed(err)
 	}
-	c.cause = err
+	c.cause, c.failed = err, err != nil
 	if c.inner.ID() == 0 {
 		c.finish()
 	}

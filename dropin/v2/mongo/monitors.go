@@ -181,7 +181,7 @@ func serverMonitor(m *event.ServerMonitor, states *coding.States) *aevent.Server
 	}
 	if f := m.ServerHeartbeatFailed; f != nil {
 		out.ServerHeartbeatFailed = func(e *aevent.ServerHeartbeatFailed) {
-			f(&event.ServerHeartbeatFailedEvent{Duration: e.Duration, Failure: failure(e.Failure),
+			f(&event.ServerHeartbeatFailedEvent{Duration: e.Duration, Failure: checkFailed(e.Failure),
 				ConnectionID: connectionID(e.Addr, e.DriverConnectionID), Awaited: e.Awaited})
 		}
 	}
@@ -194,7 +194,7 @@ func serverState(d *aevent.ServerDescription) coding.ServerState {
 		return coding.ServerState{}
 	}
 	return coding.ServerState{AverageRTT: d.AverageRTT, HeartbeatInterval: d.HeartbeatInterval,
-		LastError: failure(d.LastError), LastUpdateTime: d.LastUpdate}
+		LastError: checkFailed(d.LastError), LastUpdateTime: d.LastUpdate}
 }
 
 func serverStates(d *aevent.TopologyDescription) []coding.ServerState {
@@ -346,7 +346,7 @@ func topologyDescription(d *aevent.TopologyDescription) description.Topology {
 			Addr: e.Addr, Arbiters: e.Arbiters, AverageRTT: s.AverageRTT, AverageRTTSet: s.AverageRTT > 0,
 			Compression: e.Compression, CanonicalAddr: e.CanonicalAddr,
 			ElectionID: e.ElectionID, HeartbeatInterval: s.HeartbeatInterval, HelloOK: e.HelloOK, Hosts: e.Hosts,
-			IsCryptd: e.IsCryptd, LastError: failure(s.LastError),
+			IsCryptd: e.IsCryptd, LastError: checkFailed(s.LastError),
 			LastUpdateTime: s.LastUpdate, LastWriteTime: e.LastWriteTime, MaxBatchCount: e.MaxBatchCount,
 			MaxDocumentSize: e.MaxDocumentSize,
 			MaxMessageSize:  e.MaxMessageSize, Members: e.Members, Passives: e.Passives, Primary: e.Primary,
