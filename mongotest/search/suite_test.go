@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"allium/bson"
@@ -125,6 +126,25 @@ func TestNestedVectors(t *testing.T) {
 	}
 }
 
+// A $unionWith may begin with a $vectorSearch, and no $lookup or $facet.
+func TestVectorsInPipelines(t *testing.T) {
+	db := vectorColl(t, "cosine", []any{[]float64{1, 0}, []float64{0, 1}}, 2)
+	const search = `{"$vectorSearch": {"index": "default", "path": "v", "queryVector": [1.0, 0.0], "exact": true, "limit": 1}}`
+	for _, test := range []struct {
+		stage       string
+		code, found int
+	}{
+		{`{"$unionWith": {"coll": "c", "pipeline": [` + search + `]}}`, 0, 3},
+		{`{"$lookup": {"from": "c", "pipeline": [` + search + `], "as": "r"}}`, 51047, 0},
+		{`{"$facet": {"r": [` + search + `]}}`, 40600, 0},
+	} {
+		got, err := aggregate(db, "c", bson.A{document(t, test.stage)})
+		if code(err) != test.code || len(got) != test.found {
+			t.Errorf("%s: %v %v, want %d and %d documents", test.stage, got, err, test.code, test.found)
+		}
+	}
+}
+
 // What is refused of $search and $searchMeta, and what null options and values that are not finite
 // mean.
 func TestSearchSpecifications(t *testing.T) {
@@ -154,6 +174,10 @@ func TestSearchSpecifications(t *testing.T) {
 		{"$search", `{"range": {"path": "n", "gte": 10, "lte": 5}}`, 8, 0}, {"$search", `{"range": {"path": "n", "gt": 5, "lt": 5}}`, 8, 0},
 		{"$search", `{"range": {"path": "n", "gte": {"$numberDouble": "NaN"}}}`, 0, 0}, {"$search", `{"range": {"path": "n", "gte": "5"}}`, 0, 0},
 		{"$search", `{"near": {"path": "n", "origin": {"$numberDouble": "NaN"}, "pivot": 1}}`, 0, 3}, {"$search", `{"near": {"path": "n", "origin": 1, "pivot": {"$numberDouble": "Infinity"}}}`, 8, 0},
+		{"$search", `{"queryString": {"defaultPath": "x", "query": "quick AND AND"}}`, 8, 0}, {"$search", `{"queryString": {"defaultPath": "x", "query": "quick OR OR fox"}}`, 8, 0},
+		{"$search", `{"queryString": {"defaultPath": "x", "query": "NOT NOT quick"}}`, 8, 0}, {"$search", `{"queryString": {"defaultPath": "x", "query": "quick AND (OR fox)"}}`, 8, 0},
+		{"$search", `{"queryString": {"defaultPath": "x", "query": "quick AND NOT ANDROID"}}`, 0, 1}, {"$search", `{"queryString": {"defaultPath": "x", "query": "quick AND \"AND\" OR fox"}}`, 0, 0},
+		{"$search", `{"regex": {"path": "x", "allowAnalyzedField": true, "query": "` + strings.Repeat("a", 100_000) + `"}}`, 0, 0},
 		{"$searchMeta", `{"facet": {"facets": {"f": {"type": "number", "path": "n", "boundaries": [0, 1], "numBuckets": 2}}}}`, 8, 0},
 		{"$searchMeta", `{"facet": {"facets": {"f": {"type": "number", "path": "n", "boundaries": [0, 1], "other": 2}}}}`, 8, 0},
 	} {

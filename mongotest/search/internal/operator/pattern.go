@@ -103,7 +103,7 @@ func (c *compiler) patterns(doc bson.Raw,
 }
 
 // maxExpression is how long a regular expression may become when it is translated.
-const maxExpression = 1 << 16
+const maxExpression = 1 << 18
 
 // Expression compiles a regular expression in Lucene's syntax, which matches whole terms.
 func Expression(s string) (*regexp.Regexp, error) {

@@ -3,6 +3,7 @@ package operator
 // queryString: a query in the syntax of Lucene's classic query parser.
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -68,6 +69,13 @@ func (p *stringParser) word(w string) bool {
 	return true
 }
 
+// keyword reports whether a keyword comes next, which no clause can begin with.
+func (p *stringParser) keyword() bool {
+	at := p.at
+	defer func() { p.at = at }()
+	return slices.ContainsFunc([]string{"AND", "OR", "NOT", "&&", "||"}, p.word)
+}
+
 // clause is a part of a query with what is said of it.
 type clause struct {
 	q            Query
@@ -98,7 +106,7 @@ func (p *stringParser) query(path string, depth int) (Query, error) {
 		case p.word("+"):
 			cl.must = true
 		}
-		if !p.skip() {
+		if !p.skip() || p.keyword() {
 			return nil, p.fail()
 		}
 		q, err := p.clause(path, depth)
