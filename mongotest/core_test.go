@@ -54,6 +54,27 @@ func TestCore(t *testing.T) {
 
 		{nil, `{"createIndexes": "system.js", "indexes": [{"key": {"a": 1}, "name": "a", "hidden": true}]}`, "", `2: Can't hide index on system collection`},
 
+		// A zone in a date's format may be an abbreviation, and have spaces in front.
+		{[]string{insert(`{"_id": 1}`)}, `{"aggregate": "c", "cursor": {}, "pipeline": [{"$project": {"_id": 0, "d": {"$dateFromString": {"dateString": "2017-07-14T12:02:44 GMT", "format": "%Y-%m-%dT%H:%M:%S%z"}}}}]}`, "cursor.firstBatch.0", `{"d":{"$date":"2017-07-14T12:02:44Z"}}`},
+		{[]string{insert(`{"_id": 1}`)}, `{"aggregate": "c", "cursor": {}, "pipeline": [{"$project": {"_id": 0, "d": {"$dateFromString": {"dateString": "2017-07-14T12:02:44 CEST", "format": "%Y-%m-%dT%H:%M:%S%z"}}}}]}`, "cursor.firstBatch.0", `{"d":{"$date":"2017-07-14T10:02:44Z"}}`},
+		{[]string{insert(`{"_id": 1}`)}, `{"aggregate": "c", "cursor": {}, "pipeline": [{"$project": {"_id": 0, "d": {"$dateFromString": {"dateString": "2017-07-14T12:02:44b", "format": "%Y-%m-%dT%H:%M:%S%z"}}}}]}`, "cursor.firstBatch.0", `{"d":{"$date":"2017-07-14T10:02:44Z"}}`},
+
+		// What a pipeline reads of keys has null for what is missing, as in find.
+		{[]string{insert(`{"_id": 1, "b": 1}, {"_id": 2, "a": null, "b": 1}`), create(`{"key": {"a": 1, "b": 1}, "name": "x"}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$sort": {"a": 1, "b": 1}}, {"$group": {"_id": {"a": "$a", "b": "$b"}}}]}`, "cursor.firstBatch", `[{"_id":{"a":null,"b":1}}]`},
+		{[]string{insert(`{"_id": 1, "b": 1}, {"_id": 2, "a": null, "b": 1}`), create(`{"key": {"b": 1}, "name": "x"}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$sort": {"b": 1}}, {"$group": {"_id": "$a", "n": {"$sum": 1}}}, {"$sort": {"_id": 1}}]}`, "cursor.firstBatch", `[{"_id":null,"n":2}]`},
+		{[]string{insert(`{"_id": 1, "a": 1}`), create(`{"key": {"a": 1, "b": 1}, "name": "x"}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"a": 1}}, {"$project": {"_id": 0, "b": 1}}]}`, "cursor.firstBatch", `[{"b":null}]`},
+		{[]string{insert(`{"_id": 1, "a": 1, "c": 5}`), create(`{"key": {"a": 1, "b": 1}, "name": "x"}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"a": 1}}, {"$addFields": {"d": "$c"}}, {"$project": {"_id": 0, "b": 1, "d": 1}}]}`, "cursor.firstBatch", `[{"d":5}]`},
+
+		// What only later servers sort by, and what a validator cannot run.
+		{nil, `{"find": "c", "sort": {"a": {"$meta": "searchScore"}}}`, "", `31138: Illegal $meta sort`},
+		{nil, `{"create": "c", "validator": {"$expr": {"$_internalJsEmit": {"eval": "function() {}", "this": {}}}}}`, "", `4660801: $_internalJsEmit cannot be used inside a validator.`},
+		{nil, `{"find": "c", "readConcern": {"afterOpTime": {"ts": {"$timestamp": {"t": 1, "i": 0}}, "t": 0}}}`, "", `123: node needs to be a replica set member to use read concern`},
+		{nil, `{"getMore": {"$numberLong": "5"}, "collection": "\u0000"}`, "", `73: Invalid namespace specified`},
+
 		// $collStats in a view tells of what the view is on, be that a view.
 		{[]string{`{"create": "v", "viewOn": "c", "pipeline": [{"$collStats": {"latencyStats": {}}}]}`, `{"create": "w", "viewOn": "v", "pipeline": [{"$collStats": {"latencyStats": {}}}, {"$project": {"ns": 1}}]}`},
 			`{"aggregate": "w", "cursor": {}, "pipeline": []}`, "cursor.firstBatch.0.ns", `"t.v"`},

@@ -151,3 +151,21 @@ func TestCursorOfRenamed(t *testing.T) {
 		}
 	}
 }
+
+// TestScansCounted checks which scans of a collection $collStats counts.
+func TestScansCounted(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version("5.0"), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	for _, command := range []string{
+		`{"create": "c", "capped": true, "size": 4096}`,
+		`{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 1}, {"_id": 3, "a": 1}]}`,
+		`{"find": "c"}`, `{"find": "c", "filter": {"a": 2}}`, `{"find": "c", "filter": {"_id": 2}}`,
+		`{"find": "c", "tailable": true}`, `{"find": "c", "filter": {"a": 1}, "tailable": true, "awaitData": true, "batchSize": 1}`,
+	} {
+		ok(t, askText(t, c, "t", command))
+	}
+	reply := ok(t, askText(t, c, "t", `{"aggregate": "c", "cursor": {}, "pipeline": [{"$collStats": {"queryExecStats": {}}}]}`))
+	if got := reply.Lookup("cursor", "firstBatch", "0", "queryExecStats").String(); got != `{"collectionScans":{"total":4,"nonTailable":2}}` {
+		t.Error(got)
+	}
+}

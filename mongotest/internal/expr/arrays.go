@@ -353,7 +353,7 @@ func evalArrayToObject(st *State, args []bson.RawValue) (bson.RawValue, error) {
 				return missing, srverr.New(
 					40394, "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of type string. Found type: %s", typeName(k))
 			}
-			if err := checkKey(st.code(4940400, 4940401), k); err != nil {
+			if err := checkKey(4940401, k); err != nil {
 				return missing, err
 			}
 			out.set(text(k), value)

@@ -325,15 +325,35 @@ var dateRules = []dateRule{
 		}),
 	rule(`(gmt|utc|z|(?:gmt|utc)?[+-]\d{1,2}:?\d{0,2})`, func(p *parsedDate, m []string) { p.setZone(m[1]) }),
 	// Single letters are the zones of the military.
-	rule(`([a-ik-z])(?:[^a-z]|$)`, func(p *parsedDate, m []string) {
-		p.haveZone, p.zoneName = true, strings.ToUpper(m[1])
-		p.offset = militaryOffset(m[1][0]|0x20) * 3600
-	}),
+	rule(`([a-ik-z])(?:[^a-z]|$)`, func(p *parsedDate, m []string) { p.setNamedZone(m[1]) }),
 	rule(`(e[sd]t|c[sd]t|m[sd]t|p[sd]t|cet|cest|bst|wet|west|eet|eest|msk|jst)(?:[^a-z]|$)`,
-		func(p *parsedDate, m []string) {
-			p.haveZone, p.zoneName = true, strings.ToUpper(m[1])
-			p.offset = abbreviations[strings.ToLower(m[1])] * 3600
-		}),
+		func(p *parsedDate, m []string) { p.setNamedZone(m[1]) }),
+}
+
+// setNamedZone sets the zone of a letter or an abbreviation, and reports whether it is one.
+func (p *parsedDate) setNamedZone(name string) bool {
+	lower := strings.ToLower(name)
+	hours, ok := abbreviations[lower]
+	if len(lower) == 1 && lower != "j" {
+		hours, ok = militaryOffset(lower[0]), true
+	}
+	if ok {
+		p.haveZone, p.zoneName, p.offset = true, strings.ToUpper(name), hours*3600
+	}
+	return ok
+}
+
+// readZone reads the zone that text begins with, and returns how long it is, 0 if there is none.
+func (p *parsedDate) readZone(s string) int {
+	if m := zonePattern.FindString(s); m != "" {
+		p.setZone(m)
+		return len(m)
+	}
+	name := namePattern.FindString(s)
+	if name == "" || !p.setNamedZone(name) {
+		return 0
+	}
+	return len(name)
 }
 
 var abbreviations = map[string]int{
@@ -441,6 +461,7 @@ func (p *parsedDate) checkRanges(pos int, s string) {
 var (
 	zonePattern    = regexp.MustCompile(`^(?i)(?:gmt|utc)?([+-]\d{1,2}:?\d{0,2})|^(?i)(gmt|utc|z)`)
 	minutesPattern = regexp.MustCompile(`^[+-]?\d+`)
+	namePattern    = regexp.MustCompile(`^[A-Za-z]+`)
 )
 
 // parseDateFormat reads a date by a format, whose conversion characters have been checked.
@@ -502,13 +523,12 @@ func parseDateFormat(s, format string, z zone) (int64, error) {
 		case 'b', 'B':
 			p.readMonth(s, &pos)
 		case 'z':
-			m := zonePattern.FindStringSubmatch(s[pos:])
-			if m == nil {
+			pos += len(s[pos:]) - len(strings.TrimLeft(s[pos:], " \t"))
+			n := p.readZone(s[pos:])
+			if n == 0 {
 				p.fail(pos, s, "The timezone could not be found in the database")
-				break
 			}
-			pos += len(m[0])
-			p.setZone(m[0])
+			pos += n
 		case 'Z':
 			m := minutesPattern.FindString(s[pos:])
 			if m == "" {

@@ -57,7 +57,7 @@ func TestExpressionsSince81(t *testing.T) {
 		{`{"$setField": {"field": {"$literal": "x"}, "input": {}, "value": 1}}`, `{"x":1}`, `{"x":1}`},
 		{`{"$unsetField": {"field": "$a", "input": {}}}`, "4161108", "4161106"},
 		{`{"$unsetField": {"field": "a\u0000b", "input": {}}}`, "9534700", ""},
-		{`{"$arrayToObject": "$k"}`, "4940401", "4940400"},
+		{`{"$arrayToObject": "$k"}`, "4940401", "4940401"},
 		{`{"$arrayToObject": [[["a\u0000", 1]]]}`, "4940400", "4940400"},
 
 		{`{"$sortArray": {"input": "$f", "sortBy": {"$a": 1}}}`, `[{"$a":1},{"$a":2}]`, "16410"},

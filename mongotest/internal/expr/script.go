@@ -110,6 +110,9 @@ type scriptEmit struct {
 }
 
 func parseScriptEmit(name string, v bson.RawValue, s *Scope, depth int) (Expr, error) {
+	if s.env.Validator {
+		return nil, srverr.New(4660801, "%s cannot be used inside a validator.", name)
+	}
 	doc, ok := v.Document()
 	if !ok {
 		return nil, srverr.New(31221, "%s requires an object as an argument, found: %s", name, typeName(v))

@@ -209,8 +209,9 @@ func (s *ScanIter) Reset(c *store.Coll) (index string, ok bool) {
 func (s *ScanIter) Rest() {
 	at := &store.Coll{Info: s.env.coll.Info}
 	was := s.plan.access
+	wants := Wants{SortSpec: was.Wants.SortSpec, Tailable: was.Wants.Tailable}
 	s.env.coll, s.plan.Coll, s.plan.access = at, at,
-		&Access{Coll: at, Version: was.Version, Sort: was.Sort, Wants: Wants{SortSpec: was.Wants.SortSpec}}
+		&Access{Coll: at, Version: was.Version, Sort: was.Sort, Wants: wants}
 	if s.plan.scan != nil {
 		s.plan.scan.Rest()
 		return

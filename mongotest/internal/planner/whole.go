@@ -61,6 +61,9 @@ func (p *Plan) Run(s *Stage, run Running, most int64, f func(doc bson.Raw) error
 	}
 }
 
+// Tailable reports whether the cursor stays open at the end.
+func (p *Plan) Tailable() bool { return p.access.Wants.Tailable }
+
 // Scans reports whether the plan has a stage of a name.
 func (p *Plan) Scans(name string) (has bool) {
 	p.Root.Walk(func(s *Stage) { has = has || s.Name == name })

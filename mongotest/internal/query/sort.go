@@ -41,7 +41,7 @@ func ParseSort(spec bson.Raw, o *Options) (*Sort, error) {
 	for key, v := range spec.All() {
 		f := SortField{Path: key}
 		if v.Type == bson.TypeEmbeddedDocument {
-			meta, err := parseSortMeta(v.Value)
+			meta, err := parseSortMeta(v.Value, o)
 			if err != nil {
 				return nil, err
 			}
@@ -105,7 +105,7 @@ func CheckHint(v release.Version, hint bson.RawValue) error {
 	return badValue("$natural hint may only accept 1 or -1, not %s", bsontext.Element("$natural", d))
 }
 
-func parseSortMeta(doc bson.Raw) (string, error) {
+func parseSortMeta(doc bson.Raw, o *Options) (string, error) {
 	key, v, _ := firstElement(doc)
 	if key != "$meta" {
 		return "", srverr.New(17312, "$meta is the only expression supported by $sort right now")
@@ -114,7 +114,8 @@ func parseSortMeta(doc bson.Raw) (string, error) {
 		return "", srverr.New(srverr.FailedToParse, "Cannot have additional keys in a $meta sort specification")
 	}
 	name, ok := v.StringValue()
-	if !ok || name != "textScore" && name != "randVal" && name != "searchScore" && name != "geoNearDistance" {
+	late := name == "searchScore" && o != nil && o.Version.AtLeast(6, 0)
+	if !ok || name != "textScore" && name != "randVal" && !late && name != "geoNearDistance" {
 		return "", srverr.New(31138, "Illegal $meta sort: %s", bsontext.Element(key, v))
 	}
 	return name, nil

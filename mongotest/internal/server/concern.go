@@ -213,10 +213,11 @@ func (r *Request) waitWriteConcern(dst []byte) (out []byte, code int32, err erro
 
 // readConcern is a parsed readConcern.
 type readConcern struct {
-	level string // empty: not given
-	after bson.Timestamp
-	at    bson.Timestamp
-	given bool // any field of it
+	level  string // empty: not given
+	opTime bool   // afterOpTime is given
+	after  bson.Timestamp
+	at     bson.Timestamp
+	given  bool // any field of it
 }
 
 var readLevels = map[string]bool{"local": true, "majority": true, "linearizable": true, "available": true,
@@ -264,7 +265,7 @@ func (r *Request) parseReadConcern() error {
 			if v.Type != bson.TypeEmbeddedDocument {
 				return wrong("object")
 			}
-			hasOpTime = true
+			hasOpTime, rc.opTime = true, true
 		case "afterClusterTime":
 			if !isTS {
 				return wrong("timestamp")
@@ -378,7 +379,7 @@ func (r *Request) waitReadConcern() error {
 			return srverr.New(srverr.IllegalOperation,
 				"Cannot specify afterClusterTime readConcern without replication enabled")
 		}
-		if rc.level == "linearizable" || rc.level == "snapshot" || !rc.after.IsZero() {
+		if rc.level == "linearizable" || rc.level == "snapshot" || !rc.after.IsZero() || rc.opTime {
 			return srverr.New(srverr.NotAReplicaSet, "node needs to be a replica set member to use read concern")
 		}
 		return nil
@@ -447,6 +448,7 @@ func (r *Request) maxTime() error {
 type MaxTime struct {
 	Of       string // what errors call the command
 	Positive bool   // less than nothing is an error of the argument
+	Optional bool   // null says that there is none
 }
 
 // Parse reads maxTimeMS.
@@ -456,7 +458,11 @@ func (m MaxTime) Parse(v bson.RawValue, version release.Version) (int64, error) 
 	}
 	since50 := version.AtLeast(5, 0)
 	if !v.IsNumber() {
-		if since50 && m.Of != "" && v.Type != bson.TypeNull && v.Type != bson.TypeUndefined {
+		absent := v.Type == bson.TypeNull || v.Type == bson.TypeUndefined
+		switch {
+		case since50 && m.Optional && absent:
+			return 0, nil
+		case since50 && m.Of != "" && !absent:
 			return 0, args.WrongNumber(version, m.Of, "maxTimeMS", v)
 		}
 		return 0, srverr.New(srverr.BadValue, "maxTimeMS must be a number")

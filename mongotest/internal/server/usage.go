@@ -43,7 +43,7 @@ func (s *spent) add(micros int64) {
 type collUsage struct {
 	reads, writes, others                              spent // by what they do to it
 	queries, getMores, inserts, updates, removes, runs spent // by what they are
-	scans                                              atomic.Int64
+	scans, tailable                                    atomic.Int64
 }
 
 // note counts a command that has run.
@@ -82,21 +82,28 @@ func (n *Node) note(r *Request) {
 	kind.add(micros)
 	if !c.Continues {
 		for _, s := range r.scans {
+			tailable := s.Plan().Tailable()
 			s.Plan().Root.Walk(func(s *planner.Stage) {
-				if s.Name == "COLLSCAN" {
-					u.scans.Add(1)
+				if s.Name != "COLLSCAN" {
+					return
+				}
+				u.scans.Add(1)
+				if tailable {
+					u.tailable.Add(1)
 				}
 			})
 		}
 	}
 }
 
-// Scans is how often commands began to go through all of a collection.
-func (n *Node) Scans(c *store.Coll) int64 {
+// Scans is how often commands began to go through all of a collection, and how many of these were
+// with a tailable cursor.
+func (n *Node) Scans(c *store.Coll) (all, tailable int64) {
 	if c == nil {
-		return 0
+		return 0, 0
 	}
-	return n.usageOf(c).scans.Load()
+	u := n.usageOf(c)
+	return u.scans.Load(), u.tailable.Load()
 }
 
 func (n *Node) usageOf(c *store.Coll) *collUsage {

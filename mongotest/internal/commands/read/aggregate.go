@@ -452,6 +452,34 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 	return it, run, err
 }
 
+// wantOfPipeline tells the planner what the stages read that it leaves to the pipeline, so that it
+// may look at keys alone.
+func wantOfPipeline(r *server.Request, a *planner.Access, stages []bson.Raw) (err error) {
+	p := pushDown(r.Version(), stages, false)
+	if len(p.projection) <= 5 {
+		return nil
+	}
+	w := &a.Wants
+	w.Projected, w.Paths = p.projection, p.paths
+	w.Projection, err = query.ParseProjection(p.projection, nil, r.FullOptions(a.Coll.NS, a.Collation, nil))
+	return err
+}
+
+// coveredIter yields what an index tells of the documents, and those that the plan has looked at as
+// they are.
+type coveredIter struct{ *planner.ScanIter }
+
+func (c coveredIter) Next() (bson.Raw, error) {
+	doc, err := c.ScanIter.Next()
+	if doc == nil || err != nil {
+		return nil, err
+	}
+	if covered := c.Covered(); covered != nil {
+		return covered, nil
+	}
+	return doc, nil
+}
+
 // pipelineSource opens the collection that a pipeline reads, with an index for a $match or $sort at
 // its front.
 func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pipeline.Pipeline, q *aggregateSpec,
@@ -478,6 +506,11 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 			return nil, err
 		}
 	}
+	if len(c.Indexes()) > 1 && !c.Sharded() && !c.Derived() { // or there are no keys to take for documents
+		if err := wantOfPipeline(r, a, p.Moved()); err != nil {
+			return nil, err
+		}
+	}
 	a.NoScan = func() bool { return r.NoTableScan(c.NS) }
 	a.Text = func() string { return planner.Describe(c.NS, a.Filter, spec, nil, server.ExplicitCollation(collation)) }
 	pl, err := a.Plan()
@@ -491,6 +524,9 @@ func pipelineSource(r *server.Request, run *server.Running, c *store.Coll, p *pi
 	pl.Sort = nil // if it is left, the stage does it
 	src := run.Open(pl, c.NS)
 	scan, _ := src.(*planner.ScanIter)
+	if scan != nil && a.Wants.Projection != nil {
+		src = coveredIter{scan}
+	}
 	return p.WithMeta(src, func(doc bson.Raw) func(string) bson.RawValue {
 		d := &description{filter: a.Filter, doc: doc}
 		if scan != nil {

@@ -89,7 +89,7 @@ func setAwait(q *getMoreSpec, v args.Value) error {
 	if v.From.Version().AllParsed() && args.IsNull(v.RawValue) {
 		return nil
 	}
-	n, err := server.MaxTime{Of: "getMore"}.Parse(v.RawValue, v.From.Version())
+	n, err := server.MaxTime{Of: "getMore", Optional: true}.Parse(v.RawValue, v.From.Version())
 	q.maxTime, q.hasTime = time.Duration(n)*time.Millisecond, n > 0 || v.From.Version().AtLeast(5, 0)
 	return err
 }
@@ -107,6 +107,8 @@ func (q *getMoreSpec) parse(r *server.Request) error {
 		return srverr.New(srverr.InvalidNamespace, "Collection names cannot be empty")
 	case q.coll == "" || r.DB == "":
 		return srverr.New(srverr.InvalidNamespace, "Invalid namespace for getMore: %s.%s", r.DB, q.coll)
+	case strings.IndexByte(q.coll, 0) >= 0:
+		return srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s.%s'", r.DB, q.coll)
 	case q.id == 0 && old:
 		return srverr.New(srverr.BadValue, "Cursor id for getMore must be non-zero")
 	case q.hasBatch && q.batchSize <= 0 && old:

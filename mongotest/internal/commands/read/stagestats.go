@@ -40,8 +40,11 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 					nil
 			}
 			for k := range spec.All() {
-				if k != "count" && k != "storageStats" && !(k == "queryExecStats" && r.Version().AllParsed()) {
+				if k != "count" && k != "storageStats" && k != "queryExecStats" {
 					continue
+				}
+				if k == "queryExecStats" && !r.Version().AllParsed() {
+					return nil, srverr.New(31142, "Unable to retrieve %s in $collStats stage: Collection [%s] not found.", k, ns)
 				}
 				if r.Version().AtLeast(5, 0) {
 					return nil, srverr.New(srverr.NamespaceNotFound,
@@ -190,10 +193,10 @@ func collStatsDocument(r *server.Request, ns string, c *store.Coll, count int64,
 	if v := spec.Lookup("count"); !v.IsZero() {
 		doc = bsondoc.AppendShortest(doc, "count", count)
 	}
-	if v := spec.Lookup("queryExecStats"); !v.IsZero() && r.Version().AllParsed() {
-		total := r.Node.Scans(c)
+	if v := spec.Lookup("queryExecStats"); !v.IsZero() && r.Version().AtLeast(4, 4) {
+		total, tailable := r.Node.Scans(c)
 		doc = bsondoc.Append(doc, "queryExecStats",
-			bsondoc.Of("collectionScans", bsondoc.Of("total", total, "nonTailable", total)))
+			bsondoc.Of("collectionScans", bsondoc.Of("total", total, "nonTailable", total-tailable)))
 	}
 	return bson.EndDocument(doc, at)
 }
