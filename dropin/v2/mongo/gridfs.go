@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"allium/mongoerr"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
 // DefaultGridFSChunkSize is how many bytes a chunk has.
@@ -174,9 +176,18 @@ func (b *GridFSBucket) OpenDownloadStream(ctx context.Context, fileID any) (*Gri
 
 func (b *GridFSBucket) download(s *agridfs.DownloadStream, err error) (*GridFSDownloadStream, error) {
 	if err != nil {
-		return nil, fileFailure(err)
+		return nil, notOpened(err)
 	}
 	return &GridFSDownloadStream{inner: s, coder: b.files.coder}, nil
+}
+
+// notOpened is the error of a download that was not opened.
+func notOpened(err error) error {
+	failed := fileFailure(err)
+	if failed == ErrFileNotFound || errors.As(err, new(*agridfs.CorruptError)) {
+		return failed
+	}
+	return fmt.Errorf("%s%w", coding.NotOpened, commandFailed(err))
 }
 
 // revision returns the options of a download by name.
@@ -210,8 +221,8 @@ func (b *GridFSBucket) DownloadToStream(ctx context.Context, fileID any, stream 
 	if err != nil {
 		return 0, err
 	}
-	n, err := b.inner.DownloadToStream(ctx, id, stream)
-	return downloaded(stream, n, err)
+	s, err := b.inner.OpenDownloadStream(ctx, id)
+	return downloaded(stream, s, err)
 }
 
 // DownloadToStreamByName writes a file of a name to stream, by default the newest.
@@ -225,13 +236,18 @@ func (b *GridFSBucket) DownloadToStreamByName(ctx context.Context, filename stri
 	if err != nil {
 		return 0, err
 	}
-	n, err := b.inner.DownloadToStreamByName(ctx, filename, stream, o)
-	return downloaded(stream, n, err)
+	s, err := b.inner.OpenDownloadStreamByName(ctx, filename, o)
+	return downloaded(stream, s, err)
 }
 
 // downloaded ends a download to stream. One that reads by itself is asked to for a file without
 // bytes, too: the bytes of a bytes.Buffer are empty then, not nil.
-func downloaded(stream io.Writer, n int64, err error) (int64, error) {
+func downloaded(stream io.Writer, s *agridfs.DownloadStream, err error) (int64, error) {
+	if err != nil {
+		return 0, notOpened(err)
+	}
+	defer s.Close()
+	n, err := s.WriteTo(stream)
 	if r, ok := stream.(io.ReaderFrom); ok && n == 0 && err == nil {
 		_, err = r.ReadFrom(bytes.NewReader(nil))
 	}

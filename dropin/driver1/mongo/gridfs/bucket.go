@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/bson"
@@ -16,6 +17,7 @@ import (
 	"go.mongodb.org/mongo-driver/mongo/options"
 	v2mongo "go.mongodb.org/mongo-driver/v2/mongo"
 	v2options "go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
 var (
@@ -40,6 +42,9 @@ const (
 
 // failure converts an error of version 2 to one of version 1.
 func failure(err error) error {
+	if inner := errors.Unwrap(err); inner != nil && strings.HasPrefix(err.Error(), coding.NotOpened) {
+		err = inner // version 1 says no more
+	}
 	switch {
 	case errors.Is(err, v2mongo.ErrMissingChunk):
 		return ErrWrongIndex

@@ -151,6 +151,9 @@ type ServerState struct {
 	LastUpdateTime                time.Time
 }
 
+// NotOpened is how the errors of downloads of files that could not be opened begin.
+const NotOpened = "error decoding files collection document: "
+
 // WithOption adds an option to those of an operation or a client.
 func WithOption(to *optionsutil.Options, key string, v any) { *to = optionsutil.With(*to, key, v) }
 
