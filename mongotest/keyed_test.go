@@ -14,6 +14,7 @@ func TestKeysAnswer(t *testing.T) {
 	create := func(index string) string { return `{"createIndexes": "c", "indexes": [` + index + `]}` }
 	insert := func(docs string) string { return `{"insert": "c", "documents": [` + docs + `]}` }
 	batch := "cursor.firstBatch"
+	const groups = `{"_id": 1, "a": 1, "b": 3}, {"_id": 2, "a": 1, "b": 2}, {"_id": 3, "a": 2, "b": 1}`
 	for _, tt := range []struct {
 		before                      []string
 		command, plan, path, result string
@@ -85,6 +86,22 @@ func TestKeysAnswer(t *testing.T) {
 		{[]string{insert(`{"_id": {"a": 1, "b": 2}, "a": 3}`), create(`{"key": {"_id.a": 1, "a": 1}, "name": "x"}`)},
 			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"_id.a": 1, "a": {"$gte": 0}}}, {"$project": {"_id.a": 1}}]}`, `PROJECTION_DEFAULT {_id:{a:true}}(IXSCAN x`, batch, `[{"_id":{"a":1}}]`},
 
+		// A $group that takes the first document's values needs one document for each group: the
+		// index has the groups in order, with nothing but points in front of them, and the wanted
+		// order in each.
+		{[]string{insert(groups), create(`{"key": {"a": 1, "b": 1}, "name": "x"}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$sort": {"a": 1, "b": 1}}, {"$group": {"_id": "$a", "b": {"$first": "$b"}}}]}`, `PROJECTION_COVERED {a:1,b:1,_id:0}(DISTINCT_SCAN x`, batch, `[{"_id":1,"b":2},{"_id":2,"b":1}]`},
+		{[]string{insert(groups), create(`{"key": {"a": 1, "b": 1}, "name": "x"}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$sort": {"a": -1, "b": -1}}, {"$group": {"_id": {"v": "$a"}, "b": {"$first": "$$ROOT"}}}]}`, `FETCH(DISTINCT_SCAN x`, batch, `[{"_id":{"v":2},"b":{"_id":3,"a":2,"b":1}},{"_id":{"v":1},"b":{"_id":1,"a":1,"b":3}}]`},
+		{[]string{insert(groups), create(`{"key": {"a": 1, "b": 1}, "name": "x"}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"a": 1}}, {"$sort": {"a": 1, "b": 1}}, {"$group": {"_id": "$b"}}]}`, `PROJECTION_COVERED {b:1,_id:0}(DISTINCT_SCAN x`, batch, `[{"_id":2},{"_id":3}]`},
+		{[]string{insert(groups), create(`{"key": {"a": 1, "b": 1}, "name": "x"}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$sort": {"a": 1, "b": 1}}, {"$group": {"_id": "$b"}}, {"$sort": {"_id": 1}}]}`, `PROJECTION_COVERED {b:1,_id:0}(IXSCAN x`, batch, `[{"_id":1},{"_id":2},{"_id":3}]`},
+		{[]string{insert(groups), create(`{"key": {"a": 1, "b": 1}, "name": "x"}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$sort": {"a": 1, "b": 1}}, {"$group": {"_id": "$a", "b": {"$last": "$b"}}}]}`, `PROJECTION_COVERED {a:1,b:1,_id:0}(IXSCAN x`, batch, `[{"_id":1,"b":3},{"_id":2,"b":1}]`},
+		{[]string{insert(groups), create(`{"key": {"a": 1}, "name": "x"}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$sort": {"b": 1}}, {"$group": {"_id": "$a", "b": {"$first": "$b"}}}, {"$sort": {"_id": 1}}]}`, `PROJECTION_SIMPLE {a:1,b:1,_id:0}(SORT`, batch, `[{"_id":1,"b":2},{"_id":2,"b":1}]`},
+
 		// An index filter goes before every hint.
 		{[]string{insert(`{"_id": 1, "a": 3}`), create(`{"key": {"a": 1}, "name": "x"}`), `{"planCacheSetFilter": "c", "query": {"a": 1}, "indexes": ["x"]}`},
 			`{"find": "c", "filter": {"a": 3}, "hint": {"$natural": 1}}`, `FETCH(IXSCAN x`, batch, `[{"_id":1,"a":3}]`},
@@ -95,7 +112,10 @@ func TestKeysAnswer(t *testing.T) {
 			ok(t, askText(t, c, "t", command))
 		}
 		reply := ok(t, askText(t, c, "t", `{"explain": `+tt.command+`, "verbosity": "queryPlanner"}`))
-		plan, _ := reply.Lookup("queryPlanner", "winningPlan").Document()
+		plan, isQuery := reply.Lookup("queryPlanner", "winningPlan").Document()
+		if !isQuery {
+			plan, _ = reply.Lookup("stages", "0", "$cursor", "queryPlanner", "winningPlan").Document()
+		}
 		if got := outline(plan); !strings.HasPrefix(got, tt.plan) {
 			t.Errorf("%s\n got %s\nwant %s", tt.command, got, tt.plan)
 		}

@@ -79,6 +79,8 @@ type Wants struct {
 	// Grouped asks for the values of Distinct as they are, an array as a whole. Keyless asks for
 	// nothing of the documents: only their number counts.
 	Grouped, Keyless bool
+	// First takes of the documents with one value of Distinct the first, in the wanted order.
+	First bool
 	// TextStage shows a search as versions before 5.0 do, with a stage TEXT on top.
 	TextStage bool
 	// SortMemory is how many bytes of documents a sort may hold, 0 for any number.

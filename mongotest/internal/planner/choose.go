@@ -269,7 +269,7 @@ func (a *Access) order(p *Plan, list []*Stage) error {
 		switch {
 		case a.Wants.Count, a.Wants.Keyless:
 			list[i] = a.counting(list[i])
-		case a.Wants.Distinct != "":
+		case a.Wants.Distinct != "" && (a.Sort == nil || sorted[i]):
 			list[i], _ = a.distinctScan(list[i])
 		}
 	}
@@ -313,7 +313,7 @@ func (a *Access) coveredBy(s *Stage, sorted bool) bool {
 	var paths []string
 	switch {
 	case a.Wants.ReturnKey:
-	case a.Wants.Distinct != "":
+	case a.Wants.Distinct != "" && !a.Wants.First:
 		paths = []string{a.Wants.Distinct}
 	case a.Wants.Paths != nil:
 		paths = a.Wants.Paths

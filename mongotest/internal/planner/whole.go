@@ -169,9 +169,17 @@ func (a *Access) distinctScan(s *Stage) (*Stage, bool) {
 	} else if !a.distinctKeys(in.Index, field) {
 		return s, false
 	}
+	if a.Wants.Grouped && in.Wild == "" { // each value is to come once
+		for _, list := range in.Bounds[:field] {
+			if len(list) != 1 || !list[0].IsPoint() {
+				return s, false
+			}
+		}
+	}
 	out := *in
 	out.Name, out.Skip = "DISTINCT_SCAN", field
-	if namesElement(a.Wants.Distinct) { // the document that the key tells of has no arrays
+	// The document that a key tells of has no arrays.
+	if a.Wants.First && s.Name == "FETCH" || namesElement(a.Wants.Distinct) {
 		return &Stage{Name: "FETCH", Inputs: []*Stage{&out}}, true
 	}
 	return &out, true

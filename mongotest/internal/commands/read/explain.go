@@ -58,6 +58,7 @@ type explainTarget struct {
 	nested   bool   // it is a sub-pipeline, which is shown as stages whatever the query does
 	nearest  bool   // it is that of a $geoNear in front
 	grouped  string // the field by whose values the rest groups, and does nothing else
+	first    bool   // of each group it takes values of the first document
 	counts   bool   // the rest reads nothing of the documents
 	detail   string
 	// The query's projection, if it computes fields: as it is shown, and the paths that it reads.
@@ -168,7 +169,7 @@ func (e *explainTarget) pushDown(r *server.Request, sharded bool) {
 	p := pushDown(r.Version(), e.rest, sharded)
 	e.front = e.rest[:len(e.rest)-len(p.rest)]
 	e.q.filter, e.q.sort, e.q.projection, e.q.skip, e.q.limit = p.filter, p.sort, p.projection, p.skip, p.limit
-	e.rest, e.grouped, e.counts, e.paths = p.rest, p.distinct, p.counts, p.paths
+	e.rest, e.grouped, e.first, e.counts, e.paths = p.rest, p.distinct, p.first, p.counts, p.paths
 	if p.computed != nil {
 		_, shown := bsondoc.FirstElement(e.shower(r).Stages([]bson.Raw{p.computed})[0].Doc)
 		e.computed = shown.Value
@@ -383,7 +384,7 @@ func (p *explanation) plan(r *server.Request, shards ...int) (x *explained, err 
 	w.TextStage = !r.Version().AtLeast(5, 0)
 	w.Express = r.Version().AtLeast(8, 0) && p.stage == "" && len(shards) == 0
 	if p.grouped != "" {
-		w.Distinct, w.Grouped = p.grouped, true
+		w.Distinct, w.Grouped, w.First = p.grouped, true, p.first
 	}
 	w.Meta = func(doc bson.Raw, name string) bson.RawValue {
 		return (&description{filter: p.op.Filter, doc: doc}).meta(name)
@@ -476,7 +477,15 @@ func (p *explanation) shownStages(r *server.Request, x *explained) ([]pipeline.S
 	}
 	if p.grouped != "" && x.plan.Scans("DISTINCT_SCAN") {
 		_, group := bsondoc.FirstElement(list[0].Doc)
-		list[0].Doc = bsondoc.Single("$groupByDistinctScan", bsondoc.DocumentValue(bsondoc.Single("newRoot", group)))
+		root := bsondoc.Build(func(d *bsondoc.Builder) {
+			for k, v := range bson.Raw(group.Value).All() {
+				if k != "_id" { // the argument of $first
+					_, v = bsondoc.FirstElement(v.Value)
+				}
+				d.B = bson.AppendRawValue(d.B, k, v)
+			}
+		})
+		list[0].Doc = bsondoc.Of("$groupByDistinctScan", bsondoc.Of("newRoot", root))
 	}
 	return list, nil
 }

@@ -22,6 +22,7 @@ type pushed struct {
 	paths       []string
 	skip, limit int64
 	distinct    string     // the field by whose values the pipeline groups, and nothing else
+	first       bool       // of each group it takes the first document's values
 	counts      bool       // nothing of the documents is read, they are only counted
 	rest        []bson.Raw // the stages that are left
 }
@@ -100,6 +101,11 @@ func (p *pushed) project(computes bool) {
 			return
 		}
 	}
+	if group, ok := spec.Document(); ok && name == "$group" {
+		if path, ok := groupPath(group.Lookup("_id")); ok && onlyFirsts(group) {
+			p.distinct, p.first = path, !onlyField(group, "_id")
+		}
+	}
 	f := fields{}
 	if !f.ofStages(p.rest) {
 		return
@@ -109,12 +115,32 @@ func (p *pushed) project(computes bool) {
 		return
 	}
 	p.projection = f.projection()
-	if group, ok := spec.Document(); ok && name == "$group" {
-		id, _ := group.Lookup("_id").StringValue()
-		if path, ok := strings.CutPrefix(id, "$"); ok && !strings.HasPrefix(path, "$") && onlyField(group, "_id") {
-			p.distinct = path
+}
+
+// groupPath returns the path of a field whose values name the groups, by themselves or as the one
+// field of a document.
+func groupPath(id bson.RawValue) (path string, ok bool) {
+	if doc, isDoc := id.Document(); isDoc {
+		name, v := bsondoc.FirstElement(doc)
+		if strings.HasPrefix(name, "$") || !onlyField(doc, name) {
+			return "", false
+		}
+		id = v
+	}
+	s, _ := id.StringValue()
+	path, ok = strings.CutPrefix(s, "$")
+	return path, ok && !strings.HasPrefix(path, "$")
+}
+
+// onlyFirsts reports whether a $group takes nothing but values of the first documents.
+func onlyFirsts(group bson.Raw) bool {
+	for k, v := range group.All() {
+		doc, ok := v.Document()
+		if name, _ := bsondoc.FirstElement(doc); k != "_id" && (!ok || name != "$first") {
+			return false
 		}
 	}
+	return true
 }
 
 func onlyField(doc bson.Raw, name string) bool {
