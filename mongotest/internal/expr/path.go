@@ -293,6 +293,50 @@ func RootField(e Expr) (name string, ok bool) {
 	return f.parts[0], true
 }
 
+// MappedFields returns the fields that the elements of an array have after a $map which makes a
+// document of each, with the paths that their values had; ok is false for other expressions. A $map
+// within counts, too. What is more than a field of the element is left out.
+func MappedFields(e Expr) (fields map[string]string, ok bool) {
+	m, ok := e.(*mapExpr)
+	if !ok {
+		return nil, false
+	}
+	from, ok := m.input.(*fieldPath)
+	if !ok || !from.fromRoot || len(from.parts) == 0 {
+		return nil, false
+	}
+	fields = map[string]string{}
+	m.mapped(fields, "", strings.Join(from.parts, "."))
+	return fields, true
+}
+
+// mapped notes the fields of the documents that a $map makes of the array at a path.
+func (m *mapExpr) mapped(fields map[string]string, prefix, array string) {
+	made, ok := m.in.(*objectExpr)
+	if !ok {
+		return
+	}
+	ofElement := func(e Expr) (path string, ok bool) {
+		f, ok := e.(*fieldPath)
+		if !ok || f.fromRoot || f.slot != m.this || len(f.parts) == 0 {
+			return "", false
+		}
+		return array + "." + strings.Join(f.parts, "."), true
+	}
+	for i, item := range made.items {
+		name := prefix + made.keys[i]
+		if path, ok := ofElement(item); ok {
+			fields[name] = path
+			continue
+		}
+		if inner, ok := item.(*mapExpr); ok {
+			if path, ok := ofElement(inner.input); ok {
+				inner.mapped(fields, name+".", path)
+			}
+		}
+	}
+}
+
 // Dependencies returns the top-level paths of the root document that e reads, or that it needs the
 // whole of it.
 func Dependencies(e Expr) (paths []string, whole bool) {

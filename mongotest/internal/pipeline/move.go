@@ -60,6 +60,11 @@ func (n *node) collect(prefix string, c *changes) {
 		if old, ok := expr.RootField(e); ok && prefix == "" {
 			c.renamed[path] = old
 		}
+		if fields, ok := expr.MappedFields(e); ok && prefix == "" {
+			for name, old := range fields {
+				c.renamed[path+"."+name] = old
+			}
+		}
 		if c.except {
 			c.computed = append(c.computed, path)
 		} else {
@@ -78,12 +83,10 @@ func depends(a, b string) bool {
 
 // before returns the path that a value has before the stage, ok if it is not changed by it.
 func (c *changes) before(path string) (old string, ok bool) {
-	first, rest, dotted := strings.Cut(path, ".")
-	if from, isRenamed := c.renamed[first]; isRenamed {
-		if dotted {
-			from += "." + rest
+	for to, from := range c.renamed {
+		if path == to || strings.HasPrefix(path, to+".") {
+			return from + path[len(to):], true
 		}
-		return from, true
 	}
 	if c.except {
 		kept := slices.ContainsFunc(c.paths, func(p string) bool { return path == p || strings.HasPrefix(path, p+".") })

@@ -79,6 +79,13 @@ func TestMatchMoves(t *testing.T) {
 		{`{"$project": {"z": {"$toInt": "$s"}, "b": 1}}, {"$match": {"b": 2}}`, ""},
 		{`{"$project": {"z": {"$toInt": "$s"}}}, {"$match": {"b": 2}}`, failed}, // b is missing then
 		{`{"$project": {"z": {"$toInt": "$s"}, "n": "$b"}}, {"$match": {"n": 2}}`, ""},
+		// Fields that $map makes of an array's have other names in front of it.
+		{`{"$addFields": {"z": {"$toInt": "$s"}, "d": {"$map": {"input": "$l", "as": "i", "in": {"e": "$$i.f"}}}}}, {"$match": {"d.e": 2}}`, ""},
+		{`{"$addFields": {"z": {"$toInt": "$s"}, "d": {"$map": {"input": "$l", "in": {"e": {"f": "$$this.f"}}}}}}, {"$match": {"d.e.f": 2}}`, failed},
+		{`{"$addFields": {"z": {"$toInt": "$s"}, "d": {"$map": {"input": "$l", "in": {"e": "$$this.f"}}}}}, {"$match": {"d": 2}}`, failed},
+		{`{"$addFields": {"z": {"$toInt": "$s"}, "d": {"$map": {"input": "$l", "in": {"e": "$b"}}}}}, {"$match": {"d.e": 2}}`, failed},
+		{`{"$addFields": {"z": {"$toInt": "$s"}, "d": {"$map": {"input": "$l", "as": "i", "in": {"e": {"$map": {"input": "$$i.m", "as": "k", "in": {"f": "$$k.n"}}}}}}}}, {"$match": {"d.e.f": 2}}`, ""},
+		{`{"$addFields": {"z": {"$toInt": "$s"}, "d": {"$map": {"input": "$l", "as": "i", "in": {"e": {"$map": {"input": "$$i.m", "as": "k", "in": {"f": "$$i.n"}}}}}}}}, {"$match": {"d.e.f": 2}}`, failed},
 		{`{"$addFields": ` + fails + `}, {"$sort": {"z": 1}}, {"$match": {"b": 2}}`, ""},
 		{`{"$addFields": ` + fails + `}, {"$unwind": "$z"}, {"$match": {"b": 2}}`, ""},
 		{`{"$addFields": ` + fails + `}, {"$limit": 1}, {"$match": {"b": 2}}`, failed},
