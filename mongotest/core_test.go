@@ -54,6 +54,16 @@ func TestCore(t *testing.T) {
 
 		{nil, `{"createIndexes": "system.js", "indexes": [{"key": {"a": 1}, "name": "a", "hidden": true}]}`, "", `2: Can't hide index on system collection`},
 
+		// Verbs of regular expressions, their settings, and their limits.
+		{[]string{insert(`{"_id": 1, "a": "xy"}, {"_id": 2, "a": "xz"}`)}, `{"find": "c", "filter": {"a": {"$regex": "x(*COMMIT)y|xz"}}}`, "cursor.firstBatch", `[{"_id":1,"a":"xy"}]`},
+		{[]string{insert(`{"_id": 1, "a": "x\ny"}`)}, `{"count": "c", "query": {"a": {"$regex": "(*CR)x.y"}}}`, "n", `1`},
+		{nil, `{"find": "c", "filter": {"a": {"$regex": "(*NONE)x"}}}`, "", `51091: Regular expression is invalid: (*VERB) not recognized or malformed`},
+		{nil, `{"find": "c", "filter": {"a": {"$regex": "x", "$options": "\u0000i"}}}`, "", `2: Regular expression options string cannot contain an embedded null byte`},
+		{nil, `{"find": "c", "filter": {"a": {"$regex": "` + strings.Repeat("c", 32762) + `"}}}`, "", `51091: `},
+		{nil, `{"count": "c", "query": {"a": {"$regex": "` + strings.Repeat("c", 32761) + `"}}}`, "n", `0`},
+		{[]string{insert(`{"_id": 1, "a": "xxy"}`)}, `{"aggregate": "c", "cursor": {}, "pipeline": [{"$project": {"r": {"$regexMatch": {"input": "$a", "regex": "(*LIMIT_MATCH=1)(x)y"}}}}]}`, "", `51156: `},
+		{[]string{insert(`{"_id": 1}`)}, `{"aggregate": "c", "cursor": {}, "pipeline": [{"$project": {"r": {"$regexMatch": {"input": null, "regex": null, "options": "I"}}}}]}`, "", `51108: `},
+
 		// A zone in a date's format may be an abbreviation, and have spaces in front.
 		{[]string{insert(`{"_id": 1}`)}, `{"aggregate": "c", "cursor": {}, "pipeline": [{"$project": {"_id": 0, "d": {"$dateFromString": {"dateString": "2017-07-14T12:02:44 GMT", "format": "%Y-%m-%dT%H:%M:%S%z"}}}}]}`, "cursor.firstBatch.0", `{"d":{"$date":"2017-07-14T12:02:44Z"}}`},
 		{[]string{insert(`{"_id": 1}`)}, `{"aggregate": "c", "cursor": {}, "pipeline": [{"$project": {"_id": 0, "d": {"$dateFromString": {"dateString": "2017-07-14T12:02:44 CEST", "format": "%Y-%m-%dT%H:%M:%S%z"}}}}]}`, "cursor.firstBatch.0", `{"d":{"$date":"2017-07-14T10:02:44Z"}}`},

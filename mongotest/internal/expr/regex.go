@@ -83,13 +83,13 @@ func compileRegex(name string, regex, options bson.RawValue, env *Env) (*compile
 			return nil, srverr.New(51110, "%s: regular expression options cannot contain an embedded null byte", name)
 		}
 	}
-	if nullish(regex) {
-		return &compiledRegex{}, nil
-	}
 	for _, f := range flags {
 		if !strings.ContainsRune("imsxu", f) || f == 'u' && !env.Version.AtLeast(6, 1) {
 			return nil, srverr.New(51108, "%s invalid flag in regex options: %c", name, f)
 		}
+	}
+	if nullish(regex) {
+		return &compiledRegex{}, nil
 	}
 	limit := pcre.MaxPattern
 	if env.Version.AllParsed() {
@@ -104,6 +104,9 @@ func compileRegex(name string, regex, options bson.RawValue, env *Env) (*compile
 	}
 	return &compiledRegex{re}, nil
 }
+
+// maxRegexOutput is how many bytes of matches one expression may yield.
+const maxRegexOutput = 64 << 20
 
 func evalRegex(st *State, n *named) (bson.RawValue, error) {
 	name := n.op.name
@@ -137,17 +140,32 @@ func evalRegex(st *State, n *named) (bson.RawValue, error) {
 		return none, nil
 	}
 	s, _ := in.StringBytes()
-	if name == "$regexMatch" {
-		return boolValue(c.re.MatchCounted(s, st.Do)), nil
+	find := func(from int) ([]int, error) {
+		loc, err := c.re.FindCounted(s, from, st.Do)
+		if err != nil {
+			err = srverr.New(
+				51156, "Error occurred while executing the regular expression in %s. Result code: -8", name)
+		}
+		return loc, err
 	}
-	out := newArray()
+	if name == "$regexMatch" {
+		loc, err := find(0)
+		return boolValue(loc != nil), err
+	}
+	out, size := newArray(), 0
 	for from, codePoints := 0, 0; ; {
-		loc := c.re.FindCounted(s, from, st.Do)
+		loc, err := find(from)
+		if err != nil {
+			return missing, err
+		}
 		if loc == nil {
 			break
 		}
 		codePoints += utf8.RuneCount(s[from:loc[0]])
 		found := matchDocument(s, loc, codePoints)
+		if size += len(found.Value); size > maxRegexOutput {
+			return missing, srverr.New(51151, "%s: the size of buffer to store output exceeded the 64MB limit", name)
+		}
 		if name == "$regexFind" {
 			return found, nil
 		}

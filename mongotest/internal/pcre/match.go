@@ -12,8 +12,17 @@ type matcher struct {
 	caps       []int
 	start, end int
 	steps      int
+	tried      int  // steps before the match that is tried now
+	limited    bool // it has taken more steps than the pattern allows
 	depth      int
 	recursion  []int // numbers of the groups that are being recursed into
+
+	accept func(int) bool // what a match at its end goes on with: that of the innermost pattern
+	marks  []mark
+	open   []opened
+	cut    cut
+	cutAlt *altNode // of cutThen
+	skipTo int      // of cutSkip
 
 	count func(steps int) // nil: nobody counts
 	done  int             // steps and characters since its last call
@@ -44,6 +53,10 @@ func (m *matcher) match(n node, i int, k func(int) bool) bool {
 	if m.steps > maxSteps || m.depth > maxDepth {
 		return false
 	}
+	if m.re.limit < maxSteps && m.steps-m.tried >= m.re.limit {
+		m.limited, m.cut = true, cutAll
+		return false
+	}
 	m.depth++
 	defer func() { m.depth-- }()
 	switch n := n.(type) {
@@ -56,6 +69,12 @@ func (m *matcher) match(n node, i int, k func(int) bool) bool {
 			if m.match(c, i, k) {
 				return true
 			}
+			if m.cut == cutThen && m.cutAlt == n {
+				m.uncut()
+			}
+			if m.cut != noCut {
+				return false
+			}
 		}
 		return false
 	case *charNode, *anyNode, *classNode:
@@ -67,6 +86,8 @@ func (m *matcher) match(n node, i int, k func(int) bool) bool {
 		return m.group(n, i, k)
 	case *atomicNode:
 		return m.atomic(n.child, i, k)
+	case *verbNode:
+		return m.verb(n, i, k)
 	case *lookNode:
 		saved := append([]int(nil), m.caps...)
 		if m.look(n, i) == n.negated {
@@ -151,7 +172,11 @@ func (m *matcher) one(n node, i int) (next int, ok bool) {
 	case *charNode:
 		ok = r == n.r || n.fold && equalFold(r, n.r)
 	case *anyNode:
-		ok = n.newline || r != '\n'
+		if m.re.newline == lineFeed {
+			ok = n.newline || r != '\n'
+		} else {
+			ok = n.newline || m.re.newline.at(m.s, i) == 0
+		}
 	case *classNode:
 		ok = n.has(r)
 	}
@@ -190,7 +215,7 @@ func (m *matcher) repeatOne(n *repeatNode, i int, k func(int) bool) bool {
 			m.steps++
 			m.did(1)
 			next, ok := m.one(n.child, i)
-			if !ok || count == n.max || m.steps > maxSteps {
+			if !ok || count == n.max || m.steps > maxSteps || m.cut != noCut {
 				return false
 			}
 			i, count = next, count+1
@@ -211,7 +236,7 @@ func (m *matcher) repeatOne(n *repeatNode, i int, k func(int) bool) bool {
 		}
 		m.steps++
 		m.did(1)
-		if i == first || m.steps > maxSteps {
+		if i == first || m.steps > maxSteps || m.cut != noCut {
 			return false
 		}
 		for i--; i > first && !utf8.RuneStart(m.s[i]); i-- {
@@ -232,12 +257,15 @@ func (m *matcher) repeatFrom(n *repeatNode, count, i int, k func(int) bool) bool
 		return again()
 	}
 	if n.lazy {
-		return k(i) || again()
+		return k(i) || m.cut == noCut && again()
 	}
-	return again() || k(i)
+	return again() || m.cut == noCut && k(i)
 }
 
 func (m *matcher) group(n *groupNode, i int, k func(int) bool) bool {
+	if m.re.accepts {
+		return m.openGroup(n, i, k)
+	}
 	return m.match(n.child, i, func(j int) bool {
 		oldStart, oldEnd := m.caps[2*n.index], m.caps[2*n.index+1]
 		m.caps[2*n.index], m.caps[2*n.index+1] = i, j
@@ -252,7 +280,7 @@ func (m *matcher) group(n *groupNode, i int, k func(int) bool) bool {
 func (m *matcher) atomic(n node, i int, k func(int) bool) bool {
 	saved := append([]int(nil), m.caps...)
 	end := -1
-	if m.match(n, i, func(j int) bool { end = j; return true }) && k(end) {
+	if m.inside(n, i, func(j int) bool { end = j; return true }) && k(end) {
 		return true
 	}
 	copy(m.caps, saved)
@@ -261,8 +289,9 @@ func (m *matcher) atomic(n node, i int, k func(int) bool) bool {
 
 // look reports whether what a look-around looks for is there.
 func (m *matcher) look(n *lookNode, i int) bool {
+	defer m.uncut()
 	if !n.behind {
-		return m.match(n.child, i, func(int) bool { return true })
+		return m.inside(n.child, i, func(int) bool { return true })
 	}
 	for _, branch := range n.child.(*altNode).list {
 		length, _ := fixedLength(branch)
@@ -271,8 +300,11 @@ func (m *matcher) look(n *lookNode, i int) bool {
 			for at--; at > 0 && !utf8.RuneStart(m.s[at]); at-- {
 			}
 		}
-		if length == 0 && m.match(branch, at, func(j int) bool { return j == i }) {
+		if length == 0 && m.inside(branch, at, func(j int) bool { return j == i }) {
 			return true
+		}
+		if m.cut != noCut {
+			return false
 		}
 	}
 	return false
@@ -283,13 +315,14 @@ func (m *matcher) assert(n assertNode, i int) bool {
 	case assertStart, assertFirst:
 		return i == 0
 	case assertLineStart:
-		return i == 0 || m.s[i-1] == '\n' && i < len(m.s)
+		return i == 0 || i < len(m.s) && m.re.newline.before(m.s, i)
 	case assertEnd:
 		return i == len(m.s)
 	case assertEndNewline:
-		return i == len(m.s) || i == len(m.s)-1 && m.s[i] == '\n'
+		n := m.re.newline.at(m.s, i)
+		return i == len(m.s) || n > 0 && i+n == len(m.s)
 	case assertLineEnd:
-		return i == len(m.s) || m.s[i] == '\n'
+		return i == len(m.s) || m.re.newline.at(m.s, i) > 0
 	}
 	if n == assertUnicodeWord || n == assertNotUnicodeWord {
 		last, _ := utf8.DecodeLastRune(m.s[:i])
@@ -344,7 +377,8 @@ func (m *matcher) recurse(n *recurseNode, i int, k func(int) bool) bool {
 	saved := append([]int(nil), m.caps...)
 	m.recursion = append(m.recursion, index)
 	end := -1
-	ok := m.match(m.re.groups[index], i, func(j int) bool { end = j; return true })
+	ok := m.inside(m.re.groups[index], i, func(j int) bool { end = j; return true })
+	m.uncut()
 	m.recursion = m.recursion[:len(m.recursion)-1]
 	copy(m.caps, saved)
 	return ok && k(end)

@@ -213,7 +213,7 @@ func fixedLength(n node) (int, bool) {
 		return fixedLength(n.child)
 	case *atomicNode:
 		return fixedLength(n.child)
-	case *lookNode, assertNode, keepNode:
+	case *lookNode, assertNode, keepNode, *verbNode:
 		return 0, true
 	}
 	return 0, false

@@ -1,6 +1,7 @@
 package pcre
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -38,7 +39,9 @@ type parser struct {
 	bodies  map[int]node
 	names   map[string][]int
 	depth   int
-	unicode bool // (*UCP): classes are those of Unicode
+	accepts bool        // there is (*ACCEPT)
+	unicode bool        // (*UCP): classes are those of Unicode
+	thens   []*verbNode // (*THEN) that are not within alternatives yet
 
 	references []func(*Regexp) *Error // checked once all groups are known
 }
@@ -81,16 +84,23 @@ func (p *parser) parse() (node, error) {
 
 // Settings cuts off what a pattern says at its beginning about all of it, as (*UCP).
 func Settings(pattern string) (settings, rest string) {
-	rest = pattern
-	for {
-		before := rest
-		for _, s := range []string{"(*UTF8)", "(*UTF)", "(*UCP)", "(*ANYCRLF)", "(*LF)"} {
-			rest = strings.TrimPrefix(rest, s)
-		}
-		if rest == before {
-			return strings.TrimSuffix(pattern, rest), rest
-		}
+	settings = settingsPattern.FindString(pattern)
+	return settings, pattern[len(settings):]
+}
+
+var (
+	settingsPattern = regexp.MustCompile(`^(?:\(\*(?:UTF8?|UCP|CR|LF|CRLF|ANYCRLF|ANY|BSR_ANYCRLF|BSR_UNICODE|NO_START_OPT|NO_AUTO_POSSESS|LIMIT_(?:MATCH|RECURSION)=\d{1,9})\))+`)
+	limitPattern    = regexp.MustCompile(`LIMIT_MATCH=(\d+)`)
+)
+
+// limit is how many steps a pattern's settings allow a match to have.
+func limit(settings string) int {
+	steps := maxSteps
+	for _, m := range limitPattern.FindAllStringSubmatch(settings, -1) {
+		n, _ := strconv.Atoi(m[1])
+		steps = min(steps, n) // they may lower it, not raise it
 	}
+	return steps
 }
 
 func (p *parser) resolve(re *Regexp) error {
@@ -112,6 +122,8 @@ func (p *parser) alternation() (node, *Error) {
 		return nil, p.fail("parentheses are too deeply nested")
 	}
 	var branches []node
+	outer := p.thens
+	p.thens = nil
 	for {
 		n, err := p.sequence()
 		if err != nil {
@@ -123,9 +135,15 @@ func (p *parser) alternation() (node, *Error) {
 		}
 	}
 	if len(branches) == 1 {
+		p.thens = append(outer, p.thens...)
 		return branches[0], nil
 	}
-	return &altNode{branches}, nil
+	alt := &altNode{branches}
+	for _, n := range p.thens {
+		n.alt = alt
+	}
+	p.thens = outer
+	return alt, nil
 }
 
 // skipIgnored skips white space and comments where the x flag allows them.

@@ -172,7 +172,7 @@ func (p *parser) capture(name string) (node, *Error) {
 func (p *parser) group() (node, *Error) {
 	p.pos++
 	if p.ahead("*") {
-		return nil, p.fail("(*VERB) not recognized or malformed")
+		return p.verb()
 	}
 	if !p.accept("?") {
 		return p.capture("")

@@ -9,6 +9,7 @@ package pcre
 
 import (
 	"bytes"
+	"errors"
 	"unicode/utf8"
 )
 
@@ -33,6 +34,10 @@ type Regexp struct {
 	names  map[string][]int
 	first  []byte // what every match starts with
 	anchor bool   // matches start at the start of the string only
+	// accepts says that (*ACCEPT) may end a match within groups.
+	accepts bool
+	newline newline
+	limit   int // of steps that one match may have: by a setting of the pattern
 }
 
 // Error says what is wrong with a pattern, in the library's words.
@@ -53,8 +58,10 @@ func Compile(pattern, options string) (*Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
-	re := &Regexp{root: root, names: p.names, groups: make([]node, p.groups+1)}
-	re.groups[0] = root
+	settings, _ := Settings(pattern)
+	re := &Regexp{root: root, names: p.names, groups: make([]node, p.groups+1), limit: limit(settings),
+		newline: newlineOf(settings)}
+	re.groups[0], re.accepts = root, p.accepts
 	for i, g := range p.bodies {
 		re.groups[i] = g
 	}
@@ -92,13 +99,23 @@ func (r *Regexp) MatchCounted(s []byte, count func(steps int)) bool {
 // Find returns the first match in s at or after the byte offset from: pairs of start and end
 // offsets, first of the whole match, then of each capture group (-1 for a group that took no part).
 // It returns nil if there is none. What precedes from is not seen by the expression.
-func (r *Regexp) Find(s []byte, from int) []int { return r.FindCounted(s, from, nil) }
+func (r *Regexp) Find(s []byte, from int) []int {
+	loc, _ := r.FindCounted(s, from, nil)
+	return loc
+}
 
-// FindCounted is Find with a function that is called as that of [Regexp.MatchCounted].
-func (r *Regexp) FindCounted(s []byte, from int, count func(steps int)) []int {
+// ErrLimit is the error of a search that would take more steps than its pattern allows.
+var ErrLimit = errors.New("match limit exceeded")
+
+// FindCounted is Find with a function that is called as that of [Regexp.MatchCounted], and tells of
+// a limit that the pattern sets.
+func (r *Regexp) FindCounted(s []byte, from int, count func(steps int)) ([]int, error) {
 	m := matcher{re: r, s: s[from:], count: count}
 	if !m.search(0) {
-		return nil
+		if m.limited {
+			return nil, ErrLimit
+		}
+		return nil, nil
 	}
 	loc := make([]int, 2, 2+2*r.NumGroups())
 	loc[0], loc[1] = m.start+from, m.end+from
@@ -108,7 +125,7 @@ func (r *Regexp) FindCounted(s []byte, from int, count func(steps int)) []int {
 		}
 		loc = append(loc, c)
 	}
-	return loc
+	return loc, nil
 }
 
 // search looks for the first match from a position on.
@@ -125,12 +142,22 @@ func (m *matcher) search(from int) bool {
 		for i := range m.caps {
 			m.caps[i] = -1
 		}
-		m.start = at
-		if m.match(m.re.root, at, func(end int) bool { m.end = end; return true }) {
+		m.start, m.marks, m.open = at, m.marks[:0], m.open[:0]
+		m.uncut()
+		m.accept = func(end int) bool { m.end = end; return true }
+		m.tried = m.steps
+		if m.match(m.re.root, at, m.accept) {
 			return true
 		}
-		if m.re.anchor || m.steps > maxSteps {
+		if m.limited {
 			return false
+		}
+		if m.re.anchor || m.steps > maxSteps || m.cut == cutAll {
+			return false
+		}
+		if m.cut == cutSkip && m.skipTo > at {
+			at = m.skipTo
+			continue
 		}
 		_, size := utf8.DecodeRune(m.s[at:])
 		at += max(size, 1)

@@ -58,6 +58,35 @@ func TestFind(t *testing.T) {
 		{`(?(DEFINE)(?<d>\d+))x(?&d)`, "", "x12", "[0 3 -1 -1]"},
 		{`(?#note)a`, "", "a", "[0 1]"},
 		{``, "", "", "[0 0]"},
+		{`(*CR)ab.cd`, "", "ab\ncd", "[0 5]"},
+		{`(*CR)ab.cd`, "", "ab\rcd", "[]"},
+		{`(*CRLF)a.`, "", "a\r", "[0 2]"},
+		{`(*CRLF)a.`, "", "a\r\n", "[]"},
+		{`(*CRLF)^b$`, "m", "a\nb\r\nb\r\n", "[5 6]"},
+		{`(*ANYCRLF)^b$`, "m", "a\nb\rc", "[2 3]"},
+		{`(*ANY)^b$`, "m", "a\u2028b\vc", "[4 5]"},
+		{`(*ANYCRLF)a$`, "", "a\r\n", "[0 1]"},
+		{`(*CR)(*LF)a.`, "", "a\n", "[]"},
+		{`a(*FAIL)|ab`, "", "ab", "[0 2]"},
+		{`(*F)`, "", "ab", "[]"},
+		{`a(*ACCEPT)b`, "", "ac", "[0 1]"},
+		{`A((?:A|B(*ACCEPT)|C)D)`, "", "AB", "[0 2 1 2]"},
+		{`(?=a(*ACCEPT)b)ac`, "", "ac", "[0 2]"},
+		{`(?=(a(*ACCEPT)b))(a(c(*ACCEPT)))`, "", "ac", "[0 2 0 1 0 2 1 2]"},
+		{`(?:a+)(*COMMIT)b`, "", "aac aab", "[]"},
+		{`a+(*COMMIT)b`, "", "aab", "[0 3]"},
+		{`a+(*PRUNE)b`, "", "aac aab", "[4 7]"},
+		{`a+?(*PRUNE)b`, "", "aab", "[1 3]"},
+		{`a+(*SKIP)b|c`, "", "aaac", "[3 4]"},
+		{`aaa?(*SKIP)b|a`, "", "aaac", "[]"},
+		{`a(*MARK:m)a(*SKIP:m)b|a`, "", "aac", "[1 2]"},
+		{`a(*SKIP:none)b|ac`, "", "ac", "[0 2]"},
+		{`^(?:a+(*THEN)b|a+c)`, "", "aac", "[0 3]"},
+		{`^(?:a(?:a|b)(*THEN)x|aac)`, "", "aac", "[0 3]"},
+		{`^(?:a|ab)(*THEN)c`, "", "abc", "[]"},
+		{`^a(*THEN)b|^ac`, "", "ac", "[0 2]"},
+		{`(?!a(*COMMIT)b)ac`, "", "ac", "[0 2]"},
+		{`(*UTF8)(*UCP)(*LIMIT_MATCH=100)\wb`, "", "éb", "[0 3]"},
 		{`a||b`, "", "b", "[0 0]"},
 		{`(?!a)b`, "", "b", "[0 1]"},
 		{`\w+@\w+\.com`, "", "x me@you.com", "[2 12]"},
@@ -150,6 +179,20 @@ func TestLikeRegexp(t *testing.T) {
 	}
 }
 
+func TestLimit(t *testing.T) {
+	for pattern, want := range map[string]error{
+		`(*LIMIT_MATCH=1)a`: ErrLimit, `(*LIMIT_MATCH=100)(a+)+$`: ErrLimit, `(*LIMIT_MATCH=100)a`: nil, `(*LIMIT_MATCH=9)(*LIMIT_MATCH=100)a+a+a+a+b`: ErrLimit, `b`: nil,
+	} {
+		re, err := Compile(pattern, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := re.FindCounted([]byte("aaaaaaaaac"), 0, nil); err != want {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+}
+
 func TestHostilePattern(t *testing.T) {
 	re, err := Compile("(a+)+$", "")
 	if err != nil {
@@ -165,7 +208,7 @@ func TestHostilePattern(t *testing.T) {
 }
 
 func FuzzCompile(f *testing.F) {
-	for _, s := range []string{`(a)\1`, `(?(1)a|b)`, `[[:alpha:]\d-z]{2,3}+`, `(?<=a|bc)(?R)?`, `\Qa\E(?#x)`, `(?i-m:x)`, `(?|a|(b))\g{-1}`, `\K*`, `(?!)*`, `(()|a)+b`} {
+	for _, s := range []string{`(a)\1`, `(?(1)a|b)`, `[[:alpha:]\d-z]{2,3}+`, `(?<=a|bc)(?R)?`, `\Qa\E(?#x)`, `(?i-m:x)`, `(?|a|(b))\g{-1}`, `\K*`, `(?!)*`, `(()|a)+b`, `(a(*ACCEPT)b)|c`, `a(*THEN)b|(*SKIP:x)c(*MARK:x)`, `(*LIMIT_MATCH=9)(a(*COMMIT))+(*PRUNE)`} {
 		f.Add(s, "ims", []byte("aabbcc"))
 	}
 	f.Fuzz(func(t *testing.T, pattern, options string, s []byte) {

@@ -34,9 +34,12 @@ func newRegexTest(pattern, options string, v release.Version, m *work.Meter) (*r
 	if strings.IndexByte(options, 0) >= 0 {
 		return nil, badValue("Regular expression options string cannot contain an embedded null byte")
 	}
-	longest := pcre.MaxPattern
-	if v.AllParsed() {
+	longest := pcre.MaxPattern - 3 // it is compiled a second time, in a group
+	switch {
+	case v.AllParsed():
 		longest = pcre.MaxPatternParsed
+	case v.AtLeast(6, 1): // with another library
+		longest = pcre.MaxPattern
 	}
 	if len(pattern) > longest {
 		return nil, srverr.New(codeInvalidRegex, "Regular expression is invalid: %s", pcre.TooLong)
@@ -112,6 +115,9 @@ func (p *filterParser) parseRegexOperators(c condition) (node, error) {
 	}
 	if p.version.AtLeast(5, 0) {
 		for _, flag := range options {
+			if flag == 0 {
+				break // which has an error of its own
+			}
 			if !strings.ContainsRune("imsxu", flag) {
 				return nil, srverr.New(codeInvalidRegexOptions, " invalid flag in regex options: %c", flag) // sic
 			}

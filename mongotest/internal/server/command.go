@@ -77,6 +77,7 @@ type Command struct {
 	NoWriteConcern func(r *Request) bool
 	OpTime         bool // a write whose reply carries opTime and electionId, and is only ok when it is unacknowledged
 	Retryable      bool // takes txnNumber outside of transactions
+	Changes        bool // has updates whose kinds serverStatus counts
 	Mongos         OnMongos
 	// Parse checks what the server checks before fail points, authorization and the state of the
 	// node.

@@ -37,7 +37,10 @@ func (t *traffic) append(dst []byte, name string) []byte {
 	return bson.EndDocument(dst, at)
 }
 
-type commandCounter struct{ total, failed atomic.Int64 }
+type commandCounter struct{ total, failed, pipelines, arrayFilters atomic.Int64 }
+
+// Changes is how many of a command's updates are pipelines, and how many have array filters.
+type Changes struct{ Pipelines, ArrayFilters int64 }
 
 // count notes a command that was answered, or failed.
 func (n *Node) count(r *Request, failed bool) {
@@ -54,6 +57,8 @@ func (n *Node) count(r *Request, failed bool) {
 	if failed {
 		m.failed.Add(1)
 	}
+	m.pipelines.Add(r.Changes.Pipelines)
+	m.arrayFilters.Add(r.Changes.ArrayFilters)
 	s := &n.counters
 	switch {
 	case r.Writes != nil:
@@ -119,7 +124,13 @@ func (n *Node) AppendMetrics(dst []byte) []byte {
 			m = v.(*commandCounter)
 		}
 		one, d := bson.BeginDocumentElement(dst, c.Name)
+		if c.Changes {
+			d = bson.AppendInt64(d, "arrayFilters", m.arrayFilters.Load())
+		}
 		d = bson.AppendInt64(d, "failed", m.failed.Load())
+		if c.Changes {
+			d = bson.AppendInt64(d, "pipeline", m.pipelines.Load())
+		}
 		d = bson.AppendInt64(d, "total", m.total.Load())
 		dst = bson.EndDocument(d, one)
 	}

@@ -43,6 +43,9 @@ func (r *Request) CreateImplicitly(tx *store.Tx, ns string) (*store.Coll, error)
 	if err := r.makeDatabase(tx, ns); err != nil {
 		return nil, err
 	}
+	if _, name := namespace.Split(ns); r.InTxn() && strings.HasPrefix(name, "system.") {
+		return nil, errSystemInTxn(ns)
+	}
 	return tx.Create(ns, store.Settings{}, store.IDIndex(nil, IDIndexSpec(nil)))
 }
 

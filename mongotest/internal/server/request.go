@@ -52,6 +52,7 @@ type kept struct {
 // parsed is what Parse has made of the commands that the steps before Run look into.
 type parsed struct {
 	Writes      Statements // of an insert, update or delete: of package write
+	Changes     Changes    // what updates there are in the command
 	Pipeline    any        // an aggregate: of package read
 	MapReduce   bool       // the pipeline that runs is made of a mapReduce
 	Scope       bson.Raw   // of the functions of a mapReduce

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"time"
 
+	"allium/bson"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/session"
 	"allium/mongotest/internal/srverr"
 )
@@ -102,13 +104,13 @@ func (r *Request) beginRetryable(st *session.State) error {
 }
 
 func (r *Request) beginTxn(st *session.State) error {
-	if r.TxnNumber == st.TxnNumber && (r.Routing == nil || st.Phase != session.TxnAborted) {
-		return srverr.New(srverr.ConflictingOperationInProgress,
-			"Only servers in a sharded cluster can start a new transaction at the active transaction number")
-	}
 	if r.Cmd.Txn == TxnLater {
 		return srverr.New(srverr.OperationNotSupportedInTransaction,
 			"Cannot run %s as the first operation in a multi-document transaction.", r.Cmd.Name)
+	}
+	if r.TxnNumber == st.TxnNumber && (r.Routing == nil || st.Phase != session.TxnAborted) {
+		return srverr.New(srverr.ConflictingOperationInProgress,
+			"Only servers in a sharded cluster can start a new transaction at the active transaction number")
 	}
 	r.Session.Abort()
 	t := &session.Txn{Number: r.TxnNumber, Session: r.Session, Api: r.apiText(), Started: time.Now(), ReadTime: r.rc.at,
@@ -156,21 +158,51 @@ func (r *Request) checkTxnConcern() error {
 
 // systemCollection refuses system collections in a transaction.
 func (r *Request) systemCollection() error {
-	name, ok := r.Arg().StringBytes()
-	if !r.InTxn() || !ok || !bytes.HasPrefix(name, []byte("system.")) {
+	if !r.InTxn() {
 		return nil
 	}
+	name, _ := r.Arg().StringBytes()
+	if r.Arg().Type == bson.TypeBinary {
+		if ns, err := r.Readable(srverr.InvalidNamespace); err == nil {
+			_, coll := namespace.Split(ns)
+			name = []byte(coll)
+		}
+	}
+	if !bytes.HasPrefix(name, []byte("system.")) {
+		return nil
+	}
+	if r.Cmd.Name == "create" {
+		return errSystemInTxn(r.join(string(name)))
+	}
 	if r.Cmd.Retryable {
-		return srverr.New(50791, "Cannot write to system collection %s.%s within a transaction.", r.DB, name)
+		code := int32(50791)
+		if r.Cmd.Name == "findAndModify" && !r.Version().AtLeast(7, 0) {
+			code = 50781
+		}
+		return srverr.New(code, "Cannot write to system collection %s.%s within a transaction.", r.DB, name)
+	}
+	if string(name) == "system.profile" {
+		return srverr.New(srverr.OperationNotSupportedInTransaction,
+			"Cannot query system.profile within a transaction")
 	}
 	if string(name) == "system.views" {
-		err := srverr.New(51071, "Cannot query system.views within a transaction")
+		code := int32(51071)
+		if r.Arg().Type == bson.TypeBinary {
+			code = 51070
+		}
+		err := srverr.New(code, "Cannot query system.views within a transaction")
 		if r.Cmd.Name == "find" {
 			return r.Routing.FromShard(err, "Encountered non-retryable error during query")
 		}
 		return err
 	}
 	return nil
+}
+
+// errSystemInTxn is the error of a transaction that would create a system collection.
+func errSystemInTxn(ns string) error {
+	return srverr.New(srverr.OperationNotSupportedInTransaction,
+		"Cannot create system collection %s within a transaction.", ns)
 }
 
 // SpoilTxn makes sure that the transaction is aborted when the command ends, because a write in it

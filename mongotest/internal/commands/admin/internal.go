@@ -51,7 +51,7 @@ func init() {
 	server.Register(&server.Command{Name: "appendOplogNote", AdminOnly: true,
 		Needs: server.OnCluster("appendOplogNote"), WriteConcern: true, Run: runOplogNote})
 	for _, c := range []*server.Command{
-		{Name: "prepareTransaction", Txn: server.TxnOK, WriteConcern: true, Run: runNoReplication},
+		{Name: "prepareTransaction", Txn: server.TxnLater, WriteConcern: true, Run: runNoReplication},
 		{Name: "coordinateCommitTransaction", Txn: server.TxnEnds, WriteConcern: true, Run: runNoReplication},
 		{Name: "internalRenameIfOptionsAndIndexesMatch", WriteConcern: true, Run: runInternalRename},
 		{Name: "voteCommitIndexBuild", Run: runVoteIndexBuild},

@@ -30,12 +30,15 @@ type batch struct {
 	updates []updateOp
 	deletes []deleteOp
 
+	skipped int // statements behind the one whose error has ended an ordered batch
+
 	firstDoc [1]bson.Raw // where the list of documents or of statements begins
 }
 
-// Count returns how many statements there are of each kind.
+// Count returns how many statements of each kind have run, or been tried.
 func (w *batch) Count() (inserts, updates, deletes int) {
-	return len(w.docs), len(w.updates), len(w.deletes)
+	run := func(n int) int { return max(0, n-w.skipped) }
+	return run(len(w.docs)), run(len(w.updates)), run(len(w.deletes))
 }
 
 // AppendFailed makes of an error that a shard gives the whole command the errors of its statements.

@@ -98,6 +98,7 @@ func runDelete(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		errs = append(errs, writeError{i, e})
 		if r.SpoilTxn() || w.ordered {
+			w.skipped = len(w.deletes) - i - 1
 			break
 		}
 	}

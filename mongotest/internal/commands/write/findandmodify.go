@@ -20,7 +20,7 @@ func init() {
 		Name: "findAndModify", Aliases: []string{"findandmodify"},
 		Needs: server.NeedsBy("find and remove or update on the collection; insert, if it upserts",
 			needsOfFindAndModify), API: server.V1,
-		Txn: server.TxnOK, Sequences: true, WriteConcern: true, Retryable: true,
+		Txn: server.TxnOK, Sequences: true, WriteConcern: true, Retryable: true, Changes: true,
 		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernAsIs}, Run: runFindAndModify,
 	})
 }
@@ -47,6 +47,7 @@ func runFindAndModify(r *server.Request, dst []byte) ([]byte, error) {
 	if err := q.parse(r); err != nil {
 		return dst, err
 	}
+	q.op.countIn(&r.Changes)
 	if r.EncryptionSchema() != nil {
 		switch {
 		case q.returnNew:

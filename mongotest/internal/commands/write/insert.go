@@ -111,6 +111,7 @@ func insert(r *server.Request, w *batch, list []bson.Raw) (n int32, errs []write
 		at += x.done
 		n = int32(at)
 		if x.stop {
+			w.skipped = len(list) - at - 1
 			break
 		}
 		if err := r.Check(); err != nil {

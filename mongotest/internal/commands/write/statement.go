@@ -53,6 +53,16 @@ func (op *updateOp) parse(r *server.Request, ns string, c *store.Coll) (err erro
 	return op.ParseCollated(r, o)
 }
 
+// countIn counts the update by its kind.
+func (op *updateOp) countIn(c *server.Changes) {
+	if op.u.Type == bson.TypeArray {
+		c.Pipelines++
+	}
+	if op.arrayFilters != nil {
+		c.ArrayFilters++
+	}
+}
+
 // ParsePipeline parses an update that is a pipeline.
 func (op *updateOp) ParsePipeline(stages bson.Raw) (query.UpdatePipeline, error) {
 	list, err := pipeline.StagesOf(bson.RawValue{Type: bson.TypeArray, Value: stages})

@@ -15,7 +15,7 @@ func init() {
 	server.Register(&server.Command{
 		Name: "update", Needs: server.NeedsBy("update on the collection; insert, if it upserts", needsOfUpdate),
 		API: server.V1, Txn: server.TxnOK,
-		Sequences: true, WriteConcern: true, OpTime: true, Retryable: true,
+		Sequences: true, WriteConcern: true, OpTime: true, Retryable: true, Changes: true,
 		Mongos: server.OnMongos{Documents: true, WriteErrors: server.ConcernOfAll, Reply: replyOfMongos},
 		Parse:  parseWrite(updateArgs, withRoom(updatesOf)), Run: runUpdate,
 	})
@@ -85,6 +85,7 @@ func runUpdate(r *server.Request, dst []byte) ([]byte, error) {
 		}
 	}
 	for i := range ops {
+		ops[i].countIn(&r.Changes)
 		ops[i].bypass, ops[i].Let = w.bypass, w.let
 	}
 	var n, modified int32
@@ -130,6 +131,7 @@ func runUpdate(r *server.Request, dst []byte) ([]byte, error) {
 		}
 		errs = append(errs, writeError{i, e})
 		if r.SpoilTxn() || w.ordered {
+			w.skipped = len(ops) - i - 1
 			break
 		}
 	}
