@@ -121,7 +121,7 @@ func (cm *compiler) compile(tc *typeCodec, fl flags) {
 		tc.shape = basicShape(t)
 	} else {
 		cm.compileKind(tc, fl)
-		cm.useMethods(tc)
+		cm.useMethods(tc, fl)
 	}
 	cm.cfg.Codecs.use(tc, cm.cfg, fl)
 }
@@ -164,9 +164,9 @@ func (tc *typeCodec) fail(err error) {
 }
 
 // useMethods puts the type's own methods, if it has some, before what its kind says. Methods of a
-// pointer receiver count: everything is encoded by its address. Pointers and interfaces are left to
-// what they point to or hold.
-func (cm *compiler) useMethods(tc *typeCodec) {
+// pointer receiver count: everything is encoded by its address, unless the flags say that a program
+// would not have one. Pointers and interfaces are left to what they point to or hold.
+func (cm *compiler) useMethods(tc *typeCodec, fl flags) {
 	t := tc.t
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
 		return
@@ -182,7 +182,7 @@ func (cm *compiler) useMethods(tc *typeCodec) {
 		{typeMarshaler, true, encMarshaler(t)},
 		{typeTextMarshaler, opaque, encTextMarshaler(t)},
 	} {
-		if m.when && pt.Implements(m.iface) {
+		if m.when && (t.Implements(m.iface) || fl&flagCopied == 0 && pt.Implements(m.iface)) {
 			tc.enc, tc.shape, tc.op, tc.copies = m.enc, ShapeValue, opCall, !t.Implements(m.iface)
 			break
 		}
@@ -216,7 +216,7 @@ func (cm *compiler) compilePointer(tc *typeCodec, fl flags) {
 		}
 		seen[t] = true
 	}
-	elem := cm.codec(tc.t.Elem(), fl)
+	elem := cm.codec(tc.t.Elem(), fl&^flagCopied)
 	tc.elem, tc.shape = elem, ShapePointer
 	sliceType := reflect.SliceOf(elem.t)
 	enc, dec := elem.encoder(), elem.decoder()

@@ -403,7 +403,7 @@ func (e *encoder) appendOther(dst []byte, v any, fl flags) (Type, []byte, error)
 	e.held++
 	defer func() { e.held-- }()
 	t := reflect.TypeOf(v)
-	tc := e.cfg.codec(t, fl)
+	tc := e.cfg.codec(t, e.cfg.copied(fl))
 	switch {
 	case tc.elem != nil:
 		p := word(v)

@@ -36,7 +36,7 @@ func (cm *compiler) compileSlice(tc *typeCodec, fl flags) {
 		tc.dec = decStrings(t)
 		return
 	}
-	elem := cm.codec(t.Elem(), fl)
+	elem := cm.codec(t.Elem(), fl&^flagCopied)
 	size := t.Elem().Size()
 	enc, dec := elem.encoder(), elem.decoder()
 	tc.enc = func(e *encoder, dst []byte, p ptr) (Type, []byte, error) {

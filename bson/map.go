@@ -39,7 +39,7 @@ type mapCodec struct {
 // mapCodec returns the codec of maps of type t. Keys of a type that cannot be one are an error only
 // where there are entries.
 func (cm *compiler) mapCodec(t reflect.Type, fl flags) *mapCodec {
-	elem := cm.codec(t.Elem(), fl)
+	elem := cm.codec(t.Elem(), cm.cfg.copied(fl))
 	m := &mapCodec{t: t, elem: t.Elem(), enc: elem.encoder(), dec: elem.decoder(), flags: fl}
 	k := t.Key()
 	pk := reflect.PointerTo(k)

@@ -46,6 +46,13 @@ type Options struct {
 	// one which is deeper inline. Without it that one is left out.
 	DisallowShadowedFields bool
 
+	// MethodsByAddress calls methods with pointer receivers, MarshalBSON and the like, only for
+	// values that the program could take the address of: what pointers point to, the elements of
+	// slices, and the fields and elements of these. A value that lies in a map or an interface, or
+	// is encoded by itself, is encoded by its kind, as encoding/json does. Without it such methods
+	// are called for all values.
+	MethodsByAddress bool
+
 	// FormatKeys makes the keys of documents of map keys as fmt.Sprint does. Without it they have a
 	// method, or are strings or integers.
 	FormatKeys bool
@@ -154,6 +161,7 @@ type flags uint8
 const (
 	flagMinSize flags = 1 << iota
 	flagTruncate
+	flagCopied // the value has no address, and its methods with pointer receivers do not count
 	flagsEnd
 )
 
@@ -210,6 +218,14 @@ func (o Options) config() *config {
 	}
 	lastConfig.Store(c.(*config))
 	return c.(*config)
+}
+
+// copied returns the flags of a value that lies in a map or an interface.
+func (c *config) copied(fl flags) flags {
+	if c.MethodsByAddress {
+		fl |= flagCopied
+	}
+	return fl
 }
 
 // flags returns the flags that hold for everything.

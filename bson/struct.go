@@ -95,6 +95,9 @@ func (cm *compiler) compileStruct(tc *typeCodec, fl flags) {
 			s.inline = &inlineMap{hops: f.hops, offset: f.offset, codec: cm.mapCodec(f.typ, ff), lenient: f.lenient}
 			continue
 		}
+		if len(f.hops) > 0 { // behind a pointer
+			ff &^= flagCopied
+		}
 		fc := cm.codec(f.typ, ff)
 		if len(f.hops) == 0 {
 			tc.copies = tc.copies || fc.copies

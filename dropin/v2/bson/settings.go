@@ -18,7 +18,7 @@ func optionsOf(s settings) bson.Options {
 		NilSliceAsNull: !s.NilSliceAsEmpty, NilMapAsNull: !s.NilMapAsEmpty, NilBytesAsNull: !s.NilBytesAsEmpty,
 		DisallowShadowedFields: s.InlineOnce,
 		MinSize:                s.IntMinSize, OmitEmpty: s.OmitEmpty, OmitEmptyStructs: s.OmitZeroStruct,
-		FormatKeys:      s.FormatKeys,
+		FormatKeys: s.FormatKeys, MethodsByAddress: true,
 		AllowTruncation: s.Truncate, BinaryAsBytes: s.BinaryAsSlice, ObjectIDAsHex: s.Hex, LocalTime: s.LocalTime,
 		ClearMaps: s.ZeroMaps, ClearStructs: s.ZeroStructs, JSONTags: s.JSONTags, AllowInvalidUTF8: true,
 	}
