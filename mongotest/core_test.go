@@ -178,3 +178,49 @@ func TestViewsFromAbove(t *testing.T) {
 		t.Errorf("a view of those below a gap: %s", got)
 	}
 }
+
+// TestRenamedTemporary checks that a temporary collection is none by another name, unless it is to
+// stay one.
+func TestRenamedTemporary(t *testing.T) {
+	for _, topology := range []mongotest.Option{mongotest.ReplicaSet(1), mongotest.Sharded(2, 1)} {
+		d := mongotest.Start(t, topology, mongotest.Version("5.0"), mongotest.InMemory())
+		c := dialNode(t, d, d.Node(0))
+		for _, tt := range []struct{ stay, want string }{{`false`, `{}`}, {`true`, `{"temp":true}`}} {
+			ok(t, askText(t, c, "t", `{"create": "c", "temp": true}`))
+			ok(t, askText(t, c, "admin", `{"renameCollection": "t.c", "to": "t.d", "dropTarget": true, "stayTemp": `+tt.stay+`}`))
+			reply := ok(t, askText(t, c, "t", `{"listCollections": 1, "filter": {"name": "d"}}`))
+			if got := reply.Lookup("cursor", "firstBatch", "0", "options").String(); got != tt.want {
+				t.Errorf("stayTemp %s: options %s, want %s", tt.stay, got, tt.want)
+			}
+		}
+	}
+}
+
+// TestViewsInManyWays defines views that lie on each other in as many ways as there are: each level
+// has two, and both read both of the next. The check of a definition looks at each view, not at
+// each way.
+func TestViewsInManyWays(t *testing.T) {
+	const levels = 19
+	d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version("5.0"), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	define := func(level int, side string) string {
+		return fmt.Sprintf(`{"create": "v%d%s", "viewOn": "v%da", "pipeline": [{"$unionWith": "v%db"}]}`, level, side, level+1, level+1)
+	}
+	for level := levels; level > 0; level-- {
+		for _, side := range []string{"a", "b"} {
+			ok(t, askText(t, c, "t", define(level, side)))
+		}
+	}
+	// Those that are read are no more than a pipeline may come to, and it is known before they are.
+	for _, tt := range []struct{ command, want string }{
+		{`{"aggregate": "v10a", "cursor": {}, "pipeline": [{"$limit": 1}, {"$lookup": {"from": "v10a", "as": "j", "pipeline": [{"$limit": 1}]}}]}`, `ok`},
+		{`{"aggregate": "v10a", "cursor": {}, "pipeline": [{"$unionWith": {"coll": "none", "pipeline": [{"$unionWith": {"coll": "none", "pipeline": [{"$unionWith": "v1a"}]}}]}}]}`, `232: Maximum number of nested sub-pipelines exceeded. Limit is 20`},
+		{`{"create": "top", "viewOn": "v1a", "pipeline": [{"$unionWith": "v1b"}]}`, `ok`},
+		{`{"create": "over", "viewOn": "top", "pipeline": []}`, `165: View depth limit exceeded; maximum depth is 20`},
+		{`{"create": "over", "viewOn": "v5a", "pipeline": [{"$unionWith": "top"}]}`, `165: View depth limit exceeded; maximum depth is 20`},
+	} {
+		if got := errorOf(askText(t, c, "t", tt.command)); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s\n got %s\nwant %s", tt.command, got, tt.want)
+		}
+	}
+}

@@ -136,6 +136,11 @@ func (pl *Pipeline) checkView(view string) error {
 // maxSubPipelines is how deep pipelines nest in others.
 const maxSubPipelines = 20
 
+func errNesting() error {
+	return srverr.New(srverr.MaxSubPipelineDepthExceeded,
+		"Maximum number of nested sub-pipelines exceeded. Limit is %d", maxSubPipelines)
+}
+
 // maxStages is the server's limit on the length of a pipeline.
 const maxStages = 1000
 
@@ -149,8 +154,7 @@ func (p *parser) pipeline(stages []bson.Raw) (*Pipeline, error) {
 		return nil, srverr.New(code, "Pipeline length must be no longer than %d stages", maxStages)
 	}
 	if p.rt.depth++; p.rt.depth > maxSubPipelines+1 {
-		return nil, srverr.New(srverr.MaxSubPipelineDepthExceeded,
-			"Maximum number of nested sub-pipelines exceeded. Limit is %d", maxSubPipelines)
+		return nil, errNesting()
 	}
 	defer func() { p.rt.depth-- }()
 	if err := p.glance(stages); err != nil {

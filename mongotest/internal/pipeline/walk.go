@@ -54,6 +54,71 @@ func Walk(ns Namespace, stages []bson.Raw, visit func(s Stage) error) error {
 	return nil
 }
 
+// Resolver follows a namespace that may be a view, as [Env] does.
+type Resolver func(ns Namespace) (base Namespace, stages []bson.Raw, err error)
+
+// CheckNesting refuses stages that read collections from within each other more often than
+// pipelines may nest, and those that come to more views one after the other than views may lie on
+// each other. The pipeline is that of views already that so many lie on.
+func CheckNesting(ns Namespace, stages []bson.Raw, views int, resolve Resolver) error {
+	n, err := nesting(ns, stages, resolve, map[Namespace]nested{})
+	switch {
+	case err != nil:
+		return err
+	case views+n.views > MaxViewDepth:
+		return ErrViewDepth()
+	case n.reads > maxSubPipelines:
+		return errNesting()
+	}
+	return nil
+}
+
+// MaxViewDepth is how many views may lie on each other.
+const MaxViewDepth = 20
+
+// ErrViewDepth is the error of a pipeline that comes to more views than that.
+func ErrViewDepth() error {
+	return srverr.New(srverr.ViewDepthLimitExceeded,
+		"View depth too deep or view cycle detected; maximum depth is %d", MaxViewDepth)
+}
+
+// nested is how often stages read collections from within each other at most, and how many views
+// they come to on one way.
+type nested struct{ reads, views int }
+
+// nesting returns how deep stages read. known has it of namespaces.
+func nesting(ns Namespace, stages []bson.Raw, resolve Resolver, known map[Namespace]nested) (n nested, err error) {
+	for _, doc := range stages {
+		s := StageOf(ns, doc)
+		_, reads := s.Reads()
+		for _, sub := range s.subs() {
+			deep, err := nesting(sub.ns, sub.stages, resolve, known)
+			if err != nil {
+				return n, err
+			}
+			if reads {
+				below, ok := known[sub.ns]
+				if !ok {
+					base, view, err := resolve(sub.ns)
+					if err != nil {
+						return n, err
+					}
+					if below, err = nesting(base, view, resolve, known); err != nil {
+						return n, err
+					}
+					if base != sub.ns {
+						below.views++
+					}
+					known[sub.ns] = below
+				}
+				deep = nested{1 + max(deep.reads, below.reads), max(deep.views, below.views)}
+			}
+			n = nested{max(n.reads, deep.reads), max(n.views, deep.views)}
+		}
+	}
+	return n, nil
+}
+
 // StagesIn returns the stages of a value that ought to be a pipeline.
 func StagesIn(v bson.RawValue) (list []bson.Raw) {
 	if v.Type != bson.TypeArray && v.Type != bson.TypeEmbeddedDocument {

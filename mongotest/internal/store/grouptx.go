@@ -274,7 +274,7 @@ func (tx *Tx) groupDelete(c *Coll, rid string, old bson.Raw) (*Coll, error) {
 	return tx.groupColl(c.NS), nil
 }
 
-func (tx *Tx) groupRename(c *Coll, to string) error {
+func (tx *Tx) groupRename(c *Coll, to string, options bson.Raw) error {
 	if target := tx.groupColl(to); target != nil {
 		err := tx.each(target, func(sub *Tx, part *Coll) error {
 			if own, _ := sub.colls.get(c.NS); own != nil && own.UUID == c.UUID {
@@ -287,7 +287,7 @@ func (tx *Tx) groupRename(c *Coll, to string) error {
 			return err
 		}
 	}
-	return tx.each(c, func(sub *Tx, part *Coll) error { return sub.Rename(part, to) })
+	return tx.each(c, func(sub *Tx, part *Coll) error { return sub.Rename(part, to, options) })
 }
 
 // Move brings documents of a collection from one shard to another that in says, as a migration of a

@@ -150,7 +150,7 @@ func TestTags(t *testing.T) {
 	})
 	first := s.Latest().Coll("db.c")
 	check("inserted", first, nil, 1, nil, 3)
-	c := write("db.c", func(tx *Tx, c *Coll) error { return tx.Rename(c, "db.d") })
+	c := write("db.c", func(tx *Tx, c *Coll) error { return tx.Rename(c, "db.d", c.Raw) })
 	check("renamed", c, nil, 1, nil, 3)
 	ids := make([]string, 4)
 	for i := range ids {

@@ -127,10 +127,11 @@ func (tx *Tx) DropDatabase(db string) {
 	tx.record(Entry{Op: OpDropDatabase, coll: &Info{NS: db}})
 }
 
-// Rename gives a collection another name; one that has it is dropped first.
-func (tx *Tx) Rename(c *Coll, to string) error {
+// Rename gives a collection another name, and the options that listCollections shows; one that has
+// the name is dropped first.
+func (tx *Tx) Rename(c *Coll, to string, options bson.Raw) error {
 	if tx.sub != nil {
-		return tx.groupRename(c, to)
+		return tx.groupRename(c, to, options)
 	}
 	for _, ns := range []string{c.NS, to} {
 		if err := tx.change(ns); err != nil {
@@ -146,7 +147,7 @@ func (tx *Tx) Rename(c *Coll, to string) error {
 		tx.freed += target.footprint()
 	}
 	info := *c.Info
-	info.NS = to
+	info.NS, info.Raw = to, options
 	info.DB, info.Name, _ = strings.Cut(to, ".")
 	tx.colls.delete(tx.edit, c.NS)
 	tx.record(e)

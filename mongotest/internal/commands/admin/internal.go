@@ -308,7 +308,7 @@ func runInternalRename(r *server.Request, dst []byte) ([]byte, error) {
 				return err
 			}
 		}
-		return tx.Rename(c, to)
+		return tx.Rename(c, to, c.Raw)
 	})
 }
 

@@ -44,17 +44,19 @@ func forgetsRenamed(r *server.Request) []string {
 
 // renameSpec are the arguments of renameCollection.
 type renameSpec struct {
-	to     string
-	drop   bool   // dropTarget
-	source []byte // collectionUUID, that the collection must have; nil: any
-	target []byte // dropTarget as the UUID of the collection that is dropped; nil: it has none
+	to   string
+	drop bool // dropTarget
+	// stayTemp leaves a temporary collection one, which is gone with the next start.
+	stayTemp bool
+	source   []byte // collectionUUID, that the collection must have; nil: any
+	target   []byte // dropTarget as the UUID of the collection that is dropped; nil: it has none
 }
 
 var renameArgs = &args.Table[renameSpec]{Name: "renameCollection", Required: []string{"to"},
 	Fields: map[string]args.Field[renameSpec]{
 		"to":             args.String(func(q *renameSpec) *string { return &q.to }),
 		"dropTarget":     args.SafeBool(func(q *renameSpec) *bool { return &q.drop }).Strict().TypedBool(),
-		"stayTemp":       args.SafeBool[renameSpec](nil).Strict().TypedBool(),
+		"stayTemp":       args.SafeBool(func(q *renameSpec) *bool { return &q.stayTemp }).Strict().TypedBool(),
 		"collectionUUID": args.UUID("renameCollection", func(q *renameSpec) *[]byte { return &q.source }).Gated(),
 	}}
 
@@ -197,6 +199,10 @@ func runRename(r *server.Request, dst []byte) ([]byte, error) {
 		if err := server.CheckDatabaseCase(tx.State(), toDB); err != nil {
 			return err
 		}
-		return tx.Rename(c, to)
+		options := c.Raw
+		if !q.stayTemp && options.Lookup("temp").AsBool() {
+			options = bsondoc.Without(options, "temp")
+		}
+		return tx.Rename(c, to, options)
 	})
 }

@@ -6,7 +6,6 @@ import (
 
 	"allium/bson"
 	"allium/mongotest/internal/bsondoc"
-	"allium/mongotest/internal/commands/read"
 	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/pipeline"
 	"allium/mongotest/internal/query"
@@ -67,15 +66,16 @@ type viewGraph struct {
 	coll *query.Collation
 	// height is how many views lie on it, one upon the other.
 	height int
+	seen   map[string]int // the length of the longest way by which a view was come to
 }
 
 // maxViewPipeline is how many bytes the pipelines of a view and of those that it lies on may have.
 const maxViewPipeline = 16_000_000
 
 // checkSize refuses a view whose pipeline is too long together with those below it.
-func (g *viewGraph) checkSize(on string, pipeline bson.Raw) error {
-	size := sizeOfStages(pipeline)
-	for range read.MaxViewDepth {
+func (g *viewGraph) checkSize(on string, stages bson.Raw) error {
+	size := sizeOfStages(stages)
+	for range pipeline.MaxViewDepth {
 		c := g.st.Coll(on)
 		if c == nil || !c.View {
 			break
@@ -114,7 +114,7 @@ func (g *viewGraph) check(on string, pipeline bson.Raw) error {
 		}
 		return true
 	})
-	if g.height = height(readers, g.ns, 0); g.height > 0 {
+	if g.height = height(readers, g.ns, map[string]int{}); g.height > 0 {
 		for _, c := range readers[g.ns] {
 			if !c.Collation.Same(g.coll) {
 				return srverr.New(srverr.OptionNotSupportedOnView, "View %s has conflicting collation with view %s",
@@ -122,17 +122,21 @@ func (g *viewGraph) check(on string, pipeline bson.Raw) error {
 			}
 		}
 	}
+	g.seen = map[string]int{}
 	return g.visit(references(db, on, pipeline), []string{g.ns, g.ns})
 }
 
-// height returns how many views lie on a namespace at most, one upon the other.
-func height(readers map[string][]*store.Coll, ns string, depth int) (n int) {
-	if depth > read.MaxViewDepth {
-		return 0 // deep enough to be refused
+// height returns how many views lie on a namespace at most, one upon the other. known are the
+// heights that have been found: views may be on each other in many ways.
+func height(readers map[string][]*store.Coll, ns string, known map[string]int) (n int) {
+	if n, ok := known[ns]; ok {
+		return n
 	}
+	known[ns] = 0 // what comes back here is a cycle, which is found elsewhere
 	for _, c := range readers[ns] {
-		n = max(n, 1+height(readers, c.NS, depth+1))
+		n = max(n, 1+height(readers, c.NS, known))
 	}
+	known[ns] = n
 	return n
 }
 
@@ -144,9 +148,9 @@ func viewReferences(c *store.Coll) []string {
 }
 
 func (g *viewGraph) visit(refs, path []string) error {
-	if len(path)+g.height > read.MaxViewDepth+1 {
+	if len(path)+g.height > pipeline.MaxViewDepth+1 {
 		return srverr.New(srverr.ViewDepthLimitExceeded, "View depth limit exceeded; maximum depth is %d",
-			read.MaxViewDepth)
+			pipeline.MaxViewDepth)
 	}
 	for _, ref := range refs {
 		if c := g.st.Coll(ref); c != nil && c.View && !c.Collation.Same(g.coll) {
@@ -159,7 +163,8 @@ func (g *viewGraph) visit(refs, path []string) error {
 		if ref == g.ns {
 			return srverr.New(srverr.GraphContainsCycle, "View cycle detected: %s", strings.Join(path, " => "))
 		}
-		if c := g.st.Coll(ref); c != nil && c.View {
+		if c := g.st.Coll(ref); c != nil && c.View && len(path) > g.seen[ref] {
+			g.seen[ref] = len(path) // a shorter way there finds nothing else
 			if err := g.visit(viewReferences(c), path); err != nil {
 				return err
 			}

@@ -410,6 +410,13 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 	if err := env.checkViews(o.NS, stages); err != nil {
 		return nil, nil, err
 	}
+	views := 0
+	if ns != q.ns {
+		views = 1
+	}
+	if err := pipeline.CheckNesting(o.NS, stages, views, env.Resolve); err != nil {
+		return nil, nil, err
+	}
 	o.Env, o.BypassValidation, o.Check = env, q.bypass, run.Interrupted
 	byDefault, _ := r.Node.Parameter("allowDiskUseByDefault")
 	o.AllowDiskUse = q.disk || !q.hasDisk && byDefault.AsBool()

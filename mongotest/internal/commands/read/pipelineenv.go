@@ -31,14 +31,11 @@ type pipelineEnv struct {
 	hinted pipeline.Namespace
 }
 
-// MaxViewDepth is how many views may lie on top of each other.
-const MaxViewDepth = 20
-
 func (e *pipelineEnv) state() *store.State { return e.run.State }
 
 func (e *pipelineEnv) Resolve(ns pipeline.Namespace) (pipeline.Namespace, []bson.Raw, error) {
 	var stages []bson.Raw
-	for range MaxViewDepth + 1 { // the last round finds a collection
+	for range pipeline.MaxViewDepth + 1 { // the last round finds a collection
 		c := e.state().Coll(ns.String())
 		if c == nil || !c.View {
 			return ns, stages, nil
@@ -57,8 +54,7 @@ func (e *pipelineEnv) Resolve(ns pipeline.Namespace) (pipeline.Namespace, []bson
 			return ns, stages, nil // it is about what the view is on, be that a view
 		}
 	}
-	return ns, nil, srverr.New(srverr.ViewDepthLimitExceeded,
-		"View depth too deep or view cycle detected; maximum depth is %d", MaxViewDepth)
+	return ns, nil, pipeline.ErrViewDepth()
 }
 
 // checkViews refuses views of another collation among what further stages read, before there is a
