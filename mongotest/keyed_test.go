@@ -83,6 +83,12 @@ func TestKeysAnswer(t *testing.T) {
 			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"a": {"$gte": 0}}}, {"$project": {"_id": 0, "f": "$a"}}]}`, `PROJECTION_DEFAULT {f:$a,_id:false}(IXSCAN x`, batch, `[{"f":3}]`},
 		{[]string{insert(`{"_id": 1, "a": 3}`), create(`{"key": {"a": 1}, "name": "x"}`)},
 			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"a": {"$gte": 0}}}, {"$project": {"_id": 0, "f": "$$ROOT"}}]}`, `PROJECTION_DEFAULT {f:$$ROOT,_id:false}(FETCH(IXSCAN x`, batch, `[{"f":{"_id":1,"a":3}}]`},
+		{[]string{insert(`{"_id": 1, "a": 3}`), create(`{"key": {"a": 1}, "name": "x"}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"a": {"$gte": 0}}}, {"$project": {"_id": 0, "f": {"$literal": 1}}}]}`, `PROJECTION_DEFAULT {f:{$const:1},_id:false}(IXSCAN x`, batch, `[{"f":1}]`},
+		{[]string{insert(`{"_id": 1, "a": 3, "b": 2}, {"_id": 2, "a": 3, "b": 1}`), create(`{"key": {"a": 1}, "name": "x"}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"a": 3}}, {"$sort": {"b": 1}}, {"$limit": 1}, {"$project": {"_id": 0, "a": 1}}]}`, `PROJECTION_SIMPLE`, batch, `[{"a":3}]`},
+		{[]string{insert(`{"_id": 1, "a": 3}, {"_id": 2, "a": 3, "b": 1}`), create(`{"key": {"a": 1}, "name": "x"}`)},
+			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"a": 3}}, {"$limit": 5}, {"$match": {"b": {"$exists": true}}}, {"$project": {"_id": 0, "a": 1}}]}`, `LIMIT limitAmount 5(PROJECTION_SIMPLE {a:1,b:1,_id:0}(FETCH`, batch, `[{"a":3}]`},
 		{[]string{insert(`{"_id": {"a": 1, "b": 2}, "a": 3}`), create(`{"key": {"_id.a": 1, "a": 1}, "name": "x"}`)},
 			`{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"_id.a": 1, "a": {"$gte": 0}}}, {"$project": {"_id.a": 1}}]}`, `PROJECTION_DEFAULT {_id:{a:true}}(IXSCAN x`, batch, `[{"_id":{"a":1}}]`},
 
@@ -187,5 +193,24 @@ func TestScansCounted(t *testing.T) {
 	reply := ok(t, askText(t, c, "t", `{"aggregate": "c", "cursor": {}, "pipeline": [{"$collStats": {"queryExecStats": {}}}]}`))
 	if got := reply.Lookup("cursor", "firstBatch", "0", "queryExecStats").String(); got != `{"collectionScans":{"total":4,"nonTailable":2}}` {
 		t.Error(got)
+	}
+}
+
+// TestOrderOfTop checks that what orders the documents of a group is read, too.
+func TestOrderOfTop(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Standalone(), mongotest.Version("8.0"), mongotest.InMemory())
+	c := dialNode(t, d, d.Node(0))
+	ok(t, askText(t, c, "t", `{"insert": "c", "documents": [{"_id": 1, "a": 1, "b": 2, "c": 7}, {"_id": 2, "a": 1, "b": 1, "c": 8}]}`))
+	ok(t, askText(t, c, "t", `{"createIndexes": "c", "indexes": [{"key": {"a": 1, "c": 1}, "name": "x"}]}`))
+	for _, tt := range []struct{ op, want string }{
+		{`{"$top": {"sortBy": {"b": 1}, "output": "$c"}}`, `[{"_id":1,"r":8}]`},
+		{`{"$bottom": {"sortBy": {"b": 1}, "output": "$c"}}`, `[{"_id":1,"r":7}]`},
+		{`{"$topN": {"n": 1, "sortBy": {"b": 1}, "output": "$c"}}`, `[{"_id":1,"r":[8]}]`},
+		{`{"$bottomN": {"n": 1, "sortBy": {"b": 1}, "output": "$c"}}`, `[{"_id":1,"r":[7]}]`},
+	} {
+		reply := ok(t, askText(t, c, "t", `{"aggregate": "c", "cursor": {}, "pipeline": [{"$match": {"a": 1}}, {"$group": {"_id": "$a", "r": `+tt.op+`}}]}`))
+		if got := reply.Lookup("cursor", "firstBatch").String(); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.op, got, tt.want)
+		}
 	}
 }

@@ -462,13 +462,13 @@ func openAggregate(r *server.Request, q *aggregateSpec) (pipeline.Iterator, *ser
 // wantOfPipeline tells the planner what the stages read that it leaves to the pipeline, so that it
 // may look at keys alone.
 func wantOfPipeline(r *server.Request, a *planner.Access, stages []bson.Raw) (err error) {
-	p := pushDown(r.Version(), stages, false)
-	if len(p.projection) <= 5 {
+	f := fields{}
+	if !r.Version().AtLeast(4, 4) || !f.ofStages(stages) || len(f.paths) == 0 {
 		return nil
 	}
 	w := &a.Wants
-	w.Projected, w.Paths = p.projection, p.paths
-	w.Projection, err = query.ParseProjection(p.projection, nil, r.FullOptions(a.Coll.NS, a.Collation, nil))
+	w.Projected = f.projection()
+	w.Projection, err = query.ParseProjection(w.Projected, nil, r.FullOptions(a.Coll.NS, a.Collation, nil))
 	return err
 }
 

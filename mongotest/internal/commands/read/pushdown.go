@@ -207,7 +207,7 @@ func projectionPaths(spec bson.Raw) []string {
 	if !f.ofProjection(spec) {
 		return []string{""}
 	}
-	return f.paths
+	return append([]string{}, f.paths...) // which is not nil
 }
 
 // fields are the paths that stages read of the documents that they are given.
@@ -337,6 +337,15 @@ func (f *fields) ofValue(v bson.RawValue) (ok bool) {
 			case "$literal", "$const":
 				continue
 			case "$getField", "$setField", "$unsetField", "$function", "$accumulator", "$meta":
+				return false
+			case "$top", "$topN", "$bottom", "$bottomN": // whose order names fields by themselves
+				spec, _ := v.Document()
+				by, _ := spec.Lookup("sortBy").Document()
+				for path := range by.All() {
+					f.add(path)
+				}
+			}
+			if strings.HasPrefix(k, "$_internal") {
 				return false
 			}
 			if !f.ofValue(v) {
