@@ -282,18 +282,18 @@ func (a *Access) join(x, y *branch) bool {
 		return false
 	}
 	x.conds = append(x.conds, y.conds...)
-	var any []*query.Filter
+	var either []*query.Filter
 	for _, c := range x.conds {
-		any = append(any, query.Joined([]query.Condition{c}))
+		either = append(either, query.Joined([]query.Condition{c}))
 	}
 	switch {
 	case x.Stage != s || y.Stage != t:
 		s.Filter = nil
-		x.Stage = &Stage{Name: "FETCH", Filter: query.AnyOf(any), Inputs: []*Stage{s}}
+		x.Stage = &Stage{Name: "FETCH", Filter: query.AnyOf(either), Inputs: []*Stage{s}}
 	case s.Filter != nil && t.Filter != nil:
 		s.Filter = query.AnyOf([]*query.Filter{s.Filter, t.Filter})
 	case s.Filter != nil || t.Filter != nil:
-		s.Filter = query.AnyOf(any)
+		s.Filter = query.AnyOf(either)
 	}
 	return true
 }
@@ -408,7 +408,7 @@ func keyPaths(ix *store.Index, path string) []string {
 				whole = prefix + "." + part
 			}
 			next = append(next, whole)
-			if ix.Arrays != nil && isElement(part) {
+			if ix.Arrays != nil && query.IsNumericPart(part) {
 				if _, ok := ix.Arrays.Paths[prefix]; ok {
 					next, element = append(next, prefix), true
 				}

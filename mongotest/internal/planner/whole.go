@@ -198,17 +198,11 @@ func (a *Access) distinctKeys(ix *store.Index, field int) bool {
 // namesElement reports whether a part of a path may be the index of an array's element.
 func namesElement(path string) bool {
 	for part := range strings.SplitSeq(path, ".") {
-		if isElement(part) {
+		if query.IsNumericPart(part) {
 			return true
 		}
 	}
 	return false
-}
-
-// isElement reports whether a part of a path may be the number of an element: such a number has no
-// zeros in front.
-func isElement(part string) bool {
-	return part != "" && strings.Trim(part, "0123456789") == "" && (part == "0" || part[0] != '0')
 }
 
 // ShownBounds are the bounds of a scan as explain has them: field by field, in the direction of the

@@ -203,7 +203,7 @@ func arraysOn(doc bson.Raw, path string, part int) (parts uint32) {
 		}
 	case bson.TypeArray:
 		next, after, more := strings.Cut(rest, ".")
-		if dotted && isNumericPart(next) && lookup(v.Value, next).Type != 0 {
+		if dotted && IsNumericPart(next) && lookup(v.Value, next).Type != 0 {
 			// The path names the element: no other ones are looked at.
 			if e := lookup(v.Value, next); more && e.Type == bson.TypeEmbeddedDocument {
 				return arraysOn(e.Value, after, part+2)
@@ -266,7 +266,7 @@ func (w *valueWalk) array(array bson.Raw, parts []string, at int) {
 		if v.Type == bson.TypeEmbeddedDocument {
 			w.walk(v.Value, parts, at+1)
 		}
-		if !isNumericPart(parts[at+1]) || key != parts[at+1] {
+		if !IsNumericPart(parts[at+1]) || key != parts[at+1] {
 			continue
 		}
 		switch {

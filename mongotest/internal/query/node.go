@@ -101,7 +101,7 @@ func (l *leaf) walkArray(array bson.Raw, rest []string, index int) (bool, int) {
 		}
 		return l.visit(bson.RawValue{Type: bson.TypeArray, Value: array}, index)
 	}
-	numeric := isNumericPart(rest[0])
+	numeric := IsNumericPart(rest[0])
 	at := index
 	i := 0
 	for b := array.Elements(); len(b) > 0; i++ {

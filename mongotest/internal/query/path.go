@@ -26,8 +26,8 @@ func newPath(name string, parts []string) Path {
 // String returns the path as it was written.
 func (p Path) String() string { return p.name }
 
-// isNumericPart reports whether a path part can be an array index: decimal digits, no leading zero.
-func isNumericPart(part string) bool {
+// IsNumericPart reports whether a path part can be an array index: decimal digits, no leading zero.
+func IsNumericPart(part string) bool {
 	if part == "" || len(part) > 1 && part[0] == '0' {
 		return false
 	}
