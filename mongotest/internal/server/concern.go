@@ -233,7 +233,7 @@ func (r *Request) parseReadConcern() error {
 		return srverr.New(srverr.FailedToParse, "readConcern field should be an object")
 	}
 	rc, parsed := &r.rc, r.Version().AllParsed()
-	var hasAfter, hasAt, hasOpTime bool
+	var hasAfter, hasAt bool
 	for k, v := range bson.Raw(v.Value).All() {
 		if parsed && k == "level" && args.IsNull(v) {
 			continue
@@ -265,7 +265,7 @@ func (r *Request) parseReadConcern() error {
 			if v.Type != bson.TypeEmbeddedDocument {
 				return wrong("object")
 			}
-			hasOpTime, rc.opTime = true, true
+			rc.opTime = true
 		case "afterClusterTime":
 			if !isTS {
 				return wrong("timestamp")
@@ -304,7 +304,7 @@ func (r *Request) parseReadConcern() error {
 	}
 	bad := func(text string) error { return srverr.New(srverr.InvalidOptions, "%s", text) }
 	switch {
-	case hasAfter && hasOpTime:
+	case hasAfter && rc.opTime:
 		return bad("Can not specify both afterClusterTime and afterOpTime")
 	case hasAfter && hasAt:
 		return bad("Can not specify both afterClusterTime and atClusterTime")
