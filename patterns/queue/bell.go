@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/internal/flight"
 	"allium/patterns/internal/again"
 )
 
@@ -27,7 +28,7 @@ func (q *Queue[T]) listen(ctx context.Context) *bell {
 		for n := 1; ctx.Err() == nil; n++ {
 			opened := false
 			// The program's listeners may panic here, where nobody could recover.
-			err := again.Call(func() (err error) {
+			err := flight.Apart(func() (err error) {
 				opened, err = q.hear(ctx, b)
 				return err
 			})

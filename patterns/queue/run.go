@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"allium/internal/flight"
 	"allium/internal/option"
 	"allium/patterns/internal/again"
 )
@@ -74,7 +75,7 @@ func (q *Queue[T]) Run(ctx context.Context, handle func(ctx context.Context, m *
 	for range o.Parallel {
 		workers.Go(func() {
 			// The program's listeners may panic here, where nobody could recover.
-			end(again.Call(func() error {
+			end(flight.Apart(func() error {
 				for {
 					m, err := r.get(ctx)
 					if err != nil {
@@ -152,7 +153,7 @@ func (r *runner[T]) do(m *Message[T]) {
 		}
 		kept <- err
 	}()
-	err := again.Call(func() error { return r.handle(ctx, m) })
+	err := flight.Apart(func() error { return r.handle(ctx, m) })
 	stopped := context.Cause(r.work) != nil
 	end(nil)
 	if lost := <-kept; lost != nil {

@@ -11,6 +11,7 @@ import (
 
 	"allium"
 	"allium/bson"
+	"allium/internal/flight"
 	"allium/mongoerr"
 	"allium/patterns/internal/again"
 	"allium/patterns/internal/settled"
@@ -92,7 +93,7 @@ var errLeft = errors.New("stream: the program's own code has left the function")
 // own runs what works on a goroutine of its own. Its error ends the work, and so does a panic of
 // the program's listeners, which nobody could recover there.
 func (c *consumer[T]) own(work func() error) {
-	if err := again.Call(work); err != nil {
+	if err := flight.Apart(work); err != nil {
 		c.end(err)
 	}
 }
@@ -107,7 +108,7 @@ func (c *consumer[T]) open(position bson.Raw) (*allium.ChangeStream[T], error) {
 			return nil, final{err}
 		}
 		c.log.WarnContext(c.work, "stream has lost events", "error", err)
-		if err := again.Call(func() error { return c.Lost(c.work, err) }); err != nil {
+		if err := flight.Apart(func() error { return c.Lost(c.work, err) }); err != nil {
 			return nil, final{err}
 		}
 		return c.open(nil)
@@ -132,7 +133,7 @@ func (c *consumer[T]) begin(position bson.Raw) error {
 		first = func(ctx context.Context) error { return c.sweep(ctx, c) }
 	}
 	if first != nil {
-		if err := again.Call(func() error { return first(c.work) }); err != nil {
+		if err := flight.Apart(func() error { return first(c.work) }); err != nil {
 			switch {
 			case c.work.Err() != nil:
 				return context.Cause(c.work)
@@ -299,7 +300,7 @@ func (c *consumer[T]) handle(e *slot[T]) (parked bool, err error) {
 // how often it was called.
 func (c *consumer[T]) attempts(f func() error) (n int, err error) {
 	for n = 1; ; n++ {
-		err := again.Call(f)
+		err := flight.Apart(f)
 		switch {
 		case err == nil:
 			return n, nil

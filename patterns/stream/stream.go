@@ -63,7 +63,7 @@ type Options[T any] struct {
 	Store allium.AnyCollection
 	// Handle handles an event. Its context ends with that of Run, and before the lease passes on.
 	// It may be called again for the same event. If Parallel is more than 1 it must be safe for
-	// concurrent use. A panic is an error.
+	// concurrent use. A panic is an error, which has what it panicked with if that is one.
 	Handle func(ctx context.Context, ev allium.ChangeEvent[T]) error
 	// Pipeline filters and transforms the events, as that of Collection.Watch.
 	Pipeline any

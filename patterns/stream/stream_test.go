@@ -662,6 +662,7 @@ func TestMisuse(t *testing.T) {
 // of a consumer in turn, and at the first of the goroutines that read and store. Wherever that is,
 // nothing goes on behind it, and another copy takes over.
 func TestListenersThatLeave(t *testing.T) {
+	own := errors.New("a listener's own")
 	goroutines := []string{").read(", ").keep("}
 	for _, exits := range []bool{false, true} {
 		for at := range 12 + len(goroutines) {
@@ -679,7 +680,7 @@ func TestListenersThatLeave(t *testing.T) {
 							if exits {
 								runtime.Goexit()
 							}
-							panic("a listener's own")
+							panic(own)
 						}
 					}}})
 				if err != nil {
@@ -690,16 +691,25 @@ func TestListenersThatLeave(t *testing.T) {
 				defer stop()
 				o := b.options(func(context.Context, allium.ChangeEvent[doc]) error { return nil })
 				o.Store = client.Database("app").Collection("consumers")
-				left := make(chan any, 1)
+				left := make(chan error, 1)
 				go func() {
-					defer func() { left <- recover() }()
-					stream.Run(ctx, allium.CollectionOf[doc](client.Database("app"), "docs"), o)
+					err := errors.New("the goroutine of Run's caller ended")
+					defer func() {
+						if v := recover(); v != nil {
+							err, _ = v.(error)
+						}
+						left <- err
+					}()
+					err = stream.Run(ctx, allium.CollectionOf[doc](client.Database("app"), "docs"), o)
 				}()
 				for n := range 3 {
 					time.Sleep(time.Second)
 					b.write("a", n)
 				}
-				<-left
+				// A program finds its own error in that of Run, by errors.Is.
+				if err := <-left; !exits && !errors.Is(err, own) && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("command %d: %v", at, err)
+				}
 				synctest.Wait()
 				if at >= 12 && !once.Load() {
 					t.Errorf("no command came from %s", goroutines[at-12])

@@ -1,13 +1,11 @@
 // Package again is what programs that run for ever do about what fails: whether it may succeed
-// later, how long to wait until then, and what code of the program's does instead of returning.
+// later, and how long to wait until then.
 package again
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
 	"time"
 
 	"allium/internal/errcode"
@@ -83,25 +81,4 @@ func Lastly(ctx context.Context, f func(ctx context.Context) error) {
 	ctx, cancel := Afterwards(ctx)
 	defer cancel()
 	_ = f(ctx)
-}
-
-// ErrExit is the error of code that has ended its goroutine.
-var ErrExit = errors.New("runtime.Goexit was called")
-
-// Call calls code of the program's, on a goroutine of its own. That it panics or ends the
-// goroutine is an error: what made it do so is met again after a restart, and would end the
-// program for ever.
-func Call(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		err := ErrExit
-		defer func() {
-			if v := recover(); v != nil {
-				err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
-			}
-			done <- err
-		}()
-		err = f()
-	}()
-	return <-done
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,22 +67,6 @@ func TestPause(t *testing.T) {
 			t.Errorf("a pause ended %v after the context began", time.Since(began))
 		}
 	})
-}
-
-func TestCall(t *testing.T) {
-	mine := errors.New("mine")
-	if err := again.Call(func() error { return nil }); err != nil {
-		t.Error(err)
-	}
-	if err := again.Call(func() error { return mine }); err != mine {
-		t.Error(err)
-	}
-	if err := again.Call(func() error { panic("boom") }); err == nil || !strings.HasPrefix(err.Error(), "panic: boom\n") || !strings.Contains(err.Error(), "again_test.go") {
-		t.Error(err)
-	}
-	if err := again.Call(func() error { runtime.Goexit(); return nil }); err != again.ErrExit {
-		t.Error(err)
-	}
 }
 
 // TestKeep: what is held is renewed until the context ends, which is no loss, also within a

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"allium/internal/flight"
 )
 
 // ErrPassed is the error of Keep if somebody else has what was held.
@@ -43,7 +45,7 @@ func keepOnce(ctx context.Context, deadline time.Time, pause time.Duration,
 		at := time.Now()
 		held := false
 		// The program's listeners may panic here, where nobody could recover.
-		err := Call(func() (err error) {
+		err := flight.Apart(func() (err error) {
 			held, err = renew(ctx)
 			return err
 		})

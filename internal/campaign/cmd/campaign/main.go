@@ -60,6 +60,7 @@ func main() {
 	testing.Main(func(_, _ string) (bool, error) {
 		return true, nil
 	}, []testing.InternalTest{{Name: "campaign", F: func(t *testing.T) {
+		var broken []string
 		for _, topology := range topologies {
 			c := &run{t: t, topology: topology, seed: *seed, seeds: campaign.Seeds(*seed), duration: *duration,
 				budget: *budget / time.Duration(len(topologies)),
@@ -73,6 +74,11 @@ func main() {
 			if !c.all() {
 				t.Fail()
 			}
+			broken = append(broken, c.broken...)
+		}
+		// Once more at the end, where a log that was cut still has it.
+		for _, line := range broken {
+			fmt.Println(line)
 		}
 	}}}, nil, nil)
 }
@@ -86,6 +92,7 @@ type run struct {
 	duration, budget, shrink         time.Duration
 	patience                         time.Duration // for one history
 	real, verbose, keep, dense, only bool
+	broken                           []string // what was broken, and the commands that repeat it
 }
 
 // again returns the command that repeats the history with a seed.
@@ -144,7 +151,11 @@ func (c *run) all() bool {
 		}
 		if len(o.Violations) > 0 {
 			o.Describe(os.Stdout)
-			fmt.Printf("again: %s\n", c.again(o.Plan.Seed))
+			for _, v := range o.Violations {
+				c.broken = append(c.broken, fmt.Sprintf("VIOLATION %s", v))
+			}
+			c.broken = append(c.broken, "again: "+c.again(o.Plan.Seed))
+			fmt.Println(c.broken[len(c.broken)-1])
 			if !c.keep {
 				if c.shrink > 0 {
 					fmt.Println("cut down to:")
@@ -173,8 +184,9 @@ func (c *run) all() bool {
 		fmt.Printf("memory in use: at most %d KB in the first half, at least %d KB in the second\n", first>>10,
 			last>>10)
 		if last > first+memoryGrowth {
-			fmt.Printf("VIOLATION memory grows\nagain: %s -seed %d -duration %v -budget %v\n", c.command(), c.seed,
-				c.duration, c.budget)
+			c.broken = append(c.broken, fmt.Sprintf("VIOLATION memory grows\nagain: %s -seed %d -duration %v -budget %v",
+				c.command(), c.seed, c.duration, c.budget))
+			fmt.Println(c.broken[len(c.broken)-1])
 			ok = false
 		}
 	}
