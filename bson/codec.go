@@ -72,11 +72,35 @@ func (c *config) codec(t reflect.Type, fl flags) *typeCodec {
 	defer c.mu.Unlock()
 	cm := compiler{cfg: c, building: make(map[codecKey]*typeCodec)}
 	tc := cm.codec(t, fl)
-	// Only now is every codec complete, recursive ones too, and may be seen by others.
-	for key, tc := range cm.building {
-		c.cache[key.flags].Store(key.t, tc)
-	}
+	cm.publish()
 	return tc
+}
+
+// defaultCodec returns the codec for t that there is without one of Codecs for t itself. For what
+// is in a t they count.
+func (c *config) defaultCodec(t reflect.Type, fl flags) *typeCodec {
+	if c.Codecs == nil {
+		return c.codec(t, fl)
+	}
+	key := codecKey{t, fl}
+	if tc, ok := c.defaults.Load(key); ok {
+		return tc.(*typeCodec)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cm := compiler{cfg: c, building: make(map[codecKey]*typeCodec)}
+	tc := &typeCodec{t: t}
+	cm.compileDefault(tc, fl)
+	cm.publish()
+	c.defaults.Store(key, tc)
+	return tc
+}
+
+// publish lets others see what was compiled: only now is every codec complete, recursive ones too.
+func (cm *compiler) publish() {
+	for key, tc := range cm.building {
+		cm.cfg.cache[key.flags].Store(key.t, tc)
+	}
 }
 
 // A compiler compiles the codec of one type and of those that it is made of.
@@ -115,6 +139,12 @@ var (
 // compile fills in tc. The order is the package's precedence: the user's codecs, the basic types,
 // methods, and what the kind of the type says.
 func (cm *compiler) compile(tc *typeCodec, fl flags) {
+	cm.compileDefault(tc, fl)
+	cm.cfg.Codecs.use(tc, cm.cfg, fl)
+}
+
+// compileDefault is compile without the user's codecs for the type itself.
+func (cm *compiler) compileDefault(tc *typeCodec, fl flags) {
 	t := tc.t
 	if b, ok := basicCodecs(t, fl); ok {
 		tc.enc, tc.dec, tc.op = b.enc, b.dec, b.op
@@ -123,7 +153,6 @@ func (cm *compiler) compile(tc *typeCodec, fl flags) {
 		cm.compileKind(tc, fl)
 		cm.useMethods(tc, fl)
 	}
-	cm.cfg.Codecs.use(tc, cm.cfg, fl)
 }
 
 // compileKind fills in tc by the kind of the type.

@@ -33,7 +33,7 @@ type userCodec struct {
 	encodeAt   func(dst []byte, v any) (Type, []byte, error)
 	decodeInto func(v RawValue, into any) error
 
-	lookup func(t reflect.Type) (EncodeFunc, DecodeFunc)
+	lookup func(t reflect.Type, addressable bool) (EncodeFunc, DecodeFunc)
 
 	union   *union       // of the type t, which is its interface, or
 	variant UnionVariant // the one whose type t is
@@ -101,6 +101,13 @@ type DecodeFunc func(v RawValue, into reflect.Value) error
 //
 // The functions get everything: nil pointers and interfaces, and nulls.
 func CodecBy(lookup func(t reflect.Type) (EncodeFunc, DecodeFunc)) Codec {
+	return CodecByAddress(func(t reflect.Type, _ bool) (EncodeFunc, DecodeFunc) { return lookup(t) })
+}
+
+// CodecByAddress is CodecBy for functions that depend on whether a value has an address, as
+// Options.MethodsByAddress says: with that option, lookup is also asked for the values that have
+// none. These are copied into a variable, which is what the function gets.
+func CodecByAddress(lookup func(t reflect.Type, addressable bool) (EncodeFunc, DecodeFunc)) Codec {
 	return Codec{&userCodec{lookup: lookup}}
 }
 
@@ -179,7 +186,7 @@ func (c *Codecs) use(tc *typeCodec, cfg *config, fl flags) {
 	for _, u := range c.rules {
 		switch {
 		case u.lookup != nil:
-			if enc, dec := u.lookup(t); enc != nil || dec != nil {
+			if enc, dec := u.lookup(t, fl&flagCopied == 0); enc != nil || dec != nil {
 				tc.useFuncs(enc, dec)
 				return
 			}

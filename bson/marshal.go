@@ -130,6 +130,31 @@ func (c *config) marshalValue(v any) (RawValue, error) {
 	return out, nil
 }
 
+// AppendDefault appends the BSON value of v to dst, without a key, as if o.Codecs had nothing for
+// the type of v: for an EncodeFunc that leaves a value to the default way. What is in v is encoded
+// by the codecs, also where it is of the same type. With o.MethodsByAddress, v has an address if
+// v.CanAddr says so. On an error it returns dst as it was.
+func (o Options) AppendDefault(dst []byte, v reflect.Value) (Type, []byte, error) {
+	if !v.IsValid() {
+		return TypeNull, dst, nil
+	}
+	c, t := o.config(), v.Type()
+	fl := c.flags()
+	if !v.CanAddr() {
+		fl = c.copied(fl)
+		variable := reflect.New(t).Elem()
+		variable.Set(v)
+		v = variable
+	}
+	e := newEncoder(c)
+	bt, out, err := c.defaultCodec(t, fl).enc(e, dst, pointerOf(v.Addr()))
+	e.free()
+	if err != nil {
+		return 0, dst, encodeErr(t, err)
+	}
+	return bt, out, nil
+}
+
 func (c *config) appendValue(dst []byte, key string, v any) ([]byte, error) {
 	e := newEncoder(c)
 	out, err := e.element(dst, key, v)

@@ -145,8 +145,9 @@ type config struct {
 	// documents and arrays are the types of Types that trees are made of as of D, M and A.
 	documents, arrays treeType
 
-	cache [flagsEnd]sync.Map // by flags: reflect.Type -> *typeCodec, complete ones only
-	mu    sync.Mutex         // held while compiling
+	cache    [flagsEnd]sync.Map // by flags: reflect.Type -> *typeCodec, complete ones only
+	defaults sync.Map           // codecKey -> *typeCodec, without Codecs for the type itself
+	mu       sync.Mutex         // held while compiling
 }
 
 // codecKey is what a compiled codec depends on besides its config.

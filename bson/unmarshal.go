@@ -30,6 +30,30 @@ func (o Options) UnmarshalValue(v RawValue, into any) error {
 	return o.config().unmarshal(v.Type, v.Value, into)
 }
 
+// UnmarshalDefault decodes a value into a variable, which can be set, as if o.Codecs had nothing
+// for its type: for a DecodeFunc that leaves a value to the default way. What is in v is decoded by
+// the codecs, also where it is of the same type.
+func (o Options) UnmarshalDefault(v RawValue, into reflect.Value) error {
+	c, t := o.config(), into.Type()
+	d := decoders.Get().(*decoder)
+	d.start(c, v.Value)
+	n, err := c.defaultCodec(t, c.flags()).dec(d, v.Type, v.Value, pointerOf(into.Addr()))
+	d.stop()
+	decoders.Put(d)
+	return decoded(v, reflect.PointerTo(t), n, err)
+}
+
+// decoded returns the error of a value that n bytes were decoded of, or of which decoding failed.
+func decoded(v RawValue, t reflect.Type, n int, err error) error {
+	if err != nil {
+		return decodeErr(v.Type, t, err)
+	}
+	if n != len(v.Value) {
+		return &DecodeError{BSONType: v.Type, GoType: t, Err: fmt.Errorf("%d bytes follow", len(v.Value)-n)}
+	}
+	return nil
+}
+
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 var errNotPointer = errors.New("want a pointer that is not nil, or a map")
@@ -65,11 +89,5 @@ func (c *config) unmarshal(t Type, data []byte, v any) error {
 	n, err := d.lastDec(d, t, data, p)
 	d.stop()
 	decoders.Put(d)
-	if err != nil {
-		return decodeErr(t, vt, err)
-	}
-	if n != len(data) {
-		return &DecodeError{BSONType: t, GoType: vt, Err: fmt.Errorf("%d bytes follow", len(data)-n)}
-	}
-	return nil
+	return decoded(RawValue{Type: t, Value: data}, vt, n, err)
 }

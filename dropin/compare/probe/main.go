@@ -48,7 +48,7 @@ func main() {
 	streams()
 	registries()
 	tags.Probe(bson.Marshal, bson.Unmarshal, say)
-	tags.Methods(bson.Marshal, say)
+	hooks()
 	mgo()
 	messages()
 	driverErrors()

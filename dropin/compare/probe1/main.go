@@ -28,7 +28,7 @@ func main() {
 	methods()
 	registries()
 	tags.Probe(bson.Marshal, bson.Unmarshal, say.Line)
-	tags.Methods(bson.Marshal, say.Line)
+	hooks()
 	streams()
 	raws()
 	small()

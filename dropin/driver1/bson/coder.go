@@ -41,13 +41,17 @@ func (e *Encoder) Encode(val any) error {
 	if val == nil {
 		return bsoncodec.ErrNoEncoder{}
 	}
-	// A ValueEncoder of the program's gets the writer that the program gave.
-	if r := e.ec.Registry; r != nil && coding.Registered(dialect.Registry(r), reflect.TypeOf(val), true) != nil {
-		enc, err := r.LookupEncoder(reflect.TypeOf(val))
-		if err != nil {
-			return err
+	// A ValueEncoder of the program's gets the writer that the program gave, but for a document
+	// that makes itself.
+	if _, ok := val.(Marshaler); !ok && e.ec.Registry != nil {
+		r := e.ec.Registry
+		if enc, _ := coding.Encoder(dialect.Registry(r), reflect.TypeOf(val), false); enc != nil {
+			enc, err := r.LookupEncoder(reflect.TypeOf(val))
+			if err != nil {
+				return err
+			}
+			return enc.EncodeValue(e.ec, e.vw, reflect.ValueOf(val))
 		}
-		return enc.EncodeValue(e.ec, e.vw, reflect.ValueOf(val))
 	}
 	doc, err := MarshalWithContext(e.ec, val)
 	if err != nil {
@@ -132,7 +136,7 @@ func (d *Decoder) Decode(val any) error { return decode(d.dc, d.vr, val) }
 func decode(dc bsoncodec.DecodeContext, vr bsonrw.ValueReader, val any) error {
 	v := reflect.ValueOf(val)
 	if v.Kind() == reflect.Pointer && !v.IsNil() && dc.Registry != nil {
-		if t := v.Type().Elem(); coding.Registered(dialect.Registry(dc.Registry), t, false) != nil {
+		if t := v.Type().Elem(); coding.Decoder(dialect.Registry(dc.Registry), t) != nil {
 			dec, err := dc.LookupDecoder(t)
 			if err != nil {
 				return err

@@ -17,9 +17,12 @@ func (e *Encoder) Encode(val any) error {
 	if val == nil {
 		return errNoEncoder{}
 	}
-	// A ValueEncoder of the program's gets the writer that the program gave.
-	if enc := e.registry.encoder(reflect.TypeOf(val)); enc != nil {
-		return enc.EncodeValue(EncodeContext{e.registry, e.settings}, e.vw, reflect.ValueOf(val))
+	// A ValueEncoder of the program's gets the writer that the program gave, but for a document
+	// that makes itself.
+	if _, ok := val.(Marshaler); !ok {
+		if enc, _ := e.registry.encoder(reflect.TypeOf(val), false); enc != nil {
+			return enc.EncodeValue(EncodeContext{e.registry, e.settings}, e.vw, reflect.ValueOf(val))
+		}
 	}
 	doc, err := e.registry.marshal(e.settings, val)
 	if err != nil {

@@ -79,8 +79,11 @@ var methodOf = map[Type]string{
 }
 
 // notDocument is the error for a value at the top that is no document.
-func notDocument(t Type) error {
-	return TransitionError{name: methodOf[t], positions: []string{"Element", "Value"}, at: "TopLevel"}
+func notDocument(t Type) error { return notAtTop(methodOf[t]) }
+
+// notAtTop is the error for a method of a ValueWriter that writes no document at the top.
+func notAtTop(method string) error {
+	return TransitionError{name: method, positions: []string{"Element", "Value"}, at: "TopLevel"}
 }
 
 var errMalformed = bsoncore.InsufficientBytesError{}

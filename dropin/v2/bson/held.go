@@ -56,9 +56,7 @@ func (w *way) encodeHeld(ec EncodeContext, vw ValueWriter, v reflect.Value) erro
 	enc := w.registry.typeEncoders[typeAny]
 	switch {
 	case v.IsNil() || v.Type().Elem() == typeE:
-		s := ec.settings
-		s.Except = v.Type()
-		t, data, err := w.registry.way(s).MarshalInside(v.Interface())
+		t, data, err := w.options.AppendDefault(nil, v)
 		if err != nil {
 			return err
 		}
@@ -138,9 +136,14 @@ func (w *way) decodeHeld(v bson.RawValue, into reflect.Value) error {
 
 // decodePlain decodes without what is registered for the variable's type, or done for it here.
 func (w *way) decodePlain(v bson.RawValue, into reflect.Value) error {
-	s := w.settings
-	s.Except = into.Type()
-	return w.registry.way(s).UnmarshalInside(v.Type, v.Value, into.Addr().Interface())
+	_, dec := w.own(into.Type(), true)
+	if dec == nil {
+		dec = w.options.UnmarshalDefault
+	}
+	if err := dec(v, into); err != nil {
+		return w.decodeError(err)
+	}
+	return nil
 }
 
 // decodeAny decodes a value into a variable of type any.
@@ -148,6 +151,12 @@ func (w *way) decodeAny(v bson.RawValue, into reflect.Value) error {
 	if dec := w.registry.typeDecoders[typeAny]; dec != nil {
 		return w.decodeBy(dec)(v, into)
 	}
+	return w.decodeByTable(v, into)
+}
+
+// decodeByTable decodes a value into a variable of type any as one of the type that the table of
+// types has for it.
+func (w *way) decodeByTable(v bson.RawValue, into reflect.Value) error {
 	t := w.typeOfAny(v.Type)
 	switch {
 	case t == nil || isNull(v.Type):

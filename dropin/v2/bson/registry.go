@@ -3,14 +3,11 @@ package bson
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
 
-	"allium/bson"
-	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.mongodb.org/mongo-driver/v2/x/coding"
 )
 
@@ -266,13 +263,25 @@ func (r *Registry) LookupEncoder(valueType reflect.Type) (ValueEncoder, error) {
 	if valueType == nil {
 		return nil, errNoEncoder{}
 	}
-	if enc := r.encoder(valueType); enc != nil {
+	enc, byAddress := r.encoder(valueType, true)
+	if enc == nil {
+		if !hasForm(valueType) && !implements(valueType, true, r.marshalers()...) {
+			return nil, errNoEncoder{Type: valueType}
+		}
+		return ValueEncoderFunc(defaultEncode), nil
+	}
+	if !byAddress {
 		return enc, nil
 	}
-	if !hasForm(valueType) && !implements(valueType, r.marshalers()...) {
-		return nil, errNoEncoder{Type: valueType}
-	}
-	return ValueEncoderFunc(defaultEncode), nil
+	return ValueEncoderFunc(func(ec EncodeContext, vw ValueWriter, v reflect.Value) error {
+		if v.CanAddr() {
+			return enc.EncodeValue(ec, vw, v)
+		}
+		if enc, _ := r.encoder(valueType, false); enc != nil {
+			return enc.EncodeValue(ec, vw, v)
+		}
+		return defaultEncode(ec, vw, v)
+	}), nil
 }
 
 // LookupDecoder returns how variables of a type are decoded.
@@ -283,7 +292,7 @@ func (r *Registry) LookupDecoder(valueType reflect.Type) (ValueDecoder, error) {
 	if dec := r.decoder(valueType); dec != nil {
 		return dec, nil
 	}
-	if !hasForm(valueType) && !implements(valueType, r.unmarshalers()...) {
+	if !hasForm(valueType) && !implements(valueType, true, r.unmarshalers()...) {
 		return nil, errNoDecoder{Type: valueType}
 	}
 	return ValueDecoderFunc(defaultDecode), nil
@@ -322,24 +331,30 @@ func (r *Registry) isKnown(t reflect.Type) bool {
 	return knownTypes[t] || ownTypes[t] != nil || r.dialect != nil && r.dialect.Own[t] != nil
 }
 
-func implements(t reflect.Type, ifaces ...reflect.Type) bool {
+// implements reports whether a type implements one of these interfaces, or if its values have an
+// address, its pointer does.
+func implements(t reflect.Type, addressable bool, ifaces ...reflect.Type) bool {
 	return slices.ContainsFunc(ifaces, func(iface reflect.Type) bool {
-		return t.Implements(iface) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(iface)
+		return t.Implements(iface) ||
+			addressable && t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(iface)
 	})
 }
 
-// encoder returns the registered way to encode a type, nil if there is none.
-func (r *Registry) encoder(t reflect.Type) ValueEncoder {
+// encoder returns the registered way to encode values of a type that have an address, or have none,
+// nil if there is none. byAddress is true if the type's pointer, but not the type, implements what
+// it is for, so that the way may be another for values that have no address.
+func (r *Registry) encoder(t reflect.Type, addressable bool) (enc ValueEncoder, byAddress bool) {
 	if enc := r.typeEncoders[t]; enc != nil {
-		return enc
+		return enc, false
 	}
 	if r.isKnown(t) {
-		return nil
+		return nil, false
 	}
-	if enc, found := byInterface(t, r.marshalers(), r.ifaceEncoders); found {
-		return enc
+	enc, found, byAddress := byInterface(t, addressable, r.marshalers(), r.ifaceEncoders)
+	if found {
+		return enc, byAddress
 	}
-	return r.kindEncoders[t.Kind()]
+	return r.kindEncoders[t.Kind()], false
 }
 
 // decoder is encoder for decoding.
@@ -350,7 +365,7 @@ func (r *Registry) decoder(t reflect.Type) ValueDecoder {
 	if r.isKnown(t) || r.dialect != nil && t == r.dialect.Any[TypeEmbeddedDocument] {
 		return nil
 	}
-	if dec, found := byInterface(t, r.unmarshalers(), r.ifaceDecoders); found {
+	if dec, found, _ := byInterface(t, true, r.unmarshalers(), r.ifaceDecoders); found {
 		return dec
 	}
 	return r.kindDecoders[t.Kind()]
@@ -358,390 +373,22 @@ func (r *Registry) decoder(t reflect.Type) ValueDecoder {
 
 // byInterface returns what is registered for an interface that t implements. If t has one of the
 // methods that encode or decode, it is what is registered for the first of those, or nothing.
-func byInterface[C any](t reflect.Type, methods []reflect.Type, registered []forInterface[C]) (codec C, found bool) {
+func byInterface[C any](t reflect.Type, addressable bool, methods []reflect.Type,
+	registered []forInterface[C]) (codec C, found, byAddress bool) {
 	for _, method := range methods {
-		if implements(t, method) {
+		if implements(t, addressable, method) {
 			for _, c := range registered {
 				if c.iface == method {
-					return c.codec, true
+					codec = c.codec
 				}
 			}
-			return codec, true
+			return codec, true, !t.Implements(method)
 		}
 	}
 	for _, c := range registered {
-		if implements(t, c.iface) {
-			return c.codec, true
+		if implements(t, addressable, c.iface) {
+			return c.codec, true, !t.Implements(c.iface)
 		}
 	}
-	return codec, false
+	return codec, false, false
 }
-
-// way returns how the registry encodes and decodes with these settings, as of now.
-func (r *Registry) way(s settings) *way {
-	if w := r.ways.last.Load(); w != nil && w.settings == s {
-		return w
-	}
-	if w, ok := r.ways.of.Load(s); ok {
-		r.ways.last.Store(w.(*way))
-		return w.(*way)
-	}
-	w := &way{registry: r, settings: s}
-	if r.dialect != nil && (s.DocumentM || s.DocumentMap) {
-		s.DocumentM, s.DocumentMap, s.Documents = false, false, r.dialect.M
-	}
-	if s.Documents == nil {
-		s.Documents = r.documents
-	}
-	o := optionsOf(s)
-	o.ObjectIDAsHex = o.ObjectIDAsHex || r.dialect != nil
-	types := typesOfAny
-	if len(r.typeMap) > 0 || r.dialect != nil {
-		types = maps.Clone(typesOfAny)
-		if r.dialect != nil {
-			maps.Copy(types, r.dialect.Any)
-		}
-		for t, goType := range r.typeMap {
-			switch {
-			case t == TypeNull, t == 0:
-			case t == TypeEmbeddedDocument && (s.DocumentM || s.DocumentMap || goType == reflect.TypeFor[D]()):
-			default:
-				types[t] = goType
-			}
-		}
-	}
-	if s.Documents != nil {
-		types[TypeEmbeddedDocument] = s.Documents
-	} else if s.Ancestor != nil {
-		types[TypeEmbeddedDocument] = s.Ancestor
-	}
-	w.types = types
-	w.documents, w.inherits = types[TypeEmbeddedDocument], s.Documents == nil
-	r.mgo.apply(&o)
-	var err error
-	if o.Types, err = bson.NewTypeMap(types); err != nil {
-		panic(err) // null was left out, and there is no nil
-	}
-	if o.Codecs, err = bson.NewCodecs(bson.CodecBy(w.lookup)); err != nil {
-		panic(err) // there is one codec
-	}
-	w.options = o
-	kept, _ := r.ways.of.LoadOrStore(s, w)
-	return kept.(*way)
-}
-
-// lookup finds the functions for a type: registered ones, and those for the package's own types.
-func (w *way) lookup(t reflect.Type) (enc bson.EncodeFunc, dec bson.DecodeFunc) {
-	if own := ownTypes[t]; own != nil {
-		enc, dec = own(w)
-	}
-	if dec == nil && decodesDocuments(t, w.registry.unmarshalers()[0]) {
-		dec = decodeMethod
-	}
-	if d := w.registry.dialect; d != nil {
-		enc, dec = w.inDialect(d, t, enc, dec)
-	}
-	if t == w.settings.Except {
-		return enc, dec
-	}
-	if w.holdsAny(t) {
-		if w.registry.typeEncoders[typeAny] != nil && t != typeAny {
-			enc = w.encodeBy(ValueEncoderFunc(w.encodeHeld))
-		}
-		if w.looksInside() {
-			dec = w.decodeHeld
-		}
-	}
-	if t.Kind() == reflect.Interface && t.NumMethod() > 0 {
-		dec = func(v bson.RawValue, into reflect.Value) error {
-			if isNull(v.Type) {
-				return errNoDecoder{Type: t}
-			}
-			return w.decodePlain(v, into)
-		}
-	}
-	if e := w.registry.encoder(t); e != nil {
-		enc = w.encodeBy(e)
-	}
-	if d := w.registry.decoder(t); d != nil {
-		dec = w.decodeBy(d)
-	}
-	return enc, dec
-}
-
-// decodesDocuments reports whether a type has a method UnmarshalBSON, and none for values.
-func decodesDocuments(t, values reflect.Type) bool {
-	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
-		return false
-	}
-	p := reflect.PointerTo(t)
-	return p.Implements(reflect.TypeFor[Unmarshaler]()) && !p.Implements(values)
-}
-
-// decodeMethod calls UnmarshalBSON with the bytes of a value, of whatever type it is.
-func decodeMethod(v bson.RawValue, into reflect.Value) error {
-	var data []byte // nil for a null
-	if !isNull(v.Type) {
-		data = append([]byte{}, v.Value...)
-	}
-	return into.Addr().Interface().(Unmarshaler).UnmarshalBSON(data)
-}
-
-// inDialect is lookup for what a dialect does otherwise.
-func (w *way) inDialect(d *coding.Dialect, t reflect.Type, enc bson.EncodeFunc,
-	dec bson.DecodeFunc) (bson.EncodeFunc, bson.DecodeFunc) {
-	if own := d.Own[t]; own != nil {
-		return own(w)
-	}
-	if w.isContainer(t) {
-		return enc, func(v bson.RawValue, into reflect.Value) error {
-			err := w.inside(t).options.UnmarshalValue(v, into.Addr().Interface())
-			if e, ok := err.(*bson.DecodeError); ok && e.Path == "" {
-				named := *e
-				named.GoType = t // Allium says D or M for all of their kind
-				return &named
-			}
-			return err
-		}
-	}
-	if e, d := d.Methods(w, t); e != nil || d != nil {
-		if e != nil {
-			enc = e
-		}
-		if d != nil {
-			dec = d
-		}
-	}
-	return enc, dec
-}
-
-// isContainer reports whether documents in variables of type any in a t become others than they do
-// by w itself.
-func (w *way) isContainer(t reflect.Type) bool {
-	return w.inherits && t != w.documents && w.registry.dialect.Inherits(t)
-}
-
-// inside returns what decodes the inside of a container.
-func (w *way) inside(t reflect.Type) *way {
-	if in, ok := w.containers.Load(t); ok {
-		return in.(*way)
-	}
-	s := w.settings
-	s.Ancestor, s.Except = t, nil
-	in := w.registry.way(s)
-	w.containers.Store(t, in)
-	return in
-}
-
-func (w *way) encodeBy(enc ValueEncoder) bson.EncodeFunc {
-	return func(dst []byte, v reflect.Value) (bson.Type, []byte, error) {
-		vw := valueWriter{buf: dst, first: len(dst), state: atValue}
-		if err := enc.EncodeValue(EncodeContext{w.registry, w.settings}, &vw, v); err != nil {
-			return 0, dst, err
-		}
-		if vw.state != atEnd {
-			return 0, dst, errNothingWritten
-		}
-		return vw.written, vw.buf, nil
-	}
-}
-
-var errNothingWritten = errors.New("the ValueEncoder wrote no value")
-
-func (w *way) decodeBy(dec ValueDecoder) bson.DecodeFunc {
-	return func(v bson.RawValue, into reflect.Value) error {
-		if into.Kind() == reflect.Pointer && into.IsNil() {
-			into.Set(reflect.New(into.Type().Elem())) // as in a field: decoders set what is behind it
-		}
-		return dec.DecodeValue(DecodeContext{w.registry, w.settings}, &valueReader{t: v.Type, data: v.Value}, into)
-	}
-}
-
-// except returns the settings for a value of type t itself, for which something is registered that
-// leaves the rest to the default way, and would be called again.
-func except(s settings, t reflect.Type, registered bool) settings {
-	s.Except = nil
-	if registered {
-		s.Except = t
-	}
-	return s
-}
-
-// defaultEncode is the ValueEncoder of what nothing is registered for, and what a registered one
-// may call for the same value.
-func defaultEncode(ec EncodeContext, vw ValueWriter, val reflect.Value) error {
-	r := ec.Registry
-	if r == nil {
-		r = defaultRegistry
-	}
-	if !val.IsValid() {
-		return vw.WriteNull()
-	}
-	s := except(ec.settings, val.Type(), r.encoder(val.Type()) != nil)
-	t, data, err := r.way(s).MarshalInside(val.Interface())
-	if err != nil {
-		return err
-	}
-	return writeValue(vw, t, data)
-}
-
-// defaultDecode is defaultEncode for decoding.
-func defaultDecode(dc DecodeContext, vr ValueReader, val reflect.Value) error {
-	r := dc.Registry
-	if r == nil {
-		r = defaultRegistry
-	}
-	if !val.CanSet() {
-		return ValueDecoderError{Name: "DecodeValue", Received: val}
-	}
-	t, data, err := readWhole(vr)
-	if err != nil {
-		return err
-	}
-	s := except(dc.settings, val.Type(), r.decoder(val.Type()) != nil)
-	return r.way(s).UnmarshalInside(t, data, val.Addr().Interface())
-}
-
-func (r *Registry) marshal(s settings, val any) ([]byte, error) { return r.way(s).Marshal(val) }
-
-func (r *Registry) marshalValue(s settings, val any) (Type, []byte, error) {
-	return r.way(s).MarshalValue(val)
-}
-
-func (r *Registry) unmarshal(s settings, t Type, data []byte, val any) error {
-	return r.way(s).Unmarshal(t, data, val)
-}
-
-// Marshal implements coding.Way.
-func (w *way) Marshal(val any) ([]byte, error) {
-	switch v := val.(type) {
-	case D:
-		if v == nil {
-			return nil, notDocument(TypeNull)
-		}
-	case Raw:
-		if err := frame(v); err != nil {
-			return nil, err
-		}
-	case bsoncore.Document:
-		if err := frame(v); err != nil {
-			return nil, err
-		}
-	case bsoncore.Array:
-		return nil, notDocument(TypeArray)
-	case nil:
-		return nil, errNoEncoder{}
-	}
-	val, err := w.whole(val)
-	if err != nil {
-		return nil, err
-	}
-	doc, err := w.options.Marshal(val)
-	if err == nil {
-		return doc, nil
-	}
-	if v, valueErr := w.options.MarshalValue(val); valueErr == nil && v.Type != TypeEmbeddedDocument {
-		return nil, notDocument(v.Type)
-	}
-	return nil, encodeError(err)
-}
-
-// whole returns the document that a value makes of itself where it is in no other document,
-// although its type also has a method for values inside of one. Otherwise it returns val.
-func (w *way) whole(val any) (any, error) {
-	m, ok := val.(Marshaler)
-	if !ok || !reflect.TypeOf(val).Implements(w.registry.marshalers()[0]) {
-		return val, nil
-	}
-	if v := reflect.ValueOf(val); v.Kind() == reflect.Pointer && v.IsNil() {
-		return val, nil
-	}
-	doc, err := m.MarshalBSON()
-	if err != nil {
-		return nil, err
-	}
-	return Raw(doc), frame(doc)
-}
-
-// MarshalValue implements coding.Way.
-func (w *way) MarshalValue(val any) (Type, []byte, error) {
-	val, err := w.whole(val)
-	if err != nil {
-		return 0, nil, err
-	}
-	return w.MarshalInside(val)
-}
-
-// MarshalInside implements coding.Way.
-func (w *way) MarshalInside(val any) (Type, []byte, error) {
-	if val == nil {
-		return 0, nil, errNoEncoder{}
-	}
-	v, err := w.options.MarshalValue(val)
-	if err != nil {
-		return 0, nil, encodeError(err)
-	}
-	return v.Type, v.Value, nil
-}
-
-// Unmarshal implements coding.Way. A type with methods for documents and for values gets a document
-// that is in no other by the former.
-func (w *way) Unmarshal(t Type, data []byte, val any) error {
-	u, ok := val.(Unmarshaler)
-	if !ok || t != TypeEmbeddedDocument || !reflect.TypeOf(val).Implements(w.registry.unmarshalers()[0]) {
-		return w.UnmarshalInside(t, data, val)
-	}
-	if reflect.ValueOf(val).IsNil() {
-		return ErrDecodeToNil
-	}
-	if err := framed(data); err != nil {
-		return err
-	}
-	return u.UnmarshalBSON(slices.Clone(data))
-}
-
-// UnmarshalInside implements coding.Way.
-func (w *way) UnmarshalInside(t Type, data []byte, val any) error {
-	v := reflect.ValueOf(val)
-	switch {
-	case v.Kind() != reflect.Pointer && v.Kind() != reflect.Map:
-		return fmt.Errorf("argument to Decode must be a pointer or a map, but got %v", v)
-	case v.IsNil():
-		return ErrDecodeToNil
-	}
-	if t == TypeEmbeddedDocument {
-		if err := framed(data); err != nil {
-			return err
-		}
-		if v, ok := val.(*any); ok && w.registry.dialect != nil {
-			return w.unmarshalAny(data, v)
-		}
-	}
-	if w.registry.dialect != nil && v.Kind() == reflect.Pointer && w.isContainer(v.Type().Elem()) {
-		w = w.inside(v.Type().Elem())
-	}
-	if err := w.options.UnmarshalValue(bson.RawValue{Type: t, Value: data}, val); err != nil {
-		return w.decodeError(err)
-	}
-	return nil
-}
-
-// unmarshalAny decodes a document that is in no other. In a dialect what it becomes is registered
-// for the type zero.
-func (w *way) unmarshalAny(data []byte, into *any) error {
-	t := w.documents
-	if w.inherits {
-		if t = w.registry.typeMap[0]; t == nil {
-			t = w.registry.dialect.Any[TypeEmbeddedDocument]
-		}
-	}
-	doc := reflect.New(t)
-	if err := w.Unmarshal(TypeEmbeddedDocument, data, doc.Interface()); err != nil {
-		return err
-	}
-	*into = doc.Elem().Interface()
-	return nil
-}
-
-// Options implements coding.Way.
-func (w *way) Options() *bson.Options { return &w.options }

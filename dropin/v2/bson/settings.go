@@ -76,13 +76,14 @@ func init() {
 		}
 		return coding.Settings{}
 	}
-	coding.Registered = func(registry any, t reflect.Type, encoder bool) any {
-		r := registry.(*Registry)
-		if encoder {
-			if e := r.encoder(t); e != nil {
-				return e
-			}
-		} else if d := r.decoder(t); d != nil {
+	coding.Encoder = func(registry any, t reflect.Type, addressable bool) (any, bool) {
+		if e, byAddress := registry.(*Registry).encoder(t, addressable); e != nil {
+			return e, byAddress
+		}
+		return nil, false
+	}
+	coding.Decoder = func(registry any, t reflect.Type) any {
+		if d := registry.(*Registry).decoder(t); d != nil {
 			return d
 		}
 		return nil
@@ -90,9 +91,9 @@ func init() {
 	coding.HasForm = func(registry any, t reflect.Type, encoder bool) bool {
 		r := registry.(*Registry)
 		if encoder {
-			return hasForm(t) || implements(t, r.marshalers()...)
+			return hasForm(t) || implements(t, true, r.marshalers()...)
 		}
-		return hasForm(t) || implements(t, r.unmarshalers()...)
+		return hasForm(t) || implements(t, true, r.unmarshalers()...)
 	}
 	coding.TypeOfAny = func(registry any, t bson.Type) reflect.Type { return registry.(*Registry).typeOfAny(t) }
 	coding.ReadValue = func(vr any) (bson.Type, []byte, error) { return readWhole(vr.(ValueReader)) }

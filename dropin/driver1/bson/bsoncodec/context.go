@@ -23,7 +23,7 @@ type EncodeContext struct {
 // all returns the settings with those of the fields.
 func (ec EncodeContext) all() coding.Settings {
 	s := ec.settings
-	s.IntMinSize, s.Except = ec.MinSize || s.IntMinSize, nil
+	s.IntMinSize = ec.MinSize || s.IntMinSize
 	return s
 }
 
@@ -40,10 +40,7 @@ func (ec EncodeContext) encode(vw bsonrw.ValueWriter, val reflect.Value, change 
 	if change != nil {
 		change(&s)
 	}
-	if coding.Registered(r.behind, val.Type(), true) != nil {
-		s.Except = val.Type()
-	}
-	t, data, err := coding.Of(r.behind, s).MarshalInside(val.Interface())
+	t, data, err := coding.Of(r.behind, s).MarshalDefault(val)
 	if err != nil {
 		return err
 	}
@@ -110,7 +107,7 @@ type DecodeContext struct {
 // all returns the settings with those of the fields.
 func (dc DecodeContext) all() coding.Settings {
 	s := dc.settings
-	s.Truncate, s.Ancestor, s.Except = dc.Truncate || s.Truncate, dc.Ancestor, nil
+	s.Truncate, s.Ancestor = dc.Truncate || s.Truncate, dc.Ancestor
 	return s
 }
 
@@ -124,14 +121,11 @@ func (dc DecodeContext) decode(vr bsonrw.ValueReader, val reflect.Value, change 
 	if change != nil {
 		change(&s)
 	}
-	if coding.Registered(r.behind, val.Type(), false) != nil {
-		s.Except = val.Type()
-	}
 	t, data, err := coding.ReadValue(vr)
 	if err != nil {
 		return err
 	}
-	return coding.Of(r.behind, s).UnmarshalInside(t, data, val.Addr().Interface())
+	return coding.Of(r.behind, s).UnmarshalDefault(t, data, val)
 }
 
 // The methods of DecodeContext do what those of bson.Decoder do.

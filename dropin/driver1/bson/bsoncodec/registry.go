@@ -146,13 +146,26 @@ func (r *Registry) LookupEncoder(valueType reflect.Type) (ValueEncoder, error) {
 	if valueType == nil {
 		return nil, ErrNoEncoder{}
 	}
-	if e, ok := coding.Registered(r.behind, valueType, true).(encoderOf); ok {
+	registered, byAddress := coding.Encoder(r.behind, valueType, true)
+	e, ok := registered.(encoderOf)
+	switch {
+	case !ok && (!r.encodes || !coding.HasForm(r.behind, valueType, true)):
+		return nil, ErrNoEncoder{Type: valueType}
+	case !ok:
+		return ValueEncoderFunc(encode), nil
+	case !byAddress:
 		return e.enc, nil
 	}
-	if !r.encodes || !coding.HasForm(r.behind, valueType, true) {
-		return nil, ErrNoEncoder{Type: valueType}
-	}
-	return ValueEncoderFunc(encode), nil
+	return ValueEncoderFunc(func(ec EncodeContext, vw bsonrw.ValueWriter, v reflect.Value) error {
+		if v.CanAddr() {
+			return e.enc.EncodeValue(ec, vw, v)
+		}
+		other, _ := coding.Encoder(r.behind, valueType, false)
+		if e, ok := other.(encoderOf); ok {
+			return e.enc.EncodeValue(ec, vw, v)
+		}
+		return encode(ec, vw, v)
+	}), nil
 }
 
 // LookupDecoder returns how variables of a type are decoded, or ErrNoDecoder.
@@ -160,7 +173,7 @@ func (r *Registry) LookupDecoder(valueType reflect.Type) (ValueDecoder, error) {
 	if valueType == nil {
 		return nil, ErrNilType
 	}
-	if d, ok := coding.Registered(r.behind, valueType, false).(decoderOf); ok {
+	if d, ok := coding.Decoder(r.behind, valueType).(decoderOf); ok {
 		return d.dec, nil
 	}
 	if !r.decodes || !coding.HasForm(r.behind, valueType, false) {

@@ -121,7 +121,8 @@ func (sc *StructCodec) EncodeValue(ec EncodeContext, vw bsonrw.ValueWriter, val 
 	if !val.IsValid() || val.Kind() != reflect.Struct {
 		return ValueEncoderError{Name: "StructCodec.EncodeValue", Kinds: []reflect.Kind{reflect.Struct}, Received: val}
 	}
-	if !val.CanAddr() {
+	hasAddress := val.CanAddr()
+	if !hasAddress {
 		p := reflect.New(val.Type())
 		p.Elem().Set(val)
 		val = p.Elem()
@@ -129,6 +130,9 @@ func (sc *StructCodec) EncodeValue(ec EncodeContext, vw bsonrw.ValueWriter, val 
 	val, err := sc.view(val)
 	if err != nil {
 		return err
+	}
+	if !hasAddress {
+		val = reflect.ValueOf(val.Interface())
 	}
 	return ec.encode(vw, val, func(s *coding.Settings) {
 		s.OmitZeroStruct = s.OmitZeroStruct || sc.EncodeOmitDefaultStruct

@@ -79,21 +79,30 @@ func name(_ bsontype.Type, t reflect.Type) string {
 }
 
 // methods returns functions that call the methods of a type which encode and decode values.
-func methods(w coding.Way, t reflect.Type) (enc abson.EncodeFunc, dec abson.DecodeFunc) {
-	if kind := t.Kind(); kind == reflect.Pointer || kind == reflect.Interface {
-		return nil, nil // what is behind it has methods
-	}
-	p := reflect.PointerTo(t)
+func methods(w coding.Way, t reflect.Type, addressable bool) (enc abson.EncodeFunc, dec abson.DecodeFunc) {
+	p, encodes := reflect.PointerTo(t), t // the methods of encodes are those for a value where this one lies
+	receiver := func(v reflect.Value) any { return v.Addr().Interface() }
 	switch {
-	case p.Implements(typeValueMarshaler):
+	case t.Kind() == reflect.Interface:
+		return nil, nil // what is in it has methods
+	case t.Kind() == reflect.Pointer:
+		receiver = func(v reflect.Value) any { return v.Interface() }
+	case addressable:
+		encodes = p
+	}
+	var iface reflect.Type
+	switch {
+	case encodes.Implements(typeValueMarshaler):
+		iface = typeValueMarshaler
 		enc = func(dst []byte, v reflect.Value) (abson.Type, []byte, error) {
-			bt, data, err := v.Addr().Interface().(valueMarshaler).MarshalBSONValue()
+			bt, data, err := receiver(v).(valueMarshaler).MarshalBSONValue()
 			return bt, append(dst, data...), err
 		}
-	case p.Implements(reflect.TypeFor[bson.Marshaler]()):
-	case p.Implements(typeProxy):
+	case encodes.Implements(reflect.TypeFor[bson.Marshaler]()):
+	case encodes.Implements(typeProxy):
+		iface = typeProxy
 		enc = func(dst []byte, v reflect.Value) (abson.Type, []byte, error) {
-			x, err := v.Addr().Interface().(proxy).ProxyBSON()
+			x, err := receiver(v).(proxy).ProxyBSON()
 			if err != nil {
 				return 0, dst, err
 			}
@@ -101,12 +110,28 @@ func methods(w coding.Way, t reflect.Type) (enc abson.EncodeFunc, dec abson.Deco
 			return bt, append(dst, data...), err
 		}
 	}
+	if t.Kind() == reflect.Pointer {
+		if enc != nil && t.Elem().Implements(iface) {
+			enc = nilAsNull(enc)
+		}
+		return enc, nil
+	}
 	if p.Implements(typeValueUnmarshaler) {
 		dec = func(v abson.RawValue, into reflect.Value) error {
 			return into.Addr().Interface().(valueUnmarshaler).UnmarshalBSONValue(v.Type, append([]byte{}, v.Value...))
 		}
 	}
 	return enc, dec
+}
+
+// nilAsNull encodes nil pointers, which have no value to call a method of, as null.
+func nilAsNull(enc abson.EncodeFunc) abson.EncodeFunc {
+	return func(dst []byte, v reflect.Value) (abson.Type, []byte, error) {
+		if v.IsNil() {
+			return abson.TypeNull, dst, nil
+		}
+		return enc(dst, v)
+	}
 }
 
 // Package bsoncodec sets these functions. Their arguments are its types.

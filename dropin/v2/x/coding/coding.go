@@ -23,9 +23,6 @@ type Settings struct {
 	// With a Dialect: Ancestor is the type that documents become in variables of type any,
 	// Documents the same wherever these variables are.
 	Ancestor, Documents reflect.Type
-	// Except, if not nil, is a type whose registered functions are not called: those that do the
-	// rest for them ask for it.
-	Except reflect.Type
 }
 
 // A Dialect is what version 1 of the official driver encodes and decodes otherwise than version 2.
@@ -39,7 +36,8 @@ type Dialect struct {
 	// before what is registered for other interfaces and for kinds.
 	Marshalers, Unmarshalers []reflect.Type
 	// Methods returns the functions for a type that has methods which Allium does not know.
-	Methods func(Way, reflect.Type) (bson.EncodeFunc, bson.DecodeFunc)
+	// Those with pointer receivers encode values that have an address.
+	Methods func(w Way, t reflect.Type, addressable bool) (bson.EncodeFunc, bson.DecodeFunc)
 	// Inherits reports whether documents in variables of type any in a type become of that type.
 	Inherits func(reflect.Type) bool
 	// M is what documents become with the setting DocumentM.
@@ -58,8 +56,12 @@ var (
 	WithDocuments func(registry any, t reflect.Type) any
 	// SettingsOf returns the settings in a context.
 	SettingsOf func(context any) Settings
-	// Registered returns what is registered for a type, itself or by an interface or a kind.
-	Registered func(registry any, t reflect.Type, encoder bool) any
+	// Encoder returns what is registered to encode values of a type that have an address, or have
+	// none: for the type itself or by an interface or a kind, nil if there is nothing. It may be
+	// another for values that have no address if byAddress is true.
+	Encoder func(registry any, t reflect.Type, addressable bool) (enc any, byAddress bool)
+	// Decoder returns what is registered to decode into variables of a type.
+	Decoder func(registry any, t reflect.Type) any
 	// HasForm reports whether a type can be encoded, or decoded into, without being registered.
 	HasForm func(registry any, t reflect.Type, encoder bool) bool
 	// TypeOfAny returns what values become in a variable of type any, nil if there is no such type.
@@ -88,7 +90,11 @@ type Way interface {
 	// MarshalInside and UnmarshalInside are for values inside of documents. A type may have methods
 	// for both.
 	MarshalInside(val any) (bson.Type, []byte, error)
+	// MarshalDefault and UnmarshalDefault are the same without what is registered for the value's
+	// type, for registered functions that leave the rest to the default way.
+	MarshalDefault(val reflect.Value) (bson.Type, []byte, error)
 	UnmarshalInside(t bson.Type, data []byte, into any) error
+	UnmarshalDefault(t bson.Type, data []byte, into reflect.Value) error
 	// Options are the same as Allium's options.
 	Options() *bson.Options
 }
