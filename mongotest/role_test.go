@@ -48,6 +48,7 @@ func TestRoles(t *testing.T) {
 		{"app", cmd("dbStats", 1), "reader writer dba owner any monitor cluster backup system root"},
 		{"app", cmd("usersInfo", 1), "users owner restore system root"},
 		{"admin", cmd("serverStatus", 1), "monitor cluster backup system root"},
+		{"admin", cmd("aggregate", 1, bson.E{Key: "pipeline", Value: bson.A{bson.D{{Key: "$queryStats", Value: bson.D{}}}}}, bson.E{Key: "cursor", Value: bson.D{}}), "monitor cluster system root"},
 		{"admin", cmd("setParameter", 1, bson.E{Key: "quiet", Value: false}), "cluster system root"},
 		{"admin", cmd("currentOp", 1), "monitor cluster system root"},
 		{"admin", cmd("listDatabases", 1, bson.E{Key: "authorizedDatabases", Value: true}), "reader writer dba users owner any monitor cluster backup restore system nobody root"},

@@ -33,7 +33,7 @@ const (
 	userAdminActions = "changeCustomData changePassword createRole createUser dropRole dropUser grantRole revokeRole setAuthenticationRestriction viewRole viewUser"
 	monitorActions   = "checkFreeMonitoringStatus connPoolStats getCmdLineOpts getDefaultRWConcern getLog getParameter getShardMap hostInfo inprog listDatabases listSessions listShards " +
 		"netstat replSetGetConfig replSetGetStatus serverStatus shardingState top getClusterParameter " +
-		"listClusterCatalog querySettings shardedDataDistribution"
+		"listClusterCatalog querySettings queryStatsRead queryStatsReadTransformed shardedDataDistribution"
 	hostActions    = "applicationMessage closeAllDatabases compact connPoolSync flushRouterConfig fsync invalidateUserCache killAnyCursor killAnySession killop logRotate resync rotateCertificates setParameter shutdown unlock"
 	managerActions = "addShard appendOplogNote applicationMessage cleanupOrphaned flushRouterConfig getClusterParameter getDefaultRWConcern listSessions listShards " +
 		"querySettings removeShard replSetConfigure replSetGetConfig replSetGetStatus replSetStateChange resync setClusterParameter setDefaultRWConcern setFeatureCompatibilityVersion setFreeMonitoring"

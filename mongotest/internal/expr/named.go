@@ -158,5 +158,22 @@ func registerNamed(ops ...*namedOp) {
 			names = append(names, p.name)
 		}
 		operators[op.name] = operator{parse: op.parse, shown: shownOperands(names...)}
+		namedOperands[op.name] = true
 	}
 }
+
+// namedOperands are the operators and accumulators that take a document with operands by their
+// names: those of the table, and what has a parser of its own.
+var namedOperands = map[string]bool{
+	"$cond": true, "$switch": true, "$let": true, "$map": true, "$filter": true, "$reduce": true, "$zip": true,
+	"$convert": true, "$getField": true, "$setField": true, "$unsetField": true, "$sortArray": true,
+	"$function": true, "$sigmoid": true, "$meta": true,
+
+	"$accumulator": true, "$top": true, "$topN": true, "$bottom": true, "$bottomN": true, "$firstN": true,
+	"$lastN": true, "$minN": true, "$maxN": true, "$median": true, "$percentile": true, "$shift": true,
+	"$derivative": true, "$integral": true, "$expMovingAvg": true, "$minMaxScaler": true,
+}
+
+// NamesOperands reports whether the keys of an operator's or accumulator's operand are names of
+// operands, and not fields of a document that is computed.
+func NamesOperands(operator string) bool { return namedOperands[operator] }

@@ -13,7 +13,7 @@ import (
 
 func init() {
 	register(
-		&stageDef{name: "$bucket", expand: expandBucket, made: "$group", parse: parseBucket},
+		&stageDef{name: "$bucket", expand: expandBucket, made: "$group", parse: parseBucket, keyed: "output"},
 		&stageDef{name: "$sortByCount", expand: expandSortByCount, made: "$group", parse: parseSortByCount},
 	)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	register(&stageDef{name: "$bucketAuto", shown: showBucketAuto, parse: one(parseBucketAuto)})
+	register(&stageDef{name: "$bucketAuto", shown: showBucketAuto, parse: one(parseBucketAuto), keyed: "output"})
 }
 
 // bucketAutoStage is $bucketAuto: the sorted input in buckets of about the same size.

@@ -20,8 +20,9 @@ func init() {
 	register(
 		&stageDef{name: "$documents", parse: one(parseDocuments), first: true, collectionless: true, notInFacet: true,
 			uses: uses()},
-		&stageDef{name: "$densify", parse: one(parseDensify)},
-		&stageDef{name: "$fill", parse: parseFill, update: true},
+		&stageDef{name: "$densify", parse: one(parseDensify), names: "field partitionByFields"},
+		&stageDef{name: "$fill", parse: parseFill, update: true, names: "partitionByFields sortBy",
+			keyed: "output"},
 	)
 }
 

@@ -15,7 +15,7 @@ import (
 
 func init() {
 	register(&stageDef{name: "$geoNear", parse: one(parseGeoNear), first: true, notInFacet: true, filter: "query",
-		selects: true, ranks: true})
+		selects: true, ranks: true, names: "distanceField includeLocs key"})
 }
 
 // GeoEnv is an Env that knows geo indexes.

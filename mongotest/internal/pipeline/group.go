@@ -9,7 +9,9 @@ import (
 	"allium/mongotest/internal/srverr"
 )
 
-func init() { register(&stageDef{name: "$group", shown: showGroup, parse: one(parseGroup)}) }
+func init() {
+	register(&stageDef{name: "$group", shown: showGroup, parse: one(parseGroup), keyed: whole})
+}
 
 // groupStage is $group: accumulators per value of _id.
 type groupStage struct {

@@ -16,10 +16,10 @@ import (
 func init() {
 	register(
 		&stageDef{name: "$lookup", shown: showLookup, parse: one(parseLookup), precheck: checkLookup, reads: "from",
-			pipelines: "pipeline",
-			refuses:   refusedByLookup, at: primaryShard, unsharded: before51},
+			pipelines: "pipeline", names: "from as localField foreignField", keyed: "let",
+			refuses: refusedByLookup, at: primaryShard, unsharded: before51},
 		&stageDef{name: "$graphLookup", shown: showGraphLookup, parse: one(parseGraphLookup), precheck: checkLookup,
-			reads:  "from",
+			reads: "from", names: "from as connectFromField connectToField depthField",
 			filter: "restrictSearchWithMatch", at: primaryShard, unsharded: before51},
 	)
 }

@@ -16,13 +16,13 @@ import (
 func init() {
 	register(
 		&stageDef{name: "$project", shown: showProject, parse: one(parseProject), update: true, changeStream: true,
-			at: eachShard},
+			at: eachShard, keyed: whole},
 		&stageDef{name: "$addFields", shown: showComputed, parse: one(parseAddFields), update: true,
-			changeStream: true, at: eachShard},
+			changeStream: true, at: eachShard, keyed: whole},
 		&stageDef{name: "$set", shown: showComputed, parse: one(parseAddFields), update: true, changeStream: true,
-			at: eachShard},
+			at: eachShard, keyed: whole},
 		&stageDef{name: "$unset", shown: showUnset, parse: one(parseUnset), update: true, changeStream: true,
-			at: eachShard},
+			at: eachShard, names: whole},
 	)
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 func init() {
-	register(&stageDef{name: "$sort", shown: showSort, parse: one(parseSort), selects: true, ranks: true})
+	register(&stageDef{name: "$sort", shown: showSort, parse: one(parseSort), selects: true, ranks: true, names: whole})
 }
 
 // sortStage is $sort. It is stable.

@@ -61,6 +61,10 @@ type stageDef struct {
 	// pipelines is the path of the sub-pipelines in the specification, in which "*" stands for
 	// every field; filter is that of its filter, or whole.
 	pipelines, filter string
+	// names are the fields of the specification that name fields or collections, and do not compute
+	// anything; keyed are those whose documents have fields' names. Both are separated by spaces,
+	// and may be whole.
+	names, keyed string
 	// refuses is why a stage may not be used in a sub-pipeline of this one, nil if it may.
 	refuses func(inner *stageDef) error
 	// at is where the stage is done in a cluster. unsharded tells whether a mongos of a version
@@ -150,12 +154,12 @@ func init() {
 			at:           eachShard},
 		&stageDef{name: "$limit", shown: showNumber, parse: one(parseLimit), selects: true},
 		&stageDef{name: "$skip", shown: showNumber, parse: one(parseSkip), selects: true},
-		&stageDef{name: "$count", expand: expandCount, made: "$group", parse: parseCount},
+		&stageDef{name: "$count", expand: expandCount, made: "$group", parse: parseCount, names: whole},
 		&stageDef{name: "$replaceRoot", shown: showReplace, parse: one(parseReplace), update: true, changeStream: true,
 			at: eachShard},
 		&stageDef{name: "$replaceWith", shown: showReplace, made: "$replaceRoot", parse: one(parseReplace),
 			update:       true,
-			changeStream: true, at: eachShard},
+			changeStream: true, at: eachShard, keyed: whole},
 		&stageDef{name: "$_internalInhibitOptimization", parse: one(parseInhibit)},
 		&stageDef{name: "$_internalSplitPipeline", parse: one(parseSplitPipeline)},
 		&stageDef{name: "$mergeCursors", parse: one(parseMergeCursors), first: true, notInFacet: true},

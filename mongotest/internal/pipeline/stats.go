@@ -52,6 +52,8 @@ func init() {
 		&stageDef{name: "$querySettings", parse: stats(checkQuerySettings), noTxn: refusedEarly, concern: "local",
 			first: true, notInFacet: true, collectionless: true, uses: onCluster("querySettings"), notV1: true,
 			at: elsewhere},
+		&stageDef{name: "$queryStats", parse: stats(checkQueryStats), noTxn: refusedEarly, concern: "local",
+			first: true, notInFacet: true, collectionless: true, uses: usesOfQueryStats, notV1: true, at: elsewhere},
 		&stageDef{name: "$changeStream", parse: stats(checkChangeStream), noTxn: refusedEarly, concern: "majority",
 			changeStream: true, first: true, notInFacet: true, notInLookup: true, collectionless: true,
 			uses: uses("find", "changeStream")},
@@ -473,6 +475,64 @@ func checkQuerySettings(p *parser, name string, v bson.RawValue) (bson.Raw, erro
 		}
 	}
 	return doc, nil
+}
+
+// queryStatsArgs are the options of $queryStats, and transformArgs those of its only one.
+var (
+	queryStatsArgs = &args.Table[args.None]{Name: "$queryStats", Fields: map[string]args.Field[args.None]{
+		"transformIdentifiers": args.Object[args.None](nil),
+	}, Must: true}
+	transformArgs = &args.Table[args.None]{Name: "$queryStats.transformIdentifiers",
+		Required: []string{"algorithm", "hmacKey"}, Fields: map[string]args.Field[args.None]{
+			"algorithm": args.String[args.None](nil).Then(func(_ *args.None, v args.Value) error {
+				if s, _ := v.StringValue(); s != "hmac-sha-256" {
+					return srverr.New(srverr.BadValue,
+						"Enumeration value '%s' for field '$queryStats.transformIdentifiers.algorithm' is not a valid value.", s)
+				}
+				return nil
+			}),
+			"hmacKey": args.Any[args.None](nil).Then(func(_ *args.None, v args.Value) error {
+				const name = "$queryStats.transformIdentifiers.hmacKey"
+				key, ok := v.Binary()
+				switch {
+				case !ok:
+					return args.WrongType(name, v.Type, "binData")
+				case key.Subtype != bson.BinarySensitive:
+					return srverr.New(srverr.TypeMismatch,
+						"BSON field '%s' is the wrong binData type, expected type 'sensitive'", name)
+				}
+				return nil
+			}),
+		}, Must: true}
+)
+
+func checkQueryStats(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
+	doc, ok := v.Document()
+	switch {
+	case p.ns.DB != "admin" || p.ns.Coll != "":
+		return nil, srverr.New(srverr.InvalidNamespace,
+			"%s must be run against the 'admin' database with {aggregate: 1}", name)
+	case !ok:
+		return nil, srverr.New(srverr.FailedToParse, "%s value must be an object. Found: %s", name, typeName(v))
+	}
+	from := args.NoCommand{As: p.rt.o.Version}
+	if err := queryStatsArgs.Parse(from, doc, nil); err != nil {
+		return nil, err
+	}
+	if inner, ok := doc.Lookup("transformIdentifiers").Document(); ok {
+		return doc, transformArgs.Parse(from, inner, nil)
+	}
+	return doc, nil
+}
+
+// usesOfQueryStats: who sees the names in the statistics as they are needs less than who gets them
+// transformed, as the manual has it.
+func usesOfQueryStats(s Stage) []Use {
+	list := []Use{{Action: "queryStatsRead"}}
+	if doc, _ := s.Spec.Document(); doc.Lookup("transformIdentifiers").Type != 0 {
+		list = append(list, Use{Action: "queryStatsReadTransformed"})
+	}
+	return list
 }
 
 // checkChangeStream leaves the options to the deployment's change log.

@@ -14,10 +14,11 @@ import (
 func init() {
 	register(
 		&stageDef{name: "$unionWith", noTxn: refusedInPlace, shown: showUnion, parse: one(parseUnion),
-			precheck: checkUnion, reads: "coll", pipelines: "pipeline", refuses: refusedByUnion, at: elsewhere},
+			precheck: checkUnion, reads: "coll", pipelines: "pipeline", refuses: refusedByUnion, at: elsewhere,
+			names: whole + " coll"},
 		&stageDef{name: "$facet", shown: showFacet, parse: one(parseFacet), precheck: checkFacet, notInFacet: true,
-			pipelines: "*",
-			refuses:   refusedByFacet, at: elsewhere},
+			pipelines: "*", keyed: whole,
+			refuses: refusedByFacet, at: elsewhere},
 	)
 }
 

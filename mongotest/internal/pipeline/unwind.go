@@ -11,7 +11,8 @@ import (
 )
 
 func init() {
-	register(&stageDef{name: "$unwind", shown: showUnwind, parse: one(parseUnwind), at: eachShard})
+	register(&stageDef{name: "$unwind", shown: showUnwind, parse: one(parseUnwind), at: eachShard,
+		names: "includeArrayIndex"})
 }
 
 // unwindStage is $unwind: a document per item of an array.

@@ -174,41 +174,74 @@ type Parts struct {
 	Pipeline   func(stages []bson.Raw) ([]bson.Raw, error)
 	Filter     func(filter bson.Raw) (bson.Raw, error)
 	Expression func(v bson.RawValue) (bson.RawValue, error)
+	// Name is for what names fields or collections, Keyed for a document whose fields are named by
+	// whoever wrote it, and Key for one such name before a sub-pipeline. If they are nil, the first
+	// two are expressions, and a key stays.
+	Name  func(v bson.RawValue) (bson.RawValue, error)
+	Keyed func(v bson.RawValue) (bson.RawValue, error)
+	Key   func(name string) string
 }
 
 // Rewrite returns the specification with its parts rewritten.
 func (s *Stage) Rewrite(p Parts) (bson.RawValue, error) {
-	if s.Spec.Type != bson.TypeEmbeddedDocument || s.def.pipelines == "" && s.def.filter == "" {
+	doc, isDoc := s.Spec.Document()
+	switch {
+	case isDoc && s.def.filter == whole:
+		return p.filter(s.Spec)
+	case p.Keyed != nil && s.def.pipelines == "" && listed(s.def.keyed, whole):
+		return p.Keyed(s.Spec)
+	case p.Name != nil && listed(s.def.names, whole) && (!isDoc || s.def.names == whole):
+		return p.Name(s.Spec)
+	case !isDoc:
 		return p.Expression(s.Spec)
 	}
-	if s.def.filter == whole {
-		return p.filter(s.Spec)
+	// With Keyed, what is no expression has fields of the stage, whose names nobody has chosen.
+	first, _ := bsondoc.FirstElement(doc)
+	fields := p.Keyed != nil && !strings.HasPrefix(first, "$")
+	if s.def.pipelines == "" && s.def.filter == "" && !fields && (p.Name == nil || s.def.names == "") {
+		return p.Expression(s.Spec)
 	}
-	return p.below(s.Spec, s.def.pipelines, s.def.filter)
+	return p.below(doc, s.def.pipelines, s.def)
 }
 
-// below rewrites a document that has pipelines and a filter at paths of their own; "" is for none.
-func (p *Parts) below(v bson.RawValue, pipelines, filter string) (bson.RawValue, error) {
-	doc, ok := v.Document()
-	if !ok {
-		return p.Expression(v)
+// listed reports whether a name is one of those that a string has between spaces.
+func listed(list, name string) bool {
+	for item := range strings.SplitSeq(list, " ") {
+		if item == name {
+			return true
+		}
 	}
+	return false
+}
+
+// below rewrites a document that has pipelines at a path; "" is for none. Only at the top it has
+// what the stage's row names.
+func (p *Parts) below(doc bson.Raw, pipelines string, def *stageDef) (bson.RawValue, error) {
 	field, rest, _ := strings.Cut(pipelines, ".")
 	start, b := bson.BeginDocument(nil)
 	for key, item := range doc.All() {
 		var err error
+		sub, isDoc := item.Document()
+		pipes := field != "" && (field == "*" || field == key)
+		if pipes && field == "*" && p.Key != nil {
+			key = p.Key(key)
+		}
 		switch {
-		case field != "" && (field == "*" || field == key) && rest != "":
-			item, err = p.below(item, rest, "")
-		case field != "" && (field == "*" || field == key) && item.Type == bson.TypeArray:
+		case pipes && rest != "" && isDoc:
+			item, err = p.below(sub, rest, &unknown)
+		case pipes && item.Type == bson.TypeArray:
 			item, err = p.pipeline(item)
-		case filter == key && item.Type == bson.TypeEmbeddedDocument:
+		case def.filter == key && item.Type == bson.TypeEmbeddedDocument:
 			item, err = p.filter(item)
+		case p.Name != nil && listed(def.names, key):
+			item, err = p.Name(item)
+		case p.Keyed != nil && listed(def.keyed, key):
+			item, err = p.Keyed(item)
 		default:
 			item, err = p.Expression(item)
 		}
 		if err != nil {
-			return v, err
+			return bsondoc.DocumentValue(doc), err
 		}
 		b = bson.AppendRawValue(b, key, item)
 	}

@@ -18,7 +18,8 @@ import (
 )
 
 func init() {
-	register(&stageDef{name: "$setWindowFields", parse: one(parseWindowFields)})
+	register(&stageDef{name: "$setWindowFields", parse: one(parseWindowFields), names: "sortBy",
+		keyed: "output"})
 }
 
 type windowStage struct {

@@ -22,13 +22,14 @@ func init() {
 		&stageDef{name: "$out", shown: showOut, parse: one(parseOut),
 			precheck: checkWriter(16990, "$out only supports"),
 			noTxn:    refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true,
-			writes: "coll", actions: actionsOfOut, at: primaryShard, unsharded: func(expr.Version) bool {
+			writes: "coll", names: whole + " coll db",
+			actions: actionsOfOut, at: primaryShard, unsharded: func(expr.Version) bool {
 				return true
 			}},
 		&stageDef{name: "$merge", shown: showMerge, parse: one(parseMerge), precheck: checkWriter(srverr.TypeMismatch,
 			"$merge requires"),
 			noTxn: refusedInParse, concern: notLinearizable, last: true, notInFacet: true, notInLookup: true,
-			writes: "into", actions: actionsOfMerge},
+			writes: "into", actions: actionsOfMerge, names: whole + " into on", keyed: "let"},
 	)
 }
 

@@ -1,6 +1,8 @@
 package query
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 
 	"allium/bson"
@@ -15,6 +17,12 @@ import (
 // DebugShape returns the filter with the types of its values in their place. Conditions stand in
 // the order in which they are written.
 func (f *Filter) DebugShape() bson.Raw { return filterShape(f.source) }
+
+// ShapeHash is the short form of a command's shape.
+func ShapeHash(shape bson.Raw) string {
+	sum := sha256.Sum256(shape)
+	return strings.ToUpper(hex.EncodeToString(sum[:]))
+}
 
 // filterShape returns the shape of a filter. Several conditions beside each other are an $and.
 func filterShape(doc bson.Raw) bson.Raw {

@@ -1,5 +1,8 @@
 package release
 
+// queryStatsParameters came with $queryStats.
+const queryStatsParameters = "internalQueryStatsCacheSize internalQueryStatsRateLimit"
+
 // emptyStamps came to four series at once.
 const emptyStamps = "bulkWrite.bypassEmptyTsReplacement delete.bypassEmptyTsReplacement findAndModify.bypassEmptyTsReplacement " +
 	"insert.bypassEmptyTsReplacement update.bypassEmptyTsReplacement"
@@ -82,6 +85,8 @@ var Features = []Feature{
 	{Since: At(6, 0, 7), Kind: Stage, Names: "$listSearchIndexes"},
 	{Since: At(6, 0, 7), Kind: Command,
 		Names: "createSearchIndexes dropSearchIndex listSearchIndexes updateSearchIndex"},
+	{Since: At(6, 0, 7), Until: At(6, 1, 0), Kind: Stage, Names: "$queryStats"},
+	{Since: At(6, 0, 7), Until: At(6, 1, 0), Kind: Parameter, Names: queryStatsParameters},
 	{Since: At(6, 0, 9), Until: At(6, 1, 0), Kind: Stage, Names: "$changeStreamSplitLargeEvent"},
 	{Since: At(6, 0, 11), Kind: Stage, Names: "$vectorSearch"},
 	{Since: At(6, 0, 11), Kind: Value, Names: "$meta=vectorSearchScore"},
@@ -97,7 +102,9 @@ var Features = []Feature{
 	{Since: At(7, 0, 0), Kind: Command, State: NotBuilt,
 		Names: "analyzeShardKey configureQueryAnalyzer resetPlacementHistory"},
 	{Since: At(7, 0, 0), Kind: Stage, Names: "$changeStreamSplitLargeEvent"},
-	{Since: At(7, 0, 0), Kind: Stage, State: NotBuilt, Names: "$listSampledQueries $queryStats"},
+	{Since: At(7, 0, 0), Kind: Stage, State: NotBuilt, Names: "$listSampledQueries"},
+	{Since: At(7, 0, 12), Kind: Stage, Names: "$queryStats"},
+	{Since: At(7, 0, 12), Kind: Parameter, Names: queryStatsParameters},
 	{Since: At(7, 0, 0), Kind: Expression, Names: "$median $percentile $toHashedIndexKey"},
 	{Since: At(7, 0, 0), Kind: Accumulator, Names: "$median $percentile"},
 	{Since: At(7, 0, 0), Kind: Variable, Names: "$$USER_ROLES"},
@@ -123,6 +130,7 @@ var Features = []Feature{
 	{Since: At(8, 0, 0), Kind: Parameter, Names: "defaultMaxTimeMS internalQueryPlannerIgnoreIndexWithCollationForRegex"},
 	{Since: At(8, 0, 12), Kind: Parameter, Names: rateLimiter},
 	{Since: At(8, 0, 12), Kind: Reply, Names: "serverStatus.queues.ingressSessionEstablishment"},
+	{Since: At(8, 0, 20), Kind: Parameter, Names: "internalQueryStatsSampleRate"},
 	{Since: At(8, 1, 0), Kind: Accumulator, Names: "$concatArrays $setUnion"},
 	{Since: At(8, 1, 0), Kind: Expression, Names: "$sigmoid"},
 	{Since: At(8, 1, 0), Kind: Value, Names: "create.validationAction=errorAndLog"},

@@ -82,9 +82,12 @@ type Command struct {
 	// Parse checks what the server checks before fail points, authorization and the state of the
 	// node.
 	Parse func(r *Request) error
-	// ShapeHash returns the short form of the shape of the query that the command is; ok is false
-	// if it has none. It may be nil.
-	ShapeHash func(r *Request) (hash string, ok bool)
+	// Shape returns the shape of the query that the command is; ok is false if it has none. It may
+	// be nil.
+	Shape func(r *Request) (shape bson.Raw, ok bool)
+	// Unsettable tells that the shape is for statistics alone: there are no settings for it, and
+	// the profiler does not show it.
+	Unsettable bool
 	// Run appends the elements of the reply to dst. The dispatcher adds ok, the times, and what an
 	// error needs; what was appended before an error is dropped.
 	Run func(r *Request, dst []byte) ([]byte, error)

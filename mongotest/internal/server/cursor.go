@@ -55,7 +55,9 @@ type Cursor struct {
 	AwaitData bool
 	NoTimeout bool
 	created   time.Time
-	reading   *reading // nil: its first batch is its last
+	query     *queryRun // what is recorded of it when it ends; nil: nothing
+	counted   int64     // of docs, those of commands that are recorded
+	reading   *reading  // nil: its first batch is its last
 	// Wait returns a channel that is closed when a tailable cursor may have something new.
 	Wait func() <-chan struct{}
 	// Token returns postBatchResumeToken of a change stream's cursor.
@@ -226,7 +228,7 @@ func (t *cursorTable) expireLocked(now time.Time) {
 	for id, c := range t.byID {
 		if t.idle(c, now, timeout) {
 			delete(t.byID, id)
-			c.Iterator.Close()
+			c.close()
 		}
 	}
 }
@@ -238,7 +240,7 @@ func (t *cursorTable) CheckOut(id int64, now time.Time) (*Cursor, error) {
 	c := t.byID[id]
 	if c != nil && t.idle(c, now, t.timeout()) {
 		delete(t.byID, id)
-		c.Iterator.Close()
+		c.close()
 		c = nil
 	}
 	switch {
@@ -268,12 +270,15 @@ func (t *cursorTable) killSessions(match func(session.ID) bool) {
 	}
 	t.mu.Unlock()
 	for _, c := range closing {
-		c.Iterator.Close()
+		c.close()
 	}
 }
 
 // CheckIn gives a cursor back; one that is done, or was killed meanwhile, is closed.
 func (t *cursorTable) CheckIn(c *Cursor, done bool, now time.Time) {
+	if c.query != nil && c.Run.Request != nil {
+		c.countCommand(c.Run.Request)
+	}
 	if c.AtTime.IsZero() {
 		c.Run.rest()
 	}
@@ -287,7 +292,7 @@ func (t *cursorTable) CheckIn(c *Cursor, done bool, now time.Time) {
 	t.mu.Unlock()
 	c.Run.Request = nil
 	if done {
-		c.Iterator.Close()
+		c.close()
 	}
 }
 
@@ -326,7 +331,7 @@ func (t *cursorTable) Kill(match func(*Cursor) bool) int {
 	}
 	t.mu.Unlock()
 	for _, c := range dead {
-		c.Iterator.Close()
+		c.close()
 	}
 	return n
 }
@@ -535,6 +540,7 @@ func (r *Request) keepCursor(c *Cursor) error {
 	if r.AtTime.IsZero() {
 		c.Run.rest()
 	}
+	r.countOpened(c)
 	c.reading = &reading{r.rc.level, r.optedIn, r.preference, r.Routing.sources()}
 	if err := r.Node.cursors.add(c, time.Now()); err != nil {
 		c.Iterator.Close()

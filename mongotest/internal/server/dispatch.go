@@ -17,6 +17,7 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 	at, dst := bson.BeginDocument(dst)
 	dst, err := n.run(r, dst)
 	n.profile(r, dst[base:], err)
+	n.recordQuery(r, dst[base:], err)
 	n.count(r, err != nil)
 	n.note(r)
 	switch {

@@ -149,6 +149,14 @@ func checkParameter(name string, v bson.RawValue) bool {
 		return float(v) > 0
 	case rateLimiterQueue:
 		return float(v) >= 0
+	case queryStatsRate:
+		return float(v) >= -1
+	case queryStatsSample:
+		return float(v) >= 0 && float(v) <= 1
+	case queryStatsSize:
+		text, _ := v.StringValue()
+		_, ok := sizeOf(text)
+		return ok
 	}
 	return true
 }

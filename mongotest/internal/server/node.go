@@ -99,6 +99,7 @@ type Node struct {
 
 	counters      counters
 	usage         usage
+	queryStats    queryStats
 	establishment establishment
 
 	verbosity  map[string]int32 // of components of the log that are set, by their paths

@@ -69,6 +69,9 @@ var Parameters = map[string]bson.RawValue{
 	rateLimiterRate:                                            bsondoc.Int32Value(math.MaxInt32),
 	rateLimiterBurst:                                           bsondoc.DoubleValue(math.MaxFloat64),
 	rateLimiterQueue:                                           bsondoc.Int32Value(0),
+	queryStatsRate:                                             bsondoc.Int32Value(0),
+	queryStatsSample:                                           bsondoc.DoubleValue(0),
+	queryStatsSize:                                             bsondoc.StringValue("1%"),
 }
 
 // serviceDescriptor is what a service writes down that runs the server.
@@ -152,6 +155,7 @@ func (n *Node) StoreParameter(name string, v bson.RawValue) {
 		n.establishment.restart()
 	}
 	n.params[name] = v
+	n.queryStats.configure(name, v)
 }
 
 // ClusterParameters are the parameters of a whole deployment, with their defaults.

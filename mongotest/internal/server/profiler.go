@@ -369,9 +369,9 @@ func (r *Request) appendFigures(dst []byte, reply []byte, failed error) []byte {
 			break
 		}
 	}
-	if shape := r.Cmd.ShapeHash; shape != nil && r.Version().AtLeast(8, 0) {
-		if hash, ok := shape(r); ok {
-			dst = bson.AppendString(dst, "queryShapeHash", hash)
+	if r.Cmd.Shape != nil && !r.Cmd.Unsettable && r.Version().AtLeast(8, 0) {
+		if shape, ok := r.Cmd.Shape(r); ok {
+			dst = bson.AppendString(dst, "queryShapeHash", query.ShapeHash(shape))
 		}
 	}
 	return dst

@@ -90,6 +90,8 @@ type reads struct {
 	effect Effect
 	origin bson.Raw // the command that made the cursor which this one reads
 	told   bool     // the profiler was told of each statement
+	// counted tells that a cursor stays open, with which the query is recorded.
+	counted bool
 }
 
 // quick is what was done without a plan.

@@ -3,7 +3,6 @@
 package admin
 
 import (
-	"fmt"
 	"os"
 	"runtime"
 	"slices"
@@ -228,7 +227,7 @@ func runHostInfo(r *server.Request, dst []byte) ([]byte, error) {
 	if err := args.CheckParsed(r, r.Cmd.Name); err != nil {
 		return dst, err
 	}
-	memory, page := totalMemory(), int64(os.Getpagesize())
+	memory, page := server.TotalMemory(), int64(os.Getpagesize())
 	cores := int32(runtime.NumCPU())
 	system := bsondoc.Of(
 		"currentTime", bson.NewDateTime(r.Node.Data().Clock.Now()), "hostname", r.Node.Addr(),
@@ -247,20 +246,6 @@ func runHostInfo(r *server.Request, dst []byte) ([]byte, error) {
 	return bsondoc.Append(dst, "system", system,
 		"os", bsondoc.Of("type", runtime.GOOS, "name", "mongotest", "version", runtime.Version()),
 		"extra", bsondoc.Of("versionString", runtime.Version(), "pageSize", page, "numPages", memory/page)), nil
-}
-
-// totalMemory is how many bytes the machine has; where that cannot be read, how many the process
-// has.
-func totalMemory() int64 {
-	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
-		var kilobytes int64
-		if n, _ := fmt.Sscanf(string(text), "MemTotal: %d kB", &kilobytes); n == 1 && kilobytes > 0 {
-			return kilobytes << 10
-		}
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return max(int64(m.Sys), 1<<20)
 }
 
 // getLogArgs are the arguments since version 5.0.

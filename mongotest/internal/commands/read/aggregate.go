@@ -27,7 +27,7 @@ func init() {
 		WriteConcern: true,
 		MaxTime:      server.MaxTime{Of: "aggregate", Positive: true}, DefaultMaxTime: readsOnly,
 		Mongos: server.OnMongos{Documents: true, Missing: missingDatabase}, Parse: parseAggregate,
-		ShapeHash: shapeHashOf, Run: runAggregate,
+		Shape: queryShape, Run: runAggregate,
 	})
 }
 

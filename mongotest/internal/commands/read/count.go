@@ -17,8 +17,8 @@ func init() {
 		Name: "count", Timeless: true,
 		Help: "count objects in collection", Needs: server.OnColl("find"), API: server.V1,
 		DataLake: true, Where: server.OptIn,
-		Sequences: true, ReadConcern: true, Mongos: server.OnMongos{Reply: countOfShards}, Run: runCount,
-		DefaultMaxTime: server.Always,
+		Sequences: true, ReadConcern: true, Mongos: server.OnMongos{Reply: countOfShards}, Shape: countShape,
+		Unsettable: true, Run: runCount, DefaultMaxTime: server.Always,
 	})
 }
 

@@ -22,8 +22,8 @@ func init() {
 		Help:  "{ distinct : 'collection name' , key : 'a.b' , query : {} }",
 		Needs: server.OnColl("find"), DataLake: true,
 		Where: server.OptIn, Txn: server.TxnOK, Sequences: true, ReadConcern: true, Snapshot: true,
-		Mongos:    server.OnMongos{Early: server.CheckTarget, Missing: server.RefuseMissing},
-		ShapeHash: shapeHashOf, Run: runDistinct, DefaultMaxTime: server.Always,
+		Mongos: server.OnMongos{Early: server.CheckTarget, Missing: server.RefuseMissing},
+		Shape:  queryShape, Run: runDistinct, DefaultMaxTime: server.Always,
 	})
 }
 

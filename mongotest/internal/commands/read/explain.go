@@ -275,7 +275,7 @@ func explainReply(r *server.Request, dst []byte, e *explainTarget, command bson.
 	}
 	if name, _ := bsondoc.FirstElement(command); r.Version().AtLeast(8, 0) && slices.Contains(settableCommands, name) {
 		if shape, err := shapeOf(r, command); err == nil {
-			dst = bson.AppendString(dst, "queryShapeHash", shapeHash(shape))
+			dst = bson.AppendString(dst, "queryShapeHash", query.ShapeHash(shape))
 		}
 	}
 	if r.Version().AtLeast(5, 0) {

@@ -26,7 +26,7 @@ func init() {
 		Name: "find", Help: "query for documents", Needs: server.OnColl("find"), API: server.V1, DataLake: true,
 		Where: server.OptIn,
 		Txn:   server.TxnOK, Sequences: true, ReadConcern: true, Snapshot: true, Struct: "FindCommandRequest",
-		ShapeHash: shapeHashOf, Run: runFind, DefaultMaxTime: server.Always,
+		Shape: queryShape, Run: runFind, DefaultMaxTime: server.Always,
 	})
 }
 

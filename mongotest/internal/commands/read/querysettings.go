@@ -14,7 +14,6 @@ import (
 	"allium/mongotest/internal/query"
 	"allium/mongotest/internal/server"
 	"allium/mongotest/internal/srverr"
-	"allium/mongotest/internal/work"
 )
 
 // Query settings: what is set for all queries of a shape, and what a shape is.
@@ -129,112 +128,6 @@ func shapeCommand(r *server.Request, doc bson.Raw) (*server.Request, error) {
 	return inner, err
 }
 
-// shapedFields are the fields of a command that are part of its shape as they are, and those of
-// which the type is part.
-const (
-	keptFields  = " sort collation key "
-	typedFields = " skip limit singleBatch returnKey showRecordId tailable awaitData mirrored oplogReplay " +
-		"allowDiskUse let min max "
-)
-
-// shapeOf returns the shape of a find, distinct or aggregate. It ends with the command, after which
-// the profiler asks for it, too: a filter that took all the time of one has no shape.
-func shapeOf(r *server.Request, body bson.Raw) (shape bson.Raw, err error) {
-	defer work.Catch(&err)
-	name, coll := bsondoc.FirstElement(body)
-	let, _ := body.Lookup("let").Document()
-	o := r.FullOptions(r.DB+".$cmd", nil, let)
-	filter := func(v bson.RawValue) (bson.Raw, error) {
-		doc, _ := v.Document()
-		f, err := query.ParseFilter(bsondoc.OrEmpty(doc), o)
-		if err != nil {
-			return nil, err
-		}
-		return f.DebugShape(), nil
-	}
-	at, shape := bson.BeginDocument(nil)
-	ns, _ := coll.StringValue()
-	if coll.Type != bson.TypeString {
-		ns = "$cmd.aggregate"
-	}
-	shape = bsondoc.Append(shape, "cmdNs", bsondoc.Of("db", r.DB, "coll", ns), "command", name)
-	for k, v := range body.All() {
-		switch {
-		case k == "filter" || k == "query":
-			doc, err := filter(v)
-			if err != nil {
-				return nil, err
-			}
-			shape = bson.AppendDocument(shape, k, doc)
-		case k == "pipeline":
-			list, d := bson.BeginArrayElement(shape, k)
-			for i, stage := range bsondoc.Items(v) {
-				doc, err := stageShape(stage.Value, filter)
-				if err != nil {
-					return nil, err
-				}
-				d = append(bson.AppendIndexHeader(d, bson.TypeEmbeddedDocument, i), doc...)
-			}
-			shape = bson.EndDocument(d, list)
-		case k == "projection":
-			shape = bson.AppendRawValue(shape, k, projectionShape(v))
-		case strings.Contains(keptFields, " "+k+" "):
-			shape = bson.AppendRawValue(shape, k, v)
-		case strings.Contains(typedFields, " "+k+" "):
-			shape = bson.AppendRawValue(shape, k, query.ExpressionShape(v))
-		}
-	}
-	return bson.EndDocument(shape, at), nil
-}
-
-// stageShape returns the shape of a stage of a pipeline.
-func stageShape(stage bson.Raw, filter func(v bson.RawValue) (bson.Raw, error)) (bson.Raw, error) {
-	name, v := bsondoc.FirstElement(stage)
-	switch name {
-	case "$match":
-		doc, err := filter(v)
-		return bsondoc.Single(name, bsondoc.DocumentValue(doc)), err
-	case "$project":
-		return bsondoc.Single(name, projectionShape(v)), nil
-	case "$sort", "$unset", "$unwind", "$count", "$out":
-		return stage, nil
-	}
-	return bsondoc.Single(name, query.ExpressionShape(v)), nil
-}
-
-// projectionShape returns the shape of a projection: whether it takes a field is part of it.
-func projectionShape(v bson.RawValue) bson.RawValue {
-	doc, ok := v.Document()
-	if !ok {
-		return v
-	}
-	return bsondoc.DocumentValue(bsondoc.Build(func(d *bsondoc.Builder) {
-		for k, v := range doc.All() {
-			switch {
-			case v.IsNumber() || v.Type == bson.TypeBoolean:
-				d.Flag(k, v.AsBool())
-			default:
-				d.B = bson.AppendRawValue(d.B, k, query.ExpressionShape(v))
-			}
-		}
-	}))
-}
-
-// shapeHash is the short form of a shape.
-func shapeHash(shape bson.Raw) string {
-	sum := sha256.Sum256(shape)
-	return strings.ToUpper(hex.EncodeToString(sum[:]))
-}
-
-// shapeHashOf returns the short form of the shape of a command that settings are for.
-func shapeHashOf(r *server.Request) (hash string, ok bool) {
-	shape, err := shapeOf(r, r.Body)
-	if err != nil {
-		return "", false
-	}
-	return shapeHash(shape), true
-}
-
 // settingsOf returns the settings for queries of a command's shape, nil if there are none.
 func settingsOf(r *server.Request, body bson.Raw) *planner.QuerySetting {
 	all := r.Node.Data().QuerySettings()
@@ -246,7 +139,7 @@ func settingsOf(r *server.Request, body bson.Raw) *planner.QuerySetting {
 	if err != nil {
 		return nil // the command finds out itself, and says so in its own words
 	}
-	return all.Find(shapeHash(shape))
+	return all.Find(query.ShapeHash(shape))
 }
 
 // settingsFor is settingsOf for a command that is about to run, which they may refuse.
@@ -301,7 +194,7 @@ func settingsTarget(r *server.Request) (inner *server.Request, s planner.QuerySe
 		if s.Shape, err = shapeOf(inner, inner.Body); err != nil {
 			return nil, s, err
 		}
-		s.Query, s.Hash = bsondoc.Copy(v.Value), shapeHash(s.Shape)
+		s.Query, s.Hash = bsondoc.Copy(v.Value), query.ShapeHash(s.Shape)
 		return inner, s, nil
 	default:
 		return nil, s, args.WrongTypes(r.Name+"."+r.Name, v.Type, "[string, object]'")

@@ -24,6 +24,8 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 		return pipeline.FromSlice(listCatalog(r, e.state(), ns)), nil
 	case "$querySettings":
 		return pipeline.FromSlice(querySettings(r, spec.Lookup("showDebugQueryShape").AsBool())), nil
+	case "$queryStats":
+		return pipeline.FromSlice(queryStats(r, spec)), nil
 	case "$shardedDataDistribution":
 		if !r.Router() {
 			return nil, srverr.New(srverr.IllegalOperation, "%s can only be run on a mongos", stage)
