@@ -126,7 +126,7 @@ var aside = []struct {
 	{"internal/trust/cmd/", []string{"internal/trust"}},
 	{"internal/leaks", nil},
 	{"internal/leaks/cmd/", []string{"internal/leaks"}},
-	{"internal/campaign", []string{".", "auth", "bson", "consistency", "encryption", "encryption/kms", "event", "gridfs", "patterns/lease", "patterns/migrate", "patterns/queue", "patterns/stream", "internal/fakekms", "internal/leaks", "mongoerr", "mongotest"}},
+	{"internal/campaign", []string{".", "auth", "bson", "consistency", "encryption", "encryption/kms", "event", "gridfs", "patterns/lease", "patterns/migrate", "patterns/queue", "patterns/stream", "internal/errcode", "internal/fakekms", "internal/leaks", "mongoerr", "mongotest"}},
 	{"internal/campaign/cmd/", []string{"internal/campaign", "internal/patch"}},
 	{"internal/archtest", nil},
 	{"cmd/", []string{"*"}},

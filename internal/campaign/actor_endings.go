@@ -11,6 +11,7 @@ import (
 	"allium/bson"
 	"allium/consistency"
 	"allium/event"
+	"allium/internal/errcode"
 	"allium/mongoerr"
 	"allium/mongotest"
 )
@@ -51,7 +52,7 @@ func (w *world) txnStarted(e *event.CommandStarted) {
 	w.inTxn[e.RequestID] = t
 }
 
-func (w *world) txnEnded(e event.CommandInfo, err error) {
+func (w *world) txnEnded(e event.CommandInfo, reply bson.Raw, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.inTxn[e.RequestID]
@@ -60,11 +61,18 @@ func (w *world) txnEnded(e event.CommandInfo, err error) {
 	}
 	delete(w.inTxn, e.RequestID)
 	switch {
-	case err != nil:
+	case err != nil, leaves(reply):
 		t.lost = true
 	case e.CommandName == "commitTransaction" || e.CommandName == "abortTransaction":
 		t.answered = true
 	}
+}
+
+// leaves reports whether a reply says by the error of its write concern that the server leaves its
+// place. A real one ends its transactions then, and no client finds another before it looks anew.
+func leaves(reply bson.Raw) bool {
+	code, _ := reply.Lookup("writeConcernError", "code").AsInt64()
+	return code != 0 && errcode.Is(int32(code), errcode.StateChange)
 }
 
 // commits returns how often a session has begun to commit.

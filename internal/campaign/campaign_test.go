@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"allium/bson"
+	"allium/event"
 	"allium/internal/norace"
 )
 
@@ -333,6 +334,31 @@ func TestOpenBecause(t *testing.T) {
 		w := &world{txns: map[string]*traced{string(lsid): &tc.traced}}
 		if why, _ := w.openBecause(id, 3); (why != "") != tc.excused {
 			t.Errorf("%s: excused with %q", name, why)
+		}
+	}
+}
+
+// A server that says, in whatever way, that it leaves its place ends its transactions by itself:
+// what was not heard of afterwards is lost.
+func TestLeavingServers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reply bson.D
+		lost  bool
+	}{
+		"done":               {bson.D{{Key: "ok", Value: 1}}, false},
+		"on too few members": {bson.D{{Key: "ok", Value: 1}, {Key: "writeConcernError", Value: bson.D{{Key: "code", Value: int32(64)}}}}, false},
+		"shutting down":      {bson.D{{Key: "ok", Value: 1}, {Key: "writeConcernError", Value: bson.D{{Key: "code", Value: int32(91)}}}}, true},
+		"stepped down":       {bson.D{{Key: "ok", Value: 1}, {Key: "writeConcernError", Value: bson.D{{Key: "code", Value: int32(189)}}}}, true},
+	} {
+		reply, err := bson.Marshal(tc.reply)
+		if err != nil {
+			t.Fatal(err)
+		}
+		txn := &traced{number: 1}
+		w := &world{inTxn: map[int64]*traced{7: txn}}
+		w.txnEnded(event.CommandInfo{CommandName: "insert", RequestID: 7}, reply, nil)
+		if txn.lost != tc.lost {
+			t.Errorf("%s: lost %t", name, txn.lost)
 		}
 	}
 }

@@ -258,13 +258,13 @@ func (u *usage) monitors(o *allium.ClientOptions) {
 		Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
 			u.ended()
 			u.w.cursorAnswered(u, e)
-			u.w.txnEnded(e.CommandInfo, nil)
+			u.w.txnEnded(e.CommandInfo, e.Reply, nil)
 			u.charges.meet("CommandSucceeded")
 		},
 		Failed: func(_ context.Context, e *event.CommandFailed) {
 			u.ended()
 			u.w.cursorFailed(e)
-			u.w.txnEnded(e.CommandInfo, e.Failure)
+			u.w.txnEnded(e.CommandInfo, nil, e.Failure)
 			u.w.searchText("a command event", fmt.Sprint(e.Failure))
 			u.charges.meet("CommandFailed")
 		},
