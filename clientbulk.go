@@ -306,7 +306,10 @@ func (b *clientBulk) read(ctx context.Context, op *exec.Op, res exec.Result) err
 	if killed := cur.Close(ctx); killed != nil && err != nil {
 		err = failure.Join(err, killed)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return res.Ended
 }
 
 // outcomes reads the results of the writes, in an ordered operation up to the first that was

@@ -147,8 +147,8 @@ func writeOutcome(op *exec.Op, res *exec.Result) error {
 		err = op.Named(err)
 	case len(rejected) > 0:
 		err = exec.Refusal(rejected, res.Reply, res.Concern)
-	case res.Concern != nil:
-		err = op.Explain(res.Concern)
+	default:
+		err = op.Explain(res.Unconfirmed())
 	}
 	return err
 }

@@ -495,7 +495,7 @@ func findAndModify[T any](ctx context.Context, c *handle, cmd *command.FindAndMo
 		if err != nil {
 			return op.Named(err)
 		}
-		concern := concernError(op, &res) // the write was done here, and the document says what it was
+		concern := op.Explain(res.Unconfirmed()) // the write was done here, and the document says what it was
 		if raw == nil {
 			if concern != nil { // or the zero T would be taken for the document
 				concern = failure.Join(concern, mongoerr.ErrNoDocuments)
@@ -518,12 +518,4 @@ func findAndModify[T any](ctx context.Context, c *handle, cmd *command.FindAndMo
 		return doc, mongoerr.ErrNoDocuments
 	}
 	return doc, nil
-}
-
-// concernError returns the error of a write concern that a reply reports beside its result.
-func concernError(op *exec.Op, res *exec.Result) error {
-	if res.Concern == nil {
-		return nil
-	}
-	return op.Explain(res.Concern)
 }

@@ -244,16 +244,15 @@ func (w *writer) one(ctx context.Context, cmd command.Command) (reply writeReply
 	}
 	acknowledged = call.op.WriteConcern.Acknowledged()
 	if reply, _, err = call.run(ctx, w.inherited); err != nil {
-		var wc *mongoerr.WriteConcernError
-		return writeReply{}, acknowledged && errors.As(err, &wc), err
+		return writeReply{}, false, err
 	}
 	switch rejected := len(reply.errors) > 0; {
 	case rejected && reply.concern != nil:
-		err = failure.Join(reply.errors[0], reply.concern)
+		err = failure.Join(reply.errors[0], reply.ended)
 	case rejected:
 		err = reply.errors[0]
 	case reply.concern != nil:
-		err = reply.concern
+		err = reply.ended
 	}
 	return reply, acknowledged, call.op.Explain(err)
 }
@@ -264,6 +263,7 @@ type writeReply struct {
 	upserted    map[int]any
 	errors      []*mongoerr.WriteError
 	concern     *mongoerr.WriteConcernError
+	ended       error // concern, or the operation's error beside it: see exec.Result
 }
 
 // writeCall is a write command on its way.
@@ -355,6 +355,7 @@ func (c *writeCall) take(op *exec.Op, res exec.Result) error {
 	}
 	if reply.concern = res.Concern; reply.concern != nil {
 		failure.Name(reply.concern, op.Command.Name(), op.Namespace())
+		reply.ended = res.Unconfirmed()
 	}
 	if c.batch == nil && reply.errors != nil {
 		reply.errors[0].Reply = bytes.Clone(res.Reply)
@@ -421,6 +422,10 @@ func (w *writer) many(ctx context.Context, cmd command.Batch, ordered bool) (wri
 			}
 		}
 		total.statements = cmd.First() + cmd.Count()
+		if reply.ended != nil && reply.ended != error(reply.concern) {
+			last = reply.ended
+			break
+		}
 		if ordered && len(writeErrors) > 0 {
 			total.statements = writeErrors[len(writeErrors)-1].Index
 			break

@@ -186,8 +186,10 @@ type SelectionError struct {
 	Elapsed time.Duration
 	// Command is the operation's command, and Namespace its database or collection.
 	Command, Namespace string
-	Labels                   // those that the specifications make the driver add
-	Wrapped            error // the first underlying error
+	Labels             // those that the specifications make the driver add
+	// Wrapped is the first underlying error. What a server answered to the command of another
+	// operation, or of a monitor, is there by its text alone: it is not what became of this one.
+	Wrapped error
 }
 
 // Error returns the command, the criteria, and why each server was rejected, for example

@@ -397,6 +397,8 @@ func (r *run) drop(res Result) {
 // loop makes attempts until one succeeds or no further one is allowed.
 func (r *run) loop(ctx context.Context) (Result, error) {
 	var first, sent error // the first error, and the last one of an attempt that may have had an effect
+	var done Result       // of the last attempt that did the write, on too few members
+	defer func() { done.Release() }()
 	for {
 		res, stage, err := r.attempt(ctx)
 		if err == nil {
@@ -412,6 +414,9 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 		if stage == stageSent && !mongoerr.HasLabel(err, mongoerr.LabelNoWritesPerformed) {
 			sent = err
 		}
+		if res.Concern != nil && r.op.WriteErrors {
+			done, res = res, done
+		}
 		if r.retries(ctx, err, stage) && r.backoff(ctx, err) && r.pause(ctx, stage) {
 			r.drop(res)
 			r.unpin(err, nil, true)
@@ -421,16 +426,17 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 			}
 			continue
 		}
-		if res.Concern != nil && r.op.WriteErrors {
-			return res, nil // the caller returns it beside the results
-		}
 		r.drop(res)
+		if done.Concern != nil && err == error(done.Concern) {
+			return r.take(&done), nil // the caller returns the error beside the results
+		}
 		// The rules of Retryable Writes, which those of Retryable Reads are a part of: an error
 		// that says that an attempt was made wins over one that says that none was.
 		if sent == nil {
 			sent = first
 		}
 		last := err
+		isDone := done.Concern != nil && sent == error(done.Concern)
 		if refused, ok := errors.AsType[*mongoerr.AuthError](last); ok && !errors.As(sent, new(*mongoerr.AuthError)) {
 			sent = &refusedRetry{sent, refused}
 		}
@@ -441,8 +447,23 @@ func (r *run) loop(ctx context.Context) (Result, error) {
 		if r.inTxn && stage == stageSent && !r.cleansUp() {
 			r.op.Session.Transaction().Answered(err)
 		}
-		return Result{}, err
+		if !isDone {
+			return Result{}, err
+		}
+		// The retry that could not be made has changed nothing of what the write did.
+		if err != error(done.Concern) {
+			failure.Name(err, r.op.Command.Name(), r.op.Namespace())
+			done.Ended = failure.Cause(ctx, err)
+		}
+		return r.take(&done), nil
 	}
+}
+
+// take returns a result that was kept while the operation went on.
+func (r *run) take(kept *Result) Result {
+	res := *kept
+	*kept, r.reply = Result{}, res.Reply
+	return res
 }
 
 // refusedRetry is the error of an operation whose retry could not authenticate: the one that made

@@ -224,8 +224,24 @@ type Result struct {
 	// Concern is the reply's write concern error, with the labels that the driver adds, nil if
 	// there is none. It is set with Op.WriteErrors only.
 	Concern *mongoerr.WriteConcernError
+	// Ended is the operation's error beside Concern, if the reply with Concern is not the last that
+	// was heard of the operation: it was tried again, and the retry could not be made. It has
+	// Concern within.
+	Ended error
 
 	reply *conn.Reply
+}
+
+// Unconfirmed returns the error of a write that was done, though on fewer members than its write
+// concern asks for; nil if there is none. It is set with Op.WriteErrors only.
+func (r *Result) Unconfirmed() error {
+	switch {
+	case r.Ended != nil:
+		return r.Ended
+	case r.Concern != nil:
+		return r.Concern
+	}
+	return nil
 }
 
 // Release gives the reply's buffer back. Without it the garbage collector takes it.

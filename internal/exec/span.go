@@ -163,10 +163,8 @@ func writeOutcome(res *Result, op *Op) error {
 		return err
 	case len(list) > 0:
 		return list[0]
-	case res.Concern != nil:
-		return res.Concern
 	}
-	return nil
+	return res.Unconfirmed()
 }
 
 func endSpan(span tracing.Span, err error) {

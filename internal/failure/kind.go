@@ -50,3 +50,14 @@ func Applied(err error) bool {
 	_, failed := errors.AsType[*mongoerr.ServerError](err)
 	return !refused && !failed
 }
+
+// Others returns an error that another command had, for errors that give it as their reason: it
+// says the same, but errors.As, mongoerr.HasCode and Applied do not take what became of that
+// command for what became of this one.
+func Others(err error) error {
+	switch err.(type) {
+	case *mongoerr.ServerError, *mongoerr.WriteConcernError:
+		return errors.New(err.Error())
+	}
+	return err
+}

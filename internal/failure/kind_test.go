@@ -62,6 +62,7 @@ func TestApplied(t *testing.T) {
 		{errors.Join(errors.New("x"), concern), true},
 		{errors.Join(concern, write), false},
 		{errors.Join(server, concern), false},
+		{&mongoerr.SelectionError{Wrapped: Others(concern)}, false},
 	} {
 		if got := Applied(test.err); got != test.want {
 			t.Errorf("%v: %v", test.err, got)

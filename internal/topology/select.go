@@ -11,6 +11,7 @@ import (
 
 	"allium/consistency"
 	"allium/event"
+	"allium/internal/failure"
 	"allium/internal/logging"
 	"allium/mongoerr"
 )
@@ -186,7 +187,7 @@ func (t *Topology) selectionError(snap *snapshot, sel *Selection, start time.Tim
 	e := &mongoerr.SelectionError{Criteria: sel.String(), Topology: snap.desc, Elapsed: time.Since(start)}
 	for _, d := range snap.desc.Servers {
 		if e.Wrapped == nil && d.LastError != nil {
-			e.Wrapped = d.LastError
+			e.Wrapped = failure.Others(d.LastError)
 		}
 		e.Reasons = append(e.Reasons, d.Addr+": "+t.unsuitable(snap.desc, d, sel))
 	}

@@ -4,10 +4,16 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"allium"
 	"allium/bson"
+	"allium/event"
 	"allium/internal/drivertest/rig"
 	"allium/internal/testdeploy"
 	"allium/mongoerr"
@@ -135,6 +141,132 @@ func TestResultsBesideConcernErrors(t *testing.T) {
 		}
 	}
 }
+
+// unmadeRetries are reasons why a write that was done on too few members cannot be tried again, and
+// what its error is besides that of the write concern.
+var unmadeRetries = map[string]struct {
+	then func(r *retrying)
+	also func(error) bool
+}{
+	"the context has ended": {func(r *retrying) { r.cancel() }, func(error) bool { return true }},
+	"the context ends": {func(r *retrying) { r.d.Node(0).Kill(); time.AfterFunc(time.Second, r.cancel) },
+		func(err error) bool { return isA[*mongoerr.TimeoutError](err) && errors.Is(err, context.Canceled) }},
+	"no server until time is up": {func(r *retrying) { r.d.Node(0).Kill() },
+		func(err error) bool {
+			return isA[*mongoerr.TimeoutError](err) && errors.Is(err, context.DeadlineExceeded)
+		}},
+	"nothing was written": {func(r *retrying) {
+		r.fail(mongotest.Fail{Code: 10107, Labels: []string{"RetryableWriteError", "NoWritesPerformed"}})
+	}, func(error) bool { return true }},
+	"the connection is refused": {func(r *retrying) { r.d.Node(0).RefuseConnections() },
+		isA[*mongoerr.TimeoutError]},
+}
+
+// retrying is what a test can do between a write and its retry.
+type retrying struct {
+	d      *mongotest.Deployment
+	cancel context.CancelFunc
+	fail   func(mongotest.Fail)
+}
+
+// TestResultsBesideUnmadeRetries: a write whose write concern was not met is tried again. If that
+// cannot be, what the write did is told as it is without a retry.
+func TestResultsBesideUnmadeRetries(t *testing.T) {
+	notRetried := []string{"UpdateMany", "DeleteMany", "RunCommand", "CreateIndex", "CreateIndexes"}
+	for what, run := range concernWrites {
+		if slices.Contains(notRetried, what) {
+			continue
+		}
+		for why, retry := range unmadeRetries {
+			synctest.Test(t, func(t *testing.T) {
+				d := mongotest.Start(t, mongotest.InMemory(), mongotest.ReplicaSet(1))
+				r := &retrying{d: d, fail: func(f mongotest.Fail) {
+					f.Commands, f.Times = []string{"insert", "update", "delete", "findAndModify", "bulkWrite"}, 1
+					d.FailCommand(f)
+				}}
+				var once sync.Once
+				armed := false
+				client := rig.Open(t, d.URI(), allium.ClientOptions{Dialer: d, CommandMonitor: &event.CommandMonitor{
+					Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
+						if _, ok := e.Reply.Lookup("writeConcernError").Document(); ok && armed {
+							once.Do(func() { retry.then(r) })
+						}
+					}}})
+				begin := func() *allium.Collection[counted] {
+					c := allium.CollectionOf[counted](client.Database("d"), "c")
+					rig.Must(0, c.Drop(t.Context()))
+					rig.Must(c.InsertMany(t.Context(), []counted{{1, 1, 1}, {2, 2, 1}, {3, 3, 1}}))
+					return c
+				}
+				want, wantErr := run(t.Context(), client, begin())
+				c := begin()
+				r.fail(mongotest.Fail{WriteConcernError: bson.D{{Key: "code", Value: 91}, {Key: "errmsg", Value: "going"}}})
+				armed = true
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				r.cancel = cancel
+				got, err := run(ctx, client, c)
+				if !reflect.DeepEqual(got, want) {
+					t.Errorf("%s, %s: got %+v, want %+v, with %v", what, why, got, want, err)
+				}
+				if !mentionsConcern(err) || !retry.also(err) {
+					t.Errorf("%s, %s: the error is %v", what, why, err)
+				}
+				for _, own := range []error{mongoerr.ErrNoDocuments, mongoerr.ErrConflict} {
+					if errors.Is(wantErr, own) != errors.Is(err, own) {
+						t.Errorf("%s, %s: the error is %v, and without a retry %v", what, why, err, wantErr)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestOthersOutcomes: what a server answered to one operation is why there is no server for the
+// next, and its error says so; but the next was never sent, and does not tell of a write, a code or
+// a label that are the first one's.
+func TestOthersOutcomes(t *testing.T) {
+	foreign := map[string]mongotest.Fail{
+		"a write concern": {WriteConcernError: bson.D{{Key: "code", Value: 91}, {Key: "errmsg", Value: "going"}}},
+		"a command":       {Code: 91, Labels: []string{"RetryableWriteError"}},
+	}
+	for what, run := range concernWrites {
+		for why, fail := range foreign {
+			synctest.Test(t, func(t *testing.T) {
+				d := mongotest.Start(t, mongotest.InMemory(), mongotest.ReplicaSet(1))
+				client := rig.Open(t, d.URI(), allium.ClientOptions{Dialer: d, RetryWrites: new(false),
+					CommandMonitor: &event.CommandMonitor{
+						Succeeded: func(_ context.Context, e *event.CommandSucceeded) {
+							if _, ok := e.Reply.Lookup("writeConcernError").Document(); ok {
+								d.Node(0).Hang()
+							}
+						},
+						Failed: func(context.Context, *event.CommandFailed) { d.Node(0).Hang() },
+					}})
+				c := allium.CollectionOf[counted](client.Database("d"), "c")
+				rig.Must(c.InsertMany(t.Context(), []counted{{1, 1, 1}, {2, 2, 1}, {3, 3, 1}}))
+				fail.Commands, fail.Times = []string{"insert"}, 1
+				d.FailCommand(fail)
+				if _, err := c.InsertOne(t.Context(), counted{ID: 8}); err == nil {
+					t.Fatal("the first operation had no error")
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer cancel()
+				_, err := run(ctx, client, c)
+				if !isA[*mongoerr.SelectionError](err) || !strings.Contains(err.Error(), "ShutdownInProgress (91)") {
+					t.Errorf("%s after the error of %s: %v", what, why, err)
+				}
+				if mentionsConcern(err) || isA[*mongoerr.ServerError](err) || mongoerr.HasCode(err, 91) ||
+					mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite) || errors.Is(err, mongoerr.ErrConflict) ||
+					errors.Is(err, mongoerr.ErrNoDocuments) {
+					t.Errorf("%s after the error of %s has it for its own: %#v", what, why, err)
+				}
+			})
+		}
+	}
+}
+
+func isA[E error](err error) bool { return errors.As(err, new(E)) }
 
 // mentionsConcern reports whether an error is, or has, one of a write concern.
 func mentionsConcern(err error) bool {
