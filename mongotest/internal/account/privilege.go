@@ -28,19 +28,20 @@ const (
 		"cleanupStructuredEncryptionData compactStructuredEncryptionData " + searchActions
 	dbAdminActions = "bypassDocumentValidation collMod collStats compact convertToCapped createCollection createIndex dbHash dbStats dropCollection dropDatabase " +
 		"dropIndex enableProfiler indexStats killCursors listCollections listIndexes planCacheIndexFilter planCacheRead planCacheWrite reIndex " +
-		"renameCollectionSameDB storageDetails validate listSearchIndexes " + searchActions
+		"renameCollectionSameDB storageDetails validate listSearchIndexes configureQueryAnalyzer " + searchActions
 	searchActions    = "createSearchIndexes dropSearchIndex updateSearchIndex"
 	userAdminActions = "changeCustomData changePassword createRole createUser dropRole dropUser grantRole revokeRole setAuthenticationRestriction viewRole viewUser"
 	monitorActions   = "checkFreeMonitoringStatus connPoolStats getCmdLineOpts getDefaultRWConcern getLog getParameter getShardMap hostInfo inprog listDatabases listSessions listShards " +
 		"netstat replSetGetConfig replSetGetStatus serverStatus shardingState top getClusterParameter " +
-		"listClusterCatalog querySettings queryStatsRead queryStatsReadTransformed shardedDataDistribution"
+		"listClusterCatalog listSampledQueries querySettings queryStatsRead queryStatsReadTransformed shardedDataDistribution"
 	hostActions    = "applicationMessage closeAllDatabases compact connPoolSync flushRouterConfig fsync invalidateUserCache killAnyCursor killAnySession killop logRotate resync rotateCertificates setParameter shutdown unlock"
 	managerActions = "addShard appendOplogNote applicationMessage cleanupOrphaned flushRouterConfig getClusterParameter getDefaultRWConcern listSessions listShards " +
 		"querySettings removeShard replSetConfigure replSetGetConfig replSetGetStatus replSetStateChange resync setClusterParameter setDefaultRWConcern setFeatureCompatibilityVersion setFreeMonitoring"
-	shardingActions = "enableSharding moveChunk splitChunk splitVector clearJumboFlag getShardVersion refineCollectionShardKey reshardCollection moveCollection unshardCollection"
-	backupActions   = "find collStats dbStats listCollections listIndexes"
-	restoreActions  = "bypassDocumentValidation collMod convertToCapped createCollection createIndex dropCollection insert remove update renameCollectionSameDB listCollections"
-	monitorAnyDB    = "collStats dbStats getShardVersion indexStats useUUID"
+	shardingActions = "enableSharding moveChunk splitChunk splitVector clearJumboFlag getShardVersion refineCollectionShardKey reshardCollection moveCollection unshardCollection " +
+		"analyzeShardKey configureQueryAnalyzer"
+	backupActions  = "find collStats dbStats listCollections listIndexes"
+	restoreActions = "bypassDocumentValidation collMod convertToCapped createCollection createIndex dropCollection insert remove update renameCollectionSameDB listCollections"
+	monitorAnyDB   = "collStats dbStats getShardVersion indexStats useUUID"
 )
 
 // grant is what a built-in role may do.

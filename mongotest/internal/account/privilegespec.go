@@ -310,7 +310,7 @@ var actions = func() map[string]bool {
 		"applyOps", "emptycapped", "checkMetadataConsistency", "getDatabaseVersion",
 		"setUserWriteBlockMode", "bypassWriteBlockingMode", "moveCollection", "unshardCollection",
 		"shardedDataDistribution", "listClusterCatalog", "querySettings", "queryStatsRead",
-		"queryStatsReadTransformed", "analyzeShardKey", "configureQueryAnalyzer",
+		"queryStatsReadTransformed", "analyzeShardKey", "configureQueryAnalyzer", "listSampledQueries",
 	} {
 		m[a] = true
 	}

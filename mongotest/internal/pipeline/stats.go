@@ -10,6 +10,7 @@ import (
 	"allium/mongotest/internal/args"
 	"allium/mongotest/internal/bsondoc"
 	"allium/mongotest/internal/bsontext"
+	"allium/mongotest/internal/namespace"
 	"allium/mongotest/internal/release"
 	"allium/mongotest/internal/srverr"
 )
@@ -52,6 +53,9 @@ func init() {
 		&stageDef{name: "$querySettings", parse: stats(checkQuerySettings), noTxn: refusedEarly, concern: "local",
 			first: true, notInFacet: true, collectionless: true, uses: onCluster("querySettings"), notV1: true,
 			at: elsewhere},
+		&stageDef{name: "$listSampledQueries", parse: stats(checkSampledQueries), noTxn: refusedEarly,
+			concern: "local", first: true, notInFacet: true, collectionless: true,
+			uses: onCluster("listSampledQueries"), notV1: true, at: elsewhere},
 		&stageDef{name: "$queryStats", parse: stats(checkQueryStats), noTxn: refusedEarly, concern: "local",
 			first: true, notInFacet: true, collectionless: true, uses: usesOfQueryStats, notV1: true, at: elsewhere},
 		&stageDef{name: "$changeStream", parse: stats(checkChangeStream), noTxn: refusedEarly, concern: "majority",
@@ -523,6 +527,30 @@ func checkQueryStats(p *parser, name string, v bson.RawValue) (bson.Raw, error) 
 		return doc, transformArgs.Parse(from, inner, nil)
 	}
 	return doc, nil
+}
+
+// sampledQueriesArgs are the options of $listSampledQueries.
+var sampledQueriesArgs = &args.Table[args.None]{Name: "$listSampledQueries", Fields: map[string]args.Field[args.None]{
+	"namespace": args.String[args.None](nil).Then(func(_ *args.None, v args.Value) error {
+		s, _ := v.StringValue()
+		if db, coll := namespace.Split(s); coll == "" || !namespace.ValidDB(db) {
+			return srverr.New(srverr.InvalidNamespace, "Invalid namespace specified '%s'", s)
+		}
+		return nil
+	}),
+}, Must: true}
+
+func checkSampledQueries(p *parser, name string, v bson.RawValue) (bson.Raw, error) {
+	doc, ok := v.Document()
+	switch {
+	case p.ns.DB != "admin" || p.ns.Coll != "":
+		return nil, srverr.New(srverr.InvalidNamespace,
+			"%s must be run against the 'admin' database with {aggregate: 1}", name)
+	case !ok:
+		return nil, srverr.New(srverr.FailedToParse, "%s must take a nested object but found: %s", name,
+			bsontext.Value(v))
+	}
+	return doc, sampledQueriesArgs.Parse(args.NoCommand{As: p.rt.o.Version}, doc, nil)
 }
 
 // usesOfQueryStats: who sees the names in the statistics as they are needs less than who gets them

@@ -99,10 +99,11 @@ var Features = []Feature{
 	{Since: At(6, 3, 0), Kind: Argument, Names: "aggregate.passthroughToShard"},
 
 	{Since: At(7, 0, 0), Kind: Command, Names: "checkMetadataConsistency cleanupStructuredEncryptionData mergeAllChunksOnShard"},
-	{Since: At(7, 0, 0), Kind: Command, State: NotBuilt,
-		Names: "analyzeShardKey configureQueryAnalyzer resetPlacementHistory"},
-	{Since: At(7, 0, 0), Kind: Stage, Names: "$changeStreamSplitLargeEvent"},
-	{Since: At(7, 0, 0), Kind: Stage, State: NotBuilt, Names: "$listSampledQueries"},
+	{Since: At(7, 0, 0), Kind: Command, Names: "analyzeShardKey configureQueryAnalyzer"},
+	{Since: At(7, 0, 0), Kind: Command, State: NotBuilt, Names: "resetPlacementHistory"},
+	{Since: At(7, 0, 0), Kind: Parameter, Names: "analyzeShardKeyCharacteristicsDefaultSampleSize analyzeShardKeyMonotonicityCorrelationCoefficientThreshold " +
+		"analyzeShardKeyNumMostCommonValues analyzeShardKeyNumRanges queryAnalysisSampleExpirationSecs"},
+	{Since: At(7, 0, 0), Kind: Stage, Names: "$changeStreamSplitLargeEvent $listSampledQueries"},
 	{Since: At(7, 0, 12), Kind: Stage, Names: "$queryStats"},
 	{Since: At(7, 0, 12), Kind: Parameter, Names: queryStatsParameters},
 	{Since: At(7, 0, 0), Kind: Expression, Names: "$median $percentile $toHashedIndexKey"},

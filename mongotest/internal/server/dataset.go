@@ -25,6 +25,7 @@ type Data struct {
 	// writeBlock is why users may not write: see WriteBlock.
 	writeBlock atomic.Pointer[string]
 	settings   planner.QuerySettings
+	sampler    Sampler
 	sessions   *session.Catalog
 	accounts   account.Registry
 	cluster    cluster

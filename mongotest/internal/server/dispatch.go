@@ -18,6 +18,7 @@ func (n *Node) dispatch(r *Request, dst []byte) (out []byte) {
 	dst, err := n.run(r, dst)
 	n.profile(r, dst[base:], err)
 	n.recordQuery(r, dst[base:], err)
+	r.sample(err)
 	n.count(r, err != nil)
 	n.note(r)
 	switch {

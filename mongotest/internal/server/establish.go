@@ -149,6 +149,10 @@ func checkParameter(name string, v bson.RawValue) bool {
 		return float(v) > 0
 	case rateLimiterQueue:
 		return float(v) >= 0
+	case sampleExpiration, CharacteristicSize, CommonValues, KeyRanges:
+		return float(v) >= 1
+	case MonotonicThreshold:
+		return float(v) >= 0 && float(v) <= 1
 	case queryStatsRate:
 		return float(v) >= -1
 	case queryStatsSample:

@@ -134,6 +134,7 @@ func (r *Request) BeginStatement() {
 
 // EndStatement tells the profiler of a statement: what it is and how it ended.
 func (r *Request) EndStatement(op string, statement func() bson.Raw, err error) {
+	r.sampleStatement(statement, err)
 	if !r.Node.Profiled() {
 		return
 	}

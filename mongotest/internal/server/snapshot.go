@@ -22,6 +22,7 @@ type Snapshot struct {
 	defaults   *DefaultConcerns
 	compatible string
 	settings   []planner.QuerySetting
+	sampling   sampling
 }
 
 // Snapshots keeps snapshots by name, for clients.
@@ -53,7 +54,7 @@ func (n *Node) Snapshot() (*Snapshot, error) {
 	return &Snapshot{
 		content: content, cluster: cluster, accounts: d.accounts.Snapshot(),
 		parameters: maps.Clone(d.parameters), defaults: d.defaults.Load(), compatible: d.compatible,
-		settings: d.settings.List(),
+		settings: d.settings.List(), sampling: d.sampler.save(),
 	}, nil
 }
 
@@ -82,6 +83,7 @@ func (n *Node) Restore(s *Snapshot) error {
 	d.parameters, d.compatible = maps.Clone(s.parameters), s.compatible
 	d.mu.Unlock()
 	d.settings.Replace(s.settings)
+	d.sampler.restore(s.sampling)
 	d.defaults.Store(s.defaults)
 	d.accounts.Restore(s.accounts)
 	if !ts.IsZero() {

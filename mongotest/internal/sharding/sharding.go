@@ -432,6 +432,51 @@ func (s *Metadata) Range(chunk int) func(doc bson.Raw) bool {
 	}
 }
 
+// Divided returns the metadata of a collection that is divided at keys, which are in order and none
+// of which is the lowest: each range is on a shard of its own.
+func (s *Metadata) Divided(at [][]bson.RawValue) *Metadata {
+	n := s.copy()
+	n.Chunks = []chunk{{Min: s.Pad(nil, MinKey)}}
+	for i, key := range at {
+		n.Chunks = append(n.Chunks, chunk{Min: key, Shard: i + 1})
+	}
+	return n
+}
+
+// Hashed reports whether a field of the key is hashed; first, whether it is the first one.
+func (s *Metadata) Hashed() (some, first bool) {
+	for _, f := range s.Fields {
+		some = some || f.hashed
+	}
+	return some, s.Fields[0].hashed
+}
+
+// Reach is how far a filter goes, whatever the chunks are.
+type Reach int
+
+// The reaches.
+const (
+	OneKey    Reach = iota // it names one shard key: one shard has it
+	SomeKeys               // it bounds the shard key: that may be several shards
+	AllShards              // it leaves the shard key open
+)
+
+// Reach returns how far a filter goes.
+func (s *Metadata) Reach(f *query.Filter, simple bool) Reach {
+	if _, ok := s.KeyIn(f); ok && simple {
+		return OneKey
+	}
+	intervals, ok := f.Bounds(s.Fields[0].Path, false, simple)
+	if s.Fields[0].hashed {
+		intervals, ok = hashPoints(intervals, ok)
+	}
+	if !ok || len(intervals) == 1 && intervals[0].Lo.Type == bson.TypeMinKey &&
+		intervals[0].Hi.Type == bson.TypeMaxKey {
+		return AllShards
+	}
+	return SomeKeys
+}
+
 // UniqueInShards reports whether every shard can see to it alone that an index is unique: it begins
 // with the fields of the shard key, in any order of values, or is that of _id.
 func UniqueInShards(key, pattern bson.Raw) bool {

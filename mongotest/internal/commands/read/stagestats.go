@@ -24,6 +24,16 @@ func (e *pipelineEnv) stats(stage string, ns pipeline.Namespace, spec bson.Raw) 
 		return pipeline.FromSlice(listCatalog(r, e.state(), ns)), nil
 	case "$querySettings":
 		return pipeline.FromSlice(querySettings(r, spec.Lookup("showDebugQueryShape").AsBool())), nil
+	case "$listSampledQueries":
+		if r.Node.OfCluster() || r.Node.Role() == server.Standalone {
+			return nil, server.RefuseAnalysis(r, stage)
+		}
+		of, _ := spec.Lookup("namespace").StringValue()
+		var docs []bson.Raw
+		for _, x := range r.Node.Data().Sampler().List(of, r.Node.Data().Clock.Now()) {
+			docs = append(docs, x.Document())
+		}
+		return pipeline.FromSlice(docs), nil
 	case "$queryStats":
 		return pipeline.FromSlice(queryStats(r, spec)), nil
 	case "$shardedDataDistribution":
@@ -153,7 +163,7 @@ func systemStage(n *server.Node, _ *server.Request, stage string, spec bson.Raw)
 		if spec.Lookup("idleCursors").AsBool() {
 			list = append(list, n.IdleCursors()...)
 		}
-		return pipeline.FromSlice(list), nil
+		return pipeline.FromSlice(append(list, n.Data().Sampler().Progress()...)), nil
 	}
 	return nil, srverr.New(srverr.CommandNotSupported, "%s is not supported here", stage)
 }
