@@ -207,6 +207,9 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 		Tracer: tracer, QueryTextMaxLength: queryText,
 		SelectionTimeout: cmp.Or(or(cfg.ServerSelectionTimeout, 0), topology.DefaultSelectionTimeout),
 		SocketTimeout:    or(cfg.SocketTimeout, 0),
+		Unread: func(db, coll string, id int64, server *topology.Server) {
+			c.cursors.Unread(db, coll, id, server)
+		},
 	})
 	c.cursors = cursor.NewRegistry(c.exec)
 	c.sessions.Left = c.abortLater

@@ -3,6 +3,7 @@ package campaign
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -31,6 +32,7 @@ var places = []string{
 
 // charges are the places in which code of one client's program will fail.
 type charges struct {
+	log   func(format string, args ...any) // told of each failure, and from where it was called
 	mu    sync.Mutex
 	armed map[string]charge
 }
@@ -66,8 +68,27 @@ func (c *charges) meet(place string) {
 	}
 	c.mu.Unlock()
 	if fails {
+		if c.log != nil {
+			c.log("the program fails in %s, by Goexit %t: %s", place, ch.exits, callers())
+		}
 		fail(ch.exits)
 	}
+}
+
+// callers returns the functions of the driver that the program's code is called by, innermost
+// first.
+func callers() string {
+	pcs := make([]uintptr, 60)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	var names []string
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		if name, ok := strings.CutPrefix(f.Function, "allium"); ok {
+			names = append(names, fmt.Sprintf("%s:%d", strings.TrimLeft(name, "/."), f.Line))
+		}
+	}
+	return strings.Join(names, " < ")
 }
 
 func fail(exits bool) {

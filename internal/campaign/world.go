@@ -222,7 +222,7 @@ func (u *usage) monitors(o *allium.ClientOptions) {
 			u.charges.meet("ConnectionCheckOutStarted")
 		},
 		ConnectionCheckedOut: func(e *event.ConnectionCheckedOut) {
-			u.charges.meet("ConnectionCheckedOut") // nobody has the connection then
+			defer u.charges.meet("ConnectionCheckedOut") // the connection is checked in again then
 			u.mu.Lock()
 			defer u.mu.Unlock()
 			if u.out[e.Addr] == nil {
@@ -528,6 +528,11 @@ func newWorld(p *Plan, trace bool) (*world, error) {
 	}
 	for i, cp := range p.Clients {
 		c := &client{w: w, id: i, plan: cp}
+		if w.trace {
+			c.charges.log = func(format string, args ...any) {
+				w.log("client %d: %s", c.id, fmt.Sprintf(format, args...))
+			}
+		}
 		if err := c.open(); err != nil {
 			return w, err
 		}

@@ -78,6 +78,13 @@ func (r *Registry) remove(c *Cursor) {
 	delete(r.all, c)
 }
 
+// Unread takes over a cursor that nobody will read, of a command of the client's executor: its
+// server is told later.
+func (r *Registry) Unread(db, coll string, id int64, server *topology.Server) {
+	r.orphans.add(&remains{exec: r.exec, openCursor: openCursor{id: id, db: db, coll: coll, server: server}}, false,
+		errUnwound)
+}
+
 // Close asks the servers to forget all open cursors, and waits for what happens in the background,
 // until ctx ends. For the open ones, a server that does not answer is not waited for longer than
 // closeTimeout in all: servers forget idle cursors by themselves.

@@ -50,6 +50,9 @@ type Config struct {
 	QueryTextMaxLength int
 	// Slow says which operations are remembered and logged because they took long.
 	Slow Slow
+	// Unread takes over a cursor that a reply has opened, that nobody will read because code of the
+	// program's has failed, and that the server could not be told to forget. Nil: it expires.
+	Unread func(db, coll string, id int64, server *topology.Server)
 	// Jitter returns a number from 0 to 1 that every backoff is multiplied by, also those between
 	// attempts of a whole transaction. Nil: a random one.
 	Jitter func() float64

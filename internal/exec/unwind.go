@@ -78,7 +78,8 @@ func (r *run) endTrace() {
 }
 
 // killUnread tells the server of a cursor that a reply has opened and nobody will read. Listeners
-// hear of that, too, and may fail again.
+// hear of that, too, and may fail again. What could not be sent in that time, in which all
+// connections may be in use, is left to Config.Unread.
 func (r *run) killUnread(ctx context.Context, c *pool.Conn, reply bson.Raw) {
 	if reply == nil || !r.op.KeepSession || !hasOpenCursor(reply) {
 		return
@@ -95,16 +96,19 @@ func (r *run) killUnread(ctx context.Context, c *pool.Conn, reply bson.Raw) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwindTime)
 	defer cancel()
 	x := r.x // the closure must not take r to the heap
-	told := false
+	told, sent := false, false
 	for range 2 { // in case that a listener fails
 		_ = guard.Apart(func() error {
 			res, err := x.RunClosing(ctx, &op)
-			told = true
+			told, sent = true, err == nil || res.Sent
 			res.Release()
 			return err
 		})
 		if told {
-			return
+			break
 		}
+	}
+	if !sent && c == nil && x.Unread != nil {
+		x.Unread(op.DB, coll, cur.ID, r.server)
 	}
 }

@@ -74,11 +74,13 @@ func (p *Pool) checkOut(ctx context.Context, patience patience) (*Conn, error) {
 	return c, nil
 }
 
-// unlend ends a checkout that nobody will return from. c is the connection that it got, or nil.
+// unlend ends a checkout that nobody will return from, because code that is told of it has failed.
+// c is the connection that it got, or nil. Who has heard of the checkout hears of the check-in.
 func (p *Pool) unlend(c *Conn) {
 	if c != nil {
 		c.lent.Store(kept)
-		p.takeIn(c)
+		defer p.takeIn(c)
+		p.checkedIn(c)
 		return
 	}
 	p.operations.Add(-1)

@@ -2,12 +2,15 @@ package pool
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"allium/event"
 	"allium/internal/fakeserver"
+	"allium/internal/logging"
+	"allium/internal/owncode"
 )
 
 // What a pool tells its listener of, it tells without its lock: the listener may ask the pool, and
@@ -92,4 +95,43 @@ func TestSlowListenerHearsInOrder(t *testing.T) {
 		r.expect(t, "ConnectionPoolCreated ConnectionPoolReady "+life+" ConnectionPoolCleared ConnectionClosed ConnectionPoolReady "+life+
 			" ConnectionClosed ConnectionPoolClosed")
 	})
+}
+
+// Whatever code is told of a checkout may panic: who has heard of it hears of the check-in, and the
+// connection can be had again.
+func TestCheckoutsThatPanicAreCheckedIn(t *testing.T) {
+	for _, in := range []string{"the listener", "the log", "both", "the listener, and at the check-in"} {
+		synctest.Test(t, func(t *testing.T) {
+			var r recorder
+			armed := true
+			m := r.monitor()
+			fail := func(places ...string) {
+				if armed && slices.Contains(places, in) {
+					panic("a listener's own")
+				}
+			}
+			out, back := m.ConnectionCheckedOut, m.ConnectionCheckedIn
+			m.ConnectionCheckedOut = func(e *event.ConnectionCheckedOut) {
+				out(e)
+				fail("the listener", "both", "the listener, and at the check-in")
+			}
+			m.ConnectionCheckedIn = func(e *event.ConnectionCheckedIn) {
+				back(e)
+				fail("the listener, and at the check-in")
+			}
+			handler := owncode.Handler{Words: "Connection checked out", Code: func() { fail("the log", "both") }}
+			log, _ := logging.New(logging.Options{Handler: handler}, func(string) string { return "debug" })
+			p := newPool(t, &fakeserver.Server{Handle: echo}, Config{MaxPoolSize: 1, Monitor: m, Log: log})
+			if how, _ := owncode.Ending(func() error { _, err := p.CheckOut(t.Context()); return err }); how != "panic" {
+				t.Errorf("%s: the checkout ended by %s", in, how)
+			}
+			armed = false
+			mustCheckOut(t, p).Return()
+			p.Close()
+			p.Told()
+			r.expect(t, "ConnectionPoolCreated ConnectionPoolReady ConnectionCheckOutStarted ConnectionCreated ConnectionReady"+
+				" ConnectionCheckedOut ConnectionCheckedIn ConnectionCheckOutStarted ConnectionCheckedOut ConnectionCheckedIn"+
+				" ConnectionClosed ConnectionPoolClosed")
+		})
+	}
 }

@@ -123,7 +123,12 @@ func TestCodeAtEachOccurrence(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/%s", kind.name, p.name, op), func(t *testing.T) {
 					for n := int32(1); n < 40; n++ {
 						ran := false
-						synctest.Test(t, func(t *testing.T) { ran = testOccurrence(t, kind.kind, p, n, run) })
+						for _, busy := range []bool{false, true} {
+							synctest.Test(t, func(t *testing.T) { ran = testOccurrence(t, kind.kind, p, n, busy, run) })
+							if norace.Detecting && n%3 != 1 {
+								break
+							}
+						}
 						if !ran || t.Failed() {
 							break
 						}
@@ -134,22 +139,31 @@ func TestCodeAtEachOccurrence(t *testing.T) {
 	}
 }
 
-// testOccurrence lets the code fail the nth time. It reports whether it came so far.
-func testOccurrence(t *testing.T, kind mongotest.Option, p codePlace, n int32, run func(ctx context.Context, c *allium.Collection[coded]) error) bool {
+// testOccurrence lets the code fail the nth time, and other operations wait for the connections
+// then if the pool is busy. It reports whether it came so far.
+func testOccurrence(t *testing.T, kind mongotest.Option, p codePlace, n int32, busy bool, run func(ctx context.Context, c *allium.Collection[coded]) error) bool {
 	mode := "panic"
 	if n%2 == 0 {
 		mode = "Goexit"
 	}
 	var armed atomic.Bool
 	var times atomic.Int32
+	var client *allium.Client
 	code := func() {
 		if armed.Load() && times.Add(1) == n {
+			armed.Store(false)
+			for range map[bool]int{true: 2}[busy] {
+				go client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "ping", Value: 1}})
+			}
+			time.Sleep(time.Millisecond)
 			codeModes[mode](nil)
 		}
 	}
 	opts := allium.ClientOptions{MaxPoolSize: new(2)}
 	p.set(&opts, code)
-	d, client, _ := rig.Bubble(t, opts, kind)
+	d, opened, _ := rig.Bubble(t, opts, kind)
+	client = opened
+	d.FailCommand(mongotest.Fail{Commands: []string{"ping"}, Block: time.Second})
 	coll := allium.CollectionOf[coded](client.Database("d"), "c")
 	if _, err := coll.InsertMany(t.Context(), make([]coded, 7)); err != nil {
 		t.Fatal(err)
