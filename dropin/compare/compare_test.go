@@ -23,10 +23,14 @@ var (
 // TestSame builds the same program with the official driver and with the drop-in, and compares what
 // it prints about bson and options. Each line that differs is in testdata/differences.txt, with
 // what the official driver prints and what the drop-in does; docs/dropin.md says why.
-func TestSame(t *testing.T) { same(t, "./probe", "differences.txt", 1000) }
+func TestSame(t *testing.T) {
+	t.Parallel()
+	same(t, "./probe", "differences.txt", 1000)
+}
 
 // TestSameClient is TestSame about clients: on a replica set.
 func TestSameClient(t *testing.T) {
+	t.Parallel()
 	// A server that says that it shuts down is looked at again when its next hello comes.
 	same(t, "./clientprobe", "client.txt", 800, mongotest.Start(t, mongotest.ReplicaSet(1)).URI()+"&heartbeatFrequencyMS=500")
 }
@@ -34,6 +38,7 @@ func TestSameClient(t *testing.T) {
 // TestSameRandom is TestSame about random calls: what they send and return is the same, without
 // exceptions.
 func TestSameRandom(t *testing.T) {
+	t.Parallel()
 	uri := mongotest.Start(t, mongotest.ReplicaSet(1)).URI()
 	for seed := range uint64(2) {
 		same(t, "./randomprobe", "random.txt", 1500, uri, fmt.Sprint(*randomSeed+seed), "1500")
@@ -43,6 +48,7 @@ func TestSameRandom(t *testing.T) {
 // TestWalks takes the same steps with both drivers, those of a table and random ones: what each
 // returns is the same, but for what is listed.
 func TestWalks(t *testing.T) {
+	t.Parallel()
 	// The four programs mostly wait, each on a deployment of its own.
 	for _, version := range []struct{ name, program, list string }{
 		{"v2", "./walkprobe", "walks.txt"},
@@ -63,6 +69,7 @@ func TestWalks(t *testing.T) {
 // for both versions: that of version 2 with other imports, and with testdata/deepprobe1 for what
 // else differs.
 func TestDeep(t *testing.T) {
+	t.Parallel()
 	for _, version := range []struct {
 		name, program, list string
 		overlay             func(*testing.T) string
@@ -82,6 +89,7 @@ func TestDeep(t *testing.T) {
 // TestSameMock compares what methods return for replies that no server sends, with a mock
 // deployment: where the official driver panics, the drop-in must not.
 func TestSameMock(t *testing.T) {
+	t.Parallel()
 	for _, version := range []struct{ name, program, list string }{
 		{"v2", "./mockprobe", "mock.txt"},
 		{"v1", "./mockprobe1", "mock1.txt"},
@@ -175,10 +183,14 @@ func beside(t *testing.T, program, list string, least int, overlay string, args 
 }
 
 // TestSame1 is TestSame about the packages of version 1.
-func TestSame1(t *testing.T) { same(t, "./probe1", "differences1.txt", 2000) }
+func TestSame1(t *testing.T) {
+	t.Parallel()
+	same(t, "./probe1", "differences1.txt", 2000)
+}
 
 // TestSameClient1 is TestSameClient about version 1.
 func TestSameClient1(t *testing.T) {
+	t.Parallel()
 	same(t, "./clientprobe1", "client1.txt", 200, mongotest.Start(t, mongotest.ReplicaSet(1)).URI())
 }
 
