@@ -39,6 +39,7 @@ var tables = map[string]bool{
 // byHand are arguments whose versions a command's own parser looks up.
 var byHand = map[string]bool{
 	"setFeatureCompatibilityVersion.confirm": true, "getParameter.setAt": true, "$convert.format": true, "$convert.byteOrder": true, "$convert.base": true, "$filter.limit": true, "$out.timeseries": true,
+	"configureCollectionBalancing.enableAutoMerger": true, "configureCollectionBalancing.enableBalancing": true,
 	"$filter.arrayIndexAs": true, "$map.arrayIndexAs": true, "$reduce.arrayIndexAs": true,
 }
 

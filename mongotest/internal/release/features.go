@@ -59,7 +59,7 @@ var Features = []Feature{
 	{Since: At(5, 2, 0), Kind: Accumulator, Names: "$bottom $bottomN $firstN $lastN $maxN $minN $top $topN"},
 	{Since: At(5, 2, 0), Kind: Window, Names: "$locf"},
 	{Since: At(5, 2, 0), Kind: Argument, Names: "$filter.limit"},
-	{Since: At(5, 3, 0), Kind: Command, State: NotBuilt, Names: "configureCollectionBalancing"},
+	{Since: At(5, 3, 0), Kind: Command, Names: "configureCollectionBalancing"},
 	{Since: At(5, 3, 0), Kind: Stage, Names: "$fill"},
 	{Since: At(5, 3, 0), Kind: Window, Names: "$linearFill"},
 	{Since: At(5, 3, 0), Kind: Argument, Names: "create.clusteredIndex"},
@@ -96,7 +96,7 @@ var Features = []Feature{
 	{Until: At(6, 2, 0), Kind: Command, Names: "getnonce"},
 	{Since: At(6, 3, 0), Kind: Expression, Names: "$bitAnd $bitNot $bitOr $bitXor"},
 	{Since: At(6, 3, 0), Kind: IndexOption, Names: "columnstoreProjection"},
-	{Since: At(6, 3, 0), Kind: Argument, Names: "aggregate.passthroughToShard"},
+	{Since: At(6, 3, 0), Kind: Argument, Names: "aggregate.passthroughToShard configureCollectionBalancing.enableAutoMerger"},
 
 	{Since: At(7, 0, 0), Kind: Command, Names: "checkMetadataConsistency cleanupStructuredEncryptionData mergeAllChunksOnShard"},
 	{Since: At(7, 0, 0), Kind: Command, Names: "analyzeShardKey configureQueryAnalyzer"},
@@ -126,7 +126,7 @@ var Features = []Feature{
 	{Since: At(8, 0, 0), Kind: Expression, Names: "$toUUID"},
 	{Since: At(8, 0, 0), Kind: QueryType, Names: "range"},
 	{Since: At(8, 0, 0), Kind: Argument, Names: "aggregate.includeQueryStatsMetrics count.includeQueryStatsMetrics distinct.includeQueryStatsMetrics update.updates.sort " +
-		"$convert.format"},
+		"configureCollectionBalancing.enableBalancing $convert.format"},
 	{Since: At(8, 0, 10), Kind: Stage, Names: "$listClusterCatalog"},
 	{Since: At(8, 0, 0), Kind: Parameter, Names: "defaultMaxTimeMS internalQueryPlannerIgnoreIndexWithCollationForRegex"},
 	{Since: At(8, 0, 12), Kind: Parameter, Names: rateLimiter},

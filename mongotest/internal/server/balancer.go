@@ -93,11 +93,11 @@ func (d *Data) balance() {
 			tx.Count(work.New(b.check))
 			c := tx.Coll(ns)
 			s := sharding.Of(c)
-			if s == nil {
+			if s == nil || s.Balancing.Off {
 				return nil
 			}
-			chunk, to, ok := d.nextMove(ns, s)
-			if !ok || !d.shardRuns(s.Chunks[chunk].Shard) || !d.shardRuns(to) {
+			chunk, to, violation := d.nextMove(ns, s)
+			if violation == "" || !d.shardRuns(s.Chunks[chunk].Shard) || !d.shardRuns(to) {
 				return nil
 			}
 			next, err := d.Migrate(tx, c, s, chunk, to, false)
@@ -119,9 +119,16 @@ func (d *Data) shardRuns(i int) bool {
 	return d.parts[i].HasPrimary()
 }
 
-// nextMove returns the chunk that the balancer moves next, and where: one that is not in its zone,
-// or one of a shard that has too many.
-func (d *Data) nextMove(ns string, s *sharding.Metadata) (chunk, to int, ok bool) {
+// Violation says why the balancer has something to do for a collection, as balancerCollectionStatus
+// calls it; empty: it has nothing to do.
+func (d *Data) Violation(ns string, s *sharding.Metadata) string {
+	_, _, violation := d.nextMove(ns, s)
+	return violation
+}
+
+// nextMove returns the chunk that the balancer moves next, where, and why: one that is not in its
+// zone, or one of a shard that has too many.
+func (d *Data) nextMove(ns string, s *sharding.Metadata) (chunk, to int, violation string) {
 	counts := make([]int, d.shards)
 	for _, ch := range s.Chunks {
 		counts[ch.Shard]++
@@ -135,7 +142,7 @@ func (d *Data) nextMove(ns string, s *sharding.Metadata) (chunk, to int, ok bool
 	}
 	best := 0 // by how many chunks the two shards differ
 	for i, ch := range s.Chunks {
-		allowed := d.zoneShards(ns, s, i)
+		allowed := d.ZoneShards(ns, s, i)
 		target := -1
 		for _, shard := range allowed {
 			if target < 0 || counts[shard] < counts[target] {
@@ -146,17 +153,17 @@ func (d *Data) nextMove(ns string, s *sharding.Metadata) (chunk, to int, ok bool
 			continue
 		}
 		if !slices.Contains(allowed, ch.Shard) {
-			return i, target, true
+			return i, target, "zoneViolation"
 		}
 		if differ := counts[ch.Shard] - counts[target]; differ >= threshold && differ > best {
-			best, chunk, to, ok = differ, i, target, true
+			best, chunk, to, violation = differ, i, target, "chunksImbalance"
 		}
 	}
-	return chunk, to, ok
+	return chunk, to, violation
 }
 
-// zoneShards returns the shards that a chunk may be on: those of its zone, or all.
-func (d *Data) zoneShards(ns string, s *sharding.Metadata, chunk int) (shards []int) {
+// ZoneShards returns the shards that a chunk may be on: those of its zone, or all.
+func (d *Data) ZoneShards(ns string, s *sharding.Metadata, chunk int) (shards []int) {
 	allows := d.cluster.zones.Allow(ns, s.KeyDocument(s.Chunks[chunk].Min))
 	for i := range d.shards {
 		if allows(ShardName(i)) {

@@ -297,6 +297,15 @@ func (r *Request) configDocuments(d *Data) map[string][]bson.Raw {
 			if alone {
 				b.Flag("unsplittable", true)
 			}
+			if s.Balancing.ChunkSize > 0 {
+				b.B = bson.AppendInt64(b.B, "maxChunkSizeBytes", int64(s.Balancing.ChunkSize)<<20)
+			}
+			if s.Balancing.NoMerging {
+				b.Flag("enableAutoMerge", false)
+			}
+			if s.Balancing.Off {
+				b.Flag("noBalance", true)
+			}
 		})
 		for i, ch := range s.Chunks {
 			add("chunks", func(b *bsondoc.Builder) {

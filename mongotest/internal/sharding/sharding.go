@@ -29,6 +29,34 @@ type Metadata struct {
 	Epoch  bson.ObjectID
 	Chunks []chunk // in order; the first one begins at MinKey, each ends where the next one begins
 	Major  uint32  // of the newest chunk version
+	// Balancing is what configureCollectionBalancing has set.
+	Balancing Balancing
+}
+
+// Balancing is what somebody wants of the balancer for a collection. The zero value wants nothing
+// else than what it does anyway.
+type Balancing struct {
+	ChunkSize int32 // in MiB; 0: DefaultChunkSize
+	Off       bool  // no chunk is moved
+	NoMerging bool  // no chunks are merged of themselves
+}
+
+// DefaultChunkSize is how large the chunks of a collection may be, in MiB.
+const DefaultChunkSize = 128
+
+// Size returns how large chunks may be, in MiB.
+func (b Balancing) Size() int32 {
+	if b.ChunkSize == 0 {
+		return DefaultChunkSize
+	}
+	return b.ChunkSize
+}
+
+// Balanced returns the metadata with other wishes for the balancer.
+func (s *Metadata) Balanced(b Balancing) *Metadata {
+	n := s.copy()
+	n.Balancing = b
+	return n
 }
 
 type keyField struct {

@@ -44,6 +44,8 @@ func init() {
 		{Name: "moveRange", Needs: server.OnNamespace("moveChunk"), Mongos: changes, Run: runMoveChunk},
 		{Name: "mergeChunks", Needs: server.OnNamespace("moveChunk"), Mongos: changes, Run: runMergeChunks},
 		{Name: "mergeAllChunksOnShard", Needs: server.OnNamespace("moveChunk"), Mongos: changes, Run: runMergeAll},
+		{Name: "configureCollectionBalancing", Needs: server.OnNamespace("enableSharding"),
+			Run: runCollectionBalancing},
 		{Name: "clearJumboFlag", Needs: server.OnNamespace("clearJumboFlag"), Run: runClearJumbo},
 		{Name: "movePrimary", Needs: server.OnNamespace("moveChunk"), WriteConcern: true, Mongos: changes,
 			Run: runMovePrimary},
@@ -210,7 +212,7 @@ func runRefine(r *server.Request, dst []byte) ([]byte, error) {
 					"Please create an index that starts with the proposed shard key before refining the shard key")
 			}
 			n := sharding.New(key, s.Unique, false, 0, 1, 0)
-			n.Major, n.Chunks = s.Major, slices.Clone(s.Chunks)
+			n.Major, n.Chunks, n.Balancing = s.Major, slices.Clone(s.Chunks), s.Balancing
 			for i := range n.Chunks {
 				n.Chunks[i].Min = n.Pad(n.Chunks[i].Min, sharding.MinKey)
 			}
@@ -232,7 +234,7 @@ func runReshard(r *server.Request, dst []byte) ([]byte, error) {
 	}
 	return dst, changeSharding(r, func(tx *store.Tx, c *store.Coll, s *sharding.Metadata) (*sharding.Metadata, error) {
 		n := sharding.New(key, false, false, s.Chunks[0].Shard, r.Node.Data().Shards(), 0)
-		n.Major = s.Major + 1
+		n.Major, n.Balancing = s.Major+1, s.Balancing
 		if err := n.CheckDocuments(c, r.Meter()); err != nil {
 			return nil, err
 		}

@@ -150,8 +150,7 @@ func runZoneRange(r *server.Request, dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// runCollectionStatus answers that a collection is balanced: there is no balancer that would see it
-// otherwise.
+// runCollectionStatus tells whether the balancer has something to do for a collection, if it runs.
 func runCollectionStatus(r *server.Request, dst []byte) ([]byte, error) {
 	var ns string
 	if err := collectionStatusArgs.ParseCommand(r, &ns); err != nil {
@@ -168,8 +167,17 @@ func runCollectionStatus(r *server.Request, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if sharding.Of(st.Coll(ns)) == nil {
+	meta := sharding.Of(st.Coll(ns))
+	if meta == nil {
 		return dst, notSharded(r, ns)
 	}
-	return bson.AppendBool(dst, "balancerCompliant", true), nil
+	if r.Version().AtLeast(5, 3) {
+		dst = bson.AppendInt32(dst, "chunkSize", meta.Balancing.Size())
+	}
+	violation := r.Node.Data().Violation(ns, meta)
+	dst = bson.AppendBool(dst, "balancerCompliant", violation == "")
+	if violation != "" {
+		dst = bson.AppendString(dst, "firstComplianceViolation", violation)
+	}
+	return dst, nil
 }

@@ -15,9 +15,6 @@ import (
 	"allium/mongotest/internal/store"
 )
 
-// chunkSize is that of clusters nobody has changed, in MiB.
-const chunkSize = 128
-
 // databasesOf are the databases that a stage tells about which runs on db: all, if that is admin.
 func databasesOf(st *store.State, db string) []string {
 	if db != "admin" {
@@ -66,10 +63,11 @@ func catalogEntry(r *server.Request, db string, doc bson.Raw, c *store.Coll, spe
 			d.B = bsondoc.AppendStrings(d.B, "shards", shardsOf(r, c, meta))
 		}
 		if meta != nil && spec.Lookup("balancingConfiguration").AsBool() {
-			d.Flag("balancingEnabled", true)
-			d.Doc("balancingEnabledReason", bsondoc.Of("enableBalancing", true, "allowMigrations", true))
-			d.Flag("autoMergingEnabled", true)
-			d.B = bson.AppendInt32(d.B, "chunkSize", chunkSize)
+			b := meta.Balancing
+			d.Flag("balancingEnabled", !b.Off)
+			d.Doc("balancingEnabledReason", bsondoc.Of("enableBalancing", !b.Off, "allowMigrations", true))
+			d.Flag("autoMergingEnabled", !b.NoMerging)
+			d.B = bson.AppendInt32(d.B, "chunkSize", b.Size())
 		}
 	})
 }
