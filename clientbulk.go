@@ -40,6 +40,10 @@ type ClientBulkWriteOptions struct {
 	// CommandFields is a document whose fields every command has besides its own. It is for the
 	// server's own tools, and may change or go at any time.
 	CommandFields any
+	// CollectionUUIDs are the UUIDs that the collections of the writes must have, one for each
+	// write in their order, nil for any: a collection that was dropped and made anew is not written
+	// to. It is for the server's own tools, and may change or go at any time.
+	CollectionUUIDs [][]byte
 	// Timeout bounds the whole operation; a pointer to 0 means no limit.
 	Timeout *time.Duration
 }
@@ -70,7 +74,7 @@ func (c *Client) BulkWrite(ctx context.Context, models []WriteModel,
 	if o.WriteConcern != nil {
 		s.writeConcern = o.WriteConcern
 	}
-	b := clientBulk{inherited: &s, writes: clientWrites{list: models}, opts: o}
+	b := clientBulk{inherited: &s, writes: clientWrites{list: models, uuids: o.CollectionUUIDs}, opts: o}
 	b.writes.docs = documents{n: len(models), at: func(int) (any, *bson.Options) {
 		return &b.writes.at.insert, b.writes.at.on.bson
 	}}
@@ -91,8 +95,9 @@ func (c *Client) BulkWrite(ctx context.Context, models []WriteModel,
 
 // clientWrites gives a bulkWrite command its writes.
 type clientWrites struct {
-	list []WriteModel
-	docs documents
+	list  []WriteModel
+	uuids [][]byte // of their collections, nil for any
+	docs  documents
 	// ordinals holds, for each write, how many inserts come before it: documents are numbered
 	// without what is between them.
 	ordinals  []int32
@@ -112,7 +117,11 @@ func (w *clientWrites) Write(i int) command.BulkStatement {
 		w.namespace[len(on.db)+1:] != on.name {
 		w.namespace = on.db + "." + on.name
 	}
-	return command.BulkStatement{Namespace: w.namespace, Update: m.update, Delete: m.delete}
+	s := command.BulkStatement{Namespace: w.namespace, Update: m.update, Delete: m.delete}
+	if w.uuids != nil {
+		s.CollectionUUID = w.uuids[i]
+	}
+	return s
 }
 
 // AppendDocument implements command.BulkWrites.
@@ -203,6 +212,9 @@ func (b *clientBulk) op(ctx context.Context) (op exec.Op, err error) {
 	w := &b.writes
 	if err := w.check(b.inherited.client); err != nil {
 		return op, err
+	}
+	if n := len(o.CollectionUUIDs); o.CollectionUUIDs != nil && n != len(w.list) {
+		return op, fmt.Errorf("option CollectionUUIDs has %d UUIDs for %d writes", n, len(w.list))
 	}
 	b.cmd = &command.BulkWrite{Writes: w, ErrorsOnly: !o.VerboseResults, Ordered: !o.Unordered,
 		BypassDocumentValidation: o.BypassDocumentValidation,

@@ -23,9 +23,19 @@ type BulkWrites interface {
 // BulkStatement is one write of a bulkWrite command: an update, a delete, or an insert if neither
 // is set.
 type BulkStatement struct {
-	Namespace string
-	Update    *UpdateStatement
-	Delete    *DeleteStatement
+	Namespace      string
+	CollectionUUID []byte // that the collection must have; nil: any
+	Update         *UpdateStatement
+	Delete         *DeleteStatement
+}
+
+// namespace is what tells namespaces of a message apart: one for each UUID that the collection must
+// have, too.
+func (s *BulkStatement) namespace() string {
+	if s.CollectionUUID == nil {
+		return s.Namespace
+	}
+	return s.Namespace + "\x00" + string(s.CollectionUUID) // no name has a null byte
 }
 
 func (s *BulkStatement) multi() bool {
@@ -99,6 +109,8 @@ const (
 	// nsInfoSize is what an element of nsInfo has beside the namespace: type, key, length and NUL
 	// of the string.
 	nsInfoSize = emptyDocumentSize + 1 + len("ns.") + 4 + 1
+	// uuidSize is what the element of a UUID has beside its bytes: type, key, length and subtype.
+	uuidSize = 1 + len("collectionUUID.") + 4 + 1
 )
 
 // AppendSequences implements Sequencer.
@@ -114,7 +126,8 @@ func (c *BulkWrite) AppendSequences(dst []byte, t *Target) ([]byte, error) {
 	for i := c.first; i < c.Writes.Len() && c.count < t.MaxBatchCount; i++ {
 		opAt, greatest := len(dst), c.greatest
 		s := c.Writes.Write(i)
-		ns, known := c.namespaces[s.Namespace]
+		namespace := s.namespace()
+		ns, known := c.namespaces[namespace]
 		if !known {
 			ns = int32(len(c.namespaces))
 		}
@@ -125,6 +138,9 @@ func (c *BulkWrite) AppendSequences(dst []byte, t *Target) ([]byte, error) {
 		size := len(dst) - opsAt + len(c.nsInfo)
 		if !known {
 			size += nsInfoSize + len(s.Namespace)
+			if s.CollectionUUID != nil {
+				size += uuidSize + len(s.CollectionUUID)
+			}
 		}
 		if size > limit {
 			if c.count == 0 {
@@ -134,9 +150,13 @@ func (c *BulkWrite) AppendSequences(dst []byte, t *Target) ([]byte, error) {
 			break
 		}
 		if !known {
-			c.namespaces[s.Namespace] = ns
+			c.namespaces[namespace] = ns
 			start, d := bson.BeginDocument(c.nsInfo)
-			c.nsInfo = bson.EndDocument(bson.AppendString(d, "ns", s.Namespace), start)
+			d = bson.AppendString(d, "ns", s.Namespace)
+			if s.CollectionUUID != nil {
+				d = bson.AppendBinary(d, "collectionUUID", bson.BinaryUUID, s.CollectionUUID)
+			}
+			c.nsInfo = bson.EndDocument(d, start)
 		}
 		c.count++
 	}

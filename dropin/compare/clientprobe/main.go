@@ -181,6 +181,7 @@ func main() {
 		{"monitored", monitored}, {"coding", coding}, {"failures", failures},
 		{"encryption", encrypted}, {"contexts", contexts}, {"listers", listers},
 		{"kinds", kinds}, {"credentials", credentials}, {"toolOptions", toolOptions}, {"commandFields", commandFields},
+		{"clientBulks", clientBulks},
 	} {
 		try(part.name, func() { part.run(db) })
 	}

@@ -271,6 +271,12 @@ func (c *Client) BulkWrite(ctx context.Context, writes []ClientBulkWrite,
 	if a.err != nil {
 		return nil, a.err
 	}
+	if uuids, isSet := collectionUUIDs(o.Internal); isSet {
+		if len(uuids) != len(writes) {
+			return nil, fmt.Errorf("invalid collectionUUIDs: got %d UUIDs for %d writes", len(uuids), len(writes))
+		}
+		settings.CollectionUUIDs = uuids
+	}
 	res, err := c.inner.BulkWrite(ctx, models, settings)
 	out := c.bulkResult(&res, settings.VerboseResults)
 	if err == nil {
@@ -317,7 +323,10 @@ func (c *Client) bulkResult(res *allium.BulkWriteResult, verbose bool) *ClientBu
 		out.InsertResults[i] = ClientBulkWriteInsertResult{c.resultID(id)}
 	}
 	for i, u := range res.Updates {
-		r := ClientBulkWriteUpdateResult{MatchedCount: u.MatchedCount, ModifiedCount: u.ModifiedCount}
+		r := ClientBulkWriteUpdateResult{
+			MatchedCount:  u.MatchedCount + u.UpsertedCount, // as the server counts
+			ModifiedCount: u.ModifiedCount,
+		}
 		if u.UpsertedID != nil {
 			r.UpsertedID = c.resultID(u.UpsertedID)
 		}

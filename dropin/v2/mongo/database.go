@@ -259,6 +259,12 @@ func rawData(o optionsutil.Options) bool {
 	return b
 }
 
+// collectionUUIDs returns the UUIDs that package xoptions sets for the writes of a client.
+func collectionUUIDs(o optionsutil.Options) (uuids [][]byte, isSet bool) {
+	uuids, isSet = optionsutil.Value(o, coding.CollectionUUIDs).([][]byte)
+	return uuids, isSet
+}
+
 // with returns the collection for one operation, whose commands have the fields that package
 // xoptions sets.
 func (coll *Collection) with(o optionsutil.Options) (*allium.Collection[abson.Raw], error) {

@@ -417,7 +417,8 @@ func allGivens(h *hands) []given {
 		}, ""),
 		gives(func(h *hands, o allium.ClientBulkWriteOptions) (any, error) {
 			return nothing(rig.ErrorOf(h.client.BulkWrite(h.ctx, []allium.WriteModel{h.db.Collection("b").DeleteOneModel(byID)}, o)))
-		}, "", allium.ClientBulkWriteOptions{CommandFields: map[string]any{"bypassEmptyTsReplacement": true}}),
+		}, "", allium.ClientBulkWriteOptions{CommandFields: map[string]any{"bypassEmptyTsReplacement": true}},
+			allium.ClientBulkWriteOptions{CollectionUUIDs: [][]byte{nil}}),
 		gives(func(h *hands, o allium.UpdateModelOptions) (any, error) {
 			return bulk(func(c *allium.UntypedCollection) allium.WriteModel { return c.UpdateOneModel(byID, set, o) })
 		}, ""),

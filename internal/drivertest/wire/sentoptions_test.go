@@ -60,9 +60,9 @@ func flatten(doc bson.Raw, prefix string, into map[string]string) {
 		}
 		path := prefix + key
 		switch inner, ok := v.Document(); {
-		case ok && (key == "cursor" || key == "$changeStream" || prefix == "updates." || prefix == "deletes." || prefix == "ops." || prefix == "indexes." || prefix == "pipeline."):
+		case ok && (key == "cursor" || key == "$changeStream" || prefix == "updates." || prefix == "deletes." || prefix == "ops." || prefix == "nsInfo." || prefix == "indexes." || prefix == "pipeline."):
 			flatten(inner, path+".", into)
-		case v.Type == bson.TypeArray && (key == "updates" || key == "deletes" || key == "ops" || key == "indexes" || key == "pipeline" && prefix == ""):
+		case v.Type == bson.TypeArray && (key == "updates" || key == "deletes" || key == "ops" || key == "nsInfo" || key == "indexes" || key == "pipeline" && prefix == ""):
 			list, _ := v.Array()
 			flatten(list, path+".", into)
 		default:
@@ -84,6 +84,8 @@ func sampleOption(name string, t reflect.Type) (any, bson.Type) {
 		return bson.Raw(raw), bson.TypeEmbeddedDocument
 	case name == "CommandFields": // its fields are sent, and not it
 		return bson.D{{Key: "commandFields", Value: "x"}}, bson.TypeString
+	case name == "CollectionUUIDs":
+		return [][]byte{make([]byte, 16)}, bson.TypeBinary
 	case name == "ExpireAfter":
 		return new(time.Hour), bson.TypeInt64
 	}
@@ -222,7 +224,7 @@ func TestOptionsAreSent(t *testing.T) {
 		optionCaseOf("bulk write, insert", "insert", "", nil, []string{"Unordered", "Timeout", "Let"}, func(ctx context.Context, o ...allium.BulkWriteOptions) error {
 			return rig.ErrorOf(coll.BulkWrite(ctx, []allium.WriteModel{coll.InsertOneModel(filter)}, o...))
 		}),
-		optionCaseOf("bulk write of the client", "bulkWrite", "", nil, []string{"Unordered", "VerboseResults", "WriteConcern", "Timeout"}, func(ctx context.Context, o ...allium.ClientBulkWriteOptions) error {
+		optionCaseOf("bulk write of the client", "bulkWrite", "", map[string]string{"CollectionUUIDs": "nsInfo.0.collectionUUID"}, []string{"Unordered", "VerboseResults", "WriteConcern", "Timeout"}, func(ctx context.Context, o ...allium.ClientBulkWriteOptions) error {
 			return rig.ErrorOf(p.Client.BulkWrite(ctx, []allium.WriteModel{p.Coll.UpdateOneModel(filter, set)}, o...))
 		}),
 		modelCaseOf("model: update", "update", "updates.0.", nil, nil, func(ctx context.Context, o allium.UpdateModelOptions) error {

@@ -137,10 +137,12 @@ const (
 	MaxTime = "maxTime" // of operations
 	// of operations, a bson.D of version 2: package xoptions sets it, too
 	CommandFields = "addCommandFields"
-	Background    = "background"    // of CreateIndexes, a []*bool: the option background of each index
-	SocketTimeout = "socketTimeout" // of clients, in ClientOptions.Custom
-	Connected     = "connected"     // of clients, an *atomic.Bool: whether Connect was called
-	Described     = "described"     // of clients, *States
+	// of a client's BulkWrite, a [][]byte, by package xoptions
+	CollectionUUIDs = "collectionUUIDs"
+	Background      = "background"    // of CreateIndexes, a []*bool: the option background of each index
+	SocketTimeout   = "socketTimeout" // of clients, in ClientOptions.Custom
+	Connected       = "connected"     // of clients, an *atomic.Bool: whether Connect was called
+	Described       = "described"     // of clients, *States
 )
 
 // States are functions that are called in place of those of a client's ServerMonitor, with the

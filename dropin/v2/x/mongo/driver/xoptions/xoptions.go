@@ -94,9 +94,11 @@ func SetInternalBulkWriteOptions(a *options.BulkWriteOptionsBuilder, key string,
 
 // SetInternalClientBulkWriteOptions sets an option of ClientBulkWriteOptions.
 func SetInternalClientBulkWriteOptions(a *options.ClientBulkWriteOptionsBuilder, key string, option any) error {
-	set, err := internal(key, option, func(o *options.ClientBulkWriteOptions) *optionsutil.Options {
-		return &o.Internal
-	})
+	into := func(o *options.ClientBulkWriteOptions) *optionsutil.Options { return &o.Internal }
+	set, err := internal(key, option, into)
+	if key == coding.CollectionUUIDs {
+		set, err = typed[[][]byte](key, option, "[][]byte", into)
+	}
 	if err == nil {
 		a.Opts = append(a.Opts, set)
 	}
