@@ -136,6 +136,11 @@ func (w *way) decodeHeld(v bson.RawValue, into reflect.Value) error {
 
 // decodePlain decodes without what is registered for the variable's type, or done for it here.
 func (w *way) decodePlain(v bson.RawValue, into reflect.Value) error {
+	if v.Type == TypeEmbeddedDocument {
+		if err := framed(v.Value); err != nil {
+			return err
+		}
+	}
 	_, dec := w.own(into.Type(), true)
 	if dec == nil {
 		dec = w.options.UnmarshalDefault
