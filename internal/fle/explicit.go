@@ -228,21 +228,6 @@ func (o *Order) Seal(id bson.UUID, key *Key, random io.Reader) ([]byte, error) {
 	return p.Seal(key, key, random)
 }
 
-// Placeholder returns the bytes of a KindMarking or KindPlaceholder for v: user is the key that it
-// is encrypted with, index the one of its tokens.
-func (e *Explicit) Placeholder(v bson.RawValue, user, index bson.UUID) ([]byte, error) {
-	o, err := e.Order(v)
-	if err != nil {
-		return nil, err
-	}
-	if o.marking != nil {
-		o.marking.KeyID = user
-		return o.marking.Append(nil), nil
-	}
-	o.placeholder.UserKey, o.placeholder.IndexKey = user, index
-	return o.placeholder.Append(nil), nil
-}
-
 // Order returns the order for v, or what is wrong with it or with e.
 func (e *Explicit) Order(v bson.RawValue) (*Order, error) {
 	a, text, err := e.check(false)

@@ -151,7 +151,7 @@ func TestOrderSealsAsPlaceholder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := c.e.Placeholder(c.v, id, id)
+		data, err := placeholder(&c.e, c.v, id, id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -168,10 +168,7 @@ func (l *Logger) Log(ctx context.Context, c Component, level slog.Level, message
 	l.handler.Handle(ctx, r) // whatever a handler fails at, the operation must go on
 }
 
-// Truncate cuts a document's Extended JSON to the greatest length that a message may hold and marks
-// that with an ellipsis.
-func (l *Logger) Truncate(json string) string { return truncate(json, l.maxDoc) }
-
+// truncate cuts a document's Extended JSON to n bytes and marks that with an ellipsis.
 func truncate(json string, n int) string {
 	if len(json) <= n {
 		return json

@@ -159,7 +159,7 @@ func TestMessagesHaveNoSource(t *testing.T) {
 func TestTruncate(t *testing.T) {
 	l, _ := New(Options{MaxDocumentLength: 4, Handler: slog.DiscardHandler}, environment(nil))
 	for in, want := range map[string]string{"abcd": "abcd", "abcde": "abcd...", "abcé": "abc...", "ééé": "éé...", "\x80\x80\x80\x80\x80": "..."} {
-		if got := l.Truncate(in); got != want {
+		if got := truncate(in, l.maxDoc); got != want {
 			t.Errorf("Truncate(%q) = %q, want %q", in, got, want)
 		}
 	}

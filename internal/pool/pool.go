@@ -159,9 +159,6 @@ func New(addr string, cfg *Config) *Pool {
 	return p
 }
 
-// Addr returns the address of the server.
-func (p *Pool) Addr() string { return p.addr }
-
 // Operations returns how many operations have a connection or wait for one.
 func (p *Pool) Operations() int64 { return p.operations.Load() }
 

@@ -285,14 +285,14 @@ func TestTopologyIDsDiffer(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, id := range ids {
-				if id != topo.ID() || id.IsZero() {
-					t.Errorf("an event of %v has the id %v", topo.ID(), id)
+				if id != topo.id || id.IsZero() {
+					t.Errorf("an event of %v has the id %v", topo.id, id)
 				}
 			}
-			if seen[topo.ID()] || len(ids) < 8 {
-				t.Errorf("id %v is not the first one's alone, or there are %d events only", topo.ID(), len(ids))
+			if seen[topo.id] || len(ids) < 8 {
+				t.Errorf("id %v is not the first one's alone, or there are %d events only", topo.id, len(ids))
 			}
-			seen[topo.ID()] = true
+			seen[topo.id] = true
 			if d := first.PreviousDescription; d == nil || d.Kind != event.UnknownTopology || len(d.Servers) != 0 {
 				t.Errorf("the first description comes after %v", d)
 			}

@@ -330,8 +330,8 @@ func checkEvents(t *testing.T, topo *Topology, events []any, want []map[string]m
 		t.Errorf("events:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(expected, "\n"))
 	}
 	for _, e := range events {
-		if id := reflect.ValueOf(e).Elem().FieldByName("TopologyID").Interface(); id != topo.ID() {
-			t.Errorf("event of topology %v, want %v", id, topo.ID())
+		if id := reflect.ValueOf(e).Elem().FieldByName("TopologyID").Interface(); id != topo.id {
+			t.Errorf("event of topology %v, want %v", id, topo.id)
 		}
 	}
 }

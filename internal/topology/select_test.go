@@ -185,7 +185,7 @@ func TestNoServerIsLeft(t *testing.T) {
 	topo.Server("a:1").checked(&event.ServerDescription{Addr: "a:1", Kind: event.Standalone})
 	topo.events.Wait()
 	last := recorder.messages[len(recorder.messages)-1]
-	if text, _ := last["message"].(string); !strings.HasPrefix(text, "No server is left") || last["topologyId"] != topo.ID().Hex() {
+	if text, _ := last["message"].(string); !strings.HasPrefix(text, "No server is left") || last["topologyId"] != topo.id.Hex() {
 		t.Errorf("last message %v", last)
 	}
 }

@@ -170,9 +170,6 @@ func New(cfg *Config) (*Topology, error) {
 	return t, nil
 }
 
-// ID is unique to this topology; events carry it.
-func (t *Topology) ID() bson.ObjectID { return t.id }
-
 // Description returns what is known now.
 func (t *Topology) Description() *event.TopologyDescription { return t.snapshot.Load().desc }
 

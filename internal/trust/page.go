@@ -34,32 +34,6 @@ func Fill(page string, facts map[string]string) (string, error) {
 	return page, unknown
 }
 
-// Loose returns the lines of a page with a number that no fact is about. What stands in quotes of
-// code and in the targets of links is no number of the page's own, unless the code is nothing but a
-// number: quotes make no fact of it.
-func Loose(page string) []string {
-	page = marked.ReplaceAllString(page, "")
-	before, rest, ok := strings.Cut(page, runsBegin)
-	if ok {
-		_, after, _ := strings.Cut(rest, runsEnd)
-		page = before + after
-	}
-	var out []string
-	fenced := false
-	for line := range strings.Lines(page) {
-		if strings.HasPrefix(line, "```") {
-			fenced = !fenced
-		}
-		if !fenced && regexp.MustCompile(`[0-9]`).MatchString(aside.ReplaceAllString(line, "")) {
-			out = append(out, strings.TrimSpace(line))
-		}
-	}
-	return out
-}
-
-// aside is code, the target of a link, or a name with a number, within a line.
-var aside = regexp.MustCompile("`[^`]*[^`0-9.,][^`]*`|\\]\\([^)]*\\)|X\\.509|SOCKS5|Apache-2\\.0")
-
 // The pages' table of runs is between these lines.
 const (
 	runsBegin = "<!-- printed from internal/trust/runs.txt -->\n"

@@ -73,9 +73,6 @@ type Schema struct {
 // Encrypts reports whether any field is encrypted.
 func (s *Schema) Encrypts() bool { return s != nil && s.root != nil }
 
-// Queryable reports whether s is of Queryable Encryption.
-func (s *Schema) Queryable() bool { return s != nil && s.queryable }
-
 // node describes what is encrypted at and below a path. A nil *node: nothing. That a node is not
 // nil means that something is; prune keeps it so.
 type node struct {

@@ -98,9 +98,6 @@ type State struct {
 // NewState returns a state whose root document is missing.
 func NewState(env *Env) *State { return &State{env: env} }
 
-// Env returns the environment.
-func (st *State) Env() *Env { return st.env }
-
 // code is that of an error which servers of 8.2 have another code for.
 func (st *State) code(old, parsed int32) int32 {
 	if st.env.Version.AllParsed() {

@@ -173,9 +173,6 @@ func (pl *Pipeline) NeedsSource() bool {
 	return !ok
 }
 
-// Len returns the number of stages left.
-func (pl *Pipeline) Len() int { return len(pl.stages) }
-
 // TakeMatch removes a $match at the front and returns its filter for the source to apply, or nil.
 func (pl *Pipeline) TakeMatch() *query.Filter {
 	if len(pl.stages) > 0 {

@@ -84,16 +84,6 @@ func (s *statsStage) open(src Iterator) (Iterator, error) {
 	return s.rt.o.Env.Stats(s.name, s.ns, s.spec)
 }
 
-// ChangeStream returns the specification of a $changeStream at the front, and whether there is one.
-func (pl *Pipeline) ChangeStream() (spec bson.Raw, ok bool) {
-	if len(pl.stages) > 0 {
-		if s, isStats := pl.stages[0].stage.(*statsStage); isStats && s.name == "$changeStream" {
-			return s.spec, true
-		}
-	}
-	return nil, false
-}
-
 // SplitsLargeEvents reports whether the pipeline ends with $changeStreamSplitLargeEvent.
 func (pl *Pipeline) SplitsLargeEvents() bool {
 	if n := len(pl.stages); n > 0 {

@@ -74,9 +74,6 @@ func (c Condition) Elements() (sub Condition, ok bool) {
 	return Condition{t.sub, c.prefix + l.path.name + ".", c.f}, true
 }
 
-// Same reports whether two are the same part of the filter.
-func (c Condition) Same(other Condition) bool { return c.node == other.node }
-
 // Path returns the path that it is about, as far as an index may answer it.
 func (c Condition) Path() (path string, ok bool) {
 	switch n := c.node.(type) {

@@ -43,9 +43,6 @@ func NewGroup(o Options, shards []*Store, place func(ns string) int) *Store {
 	return g
 }
 
-// Shards returns the stores of a group, nil for one that stands alone.
-func (s *Store) Shards() []*Store { return s.shards }
-
 // refresh makes what the shards have now the group's newest state.
 func (s *Store) refresh() {
 	log := s.latest.Load().log

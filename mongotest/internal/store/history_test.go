@@ -307,7 +307,7 @@ func TestEntriesOfDeletes(t *testing.T) {
 		if err := txn.Write(remove); err != nil {
 			t.Fatal(err)
 		}
-		if e := txn.Log()[0]; e.Op != OpDelete || !bson.Equal(e.Before(), doc) || int32Of(e.Key().Lookup("_id")) != 7 {
+		if e := txn.log[0]; e.Op != OpDelete || !bson.Equal(e.Before(), doc) || int32Of(e.Key().Lookup("_id")) != 7 {
 			t.Errorf("in the transaction: %v, key %v", e.Before(), e.Key())
 		}
 		if _, err := txn.Commit(bson.Raw("\x05\x00\x00\x00\x00"), 3); err != nil {

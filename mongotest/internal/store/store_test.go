@@ -277,7 +277,7 @@ func TestTransactionConflicts(t *testing.T) {
 	conflict(b.Write(insert(3)))
 	_, err := a.Commit(nil, 1)
 	must(err)
-	<-a.Done()
+	<-a.done
 	conflict(b.Write(update(1, 6)))
 	b.Abort()
 	must(s.Write(update(1, 7)))

@@ -44,18 +44,6 @@ func (s *Store) Begin(at *State) *Txn {
 // State returns what the transaction sees.
 func (t *Txn) State() *State { return t.state }
 
-// Base returns the snapshot that the transaction started from.
-func (t *Txn) Base() *State { return t.base }
-
-// Done returns a channel that is closed when the transaction has ended.
-func (t *Txn) Done() <-chan struct{} { return t.done }
-
-// Dirty reports whether the transaction has written anything.
-func (t *Txn) Dirty() bool { return len(t.log) > 0 }
-
-// Log returns what the transaction has written so far.
-func (t *Txn) Log() []*Entry { return t.log }
-
 // Use must be called before a collection is read: it then cannot be dropped or changed until the
 // transaction ends.
 func (t *Txn) Use(ns string) error {

@@ -137,6 +137,3 @@ func specs(doc bson.Raw, field string) func(yield func(bson.Raw, error) bool) {
 		}
 	}
 }
-
-// Words returns the words of a text, which the standard tokenizer finds, with their ends in it.
-func Words(text string) []Token { return words(maxToken)(newChars(text)) }
