@@ -3,6 +3,7 @@ package bson
 import (
 	"reflect"
 	"strconv"
+	"strings"
 
 	"allium/bson"
 )
@@ -96,8 +97,10 @@ func (w *way) decodeHeld(v bson.RawValue, into reflect.Value) error {
 	case t == typeAny:
 		return w.decodeAny(v, into)
 	case t.Kind() == reflect.Map && isDocument:
-		if into.IsNil() || w.options.ClearMaps {
+		if into.IsNil() {
 			into.Set(reflect.MakeMap(t))
+		} else if w.options.ClearMaps {
+			into.Clear() // in place: the program may have given the map itself
 		}
 	case t.Kind() == reflect.Slice && (t.Elem() == typeE && isDocument || t.Elem() == typeAny && isArray):
 		into.Set(reflect.MakeSlice(t, 0, 0))
@@ -113,7 +116,12 @@ func (w *way) decodeHeld(v bson.RawValue, into reflect.Value) error {
 		in = w.inside(t)
 	}
 	n := 0
-	for key, value := range elements.All() {
+	for rest := elements.Elements(); len(rest) > 0; {
+		key, value, more, err := bson.ReadElement(rest)
+		if err != nil {
+			return w.decodeError(err)
+		}
+		key, rest = strings.Clone(key), more // the bytes are the caller's
 		held := reflect.New(typeAny).Elem()
 		if isArray {
 			key = strconv.Itoa(n)
