@@ -29,6 +29,7 @@ type usable struct {
 	wild   string
 	at     int      // which of the fields wild is
 	paths  []string // under which the keys of a wildcard index may be, if there are several
+	nested bool     // some of these may be those of arrays within arrays, each as a whole
 	same   bool     // compares strings as the query does
 }
 
@@ -47,7 +48,7 @@ func (u *usable) arrayPaths() (list []string) {
 		return nil
 	}
 	for p := u.wild; ; {
-		if _, ok := u.ix.Arrays.Paths[p]; ok {
+		if u.ix.Arrays.At(p) {
 			list = append(list, p)
 		}
 		i := strings.LastIndexByte(p, '.')
@@ -76,7 +77,8 @@ func (u *usable) arrayOn(i, part int) bool {
 
 func (u *usable) field(i int) query.Field {
 	f := query.Field{SameCollation: u.same, Sparse: u.ix.Sparse, Several: len(u.fields) > 1, Array: u.array(i),
-		Hashed: u.fields[i].Special == "hashed", Wildcard: u.wild != "" && i == u.at}
+		Hashed: u.fields[i].Special == "hashed", Wildcard: u.wild != "" && i == u.at,
+		Nested: u.nested && i == u.at}
 	f.Sparse, f.Cells = f.Sparse && !u.geo(), u.ix.Cells(i)
 	return f
 }
@@ -309,8 +311,8 @@ func (a *Access) joinScans(x, y *Stage) bool {
 	}
 	if x.Wild != "" {
 		field = 1
-		if len(x.Bounds[0]) != len(y.Bounds[0]) {
-			return false
+		if !slices.EqualFunc(x.Bounds[0], y.Bounds[0], query.Interval.Same) {
+			return false // they look at other paths
 		}
 	}
 	for i := field + 1; i < len(x.Bounds); i++ {
@@ -318,6 +320,7 @@ func (a *Access) joinScans(x, y *Stage) bool {
 			return false
 		}
 	}
+	x.Bounds = slices.Clone(x.Bounds) // other plans have the scan with bounds of its own
 	x.Bounds[field] = query.Union(x.Bounds[field], y.Bounds[field], a.Collation)
 	return true
 }
@@ -381,13 +384,13 @@ func (a *Access) usables(preds []predicate) (out []usable) {
 				continue
 			}
 			seen = append(seen, p.path)
-			paths := keyPaths(ix, p.path)
+			paths, nested := keyPaths(ix, p.path)
 			if paths == nil {
 				continue
 			}
 			field := store.IndexField{Path: p.path, Descending: ix.KeyFields[ix.WildAt].Descending}
 			out = append(out, usable{ix: ix, fields: slices.Concat(before, []store.IndexField{field}, behind),
-				wild: p.path, at: len(before), paths: paths, same: same})
+				wild: p.path, at: len(before), paths: paths, nested: nested, same: same})
 		}
 	}
 	return out
@@ -396,33 +399,35 @@ func (a *Access) usables(preds []predicate) (out []usable) {
 // keyPaths returns the paths under which a wildcard index has the keys for a path: where a part of
 // it may be the number of an element, the keys are those of the array. It returns nil for a path
 // with more such parts than the server looks at, or two of them in a row: an array within an array
-// is a key as a whole.
-func keyPaths(ix *store.Index, path string) []string {
+// is a key as a whole. nested is true if the path may lead to one of these.
+func keyPaths(ix *store.Index, path string) (paths []string, nested bool) {
 	list, elements, last := []string{""}, 0, false
 	for part := range strings.SplitSeq(path, ".") {
 		var next []string
 		element := false
+		if nested {
+			return nil, false // what is in an array within an array has no key of its own
+		}
 		for _, prefix := range list {
 			whole := part
 			if prefix != "" {
 				whole = prefix + "." + part
 			}
 			next = append(next, whole)
-			if ix.Arrays != nil && query.IsNumericPart(part) {
-				if _, ok := ix.Arrays.Paths[prefix]; ok {
-					next, element = append(next, prefix), true
-				}
+			if query.IsNumericPart(part) && ix.Arrays.At(prefix) {
+				next, element = append(next, prefix), true
+				nested = nested || ix.Arrays.Nested(prefix)
 			}
 		}
 		if list = next; element {
 			if elements++; elements > maxElements || last {
-				return nil
+				return nil, false
 			}
 		}
 		last = element
 	}
 	slices.Sort(list)
-	return list
+	return list, nested
 }
 
 // maxElements is how many parts of a path may be numbers of elements.

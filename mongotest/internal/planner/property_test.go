@@ -170,6 +170,47 @@ func TestPlansAgree(t *testing.T) {
 	}
 }
 
+// TestPlansAgreeOn keeps what TestPlansAgree has found.
+func TestPlansAgreeOn(t *testing.T) {
+	docs := []string{`{"a": [[2]]}`, `{"a": [[2, 3]]}`, `{"a": [2]}`, `{"a": {"0": [2]}}`, `{"a": {"0": 2}}`, `{"a": [{"b": 2}]}`,
+		`{"a": [[{"b": 2}]]}`, `{"a": []}`, `{"a": [[]]}`, `{"a": "x", "c": 1}`, `{"c": true}`, `{"a": {"c": 3}, "c": 1}`,
+		`{"a": {"c": 8}, "c": 1}`, `{"a": {"c": 9}}`, `{"a": {"c": [2, "x"]}, "c": 2}`}
+	for _, tc := range []struct {
+		indexes, filters []string
+	}{
+		// An array within an array has one key in a wildcard index, and what is in it has none.
+		{[]string{`{"key": {"$**": 1}, "name": "i1"}`}, []string{`{"a.0": 2}`, `{"a.0": {"$gt": 1}}`, `{"a.0": {"$in": [2]}}`,
+			`{"a.0": {"$elemMatch": {"$gte": 2, "$lt": 3}}}`, `{"a.0": {"$elemMatch": {"$eq": 2}}}`, `{"a.0": {"$elemMatch": {"b": 2}}}`,
+			`{"a.0.b": 2}`, `{"a.0.1": 3}`, `{"a.0": {"$type": "int"}}`, `{"a.0": {"$mod": [2, 0]}}`, `{"a.0": {"$not": {"$gt": 1}}}`,
+			// Scans of the same path that look at other paths in the index are not one.
+			`{"$or": [{"a.0": "x"}, {"a.0": {"$exists": true}}]}`, `{"$or": [{"a": 2}, {"a": {"$exists": true}}]}`}},
+		// A scan that is joined with another in one plan is as it was in the next.
+		{[]string{`{"key": {"a.c": -1, "a.b.c": 1}, "name": "i0"}`, `{"key": {"a.c": 1}, "name": "i1", "sparse": true}`},
+			[]string{`{"$or": [{"a.c": 7}, {"a.c": {"$exists": true}}], "c": {"$exists": true}}`,
+				`{"$or": [{"a.c": {"$gt": 5}}, {"a.c": {"$exists": true}}], "c": {"$exists": true}}`,
+				`{"$or": [{"a.c": 3}, {"a.c": [2, "x"]}], "c": {"$exists": true}}`}},
+	} {
+		s := store.New(store.Options{})
+		if err := s.Write(func(tx *store.Tx) error {
+			_, err := tx.Create("db.c", store.Settings{}, nil)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, ix := range tc.indexes {
+			tryIndex(t, s, ix)
+		}
+		for _, d := range docs {
+			tryInsert(t, s, d)
+		}
+		for _, filter := range tc.filters {
+			for _, order := range []string{"", `{"a": 1}`} {
+				checkPlans(t, s.Latest().Coll("db.c"), filter, order, func() string { return strings.Join(tc.indexes, " ") })
+			}
+		}
+	}
+}
+
 // checkPlans compares each plan for a query with a scan of the collection. It returns how many of
 // them had an index.
 func checkPlans(t *testing.T, c *store.Coll, filter, order string, where func() string) (indexed int) {

@@ -17,6 +17,11 @@ type Interval struct {
 // IsPoint reports whether the interval is one value.
 func (i Interval) IsPoint() bool { return !i.LoOpen && !i.HiOpen && identical(i.Lo, i.Hi) }
 
+// Same reports whether two are of the same values, ends and all.
+func (i Interval) Same(o Interval) bool {
+	return i.LoOpen == o.LoOpen && i.HiOpen == o.HiOpen && i.Lo.Equal(o.Lo) && i.Hi.Equal(o.Hi)
+}
+
 // Bounds returns intervals, in order and apart from each other, for the keys that an index has for
 // a path: a document that matches the filter has a key in one of them. Documents with such a key
 // may still not match. ok is false if the filter says nothing about the path.

@@ -149,6 +149,7 @@ type Field struct {
 	Hashed        bool
 	SparseElement bool   // it is of a sparse index, and asked about an element of an array
 	Wildcard      bool   // documents without the field have no key
+	Nested        bool   // some of its values are arrays that have a key as a whole
 	Cells         *Cells // of an index that has those of geometries there; or nil
 }
 
@@ -300,7 +301,7 @@ func numbers(from float64) Interval {
 
 // element returns the bounds of $elemMatch on values: all conditions are about one element.
 func (p *fieldBounds) element(a *and) (best []Interval, how Tightness, ok bool) {
-	if p.field.Hashed {
+	if p.field.Hashed || p.field.Nested {
 		return nil, 0, false
 	}
 	one := *p

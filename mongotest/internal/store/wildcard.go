@@ -111,7 +111,7 @@ func (w *wildcard) Numbered(arrays *Arrays) bool {
 				continue
 			}
 			part, _, _ := strings.Cut(path[i+1:], ".")
-			if _, ok := arrays.Paths[path[:i]]; ok && part != "" && strings.Trim(part, "0123456789") == "" {
+			if arrays.At(path[:i]) && part != "" && strings.Trim(part, "0123456789") == "" {
 				return true
 			}
 		}
@@ -120,7 +120,8 @@ func (w *wildcard) Numbered(arrays *Arrays) bool {
 	return numbered(w.root) || slices.ContainsFunc(w.list, numbered)
 }
 
-// keys calls add for each key, and arrays for the path of each array that it goes into.
+// keys calls add for each key, and arrays for the path of each array that it goes into. An array
+// within an array has one key: arrays is told of it, too, by a path that ends in nested.
 func (w *wildcard) keys(doc bson.Raw, prefix string, add func(path string, v bson.RawValue), arrays func(path string)) {
 	for k, v := range doc.All() {
 		path := prefix + k
@@ -139,6 +140,9 @@ func (w *wildcard) keys(doc bson.Raw, prefix string, add func(path string, v bso
 				if e.Type == bson.TypeEmbeddedDocument && !bson.Raw(e.Value).IsEmpty() {
 					w.keys(e.Value, path+".", add, arrays)
 				} else if w.Has(path) {
+					if e.Type == bson.TypeArray {
+						arrays(path + nested)
+					}
 					add(path, e)
 				}
 			}
@@ -191,6 +195,22 @@ type Arrays struct {
 	Fields []uint32            // for each field, a bit for each part of its path
 	Paths  map[string]struct{} // of a wildcard index
 }
+
+// nested follows the path of an array that has arrays for elements: no key has this byte.
+const nested = "\x00"
+
+// At reports whether there is an array at a path of a wildcard index, and Nested whether one of its
+// elements is an array, whose key is that array as a whole.
+func (a *Arrays) At(path string) bool {
+	if a == nil {
+		return false
+	}
+	_, ok := a.Paths[path]
+	return ok
+}
+
+// Nested is described at At.
+func (a *Arrays) Nested(path string) bool { return a.At(path + nested) }
 
 // Holds reports whether the part at a position of a field's path leads to an array.
 func (a *Arrays) Holds(field, part int) bool {
