@@ -181,10 +181,21 @@ func (x *Executor) abort(ctx context.Context, s *session.Session, limit Limit) e
 	if x.abortBehind(ctx, txn, op) {
 		return nil
 	}
-	if res, err := x.RunClosing(ctx, &op); err == nil {
+	res, err := x.RunClosing(ctx, &op)
+	unanswered(txn, err)
+	if err == nil {
 		res.Release()
 	}
 	return nil
+}
+
+// unanswered takes an abort back whose time was up before the reply came. The server may be late
+// with a command of the transaction, and never read what came behind it: the pool closes a
+// connection that owes replies when another operation needs its place.
+func unanswered(txn *session.Transaction, err error) {
+	if failure.OutOfTime(err) {
+		txn.NotSent()
+	}
 }
 
 // refused reports whether a server has answered a commit by saying that there is none.
@@ -228,6 +239,7 @@ func (x *Executor) abortBehind(ctx context.Context, txn *session.Transaction, op
 		return false
 	}
 	res, err := x.RunClosing(ctx, &op)
+	unanswered(txn, err)
 	if err == nil {
 		res.Release()
 	}

@@ -204,3 +204,64 @@ func TestLateCommandOfRefusedCommit(t *testing.T) {
 		}
 	})
 }
+
+// A server that is late with a command of a transaction, or with its abort, when another operation
+// needs the place of the connection that the reply would come on: the connection is closed, and
+// what was sent behind the command may never be read. The transaction is aborted all the same.
+func TestAbortOfClosedConnection(t *testing.T) {
+	for _, late := range []string{"update", "abortTransaction"} {
+		for kind, topology := range map[string]mongotest.Option{"replica set": mongotest.ReplicaSet(1), "sharded": mongotest.Sharded(1, 1)} {
+			for _, how := range []string{"Transact", "by hand"} {
+				t.Run(fmt.Sprintf("%s/%s/%s", late, kind, how), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { testAbortOfClosedConnection(t, late, how, topology) })
+				})
+			}
+		}
+	}
+}
+
+func testAbortOfClosedConnection(t *testing.T, late, how string, topology mongotest.Option) {
+	d, client, _ := rig.Bubble(t, allium.ClientOptions{MaxPoolSize: new(1)}, topology)
+	coll := client.Database("db").Collection("coll")
+	rig.Must(coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}))
+	observer, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer observer.Close(context.Background())
+	d.FailCommand(mongotest.Fail{Commands: []string{late}, Times: 1, Block: 700 * time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	body := func(inTxn context.Context) error {
+		if err := rig.ErrorOf(coll.InsertOne(inTxn, bson.D{})); err != nil {
+			return err
+		}
+		time.AfterFunc(15*time.Millisecond, cancel)
+		if late != "update" {
+			<-inTxn.Done()
+			return inTxn.Err()
+		}
+		return rig.ErrorOf(coll.UpdateOne(inTxn, bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: 1}}}}))
+	}
+	if how == "Transact" {
+		err = client.Transact(ctx, body)
+	} else {
+		s := rig.Must(client.StartSession())
+		rig.Must(0, s.StartTransaction())
+		err = body(allium.WithSession(ctx, s))
+		_ = s.AbortTransaction(ctx)
+		s.End(ctx)
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the transaction ended with %v", err)
+	}
+	// It needs the only place, and closes the connection that owes replies.
+	rig.Must(coll.CountDocuments(t.Context(), bson.D{}))
+	time.Sleep(2 * time.Second)
+	if n := openTransactions(t, observer); n != 0 {
+		t.Errorf("%d transactions are open two seconds later", n)
+	}
+	if s := client.Stats().Sessions; s.InUse != 0 {
+		t.Errorf("%d sessions are in use", s.InUse)
+	}
+}

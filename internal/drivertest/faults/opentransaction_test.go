@@ -185,11 +185,11 @@ func TestNoTransactionStaysOpen(t *testing.T) {
 						if err == nil && step.swallows && !hand {
 							t.Error("no error")
 						}
+						time.Sleep(5 * time.Second) // what was held up, and aborts in the background
+						d.ClearFailures()
 						if held := client.Stats().Sessions.InUse; held != 0 {
 							t.Errorf("%d sessions are in use", held)
 						}
-						time.Sleep(5 * time.Second) // what was held up
-						d.ClearFailures()
 						observer, oerr := allium.Open(d.URI(), allium.ClientOptions{Dialer: d})
 						if oerr != nil {
 							t.Fatal(oerr)
