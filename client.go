@@ -41,8 +41,10 @@ type Client struct {
 	sessions session.Pool
 	cursors  *cursor.Registry
 	aborts   flight.Background // of transactions whose sessions have ended
-	log      *logging.Logger
-	metadata *conn.Metadata
+	// abortTurns has an element for each of these that is being sent.
+	abortTurns chan struct{}
+	log        *logging.Logger
+	metadata   *conn.Metadata
 	// revocation checks the certificates of services beside the servers.
 	revocation *ocsp.Checker
 
@@ -212,7 +214,7 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 		},
 	})
 	c.cursors = cursor.NewRegistry(c.exec)
-	c.sessions.Left = c.abortLater
+	c.sessions.Left, c.abortTurns = c.abortLater, make(chan struct{}, lateAborts)
 	return nil
 }
 
@@ -485,10 +487,12 @@ func (c *Client) abortTransactions(ctx context.Context) {
 // lateAbortTimeout bounds an abort in the background. It is what a server gives a transaction by
 // default (transactionLifetimeLimitSeconds). Anything shorter could be too short: operations that
 // wait for the transaction's locks may hold all connections of the pool, which the abort waits for.
-// lateAbortPause is between two attempts.
+// lateAbortPause is between two attempts. Of those of one client lateAborts run at once: a server
+// that does not answer would else take all connections for them.
 const (
 	lateAbortTimeout = time.Minute
 	lateAbortPause   = time.Second
+	lateAborts       = 10
 )
 
 // abortLater aborts the transaction of a session that has ended, in the background: until then the
@@ -500,9 +504,15 @@ func (c *Client) abortLater(s *session.Session) {
 		ctx, cancel := context.WithTimeout(ctx, lateAbortTimeout)
 		defer cancel()
 		for {
+			select {
+			case c.abortTurns <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
 			if err := flight.Apart(func() error { c.exec.AbortLeft(ctx, s); return nil }); err != nil {
 				flight.Report(err)
 			}
+			<-c.abortTurns
 			if !s.Transaction().Pending() {
 				return
 			}

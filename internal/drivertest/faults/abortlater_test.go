@@ -265,3 +265,40 @@ func testAbortOfClosedConnection(t *testing.T, late, how string, topology mongot
 		t.Errorf("%d sessions are in use", s.InUse)
 	}
 }
+
+// A server that answers no abort does not take all connections of a client for those that are sent
+// in the background.
+func TestAbortsLeaveConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most, many = 20, 60
+		d, client, _ := rig.Bubble(t, allium.ClientOptions{MaxPoolSize: new(most)}, mongotest.ReplicaSet(1))
+		coll := client.Database("db").Collection("coll")
+		rig.Must(coll.InsertOne(t.Context(), bson.D{}))
+		observer, err := allium.Open(d.URI(), allium.ClientOptions{Dialer: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer observer.Close(context.Background())
+		d.FailCommand(mongotest.Fail{Commands: []string{"abortTransaction"}, Block: 40 * time.Second})
+		for range many {
+			ctx, cancel := context.WithCancel(t.Context())
+			_ = client.Transact(ctx, func(ctx context.Context) error {
+				err := rig.ErrorOf(coll.InsertOne(ctx, bson.D{}))
+				cancel()
+				return err
+			})
+		}
+		time.Sleep(5 * time.Second)
+		d.ClearFailures()
+		if in := client.Stats().Pools[0].InUse; in > most/2 {
+			t.Errorf("%d connections are in use for aborts", in)
+		}
+		time.Sleep(55 * time.Second)
+		if n := openTransactions(t, observer); n != 0 {
+			t.Errorf("%d transactions are open a minute later", n)
+		}
+		if s := client.Stats().Sessions; s.InUse != 0 {
+			t.Errorf("%d sessions are in use", s.InUse)
+		}
+	})
+}
