@@ -214,7 +214,8 @@ func (c *Client) build(cfg *uri.Config, srv *topology.SRV, o *ClientOptions) err
 		},
 	})
 	c.cursors = cursor.NewRegistry(c.exec)
-	c.sessions.Left, c.abortTurns = c.abortLater, make(chan struct{}, lateAborts)
+	c.abortTurns = make(chan struct{}, lateAborts)
+	c.sessions.Left = c.abortLater
 	return nil
 }
 
